@@ -1,0 +1,1 @@
+//! Artifacts: pack, store, serve, fetch

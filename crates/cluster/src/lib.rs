@@ -1,0 +1,1 @@
+//! Server-side apply, discovery, pruning, waiting, impersonation

@@ -1,0 +1,1 @@
+//! Load, render, compare, deploy, prune, validate and delete kluctl projects

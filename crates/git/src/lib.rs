@@ -1,0 +1,1 @@
+//! Git over the network

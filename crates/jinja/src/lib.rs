@@ -1,0 +1,1 @@
+//! The Jinja2 dialect of kluctl projects

@@ -1,0 +1,3 @@
+//! kluctl-controller.
+
+fn main() {}

@@ -1,0 +1,1 @@
+//! kluctl projects: targets, args, vars, deployment items, rendering

@@ -1,0 +1,3 @@
+//! notification-controller.
+
+fn main() {}

@@ -1,0 +1,1 @@
+//! Untyped Kubernetes objects: identity, order, diff, readiness

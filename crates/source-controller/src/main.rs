@@ -1,0 +1,3 @@
+//! source-controller.
+
+fn main() {}

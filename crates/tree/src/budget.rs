@@ -1,0 +1,175 @@
+//! The limits of a piece of work.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+/// How much a piece of work may use. Each limit is a flag of the controllers.
+#[derive(Debug, Clone)]
+pub struct Limits {
+    /// Loop iterations, template instructions and the like.
+    pub steps: u64,
+    /// Bytes of rendered output.
+    pub bytes: u64,
+    /// Nesting of YAML documents.
+    pub yaml_depth: u32,
+    /// Bytes that YAML aliases may expand to.
+    pub alias_bytes: u64,
+    /// Nesting of includes, bases and libraries.
+    pub include_depth: u32,
+    /// Bytes of one file.
+    pub file_bytes: u64,
+    /// Rendered objects.
+    pub objects: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            steps: 500_000_000,
+            bytes: 64 << 20,
+            yaml_depth: 100,
+            alias_bytes: 10 << 20,
+            include_depth: 50,
+            file_bytes: 5 << 20,
+            objects: 20_000,
+        }
+    }
+}
+
+/// The one error of a budget: it names the limit that was reached.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Exceeded {
+    /// The deadline has passed.
+    #[error("the time limit of {0:?} was reached")]
+    Time(Duration),
+    /// The work was cancelled from outside.
+    #[error("cancelled")]
+    Cancelled,
+    /// A counter went over its limit.
+    #[error("the limit of {limit} {what} was reached")]
+    Limit {
+        /// What was counted, in words for people ("rendered bytes").
+        what: &'static str,
+        /// The limit.
+        limit: u64,
+    },
+}
+
+/// Carried by reference through everything synchronous and polled in every loop.
+#[derive(Debug)]
+pub struct Budget {
+    limits: Limits,
+    deadline: Option<(Instant, Duration)>,
+    cancelled: Arc<AtomicBool>,
+    steps: AtomicU64,
+    bytes: AtomicU64,
+    objects: AtomicU64,
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self::new(Limits::default())
+    }
+}
+
+impl Budget {
+    /// A budget without a deadline.
+    #[must_use]
+    pub fn new(limits: Limits) -> Self {
+        Self {
+            limits,
+            deadline: None,
+            cancelled: Arc::default(),
+            steps: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
+            objects: AtomicU64::new(0),
+        }
+    }
+
+    /// Ends the work `after` from now.
+    #[must_use]
+    pub fn with_timeout(mut self, after: Duration) -> Self {
+        self.deadline = Some((Instant::now() + after, after));
+        self
+    }
+
+    /// Ends the work when `flag` becomes true.
+    #[must_use]
+    pub fn with_cancellation(mut self, flag: Arc<AtomicBool>) -> Self {
+        self.cancelled = flag;
+        self
+    }
+
+    /// The limits this budget was made with.
+    #[must_use]
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// Checks deadline and cancellation.
+    ///
+    /// # Errors
+    /// When either has come.
+    pub fn check(&self) -> Result<(), Exceeded> {
+        if self.cancelled.load(Ordering::Relaxed) {
+            return Err(Exceeded::Cancelled);
+        }
+        match self.deadline {
+            Some((at, after)) if Instant::now() >= at => Err(Exceeded::Time(after)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Counts `n` steps, and looks at the clock every 1,024 of them.
+    ///
+    /// # Errors
+    /// When steps or time are used up, or the work was cancelled.
+    pub fn step(&self, n: u64) -> Result<(), Exceeded> {
+        let before = self.steps.fetch_add(n, Ordering::Relaxed);
+        if before + n > self.limits.steps {
+            return Err(Exceeded::Limit { what: "steps", limit: self.limits.steps });
+        }
+        if before / 1024 != (before + n) / 1024 { self.check() } else { Ok(()) }
+    }
+
+    /// Counts `n` bytes of rendered output.
+    ///
+    /// # Errors
+    /// When there are too many.
+    pub fn output(&self, n: u64) -> Result<(), Exceeded> {
+        let total = self.bytes.fetch_add(n, Ordering::Relaxed) + n;
+        if total > self.limits.bytes {
+            return Err(Exceeded::Limit { what: "bytes of rendered output", limit: self.limits.bytes });
+        }
+        Ok(())
+    }
+
+    /// Counts `n` rendered objects.
+    ///
+    /// # Errors
+    /// When there are too many.
+    pub fn objects(&self, n: u64) -> Result<(), Exceeded> {
+        let total = self.objects.fetch_add(n, Ordering::Relaxed) + n;
+        if total > self.limits.objects {
+            return Err(Exceeded::Limit { what: "objects", limit: self.limits.objects });
+        }
+        Ok(())
+    }
+
+    /// Checks a nesting of includes or bases.
+    ///
+    /// # Errors
+    /// When `depth` is over the limit.
+    pub fn include_depth(&self, depth: u32) -> Result<(), Exceeded> {
+        if depth > self.limits.include_depth {
+            let limit = u64::from(self.limits.include_depth);
+            return Err(Exceeded::Limit { what: "nested includes", limit });
+        }
+        self.check()
+    }
+}

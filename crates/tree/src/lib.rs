@@ -1,0 +1,108 @@
+//! File trees confined to a root, and the budget of a piece of work.
+//!
+//! Everything that renders (kustomize, jinja, kluctl) reads through [`Tree`] and never through `std::fs`, so no
+//! repository can name a file outside its own root. This crate performs no network access and never writes files.
+
+mod budget;
+mod disk;
+pub mod ignore;
+mod mem;
+mod overlay;
+mod path;
+
+pub use budget::{Budget, Exceeded, Limits};
+pub use disk::Disk;
+pub use mem::Mem;
+pub use overlay::Overlay;
+pub use path::{PathError, TreePath};
+
+use bytes::Bytes;
+
+/// What a path in a tree names. Symbolic links are resolved by the tree and never seen by its readers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NodeKind {
+    /// A regular file.
+    File {
+        /// Whether any executable bit is set.
+        executable: bool,
+        /// Length in bytes.
+        len: u64,
+    },
+    /// A directory.
+    Dir,
+}
+
+/// One entry of a directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// The entry's own name, without any slash.
+    pub name: String,
+    /// What it is.
+    pub kind: NodeKind,
+}
+
+/// Why a tree could not answer.
+#[derive(Debug, thiserror::Error)]
+pub enum TreeError {
+    /// Nothing is there.
+    #[error("{0}: no such file or directory")]
+    NotFound(TreePath),
+    /// A directory was expected.
+    #[error("{0}: not a directory")]
+    NotADirectory(TreePath),
+    /// A regular file was expected.
+    #[error("{0}: not a regular file")]
+    NotAFile(TreePath),
+    /// A symbolic link (or a `..`) leads out of the root.
+    #[error("{0}: leads outside of its root directory, which is not allowed")]
+    Escapes(TreePath),
+    /// The file is larger than the limit.
+    #[error("{path}: file of {len} bytes is larger than the limit of {limit} bytes")]
+    TooLarge {
+        /// The file.
+        path: TreePath,
+        /// Its size in bytes.
+        len: u64,
+        /// The limit in bytes.
+        limit: u64,
+    },
+    /// The operating system said no.
+    #[error("{path}: {source}")]
+    Io {
+        /// The file.
+        path: TreePath,
+        /// What the operating system said.
+        source: std::io::Error,
+    },
+}
+
+/// A tree of files below one root.
+pub trait Tree: Send + Sync {
+    /// Reads a whole regular file.
+    ///
+    /// # Errors
+    /// When it is missing, no regular file, too large, or reached through a link that leaves the root.
+    fn read(&self, path: &TreePath) -> Result<Bytes, TreeError>;
+
+    /// Lists a directory, sorted by name (bytewise). Links that dangle or leave the root are not listed.
+    ///
+    /// # Errors
+    /// When it is missing or no directory.
+    fn list(&self, dir: &TreePath) -> Result<Vec<Entry>, TreeError>;
+
+    /// Tells what is at a path; `None` when nothing is there.
+    ///
+    /// # Errors
+    /// When a link on the way leaves the root, or the operating system refuses.
+    fn kind(&self, path: &TreePath) -> Result<Option<NodeKind>, TreeError>;
+
+    /// Whether a regular file is at `path`.
+    fn is_file(&self, path: &TreePath) -> bool {
+        matches!(self.kind(path), Ok(Some(NodeKind::File { .. })))
+    }
+
+    /// Whether a directory is at `path`.
+    fn is_dir(&self, path: &TreePath) -> bool {
+        matches!(self.kind(path), Ok(Some(NodeKind::Dir)))
+    }
+}

@@ -1,0 +1,115 @@
+//! Normalised relative paths.
+
+use std::fmt;
+
+/// A path relative to a tree's root: slash separated, without `.`, `..`, empty components, or a leading slash.
+/// The root itself is the empty path.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct TreePath(String);
+
+/// Why a string is no path inside a tree.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PathError {
+    /// Absolute paths name nothing in a tree.
+    #[error("{0:?}: absolute paths are not allowed here")]
+    Absolute(String),
+    /// More `..` than directories above.
+    #[error("{0:?}: leads outside of its root directory, which is not allowed")]
+    Escapes(String),
+    /// NUL bytes are in no file name.
+    #[error("{0:?}: contains a NUL byte")]
+    Nul(String),
+}
+
+impl TreePath {
+    /// The root of a tree.
+    pub const fn root() -> Self {
+        Self(String::new())
+    }
+
+    /// Normalises `path` relative to the root.
+    ///
+    /// # Errors
+    /// When it is absolute or climbs above the root.
+    pub fn parse(path: &str) -> Result<Self, PathError> {
+        Self::root().join(path)
+    }
+
+    /// Resolves `path` relative to this directory, lexically: `..` climbs, but never above the root.
+    ///
+    /// # Errors
+    /// When it is absolute or climbs above the root.
+    pub fn join(&self, path: &str) -> Result<Self, PathError> {
+        if path.starts_with('/') {
+            return Err(PathError::Absolute(path.to_owned()));
+        }
+        if path.contains('\0') {
+            return Err(PathError::Nul(path.to_owned()));
+        }
+        let mut parts: Vec<&str> = self.components().collect();
+        for part in path.split('/') {
+            match part {
+                "" | "." => {}
+                ".." => {
+                    parts.pop().ok_or_else(|| PathError::Escapes(path.to_owned()))?;
+                }
+                name => parts.push(name),
+            }
+        }
+        Ok(Self(parts.join("/")))
+    }
+
+    /// The path of an entry called `name` (one component, as [`crate::Tree::list`] returns it).
+    #[must_use]
+    pub fn child(&self, name: &str) -> Self {
+        if self.0.is_empty() { Self(name.to_owned()) } else { Self(format!("{}/{name}", self.0)) }
+    }
+
+    /// The directory that holds this path; `None` for the root.
+    #[must_use]
+    pub fn parent(&self) -> Option<Self> {
+        if self.0.is_empty() {
+            return None;
+        }
+        Some(Self(self.0.rsplit_once('/').map_or_else(String::new, |(dir, _)| dir.to_owned())))
+    }
+
+    /// The last component; empty for the root.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.0.rsplit_once('/').map_or(self.0.as_str(), |(_, name)| name)
+    }
+
+    /// The path without the directory `base`, when it lies in it.
+    #[must_use]
+    pub fn strip(&self, base: &Self) -> Option<&str> {
+        if base.0.is_empty() {
+            return Some(&self.0);
+        }
+        let rest = self.0.strip_prefix(base.0.as_str())?;
+        if rest.is_empty() { Some("") } else { rest.strip_prefix('/') }
+    }
+
+    /// The components from the root down.
+    pub fn components(&self) -> impl Iterator<Item = &str> {
+        self.0.split('/').filter(|part| !part.is_empty())
+    }
+
+    /// The path as text; empty for the root.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether this is the root.
+    #[must_use]
+    pub fn is_root(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl fmt::Display for TreePath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_empty() { "." } else { &self.0 })
+    }
+}

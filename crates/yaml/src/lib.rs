@@ -1,0 +1,9 @@
+//! The value type of the project, with its YAML readers and printers.
+//!
+//! One [`Value`] is what objects, kustomize, jinja and kluctl speak: ordered maps, exact integers, and the position
+//! of every map entry, so that an error can name file and line. The dialects of YAML differ (`yes` is a boolean for
+//! one tool and a string for another), therefore each reader is a named function. This crate performs no I/O.
+
+mod value;
+
+pub use value::{Map, Position, Value};

@@ -1,0 +1,1 @@
+//! Scenarios with the real binaries against a real control plane.
