@@ -1,0 +1,97 @@
+# The index of all commands. `make help` prints it.
+SHELL := /usr/bin/env bash
+.SHELLFLAGS := -euo pipefail -c
+CARGO ?= cargo
+CONTROLLERS := source-controller kluctl-controller notification-controller
+BIN := target/release
+# The cache of things that are built once: control plane, tools.
+export WEIR_CACHE_DIR ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/weir
+
+.DEFAULT_GOAL := help
+.PHONY: help
+help: ## Print this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## Build the release binaries into target/release
+	@echo "building the release binaries (some minutes on a fresh clone, seconds afterwards)"
+	$(CARGO) build --release --locked $(addprefix -p ,$(CONTROLLERS)) -p testkit -p e2e
+
+.PHONY: control-plane
+control-plane: ## Build the test control plane into the cache, once
+	$(CARGO) run --release --locked -q -p testkit --bin testkit -- build
+
+.PHONY: demo
+demo: build control-plane ## Play the whole story on a real control plane (KEEP=1, EXAMPLE=DIR PROJECT=SUBDIR TARGET=NAME)
+	@WEIR_BIN_DIR=$(CURDIR)/$(BIN) $(BIN)/demo $(if $(KEEP),--keep) $(if $(EXAMPLE),--example "$(EXAMPLE)") \
+	  $(if $(PROJECT),--project "$(PROJECT)") $(if $(TARGET),--target "$(TARGET)")
+
+.PHONY: test
+test: control-plane ## Run all tests (with a real control plane)
+	@echo "building and running the tests (some minutes on a fresh clone)"
+	$(CARGO) build --locked $(addprefix -p ,$(CONTROLLERS))
+	WEIR_BIN_DIR=$(CURDIR)/target/debug $(CARGO) test --workspace --locked --no-fail-fast
+
+.PHONY: up
+up: build control-plane ## Start a control plane with the controllers in the background, for trying things
+	@WEIR_BIN_DIR=$(CURDIR)/$(BIN) $(BIN)/testkit up
+
+.PHONY: down
+down: ## Stop what `make up` started
+	@if [ -x $(BIN)/testkit ]; then $(BIN)/testkit down; else $(CARGO) run --release --locked -q -p testkit --bin testkit -- down; fi
+
+.PHONY: install
+install: ## Install CRDs and controllers into your current cluster (KUBECTL="kubectl --context X")
+	@test -n "$${KUBECONFIG:-}" -o -n "$(KUBECTL)" -o -f "$(HOME)/.kube/config" || { echo "set KUBECONFIG or KUBECTL=\"kubectl --context NAME\": there is no cluster to install into"; exit 1; }
+	$(or $(KUBECTL),kubectl) apply --server-side -k deploy/overlays/$(or $(OVERLAY),default)
+
+.PHONY: verify
+verify: fmt-check lint gen-check layers deny ## Check formatting, clippy, generated files, layers and dependencies
+
+.PHONY: fmt-check
+fmt-check:
+	$(CARGO) fmt --all -- --check
+
+.PHONY: lint
+lint:
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+
+.PHONY: gen
+gen: ## Write the generated files (crds/)
+	$(CARGO) run -q --locked -p xtask -- gen
+
+.PHONY: gen-check
+gen-check:
+	$(CARGO) run -q --locked -p xtask -- gen --check
+
+.PHONY: layers
+layers:
+	$(CARGO) run -q --locked -p xtask -- layers
+	$(CARGO) run -q --locked -p xtask -- tidy
+
+CARGO_DENY_VERSION := 0.20.2
+DENY := $(WEIR_CACHE_DIR)/tools/cargo-deny-$(CARGO_DENY_VERSION)/bin/cargo-deny
+$(DENY):
+	@echo "installing cargo-deny $(CARGO_DENY_VERSION) into the cache (some minutes, once)"
+	$(CARGO) install cargo-deny --version $(CARGO_DENY_VERSION) --locked --root $(WEIR_CACHE_DIR)/tools/cargo-deny-$(CARGO_DENY_VERSION)
+
+.PHONY: deny
+deny: $(DENY) ## Check licences, bans and sources of all dependencies
+	$(DENY) --all-features check bans licenses sources
+
+.PHONY: fault
+fault: build control-plane ## Kill and starve the controllers at seeded moments (SEED=n, ROUNDS=n)
+	@WEIR_BIN_DIR=$(CURDIR)/$(BIN) $(BIN)/fault $(if $(SEED),--seed $(SEED)) $(if $(ROUNDS),--rounds $(ROUNDS))
+
+.PHONY: fuzz
+fuzz: ## Prolong the property tests of everything that reads foreign input (SECONDS_EACH=30)
+	WEIR_FUZZ_SECONDS=$(or $(SECONDS_EACH),30) $(CARGO) test --workspace --locked --release fuzz_ -- --nocapture --test-threads=2
+
+.PHONY: bench
+bench: build control-plane ## Measure 50 and 200 pairs of GitRepository and KluctlDeployment
+	@WEIR_BIN_DIR=$(CURDIR)/$(BIN) $(BIN)/bench $(if $(PAIRS),--pairs $(PAIRS))
+
+.PHONY: clean
+clean: ## Remove build output (the cache of the control plane stays)
+	$(CARGO) clean
+	rm -rf .weir
