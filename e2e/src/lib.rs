@@ -1,1 +1,3 @@
-//! Scenarios with the real binaries against a real control plane.
+//! Scenarios with the real binaries against a real control plane: the demo, injected faults, and the benchmark.
+
+pub mod stage;
