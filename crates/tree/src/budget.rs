@@ -131,10 +131,17 @@ impl Budget {
     /// When steps or time are used up, or the work was cancelled.
     pub fn step(&self, n: u64) -> Result<(), Exceeded> {
         let before = self.steps.fetch_add(n, Ordering::Relaxed);
-        if before + n > self.limits.steps {
-            return Err(Exceeded::Limit { what: "steps", limit: self.limits.steps });
+        if before.saturating_add(n) > self.limits.steps {
+            return Err(Exceeded::Limit {
+                what: "steps",
+                limit: self.limits.steps,
+            });
         }
-        if before / 1024 != (before + n) / 1024 { self.check() } else { Ok(()) }
+        if before / 1024 != before.saturating_add(n) / 1024 {
+            self.check()
+        } else {
+            Ok(())
+        }
     }
 
     /// Counts `n` bytes of rendered output.
@@ -142,9 +149,12 @@ impl Budget {
     /// # Errors
     /// When there are too many.
     pub fn output(&self, n: u64) -> Result<(), Exceeded> {
-        let total = self.bytes.fetch_add(n, Ordering::Relaxed) + n;
+        let total = self.bytes.fetch_add(n, Ordering::Relaxed).saturating_add(n);
         if total > self.limits.bytes {
-            return Err(Exceeded::Limit { what: "bytes of rendered output", limit: self.limits.bytes });
+            return Err(Exceeded::Limit {
+                what: "bytes of rendered output",
+                limit: self.limits.bytes,
+            });
         }
         Ok(())
     }
@@ -154,9 +164,12 @@ impl Budget {
     /// # Errors
     /// When there are too many.
     pub fn objects(&self, n: u64) -> Result<(), Exceeded> {
-        let total = self.objects.fetch_add(n, Ordering::Relaxed) + n;
+        let total = self.objects.fetch_add(n, Ordering::Relaxed).saturating_add(n);
         if total > self.limits.objects {
-            return Err(Exceeded::Limit { what: "objects", limit: self.limits.objects });
+            return Err(Exceeded::Limit {
+                what: "objects",
+                limit: self.limits.objects,
+            });
         }
         Ok(())
     }
@@ -168,7 +181,10 @@ impl Budget {
     pub fn include_depth(&self, depth: u32) -> Result<(), Exceeded> {
         if depth > self.limits.include_depth {
             let limit = u64::from(self.limits.include_depth);
-            return Err(Exceeded::Limit { what: "nested includes", limit });
+            return Err(Exceeded::Limit {
+                what: "nested includes",
+                limit,
+            });
         }
         self.check()
     }

@@ -1,1 +1,149 @@
-//! .
+//! A tree on disk, confined to a directory that was opened once. Never writes.
+
+use std::{
+    io::{self, Read as _},
+    path::Path,
+};
+
+use bytes::Bytes;
+use cap_std::{
+    ambient_authority,
+    fs::{Dir, Metadata},
+};
+
+use crate::{Entry, Limits, NodeKind, Tree, TreeError, TreePath};
+
+/// A directory on disk. Symbolic links are followed as long as every hop stays below the root.
+///
+/// Sockets, pipes, devices, and entries whose name is not UTF-8 are as good as absent: no document can name them.
+#[derive(Debug)]
+pub struct Disk {
+    root: Dir,
+    file_bytes: u64,
+}
+
+impl Disk {
+    /// Opens the directory at `path`, the only path that is resolved outside of the root.
+    ///
+    /// # Errors
+    /// When it can't be opened as a directory.
+    pub fn open(path: impl AsRef<Path>, limits: &Limits) -> Result<Self, TreeError> {
+        let root = Dir::open_ambient_dir(path.as_ref(), ambient_authority()).map_err(|source| {
+            let text = path.as_ref().display().to_string();
+            TreeError::Open { path: text, source }
+        })?;
+        Ok(Self::from_dir(root, limits))
+    }
+
+    /// Takes a directory that is already open.
+    #[must_use]
+    pub fn from_dir(root: Dir, limits: &Limits) -> Self {
+        Self {
+            root,
+            file_bytes: limits.file_bytes,
+        }
+    }
+
+    fn metadata(&self, path: &TreePath) -> Result<Metadata, TreeError> {
+        self.root.metadata(os(path)).map_err(|error| explain(path, error))
+    }
+}
+
+impl Tree for Disk {
+    fn read(&self, path: &TreePath) -> Result<Bytes, TreeError> {
+        // Looked at before it is opened: opening a pipe would wait for a writer.
+        if !self.metadata(path)?.is_file() {
+            return Err(TreeError::NotAFile(path.clone()));
+        }
+        let file = self.root.open(os(path)).map_err(|error| explain(path, error))?;
+        let len = file.metadata().map_err(|error| explain(path, error))?.len();
+        let limit = self.file_bytes;
+        let too_large = |len| TreeError::TooLarge {
+            path: path.clone(),
+            len,
+            limit,
+        };
+        if len > limit {
+            return Err(too_large(len));
+        }
+        let mut bytes = Vec::with_capacity(usize::try_from(len).unwrap_or(0));
+        // The file may grow while it is read.
+        file.take(limit.saturating_add(1))
+            .read_to_end(&mut bytes)
+            .map_err(|error| explain(path, error))?;
+        let len = bytes.len() as u64;
+        if len > limit {
+            Err(too_large(len))
+        } else {
+            Ok(bytes.into())
+        }
+    }
+
+    fn list(&self, dir: &TreePath) -> Result<Vec<Entry>, TreeError> {
+        if !self.metadata(dir)?.is_dir() {
+            return Err(TreeError::NotADirectory(dir.clone()));
+        }
+        let mut entries = Vec::new();
+        for entry in self.root.read_dir(os(dir)).map_err(|error| explain(dir, error))? {
+            let entry = entry.map_err(|error| explain(dir, error))?;
+            let Ok(name) = entry.file_name().into_string() else {
+                continue;
+            };
+            let Ok(metadata) = self.root.metadata(os(&dir.child(&name))) else {
+                continue;
+            };
+            if let Some(kind) = node_kind(&metadata) {
+                entries.push(Entry { name, kind });
+            }
+        }
+        entries.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+        Ok(entries)
+    }
+
+    fn kind(&self, path: &TreePath) -> Result<Option<NodeKind>, TreeError> {
+        match self.metadata(path) {
+            Ok(metadata) => Ok(node_kind(&metadata)),
+            Err(TreeError::NotFound(_)) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+fn os(path: &TreePath) -> &str {
+    if path.is_root() { "." } else { path.as_str() }
+}
+
+fn node_kind(metadata: &Metadata) -> Option<NodeKind> {
+    if metadata.is_dir() {
+        return Some(NodeKind::Dir);
+    }
+    let file = NodeKind::File {
+        executable: executable(metadata),
+        len: metadata.len(),
+    };
+    metadata.is_file().then_some(file)
+}
+
+#[cfg(unix)]
+fn executable(metadata: &Metadata) -> bool {
+    use cap_std::fs::PermissionsExt as _;
+    metadata.permissions().mode() & 0o111 != 0
+}
+
+#[cfg(not(unix))]
+fn executable(_: &Metadata) -> bool {
+    false
+}
+
+fn explain(path: &TreePath, source: io::Error) -> TreeError {
+    let path = path.clone();
+    match source.kind() {
+        // A file where a directory was expected, or a name no file system accepts: nothing can be there.
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory | io::ErrorKind::InvalidFilename => {
+            TreeError::NotFound(path)
+        }
+        // cap-std's own refusal to leave the root carries no error number; the operating system's does.
+        io::ErrorKind::PermissionDenied if source.raw_os_error().is_none() => TreeError::Escapes(path),
+        _ => TreeError::Io { path, source },
+    }
+}

@@ -66,6 +66,14 @@ pub enum TreeError {
         /// The limit in bytes.
         limit: u64,
     },
+    /// The root of a tree could not be opened.
+    #[error("open directory {path}: {source}")]
+    Open {
+        /// The directory, as the caller named it.
+        path: String,
+        /// What the operating system said.
+        source: std::io::Error,
+    },
     /// The operating system said no.
     #[error("{path}: {source}")]
     Io {

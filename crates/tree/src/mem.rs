@@ -1,1 +1,141 @@
-//! .
+//! A tree in memory.
+
+use std::{collections::BTreeMap, ops::Bound};
+
+use bytes::Bytes;
+
+use crate::{Entry, NodeKind, PathError, Tree, TreeError, TreePath};
+
+/// Files in memory. Directories exist as far as files lie below them; the root always exists.
+#[derive(Debug, Clone, Default)]
+pub struct Mem {
+    files: Files<MemFile>,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct MemFile {
+    pub(crate) bytes: Bytes,
+    pub(crate) executable: bool,
+}
+
+impl MemFile {
+    pub(crate) fn kind(&self) -> NodeKind {
+        NodeKind::File {
+            executable: self.executable,
+            len: self.bytes.len() as u64,
+        }
+    }
+}
+
+impl Mem {
+    /// An empty tree.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Puts plain files into a new tree; paths are normalised.
+    ///
+    /// # Errors
+    /// When a path is absolute or climbs above the root.
+    pub fn from_files<P: AsRef<str>, B: Into<Bytes>>(
+        files: impl IntoIterator<Item = (P, B)>,
+    ) -> Result<Self, PathError> {
+        let mut mem = Self::new();
+        for (path, bytes) in files {
+            mem.insert(TreePath::parse(path.as_ref())?, bytes, false);
+        }
+        Ok(mem)
+    }
+
+    /// Puts a file, in place of one that may be there.
+    pub fn insert(&mut self, path: impl Into<TreePath>, bytes: impl Into<Bytes>, executable: bool) {
+        self.files.map.insert(
+            path.into(),
+            MemFile {
+                bytes: bytes.into(),
+                executable,
+            },
+        );
+    }
+}
+
+impl Tree for Mem {
+    fn read(&self, path: &TreePath) -> Result<Bytes, TreeError> {
+        match self.files.map.get(path) {
+            Some(file) => Ok(file.bytes.clone()),
+            None if self.files.has_below(path) => Err(TreeError::NotAFile(path.clone())),
+            None => Err(TreeError::NotFound(path.clone())),
+        }
+    }
+
+    fn list(&self, dir: &TreePath) -> Result<Vec<Entry>, TreeError> {
+        match self.kind(dir)? {
+            Some(NodeKind::Dir) => {}
+            Some(NodeKind::File { .. }) => return Err(TreeError::NotADirectory(dir.clone())),
+            None => return Err(TreeError::NotFound(dir.clone())),
+        }
+        let entry = |(name, file): (String, Option<&MemFile>)| Entry {
+            kind: file.map_or(NodeKind::Dir, MemFile::kind),
+            name,
+        };
+        let mut entries: Vec<Entry> = self.files.children(dir).map(entry).collect();
+        entries.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+        Ok(entries)
+    }
+
+    fn kind(&self, path: &TreePath) -> Result<Option<NodeKind>, TreeError> {
+        let dir = || (path.is_root() || self.files.has_below(path)).then_some(NodeKind::Dir);
+        Ok(self.files.map.get(path).map(MemFile::kind).or_else(dir))
+    }
+}
+
+/// Paths in order, so that all below a directory are neighbours.
+#[derive(Debug, Clone)]
+pub(crate) struct Files<T> {
+    pub(crate) map: BTreeMap<TreePath, T>,
+}
+
+impl<T> Default for Files<T> {
+    fn default() -> Self {
+        Self { map: BTreeMap::new() }
+    }
+}
+
+impl<T> Files<T> {
+    /// Everything strictly below `dir`.
+    pub(crate) fn below<'a>(&'a self, dir: &'a TreePath) -> impl Iterator<Item = (&'a TreePath, &'a T)> {
+        let inside = move |path: &TreePath| path != dir && path.strip(dir).is_some();
+        self.map
+            .range(dir.first_below()..)
+            .take_while(move |(path, _)| inside(path))
+    }
+
+    pub(crate) fn has_below(&self, dir: &TreePath) -> bool {
+        self.below(dir).next().is_some()
+    }
+
+    /// The direct children of `dir`: a file with its content, or a directory that other paths imply.
+    pub(crate) fn children<'a>(
+        &'a self,
+        dir: &'a TreePath,
+    ) -> impl Iterator<Item = (String, Option<&'a T>)> + 'a {
+        let mut from = Bound::Included(dir.first_below());
+        std::iter::from_fn(move || {
+            let range = (std::mem::replace(&mut from, Bound::Unbounded), Bound::Unbounded);
+            let (path, file) = self.map.range::<TreePath, _>(range).next()?;
+            let rest = path.strip(dir).filter(|rest| !rest.is_empty())?;
+            let (name, file) = match rest.split_once('/') {
+                Some((name, _)) => (name, None),
+                None => (rest, Some(file)),
+            };
+            let child = dir.child(name);
+            from = if file.is_some() {
+                Bound::Excluded(child)
+            } else {
+                Bound::Included(child.first_after())
+            };
+            Some((name.to_owned(), file))
+        })
+    }
+}

@@ -1,1 +1,191 @@
-//! .
+//! Files laid over another tree, so that rendering needs no temporary folder. The base is never changed.
+
+use std::{
+    fmt,
+    sync::{Arc, PoisonError, RwLock, RwLockReadGuard},
+};
+
+use bytes::Bytes;
+
+use crate::{
+    Entry, NodeKind, Tree, TreeError, TreePath,
+    mem::{Files, MemFile},
+};
+
+/// A writable layer over a base tree. It can be shared and written at the same time.
+///
+/// A link of the base is a path of its own: what is written to one of its names isn't seen through the other.
+pub struct Overlay {
+    base: Arc<dyn Tree>,
+    layer: RwLock<Files<Layered>>,
+}
+
+#[derive(Debug)]
+enum Layered {
+    File(MemFile),
+    /// Hides what the base has at this path and below.
+    Removed,
+}
+
+impl fmt::Debug for Overlay {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Overlay")
+            .field("layer", &self.layer)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Overlay {
+    /// Shows `base` until something is written.
+    #[must_use]
+    pub fn new(base: Arc<dyn Tree>) -> Self {
+        Self {
+            base,
+            layer: RwLock::default(),
+        }
+    }
+
+    /// Writes a file that isn't executable; directories come into being with it.
+    ///
+    /// # Errors
+    /// When a directory is there, or a file stands where a directory is needed.
+    pub fn write(&self, path: impl Into<TreePath>, bytes: impl Into<Bytes>) -> Result<(), TreeError> {
+        self.write_mode(path, bytes, false)
+    }
+
+    /// Writes a file and says whether it is executable.
+    ///
+    /// # Errors
+    /// As [`Overlay::write`].
+    pub fn write_mode(
+        &self,
+        path: impl Into<TreePath>,
+        bytes: impl Into<Bytes>,
+        executable: bool,
+    ) -> Result<(), TreeError> {
+        let (path, bytes) = (path.into(), bytes.into());
+        if self.is_dir(&path) {
+            return Err(TreeError::NotAFile(path));
+        }
+        let mut above = path.parent();
+        while let Some(dir) = above {
+            if self.is_file(&dir) {
+                return Err(TreeError::NotADirectory(dir));
+            }
+            above = dir.parent();
+        }
+        let file = Layered::File(MemFile { bytes, executable });
+        self.layer
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .map
+            .insert(path, file);
+        Ok(())
+    }
+
+    /// Removes what is at `path`, a directory with all that is below it; nothing there is fine.
+    pub fn remove(&self, path: impl Into<TreePath>) {
+        let path = path.into();
+        let mut layer = self.layer.write().unwrap_or_else(PoisonError::into_inner);
+        let below: Vec<TreePath> = layer.below(&path).map(|(path, _)| path.clone()).collect();
+        for path in below {
+            layer.map.remove(&path);
+        }
+        layer.map.insert(path, Layered::Removed);
+    }
+
+    fn layer(&self) -> RwLockReadGuard<'_, Files<Layered>> {
+        self.layer.read().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Files<Layered> {
+    fn file(&self, path: &TreePath) -> Option<&MemFile> {
+        match self.map.get(path)? {
+            Layered::File(file) => Some(file),
+            Layered::Removed => None,
+        }
+    }
+
+    /// Whether a written file makes `path` a directory.
+    fn is_dir(&self, path: &TreePath) -> bool {
+        self.below(path)
+            .any(|(_, entry)| matches!(entry, Layered::File(_)))
+    }
+
+    /// Whether an entry at `path` or above hides the base there.
+    fn hides_base(&self, path: &TreePath) -> bool {
+        let mut at = Some(path.clone());
+        while let Some(path) = at {
+            if self.map.contains_key(&path) {
+                return true;
+            }
+            at = path.parent();
+        }
+        false
+    }
+}
+
+impl Tree for Overlay {
+    fn read(&self, path: &TreePath) -> Result<Bytes, TreeError> {
+        let layer = self.layer();
+        if let Some(file) = layer.file(path) {
+            return Ok(file.bytes.clone());
+        }
+        if layer.is_dir(path) {
+            return Err(TreeError::NotAFile(path.clone()));
+        }
+        if layer.hides_base(path) {
+            return Err(TreeError::NotFound(path.clone()));
+        }
+        self.base.read(path)
+    }
+
+    fn list(&self, dir: &TreePath) -> Result<Vec<Entry>, TreeError> {
+        let layer = self.layer();
+        if layer.file(dir).is_some() {
+            return Err(TreeError::NotADirectory(dir.clone()));
+        }
+        let written = dir.is_root() || layer.is_dir(dir);
+        let mut entries = if layer.hides_base(dir) {
+            if !written {
+                return Err(TreeError::NotFound(dir.clone()));
+            }
+            Vec::new()
+        } else {
+            match self.base.list(dir) {
+                Err(TreeError::NotFound(_)) if written => Vec::new(),
+                listed => listed?,
+            }
+        };
+        entries.retain(|entry| !layer.map.contains_key(&dir.child(&entry.name)));
+        for (name, child) in layer.children(dir) {
+            let kind = match child {
+                Some(Layered::File(file)) => file.kind(),
+                // A removed path that was written below again, or a directory on the way to written files.
+                _ if layer.is_dir(&dir.child(&name)) => NodeKind::Dir,
+                _ => continue,
+            };
+            if !entries.iter().any(|entry| entry.name == name) {
+                entries.push(Entry { name, kind });
+            }
+        }
+        entries.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+        Ok(entries)
+    }
+
+    fn kind(&self, path: &TreePath) -> Result<Option<NodeKind>, TreeError> {
+        let layer = self.layer();
+        if let Some(file) = layer.file(path) {
+            return Ok(Some(file.kind()));
+        }
+        if path.is_root() || layer.is_dir(path) {
+            return Ok(Some(NodeKind::Dir));
+        }
+        if layer.hides_base(path) {
+            Ok(None)
+        } else {
+            self.base.kind(path)
+        }
+    }
+}

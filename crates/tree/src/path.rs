@@ -62,7 +62,11 @@ impl TreePath {
     /// The path of an entry called `name` (one component, as [`crate::Tree::list`] returns it).
     #[must_use]
     pub fn child(&self, name: &str) -> Self {
-        if self.0.is_empty() { Self(name.to_owned()) } else { Self(format!("{}/{name}", self.0)) }
+        if self.0.is_empty() {
+            Self(name.to_owned())
+        } else {
+            Self(format!("{}/{name}", self.0))
+        }
     }
 
     /// The directory that holds this path; `None` for the root.
@@ -71,7 +75,11 @@ impl TreePath {
         if self.0.is_empty() {
             return None;
         }
-        Some(Self(self.0.rsplit_once('/').map_or_else(String::new, |(dir, _)| dir.to_owned())))
+        Some(Self(
+            self.0
+                .rsplit_once('/')
+                .map_or_else(String::new, |(dir, _)| dir.to_owned()),
+        ))
     }
 
     /// The last component; empty for the root.
@@ -87,7 +95,11 @@ impl TreePath {
             return Some(&self.0);
         }
         let rest = self.0.strip_prefix(base.0.as_str())?;
-        if rest.is_empty() { Some("") } else { rest.strip_prefix('/') }
+        if rest.is_empty() {
+            Some("")
+        } else {
+            rest.strip_prefix('/')
+        }
     }
 
     /// The components from the root down.
@@ -101,10 +113,30 @@ impl TreePath {
         &self.0
     }
 
+    /// The smallest path that may lie below this directory, in the order of paths.
+    pub(crate) fn first_below(&self) -> Self {
+        if self.0.is_empty() {
+            Self::root()
+        } else {
+            Self(format!("{}/", self.0))
+        }
+    }
+
+    /// A path behind everything below this directory: `0` follows `/` in byte order.
+    pub(crate) fn first_after(&self) -> Self {
+        Self(format!("{}0", self.0))
+    }
+
     /// Whether this is the root.
     #[must_use]
     pub fn is_root(&self) -> bool {
         self.0.is_empty()
+    }
+}
+
+impl From<&TreePath> for TreePath {
+    fn from(path: &TreePath) -> Self {
+        path.clone()
     }
 }
 

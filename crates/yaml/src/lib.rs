@@ -4,6 +4,9 @@
 //! of every map entry, so that an error can name file and line. The dialects of YAML differ (`yes` is a boolean for
 //! one tool and a string for another), therefore each reader is a named function. This crate performs no I/O.
 
+mod json;
+pub mod map;
 mod value;
 
-pub use value::{Map, Position, Value};
+pub use map::{Map, Position};
+pub use value::Value;
