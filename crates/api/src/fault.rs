@@ -142,3 +142,9 @@ impl fmt::Display for Fault {
 }
 
 impl std::error::Error for Fault {}
+
+impl From<Reason> for String {
+    fn from(reason: Reason) -> Self {
+        reason.as_str().to_owned()
+    }
+}

@@ -4,6 +4,32 @@
 //! a consumer may know of a producer), the event that is posted to the notification-controller, and the vocabulary of
 //! conditions and reasons. This crate performs no I/O.
 
+mod artifact;
+mod condition;
+pub mod conditions;
+pub mod crd;
+mod duration;
+mod event;
 pub mod fault;
+pub mod kluctl;
+mod names;
+pub mod notification;
+mod reference;
+pub mod revision;
+mod safe_url;
+mod schema;
+mod secret;
+pub mod source;
+mod view;
 
+pub use artifact::Artifact;
+pub use condition::{Condition, ConditionStatus};
+pub use duration::{DurationOrNever, GoDuration, InvalidDuration};
+pub use event::{Event, Severity};
 pub use fault::{Class, Fault, Reason};
+pub use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+pub use names::{annotation, condition_type, finalizer, group, label};
+pub use reference::{KubeConfig, LocalObjectReference, NamespacedObjectReference, SecretKeyReference};
+pub use safe_url::{InvalidUrl, SafeUrl, UrlText, redact};
+pub use secret::Secret;
+pub use view::SourceView;

@@ -1,0 +1,75 @@
+//! The algebra of conditions: pure functions over a list of them.
+
+mod check;
+#[cfg(test)]
+mod tests;
+
+pub use check::{Subject, Violation, check};
+
+use std::cmp::Reverse;
+
+use crate::{Condition, condition_type};
+
+/// Finds a condition by its type.
+#[must_use]
+pub fn get<'a>(conditions: &'a [Condition], type_: &str) -> Option<&'a Condition> {
+    conditions.iter().find(|c| c.type_ == type_)
+}
+
+/// Whether a condition is there and True.
+#[must_use]
+pub fn is_true(conditions: &[Condition], type_: &str) -> bool {
+    get(conditions, type_).is_some_and(Condition::is_true)
+}
+
+/// Whether a condition is there and False.
+#[must_use]
+pub fn is_false(conditions: &[Condition], type_: &str) -> bool {
+    get(conditions, type_).is_some_and(Condition::is_false)
+}
+
+/// Adds a condition or replaces the one of the same type. The time of the last transition stays that of the past
+/// condition if the status is the same.
+pub fn set(conditions: &mut Vec<Condition>, mut condition: Condition) {
+    match conditions.iter_mut().find(|c| c.type_ == condition.type_) {
+        Some(past) => {
+            if past.status == condition.status {
+                condition.last_transition_time = past.last_transition_time.clone();
+            }
+            *past = condition;
+        }
+        None => conditions.push(condition),
+    }
+}
+
+/// Removes a condition, and says whether it was there.
+pub fn remove(conditions: &mut Vec<Condition>, type_: &str) -> bool {
+    let before = conditions.len();
+    conditions.retain(|c| c.type_ != type_);
+    conditions.len() != before
+}
+
+/// Gives each new condition the transition time of the past one of the same type and status: for a status that is made
+/// from nothing instead of changed in place.
+pub fn carry_times(past: &[Condition], new: &mut [Condition]) {
+    for condition in new {
+        if let Some(old) = get(past, &condition.type_).filter(|old| old.status == condition.status) {
+            condition.last_transition_time = old.last_transition_time.clone();
+        }
+    }
+}
+
+/// Puts conditions in the order that clients expect: Stalled, Reconciling, Ready, then by generation (newest first) and
+/// by name.
+pub fn sort(conditions: &mut [Condition]) {
+    conditions.sort_by_cached_key(|c| (rank(&c.type_), Reverse(c.observed_generation), c.type_.clone()));
+}
+
+fn rank(type_: &str) -> u8 {
+    match type_ {
+        condition_type::STALLED => 0,
+        condition_type::RECONCILING => 1,
+        condition_type::READY => 2,
+        _ => 3,
+    }
+}

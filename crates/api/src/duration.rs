@@ -1,0 +1,337 @@
+//! Durations as Go writes them: `1h30m`, `1.5s`, `300ms`.
+
+use std::{fmt, str::FromStr, time::Duration};
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+const MICROSECOND: u64 = 1_000;
+const MILLISECOND: u64 = 1_000_000;
+const SECOND: u64 = 1_000_000_000;
+const MINUTE: u64 = 60 * SECOND;
+const HOUR: u64 = 60 * MINUTE;
+
+/// Why a text is no duration.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("invalid duration '{text}': {reason}; write for example 30s, 5m or 1h30m")]
+pub struct InvalidDuration {
+    text: String,
+    reason: &'static str,
+}
+
+/// A signed duration in nanoseconds, with Go's grammar in both directions.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct GoDuration(i64);
+
+impl GoDuration {
+    /// No time at all.
+    pub const ZERO: Self = Self(0);
+
+    /// Makes a duration of nanoseconds.
+    #[must_use]
+    pub const fn from_nanos(nanos: i64) -> Self {
+        Self(nanos)
+    }
+
+    /// Makes a duration of seconds; more than fits becomes the longest.
+    #[must_use]
+    pub const fn from_secs(secs: i64) -> Self {
+        Self(secs.saturating_mul(SECOND as i64))
+    }
+
+    /// Its nanoseconds.
+    #[must_use]
+    pub const fn nanos(self) -> i64 {
+        self.0
+    }
+
+    /// The same as a standard duration; a negative one becomes zero.
+    #[must_use]
+    pub const fn as_duration(self) -> Duration {
+        if self.0 <= 0 { Duration::ZERO } else { Duration::from_nanos(self.0.unsigned_abs()) }
+    }
+}
+
+impl From<Duration> for GoDuration {
+    fn from(duration: Duration) -> Self {
+        Self(i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX))
+    }
+}
+
+impl FromStr for GoDuration {
+    type Err = InvalidDuration;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        parse(text).map(Self).map_err(|reason| InvalidDuration { text: text.chars().take(64).collect(), reason })
+    }
+}
+
+const TOO_LONG: &str = "it is longer than 292 years";
+const LIMIT: u64 = i64::MAX as u64 + 1;
+
+fn parse(text: &str) -> Result<i64, &'static str> {
+    let (negative, mut rest) = match text.strip_prefix('-') {
+        Some(rest) => (true, rest),
+        None => (false, text.strip_prefix('+').unwrap_or(text)),
+    };
+    if rest == "0" {
+        return Ok(0);
+    }
+    if rest.is_empty() {
+        return Err("it is empty");
+    }
+    let mut total = 0_u64;
+    while !rest.is_empty() {
+        let (nanos, tail) = parse_part(rest)?;
+        total = total.checked_add(nanos).filter(|total| *total <= LIMIT).ok_or(TOO_LONG)?;
+        rest = tail;
+    }
+    match (negative, i64::try_from(total)) {
+        (false, Ok(nanos)) => Ok(nanos),
+        (true, Ok(nanos)) => Ok(-nanos),
+        // Only -2^63 is left: the one magnitude that fits with a sign alone.
+        (true, Err(_)) => Ok(i64::MIN),
+        (false, Err(_)) => Err(TOO_LONG),
+    }
+}
+
+/// Reads one number with its unit, and gives back the rest.
+fn parse_part(text: &str) -> Result<(u64, &str), &'static str> {
+    let (whole, rest) = digits(text);
+    let (fraction, rest) = rest.strip_prefix('.').map_or(("", rest), digits);
+    if whole.is_empty() && fraction.is_empty() {
+        return Err("a number is missing");
+    }
+    let end = rest.find(|c: char| c == '.' || c.is_ascii_digit()).unwrap_or(rest.len());
+    let (unit, rest) = rest.split_at(end);
+    let unit = match unit {
+        "ns" => 1,
+        "us" | "µs" | "μs" => MICROSECOND,
+        "ms" => MILLISECOND,
+        "s" => SECOND,
+        "m" => MINUTE,
+        "h" => HOUR,
+        "" => return Err("a unit is missing"),
+        _ => return Err("a unit is none of ns, us, ms, s, m, h"),
+    };
+    let whole: u64 = if whole.is_empty() { 0 } else { whole.parse().map_err(|_| TOO_LONG)? };
+    let nanos = whole.checked_mul(unit).filter(|nanos| *nanos <= LIMIT).ok_or(TOO_LONG)?;
+    let nanos = nanos.checked_add(fraction_of(unit, fraction)).ok_or(TOO_LONG)?;
+    Ok((nanos, rest))
+}
+
+fn digits(text: &str) -> (&str, &str) {
+    text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()))
+}
+
+/// What a decimal fraction of a unit is in nanoseconds, rounded down. Fifteen digits are more than any unit can show.
+fn fraction_of(unit: u64, digits: &str) -> u64 {
+    let (mut value, mut scale) = (0_u128, 1_u128);
+    for digit in digits.bytes().take(15) {
+        value = value * 10 + u128::from(digit - b'0');
+        scale *= 10;
+    }
+    u64::try_from(u128::from(unit) * value / scale).unwrap_or_default()
+}
+
+impl fmt::Display for GoDuration {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let nanos = self.0.unsigned_abs();
+        if self.0 < 0 {
+            f.write_str("-")?;
+        }
+        match nanos {
+            0 => f.write_str("0s"),
+            1..MICROSECOND => write!(f, "{nanos}ns"),
+            MICROSECOND..MILLISECOND => decimal(f, nanos, MICROSECOND, "µs"),
+            MILLISECOND..SECOND => decimal(f, nanos, MILLISECOND, "ms"),
+            _ => {
+                let (hours, minutes) = (nanos / HOUR, nanos % HOUR / MINUTE);
+                if hours > 0 {
+                    write!(f, "{hours}h")?;
+                }
+                if hours > 0 || minutes > 0 {
+                    write!(f, "{minutes}m")?;
+                }
+                decimal(f, nanos % MINUTE, SECOND, "s")
+            }
+        }
+    }
+}
+
+fn decimal(f: &mut fmt::Formatter<'_>, nanos: u64, unit: u64, name: &str) -> fmt::Result {
+    let (whole, fraction) = (nanos / unit, nanos % unit);
+    if fraction == 0 {
+        return write!(f, "{whole}{name}");
+    }
+    let width = unit.ilog10() as usize;
+    let digits = format!("{fraction:0width$}");
+    write!(f, "{whole}.{}{name}", digits.trim_end_matches('0'))
+}
+
+impl Serialize for GoDuration {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for GoDuration {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+impl JsonSchema for GoDuration {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "GoDuration".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string" })
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+}
+
+/// A duration, or the word `never`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DurationOrNever {
+    /// Each time this has passed.
+    Every(GoDuration),
+    /// Not by time.
+    Never,
+}
+
+impl fmt::Display for DurationOrNever {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Every(duration) => duration.fmt(f),
+            Self::Never => f.write_str("never"),
+        }
+    }
+}
+
+impl Serialize for DurationOrNever {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for DurationOrNever {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        match String::deserialize(deserializer)?.as_str() {
+            "never" => Ok(Self::Never),
+            text => text.parse().map(Self::Every).map_err(serde::de::Error::custom),
+        }
+    }
+}
+
+impl JsonSchema for DurationOrNever {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "DurationOrNever".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string" })
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_what_go_reads() {
+        let cases = [
+            ("0", 0),
+            ("-0", 0),
+            ("0s", 0),
+            ("5s", 5_000_000_000),
+            ("+5s", 5_000_000_000),
+            ("-5s", -5_000_000_000),
+            ("1m30s", 90_000_000_000),
+            ("1h15m30.918s", 4_530_918_000_000),
+            ("1.5h", 5_400_000_000_000),
+            (".5s", 500_000_000),
+            ("1.s", 1_000_000_000),
+            ("3ns", 3),
+            ("2us", 2_000),
+            ("2µs", 2_000),
+            ("2μs", 2_000),
+            ("300ms", 300_000_000),
+            ("1m1m", 120_000_000_000),
+            ("0.3333333333333333333h", 1_199_999_999_999),
+            ("9223372036854775807ns", i64::MAX),
+            ("-9223372036854775808ns", i64::MIN),
+        ];
+        for (text, nanos) in cases {
+            assert_eq!(text.parse::<GoDuration>(), Ok(GoDuration(nanos)), "{text}");
+        }
+    }
+
+    #[test]
+    fn refuses_what_go_refuses() {
+        for text in
+            ["", "-", "+", "3", "s", ".s", ".", "-.", "1d", "1 s", "1s ", "1S", "--1s", "never", "1m30", "1e3s", "１s"]
+        {
+            let error = text.parse::<GoDuration>().unwrap_err().to_string();
+            assert!(error.starts_with("invalid duration"), "{text}: {error}");
+        }
+        for text in ["9223372036854775808ns", "3000000h", "99999999999999999999s", "-9223372036854775809ns"] {
+            assert!(text.parse::<GoDuration>().unwrap_err().to_string().contains(TOO_LONG), "{text}");
+        }
+        let long = "9".repeat(10_000);
+        assert!(long.parse::<GoDuration>().unwrap_err().to_string().len() < 200);
+    }
+
+    #[test]
+    fn writes_what_go_writes() {
+        let cases = [
+            (0, "0s"),
+            (1, "1ns"),
+            (1_100, "1.1µs"),
+            (2_200_000, "2.2ms"),
+            (3_300_000_000, "3.3s"),
+            (60_000_000_000, "1m0s"),
+            (245_000_000_000, "4m5s"),
+            (245_001_000_000, "4m5.001s"),
+            (18_367_001_000_000, "5h6m7.001s"),
+            (480_000_000_001, "8m0.000000001s"),
+            (3_600_000_000_000, "1h0m0s"),
+            (-90_000_000_000, "-1m30s"),
+            (i64::MAX, "2562047h47m16.854775807s"),
+            (i64::MIN, "-2562047h47m16.854775808s"),
+        ];
+        for (nanos, text) in cases {
+            assert_eq!(GoDuration(nanos).to_string(), text);
+            assert_eq!(text.parse(), Ok(GoDuration(nanos)));
+        }
+    }
+
+    #[test]
+    fn conversion_is_total() {
+        assert_eq!(GoDuration(-1).as_duration(), Duration::ZERO);
+        assert_eq!(GoDuration::from_secs(90).as_duration(), Duration::from_secs(90));
+        assert_eq!(GoDuration::from_secs(i64::MAX), GoDuration(i64::MAX));
+        assert_eq!(GoDuration::from(Duration::MAX), GoDuration(i64::MAX));
+    }
+
+    #[test]
+    fn serde_is_text() {
+        assert_eq!(serde_json::from_str::<GoDuration>("\"1m30s\"").unwrap(), GoDuration::from_secs(90));
+        assert_eq!(serde_json::to_string(&GoDuration::from_secs(90)).unwrap(), "\"1m30s\"");
+        assert!(serde_json::from_str::<GoDuration>("90").is_err());
+        assert_eq!(serde_json::from_str::<DurationOrNever>("\"never\"").unwrap(), DurationOrNever::Never);
+        assert_eq!(
+            serde_json::from_str::<DurationOrNever>("\"5m\"").unwrap().to_string(),
+            DurationOrNever::Every(GoDuration::from_secs(300)).to_string()
+        );
+        assert!(serde_json::from_str::<DurationOrNever>("\"Never\"").is_err());
+    }
+}

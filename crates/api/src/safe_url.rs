@@ -1,0 +1,256 @@
+//! URLs that print without their credentials.
+
+use std::{fmt, str::FromStr};
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
+use url::Url;
+
+/// Why a text is no URL. The text itself is not part of the message beyond what [`redact`] leaves of it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("invalid URL '{text}': {reason}")]
+pub struct InvalidUrl {
+    text: String,
+    reason: String,
+}
+
+/// A parsed URL whose `Display` and `Debug` never show user, password, query or fragment.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SafeUrl(Url);
+
+impl SafeUrl {
+    /// Parses a URL that has a host.
+    ///
+    /// # Errors
+    /// If the text is no absolute URL with a host.
+    pub fn parse(text: &str) -> Result<Self, InvalidUrl> {
+        let fail = |reason: String| InvalidUrl { text: redact(text), reason };
+        let url = Url::parse(text).map_err(|error| fail(error.to_string()))?;
+        if url.host_str().is_none_or(str::is_empty) {
+            return Err(fail("it has no host".to_owned()));
+        }
+        Ok(Self(url))
+    }
+
+    /// Shows the whole URL: for the one place that connects.
+    #[must_use]
+    pub const fn expose(&self) -> &Url {
+        &self.0
+    }
+
+    /// Unwraps the whole URL.
+    #[must_use]
+    pub fn into_inner(self) -> Url {
+        self.0
+    }
+
+    /// Scheme, in lower case.
+    #[must_use]
+    pub fn scheme(&self) -> &str {
+        self.0.scheme()
+    }
+
+    /// Host, in lower case.
+    #[must_use]
+    pub fn host(&self) -> &str {
+        self.0.host_str().unwrap_or_default()
+    }
+
+    /// Port, given or that of the scheme.
+    #[must_use]
+    pub fn port(&self) -> Option<u16> {
+        self.0.port_or_known_default()
+    }
+
+    /// Path.
+    #[must_use]
+    pub fn path(&self) -> &str {
+        self.0.path()
+    }
+
+    /// Whether the URL carries a user or a password.
+    #[must_use]
+    pub fn has_userinfo(&self) -> bool {
+        !self.0.username().is_empty() || self.0.password().is_some()
+    }
+}
+
+impl fmt::Display for SafeUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}://{}", self.0.scheme(), self.host())?;
+        if let Some(port) = self.0.port() {
+            write!(f, ":{port}")?;
+        }
+        f.write_str(self.0.path())
+    }
+}
+
+impl fmt::Debug for SafeUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "\"{self}\"")
+    }
+}
+
+impl FromStr for SafeUrl {
+    type Err = InvalidUrl;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Self::parse(text)
+    }
+}
+
+impl From<Url> for SafeUrl {
+    fn from(url: Url) -> Self {
+        Self(url)
+    }
+}
+
+/// The text of a URL as a user wrote it, not yet parsed; prints as [`redact`] leaves it.
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct UrlText(String);
+
+impl UrlText {
+    /// Shows the text as it was written.
+    #[must_use]
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+
+    /// Parses the URL.
+    ///
+    /// # Errors
+    /// If the text is no absolute URL with a host.
+    pub fn parse(&self) -> Result<SafeUrl, InvalidUrl> {
+        SafeUrl::parse(&self.0)
+    }
+}
+
+impl From<&str> for UrlText {
+    fn from(text: &str) -> Self {
+        Self(text.to_owned())
+    }
+}
+
+impl From<String> for UrlText {
+    fn from(text: String) -> Self {
+        Self(text)
+    }
+}
+
+impl fmt::Display for UrlText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&redact(&self.0))
+    }
+}
+
+impl fmt::Debug for UrlText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", redact(&self.0))
+    }
+}
+
+impl JsonSchema for UrlText {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "UrlText".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string" })
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+}
+
+/// Removes user, password, query and fragment of every URL in a foreign text, such as the error of a library. What is
+/// doubtful is removed too.
+#[must_use]
+pub fn redact(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(found) = rest.find("://") {
+        let (before, after) = rest.split_at(found + 3);
+        out.push_str(before);
+        let ends = |c: char| c.is_whitespace() || c.is_control() || matches!(c, '"' | '<' | '>' | '`');
+        let (url, tail) = after.split_at(after.find(ends).unwrap_or(after.len()));
+        redact_one(url, &mut out);
+        rest = tail;
+    }
+    out.push_str(rest);
+    out
+}
+
+/// Appends what may be shown of a URL whose scheme is already written.
+fn redact_one(url: &str, out: &mut String) {
+    // Punctuation of the sentence around the URL is kept, or a closing quote would go with the query.
+    let body = url.trim_end_matches(['\'', '"', ')', ']', '}', ',', '.', ':', ';', '!']);
+    let sentence = url.strip_prefix(body).unwrap_or_default();
+    let authority = body.split(['/', '?', '#']).next().unwrap_or_default();
+    let body = match body.rfind('@') {
+        // A colon that no port follows means a password that holds a slash, a question mark or a hash.
+        Some(at) if authority.contains('@') || !port_like(authority) => body.get(at + 1..).unwrap_or_default(),
+        None if !port_like(authority) => "",
+        _ => body,
+    };
+    out.push_str(body.split(['?', '#']).next().unwrap_or_default());
+    out.push_str(sentence);
+}
+
+fn port_like(authority: &str) -> bool {
+    let after_ipv6 = authority.rsplit(']').next().unwrap_or_default();
+    after_ipv6.split_once(':').is_none_or(|(_, port)| port.bytes().all(|b| b.is_ascii_digit()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_prints_without_its_secrets() {
+        let url = SafeUrl::parse("https://me:s3cret@Example.com:8443/a/b?token=t0p#frag").unwrap();
+        assert_eq!(url.to_string(), "https://example.com:8443/a/b");
+        assert_eq!(format!("{url:?}"), "\"https://example.com:8443/a/b\"");
+        assert_eq!(url.expose().password(), Some("s3cret"));
+        assert!(url.has_userinfo());
+        assert_eq!((url.scheme(), url.host(), url.port(), url.path()), ("https", "example.com", Some(8443), "/a/b"));
+    }
+
+    #[test]
+    fn an_invalid_url_is_named_without_its_secrets() {
+        let error = SafeUrl::parse("https://me:s3/cret@host/x?token=t0p").unwrap_err().to_string();
+        assert!(!error.contains("s3") && !error.contains("cret") && !error.contains("t0p"), "{error}");
+        assert!(SafeUrl::parse("data:text/plain,x").unwrap_err().to_string().contains("it has no host"));
+        assert!(SafeUrl::parse("not a url").is_err());
+    }
+
+    #[track_caller]
+    fn assert_redacts(text: &str, expected: &str) {
+        assert_eq!(redact(text), expected);
+    }
+
+    #[test]
+    fn foreign_texts_lose_the_secrets_of_urls() {
+        assert_redacts("plain text", "plain text");
+        assert_redacts("GET https://host/a?x=1 failed", "GET https://host/a failed");
+        assert_redacts("cannot fetch 'https://u:p@host/a': 401", "cannot fetch 'https://host/a': 401");
+        assert_redacts("'https://host/a?token=x': no", "'https://host/a': no");
+        assert_redacts("(http://u@h:80/x#f), http://[::1]:9/y", "(http://h:80/x), http://[::1]:9/y");
+        assert_redacts("https://host/pkg@1.2", "https://host/pkg@1.2");
+        assert_redacts("https://u:p/w@host/x", "https://host/x");
+        assert_redacts("https://u:p?w#z@host/x", "https://host/x");
+        assert_redacts("https://u:p@q@host/x", "https://host/x");
+        assert_redacts("https://u:pass", "https://");
+        assert_redacts("a://u:p@h/ b://v:q@i/", "a://h/ b://i/");
+        assert_redacts("error at ://", "error at ://");
+    }
+
+    #[test]
+    fn the_text_of_a_url_prints_redacted_and_encodes_whole() {
+        let text = UrlText::from("https://u:p@host/x?y");
+        assert_eq!(format!("{text} {text:?}"), "https://host/x \"https://host/x\"");
+        assert_eq!(serde_json::to_string(&text).unwrap(), "\"https://u:p@host/x?y\"");
+        assert_eq!(text.parse().unwrap().to_string(), "https://host/x");
+    }
+}

@@ -1,0 +1,126 @@
+//! All that a consumer may know of a source, whatever its kind.
+
+use kube::core::{DynamicObject, ObjectMeta};
+use serde::Deserialize;
+
+use crate::{Artifact, Condition, condition_type, conditions};
+
+/// A source as its consumers see it. Its spec, apart from `suspend`, is its own business, so sources of third parties
+/// fit too.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(from = "Wire")]
+pub struct SourceView {
+    /// Name, namespace, generation, annotations.
+    pub metadata: ObjectMeta,
+    /// Whether the user suspended the source.
+    pub suspend: bool,
+    /// Generation that the status speaks of.
+    pub observed_generation: Option<i64>,
+    /// What the source last stored.
+    pub artifact: Option<Artifact>,
+    /// What is true of the source.
+    pub conditions: Vec<Condition>,
+}
+
+impl SourceView {
+    /// Reads the view of an object of any kind.
+    ///
+    /// # Errors
+    /// If the fields that the view needs are malformed.
+    pub fn of(object: &DynamicObject) -> Result<Self, serde_json::Error> {
+        let body = Body::deserialize(&object.data)?;
+        Ok(Self::from(Wire { metadata: object.metadata.clone(), body }))
+    }
+
+    /// The Ready condition.
+    #[must_use]
+    pub fn ready(&self) -> Option<&Condition> {
+        conditions::get(&self.conditions, condition_type::READY)
+    }
+}
+
+#[derive(Deserialize)]
+struct Wire {
+    #[serde(default)]
+    metadata: ObjectMeta,
+    #[serde(flatten)]
+    body: Body,
+}
+
+#[derive(Deserialize)]
+struct Body {
+    #[serde(default)]
+    spec: Option<Spec>,
+    #[serde(default)]
+    status: Option<Status>,
+}
+
+#[derive(Default, Deserialize)]
+struct Spec {
+    #[serde(default)]
+    suspend: Option<bool>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Status {
+    observed_generation: Option<i64>,
+    artifact: Option<Artifact>,
+    #[serde(default)]
+    conditions: Option<Vec<Condition>>,
+}
+
+impl From<Wire> for SourceView {
+    fn from(wire: Wire) -> Self {
+        let status = wire.body.status.unwrap_or_default();
+        Self {
+            metadata: wire.metadata,
+            suspend: wire.body.spec.and_then(|spec| spec.suspend).unwrap_or_default(),
+            observed_generation: status.observed_generation,
+            artifact: status.artifact,
+            conditions: status.conditions.unwrap_or_default(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn any_source_kind_is_readable() {
+        let json = json!({
+            "apiVersion": "example.com/v1", "kind": "Drive",
+            "metadata": { "name": "shop", "namespace": "apps" },
+            "spec": { "letter": "C", "interval": 5 },
+            "status": {
+                "observedGeneration": 3,
+                "artifact": { "path": "a/b.tar.gz", "url": "http://x/a/b.tar.gz", "revision": "7", "odd": true },
+                "conditions": [{ "type": "Ready", "status": "True" }],
+            },
+        });
+        let object: DynamicObject = serde_json::from_value(json.clone()).unwrap();
+        let view = SourceView::of(&object).unwrap();
+        assert_eq!(view.metadata.name.as_deref(), Some("shop"));
+        assert_eq!(view.artifact.as_ref().map(|a| a.revision.as_str()), Some("7"));
+        assert!(view.ready().is_some_and(Condition::is_true) && !view.suspend);
+        assert_eq!(serde_json::from_value::<SourceView>(json).unwrap(), view);
+    }
+
+    #[test]
+    fn a_source_that_was_never_reconciled() {
+        let json = json!({ "metadata": { "name": "new" }, "spec": { "suspend": true } });
+        let view: SourceView = serde_json::from_value(json).unwrap();
+        assert!(view.suspend && view.artifact.is_none() && view.conditions.is_empty());
+    }
+
+    #[test]
+    fn a_malformed_artifact_is_an_error_of_that_object() {
+        let object: DynamicObject = serde_json::from_value(
+            json!({ "metadata": { "name": "bad" }, "status": { "artifact": { "path": 7 } } }),
+        )
+        .unwrap();
+        assert!(SourceView::of(&object).is_err());
+    }
+}
