@@ -137,7 +137,14 @@ mod tests {
 
     #[test]
     fn the_wire_form_is_that_of_metav1() {
-        let condition = Condition::new("Ready", true, crate::Reason::Succeeded, "all is well", Some(2), epoch());
+        let condition = Condition::new(
+            "Ready",
+            true,
+            crate::Reason::Succeeded,
+            "all is well",
+            Some(2),
+            epoch(),
+        );
         assert_eq!(
             serde_json::to_value(condition).unwrap(),
             serde_json::json!({

@@ -48,7 +48,11 @@ impl GoDuration {
     /// The same as a standard duration; a negative one becomes zero.
     #[must_use]
     pub const fn as_duration(self) -> Duration {
-        if self.0 <= 0 { Duration::ZERO } else { Duration::from_nanos(self.0.unsigned_abs()) }
+        if self.0 <= 0 {
+            Duration::ZERO
+        } else {
+            Duration::from_nanos(self.0.unsigned_abs())
+        }
     }
 }
 
@@ -62,7 +66,10 @@ impl FromStr for GoDuration {
     type Err = InvalidDuration;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        parse(text).map(Self).map_err(|reason| InvalidDuration { text: text.chars().take(64).collect(), reason })
+        parse(text).map(Self).map_err(|reason| InvalidDuration {
+            text: text.chars().take(64).collect(),
+            reason,
+        })
     }
 }
 
@@ -83,7 +90,10 @@ fn parse(text: &str) -> Result<i64, &'static str> {
     let mut total = 0_u64;
     while !rest.is_empty() {
         let (nanos, tail) = parse_part(rest)?;
-        total = total.checked_add(nanos).filter(|total| *total <= LIMIT).ok_or(TOO_LONG)?;
+        total = total
+            .checked_add(nanos)
+            .filter(|total| *total <= LIMIT)
+            .ok_or(TOO_LONG)?;
         rest = tail;
     }
     match (negative, i64::try_from(total)) {
@@ -102,7 +112,9 @@ fn parse_part(text: &str) -> Result<(u64, &str), &'static str> {
     if whole.is_empty() && fraction.is_empty() {
         return Err("a number is missing");
     }
-    let end = rest.find(|c: char| c == '.' || c.is_ascii_digit()).unwrap_or(rest.len());
+    let end = rest
+        .find(|c: char| c == '.' || c.is_ascii_digit())
+        .unwrap_or(rest.len());
     let (unit, rest) = rest.split_at(end);
     let unit = match unit {
         "ns" => 1,
@@ -114,8 +126,15 @@ fn parse_part(text: &str) -> Result<(u64, &str), &'static str> {
         "" => return Err("a unit is missing"),
         _ => return Err("a unit is none of ns, us, ms, s, m, h"),
     };
-    let whole: u64 = if whole.is_empty() { 0 } else { whole.parse().map_err(|_| TOO_LONG)? };
-    let nanos = whole.checked_mul(unit).filter(|nanos| *nanos <= LIMIT).ok_or(TOO_LONG)?;
+    let whole: u64 = if whole.is_empty() {
+        0
+    } else {
+        whole.parse().map_err(|_| TOO_LONG)?
+    };
+    let nanos = whole
+        .checked_mul(unit)
+        .filter(|nanos| *nanos <= LIMIT)
+        .ok_or(TOO_LONG)?;
     let nanos = nanos.checked_add(fraction_of(unit, fraction)).ok_or(TOO_LONG)?;
     Ok((nanos, rest))
 }
@@ -177,7 +196,9 @@ impl Serialize for GoDuration {
 
 impl<'de> Deserialize<'de> for GoDuration {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+        String::deserialize(deserializer)?
+            .parse()
+            .map_err(serde::de::Error::custom)
     }
 }
 
@@ -277,14 +298,26 @@ mod tests {
 
     #[test]
     fn refuses_what_go_refuses() {
-        for text in
-            ["", "-", "+", "3", "s", ".s", ".", "-.", "1d", "1 s", "1s ", "1S", "--1s", "never", "1m30", "1e3s", "１s"]
-        {
+        for text in [
+            "", "-", "+", "3", "s", ".s", ".", "-.", "1d", "1 s", "1s ", "1S", "--1s", "never", "1m30",
+            "1e3s", "１s",
+        ] {
             let error = text.parse::<GoDuration>().unwrap_err().to_string();
             assert!(error.starts_with("invalid duration"), "{text}: {error}");
         }
-        for text in ["9223372036854775808ns", "3000000h", "99999999999999999999s", "-9223372036854775809ns"] {
-            assert!(text.parse::<GoDuration>().unwrap_err().to_string().contains(TOO_LONG), "{text}");
+        for text in [
+            "9223372036854775808ns",
+            "3000000h",
+            "99999999999999999999s",
+            "-9223372036854775809ns",
+        ] {
+            assert!(
+                text.parse::<GoDuration>()
+                    .unwrap_err()
+                    .to_string()
+                    .contains(TOO_LONG),
+                "{text}"
+            );
         }
         let long = "9".repeat(10_000);
         assert!(long.parse::<GoDuration>().unwrap_err().to_string().len() < 200);
@@ -324,12 +357,23 @@ mod tests {
 
     #[test]
     fn serde_is_text() {
-        assert_eq!(serde_json::from_str::<GoDuration>("\"1m30s\"").unwrap(), GoDuration::from_secs(90));
-        assert_eq!(serde_json::to_string(&GoDuration::from_secs(90)).unwrap(), "\"1m30s\"");
-        assert!(serde_json::from_str::<GoDuration>("90").is_err());
-        assert_eq!(serde_json::from_str::<DurationOrNever>("\"never\"").unwrap(), DurationOrNever::Never);
         assert_eq!(
-            serde_json::from_str::<DurationOrNever>("\"5m\"").unwrap().to_string(),
+            serde_json::from_str::<GoDuration>("\"1m30s\"").unwrap(),
+            GoDuration::from_secs(90)
+        );
+        assert_eq!(
+            serde_json::to_string(&GoDuration::from_secs(90)).unwrap(),
+            "\"1m30s\""
+        );
+        assert!(serde_json::from_str::<GoDuration>("90").is_err());
+        assert_eq!(
+            serde_json::from_str::<DurationOrNever>("\"never\"").unwrap(),
+            DurationOrNever::Never
+        );
+        assert_eq!(
+            serde_json::from_str::<DurationOrNever>("\"5m\"")
+                .unwrap()
+                .to_string(),
             DurationOrNever::Every(GoDuration::from_secs(300)).to_string()
         );
         assert!(serde_json::from_str::<DurationOrNever>("\"Never\"").is_err());

@@ -74,7 +74,10 @@ pub struct Event {
     pub reason: String,
     /// Further facts. Keys begin with the API group of the object, or with `event.toolkit.fluxcd.io/` where the user
     /// set them.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "null_is_empty")]
+    #[serde(
+        skip_serializing_if = "BTreeMap::is_empty",
+        deserialize_with = "null_is_empty"
+    )]
     pub metadata: BTreeMap<String, String>,
     /// Name of the controller that tells it.
     pub reporting_controller: String,

@@ -116,22 +116,37 @@ pub struct Fault {
 impl Fault {
     /// Only a change of the object helps.
     pub fn stall(reason: Reason, message: impl Into<String>) -> Self {
-        Self { class: Class::Stall, reason, message: message.into() }
+        Self {
+            class: Class::Stall,
+            reason,
+            message: message.into(),
+        }
     }
 
     /// Look again after `delay`.
     pub fn wait(delay: Duration, reason: Reason, message: impl Into<String>) -> Self {
-        Self { class: Class::Wait(delay), reason, message: message.into() }
+        Self {
+            class: Class::Wait(delay),
+            reason,
+            message: message.into(),
+        }
     }
 
     /// Retry with exponential backoff.
     pub fn retry(reason: Reason, message: impl Into<String>) -> Self {
-        Self { class: Class::Retry, reason, message: message.into() }
+        Self {
+            class: Class::Retry,
+            reason,
+            message: message.into(),
+        }
     }
 
     /// A field that is set but not obeyed; `path` is its path in the object, `value` its value in short.
     pub fn unsupported(path: &str, value: &str) -> Self {
-        Self::stall(Reason::UnsupportedField, format!("{path}: {value} is not supported yet: remove the field"))
+        Self::stall(
+            Reason::UnsupportedField,
+            format!("{path}: {value} is not supported yet: remove the field"),
+        )
     }
 }
 

@@ -78,9 +78,17 @@ mod tests {
         let cases = [
             (Some("main"), format!("main@sha1:{SHA}"), format!("main/{SHA}")),
             (Some("v1.0"), format!("v1.0@sha1:{SHA}"), format!("v1.0/{SHA}")),
-            (Some("refs/heads/main"), format!("refs/heads/main@sha1:{SHA}"), format!("refs/heads/main/{SHA}")),
+            (
+                Some("refs/heads/main"),
+                format!("refs/heads/main@sha1:{SHA}"),
+                format!("refs/heads/main/{SHA}"),
+            ),
             (None, format!("sha1:{SHA}"), format!("HEAD/{SHA}")),
-            (Some("user@feature"), format!("user@feature@sha1:{SHA}"), format!("user@feature/{SHA}")),
+            (
+                Some("user@feature"),
+                format!("user@feature@sha1:{SHA}"),
+                format!("user@feature/{SHA}"),
+            ),
         ];
         for (pointer, rfc5, legacy) in cases {
             assert_eq!(write(Style::Rfc5, pointer, SHA), rfc5);
@@ -98,9 +106,15 @@ mod tests {
     fn odd_revisions() {
         assert_eq!(normalise(""), "");
         assert_eq!(normalise(SHA), format!("sha1:{SHA}"));
-        assert_eq!(normalise(&format!("feature/branch/{SHA}")), format!("feature/branch@sha1:{SHA}"));
+        assert_eq!(
+            normalise(&format!("feature/branch/{SHA}")),
+            format!("feature/branch@sha1:{SHA}")
+        );
         assert_eq!(write(Style::Rfc5, Some(""), SHA), format!("sha1:{SHA}"));
-        assert_eq!(write(Style::Rfc5, None, &"a".repeat(64)), format!("sha256:{}", "a".repeat(64)));
+        assert_eq!(
+            write(Style::Rfc5, None, &"a".repeat(64)),
+            format!("sha256:{}", "a".repeat(64))
+        );
         assert!(!same(&format!("main/{SHA}"), &format!("dev/{SHA}")));
         assert_eq!((name(SHA), commit(SHA)), (None, SHA));
     }

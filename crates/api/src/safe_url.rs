@@ -24,7 +24,10 @@ impl SafeUrl {
     /// # Errors
     /// If the text is no absolute URL with a host.
     pub fn parse(text: &str) -> Result<Self, InvalidUrl> {
-        let fail = |reason: String| InvalidUrl { text: redact(text), reason };
+        let fail = |reason: String| InvalidUrl {
+            text: redact(text),
+            reason,
+        };
         let url = Url::parse(text).map_err(|error| fail(error.to_string()))?;
         if url.host_str().is_none_or(str::is_empty) {
             return Err(fail("it has no host".to_owned()));
@@ -190,7 +193,9 @@ fn redact_one(url: &str, out: &mut String) {
     let authority = body.split(['/', '?', '#']).next().unwrap_or_default();
     let body = match body.rfind('@') {
         // A colon that no port follows means a password that holds a slash, a question mark or a hash.
-        Some(at) if authority.contains('@') || !port_like(authority) => body.get(at + 1..).unwrap_or_default(),
+        Some(at) if authority.contains('@') || !port_like(authority) => {
+            body.get(at + 1..).unwrap_or_default()
+        }
         None if !port_like(authority) => "",
         _ => body,
     };
@@ -200,7 +205,9 @@ fn redact_one(url: &str, out: &mut String) {
 
 fn port_like(authority: &str) -> bool {
     let after_ipv6 = authority.rsplit(']').next().unwrap_or_default();
-    after_ipv6.split_once(':').is_none_or(|(_, port)| port.bytes().all(|b| b.is_ascii_digit()))
+    after_ipv6
+        .split_once(':')
+        .is_none_or(|(_, port)| port.bytes().all(|b| b.is_ascii_digit()))
 }
 
 #[cfg(test)]
@@ -214,14 +221,27 @@ mod tests {
         assert_eq!(format!("{url:?}"), "\"https://example.com:8443/a/b\"");
         assert_eq!(url.expose().password(), Some("s3cret"));
         assert!(url.has_userinfo());
-        assert_eq!((url.scheme(), url.host(), url.port(), url.path()), ("https", "example.com", Some(8443), "/a/b"));
+        assert_eq!(
+            (url.scheme(), url.host(), url.port(), url.path()),
+            ("https", "example.com", Some(8443), "/a/b")
+        );
     }
 
     #[test]
     fn an_invalid_url_is_named_without_its_secrets() {
-        let error = SafeUrl::parse("https://me:s3/cret@host/x?token=t0p").unwrap_err().to_string();
-        assert!(!error.contains("s3") && !error.contains("cret") && !error.contains("t0p"), "{error}");
-        assert!(SafeUrl::parse("data:text/plain,x").unwrap_err().to_string().contains("it has no host"));
+        let error = SafeUrl::parse("https://me:s3/cret@host/x?token=t0p")
+            .unwrap_err()
+            .to_string();
+        assert!(
+            !error.contains("s3") && !error.contains("cret") && !error.contains("t0p"),
+            "{error}"
+        );
+        assert!(
+            SafeUrl::parse("data:text/plain,x")
+                .unwrap_err()
+                .to_string()
+                .contains("it has no host")
+        );
         assert!(SafeUrl::parse("not a url").is_err());
     }
 
@@ -234,9 +254,15 @@ mod tests {
     fn foreign_texts_lose_the_secrets_of_urls() {
         assert_redacts("plain text", "plain text");
         assert_redacts("GET https://host/a?x=1 failed", "GET https://host/a failed");
-        assert_redacts("cannot fetch 'https://u:p@host/a': 401", "cannot fetch 'https://host/a': 401");
+        assert_redacts(
+            "cannot fetch 'https://u:p@host/a': 401",
+            "cannot fetch 'https://host/a': 401",
+        );
         assert_redacts("'https://host/a?token=x': no", "'https://host/a': no");
-        assert_redacts("(http://u@h:80/x#f), http://[::1]:9/y", "(http://h:80/x), http://[::1]:9/y");
+        assert_redacts(
+            "(http://u@h:80/x#f), http://[::1]:9/y",
+            "(http://h:80/x), http://[::1]:9/y",
+        );
         assert_redacts("https://host/pkg@1.2", "https://host/pkg@1.2");
         assert_redacts("https://u:p/w@host/x", "https://host/x");
         assert_redacts("https://u:p?w#z@host/x", "https://host/x");

@@ -35,7 +35,11 @@ impl<T: AsRef<str>> Secret<T> {
     #[must_use]
     pub fn mask(&self, text: &str) -> String {
         let secret = self.0.as_ref().trim();
-        if secret.len() < 3 { text.to_owned() } else { text.replace(secret, MASK) }
+        if secret.len() < 3 {
+            text.to_owned()
+        } else {
+            text.replace(secret, MASK)
+        }
     }
 }
 
@@ -80,14 +84,20 @@ mod tests {
     #[test]
     fn neither_debug_nor_display_shows_it() {
         let secret = Secret::new("hunter2".to_owned());
-        assert_eq!(format!("{secret} {secret:?} {:?}", Some(&secret)), "*** *** Some(***)");
+        assert_eq!(
+            format!("{secret} {secret:?} {:?}", Some(&secret)),
+            "*** *** Some(***)"
+        );
         assert_eq!(secret.expose(), "hunter2");
     }
 
     #[test]
     fn foreign_text_is_masked() {
         let secret = Secret::new("hunter2\n");
-        assert_eq!(secret.mask("bad password hunter2, hunter2!"), "bad password ***, ***!");
+        assert_eq!(
+            secret.mask("bad password hunter2, hunter2!"),
+            "bad password ***, ***!"
+        );
         assert_eq!(Secret::new("").mask("text"), "text");
         assert_eq!(Secret::new("e").mask("text"), "text");
     }

@@ -29,7 +29,10 @@ impl SourceView {
     /// If the fields that the view needs are malformed.
     pub fn of(object: &DynamicObject) -> Result<Self, serde_json::Error> {
         let body = Body::deserialize(&object.data)?;
-        Ok(Self::from(Wire { metadata: object.metadata.clone(), body }))
+        Ok(Self::from(Wire {
+            metadata: object.metadata.clone(),
+            body,
+        }))
     }
 
     /// The Ready condition.

@@ -83,15 +83,27 @@ pub fn check(subject: &Subject<'_>, outlook: bool) -> Vec<Violation> {
     found
 }
 
-fn generations(s: &Subject<'_>, ready: &Condition, stalled: bool, reconciling: bool, found: &mut Vec<Violation>) {
-    if s.observed_generation.is_some_and(|observed| observed > s.generation) {
+fn generations(
+    s: &Subject<'_>,
+    ready: &Condition,
+    stalled: bool,
+    reconciling: bool,
+    found: &mut Vec<Violation>,
+) {
+    if s.observed_generation
+        .is_some_and(|observed| observed > s.generation)
+    {
         found.push(Violation::GenerationAhead("status".to_owned()));
     }
     let settled = (ready.is_true() && !reconciling) || stalled;
     if settled && s.observed_generation != Some(s.generation) {
         found.push(Violation::GenerationBehind);
     }
-    if settled && ready.observed_generation.is_some_and(|g| Some(g) != s.observed_generation) {
+    if settled
+        && ready
+            .observed_generation
+            .is_some_and(|g| Some(g) != s.observed_generation)
+    {
         found.push(Violation::ReadyOfOtherGeneration);
     }
 }

@@ -32,14 +32,22 @@ fn set_keeps_the_transition_time_while_the_status_stays() {
 #[test]
 fn carry_times_only_where_the_status_is_equal() {
     let past = [cond("Ready", True, 1), cond("Reconciling", True, 2)];
-    let mut new = [cond("Ready", False, 9), cond("Reconciling", True, 9), cond("FetchFailed", True, 9)];
+    let mut new = [
+        cond("Ready", False, 9),
+        cond("Reconciling", True, 9),
+        cond("FetchFailed", True, 9),
+    ];
     carry_times(&past, &mut new);
     assert_eq!(new.map(|c| c.last_transition_time), [at(9), at(2), at(9)]);
 }
 
 #[test]
 fn get_is_remove() {
-    let mut list = vec![cond("Ready", False, 1), cond("Stalled", True, 1), cond("Odd", Unknown, 1)];
+    let mut list = vec![
+        cond("Ready", False, 1),
+        cond("Stalled", True, 1),
+        cond("Odd", Unknown, 1),
+    ];
     assert!(is_false(&list, "Ready") && is_true(&list, "Stalled"));
     assert!(!is_true(&list, "Odd") && !is_false(&list, "Odd") && !is_true(&list, "Absent"));
     assert!(remove(&mut list, "Stalled"));
@@ -60,38 +68,73 @@ fn sort_puts_the_summary_first() {
         cond("Stalled", True, 1),
     ];
     sort(&mut list);
-    assert_eq!(list.map(|c| c.type_), ["Stalled", "Reconciling", "Ready", "B", "A", "C"]);
+    assert_eq!(
+        list.map(|c| c.type_),
+        ["Stalled", "Reconciling", "Ready", "B", "A", "C"]
+    );
 }
 
 #[track_caller]
 fn assert_breaks(conditions: &[Condition], observed: Option<i64>, expected: &[Violation]) {
-    let subject =
-        Subject { generation: 1, observed_generation: observed, conditions, negative: &["FetchFailed"] };
+    let subject = Subject {
+        generation: 1,
+        observed_generation: observed,
+        conditions,
+        negative: &["FetchFailed"],
+    };
     assert_eq!(check(&subject, true), expected);
 }
 
 #[test]
 fn statuses_as_they_should_be() {
     assert_breaks(&[cond("Ready", True, 1)], Some(1), &[]);
-    assert_breaks(&[cond("Ready", Unknown, 1), cond("Reconciling", True, 1)], Some(-1), &[]);
-    assert_breaks(&[cond("Ready", True, 1), cond("Reconciling", True, 1)], Some(0), &[]);
+    assert_breaks(
+        &[cond("Ready", Unknown, 1), cond("Reconciling", True, 1)],
+        Some(-1),
+        &[],
+    );
+    assert_breaks(
+        &[cond("Ready", True, 1), cond("Reconciling", True, 1)],
+        Some(0),
+        &[],
+    );
     assert_breaks(&[cond("Ready", False, 1), cond("Stalled", True, 1)], Some(1), &[]);
-    let retried = [cond("Ready", False, 1), cond("Reconciling", True, 1), cond("FetchFailed", True, 1)];
+    let retried = [
+        cond("Ready", False, 1),
+        cond("Reconciling", True, 1),
+        cond("FetchFailed", True, 1),
+    ];
     assert_breaks(&retried, Some(0), &[]);
 }
 
 #[test]
 fn statuses_as_they_should_not_be() {
     assert_breaks(&[], None, &[Violation::ReadyMissing]);
-    let both = [cond("Ready", False, 1), cond("Stalled", True, 1), cond("Reconciling", True, 1)];
+    let both = [
+        cond("Ready", False, 1),
+        cond("Stalled", True, 1),
+        cond("Reconciling", True, 1),
+    ];
     assert_breaks(&both, Some(1), &[Violation::ReconcilingAndStalled]);
     let despite = [cond("Ready", True, 1), cond("FetchFailed", True, 1)];
-    assert_breaks(&despite, Some(1), &[Violation::ReadyDespite("FetchFailed".into())]);
+    assert_breaks(
+        &despite,
+        Some(1),
+        &[Violation::ReadyDespite("FetchFailed".into())],
+    );
     let stalled = [cond("Ready", Unknown, 1), cond("Stalled", True, 1)];
     assert_breaks(&stalled, Some(1), &[Violation::StalledButNotFailed]);
     let left = [cond("Ready", True, 1), cond("FetchFailed", False, 1)];
-    assert_breaks(&left, Some(1), &[Violation::NegativeNotTrue("FetchFailed".into())]);
-    assert_breaks(&[cond("Ready", False, 1)], Some(1), &[Violation::FailedWithoutOutlook]);
+    assert_breaks(
+        &left,
+        Some(1),
+        &[Violation::NegativeNotTrue("FetchFailed".into())],
+    );
+    assert_breaks(
+        &[cond("Ready", False, 1)],
+        Some(1),
+        &[Violation::FailedWithoutOutlook],
+    );
     let twice = [cond("Ready", True, 1), cond("Ready", True, 1)];
     assert_breaks(&twice, Some(1), &[Violation::Duplicate("Ready".into())]);
 }
@@ -103,7 +146,10 @@ fn generations_must_agree() {
     assert_breaks(&[cond("Ready", True, 1)], None, &behind);
     let mut ahead = cond("Ready", True, 1);
     ahead.observed_generation = Some(2);
-    let expected = [Violation::GenerationAhead("Ready".into()), Violation::ReadyOfOtherGeneration];
+    let expected = [
+        Violation::GenerationAhead("Ready".into()),
+        Violation::ReadyOfOtherGeneration,
+    ];
     assert_breaks(&[ahead], Some(1), &expected);
 }
 

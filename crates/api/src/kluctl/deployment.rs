@@ -11,8 +11,8 @@ use serde_json::{Map, Value};
 
 use super::FixedImage;
 use crate::{
-    Condition, DurationOrNever, GoDuration, KubeConfig, LocalObjectReference, NamespacedObjectReference, Time, UrlText,
-    schema,
+    Condition, DurationOrNever, GoDuration, KubeConfig, LocalObjectReference, NamespacedObjectReference,
+    Time, UrlText, schema,
 };
 
 /// What to deploy, how, and how often.

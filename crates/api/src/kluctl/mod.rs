@@ -4,7 +4,7 @@ mod deployment;
 mod images;
 
 pub use deployment::{
-    Decryption, GitRef, GitSource, HelmCredentials, KluctlDeployment, KluctlDeploymentSpec, KluctlDeploymentStatus,
-    ReconcileResult, RenameContext, SourceReference,
+    Decryption, GitRef, GitSource, HelmCredentials, KluctlDeployment, KluctlDeploymentSpec,
+    KluctlDeploymentStatus, ReconcileResult, RenameContext, SourceReference,
 };
 pub use images::{FixedImage, FixedImageObject};

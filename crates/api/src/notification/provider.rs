@@ -74,7 +74,11 @@ pub struct ProviderSpec {
     #[schemars(extend("enum" = TYPES))]
     pub type_: String,
     /// Address; the Secret's key `address` has precedence. Chat systems give whoever knows it the right to post.
-    #[serde(default, skip_serializing_if = "Option::is_none", serialize_with = "Secret::serialize_exposed")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "Secret::serialize_exposed"
+    )]
     #[schemars(with = "Option<String>", length(max = 2048))]
     pub address: Option<Secret<String>>,
     /// Channel.

@@ -3,6 +3,6 @@
 mod git_repository;
 
 pub use git_repository::{
-    AccessFrom, GitRepository, GitRepositoryInclude, GitRepositoryRef, GitRepositorySpec, GitRepositoryStatus,
-    GitRepositoryVerification, NamespaceSelector,
+    AccessFrom, GitRepository, GitRepositoryInclude, GitRepositoryRef, GitRepositorySpec,
+    GitRepositoryStatus, GitRepositoryVerification, NamespaceSelector,
 };

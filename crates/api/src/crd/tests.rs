@@ -1,0 +1,216 @@
+//! Tests of the definitions, and that manifests of every era decode.
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::{
+    kluctl::KluctlDeployment,
+    notification::{Alert, Provider},
+    source::GitRepository,
+};
+
+fn schema(version: &CustomResourceDefinitionVersion) -> Value {
+    serde_json::to_value(&version.schema).unwrap()["openAPIV3Schema"].clone()
+}
+
+#[test]
+fn the_versions_of_a_kind_share_one_schema_and_the_first_is_stored() {
+    let served: Vec<Vec<String>> = all()
+        .iter()
+        .map(|crd| {
+            let first = schema(&crd.spec.versions[0]);
+            assert!(crd.spec.versions.iter().all(|v| schema(v) == first && v.served));
+            let stored: Vec<_> = crd.spec.versions.iter().map(|v| v.storage).collect();
+            assert!(stored[0] && !stored[1..].contains(&true));
+            assert!(crd.spec.conversion.is_none());
+            crd.spec.versions.iter().map(|v| v.name.clone()).collect()
+        })
+        .collect();
+    assert_eq!(
+        served,
+        [
+            vec!["v1", "v1beta2", "v1beta1"],
+            vec!["v1alpha1"],
+            vec!["v1beta3", "v1beta2", "v1beta1"],
+            vec!["v1beta3", "v1beta2", "v1beta1"],
+        ]
+    );
+}
+
+#[test]
+fn old_versions_warn() {
+    let crd = git_repository();
+    let warnings: Vec<_> = crd
+        .spec
+        .versions
+        .iter()
+        .map(|v| v.deprecation_warning.as_deref())
+        .collect();
+    assert_eq!(
+        warnings,
+        [
+            None,
+            Some("v1beta2 GitRepository is deprecated, upgrade to v1"),
+            Some("v1beta1 GitRepository is deprecated, upgrade to v1"),
+        ]
+    );
+}
+
+/// Calls `visit` with the path and the schema of every property.
+fn walk(path: &str, schema: &Value, visit: &mut impl FnMut(&str, &Value)) {
+    visit(path, schema);
+    for (name, inner) in schema["properties"].as_object().into_iter().flatten() {
+        walk(&format!("{path}.{name}"), inner, visit);
+    }
+    for key in ["items", "additionalProperties"] {
+        if schema[key].is_object() {
+            walk(&format!("{path}[]"), &schema[key], visit);
+        }
+    }
+}
+
+#[test]
+fn schemas_are_structural_and_described() {
+    for crd in all() {
+        walk(
+            &crd.spec.names.kind,
+            &schema(&crd.spec.versions[0]),
+            &mut |path, schema| {
+                assert!(schema["type"].is_string(), "{path} has no type");
+                for word in ["nullable", "anyOf", "oneOf", "allOf", "$ref"] {
+                    assert!(schema.get(word).is_none(), "{path} has {word}");
+                }
+                assert!(
+                    path.ends_with("[]") || schema["description"].is_string(),
+                    "{path} has no description"
+                );
+            },
+        );
+    }
+}
+
+#[test]
+fn defaults_are_those_of_the_newest_releases() {
+    let mut found = Vec::new();
+    for crd in all() {
+        walk(
+            &crd.spec.names.kind,
+            &schema(&crd.spec.versions[0]),
+            &mut |path, schema| {
+                if let Some(default) = schema.get("default").filter(|default| **default != json!(false)) {
+                    found.push(format!("{path}={default}"));
+                }
+            },
+        );
+    }
+    assert_eq!(
+        found,
+        [
+            r#"GitRepository.spec.timeout="60s""#,
+            r#"GitRepository.spec.verify.mode="HEAD""#,
+            r#"GitRepository.status={"observedGeneration":-1}"#,
+            r#"KluctlDeployment.spec.deployMode="full-deploy""#,
+            "KluctlDeployment.spec.deployOnChanges=true",
+            "KluctlDeployment.spec.validate=true",
+            r#"Alert.spec.eventSeverity="info""#,
+        ]
+    );
+    let kluctl = schema(&kluctl_deployment().spec.versions[0]);
+    let delete = &kluctl["properties"]["spec"]["properties"]["delete"];
+    assert!(delete["type"] == "boolean" && delete.get("default").is_none());
+}
+
+#[test]
+fn a_git_repository_of_the_first_era_decodes() {
+    let object: GitRepository = serde_json::from_value(json!({
+        "apiVersion": "source.toolkit.fluxcd.io/v1beta1",
+        "kind": "GitRepository",
+        "metadata": { "name": "flux-system", "namespace": "flux-system" },
+        "spec": {
+            "gitImplementation": "go-git", "interval": "1m0s", "ref": { "branch": "main" },
+            "secretRef": { "name": "flux-system" }, "timeout": "20s", "url": "ssh://git@example.com/fleet",
+        },
+        "status": {
+            "artifact": {
+                "checksum": "74af5c50a184a59640d3533cf577f07dd3e66bc5",
+                "lastUpdateTime": "2021-08-15T11:07:19Z",
+                "path": "gitrepository/flux-system/flux-system/e0b4.tar.gz",
+                "revision": "main/e0b4", "url": "http://source-controller/x.tar.gz",
+            },
+            "conditions": [{
+                "lastTransitionTime": "2021-08-15T11:07:19Z", "message": "Fetched revision: main/e0b4",
+                "reason": "GitOperationSucceed", "status": "True", "type": "Ready",
+            }],
+            "observedGeneration": 1,
+            "url": "http://source-controller/latest.tar.gz",
+        },
+    }))
+    .unwrap();
+    assert_eq!(object.spec.reference.unwrap().branch.as_deref(), Some("main"));
+    assert_eq!(object.spec.timeout.unwrap().to_string(), "20s");
+    assert!(object.status.unwrap().artifact.unwrap().digest.is_none());
+}
+
+#[test]
+fn kluctl_deployments_of_every_era_decode() {
+    let early: KluctlDeployment = serde_json::from_value(json!({
+        "metadata": { "name": "shop" },
+        "spec": {
+            "sourceRef": { "kind": "GitRepository", "name": "shop" }, "path": "./deploy", "target": "test",
+            "interval": "5m", "prune": true, "args": { "replicas": "2" },
+            "dependsOn": [{ "name": "base" }], "renameContexts": [{ "oldContext": "default", "newContext": "kind" }],
+        },
+    }))
+    .unwrap();
+    assert_eq!(
+        (early.spec.delete, early.spec.prune, early.spec.deploy_on_changes),
+        (None, true, true)
+    );
+    let late: KluctlDeployment = serde_json::from_value(json!({
+        "metadata": { "name": "shop" },
+        "spec": {
+            "source": { "url": "https://me:pw@example.com/shop", "ref": { "branch": "main" } },
+            "interval": "5m", "deployInterval": "never", "delete": false, "args": { "a": { "b": [1, "2"] } },
+        },
+    }))
+    .unwrap();
+    assert_eq!(late.spec.delete, Some(false));
+    assert_eq!(late.spec.deploy_interval, Some(crate::DurationOrNever::Never));
+    assert!(!format!("{late:?}").contains("pw"), "{late:?}");
+}
+
+#[test]
+fn the_addresses_of_providers_do_not_print_but_survive() {
+    let json = json!({
+        "apiVersion": "notification.toolkit.fluxcd.io/v1beta3", "kind": "Provider",
+        "metadata": { "name": "chat" },
+        "spec": { "type": "slack", "address": "https://hooks.example.com/T0K3N", "proxy": "http://u:p@proxy" },
+    });
+    let provider: Provider = serde_json::from_value(json.clone()).unwrap();
+    let text = format!("{provider:?}");
+    assert!(!text.contains("T0K3N") && !text.contains("u:p"), "{text}");
+    assert_eq!(serde_json::to_value(&provider).unwrap()["spec"], json["spec"]);
+}
+
+#[test]
+fn an_alert_may_name_any_kind() {
+    let alert: Alert = serde_json::from_value(json!({
+        "metadata": { "name": "all" },
+        "spec": {
+            "providerRef": { "name": "chat" },
+            "eventSources": [{ "kind": "KluctlDeployment", "name": "*", "namespace": "apps" }],
+        },
+    }))
+    .unwrap();
+    assert_eq!(alert.spec.event_sources[0].kind, "KluctlDeployment");
+    assert!(alert.spec.event_severity.is_none() && alert.spec.event_sources[0].match_labels.is_none());
+}
+
+#[test]
+fn one_bad_duration_is_an_error_that_names_it() {
+    let error = serde_json::from_value::<GitRepository>(json!({
+        "metadata": { "name": "bad" }, "spec": { "url": "https://example.com/x", "interval": "soon" },
+    }))
+    .unwrap_err();
+    assert!(error.to_string().contains("invalid duration 'soon'"), "{error}");
+}
