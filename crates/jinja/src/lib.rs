@@ -1,1 +1,25 @@
-//! The Jinja2 dialect of kluctl projects
+//! The Jinja2 dialect of kluctl projects, in process and without an interpreter.
+//!
+//! A [`Renderer`] renders files of a [`tree::Tree`], strings, and all strings of a [`yaml::Value`], with [`Vars`] as
+//! globals. Undefined variables are errors, nothing is escaped, values print as Python prints them. Everything is
+//! bounded: instructions, output, nesting. This crate reads only through the tree it is given; it knows no clock, no
+//! randomness and no environment, so the functions of the dialect that need them are refused by name.
+
+mod convert;
+mod error;
+mod filters;
+mod functions;
+mod jsonpath;
+mod loader;
+mod methods;
+mod python;
+mod renderer;
+mod slug;
+mod stack;
+mod text;
+
+
+pub use convert::Vars;
+pub use error::{Error, Failure};
+pub use renderer::Renderer;
+pub use stack::on_deep_stack;

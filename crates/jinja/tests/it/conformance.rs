@@ -1,0 +1,133 @@
+//! Recorded templates with their results. They are no part of this repository: the tests look for them in
+//! `$CONFORMANCE_DIR` (by default `../shared/conformance` beside the workspace), and say so when they are absent.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use jinja::{Renderer, Vars};
+use serde_json::Value as Json;
+use tree::{Budget, Mem, Tree, TreePath};
+use yaml::Value;
+
+/// What of `jinja/vectors.jsonl` passes today; it may only grow.
+const JINJA_PASSES: usize = 300;
+/// What of `kluctl/template/vectors.jsonl` passes today; it may only grow.
+const TEMPLATE_PASSES: usize = 100;
+
+fn workspace() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn recorded(name: &str) -> Option<PathBuf> {
+    let base = std::env::var_os("CONFORMANCE_DIR")
+        .map_or_else(|| workspace().join("../shared/conformance"), PathBuf::from);
+    let dir = base.join(name);
+    if !dir.is_dir() {
+        println!("{} is absent: its cases are not run", dir.display());
+        return None;
+    }
+    Some(dir)
+}
+
+fn lines(file: &Path) -> Vec<Json> {
+    let text = fs::read_to_string(file).unwrap();
+    text.lines().filter(|line| !line.is_empty()).map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn variables(json: &Json) -> yaml::Map {
+    match Value::from_json(json.clone()) {
+        Value::Map(map) => map,
+        other => panic!("a context is a map, not {other:?}"),
+    }
+}
+
+fn add_files(mem: &mut Mem, dir: &Path, below: &str) {
+    for entry in fs::read_dir(dir).unwrap() {
+        let entry = entry.unwrap();
+        let path = format!("{below}{}", entry.file_name().to_str().unwrap());
+        if entry.file_type().unwrap().is_dir() {
+            add_files(mem, &entry.path(), &format!("{path}/"));
+        } else {
+            mem.insert(TreePath::parse(&path).unwrap(), fs::read(entry.path()).unwrap(), false);
+        }
+    }
+}
+
+/// Compares a result with what a case expects; `Some` tells the difference.
+fn difference(case: &Json, result: &Result<String, jinja::Error>) -> Option<String> {
+    let fails = case.get("error").and_then(Json::as_bool).unwrap_or_default();
+    match (result, case.get("expected").and_then(Json::as_str)) {
+        (Err(_), None) if fails => None,
+        (Ok(text), Some(expected)) if text == expected => None,
+        (Ok(_), None) if !fails => None,
+        (Ok(text), _) => Some(format!("got {text:?}")),
+        (Err(error), _) => Some(format!("failed: {error}").replace('\n', " | ")),
+    }
+}
+
+fn report(kind: &str, passes: usize, failures: &[String], at_least: usize) {
+    let dir = workspace().join("target/conformance");
+    fs::create_dir_all(&dir).unwrap();
+    let file = dir.join(format!("{kind}-failures.txt"));
+    fs::write(&file, failures.join("\n")).unwrap();
+    println!("{kind}: {passes} of {} pass, the others are in {}", passes + failures.len(), file.display());
+    assert!(passes >= at_least, "{kind}: {passes} cases pass, it was {at_least} before");
+}
+
+fn run(kind: &str, cases: &[Json], at_least: usize, render: impl Fn(&Json) -> Result<String, jinja::Error>) {
+    let mut failures = Vec::new();
+    let mut passes = 0;
+    for case in cases {
+        match difference(case, &render(case)) {
+            None => passes += 1,
+            Some(difference) => failures.push(format!(
+                "{}\t{}\texpected {}\t{difference}",
+                case["name"].as_str().unwrap_or_default(),
+                case["template"],
+                case.get("expected").unwrap_or(&case["error"]),
+            )),
+        }
+    }
+    report(kind, passes, &failures, at_least);
+}
+
+#[test]
+fn recorded_jinja_vectors() {
+    let Some(dir) = recorded("jinja") else { return };
+    let cases = lines(&dir.join("vectors.jsonl"));
+    let context = serde_json::from_str(&fs::read_to_string(dir.join("context.json")).unwrap()).unwrap();
+    let vars = Vars::new(&variables(&context));
+    let mut files = Mem::new();
+    add_files(&mut files, &dir.join("files"), "");
+    run("jinja", &cases, JINJA_PASSES, |case| {
+        let mut mem = files.clone();
+        let root = TreePath::parse("vector.txt").unwrap();
+        mem.insert(root.clone(), case["template"].as_str().unwrap().to_owned(), false);
+        let tree: Arc<dyn Tree> = Arc::new(mem);
+        let mut renderer = Renderer::new(tree, &[TreePath::root()], &vars);
+        let bytes = renderer.render_file(&root, &Budget::default())?;
+        Ok(String::from_utf8(bytes.to_vec()).unwrap())
+    });
+}
+
+#[test]
+fn recorded_template_vectors() {
+    let Some(dir) = recorded("kluctl/template") else { return };
+    let cases = lines(&dir.join("vectors.jsonl"));
+    run("template", &cases, TEMPLATE_PASSES, |case| {
+        let mut mem = Mem::new();
+        let root = TreePath::parse("item/template.txt").unwrap();
+        mem.insert(root.clone(), case["template"].as_str().unwrap().to_owned(), false);
+        for (path, text) in case["files"].as_object().unwrap() {
+            mem.insert(TreePath::parse(path).unwrap(), text.as_str().unwrap().to_owned(), false);
+        }
+        let vars = Vars::sorted(&variables(&case["context"]));
+        let search = [TreePath::parse("item").unwrap(), TreePath::root()];
+        let mut renderer = Renderer::new(Arc::new(mem), &search, &vars);
+        let bytes = renderer.render_file(&root, &Budget::default())?;
+        Ok(String::from_utf8(bytes.to_vec()).unwrap())
+    });
+}

@@ -1,0 +1,1 @@
+//! What templates may rely on, and how they fail.

@@ -1,0 +1,1 @@
+//! No template makes the renderer panic.

@@ -1,0 +1,5 @@
+//! The integration tests of the dialect.
+
+mod conformance;
+mod dialect;
+mod fuzz;
