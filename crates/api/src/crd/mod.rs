@@ -71,7 +71,7 @@ pub fn kluctl_deployment() -> CustomResourceDefinition {
     ];
     build(
         kluctl::KluctlDeployment::crd(),
-        vec![Version {
+        &[Version {
             name: "v1alpha1",
             deprecated: false,
             columns,
