@@ -1,1 +1,30 @@
-//! Git over the network
+//! Git over http and https, without a work tree and without any other program.
+//!
+//! A [`Network`] opens a [`Session`] with a [`Remote`]; the session lists the refs that a [`Reference`] needs, and
+//! fetches one commit, shallow, into a directory that the caller owns. The [`Snapshot`] then reads files straight
+//! from the object database. [`select`] is the pure decision which commit a reference means.
+//!
+//! Everything blocks under one deadline and one cancellation flag, so callers run it on a thread for blocking work.
+//! This crate never checks files out, never reads Git configuration, never starts a process, and refuses every
+//! address that is not http or https.
+
+mod client;
+mod clock;
+mod error;
+mod http;
+mod limits;
+mod range;
+mod refs;
+mod remote;
+mod session;
+mod snapshot;
+
+pub use client::Network;
+pub use clock::Call;
+pub use error::Error;
+pub use limits::Limits;
+pub use range::Range;
+pub use refs::{Advertised, Reference, Resolved, Selector, select};
+pub use remote::{Auth, Remote};
+pub use session::Session;
+pub use snapshot::{Node, NodeKind, Snapshot};

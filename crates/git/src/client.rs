@@ -1,0 +1,117 @@
+//! The HTTP clients: one per set of CA certificates, shared by all sessions of the process.
+
+use std::{
+    net::SocketAddr,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use reqwest::{
+    Certificate, Client, ClientBuilder,
+    dns::{Addrs, Name, Resolve, Resolving},
+    redirect::Policy,
+};
+use tokio::runtime::Handle;
+
+use crate::{Call, Error, Remote, Session, error::innermost, remote::is_link_local};
+
+/// How many clients with own CA certificates are kept.
+const KEPT: usize = 32;
+
+/// How long a connection may take to stand; the deadline of the session ends it earlier.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The way to all Git servers. Connections are kept for a short while and reused; credentials are not.
+#[derive(Debug, Clone)]
+pub struct Network {
+    runtime: Handle,
+    clients: Arc<Mutex<Vec<(Option<Vec<u8>>, Client)>>>,
+}
+
+impl Network {
+    /// Makes a network whose connections live on `runtime`. Sessions block their thread and may not run on one of
+    /// the runtime's own workers.
+    #[must_use]
+    pub fn new(runtime: Handle) -> Self {
+        // Another part of the process may have chosen already; then that choice stays.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        Self {
+            runtime,
+            clients: Arc::default(),
+        }
+    }
+
+    /// Begins to talk to `remote`; the time of `call` runs from here.
+    ///
+    /// # Errors
+    /// When its CA certificates cannot be used.
+    pub fn open(&self, remote: &Remote, call: &Call) -> Result<Session, Error> {
+        Session::new(self.client(remote)?, self.runtime.clone(), remote, call)
+    }
+
+    fn client(&self, remote: &Remote) -> Result<Client, Error> {
+        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(at) = clients.iter().position(|(ca, _)| ca.as_deref() == remote.ca()) {
+            let used = clients.remove(at);
+            let client = used.1.clone();
+            clients.push(used);
+            return Ok(client);
+        }
+        let client = build(remote)?;
+        if clients.len() >= KEPT {
+            clients.remove(0);
+        }
+        clients.push((remote.ca().map(<[u8]>::to_vec), client.clone()));
+        Ok(client)
+    }
+}
+
+fn build(remote: &Remote) -> Result<Client, Error> {
+    let invalid_ca = |why: String| Error::InvalidCa {
+        url: remote.shown(),
+        why,
+    };
+    let extra = match remote.ca() {
+        Some(pem) => Certificate::from_pem_bundle(pem).map_err(|error| invalid_ca(innermost(&error)))?,
+        None => Vec::new(),
+    };
+    if remote.ca().is_some() && extra.is_empty() {
+        return Err(invalid_ca("no certificate found".to_owned()));
+    }
+    // A system without any CA certificates can still use those of the secret, and plain http.
+    builder()
+        .tls_certs_merge(extra.clone())
+        .build()
+        .or_else(|_| builder().tls_certs_only(extra).build())
+        .map_err(|error| Error::Tls {
+            url: remote.shown(),
+            why: innermost(&error),
+        })
+}
+
+fn builder() -> ClientBuilder {
+    Client::builder()
+        .user_agent(concat!("git/weir-", env!("CARGO_PKG_VERSION")))
+        .redirect(Policy::none())
+        .connect_timeout(CONNECT_TIMEOUT)
+        .pool_idle_timeout(Duration::from_secs(15))
+        .pool_max_idle_per_host(2)
+        .dns_resolver(Resolver)
+}
+
+/// The system's resolver without link-local answers.
+#[derive(Debug, Clone, Copy)]
+struct Resolver;
+
+impl Resolve for Resolver {
+    fn resolve(&self, name: Name) -> Resolving {
+        Box::pin(async move {
+            let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
+            let allowed: Vec<SocketAddr> = found.filter(|address| !is_link_local(address.ip())).collect();
+            if allowed.is_empty() {
+                return Err("the host has no address that may be used".into());
+            }
+            Ok(Box::new(allowed.into_iter()) as Addrs)
+        })
+    }
+}

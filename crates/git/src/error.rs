@@ -1,0 +1,191 @@
+//! Why talking to a Git server failed.
+
+use std::{fmt, time::Duration};
+
+/// Why Git failed. Messages name the repository without any credentials and say what to do.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// The URL cannot be used.
+    #[error("url '{url}' cannot be used: {why}")]
+    InvalidUrl {
+        /// The URL without credentials.
+        url: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The given CA certificates cannot be used.
+    #[error("the ca.crt given for '{url}' holds no usable PEM certificate: {why}")]
+    InvalidCa {
+        /// The repository.
+        url: String,
+        /// What is wrong with them.
+        why: String,
+    },
+    /// The reference cannot be used.
+    #[error("{0}")]
+    InvalidReference(String),
+    /// The semver range cannot be read.
+    #[error("semver parse error: improper constraint: {0}")]
+    InvalidRange(String),
+    /// Credentials are missing or were refused.
+    #[error("authentication failed for '{url}': {why}")]
+    AuthenticationFailed {
+        /// The repository.
+        url: String,
+        /// What to do.
+        why: String,
+    },
+    /// There is no such repository.
+    #[error("repository not found at '{url}': check the URL; a private repository also needs credentials")]
+    NotFound {
+        /// The repository.
+        url: String,
+    },
+    /// The repository has no such ref or commit.
+    #[error("{what} not found in '{url}'{hint}")]
+    RefNotFound {
+        /// What was looked for, as in `branch 'main'`.
+        what: String,
+        /// The repository.
+        url: String,
+        /// What there is instead, or empty.
+        hint: String,
+    },
+    /// No tag is in the wanted semver range.
+    #[error("no match found for semver: {0}")]
+    NoMatch(String),
+    /// The repository has no commit at all.
+    #[error("git repository is empty")]
+    EmptyRepository {
+        /// The repository.
+        url: String,
+    },
+    /// The time was over.
+    #[error("'{url}' did not finish within the timeout of {after:?}: raise spec.timeout or check the server")]
+    Timeout {
+        /// The repository.
+        url: String,
+        /// The time given.
+        after: Duration,
+    },
+    /// The caller gave up.
+    #[error("talking to '{url}' was cancelled")]
+    Cancelled {
+        /// The repository.
+        url: String,
+    },
+    /// The server's certificate is not trusted, or TLS failed otherwise.
+    #[error("tls: no trusted connection to '{url}': {why}: add the server's CA to the secret as ca.crt")]
+    Tls {
+        /// The repository.
+        url: String,
+        /// What TLS says.
+        why: String,
+    },
+    /// The server could not be reached, or the connection broke.
+    #[error("network: '{url}': {why}")]
+    Network {
+        /// The repository.
+        url: String,
+        /// What the network says.
+        why: String,
+    },
+    /// The server answered with an unexpected status.
+    #[error("'{url}' answered with HTTP status {status}: {why}")]
+    Status {
+        /// The repository.
+        url: String,
+        /// The status code.
+        status: u16,
+        /// What to do.
+        why: String,
+    },
+    /// A redirect that is not followed.
+    #[error("'{url}' redirects to '{to}', which is not followed: {why}")]
+    Redirect {
+        /// The repository.
+        url: String,
+        /// The target without credentials.
+        to: String,
+        /// Why not.
+        why: String,
+    },
+    /// The answer is not Git's.
+    #[error("'{url}' does not answer as a Git server: {why}")]
+    Protocol {
+        /// The repository.
+        url: String,
+        /// What is wrong.
+        why: String,
+    },
+    /// A limit was reached.
+    #[error("the limit of {limit} {what} was reached{of}")]
+    Limit {
+        /// What was counted.
+        what: &'static str,
+        /// The limit.
+        limit: u64,
+        /// Where, beginning with a blank, or empty.
+        of: String,
+    },
+    /// A name in the repository that no artifact may hold.
+    #[error("the repository holds the path {path:?}, which is refused: {why}")]
+    RefusedPath {
+        /// The path, made printable.
+        path: String,
+        /// Why.
+        why: &'static str,
+    },
+    /// An object is missing or damaged.
+    #[error("object {id}: {why}")]
+    Object {
+        /// Its hash.
+        id: String,
+        /// What is wrong.
+        why: String,
+    },
+    /// The temporary directory cannot be used.
+    #[error("temporary directory: {0}")]
+    Disk(String),
+}
+
+impl Error {
+    /// Whether only a changed object can help, so that retrying is pointless.
+    #[must_use]
+    pub fn is_permanent(&self) -> bool {
+        matches!(
+            self,
+            Self::InvalidUrl { .. } | Self::InvalidReference(_) | Self::InvalidRange(_)
+        )
+    }
+}
+
+/// Joins the messages of an error from gix, outermost first, without repeating any, in at most 500 characters.
+pub(crate) fn chain(error: &gix::Error) -> String {
+    let mut parts: Vec<String> = Vec::new();
+    for source in error.iter_errors() {
+        let text = first_line(source);
+        if !text.is_empty() && !parts.iter().any(|part| part.contains(&text)) {
+            parts.push(text);
+        }
+    }
+    let mut text = parts.join(": ");
+    if let Some((cut, _)) = text.char_indices().nth(500) {
+        text.truncate(cut);
+    }
+    api::redact(&text)
+}
+
+/// The innermost cause of an error: the part that names what happened, and never a URL.
+pub(crate) fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut last = error;
+    while let Some(next) = last.source() {
+        last = next;
+    }
+    api::redact(&first_line(last))
+}
+
+fn first_line(error: impl fmt::Display) -> String {
+    let text = error.to_string();
+    text.lines().next().unwrap_or_default().trim().to_owned()
+}

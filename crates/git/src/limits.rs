@@ -1,0 +1,28 @@
+//! What one session may take in.
+
+/// The limits of one session; a breach is [`crate::Error::Limit`], which names the limit.
+#[derive(Debug, Clone)]
+pub struct Limits {
+    /// Bytes of one list of refs.
+    pub refs_bytes: u64,
+    /// Bytes of the pack that the server sends.
+    pub pack_bytes: u64,
+    /// Bytes of a single object.
+    pub object_bytes: u64,
+    /// Files, directories and links in the tree.
+    pub entries: usize,
+    /// Directories above a file.
+    pub depth: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            refs_bytes: 64 << 20,
+            pack_bytes: 1 << 30,
+            object_bytes: 256 << 20,
+            entries: 200_000,
+            depth: 100,
+        }
+    }
+}

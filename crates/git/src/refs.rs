@@ -1,0 +1,306 @@
+//! Which commit a reference means: a pure function over the refs that a server advertises.
+
+use gix::{ObjectId, bstr::ByteSlice, protocol::handshake::Ref};
+use semver::Version;
+
+use crate::{Error, Range};
+
+const DEFAULT_BRANCH: &str = "master";
+
+/// The five ways to name a commit; several may be set, and then the first of commit, name, tag, semver, branch counts.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Selector {
+    /// A branch; `master` if nothing at all is set.
+    pub branch: Option<String>,
+    /// A tag.
+    pub tag: Option<String>,
+    /// A range of versions; the newest tag in it counts.
+    pub semver: Option<String>,
+    /// A full ref name.
+    pub name: Option<String>,
+    /// The hash of a commit; with a branch it is shown as a commit of that branch.
+    pub commit: Option<String>,
+}
+
+impl Selector {
+    /// What counts of all that is set.
+    ///
+    /// # Errors
+    /// When that is no valid hash, ref name or range.
+    pub fn reference(&self) -> Result<Reference, Error> {
+        let set = |field: &Option<String>| field.clone().filter(|value| !value.is_empty());
+        let reference = if let Some(hash) = set(&self.commit) {
+            Reference::Commit {
+                hash,
+                branch: set(&self.branch),
+            }
+        } else if let Some(name) = set(&self.name) {
+            Reference::Name(name)
+        } else if let Some(tag) = set(&self.tag) {
+            Reference::Tag(tag)
+        } else if let Some(range) = set(&self.semver) {
+            Reference::Semver(Range::parse(&range)?)
+        } else {
+            Reference::Branch(set(&self.branch).unwrap_or_else(|| DEFAULT_BRANCH.to_owned()))
+        };
+        reference.validate()?;
+        Ok(reference)
+    }
+}
+
+/// What to follow.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reference {
+    /// Exactly this commit.
+    Commit {
+        /// Its full hash.
+        hash: String,
+        /// The branch that the revision names.
+        branch: Option<String>,
+    },
+    /// A full ref name, possibly with `^{}`.
+    Name(String),
+    /// A tag.
+    Tag(String),
+    /// The newest tag in a range.
+    Semver(Range),
+    /// A branch.
+    Branch(String),
+}
+
+impl Reference {
+    fn validate(&self) -> Result<(), Error> {
+        match self {
+            Self::Commit { hash, branch } => {
+                parse_hash(hash)?;
+                branch
+                    .as_ref()
+                    .map_or(Ok(()), |branch| check_name(branch, &branch_ref(branch)))
+            }
+            Self::Name(name) if name.starts_with('/') || name.ends_with('/') => Err(Error::InvalidReference(
+                format!("ref {name:?} is invalid; Git refs cannot begin or end with a slash '/'"),
+            )),
+            Self::Name(name) if name == "HEAD" => Ok(()),
+            Self::Name(name) => check_name(name, peeled_name(name)),
+            Self::Tag(tag) => check_name(tag, &tag_ref(tag)),
+            Self::Semver(_) => Ok(()),
+            Self::Branch(branch) => check_name(branch, &branch_ref(branch)),
+        }
+    }
+
+    /// The answer for a commit, which needs no server.
+    pub(crate) fn without_refs(&self) -> Result<Option<Resolved>, Error> {
+        let Self::Commit { hash, branch } = self else {
+            return Ok(None);
+        };
+        let commit = parse_hash(hash)?.to_string();
+        Ok(Some(Resolved {
+            name: branch.clone(),
+            want: commit.clone(),
+            commit,
+        }))
+    }
+
+    /// The beginnings of the ref names that are needed.
+    pub(crate) fn prefixes(&self) -> Vec<String> {
+        vec![match self {
+            Self::Commit { hash, .. } => hash.clone(),
+            Self::Name(name) => peeled_name(name).to_owned(),
+            Self::Tag(tag) => tag_ref(tag),
+            Self::Semver(_) => "refs/tags/".to_owned(),
+            Self::Branch(branch) => branch_ref(branch),
+        }]
+    }
+}
+
+/// A ref of a server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Advertised {
+    /// Its full name.
+    pub name: String,
+    /// What it points at.
+    pub object: String,
+    /// What that points at, if it is an annotated tag.
+    pub peeled: Option<String>,
+}
+
+impl Advertised {
+    /// Reads a ref; one without a commit, or with a name that is no text, does not count.
+    pub(crate) fn read(listed: &Ref) -> Option<Self> {
+        let (name, object, peeled) = match listed {
+            Ref::Peeled {
+                full_ref_name,
+                tag,
+                object,
+            } => (full_ref_name, tag, Some(object)),
+            Ref::Direct {
+                full_ref_name,
+                object,
+            } => (full_ref_name, object, None),
+            Ref::Symbolic {
+                full_ref_name,
+                tag: Some(tag),
+                object,
+                ..
+            } => (full_ref_name, tag, Some(object)),
+            Ref::Symbolic {
+                full_ref_name,
+                tag: None,
+                object,
+                ..
+            } => (full_ref_name, object, None),
+            Ref::Unborn { .. } => return None,
+        };
+        Some(Self {
+            name: full_text(name)?,
+            object: object.to_string(),
+            peeled: peeled.map(ToString::to_string),
+        })
+    }
+
+    fn commit(&self) -> &str {
+        self.peeled.as_deref().unwrap_or(&self.object)
+    }
+}
+
+fn full_text(name: &gix::bstr::BString) -> Option<String> {
+    name.to_str().ok().map(str::to_owned)
+}
+
+/// The commit that a reference means.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Resolved {
+    /// How the revision names it: a branch, a tag, a full ref name, or nothing for a bare commit.
+    pub name: Option<String>,
+    /// The commit's hash.
+    pub commit: String,
+    /// The hash to ask the server for: the annotated tag's where there is one.
+    pub(crate) want: String,
+}
+
+impl Resolved {
+    /// The revision as `name@sha1:hash`, or `sha1:hash` for a bare commit.
+    #[must_use]
+    pub fn revision(&self) -> String {
+        match &self.name {
+            Some(name) => format!("{name}@sha1:{}", self.commit),
+            None => format!("sha1:{}", self.commit),
+        }
+    }
+
+    /// The revision in the old form `name/hash`, with `HEAD` for a bare commit.
+    #[must_use]
+    pub fn legacy_revision(&self) -> String {
+        format!("{}/{}", self.name.as_deref().unwrap_or("HEAD"), self.commit)
+    }
+
+    pub(crate) fn want(&self) -> Result<ObjectId, Error> {
+        parse_hash(&self.want)
+    }
+}
+
+/// Says which commit `reference` means, given the refs of the server.
+///
+/// # Errors
+/// [`Error::RefNotFound`] or [`Error::NoMatch`] when it means none of them.
+pub fn select(reference: &Reference, refs: &[Advertised]) -> Result<Resolved, Error> {
+    let find = |full: &str| refs.iter().find(|listed| listed.name == full);
+    let found = |listed: &Advertised, name: String| Resolved {
+        name: Some(name),
+        commit: listed.commit().to_owned(),
+        want: listed.object.clone(),
+    };
+    let (listed, name, what) = match reference {
+        Reference::Commit { .. } => {
+            return reference
+                .without_refs()?
+                .ok_or_else(|| missing("commit".to_owned()));
+        }
+        Reference::Semver(range) => {
+            let (tag, listed) = newest(range, refs).ok_or_else(|| Error::NoMatch(range.to_string()))?;
+            return Ok(found(listed, tag.to_owned()));
+        }
+        Reference::Name(name) => (find(peeled_name(name)), name, format!("ref '{name}'")),
+        Reference::Tag(tag) => (find(&tag_ref(tag)), tag, format!("tag '{tag}'")),
+        Reference::Branch(branch) => (find(&branch_ref(branch)), branch, format!("branch '{branch}'")),
+    };
+    listed
+        .map(|listed| found(listed, name.clone()))
+        .ok_or_else(|| missing(what))
+}
+
+fn missing(what: String) -> Error {
+    Error::RefNotFound {
+        what,
+        url: String::new(),
+        hint: String::new(),
+    }
+}
+
+/// The newest version in range. Of equal versions the one with the greater build metadata counts, then the greater
+/// name, so that the answer doesn't depend on the order of the refs.
+fn newest<'a>(range: &Range, refs: &'a [Advertised]) -> Option<(&'a str, &'a Advertised)> {
+    refs.iter()
+        .filter_map(|listed| {
+            let tag = listed.name.strip_prefix("refs/tags/")?;
+            let version = Version::parse(tag.strip_prefix('v').unwrap_or(tag)).ok()?;
+            range.matches(&version).then_some((version, tag, listed))
+        })
+        .max_by(|a, b| a.0.cmp(&b.0).then_with(|| a.1.cmp(b.1)))
+        .map(|(_, tag, listed)| (tag, listed))
+}
+
+/// A few refs of the kind that was looked for.
+pub(crate) fn describe(reference: &Reference, refs: &[Advertised]) -> String {
+    let (prefix, kind) = match reference {
+        Reference::Branch(_) => ("refs/heads/", "branches"),
+        Reference::Tag(_) | Reference::Semver(_) => ("refs/tags/", "tags"),
+        Reference::Name(_) | Reference::Commit { .. } => ("", "refs"),
+    };
+    let names: Vec<&str> = refs
+        .iter()
+        .filter_map(|listed| listed.name.strip_prefix(prefix))
+        .take(6)
+        .collect();
+    match names.split_at_checked(5) {
+        _ if names.is_empty() => format!(": it has no {kind}"),
+        Some((few, more)) if !more.is_empty() => format!(": its {kind} are {}, ...", few.join(", ")),
+        _ => format!(": its {kind} are {}", names.join(", ")),
+    }
+}
+
+fn branch_ref(branch: &str) -> String {
+    format!("refs/heads/{branch}")
+}
+
+fn tag_ref(tag: &str) -> String {
+    format!("refs/tags/{tag}")
+}
+
+fn peeled_name(name: &str) -> &str {
+    name.strip_suffix("^{}").unwrap_or(name)
+}
+
+fn check_name(given: &str, full: &str) -> Result<(), Error> {
+    match gix::validate::reference::name(full.into()) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(Error::InvalidReference(format!(
+            "ref {given:?} is invalid: {error}"
+        ))),
+    }
+}
+
+fn parse_hash(hash: &str) -> Result<ObjectId, Error> {
+    let invalid = || {
+        Error::InvalidReference(format!(
+            "commit {hash:?} is invalid: give all 40 hexadecimal digits"
+        ))
+    };
+    if hash.len() != 40 {
+        return Err(invalid());
+    }
+    ObjectId::from_hex(hash.as_bytes()).map_err(|_| invalid())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,279 @@
+//! One conversation with a Git server: list refs, fetch a commit.
+
+use std::{
+    fs,
+    num::NonZeroU32,
+    path::Path,
+    sync::{Arc, atomic::AtomicBool},
+};
+
+use gix::{
+    ObjectId,
+    bstr::BString,
+    error::Error as GixError,
+    odb::pack::{Bundle, bundle::write::Options as PackOptions},
+    progress::Discard,
+    protocol::{
+        self, Handshake, LsRefsCommand,
+        fetch::{self, Arguments, Response, Shallow, Tags, negotiate},
+        ls_refs::RefPrefixes,
+        transport::{Protocol, Service, client::blocking_io::http::Transport},
+    },
+};
+use reqwest::Client;
+use tokio::runtime::Handle;
+
+use crate::{
+    Advertised, Call, Error, Limits, Reference, Remote, Resolved, Snapshot,
+    clock::Clock,
+    error::chain,
+    http::{Smart, Wire},
+    refs::{describe, select},
+};
+
+/// Threads that index a received pack. Sessions run beside each other, so one does not take all processors.
+const INDEX_THREADS: usize = 2;
+
+/// A conversation with one server about one repository. All methods block until the call's deadline at most.
+pub struct Session {
+    remote: Remote,
+    limits: Limits,
+    clock: Clock,
+    wire: Arc<Wire>,
+    transport: Transport<Smart>,
+    handshake: Option<Handshake>,
+}
+
+impl Session {
+    pub(crate) fn new(client: Client, runtime: Handle, remote: &Remote, call: &Call) -> Result<Self, Error> {
+        let clock = Clock::start(runtime, call, remote.shown());
+        let wire = Arc::new(Wire::new(client, remote.clone(), clock.clone()));
+        let url = gix::url::parse(remote.url().as_str()).map_err(|error| Error::InvalidUrl {
+            url: remote.shown(),
+            why: chain(&error),
+        })?;
+        let transport = Transport::new_http(Smart(Arc::clone(&wire)), url, Protocol::V2, false);
+        Ok(Self {
+            remote: remote.clone(),
+            limits: call.limits.clone(),
+            clock,
+            wire,
+            transport,
+            handshake: None,
+        })
+    }
+
+    /// Lists the refs that `reference` needs (a server of protocol 2 sends no others).
+    ///
+    /// # Errors
+    /// When the server cannot be reached, refuses, or does not speak Git.
+    pub fn list_refs(&mut self, reference: &Reference) -> Result<Vec<Advertised>, Error> {
+        self.list(Some(reference.prefixes()))
+    }
+
+    /// Lists what `reference` needs and says which commit it means.
+    ///
+    /// # Errors
+    /// As [`Session::list_refs`]; [`Error::RefNotFound`] when the repository has no such ref, and
+    /// [`Error::EmptyRepository`] when it has none at all.
+    pub fn resolve(&mut self, reference: &Reference) -> Result<Resolved, Error> {
+        if let Some(resolved) = reference.without_refs()? {
+            return Ok(resolved);
+        }
+        let refs = self.list_refs(reference)?;
+        match select(reference, &refs) {
+            Err(Error::RefNotFound { what, .. }) => Err(self.not_found(reference, what)),
+            Err(Error::NoMatch(range)) if refs.is_empty() => match self.not_found(reference, String::new()) {
+                empty @ Error::EmptyRepository { .. } => Err(empty),
+                _ => Err(Error::NoMatch(range)),
+            },
+            other => other,
+        }
+    }
+
+    /// Fetches one commit without its history into `dir`, which must be empty and is the caller's to remove.
+    ///
+    /// # Errors
+    /// When the server cannot be reached or refuses, a limit is reached, or `dir` cannot be written.
+    pub fn fetch(&mut self, wanted: &Resolved, dir: &Path) -> Result<Snapshot, Error> {
+        let want = wanted.want()?;
+        let packs = dir.join("objects").join("pack");
+        fs::create_dir_all(&packs).map_err(|error| Error::Disk(error.to_string()))?;
+        let mut handshake = self.handshake()?;
+        self.wire.allow(self.limits.pack_bytes, "bytes of a pack");
+        let watch = self.clock.watch();
+        let options = fetch::Options {
+            shallow_file: dir.join("shallow"),
+            shallow: &Shallow::DepthAtRemote(NonZeroU32::MIN),
+            tags: Tags::None,
+            reject_shallow_remote: false,
+        };
+        let pack_options = PackOptions {
+            thread_limit: Some(INDEX_THREADS),
+            alloc_limit_bytes: usize::try_from(self.limits.object_bytes).ok(),
+            ..PackOptions::default()
+        };
+        let received = protocol::fetch(
+            &mut Want(want),
+            |pack, progress, stop: &AtomicBool| {
+                let no_bases = None::<gix::odb::Handle>;
+                let kind = gix::hash::Kind::Sha1;
+                Bundle::write_to_directory(pack, Some(&packs), progress, stop, no_bases, kind, pack_options)?;
+                Ok(true)
+            },
+            Discard,
+            &watch.stop,
+            fetch::Context {
+                handshake: &mut handshake,
+                transport: &mut self.transport,
+                user_agent: agent(),
+                trace_packetlines: false,
+            },
+            options,
+        );
+        received.map_err(|error| self.explain(&error, Some(wanted)))?;
+        Snapshot::open(dir, want, &self.limits)
+    }
+
+    fn list(&mut self, prefixes: Option<Vec<String>>) -> Result<Vec<Advertised>, Error> {
+        let mut handshake = self.handshake()?;
+        let refs = match handshake.refs.take() {
+            Some(refs) => refs,
+            None => {
+                self.wire.allow(self.limits.refs_bytes, "bytes of a list of refs");
+                let wanted = prefixes.map(|prefixes| {
+                    let mut wanted = RefPrefixes::new();
+                    wanted.extend(prefixes.into_iter().map(BString::from));
+                    wanted
+                });
+                LsRefsCommand::new(wanted, &handshake.capabilities, agent())
+                    .invoke_blocking(&mut self.transport, &mut Discard, false)
+                    .map_err(|error| self.explain(&error, None))?
+            }
+        };
+        let listed = refs.iter().filter_map(Advertised::read).collect();
+        // An older server lists everything once, with the handshake.
+        if handshake.server_protocol_version != Protocol::V2 {
+            handshake.refs = Some(refs);
+        }
+        self.handshake = Some(handshake);
+        Ok(listed)
+    }
+
+    fn handshake(&mut self) -> Result<Handshake, Error> {
+        if let Some(done) = self.handshake.take() {
+            return Ok(done);
+        }
+        self.clock.check()?;
+        self.wire.allow(self.limits.refs_bytes, "bytes of a list of refs");
+        let nobody = |_: gix::credentials::helper::Action| Ok(None);
+        let done = protocol::handshake(
+            &mut self.transport,
+            Service::UploadPack,
+            nobody,
+            Vec::new(),
+            &mut Discard,
+        )
+        .map_err(|error| self.explain(&error, None))?;
+        let format = done
+            .capabilities
+            .capability("object-format")
+            .and_then(|format| format.value());
+        if format.is_some_and(|format| format != "sha1") {
+            let why = "its object format is not SHA-1, the only one supported".to_owned();
+            return Err(Error::Protocol {
+                url: self.remote.shown(),
+                why,
+            });
+        }
+        Ok(done)
+    }
+
+    /// Tells an empty repository from one that lacks a ref, and names a few that it has.
+    fn not_found(&mut self, reference: &Reference, what: String) -> Error {
+        let url = self.remote.shown();
+        match self.list(None) {
+            Err(error) => error,
+            Ok(refs) if refs.iter().all(|listed| listed.name == "HEAD") => Error::EmptyRepository { url },
+            Ok(refs) => Error::RefNotFound {
+                what,
+                url,
+                hint: describe(reference, &refs),
+            },
+        }
+    }
+
+    /// The failure behind an error of gix.
+    fn explain(&self, error: &GixError, wanted: Option<&Resolved>) -> Error {
+        if let Some(failure) = self.wire.take_failure() {
+            return failure;
+        }
+        if let Err(over) = self.clock.check() {
+            return over;
+        }
+        let why = chain(error);
+        let url = self.remote.shown();
+        match wanted {
+            Some(wanted) if why.contains("not our ref") || why.contains("unadvertised object") => {
+                let hint = ": it is not in the repository, or the server doesn't hand out commits by hash"
+                    .to_owned();
+                Error::RefNotFound {
+                    what: format!("commit '{}'", wanted.commit),
+                    url,
+                    hint,
+                }
+            }
+            _ if why.contains("smart' protocol") => Error::Protocol {
+                url,
+                why: "no Git repository is there, but something else is".to_owned(),
+            },
+            _ => Error::Protocol { url, why },
+        }
+    }
+}
+
+impl std::fmt::Debug for Session {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Session")
+            .field("remote", &self.remote)
+            .finish_non_exhaustive()
+    }
+}
+
+fn agent() -> (&'static str, Option<String>) {
+    (
+        "agent",
+        Some(concat!("git/weir-", env!("CARGO_PKG_VERSION")).to_owned()),
+    )
+}
+
+/// Asks for one object and has none.
+struct Want(ObjectId);
+
+impl fetch::Negotiate for Want {
+    fn mark_complete_and_common_ref(&mut self) -> gix::Result<negotiate::Action> {
+        Ok(negotiate::Action::MustNegotiate {
+            remote_ref_target_known: Vec::new(),
+        })
+    }
+
+    fn add_wants(&mut self, arguments: &mut Arguments, _: &[bool]) -> bool {
+        arguments.want(self.0);
+        true
+    }
+
+    fn one_round(
+        &mut self,
+        _: &mut negotiate::one_round::State,
+        _: &mut Arguments,
+        _: Option<&Response>,
+    ) -> gix::Result<(negotiate::Round, bool)> {
+        let round = negotiate::Round {
+            haves_sent: 0,
+            in_vain: 0,
+            haves_to_send: 0,
+            previous_response_had_at_least_one_in_common: false,
+        };
+        Ok((round, true))
+    }
+}

@@ -1,0 +1,260 @@
+//! The files of one commit, read from the object database.
+
+use std::path::Path;
+
+use gix::{
+    ObjectId,
+    bstr::{BStr, ByteSlice},
+    objs::{CommitRef, Find, FindHeader, Kind, TagRef, TreeRefIter, tree::EntryKind},
+    odb::{Handle, pack::cache::lru::MemoryCappedHashmap, store::init::Options},
+};
+use tree::TreePath;
+
+use crate::{Error, Limits, error::chain};
+
+/// Bytes of decoded objects kept to decode others from.
+const CACHE_BYTES: usize = 8 << 20;
+
+/// What a path in a commit is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NodeKind {
+    /// A regular file.
+    File {
+        /// Whether its executable bit is set.
+        executable: bool,
+    },
+    /// A directory.
+    Dir,
+    /// A symbolic link.
+    Link,
+    /// Another repository's commit.
+    Submodule,
+}
+
+/// A path in a commit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Node {
+    /// The path from the root.
+    pub path: TreePath,
+    /// What is there.
+    pub kind: NodeKind,
+    id: ObjectId,
+}
+
+/// A fetched commit. It lives as long as the directory that it was fetched into.
+pub struct Snapshot {
+    objects: Handle,
+    limits: Limits,
+    commit: ObjectId,
+    tree: ObjectId,
+    subject: String,
+}
+
+impl Snapshot {
+    /// Opens the commit that `id` is, or that it leads to through annotated tags.
+    pub(crate) fn open(dir: &Path, id: ObjectId, limits: &Limits) -> Result<Self, Error> {
+        let options = Options {
+            alloc_limit_bytes: usize::try_from(limits.object_bytes).ok(),
+            ..Options::default()
+        };
+        let mut objects = gix::odb::at_opts(dir.join("objects"), gix::hash::Kind::Sha1, None, options)
+            .map_err(|error| Error::Disk(error.to_string()))?;
+        objects.set_pack_cache(|| Box::new(MemoryCappedHashmap::new(CACHE_BYTES)));
+        let mut snapshot = Self {
+            objects,
+            limits: limits.clone(),
+            commit: id,
+            tree: id,
+            subject: String::new(),
+        };
+        let mut buffer = Vec::new();
+        // A tag of a tag of a tag: nobody nests deeper in earnest.
+        for _ in 0..10 {
+            let id = snapshot.commit;
+            match snapshot.find(id, &mut buffer)? {
+                Kind::Commit => {
+                    let commit =
+                        CommitRef::from_bytes(&buffer, gix::hash::Kind::Sha1).map_err(|e| broken(id, &e))?;
+                    snapshot.tree = commit.tree();
+                    snapshot.subject = subject(commit.message);
+                    return Ok(snapshot);
+                }
+                Kind::Tag => {
+                    let tag =
+                        TagRef::from_bytes(&buffer, gix::hash::Kind::Sha1).map_err(|e| broken(id, &e))?;
+                    snapshot.commit = tag.target();
+                }
+                Kind::Tree | Kind::Blob => break,
+            }
+        }
+        Err(Error::Object {
+            id: id.to_string(),
+            why: "the ref does not lead to a commit".to_owned(),
+        })
+    }
+
+    /// The commit's hash.
+    #[must_use]
+    pub fn commit(&self) -> String {
+        self.commit.to_string()
+    }
+
+    /// The first line of the commit's message.
+    #[must_use]
+    pub fn subject(&self) -> &str {
+        &self.subject
+    }
+
+    /// Lists all paths of the commit; parents come before what they hold, in no other order.
+    ///
+    /// # Errors
+    /// When an object is missing or damaged, a name is refused, or there are too many.
+    pub fn nodes(&self) -> Result<Vec<Node>, Error> {
+        let mut nodes = Vec::new();
+        let mut open = vec![(TreePath::root(), 0, self.tree)];
+        let mut buffer = Vec::new();
+        while let Some((dir, depth, id)) = open.pop() {
+            if depth > self.limits.depth {
+                return Err(limit("nested directories", self.limits.depth, &dir));
+            }
+            if self.find(id, &mut buffer)? != Kind::Tree {
+                return Err(Error::Object {
+                    id: id.to_string(),
+                    why: format!("'{dir}' is no directory"),
+                });
+            }
+            let first = nodes.len();
+            for entry in TreeRefIter::from_bytes(&buffer, gix::hash::Kind::Sha1) {
+                let entry = entry.map_err(|error| broken(id, &error))?;
+                let path = dir.child(name(&dir, entry.filename)?);
+                let kind = kind(entry.mode.kind());
+                let id = entry.oid.to_owned();
+                if kind == NodeKind::Dir {
+                    open.push((path.clone(), depth + 1, id));
+                }
+                nodes.push(Node { path, kind, id });
+                if nodes.len() > self.limits.entries {
+                    return Err(limit("files and directories", self.limits.entries, &dir));
+                }
+            }
+            refuse_duplicates(nodes.get_mut(first..).unwrap_or_default())?;
+        }
+        Ok(nodes)
+    }
+
+    /// Reads a file into `buffer`, replacing what it holds.
+    ///
+    /// # Errors
+    /// When it is missing, damaged, no file, or too large.
+    pub fn read(&self, node: &Node, buffer: &mut Vec<u8>) -> Result<(), Error> {
+        let header = self
+            .objects
+            .try_header(&node.id)
+            .map_err(|error| broken(node.id, &error))?;
+        if header.is_some_and(|header| header.size > self.limits.object_bytes) {
+            let limit = self.limits.object_bytes;
+            return Err(Error::Limit {
+                what: "bytes of a file",
+                limit,
+                of: format!(" by '{}'", node.path),
+            });
+        }
+        match self.find(node.id, buffer)? {
+            Kind::Blob => Ok(()),
+            _ => Err(Error::Object {
+                id: node.id.to_string(),
+                why: format!("'{}' is no file", node.path),
+            }),
+        }
+    }
+
+    fn find(&self, id: ObjectId, buffer: &mut Vec<u8>) -> Result<Kind, Error> {
+        buffer.clear();
+        match self.objects.try_find(&id, buffer) {
+            Ok(Some(data)) => Ok(data.kind),
+            Ok(None) => Err(Error::Object {
+                id: id.to_string(),
+                why: "the server did not send it".to_owned(),
+            }),
+            Err(error) => Err(broken(id, &error)),
+        }
+    }
+}
+
+impl std::fmt::Debug for Snapshot {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Snapshot")
+            .field("commit", &self.commit)
+            .finish_non_exhaustive()
+    }
+}
+
+fn kind(kind: EntryKind) -> NodeKind {
+    match kind {
+        EntryKind::Tree => NodeKind::Dir,
+        EntryKind::Blob => NodeKind::File { executable: false },
+        EntryKind::BlobExecutable => NodeKind::File { executable: true },
+        EntryKind::Link => NodeKind::Link,
+        EntryKind::Commit => NodeKind::Submodule,
+    }
+}
+
+/// Git itself writes no such names; a crafted repository may hold them.
+fn name<'a>(dir: &TreePath, name: &'a BStr) -> Result<&'a str, Error> {
+    let refuse = |why| {
+        Err(Error::RefusedPath {
+            path: dir.child(&name.to_str_lossy()).to_string(),
+            why,
+        })
+    };
+    match name.to_str() {
+        Err(_) => refuse("its name is not valid UTF-8"),
+        Ok("" | "." | "..") => refuse("its name is reserved"),
+        Ok(text) if text.eq_ignore_ascii_case(".git") => refuse("its name is reserved"),
+        Ok(text) if text.contains(['/', '\0']) => refuse("its name holds a separator"),
+        Ok(text) => Ok(text),
+    }
+}
+
+/// Two entries of one name would make the artifact depend on who reads it.
+fn refuse_duplicates(nodes: &mut [Node]) -> Result<(), Error> {
+    nodes.sort_by(|a, b| a.path.cmp(&b.path));
+    for pair in nodes.windows(2) {
+        if let [a, b] = pair
+            && a.path == b.path
+        {
+            let why = "it is there twice";
+            return Err(Error::RefusedPath {
+                path: a.path.to_string(),
+                why,
+            });
+        }
+    }
+    Ok(())
+}
+
+fn subject(message: &BStr) -> String {
+    let message = message.to_str_lossy();
+    message
+        .trim_start()
+        .lines()
+        .next()
+        .unwrap_or_default()
+        .trim_end()
+        .to_owned()
+}
+
+fn broken(id: ObjectId, error: &gix::Error) -> Error {
+    Error::Object {
+        id: id.to_string(),
+        why: chain(error),
+    }
+}
+
+fn limit(what: &'static str, limit: usize, dir: &TreePath) -> Error {
+    Error::Limit {
+        what,
+        limit: limit as u64,
+        of: format!(" in '{dir}'"),
+    }
+}
