@@ -4,9 +4,14 @@
 //! of every map entry, so that an error can name file and line. The dialects of YAML differ (`yes` is a boolean for
 //! one tool and a string for another), therefore each reader is a named function. This crate performs no I/O.
 
+mod error;
 mod json;
 pub mod map;
+pub mod print;
+pub mod read;
 mod value;
 
+pub use error::{Error, Problem};
 pub use map::{Map, Position};
+pub use read::Document;
 pub use value::Value;

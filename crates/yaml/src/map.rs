@@ -1,6 +1,6 @@
 //! The map type.
 
-use std::{cmp::Ordering, fmt};
+use std::fmt;
 
 use indexmap::{IndexMap, map};
 
@@ -26,7 +26,8 @@ impl fmt::Display for Position {
 /// Two maps are equal when they hold equal values under the same keys; neither order nor positions count.
 #[derive(Clone, Default)]
 pub struct Map {
-    entries: IndexMap<String, (Value, Option<Position>)>,
+    // Boxed, so that a list of small values stays small.
+    entries: Box<IndexMap<String, (Value, Option<Position>)>>,
 }
 
 impl Map {
@@ -161,14 +162,16 @@ impl Map {
         self.entries.retain(|key, (value, _)| keep(key, value));
     }
 
+    /// The entries with where they came from.
+    pub(crate) fn into_entries(self) -> impl Iterator<Item = (String, Value, Option<Position>)> {
+        self.entries
+            .into_iter()
+            .map(|(key, (value, position))| (key, value, position))
+    }
+
     /// Orders the entries by key, bytewise.
     pub fn sort_keys(&mut self) {
         self.entries.sort_unstable_keys();
-    }
-
-    /// Orders the entries by key as `compare` says.
-    pub fn sort_keys_by(&mut self, mut compare: impl FnMut(&str, &str) -> Ordering) {
-        self.entries.sort_by(|a, _, b, _| compare(a, b));
     }
 }
 

@@ -1,0 +1,96 @@
+//! Printers, one function a dialect. All of them write block style, two spaces a level, and list items at the column of
+//! their key; every text they write reads back as the same value in their dialect.
+//!
+//! A float that is infinite or no number has no word in JSON: the JSON printers of Go's kind write `null` for it.
+
+mod analysis;
+mod emit;
+mod json;
+pub(crate) mod number;
+mod order;
+mod scalar;
+
+use emit::{Dialect, Emitter};
+
+use crate::{Value, read};
+
+const GO: Dialect = Dialect {
+    resolves: read::goyaml_resolves,
+    float: number::go_yaml,
+    ambiguous: '"',
+    python: false,
+    sorted: true,
+};
+
+const PYTHON: Dialect = Dialect {
+    resolves: read::pyyaml_resolves,
+    float: number::python_yaml,
+    ambiguous: '\'',
+    python: true,
+    sorted: false,
+};
+
+/// Prints as sigs.k8s.io/yaml does: keys in its natural order (`a2` before `a10`), ambiguous strings in double quotes,
+/// texts of several lines as `|`, long lines folded at 80 columns.
+#[must_use]
+pub fn goyaml(value: &Value) -> String {
+    Emitter::new(&GO).document(value)
+}
+
+/// Prints with the quoting of kustomize's output and keeps the order of keys. The tool itself orders keys: where its very
+/// bytes are wanted, use [`goyaml`].
+#[must_use]
+pub fn kustomize(value: &Value) -> String {
+    Emitter::new(&Dialect { sorted: false, ..GO }).document(value)
+}
+
+/// Prints as PyYAML's `safe_dump` in block style with keys in their order and several lines as `|`: ambiguous strings in
+/// single quotes, everything beyond ASCII escaped, a scalar on its own ended by `...`.
+#[must_use]
+pub fn pyyaml(value: &Value) -> String {
+    Emitter::new(&PYTHON).document(value)
+}
+
+/// Prints documents separated by `---` lines, each as `print` prints it.
+#[must_use]
+pub fn all<'v>(values: impl IntoIterator<Item = &'v Value>, print: fn(&Value) -> String) -> String {
+    let texts: Vec<String> = values.into_iter().map(print).collect();
+    texts.join("---\n")
+}
+
+/// Prints compact JSON with keys in their order.
+#[must_use]
+pub fn json(value: &Value) -> String {
+    json::print(
+        value,
+        &json::Style {
+            sorted: false,
+            html: false,
+            ..json::GO
+        },
+    )
+}
+
+/// Prints JSON as Go's encoding/json prints maps when HTML escaping is off: compact, keys sorted bytewise.
+#[must_use]
+pub fn json_sorted(value: &Value) -> String {
+    json::print(
+        value,
+        &json::Style {
+            html: false,
+            ..json::GO
+        },
+    )
+}
+
+/// Prints JSON as Go's encoding/json prints maps by default: as [`json_sorted`], with `<`, `>` and `&` escaped.
+#[must_use]
+pub fn json_sorted_html(value: &Value) -> String {
+    json::print(value, &json::GO)
+}
+
+/// Prints JSON as Python's `json.dumps` does: blanks behind `,` and `:`, ASCII alone, keys in their order.
+#[must_use]
+pub fn python_json(value: &Value) -> String {
+    json::print(value, &json::PYTHON)
+}

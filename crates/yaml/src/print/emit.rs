@@ -1,0 +1,202 @@
+//! The block layout that the YAML dialects share.
+
+use std::borrow::Cow;
+
+use super::{
+    order,
+    scalar::{Context, Style},
+};
+use crate::{Map, Value};
+
+/// Spaces a level.
+pub(super) const INDENT: usize = 2;
+/// Blanks beyond this column become line breaks where the style can fold.
+pub(super) const WIDTH: usize = 80;
+/// Longer keys need the explicit form.
+const KEY_BYTES: usize = 128;
+
+/// In what the printers differ.
+pub(super) struct Dialect {
+    /// Whether a plain scalar with this text would be no string.
+    pub(super) resolves: fn(&str) -> bool,
+    pub(super) float: fn(f64) -> String,
+    /// The quote for strings that would be something else without it.
+    pub(super) ambiguous: char,
+    /// PyYAML's ways: ASCII only, another folding of double quotes, `...` behind a plain document.
+    pub(super) python: bool,
+    /// Keys in their natural order.
+    pub(super) sorted: bool,
+}
+
+pub(super) struct Emitter<'d> {
+    pub(super) dialect: &'d Dialect,
+    pub(super) out: String,
+    /// Where the next character goes, counted from 0.
+    pub(super) column: usize,
+    /// Whether the text so far needs `...` to end: a reader would take later blank lines for content.
+    pub(super) open_ended: bool,
+}
+
+impl<'d> Emitter<'d> {
+    pub(super) fn new(dialect: &'d Dialect) -> Self {
+        Self {
+            dialect,
+            out: String::new(),
+            column: 0,
+            open_ended: false,
+        }
+    }
+
+    /// The whole document, with its last line break.
+    pub(super) fn document(mut self, value: &Value) -> String {
+        match value {
+            Value::Map(map) if !map.is_empty() => self.map(map, 0),
+            Value::Seq(items) if !items.is_empty() => self.seq(items, 0),
+            other => self.leaf(
+                other,
+                Context {
+                    indent: INDENT,
+                    key: false,
+                    root: true,
+                },
+            ),
+        }
+        if self.column > 0 {
+            self.newline();
+        }
+        if self.open_ended {
+            self.out.push_str("...\n");
+        }
+        self.out
+    }
+
+    /// A map whose first key goes where the cursor is, at column `indent`.
+    fn map(&mut self, map: &Map, indent: usize) {
+        let mut entries: Vec<(&str, &Value)> = map.iter().collect();
+        if self.dialect.sorted {
+            entries = order::sort(entries, |(key, _)| key);
+        }
+        for (index, (key, value)) in entries.into_iter().enumerate() {
+            if index > 0 {
+                self.line_at(indent);
+            }
+            let context = |key| Context {
+                indent: indent + INDENT,
+                key,
+                root: false,
+            };
+            if self.is_simple_key(key) {
+                self.text(key, Style::of(key, true, self.dialect), context(true));
+                self.put(":");
+                self.map_value(value, indent);
+            } else {
+                self.put("? ");
+                self.text(key, Style::of(key, false, self.dialect), context(false));
+                self.line_at(indent);
+                self.put(":");
+                self.explicit_value(value, indent);
+            }
+        }
+    }
+
+    /// A key that fits before its colon on one line.
+    fn is_simple_key(&self, key: &str) -> bool {
+        let multiline = key.contains(super::analysis::is_break);
+        if self.dialect.python {
+            // PyYAML counts the tag `!!str` too, and has no simple empty keys.
+            return !multiline && !key.is_empty() && key.chars().count() + 5 < KEY_BYTES;
+        }
+        !multiline && key.len() <= KEY_BYTES
+    }
+
+    fn map_value(&mut self, value: &Value, indent: usize) {
+        match value {
+            Value::Map(map) if !map.is_empty() => {
+                self.line_at(indent + INDENT);
+                self.map(map, indent + INDENT);
+            }
+            Value::Seq(items) if !items.is_empty() => {
+                self.line_at(indent);
+                self.seq(items, indent);
+            }
+            leaf => self.spaced_leaf(leaf, indent),
+        }
+    }
+
+    /// A value behind the colon of an explicit key: collections begin on the same line.
+    fn explicit_value(&mut self, value: &Value, indent: usize) {
+        match value {
+            Value::Map(map) if !map.is_empty() => {
+                self.put(" ");
+                self.map(map, indent + INDENT);
+            }
+            Value::Seq(items) if !items.is_empty() => {
+                self.put(" ");
+                self.seq(items, indent + INDENT);
+            }
+            leaf => self.spaced_leaf(leaf, indent),
+        }
+    }
+
+    /// A list whose first dash goes where the cursor is, at column `indent`.
+    fn seq(&mut self, items: &[Value], indent: usize) {
+        for (index, item) in items.iter().enumerate() {
+            if index > 0 {
+                self.line_at(indent);
+            }
+            self.put("-");
+            self.explicit_value(item, indent);
+        }
+    }
+
+    fn spaced_leaf(&mut self, value: &Value, indent: usize) {
+        self.put(" ");
+        self.leaf(
+            value,
+            Context {
+                indent: indent + INDENT,
+                key: false,
+                root: false,
+            },
+        );
+    }
+
+    /// A scalar or an empty collection.
+    fn leaf(&mut self, value: &Value, context: Context) {
+        let word: Cow<'_, str> = match value {
+            Value::Null => "null".into(),
+            Value::Bool(value) => if *value { "true" } else { "false" }.into(),
+            Value::Int(value) => value.to_string().into(),
+            Value::UInt(value) => value.to_string().into(),
+            Value::Float(value) => (self.dialect.float)(*value).into(),
+            Value::Seq(_) => "[]".into(),
+            Value::Map(_) => "{}".into(),
+            Value::String(text) => {
+                return self.text(text, Style::of(text, false, self.dialect), context);
+            }
+        };
+        self.put(&word);
+        let plain = !matches!(value, Value::Seq(_) | Value::Map(_));
+        self.open_ended = plain && context.root && self.dialect.python;
+    }
+
+    pub(super) fn put(&mut self, text: &str) {
+        self.out.push_str(text);
+        self.column += text.chars().count();
+        self.open_ended = false;
+    }
+
+    pub(super) fn newline(&mut self) {
+        self.out.push('\n');
+        self.column = 0;
+    }
+
+    /// Goes to a line of its own, unless the cursor is at its beginning, and to column `indent`.
+    pub(super) fn line_at(&mut self, indent: usize) {
+        if self.column > 0 {
+            self.newline();
+        }
+        self.out.extend(std::iter::repeat_n(' ', indent));
+        self.column = indent;
+    }
+}

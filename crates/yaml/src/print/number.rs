@@ -1,0 +1,129 @@
+//! Floats as text. All start from the shortest digits that read back as the same number.
+
+/// Digits and the decimal exponent of the first one; digits without trailing zeros, empty for zero.
+struct Decimal {
+    negative: bool,
+    digits: String,
+    exponent: i32,
+}
+
+impl Decimal {
+    fn new(scientific: &str) -> Self {
+        let (mantissa, exponent) = scientific.split_once('e').unwrap_or((scientific, "0"));
+        let digits: String = mantissa.chars().filter(char::is_ascii_digit).collect();
+        Self {
+            negative: mantissa.starts_with('-'),
+            digits: digits.trim_end_matches('0').to_owned(),
+            exponent: exponent.parse().unwrap_or(0),
+        }
+    }
+
+    fn sign(&self) -> &'static str {
+        if self.negative { "-" } else { "" }
+    }
+
+    /// `1.5e+20`, with at least `width` digits in the exponent.
+    fn scientific(&self, width: usize) -> String {
+        let (first, rest) = self.digits.split_at_checked(1).unwrap_or(("0", ""));
+        let dot = if rest.is_empty() { "" } else { "." };
+        let sign = if self.exponent < 0 { '-' } else { '+' };
+        let exponent = self.exponent.unsigned_abs();
+        format!("{}{first}{dot}{rest}e{sign}{exponent:0width$}", self.sign())
+    }
+
+    /// `150` or `0.015`, without a point when there is no fraction.
+    fn plain(&self) -> String {
+        let digits = if self.digits.is_empty() { "0" } else { &self.digits };
+        let text = match usize::try_from(self.exponent) {
+            Err(_) => {
+                let zeros = self.exponent.unsigned_abs() as usize - 1;
+                format!("0.{}{digits}", "0".repeat(zeros))
+            }
+            Ok(exponent) => match digits.split_at_checked(exponent + 1) {
+                Some((whole, "")) => whole.to_owned(),
+                Some((whole, fraction)) => format!("{whole}.{fraction}"),
+                None => format!("{digits}{}", "0".repeat(exponent + 1 - digits.len())),
+            },
+        };
+        format!("{}{text}", self.sign())
+    }
+}
+
+/// Go's `'g'` with the shortest digits.
+fn go_g(decimal: &Decimal) -> String {
+    if (-4..6).contains(&decimal.exponent) {
+        decimal.plain()
+    } else {
+        decimal.scientific(2)
+    }
+}
+
+/// As go-yaml prints it.
+pub(super) fn go_yaml(float: f64) -> String {
+    match words(float, ".nan", "+.inf", "-.inf") {
+        Some(word) => word.to_owned(),
+        None => go_g(&Decimal::new(&format!("{float:e}"))),
+    }
+}
+
+/// As Go prints a float that is a map key.
+pub(crate) fn go_shortest_f32(float: f32) -> String {
+    go_g(&Decimal::new(&format!("{float:e}")))
+}
+
+/// As Go's encoding/json prints it.
+pub(super) fn go_json(float: f64) -> String {
+    if !float.is_finite() {
+        return "null".to_owned();
+    }
+    let decimal = Decimal::new(&format!("{float:e}"));
+    if float == 0.0 || (-6..21).contains(&decimal.exponent) {
+        decimal.plain()
+    } else {
+        decimal.scientific(if decimal.exponent < 0 { 1 } else { 2 })
+    }
+}
+
+/// As Python's `repr` prints it.
+pub(crate) fn python_float(float: f64) -> String {
+    if let Some(word) = words(float, "nan", "inf", "-inf") {
+        return word.to_owned();
+    }
+    let decimal = Decimal::new(&format!("{float:e}"));
+    if !(-4..16).contains(&decimal.exponent) {
+        return decimal.scientific(2);
+    }
+    let plain = decimal.plain();
+    if plain.contains('.') { plain } else { plain + ".0" }
+}
+
+/// As Python's json module prints it.
+pub(super) fn python_json(float: f64) -> String {
+    words(float, "NaN", "Infinity", "-Infinity").map_or_else(|| python_float(float), str::to_owned)
+}
+
+/// As PyYAML prints it: without a point, its own reader would take an exponent for text.
+pub(super) fn python_yaml(float: f64) -> String {
+    if let Some(word) = words(float, ".nan", ".inf", "-.inf") {
+        return word.to_owned();
+    }
+    let text = python_float(float);
+    if text.contains('.') {
+        text
+    } else {
+        text.replacen('e', ".0e", 1)
+    }
+}
+
+fn words<'w>(float: f64, nan: &'w str, infinity: &'w str, minus: &'w str) -> Option<&'w str> {
+    if float.is_finite() {
+        return None;
+    }
+    Some(if float.is_nan() {
+        nan
+    } else if float > 0.0 {
+        infinity
+    } else {
+        minus
+    })
+}

@@ -1,0 +1,281 @@
+//! How one text is written: plain, in quotes, or as a block.
+
+use std::fmt::Write as _;
+
+use super::{
+    analysis::{analyse, is_break},
+    emit::{Dialect, Emitter, INDENT, WIDTH},
+};
+
+/// Where a scalar stands.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Context {
+    /// The column of continuation lines.
+    pub(super) indent: usize,
+    /// A key before its colon, which can't be folded.
+    pub(super) key: bool,
+    /// The whole document.
+    pub(super) root: bool,
+}
+
+/// The style of a scalar.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Style {
+    Plain,
+    Single,
+    Double,
+    Literal,
+}
+
+impl Style {
+    /// The style of `text`; `key` for one that must stay on its line.
+    pub(super) fn of(text: &str, key: bool, dialect: &Dialect) -> Self {
+        let analysis = analyse(text, dialect.printable());
+        if text.contains('\n') && !key && analysis.block {
+            return Self::Literal;
+        }
+        let ambiguous = dialect.is_ambiguous(text);
+        let quote_ambiguous = if ambiguous { dialect.ambiguous } else { '\'' };
+        // PyYAML prefers single quotes where a block isn't possible, go-yaml double ones.
+        let lines_in_double = !dialect.python && text.contains('\n');
+        if analysis.plain && !ambiguous {
+            Self::Plain
+        } else if analysis.single_quoted && quote_ambiguous == '\'' && !lines_in_double {
+            Self::Single
+        } else {
+            Self::Double
+        }
+    }
+}
+
+impl Dialect {
+    fn printable(&self) -> fn(char) -> bool {
+        if self.python {
+            |c| matches!(c, '\n' | ' '..='~')
+        } else {
+            go_printable
+        }
+    }
+
+    fn is_ambiguous(&self, text: &str) -> bool {
+        (self.resolves)(text) || (!self.python && is_base_sixty(text))
+    }
+}
+
+fn go_printable(c: char) -> bool {
+    matches!(c, '\n' | ' '..='~' | '\u{a0}'..='\u{d7ff}' | '\u{e000}'..='\u{fffd}') && c != '\u{feff}'
+}
+
+/// Numbers like `1:30` that other readers count to the base of sixty.
+fn is_base_sixty(text: &str) -> bool {
+    let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
+    let Some((head, rest)) = unsigned.split_once(':') else {
+        return false;
+    };
+    let (rest, fraction) = rest.split_once('.').unwrap_or((rest, ""));
+    let digits = |text: &str| text.bytes().all(|b| b.is_ascii_digit() || b == b'_');
+    let below_sixty = |part: &str| match part.as_bytes() {
+        [b'0'..=b'9'] => true,
+        [tens, ones] => (b'0'..=b'5').contains(tens) && ones.is_ascii_digit(),
+        _ => false,
+    };
+    head.starts_with(|c: char| c.is_ascii_digit())
+        && digits(head)
+        && rest.split(':').all(below_sixty)
+        && digits(fraction)
+}
+
+impl Emitter<'_> {
+    /// Writes `text` in `style`.
+    pub(super) fn text(&mut self, text: &str, style: Style, context: Context) {
+        match style {
+            Style::Plain => {
+                self.folded(text, context, false);
+                self.open_ended = context.root && self.dialect.python;
+            }
+            Style::Single => {
+                self.put("'");
+                self.folded(text, context, true);
+                self.put("'");
+            }
+            Style::Double if self.dialect.python => self.double_quoted_python(text, context),
+            Style::Double => self.double_quoted(text, context),
+            Style::Literal => self.literal(text, context.indent),
+        }
+    }
+
+    /// Plain, or the inside of single quotes: a single blank beyond the width becomes a line break, and a line break an
+    /// empty line.
+    fn folded(&mut self, text: &str, context: Context, quoted: bool) {
+        let mut chars = text.chars().peekable();
+        let mut before = None;
+        while let Some(c) = chars.next() {
+            let after_break = before.is_some_and(is_break);
+            if c == ' ' {
+                let single = before.is_some_and(|c| c != ' ') && chars.peek().is_some_and(|c| *c != ' ');
+                if single && !context.key && self.column > WIDTH {
+                    self.line_at(context.indent);
+                } else {
+                    self.push(c);
+                }
+            } else if is_break(c) {
+                if !after_break && c == '\n' {
+                    self.newline();
+                }
+                self.push_break(c);
+            } else {
+                if after_break {
+                    self.line_at(context.indent);
+                }
+                if quoted && c == '\'' {
+                    self.push(c);
+                }
+                self.push(c);
+            }
+            before = Some(c);
+        }
+        if quoted && before.is_some_and(is_break) {
+            self.line_at(context.indent);
+        }
+    }
+
+    fn double_quoted(&mut self, text: &str, context: Context) {
+        self.put("\"");
+        let mut chars = text.chars().peekable();
+        let mut before = None;
+        while let Some(c) = chars.next() {
+            let foldable = before.is_some_and(|c| c != ' ') && chars.peek().is_some();
+            if c == ' ' && foldable && !context.key && self.column > WIDTH {
+                self.line_at(context.indent);
+                if chars.peek() == Some(&' ') {
+                    self.push('\\');
+                }
+            } else if go_printable(c) && !is_break(c) && c != '"' && c != '\\' {
+                self.push(c);
+            } else {
+                self.put(&escaped(c));
+            }
+            before = Some(c);
+        }
+        self.put("\"");
+    }
+
+    /// PyYAML folds double quotes with a backslash at the end of the line, behind escapes too.
+    fn double_quoted_python(&mut self, text: &str, context: Context) {
+        self.put("\"");
+        let chars: Vec<char> = text.chars().collect();
+        // Characters wait here: where a line ends, it is before those that follow the last escape.
+        let mut waiting = String::new();
+        let mut waiting_chars = 0;
+        for (index, c) in chars.iter().copied().enumerate() {
+            let plain = matches!(c, ' '..='~') && c != '"' && c != '\\';
+            if !plain {
+                self.put(&std::mem::take(&mut waiting));
+                waiting_chars = 0;
+                self.put(&escaped(c));
+            }
+            let inner = index > 0 && index + 1 < chars.len();
+            // A line may end before a blank, and before whatever follows an escape.
+            let (end, stop) = if plain {
+                (self.column + waiting_chars, c == ' ' || waiting.is_empty())
+            } else {
+                (self.column.saturating_sub(1), true)
+            };
+            if inner && stop && !context.key && end > WIDTH {
+                self.put(&std::mem::take(&mut waiting));
+                waiting_chars = 0;
+                self.put("\\");
+                self.line_at(context.indent);
+                let next = if plain {
+                    Some(c)
+                } else {
+                    chars.get(index + 1).copied()
+                };
+                if next == Some(' ') {
+                    self.put("\\");
+                }
+            }
+            if plain {
+                waiting.push(c);
+                waiting_chars += 1;
+            }
+        }
+        self.put(&waiting);
+        self.put("\"");
+    }
+
+    fn literal(&mut self, text: &str, indent: usize) {
+        self.put("|");
+        if text.starts_with([' ', '\n', '\u{85}', '\u{2028}', '\u{2029}']) {
+            self.put(&INDENT.to_string());
+        }
+        let mut from_end = text.chars().rev();
+        let keep = match (from_end.next(), from_end.next()) {
+            (Some(last), _) if !is_break(last) => {
+                self.put("-");
+                false
+            }
+            (_, Some(second)) if !is_break(second) => false,
+            _ => {
+                self.put("+");
+                true
+            }
+        };
+        self.newline();
+        let mut line_start = true;
+        for c in text.chars() {
+            if is_break(c) {
+                self.push_break(c);
+                line_start = true;
+            } else {
+                if std::mem::take(&mut line_start) {
+                    self.line_at(indent);
+                }
+                self.push(c);
+            }
+        }
+        self.open_ended = keep;
+    }
+
+    fn push(&mut self, c: char) {
+        self.out.push(c);
+        self.column += 1;
+    }
+
+    fn push_break(&mut self, c: char) {
+        self.out.push(c);
+        self.column = 0;
+    }
+}
+
+/// A character as an escape sequence.
+fn escaped(c: char) -> String {
+    let short = match c {
+        '\0' => '0',
+        '\u{7}' => 'a',
+        '\u{8}' => 'b',
+        '\t' => 't',
+        '\n' => 'n',
+        '\u{b}' => 'v',
+        '\u{c}' => 'f',
+        '\r' => 'r',
+        '\u{1b}' => 'e',
+        '"' | '\\' => c,
+        '\u{85}' => 'N',
+        '\u{a0}' => '_',
+        '\u{2028}' => 'L',
+        '\u{2029}' => 'P',
+        _ => {
+            let (letter, width) = match u32::from(c) {
+                0..=0xff => ('x', 2),
+                0x100..=0xffff => ('u', 4),
+                _ => ('U', 8),
+            };
+            let mut text = format!("\\{letter}");
+            // Writing to a string doesn't fail.
+            let _ = write!(text, "{:0width$X}", u32::from(c));
+            return text;
+        }
+    };
+    format!("\\{short}")
+}

@@ -1,0 +1,136 @@
+//! From bytes to parser events: encoding, the characters that YAML allows, and errors with their position.
+
+use std::{
+    borrow::Cow,
+    io::BufReader,
+    panic::{AssertUnwindSafe, catch_unwind},
+};
+
+use libyaml_safer::{Event, Mark, Parser};
+use tree::{Budget, Exceeded};
+
+use crate::{Error, Position, Problem};
+
+/// How much text the parser takes at once: it keeps four bytes a character of it.
+const CHUNK: usize = 8 << 10;
+
+/// Turns bytes into text that the parser accepts.
+pub(super) fn decode<'t>(bytes: &'t [u8], budget: &Budget) -> Result<Cow<'t, str>, Error> {
+    let limit = budget.limits().file_bytes;
+    if bytes.len() as u64 > limit {
+        return Err(Error::new(
+            None,
+            Exceeded::Limit {
+                what: "bytes of one YAML text",
+                limit,
+            },
+        ));
+    }
+    let text = match bytes {
+        [0xef, 0xbb, 0xbf, rest @ ..] => utf8(rest)?,
+        [0xff, 0xfe, rest @ ..] => utf16(rest, u16::from_le_bytes)?,
+        [0xfe, 0xff, rest @ ..] => utf16(rest, u16::from_be_bytes)?,
+        _ => utf8(bytes)?,
+    };
+    match text.char_indices().find(|(_, c)| !allowed(*c)) {
+        Some((index, c)) => {
+            let before = text.get(..index).unwrap_or_default();
+            Err(Error::new(end_of(before), Problem::ControlCharacter(c.into())))
+        }
+        None => Ok(text),
+    }
+}
+
+fn utf8(bytes: &[u8]) -> Result<Cow<'_, str>, Error> {
+    str::from_utf8(bytes).map(Cow::Borrowed).map_err(|error| {
+        let valid = bytes.get(..error.valid_up_to()).unwrap_or_default();
+        Error::new(
+            end_of(&String::from_utf8_lossy(valid)),
+            Problem::Encoding("UTF-8"),
+        )
+    })
+}
+
+fn utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> Result<Cow<'_, str>, Error> {
+    let (pairs, rest) = bytes.as_chunks::<2>();
+    let text: Result<String, _> = char::decode_utf16(pairs.iter().map(|pair| unit(*pair))).collect();
+    match text {
+        Ok(text) if rest.is_empty() => Ok(Cow::Owned(text)),
+        _ => Err(Error::new(None, Problem::Encoding("UTF-16"))),
+    }
+}
+
+fn allowed(c: char) -> bool {
+    matches!(c,
+        '\t' | '\n' | '\r' | ' '..='~' | '\u{85}' | '\u{a0}'..='\u{fffd}' | '\u{10000}'..)
+}
+
+/// The position behind `text`.
+fn end_of(text: &str) -> Position {
+    let lines = text.matches('\n').count();
+    let last = text.rsplit('\n').next().unwrap_or_default();
+    Position {
+        line: count(lines as u64 + 1),
+        column: count(last.chars().count() as u64 + 1),
+    }
+}
+
+fn count(n: u64) -> u32 {
+    u32::try_from(n).unwrap_or(u32::MAX)
+}
+
+/// The parser's mark as a position.
+pub(super) fn position(mark: Mark) -> Position {
+    Position {
+        line: count(mark.line.saturating_add(1)),
+        column: count(mark.column.saturating_add(1)),
+    }
+}
+
+/// The events of a text, each one a step of the budget.
+pub(super) struct Events<'t> {
+    parser: Parser<BufReader<&'t [u8]>>,
+    budget: &'t Budget,
+    last: Position,
+}
+
+impl<'t> Events<'t> {
+    pub(super) fn new(text: &'t str, budget: &'t Budget) -> Self {
+        let mut parser = Parser::new();
+        parser.set_input(BufReader::with_capacity(CHUNK, text.as_bytes()));
+        Self {
+            parser,
+            budget,
+            last: Position { line: 1, column: 1 },
+        }
+    }
+
+    /// The next event. After an error there is none.
+    pub(super) fn next(&mut self) -> Result<Event, Error> {
+        self.budget
+            .step(1)
+            .map_err(|exceeded| Error::new(self.last, exceeded))?;
+        // The parser gives up with a panic on a few malformed texts, as on a backslash at the end of the text.
+        let parsed = catch_unwind(AssertUnwindSafe(|| self.parser.parse()));
+        match parsed {
+            Ok(Ok(event)) => {
+                self.last = position(event.start_mark);
+                Ok(event)
+            }
+            Ok(Err(error)) => Err(self.explain(&error)),
+            Err(_) => Err(Error::new(
+                self.last,
+                Problem::Syntax("malformed text after this place".to_owned()),
+            )),
+        }
+    }
+
+    fn explain(&self, error: &libyaml_safer::Error) -> Error {
+        let position = error.problem_mark().map_or(self.last, position);
+        let message = match error.context() {
+            Some(context) => format!("{} {context}", error.problem()),
+            None => error.problem().to_owned(),
+        };
+        Error::new(position, Problem::Syntax(message))
+    }
+}

@@ -1,0 +1,69 @@
+//! Numbers as the dialects write them.
+
+use crate::Value;
+
+/// An integer with the prefixes of Go: `0x`, `0b`, `0o`, and a leading zero for octal.
+pub(super) fn go_integer(text: &str) -> Option<Value> {
+    let (negative, digits) = sign(text);
+    let (radix, digits) = match digits.as_bytes() {
+        [b'0', b'x' | b'X', ..] => (16, digits.get(2..)?),
+        [b'0', b'b' | b'B', ..] => (2, digits.get(2..)?),
+        [b'0', b'o' | b'O', ..] => (8, digits.get(2..)?),
+        [b'0', _, ..] => (8, digits.get(1..)?),
+        _ => (10, digits),
+    };
+    integer(negative, digits, radix)
+}
+
+/// Splits off a sign; true for minus.
+pub(super) fn sign(text: &str) -> (bool, &str) {
+    match text.strip_prefix('-') {
+        Some(rest) => (true, rest),
+        None => (false, text.strip_prefix('+').unwrap_or(text)),
+    }
+}
+
+/// Digits of a radix as a value, when they fit into 64 bits.
+pub(super) fn integer(negative: bool, digits: &str, radix: u32) -> Option<Value> {
+    // `from_str_radix` would take a sign of its own.
+    if !digits.starts_with(|c: char| c.is_digit(radix)) {
+        return None;
+    }
+    let magnitude = u64::from_str_radix(digits, radix).ok()?;
+    if negative {
+        0i64.checked_sub_unsigned(magnitude).map(Value::Int)
+    } else {
+        Some(magnitude.into())
+    }
+}
+
+/// A decimal float, digits on at least one side of an optional point, with an optional exponent.
+pub(super) fn decimal_float(text: &str) -> Option<f64> {
+    let (_, unsigned) = sign(text);
+    let (mantissa, exponent) = match unsigned.split_once(['e', 'E']) {
+        Some((mantissa, exponent)) => (mantissa, Some(sign(exponent).1)),
+        None => (unsigned, None),
+    };
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let digits = |text: &str| text.bytes().all(|b| b.is_ascii_digit());
+    let valid = !(whole.is_empty() && fraction.is_empty())
+        && digits(whole)
+        && digits(fraction)
+        && exponent.is_none_or(|exponent| !exponent.is_empty() && digits(exponent));
+    // A number beyond all doubles is no number.
+    text.parse().ok().filter(|float: &f64| valid && float.is_finite())
+}
+
+/// A float as JSON text would carry it on: without a fraction it is an integer.
+pub(super) fn whole(float: f64) -> Value {
+    const TWO_63: f64 = 9_223_372_036_854_775_808.0;
+    if float.fract() != 0.0 || !float.is_finite() {
+        Value::Float(float)
+    } else if (-TWO_63..TWO_63).contains(&float) {
+        Value::Int(float as i64)
+    } else if (0.0..2.0 * TWO_63).contains(&float) {
+        Value::UInt(float as u64)
+    } else {
+        Value::Float(float)
+    }
+}

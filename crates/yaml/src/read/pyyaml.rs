@@ -1,0 +1,254 @@
+//! The dialect of PyYAML's `SafeLoader`: YAML 1.1 with numbers to the base of sixty.
+
+use super::{
+    compose::{Dialect, Duplicates, Scalar},
+    number::{integer, sign},
+    tag,
+};
+use crate::{Problem, Value, print::number::python_float};
+
+pub(super) const DIALECT: Dialect = Dialect {
+    scalar,
+    key,
+    collection_tag,
+    duplicates: Duplicates::LastWins,
+    merge_overlaps: true,
+    not_finite: true,
+    max_minor: i32::MAX,
+};
+
+fn scalar(scalar: Scalar) -> Result<Value, Problem> {
+    let Scalar { text, tag, plain } = scalar;
+    let Some(tag) = tag else {
+        let resolved = if plain { resolve(&text) } else { None };
+        return Ok(resolved.unwrap_or(Value::String(text)));
+    };
+    let value = match tag.as_str() {
+        "!!str" => return Ok(Value::String(text)),
+        "!!null" => Some(Value::Null),
+        "!!bool" => boolean(&text.to_lowercase()).map(Value::Bool),
+        "!!int" => int(&text),
+        "!!float" => float(&text).or_else(|| int(&text)?.as_f64()).map(Value::Float),
+        "!!timestamp" => timestamp(&text).map(Value::String),
+        _ => return Err(Problem::UnknownTag(tag)),
+    };
+    value.ok_or_else(|| tag::mismatch(&text, &tag))
+}
+
+/// The text that Python's `str` gives.
+fn key(value: Value) -> Result<String, Problem> {
+    match value {
+        Value::String(text) => Ok(text),
+        Value::Null => Ok("None".to_owned()),
+        Value::Bool(value) => Ok(if value { "True" } else { "False" }.to_owned()),
+        Value::Int(value) => Ok(value.to_string()),
+        Value::UInt(value) => Ok(value.to_string()),
+        Value::Float(value) => Ok(python_float(value)),
+        other => Err(Problem::Key(other.type_name())),
+    }
+}
+
+fn collection_tag(tag: &str) -> Result<(), Problem> {
+    match tag {
+        "!!map" | "!!seq" | "!!set" => Ok(()),
+        other => Err(Problem::UnknownTag(other.to_owned())),
+    }
+}
+
+/// Whether a plain scalar with this text would be anything but a string.
+pub(crate) fn resolves(text: &str) -> bool {
+    matches!(text, "=" | "<<") || resolve(text).is_some()
+}
+
+fn resolve(text: &str) -> Option<Value> {
+    match text {
+        "" | "~" | "null" | "Null" | "NULL" => return Some(Value::Null),
+        "yes" | "Yes" | "YES" | "no" | "No" | "NO" | "true" | "True" | "TRUE" | "false" | "False"
+        | "FALSE" | "on" | "On" | "ON" | "off" | "Off" | "OFF" => {
+            return boolean(&text.to_lowercase()).map(Value::Bool);
+        }
+        _ => {}
+    }
+    if !text.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '+' | '-' | '.')) {
+        return None;
+    }
+    let number = int(text).or_else(|| float(text).map(Value::Float));
+    number.or_else(|| timestamp(text).map(Value::String))
+}
+
+fn boolean(text: &str) -> Option<bool> {
+    match text {
+        "yes" | "true" | "on" => Some(true),
+        "no" | "false" | "off" => Some(false),
+        _ => None,
+    }
+}
+
+fn int(text: &str) -> Option<Value> {
+    let (negative, digits) = sign(text);
+    let (radix, digits) = match digits.as_bytes() {
+        [b'0', b'b', ..] => (2, digits.get(2..)?),
+        [b'0', b'x', ..] => (16, digits.get(2..)?),
+        [b'0', _, ..] => (8, digits.get(1..)?),
+        [b'0'] => (10, digits),
+        [b'1'..=b'9', ..] if digits.contains(':') => return base_sixty(negative, digits),
+        [b'1'..=b'9', ..] => (10, digits),
+        _ => return None,
+    };
+    if !digits.chars().all(|c| c == '_' || c.is_digit(radix)) {
+        return None;
+    }
+    let digits = digits.replace('_', "");
+    let value = integer(negative, &digits, radix);
+    // Python's integers have no end; doubles come closest.
+    value.or_else(|| {
+        if radix == 10 {
+            text.replace('_', "").parse().ok().map(Value::Float)
+        } else {
+            None
+        }
+    })
+}
+
+/// `1:30` is ninety.
+fn base_sixty(negative: bool, text: &str) -> Option<Value> {
+    let (head, rest) = text.split_once(':')?;
+    if !head.bytes().all(|b| b.is_ascii_digit() || b == b'_') {
+        return None;
+    }
+    let mut total: u64 = head.replace('_', "").parse().ok()?;
+    for part in rest.split(':') {
+        total = total.checked_mul(60)?.checked_add(below_sixty(part)?)?;
+    }
+    integer(negative, &total.to_string(), 10)
+}
+
+fn below_sixty(part: &str) -> Option<u64> {
+    let digits = (1..=2).contains(&part.len()) && part.bytes().all(|b| b.is_ascii_digit());
+    part.parse().ok().filter(|number| digits && *number < 60)
+}
+
+fn float(text: &str) -> Option<f64> {
+    let (negative, unsigned) = sign(text);
+    match unsigned {
+        ".inf" | ".Inf" | ".INF" => {
+            return Some(if negative {
+                f64::NEG_INFINITY
+            } else {
+                f64::INFINITY
+            });
+        }
+        ".nan" | ".NaN" | ".NAN" if unsigned.len() == text.len() => return Some(f64::NAN),
+        _ => {}
+    }
+    let (mantissa, exponent) = match unsigned.find(['e', 'E']) {
+        Some(at) => (unsigned.get(..at)?, unsigned.get(at + 1..)?),
+        None => (unsigned, "+0"),
+    };
+    let (whole, fraction) = mantissa.split_once('.')?;
+    let digits = |text: &str| text.bytes().all(|b| b.is_ascii_digit() || b == b'_');
+    if whole.contains(':') {
+        return base_sixty_float(negative, whole, fraction).filter(|_| mantissa.len() == unsigned.len());
+    }
+    let head = if whole.is_empty() { fraction } else { whole };
+    let signed_exponent = exponent.strip_prefix(['+', '-'])?;
+    let valid = head.starts_with(|c: char| c.is_ascii_digit())
+        && digits(whole)
+        && digits(fraction)
+        && !signed_exponent.is_empty()
+        && signed_exponent.bytes().all(|b| b.is_ascii_digit())
+        // A sign needs a digit in front of the point.
+        && (!whole.is_empty() || unsigned.len() == text.len());
+    if valid {
+        text.replace('_', "").parse().ok()
+    } else {
+        None
+    }
+}
+
+fn base_sixty_float(negative: bool, whole: &str, fraction: &str) -> Option<f64> {
+    if !fraction.bytes().all(|b| b.is_ascii_digit() || b == b'_')
+        || !whole.starts_with(|c: char| c.is_ascii_digit())
+    {
+        return None;
+    }
+    let (head, rest) = whole.split_once(':')?;
+    let mut total: f64 = head.replace('_', "").parse().ok()?;
+    for part in rest.split(':') {
+        total = total * 60.0 + below_sixty(part)? as f64;
+    }
+    let fraction: f64 = format!("0.{}", fraction.replace('_', "")).parse().ok()?;
+    Some(if negative {
+        -(total + fraction)
+    } else {
+        total + fraction
+    })
+}
+
+/// The text of a date or a time: `2020-01-02`, `2020-01-02 03:04:05.600000+02:00`.
+fn timestamp(text: &str) -> Option<String> {
+    let (date, rest) = text.split_at_checked(text.find(['T', 't', ' ', '\t']).unwrap_or(text.len()))?;
+    let mut parts = date.split('-');
+    let (year, month, day) = (parts.next()?, parts.next()?, parts.next()?);
+    let digits = |text: &str, lengths: &[usize]| {
+        lengths.contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit())
+    };
+    let short: &[usize] = if rest.is_empty() { &[2] } else { &[1, 2] };
+    if parts.next().is_some() || !digits(year, &[4]) || !digits(month, short) || !digits(day, short) {
+        return None;
+    }
+    let (month, day): (u32, u32) = (month.parse().ok()?, day.parse().ok()?);
+    let date = format!("{year}-{month:02}-{day:02}");
+    if rest.is_empty() {
+        return Some(date);
+    }
+    let blank = rest.trim_start_matches([' ', '\t']);
+    let clock = if blank.len() < rest.len() {
+        blank
+    } else {
+        rest.get(1..)?
+    };
+    let mut fields = clock.splitn(3, ':');
+    let (hour, minute, tail) = (fields.next()?, fields.next()?, fields.next()?);
+    let (second, tail) = tail.split_at_checked(2)?;
+    if !digits(hour, &[1, 2]) || !digits(minute, &[2]) || !digits(second, &[2]) {
+        return None;
+    }
+    let (fraction, zone) = match tail.strip_prefix('.') {
+        Some(tail) => {
+            tail.split_at_checked(tail.find(|c: char| !c.is_ascii_digit()).unwrap_or(tail.len()))?
+        }
+        None => ("", tail),
+    };
+    let micros: String = fraction.chars().chain("000000".chars()).take(6).collect();
+    let micros = if micros == "000000" {
+        String::new()
+    } else {
+        format!(".{micros}")
+    };
+    let hour: u32 = hour.parse().ok()?;
+    Some(format!(
+        "{date} {hour:02}:{minute}:{second}{micros}{}",
+        zone_text(zone.trim_start_matches([' ', '\t']))?
+    ))
+}
+
+fn zone_text(zone: &str) -> Option<String> {
+    if zone.is_empty() {
+        return Some(String::new());
+    }
+    if zone == "Z" {
+        return Some("+00:00".to_owned());
+    }
+    let rest = zone.strip_prefix(['+', '-'])?;
+    let (hours, minutes) = rest.split_once(':').unwrap_or((rest, "00"));
+    let digits = |text: &str| text.bytes().all(|b| b.is_ascii_digit());
+    if !(1..=2).contains(&hours.len()) || minutes.len() != 2 || !digits(hours) || !digits(minutes) {
+        return None;
+    }
+    Some(format!(
+        "{}{:02}:{minutes}",
+        zone.get(..1)?,
+        hours.parse::<u32>().ok()?
+    ))
+}
