@@ -1,7 +1,37 @@
-//! One controller process: logs, metrics, admin port, lease, shutdown, queue, the pass.
+//! One controller process: logs, metrics, admin ports, lease, shutdown, queue, the pass.
 //!
-//! Everything that is the same for every kind lives here once, so that a kind is only its decisions.
+//! Everything that is the same for every kind lives here once, so that a kind is only its decisions ([`Reconciler`]),
+//! and a controller's `main` is its flags and [`start`].
 
+pub mod admin;
+pub mod backoff;
+pub mod client;
+mod context;
+mod decode;
+pub mod duration;
+mod error;
+pub mod events;
+pub mod flags;
+pub mod gate;
+pub mod http;
+mod kind;
+pub mod lease;
+pub mod logging;
+pub mod metrics;
+mod panics;
 pub mod pass;
+mod process;
+mod queue;
+mod run;
+mod status;
+mod watching;
 
+pub use context::Context;
+pub use error::Error;
+pub use events::Recorder;
+pub use flags::{CommonFlags, EventsFlags};
+pub use gate::WriteGate;
+pub use kind::{RunOptions, Trigger, run_kind};
 pub use pass::{EventDraft, Outcome, Pass, Reconciler, Requeue, Severity};
+pub use process::{Spec, start};
+pub use queue::ObjectKey;

@@ -85,8 +85,11 @@ pub trait Reconciler: Send + Sync + Sized + 'static {
     /// Its whole status.
     type Status: Serialize + DeserializeOwned + Clone + Debug + Default + PartialEq + Send + Sync + 'static;
 
-    /// The finalizer that the pass keeps on the object.
+    /// The finalizer that the pass keeps on the object; empty for a kind that has nothing to clean up.
     const FINALIZER: &'static str;
+
+    /// Finalizers of earlier controllers that nobody would remove any more: the pass takes them off.
+    const OBSOLETE_FINALIZERS: &'static [&'static str] = &[];
 
     /// The status as it stands on the object.
     fn status(object: &Self::Object) -> Option<&Self::Status>;
@@ -109,6 +112,12 @@ pub trait Reconciler: Send + Sync + Sized + 'static {
 
     /// The status after a fault that the pass itself found (validation, timeout, panic). Pure.
     fn faulted(&self, object: &Self::Object, fault: &Fault) -> Outcome<Self::Status>;
+
+    /// The status to write for a suspended object (the handled annotation, say); `None` leaves it alone. Pure.
+    fn suspended_status(&self, object: &Self::Object) -> Option<Self::Status> {
+        let _ = object;
+        None
+    }
 
     /// Observes, plans, acts, and says what is now true.
     fn reconcile(&self, pass: &Pass<'_, Self::Object>) -> impl Future<Output = Outcome<Self::Status>> + Send;

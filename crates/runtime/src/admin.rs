@@ -1,0 +1,121 @@
+//! The ports for operators: `/metrics` for Prometheus, `/healthz` and `/readyz` for the kubelet.
+
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use axum::{
+    Router,
+    http::{StatusCode, header},
+    response::IntoResponse,
+    routing::get,
+};
+
+use crate::metrics::Metrics;
+
+/// What must happen before the process is ready. A standby that waits for the lease waits for nothing here.
+#[derive(Debug, Clone, Default)]
+pub struct Readiness(Arc<Mutex<BTreeSet<String>>>);
+
+impl Readiness {
+    /// Says that the process is not ready until `what` is done.
+    pub fn expect(&self, what: &str) {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(what.to_owned());
+    }
+
+    /// Says that `what` is done.
+    pub fn done(&self, what: &str) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(what);
+    }
+
+    /// What is still waited for.
+    #[must_use]
+    pub fn pending(&self) -> Vec<String> {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .iter()
+            .cloned()
+            .collect()
+    }
+}
+
+/// The port for Prometheus.
+pub(crate) fn metrics_router(metrics: Metrics) -> Router {
+    Router::new().route(
+        "/metrics",
+        get(move || async move {
+            (
+                [(header::CONTENT_TYPE, "text/plain; version=0.0.4")],
+                metrics.text(),
+            )
+                .into_response()
+        }),
+    )
+}
+
+/// The port for the kubelet.
+pub(crate) fn health_router(readiness: Readiness) -> Router {
+    Router::new().route("/healthz", get(|| async { "ok" })).route(
+        "/readyz",
+        get(move || async move {
+            let pending = readiness.pending();
+            if pending.is_empty() {
+                (StatusCode::OK, "ok".to_owned())
+            } else {
+                (
+                    StatusCode::SERVICE_UNAVAILABLE,
+                    format!("waiting for {}", pending.join(", ")),
+                )
+            }
+        }),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use tower::ServiceExt;
+
+    use super::*;
+
+    async fn status(router: Router, path: &str) -> StatusCode {
+        let request = axum::http::Request::builder()
+            .uri(path)
+            .body(axum::body::Body::empty())
+            .unwrap();
+        router.oneshot(request).await.unwrap().status()
+    }
+
+    #[tokio::test]
+    async fn readiness_follows_what_is_pending() {
+        let readiness = Readiness::default();
+        readiness.expect("GitRepository");
+        assert_eq!(
+            status(health_router(readiness.clone()), "/healthz").await,
+            StatusCode::OK
+        );
+        assert_eq!(
+            status(health_router(readiness.clone()), "/readyz").await,
+            StatusCode::SERVICE_UNAVAILABLE
+        );
+        readiness.done("GitRepository");
+        assert_eq!(status(health_router(readiness), "/readyz").await, StatusCode::OK);
+    }
+
+    #[tokio::test]
+    async fn metrics_are_served_and_nothing_else() {
+        let metrics = Metrics::new("c").unwrap();
+        assert_eq!(
+            status(metrics_router(metrics.clone()), "/metrics").await,
+            StatusCode::OK
+        );
+        assert_eq!(
+            status(metrics_router(metrics), "/debug/pprof").await,
+            StatusCode::NOT_FOUND
+        );
+    }
+}

@@ -1,0 +1,194 @@
+//! Clients for the API server: counted, bounded in time, and mute once the lease is over.
+
+use std::{
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use futures::{FutureExt, future::BoxFuture};
+use http::{Method, Request, Response};
+use kube::{
+    Client, Config,
+    client::{Body, ClientBuilder, retry::RetryPolicy},
+};
+use tower::{BoxError, Layer, Service, buffer::BufferLayer, retry::RetryLayer};
+
+use crate::{error::Error, gate::WriteGate, metrics::Metrics};
+
+/// The longest wait for the answer to a request that is not a watch.
+const ANSWER: Duration = Duration::from_secs(30);
+/// The longest wait for a connection.
+const CONNECT: Duration = Duration::from_secs(10);
+const RETRIES: u32 = 8;
+
+/// The configuration from KUBECONFIG, or the service account of the pod.
+///
+/// # Errors
+/// When there is neither.
+pub async fn infer_config() -> Result<Config, Error> {
+    Config::infer()
+        .await
+        .map_err(|error| Error::Config(error.to_string()))
+}
+
+/// Makes a client whose writes pass `gate` and whose requests are counted in `metrics`.
+///
+/// # Errors
+/// When the configuration's certificates or credentials are unusable.
+pub fn build(mut config: Config, gate: WriteGate, metrics: Metrics) -> Result<Client, Error> {
+    let host = config
+        .cluster_url
+        .authority()
+        .map(ToString::to_string)
+        .unwrap_or_default();
+    // The default retry sits below our gate and could write after the lease; ours sits above it.
+    config.default_retry = false;
+    config.connect_timeout = Some(CONNECT);
+    let policy = RetryPolicy::new(Duration::from_millis(100), Duration::from_secs(10), RETRIES, true)
+        .map_err(|error| Error::Client(error.to_string()))?;
+    let builder = ClientBuilder::try_from(config).map_err(|error| Error::Client(error.to_string()))?;
+    Ok(builder
+        .with_layer(&Gated { gate, metrics, host })
+        .with_layer(&BufferLayer::new(1024))
+        .with_layer(&RetryLayer::new(policy))
+        .build())
+}
+
+/// A write was about to go out after the lease was over.
+#[derive(Debug, thiserror::Error)]
+#[error("this process does not hold the lease: nothing is written")]
+pub struct NotLeader;
+
+/// Says whether a failed request failed at the gate.
+#[must_use]
+pub fn is_not_leader(error: &kube::Error) -> bool {
+    let mut source: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(each) = source {
+        if each.is::<NotLeader>() {
+            return true;
+        }
+        source = each.source();
+    }
+    false
+}
+
+#[derive(Clone)]
+struct Gated {
+    gate: WriteGate,
+    metrics: Metrics,
+    host: String,
+}
+
+impl<S> Layer<S> for Gated {
+    type Service = GatedService<S>;
+
+    fn layer(&self, inner: S) -> Self::Service {
+        GatedService {
+            inner,
+            with: self.clone(),
+        }
+    }
+}
+
+struct GatedService<S> {
+    inner: S,
+    with: Gated,
+}
+
+impl<S, B> Service<Request<Body>> for GatedService<S>
+where
+    S: Service<Request<Body>, Response = Response<B>, Error = BoxError>,
+    S::Future: Send + 'static,
+    B: 'static,
+{
+    type Response = Response<B>;
+    type Error = BoxError;
+    type Future = BoxFuture<'static, Result<Self::Response, BoxError>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let method = request.method().clone();
+        if !is_read(&method) && !self.with.gate.is_open() {
+            return async { Err(NotLeader.into()) }.boxed();
+        }
+        let limit = if is_watch(&request) { None } else { Some(ANSWER) };
+        let answer = self.inner.call(request);
+        let with = self.with.clone();
+        async move {
+            let result = match limit {
+                None => answer.await,
+                Some(limit) => match tokio::time::timeout(limit, answer).await {
+                    Ok(result) => result,
+                    Err(_) => {
+                        Err(format!("the API server did not answer within {} s", limit.as_secs()).into())
+                    }
+                },
+            };
+            let code = result
+                .as_ref()
+                .map_or_else(|_| "<error>".to_owned(), |r| r.status().as_str().to_owned());
+            with.metrics.request(&code, &with.host, method.as_str());
+            result
+        }
+        .boxed()
+    }
+}
+
+fn is_read(method: &Method) -> bool {
+    matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS)
+}
+
+fn is_watch<B>(request: &Request<B>) -> bool {
+    request.uri().query().is_some_and(|query| {
+        query
+            .split('&')
+            .any(|pair| pair == "watch=true" || pair == "watch=1")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn watches_and_reads_are_told_apart() {
+        let request = |uri: &str| Request::builder().uri(uri).body(()).unwrap();
+        assert!(is_watch(&request("/api/v1/pods?limit=5&watch=true")));
+        assert!(!is_watch(&request("/api/v1/pods?watchful=true")));
+        assert!(!is_watch(&request("/api/v1/pods")));
+        assert!(is_read(&Method::GET) && !is_read(&Method::PATCH) && !is_read(&Method::DELETE));
+    }
+
+    #[tokio::test]
+    async fn a_shut_gate_lets_reads_pass_and_stops_writes() {
+        let metrics = Metrics::new("test").unwrap();
+        let inner = tower::service_fn(|_: Request<Body>| async {
+            Ok::<_, BoxError>(Response::new(http_body_util::Full::new(
+                bytes::Bytes::from_static(
+                    br#"{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"a","namespace":"b"}}"#,
+                ),
+            )))
+        });
+        let gated = Gated {
+            gate: WriteGate::shut(),
+            metrics: metrics.clone(),
+            host: "h".into(),
+        };
+        let client = ClientBuilder::new(gated.layer(inner), "default").build();
+        let api: kube::Api<k8s_openapi::api::core::v1::ConfigMap> = kube::Api::namespaced(client, "b");
+        assert!(api.get("a").await.is_ok());
+        let error = api
+            .delete("a", &kube::api::DeleteParams::default())
+            .await
+            .unwrap_err();
+        assert!(is_not_leader(&error), "{error}");
+        let text = String::from_utf8(metrics.text()).unwrap();
+        assert!(
+            text.contains(r#"rest_client_requests_total{code="200",host="h",method="GET"} 1"#),
+            "{text}"
+        );
+    }
+}

@@ -1,0 +1,163 @@
+//! From what the API server stores to the typed object, and the condition of an object that is none.
+//!
+//! A schema that was loosened, or another controller's leftovers, must never stop the other objects of a kind.
+
+use api::{Condition, Fault, Reason, Time, condition_type, conditions};
+use kube::api::DynamicObject;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json};
+
+/// Decodes an object. A status that does not decode is no reason to refuse the spec: it is taken as absent.
+///
+/// # Errors
+/// A fault that names the field.
+pub(crate) fn typed<O: DeserializeOwned>(live: &DynamicObject) -> Result<O, Fault> {
+    let mut value = serde_json::to_value(live).map_err(|error| invalid("", &error.to_string()))?;
+    let first = match serde_path_to_error::deserialize::<_, O>(&value) {
+        Ok(object) => return Ok(object),
+        Err(error) => error,
+    };
+    if let Some(map) = value.as_object_mut()
+        && map.shift_remove("status").is_some()
+        && let Ok(object) = serde_path_to_error::deserialize::<_, O>(&value)
+    {
+        tracing::info!(error = %api::redact(&first.inner().to_string()), "an unreadable status is replaced");
+        return Ok(object);
+    }
+    let path = first.path().to_string();
+    Err(invalid(&path, &first.into_inner().to_string()))
+}
+
+fn invalid(path: &str, message: &str) -> Fault {
+    let place = if path.is_empty() || path == "." {
+        String::new()
+    } else {
+        format!("{path}: ")
+    };
+    Fault::stall(
+        Reason::InvalidSpec,
+        format!("{place}{}: correct the field", api::redact(message)),
+    )
+}
+
+/// The status of an object that could not be handled at all: everything that it said, with new conditions.
+pub(crate) fn failed_status(live: &DynamicObject, fault: &Fault, stalled: bool, now: &Time) -> Value {
+    let mut status = match live.data.get("status") {
+        Some(Value::Object(status)) => status.clone(),
+        _ => Map::new(),
+    };
+    let generation = live.metadata.generation;
+    let mut list: Vec<Condition> = status
+        .get("conditions")
+        .and_then(|list| serde_json::from_value(list.clone()).ok())
+        .unwrap_or_default();
+    let condition = |type_: &str, value: bool| {
+        Condition::new(
+            type_,
+            value,
+            fault.reason.as_str(),
+            &*fault.message,
+            generation,
+            now.clone(),
+        )
+    };
+    conditions::set(&mut list, condition(condition_type::READY, false));
+    conditions::remove(&mut list, condition_type::RECONCILING);
+    if stalled {
+        conditions::set(&mut list, condition(condition_type::STALLED, true));
+        status.insert("observedGeneration".into(), json!(generation));
+    }
+    conditions::sort(&mut list);
+    status.insert("conditions".into(), json!(list));
+    Value::Object(status)
+}
+
+/// The status of the Ready condition in a status, for the metrics.
+pub(crate) fn ready(status: &Value) -> &str {
+    status
+        .get("conditions")
+        .and_then(Value::as_array)
+        .and_then(|list| {
+            list.iter()
+                .find(|c| c.get("type").and_then(Value::as_str) == Some(condition_type::READY))
+        })
+        .and_then(|ready| ready.get("status"))
+        .and_then(Value::as_str)
+        .unwrap_or("Unknown")
+}
+
+#[cfg(test)]
+mod tests {
+    use api::source::GitRepository;
+
+    use super::*;
+
+    fn live(spec: &Value, status: &Value) -> DynamicObject {
+        serde_json::from_value(json!({
+            "apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "GitRepository",
+            "metadata": {"name": "app", "namespace": "team", "generation": 3},
+            "spec": spec, "status": status,
+        }))
+        .unwrap()
+    }
+
+    fn now() -> Time {
+        Time(k8s_openapi::jiff::Timestamp::UNIX_EPOCH)
+    }
+
+    #[test]
+    fn a_bad_field_is_named_without_its_secrets() {
+        let object = live(
+            &json!({"url": "https://h/r", "interval": "https://u:s3cret@h/"}),
+            &json!({}),
+        );
+        let fault = typed::<GitRepository>(&object).unwrap_err();
+        assert_eq!(fault.reason, Reason::InvalidSpec);
+        assert!(
+            fault.message.starts_with("spec.interval: ") && !fault.message.contains("s3cret"),
+            "{}",
+            fault.message
+        );
+    }
+
+    #[test]
+    fn a_bad_status_does_not_spoil_the_spec() {
+        let object = live(
+            &json!({"url": "https://h/r", "interval": "1m"}),
+            &json!({"conditions": "none"}),
+        );
+        let decoded: GitRepository = typed(&object).unwrap();
+        assert!(decoded.status.is_none());
+    }
+
+    #[test]
+    fn a_failed_object_keeps_what_it_said() {
+        let object = live(
+            &json!({}),
+            &json!({
+                "artifact": {"revision": "main@sha1:1"},
+                "conditions": [
+                    {"type": "Ready", "status": "True", "reason": "Succeeded", "message": "m",
+                     "lastTransitionTime": "2026-01-01T00:00:00Z"},
+                    {"type": "Reconciling", "status": "True", "reason": "Progressing", "message": "m",
+                     "lastTransitionTime": "2026-01-01T00:00:00Z"},
+                ],
+            }),
+        );
+        let fault = Fault::stall(Reason::InvalidSpec, "spec.url: missing");
+        let status = failed_status(&object, &fault, true, &now());
+        assert_eq!(status["artifact"]["revision"], "main@sha1:1");
+        assert_eq!(status["observedGeneration"], 3);
+        let types: Vec<_> = status["conditions"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|c| c["type"].as_str().unwrap())
+            .collect();
+        assert_eq!(types, ["Stalled", "Ready"]);
+        assert_eq!(ready(&status), "False");
+        let status = failed_status(&object, &fault, false, &now());
+        assert!(status.get("observedGeneration").is_none());
+        assert_eq!(ready(&json!({})), "Unknown");
+    }
+}

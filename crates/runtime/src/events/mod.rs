@@ -1,0 +1,247 @@
+//! Telling what happened: a Kubernetes Event on the object, and a POST to the notification-controller.
+//!
+//! Recording never waits: both ways have a bounded queue and a task of their own, and what finds no place is counted. A
+//! slow or missing notification-controller costs events, never a reconciliation.
+
+mod aggregate;
+mod post;
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use api::{Event, Time, annotation};
+use k8s_openapi::api::core::v1::ObjectReference;
+use kube::{Client, Resource};
+use tokio::sync::mpsc;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use url::Url;
+
+use crate::{
+    error::Error,
+    metrics::Metrics,
+    pass::{EventDraft, Severity},
+};
+
+/// Events that may wait for a way out; more are dropped and counted.
+const QUEUE: usize = 512;
+
+/// Records events for one controller.
+#[derive(Debug, Clone)]
+pub struct Recorder {
+    controller: Arc<str>,
+    instance: Arc<str>,
+    kubernetes: mpsc::Sender<Told>,
+    post: Option<mpsc::Sender<Event>>,
+    metrics: Metrics,
+}
+
+/// An event with everything that a Kubernetes Event needs.
+#[derive(Debug, Clone)]
+pub(crate) struct Told {
+    pub(crate) severity: Severity,
+    pub(crate) event: Event,
+}
+
+/// The tasks behind a recorder.
+#[derive(Debug)]
+pub struct Flush {
+    tasks: TaskTracker,
+    end: CancellationToken,
+}
+
+/// A queue that, once it is told to end, gives out what is in it and then nothing.
+pub(crate) struct Inbox<T> {
+    from: mpsc::Receiver<T>,
+    end: CancellationToken,
+}
+
+impl<T> Inbox<T> {
+    pub(crate) async fn next(&mut self) -> Option<T> {
+        match self.end.run_until_cancelled(self.from.recv()).await {
+            Some(item) => item,
+            None => self.from.try_recv().ok(),
+        }
+    }
+}
+
+impl Flush {
+    /// Waits until everything recorded has gone out, but not longer than `grace`.
+    pub async fn wait(&self, grace: Duration) {
+        self.end.cancel();
+        if tokio::time::timeout(grace, self.tasks.wait()).await.is_err() {
+            tracing::info!("some events were not sent before the end");
+        }
+    }
+}
+
+impl Recorder {
+    /// Starts the tasks that send events; `client` writes them, `address` (may be empty) is posted to.
+    ///
+    /// # Errors
+    /// When the address is no http(s) URL.
+    pub fn start(
+        controller: &str,
+        instance: &str,
+        client: Client,
+        address: &str,
+        metrics: Metrics,
+    ) -> Result<(Self, Flush), Error> {
+        let (tasks, end) = (TaskTracker::new(), CancellationToken::new());
+        let (kubernetes, told) = mpsc::channel(QUEUE);
+        tasks.spawn(aggregate::write_events(
+            client,
+            Inbox {
+                from: told,
+                end: end.clone(),
+            },
+            metrics.clone(),
+        ));
+        let post = match parse_address(address)? {
+            None => None,
+            Some(url) => {
+                let (post, events) = mpsc::channel(QUEUE);
+                let inbox = Inbox {
+                    from: events,
+                    end: end.clone(),
+                };
+                tasks.spawn(post::post_events(post::client()?, url, inbox, metrics.clone()));
+                Some(post)
+            }
+        };
+        tasks.close();
+        let recorder = Self {
+            controller: controller.into(),
+            instance: instance.into(),
+            kubernetes,
+            post,
+            metrics,
+        };
+        Ok((recorder, Flush { tasks, end }))
+    }
+
+    /// Records an event about an object.
+    pub fn record<O: Resource<DynamicType = ()>>(&self, object: &O, draft: EventDraft) {
+        let reference = object.object_ref(&());
+        self.record_on(reference, object.meta().annotations.as_ref(), draft);
+    }
+
+    /// Records an event about an object that is known by reference; `annotations` are those of the object.
+    pub fn record_on(
+        &self,
+        object: ObjectReference,
+        annotations: Option<&BTreeMap<String, String>>,
+        draft: EventDraft,
+    ) {
+        let severity = draft.severity;
+        let event = event(&self.controller, &self.instance, object, annotations, draft);
+        if severity != Severity::Trace
+            && let Some(post) = &self.post
+            && post.try_send(event.clone()).is_err()
+        {
+            self.metrics.event_dropped("webhook");
+        }
+        if self.kubernetes.try_send(Told { severity, event }).is_err() {
+            self.metrics.event_dropped("kubernetes");
+        }
+    }
+}
+
+/// Makes the event: what the user annotated the object with goes over what the controller says.
+fn event(
+    controller: &str,
+    instance: &str,
+    object: ObjectReference,
+    annotations: Option<&BTreeMap<String, String>>,
+    draft: EventDraft,
+) -> Event {
+    let mut metadata = draft.metadata;
+    let users = annotations
+        .into_iter()
+        .flatten()
+        .filter(|(key, _)| key.starts_with(annotation::EVENT_PREFIX));
+    metadata.extend(users.map(|(key, value)| (key.clone(), value.clone())));
+    Event {
+        involved_object: object,
+        severity: match draft.severity {
+            Severity::Trace => api::Severity::Trace,
+            Severity::Info => api::Severity::Info,
+            Severity::Error => api::Severity::Error,
+        },
+        timestamp: Some(Time(k8s_openapi::jiff::Timestamp::now())),
+        message: draft.message,
+        reason: draft.reason.as_str().to_owned(),
+        metadata,
+        reporting_controller: controller.to_owned(),
+        reporting_instance: instance.to_owned(),
+    }
+}
+
+fn parse_address(address: &str) -> Result<Option<Url>, Error> {
+    if address.is_empty() {
+        return Ok(None);
+    }
+    let refused = || Error::EventsAddress(api::redact(address));
+    let url = Url::parse(address).map_err(|_| refused())?;
+    if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
+        return Err(refused());
+    }
+    Ok(Some(url))
+}
+
+#[cfg(test)]
+mod tests {
+    use api::Reason;
+
+    use super::*;
+
+    #[test]
+    fn annotations_of_the_user_go_over_the_controllers_metadata() {
+        let annotations = BTreeMap::from([
+            ("event.toolkit.fluxcd.io/team".to_owned(), "shop".to_owned()),
+            (
+                "source.toolkit.fluxcd.io/revision".to_owned(),
+                "forged".to_owned(),
+            ),
+        ]);
+        let draft = EventDraft {
+            severity: Severity::Error,
+            reason: Reason::GitOperationFailed,
+            message: "no such host".into(),
+            metadata: BTreeMap::from([
+                (
+                    "source.toolkit.fluxcd.io/revision".to_owned(),
+                    "main@sha1:12".to_owned(),
+                ),
+                ("event.toolkit.fluxcd.io/team".to_owned(), "none".to_owned()),
+            ]),
+        };
+        let event = event(
+            "source-controller",
+            "host",
+            ObjectReference::default(),
+            Some(&annotations),
+            draft,
+        );
+        assert_eq!(event.metadata["event.toolkit.fluxcd.io/team"], "shop");
+        assert_eq!(
+            event.metadata["source.toolkit.fluxcd.io/revision"],
+            "main@sha1:12"
+        );
+        assert_eq!(
+            (event.severity, event.reason.as_str()),
+            (api::Severity::Error, "GitOperationFailed")
+        );
+    }
+
+    #[test]
+    fn an_address_is_empty_or_http() {
+        assert!(parse_address("").unwrap().is_none());
+        assert!(
+            parse_address("http://notification-controller.flux-system.svc.cluster.local./")
+                .unwrap()
+                .is_some()
+        );
+        for address in ["nonsense", "file:///etc/passwd", "http://"] {
+            assert!(parse_address(address).is_err(), "{address}");
+        }
+    }
+}

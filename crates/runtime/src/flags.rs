@@ -1,0 +1,258 @@
+//! The flags that every controller has, with the environment variables that upstream reads for them.
+//!
+//! A flag that a kind alone knows lives in its controller. A flag that is accepted for the sake of existing manifests but
+//! has no effect here says so in the log when it is set.
+
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+
+use crate::duration;
+
+/// How much is logged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum LogLevel {
+    /// Everything.
+    Trace,
+    /// What helps to find a mistake.
+    Debug,
+    /// What an operator wants to see.
+    Info,
+    /// Failures only.
+    Error,
+}
+
+/// The form of the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum LogEncoding {
+    /// A JSON object a line.
+    Json,
+    /// Text for people.
+    Console,
+}
+
+/// The flags that every controller has.
+#[derive(Debug, Clone, Args)]
+pub struct CommonFlags {
+    /// Address of the metrics endpoint; 0 turns it off.
+    #[arg(long, env = "METRICS_ADDR", default_value = ":8080")]
+    pub metrics_addr: String,
+
+    /// Address of the health endpoint; 0 turns it off.
+    #[arg(long, default_value = ":9440")]
+    pub health_addr: String,
+
+    /// Number of objects of a kind that are reconciled at the same time; each controller has its default.
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub concurrent: Option<u16>,
+
+    /// Watch all namespaces; otherwise only the one in RUNTIME_NAMESPACE.
+    #[arg(long, default_value_t = true, default_missing_value = "true", num_args = 0..=1, require_equals = true, action = clap::ArgAction::Set)]
+    pub watch_all_namespaces: bool,
+
+    /// Watch only objects with these labels.
+    #[arg(long, default_value = "")]
+    pub watch_label_selector: String,
+
+    /// Namespace that the controller runs in.
+    #[arg(long, env = "RUNTIME_NAMESPACE", default_value = "", hide = true)]
+    pub runtime_namespace: String,
+
+    /// Make sure that only one replica is active.
+    #[arg(long, default_value_t = false, default_missing_value = "true", num_args = 0..=1, require_equals = true, action = clap::ArgAction::Set)]
+    pub enable_leader_election: bool,
+
+    /// How long a lease is valid after its last renewal.
+    #[arg(long, default_value = "35s", value_parser = duration::parse)]
+    pub leader_election_lease_duration: Duration,
+
+    /// How long the leader tries to renew before it gives up.
+    #[arg(long, default_value = "30s", value_parser = duration::parse)]
+    pub leader_election_renew_deadline: Duration,
+
+    /// How long to wait between two attempts to acquire or renew.
+    #[arg(long, default_value = "5s", value_parser = duration::parse)]
+    pub leader_election_retry_period: Duration,
+
+    /// Give the lease back at a clean end, so that the next leader need not wait.
+    #[arg(long, default_value_t = true, default_missing_value = "true", num_args = 0..=1, require_equals = true, action = clap::ArgAction::Set)]
+    pub leader_election_release_on_cancel: bool,
+
+    /// How much is logged.
+    #[arg(long, value_enum, default_value_t = LogLevel::Info)]
+    pub log_level: LogLevel,
+
+    /// The form of the log.
+    #[arg(long, value_enum, default_value_t = LogEncoding::Json)]
+    pub log_encoding: LogEncoding,
+
+    /// Accepted for compatibility; the API server's own priority and fairness governs.
+    #[arg(long)]
+    pub kube_api_qps: Option<f32>,
+
+    /// Accepted for compatibility; the API server's own priority and fairness governs.
+    #[arg(long)]
+    pub kube_api_burst: Option<u32>,
+
+    /// First delay after a failure.
+    #[arg(long, default_value = "750ms", value_parser = duration::parse)]
+    pub min_retry_delay: Duration,
+
+    /// Longest delay after repeated failures.
+    #[arg(long, default_value = "15m", value_parser = duration::parse)]
+    pub max_retry_delay: Duration,
+
+    /// Percentage by which intervals are spread.
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u8).range(0..=100))]
+    pub interval_jitter_percentage: u8,
+
+    /// How long to wait for a dependency.
+    #[arg(long, default_value = "30s", value_parser = duration::parse)]
+    pub requeue_dependency: Duration,
+
+    /// Service account that is impersonated where an object names none.
+    #[arg(long, default_value = "")]
+    pub default_service_account: String,
+
+    /// Refuse references to objects of other namespaces.
+    #[arg(long, default_value_t = false, default_missing_value = "true", num_args = 0..=1, require_equals = true, action = clap::ArgAction::Set)]
+    pub no_cross_namespace_refs: bool,
+}
+
+/// The flag of the controllers that post events to the notification-controller (which itself listens there).
+#[derive(Debug, Clone, Args)]
+pub struct EventsFlags {
+    /// URL that events are posted to; empty posts none.
+    #[arg(long, env = "EVENTS_ADDR", default_value = "")]
+    pub events_addr: String,
+}
+
+impl CommonFlags {
+    /// Checks what a parser of single flags cannot see.
+    ///
+    /// # Errors
+    /// A sentence that names the flags.
+    pub fn check(&self) -> Result<(), String> {
+        if self.leader_election_renew_deadline >= self.leader_election_lease_duration {
+            return Err(
+                "--leader-election-renew-deadline must be shorter than --leader-election-lease-duration"
+                    .into(),
+            );
+        }
+        if self.leader_election_retry_period >= self.leader_election_renew_deadline
+            || self.leader_election_retry_period.is_zero()
+        {
+            return Err(
+                "--leader-election-retry-period must be positive and shorter than --leader-election-renew-deadline".into()
+            );
+        }
+        if self.min_retry_delay.is_zero() || self.min_retry_delay > self.max_retry_delay {
+            return Err("--min-retry-delay must be positive and at most --max-retry-delay".into());
+        }
+        if !self.watch_all_namespaces && self.runtime_namespace.is_empty() {
+            return Err(
+                "--watch-all-namespaces=false needs the namespace in the variable RUNTIME_NAMESPACE".into(),
+            );
+        }
+        Ok(())
+    }
+
+    /// The namespace to watch, or `None` for all.
+    #[must_use]
+    pub fn watch_namespace(&self) -> Option<&str> {
+        (!self.watch_all_namespaces).then_some(self.runtime_namespace.as_str())
+    }
+
+    /// Says in the log which given flags have no effect.
+    pub fn report_without_effect(&self) {
+        if self.kube_api_qps.is_some() || self.kube_api_burst.is_some() {
+            without_effect(
+                "--kube-api-qps, --kube-api-burst",
+                "the API server's priority and fairness governs",
+            );
+        }
+    }
+}
+
+/// Says in the log that a given flag has no effect, and why.
+pub fn without_effect(flag: &str, why: &str) {
+    tracing::info!(flag, why, "this flag has no effect");
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Cli {
+        #[command(flatten)]
+        common: CommonFlags,
+    }
+
+    fn flags(args: &[&str]) -> Result<CommonFlags, clap::Error> {
+        Cli::try_parse_from([&["controller"], args].concat()).map(|cli| cli.common)
+    }
+
+    #[test]
+    fn defaults_are_upstreams() {
+        let flags = flags(&[]).unwrap();
+        assert_eq!(flags.health_addr, ":9440");
+        assert_eq!(flags.leader_election_lease_duration, Duration::from_secs(35));
+        assert_eq!(flags.min_retry_delay, Duration::from_millis(750));
+        assert_eq!(flags.max_retry_delay, Duration::from_secs(900));
+        assert!(
+            flags.watch_all_namespaces
+                && !flags.enable_leader_election
+                && flags.leader_election_release_on_cancel
+        );
+        assert_eq!(flags.check(), Ok(()));
+        assert_eq!(flags.watch_namespace(), None);
+    }
+
+    #[test]
+    fn the_arguments_of_upstream_manifests_parse() {
+        let flags = flags(&[
+            "--watch-all-namespaces",
+            "--log-level=debug",
+            "--log-encoding=console",
+            "--enable-leader-election",
+            "--kube-api-qps=500",
+            "--kube-api-burst=1000",
+            "--concurrent=10",
+            "--requeue-dependency=5s",
+            "--no-cross-namespace-refs=true",
+            "--leader-election-release-on-cancel=false",
+        ])
+        .unwrap();
+        assert!(flags.enable_leader_election && flags.no_cross_namespace_refs);
+        assert!(!flags.leader_election_release_on_cancel);
+        assert_eq!(flags.concurrent, Some(10));
+    }
+
+    #[test]
+    fn bad_values_and_unknown_flags_are_refused() {
+        for args in [
+            &["--nonsense"][..],
+            &["--concurrent=0"],
+            &["--interval-jitter-percentage=101"],
+            &["--log-level=loud"],
+            &["--min-retry-delay=5"],
+        ] {
+            assert!(flags(args).is_err(), "{args:?}");
+        }
+    }
+
+    #[test]
+    fn contradictions_are_refused() {
+        for args in [
+            &["--leader-election-renew-deadline=40s"][..],
+            &["--leader-election-retry-period=30s"],
+            &["--min-retry-delay=1h"],
+            &["--watch-all-namespaces=false", "--runtime-namespace="],
+        ] {
+            assert!(flags(args).unwrap().check().is_err(), "{args:?}");
+        }
+    }
+}

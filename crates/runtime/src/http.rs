@@ -1,0 +1,183 @@
+//! A small HTTP/1 server with the limits that every port of ours has: connections, header size, header time.
+//!
+//! It never reads a body by itself; who reads one bounds it.
+
+use std::{net::SocketAddr, sync::Arc, time::Duration};
+
+use axum::Router;
+use hyper_util::{
+    rt::{TokioIo, TokioTimer},
+    service::TowerToHyperService,
+};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    sync::Semaphore,
+};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use crate::error::Error;
+
+/// The limits of a port.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Connections at the same time; more wait to be accepted.
+    pub connections: usize,
+    /// Bytes of a request's headers, at least 8 KiB; more get 431.
+    pub header_bytes: usize,
+    /// Time to send the headers.
+    pub header_time: Duration,
+    /// Time that running requests get to end at shutdown.
+    pub grace: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connections: 128,
+            header_bytes: 16 * 1024,
+            header_time: Duration::from_secs(10),
+            grace: Duration::from_secs(2),
+        }
+    }
+}
+
+/// Listens on an address as the flags write it: `:8080` is every interface, `127.0.0.1:0` a free port.
+///
+/// # Errors
+/// When the address is no address or is taken.
+pub async fn listen(address: &str) -> Result<TcpListener, Error> {
+    let failed = |source| Error::Listen {
+        address: address.to_owned(),
+        source,
+    };
+    match address.strip_prefix(':') {
+        // An IPv6 socket takes IPv4 too, where the host has IPv6.
+        Some(port) => match TcpListener::bind(format!("[::]:{port}")).await {
+            Ok(listener) => Ok(listener),
+            Err(_) => TcpListener::bind(format!("0.0.0.0:{port}")).await.map_err(failed),
+        },
+        None => TcpListener::bind(address).await.map_err(failed),
+    }
+}
+
+/// Serves until `shutdown`, then lets running requests end within the grace.
+pub async fn serve(listener: TcpListener, router: Router, limits: Limits, shutdown: CancellationToken) {
+    let slots = Arc::new(Semaphore::new(limits.connections.max(1)));
+    let tasks = TaskTracker::new();
+    loop {
+        let Some(Ok(slot)) = shutdown
+            .run_until_cancelled(Arc::clone(&slots).acquire_owned())
+            .await
+        else {
+            break;
+        };
+        let stream = match shutdown.run_until_cancelled(listener.accept()).await {
+            None => break,
+            Some(Ok((stream, _))) => stream,
+            Some(Err(error)) => {
+                // Out of file descriptors, most likely: let some connections end first.
+                tracing::warn!(%error, "cannot accept a connection");
+                tokio::time::sleep(Duration::from_millis(100)).await;
+                continue;
+            }
+        };
+        let (router, shutdown) = (router.clone(), shutdown.clone());
+        tasks.spawn(async move {
+            connection(stream, router, limits, shutdown).await;
+            drop(slot);
+        });
+    }
+    tasks.close();
+    if tokio::time::timeout(limits.grace, tasks.wait()).await.is_err() {
+        tracing::info!("requests were cut off at shutdown");
+    }
+}
+
+async fn connection(stream: TcpStream, router: Router, limits: Limits, shutdown: CancellationToken) {
+    // Small answers should leave at once; without it they are only slower.
+    let _ = stream.set_nodelay(true);
+    let connection = hyper::server::conn::http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(limits.header_time)
+        .max_buf_size(limits.header_bytes.max(8192))
+        .max_header_size(limits.header_bytes.max(8192))
+        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
+    let mut connection = std::pin::pin!(connection);
+    let ended = tokio::select! {
+        ended = connection.as_mut() => ended,
+        () = shutdown.cancelled() => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%error, "a connection broke off");
+    }
+}
+
+/// The address that a listener got, for the log.
+pub(crate) fn local(listener: &TcpListener) -> String {
+    listener
+        .local_addr()
+        .as_ref()
+        .map_or_else(|_| "?".to_owned(), SocketAddr::to_string)
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::routing::get;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    use super::*;
+
+    async fn started(limits: Limits) -> (SocketAddr, CancellationToken, tokio::task::JoinHandle<()>) {
+        let listener = listen("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let shutdown = CancellationToken::new();
+        let router = Router::new().route("/", get(|| async { "hello" }));
+        let server = tokio::spawn(serve(listener, router, limits, shutdown.clone()));
+        (address, shutdown, server)
+    }
+
+    async fn answer(address: SocketAddr, request: &[u8]) -> String {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        stream.write_all(request).await.unwrap();
+        let mut bytes = Vec::new();
+        let _ = stream.read_to_end(&mut bytes).await;
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    #[tokio::test]
+    async fn serves_and_ends() {
+        let (address, shutdown, server) = started(Limits::default()).await;
+        let text = answer(address, b"GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n").await;
+        assert!(
+            text.starts_with("HTTP/1.1 200") && text.ends_with("hello"),
+            "{text}"
+        );
+        shutdown.cancel();
+        server.await.unwrap();
+        assert!(TcpStream::connect(address).await.is_err());
+    }
+
+    #[tokio::test]
+    async fn slow_and_large_headers_are_cut_off() {
+        let limits = Limits {
+            header_time: Duration::from_millis(200),
+            ..Limits::default()
+        };
+        let (address, _shutdown, _server) = started(limits).await;
+        let slow = answer(address, b"GET / HTTP/1.1\r\nhost: a\r\n").await;
+        assert!(!slow.contains("200 OK"), "{slow}");
+        let mut large = b"GET / HTTP/1.1\r\nx: ".to_vec();
+        large.extend(std::iter::repeat_n(b'a', 64 * 1024));
+        let text = answer(address, &large).await;
+        assert!(text.starts_with("HTTP/1.1 431") || text.is_empty(), "{text}");
+    }
+
+    #[tokio::test]
+    async fn an_address_that_is_none_is_named() {
+        let error = listen("nonsense").await.unwrap_err().to_string();
+        assert!(error.starts_with("cannot listen on nonsense: "), "{error}");
+    }
+}

@@ -1,0 +1,188 @@
+//! What is there to reconcile: an index of the metadata of a kind's objects, and what changes in it.
+//!
+//! Only names and fingerprints are kept: a pass reads its object live. Status and labels are no part of a fingerprint, so
+//! that a controller's own writes trigger nothing.
+
+use std::{
+    collections::{HashMap, HashSet},
+    hash::{DefaultHasher, Hash, Hasher},
+};
+
+use kube::{api::PartialObjectMeta, runtime::watcher::Event};
+
+use crate::queue::ObjectKey;
+
+/// The part of an annotation's name after which every change of its value asks for a pass.
+const REQUESTED_AT: &str = "/requestedAt";
+
+/// A change that matters.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// The object is new, or asks for a pass.
+    Changed { key: ObjectKey, generation: i64 },
+    /// The object is gone.
+    Gone(ObjectKey),
+    /// All objects are known.
+    Synced,
+}
+
+/// The objects of a kind.
+#[derive(Debug, Default)]
+pub(crate) struct Index {
+    marks: HashMap<ObjectKey, u64>,
+    /// What a running list has shown so far.
+    listed: Option<HashSet<ObjectKey>>,
+}
+
+impl Index {
+    pub(crate) fn contains(&self, key: &ObjectKey) -> bool {
+        self.marks.contains_key(key)
+    }
+
+    /// Takes in an event of the watch.
+    pub(crate) fn apply<K>(&mut self, event: Event<PartialObjectMeta<K>>) -> Vec<Change> {
+        match event {
+            Event::Init => {
+                self.listed = Some(HashSet::new());
+                Vec::new()
+            }
+            Event::InitApply(object) => {
+                if let Some(listed) = &mut self.listed {
+                    listed.insert(key(&object));
+                }
+                self.see(&object)
+            }
+            Event::InitDone => {
+                let listed = self.listed.take().unwrap_or_default();
+                let gone: Vec<_> = self
+                    .marks
+                    .keys()
+                    .filter(|key| !listed.contains(*key))
+                    .cloned()
+                    .collect();
+                let mut changes = Vec::with_capacity(gone.len() + 1);
+                for key in gone {
+                    self.marks.remove(&key);
+                    changes.push(Change::Gone(key));
+                }
+                changes.push(Change::Synced);
+                changes
+            }
+            Event::Apply(object) => self.see(&object),
+            Event::Delete(object) => {
+                let key = key(&object);
+                self.marks
+                    .remove(&key)
+                    .map(|_| Change::Gone(key))
+                    .into_iter()
+                    .collect()
+            }
+        }
+    }
+
+    fn see<K>(&mut self, object: &PartialObjectMeta<K>) -> Vec<Change> {
+        let key = key(object);
+        let mark = fingerprint(object);
+        if self.marks.insert(key.clone(), mark) == Some(mark) {
+            return Vec::new();
+        }
+        vec![Change::Changed {
+            key,
+            generation: object.metadata.generation.unwrap_or(0),
+        }]
+    }
+}
+
+fn key<K>(object: &PartialObjectMeta<K>) -> ObjectKey {
+    let meta = &object.metadata;
+    ObjectKey::new(
+        meta.namespace.clone().unwrap_or_default(),
+        meta.name.clone().unwrap_or_default(),
+    )
+}
+
+fn fingerprint<K>(object: &PartialObjectMeta<K>) -> u64 {
+    let meta = &object.metadata;
+    let mut hasher = DefaultHasher::new();
+    meta.uid.hash(&mut hasher);
+    meta.generation.hash(&mut hasher);
+    meta.deletion_timestamp.is_some().hash(&mut hasher);
+    let annotations = meta.annotations.iter().flatten();
+    for request in annotations.filter(|(name, _)| name.ends_with(REQUESTED_AT)) {
+        request.hash(&mut hasher);
+    }
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::ConfigMap;
+    use serde_json::json;
+
+    use super::*;
+
+    fn object(name: &str, generation: i64, annotations: &serde_json::Value) -> PartialObjectMeta<ConfigMap> {
+        serde_json::from_value(json!({
+            "metadata": {
+                "name": name, "namespace": "ns", "uid": name, "generation": generation,
+                "annotations": annotations, "resourceVersion": "7", "labels": {"a": "b"},
+            },
+        }))
+        .unwrap()
+    }
+
+    fn changed(name: &str, generation: i64) -> Vec<Change> {
+        vec![Change::Changed {
+            key: ObjectKey::new("ns", name),
+            generation,
+        }]
+    }
+
+    #[test]
+    fn only_generation_and_requests_count() {
+        let mut index = Index::default();
+        let none = json!({});
+        assert_eq!(index.apply(Event::Apply(object("a", 1, &none))), changed("a", 1));
+        assert_eq!(index.apply(Event::Apply(object("a", 1, &none))), []);
+        assert_eq!(
+            index.apply(Event::Apply(object("a", 1, &json!({"kubectl": "x"})))),
+            []
+        );
+        assert_eq!(index.apply(Event::Apply(object("a", 2, &none))), changed("a", 2));
+        let asked = json!({"reconcile.fluxcd.io/requestedAt": "now"});
+        assert_eq!(index.apply(Event::Apply(object("a", 2, &asked))), changed("a", 2));
+        let deploy =
+            json!({"reconcile.fluxcd.io/requestedAt": "now", "deploy.flux.kluctl.io/requestedAt": "1"});
+        assert_eq!(
+            index.apply(Event::Apply(object("a", 2, &deploy))),
+            changed("a", 2)
+        );
+        assert_eq!(
+            index.apply(Event::Delete(object("a", 2, &deploy))),
+            [Change::Gone(ObjectKey::new("ns", "a"))]
+        );
+        assert_eq!(index.apply(Event::Delete(object("a", 2, &deploy))), []);
+    }
+
+    #[test]
+    fn a_list_shows_what_was_missed() {
+        let mut index = Index::default();
+        let none = json!({});
+        for name in ["stays", "goes"] {
+            index.apply(Event::Apply(object(name, 1, &none)));
+        }
+        assert_eq!(index.apply(Event::<PartialObjectMeta<ConfigMap>>::Init), []);
+        assert_eq!(index.apply(Event::InitApply(object("stays", 1, &none))), []);
+        assert_eq!(
+            index.apply(Event::InitApply(object("new", 1, &none))),
+            changed("new", 1)
+        );
+        assert_eq!(
+            index.apply(Event::<PartialObjectMeta<ConfigMap>>::InitDone),
+            [Change::Gone(ObjectKey::new("ns", "goes")), Change::Synced]
+        );
+        assert!(
+            index.contains(&ObjectKey::new("ns", "stays")) && !index.contains(&ObjectKey::new("ns", "goes"))
+        );
+    }
+}
