@@ -1,3 +1,7 @@
 //! Scenarios with the real binaries against a real control plane: the demo, injected faults, and the benchmark.
 
+pub mod foreign;
+pub mod rights;
+pub mod shop;
 pub mod stage;
+pub mod world;

@@ -1,0 +1,245 @@
+//! A control plane with the three controllers, a Git server and a webhook, as a user would have them.
+
+use std::{fmt::Debug, path::PathBuf, time::Duration};
+
+use anyhow::{Context as _, Result};
+use api::{
+    Condition, condition_type, conditions,
+    kluctl::KluctlDeployment,
+    source::GitRepository,
+};
+use kube::{Api, Client};
+use serde_json::{Value, json};
+use testkit::{ControlPlane, Controller, GitServer, Options, WebhookSink, wait_for};
+
+/// The namespace that everything of ours runs in.
+pub const SYSTEM: &str = "flux-system";
+/// The controllers, in the order in which they start.
+pub const CONTROLLERS: [&str; 3] = ["notification-controller", "source-controller", "kluctl-controller"];
+/// How long anything may take on a busy machine.
+pub const PATIENCE: Duration = Duration::from_secs(90);
+
+/// The whole.
+pub struct World {
+    /// The control plane.
+    pub plane: ControlPlane,
+    /// The Git server.
+    pub git: GitServer,
+    /// Where alerts go.
+    pub sink: WebhookSink,
+    /// Notification, source and kluctl, in this order.
+    pub controllers: Vec<Controller>,
+    /// An administrator's client.
+    pub client: Client,
+}
+
+impl std::fmt::Debug for World {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("World").field("plane", &self.plane).finish_non_exhaustive()
+    }
+}
+
+impl World {
+    /// A plane with CRDs and RBAC, and nothing running on it yet.
+    ///
+    /// # Errors
+    /// When a part doesn't start.
+    pub async fn bare() -> Result<Self> {
+        let (plane, git, sink) =
+            (ControlPlane::start(Options::default()).await?, GitServer::start()?, WebhookSink::start()?);
+        let client = plane.client().await?;
+        let world = Self { plane, git, sink, controllers: Vec::new(), client };
+        world.install().await?;
+        Ok(world)
+    }
+
+    /// Installs CRDs, the namespace, service accounts and RBAC from `deploy/`.
+    async fn install(&self) -> Result<()> {
+        let overlay = root().join("deploy/overlays/dev");
+        let overlay = overlay.to_str().context("the path of deploy/ isn't UTF-8")?;
+        self.plane.kubectl(&["apply", "--server-side", "-k", overlay]).await?;
+        let crds = root().join("crds");
+        // Applied by the overlay already: this waits until they are served.
+        self.plane.install_crds(&crds).await?;
+        Ok(())
+    }
+
+    /// Starts a controller as its own service account, with the flags of `deploy/` that matter here and these.
+    ///
+    /// # Errors
+    /// When it doesn't become ready.
+    pub async fn start(&mut self, name: &str, flags: &[&str]) -> Result<()> {
+        let kubeconfig = self.plane.service_account_kubeconfig(SYSTEM, name).await?;
+        let mut launch = Controller::named(name).run_by(&kubeconfig).flag("--enable-leader-election");
+        if let Some(notification) = self.find("notification-controller") {
+            launch = launch.events_to(&notification.events_url());
+        }
+        for flag in flags {
+            launch = launch.flag(flag);
+        }
+        let controller = launch.start().await.with_context(|| format!("{name} didn't start"))?;
+        self.controllers.push(controller);
+        Ok(())
+    }
+
+    /// A started controller.
+    #[must_use]
+    pub fn find(&self, name: &str) -> Option<&Controller> {
+        self.controllers.iter().find(|controller| controller.name() == name)
+    }
+
+    /// A started controller.
+    ///
+    /// # Errors
+    /// When it wasn't started.
+    pub fn controller(&self, name: &str) -> Result<&Controller> {
+        self.find(name).with_context(|| format!("{name} wasn't started"))
+    }
+
+    /// The KluctlDeployments of our namespace.
+    #[must_use]
+    pub fn deployments(&self) -> Api<KluctlDeployment> {
+        Api::namespaced(self.client.clone(), SYSTEM)
+    }
+
+    /// The GitRepositories of our namespace.
+    #[must_use]
+    pub fn repositories(&self) -> Api<GitRepository> {
+        Api::namespaced(self.client.clone(), SYSTEM)
+    }
+
+    /// Applies a GitRepository.
+    ///
+    /// # Errors
+    /// When the API server refuses it.
+    pub async fn apply_repository(&self, name: &str, url: &str, interval: &str) -> Result<()> {
+        let object = json!({
+            "apiVersion": "source.toolkit.fluxcd.io/v1",
+            "kind": "GitRepository",
+            "metadata": {"name": name, "namespace": SYSTEM},
+            "spec": {"interval": interval, "url": url, "ref": {"branch": "main"}},
+        });
+        self.plane.apply(object).await.map(|_| ())
+    }
+
+    /// Applies a KluctlDeployment that follows the GitRepository `source`; `spec` adds to the spec.
+    ///
+    /// # Errors
+    /// When the API server refuses it.
+    pub async fn apply_deployment(&self, name: &str, source: &str, spec: Value) -> Result<()> {
+        let mut whole = json!({
+            "interval": "5s",
+            "retryInterval": "5s",
+            "timeout": "2m",
+            "prune": true,
+            "sourceRef": {"kind": "GitRepository", "name": source},
+        });
+        if let (Some(whole), Value::Object(spec)) = (whole.as_object_mut(), spec) {
+            whole.extend(spec);
+        }
+        let object = json!({
+            "apiVersion": "flux.kluctl.io/v1alpha1",
+            "kind": "KluctlDeployment",
+            "metadata": {"name": name, "namespace": SYSTEM},
+            "spec": whole,
+        });
+        self.plane.apply(object).await.map(|_| ())
+    }
+
+    /// Changes fields of a KluctlDeployment by a merge patch.
+    ///
+    /// # Errors
+    /// When the API server refuses it.
+    pub async fn patch_deployment(&self, name: &str, patch: &Value) -> Result<()> {
+        use kube::api::{Patch, PatchParams};
+        self.deployments().patch(name, &PatchParams::default(), &Patch::Merge(patch)).await?;
+        Ok(())
+    }
+
+    /// Waits until the source has an artifact of this commit.
+    ///
+    /// # Errors
+    /// When the time is over.
+    pub async fn fetched(&self, name: &str, commit: &str) -> Result<GitRepository> {
+        let what = format!("the artifact of commit {commit}");
+        wait_for(&self.repositories(), name, &what, PATIENCE, |repository| {
+            revision_of(repository).is_some_and(|revision| revision.ends_with(commit))
+        })
+        .await
+    }
+
+    /// Waits until the deployment is Ready at this commit.
+    ///
+    /// # Errors
+    /// When the time is over.
+    pub async fn ready(&self, name: &str, commit: &str) -> Result<KluctlDeployment> {
+        let what = format!("KluctlDeployment {name} to be Ready at commit {commit}");
+        wait_for(&self.deployments(), name, &what, PATIENCE, |object| is_ready(object) && is_at(object, commit)).await
+    }
+
+    /// Waits until the Ready condition of the deployment fulfils a predicate.
+    ///
+    /// # Errors
+    /// When the time is over.
+    pub async fn ready_is(
+        &self,
+        name: &str,
+        what: &str,
+        mut predicate: impl FnMut(&Condition) -> bool,
+    ) -> Result<KluctlDeployment> {
+        wait_for(&self.deployments(), name, what, PATIENCE, |object| {
+            ready_condition(object).is_some_and(&mut predicate)
+        })
+        .await
+    }
+
+    /// Ends the controllers gracefully and then the plane.
+    ///
+    /// # Errors
+    /// When one doesn't end.
+    pub async fn stop(self) -> Result<()> {
+        for controller in self.controllers.iter().rev() {
+            controller.terminate().await?;
+        }
+        self.plane.stop()
+    }
+}
+
+/// The revision of the artifact.
+#[must_use]
+pub fn revision_of(repository: &GitRepository) -> Option<&str> {
+    repository.status.as_ref()?.artifact.as_ref().map(|artifact| artifact.revision.as_str())
+}
+
+/// The Ready condition.
+#[must_use]
+pub fn ready_condition(object: &KluctlDeployment) -> Option<&Condition> {
+    conditions::get(&object.status.as_ref()?.conditions, condition_type::READY)
+}
+
+/// Whether it is Ready at its present generation.
+#[must_use]
+pub fn is_ready(object: &KluctlDeployment) -> bool {
+    let observed = object.status.as_ref().and_then(|status| status.observed_generation);
+    observed == object.metadata.generation && ready_condition(object).is_some_and(Condition::is_true)
+}
+
+/// Whether the last attempt was made with this commit.
+#[must_use]
+pub fn is_at(object: &KluctlDeployment, commit: &str) -> bool {
+    let revision = object.status.as_ref().and_then(|status| status.last_attempted_revision.as_deref());
+    revision.is_some_and(|revision| revision.ends_with(commit))
+}
+
+/// The folder of the workspace.
+#[must_use]
+pub fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// Prints an object in short for a failed expectation.
+#[must_use]
+pub fn short(object: &impl Debug) -> String {
+    let text = format!("{object:?}");
+    text.chars().take(2_000).collect()
+}
