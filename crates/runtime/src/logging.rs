@@ -121,7 +121,7 @@ where
         event.record(&mut fields);
         let message = fields
             .0
-            .remove("message")
+            .shift_remove("message")
             .unwrap_or_else(|| Value::String(String::new()));
         let now = jiff::Timestamp::now();
         let mut line = Map::new();
