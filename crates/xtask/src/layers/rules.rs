@@ -1,0 +1,94 @@
+//! The rules between crates. Pure.
+
+use std::collections::BTreeMap;
+
+use super::{
+    Crate,
+    table::{Layer, Row},
+};
+
+/// Third-party crates that only some may use: the beginning of their names, and who may.
+const RESTRICTED: &[(&str, fn(&str, Layer) -> bool)] = &[
+    ("kube", |name, layer| {
+        matches!(name, "api" | "cluster" | "runtime" | "engine") || layer >= Layer::L4
+    }),
+    ("gix", |name, _| name == "git"),
+    ("minijinja", |name, _| name == "jinja"),
+    ("libyaml", |name, _| name == "yaml"),
+];
+
+/// Lists every broken rule.
+pub(crate) fn check(rows: &BTreeMap<String, Row>, crates: &BTreeMap<String, Crate>) -> Vec<String> {
+    let mut findings = Vec::new();
+    for name in rows.keys().filter(|name| !crates.contains_key(*name)) {
+        findings.push(format!("ARCHITECTURE.md: there is no crate `{name}`"));
+    }
+    for (name, found) in crates {
+        let Some(row) = rows.get(name) else {
+            findings.push(format!(
+                "ARCHITECTURE.md: the crate `{name}` has no row in the layer table"
+            ));
+            continue;
+        };
+        findings.extend(looks_down(name, row, rows));
+        findings.extend(within(name, row, found, crates));
+        findings.extend(third_party(name, row, found));
+        findings.extend(found.own.iter().map(|own| {
+            format!("crates `{name}`: `{own}` has a source of its own: write `{own}.workspace = true`")
+        }));
+    }
+    findings
+}
+
+/// What a row allows must itself obey the layers.
+fn looks_down(name: &str, row: &Row, rows: &BTreeMap<String, Row>) -> Vec<String> {
+    let allowed = |layer: Layer| {
+        layer < row.layer
+            || row.layer == Layer::T
+            || (layer == row.layer && matches!(layer, Layer::L0 | Layer::L1))
+    };
+    let bad = row
+        .may_use
+        .iter()
+        .filter(|used| rows.get(*used).is_none_or(|other| !allowed(other.layer)));
+    bad.map(|used| {
+        format!(
+            "ARCHITECTURE.md: `{name}` ({:?}) may not use `{used}`: layers look down",
+            row.layer
+        )
+    })
+    .collect()
+}
+
+/// A crate uses what its row names; its tests may use anything below, and the testkit.
+fn within(name: &str, row: &Row, found: &Crate, crates: &BTreeMap<String, Crate>) -> Vec<String> {
+    let ours = |used: &&String| crates.contains_key(*used) && *used != name;
+    let uses = found
+        .uses
+        .iter()
+        .filter(ours)
+        .filter(|used| !row.may_use.contains(used));
+    let tests = found.tests_use.iter().filter(ours);
+    let tests = tests.filter(|used| *used != "testkit" && !row.may_use.contains(used));
+    uses.chain(tests)
+        .map(|used| format!("`{name}` uses `{used}`, which its row in ARCHITECTURE.md does not name"))
+        .collect()
+}
+
+fn third_party(name: &str, row: &Row, found: &Crate) -> Vec<String> {
+    let mut findings = Vec::new();
+    for used in found.uses.iter().chain(&found.tests_use) {
+        for (prefix, may) in RESTRICTED {
+            let matches = used == prefix
+                || used
+                    .strip_prefix(prefix)
+                    .is_some_and(|rest| rest.starts_with(['-', '_']));
+            if matches && !may(name, row.layer) {
+                findings.push(format!(
+                    "`{name}` may not use `{used}`: see the rules below the layer table"
+                ));
+            }
+        }
+    }
+    findings
+}

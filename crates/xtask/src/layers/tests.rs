@@ -1,0 +1,150 @@
+//! Tests of the table reader and of the rules.
+
+use std::collections::BTreeMap;
+
+use super::{Crate, rules, table};
+
+const PAGE: &str = "
+# Architecture
+
+| other | table |
+|---|---|
+| `x` | y |
+
+## Layers
+
+Words about it.
+
+| crate | layer | may use |
+|---|---|---|
+| `tree` | L0 | |
+| `yaml` | L0 | `tree` |
+| `jinja` | L1 | `yaml`, `tree` |
+| `git` | L2 | `tree` |
+| `source-controller` | L4 | `git`, `tree` |
+| `testkit` | T | |
+
+- rules
+
+| `not` | L9 | `here` |
+";
+
+fn crates(list: &[(&str, &[&str], &[&str])]) -> BTreeMap<String, Crate> {
+    let names = |names: &[&str]| names.iter().map(|n| (*n).to_owned()).collect();
+    let make = |(name, uses, tests_use): &(&str, &[&str], &[&str])| {
+        (
+            (*name).to_owned(),
+            Crate {
+                uses: names(uses),
+                tests_use: names(tests_use),
+                own: Vec::new(),
+            },
+        )
+    };
+    list.iter().map(make).collect()
+}
+
+fn whole() -> BTreeMap<String, Crate> {
+    crates(&[
+        ("tree", &["bytes"], &[]),
+        ("yaml", &["tree", "libyaml-safer"], &[]),
+        ("jinja", &["yaml", "minijinja", "minijinja-contrib"], &["tree"]),
+        ("git", &["gix", "tree"], &["testkit"]),
+        ("source-controller", &["git", "kube"], &["testkit", "serde"]),
+        ("testkit", &["kube"], &[]),
+    ])
+}
+
+#[track_caller]
+fn assert_finds(page: &str, crates: &BTreeMap<String, Crate>, expected: &[&str]) {
+    let (rows, mut findings) = table::parse(page);
+    findings.extend(rules::check(&rows, crates));
+    assert_eq!(findings.len(), expected.len(), "{findings:#?}");
+    for (finding, part) in findings.iter().zip(expected) {
+        assert!(finding.contains(part), "{finding} does not contain {part}");
+    }
+}
+
+#[test]
+fn a_workspace_as_the_table_says() {
+    assert_finds(PAGE, &whole(), &[]);
+}
+
+#[test]
+fn the_table_must_be_there_and_whole() {
+    assert_finds("# Nothing", &BTreeMap::new(), &["there is no table"]);
+    let broken = PAGE.replace("| `git` | L2 |", "| `git` | two |");
+    assert_finds(
+        &broken,
+        &whole(),
+        &[
+            "the row `| `git`",
+            "the crate `git` has no row",
+            "may not use `git`",
+        ],
+    );
+    let mut more = whole();
+    more.insert("new".to_owned(), Crate::default());
+    more.remove("jinja");
+    assert_finds(
+        PAGE,
+        &more,
+        &["there is no crate `jinja`", "the crate `new` has no row"],
+    );
+}
+
+#[test]
+fn layers_look_down() {
+    let up = PAGE.replace("| `tree` | L0 | |", "| `tree` | L0 | `git` |");
+    assert_finds(&up, &whole(), &["`tree` (L0) may not use `git`"]);
+    let sideways = PAGE.replace(
+        "| `testkit` | T | |",
+        "| `other` | L2 | `git` |\n| `testkit` | T | |",
+    );
+    let mut more = whole();
+    more.insert("other".to_owned(), Crate::default());
+    assert_finds(&sideways, &more, &["`other` (L2) may not use `git`"]);
+}
+
+#[test]
+fn a_crate_uses_what_its_row_names() {
+    let mut more = whole();
+    more.insert(
+        "git".to_owned(),
+        crates(&[("git", &["yaml", "testkit"], &["jinja"])])["git"].clone(),
+    );
+    assert_finds(
+        PAGE,
+        &more,
+        &["`git` uses `yaml`", "`git` uses `testkit`", "`git` uses `jinja`"],
+    );
+}
+
+#[test]
+fn some_crates_are_for_a_few() {
+    let mut more = whole();
+    more.insert(
+        "tree".to_owned(),
+        crates(&[("tree", &["kube", "kubert"], &["gix-hash"])])["tree"].clone(),
+    );
+    more.insert(
+        "git".to_owned(),
+        crates(&[("git", &["minijinja"], &[])])["git"].clone(),
+    );
+    assert_finds(
+        PAGE,
+        &more,
+        &[
+            "`git` may not use `minijinja`",
+            "`tree` may not use `kube`",
+            "`gix-hash`",
+        ],
+    );
+}
+
+#[test]
+fn versions_stand_in_the_workspace_table() {
+    let mut more = whole();
+    more.get_mut("tree").unwrap().own.push("bytes".to_owned());
+    assert_finds(PAGE, &more, &["write `bytes.workspace = true`"]);
+}
