@@ -91,6 +91,14 @@ reasons! {
     ValidateFailed,
     /// Deployed and healthy.
     ReconciliationSucceeded,
+    /// The regular expressions of an alert are broken.
+    InvalidConfig,
+    /// The labels of an object that an alert selects by could not be read.
+    SourceFetchFailed,
+    /// A notification could not be made or delivered.
+    NotificationDispatchFailed,
+    /// The same key of an event's metadata comes from several places.
+    MetadataAppendFailed,
     /// Something failed that has no better name.
     Failed,
 }
