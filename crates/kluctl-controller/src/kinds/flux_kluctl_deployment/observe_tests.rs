@@ -1,0 +1,145 @@
+use serde_json::{Value, json};
+
+use super::*;
+
+fn object(change: impl FnOnce(&mut Value)) -> KluctlDeployment {
+    let mut object = json!({
+        "apiVersion": "flux.kluctl.io/v1alpha1",
+        "kind": "KluctlDeployment",
+        "metadata": { "name": "shop", "namespace": "apps", "generation": 2 },
+        "spec": { "interval": "5m", "prune": true, "sourceRef": { "kind": "GitRepository", "name": "shop" } },
+        "status": {
+            "observedGeneration": 2,
+            "lastAttemptedRevision": "main@sha1:new",
+            "conditions": [{ "type": "Ready", "status": "True", "reason": "ReconciliationSucceeded" }],
+            "lastDeployResult": { "time": "2026-01-01T00:00:00Z", "objectsHash": "a" },
+            "lastValidateResult": { "time": "2026-01-01T00:00:00Z", "error": "" },
+        },
+    });
+    change(&mut object);
+    serde_json::from_value(object).expect("decodes")
+}
+
+fn now() -> Time {
+    Time("2026-01-01T00:02:00Z".parse().expect("a time"))
+}
+
+#[test]
+fn a_dependency_keeps_waiting_until_it_is_ready_and_up_to_date() {
+    let dependent = object(|_| {});
+    let key = ObjectKey::new("apps", "db");
+    let check = |dependency: Option<KluctlDeployment>| {
+        unready(&dependent, &key, dependency.as_ref(), "main@sha1:new")
+    };
+    assert_eq!(
+        check(None).as_deref(),
+        Some("unable to get 'apps/db' dependency: it does not exist")
+    );
+    let not_ready = Some("dependency 'apps/db' is not ready");
+    assert_eq!(
+        check(Some(object(|o| o["status"] = json!({})))).as_deref(),
+        not_ready
+    );
+    assert_eq!(
+        check(Some(object(|o| o["metadata"]["generation"] = json!(3)))).as_deref(),
+        not_ready
+    );
+    let failed = object(|o| o["status"]["conditions"][0]["status"] = json!("False"));
+    assert_eq!(check(Some(failed)).as_deref(), not_ready);
+    let old = |o: &mut Value| o["status"]["lastAttemptedRevision"] = json!("main@sha1:old");
+    assert_eq!(
+        check(Some(object(old))).as_deref(),
+        Some("dependency 'apps/db' is not updated yet")
+    );
+    let other_source = object(|o| {
+        old(o);
+        o["spec"]["sourceRef"]["name"] = json!("base");
+    });
+    assert_eq!(check(Some(other_source)), None);
+    assert_eq!(
+        check(Some(object(
+            |o| o["status"]["lastAttemptedRevision"] = json!("main/new")
+        ))),
+        None
+    );
+    assert_eq!(check(Some(object(|_| {}))), None);
+}
+
+#[test]
+fn references_to_other_namespaces_can_be_blocked() {
+    let object = object(|_| {});
+    let second = Duration::from_secs(1);
+    let blocked = References {
+        cross_namespace: false,
+        requeue_dependency: second,
+    };
+    let key = ObjectKey::new("flux-system", "shop");
+    let fault = may_refer(&object, "GitRepository", &key, blocked, second).expect_err("blocked");
+    assert_eq!(
+        (fault.reason, fault.message.as_str()),
+        (
+            Reason::AccessDenied,
+            "can't access 'GitRepository/flux-system/shop', cross-namespace references have been blocked"
+        )
+    );
+    let own = ObjectKey::new("apps", "shop");
+    assert_eq!(may_refer(&object, "GitRepository", &own, blocked, second), Ok(()));
+    let open = References {
+        cross_namespace: true,
+        ..blocked
+    };
+    assert_eq!(may_refer(&object, "GitRepository", &key, open, second), Ok(()));
+}
+
+#[test]
+fn facts_come_from_status_annotations_and_memory() {
+    let quiet = object(|_| {});
+    let facts_of = |object| facts(object, "a", false, Memory::default(), &now());
+    let facts = facts_of(&quiet);
+    assert_eq!(
+        facts.last_deploy,
+        Some(LastDeploy {
+            hash: "a",
+            failed: false
+        })
+    );
+    assert!(
+        !facts.spec_changed && !facts.deploy_requested && !facts.reconcile_requested && !facts.recovering
+    );
+    assert_eq!(
+        (facts.since_compared, facts.since_validated),
+        (Duration::from_secs(120), Some(Duration::from_secs(120)))
+    );
+
+    let second = Some(Duration::from_secs(1));
+    let remembered = super::facts(
+        &quiet,
+        "a",
+        false,
+        Memory {
+            since_compared: second,
+            since_validated: second,
+        },
+        &now(),
+    );
+    assert_eq!(
+        (Some(remembered.since_compared), remembered.since_validated),
+        (second, second)
+    );
+
+    let asked = object(|o| {
+        o["metadata"]["generation"] = json!(3);
+        o["metadata"]["annotations"] = json!({
+            "deploy.flux.kluctl.io/requestedAt": "1", "reconcile.fluxcd.io/requestedAt": "2",
+        });
+        o["status"]["lastHandledReconcileAt"] = json!("2");
+        o["status"]["lastDeployResult"]["error"] = json!("bad");
+        o["status"]["conditions"][0]["reason"] = json!("PrepareFailed");
+    });
+    let facts = facts_of(&asked);
+    assert!(facts.spec_changed && facts.deploy_requested && !facts.reconcile_requested && facts.recovering);
+    assert!(facts.last_deploy.is_some_and(|last| last.failed));
+    let fresh = object(|o| o["status"] = Value::Null);
+    let facts = facts_of(&fresh);
+    assert!(facts.last_deploy.is_none() && facts.spec_changed && facts.since_validated.is_none());
+}

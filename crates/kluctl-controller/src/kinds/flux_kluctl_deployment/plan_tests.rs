@@ -1,0 +1,448 @@
+use super::*;
+
+const HOUR: Duration = Duration::from_secs(3600);
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// Deployed, pruned and validated a moment ago, and nothing has changed.
+fn quiet() -> Facts<'static> {
+    Facts {
+        hash: "a",
+        last_deploy: Some(LastDeploy {
+            hash: "a",
+            failed: false,
+        }),
+        spec_changed: false,
+        deploy_requested: false,
+        reconcile_requested: false,
+        recovering: false,
+        dry_run: false,
+        deploy_on_changes: true,
+        deploy_period: Period::Every(HOUR),
+        compare_on_request: true,
+        since_compared: MINUTE,
+        prune: true,
+        last_prune_failed: false,
+        validate: true,
+        validate_period: Period::Every(HOUR),
+        since_validated: Some(MINUTE),
+        last_validate_failed: false,
+    }
+}
+
+fn with(change: impl FnOnce(&mut Facts<'static>)) -> Work {
+    let mut facts = quiet();
+    change(&mut facts);
+    work(&facts)
+}
+
+#[test]
+fn decides_what_to_do_with_a_rendered_project() {
+    let everything = |why| Work {
+        deploy: Deploy::Apply(why),
+        prune: Prune::Run,
+        validate: Validate::Run,
+    };
+    let nothing = Work {
+        deploy: Deploy::Nothing,
+        prune: Prune::NotNow,
+        validate: Validate::IfDeployed,
+    };
+    let compare = Work {
+        deploy: Deploy::Compare,
+        prune: Prune::IfSeen,
+        validate: Validate::IfDeployed,
+    };
+    let cases: Vec<(&str, Work, Work)> = vec![
+        ("quiet", with(|_| {}), nothing),
+        (
+            "never deployed",
+            with(|f| f.last_deploy = None),
+            everything(Why::NeverDeployed),
+        ),
+        (
+            "requested",
+            with(|f| f.deploy_requested = true),
+            everything(Why::Requested),
+        ),
+        (
+            "spec changed",
+            with(|f| f.spec_changed = true),
+            everything(Why::SpecChanged),
+        ),
+        (
+            "other objects",
+            with(|f| f.hash = "b"),
+            everything(Why::ObjectsChanged),
+        ),
+        (
+            "failed",
+            with(|f| {
+                f.last_deploy = Some(LastDeploy {
+                    hash: "a",
+                    failed: true,
+                })
+            }),
+            everything(Why::LastFailed),
+        ),
+        (
+            "other objects, but not on changes",
+            with(|f| {
+                f.hash = "b";
+                f.deploy_on_changes = false;
+            }),
+            nothing,
+        ),
+        (
+            "other objects, not on changes, interval elapsed",
+            with(|f| {
+                f.hash = "b";
+                f.deploy_on_changes = false;
+                f.since_compared = HOUR;
+            }),
+            compare,
+        ),
+        ("interval elapsed", with(|f| f.since_compared = HOUR), compare),
+        (
+            "interval elapsed but for the jitter",
+            with(|f| f.since_compared = HOUR.mul_f32(0.95)),
+            compare,
+        ),
+        (
+            "half of the interval elapsed",
+            with(|f| f.since_compared = HOUR / 2),
+            nothing,
+        ),
+        (
+            "never by schedule",
+            with(|f| {
+                f.deploy_period = Period::Never;
+                f.since_compared = HOUR * 1000;
+            }),
+            nothing,
+        ),
+        (
+            "asked to reconcile",
+            with(|f| f.reconcile_requested = true),
+            Work {
+                validate: Validate::Run,
+                ..compare
+            },
+        ),
+        (
+            "asked to reconcile, deploys have an interval of their own",
+            with(|f| {
+                f.reconcile_requested = true;
+                f.compare_on_request = false;
+            }),
+            Work {
+                validate: Validate::Run,
+                ..nothing
+            },
+        ),
+        (
+            "after a failure that came before the deployment",
+            with(|f| {
+                f.recovering = true;
+                f.deploy_period = Period::Never;
+            }),
+            Work {
+                validate: Validate::Run,
+                ..compare
+            },
+        ),
+        (
+            "prune failed",
+            with(|f| f.last_prune_failed = true),
+            Work {
+                prune: Prune::Run,
+                ..nothing
+            },
+        ),
+        (
+            "prune is off",
+            with(|f| {
+                f.prune = false;
+                f.hash = "b";
+            }),
+            Work {
+                prune: Prune::Disabled,
+                ..everything(Why::ObjectsChanged)
+            },
+        ),
+        (
+            "dry run, interval elapsed",
+            with(|f| {
+                f.dry_run = true;
+                f.since_compared = HOUR;
+            }),
+            Work {
+                validate: Validate::Disabled,
+                ..nothing
+            },
+        ),
+        (
+            "dry run, other objects",
+            with(|f| {
+                f.dry_run = true;
+                f.hash = "b";
+            }),
+            Work {
+                validate: Validate::Disabled,
+                ..everything(Why::ObjectsChanged)
+            },
+        ),
+        (
+            "never validated",
+            with(|f| f.since_validated = None),
+            Work {
+                validate: Validate::Run,
+                ..nothing
+            },
+        ),
+        (
+            "not ready",
+            with(|f| f.last_validate_failed = true),
+            Work {
+                validate: Validate::Run,
+                ..nothing
+            },
+        ),
+        (
+            "validation due",
+            with(|f| f.since_validated = Some(HOUR)),
+            Work {
+                validate: Validate::Run,
+                ..nothing
+            },
+        ),
+        (
+            "validation is off",
+            with(|f| f.validate = false),
+            Work {
+                validate: Validate::Disabled,
+                ..nothing
+            },
+        ),
+    ];
+    for (name, got, want) in cases {
+        assert_eq!(got, want, "{name}");
+    }
+}
+
+#[test]
+fn a_quiet_pass_does_nothing() {
+    assert!(with(|_| {}).is_nothing());
+    assert!(!with(|f| f.last_validate_failed = true).is_nothing());
+    assert!(!with(|f| f.last_prune_failed = true).is_nothing());
+    assert!(!with(|f| f.since_compared = HOUR).is_nothing());
+}
+
+#[test]
+fn prunes_only_with_a_discriminator_of_its_own() {
+    let other = ["KluctlDeployment team-b/shop".to_owned()];
+    assert_eq!(may_prune(None, &[]), Err(Error::EmptyDiscriminator));
+    assert_eq!(may_prune(Some(""), &other), Err(Error::EmptyDiscriminator));
+    assert_eq!(
+        may_prune(Some("a b"), &[]),
+        Err(Error::InvalidDiscriminator("a b".to_owned()))
+    );
+    let shared = may_prune(Some("shop-test"), &other).expect_err("shared");
+    assert!(
+        shared.to_string().contains("KluctlDeployment team-b/shop"),
+        "{shared}"
+    );
+    assert_eq!(may_prune(Some("shop-test"), &[]), Ok(()));
+}
+
+#[test]
+fn removal_deletes_only_what_was_asked_for_and_is_its_own() {
+    let other = ["team-b/shop".to_owned()];
+    let base = Leaving {
+        suspended: false,
+        delete: None,
+        prune: true,
+        discriminator: Some("shop-test"),
+        handed_over: false,
+        sharers: &[],
+    };
+    let keep = Removal::Keep;
+    let cases: Vec<(&str, Leaving<'_>, Removal)> = vec![
+        ("prune, delete absent", base.clone(), Removal::Delete),
+        (
+            "delete",
+            Leaving {
+                delete: Some(true),
+                prune: false,
+                ..base.clone()
+            },
+            Removal::Delete,
+        ),
+        (
+            "delete off, prune on",
+            Leaving {
+                delete: Some(false),
+                ..base.clone()
+            },
+            keep(Kept::NotAsked),
+        ),
+        (
+            "neither",
+            Leaving {
+                prune: false,
+                ..base.clone()
+            },
+            keep(Kept::NotAsked),
+        ),
+        (
+            "suspended",
+            Leaving {
+                suspended: true,
+                ..base.clone()
+            },
+            keep(Kept::Suspended),
+        ),
+        (
+            "suspended, delete",
+            Leaving {
+                suspended: true,
+                delete: Some(true),
+                ..base.clone()
+            },
+            keep(Kept::Suspended),
+        ),
+        (
+            "handed over",
+            Leaving {
+                handed_over: true,
+                ..base.clone()
+            },
+            keep(Kept::HandedOver),
+        ),
+        (
+            "handed over, delete",
+            Leaving {
+                handed_over: true,
+                delete: Some(true),
+                ..base.clone()
+            },
+            keep(Kept::HandedOver),
+        ),
+        (
+            "no discriminator",
+            Leaving {
+                discriminator: None,
+                ..base.clone()
+            },
+            keep(Kept::NoDiscriminator),
+        ),
+        (
+            "empty discriminator",
+            Leaving {
+                discriminator: Some(""),
+                ..base.clone()
+            },
+            keep(Kept::NoDiscriminator),
+        ),
+        (
+            "invalid discriminator",
+            Leaving {
+                discriminator: Some("a b"),
+                ..base.clone()
+            },
+            keep(Kept::InvalidDiscriminator),
+        ),
+        (
+            "shared",
+            Leaving {
+                sharers: &other,
+                ..base
+            },
+            keep(Kept::Shared("team-b/shop".to_owned())),
+        ),
+    ];
+    for (name, leaving, want) in cases {
+        assert_eq!(removal(&leaving), want, "{name}");
+    }
+}
+
+#[test]
+fn looks_again_when_the_first_thing_is_due() {
+    let seconds = Duration::from_secs;
+    let base = Schedule {
+        interval: HOUR,
+        deploy: (Period::Every(HOUR), Duration::ZERO),
+        validate: None,
+        not_ready_for: None,
+    };
+    let cases = [
+        ("all well", base, HOUR),
+        (
+            "deploy sooner",
+            Schedule {
+                deploy: (Period::Every(MINUTE), seconds(20)),
+                ..base
+            },
+            seconds(40),
+        ),
+        (
+            "deploy overdue",
+            Schedule {
+                deploy: (Period::Every(MINUTE), HOUR),
+                ..base
+            },
+            seconds(1),
+        ),
+        (
+            "never",
+            Schedule {
+                deploy: (Period::Never, HOUR * 9),
+                ..base
+            },
+            HOUR,
+        ),
+        (
+            "validate sooner",
+            Schedule {
+                validate: Some((Period::Every(MINUTE), seconds(10))),
+                ..base
+            },
+            seconds(50),
+        ),
+        (
+            "just deployed, not ready",
+            Schedule {
+                not_ready_for: Some(Duration::ZERO),
+                ..base
+            },
+            seconds(1),
+        ),
+        (
+            "not ready for a while",
+            Schedule {
+                not_ready_for: Some(seconds(20)),
+                ..base
+            },
+            seconds(5),
+        ),
+        (
+            "not ready for long",
+            Schedule {
+                not_ready_for: Some(HOUR),
+                ..base
+            },
+            seconds(60),
+        ),
+        (
+            "never longer than the interval",
+            Schedule {
+                interval: seconds(10),
+                not_ready_for: Some(HOUR),
+                ..base
+            },
+            seconds(10),
+        ),
+    ];
+    for (name, schedule, want) in cases {
+        assert_eq!(next(&schedule), want, "{name}");
+    }
+}

@@ -1,0 +1,272 @@
+//! What the spec asks for: refused where it is invalid or not obeyed yet, otherwise read with its defaults. Pure.
+
+use std::{fmt, time::Duration};
+
+use api::{
+    DurationOrNever, Fault, GoDuration, Reason, group,
+    kluctl::{KluctlDeployment, KluctlDeploymentSpec, SourceReference},
+};
+use kube::ResourceExt;
+use runtime::ObjectKey;
+use tree::TreePath;
+
+use super::plan::Period;
+
+/// The shortest interval: a shorter one would be a busy loop.
+const SHORTEST: Duration = Duration::from_secs(1);
+/// The shortest time that a pass is given.
+const SHORTEST_TIMEOUT: Duration = Duration::from_secs(30);
+/// Versions of the sources' API group that are read; all of them hold the same object.
+const SOURCE_VERSIONS: [&str; 3] = ["v1", "v1beta2", "v1beta1"];
+
+/// Refuses what is invalid, and every field that is set but not obeyed.
+///
+/// # Errors
+/// A stalling fault that names the field and its value.
+pub(crate) fn check(object: &KluctlDeployment) -> Result<(), Fault> {
+    let spec = &object.spec;
+    unsupported(spec)?;
+    durations(spec)?;
+    source(spec)?;
+    names(object)?;
+    path(spec).map(drop)
+}
+
+/// Refuses the fields that are not obeyed yet.
+fn unsupported(spec: &KluctlDeploymentSpec) -> Result<(), Fault> {
+    let list = |name, values: &[String]| (name, (!values.is_empty()).then(|| values.join(", ")));
+    let count = |name, n: usize| (name, (n > 0).then(|| format!("a list of {n}")));
+    let flag = |name, on: bool| (name, on.then(|| "true".to_owned()));
+    let fields = [
+        (
+            "spec.source",
+            spec.source.as_ref().map(|_| "an object".to_owned()),
+        ),
+        (
+            "spec.decryption",
+            spec.decryption
+                .as_ref()
+                .map(|d| format!("provider {}", d.provider)),
+        ),
+        count("spec.helmCredentials", spec.helm_credentials.len()),
+        count("spec.registrySecrets", spec.registry_secrets.len()),
+        count("spec.images", spec.images.len()),
+        flag("spec.updateImages", spec.update_images),
+        flag("spec.replaceOnError", spec.replace_on_error),
+        flag("spec.forceReplaceOnError", spec.force_replace_on_error),
+        flag("spec.noWait", spec.no_wait),
+        flag("spec.forceApply", spec.force_apply),
+        flag("spec.abortOnError", spec.abort_on_error),
+        ("spec.context", spec.context.clone()),
+        ("spec.targetNameOverride", spec.target_name_override.clone()),
+        list("spec.includeTags", &spec.include_tags),
+        list("spec.excludeTags", &spec.exclude_tags),
+        list("spec.includeDeploymentDirs", &spec.include_deployment_dirs),
+        list("spec.excludeDeploymentDirs", &spec.exclude_deployment_dirs),
+        (
+            "spec.deployMode",
+            spec.deploy_mode.clone().filter(|mode| mode != "full-deploy"),
+        ),
+    ];
+    match fields.into_iter().find_map(|(path, value)| Some((path, value?))) {
+        Some((path, value)) => Err(Fault::unsupported(path, &value)),
+        None => Ok(()),
+    }
+}
+
+fn durations(spec: &KluctlDeploymentSpec) -> Result<(), Fault> {
+    let every = |period: Option<DurationOrNever>| match period {
+        Some(DurationOrNever::Every(duration)) => Some(duration),
+        _ => None,
+    };
+    let fields = [
+        ("spec.interval", Some(spec.interval)),
+        ("spec.retryInterval", spec.retry_interval),
+        ("spec.timeout", spec.timeout),
+        ("spec.deployInterval", every(spec.deploy_interval)),
+        ("spec.validateInterval", every(spec.validate_interval)),
+    ];
+    for (path, value) in fields {
+        if let Some(value) = value.filter(|value| value.as_duration() < SHORTEST) {
+            return Err(invalid(
+                path,
+                value,
+                format_args!("must be at least {}", GoDuration::from(SHORTEST)),
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn source(spec: &KluctlDeploymentSpec) -> Result<(), Fault> {
+    let Some(source) = &spec.source_ref else {
+        let message = "spec.sourceRef: is missing: name the GitRepository that holds the project";
+        return Err(Fault::stall(Reason::InvalidSpec, message));
+    };
+    if source.kind != "GitRepository" {
+        return Err(Fault::unsupported("spec.sourceRef.kind", &source.kind));
+    }
+    if let Some(version) = source.api_version.as_deref().filter(|text| !text.is_empty()) {
+        match version.split_once('/') {
+            Some((group::SOURCE, version)) if SOURCE_VERSIONS.contains(&version) => {}
+            _ => return Err(Fault::unsupported("spec.sourceRef.apiVersion", version)),
+        }
+    }
+    if source.name.is_empty() {
+        return Err(invalid(
+            "spec.sourceRef.name",
+            "\"\"",
+            "must name the GitRepository that holds the project",
+        ));
+    }
+    Ok(())
+}
+
+fn names(object: &KluctlDeployment) -> Result<(), Fault> {
+    let spec = &object.spec;
+    let itself = key(object);
+    for (i, dependency) in dependencies(object).into_iter().enumerate() {
+        if dependency == itself {
+            let path = format!("spec.dependsOn[{i}]");
+            return Err(invalid(&path, dependency, "an object can't depend on itself"));
+        }
+    }
+    for (path, name) in [
+        ("spec.serviceAccountName", spec.service_account_name.as_deref()),
+        (
+            "spec.kubeConfig.secretRef.name",
+            spec.kube_config
+                .as_ref()
+                .map(|config| config.secret_ref.name.as_str()),
+        ),
+    ] {
+        // A colon would change which user is impersonated.
+        if let Some(name) = name.filter(|name| !name.is_empty() && !is_object_name(name)) {
+            return Err(invalid(
+                path,
+                format_args!("{name:?}"),
+                "is not the name of an object",
+            ));
+        }
+    }
+    if spec
+        .kube_config
+        .as_ref()
+        .is_some_and(|config| config.secret_ref.name.is_empty())
+    {
+        return Err(invalid(
+            "spec.kubeConfig.secretRef.name",
+            "\"\"",
+            "must name a Secret",
+        ));
+    }
+    Ok(())
+}
+
+fn is_object_name(name: &str) -> bool {
+    let edge = |c: Option<char>| c.is_some_and(|c| c.is_ascii_lowercase() || c.is_ascii_digit());
+    name.len() <= 253
+        && edge(name.chars().next())
+        && edge(name.chars().next_back())
+        && name
+            .chars()
+            .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '.'))
+}
+
+fn invalid(path: &str, value: impl fmt::Display, why: impl fmt::Display) -> Fault {
+    Fault::stall(Reason::InvalidSpec, format!("{path}: {value}: {why}"))
+}
+
+/// The directory of the project in its source.
+///
+/// # Errors
+/// When it leads out of the source.
+pub(crate) fn path(spec: &KluctlDeploymentSpec) -> Result<TreePath, Fault> {
+    let text = spec.path.as_deref().unwrap_or_default();
+    TreePath::parse(text.trim_start_matches('/'))
+        .map_err(|error| Fault::stall(Reason::InvalidSpec, format!("spec.path: {error}")))
+}
+
+/// Namespace and name of an object.
+#[must_use]
+pub(crate) fn key(object: &KluctlDeployment) -> ObjectKey {
+    ObjectKey::new(object.namespace().unwrap_or_default(), object.name_any())
+}
+
+/// The source, with the namespace filled in.
+#[must_use]
+pub(crate) fn source_key(object: &KluctlDeployment) -> Option<ObjectKey> {
+    let source: &SourceReference = object.spec.source_ref.as_ref()?;
+    let own = object.namespace().unwrap_or_default();
+    let namespace = source
+        .namespace
+        .clone()
+        .filter(|namespace| !namespace.is_empty())
+        .unwrap_or(own);
+    Some(ObjectKey::new(namespace, source.name.clone()))
+}
+
+/// The objects that must be ready first, with their namespaces filled in.
+#[must_use]
+pub(crate) fn dependencies(object: &KluctlDeployment) -> Vec<ObjectKey> {
+    let own = object.namespace().unwrap_or_default();
+    let each = object.spec.depends_on.iter();
+    each.map(|dependency| {
+        let namespace = dependency
+            .namespace
+            .clone()
+            .filter(|namespace| !namespace.is_empty());
+        ObjectKey::new(namespace.unwrap_or_else(|| own.clone()), dependency.name.clone())
+    })
+    .collect()
+}
+
+/// How often to look.
+#[must_use]
+pub(crate) fn interval(spec: &KluctlDeploymentSpec) -> Duration {
+    spec.interval.as_duration().max(SHORTEST)
+}
+
+/// How soon to look again after a failure.
+#[must_use]
+pub(crate) fn retry_interval(spec: &KluctlDeploymentSpec) -> Duration {
+    spec.retry_interval
+        .map_or_else(|| interval(spec), |retry| retry.as_duration().max(SHORTEST))
+}
+
+/// How long one pass may take.
+#[must_use]
+pub(crate) fn timeout(spec: &KluctlDeploymentSpec) -> Duration {
+    let fallback = match spec.deploy_interval {
+        Some(DurationOrNever::Every(period)) => period,
+        _ => spec.interval,
+    };
+    spec.timeout
+        .unwrap_or(fallback)
+        .as_duration()
+        .max(SHORTEST_TIMEOUT)
+}
+
+/// How often the cluster is compared with what was rendered.
+#[must_use]
+pub(crate) fn deploy_period(spec: &KluctlDeploymentSpec) -> Period {
+    period(spec, spec.deploy_interval)
+}
+
+/// How often readiness is validated.
+#[must_use]
+pub(crate) fn validate_period(spec: &KluctlDeploymentSpec) -> Period {
+    period(spec, spec.validate_interval)
+}
+
+fn period(spec: &KluctlDeploymentSpec, own: Option<DurationOrNever>) -> Period {
+    match own {
+        Some(DurationOrNever::Never) => Period::Never,
+        Some(DurationOrNever::Every(period)) => Period::Every(period.as_duration().max(SHORTEST)),
+        None => Period::Every(interval(spec)),
+    }
+}
+
+#[cfg(test)]
+#[path = "spec_tests.rs"]
+mod tests;

@@ -1,0 +1,228 @@
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use super::*;
+
+fn object(change: impl FnOnce(&mut Value)) -> KluctlDeployment {
+    let mut object = json!({
+        "apiVersion": "flux.kluctl.io/v1alpha1",
+        "kind": "KluctlDeployment",
+        "metadata": { "name": "shop", "namespace": "apps" },
+        "spec": { "interval": "5m", "sourceRef": { "kind": "GitRepository", "name": "shop" } },
+    });
+    change(&mut object["spec"]);
+    serde_json::from_value(object).expect("decodes")
+}
+
+/// The fields that are obeyed; where a field is a list or an object, all that is in it is.
+const OBEYED: [&str; 19] = [
+    "args",
+    "delete",
+    "dependsOn",
+    "deployInterval",
+    "deployOnChanges",
+    "dryRun",
+    "interval",
+    "kubeConfig",
+    "path",
+    "prune",
+    "renameContexts",
+    "retryInterval",
+    "serviceAccountName",
+    "sourceRef",
+    "suspend",
+    "target",
+    "timeout",
+    "validate",
+    "validateInterval",
+];
+
+/// A value that the schema accepts, and that is not the default.
+fn sample(schema: &Value) -> Value {
+    if let Some(choices) = schema["enum"].as_array() {
+        return choices
+            .iter()
+            .find(|choice| **choice != schema["default"])
+            .cloned()
+            .expect("a choice");
+    }
+    match schema["type"].as_str() {
+        Some("boolean") => json!(!schema["default"].as_bool().unwrap_or(false)),
+        Some("integer") => json!(7),
+        Some("string") => json!("https://example.com/x"),
+        Some("array") => json!([sample(&schema["items"])]),
+        _ => match schema["properties"].as_object() {
+            Some(properties) => properties
+                .iter()
+                .map(|(name, schema)| (name.clone(), sample(schema)))
+                .collect(),
+            None => json!({ "a": 1 }),
+        },
+    }
+}
+
+#[test]
+fn every_field_of_the_schema_is_obeyed_or_refused() {
+    let crd = serde_json::to_value(api::crd::kluctl_deployment()).expect("a definition");
+    let schema = &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"];
+    let properties = schema.as_object().expect("properties");
+    let names: BTreeSet<&str> = properties.keys().map(String::as_str).collect();
+    for name in OBEYED {
+        assert!(names.contains(name), "{name} is not in the schema");
+    }
+    for (name, schema) in properties
+        .iter()
+        .filter(|(name, _)| !OBEYED.contains(&name.as_str()))
+    {
+        let object = object(|spec| spec[name] = sample(schema));
+        let fault = check(&object).expect_err(name);
+        assert_eq!(fault.reason, Reason::UnsupportedField, "{name}: {fault}");
+        assert!(fault.message.contains(&format!("spec.{name}")), "{name}: {fault}");
+    }
+}
+
+#[test]
+fn defaults_are_accepted_where_the_value_is_not_obeyed() {
+    let object = object(|spec| {
+        spec["deployMode"] = json!("full-deploy");
+        spec["updateImages"] = json!(false);
+        spec["images"] = json!([]);
+        spec["forceApply"] = json!(false);
+    });
+    assert_eq!(check(&object), Ok(()));
+}
+
+#[test]
+fn the_manifests_of_all_eras_are_accepted() {
+    let object = object(|spec| {
+        *spec = json!({
+            "interval": "10m", "path": "./microservices-demo/3-templating-and-multi-env/", "timeout": "2m",
+            "sourceRef": { "apiVersion": "source.toolkit.fluxcd.io/v1beta1", "kind": "GitRepository", "name": "demo" },
+            "target": "test", "prune": true, "args": { "a": { "b": 1 } }, "dependsOn": [{ "name": "base" }],
+            "renameContexts": [{ "oldContext": "default", "newContext": "kind-kind" }],
+            "deployInterval": "never", "validateInterval": "1h",
+        });
+    });
+    assert_eq!(check(&object), Ok(()));
+    assert_eq!(
+        path(&object.spec).expect("a path").as_str(),
+        "microservices-demo/3-templating-and-multi-env"
+    );
+}
+
+#[test]
+fn invalid_values_are_refused_by_name() {
+    let cases: Vec<(&str, Box<dyn FnOnce(&mut Value)>, &str)> = vec![
+        (
+            "no source",
+            Box::new(|s| s["sourceRef"] = Value::Null),
+            "spec.sourceRef: is missing",
+        ),
+        (
+            "no name",
+            Box::new(|s| s["sourceRef"]["name"] = json!("")),
+            "spec.sourceRef.name",
+        ),
+        (
+            "interval",
+            Box::new(|s| s["interval"] = json!("0s")),
+            "spec.interval: 0s: must be at least 1s",
+        ),
+        (
+            "interval",
+            Box::new(|s| s["interval"] = json!("-1s")),
+            "spec.interval: -1s",
+        ),
+        (
+            "retryInterval",
+            Box::new(|s| s["retryInterval"] = json!("1ns")),
+            "spec.retryInterval: 1ns",
+        ),
+        (
+            "deployInterval",
+            Box::new(|s| s["deployInterval"] = json!("5ms")),
+            "spec.deployInterval: 5ms",
+        ),
+        (
+            "path",
+            Box::new(|s| s["path"] = json!("../secrets")),
+            "spec.path: \"../secrets\"",
+        ),
+        (
+            "itself",
+            Box::new(|s| s["dependsOn"] = json!([{ "name": "shop" }])),
+            "spec.dependsOn[0]: apps/shop",
+        ),
+        (
+            "service account",
+            Box::new(|s| s["serviceAccountName"] = json!("x:kube-system:admin")),
+            "spec.serviceAccountName",
+        ),
+        (
+            "secret",
+            Box::new(|s| s["kubeConfig"] = json!({ "secretRef": { "name": "../x" } })),
+            "spec.kubeConfig.secretRef.name",
+        ),
+    ];
+    for (name, change, want) in cases {
+        let fault = check(&object(change)).expect_err(name);
+        assert_eq!(fault.reason, Reason::InvalidSpec, "{name}: {fault}");
+        assert!(fault.message.starts_with(want), "{name}: {fault}");
+    }
+    for (path, source) in [
+        ("spec.sourceRef.kind", json!({ "kind": "Bucket", "name": "a" })),
+        (
+            "spec.sourceRef.apiVersion",
+            json!({ "apiVersion": "x.io/v1", "kind": "GitRepository", "name": "a" }),
+        ),
+        (
+            "spec.sourceRef.apiVersion",
+            json!({ "apiVersion": "source.toolkit.fluxcd.io/v7", "kind": "GitRepository", "name": "a" }),
+        ),
+    ] {
+        let fault = check(&object(|spec| spec["sourceRef"] = source)).expect_err(path);
+        assert_eq!(fault.reason, Reason::UnsupportedField);
+        assert!(fault.message.starts_with(path), "{fault}");
+    }
+}
+
+#[test]
+fn times_have_their_defaults() {
+    let seconds = Duration::from_secs;
+    let spec = |change: fn(&mut Value)| object(change).spec;
+    let plain = spec(|_| {});
+    assert_eq!(
+        (interval(&plain), retry_interval(&plain), timeout(&plain)),
+        (seconds(300), seconds(300), seconds(300))
+    );
+    assert_eq!(deploy_period(&plain), Period::Every(seconds(300)));
+    let own = spec(|s| {
+        s["retryInterval"] = json!("7s");
+        s["timeout"] = json!("2s");
+        s["deployInterval"] = json!("1h");
+        s["validateInterval"] = json!("never");
+    });
+    assert_eq!((retry_interval(&own), timeout(&own)), (seconds(7), seconds(30)));
+    assert_eq!(
+        (deploy_period(&own), validate_period(&own)),
+        (Period::Every(seconds(3600)), Period::Never)
+    );
+    assert_eq!(
+        timeout(&spec(|s| s["deployInterval"] = json!("1h"))),
+        seconds(3600)
+    );
+}
+
+#[test]
+fn references_get_the_namespace_of_their_object() {
+    let object = object(|spec| {
+        spec["dependsOn"] = json!([{ "name": "a" }, { "name": "b", "namespace": "other" }]);
+        spec["sourceRef"]["namespace"] = json!("");
+    });
+    assert_eq!(source_key(&object), Some(ObjectKey::new("apps", "shop")));
+    assert_eq!(
+        dependencies(&object),
+        [ObjectKey::new("apps", "a"), ObjectKey::new("other", "b")]
+    );
+}

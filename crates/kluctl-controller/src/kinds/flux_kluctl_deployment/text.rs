@@ -1,0 +1,207 @@
+//! The sentences of conditions and events. Pure.
+
+use std::{fmt::Write as _, time::Duration};
+
+use api::GoDuration;
+
+/// Bytes of a condition's message, at most; the original cuts there, too.
+const MESSAGE_BYTES: usize = 20_000;
+/// Errors that a message quotes, at most; the others are counted.
+const QUOTED: usize = 3;
+/// Bytes of one quoted error, at most.
+const QUOTED_BYTES: usize = 1_000;
+
+/// How many objects a command touched, and in what way.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    /// Created.
+    pub new: usize,
+    /// Changed.
+    pub changed: usize,
+    /// Deleted.
+    pub deleted: usize,
+    /// Found in the cluster, but not rendered.
+    pub orphan: usize,
+    /// Failures.
+    pub errors: usize,
+    /// Warnings.
+    pub warnings: usize,
+}
+
+/// The event after a command that succeeded: `deploy succeeded. 2 new objects. 1 warnings.`
+#[must_use]
+pub(crate) fn command_succeeded(command: &str, counts: &Counts) -> String {
+    let mut text = format!("{command} succeeded.");
+    let parts = [
+        (counts.new, "new objects"),
+        (counts.changed, "changed objects"),
+        (counts.deleted, "deleted objects"),
+        (counts.orphan, "orphan objects"),
+        (counts.errors, "errors"),
+        (counts.warnings, "warnings"),
+    ];
+    for (n, what) in parts.into_iter().filter(|(n, _)| *n > 0) {
+        let _ = write!(text, " {n} {what}.");
+    }
+    text
+}
+
+/// The event after a command that failed: `deploy failed. <what>`
+#[must_use]
+pub(crate) fn command_failed(command: &str, errors: &[String]) -> String {
+    limit(format!("{command} failed. {}", quote(errors)), MESSAGE_BYTES)
+}
+
+/// How the part of a pass ended that one command did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Part<'a> {
+    /// The command: `deploy`, `prune`, `validate`.
+    pub name: &'static str,
+    /// What failed; empty if nothing did.
+    pub errors: &'a [String],
+}
+
+/// The message of the Ready condition: `deploy: ok, prune: ok, validate: failed: <what>`
+#[must_use]
+pub(crate) fn summary(parts: &[Part<'_>]) -> String {
+    let text = parts
+        .iter()
+        .map(|part| {
+            if part.errors.is_empty() {
+                format!("{}: ok", part.name)
+            } else {
+                format!("{}: failed: {}", part.name, quote(part.errors))
+            }
+        })
+        .collect::<Vec<_>>()
+        .join(", ");
+    limit(text, MESSAGE_BYTES)
+}
+
+/// Quotes the first errors and counts the others.
+#[must_use]
+pub(crate) fn quote(errors: &[String]) -> String {
+    let mut text = errors
+        .iter()
+        .take(QUOTED)
+        .map(|error| limit(error.clone(), QUOTED_BYTES))
+        .collect::<Vec<_>>()
+        .join("; ");
+    if errors.len() > QUOTED {
+        let _ = write!(text, " (and {} more errors)", errors.len() - QUOTED);
+    }
+    text
+}
+
+/// The event at the end of a pass that did something.
+#[must_use]
+pub(crate) fn finished(took: Duration, next: Duration) -> String {
+    let took = Duration::from_millis(u64::try_from(took.as_millis()).unwrap_or(u64::MAX));
+    format!(
+        "Reconciliation finished in {}, next run in {}",
+        GoDuration::from(took),
+        GoDuration::from(next)
+    )
+}
+
+/// The event of an object whose dependencies are not ready.
+#[must_use]
+pub(crate) fn dependencies(retry: Duration) -> String {
+    format!(
+        "Dependencies do not meet ready condition, retrying in {}",
+        GoDuration::from(retry)
+    )
+}
+
+/// Cuts a message that is too long, at a boundary of characters.
+#[must_use]
+pub(crate) fn limit(mut text: String, bytes: usize) -> String {
+    if text.len() > bytes {
+        let end = (0..=bytes)
+            .rev()
+            .find(|at| text.is_char_boundary(*at))
+            .unwrap_or(0);
+        text.truncate(end);
+        text.push_str("...");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn errors(n: usize) -> Vec<String> {
+        (1..=n).map(|i| format!("error {i}")).collect()
+    }
+
+    #[test]
+    fn events_of_commands_count_what_happened() {
+        let counts = Counts {
+            new: 3,
+            changed: 1,
+            orphan: 2,
+            ..Counts::default()
+        };
+        assert_eq!(
+            command_succeeded("deploy", &counts),
+            "deploy succeeded. 3 new objects. 1 changed objects. 2 orphan objects."
+        );
+        assert_eq!(command_succeeded("prune", &Counts::default()), "prune succeeded.");
+        assert_eq!(command_failed("deploy", &errors(1)), "deploy failed. error 1");
+    }
+
+    #[test]
+    fn the_summary_names_each_part_and_quotes_the_failures() {
+        let ok = |name| Part { name, errors: &[] };
+        assert_eq!(summary(&[ok("deploy")]), "deploy: ok");
+        assert_eq!(
+            summary(&[ok("deploy"), ok("prune"), ok("validate")]),
+            "deploy: ok, prune: ok, validate: ok"
+        );
+        assert_eq!(
+            summary(&[Part {
+                name: "deploy",
+                errors: &errors(1)
+            }]),
+            "deploy: failed: error 1"
+        );
+        assert_eq!(
+            summary(&[
+                ok("deploy"),
+                Part {
+                    name: "validate",
+                    errors: &errors(5)
+                }
+            ]),
+            "deploy: ok, validate: failed: error 1; error 2; error 3 (and 2 more errors)"
+        );
+    }
+
+    #[test]
+    fn messages_are_bounded() {
+        assert_eq!(limit("äöü".to_owned(), 3), "ä...");
+        assert_eq!(limit("äöü".to_owned(), 6), "äöü");
+        let long = vec!["x".repeat(100_000); 9];
+        assert!(
+            summary(&[Part {
+                name: "deploy",
+                errors: &long
+            }])
+            .len()
+                < MESSAGE_BYTES
+        );
+    }
+
+    #[test]
+    fn durations_read_as_go_writes_them() {
+        assert_eq!(
+            finished(Duration::from_nanos(1_234_567_891), Duration::from_secs(60)),
+            "Reconciliation finished in 1.234s, next run in 1m0s"
+        );
+        assert_eq!(
+            dependencies(Duration::from_secs(30)),
+            "Dependencies do not meet ready condition, retrying in 30s"
+        );
+    }
+}

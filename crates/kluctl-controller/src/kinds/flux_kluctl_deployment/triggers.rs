@@ -1,0 +1,338 @@
+//! Who must be looked at when something else changes: a source that has a new artifact, a dependency that became ready.
+//!
+//! The index holds names and revisions only; what a pass works with, it reads live.
+
+use std::{
+    collections::{HashMap, HashSet},
+    future::ready,
+};
+
+use api::{SourceView, condition_type, conditions, group, kluctl::KluctlDeployment, revision};
+use futures::{
+    StreamExt,
+    stream::{self, BoxStream},
+};
+use kube::{
+    Api, Client,
+    core::{ApiResource, DynamicObject, GroupVersionKind},
+    runtime::{
+        WatchStreamExt,
+        watcher::{self, Event, watcher},
+    },
+};
+use runtime::{Context, ObjectKey, Trigger};
+
+use super::spec;
+
+/// The wishes that come from sources and dependencies.
+pub(crate) fn stream(ctx: &Context) -> BoxStream<'static, Trigger> {
+    let (client, namespace) = (ctx.client().clone(), ctx.flags().watch_namespace());
+    let kind = GroupVersionKind::gvk(group::SOURCE, "v1", "GitRepository");
+    let resource = ApiResource::from_gvk_with_plural(&kind, "gitrepositories");
+    // A source may live in a namespace that is not watched for deployments.
+    let sources: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
+    let sources = watch(sources, "GitRepository")
+        .map(|event| event_of(event, &SourceSeen::of))
+        .map(Seen::Source);
+    let deployments = watch(deployments(client, namespace), "KluctlDeployment");
+    let deployments = deployments
+        .map(|event| event_of(event, &Links::of))
+        .map(Seen::Deployment);
+    stream::select(sources, deployments)
+        .scan(Index::default(), |index, seen| ready(Some(index.apply(seen))))
+        .flat_map(stream::iter)
+        .boxed()
+}
+
+fn deployments(client: Client, namespace: Option<&str>) -> Api<KluctlDeployment> {
+    match namespace {
+        Some(namespace) => Api::namespaced(client, namespace),
+        None => Api::all(client),
+    }
+}
+
+fn watch<K>(api: Api<K>, kind: &'static str) -> BoxStream<'static, Event<K>>
+where
+    K: kube::Resource + Clone + std::fmt::Debug + serde::de::DeserializeOwned + Send + 'static,
+{
+    let events = watcher(api, watcher::Config::default()).default_backoff();
+    events
+        .filter_map(move |event| {
+            if let Err(error) = &event {
+                tracing::info!(kind, error = %api::redact(&error.to_string()), "the watch for triggers broke off");
+            }
+            ready(event.ok())
+        })
+        .boxed()
+}
+
+/// A change as the index takes it in: what is kept of an object, under its name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Change<T> {
+    /// A list begins.
+    Listing,
+    /// The object is there.
+    There(ObjectKey, T),
+    /// The object is gone.
+    Gone(ObjectKey),
+    /// All objects of the list were seen.
+    Listed,
+}
+
+fn event_of<K: kube::ResourceExt, T>(event: Event<K>, of: &dyn Fn(&K) -> T) -> Change<T> {
+    let key = |object: &K| ObjectKey::new(object.namespace().unwrap_or_default(), object.name_any());
+    match event {
+        Event::Init => Change::Listing,
+        Event::InitApply(object) | Event::Apply(object) => Change::There(key(&object), of(&object)),
+        Event::Delete(object) => Change::Gone(key(&object)),
+        Event::InitDone => Change::Listed,
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Seen {
+    Source(Change<SourceSeen>),
+    Deployment(Change<Links>),
+}
+
+/// The revision that a source offers.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+struct SourceSeen(Option<String>);
+
+impl SourceSeen {
+    fn of(source: &DynamicObject) -> Self {
+        // One that can't be read is told to its dependents by their own passes.
+        Self(
+            SourceView::of(source)
+                .ok()
+                .and_then(|view| view.artifact)
+                .map(|artifact| artifact.revision),
+        )
+    }
+}
+
+/// What an object refers to, and what others may wait for.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+struct Links {
+    source: Option<ObjectKey>,
+    dependencies: Vec<ObjectKey>,
+    /// The revision that was last tried.
+    tried: Option<String>,
+    ready: bool,
+}
+
+impl Links {
+    fn of(object: &KluctlDeployment) -> Self {
+        let status = object.status.clone().unwrap_or_default();
+        let observed =
+            status.observed_generation.is_some() && status.observed_generation == object.metadata.generation;
+        Self {
+            source: spec::source_key(object),
+            dependencies: spec::dependencies(object),
+            ready: observed && conditions::is_true(&status.conditions, condition_type::READY),
+            tried: status.last_attempted_revision,
+        }
+    }
+}
+
+/// Who refers to whom.
+#[derive(Debug, Default)]
+struct Index {
+    sources: Known<SourceSeen>,
+    deployments: Known<Links>,
+}
+
+impl Index {
+    /// Takes in what was seen, and says who must be looked at.
+    fn apply(&mut self, seen: Seen) -> Vec<Trigger> {
+        match seen {
+            Seen::Source(change) => {
+                let Some((key, before, now)) = self.sources.apply(change) else {
+                    return Vec::new();
+                };
+                match &now.0 {
+                    Some(revision) if before.0.as_ref() != Some(revision) => self.followers(&key, revision),
+                    _ => Vec::new(),
+                }
+            }
+            Seen::Deployment(change) => {
+                let Some((key, before, now)) = self.deployments.apply(change) else {
+                    return Vec::new();
+                };
+                let news = !before.ready || before.tried != now.tried;
+                if now.ready && news {
+                    self.dependents(&key)
+                } else {
+                    Vec::new()
+                }
+            }
+        }
+    }
+
+    /// Those that deploy from a source, but have not tried this revision yet.
+    fn followers(&self, source: &ObjectKey, current: &str) -> Vec<Trigger> {
+        let behind = |links: &Links| {
+            !links
+                .tried
+                .as_deref()
+                .is_some_and(|tried| revision::same(tried, current))
+        };
+        self.deployments
+            .all()
+            .filter(|(_, links)| links.source.as_ref() == Some(source) && behind(links))
+            .map(|(key, _)| Trigger {
+                key: key.clone(),
+                supersede: true,
+            })
+            .collect()
+    }
+
+    /// Those that wait for another object.
+    fn dependents(&self, dependency: &ObjectKey) -> Vec<Trigger> {
+        let waits = |links: &Links| links.dependencies.contains(dependency);
+        self.deployments
+            .all()
+            .filter(|(_, links)| waits(links))
+            .map(|(key, _)| Trigger {
+                key: key.clone(),
+                supersede: false,
+            })
+            .collect()
+    }
+}
+
+/// What is known of the objects of a kind.
+#[derive(Debug)]
+struct Known<T> {
+    objects: HashMap<ObjectKey, T>,
+    /// What a running list has shown so far.
+    listed: Option<HashSet<ObjectKey>>,
+}
+
+impl<T> Default for Known<T> {
+    fn default() -> Self {
+        Self {
+            objects: HashMap::new(),
+            listed: None,
+        }
+    }
+}
+
+impl<T: Clone + Default> Known<T> {
+    /// Takes in a change; gives back what an object was (the default if it is new) and is.
+    fn apply(&mut self, change: Change<T>) -> Option<(ObjectKey, T, T)> {
+        match change {
+            Change::Listing => self.listed = Some(HashSet::new()),
+            Change::Gone(key) => {
+                self.objects.remove(&key);
+            }
+            Change::Listed => {
+                if let Some(listed) = self.listed.take() {
+                    self.objects.retain(|key, _| listed.contains(key));
+                }
+            }
+            Change::There(key, now) => {
+                if let Some(listed) = &mut self.listed {
+                    listed.insert(key.clone());
+                }
+                let before = self.objects.insert(key.clone(), now.clone()).unwrap_or_default();
+                return Some((key, before, now));
+            }
+        }
+        None
+    }
+
+    fn all(&self) -> impl Iterator<Item = (&ObjectKey, &T)> {
+        self.objects.iter()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(name: &str) -> ObjectKey {
+        ObjectKey::new("apps", name)
+    }
+
+    fn source(name: &str, revision: Option<&str>) -> Seen {
+        Seen::Source(Change::There(key(name), SourceSeen(revision.map(str::to_owned))))
+    }
+
+    fn deployment(name: &str, change: impl FnOnce(&mut Links)) -> Seen {
+        let mut links = Links {
+            source: Some(key("repo")),
+            ..Links::default()
+        };
+        change(&mut links);
+        Seen::Deployment(Change::There(key(name), links))
+    }
+
+    fn names(triggers: Vec<Trigger>) -> Vec<(String, bool)> {
+        let mut names: Vec<_> = triggers
+            .into_iter()
+            .map(|trigger| (trigger.key.name, trigger.supersede))
+            .collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn a_new_revision_wakes_those_that_have_not_tried_it() {
+        let mut index = Index::default();
+        for seen in [
+            deployment("old", |links| links.tried = Some("main@sha1:1".to_owned())),
+            deployment("fresh", |_| {}),
+            deployment("ahead", |links| links.tried = Some("main/2".to_owned())),
+            deployment("other", |links| links.source = Some(key("elsewhere"))),
+        ] {
+            assert_eq!(index.apply(seen), []);
+        }
+        let both = [("fresh".to_owned(), true), ("old".to_owned(), true)];
+        assert_eq!(names(index.apply(source("repo", Some("main@sha1:2")))), both);
+        assert_eq!(
+            index.apply(source("repo", Some("main@sha1:2"))),
+            [],
+            "nothing new"
+        );
+        assert_eq!(index.apply(source("repo", None)), []);
+        assert_eq!(
+            names(index.apply(source("repo", Some("main@sha1:2")))),
+            both,
+            "the artifact came back"
+        );
+    }
+
+    #[test]
+    fn a_dependency_that_becomes_ready_or_moves_on_wakes_its_dependents() {
+        let mut index = Index::default();
+        index.apply(deployment("shop", |links| links.dependencies = vec![key("db")]));
+        let db = |ready, tried: &str| {
+            deployment("db", |links| {
+                links.ready = ready;
+                links.tried = Some(tried.to_owned());
+            })
+        };
+        assert_eq!(index.apply(db(false, "1")), []);
+        assert_eq!(names(index.apply(db(true, "1"))), [("shop".to_owned(), false)]);
+        assert_eq!(index.apply(db(true, "1")), []);
+        assert_eq!(names(index.apply(db(true, "2"))), [("shop".to_owned(), false)]);
+        index.apply(Seen::Deployment(Change::Gone(key("shop"))));
+        index.apply(db(false, "2"));
+        assert_eq!(index.apply(db(true, "2")), []);
+    }
+
+    #[test]
+    fn what_a_new_list_does_not_show_is_gone() {
+        let mut index = Index::default();
+        index.apply(deployment("kept", |_| {}));
+        index.apply(deployment("gone", |_| {}));
+        index.apply(Seen::Deployment(Change::Listing));
+        index.apply(deployment("kept", |_| {}));
+        index.apply(Seen::Deployment(Change::Listed));
+        assert_eq!(
+            names(index.apply(source("repo", Some("1")))),
+            [("kept".to_owned(), true)]
+        );
+    }
+}
