@@ -30,16 +30,30 @@ pub struct Project<'a> {
 /// When a step isn't observed.
 pub async fn play(stage: &mut Stage, world: &World, project: &Project<'_>) -> Result<()> {
     let repo = world.git.repo("example")?;
-    let first = repo.change("The project as it is").copy(project.example)?.push()?;
-    let names: Vec<String> = project.targets.iter().map(|target| format!("example-{target}")).collect();
+    let first = repo
+        .change("The project as it is")
+        .copy(project.example)?
+        .push()?;
+    let names: Vec<String> = project
+        .targets
+        .iter()
+        .map(|target| format!("example-{target}"))
+        .collect();
     let context = context_of(project)?;
 
     stage
         .step("a GitRepository becomes an artifact", async {
             world.apply_repository("example", &repo.url(), "2s").await?;
             let repository = world.fetched("example", &first).await?;
-            let artifact = repository.status.and_then(|status| status.artifact).context("no artifact")?;
-            Ok(format!("{} ({} bytes)", artifact.revision, artifact.size.unwrap_or_default()))
+            let artifact = repository
+                .status
+                .and_then(|status| status.artifact)
+                .context("no artifact")?;
+            Ok(format!(
+                "{} ({} bytes)",
+                artifact.revision,
+                artifact.size.unwrap_or_default()
+            ))
         })
         .await?;
     for (target, name) in project.targets.iter().zip(&names) {
@@ -52,18 +66,26 @@ pub async fn play(stage: &mut Stage, world: &World, project: &Project<'_>) -> Re
                 world.apply_deployment(name, "example", spec).await?;
                 let object = world.ready(name, &first).await?;
                 let count = objects(world, &object).await?.len();
-                ensure!(count > 0, "{name} is Ready, but nothing in the cluster carries its discriminator");
+                ensure!(
+                    count > 0,
+                    "{name} is Ready, but nothing in the cluster carries its discriminator"
+                );
                 Ok(format!("{count} objects"))
             })
             .await?;
     }
     stage
         .step("a pushed commit is noticed", async {
-            let second = repo.change("A note").write("WEIR-DEMO.md", "pushed by the demo\n").push()?;
+            let second = repo
+                .change("A note")
+                .write("WEIR-DEMO.md", "pushed by the demo\n")
+                .push()?;
             for name in &names {
                 let what = format!("{name} to reach commit {second}");
-                testkit::wait_for(&world.deployments(), name, &what, PATIENCE, |object| is_at(object, &second))
-                    .await?;
+                testkit::wait_for(&world.deployments(), name, &what, PATIENCE, |object| {
+                    is_at(object, &second)
+                })
+                .await?;
                 world.ready(name, &second).await?;
             }
             Ok(format!("all at {second}"))
@@ -92,14 +114,25 @@ pub async fn play(stage: &mut Stage, world: &World, project: &Project<'_>) -> Re
 /// The context that the project's targets name; the controllers know theirs as `default`.
 fn context_of(project: &Project<'_>) -> Result<Option<String>> {
     let dir = project.example.join(project.path);
-    let file = [".kluctl.yaml", ".kluctl.yml"].iter().map(|name| dir.join(name)).find(|file| file.is_file());
+    let file = [".kluctl.yaml", ".kluctl.yml"]
+        .iter()
+        .map(|name| dir.join(name))
+        .find(|file| file.is_file());
     let file = file.with_context(|| format!("{} holds no .kluctl.yaml: is PROJECT right?", dir.display()))?;
     let text = std::fs::read_to_string(&file)?;
-    let contexts = text.lines().filter_map(|line| line.trim().trim_start_matches("- ").strip_prefix("context:"));
-    let mut contexts: Vec<String> =
-        contexts.map(|context| context.trim().trim_matches(['"', '\'']).to_owned()).collect();
+    let contexts = text
+        .lines()
+        .filter_map(|line| line.trim().trim_start_matches("- ").strip_prefix("context:"));
+    let mut contexts: Vec<String> = contexts
+        .map(|context| context.trim().trim_matches(['"', '\'']).to_owned())
+        .collect();
     contexts.dedup();
-    ensure!(contexts.len() < 2, "{} names more than one context: {}", file.display(), contexts.join(", "));
+    ensure!(
+        contexts.len() < 2,
+        "{} names more than one context: {}",
+        file.display(),
+        contexts.join(", ")
+    );
     Ok(contexts.pop())
 }
 
@@ -110,7 +143,8 @@ fn context_of(project: &Project<'_>) -> Result<Option<String>> {
 pub async fn objects(world: &World, object: &KluctlDeployment) -> Result<Vec<String>> {
     let status = object.status.as_ref();
     let discriminator = status.and_then(|status| status.discriminator.as_deref());
-    let discriminator = discriminator.with_context(|| format!("{} has no discriminator", object.name_any()))?;
+    let discriminator =
+        discriminator.with_context(|| format!("{} has no discriminator", object.name_any()))?;
     labelled(world, discriminator).await
 }
 
@@ -119,13 +153,25 @@ pub async fn objects(world: &World, object: &KluctlDeployment) -> Result<Vec<Str
 /// # Errors
 /// When the API server can't be asked.
 pub async fn labelled(world: &World, discriminator: &str) -> Result<Vec<String>> {
-    let kinds = world.plane.kubectl(&["api-resources", "--verbs=list,delete", "-o", "name"]).await?;
+    let kinds = world
+        .plane
+        .kubectl(&["api-resources", "--verbs=list,delete", "-o", "name"])
+        .await?;
     // Events aren't listed by label, and pods and replica sets belong to their owners.
     let kinds: Vec<&str> = kinds.lines().filter(|kind| !kind.starts_with("events")).collect();
     let selector = format!("kluctl.io/discriminator={discriminator}");
     let found = world
         .plane
-        .kubectl(&["get", &kinds.join(","), "-A", "-l", &selector, "-o", "name", "--ignore-not-found"])
+        .kubectl(&[
+            "get",
+            &kinds.join(","),
+            "-A",
+            "-l",
+            &selector,
+            "-o",
+            "name",
+            "--ignore-not-found",
+        ])
         .await?;
     let mut found: Vec<String> = found.lines().map(str::to_owned).collect();
     found.sort();

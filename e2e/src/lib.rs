@@ -1,5 +1,7 @@
 //! Scenarios with the real binaries against a real control plane: the demo, injected faults, and the benchmark.
 
+pub mod crash;
+pub mod fleet;
 pub mod foreign;
 pub mod rights;
 pub mod shop;

@@ -25,9 +25,15 @@ impl Verdict {
 /// Judges an account by its rules and its requests. `user` is the account as the audit log names it.
 #[must_use]
 pub fn judge(user: &str, rules: &[PolicyRule], entries: &[Entry]) -> Verdict {
-    let own: Vec<&Entry> =
-        entries.iter().filter(|entry| entry.user == user && entry.impersonated.is_none()).collect();
-    let denied = own.iter().filter(|entry| entry.is_denied()).map(|entry| describe(entry)).collect();
+    let own: Vec<&Entry> = entries
+        .iter()
+        .filter(|entry| entry.user == user && entry.impersonated.is_none())
+        .collect();
+    let denied = own
+        .iter()
+        .filter(|entry| entry.is_denied())
+        .map(|entry| describe(entry))
+        .collect();
     let unused = rules
         .iter()
         .filter(|rule| !own.iter().any(|entry| !entry.is_denied() && covers(rule, entry)))
@@ -42,7 +48,10 @@ pub fn judge(user: &str, rules: &[PolicyRule], entries: &[Entry]) -> Verdict {
 
 fn describe(entry: &Entry) -> String {
     let resource = resource(entry);
-    format!("{} {}/{resource} in {:?} ({})", entry.verb, entry.group, entry.namespace, entry.code)
+    format!(
+        "{} {}/{resource} in {:?} ({})",
+        entry.verb, entry.group, entry.namespace, entry.code
+    )
 }
 
 fn resource(entry: &Entry) -> String {
@@ -55,7 +64,8 @@ fn resource(entry: &Entry) -> String {
 
 fn covers(rule: &PolicyRule, entry: &Entry) -> bool {
     let has = |list: &Option<Vec<String>>, value: &str| {
-        list.as_ref().is_some_and(|list| list.iter().any(|item| item == value || item == "*"))
+        list.as_ref()
+            .is_some_and(|list| list.iter().any(|item| item == value || item == "*"))
     };
     let verb = rule.verbs.iter().any(|verb| verb == "*" || *verb == entry.verb);
     verb && has(&rule.api_groups, &entry.group) && has(&rule.resources, &resource(entry))
@@ -95,9 +105,14 @@ mod tests {
 
     #[test]
     fn rights_that_are_used_fit() {
-        let rules = [rule(&["get", "patch"], "apps", "deployments"), rule(&["patch"], "apps", "deployments/status")];
-        let entries =
-            [entry("get", "apps", "deployments", "", 200), entry("patch", "apps", "deployments", "status", 200)];
+        let rules = [
+            rule(&["get", "patch"], "apps", "deployments"),
+            rule(&["patch"], "apps", "deployments/status"),
+        ];
+        let entries = [
+            entry("get", "apps", "deployments", "", 200),
+            entry("patch", "apps", "deployments", "status", 200),
+        ];
         assert!(judge("me", &rules, &entries).fits());
     }
 

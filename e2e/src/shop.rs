@@ -4,7 +4,10 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, ensure};
 use api::{Condition, kluctl::KluctlDeployment};
-use k8s_openapi::api::{apps::v1::Deployment, rbac::v1::{ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding}};
+use k8s_openapi::api::{
+    apps::v1::Deployment,
+    rbac::v1::{ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding},
+};
 use kube::{
     Api, ResourceExt as _,
     api::{DeleteParams, Patch, PatchParams},
@@ -44,7 +47,12 @@ pub async fn play(stage: &mut Stage, world: &World) -> Result<()> {
     shop.suspension(stage).await?;
     shop.mistakes(stage).await?;
     shop.endings(stage).await?;
-    stage.step("the rights of the controllers are exactly what they used", shop.rights()).await
+    stage
+        .step(
+            "the rights of the controllers are exactly what they used",
+            shop.rights(),
+        )
+        .await
 }
 
 impl Shop<'_> {
@@ -87,16 +95,25 @@ impl Shop<'_> {
             let event = request.json();
             event["involvedObject"]["name"] == about
                 && event["severity"] == severity
-                && event["message"].as_str().is_some_and(|message| message.contains(text))
+                && event["message"]
+                    .as_str()
+                    .is_some_and(|message| message.contains(text))
         });
         let event = heard.await?.json();
-        Ok(event["message"].as_str().unwrap_or_default().lines().next().unwrap_or_default().to_owned())
+        Ok(event["message"]
+            .as_str()
+            .unwrap_or_default()
+            .lines()
+            .next()
+            .unwrap_or_default()
+            .to_owned())
     }
 
     /// A file of the example with one passage replaced.
     fn edited(&self, path: &str, from: &str, to: &str) -> Result<String> {
         let file = self.folder.join(path);
-        let text = std::fs::read_to_string(&file).with_context(|| format!("can't read {}", file.display()))?;
+        let text =
+            std::fs::read_to_string(&file).with_context(|| format!("can't read {}", file.display()))?;
         ensure!(text.contains(from), "{} doesn't contain {from:?}", file.display());
         Ok(text.replacen(from, to, 1))
     }
@@ -111,8 +128,15 @@ impl Shop<'_> {
             .step("a GitRepository becomes an artifact", async {
                 world.apply_repository("shop", &self.repo.url(), "2s").await?;
                 let repository = world.fetched("shop", first).await?;
-                let artifact = repository.status.and_then(|status| status.artifact).context("no artifact")?;
-                Ok(format!("{} ({} bytes)", artifact.revision, artifact.size.unwrap_or_default()))
+                let artifact = repository
+                    .status
+                    .and_then(|status| status.artifact)
+                    .context("no artifact")?;
+                Ok(format!(
+                    "{} ({} bytes)",
+                    artifact.revision,
+                    artifact.size.unwrap_or_default()
+                ))
             })
             .await?;
         let rename = json!([{"oldContext": "default", "newContext": "kind-kind"}]);
@@ -122,11 +146,16 @@ impl Shop<'_> {
                 let prod = json!({"target": "prod", "renameContexts": rename, "dependsOn": after});
                 world.apply_deployment("shop-prod", "shop", prod).await?;
                 let waiting = |ready: &Condition| ready.reason == "DependencyNotReady";
-                world.ready_is("shop-prod", "prod to wait for test", waiting).await?;
+                world
+                    .ready_is("shop-prod", "prod to wait for test", waiting)
+                    .await?;
                 let test = json!({"target": "test", "renameContexts": rename});
                 world.apply_deployment("shop-test", "shop", test).await?;
                 let test = world.ready("shop-test", first).await?;
-                Ok(format!("prod waited; test is Ready with {} objects", foreign::objects(world, &test).await?.len()))
+                Ok(format!(
+                    "prod waited; test is Ready with {} objects",
+                    foreign::objects(world, &test).await?.len()
+                ))
             })
             .await?;
         stage
@@ -145,11 +174,22 @@ impl Shop<'_> {
         stage
             .step("a pushed commit rolls out", async {
                 let vars = self.edited("vars/test.yaml", "frontend: 1", "frontend: 3")?;
-                let commit = self.repo.change("More frontends").write("vars/test.yaml", vars).push()?;
+                let commit = self
+                    .repo
+                    .change("More frontends")
+                    .write("vars/test.yaml", vars)
+                    .push()?;
                 let scaled = |frontend: &Deployment| {
                     frontend.status.as_ref().and_then(|status| status.ready_replicas) == Some(3)
                 };
-                wait_for(&self.workloads("shop-test"), "frontend", "3 frontends", PATIENCE, scaled).await?;
+                wait_for(
+                    &self.workloads("shop-test"),
+                    "frontend",
+                    "3 frontends",
+                    PATIENCE,
+                    scaled,
+                )
+                .await?;
                 world.ready("shop-test", &commit).await?;
                 Ok("3 frontends are ready".to_owned())
             })
@@ -170,19 +210,32 @@ impl Shop<'_> {
             })
             .await?;
         stage
-            .step("a manual change is corrected, another manager's own field is left alone", async {
-                let workloads = self.workloads("shop-test");
-                let edit = PatchParams { field_manager: Some("kubectl-edit".to_owned()), ..PatchParams::default() };
-                let changed = json!({"spec": {"replicas": 7}, "metadata": {"annotations": {"on-call": "eve"}}});
-                workloads.patch("frontend", &edit, &Patch::Merge(&changed)).await?;
-                let back = |frontend: &Deployment| {
-                    frontend.spec.as_ref().and_then(|spec| spec.replicas) == Some(3)
-                };
-                let corrected = wait_for(&workloads, "frontend", "3 frontends again", PATIENCE, back).await?;
-                let note = corrected.annotations().get("on-call").map(String::as_str);
-                ensure!(note == Some("eve"), "the annotation that nobody declares was removed");
-                Ok("replicas went from 7 back to 3, the foreign annotation stayed".to_owned())
-            })
+            .step(
+                "a manual change is corrected, another manager's own field is left alone",
+                async {
+                    let workloads = self.workloads("shop-test");
+                    let edit = PatchParams {
+                        field_manager: Some("kubectl-edit".to_owned()),
+                        ..PatchParams::default()
+                    };
+                    let changed =
+                        json!({"spec": {"replicas": 7}, "metadata": {"annotations": {"on-call": "eve"}}});
+                    workloads
+                        .patch("frontend", &edit, &Patch::Merge(&changed))
+                        .await?;
+                    let back = |frontend: &Deployment| {
+                        frontend.spec.as_ref().and_then(|spec| spec.replicas) == Some(3)
+                    };
+                    let corrected =
+                        wait_for(&workloads, "frontend", "3 frontends again", PATIENCE, back).await?;
+                    let note = corrected.annotations().get("on-call").map(String::as_str);
+                    ensure!(
+                        note == Some("eve"),
+                        "the annotation that nobody declares was removed"
+                    );
+                    Ok("replicas went from 7 back to 3, the foreign annotation stayed".to_owned())
+                },
+            )
             .await
     }
 
@@ -191,19 +244,30 @@ impl Shop<'_> {
         let mut commit = String::new();
         stage
             .step("a push while suspended changes nothing", async {
-                world.patch_deployment("shop-prod", &json!({"spec": {"suspend": true}})).await?;
+                world
+                    .patch_deployment("shop-prod", &json!({"spec": {"suspend": true}}))
+                    .await?;
                 let vars = self.edited("vars/common.yaml", "motto: ", "motto: New! ")?;
-                commit = self.repo.change("A new motto").write("vars/common.yaml", vars).push()?;
+                commit = self
+                    .repo
+                    .change("A new motto")
+                    .write("vars/common.yaml", vars)
+                    .push()?;
                 // The same push reaches the environment that isn't suspended.
                 world.ready("shop-test", &commit).await?;
                 let prod = world.deployments().get("shop-prod").await?;
-                ensure!(!is_at(&prod, &commit), "the suspended deployment went on to {commit}");
+                ensure!(
+                    !is_at(&prod, &commit),
+                    "the suspended deployment went on to {commit}"
+                );
                 Ok("test has the commit, prod hasn't".to_owned())
             })
             .await?;
         stage
             .step("resuming deploys it", async {
-                world.patch_deployment("shop-prod", &json!({"spec": {"suspend": false}})).await?;
+                world
+                    .patch_deployment("shop-prod", &json!({"spec": {"suspend": false}}))
+                    .await?;
                 world.ready("shop-prod", &commit).await?;
                 Ok("prod has the commit".to_owned())
             })
@@ -211,16 +275,32 @@ impl Shop<'_> {
         stage
             .step("the annotation triggers", async {
                 // Far from the next interval, only the annotation can be the cause.
-                world.patch_deployment("shop-test", &json!({"spec": {"interval": "1h"}})).await?;
+                world
+                    .patch_deployment("shop-test", &json!({"spec": {"interval": "1h"}}))
+                    .await?;
                 world.ready("shop-test", &commit).await?;
                 let now = jiff::Timestamp::now().to_string();
-                let annotation = json!({"metadata": {"annotations": {"reconcile.fluxcd.io/requestedAt": now}}});
+                let annotation =
+                    json!({"metadata": {"annotations": {"reconcile.fluxcd.io/requestedAt": now}}});
                 world.patch_deployment("shop-test", &annotation).await?;
                 let handled = |object: &KluctlDeployment| {
-                    object.status.as_ref().and_then(|status| status.last_handled_reconcile_at.as_ref()) == Some(&now)
+                    object
+                        .status
+                        .as_ref()
+                        .and_then(|status| status.last_handled_reconcile_at.as_ref())
+                        == Some(&now)
                 };
-                wait_for(&world.deployments(), "shop-test", "the request to be handled", PATIENCE, handled).await?;
-                world.patch_deployment("shop-test", &json!({"spec": {"interval": "5s"}})).await?;
+                wait_for(
+                    &world.deployments(),
+                    "shop-test",
+                    "the request to be handled",
+                    PATIENCE,
+                    handled,
+                )
+                .await?;
+                world
+                    .patch_deployment("shop-test", &json!({"spec": {"interval": "5s"}}))
+                    .await?;
                 Ok(format!("lastHandledReconcileAt is {now}"))
             })
             .await
@@ -230,24 +310,37 @@ impl Shop<'_> {
         let world = self.world;
         const BROKEN: &str = "services/catalog/deployment.yaml";
         stage
-            .step("a broken commit turns Ready False, names file and line, and alerts", async {
-                let text = self.edited(BROKEN, "{{ ", "{{ no_such_variable.")?;
-                self.repo.change("A typing error").write(BROKEN, text).push()?;
-                let broken = |ready: &Condition| {
-                    ready.is_false() && ready.message.contains(BROKEN) && ready.message.contains("line")
-                };
-                let object = world.ready_is("shop-test", "a message with file and line", broken).await?;
-                self.heard("shop-test", "error", BROKEN).await?;
-                let message = crate::world::ready_condition(&object).map(|ready| ready.message.clone());
-                let message = message.unwrap_or_default();
-                let told = message.lines().find(|line| line.contains(BROKEN)).unwrap_or_default().trim();
-                Ok(told.to_owned())
-            })
+            .step(
+                "a broken commit turns Ready False, names file and line, and alerts",
+                async {
+                    let text = self.edited(BROKEN, "{{ ", "{{ no_such_variable.")?;
+                    self.repo.change("A typing error").write(BROKEN, text).push()?;
+                    let broken = |ready: &Condition| {
+                        ready.is_false() && ready.message.contains(BROKEN) && ready.message.contains("line")
+                    };
+                    let object = world
+                        .ready_is("shop-test", "a message with file and line", broken)
+                        .await?;
+                    self.heard("shop-test", "error", BROKEN).await?;
+                    let message = crate::world::ready_condition(&object).map(|ready| ready.message.clone());
+                    let message = message.unwrap_or_default();
+                    let told = message
+                        .lines()
+                        .find(|line| line.contains(BROKEN))
+                        .unwrap_or_default()
+                        .trim();
+                    Ok(told.to_owned())
+                },
+            )
             .await?;
         stage
             .step("the fix recovers", async {
                 let text = std::fs::read_to_string(self.folder.join(BROKEN))?;
-                let commit = self.repo.change("The typing error is gone").write(BROKEN, text).push()?;
+                let commit = self
+                    .repo
+                    .change("The typing error is gone")
+                    .write(BROKEN, text)
+                    .push()?;
                 world.ready("shop-test", &commit).await?;
                 world.ready("shop-prod", &commit).await?;
                 Ok("both are Ready again".to_owned())
@@ -261,7 +354,10 @@ impl Shop<'_> {
             .step("deleting a KluctlDeployment removes its objects", async {
                 let prod = world.deployments().get("shop-prod").await?;
                 let before = foreign::objects(world, &prod).await?.len();
-                world.deployments().delete("shop-prod", &DeleteParams::default()).await?;
+                world
+                    .deployments()
+                    .delete("shop-prod", &DeleteParams::default())
+                    .await?;
                 wait_gone(&world.deployments(), "shop-prod", PATIENCE).await?;
                 testkit::eventually("the objects to be gone", PATIENCE, || async {
                     let left = foreign::objects(world, &prod).await?;
@@ -276,20 +372,35 @@ impl Shop<'_> {
             .step("deleting a suspended one doesn't", async {
                 let test = world.deployments().get("shop-test").await?;
                 let before = foreign::objects(world, &test).await?;
-                world.patch_deployment("shop-test", &json!({"spec": {"suspend": true}})).await?;
-                world.deployments().delete("shop-test", &DeleteParams::default()).await?;
+                world
+                    .patch_deployment("shop-test", &json!({"spec": {"suspend": true}}))
+                    .await?;
+                world
+                    .deployments()
+                    .delete("shop-test", &DeleteParams::default())
+                    .await?;
                 wait_gone(&world.deployments(), "shop-test", PATIENCE).await?;
                 let after = foreign::objects(world, &test).await?;
-                ensure!(before == after && !after.is_empty(), "before: {before:?}\nafter: {after:?}");
+                ensure!(
+                    before == after && !after.is_empty(),
+                    "before: {before:?}\nafter: {after:?}"
+                );
                 Ok(format!("{} objects are still there", after.len()))
             })
             .await?;
         stage
             .step("deleting the GitRepository removes its artifacts", async {
-                world.repositories().delete("shop", &DeleteParams::default()).await?;
+                world
+                    .repositories()
+                    .delete("shop", &DeleteParams::default())
+                    .await?;
                 wait_gone(&world.repositories(), "shop", PATIENCE).await?;
                 let source = world.controller("source-controller")?;
-                let folder = source.storage_path().join("gitrepository").join(SYSTEM).join("shop");
+                let folder = source
+                    .storage_path()
+                    .join("gitrepository")
+                    .join(SYSTEM)
+                    .join("shop");
                 ensure!(!folder.exists(), "{} is still there", folder.display());
                 Ok("the storage is empty".to_owned())
             })
@@ -304,8 +415,18 @@ impl Shop<'_> {
             let rules = self.rules_of(name).await?;
             let user = format!("system:serviceaccount:{SYSTEM}:{name}");
             let verdict = rights::judge(&user, &rules, &entries);
-            complaints.extend(verdict.denied.iter().map(|request| format!("{name} was denied: {request}")));
-            complaints.extend(verdict.unused.iter().map(|rule| format!("{name} didn't use: {rule}")));
+            complaints.extend(
+                verdict
+                    .denied
+                    .iter()
+                    .map(|request| format!("{name} was denied: {request}")),
+            );
+            complaints.extend(
+                verdict
+                    .unused
+                    .iter()
+                    .map(|rule| format!("{name} didn't use: {rule}")),
+            );
         }
         ensure!(complaints.is_empty(), "{}", complaints.join("\n"));
         Ok(format!("{} requests looked at", entries.len()))
@@ -316,22 +437,37 @@ impl Shop<'_> {
         let client = &self.world.client;
         let everything = Default::default();
         let mut rules = Vec::new();
-        for binding in Api::<ClusterRoleBinding>::all(client.clone()).list(&everything).await? {
+        for binding in Api::<ClusterRoleBinding>::all(client.clone())
+            .list(&everything)
+            .await?
+        {
             if names(binding.subjects.as_deref(), account) && binding.role_ref.name != "cluster-admin" {
-                let role = Api::<ClusterRole>::all(client.clone()).get(&binding.role_ref.name).await?;
+                let role = Api::<ClusterRole>::all(client.clone())
+                    .get(&binding.role_ref.name)
+                    .await?;
                 rules.extend(role.rules.unwrap_or_default());
             }
         }
-        for binding in Api::<RoleBinding>::namespaced(client.clone(), SYSTEM).list(&everything).await? {
+        for binding in Api::<RoleBinding>::namespaced(client.clone(), SYSTEM)
+            .list(&everything)
+            .await?
+        {
             if !names(binding.subjects.as_deref(), account) {
                 continue;
             }
             let role = &binding.role_ref.name;
-            rules.extend(match binding.role_ref.kind.as_str() {
-                "Role" => Api::<Role>::namespaced(client.clone(), SYSTEM).get(role).await?.rules,
-                _ => Api::<ClusterRole>::all(client.clone()).get(role).await?.rules,
-            }
-            .unwrap_or_default());
+            rules.extend(
+                match binding.role_ref.kind.as_str() {
+                    "Role" => {
+                        Api::<Role>::namespaced(client.clone(), SYSTEM)
+                            .get(role)
+                            .await?
+                            .rules
+                    }
+                    _ => Api::<ClusterRole>::all(client.clone()).get(role).await?.rules,
+                }
+                .unwrap_or_default(),
+            );
         }
         Ok(rules)
     }
@@ -339,7 +475,8 @@ impl Shop<'_> {
 
 fn names(subjects: Option<&[k8s_openapi::api::rbac::v1::Subject]>, account: &str) -> bool {
     subjects.unwrap_or_default().iter().any(|subject| {
-        subject.kind == "ServiceAccount" && subject.name == account && subject.namespace.as_deref() == Some(SYSTEM)
+        subject.kind == "ServiceAccount"
+            && subject.name == account
+            && subject.namespace.as_deref() == Some(SYSTEM)
     })
 }
-

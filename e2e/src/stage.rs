@@ -34,7 +34,11 @@ impl Stage {
     /// An empty stage.
     #[must_use]
     pub fn new() -> Self {
-        Self { started: Instant::now(), lines: Vec::new(), colour: std::io::stdout().is_terminal() }
+        Self {
+            started: Instant::now(),
+            lines: Vec::new(),
+            colour: std::io::stdout().is_terminal(),
+        }
     }
 
     /// Says something that is not a step.
@@ -64,7 +68,11 @@ impl Stage {
             Ok(seen) => self.say(&format!("   {} {seen} ({})", self.mark(true), seconds(took))),
             Err(error) => self.say(&format!("   {} {error} ({})", self.mark(false), seconds(took))),
         }
-        self.lines.push(Line { step: title.to_owned(), observed, took });
+        self.lines.push(Line {
+            step: title.to_owned(),
+            observed,
+            took,
+        });
         result.map(|_| ())
     }
 
@@ -86,7 +94,12 @@ impl Stage {
     /// The closing table.
     #[must_use]
     pub fn table(&self) -> String {
-        let width = self.lines.iter().map(|line| line.step.chars().count()).max().unwrap_or(0);
+        let width = self
+            .lines
+            .iter()
+            .map(|line| line.step.chars().count())
+            .max()
+            .unwrap_or(0);
         let mut table = String::from("\n");
         for line in &self.lines {
             let (mark, seen) = match &line.observed {
@@ -94,11 +107,20 @@ impl Stage {
                 Err(error) => (self.mark(false), error),
             };
             let seen = seen.lines().next().unwrap_or_default();
-            let _ = writeln!(table, "  {:<width$}  {:>8}  {mark}  {seen}", line.step, seconds(line.took));
+            let _ = writeln!(
+                table,
+                "  {:<width$}  {:>8}  {mark}  {seen}",
+                line.step,
+                seconds(line.took)
+            );
         }
         let good = self.lines.iter().filter(|line| line.observed.is_ok()).count();
         let total = self.lines.len();
-        let _ = writeln!(table, "\n  {good} of {total} steps observed in {}", seconds(self.started.elapsed()));
+        let _ = writeln!(
+            table,
+            "\n  {good} of {total} steps observed in {}",
+            seconds(self.started.elapsed())
+        );
         table
     }
 }
@@ -116,10 +138,20 @@ mod tests {
     #[tokio::test]
     async fn a_failed_step_is_returned_and_shown() {
         let mut stage = Stage::new();
-        stage.step("works", async { Ok("seen".to_owned()) }).await.expect("works");
-        stage.step("breaks", async { anyhow::bail!("not seen") }).await.expect_err("breaks");
+        stage
+            .step("works", async { Ok("seen".to_owned()) })
+            .await
+            .expect("works");
+        stage
+            .step("breaks", async { anyhow::bail!("not seen") })
+            .await
+            .expect_err("breaks");
         assert!(!stage.all_observed());
-        assert!(stage.table().contains("1 of 2 steps observed"), "{}", stage.table());
+        assert!(
+            stage.table().contains("1 of 2 steps observed"),
+            "{}",
+            stage.table()
+        );
         assert!(stage.table().contains("not seen"));
     }
 }

@@ -3,11 +3,7 @@
 use std::{fmt::Debug, path::PathBuf, time::Duration};
 
 use anyhow::{Context as _, Result};
-use api::{
-    Condition, condition_type, conditions,
-    kluctl::KluctlDeployment,
-    source::GitRepository,
-};
+use api::{Condition, condition_type, conditions, kluctl::KluctlDeployment, source::GitRepository};
 use kube::{Api, Client};
 use serde_json::{Value, json};
 use testkit::{ControlPlane, Controller, GitServer, Options, WebhookSink, wait_for};
@@ -15,7 +11,11 @@ use testkit::{ControlPlane, Controller, GitServer, Options, WebhookSink, wait_fo
 /// The namespace that everything of ours runs in.
 pub const SYSTEM: &str = "flux-system";
 /// The controllers, in the order in which they start.
-pub const CONTROLLERS: [&str; 3] = ["notification-controller", "source-controller", "kluctl-controller"];
+pub const CONTROLLERS: [&str; 3] = [
+    "notification-controller",
+    "source-controller",
+    "kluctl-controller",
+];
 /// How long anything may take on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(90);
 
@@ -35,7 +35,9 @@ pub struct World {
 
 impl std::fmt::Debug for World {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("World").field("plane", &self.plane).finish_non_exhaustive()
+        f.debug_struct("World")
+            .field("plane", &self.plane)
+            .finish_non_exhaustive()
     }
 }
 
@@ -45,10 +47,19 @@ impl World {
     /// # Errors
     /// When a part doesn't start.
     pub async fn bare() -> Result<Self> {
-        let (plane, git, sink) =
-            (ControlPlane::start(Options::default()).await?, GitServer::start()?, WebhookSink::start()?);
+        let (plane, git, sink) = (
+            ControlPlane::start(Options::default()).await?,
+            GitServer::start()?,
+            WebhookSink::start()?,
+        );
         let client = plane.client().await?;
-        let world = Self { plane, git, sink, controllers: Vec::new(), client };
+        let world = Self {
+            plane,
+            git,
+            sink,
+            controllers: Vec::new(),
+            client,
+        };
         world.install().await?;
         Ok(world)
     }
@@ -57,7 +68,9 @@ impl World {
     async fn install(&self) -> Result<()> {
         let overlay = root().join("deploy/overlays/dev");
         let overlay = overlay.to_str().context("the path of deploy/ isn't UTF-8")?;
-        self.plane.kubectl(&["apply", "--server-side", "-k", overlay]).await?;
+        self.plane
+            .kubectl(&["apply", "--server-side", "-k", overlay])
+            .await?;
         let crds = root().join("crds");
         // Applied by the overlay already: this waits until they are served.
         self.plane.install_crds(&crds).await?;
@@ -70,14 +83,19 @@ impl World {
     /// When it doesn't become ready.
     pub async fn start(&mut self, name: &str, flags: &[&str]) -> Result<()> {
         let kubeconfig = self.plane.service_account_kubeconfig(SYSTEM, name).await?;
-        let mut launch = Controller::named(name).run_by(&kubeconfig).flag("--enable-leader-election");
+        let mut launch = Controller::named(name)
+            .run_by(&kubeconfig)
+            .flag("--enable-leader-election");
         if let Some(notification) = self.find("notification-controller") {
             launch = launch.events_to(&notification.events_url());
         }
         for flag in flags {
             launch = launch.flag(flag);
         }
-        let controller = launch.start().await.with_context(|| format!("{name} didn't start"))?;
+        let controller = launch
+            .start()
+            .await
+            .with_context(|| format!("{name} didn't start"))?;
         self.controllers.push(controller);
         Ok(())
     }
@@ -85,7 +103,9 @@ impl World {
     /// A started controller.
     #[must_use]
     pub fn find(&self, name: &str) -> Option<&Controller> {
-        self.controllers.iter().find(|controller| controller.name() == name)
+        self.controllers
+            .iter()
+            .find(|controller| controller.name() == name)
     }
 
     /// A started controller.
@@ -152,7 +172,9 @@ impl World {
     /// When the API server refuses it.
     pub async fn patch_deployment(&self, name: &str, patch: &Value) -> Result<()> {
         use kube::api::{Patch, PatchParams};
-        self.deployments().patch(name, &PatchParams::default(), &Patch::Merge(patch)).await?;
+        self.deployments()
+            .patch(name, &PatchParams::default(), &Patch::Merge(patch))
+            .await?;
         Ok(())
     }
 
@@ -174,7 +196,10 @@ impl World {
     /// When the time is over.
     pub async fn ready(&self, name: &str, commit: &str) -> Result<KluctlDeployment> {
         let what = format!("KluctlDeployment {name} to be Ready at commit {commit}");
-        wait_for(&self.deployments(), name, &what, PATIENCE, |object| is_ready(object) && is_at(object, commit)).await
+        wait_for(&self.deployments(), name, &what, PATIENCE, |object| {
+            is_ready(object) && is_at(object, commit)
+        })
+        .await
     }
 
     /// Waits until the Ready condition of the deployment fulfils a predicate.
@@ -208,7 +233,12 @@ impl World {
 /// The revision of the artifact.
 #[must_use]
 pub fn revision_of(repository: &GitRepository) -> Option<&str> {
-    repository.status.as_ref()?.artifact.as_ref().map(|artifact| artifact.revision.as_str())
+    repository
+        .status
+        .as_ref()?
+        .artifact
+        .as_ref()
+        .map(|artifact| artifact.revision.as_str())
 }
 
 /// The Ready condition.
@@ -220,14 +250,20 @@ pub fn ready_condition(object: &KluctlDeployment) -> Option<&Condition> {
 /// Whether it is Ready at its present generation.
 #[must_use]
 pub fn is_ready(object: &KluctlDeployment) -> bool {
-    let observed = object.status.as_ref().and_then(|status| status.observed_generation);
+    let observed = object
+        .status
+        .as_ref()
+        .and_then(|status| status.observed_generation);
     observed == object.metadata.generation && ready_condition(object).is_some_and(Condition::is_true)
 }
 
 /// Whether the last attempt was made with this commit.
 #[must_use]
 pub fn is_at(object: &KluctlDeployment, commit: &str) -> bool {
-    let revision = object.status.as_ref().and_then(|status| status.last_attempted_revision.as_deref());
+    let revision = object
+        .status
+        .as_ref()
+        .and_then(|status| status.last_attempted_revision.as_deref());
     revision.is_some_and(|revision| revision.ends_with(commit))
 }
 

@@ -46,14 +46,19 @@ async fn main() -> Result<()> {
 async fn play(stage: &mut Stage, args: &Args) -> Result<()> {
     let mut world = None;
     stage
-        .step("a control plane starts (etcd, kube-apiserver, controller-manager, scheduler, kwok)", async {
-            let started = World::bare().await?;
-            let seen = format!("{}, with CRDs and RBAC", started.plane.server());
-            world = Some(started);
-            Ok(seen)
-        })
+        .step(
+            "a control plane starts (etcd, kube-apiserver, controller-manager, scheduler, kwok)",
+            async {
+                let started = World::bare().await?;
+                let seen = format!("{}, with CRDs and RBAC", started.plane.server());
+                world = Some(started);
+                Ok(seen)
+            },
+        )
         .await?;
-    let Some(mut world) = world else { bail!("there is no control plane") };
+    let Some(mut world) = world else {
+        bail!("there is no control plane")
+    };
     stage
         .step("the controllers start, each as its own service account", async {
             for name in CONTROLLERS {
@@ -65,7 +70,16 @@ async fn play(stage: &mut Stage, args: &Args) -> Result<()> {
     let played = match &args.example {
         Some(example) => {
             let targets = args.target.as_deref().unwrap_or_default().split(',').collect();
-            foreign::play(stage, &world, &foreign::Project { example, path: &args.project, targets }).await
+            foreign::play(
+                stage,
+                &world,
+                &foreign::Project {
+                    example,
+                    path: &args.project,
+                    targets,
+                },
+            )
+            .await
         }
         None => shop::play(stage, &world).await,
     };
@@ -73,7 +87,12 @@ async fn play(stage: &mut Stage, args: &Args) -> Result<()> {
         tell_logs(stage, &world);
     }
     if args.keep {
-        keep(stage, &world, if args.example.is_some() { "example" } else { "shop" }).await?;
+        keep(
+            stage,
+            &world,
+            if args.example.is_some() { "example" } else { "shop" },
+        )
+        .await?;
     }
     played?;
     world.stop().await

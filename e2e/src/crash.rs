@@ -1,0 +1,269 @@
+//! The controllers are killed in the middle of a deployment, again and again; what is in the cluster in the end is what
+//! an undisturbed run leaves.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result, bail, ensure};
+use serde_json::{Value, json};
+use testkit::{Repo, eventually};
+
+use crate::{
+    stage::Stage,
+    world::{CONTROLLERS, PATIENCE, World},
+};
+
+/// Leases that a restarted controller need not wait long for, and a store that keeps nothing of the past.
+const FLAGS: [&str; 3] = [
+    "--leader-election-lease-duration=3s",
+    "--leader-election-renew-deadline=2s",
+    "--leader-election-retry-period=500ms",
+];
+const STORE: [&str; 2] = ["--artifact-retention-records=1", "--artifact-retention-ttl=1s"];
+/// The interval of everything here.
+const INTERVAL: Duration = Duration::from_secs(10);
+const NAME: &str = "crash";
+
+/// Name to UID of every object of the deployment.
+type Objects = BTreeMap<String, String>;
+
+/// Plays `rounds` rounds; the moments of the kills follow from the seed.
+///
+/// # Errors
+/// When something is left that an undisturbed run doesn't leave.
+pub async fn play(stage: &mut Stage, seed: u64, rounds: u32) -> Result<()> {
+    stage.say(&format!(
+        "seed {seed}, {rounds} rounds (SEED={seed} repeats them)"
+    ));
+    let mut random = fastrand::Rng::with_seed(seed);
+    let mut world = World::bare().await?;
+    for name in CONTROLLERS {
+        let store: &[&str] = if name == "source-controller" { &STORE } else { &[] };
+        world.start(name, &[&FLAGS[..], store].concat()).await?;
+    }
+    let repo = world.git.repo(NAME)?;
+    let mut undisturbed = Vec::new();
+    stage
+        .step("two states are deployed without disturbance", async {
+            let commit = push(&repo, 0)?;
+            world.apply_repository(NAME, &repo.url(), "2s").await?;
+            let interval = format!("{}s", INTERVAL.as_secs());
+            world
+                .apply_deployment(NAME, NAME, json!({"interval": interval, "target": "only"}))
+                .await?;
+            world.ready(NAME, &commit).await?;
+            undisturbed.push(objects(&world).await?);
+            world.ready(NAME, &push(&repo, 1)?).await?;
+            undisturbed.push(objects(&world).await?);
+            world.ready(NAME, &push(&repo, 2)?).await?;
+            Ok(format!(
+                "{} and {} objects",
+                undisturbed[0].len(),
+                undisturbed[1].len()
+            ))
+        })
+        .await?;
+    let lasting: Objects = undisturbed[0]
+        .iter()
+        .filter(|(name, _)| undisturbed[1].contains_key(*name))
+        .map(own)
+        .collect();
+    for round in 0..rounds {
+        let moment = Duration::from_millis(random.u64(0..1_500));
+        let title = format!(
+            "round {}: killed {} ms after the push",
+            round + 1,
+            moment.as_millis()
+        );
+        let number = round + 3;
+        stage
+            .step(&title, async {
+                let mark = world.plane.audit_mark();
+                let commit = push(&repo, number)?;
+                tokio::time::sleep(moment).await;
+                for controller in &world.controllers {
+                    controller.kill().await?;
+                }
+                for controller in &mut world.controllers {
+                    controller.restart().await?;
+                }
+                let restarted = Instant::now();
+                world.ready(NAME, &commit).await?;
+                let took = restarted.elapsed();
+                ensure!(
+                    took < 2 * INTERVAL,
+                    "it took {took:?} after the restart, more than two intervals"
+                );
+                let expected = undisturbed.get(number as usize % 2).context("two states")?;
+                let names: BTreeSet<&String> = expected.keys().collect();
+                converged(&world, &names, &lasting).await?;
+                nothing_needed_was_deleted(&world, mark, &names)?;
+                store_is_clean(&world).await?;
+                Ok(format!(
+                    "the same {} objects {:.1} s after the restart",
+                    names.len(),
+                    took.as_secs_f32()
+                ))
+            })
+            .await?;
+    }
+    world.stop().await
+}
+
+fn own(entry: (&String, &String)) -> (String, String) {
+    (entry.0.clone(), entry.1.clone())
+}
+
+/// Pushes the state with this number: the even and the odd ones hold different objects, and all differ in their values.
+fn push(repo: &Repo, number: u32) -> Result<String> {
+    let config = |name: &str| {
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "crash-test"},
+               "data": {"number": number.to_string()}})
+    };
+    let workload = json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "crash-test"},
+        "spec": {
+            "replicas": 1 + number % 2,
+            "selector": {"matchLabels": {"app": "web"}},
+            "template": {
+                "metadata": {"labels": {"app": "web"}, "annotations": {"number": number.to_string()}},
+                "spec": {"containers": [{"name": "web", "image": "registry.invalid/web:1"}]},
+            },
+        },
+    });
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "crash-test"}});
+    let mut commit = repo
+        .change(&format!("state {number}"))
+        .clear()
+        .write(
+            ".kluctl.yaml",
+            "discriminator: crash-test\ntargets:\n  - name: only\n    context: default\n",
+        )
+        .write(
+            "deployment.yaml",
+            "deployments:\n  - path: namespace\n  - barrier: true\n  - path: objects\n",
+        )
+        .write("namespace/namespace.yaml", namespace.to_string())
+        .write("objects/web.yaml", workload.to_string());
+    for index in 0..10 {
+        commit = commit.write(
+            &format!("objects/config-{index}.yaml"),
+            config(&format!("config-{index}")).to_string(),
+        );
+    }
+    if number % 2 == 1 {
+        for index in 0..5 {
+            commit = commit.write(
+                &format!("objects/odd-{index}.yaml"),
+                config(&format!("odd-{index}")).to_string(),
+            );
+        }
+    }
+    commit.push()
+}
+
+/// The objects that carry the discriminator.
+async fn objects(world: &World) -> Result<Objects> {
+    let mut objects = Objects::new();
+    for kind in ["namespaces", "configmaps", "deployments.apps"] {
+        let args = [
+            "get",
+            kind,
+            "-A",
+            "-l",
+            "kluctl.io/discriminator=crash-test",
+            "-o",
+            "json",
+        ];
+        let list: Value = serde_json::from_str(&world.plane.kubectl(&args).await?)?;
+        for item in list["items"].as_array().into_iter().flatten() {
+            let text = |pointer: &str| {
+                item.pointer(pointer)
+                    .and_then(Value::as_str)
+                    .unwrap_or_default()
+                    .to_owned()
+            };
+            objects.insert(
+                format!("{}/{}", text("/kind"), text("/metadata/name")),
+                text("/metadata/uid"),
+            );
+        }
+    }
+    Ok(objects)
+}
+
+async fn converged(world: &World, expected: &BTreeSet<&String>, lasting: &Objects) -> Result<()> {
+    eventually("the objects of the undisturbed run", 2 * INTERVAL, || async {
+        let now = objects(world).await?;
+        let names: BTreeSet<&String> = now.keys().collect();
+        ensure!(names == *expected, "there are {names:?}, not {expected:?}");
+        for (name, uid) in lasting {
+            ensure!(
+                now.get(name) == Some(uid),
+                "{name} was replaced: {:?} instead of {uid}",
+                now.get(name)
+            );
+        }
+        Ok(())
+    })
+    .await
+}
+
+/// The audit log shows no deletion of an object that the last render holds.
+fn nothing_needed_was_deleted(world: &World, mark: u64, needed: &BTreeSet<&String>) -> Result<()> {
+    for entry in world.plane.audit_since(mark)? {
+        let kind = match entry.resource.as_str() {
+            "configmaps" => "ConfigMap",
+            "deployments" => "Deployment",
+            "namespaces" => "Namespace",
+            _ => continue,
+        };
+        let name = format!("{kind}/{}", entry.name);
+        if entry.verb.starts_with("delete") && needed.contains(&name) {
+            bail!(
+                "{name} was deleted by {} at {}, though the last render holds it",
+                entry.user,
+                entry.at
+            );
+        }
+    }
+    Ok(())
+}
+
+/// The store holds what statuses name, and nothing else: no other revision, no temporary file.
+async fn store_is_clean(world: &World) -> Result<()> {
+    let root = world.controller("source-controller")?.storage_path();
+    let what = "the artifact store to hold only what statuses name";
+    eventually(what, PATIENCE, || async {
+        let repository = world.repositories().get(NAME).await?;
+        let artifact = repository
+            .status
+            .and_then(|status| status.artifact)
+            .context("no artifact")?;
+        let mut found = Vec::new();
+        files(&root, &root, &mut found)?;
+        found.retain(|path| !path.ends_with("/latest.tar.gz") && !path.ends_with(".lock"));
+        ensure!(
+            found == [artifact.path.clone()],
+            "the store holds {found:?}, the status names {}",
+            artifact.path
+        );
+        Ok(())
+    })
+    .await
+}
+
+fn files(root: &Path, dir: &Path, found: &mut Vec<String>) -> Result<()> {
+    for entry in std::fs::read_dir(dir)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            files(root, &path, found)?;
+        } else {
+            found.push(path.strip_prefix(root)?.display().to_string());
+        }
+    }
+    Ok(())
+}
