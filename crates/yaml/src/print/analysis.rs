@@ -21,7 +21,6 @@ fn is_blank_or_end(c: Option<char>) -> bool {
 pub(super) fn analyse(text: &str, printable: fn(char) -> bool) -> Analysis {
     if text.is_empty() {
         return Analysis {
-            multiline: false,
             plain: true,
             single_quoted: true,
             block: false,

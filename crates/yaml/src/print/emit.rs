@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use super::{
+    analysis::is_break,
     order,
     scalar::{Context, Style},
 };
@@ -101,12 +102,12 @@ impl<'d> Emitter<'d> {
 
     /// A key that fits before its colon on one line.
     fn is_simple_key(&self, key: &str) -> bool {
-        let multiline = key.contains(super::analysis::is_break);
         if self.dialect.python {
             // PyYAML counts the tag `!!str` too, and has no simple empty keys.
-            return !multiline && !key.is_empty() && key.chars().count() + 5 < KEY_BYTES;
+            let one_line = !key.contains(|c| c != '\r' && is_break(c));
+            return one_line && !key.is_empty() && key.chars().count() + 5 < KEY_BYTES;
         }
-        !multiline && key.len() <= KEY_BYTES
+        !key.contains(is_break) && key.len() <= KEY_BYTES
     }
 
     fn map_value(&mut self, value: &Value, indent: usize) {

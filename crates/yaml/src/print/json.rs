@@ -94,7 +94,7 @@ fn write_text(out: &mut String, text: &str, style: &Style) {
             '<' | '>' | '&' if style.html => escape(out, c),
             '\u{2028}' | '\u{2029}' => escape(out, c),
             '\0'..='\u{1f}' => escape(out, c),
-            '\u{7f}'.. if style.ascii && !c.is_ascii() => escape(out, c),
+            '\u{7f}'.. if style.ascii => escape(out, c),
             c => out.push(c),
         }
     }

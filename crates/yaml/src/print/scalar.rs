@@ -36,11 +36,9 @@ impl Style {
         }
         let ambiguous = dialect.is_ambiguous(text);
         let quote_ambiguous = if ambiguous { dialect.ambiguous } else { '\'' };
-        // PyYAML prefers single quotes where a block isn't possible, go-yaml double ones.
-        let lines_in_double = !dialect.python && text.contains('\n');
         if analysis.plain && !ambiguous {
             Self::Plain
-        } else if analysis.single_quoted && quote_ambiguous == '\'' && !lines_in_double {
+        } else if analysis.single_quoted && quote_ambiguous == '\'' && !text.contains('\n') {
             Self::Single
         } else {
             Self::Double
@@ -234,7 +232,7 @@ impl Emitter<'_> {
                 self.push(c);
             }
         }
-        self.open_ended = keep;
+        self.open_ended = keep && self.dialect.python;
     }
 
     fn push(&mut self, c: char) {

@@ -8,7 +8,7 @@ use tree::{Budget, Exceeded};
 
 use super::{
     Document,
-    events::{Events, position},
+    events::{Events, Text, position},
     tag,
 };
 use crate::{Error, Map, Position, Problem, Value};
@@ -47,6 +47,8 @@ pub(super) struct Scalar {
     pub(super) tag: Option<String>,
     /// Neither quoted nor a block.
     pub(super) plain: bool,
+    /// In the place of a map key.
+    pub(super) key: bool,
 }
 
 /// A value with what it would cost to have it once more.
@@ -82,7 +84,7 @@ pub(super) struct Composer<'t> {
 }
 
 impl<'t> Composer<'t> {
-    pub(super) fn new(text: &'t str, dialect: &'t Dialect, budget: &'t Budget) -> Self {
+    pub(super) fn new(text: &'t Text<'t>, dialect: &'t Dialect, budget: &'t Budget) -> Self {
         Self {
             events: Events::new(text, budget),
             dialect,
@@ -114,6 +116,11 @@ impl<'t> Composer<'t> {
                     let first = self.events.next()?;
                     let position = position(first.start_mark);
                     let value = self.value(first, 1)?.value;
+                    let end = self.events.next()?;
+                    if !matches!(end.data, EventData::DocumentEnd { .. }) {
+                        let problem = Problem::Syntax("expected the end of the document".to_owned());
+                        return Err(Error::new(super::events::position(end.start_mark), problem));
+                    }
                     return Ok(Some(Document { value, position }));
                 }
                 _ => {}
@@ -124,7 +131,7 @@ impl<'t> Composer<'t> {
     /// A node in the place of a value.
     fn value(&mut self, event: Event, depth: u32) -> Result<Node, Error> {
         let at = position(event.start_mark);
-        let node = self.node(event, depth)?;
+        let node = self.node(event, depth, false)?;
         match node.value {
             Value::Float(float) if !self.dialect.not_finite && !float.is_finite() => {
                 let name = if float.is_nan() {
@@ -140,7 +147,7 @@ impl<'t> Composer<'t> {
         }
     }
 
-    fn node(&mut self, event: Event, depth: u32) -> Result<Node, Error> {
+    fn node(&mut self, event: Event, depth: u32, key: bool) -> Result<Node, Error> {
         let at = position(event.start_mark);
         self.check_depth(depth, at)?;
         let (anchor, node) = match event.data {
@@ -159,6 +166,7 @@ impl<'t> Composer<'t> {
                     text: value,
                     tag: tag.as_deref().map(tag::short),
                     plain,
+                    key,
                 };
                 let value = (self.dialect.scalar)(scalar).map_err(|problem| Error::new(at, problem))?;
                 (anchor, Node::new(value, size))
@@ -221,7 +229,7 @@ impl<'t> Composer<'t> {
                 self.merge(&mut merged, from.value, at)?;
                 continue;
             }
-            let key = self.node(event, depth + 1)?;
+            let key = self.node(event, depth + 1, true)?;
             let key = (self.dialect.key)(key.value).map_err(|problem| Error::new(at, problem))?;
             let event = self.events.next()?;
             let value = self.value(event, depth + 1)?;

@@ -2,20 +2,23 @@
 
 use std::{
     borrow::Cow,
-    io::BufReader,
     panic::{AssertUnwindSafe, catch_unwind},
 };
 
-use libyaml_safer::{Event, Mark, Parser};
+use libyaml_safer::{Event, EventData, Mark, Parser, ScalarStyle};
 use tree::{Budget, Exceeded};
 
 use crate::{Error, Position, Problem};
 
-/// How much text the parser takes at once: it keeps four bytes a character of it.
-const CHUNK: usize = 8 << 10;
+/// Text that the parser accepts.
+pub(super) struct Text<'t> {
+    text: Cow<'t, str>,
+    /// The last line had no break and was given one, because the parser gives up on a block scalar that ends without.
+    completed: bool,
+}
 
 /// Turns bytes into text that the parser accepts.
-pub(super) fn decode<'t>(bytes: &'t [u8], budget: &Budget) -> Result<Cow<'t, str>, Error> {
+pub(super) fn decode<'t>(bytes: &'t [u8], budget: &Budget) -> Result<Text<'t>, Error> {
     let limit = budget.limits().file_bytes;
     if bytes.len() as u64 > limit {
         return Err(Error::new(
@@ -32,13 +35,20 @@ pub(super) fn decode<'t>(bytes: &'t [u8], budget: &Budget) -> Result<Cow<'t, str
         [0xfe, 0xff, rest @ ..] => utf16(rest, u16::from_be_bytes)?,
         _ => utf8(bytes)?,
     };
-    match text.char_indices().find(|(_, c)| !allowed(*c)) {
-        Some((index, c)) => {
-            let before = text.get(..index).unwrap_or_default();
-            Err(Error::new(end_of(before), Problem::ControlCharacter(c.into())))
-        }
-        None => Ok(text),
+    if let Some((index, c)) = text.char_indices().find(|(_, c)| !allowed(*c)) {
+        let before = text.get(..index).unwrap_or_default();
+        return Err(Error::new(end_of(before), Problem::ControlCharacter(c.into())));
     }
+    if text.ends_with('\n') {
+        return Ok(Text {
+            text,
+            completed: false,
+        });
+    }
+    Ok(Text {
+        text: text + "\n",
+        completed: true,
+    })
 }
 
 fn utf8(bytes: &[u8]) -> Result<Cow<'_, str>, Error> {
@@ -89,17 +99,19 @@ pub(super) fn position(mark: Mark) -> Position {
 
 /// The events of a text, each one a step of the budget.
 pub(super) struct Events<'t> {
-    parser: Parser<BufReader<&'t [u8]>>,
+    parser: Parser<&'t [u8]>,
+    text: &'t Text<'t>,
     budget: &'t Budget,
     last: Position,
 }
 
 impl<'t> Events<'t> {
-    pub(super) fn new(text: &'t str, budget: &'t Budget) -> Self {
+    pub(super) fn new(text: &'t Text<'t>, budget: &'t Budget) -> Self {
         let mut parser = Parser::new();
-        parser.set_input(BufReader::with_capacity(CHUNK, text.as_bytes()));
+        parser.set_input(text.text.as_bytes());
         Self {
             parser,
+            text,
             budget,
             last: Position { line: 1, column: 1 },
         }
@@ -110,11 +122,12 @@ impl<'t> Events<'t> {
         self.budget
             .step(1)
             .map_err(|exceeded| Error::new(self.last, exceeded))?;
-        // The parser gives up with a panic on a few malformed texts, as on a backslash at the end of the text.
+        // The parser gives up with a panic on a few malformed texts, as on `[!a,b]`.
         let parsed = catch_unwind(AssertUnwindSafe(|| self.parser.parse()));
         match parsed {
-            Ok(Ok(event)) => {
+            Ok(Ok(mut event)) => {
                 self.last = position(event.start_mark);
+                self.text.take_back(&mut event);
                 Ok(event)
             }
             Ok(Err(error)) => Err(self.explain(&error)),
@@ -132,5 +145,42 @@ impl<'t> Events<'t> {
             None => error.problem().to_owned(),
         };
         Error::new(position, Problem::Syntax(message))
+    }
+}
+
+impl Text<'_> {
+    /// Removes the line break that was added from a block scalar that reaches the end of the text.
+    fn take_back(&self, event: &mut Event) {
+        let EventData::Scalar {
+            value,
+            style: ScalarStyle::Literal | ScalarStyle::Folded,
+            ..
+        } = &mut event.data
+        else {
+            return;
+        };
+        if !self.completed || event.end_mark.index < self.text.len() as u64 {
+            return;
+        }
+        let last_line = self
+            .text
+            .trim_end_matches('\n')
+            .rsplit('\n')
+            .next()
+            .unwrap_or_default();
+        let Some(content) = value.strip_suffix('\n') else {
+            return;
+        };
+        // A last line of nothing but indentation is no content: its break counts only where all breaks are kept.
+        let indentation = last_line.trim_start_matches(' ').is_empty();
+        let last_of_content = content.rsplit('\n').next().unwrap_or_default();
+        let added = match (indentation, last_of_content) {
+            (false, _) => true,
+            (true, "") => true,
+            (true, spaces) => spaces.trim_start_matches(' ').is_empty(),
+        };
+        if added {
+            value.pop();
+        }
     }
 }

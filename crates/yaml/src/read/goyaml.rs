@@ -30,7 +30,7 @@ enum Resolved {
 }
 
 fn scalar(scalar: Scalar) -> Result<Value, Problem> {
-    let Scalar { text, tag, plain } = scalar;
+    let Scalar { text, tag, plain, .. } = scalar;
     let resolved = match tag.as_deref() {
         None if plain => resolve(&text),
         Some("!!binary") => return tag::binary(&text).map(Value::String),

@@ -19,24 +19,30 @@ pub(super) const DIALECT: Dialect = Dialect {
 };
 
 fn scalar(scalar: Scalar) -> Result<Value, Problem> {
-    let Scalar { text, tag, plain } = scalar;
-    let Some(tag) = tag else {
+    let Scalar {
+        text,
+        tag,
+        plain,
+        key,
+    } = scalar;
+    let Some(tag) = tag.filter(|tag| tag != "!") else {
         let resolved = if plain { resolve(&text) } else { None };
-        return Ok(resolved.unwrap_or(Value::String(text)));
+        // A time is no string, though it becomes one as a value.
+        return match resolved {
+            Some(Value::String(_)) if key => Err(Problem::Key("timestamp")),
+            resolved => Ok(resolved.unwrap_or(Value::String(text))),
+        };
     };
     let fits = |value: &Value| match tag.as_str() {
         "!!null" => value.is_null(),
+        "!!bool" => value.as_bool().is_some(),
         "!!int" => matches!(value, Value::Int(_) | Value::UInt(_)),
         "!!float" => value.as_f64().is_some(),
-        "!!timestamp" => value.as_str().is_some(),
-        _ => false,
+        _ => value.as_str().is_some(),
     };
     match tag.as_str() {
         "!!binary" => tag::binary(&text).map(Value::String),
-        "!!bool" => old_bool(&text)
-            .map(Value::Bool)
-            .ok_or_else(|| tag::mismatch(&text, &tag)),
-        "!!null" | "!!int" | "!!float" | "!!timestamp" => resolve(&text)
+        "!!null" | "!!bool" | "!!int" | "!!float" | "!!timestamp" => resolve(&text)
             .filter(fits)
             .ok_or_else(|| tag::mismatch(&text, &tag)),
         _ => Ok(Value::String(text)),
@@ -56,14 +62,5 @@ fn resolve(text: &str) -> Option<Value> {
         "true" | "True" | "TRUE" => Some(Value::Bool(true)),
         "false" | "False" | "FALSE" => Some(Value::Bool(false)),
         _ => number_or_time(text),
-    }
-}
-
-/// With an explicit tag the words of YAML 1.1 count too.
-fn old_bool(text: &str) -> Option<bool> {
-    match text {
-        "y" | "Y" | "yes" | "Yes" | "YES" | "on" | "On" | "ON" => Some(true),
-        "n" | "N" | "no" | "No" | "NO" | "off" | "Off" | "OFF" => Some(false),
-        _ => resolve(text)?.as_bool(),
     }
 }

@@ -18,13 +18,13 @@ pub(super) const DIALECT: Dialect = Dialect {
 };
 
 fn scalar(scalar: Scalar) -> Result<Value, Problem> {
-    let Scalar { text, tag, plain } = scalar;
+    let Scalar { text, tag, plain, .. } = scalar;
     let Some(tag) = tag else {
         let resolved = if plain { resolve(&text) } else { None };
         return Ok(resolved.unwrap_or(Value::String(text)));
     };
     let value = match tag.as_str() {
-        "!!str" => return Ok(Value::String(text)),
+        "!" | "!!str" => return Ok(Value::String(text)),
         "!!null" => Some(Value::Null),
         "!!bool" => boolean(&text.to_lowercase()).map(Value::Bool),
         "!!int" => int(&text),
@@ -57,7 +57,7 @@ fn collection_tag(tag: &str) -> Result<(), Problem> {
 
 /// Whether a plain scalar with this text would be anything but a string.
 pub(crate) fn resolves(text: &str) -> bool {
-    matches!(text, "=" | "<<") || resolve(text).is_some()
+    matches!(text, "=" | "<<") || int_pattern(text).is_some() || resolve(text).is_some()
 }
 
 fn resolve(text: &str) -> Option<Value> {
@@ -85,44 +85,64 @@ fn boolean(text: &str) -> Option<bool> {
 }
 
 fn int(text: &str) -> Option<Value> {
-    let (negative, digits) = sign(text);
-    let (radix, digits) = match digits.as_bytes() {
-        [b'0', b'b', ..] => (2, digits.get(2..)?),
-        [b'0', b'x', ..] => (16, digits.get(2..)?),
-        [b'0', _, ..] => (8, digits.get(1..)?),
-        [b'0'] => (10, digits),
-        [b'1'..=b'9', ..] if digits.contains(':') => return base_sixty(negative, digits),
-        [b'1'..=b'9', ..] => (10, digits),
+    let (negative, radix, digits) = int_pattern(text)?;
+    let digits = digits.replace('_', "");
+    if radix == 60 {
+        return base_sixty(negative, &digits);
+    }
+    // A zero and underscores are zero.
+    let digits = if radix == 8 && digits.is_empty() {
+        "0"
+    } else {
+        digits.as_str()
+    };
+    integer(negative, digits, radix).or_else(|| huge(negative, digits, radix))
+}
+
+/// Python's integers have no end; doubles come closest.
+fn huge(negative: bool, digits: &str, radix: u32) -> Option<Value> {
+    if radix == 10 {
+        let magnitude: f64 = digits.parse().ok()?;
+        return Some(Value::Float(if negative { -magnitude } else { magnitude }));
+    }
+    let digits: Option<Vec<u32>> = digits.chars().map(|c| c.to_digit(radix)).collect();
+    let digits = digits.filter(|digits| !digits.is_empty())?;
+    let magnitude = digits
+        .iter()
+        .fold(0.0, |total, digit| total * f64::from(radix) + f64::from(*digit));
+    Some(Value::Float(if negative { -magnitude } else { magnitude }))
+}
+
+/// Sign, base and digits of what looks like an integer; the digits may hold underscores.
+fn int_pattern(text: &str) -> Option<(bool, u32, &str)> {
+    let (negative, unsigned) = sign(text);
+    let (radix, digits) = match unsigned.as_bytes() {
+        [b'0', b'b', _, ..] => (2, unsigned.get(2..)?),
+        [b'0', b'x', _, ..] => (16, unsigned.get(2..)?),
+        [b'0', _, ..] => (8, unsigned.get(1..)?),
+        [b'0'] => (10, unsigned),
+        [b'1'..=b'9', ..] if unsigned.contains(':') => {
+            let (head, rest) = unsigned.split_once(':')?;
+            let valid = head.bytes().all(|b| b.is_ascii_digit() || b == b'_')
+                && rest.split(':').all(|part| below_sixty(part).is_some());
+            return valid.then_some((negative, 60, unsigned));
+        }
+        [b'1'..=b'9', ..] => (10, unsigned),
         _ => return None,
     };
-    if !digits.chars().all(|c| c == '_' || c.is_digit(radix)) {
-        return None;
-    }
-    let digits = digits.replace('_', "");
-    let value = integer(negative, &digits, radix);
-    // Python's integers have no end; doubles come closest.
-    value.or_else(|| {
-        if radix == 10 {
-            text.replace('_', "").parse().ok().map(Value::Float)
-        } else {
-            None
-        }
-    })
+    let valid = digits.chars().all(|c| c == '_' || c.is_digit(radix));
+    valid.then_some((negative, radix, digits))
 }
 
 /// `1:30` is ninety.
 fn base_sixty(negative: bool, text: &str) -> Option<Value> {
-    let (head, rest) = text.split_once(':')?;
-    if !head.bytes().all(|b| b.is_ascii_digit() || b == b'_') {
-        return None;
-    }
-    let mut total: u64 = head.replace('_', "").parse().ok()?;
-    for part in rest.split(':') {
-        total = total.checked_mul(60)?.checked_add(below_sixty(part)?)?;
-    }
-    integer(negative, &total.to_string(), 10)
+    let total = text.split(':').try_fold(0i64, |total, part| {
+        total.checked_mul(60)?.checked_add(part.parse().ok()?)
+    })?;
+    Some(Value::Int(if negative { -total } else { total }))
 }
 
+/// A number of one or two digits below sixty.
 fn below_sixty(part: &str) -> Option<u64> {
     let digits = (1..=2).contains(&part.len()) && part.bytes().all(|b| b.is_ascii_digit());
     part.parse().ok().filter(|number| digits && *number < 60)
