@@ -1,1 +1,41 @@
-//! A real control plane, Git server, webhook sink and builders for tests, the demo and benchmarks
+//! Real peers for the tests, the demo and the benchmarks: a Kubernetes control plane, a Git server, a webhook sink, and
+//! our own controllers as processes.
+//!
+//! Nothing here imitates the API server: [`ControlPlane`] runs etcd, kube-apiserver, kube-controller-manager,
+//! kube-scheduler and kwok (which plays nodes and kubelets) as ordinary processes. They are built once from the Go
+//! modules in `hack/` and kept in a cache.
+//!
+//! ```no_run
+//! # async fn example() -> anyhow::Result<()> {
+//! use testkit::{ControlPlane, Controller, GitServer};
+//!
+//! let plane = ControlPlane::shared().await?; // one for the whole test run
+//! let namespace = plane.namespace("shop").await?; // each test has its own
+//! let git = GitServer::start()?;
+//! let repo = git.repo("shop")?;
+//! repo.commit("first", &[("deployment.yaml", "deployments: []\n")])?;
+//! let source = Controller::named("source-controller").run_by(plane.kubeconfig()).start().await?;
+//! plane.kubectl(&["get", "pods", "--namespace", &namespace]).await?;
+//! source.terminate().await?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Whatever a test process starts ends with it, also when it is killed: see [`process::Group`].
+
+pub mod controller;
+pub mod controlplane;
+pub mod git;
+pub mod http;
+pub mod ports;
+pub mod process;
+pub mod progress;
+pub mod sink;
+pub mod tls;
+pub mod wait;
+
+pub use controller::Controller;
+pub use controlplane::{ControlPlane, Options, audit};
+pub use git::{Fault, GitServer, Repo};
+pub use sink::{Answer, Received, WebhookSink};
+pub use wait::{eventually, wait_for, wait_gone};

@@ -1,0 +1,87 @@
+//! testkit builds, starts and stops the control plane for people.
+
+mod up;
+
+use std::{io::Write as _, path::PathBuf, process::ExitCode};
+
+use anyhow::{Context as _, Result};
+use clap::{Parser, Subcommand};
+use testkit::{ControlPlane, Options, controlplane::binaries::Binaries, process::sweep, progress::say};
+
+/// A real Kubernetes control plane on this machine, without containers.
+#[derive(Debug, Parser)]
+#[command(name = "testkit", version)]
+struct Cli {
+    /// The folder for the kubeconfig and the state of `up`.
+    #[arg(long, global = true, default_value = ".weir")]
+    dir: PathBuf,
+    #[command(subcommand)]
+    command: Task,
+}
+
+#[derive(Debug, Subcommand)]
+enum Task {
+    /// Build the control plane into the cache, once
+    Build,
+    /// Start a control plane with our controllers in the background
+    Up {
+        /// Start the control plane alone
+        #[arg(long)]
+        bare: bool,
+    },
+    /// Stop what `up` started
+    Down,
+    /// Print what runs
+    Status,
+    /// Print the path of the kubeconfig
+    Kubeconfig,
+    /// Start a control plane, print its folder, and hold it until standard input ends
+    #[command(hide = true)]
+    Hold,
+}
+
+fn main() -> ExitCode {
+    match run(Cli::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            say(format_args!("error: {error:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(cli: Cli) -> Result<()> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()?;
+    let dir = std::path::absolute(&cli.dir).context("the folder has no absolute path")?;
+    match cli.command {
+        Task::Build => {
+            let binaries = Binaries::resolve()?;
+            let kubectl = binaries.path("kubectl").display().to_string();
+            say(format_args!(
+                "control plane: ready to start; kubectl is {kubectl}"
+            ));
+            sweep()
+        }
+        Task::Up { bare } => runtime.block_on(up::up(&dir, bare)),
+        Task::Down => up::down(&dir),
+        Task::Status => up::status(&dir),
+        Task::Kubeconfig => print(&up::kubeconfig(&dir)?.display().to_string()),
+        Task::Hold => runtime.block_on(hold()),
+    }
+}
+
+async fn hold() -> Result<()> {
+    let plane = ControlPlane::start(Options::default()).await?;
+    print(&plane.dir().display().to_string())?;
+    tokio::task::spawn_blocking(|| std::io::copy(&mut std::io::stdin(), &mut std::io::sink())).await??;
+    plane.stop()
+}
+
+fn print(line: &str) -> Result<()> {
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{line}")?;
+    Ok(out.flush()?)
+}

@@ -1,0 +1,238 @@
+//! How a controller is to be started.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, ensure};
+
+use super::{Addresses, Controller, PATIENCE};
+use crate::{
+    ports::free_address,
+    process::{Group, Identity},
+};
+
+/// The description of a controller process. [`Launch::start`] starts it.
+#[derive(Debug, Clone)]
+#[must_use]
+pub struct Launch {
+    name: String,
+    program: Option<PathBuf>,
+    kubeconfig: Option<PathBuf>,
+    namespace: String,
+    events: Option<String>,
+    detached: Option<PathBuf>,
+    flags: Vec<String>,
+    env: Vec<(String, String)>,
+}
+
+impl Launch {
+    pub(super) fn new(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            program: None,
+            kubeconfig: None,
+            namespace: "flux-system".to_owned(),
+            events: None,
+            detached: None,
+            flags: Vec::new(),
+            env: Vec::new(),
+        }
+    }
+
+    /// Names the program; without it, it is found as [`find_program`] says.
+    pub fn program(mut self, path: impl Into<PathBuf>) -> Self {
+        self.program = Some(path.into());
+        self
+    }
+
+    /// Runs it as whoever this kubeconfig names.
+    pub fn run_by(mut self, kubeconfig: &Path) -> Self {
+        self.kubeconfig = Some(kubeconfig.to_owned());
+        self
+    }
+
+    /// Names the namespace that it believes to run in (`RUNTIME_NAMESPACE`); without it, `flux-system`.
+    pub fn namespace(mut self, namespace: &str) -> Self {
+        namespace.clone_into(&mut self.namespace);
+        self
+    }
+
+    /// Lets it post its events to this URL.
+    pub fn events_to(mut self, url: &str) -> Self {
+        self.events = Some(url.to_owned());
+        self
+    }
+
+    /// Adds a flag, such as `--concurrent=4`; it takes the place of a default of the same name.
+    pub fn flag(mut self, flag: &str) -> Self {
+        self.flags.push(flag.to_owned());
+        self
+    }
+
+    /// Sets an environment variable.
+    pub fn env(mut self, key: &str, value: &str) -> Self {
+        self.env.push((key.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Keeps its state in this folder and lets it outlive the caller.
+    pub fn detached(mut self, dir: &Path) -> Self {
+        self.detached = Some(dir.to_owned());
+        self
+    }
+
+    /// Starts it and waits until it says that it is ready.
+    ///
+    /// # Errors
+    /// When the program isn't built, ends, or isn't ready within a minute; the message holds its last lines.
+    pub async fn start(self) -> Result<Controller> {
+        let controller = self.spawn()?;
+        controller.wait_ready(PATIENCE).await?;
+        Ok(controller)
+    }
+
+    /// Starts it and doesn't wait.
+    ///
+    /// # Errors
+    /// When the program isn't built, or ends at once.
+    pub fn spawn(self) -> Result<Controller> {
+        let program = self
+            .program
+            .clone()
+            .map_or_else(|| find_program(&self.name), Ok)?;
+        let group = match &self.detached {
+            Some(dir) => Group::create_detached(dir)?,
+            None => Group::create(&self.name, Identity::current())?,
+        };
+        let addresses = Addresses {
+            metrics: free_address()?,
+            health: free_address()?,
+            storage: free_address()?,
+            events: free_address()?,
+            receiver: free_address()?,
+        };
+        let args = self.args(&addresses, &group.dir().join("storage"));
+        let mut env = vec![("RUNTIME_NAMESPACE".to_owned(), self.namespace)];
+        let kubeconfig = self
+            .kubeconfig
+            .context("a controller needs a kubeconfig: call `run_by`")?;
+        env.push(("KUBECONFIG".to_owned(), kubeconfig.display().to_string()));
+        env.extend(self.env);
+        let process = Identity::current();
+        let mut controller = Controller {
+            name: self.name,
+            program,
+            args,
+            env,
+            addresses,
+            group,
+            process,
+        };
+        controller.spawn()?;
+        Ok(controller)
+    }
+
+    /// The flags: those that give each process ports of its own, then those of the caller.
+    fn args(&self, addresses: &Addresses, storage: &Path) -> Vec<String> {
+        let mut args = vec![
+            format!("--metrics-addr={}", addresses.metrics),
+            format!("--health-addr={}", addresses.health),
+        ];
+        match self.name.as_str() {
+            "source-controller" => args.extend([
+                format!("--storage-addr={}", addresses.storage),
+                format!("--storage-adv-addr={}", addresses.storage),
+                format!("--storage-path={}", storage.display()),
+            ]),
+            // The only one that listens for events.
+            "notification-controller" => args.extend([
+                format!("--events-addr={}", addresses.events),
+                format!("--receiverAddr={}", addresses.receiver),
+            ]),
+            _ => {}
+        }
+        args.extend(self.events.as_ref().map(|url| format!("--events-addr={url}")));
+        let name = |flag: &str| flag.split('=').next().unwrap_or_default().to_owned();
+        args.retain(|default| !self.flags.iter().any(|flag| name(flag) == name(default)));
+        args.extend(self.flags.iter().cloned());
+        args
+    }
+}
+
+/// Finds a program of this workspace: in the folder that `WEIR_BIN_DIR` names, or where cargo puts the programs of the
+/// profile that the caller was built with.
+///
+/// # Errors
+/// When it isn't there; the message says how to build it.
+pub fn find_program(name: &str) -> Result<PathBuf> {
+    let given = std::env::var_os("WEIR_BIN_DIR")
+        .filter(|dir| !dir.is_empty())
+        .map(PathBuf::from);
+    let dir = match given {
+        Some(dir) => dir,
+        None => {
+            let own = std::env::current_exe()?;
+            // Test binaries are a folder further down, in deps/.
+            let dir = own.parent().context("this program has no folder")?;
+            if dir.ends_with("deps") {
+                dir.parent().unwrap_or(dir)
+            } else {
+                dir
+            }
+            .to_owned()
+        }
+    };
+    let path = dir.join(name);
+    ensure!(
+        path.exists(),
+        "{} isn't built: run `cargo build -p {name}`, or set WEIR_BIN_DIR to the folder that holds it",
+        path.display()
+    );
+    Ok(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn addresses() -> Addresses {
+        let address = ([127, 0, 0, 1], 1).into();
+        Addresses {
+            metrics: address,
+            health: address,
+            storage: address,
+            events: address,
+            receiver: address,
+        }
+    }
+
+    #[test]
+    fn flags_of_the_caller_replace_defaults() {
+        let launch = Launch::new("source-controller")
+            .flag("--storage-addr=:2")
+            .events_to("http://events/");
+        let args = launch.args(&addresses(), Path::new("/s"));
+        assert!(
+            args.contains(&"--storage-adv-addr=127.0.0.1:1".to_owned()),
+            "{args:?}"
+        );
+        assert!(
+            args.contains(&"--events-addr=http://events/".to_owned()),
+            "{args:?}"
+        );
+        assert_eq!(
+            args.iter()
+                .filter(|arg| arg.starts_with("--storage-addr="))
+                .count(),
+            1,
+            "{args:?}"
+        );
+    }
+
+    #[test]
+    fn a_program_that_is_not_built_says_how() {
+        let error = find_program("no-such-controller")
+            .expect_err("isn't there")
+            .to_string();
+        assert!(error.contains("cargo build -p no-such-controller"), "{error}");
+    }
+}

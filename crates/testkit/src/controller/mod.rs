@@ -1,0 +1,261 @@
+//! Our controllers as processes, as they run in a cluster: under a kubeconfig, with flags, logging JSON.
+
+mod launch;
+
+use std::{
+    fs,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    process::{Command, ExitStatus},
+    time::Duration,
+};
+
+use anyhow::{Context as _, Result, bail, ensure};
+use rustix::process::Signal;
+use serde_json::Value;
+
+pub use launch::{Launch, find_program};
+
+use crate::{
+    http,
+    process::{Group, Identity, Usage},
+    wait::eventually,
+};
+
+/// How long a start or a graceful end may take on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Where a controller listens; each one has those that it knows.
+#[derive(Debug, Clone, Copy)]
+pub struct Addresses {
+    /// Metrics.
+    pub metrics: SocketAddr,
+    /// Probes.
+    pub health: SocketAddr,
+    /// Artifacts (source-controller).
+    pub storage: SocketAddr,
+    /// The event endpoint (notification-controller).
+    pub events: SocketAddr,
+    /// Webhook receivers (notification-controller).
+    pub receiver: SocketAddr,
+}
+
+/// A controller process. Unless it is detached, dropping it kills it and removes its files.
+#[derive(Debug)]
+pub struct Controller {
+    name: String,
+    program: PathBuf,
+    args: Vec<String>,
+    env: Vec<(String, String)>,
+    addresses: Addresses,
+    group: Group,
+    process: Identity,
+}
+
+impl Controller {
+    /// Begins the description of a controller, such as `source-controller`.
+    pub fn named(name: &str) -> Launch {
+        Launch::new(name)
+    }
+
+    /// Its name, which is that of the program.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn addresses(&self) -> Addresses {
+        self.addresses
+    }
+
+    /// The URL that others post events to (notification-controller).
+    #[must_use]
+    pub fn events_url(&self) -> String {
+        format!("http://{}/", self.addresses.events)
+    }
+
+    /// The folder of artifacts (source-controller).
+    #[must_use]
+    pub fn storage_path(&self) -> PathBuf {
+        self.group.dir().join("storage")
+    }
+
+    /// The process.
+    #[must_use]
+    pub fn process(&self) -> Identity {
+        self.process
+    }
+
+    /// Whether it runs.
+    #[must_use]
+    pub fn is_running(&self) -> bool {
+        self.process.is_alive()
+    }
+
+    /// What it uses of memory and processor.
+    ///
+    /// # Errors
+    /// When it doesn't run.
+    pub fn usage(&self) -> Result<Usage> {
+        Usage::of(self.process.pid)
+    }
+
+    /// The text of its metrics.
+    ///
+    /// # Errors
+    /// When they can't be had.
+    pub async fn metrics(&self) -> Result<String> {
+        let answer = http::client(None)?
+            .get(format!("http://{}/metrics", self.addresses.metrics))
+            .send()
+            .await?;
+        Ok(answer.error_for_status()?.text().await?)
+    }
+
+    /// The value of the first series that begins so, such as `up{a="b"}`.
+    ///
+    /// # Errors
+    /// When the metrics can't be had or hold no such series.
+    pub async fn metric(&self, series: &str) -> Result<f64> {
+        let text = self.metrics().await?;
+        let line = text.lines().find(|line| line.starts_with(series));
+        let line = line.with_context(|| format!("{} has no metric {series}", self.name))?;
+        Ok(line.rsplit(' ').next().unwrap_or_default().parse()?)
+    }
+
+    /// Everything that it has printed so far, over all restarts.
+    #[must_use]
+    pub fn log(&self) -> String {
+        String::from_utf8_lossy(&fs::read(self.log_file()).unwrap_or_default()).into_owned()
+    }
+
+    /// The file that holds what it has printed.
+    #[must_use]
+    pub fn log_file(&self) -> PathBuf {
+        self.group.log(&self.name)
+    }
+
+    /// The lines of its log that are JSON objects.
+    #[must_use]
+    pub fn log_entries(&self) -> Vec<Value> {
+        let entries = self.log();
+        entries
+            .lines()
+            .filter_map(|line| serde_json::from_str(line).ok())
+            .filter(Value::is_object)
+            .collect()
+    }
+
+    /// Waits for a log entry for which the predicate holds, among those so far and those to come.
+    ///
+    /// # Errors
+    /// When the time is over or it has ended; the message holds the last lines.
+    pub async fn wait_log(
+        &self,
+        what: &str,
+        at_most: Duration,
+        predicate: impl Fn(&Value) -> bool + Copy,
+    ) -> Result<Value> {
+        eventually(what, at_most, || async move {
+            let found = self.log_entries().into_iter().find(predicate);
+            found.with_context(|| format!("{} last said:\n{}", self.name, self.group.tail(&self.name)))
+        })
+        .await
+    }
+
+    /// Waits until it says that it is ready.
+    ///
+    /// # Errors
+    /// When the time is over or it has ended; the message holds its last lines.
+    pub async fn wait_ready(&self, at_most: Duration) -> Result<()> {
+        let client = http::client(None)?;
+        let url = format!("http://{}/readyz", self.addresses.health);
+        let what = format!("{} to be ready", self.name);
+        let ready = eventually(&what, at_most, || async {
+            if let Some(status) = self.group.exited(&self.name) {
+                return Ok(Err(status));
+            }
+            client.get(&url).send().await?.error_for_status()?;
+            Ok(Ok(()))
+        });
+        let last = || format!("{} last said:\n{}", self.name, self.group.tail(&self.name));
+        match ready.await.with_context(last)? {
+            Ok(()) => Ok(()),
+            Err(status) => bail!("{} ended with {status}; {}", self.name, last()),
+        }
+    }
+
+    /// Asks it to end (SIGTERM) and returns its exit status.
+    ///
+    /// # Errors
+    /// When it doesn't end within a minute.
+    pub async fn terminate(&self) -> Result<ExitStatus> {
+        self.process.signal(Signal::TERM)?;
+        self.exit().await
+    }
+
+    /// Kills it at once (SIGKILL).
+    ///
+    /// # Errors
+    /// When it can't be killed.
+    pub async fn kill(&self) -> Result<ExitStatus> {
+        self.process.signal(Signal::KILL)?;
+        self.exit().await
+    }
+
+    /// Stops it from running for a while (SIGSTOP), as a machine that has no time for it.
+    ///
+    /// # Errors
+    /// When it can't be signalled.
+    pub fn pause(&self) -> Result<()> {
+        self.process.signal(Signal::STOP)
+    }
+
+    /// Lets a paused process go on (SIGCONT).
+    ///
+    /// # Errors
+    /// When it can't be signalled.
+    pub fn resume(&self) -> Result<()> {
+        self.process.signal(Signal::CONT)
+    }
+
+    /// Waits until it has ended by itself, and returns its exit status.
+    ///
+    /// # Errors
+    /// When it doesn't end within a minute.
+    pub async fn exit(&self) -> Result<ExitStatus> {
+        let what = format!("{} to end", self.name);
+        eventually(&what, PATIENCE, || async {
+            self.group.exited(&self.name).context("it still runs")
+        })
+        .await
+    }
+
+    /// Starts it again, with the same flags, addresses and files, after it has ended; waits until it is ready.
+    ///
+    /// # Errors
+    /// When it still runs, or doesn't become ready.
+    pub async fn restart(&mut self) -> Result<()> {
+        ensure!(!self.is_running(), "{} still runs", self.name);
+        self.spawn()?;
+        self.wait_ready(PATIENCE).await
+    }
+
+    fn spawn(&mut self) -> Result<()> {
+        let mut command = Command::new(&self.program);
+        command
+            .args(&self.args)
+            .envs(self.env.iter().map(|(key, value)| (key, value)))
+            .current_dir(self.group.dir());
+        self.process = self.group.spawn(&self.name, &mut command)?;
+        Ok(())
+    }
+
+    /// The folder of its state.
+    #[must_use]
+    pub fn dir(&self) -> &Path {
+        self.group.dir()
+    }
+}

@@ -1,0 +1,155 @@
+//! The audit log: who asked the API server for what, and whether it was allowed.
+
+use std::{
+    collections::BTreeMap,
+    io::{ErrorKind, Read as _, Seek as _, SeekFrom},
+    path::Path,
+};
+
+use anyhow::{Context as _, Result};
+use serde_json::Value;
+
+/// One request to the API server.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Entry {
+    /// The user who asked.
+    pub user: String,
+    /// The user on whose behalf it was asked, if it was.
+    pub impersonated: Option<String>,
+    /// The name that the client gives itself.
+    pub user_agent: String,
+    /// `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection`.
+    pub verb: String,
+    /// The API group, empty for the core group and for paths that are no resource.
+    pub group: String,
+    /// The plural name of the resource, empty for paths that are none.
+    pub resource: String,
+    /// Such as `status`.
+    pub subresource: String,
+    /// The namespace, empty for cluster-scoped requests.
+    pub namespace: String,
+    /// The name of the object, empty for lists and creations with a generated name.
+    pub name: String,
+    /// Path and query.
+    pub uri: String,
+    /// The HTTP status of the answer.
+    pub code: u16,
+    /// `allow` or `forbid`.
+    pub decision: String,
+    /// When it was answered (RFC 3339, microseconds).
+    pub at: String,
+    /// What was sent, if the plane was started with [`super::Options::audit_bodies`].
+    pub request: Option<Value>,
+}
+
+impl Entry {
+    /// Whether it changes something.
+    #[must_use]
+    pub fn is_write(&self) -> bool {
+        matches!(
+            self.verb.as_str(),
+            "create" | "update" | "patch" | "delete" | "deletecollection"
+        )
+    }
+
+    /// Whether the API server refused it for want of a right.
+    #[must_use]
+    pub fn is_denied(&self) -> bool {
+        self.decision == "forbid" || self.code == 403
+    }
+
+    fn parse(event: &Value) -> Self {
+        let text = |pointer: &str| {
+            event
+                .pointer(pointer)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+                .to_owned()
+        };
+        let code = event
+            .pointer("/responseStatus/code")
+            .and_then(Value::as_u64)
+            .unwrap_or_default();
+        Self {
+            user: text("/user/username"),
+            impersonated: event
+                .pointer("/impersonatedUser/username")
+                .and_then(Value::as_str)
+                .map(str::to_owned),
+            user_agent: text("/userAgent"),
+            verb: text("/verb"),
+            group: text("/objectRef/apiGroup"),
+            resource: text("/objectRef/resource"),
+            subresource: text("/objectRef/subresource"),
+            namespace: text("/objectRef/namespace"),
+            name: text("/objectRef/name"),
+            uri: text("/requestURI"),
+            code: u16::try_from(code).unwrap_or_default(),
+            decision: text("/annotations/authorization.k8s.io~1decision"),
+            at: text("/stageTimestamp"),
+            request: event.get("requestObject").cloned(),
+        }
+    }
+}
+
+/// Reads the log from a byte offset on. A request that is logged at several stages (a watch: begun and ended) is one
+/// entry, as of the latest.
+pub(crate) fn read(path: &Path, from: u64) -> Result<Vec<Entry>> {
+    let mut text = Vec::new();
+    match std::fs::File::open(path) {
+        Ok(mut file) => {
+            file.seek(SeekFrom::Start(from))?;
+            file.read_to_end(&mut text)?;
+        }
+        Err(error) if error.kind() == ErrorKind::NotFound => {}
+        Err(error) => return Err(error).with_context(|| format!("can't read {}", path.display())),
+    }
+    Ok(parse(&text))
+}
+
+fn parse(text: &[u8]) -> Vec<Entry> {
+    let mut order: BTreeMap<String, usize> = BTreeMap::new();
+    let mut entries: Vec<Entry> = Vec::new();
+    // The last line may still be being written.
+    let events = text
+        .split(|byte| *byte == b'\n')
+        .filter_map(|line| serde_json::from_slice::<Value>(line).ok());
+    for event in events {
+        let entry = Entry::parse(&event);
+        let id = event.get("auditID").and_then(Value::as_str).unwrap_or_default();
+        match order.get(id).and_then(|index| entries.get_mut(*index)) {
+            Some(earlier) => *earlier = entry,
+            None => {
+                order.insert(id.to_owned(), entries.len());
+                entries.push(entry);
+            }
+        }
+    }
+    entries
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_is_one_entry_and_a_torn_line_none() {
+        let log = br#"{"auditID":"1","stage":"ResponseStarted","verb":"watch","user":{"username":"u"},"objectRef":{"resource":"pods","apiVersion":"v1"},"responseStatus":{"code":200},"annotations":{"authorization.k8s.io/decision":"allow"}}
+{"auditID":"2","verb":"delete","user":{"username":"u"},"objectRef":{"apiGroup":"apps","resource":"deployments","namespace":"n","name":"d"},"responseStatus":{"code":403},"annotations":{"authorization.k8s.io/decision":"forbid"}}
+{"auditID":"1","stage":"ResponseComplete","verb":"watch","user":{"username":"u"},"responseStatus":{"code":200}}
+{"auditID":"3","verb":"#;
+        let entries = parse(log);
+        assert_eq!(
+            entries
+                .iter()
+                .map(|entry| entry.verb.as_str())
+                .collect::<Vec<_>>(),
+            ["watch", "delete"]
+        );
+        assert!(!entries[0].is_write() && entries[1].is_write() && entries[1].is_denied());
+        assert_eq!(
+            (entries[1].group.as_str(), entries[1].namespace.as_str()),
+            ("apps", "n")
+        );
+    }
+}

@@ -1,0 +1,100 @@
+//! Who may do what in a plane: its certificate authority, the tokens of its users, and their kubeconfigs.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context as _, Result};
+
+use crate::tls::{Authority, key_pair};
+
+/// A user of the control plane that is known by a token.
+struct User {
+    name: &'static str,
+    user: &'static str,
+    group: &'static str,
+}
+
+const USERS: [User; 4] = [
+    User {
+        name: "admin",
+        user: "admin",
+        group: "system:masters",
+    },
+    User {
+        name: "kube-controller-manager",
+        user: "system:kube-controller-manager",
+        group: "system:masters",
+    },
+    User {
+        name: "kube-scheduler",
+        user: "system:kube-scheduler",
+        group: "system:authenticated",
+    },
+    User {
+        name: "kwok",
+        user: "system:kwok",
+        group: "system:masters",
+    },
+];
+
+/// The files below `pki/` and `kubeconfig/` of a plane's folder.
+#[derive(Debug)]
+pub(crate) struct Credentials {
+    dir: PathBuf,
+}
+
+impl Credentials {
+    /// Makes the authority, the keys, the tokens and the kubeconfigs for an API server at this address.
+    pub(crate) fn create(dir: &Path, server: &str) -> Result<Self> {
+        let this = Self { dir: dir.to_owned() };
+        fs::create_dir_all(this.pki(""))?;
+        fs::create_dir_all(dir.join("kubeconfig"))?;
+        let authority = Authority::new(&["127.0.0.1", "localhost", "kubernetes.default.svc", "10.96.0.1"])?;
+        fs::write(this.pki("ca.pem"), &authority.ca_pem)?;
+        fs::write(this.pki("server.pem"), &authority.server_pem)?;
+        fs::write(this.pki("server.key"), &authority.server_key_pem)?;
+        let (private, public) = key_pair()?;
+        fs::write(this.pki("service-accounts.key"), private)?;
+        fs::write(this.pki("service-accounts.pub"), public)?;
+        let mut tokens = String::new();
+        for User { name, user, group } in USERS {
+            let token = uuid::Uuid::new_v4().simple().to_string();
+            tokens += &format!("{token},{user},{name},\"{group}\"\n");
+            fs::write(
+                this.kubeconfig(name),
+                this.kubeconfig_for(server, "default", &token)?,
+            )?;
+        }
+        fs::write(this.pki("tokens.csv"), tokens)?;
+        Ok(this)
+    }
+
+    pub(crate) fn open(dir: &Path) -> Self {
+        Self { dir: dir.to_owned() }
+    }
+
+    pub(crate) fn pki(&self, file: &str) -> PathBuf {
+        self.dir.join("pki").join(file)
+    }
+
+    /// The kubeconfig of a named user.
+    pub(crate) fn kubeconfig(&self, user: &str) -> PathBuf {
+        self.dir.join("kubeconfig").join(user)
+    }
+
+    /// The text of a kubeconfig for whoever has this token.
+    pub(crate) fn kubeconfig_for(&self, server: &str, namespace: &str, token: &str) -> Result<String> {
+        use base64::Engine as _;
+        let ca = fs::read(self.pki("ca.pem"))
+            .context("can't read the certificate authority of the control plane")?;
+        let ca = base64::engine::general_purpose::STANDARD.encode(ca);
+        Ok(format!(
+            "apiVersion: v1\nkind: Config\ncurrent-context: weir\n\
+             clusters:\n- name: weir\n  cluster:\n    server: {server}\n    certificate-authority-data: {ca}\n\
+             contexts:\n- name: weir\n  context:\n    cluster: weir\n    user: weir\n    namespace: {namespace}\n\
+             users:\n- name: weir\n  user:\n    token: {token}\n"
+        ))
+    }
+}

@@ -1,0 +1,323 @@
+//! A real Kubernetes control plane of five processes.
+
+pub mod audit;
+pub mod binaries;
+mod components;
+mod credentials;
+mod kubectl;
+mod objects;
+mod shared;
+
+use std::{
+    fs,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use anyhow::{Context as _, Result, bail, ensure};
+use kube::{
+    Client, Config,
+    config::{KubeConfigOptions, Kubeconfig},
+};
+
+use crate::{
+    ports::free_address,
+    process::{Group, Identity, Usage, sweep},
+    wait::eventually,
+};
+use binaries::Binaries;
+use components::Setup;
+use credentials::Credentials;
+
+/// The name of the audit log in the folder of a plane.
+const AUDIT_LOG: &str = "audit.log";
+/// Holds the address of the API server, once everything is up.
+const READY: &str = "ready";
+const COMPONENTS: [&str; 5] = [
+    "etcd",
+    "kube-apiserver",
+    "kube-controller-manager",
+    "kube-scheduler",
+    "kwok",
+];
+/// How long the API server may take on a machine that is busy with other things.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// What a plane can be asked for.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// Whether the audit log holds what was sent (Secrets aside), not only by whom and to what.
+    pub audit_bodies: bool,
+    /// More flags of kube-apiserver.
+    pub api_server_flags: Vec<String>,
+}
+
+/// A running control plane. Unless it is shared or detached, dropping it stops it.
+#[derive(Debug)]
+pub struct ControlPlane {
+    group: Group,
+    credentials: Credentials,
+    kubeconfig: PathBuf,
+    server: String,
+    kubectl: PathBuf,
+}
+
+impl ControlPlane {
+    /// Starts a plane of its own for the caller, in three to six seconds. Several run side by side.
+    ///
+    /// # Errors
+    /// When a program is missing and can't be built, or doesn't come up; the message holds its last lines.
+    pub async fn start(options: Options) -> Result<Self> {
+        let binaries = resolve().await?;
+        let group = || Group::create("plane", Identity::current());
+        Self::start_with(&binaries, &options, group).await
+    }
+
+    /// Starts a plane that stays when the caller ends, until it is stopped by [`ControlPlane::stop`] of a value from
+    /// [`ControlPlane::open`].
+    ///
+    /// # Errors
+    /// As [`ControlPlane::start`].
+    pub async fn start_detached(dir: &Path, options: Options) -> Result<Self> {
+        let binaries = resolve().await?;
+        Self::start_with(&binaries, &options, || Group::create_detached(dir)).await
+    }
+
+    /// The plane that all tests of a test run share: the first to ask starts it, and it ends when `cargo test` does.
+    /// Tests keep apart by namespaces.
+    ///
+    /// # Errors
+    /// As [`ControlPlane::start`].
+    pub async fn shared() -> Result<&'static Self> {
+        shared::get().await
+    }
+
+    /// A plane that another process started in this folder.
+    ///
+    /// # Errors
+    /// When there is none, or one of its processes has ended.
+    pub fn open(dir: &Path) -> Result<Self> {
+        let server = fs::read_to_string(dir.join(READY));
+        let server =
+            server.with_context(|| format!("there is no running control plane in {}", dir.display()))?;
+        let group = Group::open(dir);
+        let running = group.running();
+        for component in COMPONENTS {
+            ensure!(
+                running.iter().any(|(name, _)| name == component),
+                "{component} of the control plane in {} has ended; it last said:\n{}",
+                dir.display(),
+                group.tail(component)
+            );
+        }
+        Ok(Self::assemble(group, server, &Binaries::resolve()?))
+    }
+
+    fn assemble(group: Group, server: String, binaries: &Binaries) -> Self {
+        let credentials = Credentials::open(group.dir());
+        let kubeconfig = credentials.kubeconfig("admin");
+        let kubectl = binaries.path("kubectl").to_owned();
+        Self {
+            group,
+            credentials,
+            kubeconfig,
+            server,
+            kubectl,
+        }
+    }
+
+    async fn start_with(
+        binaries: &Binaries,
+        options: &Options,
+        group: impl Fn() -> Result<Group>,
+    ) -> Result<Self> {
+        sweep()?;
+        let mut tries = 3;
+        loop {
+            tries -= 1;
+            let group = group()?;
+            match bring_up(&group, binaries, options).await {
+                Ok(server) => return Ok(Self::assemble(group, server, binaries)),
+                Err(error) => {
+                    group.stop()?;
+                    // Somebody else took a port in the moment between finding it free and listening on it.
+                    if tries == 0 || !format!("{error:#}").contains("address already in use") {
+                        return Err(error.context("the control plane didn't start"));
+                    }
+                }
+            }
+        }
+    }
+
+    /// The kubeconfig of the administrator.
+    #[must_use]
+    pub fn kubeconfig(&self) -> &Path {
+        &self.kubeconfig
+    }
+
+    /// The URL of the API server.
+    #[must_use]
+    pub fn server(&self) -> &str {
+        &self.server
+    }
+
+    /// The folder with all state and logs of the plane.
+    #[must_use]
+    pub fn dir(&self) -> &Path {
+        self.group.dir()
+    }
+
+    /// The processes that run: name and identity.
+    #[must_use]
+    pub fn processes(&self) -> Vec<(String, Identity)> {
+        self.group.running()
+    }
+
+    /// A client of the administrator. It belongs to the async runtime of the caller: each test makes its own.
+    ///
+    /// # Errors
+    /// When the kubeconfig can't be read.
+    pub async fn client(&self) -> Result<Client> {
+        client(&self.kubeconfig).await
+    }
+
+    /// The requests that the API server has answered so far, those of its own control loops aside.
+    ///
+    /// # Errors
+    /// When the log can't be read.
+    pub fn audit(&self) -> Result<Vec<audit::Entry>> {
+        self.audit_since(0)
+    }
+
+    /// Where the audit log ends now, for [`ControlPlane::audit_since`].
+    #[must_use]
+    pub fn audit_mark(&self) -> u64 {
+        fs::metadata(self.dir().join(AUDIT_LOG))
+            .map(|metadata| metadata.len())
+            .unwrap_or_default()
+    }
+
+    /// The requests that were answered since the mark was taken.
+    ///
+    /// # Errors
+    /// When the log can't be read.
+    pub fn audit_since(&self, mark: u64) -> Result<Vec<audit::Entry>> {
+        audit::read(&self.dir().join(AUDIT_LOG), mark)
+    }
+
+    /// What a component (such as `kube-apiserver`) uses.
+    ///
+    /// # Errors
+    /// When it doesn't run.
+    pub fn usage(&self, component: &str) -> Result<Usage> {
+        let running = self.group.running();
+        let found = running.iter().find(|(name, _)| name == component);
+        Usage::of(found.with_context(|| format!("{component} doesn't run"))?.1.pid)
+    }
+
+    /// Ends the processes and removes all state. Dropping does so too, but can't return an error.
+    ///
+    /// # Errors
+    /// When a process can't be ended or the folder can't be removed.
+    pub fn stop(self) -> Result<()> {
+        self.group.stop()
+    }
+}
+
+/// A client for whoever the kubeconfig names.
+///
+/// # Errors
+/// When the kubeconfig can't be read.
+pub async fn client(kubeconfig: &Path) -> Result<Client> {
+    let read =
+        Kubeconfig::read_from(kubeconfig).with_context(|| format!("can't read {}", kubeconfig.display()))?;
+    Ok(Client::try_from(
+        Config::from_custom_kubeconfig(read, &KubeConfigOptions::default()).await?,
+    )?)
+}
+
+async fn resolve() -> Result<Binaries> {
+    tokio::task::spawn_blocking(Binaries::resolve).await?
+}
+
+/// Starts the five processes, each as soon as what it needs is there, and returns the URL of the API server.
+async fn bring_up(group: &Group, binaries: &Binaries, options: &Options) -> Result<String> {
+    let dir = group.dir();
+    let (etcd, etcd_peer, api) = (free_address()?, free_address()?, free_address()?);
+    let server = format!("https://{api}");
+    let credentials = Credentials::create(dir, &server)?;
+    let level = if options.audit_bodies {
+        "Request"
+    } else {
+        "Metadata"
+    };
+    let policy = include_str!("assets/audit-policy.yaml").replace("AUDIT_LEVEL", level);
+    fs::write(dir.join("audit-policy.yaml"), policy)?;
+    fs::write(
+        dir.join("load-balancer-stage.yaml"),
+        include_str!("assets/load-balancer-stage.yaml"),
+    )?;
+
+    let setup = Setup {
+        binaries,
+        credentials: &credentials,
+        dir,
+        etcd,
+        etcd_peer,
+        api,
+    };
+    group.spawn("etcd", &mut setup.etcd())?;
+    listening(group, etcd).await?;
+    group.spawn(
+        "kube-apiserver",
+        setup.api_server().args(&options.api_server_flags),
+    )?;
+    let client = client(&credentials.kubeconfig("admin")).await?;
+    answering(group, &client).await?;
+    group.spawn("kube-controller-manager", &mut setup.controller_manager())?;
+    group.spawn("kube-scheduler", &mut setup.scheduler())?;
+    group.spawn("kwok", &mut setup.kwok())?;
+    let furnished = objects::furnish(&client).await;
+    if let Err(error) = furnished {
+        bail!("{error:#}\n{}", group.any_exited().unwrap_or_default());
+    }
+    fs::write(dir.join(READY), &server)?;
+    Ok(server)
+}
+
+/// Waits until something accepts connections there.
+async fn listening(group: &Group, address: SocketAddr) -> Result<()> {
+    eventually_or_exit(group, "etcd", || async move {
+        Ok(tokio::net::TcpStream::connect(address).await.map(|_| ())?)
+    })
+    .await
+}
+
+/// Waits until the API server says that it is ready.
+async fn answering(group: &Group, client: &Client) -> Result<()> {
+    eventually_or_exit(group, "the API server", || async {
+        let request = http::Request::get("/readyz").body(Vec::new())?;
+        client.request_text(request).await?;
+        Ok(())
+    })
+    .await
+}
+
+/// Waits for an answer, but no longer than all processes run.
+async fn eventually_or_exit<F>(group: &Group, what: &str, mut ask: impl FnMut() -> F) -> Result<()>
+where
+    F: Future<Output = Result<()>>,
+{
+    let answer = eventually(what, PATIENCE, || {
+        let ended = group.any_exited();
+        let asked = ask();
+        async move {
+            match ended {
+                Some(ended) => Ok(Err(anyhow::anyhow!(ended))),
+                None => asked.await.map(Ok),
+            }
+        }
+    });
+    answer.await?
+}

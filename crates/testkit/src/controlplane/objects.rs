@@ -1,0 +1,264 @@
+//! What a plane holds from its first second, and what tests ask it to make.
+
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use anyhow::{Context as _, Result, bail};
+use k8s_openapi::{
+    api::{
+        authentication::v1::{TokenRequest, TokenRequestSpec},
+        core::v1::{Namespace, Node, ServiceAccount},
+        storage::v1::StorageClass,
+    },
+    apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+};
+use kube::{
+    Api, Client, Resource, ResourceExt as _,
+    api::{DynamicObject, Patch, PatchParams, PostParams},
+    core::GroupVersionKind,
+};
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::{Value, json};
+
+use super::ControlPlane;
+use crate::wait::{eventually, wait_for};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+const ADMIN: &str = "testkit";
+
+/// Adds a node for Pods to run on and a storage class for claims, and waits until Pods can be placed.
+pub(super) async fn furnish(client: &Client) -> Result<()> {
+    let nodes: Api<Node> = Api::all(client.clone());
+    let classes: Api<StorageClass> = Api::all(client.clone());
+    let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), "default");
+    tokio::try_join!(create(&nodes, node()), create(&classes, storage_class()))?;
+    tokio::try_join!(
+        wait_for(&nodes, "node-1", "the node to take Pods", PATIENCE, takes_pods),
+        wait_for(
+            &accounts,
+            "default",
+            "the default service account",
+            PATIENCE,
+            |_| true
+        ),
+    )?;
+    Ok(())
+}
+
+fn node() -> Value {
+    let resources = json!({"cpu": "1k", "memory": "1Ti", "pods": "1M"});
+    json!({
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {
+            "name": "node-1",
+            "annotations": {"kwok.x-k8s.io/node": "fake"},
+            "labels": {
+                "kubernetes.io/arch": "amd64", "kubernetes.io/os": "linux", "kubernetes.io/hostname": "node-1", "type": "kwok"
+            },
+        },
+        "status": {"allocatable": resources, "capacity": resources},
+    })
+}
+
+fn storage_class() -> Value {
+    json!({
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "StorageClass",
+        "metadata": {"name": "standard", "annotations": {"storageclass.kubernetes.io/is-default-class": "true"}},
+        "provisioner": "kubernetes.io/host-path",
+        "reclaimPolicy": "Delete",
+        "volumeBindingMode": "Immediate",
+    })
+}
+
+fn takes_pods(node: &Node) -> bool {
+    let conditions = node
+        .status
+        .as_ref()
+        .and_then(|status| status.conditions.as_deref())
+        .unwrap_or_default();
+    let taints = node
+        .spec
+        .as_ref()
+        .and_then(|spec| spec.taints.as_deref())
+        .unwrap_or_default();
+    taints.is_empty()
+        && conditions
+            .iter()
+            .any(|condition| condition.type_ == "Ready" && condition.status == "True")
+}
+
+/// Creates an object; one that is there already is as good.
+async fn create<K>(api: &Api<K>, object: Value) -> Result<()>
+where
+    K: Resource + Clone + DeserializeOwned + Serialize + std::fmt::Debug,
+{
+    match api
+        .create(&PostParams::default(), &serde_json::from_value(object)?)
+        .await
+    {
+        Ok(_) => Ok(()),
+        Err(kube::Error::Api(status)) if status.code == 409 => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+impl ControlPlane {
+    /// Makes a namespace of a new name that begins with `prefix`, and returns that name.
+    ///
+    /// # Errors
+    /// When the API server refuses it.
+    pub async fn namespace(&self, prefix: &str) -> Result<String> {
+        let name = format!("{prefix}-{:08x}", fastrand::u32(..));
+        self.namespace_named(&name).await?;
+        Ok(name)
+    }
+
+    /// Makes a namespace of this name, unless it exists, and waits until Pods can be created in it.
+    ///
+    /// # Errors
+    /// When the API server refuses it.
+    pub async fn namespace_named(&self, name: &str) -> Result<()> {
+        let client = self.client().await?;
+        let namespaces: Api<Namespace> = Api::all(client.clone());
+        create(&namespaces, json!({"metadata": {"name": name}})).await?;
+        let accounts: Api<ServiceAccount> = Api::namespaced(client, name);
+        wait_for(
+            &accounts,
+            "default",
+            "the default service account",
+            PATIENCE,
+            |_| true,
+        )
+        .await?;
+        Ok(())
+    }
+
+    /// Applies one object by server-side apply, with force, as manager `testkit`.
+    ///
+    /// # Errors
+    /// When it is incomplete, or the API server refuses it.
+    pub async fn apply(&self, object: Value) -> Result<DynamicObject> {
+        let (api, object) = self.api_for(object).await?;
+        let name = object.name_any();
+        let params = PatchParams::apply(ADMIN).force();
+        api.patch(&name, &params, &Patch::Apply(&object))
+            .await
+            .with_context(|| format!("can't apply {name}"))
+    }
+
+    /// The API for the kind and namespace of this object, and the object itself.
+    ///
+    /// # Errors
+    /// When the API server doesn't know the kind.
+    pub async fn api_for(&self, object: Value) -> Result<(Api<DynamicObject>, DynamicObject)> {
+        let object: DynamicObject = serde_json::from_value(object).context("this is no Kubernetes object")?;
+        let types = object
+            .types
+            .clone()
+            .context("an object without apiVersion and kind")?;
+        let gvk = GroupVersionKind::try_from(&types)?;
+        let client = self.client().await?;
+        let (resource, capabilities) = kube::discovery::pinned_kind(&client, &gvk)
+            .await
+            .with_context(|| format!("the API server doesn't know {}/{}", types.api_version, types.kind))?;
+        let api = match (capabilities.scope, object.namespace()) {
+            (kube::discovery::Scope::Cluster, _) => Api::all_with(client, &resource),
+            (kube::discovery::Scope::Namespaced, Some(namespace)) => {
+                Api::namespaced_with(client, &namespace, &resource)
+            }
+            (kube::discovery::Scope::Namespaced, None) => Api::default_namespaced_with(client, &resource),
+        };
+        Ok((api, object))
+    }
+
+    /// Installs the CRDs in a folder of YAML files and waits until the API server serves them.
+    ///
+    /// # Errors
+    /// When the folder holds none, or the API server refuses one.
+    pub async fn install_crds(&self, dir: &Path) -> Result<Vec<String>> {
+        let dir = dir.to_str().context("the path of the folder isn't UTF-8")?;
+        let applied = self
+            .kubectl(&[
+                "apply",
+                "--server-side",
+                "--force-conflicts",
+                "-o",
+                "name",
+                "-f",
+                dir,
+            ])
+            .await?;
+        let names: Vec<String> = applied
+            .lines()
+            .filter_map(|line| line.strip_prefix("customresourcedefinition.apiextensions.k8s.io/"))
+            .map(|name| name.split_ascii_whitespace().next().unwrap_or(name).to_owned())
+            .collect();
+        if names.is_empty() {
+            bail!("{dir} holds no CRDs");
+        }
+        let crds: Api<CustomResourceDefinition> = Api::all(self.client().await?);
+        for name in &names {
+            wait_for(
+                &crds,
+                name,
+                "the API server to serve the CRD",
+                PATIENCE,
+                is_served,
+            )
+            .await?;
+        }
+        Ok(names)
+    }
+
+    /// Makes a service account, unless it exists, and a kubeconfig with a token of it, valid for a day.
+    ///
+    /// # Errors
+    /// When the API server refuses it.
+    pub async fn service_account_kubeconfig(&self, namespace: &str, name: &str) -> Result<PathBuf> {
+        let accounts: Api<ServiceAccount> = Api::namespaced(self.client().await?, namespace);
+        create(
+            &accounts,
+            json!({"metadata": {"name": name, "namespace": namespace}}),
+        )
+        .await?;
+        let request = TokenRequest {
+            spec: TokenRequestSpec {
+                audiences: vec!["https://kubernetes.default.svc".to_owned()],
+                expiration_seconds: Some(24 * 60 * 60),
+                ..TokenRequestSpec::default()
+            },
+            ..TokenRequest::default()
+        };
+        let answer = eventually("a service account token", PATIENCE, || async {
+            Ok(accounts
+                .create_token_request(name, &PostParams::default(), &request)
+                .await?)
+        });
+        let token = answer
+            .await?
+            .status
+            .context("the API server gave no token")?
+            .token;
+        let path = self.credentials.kubeconfig(&format!("{namespace}-{name}"));
+        std::fs::write(
+            &path,
+            self.credentials.kubeconfig_for(&self.server, namespace, &token)?,
+        )?;
+        Ok(path)
+    }
+}
+
+fn is_served(crd: &CustomResourceDefinition) -> bool {
+    let conditions = crd
+        .status
+        .as_ref()
+        .and_then(|status| status.conditions.as_deref())
+        .unwrap_or_default();
+    conditions
+        .iter()
+        .any(|condition| condition.type_ == "Established" && condition.status == "True")
+}

@@ -1,0 +1,147 @@
+//! A Git server: `git http-backend` behind HTTP or HTTPS, with switches for everything that goes wrong with Git servers.
+
+mod backend;
+mod commit;
+mod fault;
+mod repo;
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    process::Command,
+    sync::{Arc, Mutex},
+};
+
+use anyhow::{Context as _, Result, ensure};
+use axum::Router;
+
+pub use commit::Commit;
+pub use fault::Fault;
+pub use repo::Repo;
+
+use crate::{http::Server, process::lock, tls::Authority};
+
+/// What a request wants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// The first request of a conversation: capabilities, or (protocol 0 and 1) all refs.
+    Info,
+    /// The refs (protocol 2).
+    LsRefs,
+    /// A pack.
+    Fetch,
+    /// Anything of a push.
+    Push,
+    /// Something else.
+    Other,
+}
+
+/// One request to the Git server.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// The name of the repository, without `.git`.
+    pub repo: String,
+    /// What it wants.
+    pub step: Step,
+    /// The `Authorization` header, as it was sent.
+    pub authorization: Option<String>,
+    /// The status that was answered; none while it hangs.
+    pub status: Option<u16>,
+}
+
+/// How a repository behaves.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Behaviour {
+    pub(crate) basic_auth: Option<(String, String)>,
+    pub(crate) fault: Option<Fault>,
+    pub(crate) delay: std::time::Duration,
+}
+
+#[derive(Debug)]
+pub(crate) struct Inner {
+    pub(crate) root: tempfile::TempDir,
+    pub(crate) backend: PathBuf,
+    pub(crate) behaviours: Mutex<BTreeMap<String, Behaviour>>,
+    pub(crate) requests: Mutex<Vec<Request>>,
+    pub(crate) origin: Mutex<String>,
+    /// Counts commits, so that each has a date of its own that is the same in each run.
+    pub(crate) commits: std::sync::atomic::AtomicU32,
+}
+
+/// A Git server with any number of repositories.
+#[derive(Debug)]
+pub struct GitServer {
+    inner: Arc<Inner>,
+    server: Server,
+}
+
+impl GitServer {
+    /// Starts a server that speaks HTTP.
+    ///
+    /// # Errors
+    /// When there is no `git`, or no port.
+    pub fn start() -> Result<Self> {
+        Self::start_with(None)
+    }
+
+    /// Starts a server that speaks HTTPS, with a certificate of [`GitServer::ca_pem`].
+    ///
+    /// # Errors
+    /// When there is no `git`, or no port.
+    pub fn start_tls() -> Result<Self> {
+        Self::start_with(Some(Authority::new(&["127.0.0.1", "localhost"])?))
+    }
+
+    fn start_with(authority: Option<Authority>) -> Result<Self> {
+        let programs = Command::new("git")
+            .arg("--exec-path")
+            .output()
+            .context("can't run git: install it")?;
+        let backend = Path::new(String::from_utf8_lossy(&programs.stdout).trim()).join("git-http-backend");
+        ensure!(
+            backend.exists(),
+            "{} is missing: install all of git",
+            backend.display()
+        );
+        let inner = Arc::new(Inner {
+            root: tempfile::Builder::new().prefix("weir-git-").tempdir()?,
+            backend,
+            behaviours: Mutex::default(),
+            requests: Mutex::default(),
+            origin: Mutex::default(),
+            commits: std::sync::atomic::AtomicU32::new(0),
+        });
+        let router = Router::new()
+            .fallback(backend::answer)
+            .with_state(Arc::clone(&inner));
+        let server = Server::start(router, authority)?;
+        *lock(&inner.origin) = server.origin();
+        Ok(Self { inner, server })
+    }
+
+    /// Makes an empty repository; its first branch will be `main`.
+    ///
+    /// # Errors
+    /// When `git init` fails, as for a name that is taken.
+    pub fn repo(&self, name: &str) -> Result<Repo> {
+        Repo::create(&self.inner, name)
+    }
+
+    /// The scheme, host and port.
+    #[must_use]
+    pub fn origin(&self) -> String {
+        self.server.origin()
+    }
+
+    /// The authority that clients have to trust; empty without TLS.
+    #[must_use]
+    pub fn ca_pem(&self) -> &str {
+        self.server.ca_pem().unwrap_or_default()
+    }
+
+    /// All requests so far, to all repositories.
+    #[must_use]
+    pub fn requests(&self) -> Vec<Request> {
+        lock(&self.inner.requests).clone()
+    }
+}

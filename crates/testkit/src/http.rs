@@ -1,0 +1,141 @@
+//! Small HTTP servers that live on threads of their own, and a client for asking ours.
+
+use std::{
+    future::pending,
+    net::{Ipv4Addr, SocketAddr},
+    sync::Arc,
+    time::Duration,
+};
+
+use anyhow::{Context as _, Result};
+use axum::serve::Listener;
+use rustls::pki_types::{CertificateDer, pem::PemObject as _};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    runtime::Runtime,
+    sync::mpsc,
+};
+use tokio_rustls::{TlsAcceptor, server::TlsStream};
+
+use crate::tls::Authority;
+
+/// A server on its own threads, so that it answers whatever the test does; dropping it cuts all connections.
+#[derive(Debug)]
+pub(crate) struct Server {
+    runtime: Option<Runtime>,
+    address: SocketAddr,
+    authority: Option<Authority>,
+}
+
+impl Server {
+    /// Serves on a free port of 127.0.0.1.
+    pub(crate) fn start(router: axum::Router, authority: Option<Authority>) -> Result<Self> {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .thread_name("testkit-server")
+            .enable_all()
+            .build()?;
+        let listener =
+            std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("can't listen on 127.0.0.1")?;
+        listener.set_nonblocking(true)?;
+        let address = listener.local_addr()?;
+        let inside = runtime.enter();
+        let listener = TcpListener::from_std(listener)?;
+        match &authority {
+            None => drop(runtime.spawn(axum::serve(listener, router).into_future())),
+            Some(authority) => {
+                let listener = Tls::new(listener, TlsAcceptor::from(authority.server_config()?), address);
+                drop(runtime.spawn(axum::serve(listener, router).into_future()));
+            }
+        }
+        drop(inside);
+        Ok(Self {
+            runtime: Some(runtime),
+            address,
+            authority,
+        })
+    }
+
+    /// The scheme, host and port.
+    pub(crate) fn origin(&self) -> String {
+        let scheme = if self.authority.is_some() { "https" } else { "http" };
+        format!("{scheme}://{}", self.address)
+    }
+
+    /// The authority that clients have to trust, for a server with TLS.
+    pub(crate) fn ca_pem(&self) -> Option<&str> {
+        self.authority.as_ref().map(|authority| authority.ca_pem.as_str())
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+/// Accepts connections whose TLS handshake succeeded; a slow handshake holds up no other.
+struct Tls {
+    ready: mpsc::Receiver<TlsStream<TcpStream>>,
+    address: SocketAddr,
+}
+
+impl Tls {
+    fn new(listener: TcpListener, acceptor: TlsAcceptor, address: SocketAddr) -> Self {
+        let (sender, ready) = mpsc::channel(64);
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let (acceptor, sender) = (acceptor.clone(), sender.clone());
+                tokio::spawn(async move {
+                    // A client that doesn't trust us ends the handshake; that is its right.
+                    if let Ok(stream) = acceptor.accept(stream).await {
+                        let _ = sender.send(stream).await;
+                    }
+                });
+            }
+        });
+        Self { ready, address }
+    }
+}
+
+impl Listener for Tls {
+    type Io = TlsStream<TcpStream>;
+    type Addr = SocketAddr;
+
+    async fn accept(&mut self) -> (Self::Io, Self::Addr) {
+        match self.ready.recv().await {
+            Some(stream) => (stream, self.address),
+            None => pending().await,
+        }
+    }
+
+    fn local_addr(&self) -> std::io::Result<Self::Addr> {
+        Ok(self.address)
+    }
+}
+
+/// An HTTP client that follows no redirect, trusts this authority alone, and gives up after ten seconds.
+///
+/// # Errors
+/// When the authority is no PEM certificate.
+pub fn client(ca_pem: Option<&str>) -> Result<reqwest::Client> {
+    let mut roots = rustls::RootCertStore::empty();
+    for certificate in ca_pem
+        .into_iter()
+        .flat_map(|pem| CertificateDer::pem_slice_iter(pem.as_bytes()))
+    {
+        roots.add(certificate?)?;
+    }
+    let tls = rustls::ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        .with_safe_default_protocol_versions()?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let client = reqwest::Client::builder()
+        .tls_backend_preconfigured(tls)
+        .redirect(reqwest::redirect::Policy::none())
+        .no_proxy()
+        .timeout(Duration::from_secs(10));
+    Ok(client.build()?)
+}

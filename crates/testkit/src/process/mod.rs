@@ -1,0 +1,10 @@
+//! Processes: who they are, what they use, and that they end with their owner.
+
+mod group;
+mod identity;
+mod usage;
+
+pub use group::{Group, STATE_DIR, end_strays, sweep};
+pub(crate) use group::{lock, root as group_root};
+pub use identity::Identity;
+pub use usage::Usage;

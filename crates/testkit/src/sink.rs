@@ -1,0 +1,226 @@
+//! A server that takes what is posted to it, for webhooks and chat messages.
+
+use std::{
+    sync::{Arc, Mutex},
+    time::{Duration, SystemTime},
+};
+
+use anyhow::{Context as _, Result, bail};
+use axum::{
+    Router,
+    extract::{Request, State},
+    response::{IntoResponse as _, Response},
+};
+use bytes::Bytes;
+use http::{HeaderMap, StatusCode};
+use tokio::sync::watch;
+
+use crate::{http::Server, process::lock, tls::Authority};
+
+/// How much of a body is taken.
+const MAX_BODY: usize = 16 * 1024 * 1024;
+
+/// What the sink answers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answer {
+    /// This status, with this text as its body.
+    Status(u16, String),
+    /// This status, but only after some time.
+    Slow(Duration, u16),
+    /// Nothing, ever.
+    Hang,
+    /// A redirect to this URL.
+    Redirect(String),
+}
+
+impl Answer {
+    /// 200.
+    #[must_use]
+    pub fn ok() -> Self {
+        Self::Status(200, String::new())
+    }
+}
+
+/// One request, as it arrived.
+#[derive(Debug, Clone)]
+pub struct Received {
+    /// Such as `POST`.
+    pub method: String,
+    /// Path and query.
+    pub path: String,
+    /// All headers.
+    pub headers: HeaderMap,
+    /// The body.
+    pub body: Bytes,
+    /// When it had arrived.
+    pub at: SystemTime,
+}
+
+impl Received {
+    /// The body as JSON, null if it is none.
+    #[must_use]
+    pub fn json(&self) -> serde_json::Value {
+        serde_json::from_slice(&self.body).unwrap_or_default()
+    }
+
+    /// A header as text, empty if it is absent.
+    #[must_use]
+    pub fn header(&self, name: &str) -> &str {
+        self.headers
+            .get(name)
+            .and_then(|value| value.to_str().ok())
+            .unwrap_or_default()
+    }
+}
+
+#[derive(Debug)]
+struct Inner {
+    answer: Mutex<Answer>,
+    received: watch::Sender<Vec<Received>>,
+}
+
+/// A server that records what is posted to it.
+#[derive(Debug)]
+pub struct WebhookSink {
+    inner: Arc<Inner>,
+    server: Server,
+}
+
+impl WebhookSink {
+    /// Starts a sink that answers 200 to everything.
+    ///
+    /// # Errors
+    /// When no port is free.
+    pub fn start() -> Result<Self> {
+        Self::start_with(None)
+    }
+
+    /// Starts a sink that speaks HTTPS, with a certificate of [`WebhookSink::ca_pem`].
+    ///
+    /// # Errors
+    /// When no port is free.
+    pub fn start_tls() -> Result<Self> {
+        Self::start_with(Some(Authority::new(&["127.0.0.1", "localhost"])?))
+    }
+
+    fn start_with(authority: Option<Authority>) -> Result<Self> {
+        let inner = Inner {
+            answer: Mutex::new(Answer::ok()),
+            received: watch::channel(Vec::new()).0,
+        };
+        let inner = Arc::new(inner);
+        let router = Router::new().fallback(take).with_state(Arc::clone(&inner));
+        Ok(Self {
+            inner,
+            server: Server::start(router, authority)?,
+        })
+    }
+
+    /// The URL of a path on the sink.
+    #[must_use]
+    pub fn url(&self, path: &str) -> String {
+        format!("{}/{}", self.server.origin(), path.trim_start_matches('/'))
+    }
+
+    /// The authority that clients have to trust; empty without TLS.
+    #[must_use]
+    pub fn ca_pem(&self) -> &str {
+        self.server.ca_pem().unwrap_or_default()
+    }
+
+    /// Changes what is answered from now on. A request that hangs goes on hanging.
+    pub fn answer(&self, answer: Answer) {
+        *lock(&self.inner.answer) = answer;
+    }
+
+    /// All requests so far, whatever was answered.
+    #[must_use]
+    pub fn received(&self) -> Vec<Received> {
+        self.inner.received.borrow().clone()
+    }
+
+    /// Forgets all requests so far.
+    pub fn clear(&self) {
+        self.inner.received.send_modify(Vec::clear);
+    }
+
+    /// Waits for a request for which the predicate holds, among those so far and those to come.
+    ///
+    /// # Errors
+    /// When the time is over; the message lists what was received instead.
+    pub async fn wait_for(
+        &self,
+        what: &str,
+        at_most: Duration,
+        mut predicate: impl FnMut(&Received) -> bool,
+    ) -> Result<Received> {
+        let mut changes = self.inner.received.subscribe();
+        let mut find = |seen: &Vec<Received>| seen.iter().find(|request| predicate(request)).cloned();
+        let wait = async {
+            loop {
+                if let Some(found) = find(&changes.borrow_and_update()) {
+                    return Ok(found);
+                }
+                changes.changed().await.context("the sink has stopped")?;
+            }
+        };
+        match tokio::time::timeout(at_most, wait).await {
+            Ok(found) => found,
+            Err(_) => bail!(
+                "waited {} s in vain for {what}; received:\n{}",
+                at_most.as_secs_f32(),
+                self.summary()
+            ),
+        }
+    }
+
+    fn summary(&self) -> String {
+        let lines = self.received().into_iter().map(|request| {
+            format!(
+                "{} {} {}",
+                request.method,
+                request.path,
+                String::from_utf8_lossy(&request.body)
+            )
+        });
+        let lines: Vec<String> = lines.collect();
+        if lines.is_empty() {
+            "(nothing)".to_owned()
+        } else {
+            lines.join("\n")
+        }
+    }
+}
+
+async fn take(State(inner): State<Arc<Inner>>, request: Request) -> Response {
+    let (head, body) = request.into_parts();
+    let Ok(body) = axum::body::to_bytes(body, MAX_BODY).await else {
+        return StatusCode::PAYLOAD_TOO_LARGE.into_response();
+    };
+    let path = head
+        .uri
+        .path_and_query()
+        .map(ToString::to_string)
+        .unwrap_or_default();
+    let received = Received {
+        method: head.method.to_string(),
+        path,
+        headers: head.headers,
+        body,
+        at: SystemTime::now(),
+    };
+    inner.received.send_modify(|all| all.push(received));
+    let answer = lock(&inner.answer).clone();
+    let status = |code| StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    match answer {
+        Answer::Status(code, text) => (status(code), text).into_response(),
+        Answer::Slow(delay, code) => {
+            tokio::time::sleep(delay).await;
+            status(code).into_response()
+        }
+        Answer::Hang => std::future::pending().await,
+        Answer::Redirect(to) => {
+            (StatusCode::TEMPORARY_REDIRECT, [(http::header::LOCATION, to)]).into_response()
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! Waiting for something to become true, by watching; on failure it shows what was last seen.
+
+use std::{
+    fmt::Debug,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result, bail};
+use futures::{StreamExt as _, pin_mut};
+use kube::{Api, Resource, runtime::watcher::watch_object};
+use serde::{Serialize, de::DeserializeOwned};
+
+/// Waits until the named object exists and the condition holds for it. `what` completes "waited for".
+///
+/// # Errors
+/// When the time is over; the message holds the object as it was last seen.
+pub async fn wait_for<K>(
+    api: &Api<K>,
+    name: &str,
+    what: &str,
+    at_most: Duration,
+    mut condition: impl FnMut(&K) -> bool,
+) -> Result<K>
+where
+    K: Resource + Clone + DeserializeOwned + Serialize + Debug + Send + 'static,
+{
+    watch(api, name, what, at_most, |seen| {
+        seen.as_ref().is_some_and(&mut condition)
+    })
+    .await?
+    .with_context(|| format!("{name} is gone"))
+}
+
+/// Waits until there is no object of that name.
+///
+/// # Errors
+/// When the time is over; the message holds the object as it was last seen.
+pub async fn wait_gone<K>(api: &Api<K>, name: &str, at_most: Duration) -> Result<()>
+where
+    K: Resource + Clone + DeserializeOwned + Serialize + Debug + Send + 'static,
+{
+    watch(api, name, &format!("{name} to be gone"), at_most, Option::is_none)
+        .await
+        .map(|_| ())
+}
+
+async fn watch<K>(
+    api: &Api<K>,
+    name: &str,
+    what: &str,
+    at_most: Duration,
+    mut done: impl FnMut(&Option<K>) -> bool,
+) -> Result<Option<K>>
+where
+    K: Resource + Clone + DeserializeOwned + Serialize + Debug + Send + 'static,
+{
+    let mut last: Option<K> = None;
+    let mut trouble = None;
+    let seen = async {
+        let stream = watch_object(api.clone(), name);
+        pin_mut!(stream);
+        while let Some(event) = stream.next().await {
+            match event {
+                Ok(seen) => {
+                    last = seen;
+                    if done(&last) {
+                        return;
+                    }
+                }
+                // The watcher tries again at once; an API server that restarts shouldn't be hammered.
+                Err(error) => {
+                    trouble = Some(error.to_string());
+                    tokio::time::sleep(Duration::from_millis(200)).await;
+                }
+            }
+        }
+    };
+    if tokio::time::timeout(at_most, seen).await.is_ok() {
+        return Ok(last);
+    }
+    let trouble = trouble
+        .map(|trouble| format!("\nthe watch failed with: {trouble}"))
+        .unwrap_or_default();
+    bail!(
+        "waited {} s in vain for {what}; {name} was last seen as:\n{}{trouble}",
+        at_most.as_secs_f32(),
+        show(last)
+    )
+}
+
+fn show<K: Resource + Serialize>(object: Option<K>) -> String {
+    let Some(mut object) = object else {
+        return "(there is none)".to_owned();
+    };
+    object.meta_mut().managed_fields = None;
+    serde_json::to_string_pretty(&object).unwrap_or_else(|error| error.to_string())
+}
+
+/// Asks again and again, ever more slowly, until there is an answer. For what can't be watched.
+///
+/// # Errors
+/// When the time is over; the message holds the last error.
+pub async fn eventually<T, F>(what: &str, at_most: Duration, mut ask: impl FnMut() -> F) -> Result<T>
+where
+    F: Future<Output = Result<T>>,
+{
+    let deadline = Instant::now() + at_most;
+    let mut pause = Duration::from_millis(10);
+    loop {
+        let error = match ask().await {
+            Ok(answer) => return Ok(answer),
+            Err(error) => error,
+        };
+        if Instant::now() > deadline {
+            return Err(error.context(format!("waited {} s in vain for {what}", at_most.as_secs_f32())));
+        }
+        tokio::time::sleep(pause).await;
+        pause = (pause * 3 / 2).min(Duration::from_millis(250));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn an_answer_that_never_comes_leaves_the_last_error() {
+        let error = eventually::<(), _>("rain", Duration::from_millis(30), || async {
+            bail!("the sky is blue")
+        })
+        .await;
+        let message = format!("{:#}", error.expect_err("never comes"));
+        assert!(
+            message.contains("for rain") && message.contains("the sky is blue"),
+            "{message}"
+        );
+    }
+
+    #[tokio::test]
+    async fn an_answer_is_returned_when_it_comes() {
+        let mut asked = 0;
+        let answer = eventually("the third", Duration::from_secs(10), || {
+            asked += 1;
+            let now = asked;
+            async move { if now < 3 { bail!("not yet") } else { Ok(now) } }
+        });
+        assert_eq!(answer.await.expect("comes"), 3);
+    }
+}
