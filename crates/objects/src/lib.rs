@@ -1,1 +1,25 @@
-//! Untyped Kubernetes objects: identity, order, diff, readiness
+//! Untyped Kubernetes objects: identity, field ownership and conflicts, diff, readiness, orphans.
+//!
+//! Everything here is a function of values: no network, no clock, no randomness, no environment. What a decision needs
+//! from outside (the live object, the time) is passed in.
+
+pub mod annotations;
+pub mod conflict;
+pub mod diff;
+pub mod discriminator;
+mod error;
+pub mod fixup;
+pub mod jsonpath;
+pub mod managed;
+pub mod meta;
+mod normalize;
+pub mod order;
+pub mod orphans;
+pub mod path;
+pub mod readiness;
+mod reference;
+pub mod secrets;
+
+pub use error::Error;
+pub use normalize::{Ignore, normalize};
+pub use reference::{ObjectId, ObjectRef};

@@ -1,0 +1,214 @@
+//! How a process gets to a cluster: its own configuration, a user's kubeconfig, service accounts, contexts.
+
+use kube::{
+    Client, Config,
+    config::{KubeConfigOptions, Kubeconfig},
+};
+
+use crate::Error;
+
+/// The name of the one context that every cluster is offered as.
+pub const DEFAULT_CONTEXT: &str = "default";
+
+/// The user name of a service account.
+#[must_use]
+pub fn service_account(namespace: &str, name: &str) -> String {
+    format!("system:serviceaccount:{namespace}:{name}")
+}
+
+/// The configuration of this process: the kubeconfig that KUBECONFIG names, else that of the pod.
+///
+/// # Errors
+/// When there is neither, or it can't be used.
+pub async fn own_config() -> Result<Config, Error> {
+    if std::env::var_os("KUBECONFIG").is_some() {
+        let config = Config::from_kubeconfig(&KubeConfigOptions::default()).await;
+        return config.map_err(|error| Error::NoConfig(error.to_string()));
+    }
+    Config::incluster().map_err(|error| {
+        Error::NoConfig(format!(
+            "this is no pod with a service account ({error}), and KUBECONFIG is not set"
+        ))
+    })
+}
+
+/// A client for a configuration. Retries are left to [`crate::Cluster`], which knows what may be sent again.
+///
+/// # Errors
+/// When the TLS material of the configuration can't be used.
+pub fn client(mut config: Config) -> Result<Client, Error> {
+    config.default_retry = false;
+    Client::try_from(config).map_err(|error| match error {
+        kube::Error::ProxyProtocolUnsupported { .. } | kube::Error::ProxyProtocolDisabled { .. } => {
+            Error::Kubeconfig("proxy-url is not supported: remove it".to_owned())
+        }
+        // What the TLS library says may hold a piece of the key material.
+        _ => Error::Kubeconfig("its certificates or credentials are malformed".to_owned()),
+    })
+}
+
+/// The configuration of the current context of a user's kubeconfig. Only what stands inside of it counts: whatever would
+/// run a program or read a file of this process is refused.
+///
+/// # Errors
+/// When it does not parse, its current context is incomplete, or it asks for what is refused.
+pub async fn user_config(kubeconfig: &[u8]) -> Result<Config, Error> {
+    let kubeconfig = parse(kubeconfig)?;
+    check(&kubeconfig)?;
+    let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
+        .await
+        .map_err(|error| Error::Kubeconfig(describe(&error).to_owned()))?;
+    // Who acts is decided by the service account alone.
+    config.auth_info.impersonate = None;
+    config.auth_info.impersonate_uid = None;
+    config.auth_info.impersonate_groups = None;
+    config.auth_info.impersonate_user_extra = None;
+    Ok(config)
+}
+
+fn parse(kubeconfig: &[u8]) -> Result<Kubeconfig, Error> {
+    const MAX: usize = 1 << 20;
+    if kubeconfig.len() > MAX {
+        return Err(Error::Kubeconfig(format!("it is larger than {MAX} bytes")));
+    }
+    let text =
+        std::str::from_utf8(kubeconfig).map_err(|_| Error::Kubeconfig("it is no UTF-8 text".to_owned()))?;
+    // What the parser says may quote a token.
+    Kubeconfig::from_yaml(text)
+        .map_err(|_| Error::Kubeconfig("it is no valid YAML, or has not the form of a kubeconfig".to_owned()))
+}
+
+/// Words for an error of the kubeconfig that hold nothing of its contents.
+fn describe(error: &kube::config::KubeconfigError) -> &'static str {
+    use kube::config::KubeconfigError as E;
+    match error {
+        E::CurrentContextNotSet => "current-context is not set",
+        E::LoadContext(_) => "its current-context names no context",
+        E::LoadClusterOfContext(_) => "its current context names no cluster",
+        E::MissingClusterUrl => "its cluster has no server",
+        E::ParseClusterUrl(_) => "the server of its cluster is no URL",
+        E::ParseProxyUrl(_) => "the proxy-url of its cluster is no URL",
+        E::LoadCertificateAuthority(_) | E::ParseCertificates(_) => {
+            "its certificate-authority-data is malformed"
+        }
+        E::LoadClientCertificate(_) => "its client-certificate-data is malformed",
+        E::LoadClientKey(_) => "its client-key-data is malformed",
+        _ => "it can't be read",
+    }
+}
+
+/// Refuses what a kubeconfig of a stranger must not ask for. All its users and clusters are looked at, so that nothing
+/// depends on which one is chosen.
+fn check(kubeconfig: &Kubeconfig) -> Result<(), Error> {
+    let refuse = |what: &str, name: &str, field: &str, instead: &str| {
+        Err(Error::Kubeconfig(format!(
+            "{what} '{name}' uses {field}, which is not allowed: use {instead}"
+        )))
+    };
+    for user in &kubeconfig.auth_infos {
+        let Some(info) = &user.auth_info else { continue };
+        for (present, field, instead) in [
+            (info.exec.is_some(), "exec", "a token or client-certificate-data"),
+            (
+                info.auth_provider.is_some(),
+                "auth-provider",
+                "a token or client-certificate-data",
+            ),
+            (info.token_file.is_some(), "tokenFile", "token"),
+            (
+                info.client_certificate.is_some(),
+                "client-certificate",
+                "client-certificate-data",
+            ),
+            (info.client_key.is_some(), "client-key", "client-key-data"),
+        ] {
+            if present {
+                return refuse("user", &user.name, field, instead);
+            }
+        }
+        let impersonates = info.impersonate.is_some()
+            || info.impersonate_uid.is_some()
+            || info.impersonate_groups.is_some()
+            || info.impersonate_user_extra.is_some();
+        if impersonates {
+            return refuse(
+                "user",
+                &user.name,
+                "as (impersonation)",
+                "serviceAccountName of the KluctlDeployment",
+            );
+        }
+    }
+    for cluster in &kubeconfig.clusters {
+        let Some(info) = &cluster.cluster else { continue };
+        if info.certificate_authority.is_some() {
+            return refuse(
+                "cluster",
+                &cluster.name,
+                "certificate-authority",
+                "certificate-authority-data",
+            );
+        }
+        if info.proxy_url.is_some() {
+            return refuse(
+                "cluster",
+                &cluster.name,
+                "proxy-url",
+                "a server that can be reached directly",
+            );
+        }
+    }
+    Ok(())
+}
+
+/// The contexts that a project may choose from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Contexts {
+    /// The one that is used when a target names none.
+    pub current: Option<String>,
+    /// All names.
+    pub names: Vec<String>,
+}
+
+impl Default for Contexts {
+    fn default() -> Self {
+        Self {
+            current: Some(DEFAULT_CONTEXT.to_owned()),
+            names: vec![DEFAULT_CONTEXT.to_owned()],
+        }
+    }
+}
+
+impl Contexts {
+    /// Renames contexts, one after the other; the current one keeps being current.
+    ///
+    /// # Errors
+    /// When an old name is missing or a new one is taken.
+    pub fn rename<'a>(
+        mut self,
+        renames: impl IntoIterator<Item = (&'a str, &'a str)>,
+    ) -> Result<Self, Error> {
+        for (old, new) in renames {
+            if self.names.iter().any(|name| name == new) {
+                return Err(Error::ContextTaken {
+                    old: old.to_owned(),
+                    new: new.to_owned(),
+                });
+            }
+            let Some(name) = self.names.iter_mut().find(|name| *name == old) else {
+                return Err(Error::ContextMissing {
+                    old: old.to_owned(),
+                    new: new.to_owned(),
+                });
+            };
+            new.clone_into(name);
+            if self.current.as_deref() == Some(old) {
+                self.current = Some(new.to_owned());
+            }
+        }
+        Ok(self)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,346 @@
+//! One cluster under one identity, and how requests to it are sent.
+
+use std::{fmt, future::Future, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use http::{Method, Request, StatusCode, header};
+use http_body_util::{BodyExt as _, Limited};
+use kube::{Client, client::Body};
+use tokio::{sync::Semaphore, time};
+use tokio_util::sync::CancellationToken;
+
+use crate::{ApiError, Error, discovery::Discovery};
+
+/// The bounds of requests.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Requests in flight at once.
+    pub concurrency: usize,
+    /// How long one request may take.
+    pub request_timeout: Duration,
+    /// How often a request is sent before its failure counts.
+    pub attempts: u32,
+    /// How large one answer may be, in bytes.
+    pub answer_bytes: usize,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            concurrency: 16,
+            request_timeout: Duration::from_secs(30),
+            attempts: 5,
+            answer_bytes: 256 << 20,
+        }
+    }
+}
+
+struct Shared {
+    client: Client,
+    settings: Settings,
+    permits: Semaphore,
+    discovery: Discovery,
+}
+
+/// A cluster under an identity. Clones, and clones under another identity or cancellation, share connections and what
+/// is known of the cluster.
+#[derive(Clone)]
+pub struct Cluster {
+    shared: Arc<Shared>,
+    impersonate: Option<Arc<str>>,
+    cancel: CancellationToken,
+}
+
+impl fmt::Debug for Cluster {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cluster")
+            .field("impersonate", &self.impersonate)
+            .finish_non_exhaustive()
+    }
+}
+
+/// An answer of the API server.
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) warnings: Vec<String>,
+    pub(crate) body: Bytes,
+}
+
+/// A request that can be sent again.
+#[derive(Debug, Clone)]
+pub(crate) struct Call {
+    pub(crate) method: Method,
+    pub(crate) url: String,
+    pub(crate) accept: &'static str,
+    pub(crate) content_type: &'static str,
+    pub(crate) body: Bytes,
+}
+
+impl Call {
+    pub(crate) fn get(url: String) -> Self {
+        Self {
+            method: Method::GET,
+            url,
+            accept: "application/json",
+            content_type: "",
+            body: Bytes::new(),
+        }
+    }
+}
+
+/// What to do after one attempt.
+enum Attempt {
+    Done(Result<Answer, Error>),
+    Again { after: Option<Duration>, error: Error },
+}
+
+impl Cluster {
+    /// A cluster under the identity of the client.
+    #[must_use]
+    pub fn new(client: Client) -> Self {
+        Self::with_settings(client, Settings::default())
+    }
+
+    /// The same with other bounds.
+    #[must_use]
+    pub fn with_settings(client: Client, settings: Settings) -> Self {
+        let permits = Semaphore::new(settings.concurrency.max(1));
+        Self {
+            shared: Arc::new(Shared {
+                client,
+                settings,
+                permits,
+                discovery: Discovery::default(),
+            }),
+            impersonate: None,
+            cancel: CancellationToken::new(),
+        }
+    }
+
+    /// The same cluster as another user: every request carries the name, and has only that user's rights.
+    #[must_use]
+    pub fn impersonate(&self, user: &str) -> Self {
+        Self {
+            impersonate: Some(Arc::from(user)),
+            ..self.clone()
+        }
+    }
+
+    /// The same cluster, whose requests and waits end when `cancel` is cancelled.
+    #[must_use]
+    pub fn until(&self, cancel: CancellationToken) -> Self {
+        Self {
+            cancel,
+            ..self.clone()
+        }
+    }
+
+    /// The token that ends requests and waits.
+    #[must_use]
+    pub fn cancellation(&self) -> &CancellationToken {
+        &self.cancel
+    }
+
+    /// The user in whose name requests are sent, unless it is the client's own.
+    #[must_use]
+    pub fn impersonated(&self) -> Option<&str> {
+        self.impersonate.as_deref()
+    }
+
+    pub(crate) fn discovery(&self) -> &Discovery {
+        &self.shared.discovery
+    }
+
+    /// Sleeps unless cancelled.
+    pub(crate) async fn pause(&self, duration: Duration) -> Result<(), Error> {
+        self.unless_cancelled(time::sleep(duration)).await
+    }
+
+    async fn unless_cancelled<T>(&self, work: impl Future<Output = T>) -> Result<T, Error> {
+        self.cancel
+            .run_until_cancelled(work)
+            .await
+            .ok_or(Error::Cancelled)
+    }
+
+    /// Sends a request until it is answered, with backoff. Everything sent here is idempotent: reads, server-side
+    /// applies, and deletes that name the UID. An answer 404 or 409 is an answer; so is every other error that will not
+    /// heal by trying again.
+    pub(crate) async fn send(&self, what: &str, call: &Call) -> Result<Answer, Error> {
+        let settings = &self.shared.settings;
+        let mut backoff = Duration::from_millis(100);
+        let mut timeouts = 0;
+        for attempt in 1.. {
+            let outcome = self.unless_cancelled(self.attempt(what, call)).await?;
+            let (after, error) = match outcome {
+                Attempt::Done(result) => return result,
+                Attempt::Again { after, error } => (after, error),
+            };
+            timeouts += u32::from(matches!(error, Error::Timeout { .. }));
+            if attempt >= settings.attempts || timeouts >= 2 {
+                return Err(error);
+            }
+            tracing::debug!(what, attempt, %error, "request failed, trying again");
+            let jittered = backoff.mul_f64(0.75 + fastrand::f64() / 2.0);
+            self.pause(after.unwrap_or(jittered)).await?;
+            backoff = (backoff * 3).min(Duration::from_secs(5));
+        }
+        Err(Error::Cancelled)
+    }
+
+    async fn attempt(&self, what: &str, call: &Call) -> Attempt {
+        let limit = self.shared.settings.request_timeout;
+        let Ok(_permit) = self.shared.permits.acquire().await else {
+            return Attempt::Done(Err(Error::Cancelled));
+        };
+        match time::timeout(limit, self.exchange(what, call)).await {
+            Ok(attempt) => attempt,
+            Err(_) => Attempt::Again {
+                after: None,
+                error: Error::Timeout {
+                    what: what.to_owned(),
+                    after: limit,
+                },
+            },
+        }
+    }
+
+    async fn exchange(&self, what: &str, call: &Call) -> Attempt {
+        let unreachable = |reason: String| Error::Unreachable {
+            what: what.to_owned(),
+            reason,
+        };
+        let request = match self.request(what, call) {
+            Ok(request) => request,
+            Err(error) => return Attempt::Done(Err(error)),
+        };
+        let answer = match self.shared.client.send(request).await {
+            Ok(answer) => answer,
+            Err(error @ kube::Error::Auth(_)) => return Attempt::Done(Err(unreachable(chain(&error)))),
+            Err(error) => {
+                return Attempt::Again {
+                    after: None,
+                    error: unreachable(chain(&error)),
+                };
+            }
+        };
+        let (parts, body) = answer.into_parts();
+        let body = match Limited::new(body, self.shared.settings.answer_bytes)
+            .collect()
+            .await
+        {
+            Ok(body) => body.to_bytes(),
+            Err(error) => {
+                return Attempt::Again {
+                    after: None,
+                    error: unreachable(error.to_string()),
+                };
+            }
+        };
+        let status = parts.status.as_u16();
+        if is_transient(parts.status, &body) {
+            let after = parts
+                .headers
+                .get(header::RETRY_AFTER)
+                .and_then(|value| value.to_str().ok()?.trim().parse::<u64>().ok())
+                .map(|seconds| Duration::from_secs(seconds.min(60)));
+            return Attempt::Again {
+                after,
+                error: Error::Api(ApiError::parse(status, &body)),
+            };
+        }
+        let warnings = parts
+            .headers
+            .get_all(header::WARNING)
+            .iter()
+            .filter_map(warning_text)
+            .collect();
+        Attempt::Done(Ok(Answer {
+            status,
+            warnings,
+            body,
+        }))
+    }
+
+    fn request(&self, what: &str, call: &Call) -> Result<Request<Body>, Error> {
+        let mut builder = Request::builder()
+            .method(&call.method)
+            .uri(&call.url)
+            .header(header::ACCEPT, call.accept);
+        if !call.content_type.is_empty() {
+            builder = builder.header(header::CONTENT_TYPE, call.content_type);
+        }
+        if let Some(user) = &self.impersonate {
+            builder = builder.header("Impersonate-User", user.as_ref());
+        }
+        builder
+            .body(Body::from(call.body.clone()))
+            .map_err(|error| Error::Malformed {
+                what: what.to_owned(),
+                reason: error.to_string(),
+            })
+    }
+}
+
+/// Whether the same request may work in a moment.
+fn is_transient(status: StatusCode, body: &[u8]) -> bool {
+    match status.as_u16() {
+        429 | 502..=504 => true,
+        // A manifest that does not fit its schema is answered with 500 and no reason: that will not heal.
+        500 => !ApiError::parse(500, body).reason.is_empty(),
+        _ => false,
+    }
+}
+
+/// The text of a header like `299 - "text"`.
+fn warning_text(header: &http::HeaderValue) -> Option<String> {
+    let text = header.to_str().ok()?;
+    let (_, quoted) = text.split_once('"')?;
+    let quoted = quoted.trim_end().strip_suffix('"').unwrap_or(quoted);
+    Some(quoted.replace("\\\"", "\"").replace("\\\\", "\\"))
+}
+
+/// An error with its causes, each of which often says only half.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let cause_text = cause.to_string();
+        if !text.contains(&cause_text) {
+            text.push_str(": ");
+            text.push_str(&cause_text);
+        }
+        source = cause.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_may_heal_is_tried_again() {
+        for (code, body, expected) in [
+            (429, &b"{}"[..], true),
+            (503, b"{}", true),
+            (500, br#"{"reason":"InternalError","message":"failed calling webhook"}"#, true),
+            (500, br#"{"message":"failed to create typed patch object: .spec.x: field not declared in schema"}"#, false),
+            (404, b"{}", false),
+            (409, b"{}", false),
+            (422, b"{}", false),
+        ] {
+            assert_eq!(is_transient(StatusCode::from_u16(code).unwrap(), body), expected, "{code}");
+        }
+    }
+
+    #[test]
+    fn warnings_are_unquoted() {
+        let text = |value: &'static str| warning_text(&http::HeaderValue::from_static(value));
+        assert_eq!(
+            text(r#"299 - "unknown field \"spec.x\"""#).as_deref(),
+            Some(r#"unknown field "spec.x""#)
+        );
+        assert_eq!(text("nonsense"), None);
+    }
+}

@@ -1,0 +1,149 @@
+//! Listing the objects that carry a label, over all kinds.
+
+use std::time::Duration;
+
+use futures::{StreamExt as _, stream};
+use yaml::Value;
+
+use crate::{Cluster, Error, Kind, connection::Call, path};
+
+/// How many objects one answer may hold.
+const PAGE: usize = 500;
+/// How old the list of kinds may be: one that was added since would be overlooked.
+const KINDS_AGE: Duration = Duration::from_secs(10);
+
+/// Why a list is not complete.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Incomplete {
+    /// The identity may not list this kind everywhere (but perhaps in the namespaces that were named).
+    Forbidden {
+        /// Group, version and kind.
+        kind: String,
+    },
+    /// The kind can't be listed at the moment.
+    Failed {
+        /// Group, version and kind.
+        kind: String,
+        /// Why.
+        reason: String,
+    },
+}
+
+/// What was found.
+#[derive(Debug, Default)]
+pub struct Listing {
+    /// The objects, each with `apiVersion` and `kind`.
+    pub objects: Vec<Value>,
+    /// What could not be looked at.
+    pub incomplete: Vec<Incomplete>,
+}
+
+impl Cluster {
+    /// Lists the objects of all kinds with `label=value`. A kind that may not be listed in the whole cluster is listed
+    /// in each of `namespaces`. `only` narrows the kinds.
+    ///
+    /// # Errors
+    /// When the kinds can't be found out, or the work is cancelled; a kind that fails is reported in the listing.
+    pub async fn list_labelled(
+        &self,
+        label: &str,
+        value: &str,
+        namespaces: &[String],
+        only: impl Fn(&Kind) -> bool,
+    ) -> Result<Listing, Error> {
+        let snapshot = self.recent_snapshot(KINDS_AGE).await?;
+        let selector = format!("labelSelector={}%3D{}", path::encode(label), path::encode(value));
+        let kinds: Vec<Kind> = snapshot.listable().filter(|kind| only(kind)).cloned().collect();
+        let mut lists = stream::iter(kinds)
+            .map(|kind| {
+                let selector = &selector;
+                async move { self.list_kind(&kind, selector, namespaces).await }
+            })
+            .buffer_unordered(16);
+        let mut listing = Listing::default();
+        while let Some(found) = lists.next().await {
+            let found = found?;
+            listing.objects.extend(found.objects);
+            listing.incomplete.extend(found.incomplete);
+        }
+        Ok(listing)
+    }
+
+    async fn list_kind(&self, kind: &Kind, selector: &str, namespaces: &[String]) -> Result<Listing, Error> {
+        let mut listing = Listing::default();
+        let name = format!("{}, Kind={}", kind.api_version(), kind.kind);
+        match self.list_pages(kind, None, selector).await {
+            Ok(objects) => listing.objects = objects,
+            Err(error) if error.is_forbidden() => {
+                listing.incomplete.push(Incomplete::Forbidden { kind: name });
+                if kind.namespaced {
+                    for namespace in namespaces {
+                        match self.list_pages(kind, Some(namespace), selector).await {
+                            Ok(objects) => listing.objects.extend(objects),
+                            Err(Error::Cancelled) => return Err(Error::Cancelled),
+                            Err(_) => {}
+                        }
+                    }
+                }
+            }
+            Err(error) if error.is_not_found() => {}
+            Err(Error::Cancelled) => return Err(Error::Cancelled),
+            Err(error) => listing.incomplete.push(Incomplete::Failed {
+                kind: name,
+                reason: error.to_string(),
+            }),
+        }
+        Ok(listing)
+    }
+
+    async fn list_pages(
+        &self,
+        kind: &Kind,
+        namespace: Option<&str>,
+        selector: &str,
+    ) -> Result<Vec<Value>, Error> {
+        let what = format!("list {}", kind.plural);
+        let url = path::collection(kind, namespace)?;
+        let mut objects = Vec::new();
+        let mut next = String::new();
+        loop {
+            let call = Call::get(format!("{url}?{selector}&limit={PAGE}{next}"));
+            let answer = match self.send(&what, &call).await?.success(None) {
+                // The list took so long that its snapshot is gone: begin again.
+                Err(error) if error.code() == Some(410) && !next.is_empty() => {
+                    objects.clear();
+                    next.clear();
+                    continue;
+                }
+                other => other?,
+            };
+            let Value::Map(mut list) = answer.value(&what)? else {
+                return Err(Error::Malformed {
+                    what,
+                    reason: "the list is no map".to_owned(),
+                });
+            };
+            let more = list
+                .get_map("metadata")
+                .and_then(|metadata| metadata.get_str("continue"))
+                .filter(|token| !token.is_empty())
+                .map(|token| format!("&continue={}", path::encode(token)));
+            if let Some(Value::Seq(items)) = list.remove("items") {
+                objects.extend(items.into_iter().map(|item| typed(item, kind)));
+            }
+            match more {
+                Some(more) => next = more,
+                None => return Ok(objects),
+            }
+        }
+    }
+}
+
+/// Items of lists do not say what they are.
+fn typed(mut item: Value, kind: &Kind) -> Value {
+    if let Some(map) = item.as_map_mut() {
+        map.insert("apiVersion", kind.api_version());
+        map.insert("kind", kind.kind.as_str());
+    }
+    item
+}

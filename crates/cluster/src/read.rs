@@ -1,0 +1,143 @@
+//! Reading single objects.
+
+use objects::{
+    ObjectRef,
+    readiness::{self, StatusNeed},
+};
+use yaml::Value;
+
+use crate::{
+    ApiError, Cluster, Error,
+    connection::{Answer, Call},
+    path,
+};
+
+impl Answer {
+    /// The answer, if it is no error.
+    pub(crate) fn success(self, about: Option<&ObjectRef>) -> Result<Self, Error> {
+        if self.status < 400 {
+            return Ok(self);
+        }
+        let error = ApiError::parse(self.status, &self.body);
+        Err(Error::Api(match about {
+            Some(reference) => error.without_secrets(reference),
+            None => error,
+        }))
+    }
+
+    /// The body as a value.
+    pub(crate) fn value(&self, what: &str) -> Result<Value, Error> {
+        serde_json::from_slice(&self.body).map_err(|error| Error::Malformed {
+            what: what.to_owned(),
+            // Only where, not what: a quoted part of the body may be that of a Secret.
+            reason: format!("no JSON at line {}, column {}", error.line(), error.column()),
+        })
+    }
+
+    /// Whether the body says to be of a kind.
+    pub(crate) fn is_kind(&self, kind: &str) -> bool {
+        #[derive(serde::Deserialize)]
+        struct Head {
+            kind: String,
+        }
+        serde_json::from_slice::<Head>(&self.body).is_ok_and(|head| head.kind == kind)
+    }
+}
+
+impl Cluster {
+    /// The live object; `None` when it, its namespace or its kind does not exist.
+    ///
+    /// # Errors
+    /// When the API server refuses or can't be asked.
+    pub async fn get(&self, reference: &ObjectRef) -> Result<Option<Value>, Error> {
+        let kind = match self
+            .kind(&reference.group, &reference.version, &reference.kind)
+            .await
+        {
+            Ok(kind) => kind,
+            Err(Error::NoMatch { .. }) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let what = format!("get {reference}");
+        let answer = self
+            .send(&what, &Call::get(path::object(&kind, reference)?))
+            .await?;
+        if answer.status == 404 {
+            return Ok(None);
+        }
+        answer.success(Some(reference))?.value(&what).map(Some)
+    }
+
+    /// What tells one cluster from another: the UID of its namespace `kube-system`.
+    ///
+    /// # Errors
+    /// When the namespace can't be read.
+    pub async fn id(&self) -> Result<String, Error> {
+        let namespace = ObjectRef {
+            group: String::new(),
+            version: "v1".to_owned(),
+            kind: "Namespace".to_owned(),
+            namespace: None,
+            name: "kube-system".to_owned(),
+        };
+        let object = self.get(&namespace).await?;
+        object
+            .as_ref()
+            .and_then(objects::meta::uid)
+            .map(str::to_owned)
+            .ok_or_else(|| Error::Malformed {
+                what: "cluster id".to_owned(),
+                reason: "kube-system namespace has no uid".to_owned(),
+            })
+    }
+
+    /// Whether objects of the kind get a status: what is built in is known, a custom resource is looked up in its
+    /// definition, and otherwise the status subresource tells.
+    ///
+    /// # Errors
+    /// When the API server can't be asked.
+    pub async fn status_need(&self, reference: &ObjectRef) -> Result<StatusNeed, Error> {
+        if let Some(known) = readiness::builtin_status(&reference.group, &reference.kind) {
+            return Ok(known);
+        }
+        let kind = match self
+            .kind(&reference.group, &reference.version, &reference.kind)
+            .await
+        {
+            Ok(kind) => kind,
+            Err(Error::NoMatch { .. }) => return Ok(StatusNeed::Unknown),
+            Err(error) => return Err(error),
+        };
+        if kind.status {
+            return Ok(StatusNeed::Required);
+        }
+        let definition = ObjectRef {
+            group: "apiextensions.k8s.io".to_owned(),
+            version: "v1".to_owned(),
+            kind: "CustomResourceDefinition".to_owned(),
+            namespace: None,
+            name: format!("{}.{}", kind.plural, kind.group),
+        };
+        match self.get(&definition).await {
+            Ok(Some(definition)) if schema_has_status(&definition, &kind.version) => Ok(StatusNeed::Required),
+            Ok(_) => Ok(StatusNeed::NotRequired),
+            Err(error) if error.is_forbidden() => Ok(StatusNeed::NotRequired),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+fn schema_has_status(definition: &Value, version: &str) -> bool {
+    let versions = definition
+        .pointer(&["spec", "versions"])
+        .and_then(Value::as_seq)
+        .unwrap_or_default();
+    versions
+        .iter()
+        .filter(|served| served.get("name").and_then(Value::as_str) == Some(version))
+        .any(|served| {
+            served
+                .pointer(&["schema", "openAPIV3Schema", "properties", "status"])
+                .is_some()
+        })
+}

@@ -1,0 +1,244 @@
+#![allow(
+    clippy::needless_pass_by_value,
+    reason = "a json! literal reads best by value"
+)]
+
+use serde_json::{Value as Json, json};
+use yaml::Value;
+
+use super::*;
+
+/// A live object whose `data` fields have these owners, as `[name, value, managers...]`.
+fn live(fields: &[(&str, Json, &[&str])]) -> Value {
+    let data: serde_json::Map<_, _> = fields
+        .iter()
+        .map(|(name, value, _)| ((*name).to_owned(), value.clone()))
+        .collect();
+    let mut managed = Vec::new();
+    for (name, _, managers) in fields {
+        for manager in *managers {
+            managed.push(json!({"manager": manager, "operation": "Update",
+                "fieldsV1": {"f:data": {".": {}, format!("f:{name}"): {}}}}));
+        }
+    }
+    Value::from_json(json!({"apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": "c", "managedFields": managed}, "data": data}))
+}
+
+fn local(annotations: Json, data: Json) -> Value {
+    Value::from_json(json!({"apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": "c", "annotations": annotations}, "data": data}))
+}
+
+fn cause(manager: &str, field: &str) -> Cause {
+    Cause {
+        reason: "FieldManagerConflict".to_owned(),
+        message: format!("conflict with \"{manager}\" using v1"),
+        field: field.to_owned(),
+    }
+}
+
+#[test]
+fn each_rule() {
+    const WARNING: &str =
+        "conflict with \"other\" using v1. Not updating field '.data.aa' as we lost field ownership";
+    for (title, managers, annotations, kept, warned) in [
+        (
+            "a foreign manager keeps its field",
+            &["other"][..],
+            json!({}),
+            false,
+            true,
+        ),
+        (
+            "kubectl-edit is taken back",
+            &["kubectl-edit"][..],
+            json!({}),
+            true,
+            false,
+        ),
+        ("kubectl is taken back", &["kubectl"][..], json!({}), true, false),
+        ("k9s is taken back", &["k9s"][..], json!({}), true, false),
+        (
+            "a name that only begins alike isn't",
+            &["kubectlish"][..],
+            json!({}),
+            false,
+            true,
+        ),
+        (
+            "one known owner of two is enough",
+            &["other", "kluctl"][..],
+            json!({}),
+            true,
+            false,
+        ),
+        (
+            "force-apply",
+            &["other"][..],
+            json!({"kluctl.io/force-apply": "true"}),
+            true,
+            false,
+        ),
+        (
+            "force-apply-field",
+            &["other"][..],
+            json!({"kluctl.io/force-apply-field-3": "data.aa"}),
+            true,
+            false,
+        ),
+        (
+            "of another field",
+            &["other"][..],
+            json!({"kluctl.io/force-apply-field": "data.bb"}),
+            false,
+            true,
+        ),
+        (
+            "force-apply-manager",
+            &["other"][..],
+            json!({"kluctl.io/force-apply-manager": "^oth"}),
+            true,
+            false,
+        ),
+        (
+            "of another manager",
+            &["other"][..],
+            json!({"kluctl.io/force-apply-manager": "^x"}),
+            false,
+            true,
+        ),
+        (
+            "ignore-conflicts",
+            &["other"][..],
+            json!({"kluctl.io/ignore-conflicts": "true"}),
+            false,
+            false,
+        ),
+        (
+            "ignore-conflicts-field",
+            &["other"][..],
+            json!({"kluctl.io/ignore-conflicts-field": "data.aa"}),
+            false,
+            false,
+        ),
+        (
+            "ignore-conflicts-manager",
+            &["other"][..],
+            json!({"kluctl.io/ignore-conflicts-manager-1": "o.*r"}),
+            false,
+            false,
+        ),
+        (
+            "ignoring beats a known owner",
+            &["kubectl"][..],
+            json!({"kluctl.io/ignore-conflicts": "1"}),
+            false,
+            false,
+        ),
+        (
+            "ignoring beats forcing",
+            &["other"][..],
+            json!({"kluctl.io/force-apply-field": "data.aa", "kluctl.io/ignore-conflicts": "true"}),
+            false,
+            false,
+        ),
+    ] {
+        let live = live(&[("aa", json!("theirs"), managers), ("bb", json!("x"), &["kluctl"])]);
+        let local = local(annotations, json!({"aa": "ours", "bb": "x"}));
+        let resolution = resolve(&live, &local, &[cause("other", ".data.aa")]).unwrap();
+        let data = resolution.patch.get("data").unwrap();
+        assert_eq!(data.get("aa").is_some(), kept, "{title}");
+        assert_eq!(data.get("bb"), Some(&Value::from("x")), "{title}");
+        assert_eq!(
+            resolution.warnings,
+            if warned { vec![WARNING.to_owned()] } else { vec![] },
+            "{title}"
+        );
+    }
+}
+
+#[test]
+fn an_equal_value_is_dropped_without_a_warning() {
+    let live = live(&[("aa", json!("same"), &["other"])]);
+    let resolution = resolve(
+        &live,
+        &local(json!({}), json!({"aa": "same"})),
+        &[cause("other", ".data.aa")],
+    )
+    .unwrap();
+    assert_eq!(resolution.patch.pointer(&["data", "aa"]), None);
+    assert!(resolution.warnings.is_empty());
+}
+
+#[test]
+fn list_items_are_found_by_key_on_both_sides() {
+    let containers = |first: &str, image: &str| {
+        let mut list = vec![
+            json!({"name": "app", "image": image}),
+            json!({"name": first, "image": "s"}),
+        ];
+        list.reverse();
+        list
+    };
+    let live = Value::from_json(json!({
+        "metadata": {"managedFields": [{"manager": "injector", "operation": "Update", "fieldsV1": {
+            "f:spec": {"f:containers": {"k:{\"name\":\"app\"}": {"f:image": {}}}}}}]},
+        "spec": {"containers": containers("sidecar", "theirs")},
+    }));
+    let local = Value::from_json(json!({"spec": {"containers": [{"name": "app", "image": "ours"}]}}));
+    let resolution = resolve(
+        &live,
+        &local,
+        &[cause("injector", ".spec.containers[name=\"app\"].image")],
+    )
+    .unwrap();
+    assert_eq!(
+        resolution.patch,
+        Value::from_json(json!({"spec": {"containers": [{"name": "app"}]}}))
+    );
+    assert_eq!(resolution.warnings.len(), 1);
+}
+
+#[test]
+fn what_cannot_be_resolved_is_an_error() {
+    let live_object = live(&[("aa", json!("theirs"), &["other"])]);
+    let local_object = local(json!({}), json!({"aa": "ours"}));
+    let fails =
+        |live: &Value, local: &Value, cause: Cause| resolve(live, local, &[cause]).unwrap_err().to_string();
+    let mut unknown = cause("other", ".data.aa");
+    unknown.reason = "Nonsense".to_owned();
+    assert!(fails(&live_object, &local_object, unknown).ends_with("unknown type Nonsense"));
+    assert!(
+        fails(&live_object, &local_object, cause("other", ".data.zz"))
+            .ends_with("Could not find matching field for path '.data.zz'")
+    );
+    assert!(
+        fails(
+            &live_object,
+            &local(json!({}), json!({})),
+            cause("other", ".data.aa")
+        )
+        .ends_with("Field '.data.aa' not found in local object")
+    );
+    let bad = local(json!({"kluctl.io/force-apply-field": "a-b"}), json!({"aa": 1}));
+    assert!(fails(&live_object, &bad, cause("other", ".data.aa")).contains("not a valid JSON path"));
+    let bad = local(
+        json!({"kluctl.io/ignore-conflicts-manager": "("}),
+        json!({"aa": 1}),
+    );
+    assert!(fails(&live_object, &bad, cause("other", ".data.aa")).contains("not a valid regular expression"));
+}
+
+#[test]
+fn a_path_that_two_fields_share_is_ambiguous() {
+    let live = Value::from_json(json!({
+        "metadata": {"managedFields": [{"manager": "x", "operation": "Apply", "fieldsV1": {
+            "f:data": {"f:a.b": {}, "f:a": {"f:b": {}}}}}]},
+        "data": {"a.b": 1, "a": {"b": 1}},
+    }));
+    let error = resolve(&live, &live, &[cause("x", ".data.a.b")])
+        .unwrap_err()
+        .to_string();
+    assert!(error.ends_with("Field path '.data.a.b' is ambiguous"), "{error}");
+}

@@ -1,0 +1,323 @@
+//! Bringing two states of an object into a form in which only what matters differs.
+
+use regex::Regex;
+use yaml::{Map, Value};
+
+use crate::{
+    Error, annotations as names,
+    jsonpath::{JsonPath, bounded_regex},
+    meta, path,
+};
+
+/// What the author of a manifest wants left out of comparisons.
+#[derive(Debug, Default)]
+pub struct Ignore {
+    everything: bool,
+    paths: Vec<(String, String, JsonPath)>,
+    patterns: Vec<Regex>,
+}
+
+impl Ignore {
+    /// Reads the annotations of the local object.
+    ///
+    /// # Errors
+    /// When a JSON path or a regular expression does not parse.
+    pub fn of(local: &Value) -> Result<Self, Error> {
+        let mut ignore = Self {
+            everything: meta::flag(local, names::IGNORE_DIFF),
+            ..Self::default()
+        };
+        for (annotation, text) in meta::numbered(local, names::IGNORE_DIFF_FIELD) {
+            let parsed = JsonPath::parse(text).map_err(|reason| Error::JsonPath {
+                annotation: annotation.to_owned(),
+                path: text.to_owned(),
+                reason,
+            })?;
+            ignore
+                .paths
+                .push((annotation.to_owned(), text.to_owned(), parsed));
+        }
+        for (annotation, pattern) in meta::numbered(local, names::IGNORE_DIFF_FIELD_REGEX) {
+            ignore
+                .patterns
+                .push(bounded_regex(pattern).map_err(|reason| Error::Pattern {
+                    annotation: annotation.to_owned(),
+                    pattern: pattern.to_owned(),
+                    reason,
+                })?);
+        }
+        Ok(ignore)
+    }
+
+    fn apply(&self, object: &mut Value) -> Result<(), Error> {
+        if self.everything {
+            *object = Value::Map(Map::new());
+            return Ok(());
+        }
+        for (annotation, text, parsed) in &self.paths {
+            let found = parsed.find(object).map_err(|reason| Error::JsonPath {
+                annotation: annotation.clone(),
+                path: text.clone(),
+                reason,
+            })?;
+            path::remove_all(object, found);
+        }
+        if !self.patterns.is_empty() {
+            let matching = path::leaves(object)
+                .into_iter()
+                .filter(|leaf| {
+                    let text = path::canonical(leaf);
+                    self.patterns.iter().any(|pattern| pattern.is_match(&text))
+                })
+                .collect();
+            path::remove_all(object, matching);
+        }
+        Ok(())
+    }
+}
+
+/// The object without what the API server and controllers add, and without what is to be ignored.
+///
+/// # Errors
+/// When a JSON path to be ignored leads to too many values.
+pub fn normalize(object: &Value, ignore: &Ignore) -> Result<Value, Error> {
+    let mut object = object.clone();
+    whole_numbers(&mut object);
+    let kind = object
+        .get("kind")
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+        .to_owned();
+    if let Some(root) = object.as_map_mut() {
+        root.remove("status");
+        normalize_metadata(root);
+    }
+    for labels in [
+        &["spec", "template", "metadata", "labels"][..],
+        &["spec", "selector", "matchLabels"],
+    ] {
+        if let Some(labels) = object.pointer_mut(labels).and_then(Value::as_map_mut) {
+            labels.remove("controller-uid");
+            labels.remove("batch.kubernetes.io/controller-uid");
+        }
+    }
+    match kind.as_str() {
+        "Deployment" | "StatefulSet" | "DaemonSet" => {
+            let containers = object.pointer_mut(&["spec", "template", "spec", "containers"]);
+            for container in containers.and_then(Value::as_seq_mut).into_iter().flatten() {
+                normalize_environment(container);
+            }
+        }
+        "Secret" | "ConfigMap" => drop_empty_data(&mut object),
+        "ServiceAccount" => drop_generated_secrets(&mut object),
+        _ => {}
+    }
+    ignore.apply(&mut object)?;
+    Ok(object)
+}
+
+/// Numbers that are whole become integers, so that `1` and `1.0` are equal.
+fn whole_numbers(value: &mut Value) {
+    match value {
+        Value::Float(float) if float.fract() == 0.0 && float.abs() < 9e15 => {
+            *value = Value::Int(*float as i64);
+        }
+        Value::Map(map) => map.values_mut().for_each(whole_numbers),
+        Value::Seq(items) => items.iter_mut().for_each(whole_numbers),
+        _ => {}
+    }
+}
+
+fn normalize_metadata(root: &mut Map) {
+    let Some(metadata) = root.get_or_insert_map("metadata") else {
+        return;
+    };
+    for field in [
+        "managedFields",
+        "creationTimestamp",
+        "generation",
+        "resourceVersion",
+        "selfLink",
+        "uid",
+    ] {
+        metadata.remove(field);
+    }
+    metadata.get_or_insert_map("labels");
+    if let Some(annotations) = metadata.get_or_insert_map("annotations") {
+        annotations.remove("kubectl.kubernetes.io/last-applied-configuration");
+    }
+}
+
+/// Environment variables are compared by name: a map tells which one changed.
+fn normalize_environment(container: &mut Value) {
+    let Some(container) = container.as_map_mut() else {
+        return;
+    };
+    if let Some(by_name) = container
+        .get("env")
+        .and_then(Value::as_seq)
+        .and_then(variables_by_name)
+    {
+        container.insert("env", by_name);
+    }
+    if let Some(sources) = container
+        .get("envFrom")
+        .and_then(Value::as_seq)
+        .map(sources_by_name)
+    {
+        container.insert("envFrom", sources);
+    }
+}
+
+fn variables_by_name(list: &[Value]) -> Option<Map> {
+    let mut map = Map::new();
+    for variable in list {
+        let name = variable.get("name")?.as_str()?;
+        if map.insert(name, variable.clone()).is_some() {
+            return None;
+        }
+    }
+    Some(map)
+}
+
+fn sources_by_name(list: &[Value]) -> Map {
+    let mut map = Map::new();
+    let mut unknown = Vec::new();
+    for source in list {
+        let key = ["configMapRef", "secretRef"]
+            .into_iter()
+            .find_map(|kind| Some(format!("{kind}/{}", source.pointer(&[kind, "name"])?.as_str()?)));
+        match key {
+            Some(key) => {
+                map.insert(key, source.clone());
+            }
+            None => unknown.push(source.clone()),
+        }
+    }
+    if !unknown.is_empty() {
+        map.insert("unknown", unknown);
+    }
+    map
+}
+
+fn drop_empty_data(object: &mut Value) {
+    let Some(root) = object.as_map_mut() else { return };
+    if root
+        .get("data")
+        .is_some_and(|data| data.is_null() || data.as_map().is_some_and(Map::is_empty))
+    {
+        root.remove("data");
+    }
+}
+
+/// Old clusters add the names of generated token Secrets.
+fn drop_generated_secrets(object: &mut Value) {
+    let prefix = format!("{}-", meta::text(object, "name").unwrap_or_default());
+    let Some(secrets) = object.get_mut("secrets").and_then(Value::as_seq_mut) else {
+        return;
+    };
+    secrets.retain(|secret| {
+        secret
+            .get("name")
+            .and_then(Value::as_str)
+            .is_some_and(|name| !name.starts_with(&prefix))
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value as Json, json};
+
+    #[track_caller]
+    fn check(object: Json, expected: Json) {
+        let mut expected = expected;
+        for field in ["labels", "annotations"] {
+            if expected["metadata"].get(field).is_none() {
+                expected["metadata"][field] = json!({});
+            }
+        }
+        let normalized = normalize(&Value::from_json(object), &Ignore::default()).unwrap();
+        assert_eq!(normalized, Value::from_json(expected));
+    }
+
+    #[test]
+    fn drops_what_the_server_adds() {
+        check(
+            json!({"kind": "A", "status": {"x": 1}, "spec": {"n": 2.0}, "metadata": {"name": "a", "uid": "u",
+                "resourceVersion": "1", "generation": 3, "creationTimestamp": "now", "managedFields": [],
+                "selfLink": "/", "annotations": {"kubectl.kubernetes.io/last-applied-configuration": "{}", "k": "v"}}}),
+            json!({"kind": "A", "spec": {"n": 2}, "metadata": {"name": "a", "annotations": {"k": "v"}}}),
+        );
+        check(
+            json!({"kind": "Job", "spec": {"selector": {"matchLabels": {"controller-uid": "u", "a": "b"}},
+                "template": {"metadata": {"labels": {"batch.kubernetes.io/controller-uid": "u"}}}}}),
+            json!({"kind": "Job", "metadata": {}, "spec": {"selector": {"matchLabels": {"a": "b"}},
+                "template": {"metadata": {"labels": {}}}}}),
+        );
+    }
+
+    #[test]
+    fn kinds() {
+        check(
+            json!({"kind": "Deployment", "spec": {"template": {"spec": {"containers": [{
+                "env": [{"name": "A", "value": "1"}, {"name": "B"}],
+                "envFrom": [{"secretRef": {"name": "s"}}, {"configMapRef": {"name": "c"}}, {"prefix": "p"}]}]}}}}),
+            json!({"kind": "Deployment", "metadata": {}, "spec": {"template": {"spec": {"containers": [{
+                "env": {"A": {"name": "A", "value": "1"}, "B": {"name": "B"}},
+                "envFrom": {"secretRef/s": {"secretRef": {"name": "s"}},
+                    "configMapRef/c": {"configMapRef": {"name": "c"}}, "unknown": [{"prefix": "p"}]}}]}}}}),
+        );
+        check(
+            json!({"kind": "ConfigMap", "data": {}}),
+            json!({"kind": "ConfigMap", "metadata": {}}),
+        );
+        check(
+            json!({"kind": "Secret", "data": null}),
+            json!({"kind": "Secret", "metadata": {}}),
+        );
+        check(
+            json!({"kind": "ServiceAccount", "metadata": {"name": "s"},
+                "secrets": [{"name": "s-token"}, {}, {"name": "mine"}]}),
+            json!({"kind": "ServiceAccount", "metadata": {"name": "s"}, "secrets": [{"name": "mine"}]}),
+        );
+    }
+
+    #[test]
+    fn annotations_of_the_manifest_ignore_fields() {
+        let annotated = |name: &str, value: &str| {
+            Value::from_json(
+                json!({"kind": "A", "metadata": {"annotations": {name: value}}, "spec": {"aa": 1, "bb": [1]}}),
+            )
+        };
+        for (name, value, expected) in [
+            ("kluctl.io/ignore-diff-field", "spec.aa", json!({"bb": [1]})),
+            ("kluctl.io/ignore-diff-field-2", "spec.*", json!({})),
+            (
+                "kluctl.io/ignore-diff-field-regex",
+                r"spec\.b",
+                json!({"aa": 1, "bb": []}),
+            ),
+            (
+                "kluctl.io/ignore-diff-field-regex",
+                "nothing",
+                json!({"aa": 1, "bb": [1]}),
+            ),
+        ] {
+            let local = annotated(name, value);
+            let normalized = normalize(&local, &Ignore::of(&local).unwrap()).unwrap();
+            assert_eq!(
+                normalized.get("spec"),
+                Some(&Value::from_json(expected)),
+                "{name}: {value}"
+            );
+        }
+        let local = annotated("kluctl.io/ignore-diff", "true");
+        assert_eq!(
+            normalize(&local, &Ignore::of(&local).unwrap()).unwrap(),
+            Value::from_json(json!({}))
+        );
+        assert!(Ignore::of(&annotated("kluctl.io/ignore-diff-field", "a-b")).is_err());
+        assert!(Ignore::of(&annotated("kluctl.io/ignore-diff-field-regex", "(")).is_err());
+    }
+}

@@ -1,0 +1,87 @@
+//! The order in which objects are deleted.
+
+use std::cmp::Ordering;
+
+use crate::ObjectRef;
+
+/// Groups whose controllers must still run while their objects go.
+const OPERATOR_GROUPS: [&str; 7] = [
+    "monitoring.coreos.com",
+    "kafka.strimzi.io",
+    "zookeeper.pravega.io",
+    "elasticsearch.k8s.elastic.co",
+    "cert-manager.io",
+    "bitnami.com",
+    "acid.zalan.do",
+];
+
+/// Whether this is a namespace: those are deleted, and gone, before the rest.
+#[must_use]
+pub fn is_namespace(reference: &ObjectRef) -> bool {
+    reference.is("", "Namespace")
+}
+
+/// Whether the object lives in one of these namespaces, and so goes with it.
+#[must_use]
+pub fn goes_with(reference: &ObjectRef, namespaces: &[String]) -> bool {
+    reference
+        .namespace
+        .as_ref()
+        .is_some_and(|namespace| namespaces.contains(namespace))
+}
+
+fn bucket(reference: &ObjectRef) -> u8 {
+    if is_namespace(reference) {
+        0
+    } else if OPERATOR_GROUPS.contains(&reference.group.as_str()) {
+        1
+    } else if matches!(
+        (reference.group.as_str(), reference.kind.as_str()),
+        ("apps", "Deployment" | "StatefulSet" | "DaemonSet")
+            | ("", "Service")
+            | ("networking.k8s.io", "Ingress")
+    ) {
+        2
+    } else {
+        3
+    }
+}
+
+/// The order in which deletions are listed: namespaces, objects of operators, workloads, the rest.
+#[must_use]
+pub fn deletion(a: &ObjectRef, b: &ObjectRef) -> Ordering {
+    bucket(a).cmp(&bucket(b)).then_with(|| a.cmp(b))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reference(group: &str, kind: &str, name: &str) -> ObjectRef {
+        ObjectRef {
+            group: group.to_owned(),
+            version: "v1".to_owned(),
+            kind: kind.to_owned(),
+            namespace: (kind != "Namespace").then(|| "n".to_owned()),
+            name: name.to_owned(),
+        }
+    }
+
+    #[test]
+    fn namespaces_operators_workloads_rest() {
+        let mut refs = [
+            reference("", "ConfigMap", "c"),
+            reference("apps", "Deployment", "d"),
+            reference("cert-manager.io", "Certificate", "e"),
+            reference("", "Namespace", "n"),
+            reference("", "Service", "s"),
+        ];
+        refs.sort_by(deletion);
+        let kinds: Vec<_> = refs.iter().map(|r| r.kind.as_str()).collect();
+        assert_eq!(
+            kinds,
+            ["Namespace", "Certificate", "Service", "Deployment", "ConfigMap"]
+        );
+        assert!(goes_with(&refs[1], &["n".to_owned()]) && !goes_with(&refs[0], &["n".to_owned()]));
+    }
+}

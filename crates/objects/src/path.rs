@@ -1,0 +1,184 @@
+//! Paths of fields, and the canonical text of such a path.
+
+use yaml::Value;
+
+/// One step into a value.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Key {
+    /// Into a map.
+    Field(String),
+    /// Into a list.
+    Index(usize),
+}
+
+/// Steps from the root of an object to a field.
+pub type Path = Vec<Key>;
+
+impl From<&str> for Key {
+    fn from(name: &str) -> Self {
+        Self::Field(name.to_owned())
+    }
+}
+
+impl From<usize> for Key {
+    fn from(index: usize) -> Self {
+        Self::Index(index)
+    }
+}
+
+/// The canonical text of a path, as in `spec.ports[0].port` or `metadata.labels["a/b"]`.
+#[must_use]
+pub fn canonical(path: &[Key]) -> String {
+    let mut text = String::new();
+    for (i, key) in path.iter().enumerate() {
+        match key {
+            Key::Index(index) => text.push_str(&format!("[{index}]")),
+            Key::Field(name) if is_identifier(name) => {
+                if i > 0 {
+                    text.push('.');
+                }
+                text.push_str(name);
+            }
+            Key::Field(name) => {
+                if i == 0 {
+                    text.push('$');
+                }
+                let quote = if name.contains('"') { '\'' } else { '"' };
+                text.push_str(&format!("[{quote}{name}{quote}]"));
+            }
+        }
+    }
+    text
+}
+
+/// At least two characters, none of them special: a single letter is written in brackets.
+fn is_identifier(name: &str) -> bool {
+    name.len() >= 2
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+        && !name.starts_with(|first: char| first.is_ascii_digit())
+}
+
+/// What is at a path.
+#[must_use]
+pub fn get<'a>(value: &'a Value, path: &[Key]) -> Option<&'a Value> {
+    path.iter().try_fold(value, |value, key| match key {
+        Key::Field(name) => value.get(name),
+        Key::Index(index) => value.as_seq()?.get(*index),
+    })
+}
+
+fn get_mut<'a>(value: &'a mut Value, path: &[Key]) -> Option<&'a mut Value> {
+    path.iter().try_fold(value, |value, key| match key {
+        Key::Field(name) => value.get_mut(name),
+        Key::Index(index) => value.as_seq_mut()?.get_mut(*index),
+    })
+}
+
+/// Removes what is at each of the paths; those that are not there are passed over.
+pub fn remove_all(value: &mut Value, mut paths: Vec<Path>) {
+    // From the end, so that the indexes of what is still to be removed stay right.
+    paths.sort_unstable();
+    paths.dedup();
+    for path in paths.iter().rev() {
+        let Some((last, parent)) = path.split_last() else {
+            continue;
+        };
+        match (get_mut(value, parent), last) {
+            (Some(Value::Map(map)), Key::Field(name)) => {
+                map.remove(name);
+            }
+            (Some(Value::Seq(items)), Key::Index(index)) if *index < items.len() => {
+                items.remove(*index);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The paths of all leaves: scalars, and maps and lists without members.
+#[must_use]
+pub fn leaves(value: &Value) -> Vec<Path> {
+    let mut found = Vec::new();
+    collect_leaves(value, &mut Vec::new(), &mut found);
+    found
+}
+
+fn collect_leaves(value: &Value, at: &mut Path, found: &mut Vec<Path>) {
+    match value {
+        Value::Map(map) if !map.is_empty() => {
+            for (name, member) in map {
+                at.push(Key::from(name));
+                collect_leaves(member, at, found);
+                at.pop();
+            }
+        }
+        Value::Seq(items) if !items.is_empty() => {
+            for (index, member) in items.iter().enumerate() {
+                at.push(Key::Index(index));
+                collect_leaves(member, at, found);
+                at.pop();
+            }
+        }
+        _ => found.push(at.clone()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn keys(path: &serde_json::Value) -> Path {
+        path.as_array()
+            .unwrap()
+            .iter()
+            .map(|key| {
+                key.as_u64()
+                    .map_or_else(|| Key::from(key.as_str().unwrap()), |i| Key::Index(i as usize))
+            })
+            .collect()
+    }
+
+    #[test]
+    fn canonical_text() {
+        for (path, expected) in [
+            (
+                json!(["metadata", "labels", "kluctl.io/tag-0"]),
+                r#"metadata.labels["kluctl.io/tag-0"]"#,
+            ),
+            (json!(["a", "spec"]), r#"$["a"].spec"#),
+            (json!(["spec", "ports", 0, "port"]), "spec.ports[0].port"),
+            (json!(["data", "a"]), r#"data["a"]"#),
+            (json!(["data", "1a"]), r#"data["1a"]"#),
+            (json!(["data", "a\"b"]), "data['a\"b']"),
+            (json!(["_x", "y_2"]), "_x.y_2"),
+            (json!([]), ""),
+        ] {
+            assert_eq!(canonical(&keys(&path)), expected);
+        }
+    }
+
+    #[test]
+    fn removes_several_items_of_one_list() {
+        let mut value = Value::from_json(json!({"l": [0, 1, 2, 3], "m": {"a": 1, "b": 2}}));
+        let paths = [
+            json!(["l", 0]),
+            json!(["l", 2]),
+            json!(["l", 9]),
+            json!(["m", "a"]),
+            json!(["x", "y"]),
+            json!([]),
+        ];
+        remove_all(&mut value, paths.iter().map(keys).collect());
+        assert_eq!(value, Value::from_json(json!({"l": [1, 3], "m": {"b": 2}})));
+    }
+
+    #[test]
+    fn finds_leaves() {
+        let value = Value::from_json(json!({"aa": {"bb": 1, "cc": {}}, "dd": [[], {"ee": null}]}));
+        let found: Vec<_> = leaves(&value).iter().map(|path| canonical(path)).collect();
+        assert_eq!(found, ["aa.bb", "aa.cc", "dd[0]", "dd[1].ee"]);
+    }
+}
