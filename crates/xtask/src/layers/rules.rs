@@ -7,15 +7,18 @@ use super::{
     table::{Layer, Row},
 };
 
-/// Third-party crates that only some may use: the beginning of their names, and who may.
-const RESTRICTED: &[(&str, fn(&str, Layer) -> bool)] = &[
-    ("kube", |name, layer| {
-        matches!(name, "api" | "cluster" | "runtime" | "engine") || layer >= Layer::L4
-    }),
-    ("gix", |name, _| name == "git"),
-    ("minijinja", |name, _| name == "jinja"),
-    ("libyaml", |name, _| name == "yaml"),
-];
+/// Third-party crates that only some may use, by the beginning of their names.
+const RESTRICTED: &[&str] = &["kube", "gix", "minijinja", "libyaml"];
+
+/// Who may use a restricted crate.
+fn may_use(restricted: &str, name: &str, layer: Layer) -> bool {
+    match restricted {
+        "kube" => matches!(name, "api" | "cluster" | "runtime" | "engine") || layer >= Layer::L4,
+        "gix" => name == "git",
+        "minijinja" => name == "jinja",
+        _ => name == "yaml",
+    }
+}
 
 /// Lists every broken rule.
 pub(crate) fn check(rows: &BTreeMap<String, Row>, crates: &BTreeMap<String, Crate>) -> Vec<String> {
@@ -78,12 +81,12 @@ fn within(name: &str, row: &Row, found: &Crate, crates: &BTreeMap<String, Crate>
 fn third_party(name: &str, row: &Row, found: &Crate) -> Vec<String> {
     let mut findings = Vec::new();
     for used in found.uses.iter().chain(&found.tests_use) {
-        for (prefix, may) in RESTRICTED {
+        for prefix in RESTRICTED {
             let matches = used == prefix
                 || used
                     .strip_prefix(prefix)
                     .is_some_and(|rest| rest.starts_with(['-', '_']));
-            if matches && !may(name, row.layer) {
+            if matches && !may_use(prefix, name, row.layer) {
                 findings.push(format!(
                     "`{name}` may not use `{used}`: see the rules below the layer table"
                 ));

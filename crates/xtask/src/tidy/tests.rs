@@ -28,6 +28,7 @@ fn what_ends_a_process() {
     ];
     assert_finds("crates/x/src/lib.rs", text, &expected);
     assert_finds("crates/x/src/tests.rs", text, &[]);
+    assert_finds("crates/x/src/plan_tests.rs", text, &[]);
     assert_finds("crates/x/tests/it/main.rs", text, &[]);
     assert_finds("crates/testkit/src/lib.rs", text, &[]);
 }
@@ -36,6 +37,13 @@ fn what_ends_a_process() {
 fn a_test_helper_does_not_hide_what_follows() {
     let text = "//! X.\n#[cfg(test)]\nmod tests;\n#[cfg(test)]\nuse x;\nfn f() {\n    g().unwrap();\n}\n";
     assert_finds("crates/x/src/lib.rs", text, &["lib.rs:7"]);
+}
+
+#[test]
+fn a_test_module_may_have_attributes() {
+    let text = "//! X.\n#[cfg(test)]\n#[allow(\n    clippy::all,\n    reason = \"so\"\n)]\nmod tests {\n    fn g() {\n        \
+                f().unwrap();\n    }\n}\n";
+    assert_finds("crates/x/src/lib.rs", text, &[]);
 }
 
 #[test]
