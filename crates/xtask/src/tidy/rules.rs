@@ -3,8 +3,8 @@
 /// A file beyond this many lines wants to be several.
 const LONGEST: usize = 700;
 
-/// What ends a process instead of one object's pass, with the reason for people. `expect` is left to clippy, which tells the method of
-/// a parser from that of a result.
+/// What ends a process instead of one object's pass. `expect` is left to clippy, which tells the method of a parser from
+/// that of a result.
 const PANICS: &[&str] = &[
     ".unwrap()",
     "panic!(",
