@@ -70,7 +70,7 @@ fn b64decode(value: &Dynamic) -> Result<String, Error> {
 }
 
 fn to_yaml(value: &Dynamic) -> Result<String, Error> {
-    Ok(format!("{:?}", convert::from_dynamic(value)?))
+    Ok(yaml::print::pyyaml(&convert::from_dynamic(value)?))
 }
 
 fn to_json(value: &Dynamic) -> Result<String, Error> {
@@ -86,9 +86,9 @@ fn from_yaml(value: &Dynamic) -> Result<Dynamic, Error> {
         return Err(Error::from(ErrorKind::UndefinedError));
     }
     let text = value.as_str().ok_or_else(|| no_attribute(value, "read"))?;
-    let parsed: Result<yaml::Value, Error> = { let _ = (text, Budget::default()); Err(fail("x")) };
+    let parsed = yaml::read::pyyaml(text, &Budget::default());
     let parsed = parsed.map_err(|error| fail(format!("ScannerError: {error}")))?;
-    Ok(convert::to_dynamic(&parsed, false))
+    Ok(convert::to_dynamic(&parsed.value, false))
 }
 
 fn sha256(value: &Dynamic, len: Option<usize>) -> Result<String, Error> {

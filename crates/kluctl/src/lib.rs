@@ -1,1 +1,32 @@
-//! kluctl projects: targets, args, vars, deployment items, rendering
+//! kluctl projects: from a tree of files to the objects of a target.
+//!
+//! [`render`] loads `.kluctl.yaml`, chooses the target, computes arguments and variables, walks `deployment.yaml` and its
+//! includes, renders each item through Jinja2 and kustomize, and labels the objects. What a project asks for and this
+//! crate doesn't obey is refused by name, with file and line. No network, clock, randomness or environment: kube
+//! contexts and arguments are values of the [`Request`].
+
+mod annotations;
+mod args;
+mod deployment;
+mod error;
+mod fields;
+mod files;
+mod item;
+mod jsonpath;
+mod merge;
+mod namespaces;
+mod plan;
+mod postprocess;
+mod project;
+mod render;
+mod rendered;
+mod request;
+mod sops;
+mod target;
+mod vars;
+
+pub use error::Error;
+pub use namespaces::{Scope, fix_namespaces};
+pub use render::render;
+pub use rendered::{Item, Rendered, Target, objects_hash};
+pub use request::{Contexts, Request};

@@ -1,0 +1,152 @@
+//! Why a project could not be rendered, told with file and line.
+
+use tree::{Exceeded, TreeError, TreePath};
+
+/// Why a project could not be rendered.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A file that is no YAML.
+    #[error("{file}: {source}")]
+    Yaml {
+        /// The file.
+        file: TreePath,
+        /// Where and why.
+        source: yaml::Error,
+    },
+    /// A value that is not what it must be.
+    #[error("{file}:{line}: {problem}")]
+    Invalid {
+        /// The file.
+        file: TreePath,
+        /// The line, of the rendered text when the file is a template.
+        line: u32,
+        /// What is wrong.
+        problem: String,
+    },
+    /// A known field that isn't obeyed.
+    #[error("{file}:{line}: {field} is not supported yet: remove it")]
+    Unsupported {
+        /// The file.
+        file: TreePath,
+        /// The line, of the rendered text when the file is a template.
+        line: u32,
+        /// The path of the field, or what else is used.
+        field: String,
+    },
+    /// No such field exists.
+    #[error("{file}:{line}: unknown field {field:?}")]
+    UnknownField {
+        /// The file.
+        file: TreePath,
+        /// The line, of the rendered text when the file is a template.
+        line: u32,
+        /// The path of the field.
+        field: String,
+    },
+    /// A template that failed.
+    #[error("failed rendering {what}: {source}")]
+    Template {
+        /// What was rendered.
+        what: String,
+        /// Where and why.
+        source: jinja::Error,
+    },
+    /// No target of that name, or one that failed to load.
+    #[error("target {name} not existent in kluctl project config{because}")]
+    UnknownTarget {
+        /// The name.
+        name: String,
+        /// Why a target of that name can't be used.
+        because: String,
+    },
+    /// Projects with targets need one.
+    #[error("a target must be explicitly selected when targets are defined in the Kluctl project")]
+    NoTargetSelected,
+    /// An argument without a value.
+    #[error("required argument {0} not set")]
+    MissingArgument(String),
+    /// A kube context that isn't there.
+    #[error("context {0:?} does not exist")]
+    UnknownContext(String),
+    /// A directory that isn't there.
+    #[error("{file}:{line}: deployment directory does not exist: {dir}")]
+    MissingDirectory {
+        /// The file that names it.
+        file: TreePath,
+        /// The line.
+        line: u32,
+        /// The directory, as written.
+        dir: String,
+    },
+    /// A path that leads out of the tree.
+    #[error("{file}:{line}: path/include is not part of the deployment project: {dir}")]
+    OutsideOfProject {
+        /// The file that names it.
+        file: TreePath,
+        /// The line.
+        line: u32,
+        /// The path, as written.
+        dir: String,
+    },
+    /// An included directory that is no project.
+    #[error("{0}")]
+    NoDeployment(String),
+    /// Variables that could not be loaded.
+    #[error("failed to load vars from {path}: {source}")]
+    VarsFile {
+        /// The file, as written.
+        path: String,
+        /// Why.
+        source: jinja::Error,
+    },
+    /// An item that could not be built.
+    #[error("building kustomize objects for {dir} failed: {source}")]
+    Kustomize {
+        /// The item.
+        dir: TreePath,
+        /// Where and why.
+        source: kustomize::Error,
+    },
+    /// A limit was reached.
+    #[error("{place}: {source}")]
+    Budget {
+        /// What was being done.
+        place: String,
+        /// The limit.
+        source: Exceeded,
+    },
+    /// A file could not be read.
+    #[error(transparent)]
+    Tree(#[from] TreeError),
+    /// The operating system refused a thread.
+    #[error("can't start a thread for rendering: {0}")]
+    Thread(#[from] std::io::Error),
+    /// Several things went wrong.
+    #[error("{} errors: {}", .0.len(), .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    Many(Vec<Error>),
+}
+
+impl Error {
+    /// Whether a limit was reached or the work was cancelled, rather than the project being wrong.
+    #[must_use]
+    pub fn exceeded(&self) -> Option<&Exceeded> {
+        match self {
+            Self::Budget { source, .. } => Some(source),
+            Self::Yaml { source, .. } => source.exceeded(),
+            Self::Template { source: jinja::Error::Budget { source, .. }, .. }
+            | Self::VarsFile { source: jinja::Error::Budget { source, .. }, .. } => Some(source),
+            Self::Kustomize { source: kustomize::Error::Budget { source, .. }, .. } => Some(source),
+            Self::Many(errors) => errors.iter().find_map(Self::exceeded),
+            _ => None,
+        }
+    }
+}
+
+/// One error, or all of them.
+pub(crate) fn many(mut errors: Vec<Error>) -> Result<(), Error> {
+    match errors.len() {
+        0 => Ok(()),
+        1 => Err(errors.remove(0)),
+        _ => Err(Error::Many(errors)),
+    }
+}

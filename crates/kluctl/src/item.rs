@@ -1,0 +1,230 @@
+//! Renders the directory of an item.
+
+use std::{collections::HashMap, sync::Arc};
+
+use bytes::Bytes;
+use jinja::Renderer;
+use tree::{Budget, Mem, NodeKind, Tree, TreePath, ignore::Rules};
+use yaml::{Map, Value};
+
+use crate::{Error, annotations, plan::PlanItem, sops};
+
+/// How deep the directory of an item may be.
+const MAX_DEPTH: u32 = 64;
+
+/// The text by which templates ask for an image to be looked up later.
+const IMAGE_PLACEHOLDER: &[u8] = b"XXXXXbegin_get_image_";
+
+/// Rendered directories, all in one tree, so that they can name each other.
+pub(crate) struct Stage<'a> {
+    tree: Arc<dyn Tree>,
+    budget: &'a Budget,
+    pub(crate) rendered: Mem,
+    pub(crate) messages: Vec<String>,
+    /// How often each directory was rendered.
+    seen: HashMap<TreePath, u32>,
+}
+
+/// What the kustomization of an item says about its deployment.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Behaviour {
+    pub(crate) barrier: bool,
+    pub(crate) wait_readiness: bool,
+}
+
+/// A walk through one directory.
+struct Walk<'a> {
+    renderer: Renderer,
+    rules: Rules,
+    /// The directory of the item, and where its files go.
+    from: &'a TreePath,
+    to: TreePath,
+}
+
+impl<'a> Stage<'a> {
+    pub(crate) fn new(tree: Arc<dyn Tree>, budget: &'a Budget) -> Self {
+        Self { tree, budget, rendered: Mem::new(), messages: Vec::new(), seen: HashMap::new() }
+    }
+
+    pub(crate) fn budget(&self) -> &'a Budget {
+        self.budget
+    }
+
+    /// Renders the files of an item and returns where they are.
+    pub(crate) fn render(&mut self, item: &PlanItem, dir: &TreePath) -> Result<TreePath, Error> {
+        let times = self.seen.entry(dir.clone()).or_default();
+        let to = match *times {
+            0 => dir.clone(),
+            again => match dir.parent() {
+                Some(parent) => parent.child(&format!("{}-{again}", dir.name())),
+                None => TreePath::root().child(&format!("-{again}")),
+            },
+        };
+        *times += 1;
+        let renderer = item.vars.renderer(&self.tree, &item.search);
+        let rules = self.inherited_rules(dir)?;
+        let mut walk = Walk { renderer, rules, from: dir, to: to.clone() };
+        let rendered = self.directory(&mut walk, dir, false, 0);
+        self.messages.extend(walk.renderer.take_messages());
+        rendered.map(|()| to)
+    }
+
+    /// The rules of `.templateignore` files above a directory.
+    fn inherited_rules(&self, dir: &TreePath) -> Result<Rules, Error> {
+        let mut rules = Rules::new();
+        let mut above = TreePath::root();
+        for part in dir.components() {
+            self.add_rules(&mut rules, &above)?;
+            above = above.child(part);
+        }
+        Ok(rules)
+    }
+
+    fn add_rules(&self, rules: &mut Rules, dir: &TreePath) -> Result<(), Error> {
+        let file = dir.child(".templateignore");
+        if self.tree.is_file(&file) {
+            rules.add_file(dir, &String::from_utf8_lossy(&self.tree.read(&file)?));
+        }
+        Ok(())
+    }
+
+    fn directory(
+        &mut self,
+        walk: &mut Walk<'_>,
+        dir: &TreePath,
+        verbatim: bool,
+        depth: u32,
+    ) -> Result<(), Error> {
+        if depth > MAX_DEPTH {
+            let problem = format!("directories nest deeper than {MAX_DEPTH} levels");
+            return Err(Error::Invalid { file: dir.clone(), line: 1, problem });
+        }
+        self.add_rules(&mut walk.rules, dir)?;
+        let entries = self.tree.list(dir)?;
+        // What belongs to a Helm chart has templates of another kind.
+        let verbatim = verbatim || entries.iter().any(|entry| entry.name == "Chart.yaml");
+        for entry in entries {
+            let path = dir.child(&entry.name);
+            match entry.kind {
+                NodeKind::Dir if entry.name == ".git" => {}
+                NodeKind::Dir => self.directory(walk, &path, verbatim, depth + 1)?,
+                NodeKind::File { executable, .. } => self.file(walk, &path, verbatim, executable)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn file(
+        &mut self,
+        walk: &mut Walk<'_>,
+        path: &TreePath,
+        verbatim: bool,
+        executable: bool,
+    ) -> Result<(), Error> {
+        if matches!(path.name(), "helm-chart.yaml" | "helm-chart.yml") {
+            let field = "a Helm chart".to_owned();
+            return Err(Error::Unsupported { file: path.clone(), line: 1, field });
+        }
+        let bytes = if verbatim || walk.rules.is_ignored(path, false) {
+            self.count(path, self.tree.read(path)?)?
+        } else {
+            walk.renderer.render_file(path, self.budget).map_err(|source| match source {
+                jinja::Error::Tree(error) => Error::Tree(error),
+                source => Error::Template { what: format!("template '{path}'"), source },
+            })?
+        };
+        sops::refuse(path, &bytes, self.budget)?;
+        if contains(&bytes, IMAGE_PLACEHOLDER) {
+            let field = "an image placeholder".to_owned();
+            return Err(Error::Unsupported { file: path.clone(), line: 1, field });
+        }
+        let rest = path.strip(walk.from).unwrap_or_default();
+        let target = walk.to.join(rest).map_err(|problem| Error::Invalid {
+            file: path.clone(),
+            line: 1,
+            problem: problem.to_string(),
+        })?;
+        self.rendered.insert(target, bytes, executable);
+        Ok(())
+    }
+
+    /// Copied files count as output too.
+    fn count(&self, path: &TreePath, bytes: Bytes) -> Result<Bytes, Error> {
+        let place = || format!("copying {path}");
+        let counted = self.budget.output(bytes.len() as u64);
+        counted.map(|()| bytes).map_err(|source| Error::Budget { place: place(), source })
+    }
+
+    /// Makes sure that a rendered directory has a kustomization, with the namespace that the project wants.
+    pub(crate) fn kustomization(&mut self, item: &PlanItem, dir: &TreePath) -> Result<Behaviour, Error> {
+        let kustomize = |source| Error::Kustomize { dir: dir.clone(), source };
+        let Some(file) = kustomize::find_kustomization(&self.rendered, dir).map_err(kustomize)? else {
+            self.generate(item, dir);
+            return Ok(Behaviour::default());
+        };
+        let text = self.rendered.read(&file)?;
+        let value = match yaml::read::kustomize(&text, self.budget) {
+            Ok(document) => document.value,
+            Err(source) => return Err(Error::Yaml { file, source }),
+        };
+        let Value::Map(map) = value else { return Ok(Behaviour::default()) };
+        if let Some(namespace) = item.namespace.as_ref().filter(|_| !map.contains_key("namespace")) {
+            let patched = with_namespace(&text, &map, namespace);
+            self.rendered.insert(file, patched, false);
+        }
+        let object = Value::Map(map);
+        let flag = |name: &str| {
+            let value = object.pointer(&["metadata", "annotations", name]);
+            value.is_some_and(|value| match value {
+                Value::String(text) => objects::meta::go_bool(text).unwrap_or(false),
+                value => value.as_bool() == Some(true),
+            })
+        };
+        Ok(Behaviour {
+            barrier: flag(annotations::BARRIER),
+            wait_readiness: flag(objects::annotations::WAIT_READINESS),
+        })
+    }
+
+    /// Writes a kustomization that names every manifest of the directory.
+    fn generate(&mut self, item: &PlanItem, dir: &TreePath) {
+        let entries = self.rendered.list(dir).unwrap_or_default();
+        let files = entries.into_iter().filter(|entry| matches!(entry.kind, NodeKind::File { .. }));
+        let resources = files.filter(|entry| is_manifest(&entry.name)).map(|entry| Value::from(entry.name));
+        let mut kustomization = Map::new();
+        kustomization.insert("resources", resources.collect::<Vec<_>>());
+        if let Some(namespace) = &item.namespace {
+            kustomization.insert("namespace", namespace.as_str());
+        }
+        let text = yaml::print::kustomize(&Value::Map(kustomization));
+        self.rendered.insert(dir.child("kustomization.yaml"), text, false);
+    }
+}
+
+/// Whether a generated kustomization names a file.
+fn is_manifest(name: &str) -> bool {
+    let lower = name.to_ascii_lowercase();
+    let values = name.starts_with("helm-values.");
+    !values && (lower.ends_with(".yaml") || lower.ends_with(".yml"))
+}
+
+/// Adds a namespace to a kustomization, at its end, so that the lines of everything else stay.
+fn with_namespace(text: &[u8], map: &Map, namespace: &str) -> Bytes {
+    let source = String::from_utf8_lossy(text);
+    let mut field = Map::new();
+    field.insert("namespace", namespace);
+    let line = yaml::print::kustomize(&Value::Map(field));
+    let begins_in_block = map.first().and_then(|(key, _)| map.position(key)).is_some_and(|at| at.column == 1);
+    let one_document = !source.lines().any(|line| line.starts_with("---") || line.starts_with("..."));
+    if begins_in_block && one_document {
+        let newline = if source.ends_with('\n') { "" } else { "\n" };
+        return Bytes::from(format!("{source}{newline}{line}"));
+    }
+    let mut map = map.clone();
+    map.insert("namespace", namespace);
+    Bytes::from(yaml::print::kustomize(&Value::Map(map)))
+}
+
+fn contains(bytes: &[u8], part: &[u8]) -> bool {
+    bytes.windows(part.len()).any(|window| window == part)
+}

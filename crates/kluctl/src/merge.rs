@@ -1,0 +1,75 @@
+//! Merging and normalising values.
+
+use yaml::{Map, Value};
+
+/// Merges `over` into `base`: maps key by key, everything else is replaced.
+pub(crate) fn deep(base: &mut Map, over: &Map) {
+    for (key, value) in over {
+        match (base.get_mut(key), value) {
+            (Some(Value::Map(old)), Value::Map(new)) => deep(old, new),
+            (Some(old), new) => *old = new.clone(),
+            (None, new) => {
+                base.insert(key, new.clone());
+            }
+        }
+    }
+}
+
+/// The largest number up to which a float holds every integer.
+const EXACT: u64 = 1 << 53;
+
+/// Numbers as they look after a round through JSON of Go, where every number is a float.
+pub(crate) fn through_json(value: &Value) -> Value {
+    match value {
+        Value::Int(number) if number.unsigned_abs() > EXACT => from_float(*number as f64),
+        Value::UInt(number) => from_float(*number as f64),
+        Value::Float(number) => from_float(*number),
+        Value::Seq(items) => Value::Seq(items.iter().map(through_json).collect()),
+        Value::Map(map) => Value::Map(map_through_json(map)),
+        other => other.clone(),
+    }
+}
+
+/// [`through_json`] of every value.
+pub(crate) fn map_through_json(map: &Map) -> Map {
+    map.iter().map(|(key, value)| (key.to_owned(), through_json(value))).collect()
+}
+
+fn from_float(number: f64) -> Value {
+    let whole = number.fract() == 0.0;
+    if whole && number >= i64::MIN as f64 && number < i64::MAX as f64 {
+        Value::Int(number as i64)
+    } else if whole && number >= 0.0 && number < u64::MAX as f64 {
+        Value::UInt(number as u64)
+    } else {
+        Value::Float(number)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn maps_merge_and_everything_else_is_replaced() {
+        let read = |text: &str| yaml::read::goyaml(text, &tree::Budget::default()).unwrap().value;
+        let mut base = read("{a: {b: 1, c: [1]}, d: 1}");
+        let over = read("{a: {c: [2], e: 2}, d: null, f: {}}");
+        deep(base.as_map_mut().unwrap(), over.as_map().unwrap());
+        assert_eq!(base, read("{a: {b: 1, c: [2], e: 2}, d: null, f: {}}"));
+    }
+
+    #[test]
+    fn numbers_lose_what_floats_do_not_hold() {
+        let cases = [
+            (Value::Int(5), Value::Int(5)),
+            (Value::Int(9_007_199_254_740_993), Value::Int(9_007_199_254_740_992)),
+            (Value::Float(2.0), Value::Int(2)),
+            (Value::Float(1.5), Value::Float(1.5)),
+            (Value::Float(1e21), Value::Float(1e21)),
+        ];
+        for (value, expected) in cases {
+            assert_eq!(through_json(&value), expected);
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! What a render gives.
+
+use sha2::{Digest as _, Sha256};
+use tree::TreePath;
+use yaml::{Map, Value};
+
+/// A project rendered for one target.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Rendered {
+    /// The target.
+    pub target: Target,
+    /// The items, in the order of deployment.
+    pub items: Vec<Item>,
+    /// What the user should know although the render succeeded.
+    pub warnings: Vec<String>,
+}
+
+impl Rendered {
+    /// All objects in the order of deployment.
+    pub fn objects(&self) -> impl Iterator<Item = &Value> {
+        self.items.iter().flat_map(|item| &item.objects)
+    }
+}
+
+/// The target that was rendered.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Target {
+    /// Its name; empty in projects without targets.
+    pub name: String,
+    /// The kube context that it is deployed to; none without a cluster.
+    pub context: Option<String>,
+    /// What marks its objects.
+    pub discriminator: Option<String>,
+    /// Its arguments, with defaults and arguments from outside.
+    pub args: Map,
+}
+
+/// A deployment item.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Item {
+    /// Its directory; none for an item that only is a barrier.
+    pub dir: Option<TreePath>,
+    /// Its tags, inherited ones first.
+    pub tags: Vec<String>,
+    /// Whether everything up to this item is finished before the next one starts.
+    pub barrier: bool,
+    /// Whether the objects must be ready before the item is finished.
+    pub wait_readiness: bool,
+    /// What to tell while the barrier waits.
+    pub message: Option<String>,
+    /// Its objects in the order of deployment: labelled and annotated, but with namespaces as they were written.
+    pub objects: Vec<Value>,
+}
+
+/// A checksum of objects and their order, in hex.
+#[must_use]
+pub fn objects_hash<'a>(objects: impl Iterator<Item = &'a Value>) -> String {
+    let mut all = Sha256::new();
+    for object in objects {
+        all.update(Sha256::digest(yaml::print::json_sorted(object)));
+    }
+    hex::encode(all.finalize())
+}

@@ -1,0 +1,5 @@
+//! The integration tests of kluctl projects.
+
+mod conformance;
+mod shop;
+mod support;

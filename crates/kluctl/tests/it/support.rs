@@ -1,0 +1,52 @@
+//! What the tests share.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use kluctl::{Error, Rendered, Request, render};
+use tree::{Budget, Mem, TreePath};
+use yaml::Value;
+
+/// The root of the workspace.
+pub fn workspace() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Reads a directory into memory.
+pub fn read_dir(dir: &Path) -> Mem {
+    let mut mem = Mem::new();
+    add(&mut mem, dir, "");
+    mem
+}
+
+fn add(mem: &mut Mem, dir: &Path, below: &str) {
+    for entry in fs::read_dir(dir).unwrap() {
+        let entry = entry.unwrap();
+        let path = format!("{below}{}", entry.file_name().to_str().unwrap());
+        if entry.file_type().unwrap().is_dir() {
+            add(mem, &entry.path(), &format!("{path}/"));
+        } else if let Ok(bytes) = fs::read(entry.path()) {
+            mem.insert(TreePath::parse(&path).unwrap(), bytes, false);
+        }
+    }
+}
+
+/// Renders files that are written in a test.
+pub fn render_files(files: &[(&str, &str)], request: &Request) -> Result<Rendered, Error> {
+    let files = files.iter().map(|(path, text)| (*path, text.to_string()));
+    render(Arc::new(Mem::from_files(files).unwrap()), request, &Budget::default())
+}
+
+/// `Kind/namespace/name` of each object, in order.
+pub fn names(rendered: &Rendered) -> Vec<String> {
+    rendered.objects().map(name).collect()
+}
+
+/// `Kind/namespace/name` of an object.
+pub fn name(object: &Value) -> String {
+    let text = |path: &[&str]| object.pointer(path).and_then(Value::as_str).unwrap_or("-").to_owned();
+    format!("{}/{}/{}", text(&["kind"]), text(&["metadata", "namespace"]), text(&["metadata", "name"]))
+}
