@@ -121,6 +121,15 @@ impl Listener for Tls {
 /// # Errors
 /// When the authority is no PEM certificate.
 pub fn client(ca_pem: Option<&str>) -> Result<reqwest::Client> {
+    Ok(builder(ca_pem)?.timeout(Duration::from_secs(10)).build()?)
+}
+
+/// The same without a time limit, for answers that go on.
+pub(crate) fn client_without_limit(ca_pem: &str) -> Result<reqwest::Client> {
+    Ok(builder(Some(ca_pem))?.build()?)
+}
+
+fn builder(ca_pem: Option<&str>) -> Result<reqwest::ClientBuilder> {
     let mut roots = rustls::RootCertStore::empty();
     for certificate in ca_pem
         .into_iter()
@@ -132,10 +141,9 @@ pub fn client(ca_pem: Option<&str>) -> Result<reqwest::Client> {
         .with_safe_default_protocol_versions()?
         .with_root_certificates(roots)
         .with_no_client_auth();
-    let client = reqwest::Client::builder()
+    let policy = reqwest::redirect::Policy::none();
+    Ok(reqwest::Client::builder()
         .tls_backend_preconfigured(tls)
-        .redirect(reqwest::redirect::Policy::none())
-        .no_proxy()
-        .timeout(Duration::from_secs(10));
-    Ok(client.build()?)
+        .redirect(policy)
+        .no_proxy())
 }

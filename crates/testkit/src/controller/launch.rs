@@ -38,6 +38,12 @@ impl Launch {
         }
     }
 
+    /// The name of the controller.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
     /// Names the program; without it, it is found as [`find_program`] says.
     pub fn program(mut self, path: impl Into<PathBuf>) -> Self {
         self.program = Some(path.into());

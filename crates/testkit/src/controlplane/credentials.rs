@@ -7,6 +7,7 @@ use std::{
 
 use anyhow::{Context as _, Result};
 
+use crate::process::write_private;
 use crate::tls::{Authority, key_pair};
 
 /// A user of the control plane that is known by a token.
@@ -52,22 +53,22 @@ impl Credentials {
         fs::create_dir_all(this.pki(""))?;
         fs::create_dir_all(dir.join("kubeconfig"))?;
         let authority = Authority::new(&["127.0.0.1", "localhost", "kubernetes.default.svc", "10.96.0.1"])?;
-        fs::write(this.pki("ca.pem"), &authority.ca_pem)?;
-        fs::write(this.pki("server.pem"), &authority.server_pem)?;
-        fs::write(this.pki("server.key"), &authority.server_key_pem)?;
-        let (private, public) = key_pair()?;
-        fs::write(this.pki("service-accounts.key"), private)?;
-        fs::write(this.pki("service-accounts.pub"), public)?;
+        write_private(this.pki("ca.pem"), &authority.ca_pem)?;
+        write_private(this.pki("server.pem"), &authority.server_pem)?;
+        write_private(this.pki("server.key"), &authority.server_key_pem)?;
+        let (private_key, public_key) = key_pair()?;
+        write_private(this.pki("service-accounts.key"), private_key)?;
+        write_private(this.pki("service-accounts.pub"), public_key)?;
         let mut tokens = String::new();
         for User { name, user, group } in USERS {
             let token = uuid::Uuid::new_v4().simple().to_string();
             tokens += &format!("{token},{user},{name},\"{group}\"\n");
-            fs::write(
+            write_private(
                 this.kubeconfig(name),
                 this.kubeconfig_for(server, "default", &token)?,
             )?;
         }
-        fs::write(this.pki("tokens.csv"), tokens)?;
+        write_private(this.pki("tokens.csv"), tokens)?;
         Ok(this)
     }
 

@@ -162,6 +162,14 @@ impl ControlPlane {
         &self.server
     }
 
+    /// The authority that signed the certificate of the API server.
+    ///
+    /// # Errors
+    /// When it can't be read.
+    pub fn ca_pem(&self) -> Result<String> {
+        Ok(fs::read_to_string(self.credentials.pki("ca.pem"))?)
+    }
+
     /// The folder with all state and logs of the plane.
     #[must_use]
     pub fn dir(&self) -> &Path {

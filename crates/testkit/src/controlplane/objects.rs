@@ -141,8 +141,8 @@ impl ControlPlane {
     ///
     /// # Errors
     /// When it is incomplete, or the API server refuses it.
-    pub async fn apply(&self, object: Value) -> Result<DynamicObject> {
-        let (api, object) = self.api_for(object).await?;
+    pub async fn apply(&self, object: impl Into<Value>) -> Result<DynamicObject> {
+        let (api, object) = self.api_for(object.into()).await?;
         let name = object.name_any();
         let params = PatchParams::apply(ADMIN).force();
         api.patch(&name, &params, &Patch::Apply(&object))
@@ -244,7 +244,7 @@ impl ControlPlane {
             .context("the API server gave no token")?
             .token;
         let path = self.credentials.kubeconfig(&format!("{namespace}-{name}"));
-        std::fs::write(
+        crate::process::write_private(
             &path,
             self.credentials.kubeconfig_for(&self.server, namespace, &token)?,
         )?;

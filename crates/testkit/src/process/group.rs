@@ -324,6 +324,20 @@ fn remove(dir: &Path) -> Result<()> {
     fs::remove_dir_all(dir).with_context(|| format!("can't remove {}", dir.display()))
 }
 
+/// Writes a file that only this user may read.
+pub(crate) fn write_private(path: impl AsRef<Path>, content: impl AsRef<[u8]>) -> Result<()> {
+    use std::{io::Write as _, os::unix::fs::OpenOptionsExt as _};
+    let path = path.as_ref();
+    let file = fs::OpenOptions::new()
+        .create(true)
+        .write(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(path);
+    let written = file.and_then(|mut file| file.write_all(content.as_ref()));
+    written.with_context(|| format!("can't write {}", path.display()))
+}
+
 /// A lock that a panicking holder doesn't take with it: what it guards stays consistent between statements.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)

@@ -1,5 +1,13 @@
 //! Tests of the test kit itself: that its peers are real, and that they end with their owner.
 
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "helpers of tests, outside of test functions"
+)]
+
 mod git;
 mod plane;
+mod proxy;
 mod sink;

@@ -41,7 +41,7 @@ enum Task {
 }
 
 fn main() -> ExitCode {
-    match run(Cli::parse()) {
+    match run(&Cli::parse()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             say(format_args!("error: {error:#}"));
@@ -50,13 +50,13 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(cli: Cli) -> Result<()> {
+fn run(cli: &Cli) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
         .build()?;
     let dir = std::path::absolute(&cli.dir).context("the folder has no absolute path")?;
-    match cli.command {
+    match &cli.command {
         Task::Build => {
             let binaries = Binaries::resolve()?;
             let kubectl = binaries.path("kubectl").display().to_string();
@@ -65,7 +65,7 @@ fn run(cli: Cli) -> Result<()> {
             ));
             sweep()
         }
-        Task::Up { bare } => runtime.block_on(up::up(&dir, bare)),
+        Task::Up { bare } => runtime.block_on(up::up(&dir, *bare)),
         Task::Down => up::down(&dir),
         Task::Status => up::status(&dir),
         Task::Kubeconfig => print(&up::kubeconfig(&dir)?.display().to_string()),

@@ -5,22 +5,17 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Result, ensure};
+use serde_json::json;
 use testkit::{
-    ControlPlane, Controller, Options,
+    ControlPlane, Controller, Options, Stack,
     process::{Group, end_strays},
     progress::say,
+    stack::CONTROLLERS,
 };
 
 use crate::print;
 
-const NAMESPACE: &str = "flux-system";
-/// notification-controller comes first: the others post their events to it.
-const CONTROLLERS: [&str; 3] = [
-    "notification-controller",
-    "source-controller",
-    "kluctl-controller",
-];
 /// The folder of one process group below the folder of `up`.
 const PLANE: &str = "control-plane";
 
@@ -37,12 +32,12 @@ pub(crate) async fn up(dir: &Path, bare: bool) -> Result<()> {
     say("starting etcd, kube-apiserver, kube-controller-manager, kube-scheduler and kwok");
     let plane = ControlPlane::start_detached(&dir.join(PLANE), Options::default()).await?;
     let started = if bare {
-        Ok(Vec::new())
+        Ok(None)
     } else {
-        furnish(dir, &plane).await
+        start_controllers(dir, &plane).await.map(Some)
     };
-    let controllers = match started {
-        Ok(controllers) => controllers,
+    let stack = match started {
+        Ok(stack) => stack,
         Err(error) => {
             // Half of it would only be in the way of the next try.
             clean(dir)?;
@@ -52,21 +47,12 @@ pub(crate) async fn up(dir: &Path, bare: bool) -> Result<()> {
     fs::copy(plane.kubeconfig(), dir.join("kubeconfig"))?;
     let processes = processes(dir)
         .into_iter()
-        .map(|(name, pid)| serde_json::json!({"name": name, "pid": pid}));
-    let addresses = controllers.iter().map(|controller| {
-        let addresses = controller.addresses();
-        let shown = serde_json::json!({
-            "name": controller.name(),
-            "metrics": addresses.metrics.to_string(),
-            "health": addresses.health.to_string(),
-            "log": controller.log_file(),
-        });
-        shown
-    });
-    let state = serde_json::json!({
+        .map(|(name, pid)| json!({"name": name, "pid": pid}));
+    let controllers = stack.iter().flat_map(Stack::controllers).map(describe);
+    let state = json!({
         "server": plane.server(),
         "processes": processes.collect::<Vec<_>>(),
-        "controllers": addresses.collect::<Vec<_>>(),
+        "controllers": controllers.collect::<Vec<_>>(),
     });
     fs::write(dir.join("state.json"), serde_json::to_string_pretty(&state)?)?;
     status(dir)?;
@@ -77,44 +63,23 @@ pub(crate) async fn up(dir: &Path, bare: bool) -> Result<()> {
     Ok(())
 }
 
-/// Installs the CRDs and the rights, and starts the controllers.
-async fn furnish(dir: &Path, plane: &ControlPlane) -> Result<Vec<Controller>> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    plane.namespace_named(NAMESPACE).await?;
-    if root.join("crds").is_dir() {
-        say("installing crds/");
-        plane.install_crds(&root.join("crds")).await?;
-    }
-    install_rights(plane, &root).await?;
-    let mut controllers: Vec<Controller> = Vec::new();
-    for name in CONTROLLERS {
-        say(format_args!("starting {name}"));
-        let kubeconfig = plane.service_account_kubeconfig(NAMESPACE, name).await?;
-        let launch = Controller::named(name)
-            .run_by(&kubeconfig)
-            .namespace(NAMESPACE)
-            .detached(&dir.join(name));
-        let launch = match controllers.first() {
-            Some(notification) => launch.events_to(&notification.events_url()),
-            None => launch,
-        };
-        controllers.push(launch.start().await?);
-    }
-    Ok(controllers)
+async fn start_controllers(dir: &Path, plane: &ControlPlane) -> Result<Stack> {
+    say("installing crds/ and the rights in deploy/, and starting the controllers");
+    Stack::start(plane, |launch| {
+        let state = dir.join(launch.name());
+        launch.detached(&state)
+    })
+    .await
 }
 
-/// Applies service accounts, roles and bindings of deploy/: everything there but what would run in the cluster.
-async fn install_rights(plane: &ControlPlane, root: &Path) -> Result<()> {
-    let overlay = root.join("deploy/overlays/dev");
-    if !overlay.is_dir() {
-        return Ok(());
-    }
-    say("applying deploy/overlays/dev");
-    let overlay = overlay.to_str().context("the path of deploy/ isn't UTF-8")?;
-    plane
-        .kubectl(&["apply", "--server-side", "--force-conflicts", "-k", overlay])
-        .await
-        .map(|_| ())
+fn describe(controller: &Controller) -> serde_json::Value {
+    let addresses = controller.addresses();
+    json!({
+        "name": controller.name(),
+        "metrics": format!("http://{}/metrics", addresses.metrics),
+        "health": format!("http://{}/readyz", addresses.health),
+        "log": controller.log_file(),
+    })
 }
 
 /// Stops everything that `up` started in this folder, and nothing else.

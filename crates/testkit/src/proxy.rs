@@ -1,0 +1,269 @@
+//! A proxy between a controller and the API server that does to requests what a bad day does to them.
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use anyhow::{Context as _, Result, ensure};
+use axum::{
+    Router,
+    body::Body,
+    extract::{Request, State},
+    response::{IntoResponse as _, Response},
+};
+use base64::Engine as _;
+use bytes::Bytes;
+use futures::{StreamExt as _, stream};
+use http::{HeaderMap, StatusCode, header};
+use serde_json::json;
+
+use crate::{
+    ControlPlane,
+    http::{Server, client_without_limit},
+    process::lock,
+    tls::Authority,
+};
+
+const MAX_BODY: usize = 64 * 1024 * 1024;
+
+/// A request of the controller.
+#[derive(Debug, Clone)]
+pub struct ApiRequest {
+    /// Such as `PATCH`.
+    pub method: String,
+    /// Without the query.
+    pub path: String,
+    /// What is behind the question mark.
+    pub query: String,
+    /// What was sent.
+    pub body: Bytes,
+}
+
+impl ApiRequest {
+    /// Whether it changes something.
+    #[must_use]
+    pub fn is_write(&self) -> bool {
+        self.method != "GET" && self.method != "HEAD" && !self.path.contains("/selfsubject")
+    }
+
+    /// Whether it opens a watch.
+    #[must_use]
+    pub fn is_watch(&self) -> bool {
+        self.query
+            .split('&')
+            .any(|part| part == "watch=true" || part == "watch=1")
+    }
+}
+
+/// What happens to a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Fate {
+    /// It reaches the API server, and the answer the controller.
+    Pass,
+    /// The same, but only after some time.
+    Delay(Duration),
+    /// It doesn't reach the API server, and is answered with this status and, where given, `Retry-After` in seconds.
+    Status(u16, Option<u32>),
+    /// It doesn't reach the API server, and is never answered.
+    Hang,
+    /// It doesn't reach the API server, and the connection is cut.
+    Cut,
+    /// It reaches the API server, but the connection is cut before the answer.
+    CutAnswer,
+}
+
+type Rule = Arc<dyn Fn(&ApiRequest) -> Fate + Send + Sync>;
+
+struct Inner {
+    upstream: String,
+    client: reqwest::Client,
+    rule: Mutex<Rule>,
+    deaf: AtomicBool,
+    requests: Mutex<Vec<ApiRequest>>,
+}
+
+/// A proxy in front of the API server.
+pub struct FaultProxy {
+    inner: Arc<Inner>,
+    server: Server,
+    dir: PathBuf,
+    upstream_ca: String,
+}
+
+impl std::fmt::Debug for FaultProxy {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("FaultProxy")
+            .field("server", &self.server)
+            .field("upstream", &self.inner.upstream)
+            .finish()
+    }
+}
+
+impl FaultProxy {
+    /// Starts a proxy that lets everything pass.
+    ///
+    /// # Errors
+    /// When no port is free.
+    pub fn start(plane: &ControlPlane) -> Result<Self> {
+        let upstream_ca = plane.ca_pem()?;
+        let inner = Arc::new(Inner {
+            upstream: plane.server().to_owned(),
+            client: client_without_limit(&upstream_ca)?,
+            rule: Mutex::new(Arc::new(|_| Fate::Pass)),
+            deaf: AtomicBool::new(false),
+            requests: Mutex::default(),
+        });
+        let router = Router::new().fallback(relay).with_state(Arc::clone(&inner));
+        let server = Server::start(router, Some(Authority::new(&["127.0.0.1", "localhost"])?))?;
+        Ok(Self {
+            inner,
+            server,
+            dir: plane.dir().join("kubeconfig"),
+            upstream_ca,
+        })
+    }
+
+    /// A kubeconfig for the same user as the given one, by way of this proxy.
+    ///
+    /// # Errors
+    /// When the given one isn't of this plane.
+    pub fn kubeconfig(&self, of: &Path) -> Result<PathBuf> {
+        let encode = |pem: &str| base64::engine::general_purpose::STANDARD.encode(pem);
+        let text = std::fs::read_to_string(of).with_context(|| format!("can't read {}", of.display()))?;
+        ensure!(
+            text.contains(&self.inner.upstream),
+            "{} isn't of the proxied control plane",
+            of.display()
+        );
+        let ca = self.server.ca_pem().unwrap_or_default();
+        let text = text
+            .replace(&self.inner.upstream, &self.server.origin())
+            .replace(&encode(&self.upstream_ca), &encode(ca));
+        let name = of.file_name().unwrap_or_default().to_string_lossy();
+        let path = self.dir.join(format!(
+            "{name}-by-{}",
+            self.server.origin().rsplit(':').next().unwrap_or_default()
+        ));
+        crate::process::write_private(&path, text)?;
+        Ok(path)
+    }
+
+    /// Decides the fate of every request from now on.
+    pub fn rule(&self, rule: impl Fn(&ApiRequest) -> Fate + Send + Sync + 'static) {
+        *lock(&self.inner.rule) = Arc::new(rule);
+    }
+
+    /// Lets everything pass again, events of watches too.
+    pub fn heal(&self) {
+        self.rule(|_| Fate::Pass);
+        self.swallow_events(false);
+    }
+
+    /// Swallows the events of all watches, those that are open already included, until told otherwise.
+    pub fn swallow_events(&self, swallow: bool) {
+        self.inner.deaf.store(swallow, Ordering::SeqCst);
+    }
+
+    /// All requests so far, whatever became of them.
+    #[must_use]
+    pub fn requests(&self) -> Vec<ApiRequest> {
+        lock(&self.inner.requests).clone()
+    }
+}
+
+async fn relay(State(inner): State<Arc<Inner>>, request: Request) -> Response {
+    let (head, body) = request.into_parts();
+    let Ok(body) = axum::body::to_bytes(body, MAX_BODY).await else {
+        return StatusCode::PAYLOAD_TOO_LARGE.into_response();
+    };
+    let request = ApiRequest {
+        method: head.method.to_string(),
+        path: head.uri.path().to_owned(),
+        query: head.uri.query().unwrap_or_default().to_owned(),
+        body,
+    };
+    let rule = Arc::clone(&lock(&inner.rule));
+    let fate = rule(&request);
+    lock(&inner.requests).push(request.clone());
+    match fate {
+        Fate::Status(code, retry_after) => return refuse(code, retry_after),
+        Fate::Hang => return std::future::pending().await,
+        Fate::Cut => return cut(),
+        Fate::Delay(time) => tokio::time::sleep(time).await,
+        Fate::Pass | Fate::CutAnswer => {}
+    }
+    let answer = match forward(&inner, &request, head.headers).await {
+        Ok(answer) => answer,
+        Err(error) => return (StatusCode::BAD_GATEWAY, format!("{error:#}")).into_response(),
+    };
+    if fate == Fate::CutAnswer { cut() } else { answer }
+}
+
+/// Asks the API server as the controller did, its identity included.
+async fn forward(inner: &Arc<Inner>, request: &ApiRequest, mut headers: HeaderMap) -> Result<Response> {
+    for hop in [
+        header::HOST,
+        header::CONNECTION,
+        header::CONTENT_LENGTH,
+        header::TRANSFER_ENCODING,
+    ] {
+        headers.remove(hop);
+    }
+    let separator = if request.query.is_empty() { "" } else { "?" };
+    let url = format!("{}{}{separator}{}", inner.upstream, request.path, request.query);
+    let method = http::Method::from_bytes(request.method.as_bytes())?;
+    let asked = inner
+        .client
+        .request(method, url)
+        .headers(headers)
+        .body(request.body.clone());
+    let answer = asked.send().await.context("the API server doesn't answer")?;
+    let (status, mut headers) = (answer.status(), answer.headers().clone());
+    headers.remove(header::TRANSFER_ENCODING);
+    headers.remove(header::CONNECTION);
+    let events = request.is_watch().then(|| Arc::clone(inner));
+    let body = answer.bytes_stream().filter_map(move |chunk| {
+        let swallow = events
+            .as_ref()
+            .is_some_and(|inner| inner.deaf.load(Ordering::SeqCst));
+        // The API server sends each event as a chunk of its own.
+        std::future::ready((!swallow || chunk.is_err()).then_some(chunk))
+    });
+    let mut response = Response::new(Body::from_stream(body));
+    *response.status_mut() = status;
+    *response.headers_mut() = headers;
+    Ok(response)
+}
+
+/// A `Status` object, as the API server answers.
+fn refuse(code: u16, retry_after: Option<u32>) -> Response {
+    let status = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let reason = status.canonical_reason().unwrap_or_default().replace(' ', "");
+    let body = json!({
+        "apiVersion": "v1", "kind": "Status", "status": "Failure",
+        "code": code, "reason": reason, "message": "refused by the fault proxy",
+    });
+    let mut response = (
+        status,
+        [(header::CONTENT_TYPE, "application/json")],
+        body.to_string(),
+    )
+        .into_response();
+    if let Some(seconds) = retry_after {
+        response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
+    }
+    response
+}
+
+/// An answer that breaks off.
+fn cut() -> Response {
+    Response::new(Body::from_stream(stream::once(async {
+        Err::<Bytes, _>(io::Error::other("cut"))
+    })))
+}

@@ -1,0 +1,104 @@
+//! Our three controllers, installed and running as their own service accounts.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result};
+
+use crate::{ControlPlane, Controller, controller::Launch, progress::say};
+
+/// The namespace of the controllers.
+pub const NAMESPACE: &str = "flux-system";
+/// The controllers, in the order of their start: the others post their events to the first.
+pub const CONTROLLERS: [&str; 3] = [
+    "notification-controller",
+    "source-controller",
+    "kluctl-controller",
+];
+
+/// The running controllers.
+#[derive(Debug)]
+pub struct Stack {
+    /// notification-controller.
+    pub notification: Controller,
+    /// source-controller.
+    pub source: Controller,
+    /// kluctl-controller.
+    pub kluctl: Controller,
+}
+
+impl Stack {
+    /// Installs crds/ and the rights in deploy/overlays/dev, and starts the controllers as their service accounts.
+    /// `adapt` may change how each one is started.
+    ///
+    /// # Errors
+    /// When something can't be installed, or a controller isn't built or doesn't become ready.
+    pub async fn start(plane: &ControlPlane, adapt: impl Fn(Launch) -> Launch) -> Result<Self> {
+        install(plane).await?;
+        Self::start_installed(plane, adapt).await
+    }
+
+    /// Starts the controllers where everything is installed.
+    ///
+    /// # Errors
+    /// When a controller isn't built or doesn't become ready.
+    pub async fn start_installed(plane: &ControlPlane, adapt: impl Fn(Launch) -> Launch) -> Result<Self> {
+        let [notification, source, kluctl] = CONTROLLERS;
+        let notification = adapt(launch(plane, notification).await?).start().await?;
+        let events = notification.events_url();
+        let source = adapt(launch(plane, source).await?.events_to(&events)).start();
+        let kluctl = adapt(launch(plane, kluctl).await?.events_to(&events)).start();
+        let (source, kluctl) = tokio::try_join!(source, kluctl)?;
+        Ok(Self {
+            notification,
+            source,
+            kluctl,
+        })
+    }
+
+    /// All of them.
+    #[must_use]
+    pub fn controllers(&self) -> [&Controller; 3] {
+        [&self.notification, &self.source, &self.kluctl]
+    }
+}
+
+/// The description of a controller that runs as its own service account.
+async fn launch(plane: &ControlPlane, name: &str) -> Result<Launch> {
+    let kubeconfig = plane.service_account_kubeconfig(NAMESPACE, name).await?;
+    Ok(Controller::named(name)
+        .run_by(&kubeconfig)
+        .namespace(NAMESPACE)
+        .flag("--enable-leader-election"))
+}
+
+/// Installs crds/ and the rights in deploy/overlays/dev, as far as they are there.
+///
+/// # Errors
+/// When the API server refuses something.
+pub async fn install(plane: &ControlPlane) -> Result<()> {
+    plane.namespace_named(NAMESPACE).await?;
+    let crds = repository().join("crds");
+    if crds.is_dir() {
+        plane.install_crds(&crds).await?;
+    }
+    let overlay = repository().join("deploy/overlays/dev");
+    if overlay.is_dir() {
+        let overlay = overlay.to_str().context("the path of deploy/ isn't UTF-8")?;
+        plane
+            .kubectl(&["apply", "--server-side", "--force-conflicts", "-k", overlay])
+            .await?;
+    } else {
+        say(format_args!(
+            "{} isn't there: the controllers get no rights",
+            overlay.display()
+        ));
+    }
+    Ok(())
+}
+
+/// The root of this repository.
+#[must_use]
+pub fn repository() -> PathBuf {
+    let own = Path::new(env!("CARGO_MANIFEST_DIR"));
+    own.ancestors().nth(2).unwrap_or(own).to_owned()
+}
