@@ -85,7 +85,7 @@ pub struct GitRepositorySpec {
     pub access_from: Option<AccessFrom>,
 }
 
-/// What to follow: of several, the last of branch, tag, semver, name, commit counts.
+/// What to follow. Of several, the first of commit, name, tag, semver, branch counts.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct GitRepositoryRef {
     /// Branch.
