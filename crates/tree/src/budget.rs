@@ -1,5 +1,8 @@
 //! The limits of a piece of work.
 
+#[cfg(test)]
+mod tests;
+
 use std::{
     sync::{
         Arc,

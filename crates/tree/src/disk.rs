@@ -1,5 +1,8 @@
 //! A tree on disk, confined to a directory that was opened once. Never writes.
 
+#[cfg(test)]
+mod tests;
+
 use std::{
     io::{self, Read as _},
     path::Path,

@@ -34,9 +34,15 @@ impl Rules {
         Self::default()
     }
 
-    /// Adds one rule that holds below the directory `domain`. The text is taken as it is.
+    /// Adds one rule that holds below the directory `domain`. Blanks at the end don't count, unless the last one follows
+    /// a backslash.
     pub fn add(&mut self, domain: &TreePath, line: &str) {
         let (negated, line) = line.strip_prefix('!').map_or((false, line), |rest| (true, rest));
+        let line = if line.ends_with("\\ ") {
+            line
+        } else {
+            line.trim_end_matches(' ')
+        };
         let (dirs_only, line) = line.strip_suffix('/').map_or((false, line), |rest| (true, rest));
         self.rules.push(Rule {
             domain: domain.components().map(str::to_owned).collect(),
@@ -114,7 +120,8 @@ impl Rule {
                 "**" => any_depth = true,
                 part if part.contains("**") => return false,
                 part => {
-                    let found = if std::mem::take(&mut any_depth) {
+                    let traverse = std::mem::take(&mut any_depth);
+                    let found = if traverse {
                         path.iter().position(|name| glob::matches(part, name) == Ok(true))
                     } else {
                         path.first()
@@ -125,8 +132,8 @@ impl Rule {
                         return false;
                     };
                     path = rest;
-                    // `a/b` doesn't match `a`.
-                    matched = !path.is_empty() || last;
+                    // `a/**` doesn't match `a`, while `**/a/**` does.
+                    matched = traverse || last || !path.is_empty();
                 }
             }
         }

@@ -1,5 +1,8 @@
 //! A tree in memory.
 
+#[cfg(test)]
+mod tests;
+
 use std::{collections::BTreeMap, ops::Bound};
 
 use bytes::Bytes;

@@ -1,5 +1,8 @@
 //! Files laid over another tree, so that rendering needs no temporary folder. The base is never changed.
 
+#[cfg(test)]
+mod tests;
+
 use std::{
     fmt,
     sync::{Arc, PoisonError, RwLock, RwLockReadGuard},

@@ -1,5 +1,8 @@
 //! Normalised relative paths.
 
+#[cfg(test)]
+mod tests;
+
 use std::fmt;
 
 /// A path relative to a tree's root: slash separated, without `.`, `..`, empty components, or a leading slash.

@@ -1,0 +1,181 @@
+use std::{fs, os::unix::fs as unix};
+
+use tempfile::TempDir;
+
+use super::*;
+
+fn path(text: &str) -> TreePath {
+    TreePath::parse(text).unwrap()
+}
+
+/// A root with a secret beside it: `outside/secret` and `root/...`.
+fn folders() -> (TempDir, Disk) {
+    let temp = tempfile::tempdir().unwrap();
+    fs::create_dir_all(temp.path().join("outside/dir")).unwrap();
+    fs::write(temp.path().join("outside/secret"), "secret").unwrap();
+    let root = temp.path().join("root");
+    fs::create_dir_all(root.join("a/b")).unwrap();
+    fs::write(root.join("a/file"), "content").unwrap();
+    fs::write(root.join("a/b/deep"), "deep").unwrap();
+    let disk = Disk::open(&root, &Limits::default()).unwrap();
+    (temp, disk)
+}
+
+fn link(temp: &TempDir, target: &str, at: &str) {
+    unix::symlink(target, temp.path().join("root").join(at)).unwrap();
+}
+
+#[test]
+fn files_and_directories() {
+    let (temp, disk) = folders();
+    let script = temp.path().join("root/run");
+    fs::write(&script, "#!").unwrap();
+    fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    assert_eq!(&disk.read(&path("a/file")).unwrap()[..], b"content");
+    assert_eq!(disk.kind(&TreePath::root()).unwrap(), Some(NodeKind::Dir));
+    assert_eq!(
+        disk.kind(&path("run")).unwrap(),
+        Some(NodeKind::File {
+            executable: true,
+            len: 2
+        })
+    );
+    let entries = disk.list(&path("a")).unwrap();
+    assert_eq!(
+        entries,
+        [
+            Entry {
+                name: "b".to_owned(),
+                kind: NodeKind::Dir
+            },
+            Entry {
+                name: "file".to_owned(),
+                kind: NodeKind::File {
+                    executable: false,
+                    len: 7
+                }
+            },
+        ]
+    );
+    assert!(matches!(disk.read(&path("a")), Err(TreeError::NotAFile(_))));
+    assert!(matches!(disk.read(&path("none")), Err(TreeError::NotFound(_))));
+    assert!(matches!(
+        disk.list(&path("a/file")),
+        Err(TreeError::NotADirectory(_))
+    ));
+    assert_eq!(
+        disk.kind(&path("a/file/x")).unwrap(),
+        None,
+        "below a file nothing can be"
+    );
+    assert_eq!(
+        disk.kind(&path(&"x".repeat(300))).unwrap(),
+        None,
+        "no name is that long"
+    );
+    assert!(matches!(
+        Disk::open(temp.path().join("none"), &Limits::default()),
+        Err(TreeError::Open { .. })
+    ));
+}
+
+#[test]
+fn links_inside_are_followed() {
+    let (temp, disk) = folders();
+    link(&temp, "a/file", "to-file");
+    link(&temp, "a", "to-dir");
+    link(&temp, "../a/file", "a/up-and-down");
+    link(&temp, "to-dir/b", "chain");
+    assert_eq!(&disk.read(&path("to-file")).unwrap()[..], b"content");
+    assert_eq!(&disk.read(&path("to-dir/b/deep")).unwrap()[..], b"deep");
+    assert_eq!(&disk.read(&path("a/up-and-down")).unwrap()[..], b"content");
+    assert_eq!(&disk.read(&path("chain/deep")).unwrap()[..], b"deep");
+    assert_eq!(disk.kind(&path("to-dir")).unwrap(), Some(NodeKind::Dir));
+    assert_eq!(disk.list(&path("chain")).unwrap().len(), 1);
+}
+
+#[test]
+fn links_that_leave_the_root_are_refused() {
+    let (temp, disk) = folders();
+    let absolute = temp.path().join("outside/secret").display().to_string();
+    for (target, at) in [
+        ("../outside/secret", "relative"),
+        (absolute.as_str(), "absolute"),
+        ("/etc/passwd", "system"),
+        ("../../outside/secret", "a/two-up"),
+        ("relative", "chain"),
+        ("../root/a/file", "out-and-back"),
+        ("..", "parent"),
+        ("/proc/self/root", "proc"),
+    ] {
+        link(&temp, target, at);
+        let at = path(at);
+        let refused = disk.read(&at).unwrap_err();
+        assert!(matches!(refused, TreeError::Escapes(_)), "{at}: {refused}");
+        assert!(matches!(disk.kind(&at), Err(TreeError::Escapes(_))), "{at}");
+        assert!(!disk.is_file(&at) && !disk.is_dir(&at), "{at}");
+        assert!(!refused.to_string().contains("secret"), "{refused}");
+    }
+    assert!(matches!(
+        disk.read(&path("parent/outside/secret")),
+        Err(TreeError::Escapes(_))
+    ));
+    assert!(matches!(disk.list(&path("parent")), Err(TreeError::Escapes(_))));
+    let names: Vec<_> = disk
+        .list(&TreePath::root())
+        .unwrap()
+        .into_iter()
+        .map(|entry| entry.name)
+        .collect();
+    assert_eq!(names, ["a"], "links out of the root are not listed");
+}
+
+#[test]
+fn dangling_links_and_loops_are_not_there() {
+    let (temp, disk) = folders();
+    link(&temp, "nowhere", "dangling");
+    link(&temp, "loop", "loop");
+    assert_eq!(disk.kind(&path("dangling")).unwrap(), None);
+    assert!(matches!(
+        disk.read(&path("dangling")),
+        Err(TreeError::NotFound(_))
+    ));
+    assert!(disk.read(&path("loop")).is_err());
+    assert_eq!(disk.list(&TreePath::root()).unwrap().len(), 1);
+}
+
+#[test]
+fn a_link_replaced_after_opening_does_not_help() {
+    let (temp, disk) = folders();
+    fs::rename(temp.path().join("root/a"), temp.path().join("root/was-a")).unwrap();
+    link(&temp, "../outside", "a");
+    assert!(matches!(disk.read(&path("a/secret")), Err(TreeError::Escapes(_))));
+    // The root itself was opened, not named: where it lies doesn't matter any more.
+    fs::rename(temp.path().join("root"), temp.path().join("moved")).unwrap();
+    assert_eq!(&disk.read(&path("was-a/file")).unwrap()[..], b"content");
+}
+
+#[test]
+fn sockets_are_not_there_and_nothing_waits_for_them() {
+    let (temp, disk) = folders();
+    let _socket = std::os::unix::net::UnixListener::bind(temp.path().join("root/socket")).unwrap();
+    assert_eq!(disk.kind(&path("socket")).unwrap(), None);
+    assert!(matches!(disk.read(&path("socket")), Err(TreeError::NotAFile(_))));
+    assert_eq!(disk.list(&TreePath::root()).unwrap().len(), 1);
+}
+
+#[test]
+fn files_over_the_limit_are_refused() {
+    let (temp, _) = folders();
+    let limits = Limits {
+        file_bytes: 7,
+        ..Limits::default()
+    };
+    let disk = Disk::open(temp.path().join("root"), &limits).unwrap();
+    assert_eq!(disk.read(&path("a/file")).unwrap().len(), 7);
+    fs::write(temp.path().join("root/a/file"), "too long").unwrap();
+    assert_eq!(
+        disk.read(&path("a/file")).unwrap_err().to_string(),
+        "a/file: file of 8 bytes is larger than the limit of 7 bytes"
+    );
+}

@@ -1,0 +1,43 @@
+use super::*;
+
+fn path(text: &str) -> TreePath {
+    TreePath::parse(text).unwrap()
+}
+
+fn names(tree: &dyn Tree, dir: &str) -> Vec<String> {
+    tree.list(&path(dir))
+        .unwrap()
+        .into_iter()
+        .map(|entry| entry.name)
+        .collect()
+}
+
+#[test]
+fn directories_follow_from_files() {
+    let mut mem = Mem::from_files([("a/b/c", "1"), ("a/b.x", "2"), ("a/b-c/d", "3"), ("z", "4")]).unwrap();
+    mem.insert(path("run.sh"), "#!", true);
+    assert_eq!(names(&mem, ""), ["a", "run.sh", "z"]);
+    assert_eq!(names(&mem, "a"), ["b", "b-c", "b.x"]);
+    assert_eq!(names(&mem, "a/b"), ["c"]);
+    assert_eq!(
+        mem.kind(&path("run.sh")).unwrap(),
+        Some(NodeKind::File {
+            executable: true,
+            len: 2
+        })
+    );
+    assert_eq!(mem.kind(&path("a/b")).unwrap(), Some(NodeKind::Dir));
+    assert_eq!(mem.kind(&path("a/b/x")).unwrap(), None);
+    assert_eq!(&mem.read(&path("a/b/c")).unwrap()[..], b"1");
+}
+
+#[test]
+fn what_is_not_there_is_an_error() {
+    let mem = Mem::from_files([("a/b", "1")]).unwrap();
+    assert!(matches!(mem.read(&path("a")), Err(TreeError::NotAFile(_))));
+    assert!(matches!(mem.read(&path("b")), Err(TreeError::NotFound(_))));
+    assert!(matches!(mem.list(&path("a/b")), Err(TreeError::NotADirectory(_))));
+    assert!(matches!(mem.list(&path("b")), Err(TreeError::NotFound(_))));
+    assert!(names(&Mem::new(), "").is_empty(), "the root always exists");
+    assert!(Mem::from_files([("../x", "")]).is_err());
+}
