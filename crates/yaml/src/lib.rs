@@ -5,6 +5,8 @@
 //! one tool and a string for another), therefore each reader is a named function. This crate performs no I/O.
 
 mod error;
+#[cfg(test)]
+mod fuzz;
 mod json;
 pub mod map;
 pub mod print;

@@ -9,6 +9,8 @@ mod json;
 pub(crate) mod number;
 mod order;
 mod scalar;
+#[cfg(test)]
+mod tests;
 
 use emit::{Dialect, Emitter};
 

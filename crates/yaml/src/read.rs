@@ -25,6 +25,8 @@ mod kustomize;
 mod number;
 mod pyyaml;
 mod tag;
+#[cfg(test)]
+mod tests;
 mod timestamp;
 
 pub(crate) use goyaml::resolves as goyaml_resolves;

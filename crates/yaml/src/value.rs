@@ -1,5 +1,8 @@
 //! The value type.
 
+#[cfg(test)]
+mod tests;
+
 use std::fmt;
 
 use crate::Map;

@@ -14,7 +14,7 @@ use super::{
 use crate::{Error, Map, Position, Problem, Value};
 
 /// Deeper than this no flag can go: values are walked by recursion.
-const MAX_DEPTH: u32 = 500;
+const MAX_DEPTH: u32 = 200;
 
 /// In what the readers differ.
 pub(super) struct Dialect {
@@ -193,7 +193,7 @@ impl<'t> Composer<'t> {
             return Err(Error::new(at, Problem::UnknownAnchor(anchor.to_owned())));
         };
         self.copy(&node, at)?;
-        self.check_depth(depth.saturating_add(node.depth), at)?;
+        self.check_depth(depth.saturating_add(node.depth).saturating_sub(1), at)?;
         Ok(node)
     }
 
