@@ -14,7 +14,9 @@ use sha2::{Digest as _, Sha256};
 use tree::TreePath;
 
 use crate::{
-    convert, jsonpath, python,
+    convert,
+    error::STRING_NAME,
+    jsonpath, python,
     renderer::{Shared, current_variables, render_text},
 };
 
@@ -74,7 +76,7 @@ fn register_rendering(env: &mut Environment<'_>, shared: &Arc<Shared>) {
 fn render(shared: &Shared, state: &State<'_, '_>, template: &str) -> Result<String, Error> {
     let context = Dynamic::from_pairs(current_variables(state));
     let text = crate::loader::unify_newlines(template);
-    shared.run_nested(|| render_text(shared, state.env(), &text, context))
+    shared.run_nested(|| render_text(shared, state.env(), STRING_NAME, &text, context))
 }
 
 fn load_template(shared: &Shared, state: &State<'_, '_>, name: &str, vars: &Kwargs) -> Result<String, Error> {
@@ -210,6 +212,14 @@ impl Unsupported {
     fn error(&self, member: &str) -> Error {
         let dot = if member.is_empty() { "" } else { "." };
         fail(format!("NotImplementedError: {}{dot}{member} is not supported yet", self.0))
+    }
+}
+
+/// Fails when a value stands for a part of the dialect that isn't there yet.
+pub(crate) fn refuse_unsupported(value: &Dynamic) -> Result<(), Error> {
+    match value.downcast_object_ref::<Unsupported>() {
+        Some(unsupported) => Err(unsupported.error("")),
+        None => Ok(()),
     }
 }
 

@@ -37,8 +37,13 @@ impl Loader {
         if name.split('/').any(|part| part == "..") || name.is_empty() {
             return None;
         }
-        let candidates = self.search.iter().filter_map(|dir| dir.join(name).ok());
-        candidates.into_iter().find(|path| self.tree.is_file(path))
+        self.find_relative(name)
+    }
+
+    /// Like [`Self::find`], but the path may climb; the tree confines it.
+    pub(crate) fn find_relative(&self, name: &str) -> Option<TreePath> {
+        let mut candidates = self.search.iter().filter_map(|dir| dir.join(name).ok());
+        candidates.find(|path| self.tree.is_file(path))
     }
 
     fn allowed(&self, path: TreePath) -> Option<TreePath> {

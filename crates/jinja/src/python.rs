@@ -4,6 +4,8 @@ use std::fmt::Write as _;
 
 use minijinja::{Error, ErrorKind, Value as Dynamic, value::ValueKind};
 
+use crate::functions;
+
 /// How deep a printed value may nest.
 const MAX_DEPTH: u32 = 200;
 
@@ -74,6 +76,7 @@ fn write_repr(value: &Dynamic, out: &mut String, depth: u32) -> Result<(), Error
             let _ = write!(out, "{value:?}");
         }
         _ => {
+            functions::refuse_unsupported(value)?;
             let _ = write!(out, "{value}");
         }
     }

@@ -83,20 +83,19 @@ impl Renderer {
         if !bytes.contains(&b'{') {
             return Ok(bytes);
         }
-        if std::str::from_utf8(&bytes).is_err() {
+        let Ok(text) = std::str::from_utf8(&bytes) else {
             return Err(Error::NotText(path.clone()));
-        }
+        };
         self.start(budget, path.as_str())?;
-        let rendered = self.env.get_template(&format!("/{path}")).and_then(|template| {
-            self.shared.run(&template, Dynamic::default())
-        });
+        let text = unify_newlines(text);
+        let rendered = render_text(&self.shared, &self.env, &format!("/{path}"), &text, Dynamic::default());
         self.finish(rendered, budget, path.as_str()).map(Bytes::from)
     }
 
-    /// Finds a file by the name that a template would use for it.
+    /// Finds a file by its path relative to one of the search directories, the nearest first.
     #[must_use]
     pub fn find(&self, name: &str) -> Option<TreePath> {
-        self.shared.loader.resolve(name, STRING_NAME)
+        self.shared.loader.find_relative(name)
     }
 
     /// Renders text that comes from no file. Without any `{` it is returned as it is.
@@ -109,8 +108,7 @@ impl Renderer {
         }
         self.start(budget, STRING_NAME)?;
         let text = unify_newlines(text);
-        let env: &Environment<'_> = &self.env;
-        let rendered = render_text(&self.shared, env, &text, Dynamic::default());
+        let rendered = render_text(&self.shared, &self.env, STRING_NAME, &text, Dynamic::default());
         self.finish(rendered, budget, STRING_NAME)
     }
 
@@ -244,10 +242,11 @@ impl Shared {
 pub(crate) fn render_text(
     shared: &Shared,
     env: &Environment<'_>,
+    name: &str,
     text: &str,
     context: Dynamic,
 ) -> Result<String, minijinja::Error> {
-    let template = env.template_from_named_str(STRING_NAME, text)?;
+    let template = env.template_from_named_str(name, text)?;
     shared.run(&template, context)
 }
 

@@ -68,8 +68,8 @@ pub enum Error {
     /// A kube context that isn't there.
     #[error("context {0:?} does not exist")]
     UnknownContext(String),
-    /// A directory that isn't there.
-    #[error("{file}:{line}: deployment directory does not exist: {dir}")]
+    /// The directory of an item isn't there.
+    #[error("{file}:{line}: deployment directory does not exist: {dir}{because}")]
     MissingDirectory {
         /// The file that names it.
         file: TreePath,
@@ -77,16 +77,28 @@ pub enum Error {
         line: u32,
         /// The directory, as written.
         dir: String,
+        /// What else is to say about it.
+        because: &'static str,
     },
-    /// A path that leads out of the tree.
-    #[error("{file}:{line}: path/include is not part of the deployment project: {dir}")]
-    OutsideOfProject {
+    /// An included directory isn't there.
+    #[error("{file}:{line}: {dir} does not exist or is not a directory{because}")]
+    MissingInclude {
         /// The file that names it.
         file: TreePath,
         /// The line.
         line: u32,
-        /// The path, as written.
+        /// The directory, as written.
         dir: String,
+        /// What else is to say about it.
+        because: &'static str,
+    },
+    /// A project whose `deployment.yaml` can't be used.
+    #[error("failed to load deployment.yml of {dir}: {source}")]
+    Load {
+        /// The directory of the project.
+        dir: TreePath,
+        /// Why.
+        source: Box<Error>,
     },
     /// An included directory that is no project.
     #[error("{0}")]
@@ -136,6 +148,7 @@ impl Error {
             Self::Template { source: jinja::Error::Budget { source, .. }, .. }
             | Self::VarsFile { source: jinja::Error::Budget { source, .. }, .. } => Some(source),
             Self::Kustomize { source: kustomize::Error::Budget { source, .. }, .. } => Some(source),
+            Self::Load { source, .. } => source.exceeded(),
             Self::Many(errors) => errors.iter().find_map(Self::exceeded),
             _ => None,
         }

@@ -106,36 +106,40 @@ impl Planner<'_> {
             if from.is_none() {
                 return Ok((deployment::implicit_file(dir), deployment::implicit()));
             }
-            let hint = match files::find(&*self.tree, dir, "kustomization") {
-                Some(_) => "but folder contains a kustomization.yml: use path in place of include",
-                None => "an included directory needs one",
-            };
-            return Err(Error::NoDeployment(format!("deployment.yml not found in {dir}, {hint}")));
+            return Err(Error::NoDeployment(match files::find(&*self.tree, dir, "kustomization") {
+                Some(_) => format!("deployment.yml not found but folder {dir} contains a kustomization.yml"),
+                None => format!("deployment.yml not found in {dir}: an included directory needs one"),
+            }));
         };
+        let wrap = |source| Error::Load { dir: dir.clone(), source: Box::new(source) };
         let mut renderer = scope.vars.renderer(&self.tree, &scope.search);
         let text = renderer
             .render_file(&file, self.budget)
-            .map_err(|source| Error::Template { what: format!("template '{file}'"), source })?;
+            .map_err(|source| wrap(Error::Template { what: format!("template '{file}'"), source }))?;
         self.messages.extend(renderer.take_messages());
-        let value = files::parse(&file, &text, self.budget)?;
+        let value = files::parse(&file, &text, self.budget).map_err(wrap)?;
         Ok((file, if value.is_null() { Value::Map(Map::new()) } else { value }))
     }
 
     fn item(&mut self, scope: &Scope, fields: &Fields<'_>, path: &str) -> Result<(), Error> {
         let item = ItemConfig::decode(fields)?;
+        // A missing directory is told even when the item is switched off, a missing project isn't.
+        let dir = match &item.source {
+            Source::Path(_) => self.directory(scope, fields, &item.source)?,
+            _ => scope.dir.clone(),
+        };
         if !self.condition(&item.when, scope, fields, &format!("{path}.when"))? {
             return Ok(());
         }
         match &item.source {
-            Source::Path(name) => {
-                let dir = self.directory(scope, fields, "path", name)?;
+            Source::Path(_) => {
                 let mut search = vec![dir.clone()];
                 search.extend(scope.search.iter().filter(|other| **other != dir).cloned());
                 let vars = self.load_vars(&scope.vars, &search, fields)?;
                 self.push(scope, item, Some(dir), vars, search);
             }
-            Source::Include(name) => {
-                let dir = self.directory(scope, fields, "include", name)?;
+            Source::Include(_) => {
+                let dir = self.directory(scope, fields, &item.source)?;
                 if let Some(library) = files::find(&*self.tree, &dir, ".kluctl-library") {
                     let field = "a library project".to_owned();
                     return Err(Error::Unsupported { file: library, line: 1, field });
@@ -177,23 +181,26 @@ impl Planner<'_> {
     }
 
     /// The directory that an item names; it must exist and lie in the tree.
-    fn directory(
-        &self,
-        scope: &Scope,
-        fields: &Fields<'_>,
-        field: &str,
-        name: &str,
-    ) -> Result<TreePath, Error> {
-        let (file, line, dir) = (fields.file.clone(), fields.line_of(field), name.to_owned());
-        let Ok(path) = scope.dir.join(name) else {
-            return Err(Error::OutsideOfProject { file, line, dir });
+    fn directory(&self, scope: &Scope, fields: &Fields<'_>, source: &Source) -> Result<TreePath, Error> {
+        let (field, name) = match source {
+            Source::Path(name) => ("path", name),
+            Source::Include(name) => ("include", name),
+            Source::Nothing => return Ok(scope.dir.clone()),
         };
+        let missing = |because: &'static str| {
+            let (file, line, dir) = (fields.file.clone(), fields.line_of(field), name.clone());
+            match source {
+                Source::Include(_) => Error::MissingInclude { file, line, dir, because },
+                _ => Error::MissingDirectory { file, line, dir, because },
+            }
+        };
+        let path = scope.dir.join(name).map_err(|_| missing(", it leads outside of the source"))?;
         match self.tree.kind(&path)? {
             Some(NodeKind::Dir) => Ok(path),
-            Some(NodeKind::File { .. }) => {
+            Some(NodeKind::File { .. }) if field == "path" => {
                 Err(fields.invalid(field, format!("deployment path is not a directory: {name}")))
             }
-            None => Err(Error::MissingDirectory { file, line, dir }),
+            _ => Err(missing("")),
         }
     }
 
