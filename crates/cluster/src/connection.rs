@@ -151,8 +151,11 @@ impl Cluster {
         &self.shared.discovery
     }
 
-    /// Sleeps unless cancelled.
-    pub(crate) async fn pause(&self, duration: Duration) -> Result<(), Error> {
+    /// Sleeps.
+    ///
+    /// # Errors
+    /// When the work is cancelled in the meantime.
+    pub async fn pause(&self, duration: Duration) -> Result<(), Error> {
         self.unless_cancelled(time::sleep(duration)).await
     }
 

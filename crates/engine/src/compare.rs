@@ -1,0 +1,180 @@
+//! Finding, without changing anything, which objects are not as rendered.
+
+use std::collections::HashSet;
+
+use cluster::{ApplyOptions, Cluster};
+use futures::{StreamExt as _, stream};
+use kluctl::Rendered;
+use objects::{Ignore, ObjectId, ObjectRef, meta, normalize, orphans};
+use yaml::Value;
+
+use crate::{
+    Error, ObjectError, PARALLEL, Seen,
+    deploy::{Attempt, apply},
+    live::{self, Kinds, Live},
+};
+
+/// How to compare.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct CompareOptions<'a> {
+    /// What is remembered of earlier passes: objects that were not changed since need no comparison.
+    pub seen: Option<&'a Seen>,
+    /// Also find what is no longer rendered, which needs a list of every kind of the cluster.
+    pub orphans: bool,
+}
+
+/// What a comparison found.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Comparison {
+    /// Objects that are not there.
+    pub missing: HashSet<ObjectId>,
+    /// Objects that an apply would change.
+    pub changed: HashSet<ObjectId>,
+    /// Objects that carry the discriminator but are not rendered, if they were looked for.
+    pub orphans: Vec<ObjectRef>,
+    /// Objects that could not be compared.
+    pub errors: Vec<ObjectError>,
+    /// What the user should know.
+    pub warnings: Vec<ObjectError>,
+    /// What to remember.
+    pub seen: Seen,
+}
+
+impl Comparison {
+    /// What is to be applied: missing, changed, and what could not be compared (applying says why).
+    #[must_use]
+    pub fn to_apply(&self) -> HashSet<ObjectId> {
+        let failed = self
+            .errors
+            .iter()
+            .filter_map(|error| Some(error.reference.as_ref()?.id()));
+        self.missing
+            .iter()
+            .chain(&self.changed)
+            .cloned()
+            .chain(failed)
+            .collect()
+    }
+
+    /// Whether everything is as rendered.
+    #[must_use]
+    pub fn is_clean(&self) -> bool {
+        self.missing.is_empty()
+            && self.changed.is_empty()
+            && self.errors.is_empty()
+            && self.orphans.is_empty()
+    }
+}
+
+/// What was found about one object.
+enum Verdict {
+    Same(Value),
+    Missing,
+    Changed,
+}
+
+/// Compares what was rendered with what is live. Nothing is written: the API server is asked what an apply would give.
+///
+/// # Errors
+/// When nothing was rendered, the cluster can't be asked for its state, or the work is cancelled.
+pub async fn compare(
+    cluster: &Cluster,
+    rendered: &Rendered,
+    options: CompareOptions<'_>,
+) -> Result<Comparison, Error> {
+    let refs = live::references(rendered)?;
+    if refs.is_empty() {
+        return Err(Error::EmptyRender);
+    }
+    let kinds = if options.orphans {
+        Kinds::All
+    } else {
+        Kinds::Rendered
+    };
+    let mut live = live::fetch(cluster, &refs, rendered.target.discriminator.as_deref(), kinds).await?;
+    let mut comparison = Comparison {
+        warnings: std::mem::take(&mut live.warnings),
+        ..Comparison::default()
+    };
+    let live = &live;
+    let mut comparisons = stream::iter(rendered.objects().zip(&refs))
+        .map(|(manifest, reference)| async move {
+            let mut warnings = Vec::new();
+            let verdict = look(cluster, live, options.seen, manifest, reference, &mut warnings).await;
+            (manifest, reference, verdict, warnings)
+        })
+        .buffer_unordered(PARALLEL);
+    while let Some((manifest, reference, verdict, warnings)) = comparisons.next().await {
+        comparison
+            .warnings
+            .extend(warnings.into_iter().map(|text| ObjectError::of(reference, text)));
+        match verdict {
+            Ok(Verdict::Same(object)) => comparison.seen.remember(reference.id(), manifest, &object),
+            Ok(Verdict::Missing) => {
+                comparison.missing.insert(reference.id());
+            }
+            Ok(Verdict::Changed) => {
+                comparison.changed.insert(reference.id());
+            }
+            Err(message) => comparison.errors.push(ObjectError::of(reference, message)),
+        }
+    }
+    drop(comparisons);
+    if cluster.cancellation().is_cancelled() {
+        return Err(Error::Cancelled);
+    }
+    if options.orphans {
+        let ids = live::identities(&refs, &*live::fresh_snapshot(cluster).await?);
+        let selection = orphans::select(&live.candidates, &ids)?;
+        comparison.orphans = selection
+            .doomed
+            .into_iter()
+            .map(|doomed| doomed.reference)
+            .collect();
+    }
+    comparison.errors.sort();
+    comparison.warnings.sort();
+    comparison.warnings.dedup();
+    Ok(comparison)
+}
+
+async fn look(
+    cluster: &Cluster,
+    live: &Live,
+    seen: Option<&Seen>,
+    manifest: &Value,
+    reference: &ObjectRef,
+    warnings: &mut Vec<String>,
+) -> Result<Verdict, String> {
+    let Some(object) = live.rendered.get(reference) else {
+        return Ok(Verdict::Missing);
+    };
+    if meta::is_terminating(object) {
+        // It will be missing in a moment, and must come back then.
+        return Ok(Verdict::Missing);
+    }
+    if seen.is_some_and(|seen| seen.is_same(&reference.id(), manifest, object)) {
+        return Ok(Verdict::Same(object.clone()));
+    }
+    let attempt = Attempt {
+        manifest,
+        reference,
+        live: Some(object.clone()),
+    };
+    let options = ApplyOptions {
+        dry_run: true,
+        force: false,
+    };
+    let applied = apply(cluster, attempt, options)
+        .await
+        .map_err(|failure| failure.to_string())?;
+    warnings.extend(applied.warnings);
+    let ignore = Ignore::of(manifest).map_err(|error| error.to_string())?;
+    let normalized = |value: &Value| normalize(value, &ignore).map_err(|error| error.to_string());
+    // Equal to the letter, not as sets: the order of a container's arguments matters.
+    if normalized(object)? == normalized(&applied.object)? {
+        Ok(Verdict::Same(object.clone()))
+    } else {
+        Ok(Verdict::Changed)
+    }
+}

@@ -1,0 +1,203 @@
+//! One object: apply, and settle conflicts with other managers.
+
+use std::time::Duration;
+
+use cluster::{Applied, ApplyOptions, Cluster};
+use objects::{ObjectRef, conflict, fixup, meta};
+use tokio::time::Instant;
+use yaml::Value;
+
+use super::{
+    Run,
+    definitions::{Definition, Place},
+};
+use crate::stand_in;
+
+/// How often an object that others keep changing is looked at anew.
+const STALE_ATTEMPTS: u32 = 8;
+/// How long a definition may take to be served.
+const DEFINITION_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// An object to be applied.
+#[derive(Debug)]
+pub(crate) struct Attempt<'a> {
+    /// As it was rendered.
+    pub(crate) manifest: &'a Value,
+    /// Its reference.
+    pub(crate) reference: &'a ObjectRef,
+    /// As it was seen before; none when it is new, or could not be read.
+    pub(crate) live: Option<Value>,
+}
+
+/// Applies an object as manager `kluctl`; when other managers own fields, decides field by field.
+///
+/// Only a patch without the fields that are left to others is ever applied by force, and only onto the very state of the
+/// object that was decided about: the state is read before the API server names the conflicts, and the forced patch
+/// carries its resource version. Any change in between makes the API server refuse, and all is decided anew.
+pub(crate) async fn apply(
+    cluster: &Cluster,
+    attempt: Attempt<'_>,
+    options: ApplyOptions,
+) -> Result<Applied, Failure> {
+    let manifest = fixup::apply(attempt.manifest);
+    let mut live = attempt.live;
+    let mut unsure = true;
+    for round in 0..STALE_ATTEMPTS {
+        let error = match cluster.apply(&manifest, options).await {
+            Ok(applied) => return Ok(applied),
+            Err(error) => error,
+        };
+        let Some(causes) = error.field_conflicts() else {
+            return Err(Failure::Cluster(error));
+        };
+        let Some(seen) = live else {
+            live = cluster.get(attempt.reference).await.map_err(Failure::Cluster)?;
+            if live.is_none() && round > 0 {
+                return Err(Failure::Cluster(error));
+            }
+            continue;
+        };
+        let resolution = match conflict::resolve(&seen, &manifest, causes) {
+            Ok(resolution) => resolution,
+            // What was seen may be older than the conflict.
+            Err(_) if unsure => {
+                unsure = false;
+                live = cluster.get(attempt.reference).await.map_err(Failure::Cluster)?;
+                continue;
+            }
+            Err(error) => return Err(Failure::Conflict(error)),
+        };
+        let mut patch = resolution.patch;
+        pin(&mut patch, &seen);
+        match cluster
+            .apply(
+                &patch,
+                ApplyOptions {
+                    force: true,
+                    ..options
+                },
+            )
+            .await
+        {
+            Ok(mut applied) => {
+                applied.warnings.extend(resolution.warnings);
+                return Ok(applied);
+            }
+            Err(error) if error.is_stale() => {
+                live = cluster.get(attempt.reference).await.map_err(Failure::Cluster)?;
+                cluster
+                    .pause(Duration::from_millis(20 << round))
+                    .await
+                    .map_err(Failure::Cluster)?;
+            }
+            Err(error) => return Err(Failure::Cluster(error)),
+        }
+    }
+    Err(Failure::Restless)
+}
+
+/// Why an object could not be applied.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Failure {
+    #[error("{0}")]
+    Cluster(cluster::Error),
+    #[error("{0}")]
+    Conflict(objects::Error),
+    #[error(
+        "the object is changed by others all the time, so a conflict with them can't be settled: try again later"
+    )]
+    Restless,
+}
+
+fn pin(patch: &mut Value, seen: &Value) {
+    let version = meta::resource_version(seen).map(str::to_owned);
+    if let (Some(metadata), Some(version)) = (patch.get_mut("metadata").and_then(Value::as_map_mut), version)
+    {
+        metadata.insert("resourceVersion", version);
+    }
+}
+
+/// Applies an object of a deployment, whose kind or namespace the deployment itself may bring.
+pub(super) async fn apply_in_run(
+    run: &Run<'_>,
+    attempt: Attempt<'_>,
+    place: Place,
+) -> Result<Applied, Failure> {
+    let options = ApplyOptions {
+        dry_run: run.options.dry_run,
+        force: run.options.force_apply,
+    };
+    let (manifest, reference) = (attempt.manifest, attempt.reference);
+    if options.dry_run && run.is_pretended(reference.namespace.as_ref()) {
+        return try_elsewhere(run.cluster, manifest, reference, options).await;
+    }
+    let is_new = attempt.live.is_none();
+    let deadline = Instant::now() + DEFINITION_TIMEOUT;
+    let mut next = attempt;
+    loop {
+        match apply(run.cluster, next, options).await {
+            Err(Failure::Cluster(cluster::Error::NoMatch { .. }))
+                if run.definitions.expect(reference, place) == Definition::Coming =>
+            {
+                if options.dry_run {
+                    return Ok(pretend(manifest, reference));
+                }
+                if Instant::now() >= deadline || run.is_aborted() {
+                    let what = format!("waiting until kind {} is served", reference.kind);
+                    return Err(Failure::Cluster(cluster::Error::Timeout {
+                        what,
+                        after: DEFINITION_TIMEOUT,
+                    }));
+                }
+                run.cluster
+                    .pause(Duration::from_millis(250))
+                    .await
+                    .map_err(Failure::Cluster)?;
+                next = Attempt {
+                    manifest,
+                    reference,
+                    live: None,
+                };
+            }
+            Ok(applied) => {
+                if options.dry_run && is_new && reference.is("", "Namespace") {
+                    run.pretend_namespace(&reference.name);
+                }
+                return Ok(applied);
+            }
+            failed => return failed,
+        }
+    }
+}
+
+/// Tries an object of a namespace that does not exist yet.
+async fn try_elsewhere(
+    cluster: &Cluster,
+    manifest: &Value,
+    reference: &ObjectRef,
+    options: ApplyOptions,
+) -> Result<Applied, Failure> {
+    let disguised = stand_in::disguise(manifest, reference);
+    let other = ObjectRef::of(&disguised).map_err(Failure::Conflict)?;
+    let attempt = Attempt {
+        manifest: &disguised,
+        reference: &other,
+        live: None,
+    };
+    let applied = apply(cluster, attempt, options).await?;
+    Ok(Applied {
+        object: stand_in::restore(applied.object, reference),
+        ..applied
+    })
+}
+
+/// In a dry run the definition of a kind was not really applied, so the object can't be tried.
+fn pretend(manifest: &Value, reference: &ObjectRef) -> Applied {
+    let warning = format!(
+        "the underyling custom resource definition for {reference} has not been applied yet (dry run)"
+    );
+    Applied {
+        object: manifest.clone(),
+        warnings: vec![warning],
+    }
+}

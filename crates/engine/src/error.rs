@@ -1,0 +1,69 @@
+//! The errors of this crate: what ends an operation as a whole. What fails for one object is in the results.
+
+use api::{Class, Fault, Reason};
+
+/// Why an operation could not be done.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The project can't be loaded or rendered.
+    #[error(transparent)]
+    Render(#[from] kluctl::Error),
+    /// The cluster can't be asked or refuses.
+    #[error(transparent)]
+    Cluster(cluster::Error),
+    /// An object is malformed.
+    #[error(transparent)]
+    Object(#[from] objects::Error),
+    /// A render without objects deploys nothing and never prunes.
+    #[error(
+        "the project renders no objects at all, so nothing is deployed or pruned: check path, target, includes and \
+         `when` conditions; to remove everything, delete the KluctlDeployment"
+    )]
+    EmptyRender,
+    /// There is nothing by which objects could be found again.
+    #[error(
+        "pruning without a discriminator is not supported: set `discriminator` in .kluctl.yaml or in the target"
+    )]
+    PruneWithoutDiscriminator,
+    /// There is nothing by which objects could be found again.
+    #[error(
+        "deletion without a discriminator is not supported: set `discriminator` in .kluctl.yaml or in the target"
+    )]
+    DeleteWithoutDiscriminator,
+    /// The work was cancelled (shutdown, lost lease, timeout, or a newer version to work on).
+    #[error("cancelled")]
+    Cancelled,
+    /// Rendering panicked: a mistake of this program.
+    #[error("rendering failed in an unforeseen way: please report this")]
+    Panicked,
+}
+
+impl From<cluster::Error> for Error {
+    fn from(error: cluster::Error) -> Self {
+        match error {
+            cluster::Error::Cancelled => Self::Cancelled,
+            other => Self::Cluster(other),
+        }
+    }
+}
+
+impl Error {
+    /// The fault, for a step whose failures have this reason.
+    #[must_use]
+    pub fn fault(&self, reason: Reason) -> Fault {
+        let (class, reason) = match self {
+            Self::EmptyRender => (Class::Stall, Reason::EmptyRender),
+            Self::PruneWithoutDiscriminator | Self::DeleteWithoutDiscriminator => (Class::Stall, reason),
+            Self::Cluster(error) if error.is_forbidden() => (Class::Retry, Reason::AccessDenied),
+            Self::Cluster(cluster::Error::Kubeconfig(_)) => (Class::Retry, Reason::AccessDenied),
+            Self::Render(_) | Self::Cluster(_) | Self::Object(_) => (Class::Retry, reason),
+            Self::Cancelled => (Class::Retry, Reason::Timeout),
+            Self::Panicked => (Class::Bug, Reason::InternalError),
+        };
+        Fault {
+            class,
+            reason,
+            message: self.to_string(),
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! Removing what is no longer rendered, or everything.
+
+use std::{collections::HashSet, time::Duration};
+
+use cluster::Cluster;
+use kluctl::Rendered;
+use objects::{
+    ObjectId, ObjectRef,
+    discriminator::{self, Claim},
+    order,
+    orphans::{self, Doomed},
+};
+
+use crate::{
+    Command, CommandResult, Error, ObjectError,
+    live::{self, Kinds},
+    remove::{self, Removal},
+};
+
+/// How to prune.
+#[derive(Debug, Clone, Default)]
+pub struct PruneOptions<'a> {
+    /// The API server does everything but delete.
+    pub dry_run: bool,
+    /// How long to wait until an object is gone; without it nothing is waited for.
+    pub wait: Option<Duration>,
+    /// Who prunes.
+    pub claim: Option<&'a Claim>,
+    /// Everybody else who deploys. Pruning is refused when one of them uses the same discriminator.
+    pub others: &'a [Claim],
+}
+
+/// How to delete.
+#[derive(Debug, Clone, Default)]
+pub struct DeleteOptions<'a> {
+    /// The API server does everything but delete.
+    pub dry_run: bool,
+    /// How long to wait until an object is gone; without it nothing is waited for.
+    pub wait: Option<Duration>,
+    /// Who deletes.
+    pub claim: Option<&'a Claim>,
+    /// Everybody else who deploys. Deleting is refused when one of them uses the same discriminator.
+    pub others: &'a [Claim],
+}
+
+/// Removes what carries the discriminator, was applied by `kluctl`, is owned by no other object, and is not rendered.
+///
+/// # Errors
+/// When nothing was rendered; when the discriminator is empty, no label value, or used by somebody else (the error names
+/// who); when the cluster can't be asked for its state; when the work is cancelled.
+pub async fn prune(
+    cluster: &Cluster,
+    rendered: &Rendered,
+    options: &PruneOptions<'_>,
+) -> Result<CommandResult, Error> {
+    let refs = live::references(rendered)?;
+    if refs.is_empty() {
+        return Err(Error::EmptyRender);
+    }
+    let discriminator = rendered.target.discriminator.as_deref().unwrap_or_default();
+    if discriminator.is_empty() {
+        return Err(Error::PruneWithoutDiscriminator);
+    }
+    check(discriminator, options.claim, options.others)?;
+    let removal = Removal {
+        discriminator,
+        dry_run: options.dry_run,
+        wait: options.wait,
+    };
+    run(cluster, Command::Prune, &refs, removal).await
+}
+
+/// Removes everything that carries the discriminator, was applied by `kluctl`, and is owned by no other object.
+///
+/// # Errors
+/// When the discriminator is empty, no label value, or used by somebody else (the error names who); when the cluster
+/// can't be asked for its state; when the work is cancelled.
+pub async fn delete(
+    cluster: &Cluster,
+    discriminator: &str,
+    options: &DeleteOptions<'_>,
+) -> Result<CommandResult, Error> {
+    if discriminator.is_empty() {
+        return Err(Error::DeleteWithoutDiscriminator);
+    }
+    check(discriminator, options.claim, options.others)?;
+    let removal = Removal {
+        discriminator,
+        dry_run: options.dry_run,
+        wait: options.wait,
+    };
+    run(cluster, Command::Delete, &[], removal).await
+}
+
+fn check(discriminator: &str, claim: Option<&Claim>, others: &[Claim]) -> Result<(), Error> {
+    discriminator::check(discriminator)?;
+    if let Some(claim) = claim {
+        discriminator::check_unique(claim, others)?;
+    }
+    Ok(())
+}
+
+async fn run(
+    cluster: &Cluster,
+    command: Command,
+    refs: &[ObjectRef],
+    removal: Removal<'_>,
+) -> Result<CommandResult, Error> {
+    let mut result = CommandResult::begin(command, removal.dry_run, Some(removal.discriminator));
+    let snapshot = live::fresh_snapshot(cluster).await?;
+    let keep = if refs.is_empty() {
+        HashSet::new()
+    } else {
+        live::identities(refs, &snapshot)
+    };
+    let live = live::list(cluster, refs, removal.discriminator, Kinds::All).await?;
+    result.warnings.extend(live.warnings);
+    let mut doomed = orphans::select(&live.candidates, &keep)?.doomed;
+    spare_used_namespaces(&mut doomed, &keep, &mut result);
+    remove::remove(cluster, doomed, removal, &mut result).await;
+    if cluster.cancellation().is_cancelled() {
+        return Err(Error::Cancelled);
+    }
+    Ok(result.finish())
+}
+
+/// A namespace that is no longer rendered stays as long as something rendered lives in it: it would go too.
+fn spare_used_namespaces(doomed: &mut Vec<Doomed>, keep: &HashSet<ObjectId>, result: &mut CommandResult) {
+    let used: HashSet<&str> = keep.iter().filter_map(|id| id.namespace.as_deref()).collect();
+    doomed.retain(|one| {
+        let spared = order::is_namespace(&one.reference) && used.contains(one.reference.name.as_str());
+        if spared {
+            let message = "the namespace is no longer part of the deployment, but objects of the deployment are in it: it \
+                           is kept";
+            result.warnings.push(ObjectError::of(&one.reference, message));
+        }
+        !spared
+    });
+}
