@@ -8,7 +8,9 @@ mod tidy;
 mod tree;
 
 #[cfg(test)]
-mod deploy;
+mod deploy_tests;
+#[cfg(test)]
+mod pages_tests;
 
 use std::process::ExitCode;
 

@@ -1,5 +1,7 @@
 //! The rules for one file. Pure.
 
+use super::test_code::production;
+
 /// A file beyond this many lines wants to be several.
 const LONGEST: usize = 700;
 
@@ -33,14 +35,10 @@ const LEFTOVERS: &[&str] = &[
 ];
 
 /// Paths of one machine.
-const PLACES: &[&str] = &[
-    concat!("/wo", "rk/"),
-    concat!("/ro", "ot/"),
-    concat!("/ho", "me/"),
-];
+const PLACES: &[&str] = &[concat!("/wo", "rk/"), concat!("/ho", "me/")];
 
 /// Lists what is untidy in a file.
-pub(crate) fn check(path: &str, text: &str) -> Vec<String> {
+pub(crate) fn check(path: &str, text: &str, is_test: bool) -> Vec<String> {
     let mut findings = Vec::new();
     for (number, line) in text.lines().enumerate() {
         let mut find = |what: &str| findings.push(format!("{path}:{}: {what}", number + 1));
@@ -58,14 +56,14 @@ pub(crate) fn check(path: &str, text: &str) -> Vec<String> {
         findings.push(format!("{path}: the last line has no end"));
     }
     if path.ends_with(".rs") {
-        findings.extend(rust(path, text));
+        findings.extend(rust(path, text, is_test));
     }
     findings
 }
 
-fn rust(path: &str, text: &str) -> Vec<String> {
+fn rust(path: &str, text: &str, is_test: bool) -> Vec<String> {
     let mut findings = Vec::new();
-    if !is_test(path) && !text.starts_with("//!") {
+    if !is_test && !text.starts_with("//!") {
         findings.push(format!(
             "{path}: the first line is no `//!` that says what this is"
         ));
@@ -74,68 +72,24 @@ fn rust(path: &str, text: &str) -> Vec<String> {
     if lines > LONGEST {
         findings.push(format!("{path}: {lines} lines, at most {LONGEST}: divide it"));
     }
-    if is_test(path) {
+    if is_test {
         return findings;
     }
-    for (number, line) in production(text)
-        .enumerate()
-        .filter(|(_, line)| !line.trim_start().starts_with("//"))
-    {
+    for (number, line) in production(text).filter(|(_, line)| !line.trim_start().starts_with("//")) {
         let code = without_strings(line);
         for call in PANICS.iter().filter(|call| code.contains(**call)) {
             findings.push(format!(
-                "{path}:{}: `{call}` outside tests: return an error",
-                number + 1
+                "{path}:{number}: `{call}` outside tests: return an error"
             ));
         }
         let switch = code.contains("allow(") || code.contains("expect(");
         for lint in LINTS.iter().filter(|lint| switch && code.contains(**lint)) {
             findings.push(format!(
-                "{path}:{}: `{lint}` is not switched off outside tests",
-                number + 1
+                "{path}:{number}: `{lint}` is not switched off outside tests"
             ));
         }
     }
     findings
-}
-
-/// Whether a whole file is test code.
-fn is_test(path: &str) -> bool {
-    let helper = ["crates/testkit/", "e2e/"]
-        .iter()
-        .any(|dir| path.starts_with(dir));
-    helper
-        || path.ends_with("_tests.rs")
-        || path
-            .split('/')
-            .any(|part| matches!(part, "tests" | "tests.rs" | "benches" | "examples"))
-}
-
-/// The lines above the test module at the end of a file. A `#[cfg(test)]` on anything else than an inline module does
-/// not end the production code.
-fn production(text: &str) -> impl Iterator<Item = &str> {
-    let lines: Vec<&str> = text.lines().collect();
-    let opens = |at: &usize| {
-        lines.get(*at).is_some_and(|line| line.trim() == "#[cfg(test)]")
-            && lines
-                .iter()
-                .skip(*at)
-                .find(|line| line.trim_start().starts_with("mod "))
-                .is_some_and(|line| line.trim_end().ends_with('{'))
-            && lines
-                .iter()
-                .skip(at + 1)
-                .take_while(|line| !line.trim_start().starts_with("mod "))
-                .all(attribute)
-    };
-    let end = (0..lines.len()).find(opens).unwrap_or(lines.len());
-    lines.into_iter().take(end)
-}
-
-/// Whether a line is (a part of) an attribute, as far as a reader of lines can tell.
-fn attribute(line: &&str) -> bool {
-    let line = line.trim();
-    line.starts_with("#[") || line.ends_with(',') || line.ends_with('"') || matches!(line, ")]" | "")
 }
 
 /// The line without the contents of its string literals, so that messages may speak of anything. The quotes stay.

@@ -1,10 +1,13 @@
 //! Tests of the rules for one file.
 
-use super::{is_ours, rules::check};
+use std::collections::BTreeSet;
+
+use super::{is_ours, is_test, rules::check};
 
 #[track_caller]
 fn assert_finds(path: &str, text: &str, expected: &[&str]) {
-    let found = check(path, text);
+    let tests = BTreeSet::from(["crates/x/src/fuzz.rs".to_owned(), "crates/x/src/fuzz/".to_owned()]);
+    let found = check(path, text, is_test(path, &tests));
     assert_eq!(found.len(), expected.len(), "{found:#?}");
     for (finding, part) in found.iter().zip(expected) {
         assert!(finding.contains(part), "{finding} does not contain {part}");
@@ -25,6 +28,7 @@ fn what_ends_a_process() {
     assert_finds("crates/x/src/lib.rs", text, &expected);
     assert_finds("crates/x/src/tests.rs", text, &[]);
     assert_finds("crates/x/src/plan_tests.rs", text, &[]);
+    assert_finds("crates/x/src/fuzz/seeds.rs", text, &[]);
     assert_finds("crates/x/tests/it/main.rs", text, &[]);
     assert_finds("crates/testkit/src/lib.rs", text, &[]);
 }

@@ -1,0 +1,256 @@
+//! Tests of what `deploy/` says: the manifests are read as they are, without building the overlays.
+
+use std::collections::BTreeSet;
+
+use ::tree::{Budget, Limits};
+use yaml::Value;
+
+use crate::tree::{self, TextFile};
+
+const CONTROLLERS: &[&str] = &[
+    "kluctl-controller",
+    "notification-controller",
+    "source-controller",
+];
+
+fn files() -> Vec<TextFile> {
+    let mut files = tree::read(&tree::root(), "deploy").unwrap();
+    files.retain(|file| file.path.ends_with(".yaml"));
+    assert!(files.len() > 15);
+    files
+}
+
+fn documents() -> Vec<(String, Value)> {
+    let budget = Budget::new(Limits::default());
+    let read = |file: &TextFile| {
+        let parsed = yaml::read::goyaml_all(&file.text, &budget);
+        let parsed = parsed.unwrap_or_else(|error| panic!("{}: {error}", file.path));
+        parsed
+            .into_iter()
+            .map(|document| (file.path.clone(), document.value))
+            .collect::<Vec<_>>()
+    };
+    files().iter().flat_map(read).collect()
+}
+
+fn text<'a>(value: &'a Value, path: &[&str]) -> &'a str {
+    value.pointer(path).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn of_kind(kind: &str) -> Vec<(String, Value)> {
+    documents()
+        .into_iter()
+        .filter(|(_, value)| text(value, &["kind"]) == kind)
+        .collect()
+}
+
+/// The elements of the list at `path`.
+fn list<'a>(value: &'a Value, path: &[&str]) -> &'a [Value] {
+    value.pointer(path).and_then(Value::as_seq).unwrap_or_default()
+}
+
+fn words(value: &Value, path: &[&str]) -> Vec<String> {
+    list(value, path)
+        .iter()
+        .filter_map(Value::as_str)
+        .map(str::to_owned)
+        .collect()
+}
+
+const POD: &[&str] = &["spec", "template", "spec"];
+
+fn container(deployment: &Value) -> &Value {
+    let containers = list(deployment, &[POD, &["containers"]].concat());
+    assert_eq!(containers.len(), 1);
+    &containers[0]
+}
+
+#[test]
+fn each_controller_has_its_manifests() {
+    for kind in ["Deployment", "ServiceAccount"] {
+        let mut names: Vec<_> = of_kind(kind)
+            .iter()
+            .map(|(_, v)| text(v, &["metadata", "name"]).to_owned())
+            .collect();
+        names.sort();
+        assert_eq!(names, CONTROLLERS, "{kind}");
+    }
+    for name in CONTROLLERS {
+        assert!(
+            tree::root()
+                .join(format!("deploy/Containerfile.{name}"))
+                .is_file(),
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn pods_comply_with_the_restricted_standard() {
+    for (path, deployment) in of_kind("Deployment") {
+        let pod = deployment.pointer(POD).unwrap();
+        let security = pod.get("securityContext").unwrap();
+        let yes = |value: &Value, key: &str| value.get(key).and_then(Value::as_bool) == Some(true);
+        assert!(yes(security, "runAsNonRoot"), "{path}");
+        assert_eq!(
+            security.get("runAsUser").and_then(Value::as_i64),
+            Some(65532),
+            "{path}"
+        );
+        assert_eq!(
+            text(security, &["seccompProfile", "type"]),
+            "RuntimeDefault",
+            "{path}"
+        );
+        for key in ["hostNetwork", "hostPID", "hostIPC"] {
+            assert!(pod.get(key).is_none(), "{path}: {key}");
+        }
+        for volume in list(pod, &["volumes"]) {
+            assert!(volume.get("emptyDir").is_some(), "{path}: {volume:?}");
+        }
+        let container = container(&deployment);
+        let security = container.get("securityContext").unwrap();
+        assert_eq!(
+            security.get("allowPrivilegeEscalation").and_then(Value::as_bool),
+            Some(false),
+            "{path}"
+        );
+        assert!(yes(security, "readOnlyRootFilesystem"), "{path}");
+        assert_eq!(words(security, &["capabilities", "drop"]), ["ALL"], "{path}");
+        assert!(security.pointer(&["capabilities", "add"]).is_none(), "{path}");
+    }
+}
+
+#[test]
+fn pods_are_probed_and_scraped() {
+    for (path, deployment) in of_kind("Deployment") {
+        let container = container(&deployment);
+        let ports: Vec<_> = list(container, &["ports"])
+            .iter()
+            .map(|p| {
+                (
+                    text(p, &["name"]).to_owned(),
+                    p.get("containerPort").and_then(Value::as_i64).unwrap(),
+                )
+            })
+            .collect();
+        for port in [("http-prom".to_owned(), 8080), ("healthz".to_owned(), 9440)] {
+            assert!(ports.contains(&port), "{path}: {port:?}");
+        }
+        for (probe, at) in [("livenessProbe", "/healthz"), ("readinessProbe", "/readyz")] {
+            assert_eq!(text(container, &[probe, "httpGet", "path"]), at, "{path}");
+            assert_eq!(text(container, &[probe, "httpGet", "port"]), "healthz", "{path}");
+        }
+        let annotations = deployment
+            .pointer(&["spec", "template", "metadata", "annotations"])
+            .unwrap();
+        assert_eq!(text(annotations, &["prometheus.io/scrape"]), "true", "{path}");
+        assert_eq!(text(annotations, &["prometheus.io/port"]), "8080", "{path}");
+    }
+}
+
+#[test]
+fn services_lead_to_ports_that_exist() {
+    for (path, service) in of_kind("Service") {
+        let app = text(&service, &["spec", "selector", "app"]);
+        let deployments = of_kind("Deployment");
+        let (_, deployment) = deployments
+            .iter()
+            .find(|(_, d)| text(d, &["spec", "selector", "matchLabels", "app"]) == app)
+            .unwrap();
+        let named: BTreeSet<_> = list(container(deployment), &["ports"])
+            .iter()
+            .map(|p| text(p, &["name"]).to_owned())
+            .collect();
+        for port in list(&service, &["spec", "ports"]) {
+            assert!(named.contains(text(port, &["targetPort"])), "{path}");
+        }
+    }
+}
+
+#[test]
+fn flags_exist() {
+    let root = tree::root();
+    let sources: String = [
+        "crates/runtime/src",
+        "crates/source-controller/src",
+        "crates/kluctl-controller/src",
+    ]
+    .iter()
+    .chain(&["crates/notification-controller/src"])
+    .flat_map(|dir| tree::read(&root, dir).unwrap())
+    .map(|file| file.text)
+    .collect();
+    let patched = files().into_iter().filter(|file| file.path.contains("overlays/"));
+    let patched = patched.flat_map(|file| {
+        file.text
+            .split_whitespace()
+            .filter(|word| word.starts_with("--"))
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    });
+    let args = of_kind("Deployment")
+        .into_iter()
+        .flat_map(|(_, d)| words(container(&d), &["args"]));
+    for arg in args.chain(patched) {
+        let flag = arg.trim_start_matches("--").split('=').next().unwrap().to_owned();
+        let field = format!("{}:", flag.replace('-', "_"));
+        assert!(
+            sources.contains(&field) || sources.contains(&format!("\"{flag}\"")),
+            "--{flag} is not a flag"
+        );
+    }
+}
+
+#[test]
+fn rights_are_named_one_by_one() {
+    for (path, role) in of_kind("ClusterRole").into_iter().chain(of_kind("Role")) {
+        // The roles for people cover whole groups; those of controllers never do.
+        let people = text(&role, &["metadata", "name"]).starts_with("flux-");
+        for rule in list(&role, &["rules"]) {
+            let mut all = [words(rule, &["apiGroups"]), words(rule, &["verbs"])].concat();
+            if !people {
+                all.extend(words(rule, &["resources"]));
+            }
+            assert!(
+                !all.is_empty() && !all.contains(&"*".to_owned()),
+                "{path}: {rule:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn bindings_lead_to_roles_and_accounts_that_exist() {
+    let names = |kind: &str| -> BTreeSet<String> {
+        of_kind(kind)
+            .iter()
+            .map(|(_, v)| text(v, &["metadata", "name"]).to_owned())
+            .collect()
+    };
+    for kind in ["ClusterRoleBinding", "RoleBinding"] {
+        for (path, binding) in of_kind(kind) {
+            if binding.get("roleRef").is_none() {
+                // A patch that removes a binding.
+                continue;
+            }
+            let role = text(&binding, &["roleRef", "name"]);
+            let known = names(text(&binding, &["roleRef", "kind"]));
+            assert!(known.contains(role) || role == "cluster-admin", "{path}: {role}");
+            for subject in list(&binding, &["subjects"]) {
+                assert!(CONTROLLERS.contains(&text(subject, &["name"])), "{path}");
+                assert_eq!(text(subject, &["namespace"]), "flux-system", "{path}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_definitions_are_installed_whole() {
+    let root = tree::root();
+    let index = std::fs::read_to_string(root.join("crds/Kustomization")).unwrap();
+    for crd in api::crd::all() {
+        let file = format!("- {}_{}.yaml\n", crd.spec.group, crd.spec.names.plural);
+        assert!(index.contains(&file), "{file}");
+    }
+}

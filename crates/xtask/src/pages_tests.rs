@@ -1,0 +1,125 @@
+//! Tests of what `docs/spec/` says: every example is an object that the schema knows, field by field.
+
+use ::tree::{Budget, Limits};
+use api::{
+    kluctl::KluctlDeployment,
+    notification::{Alert, Provider},
+    source::GitRepository,
+};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    CustomResourceDefinition, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
+};
+use serde_json::Value;
+
+use crate::tree;
+
+/// The objects in the fenced YAML blocks of a page.
+fn examples(page: &str) -> Vec<Value> {
+    let budget = Budget::new(Limits::default());
+    let blocks = page
+        .split("```yaml\n")
+        .skip(1)
+        .filter_map(|rest| rest.split("```").next());
+    let parse = |block: &str| yaml::read::goyaml_all(block, &budget).unwrap();
+    blocks
+        .flat_map(parse)
+        .map(|document| document.value.to_json())
+        .collect()
+}
+
+/// The schema of a property, an element or a value of a map.
+fn inner<'a>(schema: &'a JSONSchemaProps, key: &str) -> Option<&'a JSONSchemaProps> {
+    if let Some(found) = schema
+        .properties
+        .as_ref()
+        .and_then(|properties| properties.get(key))
+    {
+        return Some(found);
+    }
+    match &schema.additional_properties {
+        Some(JSONSchemaPropsOrBool::Schema(found)) => Some(found),
+        _ => None,
+    }
+}
+
+/// Asserts that the schema knows every field of the value.
+fn known(path: &str, value: &Value, schema: &JSONSchemaProps) {
+    if schema.x_kubernetes_preserve_unknown_fields == Some(true) {
+        return;
+    }
+    match (value, &schema.items) {
+        (Value::Object(map), _) => {
+            for (key, value) in map {
+                let path = format!("{path}.{key}");
+                known(
+                    &path,
+                    value,
+                    inner(schema, key).unwrap_or_else(|| panic!("{path} is no field")),
+                );
+            }
+        }
+        (Value::Array(items), Some(JSONSchemaPropsOrArray::Schema(schema))) => {
+            items
+                .iter()
+                .for_each(|item| known(&format!("{path}[]"), item, schema));
+        }
+        _ => {}
+    }
+}
+
+fn decodes(object: Value) -> Result<(), serde_json::Error> {
+    match object["kind"].as_str().unwrap() {
+        "GitRepository" => serde_json::from_value::<GitRepository>(object).map(drop),
+        "KluctlDeployment" => serde_json::from_value::<KluctlDeployment>(object).map(drop),
+        "Provider" => serde_json::from_value::<Provider>(object).map(drop),
+        "Alert" => serde_json::from_value::<Alert>(object).map(drop),
+        "Secret" => Ok(()),
+        kind => panic!("{kind} is none of our kinds"),
+    }
+}
+
+fn spec_of<'a>(crds: &'a [CustomResourceDefinition], object: &Value) -> Option<&'a JSONSchemaProps> {
+    let (group, version) = object["apiVersion"].as_str()?.split_once('/')?;
+    let kind = object["kind"].as_str()?;
+    let crd = crds
+        .iter()
+        .find(|crd| crd.spec.group == group && crd.spec.names.kind == kind)?;
+    let version = crd.spec.versions.iter().find(|found| found.name == version)?;
+    version
+        .schema
+        .as_ref()?
+        .open_api_v3_schema
+        .as_ref()?
+        .properties
+        .as_ref()?
+        .get("spec")
+}
+
+#[test]
+fn each_kind_has_a_page_whose_examples_hold() {
+    let crds = api::crd::all();
+    for crd in &crds {
+        let kind = &crd.spec.names.kind;
+        let path = tree::root().join(format!("docs/spec/{}.md", kind.to_lowercase()));
+        let objects = examples(&std::fs::read_to_string(&path).unwrap());
+        assert!(
+            objects.iter().any(|object| object["kind"] == kind.as_str()),
+            "no example of {kind}"
+        );
+        for object in objects {
+            if object["kind"] != "Secret" {
+                let schema = spec_of(&crds, &object).unwrap_or_else(|| panic!("{kind}: {object}"));
+                known("spec", &object["spec"], schema);
+            }
+            decodes(object).unwrap();
+        }
+    }
+}
+
+#[test]
+#[should_panic(expected = "spec.refs is no field")]
+fn an_unknown_field_is_found() {
+    let crds = api::crd::all();
+    let object: Value = serde_json::json!({ "apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "GitRepository", "spec": { "refs": 1 } });
+    known("spec", &object["spec"], spec_of(&crds, &object).unwrap());
+}
