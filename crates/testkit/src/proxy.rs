@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
     sync::{
         Arc, Mutex,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -85,6 +85,7 @@ struct Inner {
     client: reqwest::Client,
     rule: Mutex<Rule>,
     deaf: AtomicBool,
+    swallowed: AtomicUsize,
     requests: Mutex<Vec<ApiRequest>>,
 }
 
@@ -117,6 +118,7 @@ impl FaultProxy {
             client: client_without_limit(&upstream_ca)?,
             rule: Mutex::new(Arc::new(|_| Fate::Pass)),
             deaf: AtomicBool::new(false),
+            swallowed: AtomicUsize::new(0),
             requests: Mutex::default(),
         });
         let router = Router::new().fallback(relay).with_state(Arc::clone(&inner));
@@ -168,6 +170,12 @@ impl FaultProxy {
     /// Swallows the events of all watches, those that are open already included, until told otherwise.
     pub fn swallow_events(&self, swallow: bool) {
         self.inner.deaf.store(swallow, Ordering::SeqCst);
+    }
+
+    /// How many events were swallowed so far.
+    #[must_use]
+    pub fn swallowed(&self) -> usize {
+        self.inner.swallowed.load(Ordering::SeqCst)
     }
 
     /// All requests so far, whatever became of them.
@@ -227,18 +235,53 @@ async fn forward(inner: &Arc<Inner>, request: &ApiRequest, mut headers: HeaderMa
     let (status, mut headers) = (answer.status(), answer.headers().clone());
     headers.remove(header::TRANSFER_ENCODING);
     headers.remove(header::CONNECTION);
-    let events = request.is_watch().then(|| Arc::clone(inner));
-    let body = answer.bytes_stream().filter_map(move |chunk| {
-        let swallow = events
-            .as_ref()
-            .is_some_and(|inner| inner.deaf.load(Ordering::SeqCst));
-        // The API server sends each event as a chunk of its own.
-        std::future::ready((!swallow || chunk.is_err()).then_some(chunk))
+    let mut listener = request.is_watch().then(|| Listener::new(inner));
+    let body = answer.bytes_stream().map(move |chunk| {
+        chunk.map(|chunk| {
+            listener
+                .as_mut()
+                .map_or(chunk.clone(), |listener| listener.hear(&chunk))
+        })
     });
     let mut response = Response::new(Body::from_stream(body));
     *response.status_mut() = status;
     *response.headers_mut() = headers;
     Ok(response)
+}
+
+/// One watch, which hears only some of its events. They come as lines.
+struct Listener {
+    inner: Arc<Inner>,
+    /// Whether the next byte begins an event.
+    begins: bool,
+    swallowing: bool,
+}
+
+impl Listener {
+    fn new(inner: &Arc<Inner>) -> Self {
+        Self {
+            inner: Arc::clone(inner),
+            begins: true,
+            swallowing: false,
+        }
+    }
+
+    fn hear(&mut self, chunk: &[u8]) -> Bytes {
+        let mut heard = Vec::with_capacity(chunk.len());
+        for part in chunk.split_inclusive(|byte| *byte == b'\n') {
+            if self.begins {
+                self.swallowing = self.inner.deaf.load(Ordering::SeqCst);
+                self.inner
+                    .swallowed
+                    .fetch_add(usize::from(self.swallowing), Ordering::SeqCst);
+            }
+            self.begins = part.ends_with(b"\n");
+            if !self.swallowing {
+                heard.extend_from_slice(part);
+            }
+        }
+        heard.into()
+    }
 }
 
 /// A `Status` object, as the API server answers.

@@ -9,5 +9,6 @@
 
 mod git;
 mod plane;
+mod prometheus;
 mod proxy;
 mod sink;

@@ -105,11 +105,12 @@ async fn events_of_watches_are_swallowed() {
     maps.create(&parameters, &config_map("unheard"))
         .await
         .expect("is made");
-    // The direct way, so that the event has been sent to the proxy before it listens again.
-    let direct: Api<ConfigMap> = Api::namespaced(plane.client().await.expect("connects"), &namespace);
-    testkit::wait_for(&direct, "unheard", "the map", Duration::from_secs(10), |_| true)
-        .await
-        .expect("is there");
+    testkit::eventually("an event to be swallowed", Duration::from_secs(10), || async {
+        anyhow::ensure!(proxy.swallowed() == 1, "{} were swallowed", proxy.swallowed());
+        Ok(())
+    })
+    .await
+    .expect("is swallowed");
     proxy.swallow_events(false);
     maps.create(&parameters, &config_map("heard-again"))
         .await

@@ -6,7 +6,9 @@ use std::{io::Write as _, path::PathBuf, process::ExitCode};
 
 use anyhow::{Context as _, Result};
 use clap::{Parser, Subcommand};
-use testkit::{ControlPlane, Options, controlplane::binaries::Binaries, process::sweep, progress::say};
+use testkit::{
+    ControlPlane, Options, Prometheus, controlplane::binaries::Binaries, process::sweep, progress::say,
+};
 
 /// A real Kubernetes control plane on this machine, without containers.
 #[derive(Debug, Parser)]
@@ -22,7 +24,11 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Task {
     /// Build the control plane into the cache, once
-    Build,
+    Build {
+        /// Build what only tests need, too
+        #[arg(long)]
+        tests: bool,
+    },
     /// Start a control plane with our controllers in the background
     Up {
         /// Start the control plane alone
@@ -57,8 +63,11 @@ fn run(cli: &Cli) -> Result<()> {
         .build()?;
     let dir = std::path::absolute(&cli.dir).context("the folder has no absolute path")?;
     match &cli.command {
-        Task::Build => {
+        Task::Build { tests } => {
             let binaries = Binaries::resolve()?;
+            if *tests {
+                Prometheus::resolve()?;
+            }
             let kubectl = binaries.path("kubectl").display().to_string();
             say(format_args!(
                 "control plane: ready to start; kubectl is {kubectl}"

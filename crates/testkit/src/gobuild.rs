@@ -1,0 +1,236 @@
+//! Builds programs from the Go modules in `hack/`, once, into a cache.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result, ensure};
+use sha2::{Digest as _, Sha256};
+
+use crate::progress::say;
+
+/// Part of the cache key: raise it when the way of building changes.
+const BUILD_VERSION: &str = "1";
+
+/// Something that one run of `go build` makes.
+#[derive(Debug)]
+pub(crate) struct Recipe {
+    /// The folder below `hack/` with its go.mod.
+    pub(crate) module: &'static str,
+    pub(crate) packages: &'static [&'static str],
+    pub(crate) programs: &'static [&'static str],
+    pub(crate) tags: &'static str,
+    /// How long that takes on two cores with nothing cached.
+    pub(crate) usually: &'static str,
+}
+
+/// The folder for things that are built once: `WEIR_CACHE_DIR`, or `weir` in the user's cache folder.
+///
+/// # Errors
+/// When neither that nor a home directory is known.
+pub(crate) fn cache_dir() -> Result<PathBuf> {
+    let from = |name: &str| {
+        std::env::var_os(name)
+            .filter(|value| !value.is_empty())
+            .map(PathBuf::from)
+    };
+    from("WEIR_CACHE_DIR")
+        .or_else(|| from("XDG_CACHE_HOME").map(|dir| dir.join("weir")))
+        .or_else(|| from("HOME").map(|dir| dir.join(".cache/weir")))
+        .context("there is no HOME: set WEIR_CACHE_DIR to a folder for the control plane")
+}
+
+/// The folder with the Go modules.
+pub(crate) fn hack_dir() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../hack")
+}
+
+/// Names what is built: the version of the main module, and a digest of everything that a build depends on.
+pub(crate) fn key(main: (&str, &str), files: &[&str]) -> Result<String> {
+    let mut digest = Sha256::new();
+    digest.update(format!(
+        "{BUILD_VERSION} {} {}",
+        std::env::consts::OS,
+        std::env::consts::ARCH
+    ));
+    for file in files {
+        digest.update(read(&hack_dir().join(file))?);
+    }
+    let digest = hex::encode(digest.finalize());
+    let (module, package) = main;
+    Ok(format!(
+        "{}-{}",
+        version(module, package)?,
+        digest.get(..12).unwrap_or_default()
+    ))
+}
+
+/// The version of a package that the go.mod of a module below `hack/` pins, such as `v1.35.4`.
+pub(crate) fn version(module: &str, package: &str) -> Result<String> {
+    let path = hack_dir().join(module).join("go.mod");
+    let text = read(&path)?;
+    let pinned = text.lines().find_map(|line| {
+        let mut words = line
+            .trim()
+            .trim_start_matches("require ")
+            .split_ascii_whitespace();
+        let named = words.next() == Some(package);
+        words.next().filter(|version| named && version.starts_with('v'))
+    });
+    let pinned = pinned.with_context(|| format!("{} doesn't require {package}", path.display()))?;
+    Ok(pinned.to_owned())
+}
+
+fn read(path: &Path) -> Result<String> {
+    fs::read_to_string(path).with_context(|| format!("can't read {}", path.display()))
+}
+
+/// Builds, under the lock of the cache folder, what `missing` names once the lock is held, and lets `finish` add to it.
+pub(crate) fn build(
+    cache: &Path,
+    dir: &Path,
+    link_flags: &str,
+    missing: impl Fn() -> Vec<&'static Recipe>,
+    finish: impl FnOnce(&Path) -> Result<()>,
+) -> Result<()> {
+    fs::create_dir_all(dir).with_context(|| format!("can't make the folder {}", dir.display()))?;
+    let lock = fs::File::create(cache.join("lock"))?;
+    if lock.try_lock().is_err() {
+        say("another process is building, waiting for it");
+        lock.lock()?;
+    }
+    let missing = missing();
+    if !missing.is_empty() {
+        ensure!(
+            runs("go"),
+            "programs that the tests need aren't built yet, and there is no `go` on PATH: install Go 1.26 or newer from \
+             https://go.dev/dl"
+        );
+        say(format_args!("building into {} (once)", dir.display()));
+    }
+    sweep(cache)?;
+    let work = tempfile::Builder::new().prefix(UNFINISHED).tempdir_in(cache)?;
+    for recipe in missing {
+        compile(recipe, link_flags, work.path())?;
+        for program in recipe.programs {
+            fs::rename(work.path().join(program), dir.join(program))?;
+        }
+    }
+    finish(work.path())
+}
+
+/// How the folder of an unfinished build begins.
+const UNFINISHED: &str = "building-";
+
+/// Removes what builds left that were killed. The lock is held, so no build goes on.
+fn sweep(cache: &Path) -> Result<()> {
+    for entry in fs::read_dir(cache)?.flatten() {
+        if entry.file_name().to_string_lossy().starts_with(UNFINISHED) {
+            fs::remove_dir_all(entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+/// Runs `go build`, saying now and then that it still does.
+fn compile(recipe: &Recipe, link_flags: &str, out: &Path) -> Result<()> {
+    let names = recipe.programs.join(" and ");
+    say(format_args!(
+        "building {names} (usually {}, downloads aside)",
+        recipe.usually
+    ));
+    let log = out.join("go.log");
+    let output = fs::File::create(&log)?;
+    let mut child = go(&hack_dir().join(recipe.module))
+        .args([
+            "build",
+            "-trimpath",
+            "-ldflags",
+            link_flags,
+            "-tags",
+            recipe.tags,
+            "-o",
+        ])
+        .arg(format!("{}/", out.display()))
+        .args(recipe.packages)
+        .stdout(output.try_clone()?)
+        .stderr(output)
+        .spawn()?;
+    let begin = Instant::now();
+    let mut told = begin;
+    let status = loop {
+        if let Some(status) = child.try_wait()? {
+            break status;
+        }
+        if told.elapsed() > Duration::from_secs(30) {
+            told = Instant::now();
+            say(format_args!(
+                "still building {names} ({} s)",
+                begin.elapsed().as_secs()
+            ));
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    };
+    let said = fs::read_to_string(&log).unwrap_or_default();
+    ensure!(
+        status.success(),
+        "`go build` of {names} failed ({status}):\n{}",
+        said.trim_end()
+    );
+    Ok(())
+}
+
+/// The go command in a module, undisturbed by settings of the user.
+pub(crate) fn go(module: &Path) -> Command {
+    let mut command = Command::new("go");
+    command
+        .current_dir(module)
+        .env("CGO_ENABLED", "0")
+        .env("GOWORK", "off")
+        .env("GOFLAGS", "")
+        .stdin(Stdio::null());
+    command
+}
+
+fn runs(program: &str) -> bool {
+    Command::new(program)
+        .arg("version")
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_key_names_the_pinned_version() {
+        let key =
+            key(("controlplane", "k8s.io/kubernetes"), &["controlplane/go.sum"]).expect("hack/ is there");
+        let (version, digest) = key.rsplit_once('-').expect("has a version and a digest");
+        assert!(
+            version.starts_with("v1.") && version.split('.').count() == 3 && digest.len() == 12,
+            "{key}"
+        );
+        assert!(
+            version.chars().all(|c| c.is_ascii_alphanumeric() || c == '.'),
+            "{key}"
+        );
+    }
+
+    #[test]
+    fn an_unpinned_package_is_named() {
+        let error = version("kwok", "example.com/nothing")
+            .expect_err("isn't pinned")
+            .to_string();
+        assert!(
+            error.contains("go.mod doesn't require example.com/nothing"),
+            "{error}"
+        );
+    }
+}

@@ -1,0 +1,157 @@
+//! A real Prometheus, for tests of what the controllers expose.
+
+use std::{collections::BTreeMap, fs, net::SocketAddr, path::PathBuf, process::Command, time::Duration};
+
+use anyhow::{Context as _, Result, bail};
+use serde_json::Value;
+
+use crate::{
+    gobuild::{Recipe, build, cache_dir, key},
+    http,
+    ports::free_address,
+    process::{Group, Identity},
+    wait::eventually,
+};
+
+const PACKAGE: (&str, &str) = ("prometheus", "github.com/prometheus/prometheus");
+static RECIPE: Recipe = Recipe {
+    module: "prometheus",
+    packages: &["github.com/prometheus/prometheus/cmd/prometheus"],
+    programs: &["prometheus"],
+    // Of all service discoveries, the one that is tested.
+    tags: "remove_all_sd,enable_kubernetes_sd",
+    usually: "2 to 3 minutes",
+};
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// One series of an answer: its labels and its value.
+pub type Sample = (BTreeMap<String, String>, f64);
+
+/// A running Prometheus; dropping it ends it.
+#[derive(Debug)]
+pub struct Prometheus {
+    address: SocketAddr,
+    group: Group,
+}
+
+impl Prometheus {
+    /// Finds Prometheus in the cache, or builds it. Blocks for minutes when it builds.
+    ///
+    /// # Errors
+    /// When it isn't there and can't be built.
+    pub fn resolve() -> Result<PathBuf> {
+        let cache = cache_dir()?.join("prometheus");
+        let dir = cache.join(key(PACKAGE, &["prometheus/go.mod", "prometheus/go.sum"])?);
+        let program = dir.join("prometheus");
+        if !program.exists() {
+            let missing = || {
+                if program.exists() {
+                    Vec::new()
+                } else {
+                    vec![&RECIPE]
+                }
+            };
+            build(&cache, &dir, "-s -w", missing, |_| Ok(()))?;
+        }
+        Ok(program)
+    }
+
+    /// Starts Prometheus with this configuration (the YAML of prometheus.yml) and waits until it is ready.
+    ///
+    /// # Errors
+    /// When it can't be built, or refuses the configuration; the message holds its last lines.
+    pub async fn start(configuration: &str) -> Result<Self> {
+        let program = tokio::task::spawn_blocking(Self::resolve).await??;
+        let group = Group::create("prometheus", Identity::current())?;
+        let file = group.dir().join("prometheus.yml");
+        fs::write(&file, configuration)?;
+        let address = free_address()?;
+        let mut command = Command::new(program);
+        command
+            .arg(format!("--config.file={}", file.display()))
+            .arg(format!(
+                "--storage.tsdb.path={}",
+                group.dir().join("data").display()
+            ))
+            .arg(format!("--web.listen-address={address}"))
+            .current_dir(group.dir());
+        group.spawn("prometheus", &mut command)?;
+        let this = Self { address, group };
+        this.ready()
+            .await
+            .with_context(|| format!("Prometheus last said:\n{}", this.group.tail("prometheus")))?;
+        Ok(this)
+    }
+
+    async fn ready(&self) -> Result<()> {
+        let client = http::client(None)?;
+        let url = format!("http://{}/-/ready", self.address);
+        let ended = eventually("Prometheus to be ready", PATIENCE, || async {
+            if self.group.any_exited().is_some() {
+                return Ok(true);
+            }
+            client.get(&url).send().await?.error_for_status()?;
+            Ok(false)
+        });
+        if ended.await? {
+            bail!("Prometheus has ended");
+        }
+        Ok(())
+    }
+
+    /// What a PromQL expression yields now.
+    ///
+    /// # Errors
+    /// When Prometheus refuses the expression.
+    pub async fn query(&self, expression: &str) -> Result<Vec<Sample>> {
+        let mut url = reqwest::Url::parse(&format!("http://{}/api/v1/query", self.address))?;
+        url.query_pairs_mut().append_pair("query", expression);
+        let answer: Value = http::client(None)?.get(url).send().await?.json().await?;
+        let results = answer.pointer("/data/result").and_then(Value::as_array);
+        let results = results.with_context(|| format!("Prometheus refuses {expression}: {answer}"))?;
+        Ok(results.iter().map(sample).collect())
+    }
+
+    /// Waits until a PromQL expression yields something.
+    ///
+    /// # Errors
+    /// When the time is over, or Prometheus refuses the expression.
+    pub async fn wait_for(&self, expression: &str, at_most: Duration) -> Result<Vec<Sample>> {
+        let what = format!("Prometheus to know {expression}");
+        eventually(&what, at_most, || async {
+            let samples = self.query(expression).await?;
+            if samples.is_empty() {
+                bail!(
+                    "there is no such series; the targets are {}",
+                    self.targets().await?
+                );
+            }
+            Ok(samples)
+        })
+        .await
+    }
+
+    /// What it scrapes, as its API tells it.
+    ///
+    /// # Errors
+    /// When it doesn't answer.
+    pub async fn targets(&self) -> Result<Value> {
+        let url = format!("http://{}/api/v1/targets?state=active", self.address);
+        let answer: Value = http::client(None)?.get(url).send().await?.json().await?;
+        Ok(answer.pointer("/data/activeTargets").cloned().unwrap_or_default())
+    }
+}
+
+fn sample(result: &Value) -> Sample {
+    let labels = result
+        .get("metric")
+        .and_then(Value::as_object)
+        .into_iter()
+        .flatten();
+    let labels = labels.map(|(name, value)| (name.clone(), value.as_str().unwrap_or_default().to_owned()));
+    let value = result
+        .pointer("/value/1")
+        .and_then(Value::as_str)
+        .and_then(|value| value.parse().ok());
+    (labels.collect(), value.unwrap_or(f64::NAN))
+}
