@@ -1,3 +1,20 @@
-//! notification-controller.
+//! The notification-controller: events in, webhooks and chat messages out.
 
-fn main() {}
+use std::process::ExitCode;
+
+use clap::Parser;
+use notification_controller::Flags;
+
+fn main() -> ExitCode {
+    let flags = Flags::parse();
+    let spec = runtime::Spec {
+        name: notification_controller::NAME,
+        lease: "notification-controller-leader-election",
+        // It is the one that the others post to.
+        events_addr: String::new(),
+        standby_records: true,
+    };
+    runtime::start(spec, flags.common.clone(), |ctx| {
+        notification_controller::run(ctx, flags)
+    })
+}

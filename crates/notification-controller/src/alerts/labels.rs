@@ -1,0 +1,85 @@
+//! The labels of the object that an event is about.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
+
+use k8s_openapi::api::core::v1::ObjectReference;
+use kube::{
+    Api, Client,
+    api::{ApiResource, DynamicObject},
+    core::GroupVersionKind,
+    discovery,
+};
+
+/// The longest wait for an answer.
+const ANSWER: Duration = Duration::from_secs(10);
+/// Kinds whose place in the API is remembered.
+const REMEMBERED: usize = 64;
+
+/// Reads labels, live.
+pub struct LabelReader {
+    client: Client,
+    kinds: Mutex<HashMap<GroupVersionKind, ApiResource>>,
+}
+
+impl LabelReader {
+    /// A reader with the rights of `client`.
+    #[must_use]
+    pub fn new(client: Client) -> Self {
+        Self {
+            client,
+            kinds: Mutex::default(),
+        }
+    }
+
+    /// The labels of an object.
+    ///
+    /// # Errors
+    /// A sentence when it is not there or cannot be read.
+    pub async fn labels(&self, object: &ObjectReference) -> Result<BTreeMap<String, String>, String> {
+        match tokio::time::timeout(ANSWER, self.read(object)).await {
+            Ok(labels) => labels,
+            Err(_) => Err("the API server did not answer in time".to_owned()),
+        }
+    }
+
+    async fn read(&self, object: &ObjectReference) -> Result<BTreeMap<String, String>, String> {
+        let version = object.api_version.as_deref().unwrap_or_default();
+        let (group, version) = version.split_once('/').unwrap_or(("", version));
+        let gvk = GroupVersionKind::gvk(group, version, object.kind.as_deref().unwrap_or_default());
+        let resource = self.resource(&gvk).await?;
+        let namespace = object.namespace.as_deref().unwrap_or_default();
+        let api = Api::<DynamicObject>::namespaced_with(self.client.clone(), namespace, &resource);
+        let name = object.name.as_deref().unwrap_or_default();
+        match api.get_metadata_opt(name).await {
+            Ok(Some(found)) => Ok(found.metadata.labels.unwrap_or_default()),
+            Ok(None) => Err("the object is not there".to_owned()),
+            Err(kube::Error::Api(status)) => Err(status.message.clone()),
+            Err(_) => Err("the API server cannot be reached".to_owned()),
+        }
+    }
+
+    async fn resource(&self, gvk: &GroupVersionKind) -> Result<ApiResource, String> {
+        let known = self
+            .kinds
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(gvk)
+            .cloned();
+        if let Some(known) = known {
+            return Ok(known);
+        }
+        let found = discovery::pinned_kind(&self.client, gvk).await;
+        let (resource, _) =
+            found.map_err(|_| format!("the cluster does not serve {} {}", gvk.api_version(), gvk.kind))?;
+        let mut kinds = self.kinds.lock().unwrap_or_else(PoisonError::into_inner);
+        if kinds.len() >= REMEMBERED {
+            kinds.clear();
+        }
+        kinds.insert(gvk.clone(), resource.clone());
+        Ok(resource)
+    }
+}

@@ -1,0 +1,150 @@
+//! Which events an alert is about. Pure, apart from [`labels`], which asks for an object's labels.
+
+pub mod labels;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+
+use api::{
+    Event, Severity,
+    notification::{Alert, AlertSpec, CrossNamespaceObjectReference},
+};
+use kube::ResourceExt;
+use regex::{Regex, RegexBuilder};
+
+/// What a compiled expression may take in memory: it comes from a tenant.
+const REGEX_BYTES: usize = 1 << 20;
+const REGEX_NESTING: u32 = 50;
+const ALL: &str = "*";
+
+/// An alert whose expressions are compiled.
+#[derive(Debug, Clone)]
+pub struct Compiled {
+    /// The alert.
+    pub alert: Alert,
+    inclusion: Option<Vec<Regex>>,
+    exclusion: Vec<Regex>,
+}
+
+/// Whether an event is for an alert.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict<'a> {
+    /// It is not.
+    No,
+    /// It is.
+    Yes,
+    /// It is if the object carries all labels of one of these.
+    IfLabels(Vec<&'a BTreeMap<String, String>>),
+}
+
+impl Compiled {
+    /// Compiles an alert; expressions that don't compile match nothing.
+    #[must_use]
+    pub fn new(alert: Alert) -> Self {
+        let compiled = |list: &[String]| {
+            list.iter()
+                .filter_map(|text| compile(text).ok())
+                .collect::<Vec<_>>()
+        };
+        let (inclusion, exclusion) = (&alert.spec.inclusion_list, &alert.spec.exclusion_list);
+        Self {
+            // A list of nothing but broken expressions lets nothing pass, rather than everything.
+            inclusion: (!inclusion.is_empty()).then(|| compiled(inclusion)),
+            exclusion: compiled(exclusion),
+            alert,
+        }
+    }
+
+    /// Decides about an event.
+    #[must_use]
+    pub fn verdict(&self, event: &Event) -> Verdict<'_> {
+        let spec = &self.alert.spec;
+        if spec.suspend || !severity(spec, &event.severity) || !self.message(&event.message) {
+            return Verdict::No;
+        }
+        let own = self.alert.namespace().unwrap_or_default();
+        let mut labels = Vec::new();
+        for source in spec
+            .event_sources
+            .iter()
+            .filter(|source| object(source, &own, event))
+        {
+            match &source.match_labels {
+                None => return Verdict::Yes,
+                Some(wanted) => labels.push(wanted),
+            }
+        }
+        if labels.is_empty() {
+            Verdict::No
+        } else {
+            Verdict::IfLabels(labels)
+        }
+    }
+
+    fn message(&self, message: &str) -> bool {
+        let included = self
+            .inclusion
+            .as_ref()
+            .is_none_or(|list| list.iter().any(|regex| regex.is_match(message)));
+        included && !self.exclusion.iter().any(|regex| regex.is_match(message))
+    }
+}
+
+/// An alert for `info` hears everything, one for `error` only that.
+fn severity(spec: &AlertSpec, severity: &Severity) -> bool {
+    match spec.event_severity.as_deref() {
+        None | Some("" | "info") => true,
+        Some(wanted) => wanted == severity.as_str(),
+    }
+}
+
+fn object(source: &CrossNamespaceObjectReference, own: &str, event: &Event) -> bool {
+    let object = &event.involved_object;
+    let namespace = source
+        .namespace
+        .as_deref()
+        .filter(|namespace| !namespace.is_empty())
+        .unwrap_or(own);
+    object.namespace.as_deref().unwrap_or_default() == namespace
+        && object.kind.as_deref() == Some(&source.kind)
+        && (source.name == ALL || object.name.as_deref() == Some(&source.name))
+}
+
+/// Compiles an expression within bounds.
+///
+/// # Errors
+/// What is wrong with it, in one line.
+pub fn compile(text: &str) -> Result<Regex, String> {
+    RegexBuilder::new(text)
+        .size_limit(REGEX_BYTES)
+        .dfa_size_limit(REGEX_BYTES)
+        .nest_limit(REGEX_NESTING)
+        .build()
+        .map_err(|error| match error {
+            regex::Error::CompiledTooBig(_) => "the expression is too large".to_owned(),
+            error => error
+                .to_string()
+                .lines()
+                .last()
+                .unwrap_or("it does not compile")
+                .trim()
+                .to_owned(),
+        })
+}
+
+/// Names the first expression that does not compile, as path and reason.
+#[must_use]
+pub fn broken_expression(spec: &AlertSpec) -> Option<(String, String)> {
+    let lists = [
+        ("inclusionList", &spec.inclusion_list),
+        ("exclusionList", &spec.exclusion_list),
+    ];
+    lists.into_iter().find_map(|(list, texts)| {
+        let mut broken = texts
+            .iter()
+            .enumerate()
+            .filter_map(|(at, text)| Some((at, compile(text).err()?)));
+        broken.next().map(|(at, why)| (format!("spec.{list}[{at}]"), why))
+    })
+}

@@ -1,0 +1,343 @@
+//! The configuration of a provider: its spec and its Secrets, read live for each delivery.
+
+use std::{collections::BTreeMap, fmt};
+
+use api::{Secret, notification::Provider};
+use http::{HeaderName, HeaderValue, header};
+use k8s_openapi::{ByteString, api::core::v1::Secret as KubernetesSecret};
+use kube::{Api, Client, ResourceExt};
+use tree::Budget;
+use url::Url;
+use yaml::Value;
+
+use crate::{Error, providers::Config};
+
+/// Longest address, wherever it comes from.
+const MAX_ADDRESS: usize = 2048;
+/// Headers that belong to the connection and not to the user.
+const RESERVED: [HeaderName; 4] = [
+    header::HOST,
+    header::CONTENT_LENGTH,
+    header::TRANSFER_ENCODING,
+    header::CONNECTION,
+];
+
+/// Certificates for talking to a provider.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub(crate) struct Tls {
+    /// The only authorities that are trusted, in PEM.
+    pub(super) ca: Option<Vec<u8>>,
+    /// Certificate and key to show, in PEM.
+    pub(super) client: Option<Secret<Vec<u8>>>,
+}
+
+/// What a delivery needs to know of its provider.
+pub(crate) struct Loaded {
+    pub(super) config: Config,
+    pub(super) tls: Tls,
+}
+
+impl fmt::Debug for Loaded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Loaded")
+            .field("config", &self.config)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Reads the Secrets of a provider and makes its configuration.
+///
+/// # Errors
+/// When a Secret is missing or unusable, or there is no usable address.
+pub(crate) async fn load(client: &Client, provider: &Provider) -> Result<Loaded, Error> {
+    let api = Api::<KubernetesSecret>::namespaced(client.clone(), &provider.namespace().unwrap_or_default());
+    let secret = match &provider.spec.secret_ref {
+        Some(reference) => Some(Keys::read(&api, &reference.name).await?),
+        None => None,
+    };
+    let certificates = match &provider.spec.cert_secret_ref {
+        Some(reference) => tls(&Keys::read(&api, &reference.name).await?)?,
+        None => Tls::default(),
+    };
+    Ok(Loaded {
+        config: config(provider, secret.as_ref())?,
+        tls: certificates,
+    })
+}
+
+/// The keys of one Secret.
+struct Keys {
+    name: String,
+    data: BTreeMap<String, ByteString>,
+}
+
+impl Keys {
+    async fn read(api: &Api<KubernetesSecret>, name: &str) -> Result<Self, Error> {
+        match api.get_opt(name).await {
+            Ok(Some(secret)) => Ok(Self {
+                name: name.to_owned(),
+                data: secret.data.unwrap_or_default(),
+            }),
+            Ok(None) => Err(Error::NoSecret(name.to_owned())),
+            Err(kube::Error::Api(status)) => {
+                Err(Error::UnreadableSecret(name.to_owned(), status.reason.clone()))
+            }
+            Err(_) => Err(Error::UnreadableSecret(
+                name.to_owned(),
+                "the API server cannot be reached".to_owned(),
+            )),
+        }
+    }
+
+    fn bad(&self, key: &'static str, why: &'static str) -> Error {
+        Error::BadSecret {
+            secret: self.name.clone(),
+            key,
+            why,
+        }
+    }
+
+    /// A key as text without the blank space around it; none if it is absent or empty.
+    fn text(&self, key: &'static str) -> Result<Option<Secret<String>>, Error> {
+        let Some(bytes) = self.data.get(key) else {
+            return Ok(None);
+        };
+        let text = std::str::from_utf8(&bytes.0)
+            .map_err(|_| self.bad(key, "it is not UTF-8 text"))?
+            .trim();
+        Ok((!text.is_empty()).then(|| Secret::new(text.to_owned())))
+    }
+
+    fn bytes(&self, key: &str, legacy: &str) -> Option<Vec<u8>> {
+        let found = self.data.get(key).or_else(|| self.data.get(legacy));
+        found
+            .map(|bytes| bytes.0.clone())
+            .filter(|bytes| !bytes.is_empty())
+    }
+}
+
+/// The configuration of spec and Secret. Pure.
+fn config(provider: &Provider, secret: Option<&Keys>) -> Result<Config, Error> {
+    let spec = &provider.spec;
+    let key = |key: &'static str| secret.map_or(Ok(None), |secret| secret.text(key));
+    if let Some(secret) = secret
+        && secret.data.contains_key("proxy")
+    {
+        return Err(secret.bad("proxy", "proxies are not supported yet: remove the key"));
+    }
+    // A name without a password (or the reverse) is no login, so that it is no name for messages either.
+    let (username, password) = (key("username")?, key("password")?);
+    let username = username.filter(|_| password.is_some()).map(Secret::into_inner);
+    Ok(Config {
+        address: address(key("address")?.as_ref().or(spec.address.as_ref()))?,
+        channel: spec.channel.clone().unwrap_or_default(),
+        username: username
+            .or_else(|| spec.username.clone())
+            .filter(|name| !name.is_empty()),
+        token: key("token")?,
+        headers: secret.map_or(Ok(Vec::new()), headers)?,
+    })
+}
+
+fn address(text: Option<&Secret<String>>) -> Result<Secret<Url>, Error> {
+    let text = text
+        .map(|text| text.expose().trim())
+        .filter(|text| !text.is_empty())
+        .ok_or(Error::NoAddress)?;
+    if text.len() > MAX_ADDRESS {
+        return Err(Error::LongAddress(MAX_ADDRESS));
+    }
+    let url = Url::parse(text).map_err(|_| Error::BadAddress)?;
+    if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none_or(str::is_empty) {
+        return Err(Error::BadAddress);
+    }
+    Ok(Secret::new(url))
+}
+
+/// The headers of a Secret: a YAML map under the key `headers`.
+fn headers(secret: &Keys) -> Result<Vec<(HeaderName, HeaderValue)>, Error> {
+    const KEY: &str = "headers";
+    let Some(text) = secret.text(KEY)? else {
+        return Ok(Vec::new());
+    };
+    let document = yaml::read::goyaml(text.expose(), &Budget::default())
+        .map_err(|_| secret.bad(KEY, "it is not a YAML map of names and values"))?;
+    let map = document
+        .value
+        .as_map()
+        .ok_or_else(|| secret.bad(KEY, "it is not a YAML map of names and values"))?;
+    let mut headers = Vec::with_capacity(map.len());
+    for (name, value) in map.iter() {
+        let name =
+            HeaderName::try_from(name).map_err(|_| secret.bad(KEY, "a name is not that of a header"))?;
+        if RESERVED.contains(&name) {
+            return Err(secret.bad(
+                KEY,
+                "Host, Content-Length, Transfer-Encoding and Connection cannot be set",
+            ));
+        }
+        let text = match value {
+            Value::String(text) => text.clone(),
+            Value::Bool(value) => value.to_string(),
+            Value::Int(value) => value.to_string(),
+            Value::UInt(value) => value.to_string(),
+            _ => return Err(secret.bad(KEY, "a value is not a text")),
+        };
+        let mut value = HeaderValue::try_from(text)
+            .map_err(|_| secret.bad(KEY, "a value has characters that no header may have"))?;
+        value.set_sensitive(true);
+        headers.push((name, value));
+    }
+    Ok(headers)
+}
+
+fn tls(secret: &Keys) -> Result<Tls, Error> {
+    let (certificate, key) = (
+        secret.bytes("tls.crt", "certFile"),
+        secret.bytes("tls.key", "keyFile"),
+    );
+    let client = match (certificate, key) {
+        (None, None) => None,
+        (Some(mut pair), Some(key)) => {
+            pair.push(b'\n');
+            pair.extend_from_slice(&key);
+            Some(Secret::new(pair))
+        }
+        (Some(_), None) => return Err(secret.bad("tls.key", "it is missing, although tls.crt is there")),
+        (None, Some(_)) => return Err(secret.bad("tls.crt", "it is missing, although tls.key is there")),
+    };
+    let ca = secret.bytes("ca.crt", "caFile");
+    if ca.is_none() && client.is_none() {
+        return Err(secret.bad("ca.crt", "it is missing, and so are tls.crt and tls.key"));
+    }
+    Ok(Tls { ca, client })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn provider(spec: serde_json::Value) -> Provider {
+        let mut spec = spec;
+        spec["type"] = "generic".into();
+        serde_json::from_value(json!({
+            "apiVersion": "notification.toolkit.fluxcd.io/v1beta3", "kind": "Provider",
+            "metadata": {"name": "p", "namespace": "team"}, "spec": spec,
+        }))
+        .unwrap()
+    }
+
+    fn keys(data: &[(&str, &str)]) -> Keys {
+        let data = data
+            .iter()
+            .map(|(key, value)| ((*key).to_owned(), ByteString(value.as_bytes().to_vec())));
+        Keys {
+            name: "s".into(),
+            data: data.collect(),
+        }
+    }
+
+    fn made(spec: serde_json::Value, data: &[(&str, &str)]) -> Result<Config, Error> {
+        config(&provider(spec), Some(&keys(data)))
+    }
+
+    #[test]
+    fn the_secret_has_precedence_over_the_spec() {
+        let config = made(
+            json!({"address": "https://spec.example/", "channel": "c", "username": "spec"}),
+            &[
+                ("address", " https://secret.example/x\n"),
+                ("token", "t0ken\n"),
+                ("username", "u"),
+                ("password", "p"),
+            ],
+        )
+        .unwrap();
+        assert_eq!(config.address.expose().as_str(), "https://secret.example/x");
+        assert_eq!(config.token.unwrap().expose(), "t0ken");
+        assert_eq!(
+            (config.channel.as_str(), config.username.as_deref()),
+            ("c", Some("u"))
+        );
+    }
+
+    #[test]
+    fn half_a_login_is_no_login() {
+        let config = made(
+            json!({"address": "https://a.example", "username": "spec"}),
+            &[("username", "u")],
+        )
+        .unwrap();
+        assert_eq!(config.username.as_deref(), Some("spec"));
+    }
+
+    #[test]
+    fn unusable_addresses_are_told_apart_and_not_repeated() {
+        let long = format!("https://a.example/{}", "s3cret".repeat(400));
+        for (address, error) in [
+            ("", Error::NoAddress),
+            (long.as_str(), Error::LongAddress(2048)),
+            ("s3cret", Error::BadAddress),
+            ("file:///s3cret", Error::BadAddress),
+            ("https://", Error::BadAddress),
+        ] {
+            let given = made(json!({}), &[("address", address)]).unwrap_err();
+            assert_eq!(given, error);
+            assert!(!given.to_string().contains("s3cret"));
+        }
+    }
+
+    #[test]
+    fn headers_are_a_map_of_texts() {
+        let spec = || json!({"address": "https://a.example"});
+        let config = made(
+            spec(),
+            &[("headers", "Authorization: Bearer s3cret\nX-Number: 5\n")],
+        )
+        .unwrap();
+        assert_eq!(config.headers.len(), 2);
+        assert!(config.headers[0].1.is_sensitive());
+        assert!(!format!("{config:?}").contains("s3cret"));
+        for headers in [
+            "- s3cret",
+            "s3cret",
+            "a: [s3cret]",
+            "'bad s3cret name': x",
+            "a: \"x\\ns3cret\"",
+            "Host: s3cret",
+            "{",
+        ] {
+            let error = made(spec(), &[("headers", headers)]).unwrap_err();
+            assert!(
+                matches!(error, Error::BadSecret { key: "headers", .. }),
+                "{headers}"
+            );
+            assert!(!error.to_string().contains("s3cret"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_proxy_in_the_secret_is_refused() {
+        let error = made(
+            json!({"address": "https://a.example"}),
+            &[("proxy", "http://u:s3cret@proxy")],
+        )
+        .unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "Secret 's', key proxy: proxies are not supported yet: remove the key"
+        );
+    }
+
+    #[test]
+    fn certificates_come_alone_or_in_pairs() {
+        assert!(tls(&keys(&[("ca.crt", "ca")])).is_ok_and(|tls| tls.ca.is_some() && tls.client.is_none()));
+        assert!(tls(&keys(&[("caFile", "ca")])).is_ok_and(|tls| tls.ca.is_some()));
+        assert!(tls(&keys(&[("tls.crt", "c"), ("tls.key", "k")])).is_ok_and(|tls| tls.client.is_some()));
+        for data in [&[("tls.crt", "c")][..], &[("tls.key", "k")], &[]] {
+            assert!(tls(&keys(data)).is_err(), "{data:?}");
+        }
+    }
+}

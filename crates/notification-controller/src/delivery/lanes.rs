@@ -1,0 +1,122 @@
+//! One lane a provider: a few deliveries at the same time, a bounded number that wait, in order.
+
+use std::{
+    collections::HashMap,
+    future::Future,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use runtime::ObjectKey;
+use tokio::sync::Semaphore;
+use tokio_util::task::TaskTracker;
+
+/// Deliveries to one provider at the same time.
+const WIDTH: usize = 4;
+/// Deliveries that one provider may have under way or waiting.
+const LENGTH: usize = 256;
+
+/// Whether there was a place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    Taken,
+    Full,
+}
+
+#[derive(Debug)]
+struct Lane {
+    slots: Semaphore,
+    length: AtomicUsize,
+}
+
+/// All lanes.
+#[derive(Debug, Default)]
+pub(super) struct Lanes {
+    lanes: Mutex<HashMap<ObjectKey, Arc<Lane>>>,
+    tasks: TaskTracker,
+}
+
+/// Leaves the lane when the work ends, also by a panic.
+struct Leave(Arc<Lane>);
+
+impl Drop for Leave {
+    fn drop(&mut self) {
+        self.0.length.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+impl Lanes {
+    /// Runs `work` in the lane of `key`, if that has a place.
+    pub(super) fn enter(&self, key: &ObjectKey, work: impl Future<Output = ()> + Send + 'static) -> Place {
+        let leave = {
+            let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
+            // Who holds a lane has counted himself in under this lock.
+            lanes.retain(|_, lane| lane.length.load(Ordering::Acquire) > 0);
+            let lane = lanes.entry(key.clone()).or_insert_with(|| {
+                Arc::new(Lane {
+                    slots: Semaphore::new(WIDTH),
+                    length: AtomicUsize::new(0),
+                })
+            });
+            if lane.length.load(Ordering::Acquire) >= LENGTH {
+                return Place::Full;
+            }
+            lane.length.fetch_add(1, Ordering::AcqRel);
+            Leave(Arc::clone(lane))
+        };
+        self.tasks.spawn(async move {
+            if let Ok(_slot) = leave.0.slots.acquire().await {
+                work.await;
+            }
+            drop(leave);
+        });
+        Place::Taken
+    }
+
+    /// Waits until every lane is empty.
+    pub(super) async fn drain(&self) {
+        self.tasks.close();
+        self.tasks.wait().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::Notify;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_full_lane_refuses_and_leaves_others_alone() {
+        let lanes = Lanes::default();
+        let (slow, fast) = (ObjectKey::new("ns", "slow"), ObjectKey::new("ns", "fast"));
+        let gate = Arc::new(Notify::new());
+        let (done, mut finished) = tokio::sync::mpsc::unbounded_channel();
+        for number in 0..LENGTH {
+            let (gate, done) = (Arc::clone(&gate), done.clone());
+            let work = async move {
+                if number < WIDTH {
+                    gate.notified().await;
+                }
+                done.send(number).unwrap();
+            };
+            assert_eq!(lanes.enter(&slow, work), Place::Taken);
+        }
+        assert_eq!(lanes.enter(&slow, async {}), Place::Full);
+        let other = done.clone();
+        assert_eq!(
+            lanes.enter(&fast, async move { other.send(usize::MAX).unwrap() }),
+            Place::Taken
+        );
+        assert_eq!(finished.recv().await, Some(usize::MAX));
+        for _ in 0..WIDTH {
+            gate.notify_one();
+        }
+        lanes.drain().await;
+        assert_eq!(finished.len(), LENGTH);
+        assert_eq!(lanes.enter(&slow, async {}), Place::Taken);
+        assert_eq!(lanes.lanes.lock().unwrap().len(), 1);
+    }
+}

@@ -1,0 +1,285 @@
+//! From an accepted event to its deliveries: which alerts, which providers, one lane a provider.
+//!
+//! A slow provider fills its own lane and nothing else.
+
+mod address;
+mod clients;
+pub(crate) mod config;
+mod lanes;
+mod send;
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use api::{Reason, notification::Provider};
+use futures::{Stream, StreamExt};
+use kube::{Client, ResourceExt};
+use runtime::{Context, EventDraft, ObjectKey, Recorder, Severity};
+
+use crate::{
+    Error, Flags,
+    alerts::{Compiled, Verdict, labels::LabelReader},
+    event::{self, Combined},
+    metrics::{Fate, Metrics},
+    providers::{self, Kind},
+    server::Accepted,
+    store::Store,
+};
+use address::AddressGuard;
+use clients::Clients;
+use lanes::{Lanes, Place};
+
+/// Events that are matched at the same time: matching may wait for an object's labels.
+const MATCHING: usize = 8;
+/// How long a delivery may take, retries included, where the provider does not say.
+const TIMEOUT: Duration = Duration::from_secs(15);
+/// No provider may occupy a lane for longer.
+const LONGEST: Duration = Duration::from_secs(300);
+
+/// Matches events and delivers them.
+pub(crate) struct Dispatcher {
+    client: Client,
+    recorder: Recorder,
+    store: Store,
+    labels: LabelReader,
+    guard: AddressGuard,
+    clients: Clients,
+    lanes: Lanes,
+    metrics: Metrics,
+    own_namespace_only: bool,
+}
+
+/// One event for one provider.
+struct Delivery {
+    alert: Arc<Compiled>,
+    provider: Arc<Provider>,
+    kind: Kind,
+    accepted: Arc<Accepted>,
+}
+
+impl Dispatcher {
+    pub(crate) async fn new(
+        ctx: &Context,
+        flags: &Flags,
+        store: Store,
+        metrics: Metrics,
+    ) -> anyhow::Result<Self> {
+        Ok(Self {
+            client: ctx.client().clone(),
+            recorder: ctx.recorder().clone(),
+            store,
+            labels: LabelReader::new(ctx.client().clone()),
+            guard: AddressGuard::new(&ctx.config().cluster_url, flags.allow_internal_addresses).await,
+            clients: Clients::default(),
+            lanes: Lanes::default(),
+            metrics,
+            own_namespace_only: ctx.flags().no_cross_namespace_refs,
+        })
+    }
+
+    /// Dispatches events until there are no more.
+    pub(crate) async fn run(self: Arc<Self>, accepted: impl Stream<Item = Accepted> + Send) {
+        accepted
+            .for_each_concurrent(MATCHING, |accepted| self.dispatch(Arc::new(accepted)))
+            .await;
+    }
+
+    /// Waits for the deliveries that are under way.
+    pub(crate) async fn drain(&self) {
+        self.lanes.drain().await;
+    }
+
+    async fn dispatch(self: &Arc<Self>, accepted: Arc<Accepted>) {
+        let mut matched = 0;
+        for alert in self.store.alerts() {
+            if self.is_for(&alert, &accepted).await {
+                matched += 1;
+                if let Some(delivery) = self.delivery(&alert, &accepted) {
+                    self.deliver_later(delivery);
+                }
+            }
+        }
+        let object = &accepted.event.involved_object;
+        let (kind, namespace, name) = (
+            object.kind.as_deref(),
+            object.namespace.as_deref(),
+            object.name.as_deref(),
+        );
+        if matched == 0 {
+            tracing::debug!(
+                kind,
+                namespace,
+                name,
+                "discarding event, no alerts found for the involved object"
+            );
+        } else {
+            tracing::info!(kind, namespace, name, alerts = matched, "dispatching event");
+        }
+    }
+
+    async fn is_for(&self, alert: &Compiled, accepted: &Accepted) -> bool {
+        let wanted = match alert.verdict(&accepted.event) {
+            Verdict::No => return false,
+            Verdict::Yes => return true,
+            Verdict::IfLabels(wanted) => wanted,
+        };
+        match self.labels.labels(&accepted.event.involved_object).await {
+            Ok(labels) => wanted
+                .iter()
+                .any(|wanted| wanted.iter().all(|(key, value)| labels.get(key) == Some(value))),
+            Err(why) => {
+                let message = format!("cannot read the labels of {}: {why}", object_name(accepted));
+                self.warn(alert, Reason::SourceFetchFailed, message, BTreeMap::new());
+                false
+            }
+        }
+    }
+
+    /// What to deliver for a matching alert, if anything.
+    fn delivery(&self, alert: &Arc<Compiled>, accepted: &Arc<Accepted>) -> Option<Delivery> {
+        let own = alert.alert.namespace().unwrap_or_default();
+        let failed = |why: &str| {
+            let message = format!("failed to send notification for {}: {why}", object_name(accepted));
+            self.warn(
+                alert,
+                Reason::NotificationDispatchFailed,
+                message,
+                BTreeMap::new(),
+            );
+        };
+        if self.own_namespace_only && accepted.event.involved_object.namespace.as_deref() != Some(&own) {
+            failed("cross-namespace references have been blocked");
+            return None;
+        }
+        let name = &alert.alert.spec.provider_ref.name;
+        let Some(provider) = self.store.provider(&own, name) else {
+            failed(&format!("Provider '{name}' not found in namespace '{own}'"));
+            return None;
+        };
+        if provider.spec.suspend {
+            return None;
+        }
+        if let Some(fault) = providers::unsupported(&provider.spec) {
+            failed(&format!("Provider '{name}': {}", fault.message));
+            return None;
+        }
+        let kind = providers::find(&provider.spec.type_).ok()?;
+        if event::is_status_update(&accepted.event) && !kind.wants_updates {
+            return None;
+        }
+        Some(Delivery {
+            alert: Arc::clone(alert),
+            provider,
+            kind,
+            accepted: Arc::clone(accepted),
+        })
+    }
+
+    fn deliver_later(self: &Arc<Self>, delivery: Delivery) {
+        let provider = &delivery.provider;
+        let lane = ObjectKey::new(provider.namespace().unwrap_or_default(), provider.name_any());
+        let name = delivery.kind.name;
+        let this = Arc::clone(self);
+        if self
+            .lanes
+            .enter(&lane, async move { this.deliver(&delivery).await })
+            == Place::Full
+        {
+            self.metrics.notification(name, Fate::Dropped);
+            tracing::error!(provider = %lane, "a notification was dropped: too many wait for this provider");
+        }
+    }
+
+    async fn deliver(&self, delivery: &Delivery) {
+        let combined = event::combine(&delivery.accepted.event, &delivery.alert.alert.spec);
+        self.tell_conflicts(delivery, &combined);
+        let fate = match self.send(delivery, &combined).await {
+            Ok(()) => Fate::Sent,
+            Err(error) => {
+                let provider = delivery.provider.name_any();
+                let object = object_name(&delivery.accepted);
+                let message =
+                    format!("failed to send notification for {object}: Provider '{provider}': {error}");
+                self.warn(
+                    &delivery.alert,
+                    Reason::NotificationDispatchFailed,
+                    message,
+                    BTreeMap::new(),
+                );
+                Fate::Failed
+            }
+        };
+        self.metrics.notification(delivery.kind.name, fate);
+    }
+
+    async fn send(&self, delivery: &Delivery, combined: &Combined) -> Result<(), Error> {
+        let timeout = delivery
+            .provider
+            .spec
+            .timeout
+            .map_or(TIMEOUT, |timeout| timeout.as_duration());
+        let timeout = timeout.clamp(Duration::from_millis(100), LONGEST);
+        let work = async {
+            let loaded = config::load(&self.client, &delivery.provider).await?;
+            let request = (delivery.kind.payload)(&combined.event, &loaded.config)?;
+            let addresses = self.guard.resolve(request.address.expose()).await?;
+            let client = self
+                .clients
+                .get(request.address.expose(), &addresses, &loaded.tls)?;
+            send::send(&client, &request, tokio::time::Instant::now() + timeout).await
+        };
+        // The last attempt says more than "no answer", so that it gets a moment to end.
+        let limit = timeout + Duration::from_millis(200);
+        tokio::time::timeout(limit, work)
+            .await
+            .unwrap_or(Err(Error::TimedOut(timeout.as_secs())))
+    }
+
+    fn tell_conflicts(&self, delivery: &Delivery, combined: &Combined) {
+        if combined.conflicts.is_empty() {
+            return;
+        }
+        let keys: Vec<_> = combined.conflicts.keys().map(String::as_str).collect();
+        let message = format!(
+            "metadata keys come from several places, the last has precedence: {}",
+            keys.join(", ")
+        );
+        self.warn(
+            &delivery.alert,
+            Reason::MetadataAppendFailed,
+            message,
+            combined.conflicts.clone(),
+        );
+    }
+
+    /// Says on the alert what went wrong.
+    fn warn(&self, alert: &Compiled, reason: Reason, message: String, metadata: BTreeMap<String, String>) {
+        let (name, namespace) = (alert.alert.name_any(), alert.alert.namespace());
+        tracing::error!(
+            alert = name,
+            namespace,
+            reason = reason.as_str(),
+            error = message,
+            "notification failed"
+        );
+        self.recorder.record(
+            &alert.alert,
+            EventDraft {
+                severity: Severity::Error,
+                reason,
+                message,
+                metadata,
+            },
+        );
+    }
+}
+
+fn object_name(accepted: &Accepted) -> String {
+    let object = &accepted.event.involved_object;
+    let text = |field: &Option<String>| field.clone().unwrap_or_default();
+    format!(
+        "{}/{}/{}",
+        text(&object.kind),
+        text(&object.namespace),
+        text(&object.name)
+    )
+}

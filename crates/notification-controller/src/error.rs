@@ -1,0 +1,64 @@
+//! What can go wrong between an event and its delivery. No variant can carry an address, a credential or an answer.
+
+/// Why a notification was not delivered.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// The provider's type has no implementation here.
+    #[error("spec.type: {0} is not supported yet")]
+    UnsupportedType(String),
+    /// Neither the spec nor the Secret has an address.
+    #[error("no address: set spec.address, or the key address in the Secret of spec.secretRef")]
+    NoAddress,
+    /// The address is longer than any that is accepted.
+    #[error("the address is longer than {0} bytes")]
+    LongAddress(usize),
+    /// The address is no URL that can be posted to.
+    #[error("the address is not an http or https URL with a host")]
+    BadAddress,
+    /// The address points where notifications must not go.
+    #[error("the address is refused: it is {0} (--allow-internal-addresses permits it)")]
+    RefusedAddress(&'static str),
+    /// The Secret is not there.
+    #[error("Secret '{0}' not found in the namespace of the provider")]
+    NoSecret(String),
+    /// The Secret could not be read.
+    #[error("cannot read Secret '{0}': {1}")]
+    UnreadableSecret(String, String),
+    /// A key of the Secret is unusable.
+    #[error("Secret '{secret}', key {key}: {why}")]
+    BadSecret {
+        /// Name of the Secret.
+        secret: String,
+        /// The key.
+        key: &'static str,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// There is nothing to sign with.
+    #[error("no key to sign with: set the key token in the Secret of spec.secretRef")]
+    NoToken,
+    /// The event cannot be encoded.
+    #[error("the event cannot be encoded")]
+    Encoding,
+    /// The host has no address.
+    #[error("the host of the address cannot be resolved")]
+    Unresolved,
+    /// No client can be made of the certificates.
+    #[error("the certificates cannot be used")]
+    Certificates,
+    /// The provider did not answer in time.
+    #[error("no answer within {0} s")]
+    TimedOut(u64),
+    /// The provider cannot be talked to.
+    #[error("cannot connect: {0}")]
+    Unreachable(&'static str),
+    /// The provider answered with a failure.
+    #[error("answered with status {0}")]
+    Status(u16),
+    /// The provider pointed elsewhere.
+    #[error("answered with a redirect (status {0}), which is not followed: use the final address")]
+    Redirect(u16),
+    /// Slack took the request and refused the message.
+    #[error("answered that it did not take the message")]
+    NotTaken,
+}

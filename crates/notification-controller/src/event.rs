@@ -1,0 +1,223 @@
+//! What the server does to an event, and what an alert adds to it. Pure.
+
+use std::collections::BTreeMap;
+
+use api::{Event, annotation, notification::AlertSpec};
+use sha2::{Digest, Sha256};
+
+/// Keys of the controller that only its peers need.
+const DROPPED: [&str; 2] = ["checksum", "digest"];
+const SUMMARY: &str = "summary";
+
+/// The prefix of the metadata that the controller of the object set: its API group and a slash.
+fn prefix(event: &Event) -> String {
+    let version = event.involved_object.api_version.as_deref().unwrap_or_default();
+    let group = version.split_once('/').map_or("", |(group, _)| group);
+    format!("{group}/")
+}
+
+/// Removes metadata that is neither the controller's nor the user's, and what only a controller's peers need.
+pub(crate) fn clean(event: &mut Event) {
+    let prefix = prefix(event);
+    event.metadata.retain(|key, _| {
+        if key.starts_with(annotation::EVENT_PREFIX) {
+            return true;
+        }
+        key.strip_prefix(&prefix)
+            .is_some_and(|name| !DROPPED.iter().any(|dropped| name.eq_ignore_ascii_case(dropped)))
+    });
+}
+
+/// What makes two events the same for the suppression of duplicates: object, message and revisions; neither severity nor
+/// reason.
+pub(crate) fn sameness(event: &Event) -> [u8; 32] {
+    let object = &event.involved_object;
+    let text = |field: &Option<String>| field.clone().unwrap_or_default();
+    let mut parts = vec![
+        "event".to_owned(),
+        format!("name={}", text(&object.name)),
+        format!("namespace={}", text(&object.namespace)),
+        format!("kind={}", text(&object.kind)),
+        format!("message={}", event.message),
+    ];
+    let prefix = prefix(event);
+    for name in ["originRevision", "revision", "token"] {
+        if let Some(value) = event.metadata.get(&format!("{prefix}{name}")) {
+            parts.push(format!("{name}={value}"));
+        }
+    }
+    Sha256::digest(parts.join("/").as_bytes()).into()
+}
+
+/// Whether the event only tells commit statuses that nothing changed.
+pub(crate) fn is_status_update(event: &Event) -> bool {
+    event
+        .metadata
+        .get(&format!("{}commit_status", prefix(event)))
+        .is_some_and(|value| value == "update")
+}
+
+/// An event as a provider sees it, and where its metadata contradicts itself.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Combined {
+    pub(crate) event: Event,
+    /// Keys that come from several places, with these places.
+    pub(crate) conflicts: BTreeMap<String, String>,
+}
+
+/// Joins the metadata of user, alert and controller under their plain names; the later has precedence.
+pub(crate) fn combine(event: &Event, alert: &AlertSpec) -> Combined {
+    let prefix = prefix(event);
+    let token = format!("{prefix}token");
+    let of = |prefix: &str| -> BTreeMap<String, String> {
+        let own = event.metadata.iter().filter(|(key, _)| **key != token);
+        own.filter_map(|(key, value)| Some((key.strip_prefix(prefix)?.to_owned(), value.clone())))
+            .collect()
+    };
+    let summary = alert.summary.iter().filter(|summary| !summary.is_empty());
+    let layers = [
+        ("object annotations", of(annotation::EVENT_PREFIX)),
+        ("Alert spec.eventMetadata", alert.event_metadata.clone()),
+        (
+            "Alert spec.summary",
+            summary
+                .map(|summary| (SUMMARY.to_owned(), summary.clone()))
+                .collect(),
+        ),
+        ("controller metadata", of(&prefix)),
+    ];
+    let mut metadata = BTreeMap::new();
+    let mut origins: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for (origin, layer) in layers {
+        for (key, value) in layer {
+            origins.entry(key.clone()).or_default().push(origin);
+            metadata.insert(key, value);
+        }
+    }
+    let conflicts = origins.into_iter().filter(|(_, origins)| origins.len() > 1);
+    let conflicts = conflicts
+        .map(|(key, origins)| (key, origins.join(", ")))
+        .collect();
+    Combined {
+        event: Event {
+            metadata,
+            ..event.clone()
+        },
+        conflicts,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn event(metadata: &serde_json::Value) -> Event {
+        serde_json::from_value(json!({
+            "involvedObject": {"apiVersion": "flux.kluctl.io/v1alpha1", "kind": "KluctlDeployment", "name": "a", "namespace": "b"},
+            "severity": "info", "message": "m", "reason": "r", "reportingController": "c",
+            "metadata": metadata,
+        }))
+        .unwrap()
+    }
+
+    fn keys(event: &Event) -> Vec<&str> {
+        event.metadata.keys().map(String::as_str).collect()
+    }
+
+    #[test]
+    fn foreign_and_peer_metadata_is_removed() {
+        let mut given = event(&json!({
+            "flux.kluctl.io/revision": "1", "flux.kluctl.io/Digest": "2", "flux.kluctl.io/checksum": "3",
+            "event.toolkit.fluxcd.io/digest": "4", "other.io/x": "5", "plain": "6", "flux.kluctl.io/token": "7",
+        }));
+        clean(&mut given);
+        assert_eq!(
+            keys(&given),
+            [
+                "event.toolkit.fluxcd.io/digest",
+                "flux.kluctl.io/revision",
+                "flux.kluctl.io/token"
+            ]
+        );
+    }
+
+    #[test]
+    fn the_core_group_has_a_bare_slash() {
+        let mut given = event(&json!({"/revision": "1", "revision": "2"}));
+        given.involved_object.api_version = Some("v1".into());
+        clean(&mut given);
+        assert_eq!(keys(&given), ["/revision"]);
+    }
+
+    #[test]
+    fn object_message_and_revisions_make_an_event() {
+        let base = event(&json!({"flux.kluctl.io/revision": "1"}));
+        let changed = |change: &dyn Fn(&mut Event)| {
+            let mut event = base.clone();
+            change(&mut event);
+            sameness(&event) != sameness(&base)
+        };
+        assert!(changed(&|e| e.message = "n".into()));
+        assert!(changed(&|e| e.involved_object.name = Some("z".into())));
+        for name in ["revision", "originRevision", "token"] {
+            assert!(
+                changed(&|e| drop(e.metadata.insert(format!("flux.kluctl.io/{name}"), "2".into()))),
+                "{name}"
+            );
+        }
+        assert!(!changed(&|e| e.severity = api::Severity::Error));
+        assert!(!changed(&|e| e.reason = "other".into()));
+        assert!(!changed(&|e| drop(
+            e.metadata.insert("event.toolkit.fluxcd.io/x".into(), "2".into())
+        )));
+    }
+
+    #[test]
+    fn later_layers_have_precedence_and_conflicts_are_told() {
+        let given = event(&json!({
+            "event.toolkit.fluxcd.io/summary": "user", "event.toolkit.fluxcd.io/env": "user",
+            "flux.kluctl.io/revision": "main@sha1:1", "flux.kluctl.io/token": "t",
+        }));
+        let alert = AlertSpec {
+            event_metadata: BTreeMap::from([
+                ("env".into(), "alert".into()),
+                ("revision".into(), "forged".into()),
+            ]),
+            summary: Some("alert".into()),
+            ..AlertSpec::default()
+        };
+        let combined = combine(&given, &alert);
+        let metadata: Vec<_> = combined
+            .event
+            .metadata
+            .iter()
+            .map(|(k, v)| (k.as_str(), v.as_str()))
+            .collect();
+        assert_eq!(
+            metadata,
+            [
+                ("env", "alert"),
+                ("revision", "main@sha1:1"),
+                ("summary", "alert")
+            ]
+        );
+        let conflicts: Vec<_> = combined.conflicts.keys().map(String::as_str).collect();
+        assert_eq!(conflicts, ["env", "revision", "summary"]);
+        assert_eq!(
+            combined.conflicts["revision"],
+            "Alert spec.eventMetadata, controller metadata"
+        );
+    }
+
+    #[test]
+    fn updates_of_commit_statuses_are_marked() {
+        assert!(is_status_update(&event(
+            json!({"flux.kluctl.io/commit_status": "update"})
+        )));
+        assert!(!is_status_update(&event(
+            json!({"flux.kluctl.io/commit_status": "x", "event.toolkit.fluxcd.io/commit_status": "update"})
+        )));
+    }
+}

@@ -1,0 +1,195 @@
+//! The flags of the notification-controller.
+
+use std::time::Duration;
+
+use clap::Parser;
+use runtime::{CommonFlags, flags::without_effect};
+
+const GATES: [&str; 3] = [
+    "CacheSecretsAndConfigMaps",
+    "DisableConfigWatchers",
+    "ObjectLevelWorkloadIdentity",
+];
+
+/// Turns the events of controllers into webhooks and chat messages.
+#[derive(Debug, Clone, Parser)]
+#[command(name = "notification-controller", version)]
+pub struct Flags {
+    /// The flags that every controller has.
+    #[command(flatten)]
+    pub common: CommonFlags,
+
+    /// Address that events are posted to.
+    #[arg(long, default_value = ":9090")]
+    pub events_addr: String,
+
+    /// Accepted for compatibility; there are no receivers yet.
+    #[arg(long = "receiverAddr", default_value = ":9292")]
+    pub receiver_addr: String,
+
+    /// How long a repeated event is suppressed; 0 suppresses none.
+    #[arg(long, default_value = "5m", value_parser = runtime::duration::parse)]
+    pub rate_limit_interval: Duration,
+
+    /// Deliver to link-local addresses and to the API server too.
+    #[arg(long, default_value_t = false, default_missing_value = "true", num_args = 0..=1, require_equals = true, action = clap::ArgAction::Set)]
+    pub allow_internal_addresses: bool,
+
+    /// Accepted for compatibility; paths never become labels.
+    #[arg(long, default_missing_value = "true", num_args = 0..=1, require_equals = true)]
+    pub export_http_path_metrics: Option<bool>,
+
+    /// Accepted for compatibility; Secrets are read live.
+    #[arg(long)]
+    pub watch_configs_label_selector: Option<String>,
+
+    /// Accepted for compatibility; no token is cached.
+    #[arg(long)]
+    pub token_cache_max_size: Option<u32>,
+
+    /// Accepted for compatibility; no token is cached.
+    #[arg(long, value_parser = runtime::duration::parse)]
+    pub token_cache_max_duration: Option<Duration>,
+
+    /// Accepted for compatibility; kubeconfigs never run programs.
+    #[arg(long, default_missing_value = "true", num_args = 0..=1, require_equals = true)]
+    pub insecure_kubeconfig_exec: Option<bool>,
+
+    /// Accepted for compatibility; certificates are always checked.
+    #[arg(long, default_missing_value = "true", num_args = 0..=1, require_equals = true)]
+    pub insecure_kubeconfig_tls: Option<bool>,
+
+    /// Feature gates, as Name=true|false.
+    #[arg(long, value_delimiter = ',', value_parser = gate)]
+    pub feature_gates: Vec<(String, bool)>,
+}
+
+fn gate(text: &str) -> Result<(String, bool), String> {
+    let (name, value) = text
+        .split_once('=')
+        .ok_or_else(|| format!("{text:?} is not of the form Name=true"))?;
+    if !GATES.contains(&name) {
+        return Err(format!(
+            "unknown feature gate {name:?}; known are {}",
+            GATES.join(", ")
+        ));
+    }
+    let value = value
+        .parse()
+        .map_err(|_| format!("{text:?}: the value must be true or false"))?;
+    Ok((name.to_owned(), value))
+}
+
+impl Flags {
+    pub(crate) fn check(&self) -> anyhow::Result<()> {
+        anyhow::ensure!(
+            !self.events_addr.is_empty(),
+            "--events-addr must not be empty: events are all that it serves"
+        );
+        Ok(())
+    }
+
+    pub(crate) fn report_without_effect(&self) {
+        let given = [
+            (
+                "--export-http-path-metrics",
+                self.export_http_path_metrics == Some(true),
+                "paths never become labels",
+            ),
+            (
+                "--watch-configs-label-selector",
+                self.watch_configs_label_selector.is_some(),
+                "Secrets are read live",
+            ),
+            (
+                "--token-cache-max-size",
+                self.token_cache_max_size.is_some(),
+                "no token is cached",
+            ),
+            (
+                "--token-cache-max-duration",
+                self.token_cache_max_duration.is_some(),
+                "no token is cached",
+            ),
+            (
+                "--insecure-kubeconfig-exec",
+                self.insecure_kubeconfig_exec == Some(true),
+                "no program is ever run",
+            ),
+            (
+                "--insecure-kubeconfig-tls",
+                self.insecure_kubeconfig_tls == Some(true),
+                "certificates are checked",
+            ),
+            (
+                "--receiverAddr",
+                self.receiver_addr != ":9292",
+                "there are no receivers yet",
+            ),
+            (
+                "--default-service-account",
+                !self.common.default_service_account.is_empty(),
+                "nothing is impersonated",
+            ),
+        ];
+        for (flag, _, why) in given.into_iter().filter(|(_, given, _)| *given) {
+            without_effect(flag, why);
+        }
+        for (name, _) in self.feature_gates.iter().filter(|(_, on)| *on) {
+            without_effect(&format!("--feature-gates={name}=true"), "nothing depends on it");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn flags(args: &[&str]) -> Result<Flags, clap::Error> {
+        Flags::try_parse_from([&["notification-controller"], args].concat())
+    }
+
+    #[test]
+    fn every_upstream_flag_parses() {
+        let flags = flags(&[
+            "--watch-all-namespaces=true",
+            "--log-level=info",
+            "--log-encoding=json",
+            "--enable-leader-election",
+            "--events-addr=:9091",
+            "--receiverAddr=:9292",
+            "--rate-limit-interval=10m",
+            "--export-http-path-metrics",
+            "--watch-configs-label-selector=a=b",
+            "--no-cross-namespace-refs=true",
+            "--token-cache-max-size=0",
+            "--token-cache-max-duration=1h",
+            "--default-service-account=x",
+            "--feature-gates=CacheSecretsAndConfigMaps=false,ObjectLevelWorkloadIdentity=true",
+            "--insecure-kubeconfig-exec=false",
+            "--insecure-kubeconfig-tls=false",
+            "--kube-api-qps=50",
+            "--kube-api-burst=300",
+            "--concurrent=4",
+            "--min-retry-delay=1s",
+            "--max-retry-delay=1m",
+        ])
+        .unwrap();
+        assert_eq!(
+            (flags.events_addr.as_str(), flags.rate_limit_interval),
+            (":9091", Duration::from_secs(600))
+        );
+        assert_eq!(flags.feature_gates.len(), 2);
+    }
+
+    #[test]
+    fn unknown_flags_and_gates_are_refused() {
+        for args in [
+            "--receiver-addr=:1",
+            "--feature-gates=Nonsense=true",
+            "--feature-gates=CacheSecretsAndConfigMaps",
+        ] {
+            assert!(flags(&[args]).is_err(), "{args}");
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! Alert: its expressions compile and its provider is there.
+
+use std::time::Duration;
+
+use api::{
+    Fault, Reason, finalizer,
+    notification::{Alert, AlertStatus},
+};
+use runtime::{Outcome, Pass, Reconciler, Requeue};
+
+use super::{outcome, requeue};
+use crate::{alerts, store::Store};
+
+/// How soon a missing provider is looked for again.
+const PROVIDER_WAIT: Duration = Duration::from_secs(10);
+/// How often a good alert is looked at again: its provider may go.
+const INTERVAL: Duration = Duration::from_secs(600);
+
+/// Alerts under control.
+#[derive(Debug)]
+pub(crate) struct Alerts {
+    store: Store,
+}
+
+impl Alerts {
+    pub(crate) fn new(store: Store) -> Self {
+        Self { store }
+    }
+}
+
+impl Reconciler for Alerts {
+    type Object = Alert;
+    type Status = AlertStatus;
+
+    const FINALIZER: &'static str = "";
+    const OBSOLETE_FINALIZERS: &'static [&'static str] = &[finalizer::FLUX];
+
+    fn status(object: &Alert) -> Option<&AlertStatus> {
+        object.status.as_ref()
+    }
+
+    fn suspended(object: &Alert) -> bool {
+        object.spec.suspend
+    }
+
+    fn timeout(&self, _: &Alert) -> Duration {
+        Duration::from_secs(30)
+    }
+
+    fn validate(&self, object: &Alert) -> Result<(), Fault> {
+        match alerts::broken_expression(&object.spec) {
+            None => Ok(()),
+            Some((path, why)) => Err(Fault::stall(Reason::InvalidConfig, format!("{path}: {why}"))),
+        }
+    }
+
+    fn progressing(&self, _: &Alert) -> Option<AlertStatus> {
+        None
+    }
+
+    fn faulted(&self, object: &Alert, fault: &Fault) -> Outcome<AlertStatus> {
+        outcome(
+            &object.metadata,
+            object.status.as_ref(),
+            Some(fault.clone()),
+            requeue(fault),
+        )
+    }
+
+    async fn reconcile(&self, pass: &Pass<'_, Alert>) -> Outcome<AlertStatus> {
+        let name = &pass.object.spec.provider_ref.name;
+        if self.store.provider(pass.namespace, name).is_none() {
+            let message = format!(
+                "spec.providerRef: Provider '{name}' not found in namespace '{}'",
+                pass.namespace
+            );
+            return self.faulted(
+                pass.object,
+                &Fault::wait(PROVIDER_WAIT, Reason::DependencyNotReady, message),
+            );
+        }
+        let past = pass.object.status.as_ref();
+        outcome(&pass.object.metadata, past, None, Requeue::Interval(INTERVAL))
+    }
+
+    async fn finalize(&self, _: &Pass<'_, Alert>) -> Result<(), Fault> {
+        Ok(())
+    }
+}

@@ -1,0 +1,181 @@
+//! The status of Alerts and Providers: whether they can work, said on the objects themselves.
+
+mod alert;
+mod provider;
+
+use api::{
+    Condition, Fault, Reason, Time, annotation, condition_type, conditions,
+    notification::{AlertStatus, ProviderStatus},
+};
+use k8s_openapi::{apimachinery::pkg::apis::meta::v1::ObjectMeta, jiff::Timestamp};
+use runtime::{EventDraft, Outcome, Requeue, Severity};
+
+pub(crate) use alert::Alerts;
+pub(crate) use provider::Providers;
+
+/// Both kinds have the same status.
+type Status = AlertStatus;
+const _: fn(ProviderStatus) -> Status = |status| status;
+
+/// The outcome of a pass: ready, or not because of a fault. Pure apart from the clock of new transitions.
+fn outcome(
+    meta: &ObjectMeta,
+    past: Option<&Status>,
+    fault: Option<Fault>,
+    requeue: Requeue,
+) -> Outcome<Status> {
+    let past = past.cloned().unwrap_or_default();
+    let status = status(meta, &past, fault.as_ref(), &Time(Timestamp::now()));
+    let events = fault
+        .iter()
+        .filter(|fault| is_news(&past, fault))
+        .map(|fault| EventDraft {
+            severity: Severity::Error,
+            reason: fault.reason,
+            message: fault.message.clone(),
+            metadata: Default::default(),
+        });
+    Outcome {
+        events: events.collect(),
+        status,
+        requeue,
+        fault,
+    }
+}
+
+/// What is to be done again after a fault.
+fn requeue(fault: &Fault) -> Requeue {
+    match fault.class {
+        api::Class::Stall => Requeue::OnChange,
+        api::Class::Wait(delay) => Requeue::After(delay),
+        api::Class::Retry | api::Class::Bug => Requeue::Retry,
+    }
+}
+
+fn is_news(past: &Status, fault: &Fault) -> bool {
+    conditions::get(&past.conditions, condition_type::READY)
+        .is_none_or(|ready| !ready.is_false() || ready.message != fault.message)
+}
+
+fn status(meta: &ObjectMeta, past: &Status, fault: Option<&Fault>, now: &Time) -> Status {
+    let mut list = past.conditions.clone();
+    let condition = |type_: &str, value: bool, reason: Reason, message: &str| {
+        Condition::new(
+            type_,
+            value,
+            reason.as_str(),
+            message,
+            meta.generation,
+            now.clone(),
+        )
+    };
+    conditions::remove(&mut list, condition_type::STALLED);
+    conditions::remove(&mut list, condition_type::RECONCILING);
+    let stalled = fault.filter(|fault| fault.class == api::Class::Stall);
+    match fault {
+        None => conditions::set(
+            &mut list,
+            condition(condition_type::READY, true, Reason::Succeeded, "Initialized"),
+        ),
+        Some(fault) => {
+            conditions::set(
+                &mut list,
+                condition(condition_type::READY, false, fault.reason, &fault.message),
+            );
+        }
+    }
+    if let Some(fault) = stalled {
+        conditions::set(
+            &mut list,
+            condition(condition_type::STALLED, true, fault.reason, &fault.message),
+        );
+        conditions::carry_times(&past.conditions, &mut list);
+    } else if let Some(fault) = fault {
+        conditions::set(
+            &mut list,
+            condition(
+                condition_type::RECONCILING,
+                true,
+                Reason::ProgressingWithRetry,
+                &fault.message,
+            ),
+        );
+        conditions::carry_times(&past.conditions, &mut list);
+    }
+    conditions::sort(&mut list);
+    let observed = if fault.is_none() || stalled.is_some() {
+        meta.generation
+    } else {
+        past.observed_generation
+    };
+    let requested = meta
+        .annotations
+        .as_ref()
+        .and_then(|all| all.get(annotation::RECONCILE_REQUESTED_AT))
+        .cloned();
+    Status {
+        observed_generation: observed,
+        conditions: list,
+        last_handled_reconcile_at: requested.or_else(|| past.last_handled_reconcile_at.clone()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn meta(generation: i64) -> ObjectMeta {
+        ObjectMeta {
+            generation: Some(generation),
+            ..ObjectMeta::default()
+        }
+    }
+
+    fn at(second: i64) -> Time {
+        Time(Timestamp::from_second(second).unwrap())
+    }
+
+    fn types(status: &Status) -> Vec<(&str, &str)> {
+        status
+            .conditions
+            .iter()
+            .map(|c| (c.type_.as_str(), c.status.as_str()))
+            .collect()
+    }
+
+    #[test]
+    fn a_status_says_ready_stalled_or_retrying() {
+        let ready = status(&meta(1), &Status::default(), None, &at(1));
+        assert_eq!(
+            (types(&ready), ready.observed_generation),
+            (vec![("Ready", "True")], Some(1))
+        );
+        let stall = Fault::stall(Reason::UnsupportedField, "spec.type: nats");
+        let stalled = status(&meta(2), &ready, Some(&stall), &at(2));
+        assert_eq!(types(&stalled), [("Stalled", "True"), ("Ready", "False")]);
+        assert_eq!(stalled.observed_generation, Some(2));
+        let retry = Fault::retry(Reason::AuthenticationFailed, "no Secret");
+        let retrying = status(&meta(3), &stalled, Some(&retry), &at(3));
+        assert_eq!(types(&retrying), [("Reconciling", "True"), ("Ready", "False")]);
+        assert_eq!(retrying.observed_generation, Some(2));
+        assert_eq!(
+            conditions::get(&retrying.conditions, "Ready")
+                .unwrap()
+                .last_transition_time,
+            at(2)
+        );
+    }
+
+    #[test]
+    fn the_same_again_is_the_same_status() {
+        for fault in [
+            None,
+            Some(Fault::stall(Reason::UnsupportedField, "m")),
+            Some(Fault::retry(Reason::AuthenticationFailed, "m")),
+        ] {
+            let once = status(&meta(1), &Status::default(), fault.as_ref(), &at(1));
+            assert_eq!(status(&meta(1), &once, fault.as_ref(), &at(9)), once);
+            assert!(fault.is_none_or(|fault| is_news(&Status::default(), &fault) && !is_news(&once, &fault)));
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! Provider: its type and fields are supported, and its Secret makes a usable configuration.
+
+use std::time::Duration;
+
+use api::{
+    Fault, Reason, finalizer,
+    notification::{Provider, ProviderStatus},
+};
+use kube::Client;
+use runtime::{Outcome, Pass, Reconciler, Requeue};
+
+use super::{outcome, requeue};
+use crate::{Error, delivery::config, providers};
+
+/// How often a good provider is looked at again: its Secret may change.
+const INTERVAL: Duration = Duration::from_secs(600);
+
+/// Providers under control.
+pub(crate) struct Providers {
+    client: Client,
+}
+
+impl Providers {
+    pub(crate) fn new(client: Client) -> Self {
+        Self { client }
+    }
+}
+
+impl Reconciler for Providers {
+    type Object = Provider;
+    type Status = ProviderStatus;
+
+    const FINALIZER: &'static str = "";
+    const OBSOLETE_FINALIZERS: &'static [&'static str] = &[finalizer::FLUX];
+
+    fn status(object: &Provider) -> Option<&ProviderStatus> {
+        object.status.as_ref()
+    }
+
+    fn suspended(object: &Provider) -> bool {
+        object.spec.suspend
+    }
+
+    fn timeout(&self, _: &Provider) -> Duration {
+        Duration::from_secs(60)
+    }
+
+    fn validate(&self, object: &Provider) -> Result<(), Fault> {
+        providers::unsupported(&object.spec).map_or(Ok(()), Err)
+    }
+
+    fn progressing(&self, _: &Provider) -> Option<ProviderStatus> {
+        None
+    }
+
+    fn faulted(&self, object: &Provider, fault: &Fault) -> Outcome<ProviderStatus> {
+        outcome(
+            &object.metadata,
+            object.status.as_ref(),
+            Some(fault.clone()),
+            requeue(fault),
+        )
+    }
+
+    async fn reconcile(&self, pass: &Pass<'_, Provider>) -> Outcome<ProviderStatus> {
+        match config::load(&self.client, pass.object).await {
+            Ok(_) => {
+                let past = pass.object.status.as_ref();
+                outcome(&pass.object.metadata, past, None, Requeue::Interval(INTERVAL))
+            }
+            Err(error) => self.faulted(pass.object, &fault(&error)),
+        }
+    }
+
+    async fn finalize(&self, _: &Pass<'_, Provider>) -> Result<(), Fault> {
+        Ok(())
+    }
+}
+
+/// What an unusable configuration means for the object: a Secret can be corrected without a change of the object.
+fn fault(error: &Error) -> Fault {
+    let message = error.to_string();
+    match error {
+        Error::NoSecret(_) | Error::UnreadableSecret(..) | Error::BadSecret { .. } | Error::NoToken => {
+            Fault::retry(Reason::AuthenticationFailed, message)
+        }
+        Error::BadAddress | Error::LongAddress(_) | Error::NoAddress => {
+            Fault::retry(Reason::URLInvalid, message)
+        }
+        _ => Fault::retry(Reason::Failed, message),
+    }
+}

@@ -1,0 +1,76 @@
+//! Turns the events that controllers post into webhooks and chat messages.
+//!
+//! ```text
+//! POST event -> server (limits, duplicates) -> queue -> alerts (match) -> lane of the provider -> payload -> delivery
+//! ```
+//! The server never waits for a delivery. What finds no place in a queue is counted. Matching and payloads are pure; the
+//! address, the credentials and the answer of a provider never reach a log, an event or a status.
+
+pub mod alerts;
+pub mod delivery;
+mod error;
+mod event;
+mod flags;
+mod kinds;
+mod metrics;
+pub mod providers;
+mod server;
+mod store;
+
+use std::{sync::Arc, time::Duration};
+
+use runtime::{Context, RunOptions, run_kind};
+
+pub use error::Error;
+pub use flags::Flags;
+
+use crate::{
+    delivery::Dispatcher,
+    kinds::{Alerts, Providers},
+    metrics::Metrics,
+    server::Server,
+    store::Store,
+};
+
+/// Name of the controller.
+pub const NAME: &str = "notification-controller";
+/// How long deliveries may go on after the process was told to end.
+const DRAIN: Duration = Duration::from_millis(4500);
+
+/// Runs the controller until it is told to end, then sends what it has accepted.
+///
+/// # Errors
+/// When an address cannot be listened on.
+pub async fn run(ctx: Context, flags: Flags) -> anyhow::Result<()> {
+    flags.report_without_effect();
+    flags.check()?;
+    let metrics = Metrics::register(ctx.metrics().registry())?;
+    let store = Store::default();
+    let dispatcher = Arc::new(Dispatcher::new(&ctx, &flags, store.clone(), metrics.clone()).await?);
+    let server = Server::new(&ctx, &flags, metrics);
+    let listener = runtime::http::listen(&flags.events_addr).await?;
+    let (server, accepted) = server.start(listener, ctx.shutdown().clone());
+    let work = tokio::spawn(Arc::clone(&dispatcher).run(accepted));
+    let options = || RunOptions {
+        concurrency: 4,
+        ..RunOptions::default()
+    };
+    let watched = tokio::spawn(store::follow(ctx.clone(), store.clone()));
+    let alerts = Alerts::new(store);
+    let providers = Providers::new(ctx.client().clone());
+    tokio::try_join!(
+        run_kind(&ctx, alerts, options()),
+        run_kind(&ctx, providers, options())
+    )?;
+    // A standby gets here only when it is told to end, too.
+    ctx.shutdown().cancelled().await;
+    server.await?;
+    if tokio::time::timeout(DRAIN, async { (work.await, dispatcher.drain().await) })
+        .await
+        .is_err()
+    {
+        tracing::info!("some notifications were not sent before the end");
+    }
+    watched.abort();
+    Ok(())
+}

@@ -1,0 +1,135 @@
+//! The metrics of the event endpoint and of the deliveries.
+
+use std::time::Duration;
+
+use http::Method;
+use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, IntGaugeVec, Opts, Registry};
+
+/// Every path is served alike, so that paths never become labels.
+const HANDLER: &str = "/";
+const SERVICE: &str = "";
+
+/// The metrics of the event endpoint and of the deliveries.
+#[derive(Debug, Clone)]
+pub(crate) struct Metrics {
+    duration: HistogramVec,
+    size: HistogramVec,
+    inflight: IntGaugeVec,
+    notifications: IntCounterVec,
+    dropped: IntCounterVec,
+}
+
+/// What became of a notification.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fate {
+    Sent,
+    Failed,
+    /// The provider's lane was full.
+    Dropped,
+}
+
+impl Fate {
+    fn label(self) -> &'static str {
+        match self {
+            Self::Sent => "sent",
+            Self::Failed => "failed",
+            Self::Dropped => "dropped",
+        }
+    }
+}
+
+impl Metrics {
+    pub(crate) fn register(registry: &Registry) -> Result<Self, prometheus::Error> {
+        let labels = &["service", "handler", "method", "code"];
+        let metrics = Self {
+            duration: HistogramVec::new(
+                HistogramOpts::new(
+                    "gotk_event_http_request_duration_seconds",
+                    "How long requests took.",
+                ),
+                labels,
+            )?,
+            size: HistogramVec::new(
+                HistogramOpts::new("gotk_event_http_response_size_bytes", "How large responses were.")
+                    .buckets(vec![100.0, 1e3, 1e4, 1e5, 1e6]),
+                labels,
+            )?,
+            inflight: IntGaugeVec::new(
+                Opts::new(
+                    "gotk_event_http_requests_inflight",
+                    "How many requests are being handled.",
+                ),
+                &["service", "handler"],
+            )?,
+            notifications: IntCounterVec::new(
+                Opts::new(
+                    "weir_notifications_total",
+                    "Number of notifications by type of provider and fate.",
+                ),
+                &["type", "result"],
+            )?,
+            dropped: IntCounterVec::new(
+                Opts::new(
+                    "weir_notification_events_dropped_total",
+                    "Number of events that found no place.",
+                ),
+                &["reason"],
+            )?,
+        };
+        registry.register(Box::new(metrics.duration.clone()))?;
+        registry.register(Box::new(metrics.size.clone()))?;
+        registry.register(Box::new(metrics.inflight.clone()))?;
+        registry.register(Box::new(metrics.notifications.clone()))?;
+        registry.register(Box::new(metrics.dropped.clone()))?;
+        metrics.inflight.with_label_values(&[SERVICE, HANDLER]).set(0);
+        for kind in crate::providers::ALL {
+            for fate in [Fate::Sent, Fate::Failed, Fate::Dropped] {
+                metrics
+                    .notifications
+                    .with_label_values(&[kind.name, fate.label()])
+                    .inc_by(0);
+            }
+        }
+        for reason in ["queue", "memory"] {
+            metrics.dropped.with_label_values(&[reason]).inc_by(0);
+        }
+        Ok(metrics)
+    }
+
+    pub(crate) fn request_started(&self) {
+        self.inflight.with_label_values(&[SERVICE, HANDLER]).inc();
+    }
+
+    pub(crate) fn request_ended(&self, method: &Method, code: u16, size: usize, took: Duration) {
+        self.inflight.with_label_values(&[SERVICE, HANDLER]).dec();
+        let code = code.to_string();
+        let labels = [SERVICE, HANDLER, method_label(method), &code];
+        self.duration
+            .with_label_values(&labels)
+            .observe(took.as_secs_f64());
+        self.size
+            .with_label_values(&labels)
+            .observe(f64::from(u32::try_from(size).unwrap_or(u32::MAX)));
+    }
+
+    pub(crate) fn notification(&self, kind: &str, fate: Fate) {
+        self.notifications.with_label_values(&[kind, fate.label()]).inc();
+    }
+
+    /// Counts an event that was refused because of `reason`: the queue, or the memory for waiting events.
+    pub(crate) fn event_dropped(&self, reason: &str) {
+        self.dropped.with_label_values(&[reason]).inc();
+    }
+}
+
+/// A client may invent methods without end.
+fn method_label(method: &Method) -> &'static str {
+    match *method {
+        Method::POST => "POST",
+        Method::GET => "GET",
+        Method::PUT => "PUT",
+        Method::HEAD => "HEAD",
+        Method::DELETE => "DELETE",
+        _ => "other",
+    }
+}

@@ -1,0 +1,101 @@
+//! The suppression of repeated events: one a window. Pure; bounded by forgetting the oldest.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    time::{Duration, Instant},
+};
+
+/// Whether an event was seen in its window, with the time that the window still lasts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Seen {
+    First(Duration),
+    Again(Duration),
+    /// Nothing is suppressed.
+    Off,
+}
+
+/// Remembers events for one window from their first.
+#[derive(Debug)]
+pub(super) struct Dedupe {
+    window: Duration,
+    capacity: usize,
+    first: HashMap<[u8; 32], Instant>,
+    /// In the order in which their windows began, which is the order in which they end.
+    order: VecDeque<([u8; 32], Instant)>,
+}
+
+impl Dedupe {
+    pub(super) fn new(window: Duration, capacity: usize) -> Self {
+        Self {
+            window,
+            capacity: capacity.max(1),
+            first: HashMap::new(),
+            order: VecDeque::new(),
+        }
+    }
+
+    pub(super) fn see(&mut self, event: [u8; 32], now: Instant) -> Seen {
+        if self.window.is_zero() {
+            return Seen::Off;
+        }
+        while let Some((key, since)) = self.order.front().copied()
+            && (self.left(since, now).is_zero()
+                || self.order.len() >= self.capacity && !self.first.contains_key(&event))
+        {
+            self.order.pop_front();
+            self.first.remove(&key);
+        }
+        if let Some(since) = self.first.get(&event) {
+            return Seen::Again(self.left(*since, now));
+        }
+        self.first.insert(event, now);
+        self.order.push_back((event, now));
+        Seen::First(self.window)
+    }
+
+    fn left(&self, since: Instant, now: Instant) -> Duration {
+        self.window.saturating_sub(now.saturating_duration_since(since))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MINUTE: Duration = Duration::from_secs(60);
+
+    fn event(number: u8) -> [u8; 32] {
+        [number; 32]
+    }
+
+    #[test]
+    fn the_window_begins_with_the_first_and_ends_whole() {
+        let now = Instant::now();
+        let mut dedupe = Dedupe::new(MINUTE, 10);
+        assert_eq!(dedupe.see(event(1), now), Seen::First(MINUTE));
+        assert_eq!(dedupe.see(event(1), now + MINUTE / 2), Seen::Again(MINUTE / 2));
+        assert_eq!(dedupe.see(event(2), now + MINUTE / 2), Seen::First(MINUTE));
+        assert_eq!(dedupe.see(event(1), now + MINUTE), Seen::First(MINUTE));
+        assert_eq!(dedupe.see(event(1), now + MINUTE), Seen::Again(MINUTE));
+    }
+
+    #[test]
+    fn memory_is_bounded_by_forgetting_the_oldest() {
+        let now = Instant::now();
+        let mut dedupe = Dedupe::new(MINUTE, 3);
+        for number in 0..100 {
+            assert_eq!(dedupe.see(event(number), now), Seen::First(MINUTE), "{number}");
+        }
+        assert_eq!((dedupe.first.len(), dedupe.order.len()), (3, 3));
+        assert_eq!(dedupe.see(event(99), now), Seen::Again(MINUTE));
+        assert_eq!(dedupe.see(event(97), now), Seen::Again(MINUTE));
+        assert_eq!(dedupe.see(event(0), now), Seen::First(MINUTE));
+    }
+
+    #[test]
+    fn a_window_of_zero_suppresses_nothing() {
+        let mut dedupe = Dedupe::new(Duration::ZERO, 3);
+        assert_eq!(dedupe.see(event(1), Instant::now()), Seen::Off);
+        assert_eq!(dedupe.see(event(1), Instant::now()), Seen::Off);
+    }
+}

@@ -1,0 +1,197 @@
+//! The event endpoint: takes events from controllers, bounded in every dimension, and never waits for a delivery.
+
+mod body;
+mod dedupe;
+
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use api::Event;
+use axum::{
+    Router,
+    body::Body,
+    extract::{Request, State},
+    response::{IntoResponse, Response},
+};
+use futures::Stream;
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+use runtime::{
+    Context,
+    admin::Readiness,
+    http::{Limits, serve},
+};
+use tokio::{
+    net::TcpListener,
+    sync::{OwnedSemaphorePermit, Semaphore, mpsc},
+    task::JoinHandle,
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::{Flags, event, metrics::Metrics, store};
+use dedupe::{Dedupe, Seen};
+
+/// Largest body that is taken.
+const MAX_BODY: usize = 3 * 1024 * 1024;
+/// Bytes of all events that wait or are being delivered.
+const MAX_WAITING_BYTES: usize = 16 * 1024 * 1024;
+/// Events that wait for being matched.
+const QUEUE: usize = 1024;
+/// Events that the suppression of duplicates remembers.
+const REMEMBERED: usize = 20_000;
+/// How long a client may take for its body.
+const BODY_TIME: Duration = Duration::from_secs(20);
+const LIMITS: Limits = Limits {
+    connections: 128,
+    header_bytes: 256 * 1024,
+    header_time: Duration::from_secs(10),
+    grace: Duration::from_secs(1),
+};
+
+/// An event that was taken, with its share of the memory for waiting events.
+#[derive(Debug)]
+pub(crate) struct Accepted {
+    pub(crate) event: Event,
+    _share: OwnedSemaphorePermit,
+}
+
+/// The event endpoint.
+pub(crate) struct Server {
+    readiness: Readiness,
+    metrics: Metrics,
+    dedupe: Mutex<Dedupe>,
+    bytes: Arc<Semaphore>,
+}
+
+struct Running {
+    server: Server,
+    queue: mpsc::Sender<Accepted>,
+}
+
+impl Server {
+    pub(crate) fn new(ctx: &Context, flags: &Flags, metrics: Metrics) -> Self {
+        for what in store::SYNC {
+            ctx.readiness().expect(what);
+        }
+        Self {
+            readiness: ctx.readiness().clone(),
+            metrics,
+            dedupe: Mutex::new(Dedupe::new(flags.rate_limit_interval, REMEMBERED)),
+            bytes: Arc::new(Semaphore::new(MAX_WAITING_BYTES)),
+        }
+    }
+
+    /// Serves until `shutdown`; the events end when the last request did.
+    pub(crate) fn start(
+        self,
+        listener: TcpListener,
+        shutdown: CancellationToken,
+    ) -> (JoinHandle<()>, impl Stream<Item = Accepted> + Send + 'static) {
+        let (queue, accepted) = mpsc::channel(QUEUE);
+        let running = Arc::new(Running { server: self, queue });
+        let router = Router::new().fallback(measured).with_state(running);
+        let stream = futures::stream::unfold(accepted, |mut accepted| async move {
+            accepted.recv().await.map(|event| (event, accepted))
+        });
+        (tokio::spawn(serve(listener, router, LIMITS, shutdown)), stream)
+    }
+}
+
+async fn measured(State(running): State<Arc<Running>>, request: Request) -> Response {
+    let metrics = running.server.metrics.clone();
+    let (method, started) = (request.method().clone(), Instant::now());
+    metrics.request_started();
+    let response = running.take(request).await.unwrap_or_else(|refused| refused);
+    let size = http_body_util_size(response.body());
+    metrics.request_ended(&method, response.status().as_u16(), size, started.elapsed());
+    response
+}
+
+fn http_body_util_size(body: &Body) -> usize {
+    use axum::body::HttpBody;
+    body.size_hint()
+        .exact()
+        .and_then(|size| usize::try_from(size).ok())
+        .unwrap_or(0)
+}
+
+impl Running {
+    /// Any path and any method: only the body counts.
+    async fn take(&self, request: Request) -> Result<Response, Response> {
+        let server = &self.server;
+        if store::SYNC
+            .iter()
+            .any(|what| server.readiness.pending().iter().any(|pending| pending == what))
+        {
+            return Err(busy("not ready yet"));
+        }
+        let read = body::read(request.into_body(), MAX_BODY, &server.bytes);
+        let (bytes, share) = match tokio::time::timeout(BODY_TIME, read).await {
+            Ok(Ok(read)) => read,
+            Ok(Err(body::Refused::TooLarge)) => return Err(closing(StatusCode::PAYLOAD_TOO_LARGE)),
+            Ok(Err(body::Refused::NoRoom)) => {
+                server.metrics.event_dropped("memory");
+                return Err(busy("too many events are waiting"));
+            }
+            Ok(Err(body::Refused::Broken)) => return Err(closing(StatusCode::BAD_REQUEST)),
+            Err(_) => return Err(closing(StatusCode::REQUEST_TIMEOUT)),
+        };
+        let Ok(mut event) = serde_json::from_slice::<Event>(&bytes) else {
+            return Err(StatusCode::BAD_REQUEST.into_response());
+        };
+        drop(bytes);
+        // A place comes first: an event that is suppressed later must have had one.
+        let Ok(place) = self.queue.try_reserve() else {
+            server.metrics.event_dropped("queue");
+            return Err(busy("too many events are waiting"));
+        };
+        event::clean(&mut event);
+        let seen = server
+            .dedupe
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .see(event::sameness(&event), Instant::now());
+        let mut response = match seen {
+            Seen::First(_) => StatusCode::ACCEPTED.into_response(),
+            Seen::Again(_) => (StatusCode::TOO_MANY_REQUESTS, "Too Many Requests\n").into_response(),
+            Seen::Off => StatusCode::ACCEPTED.into_response(),
+        };
+        rate_headers(response.headers_mut(), seen);
+        if matches!(seen, Seen::Again(_)) {
+            tracing::debug!(object = ?event.involved_object.name, "Discarding event, rate limiting duplicate events");
+            return Err(response);
+        }
+        place.send(Accepted { event, _share: share });
+        Ok(response)
+    }
+}
+
+fn busy(why: &'static str) -> Response {
+    (StatusCode::SERVICE_UNAVAILABLE, [(header::RETRY_AFTER, "1")], why).into_response()
+}
+
+/// An answer before the body was read whole: what follows on the connection is not looked at.
+fn closing(status: StatusCode) -> Response {
+    (status, [(header::CONNECTION, "close")]).into_response()
+}
+
+fn rate_headers(headers: &mut HeaderMap, seen: Seen) {
+    let (Seen::First(left) | Seen::Again(left)) = seen else {
+        return;
+    };
+    headers.insert("x-ratelimit-limit", HeaderValue::from_static("1"));
+    headers.insert("x-ratelimit-remaining", HeaderValue::from_static("0"));
+    let reset = jiff::Timestamp::now().checked_add(left).ok();
+    let date = reset.and_then(|at| {
+        jiff::fmt::rfc2822::DateTimePrinter::new()
+            .timestamp_to_rfc9110_string(&at)
+            .ok()
+    });
+    if let Some(date) = date.and_then(|date| HeaderValue::from_str(&date).ok()) {
+        if matches!(seen, Seen::Again(_)) {
+            headers.insert(header::RETRY_AFTER, date.clone());
+        }
+        headers.insert("x-ratelimit-reset", date);
+    }
+}
