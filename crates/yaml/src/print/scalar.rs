@@ -34,7 +34,8 @@ impl Style {
         if text.contains('\n') && !key && analysis.block {
             return Self::Literal;
         }
-        let ambiguous = dialect.is_ambiguous(text);
+        // As a key this would be a merge, whatever the tools print.
+        let ambiguous = dialect.is_ambiguous(text) || (key && text == "<<");
         let quote_ambiguous = if ambiguous { dialect.ambiguous } else { '\'' };
         if analysis.plain && !ambiguous {
             Self::Plain

@@ -5,7 +5,7 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
 };
 
-use libyaml_safer::{Event, EventData, Mark, Parser, ScalarStyle};
+use libyaml_safer::{Encoding, Event, EventData, Mark, Parser, ScalarStyle};
 use tree::{Budget, Exceeded};
 
 use crate::{Error, Position, Problem};
@@ -109,6 +109,8 @@ impl<'t> Events<'t> {
     pub(super) fn new(text: &'t Text<'t>, budget: &'t Budget) -> Self {
         let mut parser = Parser::new();
         parser.set_input(text.text.as_bytes());
+        // Left to guess, it takes every first byte of 0xef for a byte order mark.
+        parser.set_encoding(Encoding::Utf8);
         Self {
             parser,
             text,
