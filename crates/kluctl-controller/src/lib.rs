@@ -1,3 +1,59 @@
 //! The kluctl-controller: deploys targets of kluctl projects from the artifacts of sources, and keeps them deployed.
+//!
+//! Each kind under control is a folder of [`kinds`]: its `plan` and `status` are pure, the rest reads and acts.
 
+pub mod flags;
 pub mod kinds;
+pub mod metrics;
+mod scratch;
+
+use clap::Parser;
+use runtime::{CommonFlags, Context, EventsFlags, RunOptions, run_kind};
+
+use flags::Flags;
+use kinds::flux_kluctl_deployment;
+
+/// The command line.
+#[derive(Debug, Clone, Parser)]
+#[command(
+    name = "kluctl-controller",
+    about = "Reconciles KluctlDeployment objects",
+    version
+)]
+pub struct Cli {
+    /// The flags that every controller has.
+    #[command(flatten)]
+    pub common: CommonFlags,
+    /// Where events go.
+    #[command(flatten)]
+    pub events: EventsFlags,
+    /// The flags of this controller alone.
+    #[command(flatten)]
+    pub own: Flags,
+}
+
+/// What makes this controller different from the others; its names are those of the original.
+#[must_use]
+pub fn spec(events: &EventsFlags) -> runtime::Spec {
+    runtime::Spec {
+        name: "flux-kluctl-controller",
+        lease: "flux-kluctl-controller-leader-election",
+        events_addr: events.events_addr.clone(),
+        standby_records: false,
+    }
+}
+
+/// Runs all kinds until the process ends.
+///
+/// # Errors
+/// When what they share can't be made: metrics, a directory for artifacts.
+pub async fn run(ctx: Context, flags: Flags) -> anyhow::Result<()> {
+    flags.report_without_effect();
+    let reconciler = flux_kluctl_deployment::Controller::new(&ctx, &flags)?;
+    let options = RunOptions {
+        triggers: vec![flux_kluctl_deployment::triggers(&ctx)],
+        ..RunOptions::default()
+    };
+    run_kind(&ctx, reconciler, options).await?;
+    Ok(())
+}

@@ -1,3 +1,11 @@
-//! kluctl-controller.
+//! The kluctl-controller process.
 
-fn main() {}
+use std::process::ExitCode;
+
+use clap::Parser;
+use kluctl_controller::{Cli, run, spec};
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    runtime::start(spec(&cli.events), cli.common, move |ctx| run(ctx, cli.own))
+}

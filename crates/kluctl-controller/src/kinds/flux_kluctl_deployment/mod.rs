@@ -1,8 +1,263 @@
-//! KluctlDeployment of `flux.kluctl.io/v1alpha1`.
+//! KluctlDeployment of `flux.kluctl.io/v1alpha1`: a target of a kluctl project, deployed from the artifact of a source.
+//!
+//! A pass observes, renders, plans, acts, and says what is now true:
+//!
+//! - [`spec`] refuses what is invalid or not obeyed (pure);
+//! - [`observe`] reads source and dependencies live;
+//! - [`prepare`] fetches the artifact, connects to the cluster, and renders;
+//! - [`plan`] decides (pure);
+//! - [`act`] deploys, prunes and validates, exactly as planned;
+//! - [`status`] makes status and events (pure);
+//! - [`removal`] deletes what was deployed when its object goes;
+//! - [`triggers`] wakes objects when something that they refer to changes.
 
+mod act;
+mod memory;
 mod observe;
 mod plan;
+mod prepare;
+mod removal;
 mod spec;
 mod status;
+mod target;
 mod text;
 mod triggers;
+
+use std::time::{Duration, Instant};
+
+use api::{
+    Fault, Time, condition_type, conditions, finalizer,
+    kluctl::{KluctlDeployment, KluctlDeploymentStatus},
+};
+use artifact::Fetcher;
+use futures::stream::BoxStream;
+use jiff::Timestamp;
+use kube::Client;
+use runtime::{Context, ObjectKey, Outcome, Pass, Reconciler, Requeue, Trigger};
+
+use crate::{
+    flags::Flags,
+    metrics::{Metrics, Wanted},
+    scratch,
+};
+use memory::Memory;
+use observe::References;
+use plan::Period;
+use status::{Failure, Report};
+use target::Targets;
+
+/// The wishes that come from sources and dependencies.
+#[must_use]
+pub fn triggers(ctx: &Context) -> BoxStream<'static, Trigger> {
+    triggers::stream(ctx)
+}
+
+/// Everything that the passes of this kind share.
+#[derive(Debug)]
+pub struct Controller {
+    ctx: Context,
+    fetcher: Fetcher,
+    targets: Targets,
+    memory: Memory,
+    metrics: Metrics,
+    references: References,
+    rendering: tree::Limits,
+    dry_run: bool,
+}
+
+impl Controller {
+    /// Begins with nothing remembered.
+    ///
+    /// # Errors
+    /// When there is no directory for artifacts, or a metric of the same name.
+    pub fn new(ctx: &Context, flags: &Flags) -> anyhow::Result<Self> {
+        let dir = scratch::directory(&std::env::temp_dir());
+        let host = Some(flags.source_controller_localhost.clone());
+        Ok(Self {
+            ctx: ctx.clone(),
+            fetcher: Fetcher::new(&dir, host, flags.fetching())?,
+            targets: Targets::new(ctx),
+            memory: Memory::default(),
+            metrics: Metrics::new(ctx.metrics().registry())?,
+            references: References {
+                cross_namespace: !ctx.flags().no_cross_namespace_refs,
+                requeue_dependency: ctx.flags().requeue_dependency,
+            },
+            rendering: flags.rendering(),
+            dry_run: flags.dry_run,
+        })
+    }
+
+    fn client(&self) -> &Client {
+        self.ctx.client()
+    }
+
+    /// Whether nothing is really written for an object.
+    fn is_dry_run(&self, object: &KluctlDeployment) -> bool {
+        self.dry_run || object.spec.dry_run
+    }
+
+    async fn work(
+        &self,
+        pass: &Pass<'_, KluctlDeployment>,
+    ) -> Result<Outcome<KluctlDeploymentStatus>, Failure> {
+        let (object, started) = (pass.object, Instant::now());
+        let key = spec::key(object);
+        if observe::handed_over(self.client(), &key).await? {
+            tracing::info!(
+                "a KluctlDeployment of gitops.kluctl.io with this name took over: nothing is done"
+            );
+            return Ok(left_alone(object));
+        }
+        let artifact = observe::artifact(self.client(), object, self.references).await?;
+        observe::dependencies(self.client(), object, &artifact, self.references).await?;
+        let failure = |fault| Failure::of(&artifact.revision, fault);
+        let prepared = self.prepare(pass, &artifact).await.map_err(failure)?;
+        if !self.is_dry_run(object) && !is_marked(object, prepared.discriminator()) {
+            return Ok(noted(object, &prepared));
+        }
+        let now = now();
+        let facts = observe::facts(
+            object,
+            &prepared.hash,
+            self.is_dry_run(object),
+            self.memory.ages(&key),
+            &now,
+        );
+        let work = plan::work(&facts);
+        tracing::debug!(?work, revision = artifact.revision, "planned");
+        let done = self
+            .act(pass, &artifact, &prepared, work)
+            .await
+            .map_err(failure)?;
+        let ages = self.memory.ages(&key);
+        let report = Report {
+            revision: artifact.revision.clone(),
+            hash: prepared.hash.clone(),
+            discriminator: prepared.discriminator().map(str::to_owned),
+            raw_target: prepared.raw_target(),
+            deploy: done.deploy,
+            prune: done.prune,
+            validate: done.validate,
+            dry_run: self.is_dry_run(object),
+            since_compared: ages.since_compared.unwrap_or(facts.since_compared),
+            since_validated: ages.since_validated.or(facts.since_validated).unwrap_or_default(),
+            took: started.elapsed(),
+        };
+        Ok(status::done(object, &report, &self::now()))
+    }
+
+    fn observe_outcome(&self, object: &KluctlDeployment, outcome: &Outcome<KluctlDeploymentStatus>) {
+        let (key, spec) = (spec::key(object), &object.spec);
+        let wanted = Wanted {
+            interval: match spec::deploy_period(spec) {
+                Period::Every(interval) => Some(interval),
+                Period::Never => None,
+            },
+            dry_run: self.is_dry_run(object),
+            prune: spec.prune,
+            delete: spec.delete.unwrap_or(spec.prune),
+            source: spec::source_key(object)
+                .map(|key| format!("GitRepository/{key}"))
+                .unwrap_or_default(),
+            path: spec.path.clone().unwrap_or_default(),
+        };
+        self.metrics.wanted(&key, &wanted);
+        self.metrics.ready(
+            &key,
+            conditions::is_true(&outcome.status.conditions, condition_type::READY),
+        );
+    }
+
+    fn forget(&self, key: &ObjectKey) {
+        self.memory.forget(key);
+        self.metrics.forget(key);
+    }
+}
+
+/// Whether the status already says what marks the objects.
+fn is_marked(object: &KluctlDeployment, discriminator: Option<&str>) -> bool {
+    let noted = object
+        .status
+        .as_ref()
+        .and_then(|status| status.discriminator.as_deref());
+    discriminator.is_none_or(str::is_empty) || noted == discriminator
+}
+
+/// Notes what marks the objects, and goes on in the next pass, which is due at once.
+fn noted(object: &KluctlDeployment, prepared: &prepare::Prepared) -> Outcome<KluctlDeploymentStatus> {
+    let discriminator = prepared.discriminator().map(str::to_owned);
+    Outcome {
+        status: status::marked(object, discriminator, prepared.raw_target(), &now()),
+        requeue: Requeue::After(Duration::ZERO),
+        events: Vec::new(),
+        fault: None,
+    }
+}
+
+fn left_alone(object: &KluctlDeployment) -> Outcome<KluctlDeploymentStatus> {
+    Outcome {
+        status: status::untouched(object),
+        requeue: Requeue::Interval(spec::interval(&object.spec)),
+        events: Vec::new(),
+        fault: None,
+    }
+}
+
+fn now() -> Time {
+    // Statuses hold whole seconds; anything finer would make equal statuses differ.
+    Time(Timestamp::from_second(Timestamp::now().as_second()).unwrap_or(Timestamp::UNIX_EPOCH))
+}
+
+impl Reconciler for Controller {
+    type Object = KluctlDeployment;
+    type Status = KluctlDeploymentStatus;
+
+    const FINALIZER: &'static str = finalizer::FLUX_KLUCTL;
+
+    fn status(object: &KluctlDeployment) -> Option<&KluctlDeploymentStatus> {
+        object.status.as_ref()
+    }
+
+    fn suspended(object: &KluctlDeployment) -> bool {
+        object.spec.suspend
+    }
+
+    fn timeout(&self, object: &KluctlDeployment) -> Duration {
+        spec::timeout(&object.spec)
+    }
+
+    fn validate(&self, object: &KluctlDeployment) -> Result<(), Fault> {
+        spec::check(object)
+    }
+
+    fn progressing(&self, object: &KluctlDeployment) -> Option<KluctlDeploymentStatus> {
+        status::progressing(object, &now())
+    }
+
+    fn faulted(&self, object: &KluctlDeployment, fault: &Fault) -> Outcome<KluctlDeploymentStatus> {
+        let outcome = status::failed(object, &Failure::from(fault.clone()), &now());
+        self.observe_outcome(object, &outcome);
+        outcome
+    }
+
+    fn suspended_status(&self, object: &KluctlDeployment) -> Option<KluctlDeploymentStatus> {
+        // An object that was suspended from its beginning has no status; it may be taken over all the same.
+        Some(status::untouched(object))
+    }
+
+    async fn reconcile(&self, pass: &Pass<'_, KluctlDeployment>) -> Outcome<KluctlDeploymentStatus> {
+        let outcome = match self.work(pass).await {
+            Ok(outcome) => outcome,
+            Err(failure) => status::failed(pass.object, &failure, &now()),
+        };
+        self.observe_outcome(pass.object, &outcome);
+        outcome
+    }
+
+    async fn finalize(&self, pass: &Pass<'_, KluctlDeployment>) -> Result<(), Fault> {
+        self.remove(pass).await?;
+        self.forget(&spec::key(pass.object));
+        Ok(())
+    }
+}

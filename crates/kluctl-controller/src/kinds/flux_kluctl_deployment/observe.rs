@@ -154,6 +154,19 @@ pub(crate) fn unready(
     (same_source && !revision::same(&seen, current)).then(|| format!("dependency '{key}' is not updated yet"))
 }
 
+/// Whether an object is still the one that was read: nobody changed its spec, suspended or removed it.
+pub(crate) async fn is_unchanged(client: &Client, object: &KluctlDeployment) -> Result<bool, Fault> {
+    let api: Api<KluctlDeployment> = Api::namespaced(client.clone(), &object.namespace().unwrap_or_default());
+    let found = api
+        .get_metadata_opt(&object.name_any())
+        .await
+        .map_err(|error| Fault::retry(Reason::Failed, format!("cannot read the object again: {error}")))?;
+    Ok(found.is_some_and(|found| {
+        let (now, then) = (&found.metadata, &object.metadata);
+        now.uid == then.uid && now.generation == then.generation && now.deletion_timestamp.is_none()
+    }))
+}
+
 /// Lists all objects of the kind, live.
 pub(crate) async fn all(
     client: &Client,
@@ -175,9 +188,9 @@ pub(crate) async fn all(
     }
 }
 
-/// What this process remembers of an object: how long ago things were done that left no trace in the status.
+/// How long ago this process did things that left no trace in the status.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Memory {
+pub(crate) struct Ages {
     /// Since the cluster was last compared with what was rendered.
     pub(crate) since_compared: Option<Duration>,
     /// Since readiness was last validated.
@@ -189,7 +202,7 @@ pub(crate) fn facts<'a>(
     object: &'a KluctlDeployment,
     hash: &'a str,
     dry_run: bool,
-    memory: Memory,
+    ages: Ages,
     now: &Time,
 ) -> Facts<'a> {
     let spec = &object.spec;
@@ -225,7 +238,7 @@ pub(crate) fn facts<'a>(
         deploy_on_changes: spec.deploy_on_changes,
         deploy_period: spec::deploy_period(spec),
         compare_on_request: spec.deploy_interval.is_none(),
-        since_compared: shortest(memory.since_compared, deploy.map(|last| since(&last.time, now)))
+        since_compared: shortest(ages.since_compared, deploy.map(|last| since(&last.time, now)))
             .unwrap_or_default(),
         prune: spec.prune,
         last_prune_failed: failure_of(prune).is_some(),
@@ -233,8 +246,7 @@ pub(crate) fn facts<'a>(
         validate_period: spec::validate_period(spec),
         since_validated: validate.map(|last| {
             let noted = since(&last.time, now);
-            memory
-                .since_validated
+            ages.since_validated
                 .map_or(noted, |remembered| remembered.min(noted))
         }),
         last_validate_failed: failure_of(validate).is_some(),

@@ -94,7 +94,7 @@ fn references_to_other_namespaces_can_be_blocked() {
 #[test]
 fn facts_come_from_status_annotations_and_memory() {
     let quiet = object(|_| {});
-    let facts_of = |object| facts(object, "a", false, Memory::default(), &now());
+    let facts_of = |object| facts(object, "a", false, Ages::default(), &now());
     let facts = facts_of(&quiet);
     assert_eq!(
         facts.last_deploy,
@@ -116,7 +116,7 @@ fn facts_come_from_status_annotations_and_memory() {
         &quiet,
         "a",
         false,
-        Memory {
+        Ages {
             since_compared: second,
             since_validated: second,
         },

@@ -144,16 +144,6 @@ pub(crate) struct Work {
     pub validate: Validate,
 }
 
-impl Work {
-    /// Whether nothing at all is done.
-    #[must_use]
-    pub(crate) fn is_nothing(&self) -> bool {
-        self.deploy == Deploy::Nothing
-            && matches!(self.prune, Prune::Disabled | Prune::NotNow)
-            && matches!(self.validate, Validate::Disabled | Validate::IfDeployed)
-    }
-}
-
 /// Decides what a pass does with a rendered project.
 #[must_use]
 pub(crate) fn work(facts: &Facts<'_>) -> Work {
@@ -198,8 +188,9 @@ fn prune(facts: &Facts<'_>, deploy: Deploy) -> Prune {
         _ if !facts.prune => Prune::Disabled,
         Deploy::Apply(_) => Prune::Run,
         _ if facts.last_prune_failed => Prune::Run,
-        Deploy::Compare => Prune::IfSeen,
-        Deploy::Nothing => Prune::NotNow,
+        // Each deployment is followed by its pruning, so there should be none: a look takes a list of every kind.
+        Deploy::Compare if facts.recovering || facts.reconcile_requested => Prune::IfSeen,
+        Deploy::Compare | Deploy::Nothing => Prune::NotNow,
     }
 }
 

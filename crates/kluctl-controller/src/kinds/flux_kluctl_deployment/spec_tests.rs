@@ -16,8 +16,10 @@ fn object(change: impl FnOnce(&mut Value)) -> KluctlDeployment {
 }
 
 /// The fields that are obeyed; where a field is a list or an object, all that is in it is.
-const OBEYED: [&str; 19] = [
+const OBEYED: [&str; 23] = [
+    "abortOnError",
     "args",
+    "context",
     "delete",
     "dependsOn",
     "deployInterval",
@@ -25,6 +27,7 @@ const OBEYED: [&str; 19] = [
     "dryRun",
     "interval",
     "kubeConfig",
+    "noWait",
     "path",
     "prune",
     "renameContexts",
@@ -33,6 +36,7 @@ const OBEYED: [&str; 19] = [
     "sourceRef",
     "suspend",
     "target",
+    "targetNameOverride",
     "timeout",
     "validate",
     "validateInterval",

@@ -11,7 +11,7 @@ use runtime::{EventDraft, Outcome, Requeue, Severity};
 
 use super::{
     plan, spec,
-    text::{self, Counts, Part},
+    text::{self, Part},
 };
 
 /// Metadata key of events: the revision that the event is about.
@@ -24,8 +24,8 @@ const UNKNOWN: &str = "unknown";
 /// What one command did.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct CommandDone {
-    /// What it touched.
-    pub counts: Counts,
+    /// What it did, in a sentence.
+    pub message: String,
     /// What failed, a sentence each that names the object; empty if nothing did.
     pub errors: Vec<String>,
     /// The result in YAML, without the objects.
@@ -49,6 +49,8 @@ pub(crate) struct Report {
     pub prune: Option<CommandDone>,
     /// What the validation found, if there was one.
     pub validate: Option<CommandDone>,
+    /// Whether nothing was really written.
+    pub dry_run: bool,
     /// How long ago the cluster was deployed to or compared.
     pub since_compared: Duration,
     /// How long ago readiness was validated.
@@ -229,7 +231,9 @@ pub(crate) fn done(
 
     let errors = Errors::of(&status, report);
     let parts = errors.parts();
-    let (ok, reason) = if !errors.deploy.is_empty() || !errors.prune.is_empty() {
+    let (ok, reason) = if is_denied(&errors.deploy) {
+        (false, Reason::AccessDenied)
+    } else if !errors.deploy.is_empty() || !errors.prune.is_empty() {
         (false, Reason::DeployFailed)
     } else if errors.validate.as_ref().is_some_and(|errors| !errors.is_empty()) {
         (false, Reason::ValidateFailed)
@@ -264,7 +268,7 @@ pub(crate) fn done(
     order(&mut status, object);
     let delay = delay(object, report, reason, not_ready_for);
     let events = done_events(object, &status, report, reason, delay);
-    let fault = (reason == Reason::DeployFailed)
+    let fault = matches!(reason, Reason::DeployFailed | Reason::AccessDenied)
         .then(|| Fault::wait(delay, reason, ready_message(&status.conditions).to_owned()));
     let requeue = if ok {
         Requeue::Interval(delay)
@@ -359,7 +363,7 @@ fn results(status: &mut KluctlDeploymentStatus, object: &KluctlDeployment, repor
     } else if let Some(done) = &report.prune {
         status.last_prune_result = Some(result("prune", done, false));
     }
-    if !object.spec.validate || report.validate.is_none() && object.spec.dry_run {
+    if !object.spec.validate || report.dry_run && report.validate.is_none() {
         status.last_validate_result = None;
     } else if let Some(done) = &report.validate {
         let new = result("validate", done, true);
@@ -441,6 +445,11 @@ impl Errors {
     }
 }
 
+/// Whether nothing could be deployed for want of rights.
+fn is_denied(errors: &[String]) -> bool {
+    !errors.is_empty() && errors.iter().all(|error| error.contains(" is forbidden: User "))
+}
+
 /// What the stored result of a command says failed.
 #[must_use]
 pub(crate) fn failure_of(result: Option<&ReconcileResult>) -> Option<&str> {
@@ -475,11 +484,11 @@ fn delay(
     not_ready_for: Option<Duration>,
 ) -> Duration {
     let spec = &object.spec;
-    if reason == Reason::DeployFailed {
+    if matches!(reason, Reason::DeployFailed | Reason::AccessDenied) {
         return spec::retry_interval(spec);
     }
     // A dry run is never compared, so its comparison would always be overdue.
-    let period = if spec.dry_run {
+    let period = if report.dry_run {
         plan::Period::Never
     } else {
         spec::deploy_period(spec)
@@ -487,7 +496,7 @@ fn delay(
     plan::next(&plan::Schedule {
         interval: spec::interval(spec),
         deploy: (period, report.since_compared),
-        validate: (spec.validate && !spec.dry_run)
+        validate: (spec.validate && !report.dry_run)
             .then(|| (spec::validate_period(spec), report.since_validated)),
         not_ready_for,
     })
@@ -508,14 +517,19 @@ fn done_events(
     for (command, done) in [("deploy", &report.deploy), ("prune", &report.prune)] {
         let Some(done) = done else { continue };
         if done.errors.is_empty() {
-            let message = text::command_succeeded(command, &done.counts);
             // What was just deployed is seldom ready at once.
             let reason = if reason == Reason::ValidateFailed {
                 Reason::Progressing
             } else {
                 reason
             };
-            events.push(event(Severity::Info, reason, message, revision, false));
+            events.push(event(
+                Severity::Info,
+                reason,
+                done.message.clone(),
+                revision,
+                false,
+            ));
         } else if news {
             let message = text::command_failed(command, &done.errors);
             events.push(event(Severity::Error, reason, message, revision, false));

@@ -31,7 +31,7 @@ fn after(mut object: KluctlDeployment, outcome: &Outcome<KluctlDeploymentStatus>
 
 fn command(errors: &[&str]) -> CommandDone {
     CommandDone {
-        counts: Counts::default(),
+        message: "prune succeeded.".to_owned(),
         errors: errors.iter().map(|&error| error.to_owned()).collect(),
         raw: "{}\n".to_owned(),
     }
@@ -45,10 +45,7 @@ fn report() -> Report {
         discriminator: Some("shop-test".to_owned()),
         raw_target: "name: test\n".to_owned(),
         deploy: Some(CommandDone {
-            counts: Counts {
-                new: 3,
-                ..Counts::default()
-            },
+            message: "deploy succeeded. 3 new objects.".to_owned(),
             ..command(&[])
         }),
         prune: Some(command(&[])),
@@ -127,6 +124,7 @@ fn the_message_says_how_each_command_ended() {
             "dry run",
             json!({ "dryRun": true }),
             Report {
+                dry_run: true,
                 validate: None,
                 ..base.clone()
             },

@@ -5,46 +5,11 @@ use std::{fmt::Write as _, time::Duration};
 use api::GoDuration;
 
 /// Bytes of a condition's message, at most; the original cuts there, too.
-const MESSAGE_BYTES: usize = 20_000;
+pub(crate) const MESSAGE_BYTES: usize = 20_000;
 /// Errors that a message quotes, at most; the others are counted.
 const QUOTED: usize = 3;
 /// Bytes of one quoted error, at most.
 const QUOTED_BYTES: usize = 1_000;
-
-/// How many objects a command touched, and in what way.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Counts {
-    /// Created.
-    pub new: usize,
-    /// Changed.
-    pub changed: usize,
-    /// Deleted.
-    pub deleted: usize,
-    /// Found in the cluster, but not rendered.
-    pub orphan: usize,
-    /// Failures.
-    pub errors: usize,
-    /// Warnings.
-    pub warnings: usize,
-}
-
-/// The event after a command that succeeded: `deploy succeeded. 2 new objects. 1 warnings.`
-#[must_use]
-pub(crate) fn command_succeeded(command: &str, counts: &Counts) -> String {
-    let mut text = format!("{command} succeeded.");
-    let parts = [
-        (counts.new, "new objects"),
-        (counts.changed, "changed objects"),
-        (counts.deleted, "deleted objects"),
-        (counts.orphan, "orphan objects"),
-        (counts.errors, "errors"),
-        (counts.warnings, "warnings"),
-    ];
-    for (n, what) in parts.into_iter().filter(|(n, _)| *n > 0) {
-        let _ = write!(text, " {n} {what}.");
-    }
-    text
-}
 
 /// The event after a command that failed: `deploy failed. <what>`
 #[must_use]
@@ -136,18 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn events_of_commands_count_what_happened() {
-        let counts = Counts {
-            new: 3,
-            changed: 1,
-            orphan: 2,
-            ..Counts::default()
-        };
-        assert_eq!(
-            command_succeeded("deploy", &counts),
-            "deploy succeeded. 3 new objects. 1 changed objects. 2 orphan objects."
-        );
-        assert_eq!(command_succeeded("prune", &Counts::default()), "prune succeeded.");
+    fn failed_commands_quote_what_failed() {
         assert_eq!(command_failed("deploy", &errors(1)), "deploy failed. error 1");
     }
 

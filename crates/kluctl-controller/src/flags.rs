@@ -1,0 +1,136 @@
+//! The flags of this controller alone.
+
+use artifact::fetch;
+use clap::Args;
+use runtime::flags::without_effect;
+
+/// The flags of this controller alone. Limits keep one repository from taking the process down.
+#[derive(Debug, Clone, Args)]
+pub struct Flags {
+    /// Write nothing to any target cluster: every change is a server-side dry run.
+    #[arg(long, default_value_t = false, default_missing_value = "true", num_args = 0..=1, require_equals = true, action = clap::ArgAction::Set)]
+    pub dry_run: bool,
+
+    /// Accepted for compatibility: a download is tried again until a third of the time of its pass is over.
+    #[arg(long)]
+    pub http_retry: Option<u32>,
+
+    /// Host (and port) that artifacts are fetched from in place of the one in their URL, for processes outside of the cluster.
+    #[arg(long, env = "SOURCE_CONTROLLER_LOCALHOST", default_value = "", hide = true)]
+    pub source_controller_localhost: String,
+
+    /// Bytes of an artifact, packed or unpacked.
+    #[arg(long, default_value_t = 1 << 30)]
+    pub limit_artifact_bytes: u64,
+
+    /// Files and directories of an artifact.
+    #[arg(long, default_value_t = 200_000)]
+    pub limit_artifact_entries: u64,
+
+    /// Bytes of one file that is rendered.
+    #[arg(long, default_value_t = 5 << 20)]
+    pub limit_file_bytes: u64,
+
+    /// Bytes that one project renders to.
+    #[arg(long, default_value_t = 64 << 20)]
+    pub limit_rendered_bytes: u64,
+
+    /// Objects that one project renders to.
+    #[arg(long, default_value_t = 20_000)]
+    pub limit_objects: u64,
+
+    /// Nesting of includes.
+    #[arg(long, default_value_t = 50)]
+    pub limit_include_depth: u32,
+
+    /// Nesting of YAML documents.
+    #[arg(long, default_value_t = 100)]
+    pub limit_yaml_depth: u32,
+
+    /// Bytes that aliases of a YAML document expand to.
+    #[arg(long, default_value_t = 10 << 20)]
+    pub limit_alias_bytes: u64,
+
+    /// Steps of templates and loops while one project is rendered.
+    #[arg(long, default_value_t = 500_000_000)]
+    pub limit_steps: u64,
+}
+
+impl Flags {
+    /// The limits of rendering.
+    #[must_use]
+    pub fn rendering(&self) -> tree::Limits {
+        tree::Limits {
+            steps: self.limit_steps,
+            bytes: self.limit_rendered_bytes,
+            yaml_depth: self.limit_yaml_depth,
+            alias_bytes: self.limit_alias_bytes,
+            include_depth: self.limit_include_depth,
+            file_bytes: self.limit_file_bytes,
+            objects: self.limit_objects,
+        }
+    }
+
+    /// The limits of fetching.
+    #[must_use]
+    pub fn fetching(&self) -> fetch::Limits {
+        fetch::Limits {
+            download_bytes: self.limit_artifact_bytes,
+            unpacked_bytes: self.limit_artifact_bytes,
+            entries: self.limit_artifact_entries,
+            tree: self.rendering(),
+            ..fetch::Limits::default()
+        }
+    }
+
+    /// Says in the log which given flags have no effect.
+    pub fn report_without_effect(&self) {
+        if self.http_retry.is_some() {
+            without_effect(
+                "--http-retry",
+                "a download is tried again until a third of the time of its pass is over",
+            );
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use crate::Cli;
+
+    #[test]
+    fn the_arguments_of_existing_manifests_parse() {
+        let cli = Cli::try_parse_from([
+            "kluctl-controller",
+            "--events-addr=http://notification-controller.flux-system.svc.cluster.local./",
+            "--watch-all-namespaces",
+            "--log-level=info",
+            "--log-encoding=json",
+            "--enable-leader-election",
+            "--http-retry=9",
+            "--dry-run",
+            "--default-service-account=default",
+            "--no-cross-namespace-refs=true",
+            "--concurrent=4",
+            "--requeue-dependency=30s",
+        ])
+        .expect("they parse");
+        assert!(cli.own.dry_run && cli.common.no_cross_namespace_refs);
+        assert!(Cli::try_parse_from(["kluctl-controller", "--no-such-flag"]).is_err());
+    }
+
+    #[test]
+    fn the_limits_are_those_of_the_library() {
+        let cli = Cli::try_parse_from(["kluctl-controller"]).expect("defaults");
+        assert_eq!(
+            format!("{:?}", cli.own.rendering()),
+            format!("{:?}", tree::Limits::default())
+        );
+        assert_eq!(
+            format!("{:?}", cli.own.fetching()),
+            format!("{:?}", artifact::fetch::Limits::default())
+        );
+    }
+}

@@ -1,0 +1,355 @@
+//! Doing what the plan says: deploy or compare, prune, validate.
+
+use std::time::{Duration, Instant};
+
+use api::{Artifact, Fault, Reason, kluctl::KluctlDeployment};
+use engine::{CommandResult, CompareOptions, DeployOptions, Error, PruneOptions, ValidateResult};
+use jiff::Timestamp;
+use runtime::{ObjectKey, Pass};
+use yaml::Value;
+
+use super::{
+    Controller, observe,
+    plan::{self, Deploy, Prune, Validate, Work},
+    prepare::{Prepared, in_time},
+    spec,
+    status::CommandDone,
+};
+use crate::metrics::{Command, Counted};
+
+/// Bytes of a stored result, at most: a status holds three of them.
+const RESULT_BYTES: usize = 48 << 10;
+/// Errors, warnings and results of a stored validation, at most of each.
+const VALIDATION_ENTRIES: usize = 50;
+/// How soon to start over when a deployment was overtaken.
+const START_OVER: Duration = Duration::from_secs(1);
+
+/// What was done.
+#[derive(Debug, Default)]
+pub(super) struct Done {
+    pub(super) deploy: Option<CommandDone>,
+    pub(super) prune: Option<CommandDone>,
+    pub(super) validate: Option<CommandDone>,
+}
+
+/// One pass at work.
+struct Acting<'a> {
+    controller: &'a Controller,
+    object: &'a KluctlDeployment,
+    key: &'a ObjectKey,
+    artifact: &'a Artifact,
+    prepared: &'a Prepared,
+    dry_run: bool,
+}
+
+/// What came of the deployment.
+#[derive(Default)]
+struct Deployed {
+    done: Option<CommandDone>,
+    /// How many orphans were seen, if it was looked.
+    orphans: Option<usize>,
+}
+
+impl Controller {
+    /// Does what the plan says. What fails for single objects is in the result.
+    pub(super) async fn act(
+        &self,
+        pass: &Pass<'_, KluctlDeployment>,
+        artifact: &Artifact,
+        prepared: &Prepared,
+        work: Work,
+    ) -> Result<Done, Fault> {
+        let (object, key) = (pass.object, &spec::key(pass.object));
+        let dry_run = self.is_dry_run(object);
+        let acting = Acting {
+            controller: self,
+            object,
+            key,
+            artifact,
+            prepared,
+            dry_run,
+        };
+        let deployed = match work.deploy {
+            Deploy::Apply(why) => {
+                tracing::info!(?why, revision = artifact.revision, "deploying");
+                acting.deploy().await?
+            }
+            Deploy::Compare => acting.compare(work.prune == Prune::IfSeen).await?,
+            Deploy::Nothing => Deployed::default(),
+        };
+        let mut done = Done {
+            deploy: deployed.done,
+            ..Done::default()
+        };
+        if failed(&done.deploy) {
+            return Ok(done);
+        }
+        done.prune = acting.prune(work.prune, deployed.orphans).await?;
+        if failed(&done.prune) {
+            return Ok(done);
+        }
+        let changed = done.deploy.is_some() || done.prune.is_some();
+        if work.validate == Validate::Run || (work.validate == Validate::IfDeployed && changed) {
+            done.validate = Some(acting.validate().await?);
+        }
+        Ok(done)
+    }
+}
+
+fn failed(done: &Option<CommandDone>) -> bool {
+    done.as_ref().is_some_and(|done| !done.errors.is_empty())
+}
+
+impl Acting<'_> {
+    /// Applies everything.
+    async fn deploy(&self) -> Result<Deployed, Fault> {
+        let result = self.apply(self.options()).await?;
+        let orphans = Some(result.counts().orphans);
+        let done = Some(command_done(&result));
+        if !self.dry_run {
+            self.controller.memory.compared(self.key, result.seen);
+        }
+        Ok(Deployed { done, orphans })
+    }
+
+    /// Compares read-only, and applies what differs.
+    async fn compare(&self, orphans: bool) -> Result<Deployed, Fault> {
+        let (cluster, rendered) = (&self.prepared.cluster, &self.prepared.rendered);
+        let before = self.controller.memory.take_seen(self.key);
+        let options = CompareOptions {
+            seen: Some(&before),
+            orphans,
+        };
+        let comparison = engine::compare(cluster, rendered, options)
+            .await
+            .map_err(|error| self.fault(&error))?;
+        let (to_apply, mut seen) = (comparison.to_apply(), comparison.seen);
+        for problem in comparison.errors.iter().chain(&comparison.warnings) {
+            tracing::info!(%problem, "comparing");
+        }
+        let mut deployed = Deployed {
+            done: None,
+            orphans: orphans.then_some(comparison.orphans.len()),
+        };
+        if !to_apply.is_empty() {
+            tracing::info!(
+                objects = to_apply.len(),
+                "the cluster is not as rendered: correcting it"
+            );
+            let result = self
+                .apply(DeployOptions {
+                    only: Some(to_apply),
+                    ..self.options()
+                })
+                .await?;
+            // What others hold on to differs for good, and applying it again changes nothing.
+            if !result.is_unchanged() || !result.errors.is_empty() {
+                deployed.done = Some(command_done(&result));
+            }
+            seen.extend(result.seen);
+        }
+        self.controller.memory.compared(self.key, seen);
+        Ok(deployed)
+    }
+
+    async fn apply(&self, options: DeployOptions) -> Result<CommandResult, Fault> {
+        let started = Instant::now();
+        let metrics = &self.controller.metrics;
+        metrics.deploy_starts(self.key, seconds_since_epoch());
+        let result = engine::deploy(&self.prepared.cluster, &self.prepared.rendered, &options)
+            .await
+            .map_err(|error| self.fault(&error))?;
+        metrics.done(self.key, Command::Deploy, started.elapsed(), counted(&result));
+        for warning in &result.warnings {
+            tracing::info!(%warning, "deploying");
+        }
+        Ok(result)
+    }
+
+    fn options(&self) -> DeployOptions {
+        let spec = &self.object.spec;
+        DeployOptions {
+            dry_run: self.dry_run,
+            no_wait: spec.no_wait,
+            abort_on_error: spec.abort_on_error,
+            ..DeployOptions::default()
+        }
+    }
+
+    /// Deletes what is no longer rendered, if it is certain that it is ours.
+    async fn prune(&self, prune: Prune, orphans: Option<usize>) -> Result<Option<CommandDone>, Fault> {
+        match (prune, orphans) {
+            (Prune::Disabled | Prune::NotNow, _) | (Prune::IfSeen, None | Some(0)) => return Ok(None),
+            (Prune::Run, _) | (Prune::IfSeen, Some(_)) => {}
+        }
+        let discriminator = self.prepared.discriminator();
+        if let Err(refusal) = plan::may_prune(discriminator, &[]) {
+            return Ok(Some(refused(refusal.to_string())));
+        }
+        if orphans == Some(0) {
+            return Ok(Some(nothing_pruned()));
+        }
+        let targets = &self.controller.targets;
+        let sharers = targets
+            .sharers(
+                self.object,
+                discriminator.unwrap_or_default(),
+                &self.prepared.identity,
+            )
+            .await?;
+        if let Err(refusal) = plan::may_prune(discriminator, &sharers) {
+            return Ok(Some(refused(refusal.to_string())));
+        }
+        self.still_current().await?;
+        let started = Instant::now();
+        let options = PruneOptions {
+            dry_run: self.dry_run,
+            ..PruneOptions::default()
+        };
+        match engine::prune(&self.prepared.cluster, &self.prepared.rendered, &options).await {
+            Ok(result) => {
+                let metrics = &self.controller.metrics;
+                metrics.done(self.key, Command::Prune, started.elapsed(), counted(&result));
+                Ok(Some(command_done(&result)))
+            }
+            Err(error @ Error::Cancelled) => Err(self.fault(&error)),
+            Err(error) => Ok(Some(refused(error.to_string()))),
+        }
+    }
+
+    /// Whether object and source are still what this pass began with: what a newer revision holds must not be deleted.
+    async fn still_current(&self) -> Result<(), Fault> {
+        let client = self.controller.client();
+        let same = observe::is_unchanged(client, self.object).await?
+            && observe::artifact(client, self.object, self.controller.references)
+                .await?
+                .revision
+                == self.artifact.revision;
+        if same {
+            return Ok(());
+        }
+        let message =
+            "the object or its source changed during the deployment: starting over before anything is pruned";
+        Err(Fault::wait(START_OVER, Reason::Progressing, message))
+    }
+
+    /// Looks whether everything is there and ready.
+    async fn validate(&self) -> Result<CommandDone, Fault> {
+        let started = Instant::now();
+        let done = match engine::validate(&self.prepared.cluster, &self.prepared.rendered).await {
+            Ok(result) => validate_done(&result),
+            Err(error @ Error::Cancelled) => return Err(self.fault(&error)),
+            Err(error) => refused(error.to_string()),
+        };
+        let counted = Counted {
+            errors: done.errors.len(),
+            ..Counted::default()
+        };
+        self.controller
+            .metrics
+            .done(self.key, Command::Validate, started.elapsed(), counted);
+        self.controller.memory.validated(self.key);
+        Ok(done)
+    }
+
+    fn fault(&self, error: &Error) -> Fault {
+        in_time(
+            error.fault(Reason::DeployFailed),
+            spec::retry_interval(&self.object.spec),
+        )
+    }
+}
+
+fn counted(result: &CommandResult) -> Counted {
+    let counts = result.counts();
+    Counted {
+        changed: counts.new + counts.changed,
+        deleted: counts.deleted,
+        orphans: counts.orphans,
+        errors: counts.errors,
+        warnings: counts.warnings,
+    }
+}
+
+fn command_done(result: &CommandResult) -> CommandDone {
+    CommandDone {
+        message: result.message(),
+        errors: result.errors.iter().map(ToString::to_string).collect(),
+        raw: yaml::print::goyaml(&result.to_value(RESULT_BYTES)),
+    }
+}
+
+/// A command that was not done at all.
+fn refused(why: String) -> CommandDone {
+    CommandDone {
+        errors: vec![why],
+        ..CommandDone::default()
+    }
+}
+
+/// A pruning that needed no request: the deployment saw no orphans.
+fn nothing_pruned() -> CommandDone {
+    CommandDone {
+        message: "prune succeeded.".to_owned(),
+        errors: Vec::new(),
+        raw: "command:\n  command: prune\n  initiator: KluctlDeployment\nobjects: []\n".to_owned(),
+    }
+}
+
+fn validate_done(result: &ValidateResult) -> CommandDone {
+    let mut errors: Vec<String> = result.errors.iter().map(ToString::to_string).collect();
+    if errors.is_empty() && !result.ready {
+        errors.push("not ready".to_owned());
+    }
+    let mut raw = result.to_value(VALIDATION_ENTRIES);
+    if let Value::Map(map) = &mut raw {
+        // With its times, no two results would be equal, and each validation would be news.
+        map.remove("startTime");
+        map.remove("endTime");
+    }
+    CommandDone {
+        message: String::new(),
+        errors,
+        raw: yaml::print::goyaml(&raw),
+    }
+}
+
+fn seconds_since_epoch() -> f64 {
+    Timestamp::now().as_duration().as_secs_f64()
+}
+
+#[cfg(test)]
+mod tests {
+    use engine::ObjectError;
+
+    use super::*;
+
+    fn validation(ready: bool, errors: &[&str]) -> ValidateResult {
+        ValidateResult {
+            ready,
+            start: Timestamp::now(),
+            end: Timestamp::now(),
+            errors: errors
+                .iter()
+                .map(|&message| ObjectError::general(message))
+                .collect(),
+            warnings: Vec::new(),
+            results: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn equal_validations_are_stored_equal() {
+        let first = validate_done(&validation(true, &[]));
+        assert_eq!(first, validate_done(&validation(true, &[])));
+        assert!(
+            first.errors.is_empty() && first.raw.contains("ready: true") && !first.raw.contains("Time"),
+            "{first:?}"
+        );
+        assert_eq!(validate_done(&validation(false, &[])).errors, ["not ready"]);
+        assert_eq!(
+            validate_done(&validation(false, &["a is missing"])).errors,
+            ["a is missing"]
+        );
+    }
+}

@@ -1,0 +1,223 @@
+//! From an artifact to rendered objects: fetch, connect, render.
+
+use std::{sync::Arc, time::Duration};
+
+use api::{Artifact, Fault, Reason, kluctl::KluctlDeployment};
+use cluster::{Cluster, access::Contexts};
+use engine::Rendering;
+use kluctl::{Rendered, Request};
+use runtime::Pass;
+use tree::Tree;
+use yaml::{Map, Value};
+
+use super::{Controller, spec, target::Identity};
+
+/// How soon a download is tried again that a moment may heal.
+const SOON: Duration = Duration::from_secs(15);
+
+/// A rendered project, and the cluster that it is for.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    pub(crate) cluster: Cluster,
+    pub(crate) identity: Arc<Identity>,
+    pub(crate) rendered: Rendered,
+    /// The hash of the rendered objects.
+    pub(crate) hash: String,
+}
+
+impl Prepared {
+    /// What marks the objects.
+    pub(crate) fn discriminator(&self) -> Option<&str> {
+        self.rendered.target.discriminator.as_deref()
+    }
+
+    /// The resolved target in YAML.
+    pub(crate) fn raw_target(&self) -> String {
+        let target = &self.rendered.target;
+        let mut map = Map::new();
+        map.insert("name", target.name.as_str());
+        if let Some(context) = &target.context {
+            map.insert("context", context.as_str());
+        }
+        if let Some(discriminator) = &target.discriminator {
+            map.insert("discriminator", discriminator.as_str());
+        }
+        if !target.args.is_empty() {
+            map.insert("args", Value::Map(target.args.clone()));
+        }
+        yaml::print::goyaml(&Value::Map(map))
+    }
+}
+
+impl Controller {
+    /// Fetches the artifact, connects to the cluster, and renders the project.
+    pub(super) async fn prepare(
+        &self,
+        pass: &Pass<'_, KluctlDeployment>,
+        artifact: &Artifact,
+    ) -> Result<Prepared, Fault> {
+        let spec = &pass.object.spec;
+        let retry = spec::retry_interval(spec);
+        let timeout = spec::timeout(spec);
+        let target = self.targets.of(pass.object).await?;
+        let cluster = target.cluster.until(pass.cancel.clone());
+        let request = request(pass.object)?;
+        let files = self
+            .fetcher
+            .fetch(artifact, timeout / 3, &pass.cancel)
+            .await
+            .map_err(|error| fetch_fault(&error, retry))?;
+        let files: Arc<dyn Tree> = files;
+        if !files.is_dir(&request.project_dir) {
+            let path = spec.path.as_deref().unwrap_or_default();
+            return Err(Fault::wait(
+                retry,
+                Reason::PrepareFailed,
+                format!("kluctlDeployment path not found: {path}"),
+            ));
+        }
+        let rendering = Rendering {
+            limits: self.rendering.clone(),
+            timeout: Some(timeout / 2),
+        };
+        let rendered = engine::render(&cluster, files, request, &rendering)
+            .await
+            .map_err(|error| in_time(error.fault(Reason::PrepareFailed), retry))?;
+        if rendered.objects().next().is_none() {
+            return Err(engine::Error::EmptyRender.fault(Reason::EmptyRender));
+        }
+        let hash = kluctl::objects_hash(rendered.objects());
+        Ok(Prepared {
+            cluster,
+            identity: target.identity,
+            rendered,
+            hash,
+        })
+    }
+}
+
+/// A fault that is looked at again after the retry interval instead of with backoff.
+pub(super) fn in_time(fault: Fault, retry: Duration) -> Fault {
+    match fault.class {
+        api::Class::Retry => Fault::wait(retry, fault.reason, fault.message),
+        _ => fault,
+    }
+}
+
+fn fetch_fault(error: &artifact::Error, retry: Duration) -> Fault {
+    use artifact::Error as E;
+    let soon = matches!(
+        error,
+        E::NotFound { .. } | E::Download { .. } | E::Interrupted { .. } | E::Io { .. }
+    );
+    let delay = if soon { retry.min(SOON) } else { retry };
+    Fault::wait(
+        delay,
+        Reason::PrepareFailed,
+        format!("failed download of artifact: {error}"),
+    )
+}
+
+/// What is to be rendered. Pure.
+fn request(object: &KluctlDeployment) -> Result<Request, Fault> {
+    let spec = &object.spec;
+    let renames = spec
+        .rename_contexts
+        .iter()
+        .map(|rename| (rename.old_context.as_str(), rename.new_context.as_str()));
+    let contexts = Contexts::default().rename(renames).map_err(|error| {
+        Fault::wait(
+            spec::retry_interval(spec),
+            Reason::PrepareFailed,
+            error.to_string(),
+        )
+    })?;
+    let args = serde_json::Value::Object(spec.args.clone().unwrap_or_default());
+    Ok(Request {
+        project_dir: spec::path(spec)?,
+        target: spec.target.clone(),
+        target_name_override: spec.target_name_override.clone(),
+        context_override: spec.context.clone().filter(|context| !context.is_empty()),
+        contexts: kluctl::Contexts {
+            current: contexts.current,
+            names: contexts.names,
+        },
+        args: match Value::from_json(args) {
+            Value::Map(map) => map,
+            _ => Map::new(),
+        },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn object(spec: serde_json::Value) -> KluctlDeployment {
+        let object = json!({
+            "apiVersion": "flux.kluctl.io/v1alpha1",
+            "kind": "KluctlDeployment",
+            "metadata": { "name": "shop", "namespace": "apps" },
+            "spec": spec,
+        });
+        serde_json::from_value(object).expect("decodes")
+    }
+
+    #[test]
+    fn the_request_is_what_the_spec_says() {
+        let request = request(&object(json!({
+            "interval": "5m", "path": "./shop/", "target": "test", "targetNameOverride": "other", "context": "kind-kind",
+            "args": { "replicas": 3, "image": { "tag": "v1" } },
+            "renameContexts": [{ "oldContext": "default", "newContext": "kind-kind" }],
+        })))
+        .expect("a request");
+        assert_eq!(request.project_dir.as_str(), "shop");
+        assert_eq!(
+            (request.target.as_deref(), request.target_name_override.as_deref()),
+            (Some("test"), Some("other"))
+        );
+        assert_eq!(request.context_override.as_deref(), Some("kind-kind"));
+        assert_eq!(request.contexts.current.as_deref(), Some("kind-kind"));
+        assert_eq!(request.contexts.names, ["kind-kind"]);
+        assert_eq!(request.args.get("replicas").and_then(Value::as_i64), Some(3));
+    }
+
+    #[test]
+    fn contexts_that_do_not_exist_are_told() {
+        let renames = json!([{ "oldContext": "prod", "newContext": "kind-kind" }]);
+        let fault = request(&object(json!({ "interval": "5m", "renameContexts": renames })))
+            .expect_err("no such context");
+        assert_eq!(fault.reason, Reason::PrepareFailed);
+        assert_eq!(
+            fault.message,
+            "failed to rename context prod -> kind-kind. Old context not found in kubeconfig"
+        );
+    }
+
+    #[test]
+    fn downloads_are_tried_again_soon_and_wrong_artifacts_when_it_is_time() {
+        let hour = Duration::from_secs(3600);
+        let url = || "http://source/a.tar.gz".to_owned();
+        let lost = fetch_fault(&artifact::Error::NotFound { url: url() }, hour);
+        assert_eq!(lost.class, api::Class::Wait(SOON));
+        let (wanted, found) = ("sha256:a".to_owned(), "sha256:b".to_owned());
+        let wrong = fetch_fault(
+            &artifact::Error::DigestMismatch {
+                url: url(),
+                wanted,
+                found,
+            },
+            hour,
+        );
+        assert_eq!(
+            (wrong.class, wrong.reason),
+            (api::Class::Wait(hour), Reason::PrepareFailed)
+        );
+        assert!(
+            wrong.message.starts_with("failed download of artifact: "),
+            "{wrong}"
+        );
+    }
+}

@@ -1,0 +1,167 @@
+//! The end of an object: what it deployed is deleted, or stays.
+
+use std::time::{Duration, Instant};
+
+use api::{Fault, Reason, kluctl::KluctlDeployment};
+use runtime::{EventDraft, Pass, Severity};
+
+use super::{
+    Controller, observe,
+    plan::{self, Kept, Leaving, Removal},
+    spec, text,
+};
+use crate::metrics::{Command, Counted};
+
+/// How long this process tries to delete what was deployed, before it lets the object go without that.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+impl Controller {
+    /// Deletes what was deployed, or decides that it stays. Fails as long as it is worth trying again.
+    pub(super) async fn remove(&self, pass: &Pass<'_, KluctlDeployment>) -> Result<(), Fault> {
+        let object = pass.object;
+        let fault = match self.try_remove(pass).await {
+            Ok(()) => return Ok(()),
+            Err(fault) => fault,
+        };
+        let tried = self.memory.removing_for(&spec::key(object));
+        if tried < PATIENCE {
+            let left = PATIENCE.saturating_sub(tried).as_secs();
+            let message = format!(
+                "cannot delete what was deployed: {}; tried again for {left} s, then given up (suspend the object to \
+                 give up now)",
+                fault.message
+            );
+            return Err(Fault::retry(fault.reason, message));
+        }
+        let message = format!(
+            "gave up deleting what was deployed, so it may still be there: {}",
+            fault.message
+        );
+        self.tell(object, Severity::Error, message);
+        Ok(())
+    }
+
+    async fn try_remove(&self, pass: &Pass<'_, KluctlDeployment>) -> Result<(), Fault> {
+        let object = pass.object;
+        let discriminator = object
+            .status
+            .as_ref()
+            .and_then(|status| status.discriminator.as_deref());
+        let mut leaving = Leaving {
+            suspended: object.spec.suspend,
+            delete: object.spec.delete,
+            prune: object.spec.prune,
+            discriminator,
+            handed_over: false,
+            sharers: &[],
+        };
+        // What needs no request decides first.
+        if let Removal::Keep(kept) = plan::removal(&leaving) {
+            self.tell_kept(object, &kept);
+            return Ok(());
+        }
+        leaving.handed_over = observe::handed_over(self.client(), &spec::key(object)).await?;
+        if let Removal::Keep(kept) = plan::removal(&leaving) {
+            self.tell_kept(object, &kept);
+            return Ok(());
+        }
+        let target = self.targets.of(object).await?;
+        let discriminator = discriminator.unwrap_or_default();
+        let sharers = self
+            .targets
+            .sharers(object, discriminator, &target.identity)
+            .await?;
+        leaving.sharers = &sharers;
+        match plan::removal(&leaving) {
+            Removal::Keep(kept) => {
+                self.tell_kept(object, &kept);
+                Ok(())
+            }
+            Removal::Delete => {
+                let cluster = target.cluster.until(pass.cancel.clone());
+                self.delete(object, &cluster, discriminator).await
+            }
+        }
+    }
+
+    async fn delete(
+        &self,
+        object: &KluctlDeployment,
+        cluster: &cluster::Cluster,
+        discriminator: &str,
+    ) -> Result<(), Fault> {
+        let started = Instant::now();
+        let options = engine::DeleteOptions {
+            dry_run: self.is_dry_run(object),
+            ..Default::default()
+        };
+        let result = engine::delete(cluster, discriminator, &options)
+            .await
+            .map_err(|error| Fault::retry(Reason::Failed, error.to_string()))?;
+        let counts = result.counts();
+        let counted = Counted {
+            deleted: counts.deleted,
+            errors: counts.errors,
+            warnings: counts.warnings,
+            ..Counted::default()
+        };
+        self.metrics
+            .done(&spec::key(object), Command::Delete, started.elapsed(), counted);
+        match result.failure() {
+            Some(failure) => Err(Fault::retry(Reason::Failed, failure)),
+            None => {
+                self.tell(object, Severity::Info, result.message());
+                Ok(())
+            }
+        }
+    }
+
+    fn tell_kept(&self, object: &KluctlDeployment, kept: &Kept) {
+        let (severity, message) = match kept {
+            Kept::NotAsked => (
+                Severity::Trace,
+                "what was deployed stays: neither delete nor prune is on".to_owned(),
+            ),
+            Kept::Suspended => (
+                Severity::Info,
+                "what was deployed stays: the object is suspended".to_owned(),
+            ),
+            Kept::HandedOver => (
+                Severity::Info,
+                "what was deployed stays: gitops.kluctl.io took over".to_owned(),
+            ),
+            Kept::NoDiscriminator => (
+                Severity::Info,
+                "nothing is deleted: there is no discriminator".to_owned(),
+            ),
+            Kept::InvalidDiscriminator => (
+                Severity::Error,
+                "nothing is deleted: the discriminator is not a valid label value".to_owned(),
+            ),
+            Kept::Shared(other) => (
+                Severity::Error,
+                format!("nothing is deleted: the discriminator is also used by {other}"),
+            ),
+        };
+        self.tell(object, severity, message);
+    }
+
+    fn tell(&self, object: &KluctlDeployment, severity: Severity, message: String) {
+        tracing::info!(message = %message, "removal");
+        let reason = if severity == Severity::Error {
+            Reason::Failed
+        } else {
+            Reason::Succeeded
+        };
+        let message = text::limit(message, text::MESSAGE_BYTES);
+        self.ctx.recorder().record(
+            object,
+            EventDraft {
+                severity,
+                reason,
+                message,
+                metadata: Default::default(),
+            },
+        );
+    }
+}

@@ -1,0 +1,398 @@
+//! The metrics of deployments, under the names that dashboards for kluctl query.
+//!
+//! Labels are names of objects and commands, never messages; the series of an object go with it.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use prometheus::{GaugeVec, HistogramVec, IntGaugeVec, Opts, Registry, core::Collector, histogram_opts};
+use runtime::ObjectKey;
+
+/// What all names begin with.
+const PREFIX: &str = "kluctldeployments_";
+/// The one thing that a deployment does; the other mode of the original is refused.
+const MODE: &str = "full-deploy";
+
+/// The families of one controller.
+#[derive(Debug, Clone)]
+pub struct Metrics {
+    deploy_seconds: HistogramVec,
+    prune_seconds: HistogramVec,
+    validate_seconds: HistogramVec,
+    delete_seconds: HistogramVec,
+    changed: IntGaugeVec,
+    deleted: IntGaugeVec,
+    orphans: IntGaugeVec,
+    images: IntGaugeVec,
+    errors: IntGaugeVec,
+    warnings: IntGaugeVec,
+    interval: GaugeVec,
+    dry_run: IntGaugeVec,
+    prune: IntGaugeVec,
+    delete: IntGaugeVec,
+    ready: IntGaugeVec,
+    deploy_start: GaugeVec,
+    source: IntGaugeVec,
+    /// The source and path that each object is shown with.
+    sources: Arc<Mutex<HashMap<ObjectKey, [String; 2]>>>,
+}
+
+/// A command of a pass.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Command {
+    /// Applying the objects.
+    Deploy,
+    /// Deleting orphans.
+    Prune,
+    /// Looking at readiness.
+    Validate,
+    /// Deleting everything.
+    Delete,
+}
+
+impl Command {
+    const ALL: [Self; 4] = [Self::Deploy, Self::Prune, Self::Validate, Self::Delete];
+
+    /// Its name in labels.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Deploy => "deploy",
+            Self::Prune => "prune",
+            Self::Validate => "validate",
+            Self::Delete => "delete",
+        }
+    }
+}
+
+/// What a command did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counted {
+    /// Changed objects, new ones included.
+    pub changed: usize,
+    /// Deleted objects.
+    pub deleted: usize,
+    /// Objects that are not rendered any more.
+    pub orphans: usize,
+    /// Failures.
+    pub errors: usize,
+    /// Warnings.
+    pub warnings: usize,
+}
+
+/// What the spec of an object says.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Wanted {
+    /// Seconds between deployments; none if they don't come by time.
+    pub interval: Option<Duration>,
+    /// `spec.dryRun`, or that of the process.
+    pub dry_run: bool,
+    /// `spec.prune`.
+    pub prune: bool,
+    /// What becomes of the objects on removal.
+    pub delete: bool,
+    /// The source, in words.
+    pub source: String,
+    /// `spec.path`.
+    pub path: String,
+}
+
+impl Metrics {
+    /// Makes and registers all families.
+    ///
+    /// # Errors
+    /// Only when two families carry one name.
+    pub fn new(registry: &Registry) -> Result<Self, prometheus::Error> {
+        let object = &["namespace", "name"][..];
+        let action = &["namespace", "name", "action"][..];
+        Ok(Self {
+            deploy_seconds: seconds(registry, "deployment", &["namespace", "name", "mode"])?,
+            prune_seconds: seconds(registry, "prune", object)?,
+            validate_seconds: seconds(registry, "validate", object)?,
+            delete_seconds: seconds(registry, "delete", object)?,
+            changed: gauge(
+                registry,
+                "number_of_changed_objects",
+                "Objects changed by the last deployment.",
+                object,
+            )?,
+            deleted: gauge(
+                registry,
+                "number_of_deleted_objects",
+                "Objects deleted by the last command.",
+                object,
+            )?,
+            orphans: gauge(
+                registry,
+                "number_of_orphan_objects",
+                "Orphans that the last command saw.",
+                object,
+            )?,
+            images: gauge(registry, "number_of_images", "Images that the spec pins.", object)?,
+            errors: gauge(
+                registry,
+                "number_of_errors",
+                "Errors of the last command.",
+                action,
+            )?,
+            warnings: gauge(
+                registry,
+                "number_of_warnings",
+                "Warnings of the last command.",
+                action,
+            )?,
+            interval: floats(
+                registry,
+                "deployment_interval_seconds",
+                "How often the cluster is deployed to.",
+                object,
+            )?,
+            dry_run: gauge(
+                registry,
+                "dry_run_enabled",
+                "Whether nothing is really written.",
+                object,
+            )?,
+            prune: gauge(registry, "prune_enabled", "Whether orphans are pruned.", object)?,
+            delete: gauge(
+                registry,
+                "delete_enabled",
+                "Whether objects go with their deployment.",
+                object,
+            )?,
+            ready: gauge(
+                registry,
+                "last_object_status",
+                "Whether the deployment is ready.",
+                object,
+            )?,
+            deploy_start: floats(
+                registry,
+                "last_deploy_start_timestamp_seconds",
+                "When the last deployment began, in seconds since the epoch.",
+                object,
+            )?,
+            source: gauge(
+                registry,
+                "source_spec",
+                "What is deployed, in the labels.",
+                &["namespace", "name", "url", "path", "ref"],
+            )?,
+            sources: Arc::default(),
+        })
+    }
+
+    /// Notes what the spec of an object says.
+    pub fn wanted(&self, key: &ObjectKey, wanted: &Wanted) {
+        let labels = [key.namespace.as_str(), key.name.as_str()];
+        let seconds = wanted.interval.map_or(0.0, |interval| interval.as_secs_f64());
+        self.interval.with_label_values(&labels).set(seconds);
+        self.dry_run.with_label_values(&labels).set(wanted.dry_run.into());
+        self.prune.with_label_values(&labels).set(wanted.prune.into());
+        self.delete.with_label_values(&labels).set(wanted.delete.into());
+        self.images.with_label_values(&labels).set(0);
+        self.show_source(key, Some([wanted.source.clone(), wanted.path.clone()]));
+    }
+
+    /// Notes that a deployment begins.
+    pub fn deploy_starts(&self, key: &ObjectKey, seconds_since_epoch: f64) {
+        self.deploy_start
+            .with_label_values(&[&key.namespace, &key.name])
+            .set(seconds_since_epoch);
+    }
+
+    /// Notes what a command did, and how long it took.
+    pub fn done(&self, key: &ObjectKey, command: Command, took: Duration, counted: Counted) {
+        let labels = [key.namespace.as_str(), key.name.as_str()];
+        let seconds = took.as_secs_f64();
+        match command {
+            Command::Deploy => {
+                self.deploy_seconds
+                    .with_label_values(&[labels[0], labels[1], MODE])
+                    .observe(seconds);
+                set(&self.changed, &labels, counted.changed);
+                set(&self.orphans, &labels, counted.orphans);
+            }
+            Command::Prune => {
+                self.prune_seconds.with_label_values(&labels).observe(seconds);
+                set(&self.deleted, &labels, counted.deleted);
+            }
+            Command::Validate => self.validate_seconds.with_label_values(&labels).observe(seconds),
+            Command::Delete => {
+                self.delete_seconds.with_label_values(&labels).observe(seconds);
+                set(&self.deleted, &labels, counted.deleted);
+            }
+        }
+        let labels = [labels[0], labels[1], command.name()];
+        set(&self.errors, &labels, counted.errors);
+        set(&self.warnings, &labels, counted.warnings);
+    }
+
+    /// Notes how a pass left an object.
+    pub fn ready(&self, key: &ObjectKey, ready: bool) {
+        self.ready
+            .with_label_values(&[&key.namespace, &key.name])
+            .set(ready.into());
+    }
+
+    /// Drops the series of an object that is gone.
+    pub fn forget(&self, key: &ObjectKey) {
+        let labels = [key.namespace.as_str(), key.name.as_str()];
+        for gauge in [
+            &self.changed,
+            &self.deleted,
+            &self.orphans,
+            &self.images,
+            &self.dry_run,
+            &self.prune,
+            &self.delete,
+            &self.ready,
+        ] {
+            let _ = gauge.remove_label_values(&labels);
+        }
+        for gauge in [&self.interval, &self.deploy_start] {
+            let _ = gauge.remove_label_values(&labels);
+        }
+        for histogram in [&self.prune_seconds, &self.validate_seconds, &self.delete_seconds] {
+            let _ = histogram.remove_label_values(&labels);
+        }
+        let _ = self
+            .deploy_seconds
+            .remove_label_values(&[labels[0], labels[1], MODE]);
+        for command in Command::ALL {
+            let labels = [labels[0], labels[1], command.name()];
+            let _ = self.errors.remove_label_values(&labels);
+            let _ = self.warnings.remove_label_values(&labels);
+        }
+        self.show_source(key, None);
+    }
+
+    /// Shows an object with its one source and path; the series of an earlier one goes.
+    fn show_source(&self, key: &ObjectKey, now: Option<[String; 2]>) {
+        let labels = |[source, path]: &[String; 2]| {
+            [
+                key.namespace.clone(),
+                key.name.clone(),
+                source.clone(),
+                path.clone(),
+                String::new(),
+            ]
+        };
+        let mut sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
+        if now.as_ref() == sources.get(key) {
+            return;
+        }
+        if let Some(before) = sources.remove(key) {
+            let _ = self.source.remove_label_values(&labels(&before));
+        }
+        if let Some(now) = now {
+            self.source.with_label_values(&labels(&now)).set(0);
+            sources.insert(key.clone(), now);
+        }
+    }
+}
+
+fn set(gauge: &IntGaugeVec, labels: &[&str], n: usize) {
+    gauge
+        .with_label_values(labels)
+        .set(i64::try_from(n).unwrap_or(i64::MAX));
+}
+
+fn seconds(registry: &Registry, what: &str, labels: &[&str]) -> Result<HistogramVec, prometheus::Error> {
+    let name = format!("{PREFIX}{what}_duration_seconds");
+    let help = format!("How long a {what} took, in seconds.");
+    register(registry, HistogramVec::new(histogram_opts!(name, help), labels)?)
+}
+
+fn gauge(
+    registry: &Registry,
+    name: &str,
+    help: &str,
+    labels: &[&str],
+) -> Result<IntGaugeVec, prometheus::Error> {
+    register(
+        registry,
+        IntGaugeVec::new(Opts::new(format!("{PREFIX}{name}"), help), labels)?,
+    )
+}
+
+fn floats(
+    registry: &Registry,
+    name: &str,
+    help: &str,
+    labels: &[&str],
+) -> Result<GaugeVec, prometheus::Error> {
+    register(
+        registry,
+        GaugeVec::new(Opts::new(format!("{PREFIX}{name}"), help), labels)?,
+    )
+}
+
+fn register<C: Collector + Clone + 'static>(registry: &Registry, family: C) -> Result<C, prometheus::Error> {
+    registry.register(Box::new(family.clone()))?;
+    Ok(family)
+}
+
+#[cfg(test)]
+mod tests {
+    use prometheus::TextEncoder;
+
+    use super::*;
+
+    fn text(registry: &Registry) -> String {
+        TextEncoder::new()
+            .encode_to_string(&registry.gather())
+            .expect("text")
+    }
+
+    #[test]
+    fn the_series_of_an_object_come_and_go_with_it() {
+        let registry = Registry::new();
+        let metrics = Metrics::new(&registry).expect("families");
+        let (key, other) = (ObjectKey::new("apps", "shop"), ObjectKey::new("apps", "other"));
+        let wanted = Wanted {
+            interval: Some(Duration::from_secs(60)),
+            prune: true,
+            ..Wanted::default()
+        };
+        for key in [&key, &other] {
+            metrics.wanted(
+                key,
+                &Wanted {
+                    path: "old".to_owned(),
+                    ..wanted.clone()
+                },
+            );
+            metrics.wanted(key, &wanted);
+            metrics.deploy_starts(key, 1.0);
+            metrics.ready(key, true);
+            for command in Command::ALL {
+                metrics.done(
+                    key,
+                    command,
+                    Duration::from_secs(1),
+                    Counted {
+                        changed: 2,
+                        ..Counted::default()
+                    },
+                );
+            }
+        }
+        let before = text(&registry);
+        for series in [
+            "kluctldeployments_number_of_changed_objects{name=\"shop\",namespace=\"apps\"} 2",
+            "kluctldeployments_deployment_interval_seconds{name=\"shop\",namespace=\"apps\"} 60",
+            "kluctldeployments_deployment_duration_seconds_count{mode=\"full-deploy\",name=\"shop\",namespace=\"apps\"} 1",
+            "kluctldeployments_number_of_errors{action=\"prune\",name=\"shop\",namespace=\"apps\"} 0",
+        ] {
+            assert!(before.contains(series), "{series} is missing in\n{before}");
+        }
+        assert!(!before.contains("path=\"old\""), "{before}");
+        metrics.forget(&key);
+        let after = text(&registry);
+        assert!(!after.contains("shop") && after.contains("other"), "{after}");
+    }
+}
