@@ -97,13 +97,16 @@ pub async fn compare(
         ..Comparison::default()
     };
     let live = &live;
-    let mut comparisons = stream::iter(rendered.objects().zip(&refs))
+    let looks = rendered
+        .objects()
+        .zip(&refs)
         .map(|(manifest, reference)| async move {
             let mut warnings = Vec::new();
             let verdict = look(cluster, live, options.seen, manifest, reference, &mut warnings).await;
             (manifest, reference, verdict, warnings)
-        })
-        .buffer_unordered(PARALLEL);
+        });
+    // Collected, because a stream that holds the closure can't be proven to be Send.
+    let mut comparisons = stream::iter(looks.collect::<Vec<_>>()).buffer_unordered(PARALLEL);
     while let Some((manifest, reference, verdict, warnings)) = comparisons.next().await {
         comparison
             .warnings
