@@ -24,6 +24,12 @@ use crate::{
 /// Where the alerts of the demo are posted to.
 const HOOK: &str = "alerts";
 
+/// The folder of the bundled example.
+#[must_use]
+pub fn example() -> PathBuf {
+    root().join("examples/shop")
+}
+
 /// The shop on its way from Git into the cluster.
 #[derive(Debug)]
 struct Shop<'a> {
@@ -37,7 +43,7 @@ struct Shop<'a> {
 /// # Errors
 /// When a step isn't observed.
 pub async fn play(stage: &mut Stage, world: &World) -> Result<()> {
-    let folder = root().join("examples/shop");
+    let folder = example();
     let repo = world.git.repo("shop")?;
     let first = repo.change("The shop").copy(&folder)?.push()?;
     let shop = Shop { world, repo, folder };

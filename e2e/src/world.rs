@@ -228,6 +228,15 @@ impl World {
         }
         self.plane.stop()
     }
+
+    /// Ends the plane alone, for scenarios that ended their controllers themselves.
+    ///
+    /// # Errors
+    /// When a process can't be ended.
+    pub fn stop_plane(self) -> Result<()> {
+        drop(self.controllers);
+        self.plane.stop()
+    }
 }
 
 /// The revision of the artifact.
