@@ -192,8 +192,9 @@ fn redact_one(url: &str, out: &mut String) {
     let sentence = url.strip_prefix(body).unwrap_or_default();
     let authority = body.split(['/', '?', '#']).next().unwrap_or_default();
     let body = match body.rfind('@') {
-        // A colon that no port follows means a password that holds a slash, a question mark or a hash.
-        Some(at) if authority.contains('@') || !port_like(authority) => {
+        // A colon may begin a password that itself holds a slash, a question mark or a hash, so that only the last @ ends
+        // it for sure. It may begin a port, too, but then at most a path that holds an @ is lost.
+        Some(at) if authority.contains('@') || after_brackets(authority).contains(':') => {
             body.get(at + 1..).unwrap_or_default()
         }
         None if !port_like(authority) => "",
@@ -203,9 +204,18 @@ fn redact_one(url: &str, out: &mut String) {
     out.push_str(sentence);
 }
 
+/// The authority without an IPv6 address in brackets, whose colons mean nothing.
+fn after_brackets(authority: &str) -> &str {
+    if authority.starts_with('[') {
+        authority.split_once(']').map_or(authority, |(_, rest)| rest)
+    } else {
+        authority
+    }
+}
+
+/// Whether what follows the colon of an authority can be a port.
 fn port_like(authority: &str) -> bool {
-    let after_ipv6 = authority.rsplit(']').next().unwrap_or_default();
-    after_ipv6
+    after_brackets(authority)
         .split_once(':')
         .is_none_or(|(_, port)| port.bytes().all(|b| b.is_ascii_digit()))
 }
@@ -267,9 +277,32 @@ mod tests {
         assert_redacts("https://u:p/w@host/x", "https://host/x");
         assert_redacts("https://u:p?w#z@host/x", "https://host/x");
         assert_redacts("https://u:p@q@host/x", "https://host/x");
+        assert_redacts("https://u:]p/w@host/x", "https://host/x");
+        assert_redacts("https://u:12/34@host/x", "https://host/x");
+        assert_redacts("http://[::1]/pkg@1.2", "http://[::1]/pkg@1.2");
         assert_redacts("https://u:pass", "https://");
         assert_redacts("a://u:p@h/ b://v:q@i/", "a://h/ b://i/");
         assert_redacts("error at ://", "error at ://");
+    }
+
+    #[test]
+    fn no_password_survives() {
+        let mut random = fastrand::Rng::with_seed(7);
+        for _ in 0..20_000 {
+            let password: String = (0..random.usize(6..20)).map(|_| random.char('!'..='~')).collect();
+            // Quotes and angle brackets end a URL in a text.
+            if password.contains(['"', '<', '>', '`']) {
+                continue;
+            }
+            let text =
+                format!("cannot reach 'https://me:{password}@host.example/x?key={password}#{password}': no");
+            let shown = redact(&text);
+            assert!(!shown.contains(&password), "{text} -> {shown}");
+            assert!(
+                shown.starts_with("cannot reach 'https://") && shown.ends_with(": no"),
+                "{text} -> {shown}"
+            );
+        }
     }
 
     #[test]
