@@ -16,16 +16,19 @@ use tokio::runtime::Handle;
 use crate::{Call, Error, Remote, Session, error::innermost, remote::is_link_local};
 
 /// How many clients with own CA certificates are kept.
-const KEPT: usize = 32;
+const MAX_KEPT: usize = 32;
 
 /// How long a connection may take to stand; the deadline of the session ends it earlier.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// A client by the CA certificates that it trusts beside the system's; the last one is the last used.
+type Kept = (Option<Vec<u8>>, Client);
 
 /// The way to all Git servers. Connections are kept for a short while and reused; credentials are not.
 #[derive(Debug, Clone)]
 pub struct Network {
     runtime: Handle,
-    clients: Arc<Mutex<Vec<(Option<Vec<u8>>, Client)>>>,
+    clients: Arc<Mutex<Vec<Kept>>>,
 }
 
 impl Network {
@@ -58,7 +61,7 @@ impl Network {
             return Ok(client);
         }
         let client = build(remote)?;
-        if clients.len() >= KEPT {
+        if clients.len() >= MAX_KEPT {
             clients.remove(0);
         }
         clients.push((remote.ca().map(<[u8]>::to_vec), client.clone()));

@@ -1,0 +1,162 @@
+//! Downloading a tarball to disk while its digest is computed.
+
+use std::{path::Path, time::Duration};
+
+use api::SafeUrl;
+use reqwest::{Client, StatusCode, redirect::Policy};
+use tokio::{
+    fs::File,
+    io::AsyncWriteExt,
+    time::{Instant, sleep, timeout_at},
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::{Digest, Error, digest::Hasher};
+
+/// The waits between tries grow from the first to the last.
+const FIRST_WAIT: Duration = Duration::from_millis(250);
+const LAST_WAIT: Duration = Duration::from_secs(15);
+
+/// How long a server may send nothing.
+const SILENCE: Duration = Duration::from_secs(30);
+
+/// What is to be downloaded.
+pub(super) struct Wanted<'a> {
+    pub(super) url: &'a SafeUrl,
+    pub(super) digest: &'a Digest,
+    pub(super) limit: u64,
+}
+
+pub(super) fn client() -> Result<Client, Error> {
+    // Another part of the process may have chosen already; then that choice stays.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let builder = || {
+        Client::builder()
+            .user_agent(concat!("weir/", env!("CARGO_PKG_VERSION")))
+            .redirect(Policy::none())
+            .connect_timeout(Duration::from_secs(10))
+            .read_timeout(SILENCE)
+    };
+    // A system without any CA certificates can still fetch over plain http, as it does in a cluster.
+    let client = builder()
+        .build()
+        .or_else(|_| builder().tls_certs_only([]).build());
+    client.map_err(|error| Error::Download {
+        url: "any".to_owned(),
+        why: innermost(&error),
+    })
+}
+
+/// Downloads to `to`, again and again until it succeeds, cannot succeed, or the time is over.
+pub(super) async fn download(
+    client: &Client,
+    wanted: &Wanted<'_>,
+    to: &Path,
+    deadline: Duration,
+    cancel: &CancellationToken,
+) -> Result<(), Error> {
+    let end = Instant::now() + deadline;
+    let mut wait = FIRST_WAIT;
+    let mut last = "nothing was answered".to_owned();
+    loop {
+        let tried = tokio::select! {
+            () = cancel.cancelled() => return Err(interrupted(wanted, last)),
+            tried = timeout_at(end, once(client, wanted, to)) => tried,
+        };
+        match tried {
+            Err(_) => return Err(interrupted(wanted, last)),
+            Ok(Err(Try::Again(why))) => last = why,
+            Ok(Err(Try::Never(error))) => return Err(error),
+            Ok(Ok(())) => return Ok(()),
+        }
+        if Instant::now() + wait >= end {
+            return Err(Error::Download {
+                url: wanted.url.to_string(),
+                why: last,
+            });
+        }
+        tokio::select! {
+            () = cancel.cancelled() => return Err(interrupted(wanted, last)),
+            () = sleep(wait) => wait = (wait * 2).min(LAST_WAIT),
+        }
+    }
+}
+
+fn interrupted(wanted: &Wanted<'_>, why: String) -> Error {
+    Error::Interrupted {
+        url: wanted.url.to_string(),
+        why,
+    }
+}
+
+/// Whether another try may help.
+enum Try {
+    Again(String),
+    Never(Error),
+}
+
+impl From<Error> for Try {
+    fn from(error: Error) -> Self {
+        Self::Never(error)
+    }
+}
+
+async fn once(client: &Client, wanted: &Wanted<'_>, to: &Path) -> Result<(), Try> {
+    let url = wanted.url.to_string();
+    let again = |error: reqwest::Error| Try::Again(innermost(&error));
+    let mut response = client
+        .get(wanted.url.expose().clone())
+        .send()
+        .await
+        .map_err(again)?;
+    match response.status() {
+        StatusCode::OK => {}
+        StatusCode::NOT_FOUND | StatusCode::GONE => return Err(Error::NotFound { url }.into()),
+        status if status.is_redirection() => {
+            let why = "it redirects, which is not followed".to_owned();
+            return Err(Error::Download { url, why }.into());
+        }
+        status => return Err(Try::Again(format!("the server answered {status}"))),
+    }
+    let too_large = || Error::TooLarge {
+        what: "bytes of a download",
+        limit: wanted.limit,
+        at: format!(" by '{}'", wanted.url),
+    };
+    if response.content_length().is_some_and(|len| len > wanted.limit) {
+        return Err(too_large().into());
+    }
+    let on_disk = |what| Error::io(what, "a downloaded tarball");
+    let mut file = File::create(to).await.map_err(on_disk("create"))?;
+    let mut hasher = Hasher::new(wanted.digest.algorithm());
+    let mut size = 0;
+    while let Some(bytes) = response.chunk().await.map_err(again)? {
+        size += bytes.len() as u64;
+        if size > wanted.limit {
+            return Err(too_large().into());
+        }
+        hasher.update(&bytes);
+        file.write_all(&bytes).await.map_err(on_disk("write"))?;
+    }
+    file.flush().await.map_err(on_disk("write"))?;
+    let found = hasher.finish();
+    if found != *wanted.digest {
+        let wanted = wanted.digest.to_string();
+        return Err(Error::DigestMismatch {
+            url,
+            wanted,
+            found: found.to_string(),
+        }
+        .into());
+    }
+    Ok(())
+}
+
+/// The innermost cause: it names what happened and no URL.
+fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut last = error;
+    while let Some(next) = last.source() {
+        last = next;
+    }
+    api::redact(&last.to_string())
+}

@@ -1,0 +1,165 @@
+//! The consumer's side: download, verify, and only then unpack; unpacked artifacts are shared by digest.
+
+mod cache;
+mod download;
+mod unpack;
+
+use std::{path::Path, sync::Arc, time::Duration};
+
+use api::{Artifact, SafeUrl};
+use tokio_util::sync::CancellationToken;
+
+pub use cache::{Unpacked, Usage};
+
+use crate::{Digest, Error};
+use cache::Cache;
+
+/// What a fetcher takes in and keeps.
+#[derive(Debug, Clone)]
+pub struct Limits {
+    /// Bytes of a compressed tarball.
+    pub download_bytes: u64,
+    /// Bytes of its files, unpacked.
+    pub unpacked_bytes: u64,
+    /// Files and directories in it.
+    pub entries: u64,
+    /// Bytes of unpacked artifacts that are kept while nobody uses them.
+    pub cache_bytes: u64,
+    /// How long they are kept.
+    pub cache_age: Duration,
+    /// The limits of reading the unpacked tree.
+    pub tree: tree::Limits,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            download_bytes: 1 << 30,
+            unpacked_bytes: 1 << 30,
+            entries: 200_000,
+            cache_bytes: 256 << 20,
+            cache_age: Duration::from_secs(15 * 60),
+            tree: tree::Limits::default(),
+        }
+    }
+}
+
+/// Fetches artifacts into a directory of its own.
+#[derive(Debug)]
+pub struct Fetcher {
+    client: reqwest::Client,
+    limits: Limits,
+    /// The host that replaces the one in URLs, where the storage is not reached by its name.
+    host: Option<String>,
+    cache: Cache,
+}
+
+impl Fetcher {
+    /// Makes a fetcher that unpacks below `dir`, whose old content it removes. `host` (and port) replaces that of
+    /// every URL, for processes outside of the cluster.
+    ///
+    /// # Errors
+    /// When the directory cannot be made, or no HTTP client.
+    pub fn new(dir: &Path, host: Option<String>, limits: Limits) -> Result<Self, Error> {
+        let client = download::client()?;
+        let cache = Cache::open(dir, limits.cache_bytes, limits.cache_age)?;
+        Ok(Self {
+            client,
+            limits,
+            host: host.filter(|host| !host.is_empty()),
+            cache,
+        })
+    }
+
+    /// Returns the unpacked artifact, from the cache if it is there. Retries until `deadline` is over; ends early when
+    /// `cancel` is cancelled.
+    ///
+    /// # Errors
+    /// When it cannot be downloaded, is not what its digest says, or holds what no artifact may hold.
+    pub async fn fetch(
+        &self,
+        artifact: &Artifact,
+        deadline: Duration,
+        cancel: &CancellationToken,
+    ) -> Result<Arc<Unpacked>, Error> {
+        let digest = declared_digest(artifact)?;
+        let url = self.url(&artifact.url)?;
+        self.cache
+            .get_or_make(&digest, || self.make(&url, &digest, deadline, cancel))
+            .await
+    }
+
+    /// How much is kept.
+    #[must_use]
+    pub fn usage(&self) -> Usage {
+        self.cache.usage()
+    }
+
+    async fn make(
+        &self,
+        url: &SafeUrl,
+        digest: &Digest,
+        deadline: Duration,
+        cancel: &CancellationToken,
+    ) -> Result<Unpacked, Error> {
+        let dir = self.cache.new_dir()?;
+        let tarball = dir.path().join("artifact.tar.gz");
+        let wanted = download::Wanted {
+            url,
+            digest,
+            limit: self.limits.download_bytes,
+        };
+        download::download(&self.client, &wanted, &tarball, deadline, cancel).await?;
+        let (limits, digest) = (self.limits.clone(), digest.clone());
+        let unpacked = tokio::task::spawn_blocking(move || {
+            let root = dir.path().join("root");
+            let counted = unpack::unpack(&tarball, &root, &limits)?;
+            std::fs::remove_file(&tarball).map_err(Error::io("remove", "a downloaded tarball"))?;
+            let tree =
+                tree::Disk::open(&root, &limits.tree).map_err(|error| Error::Malformed(error.to_string()))?;
+            Ok(Unpacked::new(digest, tree, counted, dir))
+        });
+        unpacked
+            .await
+            .unwrap_or_else(|panic| Err(Error::Malformed(format!("it cannot be unpacked: {panic}"))))
+    }
+
+    fn url(&self, url: &str) -> Result<SafeUrl, Error> {
+        let invalid = |why: String| Error::Download {
+            url: api::redact(url),
+            why,
+        };
+        let mut parsed = SafeUrl::parse(url)
+            .map_err(|error| invalid(error.to_string()))?
+            .into_inner();
+        if !matches!(parsed.scheme(), "http" | "https") {
+            return Err(invalid("it is no http URL".to_owned()));
+        }
+        if let Some(host) = &self.host {
+            let (name, port) = match host.rsplit_once(':') {
+                Some((name, port)) if !name.ends_with(':') => (name, port.parse::<u16>().ok()),
+                _ => (host.as_str(), None),
+            };
+            let failed = |()| invalid(format!("{host:?} cannot replace its host"));
+            parsed
+                .set_host(Some(name))
+                .map_err(|error| invalid(error.to_string()))?;
+            parsed.set_port(port).map_err(failed)?;
+        }
+        Ok(SafeUrl::from(parsed))
+    }
+}
+
+/// The digest that the source declares; the older `checksum` counts where there is none.
+fn declared_digest(artifact: &Artifact) -> Result<Digest, Error> {
+    let declared = [&artifact.digest, &artifact.checksum];
+    match declared.into_iter().flatten().find(|text| !text.is_empty()) {
+        Some(text) => Digest::parse(text),
+        None => Err(Error::NoDigest {
+            url: api::redact(&artifact.url),
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,402 @@
+use std::{
+    io::Write,
+    sync::atomic::{AtomicUsize, Ordering},
+};
+
+use flate2::{Compression, write::GzEncoder};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpListener,
+};
+use tree::{Tree, TreePath};
+
+use super::*;
+use crate::{Algorithm, digest::of};
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
+    gzip.write_all(bytes).unwrap();
+    gzip.finish().unwrap()
+}
+
+/// A header written by hand, so that names no library would write are possible.
+fn entry(name: &str, kind: tar::EntryType, content: &[u8]) -> Vec<u8> {
+    let mut header = tar::Header::new_ustar();
+    header.as_mut_bytes()[..name.len()].copy_from_slice(name.as_bytes());
+    header.set_entry_type(kind);
+    header.set_size(content.len() as u64);
+    header.set_mode(0o755);
+    if kind == tar::EntryType::Symlink || kind == tar::EntryType::Link {
+        header.set_link_name("/etc/passwd").unwrap();
+    }
+    header.set_cksum();
+    let mut out = header.as_bytes().to_vec();
+    out.extend_from_slice(content);
+    out.resize(out.len().next_multiple_of(512), 0);
+    out
+}
+
+fn tarball(entries: &[(&str, tar::EntryType, &[u8])]) -> Vec<u8> {
+    let mut out: Vec<u8> = entries
+        .iter()
+        .flat_map(|(name, kind, content)| entry(name, *kind, content))
+        .collect();
+    out.resize(out.len() + 1024, 0);
+    gzip(&out)
+}
+
+fn simple() -> Vec<u8> {
+    use tar::EntryType::{Directory, Regular};
+    tarball(&[
+        (".", Directory, b""),
+        ("a", Directory, b""),
+        ("a/b.yaml", Regular, b"b: 1\n"),
+        ("c/d", Regular, b"d"),
+    ])
+}
+
+/// Answers each connection with the next of `answers`, and the last one for ever; counts them.
+async fn server(answers: Vec<Vec<u8>>) -> (String, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!(
+        "http://{}/gitrepository/ns/a/1.tar.gz",
+        listener.local_addr().unwrap()
+    );
+    let count = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&count);
+    tokio::spawn(async move {
+        loop {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let n = counter.fetch_add(1, Ordering::SeqCst);
+            let mut request = vec![0; 4096];
+            let _ = stream.read(&mut request).await;
+            let _ = stream.write_all(&answers[n.min(answers.len() - 1)]).await;
+        }
+    });
+    (url, count)
+}
+
+fn answer(status: &str, body: &[u8]) -> Vec<u8> {
+    let head = format!(
+        "HTTP/1.1 {status}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+        body.len()
+    );
+    [head.as_bytes(), body].concat()
+}
+
+fn artifact(url: &str, bytes: &[u8]) -> Artifact {
+    let digest = Some(of(Algorithm::Sha256, bytes).to_string());
+    Artifact {
+        url: url.to_owned(),
+        digest,
+        ..Artifact::default()
+    }
+}
+
+struct Setup {
+    dir: tempfile::TempDir,
+    fetcher: Fetcher,
+}
+
+fn setup(limits: Limits) -> Setup {
+    let dir = tempfile::tempdir().unwrap();
+    let fetcher = Fetcher::new(&dir.path().join("work"), None, limits).unwrap();
+    Setup { dir, fetcher }
+}
+
+impl Setup {
+    async fn fetch(&self, artifact: &Artifact) -> Result<Arc<Unpacked>, Error> {
+        self.fetcher
+            .fetch(artifact, Duration::from_secs(10), &CancellationToken::new())
+            .await
+    }
+
+    fn leftovers(&self) -> usize {
+        std::fs::read_dir(self.dir.path().join("work")).unwrap().count()
+    }
+}
+
+fn path(text: &str) -> TreePath {
+    TreePath::parse(text).unwrap()
+}
+
+#[tokio::test]
+async fn an_artifact_is_fetched_once_for_all_and_read_as_a_tree() {
+    let bytes = simple();
+    let (url, count) = server(vec![answer("200 OK", &bytes)]).await;
+    let setup = setup(Limits::default());
+    let wanted = artifact(&url, &bytes);
+    let (a, b) = tokio::join!(setup.fetch(&wanted), setup.fetch(&wanted));
+    let (a, b) = (a.unwrap(), b.unwrap());
+    assert!(Arc::ptr_eq(&a, &b));
+    assert_eq!(count.load(Ordering::SeqCst), 1);
+    assert_eq!(a.read(&path("a/b.yaml")).unwrap().as_ref(), b"b: 1\n");
+    assert_eq!(a.bytes(), 6);
+    // The checksum of older sources will do.
+    for checksum in [of(Algorithm::Sha256, &bytes), of(Algorithm::Sha1, &bytes)] {
+        let older = Artifact {
+            digest: None,
+            checksum: Some(checksum.hex().to_owned()),
+            ..wanted.clone()
+        };
+        setup.fetch(&older).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn what_is_not_used_goes_when_it_is_too_much() {
+    let bytes = simple();
+    let (url, count) = server(vec![answer("200 OK", &bytes)]).await;
+    let setup = setup(Limits {
+        cache_bytes: 0,
+        ..Limits::default()
+    });
+    let wanted = artifact(&url, &bytes);
+    let held = setup.fetch(&wanted).await.unwrap();
+    setup.fetch(&wanted).await.unwrap();
+    assert_eq!(
+        (count.load(Ordering::SeqCst), setup.fetcher.usage().artifacts),
+        (1, 1)
+    );
+    drop(held);
+    // The slot is let go of when the next one looks.
+    let other = artifact("http://127.0.0.1:1/x", b"other");
+    let _ = setup
+        .fetcher
+        .fetch(&other, Duration::ZERO, &CancellationToken::new())
+        .await;
+    assert_eq!(setup.fetcher.usage(), Usage::default());
+}
+
+#[tokio::test]
+async fn bytes_that_differ_from_the_digest_are_never_unpacked() {
+    let bytes = simple();
+    let mut altered = bytes.clone();
+    altered[20] ^= 1;
+    for body in [altered.as_slice(), &bytes[..bytes.len() / 2], b""] {
+        let (url, _) = server(vec![answer("200 OK", body)]).await;
+        let setup = setup(Limits::default());
+        let error = setup.fetch(&artifact(&url, &bytes)).await.unwrap_err();
+        assert!(matches!(error, Error::DigestMismatch { .. }), "{error}");
+        for digest in [of(Algorithm::Sha256, &bytes), of(Algorithm::Sha256, body)] {
+            assert!(error.to_string().contains(digest.hex()), "{error}");
+        }
+        assert_eq!((setup.leftovers(), setup.fetcher.usage()), (0, Usage::default()));
+    }
+}
+
+#[tokio::test]
+async fn failures_of_the_server_are_retried_and_absence_is_not() {
+    let bytes = simple();
+    let half = answer("200 OK", &bytes)[..60].to_vec();
+    let answers = vec![
+        answer("503 Service Unavailable", b""),
+        half,
+        answer("200 OK", &bytes),
+    ];
+    let (url, count) = server(answers).await;
+    setup(Limits::default())
+        .fetch(&artifact(&url, &bytes))
+        .await
+        .unwrap();
+    assert_eq!(count.load(Ordering::SeqCst), 3);
+
+    let (url, count) = server(vec![answer("404 Not Found", b"")]).await;
+    let error = setup(Limits::default())
+        .fetch(&artifact(&url, &bytes))
+        .await
+        .unwrap_err();
+    assert!(matches!(error, Error::NotFound { .. }), "{error}");
+    assert_eq!(count.load(Ordering::SeqCst), 1);
+
+    let redirect =
+        b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n".to_vec();
+    let (url, _) = server(vec![redirect]).await;
+    let error = setup(Limits::default())
+        .fetch(&artifact(&url, &bytes))
+        .await
+        .unwrap_err();
+    assert!(error.to_string().contains("redirects"), "{error}");
+}
+
+#[tokio::test]
+async fn silence_ends_at_the_deadline_and_cancellation_ends_it_at_once() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/x", listener.local_addr().unwrap());
+    let setup = setup(Limits::default());
+    let wanted = artifact(&url, b"x");
+    let cancel = CancellationToken::new();
+    let error = setup
+        .fetcher
+        .fetch(&wanted, Duration::from_millis(50), &cancel)
+        .await
+        .unwrap_err();
+    assert!(matches!(error, Error::Interrupted { .. }), "{error}");
+    cancel.cancel();
+    let error = setup
+        .fetcher
+        .fetch(&wanted, Duration::from_secs(3600), &cancel)
+        .await
+        .unwrap_err();
+    assert!(matches!(error, Error::Interrupted { .. }), "{error}");
+}
+
+#[tokio::test]
+async fn an_artifact_needs_a_digest_and_a_usable_url() {
+    let setup = setup(Limits::default());
+    let url = "http://u:canary@127.0.0.1:1/x?token=canary";
+    let cases = [
+        Artifact {
+            url: url.to_owned(),
+            ..Artifact::default()
+        },
+        Artifact {
+            url: url.to_owned(),
+            digest: Some("md5:1".to_owned()),
+            ..Artifact::default()
+        },
+        artifact("file:///etc/passwd", b""),
+        artifact("/etc/passwd", b""),
+        artifact(url, b""),
+    ];
+    for case in cases {
+        let cancel = CancellationToken::new();
+        let error = setup
+            .fetcher
+            .fetch(&case, Duration::from_millis(100), &cancel)
+            .await
+            .unwrap_err();
+        assert!(!error.to_string().contains("canary"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn another_host_can_stand_in_for_that_of_the_url() {
+    let bytes = simple();
+    let (url, _) = server(vec![answer("200 OK", &bytes)]).await;
+    let host = url.split('/').nth(2).unwrap().to_owned();
+    let dir = tempfile::tempdir().unwrap();
+    let fetcher = Fetcher::new(dir.path(), Some(host), Limits::default()).unwrap();
+    let wanted = artifact(
+        "http://source-controller.ns.svc.cluster.local./gitrepository/ns/a/1.tar.gz",
+        &bytes,
+    );
+    fetcher
+        .fetch(&wanted, Duration::from_secs(10), &CancellationToken::new())
+        .await
+        .unwrap();
+}
+
+#[tokio::test]
+async fn hostile_tarballs_are_refused() {
+    use tar::EntryType::{Block, Char, Directory, Fifo, Link, Regular, Symlink};
+    let cases: Vec<(Vec<u8>, &str)> = vec![
+        (tarball(&[("../up", Regular, b"x")]), "leads out"),
+        (tarball(&[("a/../../up", Regular, b"x")]), "leads out"),
+        (tarball(&[("a/../b", Regular, b"x")]), "leads out"),
+        (tarball(&[("/abs", Regular, b"x")]), "is not relative"),
+        (tarball(&[("a\\b", Regular, b"x")]), "backslash"),
+        (tarball(&[("l", Symlink, b"")]), "symbolic link"),
+        (tarball(&[("l", Link, b"")]), "hard link"),
+        (tarball(&[("d", Char, b"")]), "device"),
+        (tarball(&[("d", Block, b"")]), "device"),
+        (tarball(&[("p", Fifo, b"")]), "pipe"),
+        (tarball(&[("a", Regular, b"1"), ("a", Regular, b"2")]), "twice"),
+        (
+            tarball(&[("a", Regular, b"1"), ("a/b", Regular, b"2")]),
+            "a file and a directory",
+        ),
+        (
+            tarball(&[("a", Regular, b"1"), ("a", Directory, b"")]),
+            "a file and a directory",
+        ),
+        (
+            tarball(&[
+                ("x", tar::EntryType::XHeader, b"12 size=100\n"),
+                ("y", Regular, b""),
+            ]),
+            "extended size",
+        ),
+        (b"no gzip at all".to_vec(), "malformed"),
+        (gzip(&[0x41; 2000]), "malformed"),
+        (simple()[..40].to_vec(), "malformed"),
+    ];
+    for (bytes, expected) in cases {
+        let (url, _) = server(vec![answer("200 OK", &bytes)]).await;
+        let setup = setup(Limits::default());
+        let error = setup.fetch(&artifact(&url, &bytes)).await.unwrap_err();
+        assert!(error.to_string().contains(expected), "{expected}: {error}");
+        assert_eq!(setup.leftovers(), 0);
+    }
+}
+
+#[tokio::test]
+async fn long_names_of_both_kinds_are_unpacked() {
+    use tar::EntryType::{GNULongName, Regular, XHeader};
+    let long = format!("{}/file", "d".repeat(150));
+    let gnu = format!("{long}-gnu\0");
+    let record = format!("path={long}-pax\n");
+    let pax = format!("{} {record}", record.len() + 4);
+    let bytes = tarball(&[
+        ("long", GNULongName, gnu.as_bytes()),
+        ("short", Regular, b"gnu"),
+        ("long", XHeader, pax.as_bytes()),
+        ("short", Regular, b"pax"),
+        ("short", Regular, b"short"),
+    ]);
+    let (url, _) = server(vec![answer("200 OK", &bytes)]).await;
+    let setup = setup(Limits::default());
+    let unpacked = setup.fetch(&artifact(&url, &bytes)).await.unwrap();
+    for (name, content) in [
+        (format!("{long}-gnu"), "gnu"),
+        (format!("{long}-pax"), "pax"),
+        ("short".into(), "short"),
+    ] {
+        assert_eq!(unpacked.read(&path(&name)).unwrap(), content);
+    }
+}
+
+#[tokio::test]
+async fn bombs_meet_their_limits() {
+    let limits = Limits {
+        unpacked_bytes: 100_000,
+        entries: 3,
+        download_bytes: 20_000,
+        ..Limits::default()
+    };
+    let zeros = vec![0; 1 << 20];
+    let many: Vec<_> = ["a", "b", "c", "d"]
+        .map(|name| (name, tar::EntryType::Regular, b"".as_slice()))
+        .into();
+    let cases = [
+        (
+            tarball(&[("big", tar::EntryType::Regular, &zeros)]),
+            "100000 bytes of unpacked files",
+        ),
+        (
+            tarball(&[
+                ("x", tar::EntryType::GNULongName, &zeros),
+                ("y", tar::EntryType::Regular, b""),
+            ]),
+            "65536 bytes of a name",
+        ),
+        (
+            tarball(&[
+                ("x", tar::EntryType::XHeader, &zeros),
+                ("y", tar::EntryType::Regular, b""),
+            ]),
+            "65536 bytes of a name",
+        ),
+        (tarball(&many), "3 files and directories"),
+        (vec![1; 25_000], "20000 bytes of a download"),
+    ];
+    for (bytes, expected) in cases {
+        let (url, _) = server(vec![answer("200 OK", &bytes)]).await;
+        let error = setup(limits.clone())
+            .fetch(&artifact(&url, &bytes))
+            .await
+            .unwrap_err();
+        assert!(matches!(&error, Error::TooLarge { .. }), "{expected}: {error}");
+        assert!(error.to_string().contains(expected), "{error}");
+    }
+}

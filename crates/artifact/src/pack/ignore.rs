@@ -1,0 +1,134 @@
+//! Which files a source leaves out.
+
+use tree::{TreePath, ignore::Rules};
+
+/// The name of the files that hold ignore rules, at any depth.
+pub const IGNORE_FILE: &str = ".sourceignore";
+
+/// Always left out, unless a later rule takes them back.
+const VERSION_CONTROL: &[&str] = &[".git/", ".gitignore", ".gitmodules", ".gitattributes"];
+
+/// Left out of a source that has no rules of its own.
+const DEFAULTS: &[&str] = &[
+    "*.jpg",
+    "*.jpeg",
+    "*.gif",
+    "*.png",
+    "*.wmv",
+    "*.flv",
+    "*.tar.gz",
+    "*.zip",
+    ".github/",
+    ".circleci/",
+    ".travis.yml",
+    ".gitlab-ci.yml",
+    "appveyor.yml",
+    ".drone.yml",
+    "cloudbuild.yaml",
+    "codeship-services.yml",
+    "codeship-steps.yml",
+    "**/.goreleaser.yml",
+    "**/.sops.yaml",
+    "**/.flux.yaml",
+];
+
+/// The rules of a source: those of version control, then each ignore file's (given with its directory), then `spec`'s.
+/// Later rules win. Where neither files nor `spec` hold any rule, the default excludes apply.
+#[must_use]
+pub fn rules(mut files: Vec<(TreePath, String)>, spec: Option<&str>) -> Rules {
+    let root = TreePath::root();
+    let mut own = Rules::new();
+    // A parent's rules come before those of the directories in it, which may take back what it leaves out.
+    files.sort_by(|a, b| a.0.components().cmp(b.0.components()));
+    if let Some(spec) = spec {
+        files.push((root.clone(), spec.to_owned()));
+    }
+    for (dir, text) in &files {
+        own.add_file(dir, text);
+    }
+    let mut all = Rules::new();
+    let defaults: &[&str] = if own.is_empty() { DEFAULTS } else { &[] };
+    for line in VERSION_CONTROL.iter().chain(defaults) {
+        all.add(&root, line);
+    }
+    for (dir, text) in &files {
+        all.add_file(dir, text);
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path(text: &str) -> TreePath {
+        TreePath::parse(text).unwrap()
+    }
+
+    #[track_caller]
+    fn check(rules: &Rules, ignored: &[&str], kept: &[&str]) {
+        for file in ignored {
+            assert!(rules.is_ignored(&path(file), false), "{file} is ignored");
+        }
+        for file in kept {
+            assert!(!rules.is_ignored(&path(file), false), "{file} is kept");
+        }
+    }
+
+    #[test]
+    fn a_source_without_rules_has_the_defaults() {
+        let ignored = [
+            ".gitignore",
+            "a/.gitmodules",
+            "x.png",
+            "a/b.zip",
+            "c.tar.gz",
+            ".github/x",
+            "a/.flux.yaml",
+        ];
+        for rules in [
+            rules(vec![], None),
+            rules(vec![(TreePath::root(), "# none\n\n".to_owned())], Some("")),
+        ] {
+            check(&rules, &ignored, &["a.yaml", ".sourceignore", "png", ".githubx"]);
+        }
+    }
+
+    #[test]
+    fn any_rule_replaces_the_defaults_but_not_those_of_version_control() {
+        for rules in [
+            rules(vec![], Some("*.txt\n# note\n")),
+            rules(vec![(TreePath::root(), "*.txt".to_owned())], None),
+        ] {
+            check(
+                &rules,
+                &["a.txt", "b/a.txt", ".gitignore", ".git/config"],
+                &["x.png", ".github/x", "a.yaml"],
+            );
+        }
+    }
+
+    #[test]
+    fn files_are_scoped_to_their_directory_and_the_spec_comes_last() {
+        let files = vec![
+            (path("sub/deep"), "!keep.md\n".to_owned()),
+            (path("sub"), "*.md\n/only\n".to_owned()),
+        ];
+        let rules = rules(files, Some("!sub/spec.md\n"));
+        check(
+            &rules,
+            &["sub/a.md", "sub/deep/a.md", "sub/only"],
+            &["a.md", "sub/deep/keep.md", "sub/spec.md", "sub/deep/only"],
+        );
+    }
+
+    #[test]
+    fn all_but_one_directory_can_be_left_out() {
+        let rules = rules(vec![], Some("/*\n!/deploy\n/deploy/**/*.md\n"));
+        check(
+            &rules,
+            &["a.yaml", "src/b.rs", "deploy/x/y.md"],
+            &["deploy/a.yaml", "deploy/x/y.yaml"],
+        );
+    }
+}

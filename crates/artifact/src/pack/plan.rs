@@ -1,0 +1,117 @@
+//! Which paths go into an artifact, and in which order: a pure step over a list of paths.
+
+use tree::{TreePath, ignore::Rules};
+
+use crate::Error;
+
+/// What a path is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A directory.
+    Dir,
+    /// A regular file.
+    File {
+        /// Whether any executable bit is set.
+        executable: bool,
+    },
+    /// A link, a device, another repository: never part of an artifact.
+    Other,
+}
+
+/// A path of a source with whatever its reader needs to find the content.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Item<T> {
+    /// The path from the source's root.
+    pub path: TreePath,
+    /// What is there.
+    pub kind: Kind,
+    /// The reader's own.
+    pub content: T,
+}
+
+/// Leaves out what is ignored and what is neither file nor directory, and sorts the rest: names by their bytes, each
+/// directory before what it holds.
+///
+/// A left out directory does not take its files along: each is asked for by itself.
+///
+/// # Errors
+/// When a path that is not ignored could not be unpacked by consumers.
+pub fn plan<T>(items: Vec<Item<T>>, rules: &Rules) -> Result<Vec<Item<T>>, Error> {
+    let mut kept: Vec<Item<T>> = items
+        .into_iter()
+        .filter(|item| item.kind != Kind::Other && !rules.is_ignored(&item.path, item.kind == Kind::Dir))
+        .collect();
+    for item in &kept {
+        refuse(&item.path)?;
+    }
+    kept.sort_by(|a, b| a.path.components().cmp(b.path.components()));
+    Ok(kept)
+}
+
+/// Consumers take a backslash for a separator of another system and refuse the whole artifact.
+fn refuse(path: &TreePath) -> Result<(), Error> {
+    let text = path.as_str();
+    let why = if text.contains('\\') {
+        "a backslash is in its name"
+    } else if text.contains('\0') {
+        "a NUL byte is in its name"
+    } else {
+        return Ok(());
+    };
+    Err(Error::RefusedPath {
+        path: text.to_owned(),
+        why,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn item(path: &str, kind: Kind) -> Item<()> {
+        Item {
+            path: TreePath::root().child(path),
+            kind,
+            content: (),
+        }
+    }
+
+    const FILE: Kind = Kind::File { executable: false };
+
+    #[test]
+    fn paths_are_sorted_by_their_components_and_links_are_dropped() {
+        let items = ["b", "a.txt", "a/z", "a", "a-b", "a/b/c", "a/b", "link"].map(|path| {
+            let kind = match path {
+                "a" | "a/b" => Kind::Dir,
+                "link" => Kind::Other,
+                _ => FILE,
+            };
+            item(path, kind)
+        });
+        let planned = plan(items.to_vec(), &Rules::new()).unwrap();
+        let paths: Vec<_> = planned.iter().map(|item| item.path.as_str()).collect();
+        assert_eq!(paths, ["a", "a/b", "a/b/c", "a/z", "a-b", "a.txt", "b"]);
+    }
+
+    #[test]
+    fn a_left_out_directory_keeps_what_is_taken_back_in_it() {
+        let mut rules = Rules::new();
+        rules.add(&TreePath::root(), "/a");
+        rules.add(&TreePath::root(), "!/a/keep");
+        let items = vec![item("a", Kind::Dir), item("a/keep", FILE), item("a/drop", FILE)];
+        let planned = plan(items, &rules).unwrap();
+        assert_eq!(planned, [item("a/keep", FILE)]);
+    }
+
+    #[test]
+    fn a_name_that_consumers_refuse_is_refused_unless_ignored() {
+        let items = vec![item("dir\\file", FILE)];
+        assert!(matches!(
+            plan(items.clone(), &Rules::new()),
+            Err(Error::RefusedPath { .. })
+        ));
+        let mut rules = Rules::new();
+        rules.add(&TreePath::root(), "dir*");
+        assert_eq!(plan(items, &rules).unwrap(), []);
+    }
+}

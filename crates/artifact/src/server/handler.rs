@@ -1,0 +1,152 @@
+//! The answer to one request.
+
+use std::{io, sync::Arc};
+
+use bytes::Bytes;
+use futures::TryStreamExt;
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
+use http_body_util::{BodyExt, Full, StreamBody, combinators::UnsyncBoxBody};
+use hyper::body::{Frame, Incoming};
+use tokio::{fs::File, io::AsyncReadExt, io::AsyncSeekExt};
+use tokio_util::io::ReaderStream;
+
+use super::request::{Part, http_date, not_modified, part, storage_path};
+use crate::{Digest, Error, Storage, storage::Stamp};
+
+type Body = UnsyncBoxBody<Bytes, io::Error>;
+
+/// Bytes read from disk at a time.
+const CHUNK: usize = 64 << 10;
+
+pub(super) async fn answer(storage: Arc<Storage>, request: &Request<Incoming>) -> Response<Body> {
+    let head = match *request.method() {
+        Method::GET => false,
+        Method::HEAD => true,
+        _ => {
+            let mut response = plain(StatusCode::METHOD_NOT_ALLOWED, "405 method not allowed\n");
+            response
+                .headers_mut()
+                .insert(header::ALLOW, HeaderValue::from_static("GET, HEAD"));
+            return response;
+        }
+    };
+    // Probes of older deployments ask for the root.
+    if request.uri().path() == "/" {
+        return plain(StatusCode::OK, "");
+    }
+    let Some(path) = storage_path(request.uri().path()) else {
+        return not_found();
+    };
+    let opened = open(storage, path.clone()).await;
+    match opened {
+        Ok(Some((file, stamp, digest))) => {
+            respond(request.headers(), head, &path, file, stamp, &digest).await
+        }
+        Ok(None) => not_found(),
+        Err(error) => {
+            tracing::error!(%error, "failed to serve an artifact");
+            plain(StatusCode::INTERNAL_SERVER_ERROR, "500 internal server error\n")
+        }
+    }
+}
+
+async fn open(storage: Arc<Storage>, path: String) -> Result<Option<(File, Stamp, Digest)>, Error> {
+    let opened = tokio::task::spawn_blocking(move || storage.open_file(&path)).await;
+    let opened = opened.map_err(|error| Error::io("open", "an artifact")(io::Error::other(error)))??;
+    Ok(opened.map(|(file, stamp, digest)| (File::from_std(file), stamp, digest)))
+}
+
+async fn respond(
+    asked: &HeaderMap,
+    head: bool,
+    path: &str,
+    mut file: File,
+    stamp: Stamp,
+    digest: &Digest,
+) -> Response<Body> {
+    let etag = format!("\"{digest}\"");
+    let mut headers = HeaderMap::new();
+    insert(&mut headers, header::ETAG, &etag);
+    if let Some(date) = http_date(stamp.modified()) {
+        insert(&mut headers, header::LAST_MODIFIED, &date);
+    }
+    headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
+    if not_modified(asked, &etag, stamp.modified()) {
+        return with(StatusCode::NOT_MODIFIED, headers, empty());
+    }
+    let (status, first, len) = match part(asked, &etag, stamp.modified(), stamp.size) {
+        Part::Whole => (StatusCode::OK, 0, stamp.size),
+        Part::Bytes(first, last) => {
+            insert(
+                &mut headers,
+                header::CONTENT_RANGE,
+                &format!("bytes {first}-{last}/{}", stamp.size),
+            );
+            (StatusCode::PARTIAL_CONTENT, first, last - first + 1)
+        }
+        Part::Outside => {
+            insert(
+                &mut headers,
+                header::CONTENT_RANGE,
+                &format!("bytes */{}", stamp.size),
+            );
+            return with(StatusCode::RANGE_NOT_SATISFIABLE, headers, empty());
+        }
+    };
+    headers.insert(header::CONTENT_LENGTH, HeaderValue::from(len));
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type(path)));
+    headers.insert(
+        header::X_CONTENT_TYPE_OPTIONS,
+        HeaderValue::from_static("nosniff"),
+    );
+    if head {
+        return with(status, headers, empty());
+    }
+    if first > 0 && file.seek(io::SeekFrom::Start(first)).await.is_err() {
+        return plain(StatusCode::INTERNAL_SERVER_ERROR, "500 internal server error\n");
+    }
+    let stream = ReaderStream::with_capacity(file.take(len), CHUNK).map_ok(Frame::data);
+    with(status, headers, StreamBody::new(stream).boxed_unsync())
+}
+
+fn content_type(path: &str) -> &'static str {
+    if path.ends_with(".gz") || path.ends_with(".tgz") {
+        "application/gzip"
+    } else {
+        "application/octet-stream"
+    }
+}
+
+fn insert(headers: &mut HeaderMap, name: header::HeaderName, value: &str) {
+    if let Ok(value) = HeaderValue::from_str(value) {
+        headers.insert(name, value);
+    }
+}
+
+fn with(status: StatusCode, headers: HeaderMap, body: Body) -> Response<Body> {
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    *response.headers_mut() = headers;
+    response
+}
+
+fn not_found() -> Response<Body> {
+    plain(StatusCode::NOT_FOUND, "404 page not found\n")
+}
+
+fn plain(status: StatusCode, text: &'static str) -> Response<Body> {
+    let mut headers = HeaderMap::new();
+    headers.insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static("text/plain; charset=utf-8"),
+    );
+    with(
+        status,
+        headers,
+        Full::from(text).map_err(|never| match never {}).boxed_unsync(),
+    )
+}
+
+fn empty() -> Body {
+    Full::default().map_err(|never| match never {}).boxed_unsync()
+}

@@ -1,0 +1,402 @@
+//! Where artifacts are kept: `<root>/<kind>/<namespace>/<name>/<file>`, one directory an object.
+//!
+//! Every path is resolved below the opened root, files appear whole or not at all, and the bytes of a stored file
+//! never change.
+
+mod retention;
+mod temp;
+mod verify;
+
+use std::{
+    collections::HashSet,
+    io::{self, BufWriter},
+    path::Path,
+    sync::Mutex,
+    time::SystemTime,
+};
+
+use cap_std::{
+    ambient_authority,
+    fs::{Dir, DirBuilder, DirBuilderExt},
+};
+
+pub use retention::Retention;
+pub use verify::{Stamp, Verdict};
+
+use crate::{Digest, Error, pack::Packed};
+use retention::StoredFile;
+use temp::Temp;
+use verify::Known;
+
+/// The name under which the newest artifact of an object is always found.
+pub const ALIAS: &str = "latest.tar.gz";
+
+/// Files looked at in one object's directory at a time.
+const MAX_FILES: usize = 1000;
+
+/// The object that artifacts belong to: a directory of the storage.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Key {
+    kind: String,
+    namespace: String,
+    name: String,
+}
+
+impl Key {
+    /// Names the directory of an object; `kind` in lower case.
+    ///
+    /// # Errors
+    /// When a part is no plain file name.
+    pub fn new(kind: &str, namespace: &str, name: &str) -> Result<Self, Error> {
+        for part in [kind, namespace, name] {
+            plain_name(part)?;
+        }
+        Ok(Self {
+            kind: kind.to_owned(),
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+        })
+    }
+
+    /// The directory, relative to the root.
+    #[must_use]
+    pub fn dir(&self) -> String {
+        format!("{}/{}/{}", self.kind, self.namespace, self.name)
+    }
+
+    /// The path of a file in the directory, relative to the root.
+    #[must_use]
+    pub fn path(&self, file: &str) -> String {
+        format!("{}/{file}", self.dir())
+    }
+}
+
+/// Names that begin with a dot are the storage's own.
+fn plain_name(name: &str) -> Result<(), Error> {
+    let plain =
+        !name.is_empty() && !name.starts_with('.') && !name.contains(['/', '\\', '\0']) && name.len() <= 253;
+    if plain {
+        Ok(())
+    } else {
+        Err(Error::InvalidKey(name.to_owned()))
+    }
+}
+
+/// A stored artifact.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stored {
+    /// Its path, relative to the root.
+    pub path: String,
+    /// Digests and size.
+    pub packed: Packed,
+}
+
+/// The artifacts of all objects.
+#[derive(Debug)]
+pub struct Storage {
+    root: Dir,
+    host: String,
+    retention: Retention,
+    known: Mutex<Known>,
+}
+
+impl Storage {
+    /// Opens the directory `root`, making it if needed, and removes what interrupted writers left behind.
+    /// `advertised` is the host (and port) of the URLs, or their beginning with a scheme.
+    ///
+    /// # Errors
+    /// When the directory cannot be made or opened.
+    pub fn open(root: &Path, advertised: &str, retention: Retention) -> Result<Self, Error> {
+        let shown = root.display().to_string();
+        std::fs::create_dir_all(root).map_err(Error::io("create the storage directory", shown.clone()))?;
+        let root = Dir::open_ambient_dir(root, ambient_authority())
+            .map_err(Error::io("open the storage directory", shown))?;
+        let host = match advertised {
+            with_scheme if with_scheme.starts_with("http://") || with_scheme.starts_with("https://") => {
+                with_scheme.trim_end_matches('/').to_owned()
+            }
+            host => format!("http://{}", host.trim_end_matches('/')),
+        };
+        let storage = Self {
+            root,
+            host,
+            retention,
+            known: Mutex::default(),
+        };
+        storage.remove_temporary_files();
+        Ok(storage)
+    }
+
+    /// The URL of a path of the storage.
+    #[must_use]
+    pub fn url(&self, path: &str) -> String {
+        format!("{}/{}", self.host, path.trim_start_matches('/'))
+    }
+
+    /// Stores what `write` writes as `file` of `key`'s object, and as its [`ALIAS`]. The file appears only when it is
+    /// whole and on disk. `superseded`, the file that was the object's artifact until now, stays for the retention
+    /// time from here.
+    ///
+    /// # Errors
+    /// Those of `write`, and when the disk refuses.
+    pub fn store<E: From<Error>>(
+        &self,
+        key: &Key,
+        file: &str,
+        superseded: Option<&str>,
+        write: impl FnOnce(&mut BufWriter<&std::fs::File>) -> Result<Packed, E>,
+    ) -> Result<Stored, E> {
+        plain_name(file)?;
+        let path = key.path(file);
+        let dir = self.make_dir(key)?;
+        let temp =
+            Temp::create(&dir, file).map_err(Error::io("create a temporary file for", path.clone()))?;
+        let packed = {
+            let mut out = BufWriter::with_capacity(1 << 18, temp.file());
+            let packed = write(&mut out)?;
+            io::Write::flush(&mut out).map_err(Error::io("write", path.clone()))?;
+            packed
+        };
+        let stamp = Stamp::of(temp.file()).map_err(Error::io("look at", path.clone()))?;
+        temp.persist(file).map_err(Error::io("store", path.clone()))?;
+        self.point_alias(&dir, file)
+            .map_err(Error::io("store", key.path(ALIAS)))?;
+        if let Some(superseded) = superseded.filter(|&old| old != file) {
+            touch(&dir, superseded);
+        }
+        temp::sync_dir(&dir);
+        let mut known = verify::lock(&self.known);
+        known.insert(path.clone(), stamp, packed.digest.clone());
+        known.insert(key.path(ALIAS), stamp, packed.digest.clone());
+        Ok(Stored { path, packed })
+    }
+
+    /// Whether the stored file at `path` is what `digest` says. The file is only read when it changed since it was
+    /// last looked at.
+    ///
+    /// # Errors
+    /// When the disk refuses.
+    pub fn verify(&self, path: &str, digest: &Digest) -> Result<Verdict, Error> {
+        let Some(found) = self.digest(path, digest.algorithm())? else {
+            return Ok(Verdict::Missing);
+        };
+        Ok(if found == *digest {
+            Verdict::Good
+        } else {
+            Verdict::Corrupt { found }
+        })
+    }
+
+    /// Makes the alias of an object point at `file` again, if it does not exist.
+    ///
+    /// # Errors
+    /// When the disk refuses.
+    pub fn ensure_alias(&self, key: &Key, file: &str) -> Result<(), Error> {
+        let Ok(dir) = self.root.open_dir(key.dir()) else {
+            return Ok(());
+        };
+        if dir
+            .symlink_metadata(ALIAS)
+            .is_ok_and(|metadata| metadata.is_file())
+        {
+            return Ok(());
+        }
+        self.point_alias(&dir, file)
+            .map_err(Error::io("store", key.path(ALIAS)))
+    }
+
+    /// Removes one file of the storage.
+    pub fn remove_file(&self, path: &str) {
+        verify::lock(&self.known).forget(path);
+        if let Err(error) = self.root.remove_file(path)
+            && error.kind() != io::ErrorKind::NotFound
+        {
+            tracing::warn!(path, %error, "failed to remove a file of the storage");
+        }
+    }
+
+    /// Removes superseded artifacts of an object by the retention rules, and returns how many.
+    ///
+    /// # Errors
+    /// When the disk refuses.
+    pub fn collect(&self, key: &Key, current: &str, now: SystemTime) -> Result<usize, Error> {
+        let files = self.files(key)?;
+        let garbage = self.retention.garbage(files, current, now);
+        for file in &garbage {
+            self.remove_file(&key.path(file));
+        }
+        Ok(garbage.len())
+    }
+
+    /// Removes everything that belongs to an object; succeeds when there is nothing.
+    ///
+    /// # Errors
+    /// When the disk refuses.
+    pub fn remove(&self, key: &Key) -> Result<(), Error> {
+        verify::lock(&self.known).forget_below(&key.dir());
+        match self.root.remove_dir_all(key.dir()) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(Error::io("remove the artifacts in", key.dir())(error))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Removes the directories of a kind that belong to none of `keys`, and returns how many. For the start of the
+    /// process, when objects may have gone while nobody looked.
+    ///
+    /// # Errors
+    /// When the disk refuses.
+    pub fn sweep(&self, kind: &str, keys: &HashSet<Key>) -> Result<usize, Error> {
+        plain_name(kind)?;
+        let mut removed = 0;
+        for namespace in self.names(kind)? {
+            let dir = format!("{kind}/{namespace}");
+            for name in self.names(&dir)? {
+                let known = Key::new(kind, &namespace, &name).is_ok_and(|key| keys.contains(&key));
+                if !known {
+                    let orphan = format!("{dir}/{name}");
+                    self.root
+                        .remove_dir_all(&orphan)
+                        .map_err(Error::io("remove the artifacts in", orphan))?;
+                    removed += 1;
+                }
+            }
+            // Fails while objects are left in it, as it should.
+            let _ = self.root.remove_dir(&dir);
+        }
+        Ok(removed)
+    }
+
+    /// Opens a file to read, with its stamp and digest; `None` when there is no such regular file. No link is
+    /// followed on the way.
+    ///
+    /// # Errors
+    /// When the disk refuses.
+    pub(crate) fn open_file(&self, path: &str) -> Result<Option<(std::fs::File, Stamp, Digest)>, Error> {
+        if !self.is_own(path) {
+            return Ok(None);
+        }
+        match self.root.open(path) {
+            Ok(file) => {
+                let file = file.into_std();
+                let stamp = Stamp::of(&file).map_err(Error::io("look at", path))?;
+                let digest = self.digest_of(path, &file, stamp, crate::Algorithm::Sha256)?;
+                Ok(Some((file, stamp, digest)))
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(Error::io("open", path)(error)),
+        }
+    }
+
+    /// Whether `path` names a regular file reached through real directories only.
+    fn is_own(&self, path: &str) -> bool {
+        let mut at = String::new();
+        let mut kinds = Vec::new();
+        for part in path.split('/') {
+            if plain_name(part).is_err() {
+                return false;
+            }
+            at = if at.is_empty() {
+                part.to_owned()
+            } else {
+                format!("{at}/{part}")
+            };
+            match self.root.symlink_metadata(&at) {
+                Ok(metadata) => kinds.push((metadata.is_dir(), metadata.is_file())),
+                Err(_) => return false,
+            }
+        }
+        let Some(((_, is_file), dirs)) = kinds.split_last() else {
+            return false;
+        };
+        *is_file && dirs.iter().all(|(is_dir, _)| *is_dir)
+    }
+
+    fn make_dir(&self, key: &Key) -> Result<Dir, Error> {
+        let dir = key.dir();
+        let mut builder = DirBuilder::new();
+        builder.recursive(true).mode(0o700);
+        self.root
+            .create_dir_with(&dir, &builder)
+            .map_err(Error::io("create the directory", dir.clone()))?;
+        self.root
+            .open_dir(&dir)
+            .map_err(Error::io("open the directory", dir))
+    }
+
+    /// The alias is a second name of the same file, so nothing is copied and no link can lead elsewhere.
+    fn point_alias(&self, dir: &Dir, file: &str) -> io::Result<()> {
+        let name = temp::name(ALIAS);
+        // Not every file system has hard links.
+        if dir.hard_link(file, dir, &name).is_err() {
+            dir.copy(file, dir, &name)?;
+        }
+        dir.rename(&name, dir, ALIAS).inspect_err(|_| {
+            let _ = dir.remove_file(&name);
+        })?;
+        // Renaming one name of a file over another of the same file leaves both.
+        let _ = dir.remove_file(&name);
+        Ok(())
+    }
+
+    fn files(&self, key: &Key) -> Result<Vec<StoredFile>, Error> {
+        let Ok(dir) = self.root.open_dir(key.dir()) else {
+            return Ok(Vec::new());
+        };
+        let mut files = Vec::new();
+        for entry in dir
+            .entries()
+            .map_err(Error::io("list", key.dir()))?
+            .take(MAX_FILES)
+        {
+            let entry = entry.map_err(Error::io("list", key.dir()))?;
+            let (Ok(name), Ok(metadata)) = (entry.file_name().into_string(), entry.metadata()) else {
+                continue;
+            };
+            if metadata.is_file() && name != ALIAS && !name.ends_with(".lock") && plain_name(&name).is_ok() {
+                let modified = metadata
+                    .modified()
+                    .map_or(SystemTime::UNIX_EPOCH, cap_std::time::SystemTime::into_std);
+                files.push(StoredFile { name, modified });
+            }
+        }
+        Ok(files)
+    }
+
+    fn names(&self, dir: &str) -> Result<Vec<String>, Error> {
+        let Ok(opened) = self.root.open_dir(dir) else {
+            return Ok(Vec::new());
+        };
+        let entries = opened.entries().map_err(Error::io("list", dir))?;
+        let dirs = entries
+            .filter_map(Result::ok)
+            .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+        Ok(dirs
+            .filter_map(|entry| entry.file_name().into_string().ok())
+            .collect())
+    }
+
+    fn remove_temporary_files(&self) {
+        for kind in self.names(".").unwrap_or_default() {
+            for namespace in self.names(&kind).unwrap_or_default() {
+                for name in self.names(&format!("{kind}/{namespace}")).unwrap_or_default() {
+                    if let Ok(dir) = self.root.open_dir(format!("{kind}/{namespace}/{name}")) {
+                        temp::remove_leftovers(&dir);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Sets the time from which the retention of a superseded file counts.
+fn touch(dir: &Dir, file: &str) {
+    if let Ok(file) = dir.open(file) {
+        // Without it the file only goes earlier.
+        let _ = file.into_std().set_modified(SystemTime::now());
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,87 @@
+//! How long superseded artifacts stay.
+
+use std::time::{Duration, SystemTime};
+
+/// A file of an object's directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct StoredFile {
+    pub(super) name: String,
+    pub(super) modified: SystemTime,
+}
+
+/// Superseded artifacts stay reachable for a while, so that consumers can move on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Retention {
+    /// A superseded artifact older than this goes.
+    pub ttl: Duration,
+    /// So many artifacts stay at most, the current one included.
+    pub records: usize,
+}
+
+impl Default for Retention {
+    fn default() -> Self {
+        Self {
+            ttl: Duration::from_secs(60),
+            records: 2,
+        }
+    }
+}
+
+impl Retention {
+    /// The names that may go: all that are too old, and then the oldest that are too many. The current one stays.
+    pub(super) fn garbage(&self, mut files: Vec<StoredFile>, current: &str, now: SystemTime) -> Vec<String> {
+        files.retain(|file| file.name != current);
+        // Newest first; the name decides between equal times.
+        files.sort_by(|a, b| b.modified.cmp(&a.modified).then_with(|| a.name.cmp(&b.name)));
+        let old = |file: &StoredFile| now.duration_since(file.modified).is_ok_and(|age| age > self.ttl);
+        let others = self.records.max(1) - 1;
+        let goes = files
+            .iter()
+            .enumerate()
+            .filter(|(index, file)| *index >= others || old(file));
+        goes.map(|(_, file)| file.name.clone()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_too_old_or_too_much_goes_and_the_current_stays() {
+        let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1000);
+        type Case<'a> = (&'a [(&'a str, u64)], &'a [&'a str]);
+        let cases: &[Case<'_>] = &[
+            (&[("cur", 0)], &[]),
+            (&[("cur", 5), ("a", 10)], &[]),
+            (&[("cur", 5), ("a", 61)], &["a"]),
+            (&[("cur", 500), ("a", 10), ("b", 20), ("c", 30)], &["b", "c"]),
+            (&[("cur", 5), ("b", 10), ("a", 10)], &["b"]),
+            (&[("a", 10), ("b", 20)], &["b"]),
+        ];
+        for (files, expected) in cases {
+            let files = files.iter().map(|(name, age)| StoredFile {
+                name: (*name).to_owned(),
+                modified: now - Duration::from_secs(*age),
+            });
+            let garbage = Retention::default().garbage(files.collect(), "cur", now);
+            assert_eq!(garbage, *expected);
+        }
+    }
+
+    #[test]
+    fn no_number_of_records_removes_the_current() {
+        let retention = Retention {
+            ttl: Duration::ZERO,
+            records: 0,
+        };
+        let file = StoredFile {
+            name: "cur".to_owned(),
+            modified: SystemTime::UNIX_EPOCH,
+        };
+        assert_eq!(
+            retention.garbage(vec![file], "cur", SystemTime::now()),
+            Vec::<String>::new()
+        );
+    }
+}

@@ -1,0 +1,80 @@
+//! Files that are being written: hidden under a name of their own until they are whole.
+
+use std::{
+    io,
+    sync::atomic::{AtomicU64, Ordering},
+};
+
+use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt};
+
+const SUFFIX: &str = ".tmp";
+
+/// A new name that no artifact can have.
+pub(super) fn name(file: &str) -> String {
+    static COUNTER: AtomicU64 = AtomicU64::new(0);
+    let count = COUNTER.fetch_add(1, Ordering::Relaxed);
+    format!(".{file}.{}.{count}{SUFFIX}", std::process::id())
+}
+
+/// A file that is removed unless it is persisted.
+pub(super) struct Temp<'a> {
+    dir: &'a Dir,
+    name: String,
+    file: std::fs::File,
+    persisted: bool,
+}
+
+impl<'a> Temp<'a> {
+    pub(super) fn create(dir: &'a Dir, file: &str) -> io::Result<Self> {
+        let name = name(file);
+        let mut options = OpenOptions::new();
+        options.write(true).create_new(true).mode(0o600);
+        let file = dir.open_with(&name, &options)?.into_std();
+        Ok(Self {
+            dir,
+            name,
+            file,
+            persisted: false,
+        })
+    }
+
+    pub(super) fn file(&self) -> &std::fs::File {
+        &self.file
+    }
+
+    /// Brings the bytes to disk and then gives the file its name.
+    pub(super) fn persist(mut self, name: &str) -> io::Result<()> {
+        self.file.sync_all()?;
+        self.dir.rename(&self.name, self.dir, name)?;
+        self.persisted = true;
+        Ok(())
+    }
+}
+
+impl Drop for Temp<'_> {
+    fn drop(&mut self) {
+        if !self.persisted {
+            let _ = self.dir.remove_file(&self.name);
+        }
+    }
+}
+
+/// Brings the names in a directory to disk. Where that is not possible they follow a little later.
+pub(super) fn sync_dir(dir: &Dir) {
+    if let Ok(dir) = dir.open(".") {
+        let _ = dir.sync_all();
+    }
+}
+
+/// Removes what writers left that did not come to an end.
+pub(super) fn remove_leftovers(dir: &Dir) {
+    let Ok(entries) = dir.entries() else { return };
+    for entry in entries.filter_map(Result::ok) {
+        if let Ok(name) = entry.file_name().into_string()
+            && name.starts_with('.')
+            && name.ends_with(SUFFIX)
+        {
+            let _ = dir.remove_file(name);
+        }
+    }
+}

@@ -1,0 +1,186 @@
+use std::{
+    fs,
+    io::Write,
+    os::unix::fs::{MetadataExt, PermissionsExt, symlink},
+    time::Duration,
+};
+
+use super::*;
+use crate::{Algorithm, digest::of};
+
+fn storage(root: &Path) -> Storage {
+    Storage::open(root, "source.ns.svc:9090", Retention::default()).unwrap()
+}
+
+fn key(name: &str) -> Key {
+    Key::new("gitrepository", "ns", name).unwrap()
+}
+
+fn put(storage: &Storage, key: &Key, file: &str, superseded: Option<&str>, bytes: &[u8]) -> Stored {
+    storage
+        .store(key, file, superseded, |out| write(out, bytes))
+        .unwrap()
+}
+
+fn write(out: &mut impl Write, bytes: &[u8]) -> Result<Packed, Error> {
+    out.write_all(bytes).unwrap();
+    let digest = of(Algorithm::Sha256, bytes);
+    let sha256 = digest.hex().to_owned();
+    Ok(Packed {
+        digest,
+        sha256,
+        sha1: String::new(),
+        size: bytes.len() as u64,
+    })
+}
+
+fn names(dir: &Path) -> Vec<String> {
+    let mut names: Vec<_> = fs::read_dir(dir)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn a_stored_file_has_its_name_its_alias_and_private_modes() {
+    let root = tempfile::tempdir().unwrap();
+    let storage = storage(root.path());
+    let stored = put(&storage, &key("a"), "1.tar.gz", None, b"one");
+    assert_eq!(stored.path, "gitrepository/ns/a/1.tar.gz");
+    assert_eq!(
+        storage.url(&stored.path),
+        "http://source.ns.svc:9090/gitrepository/ns/a/1.tar.gz"
+    );
+    let dir = root.path().join("gitrepository/ns/a");
+    assert_eq!(names(&dir), ["1.tar.gz", "latest.tar.gz"]);
+    let file = fs::metadata(dir.join("1.tar.gz")).unwrap();
+    assert_eq!(file.permissions().mode() & 0o777, 0o600);
+    assert_eq!(fs::metadata(&dir).unwrap().permissions().mode() & 0o777, 0o700);
+    assert_eq!(fs::metadata(dir.join("latest.tar.gz")).unwrap().ino(), file.ino());
+    put(&storage, &key("a"), "2.tar.gz", Some("1.tar.gz"), b"two");
+    assert_eq!(fs::read(dir.join("latest.tar.gz")).unwrap(), b"two");
+    assert_eq!(fs::read(dir.join("1.tar.gz")).unwrap(), b"one");
+    // The same name again: readers of the old file keep it.
+    put(&storage, &key("a"), "2.tar.gz", Some("2.tar.gz"), b"three");
+    assert_eq!(fs::read(dir.join("2.tar.gz")).unwrap(), b"three");
+    assert_eq!(fs::read(dir.join("latest.tar.gz")).unwrap(), b"three");
+    assert_eq!(names(&dir), ["1.tar.gz", "2.tar.gz", "latest.tar.gz"]);
+}
+
+#[test]
+fn a_scheme_in_the_advertised_address_is_kept() {
+    let root = tempfile::tempdir().unwrap();
+    let storage = Storage::open(root.path(), "https://h/x/", Retention::default()).unwrap();
+    assert_eq!(storage.url("/a/b"), "https://h/x/a/b");
+}
+
+#[test]
+fn a_failed_write_leaves_nothing_and_the_old_file_stays() {
+    let root = tempfile::tempdir().unwrap();
+    let storage = storage(root.path());
+    put(&storage, &key("a"), "1.tar.gz", None, b"one");
+    let failed = storage.store(&key("a"), "1.tar.gz", None, |out| {
+        out.write_all(b"half").unwrap();
+        Err::<Packed, Error>(Error::Malformed("no".to_owned()))
+    });
+    assert!(failed.is_err());
+    let dir = root.path().join("gitrepository/ns/a");
+    assert_eq!(names(&dir), ["1.tar.gz", "latest.tar.gz"]);
+    assert_eq!(fs::read(dir.join("1.tar.gz")).unwrap(), b"one");
+}
+
+#[test]
+fn verification_notices_missing_and_changed_files() {
+    let root = tempfile::tempdir().unwrap();
+    let storage = storage(root.path());
+    let stored = put(&storage, &key("a"), "1.tar.gz", None, b"one");
+    let verify = |digest| storage.verify(&stored.path, digest).unwrap();
+    assert_eq!(verify(&stored.packed.digest), Verdict::Good);
+    let sha512 = of(Algorithm::Sha512, b"one");
+    assert_eq!(verify(&sha512), Verdict::Good);
+    let file = root.path().join(&stored.path);
+    fs::write(&file, b"evil").unwrap();
+    assert_eq!(
+        verify(&stored.packed.digest),
+        Verdict::Corrupt {
+            found: of(Algorithm::Sha256, b"evil")
+        }
+    );
+    fs::remove_file(&file).unwrap();
+    assert_eq!(verify(&stored.packed.digest), Verdict::Missing);
+    symlink(root.path().join("elsewhere"), &file).unwrap();
+    fs::write(root.path().join("elsewhere"), b"one").unwrap();
+    assert_eq!(verify(&stored.packed.digest), Verdict::Missing);
+}
+
+#[test]
+fn superseded_files_go_when_their_time_is_over() {
+    let root = tempfile::tempdir().unwrap();
+    let storage = storage(root.path());
+    let key = key("a");
+    put(&storage, &key, "1.tar.gz", None, b"one");
+    let old = fs::File::open(root.path().join("gitrepository/ns/a/1.tar.gz")).unwrap();
+    old.set_modified(SystemTime::now() - Duration::from_secs(600))
+        .unwrap();
+    put(&storage, &key, "2.tar.gz", Some("1.tar.gz"), b"two");
+    // Its time counts from when it was superseded.
+    assert_eq!(storage.collect(&key, "2.tar.gz", SystemTime::now()).unwrap(), 0);
+    let later = SystemTime::now() + Duration::from_secs(61);
+    assert_eq!(storage.collect(&key, "2.tar.gz", later).unwrap(), 1);
+    assert_eq!(
+        names(&root.path().join("gitrepository/ns/a")),
+        ["2.tar.gz", "latest.tar.gz"]
+    );
+    assert_eq!(
+        storage
+            .collect(&Key::new("gitrepository", "ns", "none").unwrap(), "x", later)
+            .unwrap(),
+        0
+    );
+}
+
+#[test]
+fn deletion_and_sweep_remove_whole_directories() {
+    let root = tempfile::tempdir().unwrap();
+    let storage = storage(root.path());
+    for name in ["a", "b"] {
+        put(&storage, &key(name), "1.tar.gz", None, b"one");
+    }
+    let gone = Key::new("gitrepository", "gone", "c").unwrap();
+    put(&storage, &gone, "1.tar.gz", None, b"one");
+    storage.remove(&key("a")).unwrap();
+    storage.remove(&key("a")).unwrap();
+    assert_eq!(
+        storage
+            .sweep("gitrepository", &HashSet::from([key("b")]))
+            .unwrap(),
+        1
+    );
+    assert_eq!(names(&root.path().join("gitrepository")), ["ns"]);
+    assert_eq!(names(&root.path().join("gitrepository/ns")), ["b"]);
+    assert_eq!(storage.sweep("bucket", &HashSet::new()).unwrap(), 0);
+}
+
+#[test]
+fn leftovers_of_interrupted_writers_go_at_start() {
+    let root = tempfile::tempdir().unwrap();
+    put(&storage(root.path()), &key("a"), "1.tar.gz", None, b"one");
+    let dir = root.path().join("gitrepository/ns/a");
+    fs::write(dir.join(".2.tar.gz.77.0.tmp"), b"half").unwrap();
+    storage(root.path());
+    assert_eq!(names(&dir), ["1.tar.gz", "latest.tar.gz"]);
+}
+
+#[test]
+fn names_that_leave_the_storage_are_refused() {
+    for bad in ["", ".", "..", "a/b", ".hidden", "a\\b", "a\0"] {
+        assert!(Key::new("gitrepository", bad, "x").is_err(), "{bad:?}");
+        assert!(Key::new("gitrepository", "x", bad).is_err(), "{bad:?}");
+    }
+    let root = tempfile::tempdir().unwrap();
+    let storage = storage(root.path());
+    let refused = storage.store(&key("a"), "../x", None, |out| write(out, b"x"));
+    assert!(refused.is_err());
+}

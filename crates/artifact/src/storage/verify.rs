@@ -1,0 +1,129 @@
+//! Digests of stored files, computed once for as long as the file stays the same.
+
+use std::{
+    collections::HashMap,
+    fs::File,
+    io,
+    os::unix::fs::MetadataExt,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use super::Storage;
+use crate::{Algorithm, Digest, Error, digest::Hasher};
+
+/// What changes when a file does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stamp {
+    inode: u64,
+    modified: i64,
+    modified_nanos: i64,
+    /// Bytes of the file.
+    pub size: u64,
+}
+
+impl Stamp {
+    pub(crate) fn of(file: &File) -> io::Result<Self> {
+        let metadata = file.metadata()?;
+        Ok(Self {
+            inode: metadata.ino(),
+            modified: metadata.mtime(),
+            modified_nanos: metadata.mtime_nsec(),
+            size: metadata.len(),
+        })
+    }
+
+    /// When the file was last changed, in seconds since 1970.
+    #[must_use]
+    pub const fn modified(&self) -> i64 {
+        self.modified
+    }
+}
+
+/// What verifying a stored artifact found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// It is what was stored.
+    Good,
+    /// It is not there.
+    Missing,
+    /// It is something else.
+    Corrupt {
+        /// The digest of what is there.
+        found: Digest,
+    },
+}
+
+/// The digests that were computed already.
+#[derive(Debug, Default)]
+pub(super) struct Known(HashMap<String, (Stamp, Digest)>);
+
+impl Known {
+    pub(super) fn insert(&mut self, path: String, stamp: Stamp, digest: Digest) {
+        self.0.insert(path, (stamp, digest));
+    }
+
+    pub(super) fn forget(&mut self, path: &str) {
+        self.0.remove(path);
+    }
+
+    pub(super) fn forget_below(&mut self, dir: &str) {
+        self.0
+            .retain(|path, _| path.strip_prefix(dir).is_none_or(|rest| !rest.starts_with('/')));
+    }
+
+    fn get(&self, path: &str, stamp: Stamp, algorithm: Algorithm) -> Option<Digest> {
+        let (known, digest) = self.0.get(path)?;
+        (*known == stamp && digest.algorithm() == algorithm).then(|| digest.clone())
+    }
+}
+
+pub(super) fn lock(known: &Mutex<Known>) -> MutexGuard<'_, Known> {
+    known.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Storage {
+    /// The digest of a stored file; `None` when there is no such regular file.
+    pub(super) fn digest(&self, path: &str, algorithm: Algorithm) -> Result<Option<Digest>, Error> {
+        if !self.is_own(path) {
+            return Ok(None);
+        }
+        let file = match self.root.open(path) {
+            Ok(file) => file.into_std(),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(Error::io("open", path)(error)),
+        };
+        let stamp = Stamp::of(&file).map_err(Error::io("look at", path))?;
+        self.digest_of(path, &file, stamp, algorithm).map(Some)
+    }
+
+    pub(super) fn digest_of(
+        &self,
+        path: &str,
+        file: &File,
+        stamp: Stamp,
+        algorithm: Algorithm,
+    ) -> Result<Digest, Error> {
+        if let Some(digest) = lock(&self.known).get(path, stamp, algorithm) {
+            return Ok(digest);
+        }
+        let digest = hash(file, algorithm).map_err(Error::io("read", path))?;
+        lock(&self.known).insert(path.to_owned(), stamp, digest.clone());
+        Ok(digest)
+    }
+}
+
+fn hash(file: &File, algorithm: Algorithm) -> io::Result<Digest> {
+    use std::os::unix::fs::FileExt;
+    let mut hasher = Hasher::new(algorithm);
+    let mut buffer = vec![0; 1 << 18];
+    let mut at = 0;
+    // At positions, so that the reader of the same file begins at its start.
+    loop {
+        let n = file.read_at(&mut buffer, at)?;
+        if n == 0 {
+            return Ok(hasher.finish());
+        }
+        hasher.update(buffer.get(..n).unwrap_or_default());
+        at += n as u64;
+    }
+}

@@ -1,0 +1,326 @@
+//! What is fetched, by each kind of reference.
+
+use git::{Auth, Error, Limits, NodeKind, Remote, Selector};
+use testkit::{GitServer, git::Step};
+
+use super::{branch, call, fetch, resolve};
+
+#[test]
+fn the_files_of_a_commit_come_with_their_kinds_and_content() {
+    let server = GitServer::start().unwrap();
+    let repo = server.repo("files").unwrap();
+    repo.commit("first", &[("old", "gone later")]).unwrap();
+    let other = "1111111111111111111111111111111111111111";
+    let commit = repo
+        .change("second: more files\n\nwith a body\n")
+        .write("a/b/c.yaml", "c: 1\n")
+        .write("ünï.txt", "")
+        .executable("run.sh", "#!/bin/sh\n")
+        .link("link", "a/b")
+        .submodule("sub", other)
+        .remove("old")
+        .push()
+        .unwrap();
+    let fetched = fetch(&Remote::new(&repo.url()).unwrap(), &branch("main"), &call()).unwrap();
+    assert_eq!(fetched.snapshot.commit(), commit);
+    assert_eq!(fetched.resolved.revision(), format!("main@sha1:{commit}"));
+    assert_eq!(fetched.snapshot.subject(), "second: more files");
+    assert_eq!(fetched.read("a/b/c.yaml"), "c: 1\n");
+    assert_eq!(fetched.read("ünï.txt"), "");
+    let file = |executable| NodeKind::File { executable };
+    let expected = [
+        ("a", NodeKind::Dir),
+        ("a/b", NodeKind::Dir),
+        ("a/b/c.yaml", file(false)),
+        ("link", NodeKind::Link),
+        ("run.sh", file(true)),
+        ("sub", NodeKind::Submodule),
+        ("ünï.txt", file(false)),
+    ];
+    assert_eq!(
+        fetched.paths(),
+        expected.map(|(path, kind)| (path.to_owned(), kind))
+    );
+}
+
+#[test]
+fn each_kind_of_reference_finds_its_commit() {
+    let server = GitServer::start().unwrap();
+    let repo = server.repo("refs").unwrap();
+    let first = repo.commit("first", &[("n", "1")]).unwrap();
+    let second = repo.commit("second", &[("n", "2")]).unwrap();
+    let third = repo.commit("third", &[("n", "3")]).unwrap();
+    repo.branch("feature/x", &first).unwrap();
+    repo.tag("v1.0.0", &first).unwrap();
+    repo.annotated_tag("v1.1.0", &second, "a release").unwrap();
+    repo.tag("v2.0.0-rc.1", &third).unwrap();
+    repo.set_ref("refs/pull/420/head", &second).unwrap();
+    let selector = |field: &str, value: &str| {
+        let value = Some(value.to_owned());
+        match field {
+            "branch" => Selector {
+                branch: value,
+                ..Selector::default()
+            },
+            "tag" => Selector {
+                tag: value,
+                ..Selector::default()
+            },
+            "semver" => Selector {
+                semver: value,
+                ..Selector::default()
+            },
+            "name" => Selector {
+                name: value,
+                ..Selector::default()
+            },
+            _ => Selector {
+                commit: value,
+                ..Selector::default()
+            },
+        }
+    };
+    let remote = Remote::new(&repo.url()).unwrap();
+    for (field, value, commit, revision, content) in [
+        ("branch", "main", &third, "main@", "3"),
+        ("branch", "feature/x", &first, "feature/x@", "1"),
+        ("tag", "v1.0.0", &first, "v1.0.0@", "1"),
+        ("tag", "v1.1.0", &second, "v1.1.0@", "2"),
+        ("semver", "*", &second, "v1.1.0@", "2"),
+        ("semver", ">=2.0.0-0", &third, "v2.0.0-rc.1@", "3"),
+        ("name", "refs/pull/420/head", &second, "refs/pull/420/head@", "2"),
+        (
+            "name",
+            "refs/tags/v1.1.0^{}",
+            &second,
+            "refs/tags/v1.1.0^{}@",
+            "2",
+        ),
+        ("name", "HEAD", &third, "HEAD@", "3"),
+        ("commit", &first, &first, "", "1"),
+        ("commit", &second, &second, "", "2"),
+    ] {
+        let fetched = fetch(&remote, &selector(field, value).reference().unwrap(), &call()).unwrap();
+        assert_eq!(
+            fetched.resolved.revision(),
+            format!("{revision}sha1:{commit}"),
+            "{field} {value}"
+        );
+        assert_eq!(&fetched.snapshot.commit(), commit, "{field} {value}");
+        assert_eq!(fetched.read("n"), content, "{field} {value}");
+    }
+}
+
+#[test]
+fn listing_fetches_nothing_and_a_commit_needs_no_listing() {
+    let server = GitServer::start().unwrap();
+    let repo = server.repo("quiet").unwrap();
+    let commit = repo.commit("first", &[("a", "b")]).unwrap();
+    let remote = Remote::new(&repo.url()).unwrap();
+    resolve(&remote, &branch("main"), &call()).unwrap();
+    let steps: Vec<_> = repo.requests().into_iter().map(|request| request.step).collect();
+    assert_eq!(steps, [Step::Info, Step::LsRefs]);
+    let by_hash = Selector {
+        commit: Some(commit.clone()),
+        ..Selector::default()
+    }
+    .reference()
+    .unwrap();
+    assert_eq!(resolve(&remote, &by_hash, &call()).unwrap().commit, commit);
+    assert_eq!(repo.requests().len(), 2);
+}
+
+#[test]
+fn the_commit_that_was_listed_is_fetched_though_the_branch_moves() {
+    let server = GitServer::start().unwrap();
+    let repo = server.repo("moving").unwrap();
+    let listed = repo.commit("listed", &[("n", "1")]).unwrap();
+    let remote = Remote::new(&repo.url()).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let mut session = super::NETWORK.open(&remote, &call()).unwrap();
+    let resolved = session.resolve(&branch("main")).unwrap();
+    repo.change("replaced").orphan().write("n", "2").push().unwrap();
+    let snapshot = session.fetch(&resolved, dir.path()).unwrap();
+    assert_eq!(snapshot.commit(), listed);
+}
+
+#[test]
+fn what_is_not_there_is_named_with_what_is() {
+    let server = GitServer::start().unwrap();
+    let empty = server.repo("empty").unwrap();
+    for reference in [
+        branch("main"),
+        Selector {
+            semver: Some("*".into()),
+            ..Selector::default()
+        }
+        .reference()
+        .unwrap(),
+    ] {
+        let error = resolve(&Remote::new(&empty.url()).unwrap(), &reference, &call()).unwrap_err();
+        assert!(matches!(error, Error::EmptyRepository { .. }), "{error}");
+    }
+    let repo = server.repo("named").unwrap();
+    repo.commit("first", &[("a", "b")]).unwrap();
+    let remote = Remote::new(&repo.url()).unwrap();
+    let error = resolve(&remote, &branch("master"), &call())
+        .unwrap_err()
+        .to_string();
+    assert_eq!(
+        error,
+        format!(
+            "branch 'master' not found in '{}': its branches are main",
+            repo.url()
+        )
+    );
+    let missing = Selector {
+        commit: Some("1".repeat(40)),
+        ..Selector::default()
+    }
+    .reference()
+    .unwrap();
+    let error = fetch(&remote, &missing, &call()).err().unwrap();
+    assert!(matches!(error, Error::RefNotFound { .. }), "{error}");
+    let error = resolve(
+        &Remote::new(&format!("{}/none", server.origin())).unwrap(),
+        &branch("main"),
+        &call(),
+    );
+    assert!(matches!(error, Err(Error::NotFound { .. })), "{error:?}");
+}
+
+#[test]
+fn credentials_of_both_places_are_sent_and_their_absence_is_explained() {
+    let server = GitServer::start().unwrap();
+    let repo = server.repo("private").unwrap();
+    repo.commit("first", &[("a", "b")]).unwrap();
+    repo.require_basic_auth("me", "s3cret/canary");
+    let remote = Remote::new(&repo.url()).unwrap();
+    let auth = |password: &str| Auth {
+        username: "me".to_owned(),
+        password: password.to_owned().into(),
+    };
+    fetch(
+        &remote.clone().with_auth(auth("s3cret/canary")),
+        &branch("main"),
+        &call(),
+    )
+    .unwrap();
+    let in_url = repo.url().replace("http://", "http://me:s3cret%2Fcanary@");
+    fetch(&Remote::new(&in_url).unwrap(), &branch("main"), &call()).unwrap();
+    for (remote, advice) in [
+        (remote.clone(), "spec.secretRef"),
+        (remote.with_auth(auth("wrong-canary")), "refused the credentials"),
+    ] {
+        let error = fetch(&remote, &branch("main"), &call()).err().unwrap();
+        assert!(matches!(error, Error::AuthenticationFailed { .. }), "{error}");
+        let message = error.to_string();
+        assert!(
+            message.contains(advice) && !message.contains("canary"),
+            "{message}"
+        );
+    }
+}
+
+#[test]
+fn an_own_authority_is_trusted_beside_the_systems() {
+    let server = GitServer::start_tls().unwrap();
+    let repo = server.repo("tls").unwrap();
+    repo.commit("first", &[("a", "b")]).unwrap();
+    let remote = Remote::new(&repo.url()).unwrap();
+    fetch(
+        &remote.clone().with_ca(server.ca_pem().as_bytes().to_vec()),
+        &branch("main"),
+        &call(),
+    )
+    .unwrap();
+    let error = fetch(&remote, &branch("main"), &call()).err().unwrap();
+    assert!(
+        matches!(error, Error::Tls { .. }) && error.to_string().contains("ca.crt"),
+        "{error}"
+    );
+    let other = GitServer::start_tls().unwrap();
+    let wrong = remote.clone().with_ca(other.ca_pem().as_bytes().to_vec());
+    assert!(matches!(
+        fetch(&wrong, &branch("main"), &call()),
+        Err(Error::Tls { .. })
+    ));
+    for pem in [
+        "",
+        "no certificate",
+        "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
+    ] {
+        let bad = remote.clone().with_ca(pem.as_bytes().to_vec());
+        let error = fetch(&bad, &branch("main"), &call()).err().unwrap();
+        assert!(matches!(error, Error::InvalidCa { .. }), "{error}");
+    }
+}
+
+#[test]
+fn limits_are_named() {
+    let server = GitServer::start().unwrap();
+    let repo = server.repo("large").unwrap();
+    // Digits that do not compress to nothing.
+    let noise: String = (0_u64..4000)
+        .map(|n| n.wrapping_mul(0x9E37_79B9_7F4A_7C15).to_string())
+        .collect();
+    repo.change("large")
+        .write("noise", noise)
+        .write("a/b/c/d", "")
+        .push()
+        .unwrap();
+    let remote = Remote::new(&repo.url()).unwrap();
+    let cases = [
+        (
+            Limits {
+                pack_bytes: 1000,
+                ..Limits::default()
+            },
+            "1000 bytes of a pack",
+        ),
+        (
+            Limits {
+                refs_bytes: 10,
+                ..Limits::default()
+            },
+            "10 bytes of a list of refs",
+        ),
+        (
+            Limits {
+                entries: 3,
+                ..Limits::default()
+            },
+            "3 files and directories",
+        ),
+        (
+            Limits {
+                depth: 2,
+                ..Limits::default()
+            },
+            "2 nested directories",
+        ),
+    ];
+    for (limits, expected) in cases {
+        let call = git::Call { limits, ..call() };
+        let error = fetch(&remote, &branch("main"), &call)
+            .and_then(|fetched| fetched.snapshot.nodes())
+            .unwrap_err();
+        assert!(error.to_string().contains(expected), "{expected}: {error}");
+    }
+    // A limit of a single object is met while the pack is indexed, or when it is read.
+    let call = git::Call {
+        limits: Limits {
+            object_bytes: 5000,
+            ..Limits::default()
+        },
+        ..call()
+    };
+    let read = fetch(&remote, &branch("main"), &call).and_then(|fetched| {
+        let nodes = fetched.snapshot.nodes()?;
+        nodes.iter().try_for_each(|node| match node.kind {
+            NodeKind::File { .. } => fetched.snapshot.read(node, &mut Vec::new()),
+            _ => Ok(()),
+        })
+    });
+    assert!(read.is_err());
+}
