@@ -121,8 +121,7 @@ impl Group {
             .process_group(0)
             .spawn()
             .with_context(|| format!("can't start {}", command.get_program().to_string_lossy()))?;
-        let identity = Identity::of(child.id())
-            .with_context(|| format!("{name} ended at once; see {}", log.display()))?;
+        let identity = Identity::of_child(child.id());
         fs::write(self.dir.join("procs").join(identity.to_string()), name)?;
         lock(&self.children).insert(name.to_owned(), child);
         Ok(identity)

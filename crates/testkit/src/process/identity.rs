@@ -24,20 +24,28 @@ impl Identity {
     /// The running process with this id; none if there is none, or only its unread exit status.
     #[must_use]
     pub fn of(pid: u32) -> Option<Self> {
+        let (identity, state) = Self::read(pid)?;
+        (!matches!(state.as_str(), "Z" | "X")).then_some(identity)
+    }
+
+    /// A child of this process whose exit status hasn't been read, so that its id can't be reused.
+    pub(crate) fn of_child(pid: u32) -> Self {
+        Self::read(pid).map_or(Self { pid, started: 0 }, |(identity, _)| identity)
+    }
+
+    /// The process with this id, and its state as the kernel names it.
+    fn read(pid: u32) -> Option<(Self, String)> {
         if !cfg!(target_os = "linux") {
             let known = Self { pid, started: 0 };
-            return test_kill_process(known.raw()?).is_ok().then_some(known);
+            return test_kill_process(known.raw()?)
+                .is_ok()
+                .then(|| (known, String::new()));
         }
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
         // The name in the second field may hold anything, so fields are counted from its closing parenthesis.
         let fields: Vec<&str> = stat.rsplit_once(") ")?.1.split_ascii_whitespace().collect();
-        if matches!(*fields.first()?, "Z" | "X") {
-            return None;
-        }
-        Some(Self {
-            pid,
-            started: fields.get(19)?.parse().ok()?,
-        })
+        let started = fields.get(19)?.parse().ok()?;
+        Some((Self { pid, started }, (*fields.first()?).to_owned()))
     }
 
     /// Whether it still runs.

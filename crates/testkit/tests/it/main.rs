@@ -7,6 +7,7 @@
     reason = "helpers of tests, outside of test functions"
 )]
 
+mod controller;
 mod git;
 mod plane;
 mod prometheus;

@@ -1,0 +1,70 @@
+//! Controllers as processes, played by a shell script.
+
+use std::time::Duration;
+
+use testkit::{Controller, controller::Launch};
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+fn launch() -> Launch {
+    Controller::named("source-controller")
+        .program(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/stand-in.sh"))
+        .run_by("/a/kubeconfig".as_ref())
+}
+
+#[tokio::test]
+async fn a_controller_logs_and_ends_as_it_is_told() {
+    let controller = launch()
+        .namespace("ns")
+        .flag("--concurrent=7")
+        .spawn()
+        .expect("starts");
+    let is = |entry: &serde_json::Value, message: &str| entry["msg"] == message;
+    let started = controller
+        .wait_log("the start", PATIENCE, |entry| is(entry, "started"))
+        .await
+        .expect("starts");
+    assert_eq!(
+        (started["kubeconfig"].as_str(), started["namespace"].as_str()),
+        (Some("/a/kubeconfig"), Some("ns"))
+    );
+    let flags = started["flags"].as_str().expect("is text");
+    assert!(
+        flags.contains("--concurrent=7") && flags.contains("--storage-adv-addr=127.0.0.1:"),
+        "{flags}"
+    );
+    assert!(controller.usage().expect("runs").resident > 0);
+    controller.pause().expect("is paused");
+    controller.resume().expect("goes on");
+    assert!(controller.terminate().await.expect("ends").success());
+    assert!(
+        controller.log_entries().iter().any(|entry| is(entry, "ended")),
+        "{}",
+        controller.log()
+    );
+    assert!(!controller.is_running());
+}
+
+#[tokio::test]
+async fn a_killed_controller_says_nothing_more() {
+    let controller = launch().spawn().expect("starts");
+    controller
+        .wait_log("the start", PATIENCE, |entry| entry["msg"] == "started")
+        .await
+        .expect("starts");
+    assert_eq!(controller.kill().await.expect("ends").code(), None);
+    assert!(!controller.log().contains("ended"));
+    let files = controller.dir().to_owned();
+    drop(controller);
+    assert!(!files.exists());
+}
+
+#[tokio::test]
+async fn a_controller_that_ends_is_not_waited_for() {
+    let error = launch().env("ENDS", "yes").start().await.expect_err("ends");
+    let message = format!("{error:#}");
+    assert!(
+        message.contains("exit status: 3") && message.contains("no JSON"),
+        "{message}"
+    );
+}
