@@ -9,7 +9,9 @@ use api::GoDuration;
 /// # Errors
 /// A sentence that says what is wrong with the text.
 pub fn parse(text: &str) -> Result<Duration, String> {
-    let duration: GoDuration = text.parse().map_err(|error: api::InvalidDuration| error.to_string())?;
+    let duration: GoDuration = text
+        .parse()
+        .map_err(|error: api::InvalidDuration| error.to_string())?;
     if duration < GoDuration::ZERO {
         return Err(format!("invalid duration '{text}': it is negative"));
     }

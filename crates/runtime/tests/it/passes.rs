@@ -1,0 +1,222 @@
+//! The ordinary life of an object.
+
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::{ConfigMap, Event};
+use kube::{
+    Api, ResourceExt,
+    api::{DeleteParams, ListParams, Patch, PatchParams},
+};
+use serde_json::json;
+
+use crate::stage::{PATIENCE, Stage, ready};
+
+#[tokio::test]
+async fn an_object_is_made_ready_and_cleaned_up_after() {
+    let stage = Stage::new("life").await;
+    let controller = stage.controller("weir").await.start().await.unwrap();
+    stage
+        .probe("app", &json!({"interval": "10m", "behaviour": "write"}))
+        .await;
+    let object = stage.wait_ready("app", "True", "Succeeded").await;
+    assert_eq!(object.finalizers(), ["weir.test/probe"]);
+    let maps: Api<ConfigMap> = Api::namespaced(stage.client.clone(), &stage.namespace);
+    assert!(maps.get_opt("app").await.unwrap().is_some());
+    let series = format!(
+        "gotk_reconcile_condition{{kind=\"Probe\",name=\"app\",namespace=\"{}\"",
+        stage.namespace
+    );
+    assert!(controller.metrics().await.unwrap().contains(&series));
+
+    stage
+        .probes()
+        .delete("app", &DeleteParams::default())
+        .await
+        .unwrap();
+    testkit::wait_gone(&stage.probes(), "app", PATIENCE)
+        .await
+        .unwrap();
+    assert!(maps.get_opt("app").await.unwrap().is_none());
+    testkit::eventually("the series to be gone", PATIENCE, || async {
+        not_yet_unless(!controller.metrics().await?.contains("name=\"app\""))
+    })
+    .await
+    .unwrap();
+    assert!(controller.terminate().await.unwrap().success());
+}
+
+fn not_yet_unless(holds: bool) -> anyhow::Result<()> {
+    anyhow::ensure!(holds, "not yet");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_quiet_object_costs_nothing() {
+    let stage = Stage::new("quiet").await;
+    let names: Vec<_> = (0..10).map(|number| format!("probe-{number}")).collect();
+    for name in &names {
+        stage.probe(name, &json!({"interval": "500ms"})).await;
+    }
+    let controller = stage.controller("weir").await.start().await.unwrap();
+    for name in &names {
+        stage.wait_ready(name, "True", "Succeeded").await;
+    }
+    let total = "controller_runtime_reconcile_total{controller=\"probe\",result=\"requeue_after\"}";
+    let (mark, started) = (stage.plane.audit_mark(), std::time::Instant::now());
+    let before = controller.metric(total).await.unwrap();
+    // Ten intervals of every object.
+    let after = testkit::eventually("ten intervals", PATIENCE, || async {
+        let now = controller.metric(total).await?;
+        if now >= before + 100.0 {
+            Ok(now)
+        } else {
+            Err(anyhow::anyhow!("not yet"))
+        }
+    })
+    .await
+    .unwrap();
+    let intervals = started.elapsed().as_secs_f64() / 0.5 + 1.0;
+    assert!(
+        after - before <= intervals * 10.0 + 10.0,
+        "{} passes in {intervals} intervals",
+        after - before
+    );
+    assert_eq!(stage.writes("weir", mark), []);
+}
+
+#[tokio::test]
+async fn requests_suspension_and_faults_are_obeyed() {
+    let stage = Stage::new("obey").await;
+    let _controller = stage.controller("weir").await.start().await.unwrap();
+    stage
+        .probe("app", &json!({"interval": "10m", "behaviour": "fail"}))
+        .await;
+    stage.wait_ready("app", "False", "Failed").await;
+    // Repeats of the same failure are one Event with a count.
+    let events: Api<Event> = Api::namespaced(stage.client.clone(), &stage.namespace);
+    testkit::eventually("a counted event", PATIENCE, || async {
+        let all = events.list(&ListParams::default()).await?.items;
+        let counts: Vec<_> = all
+            .iter()
+            .filter(|e| e.reason.as_deref() == Some("Failed"))
+            .map(|e| e.count)
+            .collect();
+        match counts.as_slice() {
+            [Some(count)] if *count >= 2 => Ok(()),
+            _ => Err(anyhow::anyhow!("not yet")),
+        }
+    })
+    .await
+    .unwrap();
+
+    stage.probe("app", &json!({"interval": "10m"})).await;
+    stage.wait_ready("app", "True", "Succeeded").await;
+    let request = json!({"metadata": {"annotations": {"reconcile.fluxcd.io/requestedAt": "now"}}});
+    stage
+        .probes()
+        .patch("app", &PatchParams::default(), &Patch::Merge(&request))
+        .await
+        .unwrap();
+    stage
+        .wait("app", "the request to be handled", |o| {
+            o.data["status"]["lastHandledReconcileAt"] == "now"
+        })
+        .await;
+
+    stage
+        .probe(
+            "app",
+            &json!({"interval": "10m", "suspend": true, "behaviour": "fail"}),
+        )
+        .await;
+    stage.probe("stalls", &json!({"interval": "-1s"})).await;
+    stage.wait_ready("stalls", "False", "InvalidSpec").await;
+    assert_eq!(ready(&stage.probes().get("app").await.unwrap())["status"], "True");
+}
+
+#[tokio::test]
+async fn a_newer_generation_ends_an_older_pass_and_a_timeout_any() {
+    let stage = Stage::new("newer").await;
+    let _controller = stage.controller("weir").await.start().await.unwrap();
+    stage
+        .probe("app", &json!({"interval": "10m", "behaviour": "hang"}))
+        .await;
+    stage
+        .wait("app", "the pass to begin", |object| {
+            !object.finalizers().is_empty()
+        })
+        .await;
+    stage.probe("app", &json!({"interval": "10m"})).await;
+    stage.wait_ready("app", "True", "Succeeded").await;
+    stage
+        .probe(
+            "app",
+            &json!({"interval": "10m", "behaviour": "hang", "timeout": "1s"}),
+        )
+        .await;
+    let object = stage.wait_ready("app", "False", "Timeout").await;
+    assert_eq!(
+        ready(&object)["message"],
+        "the pass took longer than its timeout of 1 s"
+    );
+}
+
+#[tokio::test]
+async fn the_status_of_an_earlier_controller_is_taken_over() {
+    let stage = Stage::new("heir").await;
+    stage.probe("app", &json!({"interval": "10m"})).await;
+    let old = json!({"status": {"old": {"field": 1}, "observedGeneration": 1, "conditions": []}});
+    let params = PatchParams {
+        field_manager: Some("gotk-probe".into()),
+        ..PatchParams::default()
+    };
+    stage
+        .probes()
+        .patch_status("app", &params, &Patch::Merge(&old))
+        .await
+        .unwrap();
+    let _controller = stage.controller("weir").await.start().await.unwrap();
+    let object = stage.wait_ready("app", "True", "Succeeded").await;
+    assert_eq!(
+        object.data["status"].get("old"),
+        None,
+        "{}",
+        object.data["status"]
+    );
+    let status = object
+        .managed_fields()
+        .iter()
+        .filter(|entry| entry.subresource.as_deref() == Some("status"));
+    let managers: Vec<_> = status.filter_map(|entry| entry.manager.as_deref()).collect();
+    assert_eq!(managers, ["probe"]);
+}
+
+#[tokio::test]
+async fn a_running_pass_may_finish_when_the_process_is_told_to_end() {
+    let stage = Stage::new("ending").await;
+    let controller = stage
+        .controller("weir")
+        .await
+        .flag("--enable-leader-election")
+        .start()
+        .await
+        .unwrap();
+    stage
+        .probe("app", &json!({"interval": "10m", "behaviour": "slow"}))
+        .await;
+    controller
+        .wait_log("slow work", PATIENCE, |entry| entry["msg"] == "slow work begins")
+        .await
+        .unwrap();
+    let told = std::time::Instant::now();
+    assert!(controller.terminate().await.unwrap().success());
+    assert!(told.elapsed() < Duration::from_secs(10), "{:?}", told.elapsed());
+    assert_eq!(
+        ready(&stage.probes().get("app").await.unwrap())["reason"],
+        "Succeeded"
+    );
+    let leases =
+        Api::<k8s_openapi::api::coordination::v1::Lease>::namespaced(stage.client.clone(), &stage.namespace);
+    let lease = leases.get("probe-leader-election").await.unwrap();
+    assert_eq!(lease.spec.unwrap().holder_identity.as_deref(), Some(""));
+}

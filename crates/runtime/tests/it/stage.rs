@@ -1,0 +1,144 @@
+//! A namespace with the kind Probe, and the controller that reconciles it.
+
+use std::{path::PathBuf, time::Duration};
+
+use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
+use kube::{
+    Api, Client,
+    api::{ApiResource, DynamicObject, GroupVersionKind, ListParams},
+};
+use serde_json::{Value, json};
+use testkit::{ControlPlane, Controller, audit, controller::Launch};
+
+/// How long anything may take on a busy machine.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+pub(crate) struct Stage {
+    pub(crate) plane: &'static ControlPlane,
+    pub(crate) namespace: String,
+    pub(crate) client: Client,
+}
+
+impl Stage {
+    pub(crate) async fn new(name: &str) -> Self {
+        let plane = ControlPlane::shared().await.unwrap();
+        let client = plane.client().await.unwrap();
+        plane.apply(definition()).await.unwrap();
+        let namespace = plane.namespace(name).await.unwrap();
+        let stage = Self {
+            plane,
+            namespace,
+            client,
+        };
+        testkit::eventually("the kind Probe to be served", PATIENCE, || async {
+            Ok(stage.probes().list(&ListParams::default()).await.map(|_| ())?)
+        })
+        .await
+        .unwrap();
+        stage
+    }
+
+    pub(crate) fn probes(&self) -> Api<DynamicObject> {
+        let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("weir.test", "v1", "Probe"));
+        Api::namespaced_with(self.client.clone(), &self.namespace, &resource)
+    }
+
+    pub(crate) async fn probe(&self, name: &str, spec: &Value) -> DynamicObject {
+        let object = json!({
+            "apiVersion": "weir.test/v1", "kind": "Probe",
+            "metadata": {"name": name, "namespace": self.namespace}, "spec": spec,
+        });
+        self.plane.apply(object).await.unwrap()
+    }
+
+    /// A controller that sees this namespace alone, as a user of its own.
+    pub(crate) async fn controller(&self, user: &str) -> Launch {
+        let kubeconfig = self
+            .plane
+            .service_account_kubeconfig(&self.namespace, user)
+            .await
+            .unwrap();
+        let binding: ClusterRoleBinding = serde_json::from_value(json!({
+            "metadata": {"name": format!("{}-{user}", self.namespace)},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
+            "subjects": [{"kind": "ServiceAccount", "name": user, "namespace": self.namespace}],
+        }))
+        .unwrap();
+        Api::<ClusterRoleBinding>::all(self.client.clone())
+            .create(&Default::default(), &binding)
+            .await
+            .unwrap();
+        Controller::named("probe")
+            .program(program())
+            .run_by(&kubeconfig)
+            .namespace(&self.namespace)
+            .flag("--watch-all-namespaces=false")
+            .flag("--interval-jitter-percentage=0")
+            .flag("--min-retry-delay=200ms")
+    }
+
+    pub(crate) async fn wait(
+        &self,
+        name: &str,
+        what: &str,
+        is: impl FnMut(&DynamicObject) -> bool,
+    ) -> DynamicObject {
+        testkit::wait_for(&self.probes(), name, what, PATIENCE, is)
+            .await
+            .unwrap()
+    }
+
+    pub(crate) async fn wait_ready(&self, name: &str, status: &str, reason: &str) -> DynamicObject {
+        self.wait(name, &format!("Ready={status} {reason}"), |object| {
+            let ready = ready(object);
+            ready["status"] == status
+                && ready["reason"] == reason
+                && ready["observedGeneration"] == json!(object.metadata.generation)
+        })
+        .await
+    }
+
+    /// The successful writes of a user since a mark.
+    pub(crate) fn writes(&self, user: &str, mark: u64) -> Vec<audit::Entry> {
+        let user = format!("system:serviceaccount:{}:{user}", self.namespace);
+        let mut entries = self.plane.audit_since(mark).unwrap();
+        entries.retain(|entry| entry.user == user && entry.is_write() && entry.code < 300);
+        entries
+    }
+}
+
+pub(crate) fn ready(object: &DynamicObject) -> Value {
+    let conditions = object.data["status"]["conditions"]
+        .as_array()
+        .cloned()
+        .unwrap_or_default();
+    conditions
+        .into_iter()
+        .find(|condition| condition["type"] == "Ready")
+        .unwrap_or_default()
+}
+
+/// The example lies beside the folder of the test binaries.
+fn program() -> PathBuf {
+    let own = std::env::current_exe().unwrap();
+    let program = own.parent().unwrap().parent().unwrap().join("examples/probe");
+    assert!(program.exists(), "the example isn't built: run `cargo build -p runtime --example probe`");
+    program
+}
+
+/// A schema that accepts anything, as after a downgrade.
+fn definition() -> Value {
+    let anything = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "probes.weir.test"},
+        "spec": {
+            "group": "weir.test", "scope": "Namespaced",
+            "names": {"kind": "Probe", "plural": "probes", "singular": "probe"},
+            "versions": [{
+                "name": "v1", "served": true, "storage": true, "subresources": {"status": {}},
+                "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": anything, "status": anything}}},
+            }],
+        },
+    })
+}
