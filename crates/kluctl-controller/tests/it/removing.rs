@@ -1,0 +1,69 @@
+//! What becomes of the objects when their deployment is removed.
+
+use anyhow::{Result, ensure};
+use serde_json::json;
+
+use crate::world::{World, for_kind};
+
+#[tokio::test]
+async fn objects_go_or_stay_as_the_spec_says() -> Result<()> {
+    let world = World::new("remove", &[]).await?;
+    let cases = [
+        ("pruned", json!({ "prune": true }), false),
+        ("deleted", json!({ "prune": false, "delete": true }), false),
+        ("kept", json!({ "prune": true, "delete": false }), true),
+        ("neither", json!({ "prune": false }), true),
+        ("suspended", json!({ "prune": true, "delete": true }), true),
+    ];
+    for (name, spec, stays) in cases {
+        // Each has a discriminator of its own.
+        let files = [
+            (
+                ".kluctl.yaml",
+                format!("discriminator: {}-{name}\n", world.namespace),
+            ),
+            (
+                "deployment.yaml",
+                format!(
+                    "deployments:\n- path: app\noverrideNamespace: {}\n",
+                    world.namespace
+                ),
+            ),
+            ("app/kustomization.yaml", "resources:\n- map.yaml\n".to_owned()),
+            ("app/map.yaml", crate::world::config_map(name, "1")),
+        ];
+        let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (*path, text.as_str())).collect();
+        world.source(name, &files).await?;
+        world.plane.apply(world.deployment(name, name).spec(spec)).await?;
+        world.ready(name, "True", "ReconciliationSucceeded").await?;
+        if name == "suspended" {
+            world.edit(name, json!({ "suspend": true })).await?;
+        }
+        world.remove(name).await?;
+        let there = world
+            .config_maps()
+            .get_opt(name)
+            .await?
+            .is_some_and(|map| map.metadata.deletion_timestamp.is_none());
+        ensure!(
+            there == stays,
+            "{name}: the object is {}",
+            if there { "there" } else { "gone" }
+        );
+    }
+    world
+        .told("pruned", "delete succeeded. 1 deleted objects.")
+        .await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn one_that_never_deployed_goes_at_once() -> Result<()> {
+    let world = World::new("never", &[]).await?;
+    world
+        .plane
+        .apply(world.deployment("shop", "no-such-source").spec(for_kind()))
+        .await?;
+    world.ready("shop", "False", "ArtifactFailed").await?;
+    world.remove("shop").await
+}

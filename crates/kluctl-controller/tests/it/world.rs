@@ -1,0 +1,492 @@
+//! One control plane for all tests; a namespace, a controller process and a source for each.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    path::Path,
+    sync::{Arc, Mutex, OnceLock},
+    time::Duration,
+};
+
+use anyhow::{Context as _, Result, ensure};
+use api::kluctl::KluctlDeployment;
+use artifact::{
+    Algorithm, Error,
+    pack::{self, Item, Kind},
+};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::{
+    Api, Client, ResourceExt,
+    api::{DeleteParams, DynamicObject, Patch, PatchParams},
+};
+use serde_json::{Value, json};
+use testkit::{
+    ControlPlane, Controller, Manifest, Options, audit, eventually, manifest, wait_for, wait_gone,
+};
+use tokio::sync::OnceCell;
+use tree::{TreePath, ignore::Rules};
+
+/// How long anything may take on a busy machine.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+static PLANE: OnceCell<ControlPlane> = OnceCell::const_new();
+
+/// The control plane of these tests, with all definitions.
+pub(crate) async fn plane() -> Result<&'static ControlPlane> {
+    PLANE
+        .get_or_try_init(|| async {
+            let plane = ControlPlane::start(Options::default()).await?;
+            plane
+                .install_crds(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../crds"))
+                .await?;
+            Ok(plane)
+        })
+        .await
+}
+
+/// A namespace with a controller that looks at nothing else, and a source.
+pub(crate) struct World {
+    pub(crate) plane: &'static ControlPlane,
+    pub(crate) client: Client,
+    pub(crate) namespace: String,
+    pub(crate) controller: Controller,
+    /// The name of the controller in the audit log.
+    pub(crate) user: String,
+}
+
+impl World {
+    /// Starts a controller with these flags.
+    pub(crate) async fn new(prefix: &str, flags: &[&str]) -> Result<Self> {
+        let plane = plane().await?;
+        let namespace = plane.namespace(prefix).await?;
+        let kubeconfig = plane.service_account_kubeconfig(&namespace, "controller").await?;
+        grant(plane, &namespace, "controller", &namespace).await?;
+        let mut launch = Controller::named("kluctl-controller")
+            .run_by(&kubeconfig)
+            .namespace(&namespace)
+            .flag("--watch-all-namespaces=false")
+            .flag("--requeue-dependency=60s");
+        for flag in flags {
+            launch = launch.flag(flag);
+        }
+        let user = format!("system:serviceaccount:{namespace}:controller");
+        let world = Self {
+            plane,
+            client: plane.client().await?,
+            controller: launch.start().await?,
+            namespace,
+            user,
+        };
+        Ok(world)
+    }
+
+    pub(crate) fn deployments(&self) -> Api<KluctlDeployment> {
+        Api::namespaced(self.client.clone(), &self.namespace)
+    }
+
+    pub(crate) fn config_maps(&self) -> Api<ConfigMap> {
+        Api::namespaced(self.client.clone(), &self.namespace)
+    }
+
+    /// A deployment of the source of the same name, from its root.
+    pub(crate) fn deployment(&self, name: &str, source: &str) -> Manifest {
+        manifest::kluctl_deployment(&self.namespace, name, source, ".").spec(json!({ "retryInterval": "1s" }))
+    }
+
+    /// Makes a source that offers these files.
+    pub(crate) async fn source(&self, name: &str, files: &[(&str, &str)]) -> Result<Source> {
+        // Nobody looks at this URL: the tests play the source-controller.
+        let repository = manifest::git_repository(&self.namespace, name, "https://example.invalid/shop");
+        self.plane.apply(repository).await?;
+        let (api, _) = self
+            .plane
+            .api_for(manifest::git_repository(&self.namespace, name, "").into())
+            .await?;
+        let source = Source {
+            api,
+            name: name.to_owned(),
+        };
+        source.offer(files).await?;
+        Ok(source)
+    }
+
+    /// Waits until the Ready condition has this status and reason, and speaks of the newest generation.
+    pub(crate) async fn ready(&self, name: &str, status: &str, reason: &str) -> Result<KluctlDeployment> {
+        let what = format!("Ready={status} {reason}");
+        wait_for(&self.deployments(), name, &what, PATIENCE, |object| {
+            let observed = object
+                .status
+                .as_ref()
+                .and_then(|status| status.observed_generation);
+            let ready = ready_of(object);
+            observed == object.metadata.generation
+                && ready.is_some_and(|(s, r, _)| s == status && r == reason)
+        })
+        .await
+    }
+
+    /// Waits until a pass at this revision ended well.
+    pub(crate) async fn deployed(&self, name: &str, revision: &str) -> Result<KluctlDeployment> {
+        wait_for(
+            &self.deployments(),
+            name,
+            &format!("{revision} to be ready"),
+            PATIENCE,
+            |object| {
+                let tried = object
+                    .status
+                    .as_ref()
+                    .and_then(|status| status.last_attempted_revision.as_deref());
+                tried == Some(revision) && ready_of(object).is_some_and(|(status, ..)| status == "True")
+            },
+        )
+        .await
+    }
+
+    /// Sets an annotation, which the controller may take as a request.
+    pub(crate) async fn annotate(&self, name: &str, key: &str, value: &str) -> Result<()> {
+        let patch = json!({ "metadata": { "annotations": { key: value } } });
+        self.deployments()
+            .patch(name, &PatchParams::default(), &Patch::Merge(patch))
+            .await?;
+        Ok(())
+    }
+
+    /// Asks for a pass and waits until it is over.
+    pub(crate) async fn reconcile(&self, name: &str) -> Result<()> {
+        let value = format!("{:x}", fastrand::u64(..));
+        self.annotate(name, "reconcile.fluxcd.io/requestedAt", &value)
+            .await?;
+        wait_for(
+            &self.deployments(),
+            name,
+            "the request to be answered",
+            PATIENCE,
+            |object| {
+                let handled = object
+                    .status
+                    .as_ref()
+                    .and_then(|status| status.last_handled_reconcile_at.as_deref());
+                handled == Some(&value)
+            },
+        )
+        .await?;
+        Ok(())
+    }
+
+    pub(crate) async fn edit(&self, name: &str, spec: Value) -> Result<()> {
+        let patch = json!({ "spec": spec });
+        self.deployments()
+            .patch(name, &PatchParams::default(), &Patch::Merge(patch))
+            .await?;
+        Ok(())
+    }
+
+    /// Removes a deployment and waits until it is gone.
+    pub(crate) async fn remove(&self, name: &str) -> Result<()> {
+        self.deployments().delete(name, &DeleteParams::default()).await?;
+        wait_gone(&self.deployments(), name, PATIENCE).await
+    }
+
+    /// Waits until a ConfigMap holds this under `value`.
+    pub(crate) async fn holds(&self, name: &str, value: &str) -> Result<ConfigMap> {
+        wait_for(
+            &self.config_maps(),
+            name,
+            &format!("value {value}"),
+            PATIENCE,
+            |map| value_of(map) == Some(value),
+        )
+        .await
+    }
+
+    pub(crate) async fn has(&self, name: &str) -> Result<bool> {
+        Ok(self.config_maps().get_opt(name).await?.is_some())
+    }
+
+    /// What was asked of the API server since then for this namespace in the name of the controller, Events and the
+    /// leases of other namespaces aside.
+    pub(crate) fn asked_since(&self, mark: u64) -> Result<Vec<audit::Entry>> {
+        let entries = self.plane.audit_since(mark)?;
+        Ok(entries
+            .into_iter()
+            .filter(|entry| entry.user == self.user)
+            .collect())
+    }
+
+    /// The messages of the Events about a deployment.
+    pub(crate) async fn events(&self, name: &str) -> Result<Vec<(String, String)>> {
+        let api: Api<k8s_openapi::api::core::v1::Event> =
+            Api::namespaced(self.client.clone(), &self.namespace);
+        let all = api.list(&kube::api::ListParams::default()).await?;
+        let about = all
+            .into_iter()
+            .filter(|event| event.involved_object.name.as_deref() == Some(name));
+        Ok(about
+            .map(|event| (event.type_.unwrap_or_default(), event.message.unwrap_or_default()))
+            .collect())
+    }
+
+    /// Waits until an Event about a deployment contains this.
+    pub(crate) async fn told(&self, name: &str, text: &str) -> Result<(String, String)> {
+        eventually(&format!("an event with {text:?}"), PATIENCE, || async move {
+            let events = self.events(name).await?;
+            let found = events.iter().find(|(_, message)| message.contains(text));
+            found
+                .cloned()
+                .with_context(|| format!("the events are {events:?}"))
+        })
+        .await
+    }
+
+    /// How many passes the controller has made.
+    pub(crate) async fn passes(&self) -> Result<f64> {
+        let text = self.controller.metrics().await?;
+        let counts = text
+            .lines()
+            .filter(|line| line.starts_with("controller_runtime_reconcile_total"));
+        Ok(counts
+            .filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok())
+            .sum())
+    }
+
+    /// Waits until the controller has made so many passes more.
+    pub(crate) async fn more_passes(&self, n: f64) -> Result<()> {
+        let before = self.passes().await?;
+        eventually("passes", PATIENCE, || async move {
+            let now = self.passes().await?;
+            ensure!(now >= before + n, "{} passes so far", now - before);
+            Ok(())
+        })
+        .await
+    }
+}
+
+/// Status, reason and message of the Ready condition.
+pub(crate) fn ready_of(object: &KluctlDeployment) -> Option<(String, String, String)> {
+    let conditions = &object.status.as_ref()?.conditions;
+    let ready = conditions.iter().find(|condition| condition.type_ == "Ready")?;
+    Some((
+        ready.status.to_string(),
+        ready.reason.clone(),
+        ready.message.clone(),
+    ))
+}
+
+pub(crate) fn message_of(object: &KluctlDeployment) -> String {
+    ready_of(object)
+        .map(|(_, _, message)| message)
+        .unwrap_or_default()
+}
+
+pub(crate) fn has_condition(object: &KluctlDeployment, type_: &str) -> bool {
+    let conditions = object
+        .status
+        .as_ref()
+        .map_or(&[][..], |status| &status.conditions);
+    conditions
+        .iter()
+        .any(|condition| condition.type_ == type_ && condition.is_true())
+}
+
+pub(crate) fn value_of(map: &ConfigMap) -> Option<&str> {
+    map.data.as_ref()?.get("value").map(String::as_str)
+}
+
+/// Lets a service account do anything, in this namespace and in lists of the cluster.
+pub(crate) async fn grant(plane: &ControlPlane, namespace: &str, account: &str, unique: &str) -> Result<()> {
+    plane
+        .apply(json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
+            "metadata": { "name": format!("{unique}-{account}") },
+            "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin" },
+            "subjects": [{ "kind": "ServiceAccount", "name": account, "namespace": namespace }],
+        }))
+        .await?;
+    Ok(())
+}
+
+/// A GitRepository whose status the test writes.
+pub(crate) struct Source {
+    api: Api<DynamicObject>,
+    name: String,
+}
+
+impl Source {
+    /// Offers these files as the newest revision, and returns that.
+    pub(crate) async fn offer(&self, files: &[(&str, &str)]) -> Result<String> {
+        let (bytes, digest) = tarball(files)?;
+        let revision = format!("main@sha1:{:040x}", fastrand::u128(..));
+        let url = serve(bytes);
+        self.set(json!({ "url": url, "revision": revision, "digest": digest }))
+            .await?;
+        Ok(revision)
+    }
+
+    /// Offers files whose digest is another one than the status says.
+    pub(crate) async fn offer_altered(&self, files: &[(&str, &str)]) -> Result<String> {
+        let (bytes, _) = tarball(files)?;
+        let revision = format!("main@sha1:{:040x}", fastrand::u128(..));
+        let digest = format!("sha256:{:064x}", 7);
+        self.set(json!({ "url": serve(bytes), "revision": revision, "digest": digest }))
+            .await?;
+        Ok(revision)
+    }
+
+    async fn set(&self, artifact: Value) -> Result<()> {
+        let mut artifact = artifact;
+        artifact["path"] = json!("gitrepository/artifact.tar.gz");
+        artifact["lastUpdateTime"] = json!("2026-01-01T00:00:00Z");
+        self.patch(json!({ "artifact": artifact })).await
+    }
+
+    /// Takes the artifact away.
+    pub(crate) async fn clear(&self) -> Result<()> {
+        self.patch(json!({ "artifact": null })).await
+    }
+
+    async fn patch(&self, status: Value) -> Result<()> {
+        let patch = Patch::Merge(json!({ "status": status }));
+        let object = self
+            .api
+            .patch_status(&self.name, &PatchParams::default(), &patch)
+            .await?;
+        ensure!(object.name_any() == self.name);
+        Ok(())
+    }
+}
+
+fn tarball(files: &[(&str, &str)]) -> Result<(Vec<u8>, String)> {
+    let mut items: BTreeMap<TreePath, Item<Option<String>>> = BTreeMap::new();
+    for (path, content) in files {
+        let path = TreePath::parse(path)?;
+        let mut parent = path.parent();
+        while let Some(dir) = parent.filter(|dir| !dir.is_root()) {
+            items.insert(
+                dir.clone(),
+                Item {
+                    path: dir.clone(),
+                    kind: Kind::Dir,
+                    content: None,
+                },
+            );
+            parent = dir.parent();
+        }
+        let kind = Kind::File { executable: false };
+        items.insert(
+            path.clone(),
+            Item {
+                path,
+                kind,
+                content: Some((*content).to_owned()),
+            },
+        );
+    }
+    let items = pack::plan(items.into_values().collect(), &Rules::new())?;
+    let mut out = Vec::new();
+    let read = |item: &Item<Option<String>>, buffer: &mut Vec<u8>| -> Result<(), Error> {
+        buffer.extend_from_slice(item.content.as_deref().unwrap_or_default().as_bytes());
+        Ok(())
+    };
+    let packed = pack::pack(&items, read, Algorithm::Sha256, 1 << 20, &mut out)?;
+    Ok((out, packed.digest.to_string()))
+}
+
+type Files = Arc<Mutex<HashMap<String, Vec<u8>>>>;
+
+/// Serves a file under a new URL, from a thread of its own.
+fn serve(bytes: Vec<u8>) -> String {
+    static SERVER: OnceLock<(String, Files)> = OnceLock::new();
+    let (origin, files) = SERVER.get_or_init(|| {
+        let files = Files::default();
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+        let origin = format!("http://{}", listener.local_addr().expect("an address"));
+        listener.set_nonblocking(true).expect("nonblocking");
+        let served = Arc::clone(&files);
+        std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .expect("a runtime");
+            runtime.block_on(async move {
+                let router = axum::Router::new().fallback(move |uri: axum::http::Uri| async move {
+                    let found = served.lock().expect("no panic").get(uri.path()).cloned();
+                    found.ok_or(axum::http::StatusCode::NOT_FOUND)
+                });
+                let listener = tokio::net::TcpListener::from_std(listener).expect("a listener");
+                axum::serve(listener, router).await.expect("it serves");
+            });
+        });
+        (origin, files)
+    });
+    let path = format!("/{:x}.tar.gz", fastrand::u128(..));
+    files.lock().expect("no panic").insert(path.clone(), bytes);
+    format!("{origin}{path}")
+}
+
+/// A project with a target `test` for the context `kind-kind`, whose discriminator is unique to the namespace, and one
+/// item that holds these manifests.
+pub(crate) fn project(namespace: &str, manifests: &[(&str, &str)]) -> Vec<(String, String)> {
+    let mut files = vec![
+        (
+            ".kluctl.yaml".to_owned(),
+            format!(
+                "targets:\n- name: test\n  context: kind-kind\ndiscriminator: {namespace}-{{{{ target.name }}}}\n"
+            ),
+        ),
+        (
+            "deployment.yaml".to_owned(),
+            format!("deployments:\n- path: app\noverrideNamespace: {namespace}\n"),
+        ),
+    ];
+    let names: Vec<String> = manifests
+        .iter()
+        .map(|(name, _)| format!("- {name}.yaml\n"))
+        .collect();
+    files.push((
+        "app/kustomization.yaml".to_owned(),
+        format!("resources:\n{}", names.concat()),
+    ));
+    for (name, text) in manifests {
+        files.push((format!("app/{name}.yaml"), (*text).to_owned()));
+    }
+    files
+}
+
+pub(crate) fn borrowed(files: &[(String, String)]) -> Vec<(&str, &str)> {
+    files
+        .iter()
+        .map(|(path, content)| (path.as_str(), content.as_str()))
+        .collect()
+}
+
+/// A ConfigMap with one value.
+pub(crate) fn config_map(name: &str, value: &str) -> String {
+    format!("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {name}\ndata:\n  value: \"{value}\"\n")
+}
+
+/// What maps the one context that there is to the one that the project wants, and names the target.
+pub(crate) fn for_kind() -> Value {
+    json!({ "target": "test", "renameContexts": [{ "oldContext": "default", "newContext": "kind-kind" }] })
+}
+
+impl World {
+    /// The files of a project of this namespace with these ConfigMaps (name and value).
+    pub(crate) fn maps(&self, maps: &[(&str, &str)]) -> Vec<(String, String)> {
+        let texts: Vec<(&str, String)> = maps
+            .iter()
+            .map(|(name, value)| (*name, config_map(name, value)))
+            .collect();
+        let manifests: Vec<(&str, &str)> = texts.iter().map(|(name, text)| (*name, text.as_str())).collect();
+        project(&self.namespace, &manifests)
+    }
+
+    /// A source with a deployment of the same name, which is ready.
+    pub(crate) async fn running(&self, name: &str, maps: &[(&str, &str)], spec: Value) -> Result<Source> {
+        let source = self.source(name, &borrowed(&self.maps(maps))).await?;
+        self.plane
+            .apply(self.deployment(name, name).spec(for_kind()).spec(spec))
+            .await?;
+        self.ready(name, "True", "ReconciliationSucceeded").await?;
+        Ok(source)
+    }
+}
