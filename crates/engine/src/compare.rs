@@ -175,9 +175,15 @@ async fn look(
     let ignore = Ignore::of(manifest).map_err(|error| error.to_string())?;
     let normalized = |value: &Value| normalize(value, &ignore).map_err(|error| error.to_string());
     // Equal to the letter, not as sets: the order of a container's arguments matters.
-    if normalized(object)? == normalized(&applied.object)? {
-        Ok(Verdict::Same(object.clone()))
-    } else {
-        Ok(Verdict::Changed)
+    let wanted = normalized(&applied.object)?;
+    if normalized(object)? == wanted {
+        return Ok(Verdict::Same(object.clone()));
+    }
+    // A controller may have changed the object between the list and the trial: then it is equal by now.
+    let current = cluster.get(reference).await.map_err(|error| error.to_string())?;
+    match current {
+        Some(current) if normalized(&current)? == wanted => Ok(Verdict::Same(current)),
+        Some(_) => Ok(Verdict::Changed),
+        None => Ok(Verdict::Missing),
     }
 }

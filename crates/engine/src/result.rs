@@ -81,7 +81,9 @@ pub struct ResultObject {
     pub orphan: bool,
     /// It was removed.
     pub deleted: bool,
-    /// What changed; values of Secrets are masked.
+    /// It was there, and is not as it was.
+    pub changed: bool,
+    /// What changed; values of Secrets are masked. Lists that only have another order show no change here.
     pub changes: Vec<Change>,
 }
 
@@ -92,6 +94,7 @@ impl ResultObject {
             new: false,
             orphan: false,
             deleted: false,
+            changed: false,
             changes: Vec::new(),
         }
     }
@@ -171,7 +174,7 @@ impl CommandResult {
             |accept: fn(&ResultObject) -> bool| self.objects.iter().filter(|object| accept(object)).count();
         Counts {
             new: count(|object| object.new),
-            changed: count(|object| !object.new && !object.changes.is_empty()),
+            changed: count(|object| object.changed),
             deleted: count(|object| object.deleted),
             orphans: count(|object| object.orphan && !object.deleted),
             errors: self.errors.len(),

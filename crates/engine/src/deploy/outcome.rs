@@ -35,7 +35,9 @@ pub(crate) fn changed(
         return Ok(object);
     };
     let ignore = Ignore::of(manifest)?;
-    object.changes = diff::changes(&normalize(before, &ignore)?, &normalize(after, &ignore)?);
+    let (before, after) = (normalize(before, &ignore)?, normalize(after, &ignore)?);
+    object.changed = before != after;
+    object.changes = diff::changes(&before, &after);
     if secrets::is_secret(reference) {
         secrets::mask(&mut object.changes);
     }

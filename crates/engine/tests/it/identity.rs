@@ -1,0 +1,71 @@
+//! Acting as somebody else.
+
+use anyhow::Result;
+use cluster::access;
+use engine::{DeployOptions, PruneOptions};
+use serde_json::json;
+
+use crate::world::World;
+
+#[tokio::test]
+async fn every_request_is_that_of_the_service_account() -> Result<()> {
+    let world = World::new("identity").await?;
+    let rendered = world.rendered(vec![world.config_map("a", json!({}))]);
+    let user = access::service_account(&world.namespace, "deployer");
+    let tenant = world.cluster.impersonate(&user);
+
+    let denied = engine::deploy(&tenant, &rendered, &DeployOptions::default()).await?;
+    let message = denied.failure().unwrap_or_default();
+    assert!(
+        message.contains(&format!("User \"{user}\" cannot patch resource \"configmaps\"")),
+        "{message}"
+    );
+    assert!(message.contains("serviceAccountName"), "{message}");
+    assert!(world.live("a").await?.is_none());
+
+    // With rights in its namespace alone it can deploy and prune there.
+    let account = format!("--serviceaccount={}:deployer", world.namespace);
+    world
+        .plane
+        .kubectl(&[
+            "create",
+            "rolebinding",
+            "deployer",
+            "-n",
+            &world.namespace,
+            "--clusterrole=admin",
+            &account,
+        ])
+        .await?;
+    let mark = world.plane.audit_mark();
+    let both = world.rendered(vec![
+        world.config_map("a", json!({})),
+        world.config_map("b", json!({})),
+    ]);
+    let result = engine::deploy(&tenant, &both, &DeployOptions::default()).await?;
+    assert!(result.errors.is_empty(), "{:?}", result.errors);
+    assert!(
+        result
+            .warnings
+            .iter()
+            .any(|w| w.message.contains("permission error")),
+        "{:?}",
+        result.warnings
+    );
+    let pruned = engine::prune(&tenant, &rendered, &PruneOptions::default()).await?;
+    assert_eq!(pruned.counts().deleted, 1, "{pruned:?}");
+
+    let entries = world.plane.audit_since(mark)?;
+    let (mine, others): (Vec<_>, Vec<_>) = entries
+        .iter()
+        .filter(|entry| {
+            entry.namespace == world.namespace && matches!(entry.resource.as_str(), "configmaps" | "secrets")
+        })
+        .filter(|entry| entry.user_agent.is_empty())
+        .partition(|entry| entry.impersonated.as_deref() == Some(&user));
+    assert!(
+        mine.iter().any(|entry| entry.verb == "patch") && mine.iter().any(|entry| entry.verb == "delete")
+    );
+    assert!(others.is_empty(), "{others:?}");
+    Ok(())
+}
