@@ -214,10 +214,10 @@ mod tests {
     #[test]
     fn updates_of_commit_statuses_are_marked() {
         assert!(is_status_update(&event(
-            json!({"flux.kluctl.io/commit_status": "update"})
+            &json!({"flux.kluctl.io/commit_status": "update"})
         )));
         assert!(!is_status_update(&event(
-            json!({"flux.kluctl.io/commit_status": "x", "event.toolkit.fluxcd.io/commit_status": "update"})
+            &json!({"flux.kluctl.io/commit_status": "x", "event.toolkit.fluxcd.io/commit_status": "update"})
         )));
     }
 }

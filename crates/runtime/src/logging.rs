@@ -46,9 +46,9 @@ const OWN: &[&str] = &[
     "yaml",
 ];
 
-/// Installs the process-wide log. A second call changes nothing.
-pub fn init(level: LogLevel, encoding: LogEncoding) {
-    let filter = targets(level);
+/// Installs the process-wide log for the program `name`. A second call changes nothing.
+pub fn init(name: &str, level: LogLevel, encoding: LogEncoding) {
+    let filter = targets(name, level);
     let installed = match encoding {
         LogEncoding::Json => tracing_subscriber::registry()
             .with(
@@ -73,7 +73,7 @@ pub fn init(level: LogLevel, encoding: LogEncoding) {
     }
 }
 
-fn targets(level: LogLevel) -> Targets {
+fn targets(name: &str, level: LogLevel) -> Targets {
     let own = match level {
         LogLevel::Trace => LevelFilter::TRACE,
         LogLevel::Debug => LevelFilter::DEBUG,
@@ -92,6 +92,7 @@ fn targets(level: LogLevel) -> Targets {
         .with_target("hyper", LevelFilter::OFF)
         .with_target("reqwest", LevelFilter::OFF)
         .with_targets(OWN.iter().map(|target| (*target, own)))
+        .with_target(name.replace('-', "_"), own)
 }
 
 /// Writes an event as one JSON object.
@@ -214,7 +215,7 @@ mod tests {
                 .fmt_fields(JsonFields::new())
                 .event_format(JsonLines)
                 .with_writer(move || writer.clone())
-                .with_filter(targets(level)),
+                .with_filter(targets("own-program", level)),
         );
         tracing::subscriber::with_default(subscriber, work);
         let bytes = buffer.0.lock().unwrap().clone();
@@ -261,9 +262,10 @@ mod tests {
             tracing::info!(target: "h2::client", "chatter");
             tracing::error!(target: "kube_client::client", "failed with status 500");
             tracing::trace!(target: "source_controller::git", "own");
+            tracing::trace!(target: "own_program", "the program's");
             tracing::warn!(target: "kube_runtime::watcher", "watch lost");
         });
         let messages: Vec<_> = lines.iter().map(|line| line["msg"].as_str().unwrap()).collect();
-        assert_eq!(messages, ["own", "watch lost"]);
+        assert_eq!(messages, ["own", "the program's", "watch lost"]);
     }
 }

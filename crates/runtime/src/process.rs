@@ -51,7 +51,7 @@ where
     F: FnOnce(Context) -> Fut + Send + 'static,
     Fut: Future<Output = anyhow::Result<()>> + Send + 'static,
 {
-    logging::init(flags.log_level, flags.log_encoding);
+    logging::init(spec.name, flags.log_level, flags.log_encoding);
     panics::install_hook();
     // A second installation is refused; the first one is as good.
     let _ = rustls::crypto::ring::default_provider().install_default();

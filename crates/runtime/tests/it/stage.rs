@@ -122,7 +122,10 @@ pub(crate) fn ready(object: &DynamicObject) -> Value {
 fn program() -> PathBuf {
     let own = std::env::current_exe().unwrap();
     let program = own.parent().unwrap().parent().unwrap().join("examples/probe");
-    assert!(program.exists(), "the example isn't built: run `cargo build -p runtime --example probe`");
+    assert!(
+        program.exists(),
+        "the example isn't built: run `cargo build -p runtime --example probe`"
+    );
     program
 }
 
