@@ -1,21 +1,15 @@
 //! A control plane with the three controllers, a Git server and a webhook, as a user would have them.
 
-use std::{fmt::Debug, path::PathBuf, time::Duration};
+use std::{path::PathBuf, time::Duration};
 
 use anyhow::{Context as _, Result};
 use api::{Condition, condition_type, conditions, kluctl::KluctlDeployment, source::GitRepository};
 use kube::{Api, Client};
 use serde_json::{Value, json};
-use testkit::{ControlPlane, Controller, GitServer, Options, WebhookSink, wait_for};
+use testkit::{ControlPlane, Controller, GitServer, Options, WebhookSink, stack, wait_for};
 
-/// The namespace that everything of ours runs in.
-pub const SYSTEM: &str = "flux-system";
-/// The controllers, in the order in which they start.
-pub const CONTROLLERS: [&str; 3] = [
-    "notification-controller",
-    "source-controller",
-    "kluctl-controller",
-];
+pub use stack::{CONTROLLERS, NAMESPACE as SYSTEM};
+
 /// How long anything may take on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(90);
 
@@ -47,34 +41,16 @@ impl World {
     /// # Errors
     /// When a part doesn't start.
     pub async fn bare() -> Result<Self> {
-        let (plane, git, sink) = (
-            ControlPlane::start(Options::default()).await?,
-            GitServer::start()?,
-            WebhookSink::start()?,
-        );
-        let client = plane.client().await?;
-        let world = Self {
+        let plane = ControlPlane::start(Options::default()).await?;
+        let (git, sink, client) = (GitServer::start()?, WebhookSink::start()?, plane.client().await?);
+        stack::install(&plane).await?;
+        Ok(Self {
             plane,
             git,
             sink,
             controllers: Vec::new(),
             client,
-        };
-        world.install().await?;
-        Ok(world)
-    }
-
-    /// Installs CRDs, the namespace, service accounts and RBAC from `deploy/`.
-    async fn install(&self) -> Result<()> {
-        let overlay = root().join("deploy/overlays/dev");
-        let overlay = overlay.to_str().context("the path of deploy/ isn't UTF-8")?;
-        self.plane
-            .kubectl(&["apply", "--server-side", "-k", overlay])
-            .await?;
-        let crds = root().join("crds");
-        // Applied by the overlay already: this waits until they are served.
-        self.plane.install_crds(&crds).await?;
-        Ok(())
+        })
     }
 
     /// Starts a controller as its own service account, with the flags of `deploy/` that matter here and these.
@@ -82,10 +58,7 @@ impl World {
     /// # Errors
     /// When it doesn't become ready.
     pub async fn start(&mut self, name: &str, flags: &[&str]) -> Result<()> {
-        let kubeconfig = self.plane.service_account_kubeconfig(SYSTEM, name).await?;
-        let mut launch = Controller::named(name)
-            .run_by(&kubeconfig)
-            .flag("--enable-leader-election");
+        let mut launch = stack::launch(&self.plane, name).await?;
         if let Some(notification) = self.find("notification-controller") {
             launch = launch.events_to(&notification.events_url());
         }
@@ -279,12 +252,5 @@ pub fn is_at(object: &KluctlDeployment, commit: &str) -> bool {
 /// The folder of the workspace.
 #[must_use]
 pub fn root() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..")
-}
-
-/// Prints an object in short for a failed expectation.
-#[must_use]
-pub fn short(object: &impl Debug) -> String {
-    let text = format!("{object:?}");
-    text.chars().take(2_000).collect()
+    stack::repository()
 }

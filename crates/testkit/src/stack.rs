@@ -63,7 +63,10 @@ impl Stack {
 }
 
 /// The description of a controller that runs as its own service account.
-async fn launch(plane: &ControlPlane, name: &str) -> Result<Launch> {
+///
+/// # Errors
+/// When the API server gives no token.
+pub async fn launch(plane: &ControlPlane, name: &str) -> Result<Launch> {
     let kubeconfig = plane.service_account_kubeconfig(NAMESPACE, name).await?;
     Ok(Controller::named(name)
         .run_by(&kubeconfig)
