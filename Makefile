@@ -27,9 +27,10 @@ demo: build control-plane ## Play the whole story on a real control plane (KEEP=
 	  $(if $(PROJECT),--project "$(PROJECT)") $(if $(TARGET),--target "$(TARGET)")
 
 .PHONY: test
-test: control-plane ## Run all tests (with a real control plane)
+test: ## Run all tests (with a real control plane)
 	@echo "building and running the tests (some minutes on a fresh clone)"
-	$(CARGO) build --locked $(addprefix -p ,$(CONTROLLERS))
+	$(CARGO) build --locked $(addprefix -p ,$(CONTROLLERS)) -p testkit
+	target/debug/testkit build --tests
 	WEIR_BIN_DIR=$(CURDIR)/target/debug $(CARGO) test --workspace --locked --no-fail-fast
 
 .PHONY: up
