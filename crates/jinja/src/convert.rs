@@ -31,8 +31,12 @@ impl Vars {
     }
 
     fn build(vars: &Map, sorted: bool) -> Self {
-        let values = vars.iter().map(|(key, value)| (key.to_owned(), to_dynamic(value, sorted)));
-        Self { values: Arc::new(values.collect()) }
+        let values = vars
+            .iter()
+            .map(|(key, value)| (key.to_owned(), to_dynamic(value, sorted)));
+        Self {
+            values: Arc::new(values.collect()),
+        }
     }
 }
 
@@ -45,7 +49,11 @@ pub(crate) fn to_dynamic(value: &Value, sorted: bool) -> Dynamic {
         Value::UInt(number) => Dynamic::from(*number),
         Value::Float(number) => Dynamic::from(*number),
         Value::String(text) => Dynamic::from(text.as_str()),
-        Value::Seq(items) => items.iter().map(|item| to_dynamic(item, sorted)).collect::<Vec<_>>().into(),
+        Value::Seq(items) => items
+            .iter()
+            .map(|item| to_dynamic(item, sorted))
+            .collect::<Vec<_>>()
+            .into(),
         Value::Map(map) => {
             let mut entries: Vec<(&str, &Value)> = map.iter().collect();
             if sorted {
@@ -64,7 +72,10 @@ pub(crate) fn from_dynamic(value: &Dynamic) -> Result<Value, Error> {
 
 fn convert_back(value: &Dynamic, depth: u32) -> Result<Value, Error> {
     if depth > MAX_DEPTH {
-        return Err(Error::new(ErrorKind::InvalidOperation, "ValueError: the value nests too deeply"));
+        return Err(Error::new(
+            ErrorKind::InvalidOperation,
+            "ValueError: the value nests too deeply",
+        ));
     }
     Ok(match value.kind() {
         ValueKind::Undefined => return Err(Error::from(ErrorKind::UndefinedError)),
@@ -82,7 +93,11 @@ fn convert_back(value: &Dynamic, depth: u32) -> Result<Value, Error> {
         }
         ValueKind::Seq | ValueKind::Iterable => {
             let items = value.try_iter()?.checked();
-            Value::Seq(items.map(|item| convert_back(&item?, depth + 1)).collect::<Result<_, _>>()?)
+            Value::Seq(
+                items
+                    .map(|item| convert_back(&item?, depth + 1))
+                    .collect::<Result<_, _>>()?,
+            )
         }
         _ => {
             let message = format!("TypeError: Object of type {} is not serializable", value.kind());
@@ -116,7 +131,10 @@ pub(crate) fn key_text(key: &Dynamic) -> String {
 /// Merges `over` into a copy of `base`: maps key by key, everything else is replaced.
 pub(crate) fn merge(base: &Dynamic, over: &Dynamic, depth: u32) -> Result<Dynamic, Error> {
     if depth > MAX_DEPTH {
-        return Err(Error::new(ErrorKind::InvalidOperation, "ValueError: the value nests too deeply"));
+        return Err(Error::new(
+            ErrorKind::InvalidOperation,
+            "ValueError: the value nests too deeply",
+        ));
     }
     let mut entries: Vec<(Dynamic, Dynamic)> = Vec::new();
     let mut places: HashMap<Dynamic, usize> = HashMap::new();

@@ -18,7 +18,9 @@ pub enum Error {
     #[error("template {0} not found")]
     NotFound(String),
     /// Only text can be rendered.
-    #[error("{0}: is not UTF-8 text but contains a '{{', so it can't be rendered: list it in a .templateignore")]
+    #[error(
+        "{0}: is not UTF-8 text but contains a '{{', so it can't be rendered: list it in a .templateignore"
+    )]
     NotText(TreePath),
     /// A condition gave neither true nor false.
     #[error("unable to evaluate conditional: {expression:?} gives {text:?}, expected True or False")]
@@ -64,7 +66,11 @@ pub struct Failure {
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let frame = if self.syntax { "template" } else { "top-level template code" };
+        let frame = if self.syntax {
+            "template"
+        } else {
+            "top-level template code"
+        };
         write!(f, "File \"{}\", line {}, in {frame}", self.file, self.line)?;
         if let Some(line) = &self.source_line {
             write!(f, "\n    {}", line.trim())?;
@@ -84,13 +90,22 @@ impl Error {
     pub(crate) fn from_engine(error: &minijinja::Error, place: &str) -> Self {
         let inner = innermost(error);
         if let Some(limit) = find_source::<LimitReached>(inner) {
-            return Self::Budget { place: place.to_owned(), source: limit.0.clone() };
+            return Self::Budget {
+                place: place.to_owned(),
+                source: limit.0.clone(),
+            };
         }
         match inner.kind() {
             ErrorKind::OutOfFuel => {
                 let limit = crate::renderer::FUEL;
-                let source = Exceeded::Limit { what: "steps of one template", limit };
-                Self::Budget { place: place.to_owned(), source }
+                let source = Exceeded::Limit {
+                    what: "steps of one template",
+                    limit,
+                };
+                Self::Budget {
+                    place: place.to_owned(),
+                    source,
+                }
             }
             ErrorKind::TemplateNotFound => Self::NotFound(missing_template(inner)),
             _ => Self::Template(Box::new(failure(inner, place))),
@@ -119,7 +134,10 @@ impl LimitReached {
 /// Follows includes and blocks down to the template that failed.
 fn innermost(error: &minijinja::Error) -> &minijinja::Error {
     let mut inner = error;
-    while let Some(next) = inner.source().and_then(|source| source.downcast_ref::<minijinja::Error>()) {
+    while let Some(next) = inner
+        .source()
+        .and_then(|source| source.downcast_ref::<minijinja::Error>())
+    {
         inner = next;
     }
     inner
@@ -142,7 +160,9 @@ fn find_source<T: std::error::Error + 'static>(error: &minijinja::Error) -> Opti
 
 fn missing_template(error: &minijinja::Error) -> String {
     let detail = error.detail().unwrap_or_default();
-    let quoted = detail.split_once(['"', '\'']).and_then(|(_, rest)| rest.rsplit_once(['"', '\'']));
+    let quoted = detail
+        .split_once(['"', '\''])
+        .and_then(|(_, rest)| rest.rsplit_once(['"', '\'']));
     quoted.map_or(detail, |(name, _)| name).to_owned()
 }
 
@@ -175,8 +195,12 @@ fn message(error: &minijinja::Error) -> String {
     }
     let exception = match error.kind() {
         ErrorKind::SyntaxError | ErrorKind::BadEscape => "TemplateSyntaxError",
-        ErrorKind::UnknownFilter => return format!("TemplateAssertionError: No filter named {}.", last_word(detail)),
-        ErrorKind::UnknownTest => return format!("TemplateAssertionError: No test named {}.", last_word(detail)),
+        ErrorKind::UnknownFilter => {
+            return format!("TemplateAssertionError: No filter named {}.", last_word(detail));
+        }
+        ErrorKind::UnknownTest => {
+            return format!("TemplateAssertionError: No test named {}.", last_word(detail));
+        }
         ErrorKind::UndefinedError | ErrorKind::UnknownFunction | ErrorKind::UnknownMethod => "UndefinedError",
         ErrorKind::CannotUnpack => "ValueError",
         ErrorKind::UnknownBlock | ErrorKind::BadInclude | ErrorKind::EvalBlock => "TemplateRuntimeError",
@@ -197,7 +221,10 @@ fn names_exception(detail: &str) -> bool {
 }
 
 fn last_word(detail: &str) -> String {
-    let word = detail.split_whitespace().find(|word| *word != "filter" && *word != "test").unwrap_or_default();
+    let word = detail
+        .split_whitespace()
+        .find(|word| *word != "filter" && *word != "test")
+        .unwrap_or_default();
     format!("'{}'", word.trim_matches(['"', '\'', '`']))
 }
 

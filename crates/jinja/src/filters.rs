@@ -1,16 +1,15 @@
 //! The filters of kluctl, and those of Jinja2 where the engine's own differ from the original.
 
 use base64::{Engine as _, alphabet, engine};
-use minijinja::{
-    Environment, Error, ErrorKind, State, Value as Dynamic,
-    value::{Kwargs, ValueKind},
-};
+use minijinja::{Environment, Error, Value as Dynamic, value::ValueKind};
 use tree::Budget;
 
 use crate::{
     convert,
     functions::{fail, no_attribute, sha256 as digest},
+    lists, numbers,
     python::{self, JsonStyle},
+    signature::{Args, bind, defined},
     slug, text,
 };
 
@@ -25,11 +24,20 @@ pub(crate) fn register(env: &mut Environment<'_>) {
     env.add_filter("tojson", tojson);
     env.add_filter("default", default);
     env.add_filter("d", default);
-    env.add_filter("string", |value: &Dynamic| python::text(value));
+    env.add_filter("string", |value: &Dynamic| python::text(defined(value)?));
     env.add_filter("join", join);
     env.add_filter("random", |_: &Dynamic| unsupported("random"));
     env.add_filter("urlize", |_: &Dynamic| unsupported("urlize"));
     text::register(env);
+    lists::register(env);
+    numbers::register(env);
+    // What is undefined can be called in the original, only to fail.
+    env.add_test("callable", |value: &Dynamic| {
+        matches!(value.kind(), ValueKind::Plain | ValueKind::Undefined)
+    });
+    env.add_test("sequence", |value: &Dynamic| {
+        matches!(value.kind(), ValueKind::Seq | ValueKind::String | ValueKind::Map)
+    });
     // Names that only the engine has.
     for name in ["bool", "split", "lines", "chain", "zip"] {
         env.remove_filter(name);
@@ -37,15 +45,16 @@ pub(crate) fn register(env: &mut Environment<'_>) {
 }
 
 fn unsupported(name: &str) -> Result<Dynamic, Error> {
-    Err(fail(format!("NotImplementedError: the filter {name} is not supported yet")))
+    Err(fail(format!(
+        "NotImplementedError: the filter {name} is not supported yet"
+    )))
 }
 
 /// The text of a filter's input, which Python would not convert implicitly.
-fn required_text<'a>(value: &'a Dynamic) -> Result<&'a str, Error> {
-    if value.is_undefined() {
-        return Err(Error::from(ErrorKind::UndefinedError));
-    }
-    value.as_str().ok_or_else(|| no_attribute(value, "encode"))
+fn required_text(value: &Dynamic) -> Result<&str, Error> {
+    defined(value)?
+        .as_str()
+        .ok_or_else(|| no_attribute(value, "encode"))
 }
 
 fn b64encode(value: &Dynamic) -> Result<String, Error> {
@@ -58,7 +67,8 @@ fn b64decode(value: &Dynamic) -> Result<String, Error> {
     let text = required_text(value)?;
     let letters: Vec<u8> = text.bytes().filter(known).collect();
     let padding = text.bytes().filter(|byte| *byte == b'=').count();
-    if letters.len() % 4 != 0 && (letters.len() + padding) % 4 != 0 {
+    let whole = |count: usize| count.is_multiple_of(4);
+    if !whole(letters.len()) && !whole(letters.len() + padding) {
         return Err(fail("binascii.Error: Incorrect padding"));
     }
     let lenient = engine::GeneralPurposeConfig::new()
@@ -66,7 +76,8 @@ fn b64decode(value: &Dynamic) -> Result<String, Error> {
         .with_decode_allow_trailing_bits(true);
     let decoded = engine::GeneralPurpose::new(&alphabet::STANDARD, lenient).decode(letters);
     let bytes = decoded.map_err(|error| fail(format!("binascii.Error: {error}")))?;
-    String::from_utf8(bytes).map_err(|_| fail("UnicodeDecodeError: 'utf-8' codec can't decode the decoded bytes"))
+    String::from_utf8(bytes)
+        .map_err(|_| fail("UnicodeDecodeError: 'utf-8' codec can't decode the decoded bytes"))
 }
 
 fn to_yaml(value: &Dynamic) -> Result<String, Error> {
@@ -74,56 +85,67 @@ fn to_yaml(value: &Dynamic) -> Result<String, Error> {
 }
 
 fn to_json(value: &Dynamic) -> Result<String, Error> {
-    python::json(value, JsonStyle { sorted: false, html_safe: false, indent: None })
+    python::json(
+        value,
+        JsonStyle {
+            sorted: false,
+            html_safe: false,
+            indent: None,
+        },
+    )
 }
 
-fn tojson(value: &Dynamic, indent: Option<usize>) -> Result<String, Error> {
-    python::json(value, JsonStyle { sorted: true, html_safe: true, indent })
+fn tojson(value: &Dynamic, args: Args) -> Result<String, Error> {
+    let args = bind("tojson", ["indent"], args)?;
+    let indent = args
+        .number("indent")?
+        .map(|_| args.size("indent", 0))
+        .transpose()?;
+    python::json(
+        value,
+        JsonStyle {
+            sorted: true,
+            html_safe: true,
+            indent,
+        },
+    )
 }
 
 fn from_yaml(value: &Dynamic) -> Result<Dynamic, Error> {
-    if value.is_undefined() {
-        return Err(Error::from(ErrorKind::UndefinedError));
-    }
-    let text = value.as_str().ok_or_else(|| no_attribute(value, "read"))?;
+    let text = defined(value)?
+        .as_str()
+        .ok_or_else(|| no_attribute(value, "read"))?;
     let parsed = yaml::read::pyyaml(text, &Budget::default());
     let parsed = parsed.map_err(|error| fail(format!("ScannerError: {error}")))?;
     Ok(convert::to_dynamic(&parsed.value, false))
 }
 
-fn sha256(value: &Dynamic, len: Option<usize>) -> Result<String, Error> {
+fn sha256(value: &Dynamic, args: Args) -> Result<String, Error> {
+    let len = bind("sha256", ["digest_len"], args)?.number("digest_len")?;
     Ok(digest(required_text(value)?.as_bytes(), len))
 }
 
-fn default(
-    _state: &State<'_, '_>,
-    value: &Dynamic,
-    other: Option<Dynamic>,
-    boolean: Option<Dynamic>,
-    kwargs: Kwargs,
-) -> Result<Dynamic, Error> {
-    let other = other.or(kwargs.get::<Option<Dynamic>>("default_value")?);
-    let boolean = boolean.or(kwargs.get::<Option<Dynamic>>("boolean")?);
-    kwargs.assert_all_used()?;
-    let missing = value.is_undefined() || boolean.is_some_and(|flag| flag.is_true()) && !value.is_true();
-    Ok(if missing { other.unwrap_or_else(|| Dynamic::from("")) } else { value.clone() })
+fn default(value: &Dynamic, args: Args) -> Result<Dynamic, Error> {
+    let args = bind("default", ["default_value", "boolean"], args)?;
+    let missing = value.is_undefined() || args.flag("boolean", false)? && !value.is_true();
+    Ok(if missing {
+        args.get("default_value").unwrap_or_else(|| Dynamic::from(""))
+    } else {
+        value.clone()
+    })
 }
 
-fn join(
-    value: &Dynamic,
-    separator: Option<Dynamic>,
-    attribute: Option<Dynamic>,
-    kwargs: Kwargs,
-) -> Result<String, Error> {
-    let separator = separator.or(kwargs.get::<Option<Dynamic>>("d")?);
-    let attribute = attribute.or(kwargs.get::<Option<Dynamic>>("attribute")?);
-    kwargs.assert_all_used()?;
-    if value.is_undefined() {
-        return Err(Error::from(ErrorKind::UndefinedError));
-    }
-    let separator = separator.as_ref().map(python::text).transpose()?.unwrap_or_default();
+fn join(value: &Dynamic, args: Args) -> Result<String, Error> {
+    let args = bind("join", ["d", "attribute"], args)?;
+    let separator = args
+        .get("d")
+        .as_ref()
+        .map(python::text)
+        .transpose()?
+        .unwrap_or_default();
+    let attribute = args.get("attribute").filter(|attribute| !attribute.is_none());
     let mut out = String::new();
-    for (index, item) in items(value)?.into_iter().enumerate() {
+    for (index, item) in items(defined(value)?)?.into_iter().enumerate() {
         if index > 0 {
             out.push_str(&separator);
         }
@@ -131,10 +153,7 @@ fn join(
             Some(path) => attribute_of(&item, path)?,
             None => item,
         };
-        if item.is_undefined() {
-            return Err(Error::from(ErrorKind::UndefinedError));
-        }
-        python::write_text(&item, &mut out)?;
+        python::write_text(defined(&item)?, &mut out)?;
     }
     Ok(out)
 }
@@ -155,7 +174,7 @@ pub(crate) fn items(value: &Dynamic) -> Result<Vec<Dynamic>, Error> {
 }
 
 /// Follows a dotted path of names and indexes, as `attribute=` does.
-fn attribute_of(value: &Dynamic, path: &Dynamic) -> Result<Dynamic, Error> {
+pub(crate) fn attribute_of(value: &Dynamic, path: &Dynamic) -> Result<Dynamic, Error> {
     let Some(path) = path.as_str() else {
         return value.get_item(path);
     };

@@ -2,13 +2,13 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, atomic::Ordering},
+    sync::{Arc, Mutex, PoisonError, atomic::Ordering},
 };
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use minijinja::{
     Environment, Error, ErrorKind, State, Value as Dynamic,
-    value::{Kwargs, Object, ObjectRepr, ValueKind},
+    value::{Kwargs, Object, ObjectRepr, Rest, ValueKind},
 };
 use sha2::{Digest as _, Sha256};
 use tree::TreePath;
@@ -18,6 +18,7 @@ use crate::{
     error::STRING_NAME,
     jsonpath, python,
     renderer::{Shared, current_variables, render_text},
+    signature::{Args, bind},
 };
 
 /// What a file's checksum is while that checksum is being computed.
@@ -26,7 +27,12 @@ const SELF_SHA256: &str = "__self_sha256__";
 /// Registers what needs no project.
 pub(crate) fn register_pure(env: &mut Environment<'_>) {
     env.add_function("range", range);
-    env.add_function("cycler", minijinja_contrib::globals::cycler);
+    env.add_function("cycler", |items: Rest<Dynamic>| {
+        Dynamic::from_object(Cycler {
+            items: items.0,
+            at: Mutex::new(0),
+        })
+    });
     env.add_function("joiner", minijinja_contrib::globals::joiner);
     env.remove_global("debug");
 }
@@ -45,13 +51,17 @@ pub(crate) fn register(env: &mut Environment<'_>, shared: &Arc<Shared>) {
         env.add_global(name, Dynamic::from_object(Unsupported(name)));
     }
     let messages = shared.clone();
-    env.add_function("debug_print", move |message: Dynamic| -> Result<&'static str, Error> {
-        messages.say(format!("debug_print: {}", python::text(&message)?));
-        Ok("")
-    });
-    let vars = shared.clone();
-    env.add_function("get_var", move |path: Dynamic, default: Option<Dynamic>| {
-        jsonpath::get_var(&vars.vars, &path, default)
+    env.add_function(
+        "debug_print",
+        move |message: Dynamic| -> Result<&'static str, Error> {
+            messages.say(format!("debug_print: {}", python::text(&message)?));
+            Ok("")
+        },
+    );
+    env.add_function("get_var", |state: &State<'_, '_>, args: Args| {
+        let args = bind("get_var", ["path", "default"], args)?;
+        let vars = Dynamic::from_pairs(current_variables(state));
+        jsonpath::get_var(&vars, &args.required("path")?, args.get("default"))
     });
     register_rendering(env, shared);
 }
@@ -62,15 +72,16 @@ fn register_rendering(env: &mut Environment<'_>, shared: &Arc<Shared>) {
     env.add_filter("render", render.clone());
     env.add_function("render", render);
     let own = shared.clone();
-    env.add_function("load_template", move |state: &State<'_, '_>, name: &str, vars: Kwargs| {
-        load_template(&own, state, name, &vars)
+    env.add_function(
+        "load_template",
+        move |state: &State<'_, '_>, name: &str, vars: Kwargs| load_template(&own, state, name, &vars),
+    );
+    let own = shared.clone();
+    env.add_function("load_sha256", move |state: &State<'_, '_>, args: Args| {
+        load_sha256(&own, state, args)
     });
     let own = shared.clone();
-    env.add_function("load_sha256", move |state: &State<'_, '_>, name: &str, len: Option<usize>| {
-        load_sha256(&own, state, name, len)
-    });
-    let own = shared.clone();
-    env.add_function("load_base64", move |name: &str, width: Option<usize>| load_base64(&own, name, width));
+    env.add_function("load_base64", move |args: Args| load_base64(&own, args));
 }
 
 fn render(shared: &Shared, state: &State<'_, '_>, template: &str) -> Result<String, Error> {
@@ -105,16 +116,13 @@ fn render_path(
     shared.run_nested(|| shared.run(&template, context))
 }
 
-fn load_sha256(
-    shared: &Shared,
-    state: &State<'_, '_>,
-    name: &str,
-    len: Option<usize>,
-) -> Result<String, Error> {
+fn load_sha256(shared: &Shared, state: &State<'_, '_>, args: Args) -> Result<String, Error> {
+    let args = bind("load_sha256", ["path", "digest_len"], args)?;
+    let (name, len) = (args.text("path")?, args.number("digest_len")?);
     if shared.hashing.swap(true, Ordering::Relaxed) {
         return Ok(SELF_SHA256.to_owned());
     }
-    let text = resolve(shared, state, name).and_then(|path| {
+    let text = resolve(shared, state, &name).and_then(|path| {
         let context = Dynamic::from_pairs(current_variables(state));
         render_path(shared, state, &path, context)
     });
@@ -123,31 +131,56 @@ fn load_sha256(
 }
 
 /// The digest in hex, cut to `len` characters.
-pub(crate) fn sha256(bytes: &[u8], len: Option<usize>) -> String {
+pub(crate) fn sha256(bytes: &[u8], len: Option<i64>) -> String {
     let mut digest = hex::encode(Sha256::digest(bytes));
-    digest.truncate(len.unwrap_or(usize::MAX));
+    // A negative length counts from the end, as a slice of Python does.
+    digest.truncate(match len {
+        Some(len) if len < 0 => digest
+            .len()
+            .saturating_sub(usize::try_from(len.unsigned_abs()).unwrap_or(usize::MAX)),
+        Some(len) if len > 0 => usize::try_from(len).unwrap_or(usize::MAX),
+        _ => usize::MAX,
+    });
     digest
 }
 
 /// Reads raw bytes; unlike the others only search directories count, as in the original.
-fn load_base64(shared: &Shared, name: &str, width: Option<usize>) -> Result<String, Error> {
-    let path = shared.loader.find(name.strip_prefix("./").unwrap_or(name)).ok_or_else(|| not_found(name))?;
-    let bytes = shared.loader.tree().read(&path).map_err(|error| fail(format!("OSError: {error}")))?;
+fn load_base64(shared: &Shared, args: Args) -> Result<String, Error> {
+    let args = bind("load_base64", ["path", "width"], args)?;
+    let (name, width) = (args.text("path")?, args.size("width", 0)?);
+    let path = shared
+        .loader
+        .find(name.strip_prefix("./").unwrap_or(&name))
+        .ok_or_else(|| not_found(&name))?;
+    let bytes = shared
+        .loader
+        .tree()
+        .read(&path)
+        .map_err(|error| fail(format!("OSError: {error}")))?;
     let encoded = STANDARD.encode(bytes);
-    let Some(width) = width.filter(|width| *width > 0) else {
+    if width == 0 {
         return Ok(encoded);
-    };
-    let lines: Vec<&str> =
-        encoded.as_bytes().chunks(width).filter_map(|line| std::str::from_utf8(line).ok()).collect();
+    }
+    let lines: Vec<&str> = encoded
+        .as_bytes()
+        .chunks(width)
+        .filter_map(|line| std::str::from_utf8(line).ok())
+        .collect();
     Ok(lines.join("\n"))
 }
 
 fn resolve(shared: &Shared, state: &State<'_, '_>, name: &str) -> Result<TreePath, Error> {
-    shared.loader.resolve(name, state.name()).ok_or_else(|| not_found(name))
+    shared
+        .loader
+        .resolve(name, state.name())
+        .ok_or_else(|| not_found(name))
 }
 
 fn not_found(name: &str) -> Error {
-    Error::new(ErrorKind::TemplateNotFound, format!("template {name:?} does not exist"))
+    Error::new(
+        ErrorKind::TemplateNotFound,
+        format!("template {name:?} does not exist"),
+    )
 }
 
 fn merge_dict(base: &Dynamic, over: &Dynamic) -> Result<Dynamic, Error> {
@@ -162,7 +195,9 @@ fn merge_dict(base: &Dynamic, over: &Dynamic) -> Result<Dynamic, Error> {
 }
 
 fn update_dict(_base: &Dynamic, _over: &Dynamic) -> Result<Dynamic, Error> {
-    Err(fail("NotImplementedError: update_dict is not supported yet: assign the result of merge_dict instead"))
+    Err(fail(
+        "NotImplementedError: update_dict is not supported yet: assign the result of merge_dict instead",
+    ))
 }
 
 fn range(first: i64, second: Option<i64>, step: Option<i64>) -> Result<Dynamic, Error> {
@@ -184,7 +219,10 @@ pub(crate) fn fail(message: impl Into<String>) -> Error {
 
 /// What Python says of a missing attribute.
 pub(crate) fn no_attribute(value: &Dynamic, name: &str) -> Error {
-    fail(format!("AttributeError: '{}' object has no attribute '{name}'", type_name(value)))
+    fail(format!(
+        "AttributeError: '{}' object has no attribute '{name}'",
+        type_name(value)
+    ))
 }
 
 /// The name of a value's type in Python.
@@ -204,6 +242,52 @@ pub(crate) fn type_name(value: &Dynamic) -> &'static str {
     }
 }
 
+/// Gives its items in turn.
+#[derive(Debug)]
+struct Cycler {
+    items: Vec<Dynamic>,
+    at: Mutex<usize>,
+}
+
+impl Cycler {
+    fn current(&self, advance: bool) -> Dynamic {
+        let mut at = self.at.lock().unwrap_or_else(PoisonError::into_inner);
+        let item = self.items.get(*at).cloned().unwrap_or_default();
+        if advance && !self.items.is_empty() {
+            *at = (*at + 1) % self.items.len();
+        }
+        item
+    }
+}
+
+impl Object for Cycler {
+    fn repr(self: &Arc<Self>) -> ObjectRepr {
+        ObjectRepr::Plain
+    }
+
+    fn get_value(self: &Arc<Self>, key: &Dynamic) -> Option<Dynamic> {
+        (key.as_str() == Some("current")).then(|| self.current(false))
+    }
+
+    fn call_method(
+        self: &Arc<Self>,
+        _: &mut State<'_, '_>,
+        method: &str,
+        _: &[Dynamic],
+    ) -> Result<Dynamic, Error> {
+        match method {
+            "next" => Ok(self.current(true)),
+            "reset" => {
+                *self.at.lock().unwrap_or_else(PoisonError::into_inner) = 0;
+                Ok(Dynamic::from(()))
+            }
+            _ => Err(fail(format!(
+                "UndefinedError: 'Cycler object' has no attribute '{method}'"
+            ))),
+        }
+    }
+}
+
 /// Stands for a part of the dialect that isn't there yet, and says so however it is used.
 #[derive(Debug)]
 struct Unsupported(&'static str);
@@ -211,7 +295,10 @@ struct Unsupported(&'static str);
 impl Unsupported {
     fn error(&self, member: &str) -> Error {
         let dot = if member.is_empty() { "" } else { "." };
-        fail(format!("NotImplementedError: {}{dot}{member} is not supported yet", self.0))
+        fail(format!(
+            "NotImplementedError: {}{dot}{member} is not supported yet",
+            self.0
+        ))
     }
 }
 

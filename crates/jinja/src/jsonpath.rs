@@ -2,7 +2,7 @@
 
 use minijinja::{Error, Value as Dynamic, value::ValueKind};
 
-use crate::{Vars, functions::fail};
+use crate::functions::fail;
 
 /// One step of a path.
 #[derive(Debug, PartialEq, Eq)]
@@ -13,7 +13,7 @@ enum Step {
 }
 
 /// Looks up a variable; of several paths the first that leads somewhere counts.
-pub(crate) fn get_var(vars: &Vars, path: &Dynamic, default: Option<Dynamic>) -> Result<Dynamic, Error> {
+pub(crate) fn get_var(vars: &Dynamic, path: &Dynamic, default: Option<Dynamic>) -> Result<Dynamic, Error> {
     let paths: Vec<Dynamic> = match path.kind() {
         ValueKind::Seq => path.try_iter()?.checked().collect::<Result<_, _>>()?,
         _ => vec![path.clone()],
@@ -24,7 +24,11 @@ pub(crate) fn get_var(vars: &Vars, path: &Dynamic, default: Option<Dynamic>) -> 
         match matches.len() {
             0 => {}
             1 => return Ok(matches.remove(0)),
-            _ => return Err(fail("Exception: Only simple jsonpath supported in get_dict_value")),
+            _ => {
+                return Err(fail(
+                    "Exception: Only simple jsonpath supported in get_dict_value",
+                ));
+            }
         }
     }
     Ok(default.unwrap_or_else(|| Dynamic::from(())))
@@ -49,7 +53,11 @@ fn parse(path: &str) -> Result<Vec<Step>, Error> {
     if let Some(after) = rest.strip_prefix('$') {
         rest = after.strip_prefix('.').unwrap_or(after);
         if rest.is_empty() {
-            return if after.is_empty() { Ok(steps) } else { Err(bad("Parse error near the end of string!")) };
+            return if after.is_empty() {
+                Ok(steps)
+            } else {
+                Err(bad("Parse error near the end of string!"))
+            };
         }
     }
     loop {
@@ -98,9 +106,8 @@ fn bracket(text: &str) -> Option<(Step, &str)> {
     }
 }
 
-fn find(vars: &Vars, steps: &[Step]) -> Vec<Dynamic> {
-    let root = Dynamic::from_pairs(vars.values.iter().map(|(key, value)| (key.clone(), value.clone())));
-    let mut found = vec![root];
+fn find(vars: &Dynamic, steps: &[Step]) -> Vec<Dynamic> {
+    let mut found = vec![vars.clone()];
     for step in steps {
         found = found.iter().flat_map(|value| children(value, step)).collect();
     }
@@ -119,4 +126,35 @@ fn children(value: &Dynamic, step: &Step) -> Vec<Dynamic> {
         _ => None,
     };
     child.filter(|child| !child.is_undefined()).into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn get(path: &str) -> Result<String, Error> {
+        let inner = Dynamic::from_pairs([("b", Dynamic::from(1)), ("c", Dynamic::from(vec![1, 2]))]);
+        let vars = Dynamic::from_pairs([("a", inner)]);
+        get_var(&vars, &Dynamic::from(path), Some(Dynamic::from("none"))).map(|found| found.to_string())
+    }
+
+    #[test]
+    fn fields_quotes_indexes_and_wildcards() {
+        for (path, expected) in [
+            ("a.b", "1"),
+            ("$.a.b", "1"),
+            ("a['b']", "1"),
+            ("a[\"b\"]", "1"),
+            ("a.c[1]", "2"),
+            ("a.c[9]", "none"),
+            ("a.b.c", "none"),
+            ("missing-x", "none"),
+            ("a.c", "[1, 2]"),
+        ] {
+            assert_eq!(get(path).unwrap(), expected, "{path}");
+        }
+        for path in ["a..", "a.*", "", "a.", "a[", "a['b", "a[x]", "a.b c", "a.b*"] {
+            assert!(get(path).is_err(), "{path}");
+        }
+    }
 }

@@ -10,14 +10,17 @@ mod error;
 mod filters;
 mod functions;
 mod jsonpath;
+mod lists;
 mod loader;
 mod methods;
+mod numbers;
 mod python;
 mod renderer;
+mod signature;
 mod slug;
 mod stack;
 mod text;
-
+mod wrap;
 
 pub use convert::Vars;
 pub use error::{Error, Failure};

@@ -13,7 +13,10 @@ pub(crate) struct Loader {
 
 impl Loader {
     pub(crate) fn new(tree: Arc<dyn Tree>, search: &[TreePath]) -> Self {
-        Self { tree, search: search.into() }
+        Self {
+            tree,
+            search: search.into(),
+        }
     }
 
     pub(crate) fn tree(&self) -> &dyn Tree {
@@ -47,7 +50,10 @@ impl Loader {
     }
 
     fn allowed(&self, path: TreePath) -> Option<TreePath> {
-        let below = self.search.iter().any(|dir| path.strip(dir).is_some_and(|rest| !rest.is_empty()));
+        let below = self
+            .search
+            .iter()
+            .any(|dir| path.strip(dir).is_some_and(|rest| !rest.is_empty()));
         (below && self.tree.is_file(&path)).then_some(path)
     }
 
@@ -79,5 +85,9 @@ pub(crate) enum LoadError {
 
 /// Templates know `\n` only.
 pub(crate) fn unify_newlines(text: &str) -> String {
-    if text.contains('\r') { text.replace("\r\n", "\n").replace('\r', "\n") } else { text.to_owned() }
+    if text.contains('\r') {
+        text.replace("\r\n", "\n").replace('\r', "\n")
+    } else {
+        text.to_owned()
+    }
 }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use minijinja::{Error, ErrorKind, Value as Dynamic, value::ValueKind};
 
-use crate::functions;
+use crate::{functions, lists::Group};
 
 /// How deep a printed value may nest.
 const MAX_DEPTH: u32 = 200;
@@ -32,18 +32,55 @@ pub(crate) fn repr(value: &Dynamic) -> Result<String, Error> {
     Ok(out)
 }
 
-fn write_repr(value: &Dynamic, out: &mut String, depth: u32) -> Result<(), Error> {
+/// Prints as `repr(value)` does, with the keys of maps in order.
+pub(crate) fn sorted_repr(value: &Dynamic) -> Result<String, Error> {
+    repr(&sorted(value, 0)?)
+}
+
+fn sorted(value: &Dynamic, depth: u32) -> Result<Dynamic, Error> {
     if depth > MAX_DEPTH {
-        let message = "RecursionError: maximum recursion depth exceeded while printing a value";
-        return Err(Error::new(ErrorKind::InvalidOperation, message));
+        return Err(too_deep());
     }
     match value.kind() {
-        ValueKind::Undefined => {}
+        ValueKind::Seq if !value.is_tuple() => {
+            let items = value.try_iter()?.checked();
+            Ok(Dynamic::from(
+                items
+                    .map(|item| sorted(&item?, depth + 1))
+                    .collect::<Result<Vec<_>, _>>()?,
+            ))
+        }
+        ValueKind::Map => {
+            let mut entries = Vec::new();
+            for key in value.try_iter()?.checked() {
+                let key = key?;
+                entries.push((key.clone(), sorted(&value.get_item(&key)?, depth + 1)?));
+            }
+            entries.sort_by(|(a, _), (b, _)| a.cmp(b));
+            Ok(Dynamic::from_pairs(entries))
+        }
+        _ => Ok(value.clone()),
+    }
+}
+
+fn too_deep() -> Error {
+    functions::fail("RecursionError: maximum recursion depth exceeded while printing a value")
+}
+
+fn write_repr(value: &Dynamic, out: &mut String, depth: u32) -> Result<(), Error> {
+    if depth > MAX_DEPTH {
+        return Err(too_deep());
+    }
+    match value.kind() {
+        // Only what an `if` without an `else` gives gets here as a whole.
+        ValueKind::Undefined if depth == 0 => {}
+        ValueKind::Undefined => out.push_str("Undefined"),
         ValueKind::Number if !value.is_integer() => {
             out.push_str(&float(f64::try_from(value.clone())?));
         }
         ValueKind::Seq => {
-            let (open, close) = if value.is_tuple() { ('(', ')') } else { ('[', ']') };
+            let tuple = value.is_tuple() || value.downcast_object_ref::<Group>().is_some();
+            let (open, close) = if tuple { ('(', ')') } else { ('[', ']') };
             out.push(open);
             let mut count = 0;
             for item in value.try_iter()?.checked() {
@@ -53,7 +90,7 @@ fn write_repr(value: &Dynamic, out: &mut String, depth: u32) -> Result<(), Error
                 write_repr(&item?, out, depth + 1)?;
                 count += 1;
             }
-            if value.is_tuple() && count == 1 {
+            if tuple && count == 1 {
                 out.push(',');
             }
             out.push(close);
@@ -122,7 +159,10 @@ pub(crate) fn json(value: &Dynamic, style: JsonStyle) -> Result<String, Error> {
 
 fn write_json(value: &Dynamic, style: JsonStyle, out: &mut String, depth: u32) -> Result<(), Error> {
     if depth > MAX_DEPTH {
-        return Err(Error::new(ErrorKind::InvalidOperation, "RecursionError: the value nests too deeply for JSON"));
+        return Err(Error::new(
+            ErrorKind::InvalidOperation,
+            "RecursionError: the value nests too deeply for JSON",
+        ));
     }
     match value.kind() {
         ValueKind::None => out.push_str("null"),
@@ -141,7 +181,10 @@ fn write_json(value: &Dynamic, style: JsonStyle, out: &mut String, depth: u32) -
         }
         ValueKind::String => json_string(value.as_str().unwrap_or_default(), style, out),
         ValueKind::Seq => {
-            let items = value.try_iter()?.checked().map(|item| item.map(|item| (None, item)));
+            let items = value
+                .try_iter()?
+                .checked()
+                .map(|item| item.map(|item| (None, item)));
             write_items(items.collect::<Result<_, _>>()?, ('[', ']'), style, out, depth)?;
         }
         ValueKind::Map => {

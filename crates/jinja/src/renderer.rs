@@ -11,6 +11,7 @@ use std::{
 use bytes::Bytes;
 use minijinja::{
     AutoEscape, Environment, ErrorKind, State, Template, UndefinedBehavior, Value as Dynamic,
+    value::ValueKind,
 };
 use tree::{Budget, Exceeded, Tree, TreePath};
 use yaml::{Map, Value};
@@ -54,7 +55,10 @@ pub(crate) struct Shared {
 
 impl Shared {
     pub(crate) fn say(&self, message: String) {
-        self.messages.lock().unwrap_or_else(PoisonError::into_inner).push(message);
+        self.messages
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(message);
     }
 }
 
@@ -71,7 +75,10 @@ impl Renderer {
             bytes: AtomicU64::new(0),
             messages: Mutex::default(),
         });
-        Self { env: environment(&shared), shared }
+        Self {
+            env: environment(&shared),
+            shared,
+        }
     }
 
     /// Renders a file. Without any `{` it is returned as it is.
@@ -88,7 +95,13 @@ impl Renderer {
         };
         self.start(budget, path.as_str())?;
         let text = unify_newlines(text);
-        let rendered = render_text(&self.shared, &self.env, &format!("/{path}"), &text, Dynamic::default());
+        let rendered = render_text(
+            &self.shared,
+            &self.env,
+            &format!("/{path}"),
+            &text,
+            Dynamic::default(),
+        );
         self.finish(rendered, budget, path.as_str()).map(Bytes::from)
     }
 
@@ -119,7 +132,11 @@ impl Renderer {
     pub fn render_value(&mut self, value: &Value, budget: &Budget) -> Result<Value, Vec<Error>> {
         let mut errors = Vec::new();
         let rendered = self.walk(value, budget, 0, &mut errors);
-        if errors.is_empty() { Ok(rendered) } else { Err(errors) }
+        if errors.is_empty() {
+            Ok(rendered)
+        } else {
+            Err(errors)
+        }
     }
 
     /// Renders what of a value can be rendered, and tells what could not.
@@ -142,14 +159,23 @@ impl Renderer {
         match text.trim() {
             "" | "True" => Ok(true),
             "False" => Ok(false),
-            text => Err(Error::Condition { expression: expression.to_owned(), text: text.to_owned() }),
+            text => Err(Error::Condition {
+                expression: expression.to_owned(),
+                text: text.to_owned(),
+            }),
         }
     }
 
     /// What templates said by `debug_print` since the last call.
     #[must_use]
     pub fn take_messages(&mut self) -> Vec<String> {
-        std::mem::take(&mut *self.shared.messages.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(
+            &mut *self
+                .shared
+                .messages
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner),
+        )
     }
 
     fn walk(&mut self, value: &Value, budget: &Budget, depth: u32, errors: &mut Vec<Error>) -> Value {
@@ -159,9 +185,12 @@ impl Renderer {
         }
         match value {
             Value::String(text) => Value::String(self.text_or_error(text, budget, errors)),
-            Value::Seq(items) => {
-                Value::Seq(items.iter().map(|item| self.walk(item, budget, depth + 1, errors)).collect())
-            }
+            Value::Seq(items) => Value::Seq(
+                items
+                    .iter()
+                    .map(|item| self.walk(item, budget, depth + 1, errors))
+                    .collect(),
+            ),
             Value::Map(map) => {
                 let mut rendered = Map::new();
                 for (key, item) in map {
@@ -186,7 +215,10 @@ impl Renderer {
     }
 
     fn start(&mut self, budget: &Budget, place: &str) -> Result<(), Error> {
-        budget.check().map_err(|source| Error::Budget { place: place.to_owned(), source })?;
+        budget.check().map_err(|source| Error::Budget {
+            place: place.to_owned(),
+            source,
+        })?;
         self.shared.fuel.store(0, Ordering::Relaxed);
         self.shared.nested.store(0, Ordering::Relaxed);
         self.shared.hashing.store(false, Ordering::Relaxed);
@@ -205,22 +237,33 @@ impl Renderer {
         budget
             .step(steps)
             .and_then(|()| budget.output(text.len() as u64))
-            .map_err(|source| Error::Budget { place: place.to_owned(), source })?;
+            .map_err(|source| Error::Budget {
+                place: place.to_owned(),
+                source,
+            })?;
         Ok(text)
     }
 }
 
 impl Shared {
     /// Renders one template, and counts what it takes.
-    pub(crate) fn run(&self, template: &Template<'_, '_>, context: Dynamic) -> Result<String, minijinja::Error> {
-        let mut out = Limited { text: Vec::new(), limit: self.bytes.load(Ordering::Relaxed) };
+    pub(crate) fn run(
+        &self,
+        template: &Template<'_, '_>,
+        context: Dynamic,
+    ) -> Result<String, minijinja::Error> {
+        let mut out = Limited {
+            text: Vec::new(),
+            limit: self.bytes.load(Ordering::Relaxed),
+        };
         let captured = template.render_captured_to(context, &mut out)?;
         let used = captured.state().fuel_levels().map_or(0, |(used, _)| used);
         if self.fuel.fetch_add(used, Ordering::Relaxed) + used > FUEL {
             return Err(minijinja::Error::from(ErrorKind::OutOfFuel));
         }
-        String::from_utf8(out.text)
-            .map_err(|_| minijinja::Error::new(ErrorKind::InvalidOperation, "UnicodeError: the output is no text"))
+        String::from_utf8(out.text).map_err(|_| {
+            minijinja::Error::new(ErrorKind::InvalidOperation, "UnicodeError: the output is no text")
+        })
     }
 
     /// Renders a template from within another one.
@@ -229,7 +272,10 @@ impl Shared {
         render: impl FnOnce() -> Result<String, minijinja::Error>,
     ) -> Result<String, minijinja::Error> {
         if self.nested.fetch_add(1, Ordering::Relaxed) >= MAX_NESTED {
-            let limit = Exceeded::Limit { what: "nested calls of render and load_template", limit: MAX_NESTED };
+            let limit = Exceeded::Limit {
+                what: "nested calls of render and load_template",
+                limit: MAX_NESTED,
+            };
             return Err(LimitReached(limit).into_engine());
         }
         let rendered = render();
@@ -259,7 +305,10 @@ struct Limited {
 impl Write for Limited {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if (self.text.len() + bytes.len()) as u64 > self.limit {
-            let exceeded = Exceeded::Limit { what: "bytes of rendered output", limit: self.limit };
+            let exceeded = Exceeded::Limit {
+                what: "bytes of rendered output",
+                limit: self.limit,
+            };
             return Err(io::Error::other(LimitReached(exceeded)));
         }
         self.text.extend_from_slice(bytes);
@@ -283,7 +332,9 @@ fn base_environment() -> Environment<'static> {
         env.set_unknown_method_callback(methods::call);
         env.set_formatter(|out, _state, value| match value.as_str() {
             Some(text) => out.write_str(text).map_err(minijinja::Error::from),
-            None => out.write_str(&python::text(value)?).map_err(minijinja::Error::from),
+            None => out
+                .write_str(&python::text(value)?)
+                .map_err(minijinja::Error::from),
         });
         filters::register(&mut env);
         functions::register_pure(&mut env);
@@ -311,9 +362,13 @@ fn environment(shared: &Arc<Shared>) -> Environment<'static> {
     env
 }
 
-/// The variables that a template sees at this point, for templates that it renders itself.
+/// The variables that a template sees at this point, for templates that it renders itself. Functions aren't among them.
 pub(crate) fn current_variables(state: &State<'_, '_>) -> Vec<(String, Dynamic)> {
     let names = state.known_variables();
-    let known = names.iter().filter_map(|name| Some((name.to_string(), state.lookup(name)?)));
-    known.filter(|(_, value)| !value.is_undefined()).collect()
+    let known = names
+        .iter()
+        .filter_map(|name| Some((name.to_string(), state.lookup(name)?)));
+    known
+        .filter(|(_, value)| !matches!(value.kind(), ValueKind::Undefined | ValueKind::Plain))
+        .collect()
 }

@@ -9,8 +9,12 @@ pub(crate) const IGNORE: &str = "kluctl.io/ignore";
 pub(crate) const BARRIER: &str = "kluctl.io/barrier";
 
 /// Prefixes of annotations that change a deployment in ways that are not obeyed.
-const REFUSED: &[&str] =
-    &["kluctl.io/hook", "helm.sh/hook", "kluctl.io/skip-delete-if-tags", "kluctl.io/downscale-"];
+const REFUSED: &[&str] = &[
+    "kluctl.io/hook",
+    "helm.sh/hook",
+    "kluctl.io/skip-delete-if-tags",
+    "kluctl.io/downscale-",
+];
 
 /// The first annotation of an object that must be refused by name.
 pub(crate) fn refused(object: &Value) -> Option<&str> {
@@ -29,12 +33,11 @@ mod tests {
     use super::*;
 
     fn annotated(name: &str, value: &str) -> Value {
+        let annotations: Map = [(name.to_owned(), Value::from(value))].into_iter().collect();
+        let mut metadata = Map::new();
+        metadata.insert("annotations", annotations);
         let mut object = Map::new();
-        if let Some(metadata) = object.get_or_insert_map("metadata") {
-            if let Some(annotations) = metadata.get_or_insert_map("annotations") {
-                annotations.insert(name, value);
-            }
-        }
+        object.insert("metadata", metadata);
         Value::Map(object)
     }
 
@@ -55,7 +58,11 @@ mod tests {
             ("kluctl.io/wait-readiness", "true", false),
             ("example.com/hook", "x", false),
         ] {
-            assert_eq!(refused(&annotated(name, value)).is_some(), is_refused, "{name}: {value}");
+            assert_eq!(
+                refused(&annotated(name, value)).is_some(),
+                is_refused,
+                "{name}: {value}"
+            );
         }
     }
 }

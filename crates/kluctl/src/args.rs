@@ -29,7 +29,11 @@ pub(crate) fn compute(declared: &[Argument], target: &Map, outside: &Map) -> Res
 fn has(args: &Map, name: &str) -> bool {
     let mut parts = name.split('.');
     let first = parts.next().and_then(|part| args.get(part));
-    parts.fold(first, |value: Option<&Value>, part| value.and_then(|value| value.get(part))).is_some()
+    parts
+        .fold(first, |value: Option<&Value>, part| {
+            value.and_then(|value| value.get(part))
+        })
+        .is_some()
 }
 
 #[cfg(test)]
@@ -44,12 +48,19 @@ mod tests {
     }
 
     fn declared(name: &str, default: Option<i64>) -> Argument {
-        Argument { name: name.to_owned(), default: default.map(Value::from) }
+        Argument {
+            name: name.to_owned(),
+            default: default.map(Value::from),
+        }
     }
 
     #[test]
     fn later_ones_win_and_required_ones_must_be_there() {
-        let declared = [declared("a", Some(1)), declared("b.c", None), declared("d.e", Some(4))];
+        let declared = [
+            declared("a", Some(1)),
+            declared("b.c", None),
+            declared("d.e", Some(4)),
+        ];
         let args = compute(&declared, &map("{a: 2, b: {c: 2}}"), &map("{a: 3}")).unwrap();
         assert_eq!(args, map("{a: 3, d.e: 4, b: {c: 2}}"));
         let error = compute(&declared, &map("b: {d: 1}"), &Map::new()).unwrap_err();

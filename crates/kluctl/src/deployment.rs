@@ -36,7 +36,14 @@ pub(crate) enum Source {
     Nothing,
 }
 
-const FIELDS: &[&str] = &["vars", "when", "deployments", "commonLabels", "overrideNamespace", "tags"];
+const FIELDS: &[&str] = &[
+    "vars",
+    "when",
+    "deployments",
+    "commonLabels",
+    "overrideNamespace",
+    "tags",
+];
 const NOT_OBEYED: &[&str] = &[
     "commonAnnotations",
     "ignoreForDiff",
@@ -48,8 +55,16 @@ const NOT_OBEYED: &[&str] = &[
     "sealedSecrets",
     "templateExcludes",
 ];
-const ITEM_FIELDS: &[&str] =
-    &["path", "include", "barrier", "message", "when", "tags", "vars", "waitReadiness"];
+const ITEM_FIELDS: &[&str] = &[
+    "path",
+    "include",
+    "barrier",
+    "message",
+    "when",
+    "tags",
+    "vars",
+    "waitReadiness",
+];
 const ITEM_NOT_OBEYED: &[&str] = &[
     "git",
     "oci",
@@ -113,7 +128,9 @@ impl ItemConfig {
 impl Source {
     /// The last component of the path.
     fn default_tag(&self) -> Option<String> {
-        let (Self::Path(path) | Self::Include(path)) = self else { return None };
+        let (Self::Path(path) | Self::Include(path)) = self else {
+            return None;
+        };
         let name = path.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
         (!matches!(name, "" | "." | "..")).then(|| name.to_owned())
     }
@@ -139,8 +156,18 @@ mod tests {
 
     #[test]
     fn the_default_tag_is_the_name_of_the_directory() {
-        for (path, tag) in [("a/b", Some("b")), ("./x/", Some("x")), (".", None), ("../..", None), ("c", Some("c"))] {
-            assert_eq!(Source::Path(path.to_owned()).default_tag().as_deref(), tag, "{path}");
+        for (path, tag) in [
+            ("a/b", Some("b")),
+            ("./x/", Some("x")),
+            (".", None),
+            ("../..", None),
+            ("c", Some("c")),
+        ] {
+            assert_eq!(
+                Source::Path(path.to_owned()).default_tag().as_deref(),
+                tag,
+                "{path}"
+            );
         }
         assert_eq!(Source::Nothing.default_tag(), None);
     }

@@ -145,9 +145,18 @@ impl Error {
         match self {
             Self::Budget { source, .. } => Some(source),
             Self::Yaml { source, .. } => source.exceeded(),
-            Self::Template { source: jinja::Error::Budget { source, .. }, .. }
-            | Self::VarsFile { source: jinja::Error::Budget { source, .. }, .. } => Some(source),
-            Self::Kustomize { source: kustomize::Error::Budget { source, .. }, .. } => Some(source),
+            Self::Template {
+                source: jinja::Error::Budget { source, .. },
+                ..
+            }
+            | Self::VarsFile {
+                source: jinja::Error::Budget { source, .. },
+                ..
+            } => Some(source),
+            Self::Kustomize {
+                source: kustomize::Error::Budget { source, .. },
+                ..
+            } => Some(source),
             Self::Load { source, .. } => source.exceeded(),
             Self::Many(errors) => errors.iter().find_map(Self::exceeded),
             _ => None,

@@ -21,12 +21,21 @@ impl<'a> Fields<'a> {
         match value {
             Value::Map(map) => {
                 let first = map.first().and_then(|(key, _)| map.position(key));
-                Ok(Self { map, file, line: first.map_or(line, |position| position.line), path })
+                Ok(Self {
+                    map,
+                    file,
+                    line: first.map_or(line, |position| position.line),
+                    path,
+                })
             }
             other => {
                 let what = if path.is_empty() { "the document" } else { path };
                 let problem = format!("{what} is a map, not {}", other.type_name());
-                Err(Error::Invalid { file: file.clone(), line, problem })
+                Err(Error::Invalid {
+                    file: file.clone(),
+                    line,
+                    problem,
+                })
             }
         }
     }
@@ -51,7 +60,9 @@ impl<'a> Fields<'a> {
 
     /// The line of a field, or of the map when there is no such field.
     pub(crate) fn line_of(&self, field: &str) -> u32 {
-        self.map.position(field).map_or(self.line, |position| position.line)
+        self.map
+            .position(field)
+            .map_or(self.line, |position| position.line)
     }
 
     pub(crate) fn line(&self) -> u32 {
@@ -60,23 +71,36 @@ impl<'a> Fields<'a> {
 
     /// The path of a field in the file.
     pub(crate) fn path_of(&self, field: &str) -> String {
-        if self.path.is_empty() { field.to_owned() } else { format!("{}.{field}", self.path) }
+        if self.path.is_empty() {
+            field.to_owned()
+        } else {
+            format!("{}.{field}", self.path)
+        }
     }
 
     /// An error that names a field.
     pub(crate) fn invalid(&self, field: &str, problem: impl Into<String>) -> Error {
-        Error::Invalid { file: self.file.clone(), line: self.line_of(field), problem: problem.into() }
+        Error::Invalid {
+            file: self.file.clone(),
+            line: self.line_of(field),
+            problem: problem.into(),
+        }
     }
 
     fn wrong_type(&self, field: &str, expected: &str, found: &Value) -> Error {
-        self.invalid(field, format!("{} is {expected}, not {}", self.path_of(field), found.type_name()))
+        self.invalid(
+            field,
+            format!("{} is {expected}, not {}", self.path_of(field), found.type_name()),
+        )
     }
 
     /// Text; other scalars become text, as in the original's reader.
     pub(crate) fn string(&self, field: &str) -> Result<Option<String>, Error> {
         match self.map.get(field) {
             None | Some(Value::Null) => Ok(None),
-            Some(value) => scalar_text(value).map(Some).ok_or_else(|| self.wrong_type(field, "text", value)),
+            Some(value) => scalar_text(value)
+                .map(Some)
+                .ok_or_else(|| self.wrong_type(field, "text", value)),
         }
     }
 
@@ -94,7 +118,8 @@ impl<'a> Fields<'a> {
     }
 
     pub(crate) fn strings(&self, field: &str) -> Result<Vec<String>, Error> {
-        let text = |item: &Value| scalar_text(item).ok_or_else(|| self.wrong_type(field, "a list of text", item));
+        let text =
+            |item: &Value| scalar_text(item).ok_or_else(|| self.wrong_type(field, "a list of text", item));
         self.seq(field)?.iter().map(text).collect()
     }
 
@@ -116,7 +141,9 @@ impl<'a> Fields<'a> {
 
     /// A map of text.
     pub(crate) fn string_map(&self, field: &str) -> Result<Vec<(String, String)>, Error> {
-        let Some(map) = self.map(field)? else { return Ok(Vec::new()) };
+        let Some(map) = self.map(field)? else {
+            return Ok(Vec::new());
+        };
         let entry = |(key, value): (&str, &Value)| match scalar_text(value) {
             Some(text) => Ok((key.to_owned(), text)),
             None if value.is_null() => Ok((key.to_owned(), String::new())),

@@ -43,7 +43,13 @@ struct Walk<'a> {
 
 impl<'a> Stage<'a> {
     pub(crate) fn new(tree: Arc<dyn Tree>, budget: &'a Budget) -> Self {
-        Self { tree, budget, rendered: Mem::new(), messages: Vec::new(), seen: HashMap::new() }
+        Self {
+            tree,
+            budget,
+            rendered: Mem::new(),
+            messages: Vec::new(),
+            seen: HashMap::new(),
+        }
     }
 
     pub(crate) fn budget(&self) -> &'a Budget {
@@ -63,7 +69,12 @@ impl<'a> Stage<'a> {
         *times += 1;
         let renderer = item.vars.renderer(&self.tree, &item.search);
         let rules = self.inherited_rules(dir)?;
-        let mut walk = Walk { renderer, rules, from: dir, to: to.clone() };
+        let mut walk = Walk {
+            renderer,
+            rules,
+            from: dir,
+            to: to.clone(),
+        };
         let rendered = self.directory(&mut walk, dir, false, 0);
         self.messages.extend(walk.renderer.take_messages());
         rendered.map(|()| to)
@@ -97,7 +108,11 @@ impl<'a> Stage<'a> {
     ) -> Result<(), Error> {
         if depth > MAX_DEPTH {
             let problem = format!("directories nest deeper than {MAX_DEPTH} levels");
-            return Err(Error::Invalid { file: dir.clone(), line: 1, problem });
+            return Err(Error::Invalid {
+                file: dir.clone(),
+                line: 1,
+                problem,
+            });
         }
         self.add_rules(&mut walk.rules, dir)?;
         let entries = self.tree.list(dir)?;
@@ -123,20 +138,33 @@ impl<'a> Stage<'a> {
     ) -> Result<(), Error> {
         if matches!(path.name(), "helm-chart.yaml" | "helm-chart.yml") {
             let field = "a Helm chart".to_owned();
-            return Err(Error::Unsupported { file: path.clone(), line: 1, field });
+            return Err(Error::Unsupported {
+                file: path.clone(),
+                line: 1,
+                field,
+            });
         }
         let bytes = if verbatim || walk.rules.is_ignored(path, false) {
             self.count(path, self.tree.read(path)?)?
         } else {
-            walk.renderer.render_file(path, self.budget).map_err(|source| match source {
-                jinja::Error::Tree(error) => Error::Tree(error),
-                source => Error::Template { what: format!("template '{path}'"), source },
-            })?
+            walk.renderer
+                .render_file(path, self.budget)
+                .map_err(|source| match source {
+                    jinja::Error::Tree(error) => Error::Tree(error),
+                    source => Error::Template {
+                        what: format!("template '{path}'"),
+                        source,
+                    },
+                })?
         };
         sops::refuse(path, &bytes, self.budget)?;
         if contains(&bytes, IMAGE_PLACEHOLDER) {
             let field = "an image placeholder".to_owned();
-            return Err(Error::Unsupported { file: path.clone(), line: 1, field });
+            return Err(Error::Unsupported {
+                file: path.clone(),
+                line: 1,
+                field,
+            });
         }
         let rest = path.strip(walk.from).unwrap_or_default();
         let target = walk.to.join(rest).map_err(|problem| Error::Invalid {
@@ -152,12 +180,18 @@ impl<'a> Stage<'a> {
     fn count(&self, path: &TreePath, bytes: Bytes) -> Result<Bytes, Error> {
         let place = || format!("copying {path}");
         let counted = self.budget.output(bytes.len() as u64);
-        counted.map(|()| bytes).map_err(|source| Error::Budget { place: place(), source })
+        counted.map(|()| bytes).map_err(|source| Error::Budget {
+            place: place(),
+            source,
+        })
     }
 
     /// Makes sure that a rendered directory has a kustomization, with the namespace that the project wants.
     pub(crate) fn kustomization(&mut self, item: &PlanItem, dir: &TreePath) -> Result<Behaviour, Error> {
-        let kustomize = |source| Error::Kustomize { dir: dir.clone(), source };
+        let kustomize = |source| Error::Kustomize {
+            dir: dir.clone(),
+            source,
+        };
         let Some(file) = kustomize::find_kustomization(&self.rendered, dir).map_err(kustomize)? else {
             self.generate(item, dir);
             return Ok(Behaviour::default());
@@ -167,7 +201,9 @@ impl<'a> Stage<'a> {
             Ok(document) => document.value,
             Err(source) => return Err(Error::Yaml { file, source }),
         };
-        let Value::Map(map) = value else { return Ok(Behaviour::default()) };
+        let Value::Map(map) = value else {
+            return Ok(Behaviour::default());
+        };
         if let Some(namespace) = item.namespace.as_ref().filter(|_| !map.contains_key("namespace")) {
             let patched = with_namespace(&text, &map, namespace);
             self.rendered.insert(file, patched, false);
@@ -189,8 +225,12 @@ impl<'a> Stage<'a> {
     /// Writes a kustomization that names every manifest of the directory.
     fn generate(&mut self, item: &PlanItem, dir: &TreePath) {
         let entries = self.rendered.list(dir).unwrap_or_default();
-        let files = entries.into_iter().filter(|entry| matches!(entry.kind, NodeKind::File { .. }));
-        let resources = files.filter(|entry| is_manifest(&entry.name)).map(|entry| Value::from(entry.name));
+        let files = entries
+            .into_iter()
+            .filter(|entry| matches!(entry.kind, NodeKind::File { .. }));
+        let resources = files
+            .filter(|entry| is_manifest(&entry.name))
+            .map(|entry| Value::from(entry.name));
         let mut kustomization = Map::new();
         kustomization.insert("resources", resources.collect::<Vec<_>>());
         if let Some(namespace) = &item.namespace {
@@ -214,8 +254,13 @@ fn with_namespace(text: &[u8], map: &Map, namespace: &str) -> Bytes {
     let mut field = Map::new();
     field.insert("namespace", namespace);
     let line = yaml::print::kustomize(&Value::Map(field));
-    let begins_in_block = map.first().and_then(|(key, _)| map.position(key)).is_some_and(|at| at.column == 1);
-    let one_document = !source.lines().any(|line| line.starts_with("---") || line.starts_with("..."));
+    let begins_in_block = map
+        .first()
+        .and_then(|(key, _)| map.position(key))
+        .is_some_and(|at| at.column == 1);
+    let one_document = !source
+        .lines()
+        .any(|line| line.starts_with("---") || line.starts_with("..."));
     if begins_in_block && one_document {
         let newline = if source.ends_with('\n') { "" } else { "\n" };
         return Bytes::from(format!("{source}{newline}{line}"));

@@ -20,7 +20,10 @@ pub(crate) fn wrap(path: &str, value: Value) -> Result<Map, String> {
 /// The fields of a path: `a.b`, `$.a['b c'].d`.
 fn parse(path: &str) -> Result<Vec<String>, String> {
     let mut steps = Vec::new();
-    let mut rest = path.strip_prefix('$').or_else(|| path.strip_prefix('@')).unwrap_or(path);
+    let mut rest = path
+        .strip_prefix('$')
+        .or_else(|| path.strip_prefix('@'))
+        .unwrap_or(path);
     rest = rest.strip_prefix('.').unwrap_or(rest);
     while !rest.is_empty() {
         if let Some(after) = rest.strip_prefix('[') {
@@ -46,7 +49,11 @@ fn parse(path: &str) -> Result<Vec<String>, String> {
             return Err("a dot is missing between two fields".to_owned());
         }
     }
-    if steps.is_empty() { Err("the path names no field".to_owned()) } else { Ok(steps) }
+    if steps.is_empty() {
+        Err("the path names no field".to_owned())
+    } else {
+        Ok(steps)
+    }
 }
 
 fn quoted(text: &str) -> Result<(&str, &str), String> {
@@ -72,7 +79,9 @@ mod tests {
             let wrapped = wrap(path, Value::from(1)).unwrap();
             assert_eq!(Value::Map(wrapped).to_json().to_string(), expected, "{path}");
         }
-        for path in ["", "$", "a..b", "a.", "a[0]", "a.*", "a-b", "..a", "['a", "['a']b"] {
+        for path in [
+            "", "$", "a..b", "a.", "a[0]", "a.*", "a-b", "..a", "['a", "['a']b",
+        ] {
             assert!(wrap(path, Value::Null).is_err(), "{path}");
         }
     }

@@ -32,7 +32,9 @@ pub(crate) fn through_json(value: &Value) -> Value {
 
 /// [`through_json`] of every value.
 pub(crate) fn map_through_json(map: &Map) -> Map {
-    map.iter().map(|(key, value)| (key.to_owned(), through_json(value))).collect()
+    map.iter()
+        .map(|(key, value)| (key.to_owned(), through_json(value)))
+        .collect()
 }
 
 fn from_float(number: f64) -> Value {
@@ -63,7 +65,10 @@ mod tests {
     fn numbers_lose_what_floats_do_not_hold() {
         let cases = [
             (Value::Int(5), Value::Int(5)),
-            (Value::Int(9_007_199_254_740_993), Value::Int(9_007_199_254_740_992)),
+            (
+                Value::Int(9_007_199_254_740_993),
+                Value::Int(9_007_199_254_740_992),
+            ),
             (Value::Float(2.0), Value::Int(2)),
             (Value::Float(1.5), Value::Float(1.5)),
             (Value::Float(1e21), Value::Float(1e21)),

@@ -28,7 +28,9 @@ pub fn fix_namespaces(
     let mut known: HashMap<(String, String), Option<Scope>> = own;
     for object in rendered.items.iter_mut().flat_map(|item| &mut item.objects) {
         let (group, kind) = group_kind(object);
-        let found = known.entry((group, kind)).or_insert_with_key(|(group, kind)| scope(group, kind));
+        let found = known
+            .entry((group, kind))
+            .or_insert_with_key(|(group, kind)| scope(group, kind));
         match found {
             Some(Scope::Cluster) => meta::set_namespace(object, None),
             Some(Scope::Namespaced) if meta::text(object, "namespace").is_none() => {

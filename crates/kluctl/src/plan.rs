@@ -60,7 +60,16 @@ impl Scope {
     pub(crate) fn root(dir: TreePath, vars: Context) -> Self {
         let search = vec![dir.clone()];
         let (tags, outer_tags) = (Vec::new(), Vec::new());
-        Self { dir, search, vars, tags, outer_tags, labels: Arc::default(), namespace: None, depth: 0 }
+        Self {
+            dir,
+            search,
+            vars,
+            tags,
+            outer_tags,
+            labels: Arc::default(),
+            namespace: None,
+            depth: 0,
+        }
     }
 
     /// The scope of an included project, before its own file is read.
@@ -68,14 +77,25 @@ impl Scope {
         let mut search = vec![dir.clone()];
         search.extend(self.search.iter().filter(|other| **other != dir).cloned());
         let (tags, outer_tags) = (tags.to_vec(), self.tags.clone());
-        Self { dir, search, vars, tags, outer_tags, depth: self.depth + 1, ..self.clone() }
+        Self {
+            dir,
+            search,
+            vars,
+            tags,
+            outer_tags,
+            depth: self.depth + 1,
+            ..self.clone()
+        }
     }
 }
 
 impl Planner<'_> {
     /// Loads the project of `scope` and everything that it includes.
     pub(crate) fn project(&mut self, mut scope: Scope, from: Option<&TreePath>) -> Result<(), Error> {
-        let budget = |source| Error::Budget { place: format!("loading the project in {}", scope.dir), source };
+        let budget = |source| Error::Budget {
+            place: format!("loading the project in {}", scope.dir),
+            source,
+        };
         self.budget.include_depth(scope.depth).map_err(budget)?;
         self.budget.step(STEPS_OF_A_PROJECT).map_err(budget)?;
         let (file, value) = self.read(&scope, from)?;
@@ -106,19 +126,36 @@ impl Planner<'_> {
             if from.is_none() {
                 return Ok((deployment::implicit_file(dir), deployment::implicit()));
             }
-            return Err(Error::NoDeployment(match files::find(&*self.tree, dir, "kustomization") {
-                Some(_) => format!("deployment.yml not found but folder {dir} contains a kustomization.yml"),
-                None => format!("deployment.yml not found in {dir}: an included directory needs one"),
-            }));
+            return Err(Error::NoDeployment(
+                match files::find(&*self.tree, dir, "kustomization") {
+                    Some(_) => {
+                        format!("deployment.yml not found but folder {dir} contains a kustomization.yml")
+                    }
+                    None => format!("deployment.yml not found in {dir}: an included directory needs one"),
+                },
+            ));
         };
-        let wrap = |source| Error::Load { dir: dir.clone(), source: Box::new(source) };
+        let wrap = |source| Error::Load {
+            dir: dir.clone(),
+            source: Box::new(source),
+        };
         let mut renderer = scope.vars.renderer(&self.tree, &scope.search);
-        let text = renderer
-            .render_file(&file, self.budget)
-            .map_err(|source| wrap(Error::Template { what: format!("template '{file}'"), source }))?;
+        let text = renderer.render_file(&file, self.budget).map_err(|source| {
+            wrap(Error::Template {
+                what: format!("template '{file}'"),
+                source,
+            })
+        })?;
         self.messages.extend(renderer.take_messages());
         let value = files::parse(&file, &text, self.budget).map_err(wrap)?;
-        Ok((file, if value.is_null() { Value::Map(Map::new()) } else { value }))
+        Ok((
+            file,
+            if value.is_null() {
+                Value::Map(Map::new())
+            } else {
+                value
+            },
+        ))
     }
 
     fn item(&mut self, scope: &Scope, fields: &Fields<'_>, path: &str) -> Result<(), Error> {
@@ -142,7 +179,11 @@ impl Planner<'_> {
                 let dir = self.directory(scope, fields, &item.source)?;
                 if let Some(library) = files::find(&*self.tree, &dir, ".kluctl-library") {
                     let field = "a library project".to_owned();
-                    return Err(Error::Unsupported { file: library, line: 1, field });
+                    return Err(Error::Unsupported {
+                        file: library,
+                        line: 1,
+                        field,
+                    });
                 }
                 let vars = self.load_vars(&scope.vars, &scope.search, fields)?;
                 self.project(scope.included(dir, &item.tags, vars), Some(fields.file))?;
@@ -190,11 +231,24 @@ impl Planner<'_> {
         let missing = |because: &'static str| {
             let (file, line, dir) = (fields.file.clone(), fields.line_of(field), name.clone());
             match source {
-                Source::Include(_) => Error::MissingInclude { file, line, dir, because },
-                _ => Error::MissingDirectory { file, line, dir, because },
+                Source::Include(_) => Error::MissingInclude {
+                    file,
+                    line,
+                    dir,
+                    because,
+                },
+                _ => Error::MissingDirectory {
+                    file,
+                    line,
+                    dir,
+                    because,
+                },
             }
         };
-        let path = scope.dir.join(name).map_err(|_| missing(", it leads outside of the source"))?;
+        let path = scope
+            .dir
+            .join(name)
+            .map_err(|_| missing(", it leads outside of the source"))?;
         match self.tree.kind(&path)? {
             Some(NodeKind::Dir) => Ok(path),
             Some(NodeKind::File { .. }) if field == "path" => {
@@ -217,7 +271,10 @@ impl Planner<'_> {
         let mut renderer = scope.vars.renderer(&self.tree, &[]);
         renderer
             .condition(when, self.budget)
-            .map_err(|source| Error::Template { what: format!("{path} of {}", fields.file), source })
+            .map_err(|source| Error::Template {
+                what: format!("{path} of {}", fields.file),
+                source,
+            })
     }
 
     fn load_vars(
@@ -230,7 +287,13 @@ impl Planner<'_> {
             return Ok(context.clone());
         }
         let messages = &mut self.messages;
-        Loader { tree: &self.tree, search, budget: self.budget, messages }.load(context, fields)
+        Loader {
+            tree: &self.tree,
+            search,
+            budget: self.budget,
+            messages,
+        }
+        .load(context, fields)
     }
 }
 

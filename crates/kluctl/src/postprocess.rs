@@ -14,8 +14,11 @@ pub(crate) fn finish(
     discriminator: Option<&str>,
     built: Vec<Built>,
 ) -> Result<Vec<Value>, Error> {
-    let mut labels: Vec<(String, Value)> =
-        item.labels.iter().map(|(key, value)| (key.to_owned(), value.clone())).collect();
+    let mut labels: Vec<(String, Value)> = item
+        .labels
+        .iter()
+        .map(|(key, value)| (key.to_owned(), value.clone()))
+        .collect();
     if let Some(discriminator) = discriminator {
         labels.push((names::DISCRIMINATOR.to_owned(), Value::from(discriminator)));
     }
@@ -24,20 +27,31 @@ pub(crate) fn finish(
     }
     let dir = Value::from(dir.to_string());
     let mut objects = Vec::with_capacity(built.len());
-    for Built { mut object, file, line } in built {
+    for Built {
+        mut object,
+        file,
+        line,
+    } in built
+    {
         if meta::flag(&object, annotations::IGNORE) {
             continue;
         }
         if let Some(name) = annotations::refused(&object) {
             let field = format!("the annotation {name}");
-            return Err(Error::Unsupported { file: file.as_ref().clone(), line, field });
+            return Err(Error::Unsupported {
+                file: file.as_ref().clone(),
+                line,
+                field,
+            });
         }
         let invalid = |what: &str| Error::Invalid {
             file: file.as_ref().clone(),
             line,
             problem: format!("{what} of an object must be a map"),
         };
-        let metadata = object.as_map_mut().and_then(|object| object.get_or_insert_map("metadata"));
+        let metadata = object
+            .as_map_mut()
+            .and_then(|object| object.get_or_insert_map("metadata"));
         let metadata = metadata.ok_or_else(|| invalid("metadata"))?;
         insert_all(metadata, "labels", labels.iter().cloned()).ok_or_else(|| invalid("metadata.labels"))?;
         let item_dir = std::iter::once((names::ITEM_DIR.to_owned(), dir.clone()));

@@ -40,10 +40,17 @@ impl Project {
     /// Loads the project file; without one the project is empty.
     pub(crate) fn load(tree: &dyn Tree, dir: &TreePath, budget: &Budget) -> Result<Self, Error> {
         let Some(file) = files::find(tree, dir, ".kluctl") else {
-            return Ok(Self { targets: vec![TargetConfig::default()], ..Self::default() });
+            return Ok(Self {
+                targets: vec![TargetConfig::default()],
+                ..Self::default()
+            });
         };
         let value = files::parse(&file, &tree.read(&file)?, budget)?;
-        let value = if value.is_null() { Value::Map(Map::new()) } else { value };
+        let value = if value.is_null() {
+            Value::Map(Map::new())
+        } else {
+            value
+        };
         Self::decode(&file, &value)
     }
 
@@ -51,22 +58,32 @@ impl Project {
         let fields = Fields::new(file, value, "", 1)?;
         fields.check(ROOT_FIELDS, ROOT_NOT_OBEYED)?;
         let discriminator = fields.filled_string("discriminator")?;
-        let mut project = Self { args: arguments(&fields)?, ..Self::default() };
+        let mut project = Self {
+            args: arguments(&fields)?,
+            ..Self::default()
+        };
         for (index, target) in fields.seq("targets")?.iter().enumerate() {
             project.has_targets = true;
             let path = format!("targets[{index}]");
             let mut target = decode_target(&Fields::new(file, target, &path, fields.line_of("targets"))?)?;
             target.discriminator = target.discriminator.or_else(|| discriminator.clone());
             if target.name.is_empty() {
-                project.warnings.push(format!("{file}: Target at index {index} has no name"));
+                project
+                    .warnings
+                    .push(format!("{file}: Target at index {index} has no name"));
             } else if project.targets.iter().any(|other| other.name == target.name) {
-                project.warnings.push(format!("{file}: Duplicate target {}", target.name));
+                project
+                    .warnings
+                    .push(format!("{file}: Duplicate target {}", target.name));
             } else {
                 project.targets.push(target);
             }
         }
         if !project.has_targets {
-            project.targets.push(TargetConfig { discriminator, ..TargetConfig::default() });
+            project.targets.push(TargetConfig {
+                discriminator,
+                ..TargetConfig::default()
+            });
         }
         Ok(project)
     }
@@ -78,7 +95,10 @@ fn decode_target(fields: &Fields<'_>) -> Result<TargetConfig, Error> {
         name: fields.string("name")?.unwrap_or_default(),
         context: fields.string("context")?,
         discriminator: fields.filled_string("discriminator")?,
-        args: fields.map("args")?.map(merge::map_through_json).unwrap_or_default(),
+        args: fields
+            .map("args")?
+            .map(merge::map_through_json)
+            .unwrap_or_default(),
     })
 }
 
@@ -91,7 +111,10 @@ fn arguments(fields: &Fields<'_>) -> Result<Vec<Argument>, Error> {
         let name = argument.filled_string("name")?;
         let name = name.ok_or_else(|| argument.invalid("name", format!("{path}.name is required")))?;
         let default = argument.map.get("default").filter(|default| !default.is_null());
-        arguments.push(Argument { name, default: default.map(merge::through_json) });
+        arguments.push(Argument {
+            name,
+            default: default.map(merge::through_json),
+        });
     }
     Ok(arguments)
 }

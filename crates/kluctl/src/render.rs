@@ -35,21 +35,42 @@ fn render_here(tree: Arc<dyn Tree>, request: &Request, budget: &Budget) -> Resul
     vars.insert("args", chosen.target.args.clone());
     vars.insert("target", target::variable(&chosen.target));
     let (items, messages) = (Vec::new(), Vec::new());
-    let mut planner = Planner { tree: tree.clone(), budget, items, messages };
+    let mut planner = Planner {
+        tree: tree.clone(),
+        budget,
+        items,
+        messages,
+    };
     planner.project(Scope::root(request.project_dir.clone(), Context::new(vars)), None)?;
-    let Planner { items: plan, mut messages, .. } = planner;
+    let Planner {
+        items: plan,
+        mut messages,
+        ..
+    } = planner;
     let mut stage = Stage::new(tree, budget);
     let items = render_items(&mut stage, plan, chosen.target.discriminator.as_deref());
     messages.append(&mut stage.messages);
     let mut warnings = chosen.warnings;
     warnings.append(&mut messages);
-    Ok(Rendered { target: chosen.target, items: items?, warnings })
+    Ok(Rendered {
+        target: chosen.target,
+        items: items?,
+        warnings,
+    })
 }
 
 /// Renders the directories of all items, then builds them: they may name each other.
-fn render_items(stage: &mut Stage<'_>, plan: Vec<PlanItem>, discriminator: Option<&str>) -> Result<Vec<Item>, Error> {
+fn render_items(
+    stage: &mut Stage<'_>,
+    plan: Vec<PlanItem>,
+    discriminator: Option<&str>,
+) -> Result<Vec<Item>, Error> {
     let staged = collect(plan, |item| {
-        let dir = item.dir.clone().map(|dir| stage.render(&item, &dir).map(|to| (dir, to))).transpose()?;
+        let dir = item
+            .dir
+            .clone()
+            .map(|dir| stage.render(&item, &dir).map(|to| (dir, to)))
+            .transpose()?;
         Ok((item, dir))
     })?;
     let prepared = collect(staged, |(item, dirs)| {
@@ -59,20 +80,25 @@ fn render_items(stage: &mut Stage<'_>, plan: Vec<PlanItem>, discriminator: Optio
         };
         Ok((item, dirs, behaviour))
     })?;
-    collect(prepared, |(item, dirs, behaviour)| build(stage, item, dirs, behaviour, discriminator))
+    collect(prepared, |(item, dirs, behaviour)| {
+        build(stage, item, dirs.as_ref(), behaviour, discriminator)
+    })
 }
 
 fn build(
     stage: &Stage<'_>,
     item: PlanItem,
-    dirs: Option<(TreePath, TreePath)>,
+    dirs: Option<&(TreePath, TreePath)>,
     behaviour: Behaviour,
     discriminator: Option<&str>,
 ) -> Result<Item, Error> {
     let mut objects = Vec::new();
-    if let Some((dir, to)) = &dirs {
+    if let Some((dir, to)) = dirs {
         let built = kustomize::build_located(&stage.rendered, to, stage.budget());
-        let built = built.map_err(|source| Error::Kustomize { dir: dir.clone(), source })?;
+        let built = built.map_err(|source| Error::Kustomize {
+            dir: dir.clone(),
+            source,
+        })?;
         objects = postprocess::finish(&item, dir, discriminator, built)?;
     }
     Ok(Item {

@@ -14,7 +14,9 @@ pub(crate) fn is_encrypted(value: &Value) -> bool {
 /// Refuses an encrypted file.
 pub(crate) fn refuse(file: &TreePath, text: &[u8], budget: &Budget) -> Result<(), Error> {
     let mentioned = text.windows(4).any(|window| window == b"sops");
-    let structured = [".yaml", ".yml", ".json"].iter().any(|end| file.as_str().ends_with(end));
+    let structured = [".yaml", ".yml", ".json"]
+        .iter()
+        .any(|end| file.as_str().ends_with(end));
     if !mentioned {
         return Ok(());
     }
@@ -23,12 +25,18 @@ pub(crate) fn refuse(file: &TreePath, text: &[u8], budget: &Budget) -> Result<()
         yaml::read::kustomize_all(text, budget)
             .is_ok_and(|documents| documents.iter().any(|document| is_encrypted(&document.value)))
     } else {
-        String::from_utf8_lossy(text).lines().any(|line| line.starts_with("sops_mac=") || line == "[sops]")
+        String::from_utf8_lossy(text)
+            .lines()
+            .any(|line| line.starts_with("sops_mac=") || line == "[sops]")
     };
     if encrypted { Err(unsupported(file)) } else { Ok(()) }
 }
 
 /// The error for an encrypted file.
 pub(crate) fn unsupported(file: &TreePath) -> Error {
-    Error::Unsupported { file: file.clone(), line: 1, field: "encryption with SOPS".to_owned() }
+    Error::Unsupported {
+        file: file.clone(),
+        line: 1,
+        field: "encryption with SOPS".to_owned(),
+    }
 }

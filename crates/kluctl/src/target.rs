@@ -37,18 +37,34 @@ pub(crate) fn choose(project: Project, request: &Request, budget: &Budget) -> Re
             Err(error) if !project.has_targets && wanted.is_empty() => return Err(error),
             Err(error) if config.name == wanted => {
                 let because = format!(": failed to load it: {error}");
-                return Err(Error::UnknownTarget { name: wanted.to_owned(), because });
+                return Err(Error::UnknownTarget {
+                    name: wanted.to_owned(),
+                    because,
+                });
             }
             Err(error) => warnings.push(format!("Failed to load target {}: {error}", config.name)),
         }
     }
     let because = String::new();
-    let config = chosen.ok_or_else(|| Error::UnknownTarget { name: wanted.to_owned(), because })?;
+    let config = chosen.ok_or_else(|| Error::UnknownTarget {
+        name: wanted.to_owned(),
+        because,
+    })?;
     let args = args::compute(&project.args, &config.args, &outside)?;
     let name = request.target_name_override.clone().unwrap_or(config.name);
-    let discriminator = config.discriminator.filter(|discriminator| !discriminator.is_empty());
+    let discriminator = config
+        .discriminator
+        .filter(|discriminator| !discriminator.is_empty());
     let context = context(request, config.context)?;
-    Ok(Chosen { target: Target { name, context, discriminator, args }, warnings })
+    Ok(Chosen {
+        target: Target {
+            name,
+            context,
+            discriminator,
+            args,
+        },
+        warnings,
+    })
 }
 
 /// The kube context: asked for, of the target, or the current one.
@@ -58,8 +74,14 @@ fn context(request: &Request, of_target: Option<String>) -> Result<Option<String
         return Ok(None);
     }
     let filled = |name: &String| !name.is_empty();
-    let asked = request.context_override.clone().filter(filled).or_else(|| of_target.filter(filled));
-    let Some(name) = asked else { return Ok(contexts.current.clone()) };
+    let asked = request
+        .context_override
+        .clone()
+        .filter(filled)
+        .or_else(|| of_target.filter(filled));
+    let Some(name) = asked else {
+        return Ok(contexts.current.clone());
+    };
     if contexts.names.contains(&name) || contexts.current.as_ref() == Some(&name) {
         Ok(Some(name))
     } else {
@@ -88,7 +110,10 @@ fn render_target(
         current = rendered;
         last = match errors.into_iter().next() {
             None => Ok(()),
-            Some(source) => Err(Error::Template { what: format!("target {}", config.name), source }),
+            Some(source) => Err(Error::Template {
+                what: format!("target {}", config.name),
+                source,
+            }),
         };
         if settled {
             break;
@@ -112,7 +137,11 @@ fn from_map(value: &Value) -> TargetConfig {
         name: text("name").unwrap_or_default(),
         context: text("context"),
         discriminator: text("discriminator"),
-        args: value.get("args").and_then(Value::as_map).cloned().unwrap_or_default(),
+        args: value
+            .get("args")
+            .and_then(Value::as_map)
+            .cloned()
+            .unwrap_or_default(),
     }
 }
 

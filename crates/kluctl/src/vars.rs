@@ -17,7 +17,10 @@ pub(crate) struct Context {
 
 impl Context {
     pub(crate) fn new(map: Map) -> Self {
-        Self { converted: Vars::sorted(&map), map: Arc::new(map) }
+        Self {
+            converted: Vars::sorted(&map),
+            map: Arc::new(map),
+        }
     }
 
     /// A renderer that sees these variables.
@@ -37,7 +40,14 @@ pub(crate) struct Loader<'a> {
 }
 
 const OBEYED: &[&str] = &[
-    "values", "file", "ignoreMissing", "noOverride", "sensitive", "multidoc", "targetPath", "when",
+    "values",
+    "file",
+    "ignoreMissing",
+    "noOverride",
+    "sensitive",
+    "multidoc",
+    "targetPath",
+    "when",
 ];
 const NOT_OBEYED: &[&str] = &[
     "git",
@@ -83,7 +93,10 @@ impl Loader<'_> {
     /// The variables of one source; none when its condition is false.
     fn load_source(&mut self, context: &Context, raw: &Fields<'_>, path: &str) -> Result<Option<Map>, Error> {
         let mut renderer = context.renderer(self.tree, self.search);
-        let template = |source| Error::Template { what: format!("{}: {path}", raw.file), source };
+        let template = |source| Error::Template {
+            what: format!("{}: {path}", raw.file),
+            source,
+        };
         let rendered = renderer.render_value(&Value::Map(raw.map.clone()), self.budget);
         let rendered = rendered.map_err(|mut errors| template(errors.remove(0)))?;
         let source = Fields::new(raw.file, &rendered, path, raw.line())?;
@@ -104,7 +117,9 @@ impl Loader<'_> {
             (Some(target), value) => {
                 let wrapped = jsonpath::wrap(&target, value);
                 let failed = |why| format!("{path}: failed to parse targetPath {target:?}: {why}");
-                wrapped.map(Some).map_err(|why| source.invalid("targetPath", failed(why)))
+                wrapped
+                    .map(Some)
+                    .map_err(|why| source.invalid("targetPath", failed(why)))
             }
             (None, Value::Map(map)) => Ok(Some(map)),
             (None, _) => {
@@ -114,35 +129,57 @@ impl Loader<'_> {
         }
     }
 
-    fn load_value(&mut self, source: &Fields<'_>, renderer: &mut Renderer, path: &str) -> Result<Value, Error> {
+    fn load_value(
+        &mut self,
+        source: &Fields<'_>,
+        renderer: &mut Renderer,
+        path: &str,
+    ) -> Result<Value, Error> {
         let there = |key: &str| source.map.get(key).is_some_and(|value| !value.is_null());
         match (there("values"), there("file")) {
-            (true, false) => {
-                Ok(source.map("values")?.map_or_else(|| Value::Map(Map::new()), |map| Value::Map(map.clone())))
-            }
+            (true, false) => Ok(source
+                .map("values")?
+                .map_or_else(|| Value::Map(Map::new()), |map| Value::Map(map.clone()))),
             (false, true) => self.load_file(source, renderer, path),
             (true, true) => Err(source.invalid("file", format!("{path}: more then one vars source type"))),
             (false, false) => Err(source.invalid("", format!("{path}: unknown vars source type"))),
         }
     }
 
-    fn load_file(&mut self, source: &Fields<'_>, renderer: &mut Renderer, path: &str) -> Result<Value, Error> {
+    fn load_file(
+        &mut self,
+        source: &Fields<'_>,
+        renderer: &mut Renderer,
+        path: &str,
+    ) -> Result<Value, Error> {
         let name = source.string("file")?.unwrap_or_default();
         let multidoc = source.boolean("multidoc")?;
-        let empty = if multidoc { Value::Seq(Vec::new()) } else { Value::Map(Map::new()) };
+        let empty = if multidoc {
+            Value::Seq(Vec::new())
+        } else {
+            Value::Map(Map::new())
+        };
         let Some(file) = renderer.find(&name) else {
             if source.boolean("ignoreMissing")? {
                 return Ok(empty);
             }
-            return Err(Error::VarsFile { path: name.clone(), source: jinja::Error::NotFound(name) });
+            return Err(Error::VarsFile {
+                path: name.clone(),
+                source: jinja::Error::NotFound(name),
+            });
         };
         let text = renderer
             .render_file(&file, self.budget)
-            .map_err(|source| Error::VarsFile { path: file.as_str().to_owned(), source })?;
+            .map_err(|source| Error::VarsFile {
+                path: file.as_str().to_owned(),
+                source,
+            })?;
         self.messages.extend(renderer.take_messages());
         let value = if multidoc {
-            let documents = yaml::read::goyaml_all(&text, self.budget)
-                .map_err(|source| Error::Yaml { file: file.clone(), source })?;
+            let documents = yaml::read::goyaml_all(&text, self.budget).map_err(|source| Error::Yaml {
+                file: file.clone(),
+                source,
+            })?;
             Value::Seq(documents.into_iter().map(|document| document.value).collect())
         } else {
             files::parse(&file, &text, self.budget)?
@@ -155,7 +192,11 @@ impl Loader<'_> {
             value if multidoc || value.as_map().is_some() => Ok(value),
             other => {
                 let problem = format!("{path}: a vars file is a map, not {}", other.type_name());
-                Err(Error::Invalid { file, line: 1, problem })
+                Err(Error::Invalid {
+                    file,
+                    line: 1,
+                    problem,
+                })
             }
         }
     }

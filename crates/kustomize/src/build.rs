@@ -38,12 +38,22 @@ pub fn build(tree: &dyn Tree, dir: &TreePath, budget: &Budget) -> Result<Vec<Val
 /// # Errors
 /// As [`build`].
 pub fn build_located(tree: &dyn Tree, dir: &TreePath, budget: &Budget) -> Result<Vec<Built>, Error> {
-    let mut resources = Builder { tree, budget, open: Vec::new() }.accumulate(dir)?;
+    let mut resources = Builder {
+        tree,
+        budget,
+        open: Vec::new(),
+    }
+    .accumulate(dir)?;
     reference::fix(&mut resources)?;
     resources.retain(|resource| !resource.is_local());
     let count = resources.len() as u64;
-    budget.objects(count).map_err(|source| Error::Budget { dir: dir.clone(), source })?;
-    let built = |Resource { object, file, line, .. }| Built { object, file, line };
+    budget.objects(count).map_err(|source| Error::Budget {
+        dir: dir.clone(),
+        source,
+    })?;
+    let built = |Resource {
+                     object, file, line, ..
+                 }| Built { object, file, line };
     Ok(resources.into_iter().map(built).collect())
 }
 
@@ -57,7 +67,10 @@ struct Builder<'a> {
 impl Builder<'_> {
     fn accumulate(&mut self, dir: &TreePath) -> Result<Vec<Resource>, Error> {
         let depth = u32::try_from(self.open.len()).unwrap_or(u32::MAX);
-        self.budget.include_depth(depth).map_err(|source| Error::Budget { dir: dir.clone(), source })?;
+        self.budget.include_depth(depth).map_err(|source| Error::Budget {
+            dir: dir.clone(),
+            source,
+        })?;
         self.open.push(dir.clone());
         let kustomization = Kustomization::load(self.tree, dir, self.budget)?;
         let mut resources = Vec::new();
@@ -78,7 +91,11 @@ impl Builder<'_> {
     fn load(&mut self, dir: &TreePath, entry: &str, from: &Kustomization) -> Result<Vec<Resource>, Error> {
         let (file, line) = (from.file.clone(), from.line);
         if is_remote(entry) {
-            return Err(Error::Remote { file, line, resource: shown(entry) });
+            return Err(Error::Remote {
+                file,
+                line,
+                resource: shown(entry),
+            });
         }
         let path = match dir.join(entry) {
             Ok(path) => path,
@@ -88,10 +105,18 @@ impl Builder<'_> {
             return resource::read(self.tree, &path, self.budget);
         }
         if !self.tree.is_dir(&path) {
-            return Err(Error::Missing { file, line, resource: entry.to_owned() });
+            return Err(Error::Missing {
+                file,
+                line,
+                resource: entry.to_owned(),
+            });
         }
         if self.open.iter().any(|open| open.strip(&path).is_some()) {
-            return Err(Error::Cycle { file, line, dir: path });
+            return Err(Error::Cycle {
+                file,
+                line,
+                dir: path,
+            });
         }
         self.accumulate(&path)
     }
@@ -101,7 +126,11 @@ fn add(resource: Resource, resources: &mut Vec<Resource>, ids: &mut HashSet<Id>)
     let id = resource.id();
     if !ids.insert(id.clone().effective()) {
         let file = resource.file.as_ref().clone();
-        return Err(Error::Duplicate { file, line: resource.line, id: id.to_string() });
+        return Err(Error::Duplicate {
+            file,
+            line: resource.line,
+            id: id.to_string(),
+        });
     }
     resources.push(resource);
     Ok(())
@@ -113,7 +142,10 @@ fn check_unique(resources: &[Resource], kustomization: &Kustomization) -> Result
         let id = resource.id();
         if !ids.insert(id.clone().effective()) {
             let file = kustomization.file.clone();
-            return Err(Error::NamespaceConflict { file, id: id.to_string() });
+            return Err(Error::NamespaceConflict {
+                file,
+                id: id.to_string(),
+            });
         }
     }
     Ok(())
@@ -121,7 +153,9 @@ fn check_unique(resources: &[Resource], kustomization: &Kustomization) -> Result
 
 /// Whether an entry names something on another machine.
 fn is_remote(entry: &str) -> bool {
-    let scp = entry.split_once(':').is_some_and(|(host, _)| host.contains('@') && !host.contains('/'));
+    let scp = entry
+        .split_once(':')
+        .is_some_and(|(host, _)| host.contains('@') && !host.contains('/'));
     let prefixes = ["git::", "gh:", "github.com/", "github.com:", "git@"];
     entry.contains("://") || scp || prefixes.iter().any(|prefix| entry.starts_with(prefix))
 }

@@ -45,7 +45,9 @@ pub enum Error {
         problem: String,
     },
     /// Nothing is fetched during a build.
-    #[error("{file}:{line}: the remote resource {resource:?} is not supported yet: copy it into the repository")]
+    #[error(
+        "{file}:{line}: the remote resource {resource:?} is not supported yet: copy it into the repository"
+    )]
     Remote {
         /// The kustomization.
         file: TreePath,

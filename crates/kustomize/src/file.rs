@@ -57,7 +57,10 @@ pub(crate) struct Kustomization {
 /// # Errors
 /// When the directory has several.
 pub fn find(tree: &dyn Tree, dir: &TreePath) -> Result<Option<TreePath>, Error> {
-    let mut found = FILE_NAMES.iter().map(|name| dir.child(name)).filter(|file| tree.is_file(file));
+    let mut found = FILE_NAMES
+        .iter()
+        .map(|name| dir.child(name))
+        .filter(|file| tree.is_file(file));
     let first = found.next();
     match found.next() {
         Some(_) => Err(Error::ManyKustomizations(dir.clone())),
@@ -69,16 +72,30 @@ impl Kustomization {
     pub(crate) fn load(tree: &dyn Tree, dir: &TreePath, budget: &Budget) -> Result<Self, Error> {
         let file = find(tree, dir)?.ok_or_else(|| Error::NoKustomization(dir.clone()))?;
         let document = yaml::read::kustomize(tree.read(&file)?, budget);
-        let value = document.map_err(|source| Error::Yaml { file: file.clone(), source })?.value;
+        let value = document
+            .map_err(|source| Error::Yaml {
+                file: file.clone(),
+                source,
+            })?
+            .value;
         match value {
             Value::Null => Err(Error::Empty(file)),
             Value::Map(map) => Self::decode(file, &map),
-            other => Err(invalid(&file, 1, format!("a kustomization is a map, not {}", other.type_name()))),
+            other => Err(invalid(
+                &file,
+                1,
+                format!("a kustomization is a map, not {}", other.type_name()),
+            )),
         }
     }
 
     fn decode(file: TreePath, map: &Map) -> Result<Self, Error> {
-        let mut decoded = Self { line: line_of(map, "resources"), file, resources: Vec::new(), namespace: None };
+        let mut decoded = Self {
+            line: line_of(map, "resources"),
+            file,
+            resources: Vec::new(),
+            namespace: None,
+        };
         for (field, value) in map {
             let line = line_of(map, field);
             match field {
@@ -117,7 +134,11 @@ impl Kustomization {
             Value::Null => Ok(None),
             Value::String(text) if text.is_empty() => Ok(None),
             Value::String(text) => Ok(Some(text.clone())),
-            other => Err(invalid(&self.file, line, format!("{field} is text, not {}", other.type_name()))),
+            other => Err(invalid(
+                &self.file,
+                line,
+                format!("{field} is text, not {}", other.type_name()),
+            )),
         }
     }
 
@@ -128,7 +149,11 @@ impl Kustomization {
             Value::Seq(items) => {
                 let text = |item: &Value| {
                     item.as_str().map(str::to_owned).ok_or_else(|| {
-                        invalid(&self.file, line, format!("an entry of {field} is text, not {}", item.type_name()))
+                        invalid(
+                            &self.file,
+                            line,
+                            format!("an entry of {field} is text, not {}", item.type_name()),
+                        )
                     })
                 };
                 items.iter().map(text).collect()
@@ -154,5 +179,9 @@ fn line_of(map: &Map, field: &str) -> u32 {
 }
 
 pub(crate) fn invalid(file: &TreePath, line: u32, problem: String) -> Error {
-    Error::Invalid { file: file.clone(), line, problem }
+    Error::Invalid {
+        file: file.clone(),
+        line,
+        problem,
+    }
 }

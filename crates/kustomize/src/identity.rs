@@ -6,18 +6,42 @@ use yaml::Value;
 
 /// The cluster-scoped kinds that kustomize knows, by exact apiVersion. Every other kind counts as namespaced.
 const CLUSTER_SCOPED: &[(&str, &str, &[&str])] = &[
-    ("", "v1", &["ComponentStatus", "Namespace", "Node", "PersistentVolume"]),
+    (
+        "",
+        "v1",
+        &["ComponentStatus", "Namespace", "Node", "PersistentVolume"],
+    ),
     ("admissionregistration.k8s.io", "v1 v1beta1", WEBHOOKS),
-    ("apiextensions.k8s.io", "v1 v1beta1", &["CustomResourceDefinition"]),
+    (
+        "apiextensions.k8s.io",
+        "v1 v1beta1",
+        &["CustomResourceDefinition"],
+    ),
     ("apiregistration.k8s.io", "v1 v1beta1", &["APIService"]),
-    ("certificates.k8s.io", "v1 v1beta1", &["CertificateSigningRequest"]),
-    ("flowcontrol.apiserver.k8s.io", "v1beta1", &["FlowSchema", "PriorityLevelConfiguration"]),
+    (
+        "certificates.k8s.io",
+        "v1 v1beta1",
+        &["CertificateSigningRequest"],
+    ),
+    (
+        "flowcontrol.apiserver.k8s.io",
+        "v1beta1",
+        &["FlowSchema", "PriorityLevelConfiguration"],
+    ),
     ("networking.k8s.io", "v1 v1beta1", &["IngressClass"]),
     ("node.k8s.io", "v1 v1alpha1 v1beta1", &["RuntimeClass"]),
     ("policy", "v1beta1", &["PodSecurityPolicy"]),
-    ("rbac.authorization.k8s.io", "v1 v1alpha1 v1beta1", &["ClusterRole", "ClusterRoleBinding"]),
+    (
+        "rbac.authorization.k8s.io",
+        "v1 v1alpha1 v1beta1",
+        &["ClusterRole", "ClusterRoleBinding"],
+    ),
     ("scheduling.k8s.io", "v1 v1alpha1 v1beta1", &["PriorityClass"]),
-    ("storage.k8s.io", "v1 v1beta1", &["CSIDriver", "CSINode", "StorageClass", "VolumeAttachment"]),
+    (
+        "storage.k8s.io",
+        "v1 v1beta1",
+        &["CSIDriver", "CSINode", "StorageClass", "VolumeAttachment"],
+    ),
     ("storage.k8s.io", "v1alpha1", &["VolumeAttachment"]),
 ];
 
@@ -37,7 +61,13 @@ pub(crate) struct Id {
 impl Id {
     /// Reads the identity of an object.
     pub(crate) fn of(object: &Value) -> Self {
-        let text = |path: &[&str]| object.pointer(path).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let text = |path: &[&str]| {
+            object
+                .pointer(path)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+                .to_owned()
+        };
         let api_version = text(&["apiVersion"]);
         let (group, version) = api_version.split_once('/').unwrap_or(("", &api_version));
         Self {
@@ -74,7 +104,13 @@ impl Id {
 
 impl fmt::Display for Id {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let or = |text: &str, missing: &str| if text.is_empty() { missing.to_owned() } else { text.to_owned() };
+        let or = |text: &str, missing: &str| {
+            if text.is_empty() {
+                missing.to_owned()
+            } else {
+                text.to_owned()
+            }
+        };
         write!(
             f,
             "{}.{}.{}/{}.{}",

@@ -34,10 +34,9 @@ fn move_object(object: &mut Value, id: &Id, namespace: &str) {
     }
     if id.is("apiextensions.k8s.io", "CustomResourceDefinition") {
         let path = ["spec", "conversion", "webhook", "clientConfig", "service"];
-        if let Some(service) = object.pointer_mut(&path).and_then(Value::as_map_mut) {
-            if service.contains_key("namespace") {
-                service.insert("namespace", namespace);
-            }
+        let service = object.pointer_mut(&path).and_then(Value::as_map_mut);
+        if let Some(service) = service.filter(|service| service.contains_key("namespace")) {
+            service.insert("namespace", namespace);
         }
     }
 }
@@ -53,7 +52,9 @@ fn set_subjects(object: &mut Value, namespace: &str) {
 }
 
 fn set_in(object: &mut Value, map: &str, key: &str, value: &str) {
-    let map: Option<&mut Map> = object.as_map_mut().and_then(|object| object.get_or_insert_map(map));
+    let map: Option<&mut Map> = object
+        .as_map_mut()
+        .and_then(|object| object.get_or_insert_map(map));
     if let Some(map) = map {
         map.insert(key, value);
     }

@@ -34,7 +34,9 @@ pub(crate) fn fix(resources: &mut [Resource]) -> Result<(), Error> {
         };
         for (kind, reference) in references(&mut resource.object, &id) {
             let name = reference.get_str("name").unwrap_or_default().to_owned();
-            let Some(candidates) = moves.get(&(kind, name.clone())) else { continue };
+            let Some(candidates) = moves.get(&(kind, name.clone())) else {
+                continue;
+            };
             let written = reference.get_str("namespace").unwrap_or_default();
             if let Some(to) = target(candidates, written, &id).map_err(|()| ambiguous(&name))? {
                 reference.insert("namespace", to);
@@ -53,7 +55,10 @@ fn moves(resources: &[Resource]) -> Moves {
             "Service" if id.group.is_empty() => "Service",
             _ => continue,
         };
-        let moved = Move { from: resource.original.namespace.clone(), to: id.namespace };
+        let moved = Move {
+            from: resource.original.namespace.clone(),
+            to: id.namespace,
+        };
         moves.entry((kind, id.name)).or_default().push(moved);
     }
     moves
@@ -62,7 +67,11 @@ fn moves(resources: &[Resource]) -> Moves {
 /// The maps in an object that refer by name and namespace.
 fn references<'a>(object: &'a mut Value, id: &Id) -> Vec<(&'static str, &'a mut Map)> {
     if id.is(RBAC, "RoleBinding") || id.is(RBAC, "ClusterRoleBinding") {
-        let subjects = object.get_mut("subjects").and_then(Value::as_seq_mut).into_iter().flatten();
+        let subjects = object
+            .get_mut("subjects")
+            .and_then(Value::as_seq_mut)
+            .into_iter()
+            .flatten();
         let accounts = subjects.filter_map(Value::as_map_mut);
         return accounts
             .filter(|subject| subject.get_str("kind") == Some("ServiceAccount"))
@@ -70,9 +79,16 @@ fn references<'a>(object: &'a mut Value, id: &Id) -> Vec<(&'static str, &'a mut 
             .collect();
     }
     if id.group == ADMISSION && id.kind.ends_with("WebhookConfiguration") {
-        let webhooks = object.get_mut("webhooks").and_then(Value::as_seq_mut).into_iter().flatten();
+        let webhooks = object
+            .get_mut("webhooks")
+            .and_then(Value::as_seq_mut)
+            .into_iter()
+            .flatten();
         let services = webhooks.filter_map(|webhook| webhook.pointer_mut(&["clientConfig", "service"]));
-        return services.filter_map(Value::as_map_mut).map(|service| ("Service", service)).collect();
+        return services
+            .filter_map(Value::as_map_mut)
+            .map(|service| ("Service", service))
+            .collect();
     }
     Vec::new()
 }
@@ -82,13 +98,24 @@ fn target(candidates: &[Move], written: &str, referrer: &Id) -> Result<Option<St
     let same = |a: &str, b: &str| plain(a) == plain(b);
     let mut fitting: Vec<&Move> = match written {
         "" if referrer.is_cluster_scoped() => candidates.iter().collect(),
-        "" => candidates.iter().filter(|candidate| same(&candidate.to, &referrer.namespace)).collect(),
-        written => candidates.iter().filter(|candidate| same(&candidate.from, written)).collect(),
+        "" => candidates
+            .iter()
+            .filter(|candidate| same(&candidate.to, &referrer.namespace))
+            .collect(),
+        written => candidates
+            .iter()
+            .filter(|candidate| same(&candidate.from, written))
+            .collect(),
     };
     if fitting.is_empty() && !written.is_empty() {
-        fitting = candidates.iter().filter(|candidate| same(&candidate.to, written)).collect();
+        fitting = candidates
+            .iter()
+            .filter(|candidate| same(&candidate.to, written))
+            .collect();
     }
-    let Some(first) = fitting.first() else { return Ok(None) };
+    let Some(first) = fitting.first() else {
+        return Ok(None);
+    };
     if fitting.iter().any(|other| other.to != first.to) {
         return Err(());
     }

@@ -27,20 +27,30 @@ impl Resource {
     /// Whether it only serves the build itself.
     pub(crate) fn is_local(&self) -> bool {
         let path = ["metadata", "annotations", "config.kubernetes.io/local-config"];
-        self.object.pointer(&path).is_some_and(|value| value.as_str() != Some("false"))
+        self.object
+            .pointer(&path)
+            .is_some_and(|value| value.as_str() != Some("false"))
     }
 }
 
 /// Reads the objects of a file. What lists hold comes after the other documents, as in kustomize.
 pub(crate) fn read(tree: &dyn Tree, file: &TreePath, budget: &Budget) -> Result<Vec<Resource>, Error> {
     let documents = yaml::read::kustomize_all(tree.read(file)?, budget);
-    let documents = documents.map_err(|source| Error::Yaml { file: file.clone(), source })?;
+    let documents = documents.map_err(|source| Error::Yaml {
+        file: file.clone(),
+        source,
+    })?;
     let shared = Arc::new(file.clone());
     let mut resources = Vec::with_capacity(documents.len());
-    let mut queue: VecDeque<(Value, u32)> =
-        documents.into_iter().map(|document| (document.value, document.position.line)).collect();
+    let mut queue: VecDeque<(Value, u32)> = documents
+        .into_iter()
+        .map(|document| (document.value, document.position.line))
+        .collect();
     while let Some((value, line)) = queue.pop_front() {
-        budget.step(1).map_err(|source| Error::Budget { dir: file.clone(), source })?;
+        budget.step(1).map_err(|source| Error::Budget {
+            dir: file.clone(),
+            source,
+        })?;
         let Value::Map(map) = value else {
             if value.is_null() {
                 continue;
@@ -55,7 +65,13 @@ pub(crate) fn read(tree: &dyn Tree, file: &TreePath, budget: &Budget) -> Result<
                 check(&map, file, line)?;
                 let object = Value::Map(map);
                 let original = Id::of(&object);
-                resources.push(Resource { object, file: shared.clone(), line, original, moved: false });
+                resources.push(Resource {
+                    object,
+                    file: shared.clone(),
+                    line,
+                    original,
+                    moved: false,
+                });
             }
         }
     }
@@ -70,7 +86,7 @@ enum Entry {
 /// Takes lists apart.
 fn list_items(mut map: Map, file: &TreePath, line: u32) -> Result<Entry, Error> {
     let is_list = map.get_str("kind").is_some_and(|kind| kind.ends_with("List"));
-    if !is_list || !map.get("items").is_some_and(|items| items.as_seq().is_some()) {
+    if !is_list || map.get("items").and_then(Value::as_seq).is_none() {
         return Ok(Entry::Object(map));
     }
     match map.remove("items") {
@@ -83,7 +99,13 @@ fn list_items(mut map: Map, file: &TreePath, line: u32) -> Result<Entry, Error> 
 }
 
 fn check(map: &Map, file: &TreePath, line: u32) -> Result<(), Error> {
-    let missing = |what: &str| Err(invalid(file, line, format!("missing {what} in an object: is this a manifest?")));
+    let missing = |what: &str| {
+        Err(invalid(
+            file,
+            line,
+            format!("missing {what} in an object: is this a manifest?"),
+        ))
+    };
     let text = |value: Option<&Value>| value.and_then(Value::as_str).is_some_and(|text| !text.is_empty());
     if !text(map.get("kind")) {
         return missing("kind");
@@ -98,7 +120,11 @@ fn check(map: &Map, file: &TreePath, line: u32) -> Result<(), Error> {
         None | Some(Value::Null) if is_list => {}
         None | Some(Value::Null) => return missing("metadata"),
         Some(other) => {
-            return Err(invalid(file, line, format!("metadata is a map, not {}", other.type_name())));
+            return Err(invalid(
+                file,
+                line,
+                format!("metadata is a map, not {}", other.type_name()),
+            ));
         }
     }
     match empty_item(map, &mut Vec::new()) {

@@ -13,9 +13,9 @@ use tree::{Budget, Mem, Tree, TreePath};
 use yaml::Value;
 
 /// What of `jinja/vectors.jsonl` passes today; it may only grow.
-const JINJA_PASSES: usize = 300;
+const JINJA_PASSES: usize = 395;
 /// What of `kluctl/template/vectors.jsonl` passes today; it may only grow.
-const TEMPLATE_PASSES: usize = 100;
+const TEMPLATE_PASSES: usize = 190;
 
 fn workspace() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -34,7 +34,10 @@ fn recorded(name: &str) -> Option<PathBuf> {
 
 fn lines(file: &Path) -> Vec<Json> {
     let text = fs::read_to_string(file).unwrap();
-    text.lines().filter(|line| !line.is_empty()).map(|line| serde_json::from_str(line).unwrap()).collect()
+    text.lines()
+        .filter(|line| !line.is_empty())
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
 }
 
 fn variables(json: &Json) -> yaml::Map {
@@ -51,7 +54,11 @@ fn add_files(mem: &mut Mem, dir: &Path, below: &str) {
         if entry.file_type().unwrap().is_dir() {
             add_files(mem, &entry.path(), &format!("{path}/"));
         } else {
-            mem.insert(TreePath::parse(&path).unwrap(), fs::read(entry.path()).unwrap(), false);
+            mem.insert(
+                TreePath::parse(&path).unwrap(),
+                fs::read(entry.path()).unwrap(),
+                false,
+            );
         }
     }
 }
@@ -73,8 +80,15 @@ fn report(kind: &str, passes: usize, failures: &[String], at_least: usize) {
     fs::create_dir_all(&dir).unwrap();
     let file = dir.join(format!("{kind}-failures.txt"));
     fs::write(&file, failures.join("\n")).unwrap();
-    println!("{kind}: {passes} of {} pass, the others are in {}", passes + failures.len(), file.display());
-    assert!(passes >= at_least, "{kind}: {passes} cases pass, it was {at_least} before");
+    println!(
+        "{kind}: {passes} of {} pass, the others are in {}",
+        passes + failures.len(),
+        file.display()
+    );
+    assert!(
+        passes >= at_least,
+        "{kind}: {passes} cases pass, it was {at_least} before"
+    );
 }
 
 fn run(kind: &str, cases: &[Json], at_least: usize, render: impl Fn(&Json) -> Result<String, jinja::Error>) {
@@ -115,14 +129,20 @@ fn recorded_jinja_vectors() {
 
 #[test]
 fn recorded_template_vectors() {
-    let Some(dir) = recorded("kluctl/template") else { return };
+    let Some(dir) = recorded("kluctl/template") else {
+        return;
+    };
     let cases = lines(&dir.join("vectors.jsonl"));
     run("template", &cases, TEMPLATE_PASSES, |case| {
         let mut mem = Mem::new();
         let root = TreePath::parse("item/template.txt").unwrap();
         mem.insert(root.clone(), case["template"].as_str().unwrap().to_owned(), false);
         for (path, text) in case["files"].as_object().unwrap() {
-            mem.insert(TreePath::parse(path).unwrap(), text.as_str().unwrap().to_owned(), false);
+            mem.insert(
+                TreePath::parse(path).unwrap(),
+                text.as_str().unwrap().to_owned(),
+                false,
+            );
         }
         let vars = Vars::sorted(&variables(&case["context"]));
         let search = [TreePath::parse("item").unwrap(), TreePath::root()];

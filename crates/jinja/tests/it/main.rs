@@ -1,5 +1,10 @@
 //! The integration tests of the dialect.
 
+#[cfg(test)]
 mod conformance;
+#[cfg(test)]
 mod dialect;
+#[cfg(test)]
 mod fuzz;
+#[cfg(test)]
+mod limits;

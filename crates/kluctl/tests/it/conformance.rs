@@ -27,12 +27,18 @@ enum Outcome {
 }
 
 fn read_yaml(file: &Path) -> Value {
-    yaml::read::goyaml(fs::read(file).unwrap(), &Budget::default()).unwrap().value
+    yaml::read::goyaml(fs::read(file).unwrap(), &Budget::default())
+        .unwrap()
+        .value
 }
 
 fn strings(value: Option<&Value>) -> Vec<String> {
     let items = value.and_then(Value::as_seq).unwrap_or_default();
-    items.iter().filter_map(Value::as_str).map(str::to_owned).collect()
+    items
+        .iter()
+        .filter_map(Value::as_str)
+        .map(str::to_owned)
+        .collect()
 }
 
 /// The request that a command line stands for.
@@ -68,7 +74,9 @@ fn add_argument(args: &mut Map, argument: &str, project: &Path) -> Option<()> {
     let (name, text) = argument.split_once('=')?;
     let text = match text.strip_prefix('@') {
         Some(file) => fs::read_to_string(project.join(file)).ok()?,
-        None => text.strip_prefix("\\@").map_or_else(|| text.to_owned(), |rest| format!("@{rest}")),
+        None => text
+            .strip_prefix("\\@")
+            .map_or_else(|| text.to_owned(), |rest| format!("@{rest}")),
     };
     let value = yaml::read::goyaml(&text, &Budget::default()).ok()?.value;
     let mut map = args;
@@ -90,8 +98,15 @@ fn is_refusal(error: &Error) -> bool {
 
 fn compare(rendered: &Rendered, expected: &Path) -> Outcome {
     let documents = yaml::read::kustomize_all(fs::read(expected).unwrap(), &Budget::default()).unwrap();
-    let expected: Vec<Value> = documents.into_iter().map(|document| document.value.to_json().into()).map(from).collect();
-    let got: Vec<Value> = rendered.objects().map(|object| from(Json(object.to_json()))).collect();
+    let expected: Vec<Value> = documents
+        .into_iter()
+        .map(|document| document.value.to_json().into())
+        .map(from)
+        .collect();
+    let got: Vec<Value> = rendered
+        .objects()
+        .map(|object| from(Json(object.to_json())))
+        .collect();
     if got == expected {
         return Outcome::Pass;
     }
@@ -127,7 +142,10 @@ fn run(case: &Path) -> Outcome {
         Err(error) if fails => {
             let text = error.to_string().to_lowercase();
             let fragments = strings(description.pointer(&["expect", "error_fragments"]));
-            match fragments.iter().find(|fragment| !text.contains(&fragment.to_lowercase())) {
+            match fragments
+                .iter()
+                .find(|fragment| !text.contains(&fragment.to_lowercase()))
+            {
                 Some(fragment) => Outcome::Fail(format!("{fragment:?} is not in {text}")),
                 None => Outcome::Pass,
             }

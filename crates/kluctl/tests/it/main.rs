@@ -1,5 +1,14 @@
 //! The integration tests of kluctl projects.
 
+#[cfg(test)]
 mod conformance;
+#[cfg(test)]
+mod fuzz;
+#[cfg(test)]
+mod projects;
+#[cfg(test)]
+mod refusals;
+#[cfg(test)]
 mod shop;
+#[cfg(test)]
 mod support;

@@ -11,12 +11,12 @@ use tree::{Budget, Mem, TreePath};
 use yaml::Value;
 
 /// The root of the workspace.
-pub fn workspace() -> PathBuf {
+pub(crate) fn workspace() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
 /// Reads a directory into memory.
-pub fn read_dir(dir: &Path) -> Mem {
+pub(crate) fn read_dir(dir: &Path) -> Mem {
     let mut mem = Mem::new();
     add(&mut mem, dir, "");
     mem
@@ -35,18 +35,33 @@ fn add(mem: &mut Mem, dir: &Path, below: &str) {
 }
 
 /// Renders files that are written in a test.
-pub fn render_files(files: &[(&str, &str)], request: &Request) -> Result<Rendered, Error> {
+pub(crate) fn render_files(files: &[(&str, &str)], request: &Request) -> Result<Rendered, Error> {
     let files = files.iter().map(|(path, text)| (*path, text.to_string()));
-    render(Arc::new(Mem::from_files(files).unwrap()), request, &Budget::default())
+    render(
+        Arc::new(Mem::from_files(files).unwrap()),
+        request,
+        &Budget::default(),
+    )
 }
 
 /// `Kind/namespace/name` of each object, in order.
-pub fn names(rendered: &Rendered) -> Vec<String> {
+pub(crate) fn names(rendered: &Rendered) -> Vec<String> {
     rendered.objects().map(name).collect()
 }
 
 /// `Kind/namespace/name` of an object.
-pub fn name(object: &Value) -> String {
-    let text = |path: &[&str]| object.pointer(path).and_then(Value::as_str).unwrap_or("-").to_owned();
-    format!("{}/{}/{}", text(&["kind"]), text(&["metadata", "namespace"]), text(&["metadata", "name"]))
+pub(crate) fn name(object: &Value) -> String {
+    let text = |path: &[&str]| {
+        object
+            .pointer(path)
+            .and_then(Value::as_str)
+            .unwrap_or("-")
+            .to_owned()
+    };
+    format!(
+        "{}/{}/{}",
+        text(&["kind"]),
+        text(&["metadata", "namespace"]),
+        text(&["metadata", "name"])
+    )
 }

@@ -1,0 +1,243 @@
+//! Filters on lists and maps where the engine's own differ.
+
+use std::{cmp::Ordering, collections::HashSet, sync::Arc};
+
+use minijinja::{
+    Environment, Error, Value as Dynamic,
+    value::{Enumerator, Object, ObjectRepr, Tuple, ValueKind},
+};
+
+use crate::{
+    filters::{attribute_of, items},
+    functions::{fail, type_name},
+    signature::{Args, bind, defined},
+};
+
+pub(crate) fn register(env: &mut Environment<'_>) {
+    env.add_filter("sort", sort);
+    env.add_filter("groupby", groupby);
+    env.add_filter("unique", unique);
+    env.add_filter("dictsort", dictsort);
+    env.add_filter("min", |value: &Dynamic, args: Args| {
+        extreme("min", Ordering::Less, value, args)
+    });
+    env.add_filter("max", |value: &Dynamic, args: Args| {
+        extreme("max", Ordering::Greater, value, args)
+    });
+}
+
+/// What values are compared by: text without case, unless case counts.
+fn comparable(value: Dynamic, case_sensitive: bool) -> Dynamic {
+    match value.as_str() {
+        Some(text) if !case_sensitive => Dynamic::from(text.to_lowercase()),
+        _ => value,
+    }
+}
+
+/// Compares as Python does: values of different types have no order.
+pub(crate) fn compare(a: &Dynamic, b: &Dynamic) -> Result<Ordering, Error> {
+    let class = |value: &Dynamic| match value.kind() {
+        ValueKind::Bool | ValueKind::Number => 1,
+        ValueKind::String => 2,
+        ValueKind::Seq => 3,
+        _ => 0,
+    };
+    for value in [a, b] {
+        defined(value)?;
+    }
+    if class(a) != class(b) || class(a) == 0 {
+        let (a, b) = (type_name(a), type_name(b));
+        return Err(fail(format!(
+            "TypeError: '<' not supported between instances of '{a}' and '{b}'"
+        )));
+    }
+    if class(a) == 3 {
+        let (a, b) = (items(a)?, items(b)?);
+        for (a, b) in a.iter().zip(&b) {
+            if a != b {
+                return compare(a, b);
+            }
+        }
+        return Ok(a.len().cmp(&b.len()));
+    }
+    Ok(a.cmp(b))
+}
+
+/// Sorts by keys, and tells the first pair that has no order.
+fn sort_by_keys<T>(
+    mut pairs: Vec<(Vec<Dynamic>, T)>,
+    reverse: bool,
+) -> Result<Vec<(Vec<Dynamic>, T)>, Error> {
+    let mut problem = None;
+    pairs.sort_by(|(a, _), (b, _)| {
+        for (a, b) in a.iter().zip(b) {
+            match compare(a, b) {
+                Ok(Ordering::Equal) => {}
+                Ok(order) => return if reverse { order.reverse() } else { order },
+                Err(error) => {
+                    problem.get_or_insert(error);
+                    return a.cmp(b);
+                }
+            }
+        }
+        Ordering::Equal
+    });
+    problem.map_or(Ok(pairs), Err)
+}
+
+fn keyed(
+    value: &Dynamic,
+    attribute: Option<&Dynamic>,
+    case_sensitive: bool,
+) -> Result<Vec<(Vec<Dynamic>, Dynamic)>, Error> {
+    let keys = |item: &Dynamic| -> Result<Vec<Dynamic>, Error> {
+        let Some(attribute) = attribute else {
+            return Ok(vec![item.clone()]);
+        };
+        match attribute.as_str() {
+            Some(names) => names
+                .split(',')
+                .map(|name| attribute_of(item, &Dynamic::from(name)))
+                .collect(),
+            None => Ok(vec![attribute_of(item, attribute)?]),
+        }
+    };
+    let key = |item: Dynamic| {
+        let keys = keys(&item)?
+            .into_iter()
+            .map(|key| comparable(key, case_sensitive))
+            .collect();
+        Ok((keys, item))
+    };
+    items(defined(value)?)?.into_iter().map(key).collect()
+}
+
+fn given(attribute: Option<Dynamic>) -> Option<Dynamic> {
+    attribute.filter(|attribute| !attribute.is_none())
+}
+
+fn sort(value: &Dynamic, args: Args) -> Result<Vec<Dynamic>, Error> {
+    let args = bind("sort", ["reverse", "case_sensitive", "attribute"], args)?;
+    let attribute = given(args.get("attribute"));
+    let pairs = keyed(value, attribute.as_ref(), args.flag("case_sensitive", false)?)?;
+    let sorted = sort_by_keys(pairs, args.flag("reverse", false)?)?;
+    Ok(sorted.into_iter().map(|(_, item)| item).collect())
+}
+
+fn unique(value: &Dynamic, args: Args) -> Result<Vec<Dynamic>, Error> {
+    let args = bind("unique", ["case_sensitive", "attribute"], args)?;
+    let attribute = given(args.get("attribute"));
+    let mut seen = HashSet::new();
+    let pairs = keyed(value, attribute.as_ref(), args.flag("case_sensitive", false)?)?;
+    Ok(pairs
+        .into_iter()
+        .filter(|(keys, _)| seen.insert(keys.clone()))
+        .map(|(_, item)| item)
+        .collect())
+}
+
+fn extreme(name: &'static str, wanted: Ordering, value: &Dynamic, args: Args) -> Result<Dynamic, Error> {
+    let args = bind(name, ["case_sensitive", "attribute"], args)?;
+    let attribute = given(args.get("attribute"));
+    let mut best: Option<(Vec<Dynamic>, Dynamic)> = None;
+    for (keys, item) in keyed(value, attribute.as_ref(), args.flag("case_sensitive", false)?)? {
+        let better = match &best {
+            None => true,
+            Some((best, _)) => match (keys.first(), best.first()) {
+                (Some(key), Some(best)) => compare(key, best)? == wanted,
+                _ => false,
+            },
+        };
+        if better {
+            best = Some((keys, item));
+        }
+    }
+    best.map(|(_, item)| item)
+        .ok_or_else(|| fail("UndefinedError: No aggregated item, sequence was empty."))
+}
+
+fn dictsort(value: &Dynamic, args: Args) -> Result<Vec<Dynamic>, Error> {
+    let args = bind("dictsort", ["case_sensitive", "by", "reverse"], args)?;
+    let case_sensitive = args.flag("case_sensitive", false)?;
+    let by = args.optional_text("by")?;
+    let by_value = match by.as_deref() {
+        None | Some("key") => false,
+        Some("value") => true,
+        Some(_) => {
+            return Err(fail(
+                "FilterArgumentError: You can only sort by either \"key\" or \"value\"",
+            ));
+        }
+    };
+    if defined(value)?.kind() != ValueKind::Map {
+        return Err(crate::functions::no_attribute(value, "items"));
+    }
+    let mut pairs = Vec::new();
+    for key in items(value)? {
+        let item = value.get_item(&key)?;
+        let by = comparable(if by_value { item.clone() } else { key.clone() }, case_sensitive);
+        pairs.push((vec![by], Dynamic::from(Tuple::from([key, item]))));
+    }
+    let sorted = sort_by_keys(pairs, args.flag("reverse", false)?)?;
+    Ok(sorted.into_iter().map(|(_, pair)| pair).collect())
+}
+
+fn groupby(value: &Dynamic, args: Args) -> Result<Vec<Dynamic>, Error> {
+    let args = bind("groupby", ["attribute", "default", "case_sensitive"], args)?;
+    let attribute = args.required("attribute")?;
+    let default = args.get("default");
+    let case_sensitive = args.flag("case_sensitive", false)?;
+    let mut pairs = Vec::new();
+    for item in items(defined(value)?)? {
+        let found = attribute_of(&item, &attribute)?;
+        let key = if found.is_undefined() {
+            default.clone().unwrap_or(found)
+        } else {
+            found
+        };
+        defined(&key)?;
+        pairs.push((vec![comparable(key.clone(), case_sensitive)], (key, item)));
+    }
+    let mut groups: Vec<(Vec<Dynamic>, Group)> = Vec::new();
+    for (keys, (key, item)) in sort_by_keys(pairs, false)? {
+        match groups.last_mut() {
+            Some((last, group)) if *last == keys => group.list.push(item),
+            _ => groups.push((
+                keys,
+                Group {
+                    grouper: key,
+                    list: vec![item],
+                },
+            )),
+        }
+    }
+    Ok(groups
+        .into_iter()
+        .map(|(_, group)| Dynamic::from_object(group))
+        .collect())
+}
+
+/// A pair whose parts have names.
+#[derive(Debug)]
+pub(crate) struct Group {
+    grouper: Dynamic,
+    list: Vec<Dynamic>,
+}
+
+impl Object for Group {
+    fn repr(self: &Arc<Self>) -> ObjectRepr {
+        ObjectRepr::Seq
+    }
+
+    fn get_value(self: &Arc<Self>, key: &Dynamic) -> Option<Dynamic> {
+        match (key.as_str(), key.as_i64()) {
+            (Some("grouper"), _) | (None, Some(0 | -2)) => Some(self.grouper.clone()),
+            (Some("list"), _) | (None, Some(1 | -1)) => Some(Dynamic::from(self.list.clone())),
+            _ => None,
+        }
+    }
+
+    fn enumerate(self: &Arc<Self>) -> Enumerator {
+        Enumerator::Seq(2)
+    }
+}

@@ -1,0 +1,116 @@
+//! `wordwrap`, as Python's textwrap does it.
+
+use std::collections::VecDeque;
+
+use minijinja::{Error, Value as Dynamic};
+
+use crate::{
+    python,
+    signature::{Args, bind, defined},
+};
+
+/// What decides where a line ends.
+#[derive(Debug, Clone, Copy)]
+struct Style {
+    width: usize,
+    break_long_words: bool,
+    break_on_hyphens: bool,
+}
+
+pub(crate) fn wordwrap(value: &Dynamic, args: Args) -> Result<String, Error> {
+    let names = ["width", "break_long_words", "wrapstring", "break_on_hyphens"];
+    let args = bind("wordwrap", names, args)?;
+    let style = Style {
+        width: args.size("width", 79)?.max(1),
+        break_long_words: args.flag("break_long_words", true)?,
+        break_on_hyphens: args.flag("break_on_hyphens", true)?,
+    };
+    let separator = args
+        .optional_text("wrapstring")?
+        .unwrap_or_else(|| "\n".to_owned());
+    let text = python::text(defined(value)?)?;
+    let lines: Vec<String> = text
+        .lines()
+        .map(|line| wrapped(line, style).join(&separator))
+        .collect();
+    Ok(lines.join(&separator))
+}
+
+fn wrapped(line: &str, style: Style) -> Vec<String> {
+    let mut chunks = chunks(line, style.break_on_hyphens);
+    let mut lines: Vec<String> = Vec::new();
+    while !chunks.is_empty() {
+        if !lines.is_empty() && chunks.front().is_some_and(|chunk| is_blank(chunk)) {
+            chunks.pop_front();
+        }
+        let mut line: Vec<Vec<char>> = Vec::new();
+        let mut length = 0;
+        while let Some(chunk) = chunks.pop_front_if(|chunk| length + chunk.len() <= style.width) {
+            length += chunk.len();
+            line.push(chunk);
+        }
+        if let Some(chunk) = chunks.pop_front_if(|chunk| chunk.len() > style.width) {
+            take_long(chunk, length, style, &mut line, &mut chunks);
+        }
+        if line.last().is_some_and(|chunk| is_blank(chunk)) {
+            line.pop();
+        }
+        if !line.is_empty() {
+            lines.push(line.into_iter().flatten().collect());
+        }
+    }
+    lines
+}
+
+/// Puts a part of a word that fits into no line where it can.
+fn take_long(
+    mut chunk: Vec<char>,
+    length: usize,
+    style: Style,
+    line: &mut Vec<Vec<char>>,
+    chunks: &mut VecDeque<Vec<char>>,
+) {
+    if !style.break_long_words {
+        if line.is_empty() {
+            line.push(chunk);
+        } else {
+            chunks.push_front(chunk);
+        }
+        return;
+    }
+    let mut end = (style.width - length).max(1);
+    if style.break_on_hyphens {
+        let hyphen = chunk.iter().take(end).rposition(|letter| *letter == '-');
+        let has_word = |at: &usize| *at > 0 && chunk.iter().take(*at).any(|letter| *letter != '-');
+        end = hyphen.filter(has_word).map_or(end, |at| at + 1);
+    }
+    let rest = chunk.split_off(end.min(chunk.len()));
+    line.push(chunk);
+    if !rest.is_empty() {
+        chunks.push_front(rest);
+    }
+}
+
+/// Words, the space between them, and parts of words that end with a hyphen.
+fn chunks(line: &str, break_on_hyphens: bool) -> VecDeque<Vec<char>> {
+    let mut chunks: VecDeque<Vec<char>> = VecDeque::new();
+    let letters: Vec<char> = line.chars().collect();
+    let letter_at = |index: Option<usize>| index.and_then(|index| letters.get(index).copied());
+    for (index, letter) in letters.iter().enumerate() {
+        let previous = letter_at(index.checked_sub(1));
+        let after_hyphen = break_on_hyphens
+            && previous == Some('-')
+            && letter.is_alphabetic()
+            && letter_at(index.checked_sub(2)).is_some_and(char::is_alphabetic);
+        let same_kind = previous.is_some_and(|previous| previous.is_whitespace() == letter.is_whitespace());
+        match chunks.back_mut() {
+            Some(chunk) if same_kind && !after_hyphen => chunk.push(*letter),
+            _ => chunks.push_back(vec![*letter]),
+        }
+    }
+    chunks
+}
+
+fn is_blank(chunk: &[char]) -> bool {
+    chunk.iter().all(|letter| letter.is_whitespace())
+}

@@ -1,0 +1,285 @@
+//! What is broken or not supported is told with file and line, and never ignored.
+
+use kluctl::Request;
+use tree::{Budget, Limits, Mem};
+
+use crate::support::render_files;
+
+const MAP: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n";
+
+/// The error of a project with these files besides a good item.
+fn error(files: &[(&str, &str)]) -> String {
+    let mut all = vec![
+        ("deployment.yaml", "deployments:\n- path: app\n"),
+        ("app/a.yaml", MAP),
+    ];
+    all.retain(|(path, _)| files.iter().all(|(other, _)| other != path));
+    all.extend(files);
+    render_files(&all, &Request::default()).unwrap_err().to_string()
+}
+
+#[test]
+fn fields_that_are_not_obeyed_are_refused_by_name() {
+    for field in ["aws: {profile: x}"] {
+        let text = format!("\n{field}\n");
+        assert_eq!(
+            error(&[(".kluctl.yaml", &text)]),
+            ".kluctl.yaml:2: aws is not supported yet: remove it"
+        );
+    }
+    for field in ["aws: {profile: x}", "images: [{image: a, resultImage: b}]"] {
+        let text = format!("targets:\n- name: x\n  {field}\n");
+        let name = field.split(':').next().unwrap();
+        let expected = format!(".kluctl.yaml:3: targets[0].{name} is not supported yet: remove it");
+        assert_eq!(error(&[(".kluctl.yaml", &text)]), expected);
+    }
+    for field in [
+        "commonAnnotations: {a: b}",
+        "ignoreForDiff: [{fieldPath: x}]",
+        "conflictResolution: [{manager: x}]",
+    ] {
+        let name = field.split(':').next().unwrap();
+        let expected = format!("deployment.yaml:1: {name} is not supported yet: remove it");
+        assert_eq!(error(&[("deployment.yaml", field)]), expected);
+    }
+    for field in [
+        "git: https://x/y",
+        "oci: {url: 'oci://x'}",
+        "deleteObjects: [{kind: A, name: a}]",
+        "waitReadinessObjects: [{kind: A, name: a}]",
+        "recursive: true",
+        "args: {a: 1}",
+        "passVars: true",
+        "onlyRender: true",
+        "alwaysDeploy: true",
+        "skipDeleteIfTags: true",
+    ] {
+        let text = format!("deployments:\n- path: app\n  {field}\n");
+        let name = field.split(':').next().unwrap();
+        let expected = format!("deployment.yaml:3: deployments[0].{name} is not supported yet: remove it");
+        assert_eq!(error(&[("deployment.yaml", &text)]), expected);
+    }
+    for source in [
+        "git: {url: x, path: y}",
+        "gitFiles: {url: x}",
+        "clusterConfigMap: {name: x}",
+        "clusterSecret: {name: x}",
+        "clusterObject: {kind: x}",
+        "systemEnvVars: {a: HOME}",
+        "http: {url: x}",
+        "awsSecretsManager: {secretName: x}",
+        "gcpSecretManager: {secretName: x}",
+        "azureKeyVault: {vaultUri: x}",
+        "vault: {address: x, path: y}",
+    ] {
+        let text = format!("vars:\n- {source}\n");
+        let name = source.split(':').next().unwrap();
+        let expected = format!("deployment.yaml:2: vars[0].{name} is not supported yet: remove it");
+        assert_eq!(error(&[("deployment.yaml", &text)]), expected);
+    }
+}
+
+#[test]
+fn fields_without_content_ask_for_nothing() {
+    let deployment = "commonAnnotations: {}\nignoreForDiff: []\ndeployments:\n- path: app\n  recursive: false\n  git: ''\n";
+    let files = [
+        (".kluctl.yaml", "aws:\n"),
+        ("deployment.yaml", deployment),
+        ("app/a.yaml", MAP),
+    ];
+    assert!(render_files(&files, &Request::default()).is_ok());
+}
+
+#[test]
+fn mistakes_are_told_with_file_and_line() {
+    let deployment = |text: &str| error(&[("deployment.yaml", text)]);
+    let project = |text: &str| error(&[(".kluctl.yaml", text)]);
+    for (found, expected) in [
+        (
+            project("targetz: []\n"),
+            ".kluctl.yaml:1: unknown field \"targetz\"",
+        ),
+        (project("targets: 1\n"), ".kluctl.yaml:1: targets is a list, not"),
+        (
+            project("args:\n- default: 1\n"),
+            ".kluctl.yaml:2: args[0].name is required",
+        ),
+        (project("a: 1\na: 2\n"), ".kluctl.yaml: line 2"),
+        (project("args:\n- name: x\n"), "required argument x not set"),
+        (
+            deployment("deployments:\n- paht: a\n"),
+            "deployment.yaml:2: unknown field \"deployments[0].paht\"",
+        ),
+        (
+            deployment("deployments:\n- path: a\n  include: b\n"),
+            "deployment.yaml:3: only one of path, include",
+        ),
+        (
+            deployment("deployments:\n- include: app\n  waitReadiness: true\n"),
+            "deployment.yaml:3: only kustomize",
+        ),
+        (
+            deployment("deployments:\n- path: nope\n"),
+            "deployment.yaml:2: deployment directory does not exist: nope",
+        ),
+        (
+            deployment("deployments:\n- path: app/a.yaml\n"),
+            "deployment.yaml:2: deployment path is not a directory",
+        ),
+        (
+            deployment("deployments:\n- path: ../x\n"),
+            "deployment.yaml:2: deployment directory does not exist: ../x, it leads",
+        ),
+        (
+            deployment("deployments:\n- include: ../x\n"),
+            "deployment.yaml:2: ../x does not exist or is not a directory",
+        ),
+        (
+            deployment("deployments:\n- include: app\n"),
+            "deployment.yml not found in app",
+        ),
+        (
+            deployment("when: 'true'\n"),
+            "deployment.yaml:1: the root deployment project can not contain 'when'",
+        ),
+        (
+            deployment("deployments: [\n"),
+            "failed to load deployment.yml of .: deployment.yaml: line",
+        ),
+        (
+            deployment("a: {{ nope }}\n"),
+            "failed to load deployment.yml of .: failed rendering template 'deployment.yaml': \
+            File \"deployment.yaml\", line 1",
+        ),
+        (
+            deployment("deployments:\n- path: app\n  when: nope\n"),
+            "failed rendering deployments[0].when of deployment.yaml",
+        ),
+        (
+            deployment("vars:\n- file: nope.yaml\n"),
+            "failed to load vars from nope.yaml: template nope.yaml not found",
+        ),
+        (
+            deployment("vars:\n- values: {}\n  file: x\n"),
+            "deployment.yaml:3: vars[0]: more then one vars source type",
+        ),
+        (
+            deployment("vars:\n- noOverride: true\n"),
+            "deployment.yaml:2: vars[0]: unknown vars source type",
+        ),
+        (
+            deployment("vars:\n- values: {}\n  targetPath: 'a[*]'\n"),
+            "deployment.yaml:3: vars[0]: failed to parse targetPath",
+        ),
+        (
+            deployment("vars:\n- file: x\n  multidoc: true\n"),
+            "deployment.yaml:3: vars[0]: multidoc vars sources",
+        ),
+        (
+            deployment("vars:\n- file: app/a.yaml\n  when: nope\n"),
+            "failed rendering deployment.yaml: vars[0]",
+        ),
+        (
+            error(&[("app/a.yaml", "\na: {{ nope }}\n")]),
+            "failed rendering template 'app/a.yaml': File \"app/a.yaml\", line 2",
+        ),
+        (
+            error(&[("app/a.yaml", "a: b: c\n")]),
+            "building kustomize objects for app failed: app/a.yaml: line 1",
+        ),
+        (
+            error(&[("app/a.yaml", "\n\na: 1\n")]),
+            "building kustomize objects for app failed: app/a.yaml:3: missing kind",
+        ),
+        (
+            error(&[("app/helm-chart.yaml", "a: 1\n")]),
+            "app/helm-chart.yaml:1: a Helm chart is not supported yet",
+        ),
+        (
+            error(&[(
+                "app/a.yaml",
+                "apiVersion: v1\nkind: S\nmetadata: {name: s}\nsops: {mac: x}\n",
+            )]),
+            "app/a.yaml:1: encryption with SOPS is not supported yet",
+        ),
+        (
+            error(&[
+                ("deployment.yaml", "vars:\n- file: v.yaml\n"),
+                ("v.yaml", "a: ENC\nsops: {mac: x}\n"),
+            ]),
+            "v.yaml:1: encryption with SOPS is not supported yet",
+        ),
+        (
+            error(&[(
+                "app/a.yaml",
+                "\napiVersion: v1\nkind: J\nmetadata: {name: j, annotations: {helm.sh/hook: x}}\n",
+            )]),
+            "app/a.yaml:2: the annotation helm.sh/hook is not supported yet",
+        ),
+        (
+            error(&[("app/a.yaml", "a: XXXXXbegin_get_image_\n")]),
+            "app/a.yaml:1: an image placeholder is not supported yet",
+        ),
+        (
+            error(&[
+                ("deployment.yaml", "deployments: [{include: l}]"),
+                ("l/.kluctl-library.yaml", ""),
+                ("l/deployment.yaml", ""),
+            ]),
+            "l/.kluctl-library.yaml:1: a library project is not supported yet",
+        ),
+    ] {
+        assert!(found.starts_with(expected), "{found}\nexpected {expected}");
+    }
+}
+
+#[test]
+fn failures_of_several_items_are_told_together() {
+    let found = error(&[
+        (
+            "deployment.yaml",
+            "deployments: [{path: app}, {path: b}, {path: c}]",
+        ),
+        ("b/b.yaml", "{{ b }}"),
+        ("c/c.yaml", "{{ c }}"),
+    ]);
+    assert!(
+        found.starts_with("2 errors: ") && found.contains("b/b.yaml") && found.contains("c/c.yaml"),
+        "{found}"
+    );
+}
+
+#[test]
+fn includes_without_an_end_end_at_a_limit() {
+    let found = error(&[("deployment.yaml", "deployments: [{include: .}]")]);
+    assert!(found.contains("nested includes"), "{found}");
+    let twice = "deployments:\n- include: .\n- include: .\n";
+    let tree = std::sync::Arc::new(Mem::from_files([("deployment.yaml", twice)]).unwrap());
+    let limits = Limits {
+        include_depth: 1_000,
+        steps: 200_000,
+        ..Limits::default()
+    };
+    let error = kluctl::render(tree, &Request::default(), &Budget::new(limits)).unwrap_err();
+    assert!(error.exceeded().is_some(), "{error}");
+}
+
+#[test]
+fn too_many_objects_are_refused() {
+    let many =
+        "apiVersion: v1\nkind: A\nmetadata: {name: a1}\n---\napiVersion: v1\nkind: A\nmetadata: {name: a2}\n";
+    let files = [
+        ("deployment.yaml", "deployments: [{path: a}]"),
+        ("a/a.yaml", many),
+    ];
+    let tree = std::sync::Arc::new(Mem::from_files(files).unwrap());
+    let budget = Budget::new(Limits {
+        objects: 1,
+        ..Limits::default()
+    });
+    let error = kluctl::render(tree, &Request::default(), &budget).unwrap_err();
+    assert!(
+        error.exceeded().is_some() && error.to_string().contains("1 objects"),
+        "{error}"
+    );
+}
