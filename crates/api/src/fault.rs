@@ -16,7 +16,9 @@ pub enum Class {
 }
 
 macro_rules! reasons {
-    ($($(#[$doc:meta])* $name:ident),+ $(,)?) => {
+    (@text $name:ident) => { stringify!($name) };
+    (@text $name:ident $text:literal) => { $text };
+    ($($(#[$doc:meta])* $name:ident $(= $text:literal)?),+ $(,)?) => {
         /// The reason of a condition, of an event, and the label of a metric. The names are upstream's wherever
         /// upstream has one.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -26,7 +28,7 @@ macro_rules! reasons {
             /// The name that clients see.
             #[must_use]
             pub const fn as_str(self) -> &'static str {
-                match self { $(Self::$name => stringify!($name)),+ }
+                match self { $(Self::$name => reasons!(@text $name $($text)?)),+ }
             }
         }
     };
@@ -99,6 +101,12 @@ reasons! {
     NotificationDispatchFailed,
     /// The same key of an event's metadata comes from several places.
     MetadataAppendFailed,
+    /// A Git repository was fetched, as sources of 2021 said it.
+    GitOperationSucceed,
+    /// Good news, as events of 2021 said it.
+    Info = "info",
+    /// Bad news, as events of 2021 said it.
+    Error = "error",
     /// Something failed that has no better name.
     Failed,
 }

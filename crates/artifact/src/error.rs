@@ -23,6 +23,9 @@ pub enum Error {
         /// Where, beginning with a blank, or empty.
         at: String,
     },
+    /// Packing took too long, or was cancelled.
+    #[error("packing ended early: {0}")]
+    Exceeded(#[from] tree::Exceeded),
     /// A file or directory of the storage (or of a temporary directory) cannot be used.
     #[error("failed to {what} '{path}': {source}")]
     Io {

@@ -1,3 +1,11 @@
-//! source-controller.
+//! The source-controller process.
 
-fn main() {}
+use std::process::ExitCode;
+
+use clap::Parser;
+use source_controller::{Cli, run, spec};
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    runtime::start(spec(&cli.events), cli.common, move |ctx| run(ctx, cli.own))
+}

@@ -1,6 +1,6 @@
 //! Which paths go into an artifact, and in which order: a pure step over a list of paths.
 
-use tree::{TreePath, ignore::Rules};
+use tree::{Budget, TreePath, ignore::Rules};
 
 use crate::Error;
 
@@ -35,14 +35,15 @@ pub struct Item<T> {
 /// A left out directory does not take its files along: each is asked for by itself.
 ///
 /// # Errors
-/// When a path that is not ignored could not be unpacked by consumers.
-pub fn plan<T>(items: Vec<Item<T>>, rules: &Rules) -> Result<Vec<Item<T>>, Error> {
-    let mut kept: Vec<Item<T>> = items
-        .into_iter()
-        .filter(|item| item.kind != Kind::Other && !rules.is_ignored(&item.path, item.kind == Kind::Dir))
-        .collect();
-    for item in &kept {
-        refuse(&item.path)?;
+/// When a path that is not ignored could not be unpacked by consumers, or `budget` is used up.
+pub fn plan<T>(items: Vec<Item<T>>, rules: &Rules, budget: &Budget) -> Result<Vec<Item<T>>, Error> {
+    let mut kept = Vec::with_capacity(items.len());
+    for item in items {
+        budget.check()?;
+        if item.kind != Kind::Other && !rules.is_ignored(&item.path, item.kind == Kind::Dir) {
+            refuse(&item.path)?;
+            kept.push(item);
+        }
     }
     kept.sort_by(|a, b| a.path.components().cmp(b.path.components()));
     Ok(kept)
@@ -88,7 +89,7 @@ mod tests {
             };
             item(path, kind)
         });
-        let planned = plan(items.to_vec(), &Rules::new()).unwrap();
+        let planned = plan(items.to_vec(), &Rules::new(), &Budget::default()).unwrap();
         let paths: Vec<_> = planned.iter().map(|item| item.path.as_str()).collect();
         assert_eq!(paths, ["a", "a/b", "a/b/c", "a/z", "a-b", "a.txt", "b"]);
     }
@@ -99,7 +100,7 @@ mod tests {
         rules.add(&TreePath::root(), "/a");
         rules.add(&TreePath::root(), "!/a/keep");
         let items = vec![item("a", Kind::Dir), item("a/keep", FILE), item("a/drop", FILE)];
-        let planned = plan(items, &rules).unwrap();
+        let planned = plan(items, &rules, &Budget::default()).unwrap();
         assert_eq!(planned, [item("a/keep", FILE)]);
     }
 
@@ -107,11 +108,11 @@ mod tests {
     fn a_name_that_consumers_refuse_is_refused_unless_ignored() {
         let items = vec![item("dir\\file", FILE)];
         assert!(matches!(
-            plan(items.clone(), &Rules::new()),
+            plan(items.clone(), &Rules::new(), &Budget::default()),
             Err(Error::RefusedPath { .. })
         ));
         let mut rules = Rules::new();
         rules.add(&TreePath::root(), "dir*");
-        assert_eq!(plan(items, &rules).unwrap(), []);
+        assert_eq!(plan(items, &rules, &Budget::default()).unwrap(), []);
     }
 }

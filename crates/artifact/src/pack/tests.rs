@@ -1,7 +1,7 @@
 use std::io::Read;
 
 use flate2::read::GzDecoder;
-use tree::{TreePath, ignore::Rules};
+use tree::{Budget, TreePath, ignore::Rules};
 
 use super::*;
 use crate::digest::of;
@@ -17,7 +17,7 @@ fn items(files: &[(&str, Kind, &str)]) -> Vec<Item<Vec<u8>>> {
 
 fn run(items: Vec<Item<Vec<u8>>>) -> (Packed, Vec<u8>) {
     let mut out = Vec::new();
-    let items = plan(items, &Rules::new()).unwrap();
+    let items = plan(items, &Rules::new(), &Budget::default()).unwrap();
     let read = |item: &Item<Vec<u8>>, buffer: &mut Vec<u8>| {
         buffer.extend_from_slice(&item.content);
         Ok::<(), Error>(())
@@ -80,7 +80,7 @@ fn the_order_of_the_files_makes_no_difference_and_their_content_does() {
 
 #[test]
 fn other_algorithms_give_other_digests_of_the_same_bytes() {
-    let items = plan(golden(), &Rules::new()).unwrap();
+    let items = plan(golden(), &Rules::new(), &Budget::default()).unwrap();
     for algorithm in [Algorithm::Sha1, Algorithm::Sha384, Algorithm::Sha512] {
         let mut out = Vec::new();
         let read = |item: &Item<Vec<u8>>, buffer: &mut Vec<u8>| {

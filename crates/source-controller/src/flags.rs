@@ -1,0 +1,305 @@
+//! The flags of this controller alone, with the environment variables that upstream reads for them.
+
+use std::{path::PathBuf, time::Duration};
+
+use api::revision::Style;
+use artifact::{Algorithm, storage::Retention};
+use clap::{Args, ValueEnum};
+use runtime::{CommonFlags, duration, flags::without_effect};
+
+/// How revisions are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum RevisionFormat {
+    /// `main@sha1:<hash>`.
+    Rfc5,
+    /// `main/<hash>`, with the conditions and events of 2021.
+    Legacy,
+}
+
+impl From<RevisionFormat> for Style {
+    fn from(format: RevisionFormat) -> Self {
+        match format {
+            RevisionFormat::Rfc5 => Self::Rfc5,
+            RevisionFormat::Legacy => Self::Legacy,
+        }
+    }
+}
+
+/// The flags of this controller alone.
+#[derive(Debug, Clone, Args)]
+pub struct Flags {
+    /// Directory of the artifacts.
+    #[arg(long, env = "STORAGE_PATH", default_value = "data")]
+    pub storage_path: PathBuf,
+
+    /// Address that artifacts are served on.
+    #[arg(long, env = "STORAGE_ADDRESS", default_value_t = default_storage_addr())]
+    pub storage_addr: String,
+
+    /// Host (and port) in the URLs of artifacts; derived from the address if empty.
+    #[arg(long, env = "STORAGE_ADV_ADDR", default_value = "")]
+    pub storage_adv_addr: String,
+
+    /// How long superseded artifacts stay.
+    #[arg(long, default_value = "60s", value_parser = duration::parse)]
+    pub artifact_retention_ttl: Duration,
+
+    /// How many artifacts of an object stay, the current one included.
+    #[arg(long, default_value_t = 2)]
+    pub artifact_retention_records: usize,
+
+    /// Algorithm of digests: sha1, sha256, sha384 or sha512.
+    #[arg(long, default_value = "sha256")]
+    pub artifact_digest_algo: Algorithm,
+
+    /// How revisions are written, in status, conditions and events.
+    #[arg(long, value_enum, default_value_t = RevisionFormat::Rfc5)]
+    pub revision_format: RevisionFormat,
+
+    /// Flags that are accepted for compatibility.
+    #[command(flatten)]
+    pub accepted: Accepted,
+}
+
+/// Flags of upstream for what this controller does not do (yet).
+#[derive(Debug, Clone, Args)]
+pub struct Accepted {
+    /// Accepted for compatibility: there are no Helm repositories yet.
+    #[arg(long)]
+    pub helm_index_max_size: Option<i64>,
+
+    /// Accepted for compatibility: there are no Helm charts yet.
+    #[arg(long)]
+    pub helm_chart_max_size: Option<i64>,
+
+    /// Accepted for compatibility: there are no Helm charts yet.
+    #[arg(long)]
+    pub helm_chart_file_max_size: Option<i64>,
+
+    /// Accepted for compatibility: there are no Helm repositories yet.
+    #[arg(long)]
+    pub helm_cache_max_size: Option<i64>,
+
+    /// Accepted for compatibility: there are no Helm repositories yet.
+    #[arg(long)]
+    pub helm_cache_ttl: Option<String>,
+
+    /// Accepted for compatibility: there are no Helm repositories yet.
+    #[arg(long)]
+    pub helm_cache_purge_interval: Option<String>,
+
+    /// Accepted for compatibility: there is no SSH yet.
+    #[arg(long, value_delimiter = ',')]
+    pub ssh_kex_algos: Vec<String>,
+
+    /// Accepted for compatibility: there is no SSH yet.
+    #[arg(long, value_delimiter = ',')]
+    pub ssh_hostkey_algos: Vec<String>,
+
+    /// Accepted for compatibility: no tokens are exchanged yet.
+    #[arg(long)]
+    pub token_cache_max_size: Option<i64>,
+
+    /// Accepted for compatibility: no tokens are exchanged yet.
+    #[arg(long)]
+    pub token_cache_max_duration: Option<String>,
+
+    /// Accepted for compatibility: Secrets are always read live.
+    #[arg(long, default_value = "")]
+    pub watch_configs_label_selector: String,
+
+    /// Accepted for compatibility: pairs of upstream's gates and true or false.
+    #[arg(long, value_delimiter = ',', value_parser = feature_gate)]
+    pub feature_gates: Vec<String>,
+}
+
+/// The address that 2021's variable names, or port 9090.
+fn default_storage_addr() -> String {
+    std::env::var("STORAGE_ADDR")
+        .ok()
+        .filter(|address| !address.is_empty())
+        .unwrap_or_else(|| ":9090".to_owned())
+}
+
+fn feature_gate(text: &str) -> Result<String, String> {
+    const KNOWN: [&str; 2] = ["CacheSecretsAndConfigMaps", "ObjectLevelWorkloadIdentity"];
+    match text.split_once('=') {
+        Some((name, "true" | "false")) if KNOWN.contains(&name) => Ok(text.to_owned()),
+        _ => Err(format!(
+            "known gates are {}, each followed by =true or =false",
+            KNOWN.join(" and ")
+        )),
+    }
+}
+
+impl Flags {
+    /// How long superseded artifacts stay.
+    #[must_use]
+    pub fn retention(&self) -> Retention {
+        Retention {
+            ttl: self.artifact_retention_ttl,
+            records: self.artifact_retention_records,
+        }
+    }
+
+    /// Host (and port) in the URLs of artifacts.
+    #[must_use]
+    pub fn advertised(&self) -> String {
+        if self.storage_adv_addr.is_empty() {
+            derived(&self.storage_addr, std::env::var("HOSTNAME").ok().as_deref())
+        } else {
+            self.storage_adv_addr.clone()
+        }
+    }
+
+    /// Says in the log which given flags have no effect.
+    pub fn report_without_effect(&self, common: &CommonFlags) {
+        let own = &self.accepted;
+        let helm = [
+            own.helm_index_max_size,
+            own.helm_chart_max_size,
+            own.helm_chart_file_max_size,
+        ];
+        let cache = [&own.helm_cache_ttl, &own.helm_cache_purge_interval];
+        let helm = helm.iter().any(Option::is_some)
+            || own.helm_cache_max_size.is_some()
+            || cache.iter().any(|flag| flag.is_some());
+        let token = own.token_cache_max_size.is_some() || own.token_cache_max_duration.is_some();
+        for (given, flag, why) in [
+            (helm, "--helm-*", "there are no Helm repositories and charts yet"),
+            (
+                !own.ssh_kex_algos.is_empty(),
+                "--ssh-kex-algos",
+                "there is no SSH yet",
+            ),
+            (
+                !own.ssh_hostkey_algos.is_empty(),
+                "--ssh-hostkey-algos",
+                "there is no SSH yet",
+            ),
+            (token, "--token-cache-*", "no tokens are exchanged yet"),
+            (
+                !own.watch_configs_label_selector.is_empty(),
+                "--watch-configs-label-selector",
+                "Secrets are read live",
+            ),
+            (
+                !own.feature_gates.is_empty(),
+                "--feature-gates",
+                "no gate changes anything",
+            ),
+            (
+                !common.default_service_account.is_empty(),
+                "--default-service-account",
+                "no identity is used",
+            ),
+            (
+                common.no_cross_namespace_refs,
+                "--no-cross-namespace-refs",
+                "sources never refer to other namespaces",
+            ),
+        ] {
+            if given {
+                without_effect(flag, why);
+            }
+        }
+    }
+}
+
+/// The host that others reach `address` by, as far as it says.
+fn derived(address: &str, hostname: Option<&str>) -> String {
+    match address.rsplit_once(':') {
+        Some(("", port)) => format!("localhost:{port}"),
+        Some(("0.0.0.0" | "[::]", port)) => format!("{}:{port}", hostname.unwrap_or("localhost")),
+        _ => address.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::Cli;
+
+    fn parse(args: &[&str]) -> Result<Cli, clap::Error> {
+        Cli::try_parse_from([&["source-controller"], args].concat())
+    }
+
+    #[test]
+    fn every_flag_of_upstream_parses() {
+        let cli = parse(&[
+            "--events-addr=http://notification-controller.flux-system.svc.cluster.local./",
+            "--metrics-addr=:8080",
+            "--health-addr=:9440",
+            "--concurrent=2",
+            "--requeue-dependency=30s",
+            "--interval-jitter-percentage=5",
+            "--min-retry-delay=750ms",
+            "--max-retry-delay=15m",
+            "--storage-path=/data",
+            "--storage-addr=:9090",
+            "--storage-adv-addr=source-controller.flux-system.svc.cluster.local.",
+            "--artifact-retention-ttl=60s",
+            "--artifact-retention-records=2",
+            "--artifact-digest-algo=sha512",
+            "--helm-index-max-size=52428800",
+            "--helm-chart-max-size=10485760",
+            "--helm-chart-file-max-size=5242880",
+            "--helm-cache-max-size=0",
+            "--helm-cache-ttl=15m",
+            "--helm-cache-purge-interval=1m",
+            "--ssh-kex-algos=curve25519-sha256,ecdh-sha2-nistp256",
+            "--ssh-hostkey-algos=ssh-ed25519",
+            "--default-service-account=default",
+            "--token-cache-max-size=100",
+            "--token-cache-max-duration=1h",
+            "--kube-api-qps=50",
+            "--kube-api-burst=300",
+            "--watch-all-namespaces=true",
+            "--watch-label-selector=a=b",
+            "--watch-configs-label-selector=c=d",
+            "--enable-leader-election",
+            "--leader-election-lease-duration=35s",
+            "--leader-election-renew-deadline=30s",
+            "--leader-election-retry-period=5s",
+            "--leader-election-release-on-cancel",
+            "--log-level=info",
+            "--log-encoding=json",
+            "--feature-gates=CacheSecretsAndConfigMaps=true,ObjectLevelWorkloadIdentity=false",
+            "--revision-format=legacy",
+        ])
+        .unwrap();
+        assert_eq!(cli.own.artifact_digest_algo, Algorithm::Sha512);
+        assert_eq!(Style::from(cli.own.revision_format), Style::Legacy);
+        assert_eq!(
+            cli.own.advertised(),
+            "source-controller.flux-system.svc.cluster.local."
+        );
+    }
+
+    #[test]
+    fn defaults_are_upstreams_and_nonsense_is_refused() {
+        let own = parse(&[]).unwrap().own;
+        assert_eq!(own.retention(), Retention::default());
+        assert_eq!(own.artifact_digest_algo, Algorithm::Sha256);
+        assert_eq!(own.revision_format, RevisionFormat::Rfc5);
+        for bad in [
+            "--feature-gates=Nonsense=true",
+            "--feature-gates=CacheSecretsAndConfigMaps",
+            "--artifact-digest-algo=blake3",
+            "--revision-format=new",
+            "--artifact-retention-ttl=60",
+        ] {
+            assert!(parse(&[bad]).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn the_advertised_host_follows_the_address() {
+        assert_eq!(derived(":9090", None), "localhost:9090");
+        assert_eq!(derived("0.0.0.0:9090", Some("pod")), "pod:9090");
+        assert_eq!(derived("[::]:9090", None), "localhost:9090");
+        assert_eq!(derived("10.0.0.1:80", Some("pod")), "10.0.0.1:80");
+    }
+}
