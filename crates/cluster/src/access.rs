@@ -38,6 +38,8 @@ pub async fn own_config() -> Result<Config, Error> {
 /// When the TLS material of the configuration can't be used.
 pub fn client(mut config: Config) -> Result<Client, Error> {
     config.default_retry = false;
+    let agent = http::HeaderValue::from_static(concat!("weir/", env!("CARGO_PKG_VERSION")));
+    config.headers.push((http::header::USER_AGENT, agent));
     Client::try_from(config).map_err(|error| match error {
         kube::Error::ProxyProtocolUnsupported { .. } | kube::Error::ProxyProtocolDisabled { .. } => {
             Error::Kubeconfig("proxy-url is not supported: remove it".to_owned())

@@ -22,5 +22,5 @@ pub use connection::{Cluster, Settings};
 pub use delete::{DeleteOptions, Deleted};
 pub use discovery::{Kind, Scope, Snapshot};
 pub use error::{ApiError, Error};
-pub use list::{Incomplete, Listing};
+pub use list::{Detail, Incomplete, Listing};
 pub use wait::{WaitOptions, Waited};

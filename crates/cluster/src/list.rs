@@ -12,6 +12,32 @@ const PAGE: usize = 500;
 /// How old the list of kinds may be: one that was added since would be overlooked.
 const KINDS_AGE: Duration = Duration::from_secs(10);
 
+/// How much of each object is wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Detail {
+    /// All of it.
+    Full,
+    /// Its metadata, which is enough for deciding whether it goes, and far less to send and to read.
+    Metadata,
+}
+
+impl Detail {
+    const fn accept(self) -> &'static str {
+        match self {
+            Self::Full => "application/json",
+            Self::Metadata => {
+                "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
+            }
+        }
+    }
+}
+
+/// Which objects are listed.
+struct Query {
+    selector: String,
+    detail: Detail,
+}
+
 /// Why a list is not complete.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Incomplete {
@@ -49,15 +75,19 @@ impl Cluster {
         label: &str,
         value: &str,
         namespaces: &[String],
+        detail: Detail,
         only: impl Fn(&Kind) -> bool,
     ) -> Result<Listing, Error> {
         let snapshot = self.recent_snapshot(KINDS_AGE).await?;
-        let selector = format!("labelSelector={}%3D{}", path::encode(label), path::encode(value));
+        let query = Query {
+            selector: format!("labelSelector={}%3D{}", path::encode(label), path::encode(value)),
+            detail,
+        };
         let kinds: Vec<Kind> = snapshot.listable().filter(|kind| only(kind)).cloned().collect();
         let mut lists = stream::iter(kinds)
             .map(|kind| {
-                let selector = &selector;
-                async move { self.list_kind(&kind, selector, namespaces).await }
+                let query = &query;
+                async move { self.list_kind(&kind, query, namespaces).await }
             })
             .buffer_unordered(16);
         let mut listing = Listing::default();
@@ -69,16 +99,16 @@ impl Cluster {
         Ok(listing)
     }
 
-    async fn list_kind(&self, kind: &Kind, selector: &str, namespaces: &[String]) -> Result<Listing, Error> {
+    async fn list_kind(&self, kind: &Kind, query: &Query, namespaces: &[String]) -> Result<Listing, Error> {
         let mut listing = Listing::default();
         let name = format!("{}, Kind={}", kind.api_version(), kind.kind);
-        match self.list_pages(kind, None, selector).await {
+        match self.list_pages(kind, None, query).await {
             Ok(objects) => listing.objects = objects,
             Err(error) if error.is_forbidden() => {
                 listing.incomplete.push(Incomplete::Forbidden { kind: name });
                 if kind.namespaced {
                     for namespace in namespaces {
-                        match self.list_pages(kind, Some(namespace), selector).await {
+                        match self.list_pages(kind, Some(namespace), query).await {
                             Ok(objects) => listing.objects.extend(objects),
                             Err(Error::Cancelled) => return Err(Error::Cancelled),
                             Err(_) => {}
@@ -100,14 +130,17 @@ impl Cluster {
         &self,
         kind: &Kind,
         namespace: Option<&str>,
-        selector: &str,
+        query: &Query,
     ) -> Result<Vec<Value>, Error> {
         let what = format!("list {}", kind.plural);
         let url = path::collection(kind, namespace)?;
         let mut objects = Vec::new();
         let mut next = String::new();
         loop {
-            let call = Call::get(format!("{url}?{selector}&limit={PAGE}{next}"));
+            let call = Call {
+                accept: query.detail.accept(),
+                ..Call::get(format!("{url}?{}&limit={PAGE}{next}", query.selector))
+            };
             let answer = match self.send(&what, &call).await?.success(None) {
                 // The list took so long that its snapshot is gone: begin again.
                 Err(error) if error.code() == Some(410) && !next.is_empty() => {

@@ -5,13 +5,13 @@ use std::collections::HashSet;
 use cluster::{ApplyOptions, Cluster};
 use futures::{StreamExt as _, stream};
 use kluctl::Rendered;
-use objects::{Ignore, ObjectId, ObjectRef, meta, normalize, orphans};
+use objects::{Ignore, ObjectId, ObjectRef, meta, normalize};
 use yaml::Value;
 
 use crate::{
     Error, ObjectError, PARALLEL, Seen,
     deploy::{Attempt, apply},
-    live::{self, Kinds, Live},
+    live::{self, Live},
 };
 
 /// How to compare.
@@ -86,12 +86,8 @@ pub async fn compare(
     if refs.is_empty() {
         return Err(Error::EmptyRender);
     }
-    let kinds = if options.orphans {
-        Kinds::All
-    } else {
-        Kinds::Rendered
-    };
-    let mut live = live::fetch(cluster, &refs, rendered.target.discriminator.as_deref(), kinds).await?;
+    let discriminator = rendered.target.discriminator.as_deref();
+    let mut live = live::fetch(cluster, &refs, discriminator).await?;
     let mut comparison = Comparison {
         warnings: std::mem::take(&mut live.warnings),
         ..Comparison::default()
@@ -127,13 +123,7 @@ pub async fn compare(
         return Err(Error::Cancelled);
     }
     if options.orphans {
-        let ids = live::identities(&refs, &*live::fresh_snapshot(cluster).await?);
-        let selection = orphans::select(&live.candidates, &ids)?;
-        comparison.orphans = selection
-            .doomed
-            .into_iter()
-            .map(|doomed| doomed.reference)
-            .collect();
+        comparison.orphans = live::orphans(cluster, &refs, discriminator, &mut comparison.warnings).await?;
     }
     comparison.errors.sort();
     comparison.warnings.sort();

@@ -18,13 +18,13 @@ use cluster::Cluster;
 use definitions::Definitions;
 use futures::{StreamExt as _, stream::FuturesUnordered};
 use kluctl::Rendered;
-use objects::{ObjectId, orphans};
+use objects::{ObjectId, ObjectRef};
 
 pub(crate) use object::{Attempt, apply};
 
 use crate::{
-    Command, CommandResult, Error, PARALLEL, ResultObject,
-    live::{self, Kinds, Live},
+    Command, CommandResult, Error, ObjectError, PARALLEL, ResultObject,
+    live::{self, Live},
 };
 
 /// How to deploy.
@@ -42,6 +42,20 @@ pub struct DeployOptions {
     pub readiness_timeout: Duration,
     /// Apply only these objects; all when absent.
     pub only: Option<HashSet<ObjectId>>,
+    /// Report what is no longer rendered, which needs a list of every kind of the cluster. To be left out when pruning
+    /// comes next.
+    pub orphans: bool,
+}
+
+impl DeployOptions {
+    /// The references that are to be applied.
+    fn chosen(&self, refs: &[ObjectRef]) -> Vec<ObjectRef> {
+        let is_chosen = |id: &ObjectRef| self.only.as_ref().is_none_or(|only| only.contains(&id.id()));
+        refs.iter()
+            .filter(|reference| is_chosen(reference))
+            .cloned()
+            .collect()
+    }
 }
 
 impl Default for DeployOptions {
@@ -53,6 +67,7 @@ impl Default for DeployOptions {
             abort_on_error: false,
             readiness_timeout: Duration::from_secs(600),
             only: None,
+            orphans: true,
         }
     }
 }
@@ -115,16 +130,11 @@ pub async fn deploy(
     }
     let discriminator = rendered.target.discriminator.as_deref();
     let mut result = CommandResult::begin(Command::Deploy, options.dry_run, discriminator);
-    let kinds = if options.only.is_some() {
-        Kinds::Rendered
-    } else {
-        Kinds::All
-    };
-    let mut live = live::fetch(cluster, &refs, discriminator, kinds).await?;
+    let mut live = live::fetch(cluster, &options.chosen(&refs), discriminator).await?;
     result.warnings.append(&mut live.warnings);
     if discriminator.is_none_or(str::is_empty) {
         let message = "no discriminator configured. Orphan object detection will not work";
-        result.warnings.push(crate::ObjectError::general(message));
+        result.warnings.push(ObjectError::general(message));
     }
     let run = Run {
         cluster,
@@ -138,14 +148,13 @@ pub async fn deploy(
     if cluster.cancellation().is_cancelled() {
         return Err(Error::Cancelled);
     }
-    if options.only.is_none() {
-        let ids = live::identities(&refs, &*live::fresh_snapshot(cluster).await?);
-        for doomed in orphans::select(&live.candidates, &ids)?.doomed {
-            result.objects.push(ResultObject {
-                orphan: true,
-                ..ResultObject::new(doomed.reference)
-            });
-        }
+    if options.orphans {
+        let orphans = live::orphans(cluster, &refs, discriminator, &mut result.warnings).await?;
+        let entry = |reference| ResultObject {
+            orphan: true,
+            ..ResultObject::new(reference)
+        };
+        result.objects.extend(orphans.into_iter().map(entry));
     }
     Ok(result.finish())
 }

@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use cluster::{Cluster, Incomplete, Kind, Scope, Snapshot};
+use cluster::{Cluster, Detail, Incomplete, Kind, Scope, Snapshot};
 use futures::{StreamExt as _, stream};
 use kluctl::Rendered;
 use objects::{ObjectId, ObjectRef, annotations};
@@ -13,22 +13,23 @@ use yaml::Value;
 
 use crate::{Error, ObjectError};
 
-/// Which kinds are listed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kinds {
-    /// All that the cluster serves: needed for finding what is no longer rendered.
-    All,
-    /// Those that were rendered.
-    Rendered,
-}
+/// From how many objects of a kind on it is cheaper to list them than to read each.
+const WORTH_A_LIST: usize = 3;
 
-/// The live objects of a deployment.
+/// The live state of what was rendered.
 #[derive(Debug, Default)]
 pub(crate) struct Live {
-    /// The live state of rendered objects, in the version in which they were rendered.
+    /// The objects that exist, in the version in which they were rendered.
     pub(crate) rendered: HashMap<ObjectRef, Value>,
-    /// All objects that carry the discriminator.
-    pub(crate) candidates: Vec<Value>,
+    /// What could not be looked at.
+    pub(crate) warnings: Vec<ObjectError>,
+}
+
+/// What carries the discriminator, over all kinds.
+#[derive(Debug, Default)]
+pub(crate) struct Candidates {
+    /// Their metadata.
+    pub(crate) objects: Vec<Value>,
     /// What could not be looked at.
     pub(crate) warnings: Vec<ObjectError>,
 }
@@ -64,102 +65,137 @@ pub(crate) fn identities(refs: &[ObjectRef], snapshot: &Snapshot) -> HashSet<Obj
     ids
 }
 
-/// Lists what carries the discriminator, and reads what of the rendered objects was not among it.
+/// Reads the live state of these objects: kinds with several are listed by the discriminator, and what is not found so
+/// is read one by one.
 pub(crate) async fn fetch(
     cluster: &Cluster,
     refs: &[ObjectRef],
     discriminator: Option<&str>,
-    kinds: Kinds,
 ) -> Result<Live, Error> {
     let mut live = Live::default();
-    let discriminator = discriminator.filter(|text| objects::discriminator::check(text).is_ok());
-    if let Some(discriminator) = discriminator {
-        live = list(cluster, refs, discriminator, kinds).await?;
-    }
-    let mut missing = Vec::new();
-    let mut by_ref: HashMap<ObjectRef, &Value> = HashMap::new();
-    for object in &live.candidates {
-        by_ref.insert(ObjectRef::of(object)?, object);
-    }
-    for reference in refs {
-        match by_ref.get(reference) {
-            Some(object) => {
-                live.rendered.insert(reference.clone(), (*object).clone());
+    if let Some(discriminator) = discriminator.filter(|text| objects::discriminator::check(text).is_ok()) {
+        let mut count: HashMap<(&str, &str), usize> = HashMap::new();
+        for reference in refs {
+            *count.entry((&reference.group, &reference.kind)).or_default() += 1;
+        }
+        let wanted = |kind: &Kind| {
+            count
+                .get(&(&*kind.group, &*kind.kind))
+                .is_some_and(|n| *n >= WORTH_A_LIST)
+        };
+        let namespaces = namespaces(refs);
+        let label = annotations::DISCRIMINATOR;
+        let listing = cluster
+            .list_labelled(label, discriminator, &namespaces, Detail::Full, wanted)
+            .await?;
+        let known: HashSet<&ObjectRef> = refs.iter().collect();
+        for object in listing.objects {
+            let reference = ObjectRef::of(&object)?;
+            if known.contains(&reference) {
+                live.rendered.insert(reference, object);
             }
-            None => missing.push(reference.clone()),
         }
     }
-    let mut reads = stream::iter(missing)
-        .map(|reference| async move {
-            let found = cluster.get(&reference).await;
-            (reference, found)
-        })
-        .buffer_unordered(16);
+    read_missing(cluster, refs, &mut live).await?;
+    Ok(live)
+}
+
+async fn read_missing(cluster: &Cluster, refs: &[ObjectRef], live: &mut Live) -> Result<(), Error> {
+    let missing: Vec<&ObjectRef> = refs
+        .iter()
+        .filter(|reference| !live.rendered.contains_key(*reference))
+        .collect();
+    let reads = missing
+        .into_iter()
+        .map(|reference| async move { (reference, cluster.get(reference).await) });
+    // Collected, because a stream that holds the closure can't be proven to be Send.
+    let mut reads = stream::iter(reads.collect::<Vec<_>>()).buffer_unordered(16);
     let mut forbidden = 0_usize;
     while let Some((reference, found)) = reads.next().await {
         match found {
             Ok(Some(object)) => {
-                live.rendered.insert(reference, object);
+                live.rendered.insert(reference.clone(), object);
             }
             Ok(None) => {}
             Err(error) if error.is_forbidden() => forbidden += 1,
-            Err(cluster::Error::Cancelled) => return Err(Error::Cancelled),
             // One object that can't be read (a bad name, say) must not stop the others: applying it will say why.
             Err(cluster::Error::InvalidName { .. }) => {}
             Err(error) => return Err(error.into()),
         }
     }
-    drop(reads);
     if forbidden > 0 {
         live.warnings.push(ObjectError::general(format!(
             "at least one permission error was encountered while reading live objects ({forbidden} objects): what \
              changed about them can't be told"
         )));
     }
-    Ok(live)
+    Ok(())
 }
 
-pub(crate) async fn list(
-    cluster: &Cluster,
-    refs: &[ObjectRef],
-    discriminator: &str,
-    kinds: Kinds,
-) -> Result<Live, Error> {
+fn namespaces(refs: &[ObjectRef]) -> Vec<String> {
     let namespaces: BTreeSet<String> = refs
         .iter()
         .filter_map(|reference| reference.namespace.clone())
         .collect();
-    let namespaces: Vec<String> = namespaces.into_iter().collect();
-    let used: HashSet<(&str, &str)> = refs
-        .iter()
-        .map(|reference| (reference.group.as_str(), reference.kind.as_str()))
-        .collect();
-    let wanted =
-        |kind: &Kind| kinds == Kinds::All || used.contains(&(kind.group.as_str(), kind.kind.as_str()));
+    namespaces.into_iter().collect()
+}
+
+/// Lists everything that carries the discriminator.
+pub(crate) async fn candidates(
+    cluster: &Cluster,
+    refs: &[ObjectRef],
+    discriminator: &str,
+) -> Result<Candidates, Error> {
+    let label = annotations::DISCRIMINATOR;
     let listing = cluster
-        .list_labelled(annotations::DISCRIMINATOR, discriminator, &namespaces, wanted)
+        .list_labelled(label, discriminator, &namespaces(refs), Detail::Metadata, |_| {
+            true
+        })
         .await?;
-    let mut live = Live {
-        candidates: listing.objects,
-        ..Live::default()
+    let mut candidates = Candidates {
+        objects: listing.objects,
+        warnings: Vec::new(),
     };
     let mut forbidden = false;
     for incomplete in listing.incomplete {
         match incomplete {
             Incomplete::Forbidden { .. } => forbidden = true,
             Incomplete::Failed { kind, reason } => {
-                live.warnings
+                candidates
+                    .warnings
                     .push(ObjectError::general(format!("can't list {kind}: {reason}")));
             }
         }
     }
     if forbidden {
-        live.warnings.push(ObjectError::general(
+        candidates.warnings.push(ObjectError::general(
             "at least one permission error was encountered while gathering objects by discriminator labels. This might \
              result in orphan object detection to not work properly",
         ));
     }
-    Ok(live)
+    Ok(candidates)
+}
+
+/// The references of what carries the discriminator and is not rendered, as far as it may be removed. Without a usable
+/// discriminator nothing can be told.
+pub(crate) async fn orphans(
+    cluster: &Cluster,
+    refs: &[ObjectRef],
+    discriminator: Option<&str>,
+    warnings: &mut Vec<ObjectError>,
+) -> Result<Vec<ObjectRef>, Error> {
+    let Some(discriminator) = discriminator.filter(|text| objects::discriminator::check(text).is_ok()) else {
+        return Ok(Vec::new());
+    };
+    let snapshot = fresh_snapshot(cluster).await?;
+    let candidates = candidates(cluster, refs, discriminator).await?;
+    warnings.extend(candidates.warnings);
+    let selection = objects::orphans::select(&candidates.objects, &identities(refs, &snapshot))?;
+    Ok(selection
+        .doomed
+        .into_iter()
+        .map(|doomed| doomed.reference)
+        .collect())
 }
 
 /// The kinds as they are now, for decisions that remove something.

@@ -12,8 +12,7 @@ use objects::{
 };
 
 use crate::{
-    Command, CommandResult, Error, ObjectError,
-    live::{self, Kinds},
+    Command, CommandResult, Error, ObjectError, live,
     remove::{self, Removal},
 };
 
@@ -113,9 +112,9 @@ async fn run(
     } else {
         live::identities(refs, &snapshot)
     };
-    let live = live::list(cluster, refs, removal.discriminator, Kinds::All).await?;
-    result.warnings.extend(live.warnings);
-    let mut doomed = orphans::select(&live.candidates, &keep)?.doomed;
+    let candidates = live::candidates(cluster, refs, removal.discriminator).await?;
+    result.warnings.extend(candidates.warnings);
+    let mut doomed = orphans::select(&candidates.objects, &keep)?.doomed;
     spare_used_namespaces(&mut doomed, &keep, &mut result);
     remove::remove(cluster, doomed, removal, &mut result).await;
     if cluster.cancellation().is_cancelled() {

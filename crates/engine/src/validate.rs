@@ -5,11 +5,7 @@ use jiff::Timestamp;
 use kluctl::Rendered;
 use objects::{ObjectRef, readiness::ValidateResult as AnnotationResult};
 
-use crate::{
-    Error, ObjectError,
-    live::{self, Kinds},
-    result,
-};
+use crate::{Error, ObjectError, live, result};
 
 /// What a validation found.
 #[derive(Debug, Clone, PartialEq)]
@@ -43,13 +39,7 @@ impl ValidateResult {
 pub async fn validate(cluster: &Cluster, rendered: &Rendered) -> Result<ValidateResult, Error> {
     let start = Timestamp::now();
     let refs = live::references(rendered)?;
-    let live = live::fetch(
-        cluster,
-        &refs,
-        rendered.target.discriminator.as_deref(),
-        Kinds::Rendered,
-    )
-    .await?;
+    let live = live::fetch(cluster, &refs, rendered.target.discriminator.as_deref()).await?;
     let mut result = ValidateResult {
         ready: true,
         start,

@@ -61,7 +61,7 @@ async fn every_request_is_that_of_the_service_account() -> Result<()> {
         .filter(|entry| {
             entry.namespace == world.namespace && matches!(entry.resource.as_str(), "configmaps" | "secrets")
         })
-        .filter(|entry| entry.user_agent.is_empty())
+        .filter(|entry| entry.user_agent.starts_with("weir/"))
         .partition(|entry| entry.impersonated.as_deref() == Some(&user));
     assert!(
         mine.iter().any(|entry| entry.verb == "patch") && mine.iter().any(|entry| entry.verb == "delete")

@@ -1,5 +1,12 @@
 //! The engine against a real control plane.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::needless_pass_by_value,
+    reason = "helpers of tests"
+)]
+
 mod compare;
 mod conflicts;
 mod deploy;

@@ -180,7 +180,7 @@ async fn a_namespace_goes_first_and_takes_its_objects_along() -> Result<()> {
     let deletes = world.plane.audit_since(mark)?;
     let ours = |entry: &&testkit::audit::Entry| {
         entry.verb == "delete"
-            && entry.user_agent.is_empty()
+            && entry.user_agent.starts_with("weir/")
             && (entry.name == other || entry.namespace == other)
     };
     let deletes: Vec<_> = deletes
