@@ -1,0 +1,237 @@
+use std::collections::BTreeSet;
+
+use api::{
+    LocalObjectReference, Reason,
+    source::{
+        AccessFrom, GitRepositoryInclude, GitRepositoryRef, GitRepositorySpec, GitRepositoryVerification,
+    },
+};
+use kube::CustomResourceExt;
+
+use super::object;
+use crate::kinds::git_repository::spec::{timeout, validate};
+
+type Change = fn(&mut GitRepositorySpec);
+
+fn named() -> Option<LocalObjectReference> {
+    Some(LocalObjectReference { name: "s".to_owned() })
+}
+
+fn set_ref(spec: &mut GitRepositorySpec, set: impl FnOnce(&mut GitRepositoryRef, Option<String>, &str)) {
+    let mut reference = GitRepositoryRef::default();
+    set(&mut reference, Some("1.0.0".to_owned()), "refs/heads/main");
+    spec.reference = Some(reference);
+}
+
+/// Every property of the schema, with a value, and whether it is obeyed.
+const FIELDS: &[(&str, Change, bool)] = &[
+    ("url", |spec| spec.url = "https://git/other".into(), true),
+    ("secretRef.name", |spec| spec.secret_ref = named(), true),
+    ("provider", |spec| spec.provider = Some("azure".to_owned()), false),
+    (
+        "serviceAccountName",
+        |spec| spec.service_account_name = Some("sa".to_owned()),
+        false,
+    ),
+    (
+        "interval",
+        |spec| spec.interval = api::GoDuration::from_secs(1),
+        true,
+    ),
+    (
+        "timeout",
+        |spec| spec.timeout = Some(api::GoDuration::from_secs(1)),
+        true,
+    ),
+    (
+        "ref.branch",
+        |spec| set_ref(spec, |to, value, _| to.branch = value),
+        true,
+    ),
+    (
+        "ref.tag",
+        |spec| set_ref(spec, |to, value, _| to.tag = value),
+        true,
+    ),
+    (
+        "ref.semver",
+        |spec| set_ref(spec, |to, value, _| to.semver = value),
+        true,
+    ),
+    (
+        "ref.name",
+        |spec| set_ref(spec, |to, _, name| to.name = Some(name.to_owned())),
+        true,
+    ),
+    (
+        "ref.commit",
+        |spec| set_ref(spec, |to, _, _| to.commit = Some("a".repeat(40))),
+        true,
+    ),
+    (
+        "verify.mode",
+        |spec| {
+            spec.verify = Some(GitRepositoryVerification {
+                mode: Some("HEAD".to_owned()),
+                secret_ref: None,
+            });
+        },
+        false,
+    ),
+    (
+        "verify.secretRef.name",
+        |spec| {
+            spec.verify = Some(GitRepositoryVerification {
+                mode: None,
+                secret_ref: named(),
+            });
+        },
+        false,
+    ),
+    (
+        "proxySecretRef.name",
+        |spec| spec.proxy_secret_ref = named(),
+        false,
+    ),
+    ("ignore", |spec| spec.ignore = Some("*.md".to_owned()), true),
+    ("suspend", |spec| spec.suspend = true, true),
+    ("recurseSubmodules", |spec| spec.recurse_submodules = true, false),
+    (
+        "include[].repository.name",
+        |spec| spec.include = vec![GitRepositoryInclude::default()],
+        false,
+    ),
+    (
+        "include[].fromPath",
+        |spec| spec.include = vec![GitRepositoryInclude::default()],
+        false,
+    ),
+    (
+        "include[].toPath",
+        |spec| spec.include = vec![GitRepositoryInclude::default()],
+        false,
+    ),
+    (
+        "sparseCheckout",
+        |spec| spec.sparse_checkout = vec!["a".to_owned()],
+        false,
+    ),
+    // Both libraries of old mean the same: the one that there is.
+    (
+        "gitImplementation",
+        |spec| spec.git_implementation = Some("libgit2".to_owned()),
+        true,
+    ),
+    (
+        "accessFrom.namespaceSelectors[].matchLabels",
+        |spec| spec.access_from = Some(AccessFrom::default()),
+        false,
+    ),
+];
+
+#[test]
+fn every_property_of_the_schema_is_obeyed_or_refused() {
+    let mut listed = BTreeSet::new();
+    for (path, change, obeyed) in FIELDS {
+        listed.insert((*path).to_owned());
+        match (validate(&object(*change).spec), obeyed) {
+            (Ok(()), true) => {}
+            (Err(fault), false) => {
+                let top = path.split(['.', '[']).next().unwrap_or_default();
+                assert_eq!(fault.reason, Reason::UnsupportedField, "{path}: {fault}");
+                assert!(
+                    fault.message.starts_with(&format!("spec.{top}: ")),
+                    "{path}: {fault}"
+                );
+            }
+            (found, _) => panic!("{path}: {found:?}"),
+        }
+    }
+    let crd = serde_json::to_value(api::source::GitRepository::crd()).unwrap();
+    let spec = &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"];
+    let mut leaves = BTreeSet::new();
+    walk(spec, "", &mut leaves);
+    assert_eq!(leaves, listed);
+}
+
+fn walk(schema: &serde_json::Value, path: &str, leaves: &mut BTreeSet<String>) {
+    let items = &schema["items"];
+    if let Some(properties) = schema["properties"].as_object() {
+        for (name, property) in properties {
+            let separator = if path.is_empty() { "" } else { "." };
+            walk(property, &format!("{path}{separator}{name}"), leaves);
+        }
+    } else if items["properties"].is_object() {
+        walk(items, &format!("{path}[]"), leaves);
+    } else {
+        leaves.insert(path.to_owned());
+    }
+}
+
+#[test]
+fn urls_and_references_that_cannot_work_stall() {
+    let cases: &[(Change, Reason, &str)] = &[
+        (
+            |spec| spec.url = "ssh://git@git/r".into(),
+            Reason::UnsupportedField,
+            "spec.url: 'ssh://git/r': ssh",
+        ),
+        (
+            |spec| spec.url = "https://".into(),
+            Reason::URLInvalid,
+            "failed to parse url 'https://'",
+        ),
+        (
+            |spec| spec.url = "http://169.254.169.254/".into(),
+            Reason::URLInvalid,
+            "link-local",
+        ),
+        (
+            |spec| set_ref(spec, |to, _, _| to.semver = Some("nonsense".into())),
+            Reason::InvalidSpec,
+            "improper constraint",
+        ),
+        (
+            |spec| set_ref(spec, |to, _, _| to.commit = Some("abc".into())),
+            Reason::InvalidSpec,
+            "40 hexadecimal",
+        ),
+        (
+            |spec| set_ref(spec, |to, _, _| to.branch = Some("a..b".into())),
+            Reason::InvalidSpec,
+            "spec.ref: ref",
+        ),
+    ];
+    for (change, reason, expected) in cases {
+        let fault = validate(&object(*change).spec).unwrap_err();
+        assert_eq!(
+            (fault.reason, fault.class),
+            (*reason, api::Class::Stall),
+            "{fault}"
+        );
+        assert!(fault.message.contains(expected), "{fault}");
+    }
+    let fault = validate(&object(|spec| spec.url = "https://u:canary@:x/".into()).spec).unwrap_err();
+    assert!(!fault.message.contains("canary"), "{fault}");
+}
+
+#[test]
+fn empty_values_are_as_good_as_absent() {
+    let empty = object(|spec| {
+        spec.provider = Some(String::new());
+        spec.service_account_name = Some(String::new());
+        spec.reference = Some(GitRepositoryRef {
+            branch: Some(String::new()),
+            ..GitRepositoryRef::default()
+        });
+    });
+    validate(&empty.spec).unwrap();
+    validate(&object(|spec| spec.provider = Some("generic".to_owned())).spec).unwrap();
+}
+
+#[test]
+fn no_timeout_is_a_minute_and_none_is_endless() {
+    assert_eq!(timeout(&object(|_| {})).as_secs(), 60);
+    let odd = object(|spec| spec.timeout = Some(api::GoDuration::from_secs(-1)));
+    assert_eq!(timeout(&odd).as_millis(), 1);
+}

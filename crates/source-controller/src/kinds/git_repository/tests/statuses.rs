@@ -1,0 +1,366 @@
+use std::collections::BTreeMap;
+
+use api::{
+    Artifact, Class, Condition, Fault, Reason, Time, annotation, condition_type as types,
+    conditions::{self, Subject},
+    revision::Style,
+    source::{GitRepository, GitRepositoryStatus},
+};
+use artifact::{Algorithm, Digest, pack::Packed, storage::Stored};
+use jiff::Timestamp;
+use runtime::{Outcome, Requeue, Severity};
+
+use super::object;
+use crate::kinds::git_repository::{
+    plan::Held,
+    status::{Failed, Report},
+};
+
+const NEGATIVE: &[&str] = &[
+    types::FETCH_FAILED,
+    types::STORAGE_OPERATION_FAILED,
+    types::ARTIFACT_OUTDATED,
+    types::INCLUDE_UNAVAILABLE,
+];
+
+const HASH: &str = "5394cb7f48332b2de7c17dd8b8384bbc84b7e738";
+
+fn at(second: i64) -> Time {
+    Time(Timestamp::from_second(second).unwrap())
+}
+
+fn report(object: &GitRepository, style: Style, second: i64) -> Report<'_> {
+    Report {
+        object,
+        style,
+        now: at(second),
+    }
+}
+
+fn stored() -> Stored {
+    let digest = Digest::parse(&format!("sha256:{}", "a".repeat(64))).unwrap();
+    assert_eq!(digest.algorithm(), Algorithm::Sha256);
+    let packed = Packed {
+        digest,
+        sha256: "a".repeat(64),
+        sha1: "b".repeat(40),
+        size: 42,
+    };
+    Stored {
+        path: format!("gitrepository/ns/repo/{HASH}.tar.gz"),
+        packed,
+    }
+}
+
+fn ready(
+    object: &GitRepository,
+    style: Style,
+    subject: Option<&str>,
+    held: &Held,
+) -> Outcome<GitRepositoryStatus> {
+    let report = report(object, style, 100);
+    let revision = api::revision::write(style, Some("main"), HASH);
+    let artifact = Artifact {
+        url: "http://h/file".to_owned(),
+        ..report.artifact(stored(), &revision)
+    };
+    report.ready(artifact, "http://h/latest.tar.gz".to_owned(), subject, held)
+}
+
+fn failed(object: &GitRepository, style: Style, failed: &Failed) -> Outcome<GitRepositoryStatus> {
+    report(object, style, 100).failed(failed)
+}
+
+/// The object after that outcome was written.
+fn after(object: &GitRepository, outcome: &Outcome<GitRepositoryStatus>) -> GitRepository {
+    GitRepository {
+        status: Some(outcome.status.clone()),
+        ..object.clone()
+    }
+}
+
+#[track_caller]
+fn check(object: &GitRepository, status: &GitRepositoryStatus) {
+    let subject = Subject {
+        generation: object.metadata.generation.unwrap(),
+        observed_generation: status.observed_generation,
+        conditions: &status.conditions,
+        negative: NEGATIVE,
+    };
+    assert_eq!(conditions::check(&subject, true), [], "{status:?}");
+}
+
+fn told(outcome: &Outcome<GitRepositoryStatus>) -> Vec<(Severity, &str, &str)> {
+    outcome
+        .events
+        .iter()
+        .map(|event| (event.severity, event.reason.as_str(), event.message.as_str()))
+        .collect()
+}
+
+fn named<'a>(status: &'a GitRepositoryStatus, name: &str) -> &'a Condition {
+    conditions::get(&status.conditions, name).unwrap()
+}
+
+fn names(status: &GitRepositoryStatus) -> Vec<&str> {
+    status
+        .conditions
+        .iter()
+        .map(|condition| condition.type_.as_str())
+        .collect()
+}
+
+#[test]
+fn a_stored_artifact_is_ready_in_the_words_of_today() {
+    let object = object(|spec| spec.ignore = Some("*.md".to_owned()));
+    let long = "a subject that is much longer than the fifty characters that fit";
+    let outcome = ready(&object, Style::Rfc5, Some(long), &Held::Nothing);
+    let status = &outcome.status;
+    check(&object, status);
+    let message = format!("stored artifact for revision 'main@sha1:{HASH}'");
+    for name in [types::READY, types::ARTIFACT_IN_STORAGE] {
+        let condition = named(status, name);
+        assert_eq!(
+            (condition.is_true(), condition.reason.as_str()),
+            (true, "Succeeded")
+        );
+        assert_eq!(condition.message, message);
+    }
+    let artifact = status.artifact.as_ref().unwrap();
+    assert_eq!(artifact.revision, format!("main@sha1:{HASH}"));
+    assert_eq!(artifact.checksum, Some("a".repeat(64)));
+    assert_eq!(artifact.digest, Some(format!("sha256:{}", "a".repeat(64))));
+    assert_eq!(
+        (artifact.size, artifact.last_update_time.clone()),
+        (Some(42), Some(at(100)))
+    );
+    assert_eq!(status.url.as_deref(), Some("http://h/latest.tar.gz"));
+    assert_eq!(
+        (status.observed_generation, status.observed_ignore.as_deref()),
+        (Some(2), Some("*.md"))
+    );
+    assert!(matches!(outcome.requeue, Requeue::Interval(interval) if interval.as_secs() == 60));
+    let event = "stored artifact for commit 'a subject that is much longer than the fifty chara...'";
+    assert_eq!(told(&outcome), [(Severity::Info, "NewArtifact", event)]);
+    let expected = [
+        (
+            "source.toolkit.fluxcd.io/digest".to_owned(),
+            format!("sha256:{}", "a".repeat(64)),
+        ),
+        (
+            "source.toolkit.fluxcd.io/revision".to_owned(),
+            format!("main@sha1:{HASH}"),
+        ),
+    ];
+    assert_eq!(outcome.events[0].metadata, BTreeMap::from(expected));
+}
+
+#[test]
+fn a_stored_artifact_is_ready_in_the_words_of_2021() {
+    let object = object(|_| {});
+    let outcome = ready(&object, Style::Legacy, Some("first"), &Held::Nothing);
+    check(&object, &outcome.status);
+    let message = format!("Fetched revision: main/{HASH}");
+    assert_eq!(names(&outcome.status), [types::READY]);
+    let condition = named(&outcome.status, types::READY);
+    assert_eq!(
+        (condition.reason.as_str(), condition.message.as_str()),
+        ("GitOperationSucceed", message.as_str())
+    );
+    assert_eq!(
+        outcome.status.artifact.as_ref().unwrap().checksum,
+        Some("b".repeat(40))
+    );
+    assert_eq!(told(&outcome), [(Severity::Info, "info", message.as_str())]);
+    assert!(
+        outcome.events[0]
+            .metadata
+            .contains_key("source.toolkit.fluxcd.io/checksum")
+    );
+    let fault = Fault::retry(Reason::GitOperationFailed, "no");
+    let outcome = failed(&object, Style::Legacy, &Failed::from(fault));
+    assert_eq!(told(&outcome), [(Severity::Error, "error", "no")]);
+}
+
+#[test]
+fn nothing_new_says_nothing_new() {
+    let first = object(|_| {});
+    let outcome = ready(&first, Style::Rfc5, Some("first"), &Held::Nothing);
+    let again = after(&first, &outcome);
+    let artifact = outcome.status.artifact.clone().unwrap();
+    let held = Held::Good {
+        artifact: artifact.clone(),
+        file: "f".to_owned(),
+    };
+    let later =
+        report(&again, Style::Rfc5, 999).ready(artifact, outcome.status.url.clone().unwrap(), None, &held);
+    assert_eq!(later.status, outcome.status);
+    assert_eq!(told(&later), []);
+}
+
+#[test]
+fn a_failure_keeps_the_artifact_says_why_and_is_told_once() {
+    let first = object(|_| {});
+    let before = after(&first, &ready(&first, Style::Rfc5, Some("first"), &Held::Nothing));
+    let failure = Failed {
+        fault: Fault::retry(Reason::GitOperationFailed, "no route"),
+        held: before.status.as_ref().unwrap().artifact.clone(),
+        outdated: Some("main@sha1:2".to_owned()),
+    };
+    let outcome = failed(&before, Style::Rfc5, &failure);
+    let status = &outcome.status;
+    check(&before, status);
+    let expected = [
+        types::RECONCILING,
+        types::READY,
+        types::ARTIFACT_IN_STORAGE,
+        types::ARTIFACT_OUTDATED,
+        types::FETCH_FAILED,
+    ];
+    assert_eq!(names(status), expected);
+    for name in [types::READY, types::FETCH_FAILED] {
+        assert_eq!(
+            (
+                named(status, name).reason.as_str(),
+                named(status, name).message.as_str()
+            ),
+            ("GitOperationFailed", "no route")
+        );
+    }
+    assert_eq!(named(status, types::RECONCILING).reason, "ProgressingWithRetry");
+    assert_eq!(
+        named(status, types::ARTIFACT_OUTDATED).message,
+        "new upstream revision 'main@sha1:2'"
+    );
+    assert_eq!(status.artifact, failure.held);
+    assert_eq!(outcome.requeue, Requeue::Retry);
+    assert_eq!(
+        told(&outcome),
+        [(Severity::Error, "GitOperationFailed", "no route")]
+    );
+    let again = failed(&after(&before, &outcome), Style::Rfc5, &failure);
+    assert_eq!((&again.status, told(&again)), (status, vec![]));
+    // The end of the failure is told, though the artifact is the same.
+    let ill = after(&before, &outcome);
+    let well = ready(&ill, Style::Rfc5, None, &Held::Nothing);
+    check(&ill, &well.status);
+    assert_eq!(names(&well.status), [types::READY, types::ARTIFACT_IN_STORAGE]);
+    let message = format!("stored artifact for commit 'main@sha1:{HASH}'");
+    assert_eq!(told(&well), [(Severity::Info, "Succeeded", message.as_str())]);
+}
+
+#[test]
+fn a_lost_artifact_leaves_the_status() {
+    let first = object(|_| {});
+    let before = after(&first, &ready(&first, Style::Rfc5, Some("first"), &Held::Nothing));
+    let outcome = failed(
+        &before,
+        Style::Rfc5,
+        &Fault::retry(Reason::GitOperationFailed, "no").into(),
+    );
+    check(&before, &outcome.status);
+    assert_eq!((outcome.status.artifact, outcome.status.url), (None, None));
+    assert_eq!(outcome.status.observed_ignore, None);
+}
+
+#[test]
+fn only_what_needs_the_user_stalls() {
+    for (class, requeue, stalled, observed) in [
+        (Class::Stall, Requeue::OnChange, true, Some(2)),
+        (Class::Retry, Requeue::Retry, false, Some(-1)),
+        (Class::Bug, Requeue::Retry, false, Some(-1)),
+    ] {
+        let object = object(|_| {});
+        let fault = Fault {
+            class,
+            reason: Reason::URLInvalid,
+            message: "bad url".to_owned(),
+        };
+        let outcome = failed(&object, Style::Rfc5, &fault.into());
+        check(&object, &outcome.status);
+        assert_eq!(
+            (outcome.requeue, outcome.status.observed_generation),
+            (requeue, observed)
+        );
+        assert_eq!(
+            conditions::is_true(&outcome.status.conditions, types::STALLED),
+            stalled
+        );
+    }
+}
+
+#[test]
+fn work_in_progress_does_not_disturb_what_is_ready() {
+    let new = object(|_| {});
+    let status = report(&new, Style::Rfc5, 1).progressing();
+    check(&new, &status);
+    assert_eq!(
+        named(&status, types::RECONCILING).message,
+        "processing object: new generation -1 -> 2"
+    );
+    assert_eq!(named(&status, types::READY).status, api::ConditionStatus::Unknown);
+    let mut in_use = after(&new, &ready(&new, Style::Rfc5, None, &Held::Nothing));
+    let status = report(&in_use, Style::Rfc5, 1).progressing();
+    assert!(named(&status, types::READY).is_true());
+    assert_eq!(
+        named(&status, types::RECONCILING).message,
+        "reconciliation in progress"
+    );
+    in_use.metadata.generation = Some(3);
+    let status = report(&in_use, Style::Rfc5, 1).progressing();
+    check(&in_use, &status);
+    assert_eq!(
+        named(&status, types::RECONCILING).message,
+        "processing object: new generation 2 -> 3"
+    );
+    assert_eq!(status.artifact, in_use.status.unwrap().artifact);
+}
+
+#[test]
+fn requests_are_handled_also_of_suspended_objects() {
+    let asked = |value: &str| {
+        Some(BTreeMap::from([(
+            annotation::RECONCILE_REQUESTED_AT.to_owned(),
+            value.to_owned(),
+        )]))
+    };
+    let mut object = object(|_| {});
+    object.metadata.annotations = asked("1");
+    let outcome = ready(&object, Style::Rfc5, None, &Held::Nothing);
+    assert_eq!(outcome.status.last_handled_reconcile_at.as_deref(), Some("1"));
+    let mut suspended = after(&object, &outcome);
+    suspended.spec.suspend = true;
+    assert_eq!(report(&suspended, Style::Rfc5, 1).suspended(), None);
+    suspended.metadata.annotations = asked("2");
+    suspended.metadata.generation = Some(3);
+    let status = report(&suspended, Style::Rfc5, 1).suspended().unwrap();
+    check(&suspended, &status);
+    assert_eq!(
+        (
+            status.last_handled_reconcile_at.as_deref(),
+            status.observed_generation
+        ),
+        (Some("2"), Some(3))
+    );
+    // Without the annotation, the last request stays the last.
+    suspended.metadata.annotations = None;
+    let outcome = failed(
+        &suspended,
+        Style::Rfc5,
+        &Fault::retry(Reason::Failed, "no").into(),
+    );
+    assert_eq!(outcome.status.last_handled_reconcile_at.as_deref(), Some("1"));
+}
+
+#[test]
+fn corruption_is_told_beside_the_new_artifact() {
+    let held = Held::Corrupt {
+        wanted: "sha256:1".to_owned(),
+        found: "sha256:2".to_owned(),
+    };
+    let outcome = ready(&object(|_| {}), Style::Rfc5, Some("first"), &held);
+    let first = told(&outcome)[0];
+    let message = "failed to verify integrity of artifact: digest is sha256:2, not sha256:1";
+    assert_eq!(first, (Severity::Error, "ArtifactVerificationFailed", message));
+    assert_eq!(told(&outcome).len(), 2);
+}
