@@ -23,7 +23,7 @@ use testkit::{
     ControlPlane, Controller, Manifest, Options, audit, eventually, manifest, wait_for, wait_gone,
 };
 use tokio::sync::OnceCell;
-use tree::{TreePath, ignore::Rules};
+use tree::{Budget, TreePath, ignore::Rules};
 
 /// How long anything may take on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
@@ -381,7 +381,7 @@ fn tarball(files: &[(&str, &str)]) -> Result<(Vec<u8>, String)> {
             },
         );
     }
-    let items = pack::plan(items.into_values().collect(), &Rules::new())?;
+    let items = pack::plan(items.into_values().collect(), &Rules::new(), &Budget::default())?;
     let mut out = Vec::new();
     let read = |item: &Item<Option<String>>, buffer: &mut Vec<u8>| -> Result<(), Error> {
         buffer.extend_from_slice(item.content.as_deref().unwrap_or_default().as_bytes());

@@ -12,8 +12,8 @@ use super::{
     Controller, observe,
     plan::{self, Deploy, Prune, Validate, Work},
     prepare::{Prepared, in_time},
+    results::CommandDone,
     spec,
-    status::CommandDone,
 };
 use crate::metrics::{Command, Counted};
 

@@ -12,11 +12,13 @@
 //! - [`triggers`] wakes objects when something that they refer to changes.
 
 mod act;
+mod events;
 mod memory;
 mod observe;
 mod plan;
 mod prepare;
 mod removal;
+mod results;
 mod spec;
 mod status;
 mod target;
@@ -43,7 +45,8 @@ use crate::{
 use memory::Memory;
 use observe::References;
 use plan::Period;
-use status::{Failure, Report};
+use results::Report;
+use status::Failure;
 use target::Targets;
 
 /// The wishes that come from sources and dependencies.

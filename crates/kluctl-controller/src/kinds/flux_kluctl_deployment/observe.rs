@@ -14,9 +14,11 @@ use kube::{
 use runtime::ObjectKey;
 
 use super::{
+    events::NO_ARTIFACT,
     plan::{Facts, LastDeploy},
+    results::failure_of,
     spec,
-    status::{NO_ARTIFACT, failure_of, since},
+    status::since,
 };
 
 /// Objects of a list that are asked for at once.
@@ -36,16 +38,30 @@ pub(crate) async fn handed_over(client: &Client, key: &ObjectKey) -> Result<bool
     let kind = GroupVersionKind::gvk(group::GITOPS_KLUCTL, "v1beta1", "KluctlDeployment");
     let resource = ApiResource::from_gvk_with_plural(&kind, "kluctldeployments");
     let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), &key.namespace, &resource);
-    // The definition of that kind may be absent; the answer is the same.
-    api.get_metadata_opt(&key.name)
-        .await
-        .map(|found| found.is_some())
-        .map_err(|error| {
-            Fault::retry(
-                Reason::Failed,
-                format!("cannot look for {} {key}: {error}", group::GITOPS_KLUCTL),
-            )
-        })
+    match found(api.get_metadata(&key.name).await) {
+        Ok(found) => Ok(found.is_some()),
+        Err(error) => {
+            let message = format!("cannot look for {} {key}: {}", group::GITOPS_KLUCTL, why(&error));
+            Err(Fault::retry(Reason::Failed, message))
+        }
+    }
+}
+
+/// An object that may be absent, as its whole kind may. An unknown group is answered with a 404 that is no Status.
+fn found<T>(answer: Result<T, kube::Error>) -> Result<Option<T>, kube::Error> {
+    match answer {
+        Ok(object) => Ok(Some(object)),
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// What an answer says, in a sentence.
+pub(crate) fn why(error: &kube::Error) -> String {
+    match error {
+        kube::Error::Api(status) if !status.message.is_empty() => status.message.clone(),
+        error => api::redact(&error.to_string()),
+    }
 }
 
 /// Reads the artifact that the source offers now.
@@ -71,7 +87,7 @@ pub(crate) async fn artifact(
     let resource = ApiResource::from_gvk_with_plural(&kind, "gitrepositories");
     let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), &key.namespace, &resource);
     let failed = |what: String| Fault::retry(Reason::ArtifactFailed, format!("GitRepository/{key}: {what}"));
-    match api.get_opt(&key.name).await {
+    match found(api.get(&key.name).await) {
         Ok(Some(source)) => {
             let view = SourceView::of(&source).map_err(|error| failed(format!("cannot be read: {error}")))?;
             view.artifact
@@ -81,7 +97,7 @@ pub(crate) async fn artifact(
             let message = format!("Source 'GitRepository/{key}' not found");
             Err(Fault::wait(retry, Reason::ArtifactFailed, message))
         }
-        Err(error) => Err(failed(format!("cannot be read: {error}"))),
+        Err(error) => Err(failed(format!("cannot be read: {}", why(&error)))),
     }
 }
 
@@ -117,11 +133,8 @@ pub(crate) async fn dependencies(
             spec::retry_interval(&object.spec),
         )?;
         let api: Api<KluctlDeployment> = Api::namespaced(client.clone(), &key.namespace);
-        let found = api
-            .get_opt(&key.name)
-            .await
-            .map_err(|error| unreadable(&key, &error));
-        let dependency = found.map_err(wait)?;
+        let dependency =
+            found(api.get(&key.name).await).map_err(|error| wait(unreadable(&key, &why(&error))))?;
         if let Some(message) = unready(object, &key, dependency.as_ref(), &artifact.revision) {
             return Err(wait(message));
         }
@@ -157,10 +170,12 @@ pub(crate) fn unready(
 /// Whether an object is still the one that was read: nobody changed its spec, suspended or removed it.
 pub(crate) async fn is_unchanged(client: &Client, object: &KluctlDeployment) -> Result<bool, Fault> {
     let api: Api<KluctlDeployment> = Api::namespaced(client.clone(), &object.namespace().unwrap_or_default());
-    let found = api
-        .get_metadata_opt(&object.name_any())
-        .await
-        .map_err(|error| Fault::retry(Reason::Failed, format!("cannot read the object again: {error}")))?;
+    let found = found(api.get_metadata(&object.name_any()).await).map_err(|error| {
+        Fault::retry(
+            Reason::Failed,
+            format!("cannot read the object again: {}", why(&error)),
+        )
+    })?;
     Ok(found.is_some_and(|found| {
         let (now, then) = (&found.metadata, &object.metadata);
         now.uid == then.uid && now.generation == then.generation && now.deletion_timestamp.is_none()

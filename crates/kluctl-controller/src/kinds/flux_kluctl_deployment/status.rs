@@ -1,63 +1,19 @@
 //! What is now true: the only maker of the status, its conditions and its events. Pure; time comes in as a value.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::time::Duration;
 
 use api::{
     Class, Condition, Fault, Reason, Time, annotation, condition_type, conditions,
-    kluctl::{KluctlDeployment, KluctlDeploymentStatus, ReconcileResult},
+    kluctl::{KluctlDeployment, KluctlDeploymentStatus},
 };
 use kube::ResourceExt;
-use runtime::{EventDraft, Outcome, Requeue, Severity};
+use runtime::{Outcome, Requeue};
 
 use super::{
-    plan, spec,
-    text::{self, Part},
+    events, plan,
+    results::{self, Errors, Report},
+    spec, text,
 };
-
-/// Metadata key of events: the revision that the event is about.
-const REVISION: &str = "flux.kluctl.io/revision";
-/// Metadata key of events: whether the status of the commit is to be updated.
-const COMMIT_STATUS: &str = "flux.kluctl.io/commit_status";
-/// The revision in events about a source that may not be read.
-const UNKNOWN: &str = "unknown";
-
-/// What one command did.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct CommandDone {
-    /// What it did, in a sentence.
-    pub message: String,
-    /// What failed, a sentence each that names the object; empty if nothing did.
-    pub errors: Vec<String>,
-    /// The result in YAML, without the objects.
-    pub raw: String,
-}
-
-/// What a pass found and did, once the project was rendered.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Report {
-    /// The revision of the artifact.
-    pub revision: String,
-    /// The hash of the rendered objects.
-    pub hash: String,
-    /// What marks the objects.
-    pub discriminator: Option<String>,
-    /// The resolved target in YAML.
-    pub raw_target: String,
-    /// What was deployed, if anything was tried.
-    pub deploy: Option<CommandDone>,
-    /// What was pruned, if anything was tried.
-    pub prune: Option<CommandDone>,
-    /// What the validation found, if there was one.
-    pub validate: Option<CommandDone>,
-    /// Whether nothing was really written.
-    pub dry_run: bool,
-    /// How long ago the cluster was deployed to or compared.
-    pub since_compared: Duration,
-    /// How long ago readiness was validated.
-    pub since_validated: Duration,
-    /// How long the pass took.
-    pub took: Duration,
-}
 
 /// A pass that ended before it could deploy.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -175,8 +131,8 @@ pub(crate) fn failed(
         Class::Wait(delay) => Requeue::After(delay),
         Class::Retry | Class::Bug => Requeue::Retry,
     };
-    let events = if news(object, &status) {
-        vec![fault_event(failure)]
+    let events = if events::news(object, &status) {
+        vec![events::of_fault(failure)]
     } else {
         Vec::new()
     };
@@ -188,32 +144,6 @@ pub(crate) fn failed(
         fault: Some(fault.clone()),
     }
 }
-
-fn fault_event(failure: &Failure) -> EventDraft {
-    let fault = &failure.fault;
-    let (severity, message) = match (fault.reason, fault.class) {
-        // A source that was created a moment ago is no failure yet.
-        (Reason::ArtifactFailed, _) if fault.message == NO_ARTIFACT => {
-            (Severity::Trace, fault.message.clone())
-        }
-        (Reason::DependencyNotReady, Class::Wait(delay)) => (
-            Severity::Info,
-            format!("{}: {}", text::dependencies(delay), fault.message),
-        ),
-        _ => (Severity::Error, fault.message.clone()),
-    };
-    let unknown = (fault.reason == Reason::AccessDenied).then_some(UNKNOWN);
-    event(
-        severity,
-        fault.reason,
-        message,
-        failure.revision.as_deref().or(unknown),
-        false,
-    )
-}
-
-/// The message about a source that has nothing to offer yet.
-pub(crate) const NO_ARTIFACT: &str = "Source is not ready, artifact not found";
 
 /// The end of a pass that rendered the project, whatever it then did.
 #[must_use]
@@ -227,11 +157,11 @@ pub(crate) fn done(
     status.last_attempted_revision = Some(report.revision.clone());
     status.discriminator.clone_from(&report.discriminator);
     status.raw_target = Some(report.raw_target.clone());
-    results(&mut status, object, report, now);
+    results::note(&mut status, object, report, now);
 
     let errors = Errors::of(&status, report);
     let parts = errors.parts();
-    let (ok, reason) = if is_denied(&errors.deploy) {
+    let (ok, reason) = if results::is_denied(&errors.deploy) {
         (false, Reason::AccessDenied)
     } else if !errors.deploy.is_empty() || !errors.prune.is_empty() {
         (false, Reason::DeployFailed)
@@ -267,9 +197,14 @@ pub(crate) fn done(
     }
     order(&mut status, object);
     let delay = delay(object, report, reason, not_ready_for);
-    let events = done_events(object, &status, report, reason, delay);
-    let fault = matches!(reason, Reason::DeployFailed | Reason::AccessDenied)
-        .then(|| Fault::wait(delay, reason, ready_message(&status.conditions).to_owned()));
+    let events = events::of_done(object, &status, report, reason, delay);
+    let fault = matches!(reason, Reason::DeployFailed | Reason::AccessDenied).then(|| {
+        Fault::wait(
+            delay,
+            reason,
+            events::ready_message(&status.conditions).to_owned(),
+        )
+    });
     let requeue = if ok {
         Requeue::Interval(delay)
     } else {
@@ -339,125 +274,6 @@ fn condition(
     )
 }
 
-/// Notes the results of the commands. A validation that found the same as the last one is no news, so that a quiet
-/// deployment writes nothing.
-fn results(status: &mut KluctlDeploymentStatus, object: &KluctlDeployment, report: &Report, now: &Time) {
-    let result = |command: &str, done: &CommandDone, always: bool| ReconcileResult {
-        time: now.clone(),
-        revision: Some(report.revision.clone()),
-        target: object.spec.target.clone(),
-        target_name: None,
-        target_name_override: object.spec.target_name_override.clone(),
-        objects_hash: Some(report.hash.clone()),
-        raw_result: Some(done.raw.clone()),
-        error: error_text(command, &done.errors).or(always.then(String::new)),
-    };
-    if let Some(done) = &report.deploy {
-        status.last_deploy_result = Some(result("deploy", done, false));
-        if let Some(value) = object.annotations().get(annotation::DEPLOY_REQUESTED_AT) {
-            status.last_handled_deploy_at = Some(value.clone());
-        }
-    }
-    if !object.spec.prune {
-        status.last_prune_result = None;
-    } else if let Some(done) = &report.prune {
-        status.last_prune_result = Some(result("prune", done, false));
-    }
-    if !object.spec.validate || report.dry_run && report.validate.is_none() {
-        status.last_validate_result = None;
-    } else if let Some(done) = &report.validate {
-        let new = result("validate", done, true);
-        let same = |old: &ReconcileResult| {
-            ReconcileResult {
-                time: now.clone(),
-                ..old.clone()
-            } == new
-        };
-        if !status.last_validate_result.as_ref().is_some_and(same) {
-            status.last_validate_result = Some(new);
-        }
-    }
-}
-
-fn error_text(command: &str, errors: &[String]) -> Option<String> {
-    match errors {
-        [] => None,
-        errors => Some(format!(
-            "{command} failed with {} errors: {}",
-            errors.len(),
-            text::quote(errors)
-        )),
-    }
-}
-
-/// What failed, of the commands of this pass or, where a command did not run, of its last run.
-struct Errors {
-    deploy: Vec<String>,
-    prune: Vec<String>,
-    pruned: bool,
-    validate: Option<Vec<String>>,
-}
-
-impl Errors {
-    fn of(status: &KluctlDeploymentStatus, report: &Report) -> Self {
-        let stored = |result: &Option<ReconcileResult>| -> Vec<String> {
-            failure_of(result.as_ref())
-                .map(str::to_owned)
-                .into_iter()
-                .collect()
-        };
-        let pick = |done: &Option<CommandDone>, result| match done {
-            Some(done) => done.errors.clone(),
-            None => stored(result),
-        };
-        Self {
-            deploy: pick(&report.deploy, &status.last_deploy_result),
-            prune: pick(&report.prune, &status.last_prune_result),
-            pruned: status.last_prune_result.is_some(),
-            validate: status
-                .last_validate_result
-                .is_some()
-                .then(|| pick(&report.validate, &status.last_validate_result)),
-        }
-    }
-
-    fn parts(&self) -> Vec<Part<'_>> {
-        let mut parts = vec![Part {
-            name: "deploy",
-            errors: &self.deploy,
-        }];
-        if !self.deploy.is_empty() {
-            return parts;
-        }
-        if self.pruned {
-            parts.push(Part {
-                name: "prune",
-                errors: &self.prune,
-            });
-        }
-        if let Some(errors) = self.validate.as_deref().filter(|_| self.prune.is_empty()) {
-            parts.push(Part {
-                name: "validate",
-                errors,
-            });
-        }
-        parts
-    }
-}
-
-/// Whether nothing could be deployed for want of rights.
-fn is_denied(errors: &[String]) -> bool {
-    !errors.is_empty() && errors.iter().all(|error| error.contains(" is forbidden: User "))
-}
-
-/// What the stored result of a command says failed.
-#[must_use]
-pub(crate) fn failure_of(result: Option<&ReconcileResult>) -> Option<&str> {
-    result
-        .and_then(|result| result.error.as_deref())
-        .filter(|error| !error.is_empty())
-}
-
 /// For how long the deployment has not been ready: since it stopped being ready, or since it was last deployed.
 fn not_ready_for(past: &KluctlDeploymentStatus, status: &KluctlDeploymentStatus, now: &Time) -> Duration {
     let ready = conditions::get(&past.conditions, condition_type::READY);
@@ -500,100 +316,6 @@ fn delay(
             .then(|| (spec::validate_period(spec), report.since_validated)),
         not_ready_for,
     })
-}
-
-/// The events of a pass: one a command that ran, and one at the end if there is news.
-fn done_events(
-    object: &KluctlDeployment,
-    status: &KluctlDeploymentStatus,
-    report: &Report,
-    reason: Reason,
-    next: Duration,
-) -> Vec<EventDraft> {
-    let past = object.status.clone().unwrap_or_default();
-    let revision = Some(report.revision.as_str());
-    let news = news(object, status);
-    let mut events = Vec::new();
-    for (command, done) in [("deploy", &report.deploy), ("prune", &report.prune)] {
-        let Some(done) = done else { continue };
-        if done.errors.is_empty() {
-            // What was just deployed is seldom ready at once.
-            let reason = if reason == Reason::ValidateFailed {
-                Reason::Progressing
-            } else {
-                reason
-            };
-            events.push(event(
-                Severity::Info,
-                reason,
-                done.message.clone(),
-                revision,
-                false,
-            ));
-        } else if news {
-            let message = text::command_failed(command, &done.errors);
-            events.push(event(Severity::Error, reason, message, revision, false));
-        }
-    }
-    let waited = conditions::is_true(&past.conditions, condition_type::RECONCILING);
-    let waiting = conditions::is_true(&status.conditions, condition_type::RECONCILING);
-    let asked = past.last_handled_reconcile_at != status.last_handled_reconcile_at;
-    if reason == Reason::ReconciliationSucceeded {
-        if news || asked || !events.is_empty() {
-            events.push(event(
-                Severity::Info,
-                reason,
-                text::finished(report.took, next),
-                revision,
-                true,
-            ));
-        }
-    } else if reason == Reason::ValidateFailed && waited && !waiting {
-        events.push(event(
-            Severity::Error,
-            reason,
-            ready_message(&status.conditions).to_owned(),
-            revision,
-            false,
-        ));
-    }
-    events
-}
-
-/// Whether Ready or the revision differ from what was last told.
-fn news(object: &KluctlDeployment, status: &KluctlDeploymentStatus) -> bool {
-    let Some(past) = &object.status else { return true };
-    let told = |status: &KluctlDeploymentStatus| {
-        let ready = conditions::get(&status.conditions, condition_type::READY);
-        ready.map(|ready| (ready.status, ready.reason.clone(), ready.message.clone()))
-    };
-    told(past) != told(status) || past.last_attempted_revision != status.last_attempted_revision
-}
-
-fn ready_message(conditions: &[Condition]) -> &str {
-    conditions::get(conditions, condition_type::READY).map_or("", |ready| &ready.message)
-}
-
-fn event(
-    severity: Severity,
-    reason: Reason,
-    message: String,
-    revision: Option<&str>,
-    commit: bool,
-) -> EventDraft {
-    let mut metadata = BTreeMap::new();
-    if let Some(revision) = revision {
-        metadata.insert(REVISION.to_owned(), revision.to_owned());
-    }
-    if commit {
-        metadata.insert(COMMIT_STATUS.to_owned(), "update".to_owned());
-    }
-    EventDraft {
-        severity,
-        reason,
-        message,
-        metadata,
-    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,15 @@
 use api::{ConditionStatus, conditions::Subject};
 use serde_json::{Value, json};
 
-use super::*;
+use runtime::Severity;
+
+use super::{
+    super::{
+        events::NO_ARTIFACT,
+        results::{CommandDone, failure_of},
+    },
+    *,
+};
 
 const REV: &str = "main@sha1:abc";
 

@@ -124,7 +124,10 @@ impl Targets {
         let secret = api.get(&config.secret_ref.name).await.map_err(|error| {
             fault(
                 Reason::PrepareFailed,
-                format!("unable to read KubeConfig secret {named} error: {error}"),
+                format!(
+                    "unable to read KubeConfig secret {named} error: {}",
+                    observe::why(&error)
+                ),
             )
         })?;
         let version = Version {
@@ -185,8 +188,10 @@ impl Targets {
         let all = observe::all(self.ctx.client(), self.ctx.flags().watch_namespace())
             .await
             .map_err(|error| {
-                let message =
-                    format!("cannot look for others with the discriminator '{discriminator}': {error}");
+                let message = format!(
+                    "cannot look for others with the discriminator '{discriminator}': {}",
+                    observe::why(&error)
+                );
                 Fault::retry(Reason::Failed, message)
             })?;
         let mut sharers = Vec::new();

@@ -1,0 +1,140 @@
+//! What is told about a pass, once each. Pure.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use api::{
+    Class, Condition, Reason, condition_type, conditions,
+    kluctl::{KluctlDeployment, KluctlDeploymentStatus},
+};
+use runtime::{EventDraft, Severity};
+
+use super::{results::Report, status::Failure, text};
+
+/// Metadata key of events: the revision that the event is about.
+const REVISION: &str = "flux.kluctl.io/revision";
+/// Metadata key of events: whether the status of the commit is to be updated.
+const COMMIT_STATUS: &str = "flux.kluctl.io/commit_status";
+/// The revision in events about a source that may not be read.
+const UNKNOWN: &str = "unknown";
+
+/// The message about a source that has nothing to offer yet.
+pub(crate) const NO_ARTIFACT: &str = "Source is not ready, artifact not found";
+
+/// The event of a pass that could not deploy.
+pub(crate) fn of_fault(failure: &Failure) -> EventDraft {
+    let fault = &failure.fault;
+    let (severity, message) = match (fault.reason, fault.class) {
+        // A source that was created a moment ago is no failure yet.
+        (Reason::ArtifactFailed, _) if fault.message == NO_ARTIFACT => {
+            (Severity::Trace, fault.message.clone())
+        }
+        (Reason::Progressing, _) => (Severity::Trace, fault.message.clone()),
+        (Reason::DependencyNotReady, Class::Wait(delay)) => (
+            Severity::Info,
+            format!("{}: {}", text::dependencies(delay), fault.message),
+        ),
+        _ => (Severity::Error, fault.message.clone()),
+    };
+    let unknown = (fault.reason == Reason::AccessDenied).then_some(UNKNOWN);
+    event(
+        severity,
+        fault.reason,
+        message,
+        failure.revision.as_deref().or(unknown),
+        false,
+    )
+}
+
+/// The events of a pass: one a command that ran, and one at the end if there is news.
+pub(crate) fn of_done(
+    object: &KluctlDeployment,
+    status: &KluctlDeploymentStatus,
+    report: &Report,
+    reason: Reason,
+    next: Duration,
+) -> Vec<EventDraft> {
+    let past = object.status.clone().unwrap_or_default();
+    let revision = Some(report.revision.as_str());
+    let news = news(object, status);
+    let mut events = Vec::new();
+    for (command, done) in [("deploy", &report.deploy), ("prune", &report.prune)] {
+        let Some(done) = done else { continue };
+        if done.errors.is_empty() {
+            // What was just deployed is seldom ready at once.
+            let reason = if reason == Reason::ValidateFailed {
+                Reason::Progressing
+            } else {
+                reason
+            };
+            events.push(event(
+                Severity::Info,
+                reason,
+                done.message.clone(),
+                revision,
+                false,
+            ));
+        } else if news {
+            let message = text::command_failed(command, &done.errors);
+            events.push(event(Severity::Error, reason, message, revision, false));
+        }
+    }
+    let waited = conditions::is_true(&past.conditions, condition_type::RECONCILING);
+    let waiting = conditions::is_true(&status.conditions, condition_type::RECONCILING);
+    let asked = past.last_handled_reconcile_at != status.last_handled_reconcile_at;
+    if reason == Reason::ReconciliationSucceeded {
+        if news || asked || !events.is_empty() {
+            events.push(event(
+                Severity::Info,
+                reason,
+                text::finished(report.took, next),
+                revision,
+                true,
+            ));
+        }
+    } else if reason == Reason::ValidateFailed && waited && !waiting {
+        events.push(event(
+            Severity::Error,
+            reason,
+            ready_message(&status.conditions).to_owned(),
+            revision,
+            false,
+        ));
+    }
+    events
+}
+
+/// Whether Ready or the revision differ from what was last told.
+pub(crate) fn news(object: &KluctlDeployment, status: &KluctlDeploymentStatus) -> bool {
+    let Some(past) = &object.status else { return true };
+    let told = |status: &KluctlDeploymentStatus| {
+        let ready = conditions::get(&status.conditions, condition_type::READY);
+        ready.map(|ready| (ready.status, ready.reason.clone(), ready.message.clone()))
+    };
+    told(past) != told(status) || past.last_attempted_revision != status.last_attempted_revision
+}
+
+pub(crate) fn ready_message(conditions: &[Condition]) -> &str {
+    conditions::get(conditions, condition_type::READY).map_or("", |ready| &ready.message)
+}
+
+fn event(
+    severity: Severity,
+    reason: Reason,
+    message: String,
+    revision: Option<&str>,
+    commit: bool,
+) -> EventDraft {
+    let mut metadata = BTreeMap::new();
+    if let Some(revision) = revision {
+        metadata.insert(REVISION.to_owned(), revision.to_owned());
+    }
+    if commit {
+        metadata.insert(COMMIT_STATUS.to_owned(), "update".to_owned());
+    }
+    EventDraft {
+        severity,
+        reason,
+        message,
+        metadata,
+    }
+}
