@@ -1,0 +1,119 @@
+//! The endpoint that controllers post to.
+
+use serde_json::{Value, json};
+use testkit::{Answer, ControlPlane};
+
+use crate::stage::{PATIENCE, Stage, launch};
+
+#[tokio::test]
+async fn repeats_are_refused_with_the_time_of_the_next() {
+    let stage = Stage::new("repeat").await;
+    let event = stage.event("again and again");
+    let first = stage.post(&event).await;
+    assert_eq!(
+        (first.status().as_u16(), &first.headers()["x-ratelimit-limit"]),
+        (202, &"1".parse().unwrap())
+    );
+    let mut other = event.clone();
+    other["severity"] = "error".into();
+    let second = stage.post(&other).await;
+    assert_eq!(second.status(), 429);
+    for header in [
+        "x-ratelimit-limit",
+        "x-ratelimit-remaining",
+        "x-ratelimit-reset",
+        "retry-after",
+    ] {
+        assert!(second.headers().contains_key(header), "{header}");
+    }
+    assert!(
+        second.headers()["retry-after"]
+            .to_str()
+            .unwrap()
+            .ends_with(" GMT")
+    );
+    other["metadata"]["source.toolkit.fluxcd.io/revision"] = "main@sha1:2".into();
+    stage.accepted(&other).await;
+}
+
+#[tokio::test]
+async fn any_path_and_method_but_no_body_beyond_its_limit() {
+    let stage = Stage::new("bounds").await;
+    let url = stage.controller.events_url();
+    let put = stage
+        .http
+        .put(format!("{url}/any/path?q"))
+        .json(&stage.event("put"))
+        .send()
+        .await
+        .unwrap();
+    assert_eq!(put.status(), 202);
+    let broken = stage.http.post(&url).body("{").send().await.unwrap();
+    assert_eq!(broken.status(), 400);
+    let large = stage
+        .http
+        .post(&url)
+        .body(vec![b' '; 3 * 1024 * 1024 + 1])
+        .send()
+        .await;
+    // The answer comes before the body is sent, so that sending it may fail instead.
+    assert!(large.is_err() || large.is_ok_and(|answer| answer.status() == 413));
+    let series = "gotk_event_http_request_duration_seconds_count{code=\"413\",handler=\"/\",method=\"POST\",service=\"\"}";
+    assert!(stage.controller.metric(series).await.unwrap() >= 1.0);
+}
+
+#[tokio::test]
+async fn a_flood_is_bounded_in_memory() {
+    let stage = Stage::new("flood").await;
+    stage.generic("hook", &json!({})).await;
+    stage.sink.answer(Answer::Hang);
+    let before = stage.controller.usage().unwrap().resident;
+    let filler = "x".repeat(1024 * 1024);
+    let mut refused = 0;
+    for number in 0..100 {
+        let event = stage.event(&format!("{number} {filler}"));
+        refused += usize::from(stage.post(&event).await.status() == 503);
+    }
+    assert!(refused > 50, "{refused}");
+    assert!(
+        stage
+            .controller
+            .metric("weir_notification_events_dropped_total{reason=\"memory\"}")
+            .await
+            .unwrap()
+            > 50.0
+    );
+    let grown = stage.controller.usage().unwrap().peak.saturating_sub(before) / 1024 / 1024;
+    assert!(grown < 100, "{grown} MiB more");
+}
+
+#[tokio::test]
+async fn nothing_is_taken_before_the_alerts_are_known() {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let plane = ControlPlane::shared().await.unwrap();
+    let namespace = plane.namespace("early").await.unwrap();
+    // Without any right, the controller never learns of alerts.
+    let kubeconfig = plane
+        .service_account_kubeconfig(&namespace, "nobody")
+        .await
+        .unwrap();
+    let controller = launch()
+        .run_by(&kubeconfig)
+        .namespace(&namespace)
+        .spawn()
+        .unwrap();
+    let http = reqwest::Client::builder().no_proxy().build().unwrap();
+    let event: Value =
+        json!({"involvedObject": {"kind": "GitRepository", "name": "a", "namespace": namespace}});
+    let answer = testkit::eventually("an answer", PATIENCE, || async {
+        Ok(http.post(controller.events_url()).json(&event).send().await?)
+    });
+    assert_eq!(answer.await.unwrap().status(), 503);
+    let health = http
+        .get(format!("http://{}/readyz", controller.addresses().health))
+        .send()
+        .await
+        .unwrap();
+    assert_eq!(health.status(), 503);
+    assert!(health.text().await.unwrap().contains("Alert"));
+}

@@ -1,0 +1,13 @@
+//! The binary against a real API server and real webhooks.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "helpers of tests, too, fail by panicking"
+)]
+
+mod delivery;
+mod endpoint;
+mod refusals;
+mod secrets;
+mod stage;

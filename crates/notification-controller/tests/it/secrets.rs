@@ -1,0 +1,108 @@
+//! No address, credential or answer is ever told to anyone but the provider.
+
+use k8s_openapi::api::core::v1::Event;
+use kube::{Api, api::ListParams};
+use serde_json::json;
+use testkit::Answer;
+
+use crate::stage::{PATIENCE, Stage};
+
+const CANARY: &str = "c4n4ry";
+
+#[tokio::test]
+async fn a_canary_shows_nowhere() {
+    let stage = Stage::with("canary", |launch| launch.flag("--log-level=trace")).await;
+    let data = json!({
+        "address": stage.sink.url(CANARY), "token": format!("{CANARY}-token"),
+        "headers": format!("X-Key: {CANARY}-header\n"), "username": format!("{CANARY}-user"),
+    });
+    stage.secret("good", &data).await;
+    let elsewhere = format!("http://{CANARY}:{CANARY}@{CANARY}.invalid/{CANARY}?{CANARY}");
+    stage
+        .secret("unresolved", &json!({"address": elsewhere, "token": CANARY}))
+        .await;
+    stage
+        .secret(
+            "closed",
+            &json!({"address": format!("http://127.0.0.1:1/{CANARY}"), "token": CANARY}),
+        )
+        .await;
+    stage
+        .secret(
+            "bad",
+            &json!({"address": format!("{CANARY}://"), "token": CANARY}),
+        )
+        .await;
+    stage
+        .secret(
+            "broken",
+            &json!({"address": stage.sink.url(CANARY), "headers": format!("[{CANARY}")}),
+        )
+        .await;
+    let names = ["good", "unresolved", "closed", "bad", "broken"];
+    for (name, kind) in names
+        .iter()
+        .zip(["generic-hmac", "slack", "generic", "generic", "generic"])
+    {
+        stage
+            .provider(
+                name,
+                &json!({"type": kind, "secretRef": {"name": name}, "timeout": "2500ms"}),
+            )
+            .await;
+        stage.alert(name, name, &json!({})).await;
+        stage.wait_ready("Alert", name, "True").await;
+    }
+    let answers = [
+        Answer::Status(500, CANARY.to_owned()),
+        Answer::Status(403, CANARY.to_owned()),
+        Answer::Redirect(stage.sink.url(&format!("{CANARY}/redirected"))),
+        Answer::Hang,
+    ];
+    for (number, answer) in answers.into_iter().enumerate() {
+        stage.sink.answer(answer);
+        stage.accepted(&stage.event(&format!("failure {number}"))).await;
+        let failed = "weir_notifications_total{result=\"failed\",type=\"generic-hmac\"}";
+        testkit::eventually("the failure", PATIENCE, || async {
+            anyhow::ensure!(stage.controller.metric(failed).await? > number as f64);
+            Ok(())
+        })
+        .await
+        .unwrap();
+    }
+    for name in names {
+        stage.warning(name, "NotificationDispatchFailed").await;
+    }
+    // It did arrive, with its key, and the redirect was not followed.
+    let received = stage.sink.received();
+    assert!(
+        received
+            .iter()
+            .all(|request| request.header("x-key") == format!("{CANARY}-header"))
+    );
+    assert!(
+        received
+            .iter()
+            .all(|request| !request.path.contains("redirected"))
+    );
+
+    assert!(!stage.controller.metrics().await.unwrap().contains(CANARY));
+    assert!(stage.controller.terminate().await.unwrap().success());
+    let log = stage.controller.log();
+    assert!(
+        log.contains("answered with status 500") && !log.contains(CANARY),
+        "{log}"
+    );
+    let events = Api::<Event>::namespaced(stage.client.clone(), &stage.namespace);
+    let events = serde_json::to_string(&events.list(&ListParams::default()).await.unwrap().items).unwrap();
+    assert!(
+        events.contains("answered with status 403") && !events.contains(CANARY),
+        "{events}"
+    );
+    let said = stage
+        .plane
+        .kubectl(&["get", "providers,alerts", "-n", &stage.namespace, "-o", "yaml"])
+        .await
+        .unwrap();
+    assert!(said.contains("URLInvalid") && !said.contains(CANARY), "{said}");
+}

@@ -1,0 +1,183 @@
+//! A namespace with the controller that sees it alone, and a sink for what it sends.
+
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::{Event, Secret};
+use kube::{
+    Api, Client,
+    api::{DynamicObject, ListParams, PostParams},
+};
+use serde_json::{Value, json};
+use testkit::{ControlPlane, Controller, WebhookSink, controller::Launch};
+
+/// How long anything may take on a busy machine.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+const API: &str = "notification.toolkit.fluxcd.io/v1beta3";
+
+pub(crate) struct Stage {
+    pub(crate) plane: &'static ControlPlane,
+    pub(crate) namespace: String,
+    pub(crate) client: Client,
+    pub(crate) http: reqwest::Client,
+    pub(crate) controller: Controller,
+    pub(crate) sink: WebhookSink,
+}
+
+impl Stage {
+    pub(crate) async fn new(name: &str) -> Self {
+        Self::with(name, |launch| launch).await
+    }
+
+    pub(crate) async fn with(name: &str, flags: impl FnOnce(Launch) -> Launch) -> Self {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let plane = ControlPlane::shared().await.unwrap();
+        for crd in [api::crd::provider(), api::crd::alert()] {
+            plane.apply(serde_json::to_value(crd).unwrap()).await.unwrap();
+        }
+        let namespace = plane.namespace(name).await.unwrap();
+        let launch = launch().run_by(plane.kubeconfig()).namespace(&namespace);
+        Self {
+            plane,
+            client: plane.client().await.unwrap(),
+            http: reqwest::Client::builder().no_proxy().build().unwrap(),
+            controller: flags(launch).start().await.unwrap(),
+            sink: WebhookSink::start().unwrap(),
+            namespace,
+        }
+    }
+
+    async fn apply(&self, kind: &str, name: &str, spec: &Value) -> DynamicObject {
+        let metadata = json!({"name": name, "namespace": self.namespace});
+        let object = json!({"apiVersion": API, "kind": kind, "metadata": metadata, "spec": spec});
+        self.plane.apply(object).await.unwrap()
+    }
+
+    pub(crate) async fn provider(&self, name: &str, spec: &Value) -> DynamicObject {
+        self.apply("Provider", name, spec).await
+    }
+
+    /// An alert for everything of kind GitRepository in the namespace, sent to `provider`, with more in its spec.
+    pub(crate) async fn alert(&self, name: &str, provider: &str, more: &Value) -> DynamicObject {
+        let mut spec = json!({
+            "providerRef": {"name": provider}, "eventSources": [{"kind": "GitRepository", "name": "*"}],
+        });
+        spec.as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        self.apply("Alert", name, &spec).await
+    }
+
+    pub(crate) async fn secret(&self, name: &str, data: &Value) {
+        let secret: Secret =
+            serde_json::from_value(json!({"metadata": {"name": name}, "stringData": data})).unwrap();
+        let api: Api<Secret> = Api::namespaced(self.client.clone(), &self.namespace);
+        api.create(&PostParams::default(), &secret).await.unwrap();
+    }
+
+    pub(crate) async fn wait_ready(&self, kind: &str, name: &str, status: &str) -> Value {
+        let metadata = json!({"name": name, "namespace": self.namespace});
+        let (api, _) = self
+            .plane
+            .api_for(json!({"apiVersion": API, "kind": kind, "metadata": metadata}))
+            .await
+            .unwrap();
+        let what = format!("Ready={status}");
+        let object = testkit::wait_for(&api, name, &what, PATIENCE, |object| {
+            let ready = ready(object);
+            ready["status"] == status && ready["observedGeneration"] == json!(object.metadata.generation)
+        });
+        ready(&object.await.unwrap())
+    }
+
+    /// A provider of type `generic` at a path of the sink, and an alert for it; both known to the controller.
+    pub(crate) async fn generic(&self, name: &str, alert: &Value) {
+        self.provider(name, &json!({"type": "generic", "address": self.sink.url(name)}))
+            .await;
+        self.alert(name, name, alert).await;
+        self.wait_ready("Alert", name, "True").await;
+        self.wait_ready("Provider", name, "True").await;
+    }
+
+    /// An event about the GitRepository `shop` of the namespace.
+    pub(crate) fn event(&self, message: &str) -> Value {
+        json!({
+            "involvedObject": {
+                "apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "GitRepository", "name": "shop",
+                "namespace": self.namespace, "uid": "u-1", "resourceVersion": "7",
+            },
+            "severity": "info", "timestamp": "2026-11-21T10:00:00Z", "message": message, "reason": "NewArtifact",
+            "metadata": {
+                "source.toolkit.fluxcd.io/revision": "main@sha1:1", "source.toolkit.fluxcd.io/digest": "sha256:2",
+                "other.io/x": "y",
+            },
+            "reportingController": "source-controller", "reportingInstance": "source-controller-0",
+        })
+    }
+
+    pub(crate) async fn post(&self, event: &Value) -> reqwest::Response {
+        self.http
+            .post(self.controller.events_url())
+            .json(event)
+            .send()
+            .await
+            .unwrap()
+    }
+
+    pub(crate) async fn accepted(&self, event: &Value) {
+        assert_eq!(self.post(event).await.status(), 202);
+    }
+
+    /// The bodies that arrived at a path.
+    pub(crate) fn bodies(&self, path: &str) -> Vec<Value> {
+        let path = format!("/{path}");
+        self.sink
+            .received()
+            .iter()
+            .filter(|request| request.path == path)
+            .map(|request| request.json())
+            .collect()
+    }
+
+    pub(crate) async fn wait_message(&self, path: &str, message: &str) -> testkit::Received {
+        let path = format!("/{path}");
+        let what = format!("{message} at {path}");
+        self.sink
+            .wait_for(&what, PATIENCE, |request| {
+                request.path == path && String::from_utf8_lossy(&request.body).contains(message)
+            })
+            .await
+            .unwrap()
+    }
+
+    /// Waits for a Kubernetes Event with this reason on an object.
+    pub(crate) async fn warning(&self, object: &str, reason: &str) -> Event {
+        let api: Api<Event> = Api::namespaced(self.client.clone(), &self.namespace);
+        testkit::eventually(&format!("{reason} on {object}"), PATIENCE, || async {
+            let all = api.list(&ListParams::default()).await?.items;
+            let mut fits = all.into_iter().filter(|event| {
+                event.involved_object.name.as_deref() == Some(object)
+                    && event.reason.as_deref() == Some(reason)
+            });
+            fits.next().ok_or_else(|| anyhow::anyhow!("there is none"))
+        })
+        .await
+        .unwrap()
+    }
+}
+
+pub(crate) fn launch() -> Launch {
+    Controller::named("notification-controller")
+        .program(env!("CARGO_BIN_EXE_notification-controller"))
+        .flag("--watch-all-namespaces=false")
+}
+
+pub(crate) fn ready(object: &DynamicObject) -> Value {
+    let conditions = object.data["status"]["conditions"]
+        .as_array()
+        .cloned()
+        .unwrap_or_default();
+    conditions
+        .into_iter()
+        .find(|condition| condition["type"] == "Ready")
+        .unwrap_or_default()
+}
