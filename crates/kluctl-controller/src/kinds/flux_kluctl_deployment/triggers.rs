@@ -133,6 +133,14 @@ impl Links {
             tried: status.last_attempted_revision,
         }
     }
+
+    /// Whether another revision was tried, or none.
+    fn is_behind(&self, current: &str) -> bool {
+        !self
+            .tried
+            .as_deref()
+            .is_some_and(|tried| revision::same(tried, current))
+    }
 }
 
 /// Who refers to whom.
@@ -159,45 +167,50 @@ impl Index {
                 let Some((key, before, now)) = self.deployments.apply(change) else {
                     return Vec::new();
                 };
-                let news = !before.ready || before.tried != now.tried;
-                if now.ready && news {
+                let moved = before.tried != now.tried;
+                let mut triggers = if now.ready && (moved || !before.ready) {
                     self.dependents(&key)
                 } else {
                     Vec::new()
+                };
+                // The two watches run independently: the source may have been seen first.
+                if (moved || before.source != now.source) && self.is_behind(&now) {
+                    triggers.push(Trigger::from(key));
                 }
+                triggers
             }
         }
     }
 
+    /// Whether the source of an object is known to offer another revision than was tried.
+    fn is_behind(&self, links: &Links) -> bool {
+        let source = links
+            .source
+            .as_ref()
+            .and_then(|source| self.sources.objects.get(source));
+        source
+            .and_then(|seen| seen.0.as_deref())
+            .is_some_and(|current| links.is_behind(current))
+    }
+
     /// Those that deploy from a source, but have not tried this revision yet.
     fn followers(&self, source: &ObjectKey, current: &str) -> Vec<Trigger> {
-        let behind = |links: &Links| {
-            !links
-                .tried
-                .as_deref()
-                .is_some_and(|tried| revision::same(tried, current))
-        };
-        self.deployments
-            .all()
-            .filter(|(_, links)| links.source.as_ref() == Some(source) && behind(links))
-            .map(|(key, _)| Trigger {
-                key: key.clone(),
-                supersede: true,
-            })
-            .collect()
+        let follows = |links: &Links| links.source.as_ref() == Some(source) && links.is_behind(current);
+        self.triggers(follows, true)
     }
 
     /// Those that wait for another object.
     fn dependents(&self, dependency: &ObjectKey) -> Vec<Trigger> {
-        let waits = |links: &Links| links.dependencies.contains(dependency);
-        self.deployments
-            .all()
-            .filter(|(_, links)| waits(links))
-            .map(|(key, _)| Trigger {
-                key: key.clone(),
-                supersede: false,
-            })
-            .collect()
+        self.triggers(|links| links.dependencies.contains(dependency), false)
+    }
+
+    fn triggers(&self, wanted: impl Fn(&Links) -> bool, supersede: bool) -> Vec<Trigger> {
+        let all = self.deployments.objects.iter().filter(|(_, links)| wanted(links));
+        all.map(|(key, _)| Trigger {
+            key: key.clone(),
+            supersede,
+        })
+        .collect()
     }
 }
 
@@ -240,10 +253,6 @@ impl<T: Clone + Default> Known<T> {
             }
         }
         None
-    }
-
-    fn all(&self) -> impl Iterator<Item = (&ObjectKey, &T)> {
-        self.objects.iter()
     }
 }
 
@@ -301,6 +310,25 @@ mod tests {
             both,
             "the artifact came back"
         );
+    }
+
+    #[test]
+    fn a_source_that_was_seen_first_wakes_whoever_comes_behind() {
+        let mut index = Index::default();
+        index.apply(source("repo", Some("main@sha1:2")));
+        let tried = |revision: Option<&str>| {
+            let revision = revision.map(str::to_owned);
+            deployment("shop", move |links| links.tried = revision)
+        };
+        let shop = [("shop".to_owned(), false)];
+        assert_eq!(names(index.apply(tried(Some("main@sha1:0")))), shop);
+        assert_eq!(
+            index.apply(tried(Some("main@sha1:0"))),
+            [],
+            "it was woken already"
+        );
+        assert_eq!(names(index.apply(tried(Some("main@sha1:1")))), shop);
+        assert_eq!(index.apply(tried(Some("main@sha1:2"))), []);
     }
 
     #[test]
