@@ -1,5 +1,7 @@
 //! The kluctl-controller as a process, against a real API server; sources are played by the tests.
 
+#![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
+
 mod deploying;
 mod failing;
 mod removing;

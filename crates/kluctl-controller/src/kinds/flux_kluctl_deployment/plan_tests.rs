@@ -80,7 +80,7 @@ fn decides_what_to_do_with_a_rendered_project() {
                 f.last_deploy = Some(LastDeploy {
                     hash: "a",
                     failed: true,
-                })
+                });
             }),
             everything(Why::LastFailed),
         ),

@@ -155,7 +155,7 @@ mod tests {
 
     use super::*;
 
-    fn object(spec: serde_json::Value) -> KluctlDeployment {
+    fn object(spec: &serde_json::Value) -> KluctlDeployment {
         let object = json!({
             "apiVersion": "flux.kluctl.io/v1alpha1",
             "kind": "KluctlDeployment",
@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn the_request_is_what_the_spec_says() {
-        let request = request(&object(json!({
+        let request = request(&object(&json!({
             "interval": "5m", "path": "./shop/", "target": "test", "targetNameOverride": "other", "context": "kind-kind",
             "args": { "replicas": 3, "image": { "tag": "v1" } },
             "renameContexts": [{ "oldContext": "default", "newContext": "kind-kind" }],
@@ -187,7 +187,7 @@ mod tests {
     #[test]
     fn contexts_that_do_not_exist_are_told() {
         let renames = json!([{ "oldContext": "prod", "newContext": "kind-kind" }]);
-        let fault = request(&object(json!({ "interval": "5m", "renameContexts": renames })))
+        let fault = request(&object(&json!({ "interval": "5m", "renameContexts": renames })))
             .expect_err("no such context");
         assert_eq!(fault.reason, Reason::PrepareFailed);
         assert_eq!(

@@ -117,7 +117,8 @@ fn the_manifests_of_all_eras_are_accepted() {
 
 #[test]
 fn invalid_values_are_refused_by_name() {
-    let cases: Vec<(&str, Box<dyn FnOnce(&mut Value)>, &str)> = vec![
+    type Change = Box<dyn FnOnce(&mut Value)>;
+    let cases: Vec<(&str, Change, &str)> = vec![
         (
             "no source",
             Box::new(|s| s["sourceRef"] = Value::Null),

@@ -108,7 +108,7 @@ pub(crate) fn failed(
     settle(
         &mut status,
         object,
-        Ready {
+        &Ready {
             status: false,
             reason: fault.reason,
             message: fault.message.clone(),
@@ -173,7 +173,7 @@ pub(crate) fn done(
     settle(
         &mut status,
         object,
-        Ready {
+        &Ready {
             status: ok,
             reason,
             message: text::summary(&parts),
@@ -235,7 +235,7 @@ struct Ready {
 }
 
 /// Sets Ready, and drops what no longer holds.
-fn settle(status: &mut KluctlDeploymentStatus, object: &KluctlDeployment, ready: Ready, now: &Time) {
+fn settle(status: &mut KluctlDeploymentStatus, object: &KluctlDeployment, ready: &Ready, now: &Time) {
     conditions::remove(&mut status.conditions, condition_type::STALLED);
     conditions::remove(&mut status.conditions, condition_type::RECONCILING);
     let ready = condition(

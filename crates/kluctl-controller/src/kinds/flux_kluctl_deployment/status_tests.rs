@@ -99,7 +99,13 @@ fn assert_sound(object: &KluctlDeployment, status: &KluctlDeploymentStatus) {
 fn the_message_says_how_each_command_ended() {
     use ConditionStatus::{False, True};
     let base = report();
-    let cases: Vec<(&str, Value, Report, (ConditionStatus, &str, &str))> = vec![
+    type Case = (
+        &'static str,
+        Value,
+        Report,
+        (ConditionStatus, &'static str, &'static str),
+    );
+    let cases: Vec<Case> = vec![
         (
             "all well",
             json!({}),
@@ -412,7 +418,7 @@ fn a_broken_commit_leaves_what_is_deployed() {
     assert_eq!(messages(&outcome), [(Severity::Error, "deployment.yaml:3: bad")]);
     assert_eq!(outcome.requeue, Requeue::After(Duration::from_secs(20)));
     assert_sound(&object, status);
-    let again = failed(&after(object.clone(), &outcome), &failure, &at(29));
+    let again = failed(&after(object, &outcome), &failure, &at(29));
     assert_eq!((again.events, again.status), (vec![], outcome.status));
 }
 
