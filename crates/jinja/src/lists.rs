@@ -63,33 +63,50 @@ pub(crate) fn compare(a: &Dynamic, b: &Dynamic) -> Result<Ordering, Error> {
     Ok(a.cmp(b))
 }
 
-/// Sorts by keys, and tells the first pair that has no order.
-fn sort_by_keys<T>(
-    mut pairs: Vec<(Vec<Dynamic>, T)>,
-    reverse: bool,
-) -> Result<Vec<(Vec<Dynamic>, T)>, Error> {
-    let mut problem = None;
-    pairs.sort_by(|(a, _), (b, _)| {
-        for (a, b) in a.iter().zip(b) {
-            match compare(a, b) {
-                Ok(Ordering::Equal) => {}
-                Ok(order) => return if reverse { order.reverse() } else { order },
-                Err(error) => {
-                    problem.get_or_insert(error);
-                    return a.cmp(b);
-                }
-            }
+/// An item with what it is sorted by.
+type Keyed<T> = (Vec<Dynamic>, T);
+
+/// Sorts by keys, equal ones in their order, and tells the first pair that has no order. The sort of the standard
+/// library wants a total order, which values of templates don't have.
+fn sort_by_keys<T>(pairs: Vec<Keyed<T>>, reverse: bool) -> Result<Vec<Keyed<T>>, Error> {
+    if pairs.len() < 2 {
+        return Ok(pairs);
+    }
+    let mut left = pairs;
+    let right = left.split_off(left.len() / 2);
+    let left = sort_by_keys(left, reverse)?;
+    let right = sort_by_keys(right, reverse)?;
+    let mut merged = Vec::with_capacity(left.len() + right.len());
+    let (mut left, mut right) = (left.into_iter().peekable(), right.into_iter().peekable());
+    while let (Some((a, _)), Some((b, _))) = (left.peek(), right.peek()) {
+        let order = compare_keys(a, b)?;
+        let order = if reverse { order.reverse() } else { order };
+        merged.extend(if order == Ordering::Greater {
+            right.next()
+        } else {
+            left.next()
+        });
+    }
+    merged.extend(left);
+    merged.extend(right);
+    Ok(merged)
+}
+
+fn compare_keys(a: &[Dynamic], b: &[Dynamic]) -> Result<Ordering, Error> {
+    for (a, b) in a.iter().zip(b) {
+        let order = compare(a, b)?;
+        if order != Ordering::Equal {
+            return Ok(order);
         }
-        Ordering::Equal
-    });
-    problem.map_or(Ok(pairs), Err)
+    }
+    Ok(Ordering::Equal)
 }
 
 fn keyed(
     value: &Dynamic,
     attribute: Option<&Dynamic>,
     case_sensitive: bool,
-) -> Result<Vec<(Vec<Dynamic>, Dynamic)>, Error> {
+) -> Result<Vec<Keyed<Dynamic>>, Error> {
     let keys = |item: &Dynamic| -> Result<Vec<Dynamic>, Error> {
         let Some(attribute) = attribute else {
             return Ok(vec![item.clone()]);

@@ -42,6 +42,18 @@ const NOT_OBEYED: &[&str] = &[
     "vars",
 ];
 
+/// Fields of kustomizations that are obeyed, or say nothing.
+const OBEYED: &[&str] = &["apiVersion", "kind", "metadata", "resources", "namespace"];
+
+/// The name of a field as it is documented; upper and lower case don't matter.
+fn canonical(field: &str) -> &str {
+    let mut known = OBEYED.iter().chain(NOT_OBEYED);
+    known
+        .find(|known| known.eq_ignore_ascii_case(field))
+        .copied()
+        .unwrap_or(field)
+}
+
 /// What is obeyed of a kustomization.
 #[derive(Debug)]
 pub(crate) struct Kustomization {
@@ -98,7 +110,7 @@ impl Kustomization {
         };
         for (field, value) in map {
             let line = line_of(map, field);
-            match field {
+            match canonical(field) {
                 "apiVersion" => decoded.expect(line, field, value, "kustomize.config.k8s.io/v1beta1")?,
                 "kind" => decoded.expect(line, field, value, "Kustomization")?,
                 "metadata" => {}

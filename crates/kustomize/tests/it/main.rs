@@ -1,0 +1,4 @@
+//! The integration tests of builds.
+
+#[cfg(test)]
+mod conformance;
