@@ -1,6 +1,6 @@
 //! `make demo`: a Git push becomes running workloads, on a real control plane.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, process::ExitCode};
 
 use anyhow::{Result, bail};
 use clap::Parser;
@@ -29,18 +29,21 @@ struct Args {
 }
 
 #[tokio::main]
-async fn main() -> Result<()> {
+async fn main() -> ExitCode {
     let args = Args::parse();
     // Two providers are linked in, so one has to be chosen.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let mut stage = Stage::new();
     let played = play(&mut stage, &args).await;
     stage.say(&stage.table());
-    played?;
-    if !stage.all_observed() {
-        bail!("not every step was observed");
+    match played {
+        Ok(()) if stage.all_observed() => ExitCode::SUCCESS,
+        Ok(()) => ExitCode::FAILURE,
+        Err(error) => {
+            stage.say(&format!("{error:#}"));
+            ExitCode::FAILURE
+        }
     }
-    Ok(())
 }
 
 async fn play(stage: &mut Stage, args: &Args) -> Result<()> {
