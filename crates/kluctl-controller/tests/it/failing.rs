@@ -180,3 +180,27 @@ async fn something_that_is_not_ready_is_awaited() -> Result<()> {
     ensure!(!has_condition(&object, "Reconciling"));
     Ok(())
 }
+
+#[tokio::test]
+async fn pruning_needs_a_discriminator() -> Result<()> {
+    let world = World::new("discriminator", &[]).await?;
+    let mut files = world.maps(&[("a", "1")]);
+    for (path, text) in &mut files {
+        if path == ".kluctl.yaml" {
+            "targets:\n- name: test\n".clone_into(text);
+        }
+    }
+    let source = world.source("shop", &borrowed(&files)).await?;
+    world
+        .plane
+        .apply(world.deployment("shop", "shop").spec(for_kind()))
+        .await?;
+    let object = world.ready("shop", "False", "DeployFailed").await?;
+    let message = message_of(&object);
+    let expected = "deploy: ok, prune: failed: pruning without a discriminator is not supported";
+    ensure!(message.starts_with(expected), "{message}");
+    ensure!(world.has("a").await?);
+    let revision = source.offer(&borrowed(&world.maps(&[("a", "1")]))).await?;
+    world.deployed("shop", &revision).await?;
+    Ok(())
+}

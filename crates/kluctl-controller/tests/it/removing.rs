@@ -1,9 +1,11 @@
 //! What becomes of the objects when their deployment is removed.
 
 use anyhow::{Result, ensure};
+use kube::api::DeleteParams;
 use serde_json::json;
+use testkit::{wait_for, wait_gone};
 
-use crate::world::{World, for_kind};
+use crate::world::{PATIENCE, World, for_kind, message_of};
 
 #[tokio::test]
 async fn objects_go_or_stay_as_the_spec_says() -> Result<()> {
@@ -54,6 +56,52 @@ async fn objects_go_or_stay_as_the_spec_says() -> Result<()> {
     world
         .told("pruned", "delete succeeded. 1 deleted objects.")
         .await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_cluster_that_cannot_be_reached_is_tried_again_until_told_otherwise() -> Result<()> {
+    let world = World::new("lost", &[]).await?;
+    world
+        .plane
+        .service_account_kubeconfig(&world.namespace, "remote")
+        .await?;
+    crate::world::grant(world.plane, &world.namespace, "remote", &world.namespace).await?;
+    let path = world
+        .plane
+        .service_account_kubeconfig(&world.namespace, "remote")
+        .await?;
+    let kubeconfig = std::fs::read_to_string(path)?;
+    let secret = |kubeconfig: &str| {
+        json!({
+            "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "remote", "namespace": world.namespace },
+            "stringData": { "value": kubeconfig },
+        })
+    };
+    world.plane.apply(secret(&kubeconfig)).await?;
+    let remote = json!({ "kubeConfig": { "secretRef": { "name": "remote" } } });
+    world.running("shop", &[("a", "1")], remote).await?;
+    let server = world.plane.server().to_owned();
+    world
+        .plane
+        .apply(secret(&kubeconfig.replace(&server, "https://127.0.0.1:1")))
+        .await?;
+    world
+        .deployments()
+        .delete("shop", &DeleteParams::default())
+        .await?;
+    let object = wait_for(&world.deployments(), "shop", "a reason", PATIENCE, |object| {
+        message_of(object).starts_with("cannot delete what was deployed: ")
+    })
+    .await?;
+    ensure!(
+        message_of(&object).contains("suspend the object to give up now"),
+        "{}",
+        message_of(&object)
+    );
+    world.edit("shop", json!({ "suspend": true })).await?;
+    wait_gone(&world.deployments(), "shop", PATIENCE).await?;
+    ensure!(world.has("a").await?);
     Ok(())
 }
 

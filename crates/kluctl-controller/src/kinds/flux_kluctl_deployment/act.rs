@@ -184,7 +184,7 @@ impl Acting<'_> {
         }
         let discriminator = self.prepared.discriminator();
         if let Err(refusal) = plan::may_prune(discriminator, &[]) {
-            return Ok(Some(refused(refusal.to_string())));
+            return Ok(Some(refused(refusal_text(&refusal))));
         }
         if orphans == Some(0) {
             return Ok(Some(nothing_pruned()));
@@ -198,7 +198,7 @@ impl Acting<'_> {
             )
             .await?;
         if let Err(refusal) = plan::may_prune(discriminator, &sharers) {
-            return Ok(Some(refused(refusal.to_string())));
+            return Ok(Some(refused(refusal_text(&refusal))));
         }
         self.still_current().await?;
         let started = Instant::now();
@@ -284,6 +284,14 @@ fn refused(why: String) -> CommandDone {
     CommandDone {
         errors: vec![why],
         ..CommandDone::default()
+    }
+}
+
+/// Why nothing is pruned, in the words that users of kluctl know.
+fn refusal_text(refusal: &objects::Error) -> String {
+    match refusal {
+        objects::Error::EmptyDiscriminator => Error::PruneWithoutDiscriminator.to_string(),
+        other => other.to_string(),
     }
 }
 

@@ -19,9 +19,12 @@ impl Controller {
     /// Deletes what was deployed, or decides that it stays. Fails as long as it is worth trying again.
     pub(super) async fn remove(&self, pass: &Pass<'_, KluctlDeployment>) -> Result<(), Fault> {
         let object = pass.object;
-        let fault = match self.try_remove(pass).await {
-            Ok(()) => return Ok(()),
-            Err(fault) => fault,
+        // Within the time of the pass, so that what is said is why, and it ends when the patience does.
+        let limit = spec::timeout(&object.spec).mul_f32(0.8);
+        let fault = match tokio::time::timeout(limit, self.try_remove(pass)).await {
+            Ok(Ok(())) => return Ok(()),
+            Ok(Err(fault)) => fault,
+            Err(_) => Fault::retry(Reason::Timeout, "the cluster did not answer in time"),
         };
         let tried = self.memory.removing_for(&spec::key(object));
         if tried < PATIENCE {

@@ -95,19 +95,22 @@ enum Seen {
     Deployment(Change<Links>),
 }
 
-/// The revision that a source offers.
+/// What a source offers.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-struct SourceSeen(Option<String>);
+struct SourceSeen {
+    revision: Option<String>,
+    /// Other ignore rules make other bytes of the same revision.
+    digest: Option<String>,
+}
 
 impl SourceSeen {
     fn of(source: &DynamicObject) -> Self {
         // One that can't be read is told to its dependents by their own passes.
-        Self(
-            SourceView::of(source)
-                .ok()
-                .and_then(|view| view.artifact)
-                .map(|artifact| artifact.revision),
-        )
+        let artifact = SourceView::of(source).ok().and_then(|view| view.artifact);
+        artifact.map_or_else(Self::default, |artifact| Self {
+            revision: Some(artifact.revision),
+            digest: artifact.digest.or(artifact.checksum),
+        })
     }
 }
 
@@ -158,9 +161,15 @@ impl Index {
                 let Some((key, before, now)) = self.sources.apply(change) else {
                     return Vec::new();
                 };
-                match &now.0 {
-                    Some(revision) if before.0.as_ref() != Some(revision) => self.followers(&key, revision),
-                    _ => Vec::new(),
+                let Some(revision) = &now.revision else {
+                    return Vec::new();
+                };
+                if before.revision.as_ref() != Some(revision) {
+                    self.followers(&key, |links| links.is_behind(revision))
+                } else if before.digest != now.digest {
+                    self.followers(&key, |_| true)
+                } else {
+                    Vec::new()
                 }
             }
             Seen::Deployment(change) => {
@@ -189,14 +198,16 @@ impl Index {
             .as_ref()
             .and_then(|source| self.sources.objects.get(source));
         source
-            .and_then(|seen| seen.0.as_deref())
+            .and_then(|seen| seen.revision.as_deref())
             .is_some_and(|current| links.is_behind(current))
     }
 
-    /// Those that deploy from a source, but have not tried this revision yet.
-    fn followers(&self, source: &ObjectKey, current: &str) -> Vec<Trigger> {
-        let follows = |links: &Links| links.source.as_ref() == Some(source) && links.is_behind(current);
-        self.triggers(follows, true)
+    /// Those that deploy from a source, as far as they are wanted.
+    fn followers(&self, source: &ObjectKey, wanted: impl Fn(&Links) -> bool) -> Vec<Trigger> {
+        self.triggers(
+            |links| links.source.as_ref() == Some(source) && wanted(links),
+            true,
+        )
     }
 
     /// Those that wait for another object.
@@ -265,7 +276,11 @@ mod tests {
     }
 
     fn source(name: &str, revision: Option<&str>) -> Seen {
-        Seen::Source(Change::There(key(name), SourceSeen(revision.map(str::to_owned))))
+        let seen = SourceSeen {
+            revision: revision.map(str::to_owned),
+            digest: None,
+        };
+        Seen::Source(Change::There(key(name), seen))
     }
 
     fn deployment(name: &str, change: impl FnOnce(&mut Links)) -> Seen {
@@ -310,6 +325,24 @@ mod tests {
             both,
             "the artifact came back"
         );
+    }
+
+    #[test]
+    fn other_bytes_of_the_same_revision_wake_everybody() {
+        let mut index = Index::default();
+        index.apply(deployment("shop", |links| {
+            links.tried = Some("main@sha1:1".to_owned())
+        }));
+        let offer = |digest: &str| {
+            let seen = SourceSeen {
+                revision: Some("main@sha1:1".to_owned()),
+                digest: Some(digest.to_owned()),
+            };
+            Seen::Source(Change::There(key("repo"), seen))
+        };
+        assert_eq!(index.apply(offer("sha256:a")), []);
+        assert_eq!(names(index.apply(offer("sha256:b"))), [("shop".to_owned(), true)]);
+        assert_eq!(index.apply(offer("sha256:b")), []);
     }
 
     #[test]
