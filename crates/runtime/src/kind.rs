@@ -32,8 +32,10 @@ use crate::{
     error::Error,
     metrics::Ending,
     queue::{ObjectKey, Queue},
-    run::{Kind, Memory, Next, Report, Stop},
+    report::{Next, Report},
+    run::{Kind, Memory},
     watching::{Change, Index},
+    work::Stop,
 };
 
 /// Passes at the same time, where neither flag nor controller says otherwise.

@@ -22,9 +22,11 @@ mod panics;
 pub mod pass;
 mod process;
 mod queue;
+mod report;
 mod run;
 mod status;
 mod watching;
+mod work;
 
 pub use context::Context;
 pub use error::Error;

@@ -1,7 +1,6 @@
 //! One pass over one object: everything around the kind's own decisions, in the order of the architecture.
 
 use std::{
-    future::Future,
     sync::atomic::{AtomicI64, Ordering},
     time::{Duration, Instant},
 };
@@ -13,25 +12,24 @@ use kube::{
     api::{ApiResource, DynamicObject, Patch, PatchParams},
 };
 use serde_json::{Value, json};
-use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Outcome, Pass, Reconciler, Requeue,
+    Outcome, Pass, Reconciler,
     backoff::LONGEST,
     context::Context,
     decode,
     metrics::{Ending, KindMetrics},
     panics,
     queue::ObjectKey,
+    report::{AGAIN, CANCELLED, DONE, GONE, MUTE, Next, RETRY, Report, report_of},
     status::{self, Write, Written},
+    work::{Small, Stop, Worked, limited, worked},
 };
 
-/// How long a cancelled pass gets to end by itself.
-const CANCEL_GRACE: Duration = Duration::from_secs(2);
-/// The longest time that reading an object or writing its metadata may take, retries included.
-const SMALL_WORK: Duration = Duration::from_secs(60);
 /// The least time that is left for writing a status, even when the pass used up its own.
 const STATUS_TIME: Duration = Duration::from_secs(20);
+/// The most.
+const LONGEST_STATUS_TIME: Duration = Duration::from_secs(120);
 
 /// What a process remembers of an object between passes.
 #[derive(Debug, Default)]
@@ -42,74 +40,12 @@ pub(crate) struct Memory {
     announced: Option<(Option<i64>, Option<String>)>,
 }
 
-/// When to look again, as the queue understands it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Next {
-    /// After the interval, spread.
-    Interval(Duration),
-    /// After exactly this time.
-    After(Duration),
-    /// With backoff.
-    Retry,
-    /// At once.
-    Again,
-    /// When something changes.
-    Idle,
-    /// Never: the object is gone.
-    Gone,
-}
-
-/// What came of a pass.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Report {
-    pub(crate) next: Next,
-    pub(crate) ending: Option<Ending>,
-}
-
-const GONE: Report = Report {
-    next: Next::Gone,
-    ending: None,
-};
-const DONE: Report = Report {
-    next: Next::Idle,
-    ending: Some(Ending::Success),
-};
-const RETRY: Report = Report {
-    next: Next::Retry,
-    ending: Some(Ending::Error),
-};
-const AGAIN: Report = Report {
-    next: Next::Again,
-    ending: Some(Ending::Requeue),
-};
-const CANCELLED: Report = Report {
-    next: Next::Again,
-    ending: None,
-};
-
 /// Everything that the passes of one kind share.
 pub(crate) struct Kind<R> {
     pub(crate) ctx: Context,
     pub(crate) reconciler: R,
     pub(crate) resource: ApiResource,
     pub(crate) metrics: KindMetrics,
-}
-
-/// How a pass can be told to stop.
-pub(crate) struct Stop {
-    /// A newer generation is there.
-    pub(crate) superseded: CancellationToken,
-    /// The process ends, or lost its lease.
-    pub(crate) abort: CancellationToken,
-}
-
-/// How the kind's own work ended.
-enum Worked<T> {
-    Done(T),
-    Superseded,
-    Aborted,
-    TimedOut,
-    Panicked(String),
 }
 
 impl<R: Reconciler> Kind<R> {
@@ -145,6 +81,7 @@ impl<R: Reconciler> Kind<R> {
             live,
             memory,
             started: Instant::now(),
+            deadline: Instant::now(),
         };
         match panics::caught(run.steps(stop)).await {
             Ok(report) => report,
@@ -161,6 +98,8 @@ struct Run<'a, R> {
     live: DynamicObject,
     memory: &'a mut Memory,
     started: Instant,
+    /// When the time of the pass is over.
+    deadline: Instant,
 }
 
 impl<R: Reconciler> Run<'_, R> {
@@ -204,6 +143,8 @@ impl<R: Reconciler> Run<'_, R> {
             cancel: cancel.clone(),
         };
         let timeout = self.timeout(object);
+        // A status that cannot be written now is better written late than by another pass.
+        self.deadline = self.started + timeout.min(LONGEST_STATUS_TIME);
         let outcome = match worked(reconciler.reconcile(&pass), timeout, cancel, stop).await {
             Worked::Done(outcome) => outcome,
             Worked::Superseded | Worked::Aborted => return CANCELLED,
@@ -339,13 +280,13 @@ impl<R: Reconciler> Run<'_, R> {
 
     async fn write_value(&mut self, value: Value) -> Result<(), Report> {
         let ready = decode::ready(&value).to_owned();
-        let deadline = Instant::now() + STATUS_TIME;
+        let deadline = (Instant::now() + STATUS_TIME).max(self.deadline);
         let last = self.memory.written.as_ref();
         match status::write(&self.api, &self.live, self.kind.ctx.name(), value, last, deadline).await {
             Write::Same => {}
             Write::Done(written) => self.memory.written = Some(written),
             Write::Gone => return Err(GONE),
-            Write::Failed(error) if crate::client::is_not_leader(&error) => return Err(CANCELLED),
+            Write::Failed(error) if crate::client::is_not_leader(&error) => return Err(MUTE),
             Write::Failed(error) => {
                 tracing::error!(error = %status::describe(&error), "cannot write the status");
                 return Err(RETRY);
@@ -424,7 +365,7 @@ impl<R: Reconciler> Run<'_, R> {
             Err(Small::Api(error)) => Err(match &error {
                 kube::Error::Api(status) if status.code == 404 => GONE,
                 kube::Error::Api(status) if status.code == 409 => AGAIN,
-                error if crate::client::is_not_leader(error) => CANCELLED,
+                error if crate::client::is_not_leader(error) => MUTE,
                 error => {
                     tracing::error!(error = %status::describe(error), "cannot change the finalizers");
                     RETRY
@@ -432,38 +373,6 @@ impl<R: Reconciler> Run<'_, R> {
             }),
             Err(Small::Late) => Err(RETRY),
         }
-    }
-}
-
-/// What the queue makes of an outcome.
-fn report_of<S>(outcome: &Outcome<S>) -> Report {
-    let next = match outcome.requeue {
-        Requeue::Interval(interval) => Next::Interval(interval),
-        Requeue::After(delay) => Next::After(delay),
-        Requeue::Retry => Next::Retry,
-        Requeue::OnChange => Next::Idle,
-    };
-    let ending = match (&outcome.fault, next) {
-        (
-            Some(Fault {
-                class: Class::Stall, ..
-            }),
-            _,
-        ) => Ending::Terminal,
-        (
-            Some(Fault {
-                class: Class::Wait(_),
-                ..
-            }),
-            _,
-        ) => Ending::RequeueAfter,
-        (Some(_), _) | (None, Next::Retry) => Ending::Error,
-        (None, Next::Idle) => Ending::Success,
-        (None, _) => Ending::RequeueAfter,
-    };
-    Report {
-        next,
-        ending: Some(ending),
     }
 }
 
@@ -477,156 +386,5 @@ fn internal_error(place: &str) -> Fault {
         class: Class::Bug,
         reason: Reason::InternalError,
         message,
-    }
-}
-
-/// Runs the kind's own work until it ends, is cancelled, or takes too long.
-async fn worked<T>(
-    work: impl Future<Output = T>,
-    timeout: Duration,
-    cancel: CancellationToken,
-    stop: &Stop,
-) -> Worked<T> {
-    let mut work = std::pin::pin!(panics::caught(work));
-    let ended = tokio::select! {
-        biased;
-        () = stop.abort.cancelled() => Worked::Aborted,
-        () = stop.superseded.cancelled() => Worked::Superseded,
-        result = work.as_mut() => return match result {
-            Ok(value) => Worked::Done(value),
-            Err(place) => Worked::Panicked(place),
-        },
-        () = tokio::time::sleep(timeout) => Worked::TimedOut,
-    };
-    // What it answers now is about a cancelled pass; it only gets the time to put its things away.
-    cancel.cancel();
-    let _ = tokio::time::timeout(CANCEL_GRACE, work).await;
-    ended
-}
-
-/// A small request that failed.
-#[derive(Debug, thiserror::Error)]
-enum Small {
-    #[error("{}", status::describe(.0))]
-    Api(kube::Error),
-    #[error("the API server did not answer in time")]
-    Late,
-}
-
-async fn limited<T>(request: impl Future<Output = Result<T, kube::Error>>) -> Result<T, Small> {
-    match tokio::time::timeout(SMALL_WORK, request).await {
-        Ok(result) => result.map_err(Small::Api),
-        Err(_) => Err(Small::Late),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn outcome(requeue: Requeue, fault: Option<Fault>) -> Outcome<()> {
-        Outcome {
-            status: (),
-            requeue,
-            events: Vec::new(),
-            fault,
-        }
-    }
-
-    #[test]
-    fn outcomes_become_plans_and_counts() {
-        let second = Duration::from_secs(1);
-        let fault = |class| {
-            Some(Fault {
-                class,
-                reason: Reason::Failed,
-                message: "m".into(),
-            })
-        };
-        for (requeue, fault, next, ending) in [
-            (
-                Requeue::Interval(second),
-                None,
-                Next::Interval(second),
-                Ending::RequeueAfter,
-            ),
-            (Requeue::OnChange, None, Next::Idle, Ending::Success),
-            (
-                Requeue::OnChange,
-                fault(Class::Stall),
-                Next::Idle,
-                Ending::Terminal,
-            ),
-            (
-                Requeue::After(second),
-                fault(Class::Wait(second)),
-                Next::After(second),
-                Ending::RequeueAfter,
-            ),
-            (Requeue::Retry, fault(Class::Retry), Next::Retry, Ending::Error),
-            (
-                Requeue::After(second),
-                fault(Class::Retry),
-                Next::After(second),
-                Ending::Error,
-            ),
-        ] {
-            let report = report_of(&outcome(requeue, fault));
-            assert_eq!((report.next, report.ending), (next, Some(ending)), "{requeue:?}");
-        }
-    }
-
-    fn stop() -> Stop {
-        Stop {
-            superseded: CancellationToken::new(),
-            abort: CancellationToken::new(),
-        }
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn work_ends_in_one_of_five_ways() {
-        let minute = Duration::from_secs(60);
-        assert!(matches!(
-            worked(async { 1 }, minute, CancellationToken::new(), &stop()).await,
-            Worked::Done(1)
-        ));
-        let forever = std::future::pending::<()>;
-        assert!(matches!(
-            worked(forever(), minute, CancellationToken::new(), &stop()).await,
-            Worked::TimedOut
-        ));
-        let panicking = async { panic!("on purpose") };
-        assert!(matches!(
-            worked(panicking, minute, CancellationToken::new(), &stop()).await,
-            Worked::Panicked(_)
-        ));
-        let newer = stop();
-        newer.superseded.cancel();
-        assert!(matches!(
-            worked(forever(), minute, CancellationToken::new(), &newer).await,
-            Worked::Superseded
-        ));
-        let ending = stop();
-        ending.abort.cancel();
-        assert!(matches!(
-            worked(forever(), minute, CancellationToken::new(), &ending).await,
-            Worked::Aborted
-        ));
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_cancelled_pass_gets_time_to_put_its_things_away() {
-        let (cancel, stop) = (CancellationToken::new(), stop());
-        let (tidied, seen) = tokio::sync::oneshot::channel();
-        let token = cancel.clone();
-        let work = async move {
-            token.cancelled().await;
-            tidied.send(()).unwrap();
-        };
-        assert!(matches!(
-            worked(work, Duration::from_secs(5), cancel, &stop).await,
-            Worked::TimedOut
-        ));
-        seen.await.unwrap();
     }
 }

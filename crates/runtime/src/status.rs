@@ -15,8 +15,9 @@ use kube::{
 };
 use serde_json::{Map, Value, json};
 
-/// Attempts to write one status; the pauses between them double from [`FIRST_PAUSE`].
-const ATTEMPTS: u32 = 8;
+/// The longest wait for one attempt.
+const ATTEMPT: Duration = Duration::from_secs(10);
+/// The pauses between attempts double from here.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
@@ -89,11 +90,16 @@ pub(crate) async fn write(
     let body = applied(live, &status);
     let params = PatchParams::apply(manager).force();
     let mut pause = FIRST_PAUSE;
-    let mut attempt = 1;
+    let name = live.name_any();
     loop {
-        let error = match api
-            .patch_status(&live.name_any(), &params, &Patch::Apply(&body))
+        let left = deadline.saturating_duration_since(Instant::now());
+        let patch = Patch::Apply(&body);
+        let attempt = api.patch_status(&name, &params, &patch);
+        let limit = ATTEMPT.min(left.max(Duration::from_secs(1)));
+        let late = || kube::Error::Service("the API server did not answer in time".into());
+        let error = match tokio::time::timeout(limit, attempt)
             .await
+            .unwrap_or_else(|_| Err(late()))
         {
             Ok(object) => {
                 let version = version(&object);
@@ -113,12 +119,11 @@ pub(crate) async fn write(
             Verdict::Conflict | Verdict::Again => {}
         }
         let wait = pause.max(retry_after(&error)).min(LONGEST_PAUSE);
-        if attempt >= ATTEMPTS || Instant::now() + wait >= deadline {
+        if Instant::now() + wait >= deadline {
             return Write::Failed(error);
         }
         tokio::time::sleep(wait).await;
         pause = (pause * 2).min(LONGEST_PAUSE);
-        attempt += 1;
     }
 }
 

@@ -21,6 +21,8 @@ use crate::{metrics::Metrics, pass::Severity};
 const WINDOW: Duration = Duration::from_secs(600);
 /// So many different events are remembered.
 const REMEMBERED: usize = 1024;
+/// Of the 253 characters of a name, 17 are the Event's own.
+const LONGEST_NAME: usize = 236;
 /// The API server refuses longer messages.
 const LONGEST_MESSAGE: usize = 1024;
 
@@ -123,11 +125,7 @@ pub(super) async fn write_events(client: Client, mut inbox: Inbox<Told>, metrics
 async fn write(client: &Client, aggregator: &mut Aggregator, told: &Told) -> Result<(), kube::Error> {
     let same = sameness(told);
     let object = &told.event.involved_object;
-    let name = format!(
-        "{}.{:016x}",
-        object.name.as_deref().unwrap_or("unnamed"),
-        fastrand::u64(..)
-    );
+    let name = event_name(object.name.as_deref().unwrap_or("unnamed"), fastrand::u64(..));
     let api = Api::<Event>::namespaced(client.clone(), object.namespace.as_deref().unwrap_or("default"));
     if let Write::Repeat { name, count } = aggregator.see(&same, &name, Instant::now()) {
         let patch = serde_json::json!({ "count": count, "lastTimestamp": told.event.timestamp });
@@ -147,6 +145,14 @@ async fn write(client: &Client, aggregator: &mut Aggregator, told: &Told) -> Res
         aggregator.forget(&same);
     }
     result.map(|_| ())
+}
+
+/// A name for an Event of an object, which is not longer than a name may be.
+fn event_name(object: &str, random: u64) -> String {
+    let kept = object
+        .get(..object.floor_char_boundary(LONGEST_NAME))
+        .unwrap_or_default();
+    format!("{}.{random:016x}", kept.trim_end_matches(['.', '-']))
 }
 
 /// The Kubernetes Event.
@@ -242,6 +248,13 @@ mod tests {
             (aggregator.known.len(), aggregator.order.len()),
             (REMEMBERED, REMEMBERED)
         );
+    }
+
+    #[test]
+    fn an_event_of_a_long_name_has_a_name() {
+        assert_eq!(event_name("app", 7), "app.0000000000000007");
+        let long = event_name(&format!("{}-{}", "a".repeat(235), "b".repeat(17)), 7);
+        assert_eq!(long, format!("{}.0000000000000007", "a".repeat(235)));
     }
 
     #[test]

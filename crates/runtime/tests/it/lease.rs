@@ -40,7 +40,13 @@ async fn a_stopped_leader_writes_nothing_after_its_lease() {
     old.resume().unwrap();
     assert!(!old.exit().await.unwrap().success());
     assert_eq!(stage.writes("old", mark), []);
-    assert!(!stage.writes("new", mark).is_empty());
+    testkit::eventually("a write of the new leader", PATIENCE, || async {
+        anyhow::ensure!(!stage.writes("new", mark).is_empty());
+        Ok(())
+    })
+    .await
+    .unwrap();
+    assert_eq!(stage.writes("old", mark), []);
     assert_eq!(new.metric("leader_election_master_status").await.unwrap(), 1.0);
 }
 

@@ -1,6 +1,9 @@
 //! A namespace with the kind Probe, and the controller that reconciles it.
 
-use std::{path::PathBuf, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
 use kube::{
@@ -53,11 +56,22 @@ impl Stage {
 
     /// A controller that sees this namespace alone, as a user of its own.
     pub(crate) async fn controller(&self, user: &str) -> Launch {
-        let kubeconfig = self
-            .plane
-            .service_account_kubeconfig(&self.namespace, user)
-            .await
-            .unwrap();
+        self.controller_by(&self.kubeconfig(user).await)
+    }
+
+    /// The same with a given kubeconfig.
+    pub(crate) fn controller_by(&self, kubeconfig: &Path) -> Launch {
+        Controller::named("probe")
+            .program(program())
+            .run_by(kubeconfig)
+            .namespace(&self.namespace)
+            .flag("--watch-all-namespaces=false")
+            .flag("--interval-jitter-percentage=0")
+            .flag("--min-retry-delay=200ms")
+    }
+
+    /// The kubeconfig of a service account that may do anything.
+    pub(crate) async fn kubeconfig(&self, user: &str) -> PathBuf {
         let binding: ClusterRoleBinding = serde_json::from_value(json!({
             "metadata": {"name": format!("{}-{user}", self.namespace)},
             "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
@@ -68,13 +82,10 @@ impl Stage {
             .create(&Default::default(), &binding)
             .await
             .unwrap();
-        Controller::named("probe")
-            .program(program())
-            .run_by(&kubeconfig)
-            .namespace(&self.namespace)
-            .flag("--watch-all-namespaces=false")
-            .flag("--interval-jitter-percentage=0")
-            .flag("--min-retry-delay=200ms")
+        self.plane
+            .service_account_kubeconfig(&self.namespace, user)
+            .await
+            .unwrap()
     }
 
     pub(crate) async fn wait(

@@ -1,0 +1,149 @@
+//! What came of a pass, and what the queue makes of it. Pure.
+
+use std::time::Duration;
+
+use api::{Class, Fault};
+
+use crate::{Outcome, Requeue, metrics::Ending};
+
+/// When to look again, as the queue understands it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// After the interval, spread.
+    Interval(Duration),
+    /// After exactly this time.
+    After(Duration),
+    /// With backoff.
+    Retry,
+    /// At once.
+    Again,
+    /// When something changes.
+    Idle,
+    /// Never: the object is gone.
+    Gone,
+}
+
+/// What came of a pass.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Report {
+    pub(crate) next: Next,
+    pub(crate) ending: Option<Ending>,
+}
+
+pub(crate) const GONE: Report = Report {
+    next: Next::Gone,
+    ending: None,
+};
+pub(crate) const DONE: Report = Report {
+    next: Next::Idle,
+    ending: Some(Ending::Success),
+};
+pub(crate) const RETRY: Report = Report {
+    next: Next::Retry,
+    ending: Some(Ending::Error),
+};
+pub(crate) const AGAIN: Report = Report {
+    next: Next::Again,
+    ending: Some(Ending::Requeue),
+};
+pub(crate) const CANCELLED: Report = Report {
+    next: Next::Again,
+    ending: None,
+};
+
+/// The lease is over: whatever is left is up to another process.
+pub(crate) const MUTE: Report = Report {
+    next: Next::Retry,
+    ending: None,
+};
+
+/// What the queue makes of an outcome.
+pub(crate) fn report_of<S>(outcome: &Outcome<S>) -> Report {
+    let next = match outcome.requeue {
+        Requeue::Interval(interval) => Next::Interval(interval),
+        Requeue::After(delay) => Next::After(delay),
+        Requeue::Retry => Next::Retry,
+        Requeue::OnChange => Next::Idle,
+    };
+    let ending = match (&outcome.fault, next) {
+        (
+            Some(Fault {
+                class: Class::Stall, ..
+            }),
+            _,
+        ) => Ending::Terminal,
+        (
+            Some(Fault {
+                class: Class::Wait(_),
+                ..
+            }),
+            _,
+        ) => Ending::RequeueAfter,
+        (Some(_), _) | (None, Next::Retry) => Ending::Error,
+        (None, Next::Idle) => Ending::Success,
+        (None, _) => Ending::RequeueAfter,
+    };
+    Report {
+        next,
+        ending: Some(ending),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use api::Reason;
+
+    use super::*;
+
+    fn outcome(requeue: Requeue, fault: Option<Fault>) -> Outcome<()> {
+        Outcome {
+            status: (),
+            requeue,
+            events: Vec::new(),
+            fault,
+        }
+    }
+
+    #[test]
+    fn outcomes_become_plans_and_counts() {
+        let second = Duration::from_secs(1);
+        let fault = |class| {
+            Some(Fault {
+                class,
+                reason: Reason::Failed,
+                message: "m".into(),
+            })
+        };
+        for (requeue, fault, next, ending) in [
+            (
+                Requeue::Interval(second),
+                None,
+                Next::Interval(second),
+                Ending::RequeueAfter,
+            ),
+            (Requeue::OnChange, None, Next::Idle, Ending::Success),
+            (
+                Requeue::OnChange,
+                fault(Class::Stall),
+                Next::Idle,
+                Ending::Terminal,
+            ),
+            (
+                Requeue::After(second),
+                fault(Class::Wait(second)),
+                Next::After(second),
+                Ending::RequeueAfter,
+            ),
+            (Requeue::Retry, fault(Class::Retry), Next::Retry, Ending::Error),
+            (
+                Requeue::After(second),
+                fault(Class::Retry),
+                Next::After(second),
+                Ending::Error,
+            ),
+        ] {
+            let report = report_of(&outcome(requeue, fault));
+            assert_eq!((report.next, report.ending), (next, Some(ending)), "{requeue:?}");
+        }
+    }
+}

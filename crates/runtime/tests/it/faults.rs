@@ -1,0 +1,140 @@
+//! Bad days of the API server.
+
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use serde_json::json;
+use testkit::{
+    FaultProxy,
+    proxy::{ApiRequest, Fate},
+};
+
+use crate::stage::{PATIENCE, Stage};
+
+fn is_status(request: &ApiRequest) -> bool {
+    request.method == "PATCH" && request.path.ends_with("/status")
+}
+
+fn is_act(request: &ApiRequest) -> bool {
+    request.method == "PATCH" && request.path.contains("/configmaps/")
+}
+
+#[tokio::test]
+async fn a_status_that_meets_faults_is_written_late_and_the_act_not_repeated() {
+    let stage = Stage::new("faults").await;
+    let proxy = FaultProxy::start(stage.plane).unwrap();
+    let kubeconfig = proxy.kubeconfig(&stage.kubeconfig("weir").await).unwrap();
+    let fates = [
+        Fate::Status(409, None),
+        Fate::Status(429, Some(1)),
+        Fate::Status(500, None),
+        Fate::Status(503, Some(1)),
+        Fate::Status(504, None),
+        Fate::Cut,
+        Fate::CutAnswer,
+        Fate::Hang,
+    ];
+    let fates = Arc::new(Mutex::new(VecDeque::from(fates)));
+    let coming = Arc::clone(&fates);
+    proxy.rule(move |request| {
+        let fate = is_status(request)
+            .then(|| coming.lock().unwrap().pop_front())
+            .flatten();
+        fate.unwrap_or(Fate::Pass)
+    });
+    let _controller = stage.controller_by(&kubeconfig).start().await.unwrap();
+    stage
+        .probe("app", &json!({"interval": "10m", "behaviour": "write"}))
+        .await;
+    stage.wait_ready("app", "True", "Succeeded").await;
+    // The first write that reached the API server was cut before its answer: the object was ready before the last.
+    testkit::eventually("the status to be written after all faults", PATIENCE, || async {
+        let written = proxy
+            .requests()
+            .iter()
+            .filter(|request| is_status(request))
+            .count();
+        anyhow::ensure!(written > 8, "{written} attempts");
+        Ok(())
+    })
+    .await
+    .unwrap();
+    assert!(fates.lock().unwrap().is_empty());
+    assert_eq!(
+        proxy.requests().iter().filter(|request| is_act(request)).count(),
+        1
+    );
+}
+
+#[tokio::test]
+async fn what_a_watch_missed_is_found_without_a_restart() {
+    let stage = Stage::new("deaf").await;
+    let proxy = FaultProxy::start(stage.plane).unwrap();
+    let kubeconfig = proxy.kubeconfig(&stage.kubeconfig("weir").await).unwrap();
+    let _controller = stage.controller_by(&kubeconfig).start().await.unwrap();
+    stage.probe("known", &json!({"interval": "10m"})).await;
+    stage.wait_ready("known", "True", "Succeeded").await;
+    proxy.swallow_events(true);
+    stage.probe("new", &json!({"interval": "10m"})).await;
+    stage.probe("known", &json!({"interval": "9m"})).await;
+    stage.wait_ready("new", "True", "Succeeded").await;
+    stage.wait_ready("known", "True", "Succeeded").await;
+    assert!(proxy.swallowed() > 0);
+}
+
+#[tokio::test]
+async fn an_api_server_that_goes_away_for_a_while_is_waited_for() {
+    let stage = Stage::new("away").await;
+    let proxy = FaultProxy::start(stage.plane).unwrap();
+    let kubeconfig = proxy.kubeconfig(&stage.kubeconfig("weir").await).unwrap();
+    let controller = stage
+        .controller_by(&kubeconfig)
+        .flag("--enable-leader-election")
+        .flag("--leader-election-lease-duration=20s")
+        .flag("--leader-election-renew-deadline=15s")
+        .flag("--leader-election-retry-period=500ms")
+        .start()
+        .await
+        .unwrap();
+    stage.probe("app", &json!({"interval": "300ms"})).await;
+    stage.wait_ready("app", "True", "Succeeded").await;
+    proxy.rule(|_| Fate::Cut);
+    controller
+        .wait_log("the lease to be in danger", PATIENCE, |entry| {
+            entry["msg"] == "cannot get or renew the lease"
+        })
+        .await
+        .unwrap();
+    stage.probe("app", &json!({"interval": "400ms"})).await;
+    proxy.heal();
+    stage.wait_ready("app", "True", "Succeeded").await;
+    assert!(controller.is_running());
+}
+
+#[tokio::test]
+async fn a_leader_without_an_api_server_ends_before_its_lease() {
+    let stage = Stage::new("cutoff").await;
+    let proxy = FaultProxy::start(stage.plane).unwrap();
+    let kubeconfig = proxy.kubeconfig(&stage.kubeconfig("weir").await).unwrap();
+    let controller = stage
+        .controller_by(&kubeconfig)
+        .flag("--enable-leader-election")
+        .flag("--leader-election-lease-duration=6s")
+        .flag("--leader-election-renew-deadline=3s")
+        .flag("--leader-election-retry-period=500ms")
+        .start()
+        .await
+        .unwrap();
+    controller
+        .wait_log("to lead", PATIENCE, |entry| entry["msg"] == "this process leads")
+        .await
+        .unwrap();
+    let cut = std::time::Instant::now();
+    proxy.rule(|_| Fate::Hang);
+    assert!(!controller.exit().await.unwrap().success());
+    assert!(cut.elapsed() < Duration::from_secs(12), "{:?}", cut.elapsed());
+    assert!(controller.log().contains("lost the lease probe-leader-election"));
+}
