@@ -44,15 +44,11 @@ pub(crate) async fn remove(
         .partition(|one| order::is_namespace(&one.reference));
     let removed = remove_all(cluster, namespaces, removal, result).await;
     let names: Vec<String> = removed.into_iter().map(|reference| reference.name).collect();
-    let (with_namespace, rest): (Vec<_>, Vec<_>) = rest
+    // What goes with a namespace is neither deleted nor reported one by one.
+    let rest = rest
         .into_iter()
-        .partition(|one| order::goes_with(&one.reference, &names));
-    for one in with_namespace {
-        result.objects.push(ResultObject {
-            deleted: true,
-            ..ResultObject::new(one.reference)
-        });
-    }
+        .filter(|one| !order::goes_with(&one.reference, &names))
+        .collect();
     remove_all(cluster, rest, removal, result).await;
 }
 

@@ -104,10 +104,10 @@ async fn wait_for(run: &Run<'_>, reference: &ObjectRef, outcome: &mut ItemOutcom
             "{reference} disappeared while waiting for it to become ready"
         )],
         Ok(Waited::TimedOut(last)) => {
-            outcome
-                .warnings
-                .extend(last.into_iter().map(|text| ObjectError::of(reference, text)));
-            vec![format!("timed out while waiting for readiness of {reference}")]
+            let last = last.join(", ");
+            vec![format!(
+                "timed out while waiting for readiness of {reference}: {last}"
+            )]
         }
         Ok(Waited::Cancelled) => vec![format!(
             "context cancelled while waiting for readiness of {reference}"

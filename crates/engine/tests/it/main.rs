@@ -14,5 +14,6 @@ mod faults;
 mod identity;
 mod prune;
 mod readiness;
+mod recorded;
 mod render;
 mod world;
