@@ -86,9 +86,12 @@ fn build(remote: &Remote) -> Result<Client, Error> {
         .tls_certs_merge(extra.clone())
         .build()
         .or_else(|_| builder().tls_certs_only(extra).build())
-        .map_err(|error| Error::Tls {
-            url: remote.shown(),
-            why: innermost(&error),
+        .map_err(|error| match remote.ca() {
+            Some(_) => invalid_ca(innermost(&error)),
+            None => Error::Tls {
+                url: remote.shown(),
+                why: innermost(&error),
+            },
         })
 }
 

@@ -283,10 +283,12 @@ struct Exchange {
 impl Exchange {
     /// Sends the request unless that is done, and returns the answer's content type.
     fn answer(&mut self) -> io::Result<String> {
-        if let State::Written(request) = std::mem::replace(&mut self.state, State::Over) {
-            let response = self.wire.send(&request).map_err(|error| self.wire.fail(error))?;
-            self.state = State::Answered(response);
-        }
+        self.state = match std::mem::replace(&mut self.state, State::Over) {
+            State::Written(request) => {
+                State::Answered(self.wire.send(&request).map_err(|error| self.wire.fail(error))?)
+            }
+            sent => sent,
+        };
         let State::Answered(response) = &self.state else {
             return Ok(String::new());
         };

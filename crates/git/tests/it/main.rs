@@ -1,9 +1,6 @@
 //! Against a real Git server, with everything that goes wrong with those.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "helpers of tests, outside of test functions"
-)]
+#![allow(clippy::unwrap_used, reason = "helpers of tests, outside of test functions")]
 
 mod faults;
 mod fetching;
