@@ -61,7 +61,9 @@ pub(crate) fn quote(errors: &[String]) -> String {
 /// The event at the end of a pass that did something.
 #[must_use]
 pub(crate) fn finished(took: Duration, next: Duration) -> String {
-    let took = Duration::from_millis(u64::try_from(took.as_millis()).unwrap_or(u64::MAX));
+    let millis = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+    let took = Duration::from_millis(millis(took));
+    let next = Duration::from_secs(millis(next).saturating_add(500) / 1000);
     format!(
         "Reconciliation finished in {}, next run in {}",
         GoDuration::from(took),
@@ -150,7 +152,7 @@ mod tests {
     #[test]
     fn durations_read_as_go_writes_them() {
         assert_eq!(
-            finished(Duration::from_nanos(1_234_567_891), Duration::from_secs(60)),
+            finished(Duration::from_nanos(1_234_567_891), Duration::from_millis(59_986)),
             "Reconciliation finished in 1.234s, next run in 1m0s"
         );
         assert_eq!(

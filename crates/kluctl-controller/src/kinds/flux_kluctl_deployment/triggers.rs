@@ -30,7 +30,12 @@ pub(crate) fn stream(ctx: &Context) -> BoxStream<'static, Trigger> {
     let kind = GroupVersionKind::gvk(group::SOURCE, "v1", "GitRepository");
     let resource = ApiResource::from_gvk_with_plural(&kind, "gitrepositories");
     // A source may live in a namespace that is not watched for deployments.
-    let sources: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
+    let sources: Api<DynamicObject> = match namespace {
+        Some(namespace) if ctx.flags().no_cross_namespace_refs => {
+            Api::namespaced_with(client.clone(), namespace, &resource)
+        }
+        _ => Api::all_with(client.clone(), &resource),
+    };
     let sources = watch(sources, "GitRepository")
         .map(|event| event_of(event, &SourceSeen::of))
         .map(Seen::Source);
