@@ -3,6 +3,7 @@
 use std::{
     collections::BTreeMap,
     sync::{Arc, PoisonError, RwLock},
+    time::Duration,
 };
 
 use api::notification::Provider;
@@ -49,6 +50,9 @@ impl Store {
     }
 }
 
+/// How often the whole list is read again.
+const RELIST: Duration = Duration::from_secs(120);
+
 /// What the process is not ready without.
 pub(crate) const SYNC: [&str; 2] = ["the cache of Alerts", "the cache of Providers"];
 
@@ -76,40 +80,57 @@ where
     if !ctx.flags().watch_label_selector.is_empty() {
         config = config.labels(&ctx.flags().watch_label_selector);
     }
-    let mut events = watcher(api, config).default_backoff().boxed();
     let mut fresh = BTreeMap::new();
-    while let Some(event) = events.next().await {
-        match event {
-            Err(error) => {
-                tracing::info!(what, error = %api::redact(&error.to_string()), "the watch broke off");
-            }
-            Ok(Event::Init) => fresh.clear(),
-            Ok(Event::InitApply(object)) => {
-                let key = key(&object);
-                if let Some(made) = decode(object, make) {
-                    fresh.insert(key, made);
+    loop {
+        // The whole list is read again now and then, in case a watch missed something.
+        let ends = Box::pin(tokio::time::sleep(RELIST));
+        let mut events = watcher(api.clone(), config.clone())
+            .default_backoff()
+            .take_until(ends)
+            .boxed();
+        while let Some(event) = events.next().await {
+            match event {
+                Ok(event) => {
+                    if take(event, map, &mut fresh, make) {
+                        ctx.readiness().done(what);
+                    }
                 }
-            }
-            Ok(Event::InitDone) => {
-                *map.write().unwrap_or_else(PoisonError::into_inner) = std::mem::take(&mut fresh);
-                ctx.readiness().done(what);
-            }
-            Ok(Event::Apply(object)) => {
-                let key = key(&object);
-                let made = decode(object, make);
-                let mut map = map.write().unwrap_or_else(PoisonError::into_inner);
-                match made {
-                    Some(made) => drop(map.insert(key, made)),
-                    None => drop(map.remove(&key)),
+                Err(error) => {
+                    tracing::info!(what, error = %api::redact(&error.to_string()), "the watch broke off");
                 }
-            }
-            Ok(Event::Delete(object)) => {
-                map.write()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .remove(&key(&object));
             }
         }
     }
+}
+
+/// Takes in an event of a watch, and says whether the map is complete with it.
+fn take<K: DeserializeOwned, T>(
+    event: Event<DynamicObject>,
+    map: &Map<T>,
+    fresh: &mut BTreeMap<ObjectKey, Arc<T>>,
+    make: fn(K) -> T,
+) -> bool {
+    let write = || map.write().unwrap_or_else(PoisonError::into_inner);
+    match event {
+        Event::Init => fresh.clear(),
+        Event::InitApply(object) => {
+            let key = key(&object);
+            fresh.extend(decode(object, make).map(|made| (key, made)));
+        }
+        Event::InitDone => {
+            *write() = std::mem::take(fresh);
+            return true;
+        }
+        Event::Apply(object) => {
+            let key = key(&object);
+            match decode(object, make) {
+                Some(made) => drop(write().insert(key, made)),
+                None => drop(write().remove(&key)),
+            }
+        }
+        Event::Delete(object) => drop(write().remove(&key(&object))),
+    }
+    false
 }
 
 fn key(object: &DynamicObject) -> ObjectKey {
@@ -126,4 +147,48 @@ fn decode<K: DeserializeOwned, T>(mut object: DynamicObject, make: fn(K) -> T) -
     serde_json::from_value(value)
         .ok()
         .map(|decoded| Arc::new(make(decoded)))
+}
+
+#[cfg(test)]
+mod tests {
+    use api::notification::Provider;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn object(name: &str, spec: &Value) -> DynamicObject {
+        serde_json::from_value(json!({
+            "apiVersion": "notification.toolkit.fluxcd.io/v1beta3", "kind": "Provider",
+            "metadata": {"name": name, "namespace": "ns"}, "spec": spec, "status": "odd",
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn the_map_follows_the_watch_and_leaves_out_what_is_none() {
+        let (map, mut fresh) = (Map::<Provider>::default(), BTreeMap::new());
+        let mut event = |event| take(event, &map, &mut fresh, |provider: Provider| provider);
+        let names = || {
+            map.read()
+                .unwrap()
+                .keys()
+                .map(|key| key.name.clone())
+                .collect::<Vec<_>>()
+        };
+        let (good, bad) = (json!({"type": "slack"}), json!({"type": 5}));
+        event(Event::Init);
+        for (name, spec) in [("a", &good), ("b", &bad), ("c", &good)] {
+            assert!(!event(Event::InitApply(object(name, spec))));
+        }
+        assert!(names().is_empty());
+        assert!(event(Event::InitDone));
+        assert_eq!(names(), ["a", "c"]);
+        event(Event::Apply(object("b", &good)));
+        event(Event::Apply(object("a", &bad)));
+        event(Event::Delete(object("c", &good)));
+        assert_eq!(names(), ["b"]);
+        event(Event::Init);
+        event(Event::InitDone);
+        assert!(names().is_empty());
+    }
 }

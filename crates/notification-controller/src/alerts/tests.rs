@@ -156,3 +156,38 @@ fn broken_and_oversized_expressions_are_named() {
     );
     assert!(compile(&"(".repeat(60)).is_err());
 }
+
+/// Every field is obeyed; `apiVersion` by not being compared. A new one has to be added here on purpose.
+#[test]
+fn each_field_of_the_schema_is_obeyed() {
+    let crd = serde_json::to_value(api::crd::alert()).unwrap();
+    let keys = |schema: &Value| {
+        schema["properties"]
+            .as_object()
+            .unwrap()
+            .keys()
+            .cloned()
+            .collect::<Vec<_>>()
+    };
+    for version in crd["spec"]["versions"].as_array().unwrap() {
+        let spec = &version["schema"]["openAPIV3Schema"]["properties"]["spec"];
+        let mut fields = keys(spec);
+        fields.sort();
+        assert_eq!(
+            fields,
+            [
+                "eventMetadata",
+                "eventSeverity",
+                "eventSources",
+                "exclusionList",
+                "inclusionList",
+                "providerRef",
+                "summary",
+                "suspend"
+            ]
+        );
+        let mut fields = keys(&spec["properties"]["eventSources"]["items"]);
+        fields.sort();
+        assert_eq!(fields, ["apiVersion", "kind", "matchLabels", "name", "namespace"]);
+    }
+}

@@ -138,6 +138,30 @@ async fn alerts_select() {
 }
 
 #[tokio::test]
+async fn the_authority_of_a_secret_is_trusted_and_no_other() {
+    let stage = Stage::new("tls").await;
+    let (sink, other) = (
+        WebhookSink::start_tls().unwrap(),
+        WebhookSink::start_tls().unwrap(),
+    );
+    stage.secret("good", &json!({"ca.crt": sink.ca_pem()})).await;
+    stage.secret("wrong", &json!({"ca.crt": other.ca_pem()})).await;
+    for name in ["good", "wrong"] {
+        let spec = json!({"type": "generic", "address": sink.url(name), "certSecretRef": {"name": name}, "timeout": "3s"});
+        stage.provider(name, &spec).await;
+        stage.alert(name, name, &json!({})).await;
+        stage.wait_ready("Alert", name, "True").await;
+    }
+    stage.accepted(&stage.event("sealed")).await;
+    sink.wait_for("the message", PATIENCE, |request| request.path == "/good")
+        .await
+        .unwrap();
+    let warning = stage.warning("wrong", "NotificationDispatchFailed").await;
+    assert!(warning.message.unwrap().contains("the connection failed"));
+    assert_eq!(sink.received().len(), 1);
+}
+
+#[tokio::test]
 async fn a_slow_webhook_delays_nobody_else() {
     let stage = Stage::new("slow").await;
     let slow = WebhookSink::start().unwrap();
