@@ -2,14 +2,14 @@
 //!
 //! A pass observes, renders, plans, acts, and says what is now true:
 //!
-//! - [`spec`] refuses what is invalid or not obeyed (pure);
-//! - [`observe`] reads source and dependencies live;
-//! - [`prepare`] fetches the artifact, connects to the cluster, and renders;
-//! - [`plan`] decides (pure);
-//! - [`act`] deploys, prunes and validates, exactly as planned;
-//! - [`status`] makes status and events (pure);
-//! - [`removal`] deletes what was deployed when its object goes;
-//! - [`triggers`] wakes objects when something that they refer to changes.
+//! - `spec` refuses what is invalid or not obeyed (pure);
+//! - `observe` reads source and dependencies live;
+//! - `prepare` fetches the artifact, connects to the cluster, and renders;
+//! - `plan` decides (pure);
+//! - `act` deploys, prunes and validates, exactly as planned;
+//! - `status` makes status and events (pure);
+//! - `removal` deletes what was deployed when its object goes;
+//! - `triggers` wakes objects when something that they refer to changes.
 
 mod act;
 mod events;

@@ -280,5 +280,5 @@ fn got_to_deploy(conditions: &[api::Condition]) -> bool {
 }
 
 #[cfg(test)]
-#[path = "observe_tests.rs"]
+#[path = "tests/observe.rs"]
 mod tests;

@@ -322,5 +322,5 @@ pub(crate) fn next(schedule: &Schedule) -> Duration {
 }
 
 #[cfg(test)]
-#[path = "plan_tests.rs"]
+#[path = "tests/plan.rs"]
 mod tests;

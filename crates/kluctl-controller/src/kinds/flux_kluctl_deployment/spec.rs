@@ -264,5 +264,5 @@ fn period(spec: &KluctlDeploymentSpec, own: Option<DurationOrNever>) -> Period {
 }
 
 #[cfg(test)]
-#[path = "spec_tests.rs"]
+#[path = "tests/spec.rs"]
 mod tests;

@@ -319,5 +319,5 @@ fn delay(
 }
 
 #[cfg(test)]
-#[path = "status_tests.rs"]
+#[path = "tests/status.rs"]
 mod tests;
