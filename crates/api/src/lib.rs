@@ -11,6 +11,8 @@ pub mod crd;
 mod duration;
 mod event;
 pub mod fault;
+#[cfg(test)]
+mod fuzz;
 pub mod kluctl;
 mod names;
 pub mod notification;

@@ -25,6 +25,7 @@
 
 pub mod controller;
 pub mod controlplane;
+pub mod fuzz;
 pub mod git;
 mod gobuild;
 pub mod http;

@@ -5,6 +5,8 @@
 
 mod budget;
 mod disk;
+#[cfg(test)]
+mod fuzz;
 pub mod ignore;
 mod mem;
 mod overlay;

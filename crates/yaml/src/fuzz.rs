@@ -1,17 +1,6 @@
 //! Random texts and values against every reader and printer.
-//!
-//! By default each test runs a few hundred fixed cases. `WEIR_FUZZ_SECONDS=60` prolongs each of them to a minute of new
-//! cases; a failure names the seed, and `WEIR_FUZZ_SEED` replays it.
 
-use std::{
-    env,
-    time::{Duration, Instant, SystemTime},
-};
-
-use proptest::{
-    prelude::*,
-    test_runner::{Config, RngAlgorithm, TestCaseResult, TestRng, TestRunner},
-};
+use testkit::fuzz::{self, Random};
 use tree::{Budget, Limits};
 
 use crate::{Document, Error, Map, Value, print, read};
@@ -28,35 +17,6 @@ const DIALECTS: [(&str, Read, Print); 3] = [
     ),
     ("pyyaml", |text, budget| read::pyyaml(text, budget), print::pyyaml),
 ];
-
-/// Runs `test` on cases of `strategy` for the time that was asked for.
-fn fuzz<S: Strategy>(strategy: &S, test: impl Fn(S::Value) -> TestCaseResult) {
-    let number = |name: &str| env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
-    let seconds = number("WEIR_FUZZ_SECONDS");
-    let now = || {
-        SystemTime::UNIX_EPOCH
-            .elapsed()
-            .map_or(0, |time| time.as_nanos() as u64)
-    };
-    let mut seed = number("WEIR_FUZZ_SEED").unwrap_or_else(|| seconds.map_or(0, |_| now()));
-    let end = Instant::now() + Duration::from_secs(seconds.unwrap_or(0));
-    loop {
-        let bytes: Vec<u8> = seed.to_le_bytes().into_iter().cycle().take(32).collect();
-        let config = Config {
-            cases: 400,
-            failure_persistence: None,
-            ..Config::default()
-        };
-        let mut runner = TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &bytes));
-        if let Err(failure) = runner.run(strategy, &test) {
-            panic!("WEIR_FUZZ_SEED={seed}: {failure}");
-        }
-        seed = seed.wrapping_add(1);
-        if Instant::now() >= end {
-            return;
-        }
-    }
-}
 
 /// Pieces that mean something to YAML or to one of the dialects.
 const PIECES: &[&str] = &[
@@ -140,52 +100,50 @@ const PIECES: &[&str] = &[
 /// Byte order marks.
 const MARKS: &[&[u8]] = &[b"\xff\xfe", b"\xfe\xff", b"\xef\xbb\xbf"];
 
-fn text() -> impl Strategy<Value = String> {
-    let pieces =
-        || proptest::collection::vec(proptest::sample::select(PIECES), 0..12).prop_map(|all| all.concat());
-    prop_oneof![
-        4 => pieces(),
-        2 => "[ -~\n]{0,20}",
-        1 => any::<String>(),
-        1 => (pieces(), 20..60usize).prop_map(|(piece, times)| piece.repeat(times)),
-    ]
+fn text(random: &mut Random) -> String {
+    if random.one_in(5) {
+        random.word(0..20)
+    } else {
+        random.text(PIECES, 0..12)
+    }
 }
 
-fn bytes() -> impl Strategy<Value = Vec<u8>> {
-    let marked = (proptest::sample::select(MARKS), any::<Vec<u8>>());
-    prop_oneof![
-        8 => text().prop_map(String::into_bytes),
-        1 => any::<Vec<u8>>(),
-        1 => marked.prop_map(|(mark, rest)| [mark, &rest].concat()),
-    ]
+fn bytes(random: &mut Random) -> Vec<u8> {
+    let mut bytes = text(random).into_bytes();
+    if random.one_in(8) {
+        random.damage(&mut bytes, 3);
+    }
+    if random.one_in(8) {
+        bytes = [random.pick(MARKS), bytes.as_slice()].concat();
+    }
+    bytes
 }
 
 /// Values without whole floats: those come back as integers from all dialects but Python's.
-fn value() -> impl Strategy<Value = Value> {
-    let float = any::<f64>().prop_filter("finite, with a fraction", |float| {
-        float.fract() != 0.0 && float.is_finite()
-    });
-    let leaf = prop_oneof![
-        Just(Value::Null),
-        any::<bool>().prop_map(Value::from),
-        any::<i64>().prop_map(Value::from),
-        any::<u64>().prop_map(Value::from),
-        float.prop_map(Value::from),
-        text().prop_map(Value::from),
-        text().prop_map(Value::from),
-    ];
-    leaf.prop_recursive(4, 24, 6, |inner| {
-        prop_oneof![
-            proptest::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
-            proptest::collection::vec((text(), inner), 0..4)
-                .prop_map(|all| Value::Map(all.into_iter().collect::<Map>())),
-        ]
-    })
+fn value(random: &mut Random, depth: usize) -> Value {
+    match random.below(if depth == 0 { 8 } else { 14 }) {
+        0 => Value::Null,
+        1 => random.flag().into(),
+        2 => random.int().into(),
+        3 => random.bits().into(),
+        4 => match random.float() {
+            float if float.fract() == 0.0 => 0.5.into(),
+            float => float.into(),
+        },
+        5..8 => text(random).into(),
+        8..11 => random.list(0..4, |random| value(random, depth - 1)).into(),
+        _ => {
+            let members = random.list(0..4, |random| (text(random), value(random, depth - 1)));
+            Value::Map(members.into_iter().collect::<Map>())
+        }
+    }
 }
 
 #[test]
-fn readers_answer_any_bytes() {
-    fuzz(&bytes(), |bytes| {
+fn fuzz_readers_answer_any_bytes() {
+    fuzz::run("yaml readers", |random| {
+        let bytes = bytes(random);
+        random.note("text", &String::from_utf8_lossy(&bytes));
         let limits = Limits {
             steps: 100_000,
             alias_bytes: 100_000,
@@ -194,13 +152,13 @@ fn readers_answer_any_bytes() {
         };
         for (name, read, print) in DIALECTS {
             match read(&bytes, &Budget::new(limits.clone())) {
-                Err(error) => prop_assert!(!error.to_string().is_empty()),
+                Err(error) => assert!(!error.to_string().is_empty()),
                 Ok(document) => {
                     let printed = print(&document.value);
                     let again = read(printed.as_bytes(), &Budget::default()).map(|document| document.value);
                     let same = again.as_ref() == Ok(&document.value)
                         || print::json(&document.value).contains("null");
-                    prop_assert!(
+                    assert!(
                         same,
                         "{name}: {:?}, printed {printed:?}, read {again:?}",
                         document.value
@@ -214,35 +172,30 @@ fn readers_answer_any_bytes() {
             read::goyaml_all(&bytes, &budget),
             read::kustomize_all(&bytes, &budget),
         );
-        Ok(())
     });
 }
 
 #[test]
-fn printed_values_read_back() {
-    fuzz(&value(), |value| {
+fn fuzz_printed_values_read_back() {
+    fuzz::run("yaml printers", |random| {
+        let value = value(random, 4);
+        random.note("value", &value);
         for (name, read, print) in DIALECTS {
             let printed = print(&value);
             let again = read(printed.as_bytes(), &Budget::default()).map(|document| document.value);
-            prop_assert_eq!(again, Ok(value.clone()), "{}: {:?}", name, printed);
+            assert_eq!(again.as_ref(), Ok(&value), "{name}: {printed:?}");
         }
-        Ok(())
-    });
-}
-
-#[test]
-fn goyaml_text_is_read_alike_by_kustomize() {
-    fuzz(&value(), |value| {
         let printed = print::goyaml(&value);
         let again = read::kustomize(&printed, &Budget::default()).map(|document| document.value);
-        prop_assert_eq!(again, Ok(value), "{:?}", printed);
-        Ok(())
+        assert_eq!(again, Ok(value), "goyaml read by kustomize: {printed:?}");
     });
 }
 
 #[test]
-fn printed_json_reads_back() {
-    fuzz(&value(), |value| {
+fn fuzz_printed_json_reads_back() {
+    fuzz::run("json printers", |random| {
+        let value = value(random, 4);
+        random.note("value", &value);
         // What JSON text can't carry exactly through this reader is the last bit of a float.
         let expected = serde_json::to_string(&value).unwrap_or_default();
         let expected: Value = serde_json::from_str(&expected).unwrap_or_default();
@@ -254,12 +207,11 @@ fn printed_json_reads_back() {
         ] {
             let printed = print(&value);
             let again: Result<Value, _> = serde_json::from_str(&printed);
-            prop_assert!(
+            assert!(
                 again.as_ref().is_ok_and(|again| near(again, &expected)),
                 "{printed}"
             );
         }
-        Ok(())
     });
 }
 

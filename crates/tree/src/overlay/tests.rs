@@ -1,6 +1,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
-use proptest::prelude::*;
+use testkit::fuzz::{self, Random};
 
 use super::*;
 use crate::Mem;
@@ -96,13 +96,15 @@ enum Action {
     Remove(String),
 }
 
-fn actions() -> impl Strategy<Value = Vec<Action>> {
-    let path = || proptest::collection::vec("[ab]", 1..4).prop_map(|parts| parts.join("/"));
-    let action = prop_oneof![
-        3 => (path(), any::<u8>()).prop_map(|(path, content)| Action::Write(path, content)),
-        1 => path().prop_map(Action::Remove),
-    ];
-    proptest::collection::vec(action, 0..12)
+fn actions(random: &mut Random) -> Vec<Action> {
+    random.list(0..12, |random| {
+        let path = random.list(1..4, |random| *random.pick(&["a", "b"])).join("/");
+        if random.one_in(4) {
+            Action::Remove(path)
+        } else {
+            Action::Write(path, random.below(256) as u8)
+        }
+    })
 }
 
 /// Everything below the root as text, through [`Tree`] alone.
@@ -145,13 +147,17 @@ impl Model {
     }
 }
 
-proptest! {
-    #[test]
-    fn it_behaves_like_one_folder(base in actions(), later in actions()) {
+#[test]
+fn fuzz_it_behaves_like_one_folder() {
+    fuzz::run("overlay", |random| {
+        let (base, later) = (actions(random), actions(random));
+        random.note("base, later", &(&base, &later));
         let mut model = Model::default();
         let mut mem = Mem::new();
         for action in base {
-            if let Action::Write(to, content) = action && model.write(&to, content) {
+            if let Action::Write(to, content) = action
+                && model.write(&to, content)
+            {
                 mem.insert(path(&to), vec![content], false);
                 let mut above = path(&to).parent();
                 while let Some(dir) = above {
@@ -165,7 +171,7 @@ proptest! {
             match action {
                 Action::Write(to, content) => {
                     let written = overlay.write(path(&to), vec![content]);
-                    prop_assert_eq!(written.is_ok(), model.write(&to, content));
+                    assert_eq!(written.is_ok(), model.write(&to, content));
                 }
                 Action::Remove(from) => {
                     overlay.remove(path(&from));
@@ -175,6 +181,6 @@ proptest! {
         }
         let mut found = BTreeMap::new();
         walk(&overlay, &TreePath::root(), &mut found);
-        prop_assert_eq!(found, model.files);
-    }
+        assert_eq!(found, model.files);
+    });
 }

@@ -1,0 +1,84 @@
+//! Who watches a search: a clock for cases that take for ever, and a hook that keeps panics out of the output.
+
+use std::{
+    cell::{Cell, RefCell},
+    io::Write as _,
+    panic,
+    sync::{Arc, Mutex, Once, PoisonError, mpsc},
+    time::{Duration, Instant},
+};
+
+/// Longer than any case takes on the busiest machine.
+const SLOW: Duration = Duration::from_secs(20);
+
+thread_local! {
+    static CATCHING: Cell<bool> = const { Cell::new(false) };
+    static CAUGHT: RefCell<Option<String>> = const { RefCell::new(None) };
+}
+
+/// Runs `work`, and returns what its last panic on this thread said instead of printing it.
+pub(super) fn quietly<T>(work: impl FnOnce() -> T) -> (Option<String>, T) {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let usual = panic::take_hook();
+        panic::set_hook(Box::new(move |info| {
+            if CATCHING.get() {
+                CAUGHT.set(Some(info.to_string()));
+            } else {
+                usual(info);
+            }
+        }));
+    });
+    CAUGHT.set(None);
+    CATCHING.set(true);
+    let result = work();
+    CATCHING.set(false);
+    (CAUGHT.take(), result)
+}
+
+type Running = Arc<Mutex<Option<(u64, Instant)>>>;
+
+/// Names the seed of a case that does not end, for nothing else will.
+pub(super) struct Watch {
+    running: Running,
+    _ends_with_this: mpsc::Sender<()>,
+}
+
+impl Watch {
+    pub(super) fn start(name: &str) -> Self {
+        let (running, name) = (Running::default(), name.to_owned());
+        let (ends, ended) = mpsc::channel::<()>();
+        let watched = Arc::clone(&running);
+        std::thread::spawn(move || {
+            let mut told = None;
+            while ended.recv_timeout(SLOW / 4) == Err(mpsc::RecvTimeoutError::Timeout) {
+                let case = *watched.lock().unwrap_or_else(PoisonError::into_inner);
+                if let Some((seed, since)) = case
+                    && since.elapsed() > SLOW
+                    && told != Some(seed)
+                {
+                    told = Some(seed);
+                    let _ = writeln!(
+                        std::io::stderr(),
+                        "fuzz {name}: WEIR_FUZZ_SEED={seed} runs for more than {SLOW:?}"
+                    );
+                }
+            }
+        });
+        Self {
+            running,
+            _ends_with_this: ends,
+        }
+    }
+
+    pub(super) fn begin(&self, seed: u64) {
+        *self.running.lock().unwrap_or_else(PoisonError::into_inner) = Some((seed, Instant::now()));
+    }
+
+    /// Says so if the case took too long.
+    pub(super) fn end(&self) -> Option<String> {
+        let case = self.running.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let took = case.map(|(_, since)| since.elapsed()).filter(|took| *took > SLOW);
+        took.map(|took| format!("it took {took:?}"))
+    }
+}
