@@ -1,0 +1,164 @@
+//! From a commit to an artifact that consumers can use.
+
+use api::condition_type as types;
+use serde_json::json;
+use testkit::GitServer;
+
+use super::{World, artifact_of, condition, revision};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_commit_becomes_an_artifact_and_the_next_one_follows() {
+    let (world, git) = (World::start().await, GitServer::start().unwrap());
+    let repo = git.repo("shop").unwrap();
+    let first = repo
+        .change("the first commit")
+        .write("app/deployment.yaml", "kind: Deployment\n")
+        .executable("run.sh", "#!/bin/sh\n")
+        .write("picture.png", "left out by default")
+        .write(".github/workflow.yaml", "left out by default")
+        .link("link", "app")
+        .push()
+        .unwrap();
+    world.apply("shop", &repo.url(), json!({})).await;
+    let object = world.wait_ready("shop").await;
+    let artifact = artifact_of(&object);
+    assert_eq!(artifact.revision, format!("main@sha1:{first}"));
+    assert_eq!(
+        artifact.path,
+        format!("gitrepository/{}/shop/{first}.tar.gz", world.namespace)
+    );
+    let message = format!("stored artifact for revision 'main@sha1:{first}'");
+    for name in [types::READY, types::ARTIFACT_IN_STORAGE] {
+        assert_eq!(condition(&object, name).unwrap().message, message);
+    }
+    let unpacked = world.fetch(&object).await;
+    assert_eq!(unpacked.names("."), ["app", "run.sh"]);
+    assert_eq!(unpacked.read("app/deployment.yaml"), "kind: Deployment\n");
+    // Both addresses serve the same bytes.
+    let get = async |url: &str| {
+        reqwest::get(url)
+            .await
+            .unwrap()
+            .error_for_status()
+            .unwrap()
+            .bytes()
+            .await
+            .unwrap()
+    };
+    let latest = object.status.as_ref().unwrap().url.clone().unwrap();
+    assert!(latest.ends_with("/shop/latest.tar.gz"), "{latest}");
+    let bytes = get(&artifact.url).await;
+    assert_eq!(bytes, get(&latest).await);
+    assert_eq!(bytes.len() as i64, artifact.size.unwrap());
+    let event = world.wait_event("shop", "NewArtifact").await;
+    assert_eq!(
+        (event.0.as_str(), event.2.as_str()),
+        ("Normal", "stored artifact for commit 'the first commit'")
+    );
+
+    let second = repo
+        .commit("second", &[("app/deployment.yaml", "kind: Changed\n")])
+        .unwrap();
+    world.request("shop", "1").await;
+    let wanted = format!("main@sha1:{second}");
+    let object = world
+        .wait("shop", "the new revision", |object| revision(object) == wanted)
+        .await;
+    assert_eq!(
+        object
+            .status
+            .as_ref()
+            .unwrap()
+            .last_handled_reconcile_at
+            .as_deref(),
+        Some("1")
+    );
+    assert_eq!(
+        world.fetch(&object).await.read("app/deployment.yaml"),
+        "kind: Changed\n"
+    );
+    assert_ne!(bytes, get(&latest).await);
+    // Those who still download the old one are not disturbed.
+    assert_eq!(bytes, get(&artifact.url).await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rules_of_the_repository_and_of_the_spec_decide_what_is_in_it() {
+    let (world, git) = (World::start().await, GitServer::start().unwrap());
+    let repo = git.repo("rules").unwrap();
+    let files = [
+        (".sourceignore", "*.md\n"),
+        ("a.md", ""),
+        ("a.png", ""),
+        ("sub/.sourceignore", "!keep.md\n/drop\n"),
+        ("sub/keep.md", ""),
+        ("sub/drop", ""),
+        ("sub/deploy.yaml", ""),
+    ];
+    let commit = repo.commit("first", &files).unwrap();
+    world.apply("rules", &repo.url(), json!({})).await;
+    let object = world.wait_ready("rules").await;
+    let unpacked = world.fetch(&object).await;
+    assert_eq!(unpacked.names("."), [".sourceignore", "a.png", "sub"]);
+    assert_eq!(unpacked.names("sub"), [".sourceignore", "deploy.yaml", "keep.md"]);
+    let before = artifact_of(&object);
+
+    world
+        .apply(
+            "rules",
+            &repo.url(),
+            json!({"ignore": "/*\n!/sub\n*.md\n.sourceignore\n"}),
+        )
+        .await;
+    let object = world.wait_ready("rules").await;
+    let unpacked = world.fetch(&object).await;
+    assert_eq!(
+        (unpacked.names("."), unpacked.names("sub")),
+        (vec!["sub".to_owned()], vec!["deploy.yaml".to_owned(), "drop".to_owned()])
+    );
+    let after = artifact_of(&object);
+    assert_eq!(after.revision, format!("main@sha1:{commit}"));
+    assert_ne!(after.digest, before.digest);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn objects_of_2021_are_served_in_their_own_words() {
+    let world = World::start_with(|launch| launch.flag("--revision-format=legacy")).await;
+    let git = GitServer::start().unwrap();
+    let repo = git.repo("old").unwrap();
+    let commit = repo.commit("first", &[("a", "b")]).unwrap();
+    let spec = json!({"gitImplementation": "go-git", "timeout": "20s"});
+    world.apply_version("v1beta1", "old", &repo.url(), spec).await;
+    let object = world.wait_ready("old").await;
+    let status = object.status.as_ref().unwrap();
+    let artifact = artifact_of(&object);
+    assert_eq!(artifact.revision, format!("main/{commit}"));
+    assert_eq!(artifact.checksum.as_ref().map(String::len), Some(40));
+    let shown: Vec<_> = status
+        .conditions
+        .iter()
+        .map(|condition| condition.type_.as_str())
+        .collect();
+    assert_eq!(shown, [types::READY]);
+    let ready = condition(&object, types::READY).unwrap();
+    assert_eq!(ready.reason, "GitOperationSucceed");
+    assert_eq!(ready.message, format!("Fetched revision: main/{commit}"));
+    let event = world.wait_event("old", "info").await;
+    assert_eq!(event.2, format!("Fetched revision: main/{commit}"));
+    let described = world
+        .kubectl(&[
+            "describe",
+            "gitrepositories.v1beta1.source.toolkit.fluxcd.io",
+            "old",
+        ])
+        .await;
+    for shown in [
+        "Checksum:",
+        "Last Update Time:",
+        "Path:",
+        "Revision:",
+        "latest.tar.gz",
+    ] {
+        assert!(described.contains(shown), "{shown} in {described}");
+    }
+}

@@ -1,0 +1,296 @@
+//! What goes wrong shows on the one object that it concerns, with what to do about it.
+
+use api::condition_type as types;
+use serde_json::{Value, json};
+use testkit::{Fault, GitServer};
+
+use super::{World, artifact_of, condition, ready, revision};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_failure_is_explained_and_the_others_go_on() {
+    let (world, git, tls) = (
+        World::start().await,
+        GitServer::start().unwrap(),
+        GitServer::start_tls().unwrap(),
+    );
+    let repo = |name: &str| {
+        let repo = git.repo(name).unwrap();
+        repo.commit("first", &[("a", "b")]).unwrap();
+        repo
+    };
+    let private = repo("private");
+    private.require_basic_auth("me", "canary-password");
+    let hanging = repo("hanging");
+    hanging.fail(Fault::Hang);
+    let secure = tls.repo("secure").unwrap();
+    secure.commit("first", &[("a", "b")]).unwrap();
+    git.repo("empty").unwrap();
+    let good = repo("good");
+
+    world
+        .secret("right", json!({"username": "me", "password": "canary-password"}))
+        .await;
+    world
+        .secret("wrong", json!({"username": "me", "password": "canary-wrong"}))
+        .await;
+    world.secret("half", json!({"password": "canary-half"})).await;
+    world
+        .secret("token", json!({"bearerToken": "canary-token"}))
+        .await;
+    world.secret("ca", json!({"ca.crt": tls.ca_pem()})).await;
+    world.secret("bad-ca", json!({"ca.crt": "canary-ca"})).await;
+    let secret = |name: &str| json!({"secretRef": {"name": name}});
+    let with_user = private.url().replace("http://", "http://me:canary-password@");
+    let wrong_user = private.url().replace("http://", "http://me:canary-url@");
+    let ns = &world.namespace;
+    let missing = format!("failed to get secret '{ns}/none': secrets \"none\" not found");
+
+    let failing: Vec<(&str, String, Value, &str, &str)> = vec![
+        (
+            "anonymous",
+            private.url(),
+            json!({}),
+            "AuthenticationFailed",
+            "spec.secretRef",
+        ),
+        (
+            "wrong",
+            private.url(),
+            secret("wrong"),
+            "AuthenticationFailed",
+            "check username and password",
+        ),
+        (
+            "wrong-url",
+            wrong_user,
+            json!({}),
+            "AuthenticationFailed",
+            "check username and password",
+        ),
+        (
+            "missing",
+            private.url(),
+            secret("none"),
+            "AuthenticationFailed",
+            &missing,
+        ),
+        (
+            "half",
+            private.url(),
+            secret("half"),
+            "AuthenticationFailed",
+            "a password needs a username",
+        ),
+        (
+            "token",
+            private.url(),
+            secret("token"),
+            "UnsupportedField",
+            "bearerToken",
+        ),
+        (
+            "not-there",
+            format!("{}/nowhere.git", git.origin()),
+            json!({}),
+            "GitOperationFailed",
+            "repository not found",
+        ),
+        (
+            "no-branch",
+            good.url(),
+            json!({"ref": {"branch": "none"}}),
+            "GitOperationFailed",
+            "its branches are main",
+        ),
+        (
+            "no-tag",
+            good.url(),
+            json!({"ref": {"semver": ">1"}}),
+            "GitOperationFailed",
+            "no match found for semver: >1",
+        ),
+        (
+            "empty",
+            format!("{}/empty.git", git.origin()),
+            json!({}),
+            "EmptyGitRepository",
+            "git repository is empty",
+        ),
+        (
+            "hanging",
+            hanging.url(),
+            json!({"timeout": "1s"}),
+            "GitOperationFailed",
+            "within the timeout of 1s",
+        ),
+        (
+            "untrusted",
+            secure.url(),
+            json!({}),
+            "GitOperationFailed",
+            "ca.crt",
+        ),
+        (
+            "bad-ca",
+            secure.url(),
+            secret("bad-ca"),
+            "GitOperationFailed",
+            "no usable PEM certificate",
+        ),
+        (
+            "ssh",
+            "ssh://git@host/repo".to_owned(),
+            json!({}),
+            "UnsupportedField",
+            "use the repository's https URL",
+        ),
+        (
+            "verify",
+            good.url(),
+            json!({"verify": {"secretRef": {"name": "x"}}}),
+            "UnsupportedField",
+            "spec.verify",
+        ),
+        (
+            "link-local",
+            "http://169.254.169.254/x".to_owned(),
+            json!({}),
+            "URLInvalid",
+            "link-local",
+        ),
+        // It fits the schema, but no duration is that long.
+        (
+            "undecodable",
+            good.url(),
+            json!({"interval": "99999999999999h"}),
+            "InvalidSpec",
+            "interval",
+        ),
+    ];
+    for (name, url, spec, ..) in &failing {
+        world.apply(name, url, spec.clone()).await;
+    }
+    world.apply("good", &good.url(), json!({})).await;
+    world.apply("private", &private.url(), secret("right")).await;
+    world.apply("private-url", &with_user, json!({})).await;
+    world.apply("secure", &secure.url(), secret("ca")).await;
+    for name in ["good", "private", "private-url", "secure"] {
+        world.wait_ready(name).await;
+    }
+    for (name, _, _, reason, text) in &failing {
+        if *name == "undecodable" {
+            undecodable(&world, name, reason, text).await;
+            continue;
+        }
+        let object = world.wait_failed(name, reason, text).await;
+        let stalled = matches!(*reason, "UnsupportedField" | "URLInvalid") && *name != "token";
+        assert_eq!(condition(&object, types::STALLED).is_some(), stalled, "{name}");
+        assert_eq!(
+            condition(&object, types::RECONCILING).is_some(),
+            !stalled,
+            "{name}"
+        );
+    }
+    world.wait_event("missing", "AuthenticationFailed").await;
+
+    // Once the Secret is right, the next try succeeds.
+    world
+        .secret("wrong", json!({"username": "me", "password": "canary-password"}))
+        .await;
+    world.request("wrong", "now").await;
+    world.wait_ready("wrong").await;
+    world.wait_event("wrong", "NewArtifact").await;
+
+    no_canary(&world).await;
+}
+
+/// An object that does not decode cannot be watched as what it is.
+async fn undecodable(world: &World, name: &str, reason: &str, text: &str) {
+    let found = testkit::eventually("the undecodable object to fail", super::PATIENCE, || async {
+        let object = world
+            .plane
+            .kubectl(&[
+                "get",
+                "gitrepository",
+                name,
+                "--namespace",
+                &world.namespace,
+                "-o",
+                "json",
+            ])
+            .await?;
+        let object: Value = serde_json::from_str(&object)?;
+        let conditions = object["status"]["conditions"]
+            .as_array()
+            .cloned()
+            .unwrap_or_default();
+        let ready = conditions
+            .into_iter()
+            .find(|condition| condition["type"] == "Ready");
+        let ready = ready.filter(|ready| ready["status"] == "False");
+        ready.ok_or_else(|| anyhow::anyhow!("{object}"))
+    });
+    let ready = found.await.unwrap();
+    assert_eq!(ready["reason"], reason, "{ready}");
+    assert!(ready["message"].as_str().unwrap().contains(text), "{ready}");
+}
+
+/// No secret shows anywhere.
+async fn no_canary(world: &World) {
+    let all = world.kubectl(&["get", "gitrepositories", "-o", "json"]).await;
+    let all: Value = serde_json::from_str(&all).unwrap();
+    let statuses: Vec<&Value> = all["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|item| &item["status"])
+        .collect();
+    let events = world.kubectl(&["get", "events", "-o", "json"]).await;
+    let events: Value = serde_json::from_str(&events).unwrap();
+    let events = events["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|event| event["message"].to_string());
+    let events: Vec<String> = events.collect();
+    for (place, text) in [
+        ("status", serde_json::to_string(&statuses).unwrap()),
+        ("events", events.join("\n")),
+        ("log", world.controller.log()),
+        ("metrics", world.controller.metrics().await.unwrap()),
+    ] {
+        for line in text.lines().filter(|line| line.contains("canary")) {
+            panic!("a secret is in the {place}: {line}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_fetched_stays_while_the_server_fails() {
+    let (world, git) = (World::start().await, GitServer::start().unwrap());
+    let repo = git.repo("flaky").unwrap();
+    let first = repo.commit("first", &[("a", "1")]).unwrap();
+    world.apply("flaky", &repo.url(), json!({"timeout": "2s"})).await;
+    let before = artifact_of(&world.wait_ready("flaky").await);
+    let second = repo.commit("second", &[("a", "2")]).unwrap();
+    for (fault, text) in [
+        (Fault::Status(503), "HTTP status 503"),
+        (Fault::CutMidPack, "flaky"),
+        (Fault::HangMidPack, "within the timeout"),
+    ] {
+        repo.fail(fault);
+        world.request("flaky", text).await;
+        let object = world.wait_failed("flaky", "GitOperationFailed", text).await;
+        assert_eq!(artifact_of(&object), before);
+        assert!(before.revision.ends_with(&first));
+    }
+    let object = world.wait("flaky", "the new revision to be seen", |object| {
+        condition(object, types::ARTIFACT_OUTDATED).is_some_and(|outdated| outdated.message.contains(&second))
+    });
+    object.await;
+    repo.heal();
+    let object = world.wait("flaky", "the new revision", |object| {
+        revision(object).ends_with(&second)
+    });
+    assert!(ready(&object.await, "True"));
+}

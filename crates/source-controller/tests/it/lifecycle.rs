@@ -1,0 +1,171 @@
+//! Suspension, requests, deletion, restarts, and quiet.
+
+use std::fs;
+
+use kube::api::DeleteParams;
+use serde_json::json;
+use testkit::{GitServer, git::Step, wait_gone};
+
+use super::{PATIENCE, World, artifact_of, revision};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_suspended_object_is_left_alone_until_it_is_resumed() {
+    let (world, git) = (World::start().await, GitServer::start().unwrap());
+    let repo = git.repo("paused").unwrap();
+    let first = repo.commit("first", &[("a", "1")]).unwrap();
+    world.apply("paused", &repo.url(), json!({})).await;
+    world.wait_ready("paused").await;
+    world.patch("paused", json!({"spec": {"suspend": true}})).await;
+    let second = repo.commit("second", &[("a", "2")]).unwrap();
+    let asked = repo.requests().len();
+    world.request("paused", "while suspended").await;
+    let object = world.wait("paused", "the request to be handled", |object| {
+        let status = object.status.as_ref();
+        status.and_then(|status| status.last_handled_reconcile_at.as_deref()) == Some("while suspended")
+    });
+    assert!(revision(&object.await).ends_with(&first));
+    assert_eq!(repo.requests().len(), asked);
+    world.patch("paused", json!({"spec": {"suspend": null}})).await;
+    world
+        .wait("paused", "the new revision", |object| {
+            revision(object).ends_with(&second)
+        })
+        .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn deletion_removes_the_artifacts_also_of_suspended_objects() {
+    let (world, git) = (World::start().await, GitServer::start().unwrap());
+    let repo = git.repo("going").unwrap();
+    repo.commit("first", &[("a", "1")]).unwrap();
+    for name in ["going", "suspended"] {
+        world.apply(name, &repo.url(), json!({})).await;
+        let object = world.wait_ready(name).await;
+        assert_eq!(
+            object.metadata.finalizers,
+            Some(vec!["finalizers.fluxcd.io".to_owned()])
+        );
+        assert!(world.dir(name).join("latest.tar.gz").exists());
+    }
+    world.patch("suspended", json!({"spec": {"suspend": true}})).await;
+    for name in ["going", "suspended"] {
+        world.api.delete(name, &DeleteParams::default()).await.unwrap();
+        wait_gone(&world.api, name, PATIENCE).await.unwrap();
+        assert!(!world.dir(name).exists());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_written_and_nothing_fetched_while_nothing_changes() {
+    let (world, git) = (World::start().await, GitServer::start().unwrap());
+    let repo = git.repo("quiet").unwrap();
+    let commit = repo.commit("first", &[("a", "1")]).unwrap();
+    let fixed = git.repo("fixed").unwrap();
+    let fixed_commit = fixed.commit("first", &[("a", "1")]).unwrap();
+    world.apply("quiet", &repo.url(), json!({"interval": "1s"})).await;
+    world
+        .apply(
+            "fixed",
+            &fixed.url(),
+            json!({"interval": "1s", "ref": {"commit": fixed_commit}}),
+        )
+        .await;
+    let before = world.wait_ready("quiet").await;
+    world.wait_ready("fixed").await;
+    world.wait_event("quiet", "NewArtifact").await;
+    world.wait_event("fixed", "NewArtifact").await;
+    let polls = || {
+        repo.requests()
+            .iter()
+            .filter(|request| request.step == Step::LsRefs)
+            .count()
+    };
+    let (begun, asked_fixed, mark) = (polls(), fixed.requests().len(), world.plane.audit_mark());
+    testkit::eventually("a few polls", PATIENCE, || async {
+        anyhow::ensure!(polls() >= begun + 4, "{} polls", polls() - begun);
+        Ok(())
+    })
+    .await
+    .unwrap();
+    let mut written = world.plane.audit_since(mark).unwrap();
+    written.retain(|entry| entry.is_write() && entry.namespace == world.namespace);
+    assert_eq!(written, []);
+    let after = world.api.get("quiet").await.unwrap();
+    assert_eq!(after.metadata.resource_version, before.metadata.resource_version);
+    let fetches = repo
+        .requests()
+        .iter()
+        .filter(|request| request.step == Step::Fetch)
+        .count();
+    assert_eq!((fetches, revision(&after)), (1, format!("main@sha1:{commit}")));
+    // A commit cannot change: the server is not even asked.
+    assert_eq!(fixed.requests().len(), asked_fixed);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wiped_storage_is_filled_again_and_a_corrupt_file_replaced() {
+    let (mut world, git) = (World::start().await, GitServer::start().unwrap());
+    let repo = git.repo("lost").unwrap();
+    repo.commit("first", &[("a", "1")]).unwrap();
+    world.apply("lost", &repo.url(), json!({})).await;
+    let before = artifact_of(&world.wait_ready("lost").await);
+    world.controller.kill().await.unwrap();
+    fs::remove_dir_all(world.controller.storage_path()).unwrap();
+    world.controller.restart().await.unwrap();
+    let file = world.controller.storage_path().join(&before.path);
+    let object = world.wait("lost", "the artifact to be back", |object| {
+        file.exists()
+            && super::ready(object, "True")
+            && artifact_of(object).last_update_time != before.last_update_time
+    });
+    let again = artifact_of(&object.await);
+    assert_eq!(
+        (&again.digest, &again.revision),
+        (&before.digest, &before.revision)
+    );
+
+    fs::write(&file, b"corrupt").unwrap();
+    world.request("lost", "corrupt").await;
+    let object = world.wait("lost", "the artifact to be replaced", |object| {
+        object
+            .status
+            .as_ref()
+            .and_then(|status| status.last_handled_reconcile_at.as_deref())
+            == Some("corrupt")
+    });
+    assert_eq!(world.fetch(&object.await).await.read("a"), "1");
+    let event = world.wait_event("lost", "ArtifactVerificationFailed").await;
+    assert_eq!(event.0, "Warning");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_clean_end_leaves_nothing_behind_and_a_restart_changes_nothing() {
+    let (mut world, git) = (World::start().await, GitServer::start().unwrap());
+    let repo = git.repo("steady").unwrap();
+    repo.commit("first", &[("a", "1")]).unwrap();
+    world.apply("steady", &repo.url(), json!({})).await;
+    let before = world.wait_ready("steady").await;
+    assert!(world.controller.terminate().await.unwrap().success());
+    world.controller.restart().await.unwrap();
+    world.request("steady", "after").await;
+    let object = world.wait("steady", "the request to be handled", |object| {
+        object
+            .status
+            .as_ref()
+            .and_then(|status| status.last_handled_reconcile_at.as_deref())
+            == Some("after")
+    });
+    assert_eq!(artifact_of(&object.await), artifact_of(&before));
+    let fetches = repo
+        .requests()
+        .iter()
+        .filter(|request| request.step == Step::Fetch)
+        .count();
+    assert_eq!(fetches, 1);
+    let names: Vec<_> = fs::read_dir(world.dir("steady"))
+        .unwrap()
+        .flatten()
+        .map(|entry| entry.file_name())
+        .collect();
+    assert_eq!(names.len(), 2, "{names:?}");
+}
