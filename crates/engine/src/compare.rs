@@ -87,12 +87,8 @@ pub async fn compare(
         return Err(Error::EmptyRender);
     }
     let discriminator = rendered.target.discriminator.as_deref();
-    let mut live = live::fetch(cluster, &refs, discriminator).await?;
-    let mut comparison = Comparison {
-        warnings: std::mem::take(&mut live.warnings),
-        ..Comparison::default()
-    };
-    let live = &live;
+    let live = &live::fetch(cluster, &refs, discriminator).await?;
+    let mut comparison = Comparison::default();
     let looks = rendered
         .objects()
         .zip(&refs)
@@ -139,6 +135,9 @@ async fn look(
     reference: &ObjectRef,
     warnings: &mut Vec<String>,
 ) -> Result<Verdict, String> {
+    if let Some(error) = live.unreadable.get(reference) {
+        return Err(error.clone());
+    }
     let Some(object) = live.rendered.get(reference) else {
         return Ok(Verdict::Missing);
     };

@@ -130,8 +130,8 @@ pub async fn deploy(
     }
     let discriminator = rendered.target.discriminator.as_deref();
     let mut result = CommandResult::begin(Command::Deploy, options.dry_run, discriminator);
-    let mut live = live::fetch(cluster, &options.chosen(&refs), discriminator).await?;
-    result.warnings.append(&mut live.warnings);
+    let live = live::fetch(cluster, &options.chosen(&refs), discriminator).await?;
+    result.warnings.extend(live.warning());
     if discriminator.is_none_or(str::is_empty) {
         let message = "no discriminator configured. Orphan object detection will not work";
         result.warnings.push(ObjectError::general(message));

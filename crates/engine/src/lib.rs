@@ -28,3 +28,30 @@ pub use validate::{ValidateResult, validate};
 
 /// Items, and deletions, that are worked on at once.
 const PARALLEL: usize = 8;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cluster::Cluster;
+    use kluctl::{Rendered, Request};
+    use std::sync::Arc;
+
+    /// Compiles only while all operations can run on a multi-threaded runtime.
+    #[test]
+    fn operations_can_move_between_threads() {
+        fn check<T: Send>(_: T) {}
+        let _ = |cluster: &Cluster, rendered: &Rendered| {
+            check(render(
+                cluster,
+                Arc::new(tree::Mem::new()),
+                Request::default(),
+                &Rendering::default(),
+            ));
+            check(deploy(cluster, rendered, &DeployOptions::default()));
+            check(compare(cluster, rendered, CompareOptions::default()));
+            check(prune(cluster, rendered, &PruneOptions::default()));
+            check(delete(cluster, "", &DeleteOptions::default()));
+            check(validate(cluster, rendered));
+        };
+    }
+}

@@ -21,8 +21,8 @@ const WORTH_A_LIST: usize = 3;
 pub(crate) struct Live {
     /// The objects that exist, in the version in which they were rendered.
     pub(crate) rendered: HashMap<ObjectRef, Value>,
-    /// What could not be looked at.
-    pub(crate) warnings: Vec<ObjectError>,
+    /// The objects that may not be read, and what the API server said.
+    pub(crate) unreadable: HashMap<ObjectRef, String>,
 }
 
 /// What carries the discriminator, over all kinds.
@@ -63,6 +63,19 @@ pub(crate) fn identities(refs: &[ObjectRef], snapshot: &Snapshot) -> HashSet<Obj
         }
     }
     ids
+}
+
+impl Live {
+    /// One warning for all that may not be read.
+    pub(crate) fn warning(&self) -> Option<ObjectError> {
+        let count = self.unreadable.len();
+        (count > 0).then(|| {
+            ObjectError::general(format!(
+                "at least one permission error was encountered while reading live objects ({count} objects): what \
+                 changed about them can't be told"
+            ))
+        })
+    }
 }
 
 /// Reads the live state of these objects: kinds with several are listed by the discriminator, and what is not found so
@@ -110,24 +123,18 @@ async fn read_missing(cluster: &Cluster, refs: &[ObjectRef], live: &mut Live) ->
         .map(|reference| async move { (reference, cluster.get(reference).await) });
     // Collected, because a stream that holds the closure can't be proven to be Send.
     let mut reads = stream::iter(reads.collect::<Vec<_>>()).buffer_unordered(16);
-    let mut forbidden = 0_usize;
     while let Some((reference, found)) = reads.next().await {
         match found {
             Ok(Some(object)) => {
                 live.rendered.insert(reference.clone(), object);
             }
             Ok(None) => {}
-            Err(error) if error.is_forbidden() => forbidden += 1,
-            // One object that can't be read (a bad name, say) must not stop the others: applying it will say why.
-            Err(cluster::Error::InvalidName { .. }) => {}
+            // One object that can't be read must not stop the others.
+            Err(error) if error.is_forbidden() || matches!(error, cluster::Error::InvalidName { .. }) => {
+                live.unreadable.insert(reference.clone(), error.to_string());
+            }
             Err(error) => return Err(error.into()),
         }
-    }
-    if forbidden > 0 {
-        live.warnings.push(ObjectError::general(format!(
-            "at least one permission error was encountered while reading live objects ({forbidden} objects): what \
-             changed about them can't be told"
-        )));
     }
     Ok(())
 }

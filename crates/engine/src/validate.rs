@@ -45,15 +45,17 @@ pub async fn validate(cluster: &Cluster, rendered: &Rendered) -> Result<Validate
         start,
         end: start,
         errors: Vec::new(),
-        warnings: live.warnings,
+        warnings: Vec::new(),
         results: Vec::new(),
     };
     for reference in refs {
         let Some(object) = live.rendered.get(&reference) else {
             result.ready = false;
-            result
-                .errors
-                .push(ObjectError::of(&reference, "object not found"));
+            let unreadable = live.unreadable.get(&reference).map(String::as_str);
+            result.errors.push(ObjectError::of(
+                &reference,
+                unreadable.unwrap_or("object not found"),
+            ));
             continue;
         };
         let readiness = cluster.readiness(object, true).await?;

@@ -9,6 +9,8 @@ pub mod diff;
 pub mod discriminator;
 mod error;
 pub mod fixup;
+#[cfg(test)]
+mod fuzz;
 pub mod jsonpath;
 pub mod managed;
 pub mod meta;

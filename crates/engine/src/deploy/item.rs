@@ -79,7 +79,11 @@ async fn apply_one(
                 outcome.seen.remember(reference.id(), manifest, &applied.object);
             }
             match changed(reference, manifest, before, &applied.object) {
-                Ok(object) => outcome.objects.push(object),
+                Ok(mut object) => {
+                    // What may not be read may well have been there before.
+                    object.new &= !run.live.unreadable.contains_key(reference);
+                    outcome.objects.push(object);
+                }
                 Err(error) => outcome.errors.push(ObjectError::of(reference, error.to_string())),
             }
             true

@@ -340,7 +340,7 @@ impl Said {
         let mut objects: Vec<String> = result
             .objects
             .iter()
-            .map(|object| {
+            .filter_map(|object| {
                 let mut changes: Vec<String> = object
                     .changes
                     .iter()
@@ -366,7 +366,6 @@ impl Said {
                     &changes,
                 )
             })
-            .flatten()
             .collect();
         objects.sort();
         Self {
