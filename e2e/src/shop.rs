@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, ensure};
-use api::{Condition, kluctl::KluctlDeployment};
+use api::{Condition, conditions, kluctl::KluctlDeployment, notification::Provider};
 use k8s_openapi::api::{
     apps::v1::Deployment,
     rbac::v1::{ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding},
@@ -46,6 +46,7 @@ pub async fn play(stage: &mut Stage, world: &World) -> Result<()> {
     let folder = example();
     let repo = world.git.repo("shop")?;
     let first = repo.change("The shop").copy(&folder)?.push()?;
+    repo.require_basic_auth("deployer", "read-only");
     let shop = Shop { world, repo, folder };
     shop.watch_alerts().await?;
     shop.beginnings(stage, &first).await?;
@@ -70,12 +71,9 @@ impl Shop<'_> {
             "metadata": {"name": "webhook", "namespace": SYSTEM},
             "spec": {"type": "generic", "secretRef": {"name": "webhook"}},
         });
-        let secret = json!({
-            "apiVersion": "v1",
-            "kind": "Secret",
-            "metadata": {"name": "webhook", "namespace": SYSTEM},
-            "stringData": {"address": self.world.sink.url(HOOK)},
-        });
+        self.world
+            .apply_secret("webhook", json!({"address": self.world.sink.url(HOOK)}))
+            .await?;
         let alert = json!({
             "apiVersion": "notification.toolkit.fluxcd.io/v1beta3",
             "kind": "Alert",
@@ -84,12 +82,12 @@ impl Shop<'_> {
                 "providerRef": {"name": "webhook"},
                 "eventSeverity": "info",
                 "eventSources": [
-                    {"kind": "KluctlDeployment", "name": "*"},
-                    {"kind": "GitRepository", "name": "shop"},
+                    {"kind": "KluctlDeployment", "name": "*", "matchLabels": {"app": "shop"}},
+                    {"kind": "GitRepository", "name": "shop", "matchLabels": {"app": "shop"}},
                 ],
             },
         });
-        for object in [secret, provider, alert] {
+        for object in [provider, alert] {
             self.world.plane.apply(object).await?;
         }
         Ok(())
@@ -131,8 +129,16 @@ impl Shop<'_> {
     async fn beginnings(&self, stage: &mut Stage, first: &str) -> Result<()> {
         let world = self.world;
         stage
-            .step("a GitRepository becomes an artifact", async {
-                world.apply_repository("shop", &self.repo.url(), "2s").await?;
+            .step("a private GitRepository becomes an artifact", async {
+                let login = json!({"username": "deployer", "password": "read-only"});
+                world.apply_secret("shop-git", login).await?;
+                let repository = json!({
+                    "apiVersion": "source.toolkit.fluxcd.io/v1",
+                    "kind": "GitRepository",
+                    "metadata": {"name": "shop", "namespace": SYSTEM, "labels": {"app": "shop"}},
+                    "spec": {"interval": "2s", "url": self.repo.url(), "ref": {"branch": "main"}, "secretRef": {"name": "shop-git"}},
+                });
+                world.plane.apply(repository).await?;
                 let repository = world.fetched("shop", first).await?;
                 let artifact = repository
                     .status
@@ -149,7 +155,12 @@ impl Shop<'_> {
         stage
             .step("dependsOn orders: prod waits for test", async {
                 let after = json!([{"name": "shop-test"}]);
-                let prod = json!({"target": "prod", "renameContexts": rename, "dependsOn": after});
+                // prod is reached as another cluster would be: through a kubeconfig in a Secret.
+                let kubeconfig = std::fs::read_to_string(world.plane.kubeconfig())?;
+                world.apply_secret("prod-cluster", json!({"value": kubeconfig})).await?;
+                let remote = json!({"secretRef": {"name": "prod-cluster"}});
+                let prod =
+                    json!({"target": "prod", "renameContexts": rename, "dependsOn": after, "kubeConfig": remote});
                 world.apply_deployment("shop-prod", "shop", prod).await?;
                 let waiting = |ready: &Condition| ready.reason == "DependencyNotReady";
                 world
@@ -350,6 +361,34 @@ impl Shop<'_> {
                 world.ready("shop-test", &commit).await?;
                 world.ready("shop-prod", &commit).await?;
                 Ok("both are Ready again".to_owned())
+            })
+            .await?;
+        stage
+            .step("what isn't supported yet is refused by name", async {
+                let provider = json!({
+                    "apiVersion": "notification.toolkit.fluxcd.io/v1beta3",
+                    "kind": "Provider",
+                    "metadata": {"name": "pager", "namespace": SYSTEM},
+                    "spec": {"type": "pagerduty"},
+                });
+                world.plane.apply(provider).await?;
+                let providers: Api<Provider> = Api::namespaced(world.client.clone(), SYSTEM);
+                let refused = |provider: &Provider| {
+                    let conditions = provider
+                        .status
+                        .as_ref()
+                        .map(|status| status.conditions.as_slice());
+                    conditions::get(conditions.unwrap_or_default(), "Ready")
+                        .is_some_and(|ready| ready.is_false() && ready.reason == "UnsupportedField")
+                };
+                let provider = wait_for(&providers, "pager", "UnsupportedField", PATIENCE, refused).await?;
+                let conditions = provider
+                    .status
+                    .map(|status| status.conditions)
+                    .unwrap_or_default();
+                let message = conditions::get(&conditions, "Ready").map(|ready| ready.message.clone());
+                providers.delete("pager", &DeleteParams::default()).await?;
+                Ok(message.unwrap_or_default())
             })
             .await
     }

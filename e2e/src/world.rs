@@ -101,6 +101,20 @@ impl World {
         Api::namespaced(self.client.clone(), SYSTEM)
     }
 
+    /// Applies a Secret.
+    ///
+    /// # Errors
+    /// When the API server refuses it.
+    pub async fn apply_secret(&self, name: &str, data: Value) -> Result<()> {
+        let object = json!({
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {"name": name, "namespace": SYSTEM},
+            "stringData": data,
+        });
+        self.plane.apply(object).await.map(|_| ())
+    }
+
     /// Applies a GitRepository.
     ///
     /// # Errors
@@ -133,7 +147,7 @@ impl World {
         let object = json!({
             "apiVersion": "flux.kluctl.io/v1alpha1",
             "kind": "KluctlDeployment",
-            "metadata": {"name": name, "namespace": SYSTEM},
+            "metadata": {"name": name, "namespace": SYSTEM, "labels": {"app": source}},
             "spec": whole,
         });
         self.plane.apply(object).await.map(|_| ())
