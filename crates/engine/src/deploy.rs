@@ -43,7 +43,7 @@ pub struct DeployOptions {
     /// Apply only these objects; all when absent.
     pub only: Option<HashSet<ObjectId>>,
     /// Report what is no longer rendered, which needs a list of every kind of the cluster. To be left out when pruning
-    /// comes next.
+    /// comes next; never done when only some objects are applied.
     pub orphans: bool,
 }
 
@@ -148,7 +148,7 @@ pub async fn deploy(
     if cluster.cancellation().is_cancelled() {
         return Err(Error::Cancelled);
     }
-    if options.orphans {
+    if options.orphans && options.only.is_none() {
         let orphans = live::orphans(cluster, &refs, discriminator, &mut result.warnings).await?;
         let entry = |reference| ResultObject {
             orphan: true,
