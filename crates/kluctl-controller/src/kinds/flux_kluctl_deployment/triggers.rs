@@ -336,7 +336,7 @@ mod tests {
     fn other_bytes_of_the_same_revision_wake_everybody() {
         let mut index = Index::default();
         index.apply(deployment("shop", |links| {
-            links.tried = Some("main@sha1:1".to_owned())
+            links.tried = Some("main@sha1:1".to_owned());
         }));
         let offer = |digest: &str| {
             let seen = SourceSeen {
