@@ -84,9 +84,13 @@ deny: $(DENY) ## Check licences, bans and sources of all dependencies
 fault: build control-plane ## Kill and starve the controllers at seeded moments (SEED=n, ROUNDS=n)
 	@WEIR_BIN_DIR=$(CURDIR)/$(BIN) $(BIN)/fault $(if $(SEED),--seed $(SEED)) $(if $(ROUNDS),--rounds $(ROUNDS))
 
+FUZZED = $(shell grep -rl 'fn fuzz_' crates/*/src | cut -d/ -f2 | sort -u)
 .PHONY: fuzz
-fuzz: ## Prolong the property tests of everything that reads foreign input (SECONDS_EACH=30)
-	WEIR_FUZZ_SECONDS=$(or $(SECONDS_EACH),30) $(CARGO) test --workspace --locked --release fuzz_ -- --nocapture --test-threads=2
+fuzz: ## Search for inputs that break a reader of foreign input (SECONDS_EACH=30 SEED=n)
+	@export WEIR_FUZZ_SECONDS=$(or $(SECONDS_EACH),30) WEIR_FUZZ_SEED=$(or $(SEED),$$(date +%s)); \
+	  echo "searching for $$WEIR_FUZZ_SECONDS s with each test, from SEED=$$WEIR_FUZZ_SEED on"; \
+	  $(CARGO) test --profile fuzz --locked --lib --no-fail-fast -q $(addprefix -p ,$(FUZZED)) fuzz_ \
+	    -- --test-threads=2 >target/fuzz.log || { cat target/fuzz.log; exit 1; }
 
 .PHONY: bench
 bench: build control-plane ## Measure 50 and 200 pairs of GitRepository and KluctlDeployment

@@ -213,4 +213,6 @@ impl Contexts {
 }
 
 #[cfg(test)]
+mod fuzz;
+#[cfg(test)]
 mod tests;

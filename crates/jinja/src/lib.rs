@@ -9,6 +9,8 @@ mod convert;
 mod error;
 mod filters;
 mod functions;
+#[cfg(test)]
+mod fuzz;
 mod jsonpath;
 mod lists;
 mod loader;

@@ -11,6 +11,8 @@ mod deployment;
 mod error;
 mod fields;
 mod files;
+#[cfg(test)]
+mod fuzz;
 mod item;
 mod jsonpath;
 mod merge;

@@ -6,6 +6,8 @@
 mod build;
 mod error;
 mod file;
+#[cfg(test)]
+mod fuzz;
 mod identity;
 mod namespace;
 mod reference;

@@ -11,6 +11,8 @@ pub mod delivery;
 mod error;
 mod event;
 mod flags;
+#[cfg(test)]
+mod fuzz;
 mod kinds;
 mod metrics;
 pub mod providers;

@@ -162,4 +162,6 @@ fn declared_digest(artifact: &Artifact) -> Result<Digest, Error> {
 }
 
 #[cfg(test)]
+mod fuzz;
+#[cfg(test)]
 mod tests;

@@ -154,4 +154,6 @@ async fn serve(stream: TcpStream, storage: Arc<Storage>, limits: &Limits, stop: 
 }
 
 #[cfg(test)]
+mod fuzz;
+#[cfg(test)]
 mod tests;

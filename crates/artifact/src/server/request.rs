@@ -19,7 +19,10 @@ fn percent_decode(text: &str) -> Option<String> {
     let mut rest = text.as_bytes();
     while let Some((&first, tail)) = rest.split_first() {
         if first == b'%' {
-            let digits = std::str::from_utf8(tail.get(..2)?).ok()?;
+            // A sign would be read as part of the number.
+            let digits = std::str::from_utf8(tail.get(..2)?)
+                .ok()
+                .filter(|digits| digits.bytes().all(|b| b.is_ascii_hexdigit()))?;
             bytes.push(u8::from_str_radix(digits, 16).ok()?);
             rest = tail.get(2..)?;
         } else {
@@ -156,6 +159,7 @@ mod tests {
             "/a/b/c/.d.tmp",
             "/a/b/c/d%00",
             "/a/b/c/%zz",
+            "/a/b/c/%+a",
             "/a/b/c/%ff",
             "a/b/c/d",
         ] {

@@ -8,14 +8,14 @@ use tokio::{
 use super::*;
 use crate::{Algorithm, Key, digest::of, pack::Packed, storage::Retention};
 
-struct Running {
-    root: tempfile::TempDir,
-    address: SocketAddr,
+pub(super) struct Running {
+    pub(super) root: tempfile::TempDir,
+    pub(super) address: SocketAddr,
     stop: CancellationToken,
     task: JoinHandle<()>,
 }
 
-async fn start(limits: Limits) -> Running {
+pub(super) async fn start(limits: Limits) -> Running {
     let root = tempfile::tempdir().unwrap();
     let storage = Storage::open(root.path(), "h", Retention::default()).unwrap();
     let key = Key::new("gitrepository", "ns", "a").unwrap();

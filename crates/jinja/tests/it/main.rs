@@ -5,6 +5,4 @@ mod conformance;
 #[cfg(test)]
 mod dialect;
 #[cfg(test)]
-mod fuzz;
-#[cfg(test)]
 mod limits;

@@ -3,8 +3,6 @@
 #[cfg(test)]
 mod conformance;
 #[cfg(test)]
-mod fuzz;
-#[cfg(test)]
 mod projects;
 #[cfg(test)]
 mod refusals;

@@ -1,17 +1,12 @@
-//! No template makes the renderer panic. `WEIR_FUZZ_SECONDS` prolongs the search.
+//! No template makes the renderer panic.
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::sync::Arc;
 
-use jinja::{Renderer, Vars, on_deep_stack};
-use proptest::{
-    prelude::*,
-    test_runner::{Config, TestRunner},
-};
+use testkit::fuzz::{self, Random};
 use tree::{Budget, Mem, TreePath};
 use yaml::{Map, Value};
+
+use crate::{Renderer, Vars, on_deep_stack};
 
 /// Pieces of templates that mean something, so that random sequences get past the parser.
 const PIECES: &[&str] = &[
@@ -125,12 +120,12 @@ const PIECES: &[&str] = &[
     "{% break %}",
 ];
 
-fn template() -> impl Strategy<Value = String> {
-    let pieces =
-        prop::collection::vec(prop::sample::select(PIECES), 0..14).prop_map(|pieces| pieces.concat());
-    let expression = prop::collection::vec(prop::sample::select(PIECES), 1..7)
-        .prop_map(|pieces| format!("{{{{ {} }}}}", pieces.concat()));
-    prop_oneof![expression, pieces, ".{0,40}"]
+fn template(random: &mut Random) -> String {
+    match random.below(8) {
+        0 => random.word(0..40),
+        1..5 => format!("{{{{ {} }}}}", random.text(PIECES, 1..7)),
+        _ => random.text(PIECES, 0..14),
+    }
 }
 
 fn variables() -> Vars {
@@ -143,28 +138,17 @@ fn variables() -> Vars {
 }
 
 #[test]
-fn templates_never_panic() {
-    let seconds = std::env::var("WEIR_FUZZ_SECONDS")
-        .ok()
-        .and_then(|seconds| seconds.parse().ok());
-    let until = Instant::now() + Duration::from_secs(seconds.unwrap_or(2));
+fn fuzz_templates_never_panic() {
     let vars = variables();
     let tree = Arc::new(Mem::from_files([("f", "{{ n }}")]).unwrap());
-    on_deep_stack(move || {
-        while Instant::now() < until {
-            let mut runner = TestRunner::new(Config {
-                cases: 200,
-                failure_persistence: None,
-                ..Config::default()
-            });
-            let result = runner.run(&template(), |template| {
-                let mut renderer = Renderer::new(tree.clone(), &[TreePath::root()], &vars);
-                let _ = renderer.render_str(&template, &Budget::default());
-                let _ = renderer.condition(&template, &Budget::default());
-                Ok(())
-            });
-            result.unwrap();
-        }
-    })
-    .unwrap();
+    let search = || {
+        fuzz::run("templates", |random| {
+            let template = template(random);
+            random.note("template", &template);
+            let mut renderer = Renderer::new(tree.clone(), &[TreePath::root()], &vars);
+            let _ = renderer.render_str(&template, &Budget::default());
+            let _ = renderer.condition(&template, &Budget::default());
+        });
+    };
+    on_deep_stack(search).unwrap();
 }
