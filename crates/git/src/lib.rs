@@ -11,6 +11,8 @@
 mod client;
 mod clock;
 mod error;
+#[cfg(test)]
+mod fuzz;
 mod http;
 mod limits;
 mod range;
@@ -18,6 +20,7 @@ mod refs;
 mod remote;
 mod session;
 mod snapshot;
+mod wire;
 
 pub use client::Network;
 pub use clock::Call;

@@ -27,8 +27,9 @@ use crate::{
     Advertised, Call, Error, Limits, Reference, Remote, Resolved, Snapshot,
     clock::Clock,
     error::chain,
-    http::{Smart, Wire},
+    http::Smart,
     refs::{describe, select},
+    wire::Wire,
 };
 
 /// Threads that index a received pack. Sessions run beside each other, so one does not take all processors.

@@ -166,8 +166,8 @@ impl Storage {
         }
         temp::sync_dir(&dir);
         let mut known = verify::lock(&self.known);
-        known.insert(path.clone(), stamp, packed.digest.clone());
-        known.insert(key.path(ALIAS), stamp, packed.digest.clone());
+        known.insert(&path, stamp, packed.digest.clone());
+        known.insert(&key.path(ALIAS), stamp, packed.digest.clone());
         Ok(Stored { path, packed })
     }
 

@@ -53,13 +53,21 @@ pub enum Verdict {
     },
 }
 
-/// The digests that were computed already.
+/// The digests that were computed already, by path: one for each algorithm that somebody asked for.
 #[derive(Debug, Default)]
-pub(super) struct Known(HashMap<String, (Stamp, Digest)>);
+pub(super) struct Known(HashMap<String, (Stamp, Vec<Digest>)>);
 
 impl Known {
-    pub(super) fn insert(&mut self, path: String, stamp: Stamp, digest: Digest) {
-        self.0.insert(path, (stamp, digest));
+    pub(super) fn insert(&mut self, path: &str, stamp: Stamp, digest: Digest) {
+        let known = self
+            .0
+            .entry(path.to_owned())
+            .or_insert_with(|| (stamp, Vec::new()));
+        if known.0 != stamp {
+            *known = (stamp, Vec::new());
+        }
+        known.1.retain(|other| other.algorithm() != digest.algorithm());
+        known.1.push(digest);
     }
 
     pub(super) fn forget(&mut self, path: &str) {
@@ -72,8 +80,11 @@ impl Known {
     }
 
     fn get(&self, path: &str, stamp: Stamp, algorithm: Algorithm) -> Option<Digest> {
-        let (known, digest) = self.0.get(path)?;
-        (*known == stamp && digest.algorithm() == algorithm).then(|| digest.clone())
+        let (_, digests) = self.0.get(path).filter(|(known, _)| *known == stamp)?;
+        digests
+            .iter()
+            .find(|digest| digest.algorithm() == algorithm)
+            .cloned()
     }
 }
 
@@ -107,7 +118,7 @@ impl Storage {
             return Ok(digest);
         }
         let digest = hash(file, algorithm).map_err(Error::io("read", path))?;
-        lock(&self.known).insert(path.to_owned(), stamp, digest.clone());
+        lock(&self.known).insert(path, stamp, digest.clone());
         Ok(digest)
     }
 }

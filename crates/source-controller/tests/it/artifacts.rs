@@ -114,7 +114,10 @@ async fn rules_of_the_repository_and_of_the_spec_decide_what_is_in_it() {
     let unpacked = world.fetch(&object).await;
     assert_eq!(
         (unpacked.names("."), unpacked.names("sub")),
-        (vec!["sub".to_owned()], vec!["deploy.yaml".to_owned(), "drop".to_owned()])
+        (
+            vec!["sub".to_owned()],
+            vec!["deploy.yaml".to_owned(), "drop".to_owned()]
+        )
     );
     let after = artifact_of(&object);
     assert_eq!(after.revision, format!("main@sha1:{commit}"));

@@ -259,9 +259,8 @@ async fn no_canary(world: &World) {
         ("log", world.controller.log()),
         ("metrics", world.controller.metrics().await.unwrap()),
     ] {
-        for line in text.lines().filter(|line| line.contains("canary")) {
-            panic!("a secret is in the {place}: {line}");
-        }
+        let shown: Vec<&str> = text.lines().filter(|line| line.contains("canary")).collect();
+        assert_eq!(shown, [""; 0], "a secret is in the {place}");
     }
 }
 

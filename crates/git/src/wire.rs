@@ -1,0 +1,271 @@
+//! Requests of one session: sent with the right credentials, redirected with care, and ended by one deadline.
+
+use std::{
+    io,
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use bytes::Bytes;
+use reqwest::{
+    Client, Method, Response, StatusCode,
+    header::{HeaderMap, LOCATION},
+};
+use url::Url;
+
+use crate::{
+    Error, Remote,
+    clock::Clock,
+    error::innermost,
+    remote::{refuse_link_local, shown},
+};
+
+/// Redirects followed in a row.
+const MAX_REDIRECTS: usize = 5;
+
+/// A request as gix writes it.
+pub(crate) struct Request {
+    pub(crate) post: bool,
+    pub(crate) url: String,
+    /// The length of the repository's own URL, with which `url` begins.
+    pub(crate) base_len: usize,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Vec<u8>,
+}
+
+impl Request {
+    /// What follows the repository's own URL.
+    fn tail(&self) -> &str {
+        self.url.get(self.base_len..).unwrap_or_default()
+    }
+}
+
+/// What all requests of a session share.
+pub(crate) struct Wire {
+    client: Client,
+    remote: Remote,
+    clock: Clock,
+    /// Bytes that answers may still bring.
+    allowance: AtomicU64,
+    /// What `allowance` began with, and its name.
+    limit: Mutex<(u64, &'static str)>,
+    /// Where a redirect led.
+    base: Mutex<Option<String>>,
+    /// The first failure; gix only passes text on.
+    failure: Mutex<Option<Error>>,
+}
+
+impl Wire {
+    pub(crate) fn new(client: Client, remote: Remote, clock: Clock) -> Self {
+        Self {
+            client,
+            remote,
+            clock,
+            allowance: AtomicU64::new(0),
+            limit: Mutex::default(),
+            base: Mutex::default(),
+            failure: Mutex::default(),
+        }
+    }
+
+    /// Lets the next answers bring `bytes` in all.
+    pub(crate) fn allow(&self, bytes: u64, what: &'static str) {
+        *lock(&self.limit) = (bytes, what);
+        self.allowance.store(bytes, Ordering::Relaxed);
+    }
+
+    /// The failure behind an error of gix, if it was ours.
+    pub(crate) fn take_failure(&self) -> Option<Error> {
+        lock(&self.failure).take()
+    }
+
+    pub(crate) fn fail(&self, error: Error) -> io::Error {
+        let text = error.to_string();
+        lock(&self.failure).get_or_insert(error);
+        io::Error::other(text)
+    }
+
+    /// The repository's own URL where a redirect led.
+    pub(crate) fn redirected(&self) -> Option<String> {
+        lock(&self.base).clone()
+    }
+
+    /// Sends a request, following redirects of GET requests.
+    pub(crate) fn send(&self, request: &Request) -> Result<Response, Error> {
+        let mut url = self.parse(&request.url)?;
+        for _ in 0..=MAX_REDIRECTS {
+            let response = self.send_once(request, &url)?;
+            let Some(target) = self.redirect(request, &url, &response)? else {
+                self.check_status(&url, response.status())?;
+                if url.as_str() != request.url {
+                    let base = url.as_str().strip_suffix(request.tail()).unwrap_or(url.as_str());
+                    *lock(&self.base) = Some(base.to_owned());
+                }
+                return Ok(response);
+            };
+            url = target;
+        }
+        Err(self.redirect_error(&url, "it is one redirect too many"))
+    }
+
+    fn send_once(&self, request: &Request, url: &Url) -> Result<Response, Error> {
+        let method = if request.post { Method::POST } else { Method::GET };
+        let mut builder = self
+            .client
+            .request(method, url.clone())
+            .headers(request.headers.clone());
+        if let Some(auth) = self.remote.auth().filter(|_| self.remote.trusts(url)) {
+            builder = builder.basic_auth(&auth.username, Some(auth.password.expose()));
+        }
+        if request.post {
+            builder = builder.body(request.body.clone());
+        }
+        self.clock
+            .wait(builder.send())?
+            .map_err(|error| self.classify(&error))
+    }
+
+    /// The target of a redirect that may be followed.
+    fn redirect(&self, request: &Request, from: &Url, response: &Response) -> Result<Option<Url>, Error> {
+        if !response.status().is_redirection() || response.status() == StatusCode::NOT_MODIFIED {
+            return Ok(None);
+        }
+        let location = response
+            .headers()
+            .get(LOCATION)
+            .and_then(|value| value.to_str().ok());
+        let Some(target) = location.and_then(|location| from.join(location).ok()) else {
+            return Err(self.redirect_error(from, "it names no usable location"));
+        };
+        if request.post {
+            return Err(self.redirect_error(&target, "only the first request may be redirected"));
+        }
+        if !matches!(target.scheme(), "http" | "https")
+            || (from.scheme(), target.scheme()) == ("https", "http")
+        {
+            return Err(self.redirect_error(&target, "it leaves https"));
+        }
+        if !target.as_str().ends_with(request.tail()) {
+            return Err(self.redirect_error(&target, "no Git repository is there; use its real URL"));
+        }
+        refuse_link_local(&target)?;
+        Ok(Some(target))
+    }
+
+    fn redirect_error(&self, to: &Url, why: &str) -> Error {
+        Error::Redirect {
+            url: self.remote.shown(),
+            to: shown(to),
+            why: why.to_owned(),
+        }
+    }
+
+    fn parse(&self, url: &str) -> Result<Url, Error> {
+        Url::parse(url).map_err(|error| Error::InvalidUrl {
+            url: self.remote.shown(),
+            why: error.to_string(),
+        })
+    }
+
+    fn check_status(&self, target: &Url, status: StatusCode) -> Result<(), Error> {
+        let url = self.remote.shown();
+        let why = match status {
+            status if status.is_success() => return Ok(()),
+            StatusCode::UNAUTHORIZED => {
+                return Err(Error::AuthenticationFailed {
+                    url,
+                    why: self.why_unauthorized(target),
+                });
+            }
+            StatusCode::FORBIDDEN => {
+                let why = "the server forbids access (403): check the rights of the user or token".to_owned();
+                return Err(Error::AuthenticationFailed { url, why });
+            }
+            StatusCode::NOT_FOUND | StatusCode::GONE => return Err(Error::NotFound { url }),
+            StatusCode::TOO_MANY_REQUESTS => "too many requests: raise spec.interval",
+            status if status.is_server_error() => "the server has a problem; it will be asked again",
+            _ => "check the URL",
+        };
+        Err(Error::Status {
+            url,
+            status: status.as_u16(),
+            why: why.to_owned(),
+        })
+    }
+
+    fn why_unauthorized(&self, target: &Url) -> String {
+        if self.remote.auth().is_none() {
+            return "the server asks for credentials: name a secret with username and password in spec.secretRef"
+                .to_owned();
+        }
+        if !self.remote.trusts(target) {
+            let to = shown(target);
+            return format!("it redirects to '{to}', where credentials are not sent: use that server's URL");
+        }
+        "the server refused the credentials: check username and password in the secret".to_owned()
+    }
+
+    fn classify(&self, error: &reqwest::Error) -> Error {
+        let url = self.remote.shown();
+        match tls_cause(error) {
+            Some(why) => Error::Tls { url, why },
+            None if error.is_timeout() => Error::Network {
+                url,
+                why: "the connection timed out".to_owned(),
+            },
+            None => Error::Network {
+                url,
+                why: innermost(error),
+            },
+        }
+    }
+
+    /// The next piece of a body; `None` at its end.
+    pub(crate) fn next(&self, response: &mut Response) -> Result<Option<Bytes>, Error> {
+        let Some(bytes) = self
+            .clock
+            .wait(response.chunk())?
+            .map_err(|error| self.classify(&error))?
+        else {
+            return Ok(None);
+        };
+        let len = bytes.len() as u64;
+        let spent = |left: u64| left.checked_sub(len);
+        if self
+            .allowance
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, spent)
+            .is_err()
+        {
+            let (limit, what) = *lock(&self.limit);
+            return Err(Error::Limit {
+                what,
+                limit,
+                of: format!(" by '{}'", self.remote.shown()),
+            });
+        }
+        Ok(Some(bytes))
+    }
+}
+
+/// What TLS complained about, if it was TLS.
+fn tls_cause(error: &(dyn std::error::Error + 'static)) -> Option<String> {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        if let Some(tls) = error.downcast_ref::<rustls::Error>() {
+            return Some(tls.to_string());
+        }
+        // An io::Error hides what it wraps from source().
+        let wrapped = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+        if let Some(cause) = wrapped.and_then(|inner| tls_cause(inner)) {
+            return Some(cause);
+        }
+        next = error.source();
+    }
+    None
+}
+
+pub(crate) fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
