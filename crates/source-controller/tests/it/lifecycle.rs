@@ -113,12 +113,14 @@ async fn a_wiped_storage_is_filled_again_and_a_corrupt_file_replaced() {
     fs::remove_dir_all(world.controller.storage_path()).unwrap();
     world.controller.restart().await.unwrap();
     let file = world.controller.storage_path().join(&before.path);
-    let object = world.wait("lost", "the artifact to be back", |object| {
-        file.exists()
-            && super::ready(object, "True")
-            && artifact_of(object).last_update_time != before.last_update_time
-    });
-    let again = artifact_of(&object.await);
+    testkit::eventually("the artifact to be back", PATIENCE, || async {
+        anyhow::ensure!(file.exists(), "{}", world.controller.log());
+        Ok(())
+    })
+    .await
+    .unwrap();
+    let object = world.wait_ready("lost").await;
+    let again = artifact_of(&object);
     assert_eq!(
         (&again.digest, &again.revision),
         (&before.digest, &before.revision)
