@@ -11,10 +11,14 @@ use api::{
     notification::{Alert, AlertSpec, CrossNamespaceObjectReference},
 };
 use kube::ResourceExt;
-use regex::{Regex, RegexBuilder};
+use regex::{Regex, RegexBuilder, RegexSet, RegexSetBuilder};
 
 /// What a compiled expression may take in memory: it comes from a tenant.
 const REGEX_BYTES: usize = 1 << 20;
+/// What all of a list may take together.
+const LIST_BYTES: usize = 4 << 20;
+/// Expressions of a list, for the time that compiling them takes.
+const EXPRESSIONS: usize = 100;
 const REGEX_NESTING: u32 = 50;
 const ALL: &str = "*";
 
@@ -23,8 +27,8 @@ const ALL: &str = "*";
 pub struct Compiled {
     /// The alert.
     pub alert: Alert,
-    inclusion: Option<Vec<Regex>>,
-    exclusion: Vec<Regex>,
+    inclusion: Option<RegexSet>,
+    exclusion: RegexSet,
 }
 
 /// Whether an event is for an alert.
@@ -39,13 +43,12 @@ pub enum Verdict<'a> {
 }
 
 impl Compiled {
-    /// Compiles an alert; expressions that don't compile match nothing.
+    /// Compiles an alert; what [`broken_expression`] names matches nothing.
     #[must_use]
     pub fn new(alert: Alert) -> Self {
         let compiled = |list: &[String]| {
-            list.iter()
-                .filter_map(|text| compile(text).ok())
-                .collect::<Vec<_>>()
+            let good = list.iter().take(EXPRESSIONS).filter(|text| compile(text).is_ok());
+            together(good).unwrap_or_else(|_| RegexSet::empty())
         };
         let (inclusion, exclusion) = (&alert.spec.inclusion_list, &alert.spec.exclusion_list);
         Self {
@@ -83,11 +86,8 @@ impl Compiled {
     }
 
     fn message(&self, message: &str) -> bool {
-        let included = self
-            .inclusion
-            .as_ref()
-            .is_none_or(|list| list.iter().any(|regex| regex.is_match(message)));
-        included && !self.exclusion.iter().any(|regex| regex.is_match(message))
+        let included = self.inclusion.as_ref().is_none_or(|list| list.is_match(message));
+        included && !self.exclusion.is_match(message)
     }
 }
 
@@ -133,7 +133,16 @@ pub fn compile(text: &str) -> Result<Regex, String> {
         })
 }
 
-/// Names the first expression that does not compile, as path and reason.
+/// Compiles expressions that each compile into one that matches if any of them does.
+fn together<'a>(texts: impl Iterator<Item = &'a String>) -> Result<RegexSet, regex::Error> {
+    RegexSetBuilder::new(texts)
+        .size_limit(LIST_BYTES)
+        .dfa_size_limit(REGEX_BYTES)
+        .nest_limit(REGEX_NESTING)
+        .build()
+}
+
+/// Names the first expression that does not compile, or a list that is too large, as path and reason.
 #[must_use]
 pub fn broken_expression(spec: &AlertSpec) -> Option<(String, String)> {
     let lists = [
@@ -141,10 +150,23 @@ pub fn broken_expression(spec: &AlertSpec) -> Option<(String, String)> {
         ("exclusionList", &spec.exclusion_list),
     ];
     lists.into_iter().find_map(|(list, texts)| {
+        if texts.len() > EXPRESSIONS {
+            let why = format!(
+                "it has {} expressions, at most {EXPRESSIONS} are allowed",
+                texts.len()
+            );
+            return Some((format!("spec.{list}"), why));
+        }
         let mut broken = texts
             .iter()
             .enumerate()
             .filter_map(|(at, text)| Some((at, compile(text).err()?)));
-        broken.next().map(|(at, why)| (format!("spec.{list}[{at}]"), why))
+        if let Some((at, why)) = broken.next() {
+            return Some((format!("spec.{list}[{at}]"), why));
+        }
+        let why = "the expressions together are too large".to_owned();
+        together(texts.iter())
+            .err()
+            .map(|_| (format!("spec.{list}"), why))
     })
 }

@@ -191,3 +191,22 @@ fn each_field_of_the_schema_is_obeyed() {
         assert_eq!(fields, ["apiVersion", "kind", "matchLabels", "name", "namespace"]);
     }
 }
+
+#[test]
+fn lists_are_bounded_as_a_whole() {
+    let large: Vec<String> = (0..8).map(|n| format!("{n}\\pL{{20}}")).collect();
+    let many: Vec<String> = (0..101).map(|n| format!("expression {n}")).collect();
+    let lists: [(Value, &str); 2] = [
+        (large.into(), "the expressions together are too large"),
+        (many.into(), "it has 101 expressions, at most 100 are allowed"),
+    ];
+    for (list, expected) in lists {
+        let mut spec = source(&json!({}));
+        spec["inclusionList"] = list.clone();
+        let alert = alert(&spec);
+        assert!(compile(list[0].as_str().unwrap()).is_ok());
+        let (path, why) = broken_expression(&alert.alert.spec).unwrap();
+        assert_eq!((path.as_str(), why.as_str()), ("spec.inclusionList", expected));
+        assert_eq!(alert.verdict(&event(&json!({}))), Verdict::No);
+    }
+}
