@@ -4,6 +4,7 @@ use kube::{
     Client, Config,
     config::{KubeConfigOptions, Kubeconfig},
 };
+use secrecy::ExposeSecret;
 
 use crate::Error;
 
@@ -127,6 +128,18 @@ fn check(kubeconfig: &Kubeconfig) -> Result<(), Error> {
             if present {
                 return refuse("user", &user.name, field, instead);
             }
+        }
+        // The client takes for granted that it can be sent.
+        let sendable = |token: &str| http::HeaderValue::try_from(format!("Bearer {token}")).is_ok();
+        if info
+            .token
+            .as_ref()
+            .is_some_and(|token| !sendable(token.expose_secret()))
+        {
+            return Err(Error::Kubeconfig(format!(
+                "the token of user '{}' holds a line end or control character: remove it",
+                user.name
+            )));
         }
         let impersonates = info.impersonate.is_some()
             || info.impersonate_uid.is_some()

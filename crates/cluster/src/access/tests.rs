@@ -67,6 +67,7 @@ async fn programs_files_and_impersonation_are_refused_by_name() {
 async fn errors_hold_nothing_of_the_contents() {
     for text in [
         kubeconfig("token: [canary]", SERVER),
+        kubeconfig("token: \"canary\\n\"", SERVER),
         kubeconfig("token: canary", "server: 'https://canary canary'"),
         kubeconfig("token: canary, client-certificate-data: canary!", SERVER),
         "canary: [".to_owned(),
