@@ -176,8 +176,9 @@ fn fuzz_unpacking_stays_inside_its_root() {
         let written: u64 = files.clone().map(|(.., size)| size).sum();
         assert!(written <= BYTES && files.count() as u64 <= ENTRIES, "{found:?}");
         match unpacked {
+            // What a directory claims to hold counts, too.
             Ok(counted) => assert!(
-                counted.bytes == written && counted.entries <= ENTRIES,
+                counted.bytes >= written && counted.entries <= ENTRIES,
                 "{counted:?} {found:?}"
             ),
             Err(error) => assert!(!error.to_string().is_empty()),
