@@ -1,7 +1,9 @@
 //! Scenarios with the real binaries against a real control plane: the demo, injected faults, and the benchmark.
 
-// Scenarios are tests: one that reads past what it made should stop.
-#![allow(clippy::indexing_slicing)]
+#![allow(
+    clippy::indexing_slicing,
+    reason = "scenarios are tests: one that reads past what it made should stop"
+)]
 
 pub mod crash;
 pub mod fleet;

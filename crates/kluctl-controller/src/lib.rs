@@ -5,7 +5,6 @@
 pub mod flags;
 pub mod kinds;
 pub mod metrics;
-mod scratch;
 
 use clap::Parser;
 use runtime::{CommonFlags, Context, EventsFlags, RunOptions, run_kind};

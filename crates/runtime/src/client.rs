@@ -72,6 +72,15 @@ pub fn is_not_leader(error: &kube::Error) -> bool {
     false
 }
 
+/// What an error of the API server says, in a sentence.
+#[must_use]
+pub fn describe(error: &kube::Error) -> String {
+    match error {
+        kube::Error::Api(status) if !status.message.is_empty() => status.message.clone(),
+        other => api::redact(&other.to_string()),
+    }
+}
+
 #[derive(Clone)]
 struct Gated {
     gate: WriteGate,

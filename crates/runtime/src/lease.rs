@@ -19,7 +19,7 @@ use sha2::{Digest, Sha256};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::{error::Error, flags::CommonFlags, gate::WriteGate, metrics::Metrics};
+use crate::{client::describe, error::Error, flags::CommonFlags, gate::WriteGate, metrics::Metrics};
 
 /// Where this process stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -309,13 +309,6 @@ impl Candidate {
             }
             Err(_) => tracing::info!(lease = self.election.name, "no time to give the lease back"),
         }
-    }
-}
-
-fn describe(error: &kube::Error) -> String {
-    match error {
-        kube::Error::Api(status) => status.message.clone(),
-        other => other.to_string(),
     }
 }
 

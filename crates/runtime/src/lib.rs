@@ -6,6 +6,7 @@
 pub mod admin;
 pub mod backoff;
 pub mod client;
+mod clock;
 mod context;
 mod decode;
 pub mod duration;
@@ -24,10 +25,12 @@ mod process;
 mod queue;
 mod report;
 mod run;
+pub mod scratch;
 mod status;
 mod watching;
 mod work;
 
+pub use clock::now;
 pub use context::Context;
 pub use error::Error;
 pub use events::Recorder;

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt::Debug, future::Future, time::Duration};
 
-use api::{Fault, Reason};
+use api::{Class, Fault, Reason};
 use kube::core::NamespaceResourceScope;
 use serde::{Serialize, de::DeserializeOwned};
 use tokio_util::sync::CancellationToken;
@@ -18,6 +18,16 @@ pub enum Requeue {
     Retry,
     /// Only when the object (or what it refers to) changes.
     OnChange,
+}
+
+impl From<Class> for Requeue {
+    fn from(class: Class) -> Self {
+        match class {
+            Class::Stall => Self::OnChange,
+            Class::Wait(delay) => Self::After(delay),
+            Class::Retry | Class::Bug => Self::Retry,
+        }
+    }
 }
 
 /// How an event is weighed.

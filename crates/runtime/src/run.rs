@@ -5,8 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use api::{Class, Fault, Reason, Time, annotation};
-use k8s_openapi::jiff::Timestamp;
+use api::{Class, Fault, Reason, annotation};
 use kube::{
     Api, ResourceExt,
     api::{ApiResource, DynamicObject, Patch, PatchParams},
@@ -16,6 +15,8 @@ use serde_json::{Value, json};
 use crate::{
     Outcome, Pass, Reconciler,
     backoff::LONGEST,
+    client::{describe, is_not_leader},
+    clock::now,
     context::Context,
     decode,
     metrics::{Ending, KindMetrics},
@@ -286,9 +287,9 @@ impl<R: Reconciler> Run<'_, R> {
             Write::Same => {}
             Write::Done(written) => self.memory.written = Some(written),
             Write::Gone => return Err(GONE),
-            Write::Failed(error) if crate::client::is_not_leader(&error) => return Err(MUTE),
+            Write::Failed(error) if is_not_leader(&error) => return Err(MUTE),
             Write::Failed(error) => {
-                tracing::error!(error = %status::describe(&error), "cannot write the status");
+                tracing::error!(error = %describe(&error), "cannot write the status");
                 return Err(RETRY);
             }
         }
@@ -365,19 +366,15 @@ impl<R: Reconciler> Run<'_, R> {
             Err(Small::Api(error)) => Err(match &error {
                 kube::Error::Api(status) if status.code == 404 => GONE,
                 kube::Error::Api(status) if status.code == 409 => AGAIN,
-                error if crate::client::is_not_leader(error) => MUTE,
+                error if is_not_leader(error) => MUTE,
                 error => {
-                    tracing::error!(error = %status::describe(error), "cannot change the finalizers");
+                    tracing::error!(error = %describe(error), "cannot change the finalizers");
                     RETRY
                 }
             }),
             Err(Small::Late) => Err(RETRY),
         }
     }
-}
-
-fn now() -> Time {
-    Time(Timestamp::now())
 }
 
 fn internal_error(place: &str) -> Fault {

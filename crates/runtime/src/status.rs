@@ -15,6 +15,8 @@ use kube::{
 };
 use serde_json::{Map, Value, json};
 
+use crate::client::{describe, is_not_leader};
+
 /// The longest wait for one attempt.
 const ATTEMPT: Duration = Duration::from_secs(10);
 /// The pauses between attempts double from here.
@@ -156,7 +158,7 @@ fn verdict(error: &kube::Error) -> Verdict {
             code if code >= 500 => Verdict::Again,
             _ => Verdict::Final,
         },
-        error if crate::client::is_not_leader(error) => Verdict::Final,
+        error if is_not_leader(error) => Verdict::Final,
         kube::Error::Service(_) | kube::Error::HyperError(_) | kube::Error::HttpError(_) => Verdict::Again,
         _ => Verdict::Final,
     }
@@ -178,14 +180,6 @@ async fn is_still_there(api: &Api<DynamicObject>, live: &DynamicObject) -> bool 
     match api.get_metadata_opt(&live.name_any()).await {
         Ok(found) => found.is_some_and(|found| found.metadata.uid == live.metadata.uid),
         Err(_) => true,
-    }
-}
-
-/// Says what an API error is about, without the structure around it.
-pub(crate) fn describe(error: &kube::Error) -> String {
-    match error {
-        kube::Error::Api(status) => status.message.clone(),
-        other => api::redact(&other.to_string()),
     }
 }
 

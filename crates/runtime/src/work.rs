@@ -4,7 +4,7 @@ use std::{future::Future, time::Duration};
 
 use tokio_util::sync::CancellationToken;
 
-use crate::{panics, status};
+use crate::{client::describe, panics};
 
 /// How long cancelled work gets to end by itself.
 const CANCEL_GRACE: Duration = Duration::from_secs(2);
@@ -55,7 +55,7 @@ pub(crate) async fn worked<T>(
 /// A small request that failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Small {
-    #[error("{}", status::describe(.0))]
+    #[error("{}", describe(.0))]
     Api(kube::Error),
     #[error("the API server did not answer in time")]
     Late,

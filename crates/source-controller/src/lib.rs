@@ -4,7 +4,6 @@
 
 pub mod flags;
 pub mod kinds;
-mod scratch;
 mod sweep;
 
 use std::sync::Arc;
@@ -62,8 +61,8 @@ pub async fn run(ctx: Context, flags: Flags) -> anyhow::Result<()> {
     let storage = Storage::open(&flags.storage_path, &flags.advertised(), flags.retention())?;
     let storage = Arc::new(storage);
     sweep::sweep(&ctx, &storage).await;
-    let scratch =
-        scratch::directory(&std::env::temp_dir()).context("failed to prepare the temporary directory")?;
+    let scratch = runtime::scratch::directory(&std::env::temp_dir(), NAME)
+        .context("failed to prepare the temporary directory")?;
     let server = Server::bind(
         &flags.storage_addr,
         Arc::clone(&storage),

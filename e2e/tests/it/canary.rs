@@ -10,7 +10,7 @@ use testkit::{Answer, eventually, wait_for};
 /// Stands for every secret. It is a word of its own, so that even a part of a longer text is found.
 const CANARY: &str = "c4nary0f5ecrets";
 
-fn secret(name: &str, data: Value) -> Value {
+fn secret(name: &str, data: &Value) -> Value {
     json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": SYSTEM}, "stringData": data})
 }
 
@@ -43,7 +43,7 @@ async fn failing_sources(world: &World) -> Result<Vec<&'static str>> {
             json!({"username": "somebody", "password": CANARY, "ca.crt": format!("-----BEGIN {CANARY}")}),
         ),
     ] {
-        world.plane.apply(secret(name, data)).await?;
+        world.plane.apply(secret(name, &data)).await?;
     }
     for object in [
         repository("wrong-password", &locked.url(), Some("wrong-password")),
@@ -68,9 +68,9 @@ async fn failing_providers(world: &World) -> Result<()> {
         .answer(Answer::Status(500, format!("refused: {CANARY}")));
     let address = world.sink.url(&format!("hook/{CANARY}?token={CANARY}"));
     let data = json!({"address": address, "token": CANARY, "headers": format!("X-Api-Key: {CANARY}\n")});
-    world.plane.apply(secret("hook", data)).await?;
+    world.plane.apply(secret("hook", &data)).await?;
     let unreachable = json!({"address": format!("http://127.0.0.1:1/{CANARY}"), "token": CANARY});
-    world.plane.apply(secret("unreachable", unreachable)).await?;
+    world.plane.apply(secret("unreachable", &unreachable)).await?;
     for (name, kind, secret) in [
         ("generic", "generic", "hook"),
         ("hmac", "generic-hmac", "hook"),
@@ -115,7 +115,7 @@ async fn failing_deployment(world: &World) -> Result<()> {
     );
     world
         .plane
-        .apply(secret("remote", json!({"value": kubeconfig})))
+        .apply(secret("remote", &json!({"value": kubeconfig})))
         .await?;
     world.apply_repository("project", &repo.url(), "2s").await?;
     world

@@ -1,6 +1,11 @@
 //! Scenarios that need more than one controller, or what `deploy/` says.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    reason = "helpers of tests, too, fail by panicking"
+)]
 
 mod canary;
 mod crash;

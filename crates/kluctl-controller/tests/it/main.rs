@@ -1,6 +1,11 @@
 //! The kluctl-controller as a process, against a real API server; sources are played by the tests.
 
-#![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "helpers of tests, too, fail by panicking"
+)]
 
 mod deploying;
 mod failing;

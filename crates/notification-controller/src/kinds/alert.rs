@@ -8,7 +8,7 @@ use api::{
 };
 use runtime::{Outcome, Pass, Reconciler, Requeue};
 
-use super::{outcome, requeue};
+use super::outcome;
 use crate::{alerts, store::Store};
 
 /// How soon a missing provider is looked for again.
@@ -63,7 +63,7 @@ impl Reconciler for Alerts {
             &object.metadata,
             object.status.as_ref(),
             Some(fault.clone()),
-            requeue(fault),
+            Requeue::from(fault.class),
         )
     }
 

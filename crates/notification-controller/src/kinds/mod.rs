@@ -7,7 +7,7 @@ use api::{
     Condition, Fault, Reason, Time, annotation, condition_type, conditions,
     notification::{AlertStatus, ProviderStatus},
 };
-use k8s_openapi::{apimachinery::pkg::apis::meta::v1::ObjectMeta, jiff::Timestamp};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use runtime::{EventDraft, Outcome, Requeue, Severity};
 
 pub(crate) use alert::Alerts;
@@ -25,7 +25,7 @@ fn outcome(
     requeue: Requeue,
 ) -> Outcome<Status> {
     let past = past.cloned().unwrap_or_default();
-    let status = status(meta, &past, fault.as_ref(), &Time(Timestamp::now()));
+    let status = status(meta, &past, fault.as_ref(), &runtime::now());
     let events = fault
         .iter()
         .filter(|fault| is_news(&past, fault))
@@ -40,15 +40,6 @@ fn outcome(
         status,
         requeue,
         fault,
-    }
-}
-
-/// What is to be done again after a fault.
-fn requeue(fault: &Fault) -> Requeue {
-    match fault.class {
-        api::Class::Stall => Requeue::OnChange,
-        api::Class::Wait(delay) => Requeue::After(delay),
-        api::Class::Retry | api::Class::Bug => Requeue::Retry,
     }
 }
 
@@ -122,6 +113,8 @@ fn status(meta: &ObjectMeta, past: &Status, fault: Option<&Fault>, now: &Time) -
 
 #[cfg(test)]
 mod tests {
+    use k8s_openapi::jiff::Timestamp;
+
     use super::*;
 
     fn meta(generation: i64) -> ObjectMeta {

@@ -9,7 +9,7 @@ use api::{
 use kube::Client;
 use runtime::{Outcome, Pass, Reconciler, Requeue};
 
-use super::{outcome, requeue};
+use super::outcome;
 use crate::{Error, delivery::config, providers};
 
 /// How often a good provider is looked at again: its Secret may change.
@@ -58,7 +58,7 @@ impl Reconciler for Providers {
             &object.metadata,
             object.status.as_ref(),
             Some(fault.clone()),
-            requeue(fault),
+            Requeue::from(fault.class),
         )
     }
 

@@ -7,7 +7,7 @@ use std::{
 
 use k8s_openapi::{
     api::core::v1::{Event, EventSource, ObjectReference},
-    apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta, Time},
+    apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta},
 };
 use kube::{
     Api, Client,
@@ -116,7 +116,7 @@ pub(super) async fn write_events(client: Client, mut inbox: Inbox<Told>, metrics
         if let Err(error) = write(&client, &mut aggregator, &told).await {
             metrics.event_dropped("kubernetes");
             if !crate::client::is_not_leader(&error) {
-                tracing::info!(error = %crate::status::describe(&error), "cannot write a Kubernetes Event");
+                tracing::info!(error = %crate::client::describe(&error), "cannot write a Kubernetes Event");
             }
         }
     }
@@ -158,10 +158,7 @@ fn event_name(object: &str, random: u64) -> String {
 /// The Kubernetes Event.
 fn kubernetes(told: &Told, name: &str) -> Event {
     let event = &told.event;
-    let time = event
-        .timestamp
-        .clone()
-        .unwrap_or_else(|| Time(k8s_openapi::jiff::Timestamp::now()));
+    let time = event.timestamp.clone().unwrap_or_else(crate::now);
     let annotations = event.metadata.clone();
     Event {
         metadata: ObjectMeta {

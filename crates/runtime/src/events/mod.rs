@@ -8,7 +8,7 @@ mod post;
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use api::{Event, Time, annotation};
+use api::{Event, annotation};
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::{Client, Resource};
 use tokio::sync::mpsc;
@@ -166,7 +166,7 @@ fn event(
             Severity::Info => api::Severity::Info,
             Severity::Error => api::Severity::Error,
         },
-        timestamp: Some(Time(k8s_openapi::jiff::Timestamp::now())),
+        timestamp: Some(crate::now()),
         message: draft.message,
         reason: draft.reason.as_str().to_owned(),
         metadata,

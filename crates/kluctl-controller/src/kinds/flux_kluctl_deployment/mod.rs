@@ -28,19 +28,17 @@ mod triggers;
 use std::time::{Duration, Instant};
 
 use api::{
-    Fault, Time, condition_type, conditions, finalizer,
+    Fault, condition_type, conditions, finalizer,
     kluctl::{KluctlDeployment, KluctlDeploymentStatus},
 };
 use artifact::Fetcher;
 use futures::stream::BoxStream;
-use jiff::Timestamp;
 use kube::Client;
-use runtime::{Context, ObjectKey, Outcome, Pass, Reconciler, Requeue, Trigger};
+use runtime::{Context, ObjectKey, Outcome, Pass, Reconciler, Requeue, Trigger, now, scratch};
 
 use crate::{
     flags::Flags,
     metrics::{Metrics, Wanted},
-    scratch,
 };
 use memory::Memory;
 use observe::References;
@@ -74,7 +72,7 @@ impl Controller {
     /// # Errors
     /// When there is no directory for artifacts, or a metric of the same name.
     pub fn new(ctx: &Context, flags: &Flags) -> anyhow::Result<Self> {
-        let dir = scratch::directory(&std::env::temp_dir());
+        let dir = scratch::directory(&std::env::temp_dir(), "kluctl-controller")?;
         let host = Some(flags.source_controller_localhost.clone());
         Ok(Self {
             ctx: ctx.clone(),
@@ -147,7 +145,7 @@ impl Controller {
             since_validated: ages.since_validated.or(facts.since_validated).unwrap_or_default(),
             took: started.elapsed(),
         };
-        Ok(status::done(object, &report, &self::now()))
+        Ok(status::done(object, &report, &runtime::now()))
     }
 
     fn observe_outcome(&self, object: &KluctlDeployment, outcome: &Outcome<KluctlDeploymentStatus>) {
@@ -205,11 +203,6 @@ fn left_alone(object: &KluctlDeployment) -> Outcome<KluctlDeploymentStatus> {
         events: Vec::new(),
         fault: None,
     }
-}
-
-fn now() -> Time {
-    // Statuses hold whole seconds; anything finer would make equal statuses differ.
-    Time(Timestamp::from_second(Timestamp::now().as_second()).unwrap_or(Timestamp::UNIX_EPOCH))
 }
 
 impl Reconciler for Controller {

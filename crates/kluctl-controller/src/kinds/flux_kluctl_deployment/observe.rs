@@ -11,7 +11,7 @@ use kube::{
     api::ListParams,
     core::{ApiResource, DynamicObject, GroupVersionKind},
 };
-use runtime::ObjectKey;
+use runtime::{ObjectKey, client::describe};
 
 use super::{
     events::NO_ARTIFACT,
@@ -41,7 +41,11 @@ pub(crate) async fn handed_over(client: &Client, key: &ObjectKey) -> Result<bool
     match found(api.get_metadata(&key.name).await) {
         Ok(found) => Ok(found.is_some()),
         Err(error) => {
-            let message = format!("cannot look for {} {key}: {}", group::GITOPS_KLUCTL, why(&error));
+            let message = format!(
+                "cannot look for {} {key}: {}",
+                group::GITOPS_KLUCTL,
+                describe(&error)
+            );
             Err(Fault::retry(Reason::Failed, message))
         }
     }
@@ -53,14 +57,6 @@ fn found<T>(answer: Result<T, kube::Error>) -> Result<Option<T>, kube::Error> {
         Ok(object) => Ok(Some(object)),
         Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
         Err(error) => Err(error),
-    }
-}
-
-/// What an answer says, in a sentence.
-pub(crate) fn why(error: &kube::Error) -> String {
-    match error {
-        kube::Error::Api(status) if !status.message.is_empty() => status.message.clone(),
-        error => api::redact(&error.to_string()),
     }
 }
 
@@ -97,7 +93,7 @@ pub(crate) async fn artifact(
             let message = format!("Source 'GitRepository/{key}' not found");
             Err(Fault::wait(retry, Reason::ArtifactFailed, message))
         }
-        Err(error) => Err(failed(format!("cannot be read: {}", why(&error)))),
+        Err(error) => Err(failed(format!("cannot be read: {}", describe(&error)))),
     }
 }
 
@@ -134,7 +130,7 @@ pub(crate) async fn dependencies(
         )?;
         let api: Api<KluctlDeployment> = Api::namespaced(client.clone(), &key.namespace);
         let dependency =
-            found(api.get(&key.name).await).map_err(|error| wait(unreadable(&key, &why(&error))))?;
+            found(api.get(&key.name).await).map_err(|error| wait(unreadable(&key, &describe(&error))))?;
         if let Some(message) = unready(object, &key, dependency.as_ref(), &artifact.revision) {
             return Err(wait(message));
         }
@@ -173,7 +169,7 @@ pub(crate) async fn is_unchanged(client: &Client, object: &KluctlDeployment) -> 
     let found = found(api.get_metadata(&object.name_any()).await).map_err(|error| {
         Fault::retry(
             Reason::Failed,
-            format!("cannot read the object again: {}", why(&error)),
+            format!("cannot read the object again: {}", describe(&error)),
         )
     })?;
     Ok(found.is_some_and(|found| {

@@ -126,11 +126,6 @@ pub(crate) fn failed(
         );
         conditions::set(&mut status.conditions, stalled);
     }
-    let requeue = match fault.class {
-        Class::Stall => Requeue::OnChange,
-        Class::Wait(delay) => Requeue::After(delay),
-        Class::Retry | Class::Bug => Requeue::Retry,
-    };
     let events = if events::news(object, &status) {
         vec![events::of_fault(failure)]
     } else {
@@ -139,7 +134,7 @@ pub(crate) fn failed(
     order(&mut status, object);
     Outcome {
         status,
-        requeue,
+        requeue: Requeue::from(fault.class),
         events,
         fault: Some(fault.clone()),
     }

@@ -6,7 +6,7 @@ use api::{Fault, Reason, kluctl::KluctlDeployment};
 use cluster::{Cluster, access};
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, Config, ResourceExt};
-use runtime::Context;
+use runtime::{Context, client::describe};
 use tokio::sync::Mutex;
 
 use super::{observe, spec};
@@ -126,7 +126,7 @@ impl Targets {
                 Reason::PrepareFailed,
                 format!(
                     "unable to read KubeConfig secret {named} error: {}",
-                    observe::why(&error)
+                    describe(&error)
                 ),
             )
         })?;
@@ -190,7 +190,7 @@ impl Targets {
             .map_err(|error| {
                 let message = format!(
                     "cannot look for others with the discriminator '{discriminator}': {}",
-                    observe::why(&error)
+                    describe(&error)
                 );
                 Fault::retry(Reason::Failed, message)
             })?;

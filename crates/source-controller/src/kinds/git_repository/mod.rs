@@ -21,7 +21,7 @@ use std::{
 };
 
 use api::{
-    Fault, Reason, Time, finalizer,
+    Fault, Reason, finalizer,
     revision::Style,
     source::{GitRepository, GitRepositoryStatus},
 };
@@ -30,7 +30,6 @@ use artifact::{
     storage::{ALIAS, Verdict},
 };
 use git::{Network, Resolved};
-use jiff::Timestamp;
 use kube::Client;
 use runtime::{Outcome, Pass, Reconciler};
 
@@ -89,7 +88,7 @@ impl Controller {
         Report {
             object,
             style: self.style,
-            now: Time(Timestamp::now()),
+            now: runtime::now(),
         }
     }
 

@@ -36,10 +36,7 @@ pub(super) async fn remote(
     let name = format!("{namespace}/{}", reference.name);
     let api: Api<Secret> = Api::namespaced(client.clone(), namespace);
     let secret = api.get(&reference.name).await.map_err(|error| {
-        let why = match error {
-            kube::Error::Api(status) => status.message,
-            other => api::redact(&other.to_string()),
-        };
+        let why = runtime::client::describe(&error);
         Fault::retry(
             Reason::AuthenticationFailed,
             format!("failed to get secret '{name}': {why}"),

@@ -147,15 +147,10 @@ impl Report<'_> {
             observed_ignore: past.observed_ignore.filter(|_| failed.held.is_some()),
             ..self.status(new)
         };
-        let requeue = match class {
-            Class::Stall => Requeue::OnChange,
-            Class::Wait(delay) => Requeue::After(*delay),
-            Class::Retry | Class::Bug => Requeue::Retry,
-        };
         let events = self.failure(*reason, message).into_iter().collect();
         Outcome {
             status,
-            requeue,
+            requeue: Requeue::from(*class),
             events,
             fault: Some(failed.fault.clone()),
         }
