@@ -388,6 +388,17 @@ async fn bombs_meet_their_limits() {
             "65536 bytes of a name",
         ),
         (tarball(&many), "3 files and directories"),
+        (
+            tarball(&[("a/b/c/d", tar::EntryType::Regular, b"")]),
+            "3 files and directories",
+        ),
+        (
+            tarball(&[
+                ("x", tar::EntryType::GNULongName, "a/".repeat(2049).as_bytes()),
+                ("y", tar::EntryType::Directory, b""),
+            ]),
+            "4096 bytes of a path",
+        ),
         (vec![1; 25_000], "20000 bytes of a download"),
     ];
     for (bytes, expected) in cases {

@@ -20,6 +20,9 @@ use crate::Error;
 /// Bytes of a name that is an entry of its own: sixteen times what any system can open.
 const MAX_NAME_BYTES: u64 = 64 << 10;
 
+/// Bytes of a path that systems can open.
+const MAX_PATH_BYTES: usize = 4096;
+
 /// What was unpacked.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Counted {
@@ -30,8 +33,12 @@ pub(super) struct Counted {
 /// Unpacks into the new directory `root`.
 pub(super) fn unpack(tarball: &Path, root: &Path, limits: &Limits) -> Result<Counted, Error> {
     std::fs::create_dir(root).map_err(Error::io("create", "a directory to unpack into"))?;
-    let root = Dir::open_ambient_dir(root, ambient_authority())
-        .map_err(Error::io("open", "a directory to unpack into"))?;
+    let mut target = Target {
+        root: Dir::open_ambient_dir(root, ambient_authority())
+            .map_err(Error::io("open", "a directory to unpack into"))?,
+        limits,
+        counted: Counted::default(),
+    };
     let file = File::open(tarball).map_err(Error::io("open", "a downloaded tarball"))?;
     // Headers and padding are part of the stream: what expands without end is cut off there.
     let stream_limit = limits
@@ -42,7 +49,6 @@ pub(super) fn unpack(tarball: &Path, root: &Path, limits: &Limits) -> Result<Cou
         left: stream_limit,
     };
     let mut archive = Archive::new(stream);
-    let mut counted = Counted::default();
     let mut long_name = None;
     // Raw, because a name that is an entry of its own would be read whole, however long it is.
     for entry in archive
@@ -64,20 +70,13 @@ pub(super) fn unpack(tarball: &Path, root: &Path, limits: &Limits) -> Result<Cou
             }
             _ => {}
         }
-        counted.entries += 1;
-        counted.bytes = counted.bytes.saturating_add(entry.size());
-        if counted.entries > limits.entries {
-            return Err(too_large("files and directories", limits.entries));
-        }
-        if counted.bytes > limits.unpacked_bytes {
-            return Err(too_large("bytes of unpacked files", limits.unpacked_bytes));
-        }
+        target.count(entry.size())?;
         let name = long_name
             .take()
             .unwrap_or_else(|| entry.path_bytes().into_owned());
-        place(&root, &checked_path(&name)?, &mut entry, limits)?;
+        target.place(&checked_path(&name)?, &mut entry)?;
     }
-    Ok(counted)
+    Ok(target.counted)
 }
 
 /// Reads a name that is an entry of its own.
@@ -106,62 +105,126 @@ fn pax_path(records: &[u8]) -> Result<Option<Vec<u8>>, Error> {
     Ok(path)
 }
 
-fn place(
-    root: &Dir,
-    path: &TreePath,
-    entry: &mut Entry<'_, impl Read>,
-    limits: &Limits,
-) -> Result<(), Error> {
-    match entry.header().entry_type() {
-        EntryType::Directory => make_dir(root, path),
-        EntryType::Regular | EntryType::Continuous => {
-            if let Some(parent) = path.parent() {
-                make_dir(root, &parent)?;
-            }
-            let executable = entry.header().mode().is_ok_and(|mode| mode & 0o111 != 0);
-            let mut options = OpenOptions::new();
-            options
-                .write(true)
-                .create_new(true)
-                .mode(if executable { 0o700 } else { 0o600 });
-            let mut file = root
-                .open_with(path.as_str(), &options)
-                .map_err(|error| match error.kind() {
-                    io::ErrorKind::AlreadyExists => Error::Malformed(format!("'{path}' is in it twice")),
-                    _ => Error::io("unpack", path.as_str())(error),
-                })?;
-            io::copy(entry, &mut file)
-                .map(drop)
-                .map_err(|error| match error.get_ref() {
-                    // The operating system's own errors carry a number, those of the stream a cause.
-                    Some(_) => malformed(&error, limits),
-                    None => Error::io("unpack", path.as_str())(error),
-                })
+/// Where entries go, and what went there.
+struct Target<'a> {
+    root: Dir,
+    limits: &'a Limits,
+    counted: Counted,
+}
+
+impl Target<'_> {
+    /// Counts a file or directory that claims so many bytes.
+    fn count(&mut self, bytes: u64) -> Result<(), Error> {
+        self.counted.entries += 1;
+        self.counted.bytes = self.counted.bytes.saturating_add(bytes);
+        if self.counted.entries > self.limits.entries {
+            return Err(too_large("files and directories", self.limits.entries));
         }
-        other => Err(Error::Malformed(format!(
-            "'{path}' is {}, which is refused",
-            describe(other)
-        ))),
+        if self.counted.bytes > self.limits.unpacked_bytes {
+            return Err(too_large("bytes of unpacked files", self.limits.unpacked_bytes));
+        }
+        Ok(())
+    }
+
+    fn place(&mut self, path: &TreePath, entry: &mut Entry<'_, impl Read>) -> Result<(), Error> {
+        match entry.header().entry_type() {
+            EntryType::Directory => {
+                self.make_parents(path)?;
+                self.make_dir(path).map(drop)
+            }
+            EntryType::Regular | EntryType::Continuous => {
+                self.make_parents(path)?;
+                self.write(path, entry)
+            }
+            other => Err(Error::Malformed(format!(
+                "'{path}' is {}, which is refused",
+                describe(other)
+            ))),
+        }
+    }
+
+    fn write(&self, path: &TreePath, entry: &mut Entry<'_, impl Read>) -> Result<(), Error> {
+        let executable = entry.header().mode().is_ok_and(|mode| mode & 0o111 != 0);
+        let mut options = OpenOptions::new();
+        options
+            .write(true)
+            .create_new(true)
+            .mode(if executable { 0o700 } else { 0o600 });
+        let mut file = self
+            .root
+            .open_with(path.as_str(), &options)
+            .map_err(|error| match error.kind() {
+                io::ErrorKind::AlreadyExists => Error::Malformed(format!("'{path}' is in it twice")),
+                _ => Error::io("unpack", path.as_str())(error),
+            })?;
+        io::copy(entry, &mut file)
+            .map(drop)
+            .map_err(|error| match error.get_ref() {
+                // The operating system's own errors carry a number, those of the stream a cause.
+                Some(_) => malformed(&error, self.limits),
+                None => Error::io("unpack", path.as_str())(error),
+            })
+    }
+
+    /// Makes the directories above a path that are not there yet. They have no entry of their own, and count like one:
+    /// a few bytes of a tarball can name thousands.
+    fn make_parents(&mut self, path: &TreePath) -> Result<(), Error> {
+        let mut missing = Vec::new();
+        let mut next = path.parent();
+        while let Some(dir) = next.take() {
+            match self.make_dir(&dir)? {
+                Made::Already => break,
+                Made::Now => {
+                    self.count(0)?;
+                    break;
+                }
+                Made::Nowhere => {
+                    next = dir.parent();
+                    missing.push(dir);
+                }
+            }
+        }
+        while let Some(dir) = missing.pop() {
+            self.count(0)?;
+            self.make_dir(&dir)?;
+        }
+        Ok(())
+    }
+
+    fn make_dir(&self, path: &TreePath) -> Result<Made, Error> {
+        if path.is_root() {
+            return Ok(Made::Already);
+        }
+        let mut builder = DirBuilder::new();
+        builder.mode(0o700);
+        let Err(error) = self.root.create_dir_with(path.as_str(), &builder) else {
+            return Ok(Made::Now);
+        };
+        match error.kind() {
+            io::ErrorKind::NotFound => Ok(Made::Nowhere),
+            io::ErrorKind::AlreadyExists if self.root.is_dir(path.as_str()) => Ok(Made::Already),
+            io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory => {
+                Err(Error::Malformed(format!("'{path}' is a file and a directory")))
+            }
+            _ => Err(Error::io("unpack", path.as_str())(error)),
+        }
     }
 }
 
-fn make_dir(root: &Dir, path: &TreePath) -> Result<(), Error> {
-    if path.is_root() {
-        return Ok(());
-    }
-    let mut builder = DirBuilder::new();
-    builder.recursive(true).mode(0o700);
-    root.create_dir_with(path.as_str(), &builder)
-        .map_err(|error| match error.kind() {
-            io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory => {
-                Error::Malformed(format!("'{path}' is a file and a directory"))
-            }
-            _ => Error::io("unpack", path.as_str())(error),
-        })
+/// Whether a directory was made.
+enum Made {
+    Now,
+    /// It is there.
+    Already,
+    /// The directory that it would be in is not there.
+    Nowhere,
 }
 
 /// The path of an entry, if it is one that stays below the root however it is read.
 fn checked_path(name: &[u8]) -> Result<TreePath, Error> {
+    if name.len() > MAX_PATH_BYTES {
+        return Err(too_large("bytes of a path", MAX_PATH_BYTES as u64));
+    }
     let refused = |why: &str| Error::Malformed(format!("the name {:?} {why}", String::from_utf8_lossy(name)));
     let text = std::str::from_utf8(name).map_err(|_| refused("is not UTF-8"))?;
     if text.is_empty() {
