@@ -78,7 +78,7 @@ $(DENY):
 
 .PHONY: deny
 deny: $(DENY) ## Check licences, bans and sources of all dependencies
-	$(DENY) --all-features check bans licenses sources
+	$(DENY) --log-level error --all-features check bans licenses sources
 
 .PHONY: fault
 fault: build control-plane ## Kill and starve the controllers at seeded moments (SEED=n, ROUNDS=n)
@@ -87,7 +87,7 @@ fault: build control-plane ## Kill and starve the controllers at seeded moments 
 FUZZED = $(shell grep -rl 'fn fuzz_' crates/*/src | cut -d/ -f2 | sort -u)
 .PHONY: fuzz
 fuzz: ## Search for inputs that break a reader of foreign input (SECONDS_EACH=30 SEED=n)
-	@export WEIR_FUZZ_SECONDS=$(or $(SECONDS_EACH),30) WEIR_FUZZ_SEED=$(or $(SEED),$$(date +%s)); \
+	@mkdir -p target; export WEIR_FUZZ_SECONDS=$(or $(SECONDS_EACH),30) WEIR_FUZZ_SEED=$(or $(SEED),$$(date +%s)); \
 	  echo "searching for $$WEIR_FUZZ_SECONDS s with each test, from SEED=$$WEIR_FUZZ_SEED on"; \
 	  $(CARGO) test --profile fuzz --locked --lib --no-fail-fast -q $(addprefix -p ,$(FUZZED)) fuzz_ \
 	    -- --test-threads=2 >target/fuzz.log || { cat target/fuzz.log; exit 1; }
