@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use http::Method;
-use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, IntGaugeVec, Opts, Registry};
+use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry};
 
 /// Every path is served alike, so that paths never become labels.
 const HANDLER: &str = "/";
@@ -96,12 +96,14 @@ impl Metrics {
         Ok(metrics)
     }
 
-    pub(crate) fn request_started(&self) {
-        self.inflight.with_label_values(&[SERVICE, HANDLER]).inc();
+    /// Counts a request as being handled, for as long as the answer lives.
+    pub(crate) fn request_started(&self) -> InFlight {
+        let inflight = self.inflight.with_label_values(&[SERVICE, HANDLER]);
+        inflight.inc();
+        InFlight(inflight)
     }
 
     pub(crate) fn request_ended(&self, method: &Method, code: u16, size: usize, took: Duration) {
-        self.inflight.with_label_values(&[SERVICE, HANDLER]).dec();
         let code = code.to_string();
         let labels = [SERVICE, HANDLER, method_label(method), &code];
         self.duration
@@ -119,6 +121,16 @@ impl Metrics {
     /// Counts an event that was refused because of `reason`: the queue, or the memory for waiting events.
     pub(crate) fn event_dropped(&self, reason: &str) {
         self.dropped.with_label_values(&[reason]).inc();
+    }
+}
+
+/// A request that is being handled. Its client may go away at any moment, which drops it.
+#[derive(Debug)]
+pub(crate) struct InFlight(IntGauge);
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        self.0.dec();
     }
 }
 

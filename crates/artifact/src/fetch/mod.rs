@@ -136,11 +136,13 @@ impl Fetcher {
             return Err(invalid("it is no http URL".to_owned()));
         }
         if let Some(host) = &self.host {
+            let failed = |()| invalid(format!("{host:?} cannot replace its host"));
             let (name, port) = match host.rsplit_once(':') {
-                Some((name, port)) if !name.ends_with(':') => (name, port.parse::<u16>().ok()),
+                Some((name, port)) if !port.ends_with(']') => {
+                    (name, Some(port.parse::<u16>().map_err(|_| failed(()))?))
+                }
                 _ => (host.as_str(), None),
             };
-            let failed = |()| invalid(format!("{host:?} cannot replace its host"));
             parsed
                 .set_host(Some(name))
                 .map_err(|error| invalid(error.to_string()))?;

@@ -288,6 +288,25 @@ async fn another_host_can_stand_in_for_that_of_the_url() {
 }
 
 #[tokio::test]
+async fn a_host_that_cannot_stand_in_is_named() {
+    for host in ["h:99999", "h:http", "h/x:1", "[::1"] {
+        let dir = tempfile::tempdir().unwrap();
+        let fetcher = Fetcher::new(dir.path(), Some(host.to_owned()), Limits::default()).unwrap();
+        assert!(fetcher.url("http://a/b").is_err(), "{host}");
+    }
+    for (host, expected) in [
+        ("h", "http://h/b"),
+        ("h:81", "http://h:81/b"),
+        ("[::1]", "http://[::1]/b"),
+        ("[::1]:81", "http://[::1]:81/b"),
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        let fetcher = Fetcher::new(dir.path(), Some(host.to_owned()), Limits::default()).unwrap();
+        assert_eq!(fetcher.url("http://a:9/b").unwrap().to_string(), expected);
+    }
+}
+
+#[tokio::test]
 async fn hostile_tarballs_are_refused() {
     use tar::EntryType::{Block, Char, Directory, Fifo, Link, Regular, Symlink};
     let cases: Vec<(Vec<u8>, &str)> = vec![

@@ -48,6 +48,11 @@ impl LabelReader {
 
     async fn read(&self, object: &ObjectReference) -> Result<BTreeMap<String, String>, String> {
         let version = object.api_version.as_deref().unwrap_or_default();
+        let place =
+            [&object.namespace, &object.name, &object.kind].map(|text| text.as_deref().unwrap_or_default());
+        if version.split('/').count() > 2 || !version.split('/').chain(place).all(is_segment) {
+            return Err("its reference is malformed".to_owned());
+        }
         let (group, version) = version.split_once('/').unwrap_or(("", version));
         let gvk = GroupVersionKind::gvk(group, version, object.kind.as_deref().unwrap_or_default());
         let resource = self.resource(&gvk).await?;
@@ -81,5 +86,39 @@ impl LabelReader {
         }
         kinds.insert(gvk.clone(), resource.clone());
         Ok(resource)
+    }
+}
+
+/// Whether a text can stand between two slashes of a path without changing where it leads. Whoever may post an event
+/// chooses these texts, and must not choose what is read with the rights of this process.
+fn is_segment(text: &str) -> bool {
+    let plain = |c: char| !c.is_control() && !c.is_whitespace() && !matches!(c, '/' | '\\' | '%' | '?' | '#');
+    !matches!(text, "" | "." | "..") && text.len() <= 253 && text.chars().all(plain)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_would_lead_elsewhere_is_no_segment() {
+        for name in ["shop", "v1", "source.toolkit.fluxcd.io", "system:node"] {
+            assert!(is_segment(name), "{name}");
+        }
+        for name in [
+            "",
+            ".",
+            "..",
+            "a/b",
+            "../secrets",
+            "a?watch=1",
+            "a#b",
+            "a%2fb",
+            "a b",
+            "a\nb",
+            "a\\b",
+        ] {
+            assert!(!is_segment(name), "{name}");
+        }
     }
 }

@@ -101,14 +101,14 @@ impl Server {
 async fn measured(State(running): State<Arc<Running>>, request: Request) -> Response {
     let metrics = running.server.metrics.clone();
     let (method, started) = (request.method().clone(), Instant::now());
-    metrics.request_started();
+    let _handled = metrics.request_started();
     let response = running.take(request).await.unwrap_or_else(|refused| refused);
-    let size = http_body_util_size(response.body());
+    let size = body_size(response.body());
     metrics.request_ended(&method, response.status().as_u16(), size, started.elapsed());
     response
 }
 
-fn http_body_util_size(body: &Body) -> usize {
+fn body_size(body: &Body) -> usize {
     use axum::body::HttpBody;
     body.size_hint()
         .exact()
