@@ -83,14 +83,6 @@ pub enum Error {
     /// The tarball is none, or holds what no artifact may hold.
     #[error("the artifact is malformed: {0}")]
     Malformed(String),
-    /// The server could not be started.
-    #[error("failed to serve artifacts on {address}: {source}")]
-    Listen {
-        /// The address.
-        address: String,
-        /// What the operating system said.
-        source: io::Error,
-    },
 }
 
 impl Error {

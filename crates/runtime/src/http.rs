@@ -1,4 +1,5 @@
-//! A small HTTP/1 server with the limits that every port of ours has: connections, header size, header time.
+//! A small HTTP/1 server with the limits that every port of ours has: connections and their lifetime, header size, header
+//! time.
 //!
 //! It never reads a body by itself; who reads one bounds it.
 
@@ -26,7 +27,9 @@ pub struct Limits {
     pub header_bytes: usize,
     /// Time to send the headers.
     pub header_time: Duration,
-    /// Time that running requests get to end at shutdown.
+    /// Time that a connection may live: who reads slowly must not keep its place for ever.
+    pub lifetime: Duration,
+    /// Time that running requests get to end at shutdown, and at the end of the lifetime.
     pub grace: Duration,
 }
 
@@ -36,6 +39,7 @@ impl Default for Limits {
             connections: 128,
             header_bytes: 16 * 1024,
             header_time: Duration::from_secs(10),
+            lifetime: Duration::from_secs(30 * 60),
             grace: Duration::from_secs(2),
         }
     }
@@ -104,14 +108,16 @@ async fn connection(stream: TcpStream, router: Router, limits: Limits, shutdown:
         .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
     let mut connection = std::pin::pin!(connection);
     let ended = tokio::select! {
-        ended = connection.as_mut() => ended,
-        () = shutdown.cancelled() => {
+        ended = connection.as_mut() => Ok(ended),
+        _ = tokio::time::timeout(limits.lifetime, shutdown.cancelled()) => {
             connection.as_mut().graceful_shutdown();
-            connection.await
+            tokio::time::timeout(limits.grace, connection).await
         }
     };
-    if let Err(error) = ended {
-        tracing::debug!(%error, "a connection broke off");
+    match ended {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => tracing::debug!(%error, "a connection broke off"),
+        Err(_) => tracing::debug!("a connection was cut off"),
     }
 }
 
@@ -173,6 +179,55 @@ mod tests {
         large.extend(std::iter::repeat_n(b'a', 64 * 1024));
         let text = answer(address, &large).await;
         assert!(text.starts_with("HTTP/1.1 431") || text.is_empty(), "{text}");
+    }
+
+    #[tokio::test]
+    async fn connections_beyond_the_limit_wait_for_a_place() {
+        let limits = Limits {
+            connections: 1,
+            ..Limits::default()
+        };
+        let (address, _shutdown, _server) = started(limits).await;
+        let first = TcpStream::connect(address).await.unwrap();
+        let request = b"GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n";
+        let waiting = tokio::spawn(answer(address, request));
+        drop(first);
+        assert!(waiting.await.unwrap().ends_with("hello"));
+    }
+
+    #[tokio::test]
+    async fn idle_connections_hold_up_no_shutdown() {
+        let limits = Limits {
+            grace: Duration::from_secs(3600),
+            ..Limits::default()
+        };
+        let (address, shutdown, server) = started(limits).await;
+        let _idle = TcpStream::connect(address).await.unwrap();
+        let request = b"GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n";
+        assert!(answer(address, request).await.ends_with("hello"));
+        shutdown.cancel();
+        tokio::time::timeout(Duration::from_secs(10), server)
+            .await
+            .unwrap()
+            .unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_connection_ends_with_its_lifetime_between_requests_or_in_one() {
+        let limits = Limits {
+            lifetime: Duration::from_millis(50),
+            grace: Duration::from_millis(50),
+            ..Limits::default()
+        };
+        let (address, _shutdown, _server) = started(limits).await;
+        for begun in ["", "GET / HTTP/1.1\r\n", "GET / HTTP/1.1\r\nhost: a\r\n\r\n"] {
+            let ended = tokio::time::timeout(Duration::from_secs(5), answer(address, begun.as_bytes()));
+            assert_eq!(
+                ended.await.unwrap().is_empty(),
+                !begun.ends_with("\r\n\r\n"),
+                "{begun:?}"
+            );
+        }
     }
 
     #[tokio::test]

@@ -6,12 +6,13 @@ pub mod flags;
 pub mod kinds;
 mod sweep;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use anyhow::Context as _;
-use artifact::{Server, Storage, server};
+use artifact::{Storage, server};
+use axum::{Router, extract::Request};
 use clap::Parser;
-use runtime::{CommonFlags, Context, EventsFlags, RunOptions, Spec, run_kind};
+use runtime::{CommonFlags, Context, EventsFlags, RunOptions, Spec, http, run_kind};
 
 pub use flags::Flags;
 use kinds::git_repository;
@@ -22,6 +23,15 @@ pub const NAME: &str = "source-controller";
 /// Passes at the same time. Most of a pass is waiting for a server, and one that hangs must not take the place of
 /// those that answer.
 const CONCURRENCY: u16 = 64;
+
+/// Consumers come in crowds, and their downloads may take a while.
+const SERVING: http::Limits = http::Limits {
+    connections: 512,
+    header_bytes: 16 << 10,
+    header_time: Duration::from_secs(15),
+    lifetime: Duration::from_secs(30 * 60),
+    grace: Duration::from_secs(5),
+};
 
 /// The command line.
 #[derive(Debug, Parser)]
@@ -63,14 +73,10 @@ pub async fn run(ctx: Context, flags: Flags) -> anyhow::Result<()> {
     sweep::sweep(&ctx, &storage).await;
     let scratch = runtime::scratch::directory(&std::env::temp_dir(), NAME)
         .context("failed to prepare the temporary directory")?;
-    let server = Server::bind(
-        &flags.storage_addr,
-        Arc::clone(&storage),
-        server::Limits::default(),
-    )
-    .await?;
-    tracing::info!(address = %server.local_addr()?, advertised = flags.advertised(), "serving artifacts");
-    let serving = tokio::spawn(server.run(ctx.shutdown().clone()));
+    let listener = http::listen(&flags.storage_addr).await?;
+    tracing::info!(address = %listener.local_addr()?, advertised = flags.advertised(), "serving artifacts");
+    let router = router(Arc::clone(&storage));
+    let serving = tokio::spawn(http::serve(listener, router, SERVING, ctx.shutdown().clone()));
     let controller = git_repository::Controller::new(git_repository::Parts {
         client: ctx.client().clone(),
         storage,
@@ -84,4 +90,9 @@ pub async fn run(ctx: Context, flags: Flags) -> anyhow::Result<()> {
     };
     run_kind(&ctx, controller, options).await?;
     serving.await.context("the server of artifacts broke down")
+}
+
+/// What the storage answers, whatever the path.
+fn router(storage: Arc<Storage>) -> Router {
+    Router::new().fallback(move |request: Request| server::answer(Arc::clone(&storage), request))
 }

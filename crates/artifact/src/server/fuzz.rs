@@ -176,7 +176,7 @@ fn fuzz_the_server_answers_and_goes_on() {
         .enable_all()
         .build()
         .unwrap();
-    let server = runtime.block_on(super::tests::start(super::Limits::default()));
+    let server = runtime.block_on(super::tests::start());
     std::fs::write(server.root.path().join("canary"), "canary").unwrap();
     let ask = |request: &[u8], ends: bool| {
         let exchange = async {

@@ -6,20 +6,23 @@ use bytes::Bytes;
 use futures::TryStreamExt;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body_util::{BodyExt, Full, StreamBody, combinators::UnsyncBoxBody};
-use hyper::body::{Frame, Incoming};
+use hyper::body::Frame;
 use tokio::{fs::File, io::AsyncReadExt, io::AsyncSeekExt};
 use tokio_util::io::ReaderStream;
 
 use super::request::{Part, http_date, not_modified, part, storage_path};
 use crate::{Digest, Error, Storage, storage::Stamp};
 
-type Body = UnsyncBoxBody<Bytes, io::Error>;
+/// The body of an answer.
+pub type Body = UnsyncBoxBody<Bytes, io::Error>;
 
 /// Bytes read from disk at a time.
 const CHUNK: usize = 64 << 10;
 
-pub(super) async fn answer(storage: Arc<Storage>, request: &Request<Incoming>) -> Response<Body> {
-    let head = match *request.method() {
+/// Answers a request for a file of the storage. The body of the request is not looked at.
+pub async fn answer<B>(storage: Arc<Storage>, request: Request<B>) -> Response<Body> {
+    let (request, _body) = request.into_parts();
+    let head = match request.method {
         Method::GET => false,
         Method::HEAD => true,
         _ => {
@@ -31,17 +34,15 @@ pub(super) async fn answer(storage: Arc<Storage>, request: &Request<Incoming>) -
         }
     };
     // Probes of older deployments ask for the root.
-    if request.uri().path() == "/" {
+    if request.uri.path() == "/" {
         return plain(StatusCode::OK, "");
     }
-    let Some(path) = storage_path(request.uri().path()) else {
+    let Some(path) = storage_path(request.uri.path()) else {
         return not_found();
     };
     let opened = open(storage, path.clone()).await;
     match opened {
-        Ok(Some((file, stamp, digest))) => {
-            respond(request.headers(), head, &path, file, stamp, &digest).await
-        }
+        Ok(Some((file, stamp, digest))) => respond(&request.headers, head, &path, file, stamp, &digest).await,
         Ok(None) => not_found(),
         Err(error) => {
             tracing::error!(%error, "failed to serve an artifact");

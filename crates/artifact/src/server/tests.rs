@@ -1,21 +1,24 @@
-use std::{io::Write as _, os::unix::fs::symlink, path::Path};
+use std::{
+    convert::Infallible, io::Write as _, net::SocketAddr, os::unix::fs::symlink, path::Path, sync::Arc,
+};
 
+use hyper::{server::conn::http1, service::service_fn};
+use hyper_util::rt::TokioIo;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
-    task::JoinHandle,
+    net::{TcpListener, TcpStream},
 };
 
 use super::*;
-use crate::{Algorithm, Key, digest::of, pack::Packed, storage::Retention};
+use crate::{Algorithm, Error, Key, Storage, digest::of, pack::Packed, storage::Retention};
 
 pub(super) struct Running {
     pub(super) root: tempfile::TempDir,
     pub(super) address: SocketAddr,
-    stop: CancellationToken,
-    task: JoinHandle<()>,
 }
 
-pub(super) async fn start(limits: Limits) -> Running {
+/// Serves a storage with one artifact for as long as the test's runtime lives.
+pub(super) async fn start() -> Running {
     let root = tempfile::tempdir().unwrap();
     let storage = Storage::open(root.path(), "h", Retention::default()).unwrap();
     let key = Key::new("gitrepository", "ns", "a").unwrap();
@@ -30,18 +33,21 @@ pub(super) async fn start(limits: Limits) -> Running {
         })
     };
     storage.store(&key, "1.tar.gz", None, write).unwrap();
-    let server = Server::bind("127.0.0.1:0", Arc::new(storage), limits)
-        .await
-        .unwrap();
-    let address = server.local_addr().unwrap();
-    let stop = CancellationToken::new();
-    let task = tokio::spawn(server.run(stop.clone()));
-    Running {
-        root,
-        address,
-        stop,
-        task,
-    }
+    let storage = Arc::new(storage);
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        loop {
+            let (stream, _) = listener.accept().await.unwrap();
+            let storage = Arc::clone(&storage);
+            let service = service_fn(move |request| {
+                let answer = answer(Arc::clone(&storage), request);
+                async { Ok::<_, Infallible>(answer.await) }
+            });
+            tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
+        }
+    });
+    Running { root, address }
 }
 
 /// Sends raw bytes and returns all that comes back until the server closes.
@@ -66,7 +72,7 @@ const FILE: &str = "/gitrepository/ns/a/1.tar.gz";
 
 #[tokio::test]
 async fn files_are_served_whole_in_parts_and_not_at_all() {
-    let server = start(Limits::default()).await;
+    let server = start().await;
     let at = server.address;
     let whole = get(at, FILE, "").await;
     assert!(
@@ -117,7 +123,7 @@ async fn files_are_served_whole_in_parts_and_not_at_all() {
 
 #[tokio::test]
 async fn nothing_but_artifacts_is_served() {
-    let server = start(Limits::default()).await;
+    let server = start().await;
     let root = server.root.path();
     std::fs::write(root.join("secret"), b"canary").unwrap();
     let outside = tempfile::NamedTempFile::new().unwrap();
@@ -158,48 +164,4 @@ async fn nothing_but_artifacts_is_served() {
         root.starts_with("HTTP/1.1 200") && root.ends_with("\r\n\r\n"),
         "{root}"
     );
-}
-
-#[tokio::test]
-async fn slow_and_long_heads_are_cut_off() {
-    let limits = Limits {
-        header_timeout: Duration::from_millis(50),
-        ..Limits::default()
-    };
-    let server = start(limits).await;
-    let answer = raw(server.address, "GET / HTTP/1.1\r\nHost:").await;
-    assert!(!answer.contains("200"), "{answer}");
-    let long = "x".repeat(64 << 10);
-    let answer = raw(
-        server.address,
-        &format!("GET / HTTP/1.1\r\nHost: h\r\nX: {long}\r\n\r\n"),
-    )
-    .await;
-    assert!(!answer.contains("200"), "{answer}");
-}
-
-#[tokio::test]
-async fn connections_beyond_the_limit_wait_for_a_place() {
-    let server = start(Limits {
-        connections: 1,
-        ..Limits::default()
-    })
-    .await;
-    let first = TcpStream::connect(server.address).await.unwrap();
-    let waiting = tokio::spawn(get(server.address, FILE, ""));
-    drop(first);
-    assert!(waiting.await.unwrap().ends_with("0123456789"));
-}
-
-#[tokio::test]
-async fn it_stops_when_told_and_idle_connections_do_not_hold_it() {
-    let server = start(Limits::default()).await;
-    let _idle = TcpStream::connect(server.address).await.unwrap();
-    assert!(get(server.address, FILE, "").await.ends_with("0123456789"));
-    server.stop.cancel();
-    timeout(Duration::from_secs(10), server.task)
-        .await
-        .unwrap()
-        .unwrap();
-    assert!(TcpStream::connect(server.address).await.is_err());
 }

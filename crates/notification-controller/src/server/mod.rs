@@ -46,6 +46,7 @@ const LIMITS: Limits = Limits {
     connections: 128,
     header_bytes: 256 * 1024,
     header_time: Duration::from_secs(10),
+    lifetime: Duration::from_secs(30 * 60),
     grace: Duration::from_secs(1),
 };
 
