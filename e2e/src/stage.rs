@@ -22,6 +22,7 @@ pub struct Stage {
     started: Instant,
     lines: Vec<Line>,
     colour: bool,
+    silent: bool,
 }
 
 impl Default for Stage {
@@ -43,6 +44,9 @@ impl Stage {
 
     /// Says something that is not a step.
     pub fn say(&self, text: &str) {
+        if self.silent {
+            return;
+        }
         let mut out = std::io::stdout().lock();
         // A closed pipe ends the story for the reader, not for the scenario.
         let _ = writeln!(out, "{text}").and_then(|()| out.flush());

@@ -14,7 +14,7 @@ async fn the_shop_goes_from_git_to_the_cluster_and_back() -> Result<()> {
     for name in CONTROLLERS {
         world.start(name, &[]).await?;
     }
-    let mut stage = Stage::new();
+    let mut stage = Stage::silent();
     let played = shop::play(&mut stage, &world).await;
     assert!(played.is_ok() && stage.all_observed(), "{}", stage.table());
     world.stop().await
