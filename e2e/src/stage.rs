@@ -39,6 +39,17 @@ impl Stage {
             started: Instant::now(),
             lines: Vec::new(),
             colour: std::io::stdout().is_terminal(),
+            silent: false,
+        }
+    }
+
+    /// A stage that only keeps the score, for tests: what they print beside their result confuses.
+    #[must_use]
+    pub fn silent() -> Self {
+        Self {
+            colour: false,
+            silent: true,
+            ..Self::new()
         }
     }
 
