@@ -152,7 +152,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_failed_step_is_returned_and_shown() {
-        let mut stage = Stage::new();
+        let mut stage = Stage::silent();
         stage
             .step("works", async { Ok("seen".to_owned()) })
             .await
