@@ -4,22 +4,16 @@ use anyhow::{Result, ensure};
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
 
-use crate::world::{World, borrowed, for_kind, message_of, ready_of, value_of};
+use crate::world::{World, for_kind, message_of, ready_of, value_of};
 
 #[tokio::test]
 async fn a_revision_is_deployed_and_the_next_one_pruned() -> Result<()> {
     let world = World::new("deploy", &[]).await?;
     let source = world
-        .source(
-            "shop",
-            &borrowed(&world.maps(&[("a", "{{ args.color }}"), ("b", "1")])),
-        )
+        .source("shop", &world.maps(&[("a", "{{ args.color }}"), ("b", "1")]))
         .await?;
     let spec = json!({ "args": { "color": "green" } });
-    world
-        .plane
-        .apply(world.deployment("shop", "shop").spec(for_kind()).spec(spec))
-        .await?;
+    world.deploy("shop", spec).await?;
     let object = world.ready("shop", "True", "ReconciliationSucceeded").await?;
     assert_eq!(message_of(&object), "deploy: ok, prune: ok, validate: ok");
     assert_eq!(
@@ -35,9 +29,7 @@ async fn a_revision_is_deployed_and_the_next_one_pruned() -> Result<()> {
     world.told("shop", "deploy succeeded. 2 new objects.").await?;
     world.told("shop", "Reconciliation finished in ").await?;
 
-    let revision = source
-        .offer(&borrowed(&world.maps(&[("a", "red"), ("c", "1")])))
-        .await?;
+    let revision = source.offer(&world.maps(&[("a", "red"), ("c", "1")])).await?;
     world.deployed("shop", &revision).await?;
     world.holds("a", "red").await?;
     ensure!(world.has("c").await? && !world.has("b").await?);
@@ -51,7 +43,7 @@ async fn orphans_stay_without_prune_until_it_is_turned_on() -> Result<()> {
     let source = world
         .running("shop", &[("a", "1"), ("b", "1")], json!({ "prune": false }))
         .await?;
-    let revision = source.offer(&borrowed(&world.maps(&[("a", "2")]))).await?;
+    let revision = source.offer(&world.maps(&[("a", "2")])).await?;
     let object = world.deployed("shop", &revision).await?;
     assert_eq!(message_of(&object), "deploy: ok, validate: ok");
     ensure!(world.has("b").await?);
@@ -164,7 +156,7 @@ async fn a_suspended_deployment_is_left_alone_until_it_is_resumed() -> Result<()
         .await?;
     world.ready("witness", "True", "ReconciliationSucceeded").await?;
     world.edit("shop", json!({ "suspend": true })).await?;
-    let revision = source.offer(&borrowed(&world.maps(&[("a", "2")]))).await?;
+    let revision = source.offer(&world.maps(&[("a", "2")])).await?;
     world.deployed("witness", &revision).await?;
     let map = world.config_maps().get("a").await?;
     assert_eq!(value_of(&map), Some("1"));
@@ -178,17 +170,12 @@ async fn a_suspended_deployment_is_left_alone_until_it_is_resumed() -> Result<()
 async fn a_dry_run_writes_nothing_to_the_target() -> Result<()> {
     let world = World::new("dry", &["--dry-run"]).await?;
     let mark = world.plane.audit_mark();
-    let source = world
-        .source("shop", &borrowed(&world.maps(&[("a", "1")])))
-        .await?;
-    world
-        .plane
-        .apply(world.deployment("shop", "shop").spec(for_kind()))
-        .await?;
+    let source = world.source("shop", &world.maps(&[("a", "1")])).await?;
+    world.deploy("shop", json!({})).await?;
     let object = world.ready("shop", "True", "ReconciliationSucceeded").await?;
     assert_eq!(message_of(&object), "deploy: ok, prune: ok");
     world.told("shop", "deploy succeeded. 1 new objects.").await?;
-    let revision = source.offer(&borrowed(&world.maps(&[("b", "1")]))).await?;
+    let revision = source.offer(&world.maps(&[("b", "1")])).await?;
     world.deployed("shop", &revision).await?;
     world.remove("shop").await?;
     let wrote = world
@@ -209,14 +196,9 @@ async fn dependents_wait_and_go_on_when_what_they_wait_for_is_ready() -> Result<
     let files = world.maps(&[("db", "1")]);
     let source = world.source("db", &[]).await?;
     source.clear().await?;
-    world
-        .source("shop", &borrowed(&world.maps(&[("shop", "1")])))
-        .await?;
+    world.source("shop", &world.maps(&[("shop", "1")])).await?;
     let shop = json!({ "dependsOn": [{ "name": "db" }], "prune": false });
-    world
-        .plane
-        .apply(world.deployment("shop", "shop").spec(for_kind()).spec(shop))
-        .await?;
+    world.deploy("shop", shop).await?;
     let object = world.ready("shop", "False", "DependencyNotReady").await?;
     assert_eq!(
         message_of(&object),
@@ -226,14 +208,11 @@ async fn dependents_wait_and_go_on_when_what_they_wait_for_is_ready() -> Result<
         )
     );
     let db = json!({ "retryInterval": "10m", "prune": false });
-    world
-        .plane
-        .apply(world.deployment("db", "db").spec(for_kind()).spec(db))
-        .await?;
+    world.deploy("db", db).await?;
     let object = world.ready("db", "False", "ArtifactFailed").await?;
     assert_eq!(message_of(&object), "Source is not ready, artifact not found");
     ensure!(!world.has("shop").await?);
-    source.offer(&borrowed(&files)).await?;
+    source.offer(&files).await?;
     world.ready("db", "True", "ReconciliationSucceeded").await?;
     world.ready("shop", "True", "ReconciliationSucceeded").await?;
     ensure!(world.has("shop").await?);
@@ -270,7 +249,7 @@ async fn an_object_of_the_other_group_takes_over() -> Result<()> {
     })
     .await?;
     let before = ready_of(&world.deployments().get("shop").await?);
-    source.offer(&borrowed(&world.maps(&[("a", "2")]))).await?;
+    source.offer(&world.maps(&[("a", "2")])).await?;
     world.more_passes(3.0).await?;
     let map = world.config_maps().get("a").await?;
     assert_eq!(value_of(&map), Some("1"));

@@ -3,15 +3,12 @@
 use anyhow::{Result, ensure};
 use serde_json::json;
 
-use crate::world::{World, borrowed, for_kind, has_condition, message_of, project};
+use crate::world::{World, has_condition, message_of, project};
 
 #[tokio::test]
 async fn a_missing_source_is_named() -> Result<()> {
     let world = World::new("source", &[]).await?;
-    world
-        .plane
-        .apply(world.deployment("shop", "shop").spec(for_kind()))
-        .await?;
+    world.deploy("shop", json!({})).await?;
     let object = world.ready("shop", "False", "ArtifactFailed").await?;
     assert_eq!(
         message_of(&object),
@@ -19,9 +16,7 @@ async fn a_missing_source_is_named() -> Result<()> {
     );
     let (kind, _) = world.told("shop", "not found").await?;
     assert_eq!(kind, "Warning");
-    world
-        .source("shop", &borrowed(&world.maps(&[("a", "1")])))
-        .await?;
+    world.source("shop", &world.maps(&[("a", "1")])).await?;
     world.ready("shop", "True", "ReconciliationSucceeded").await?;
     Ok(())
 }
@@ -34,9 +29,7 @@ async fn a_broken_commit_is_told_with_file_and_line_and_changes_nothing() -> Res
         .await?;
     let broken =
         "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\ndata:\n  value: {{ args.missing.color }}\n";
-    source
-        .offer(&borrowed(&project(&world.namespace, &[("a", broken)])))
-        .await?;
+    source.offer(&project(&world.namespace, &[("a", broken)])).await?;
     let object = world.ready("shop", "False", "PrepareFailed").await?;
     let message = message_of(&object);
     ensure!(
@@ -49,7 +42,7 @@ async fn a_broken_commit_is_told_with_file_and_line_and_changes_nothing() -> Res
     );
     let (kind, _) = world.told("shop", "app/a.yaml").await?;
     assert_eq!(kind, "Warning");
-    let revision = source.offer(&borrowed(&world.maps(&[("a", "2")]))).await?;
+    let revision = source.offer(&world.maps(&[("a", "2")])).await?;
     world.deployed("shop", &revision).await?;
     world.holds("a", "2").await?;
     ensure!(!world.has("b").await?);
@@ -60,13 +53,11 @@ async fn a_broken_commit_is_told_with_file_and_line_and_changes_nothing() -> Res
 async fn an_altered_artifact_is_not_used() -> Result<()> {
     let world = World::new("digest", &[]).await?;
     let source = world.running("shop", &[("a", "1")], json!({})).await?;
-    source
-        .offer_altered(&borrowed(&world.maps(&[("a", "2")])))
-        .await?;
+    source.offer_altered(&world.maps(&[("a", "2")])).await?;
     let object = world.ready("shop", "False", "PrepareFailed").await?;
     ensure!(message_of(&object).contains("digest"), "{}", message_of(&object));
     world.holds("a", "1").await?;
-    source.offer(&borrowed(&world.maps(&[("a", "3")]))).await?;
+    source.offer(&world.maps(&[("a", "3")])).await?;
     world.holds("a", "3").await?;
     Ok(())
 }
@@ -79,13 +70,10 @@ async fn an_object_that_is_refused_does_not_stop_the_others() -> Result<()> {
     let source = world
         .source(
             "shop",
-            &borrowed(&project(&world.namespace, &[("bad", bad), ("good", &good)])),
+            &project(&world.namespace, &[("bad", bad), ("good", &good)]),
         )
         .await?;
-    world
-        .plane
-        .apply(world.deployment("shop", "shop").spec(for_kind()))
-        .await?;
+    world.deploy("shop", json!({})).await?;
     let object = world.ready("shop", "False", "DeployFailed").await?;
     let message = message_of(&object);
     ensure!(
@@ -96,7 +84,7 @@ async fn an_object_that_is_refused_does_not_stop_the_others() -> Result<()> {
     let (kind, _) = world.told("shop", "deploy failed. ").await?;
     assert_eq!(kind, "Warning");
     let revision = source
-        .offer(&borrowed(&project(&world.namespace, &[("good", &good)])))
+        .offer(&project(&world.namespace, &[("good", &good)]))
         .await?;
     world.deployed("shop", &revision).await?;
     Ok(())
@@ -112,11 +100,11 @@ async fn a_render_without_objects_prunes_nothing() -> Result<()> {
             "deployments: []\n".clone_into(text);
         }
     }
-    source.offer(&borrowed(&files)).await?;
+    source.offer(&files).await?;
     let object = world.ready("shop", "False", "EmptyRender").await?;
     ensure!(has_condition(&object, "Stalled"));
     ensure!(world.has("a").await?);
-    let revision = source.offer(&borrowed(&world.maps(&[("b", "1")]))).await?;
+    let revision = source.offer(&world.maps(&[("b", "1")])).await?;
     world.deployed("shop", &revision).await?;
     ensure!(!world.has("a").await?);
     Ok(())
@@ -125,14 +113,9 @@ async fn a_render_without_objects_prunes_nothing() -> Result<()> {
 #[tokio::test]
 async fn what_is_not_obeyed_stalls_until_it_is_changed() -> Result<()> {
     let world = World::new("fields", &[]).await?;
-    world
-        .source("shop", &borrowed(&world.maps(&[("a", "1")])))
-        .await?;
+    world.source("shop", &world.maps(&[("a", "1")])).await?;
     let spec = json!({ "images": [{ "image": "a", "resultImage": "b" }] });
-    world
-        .plane
-        .apply(world.deployment("shop", "shop").spec(for_kind()).spec(spec))
-        .await?;
+    world.deploy("shop", spec).await?;
     let object = world.ready("shop", "False", "UnsupportedField").await?;
     ensure!(
         has_condition(&object, "Stalled") && message_of(&object).contains("spec.images"),
@@ -156,12 +139,9 @@ async fn something_that_is_not_ready_is_awaited() -> Result<()> {
     let job = "apiVersion: batch/v1\nkind: Job\nmetadata:\n  name: job\nspec:\n  suspend: true\n  template:\n    spec:\n      \
                restartPolicy: Never\n      containers:\n      - name: a\n        image: a\n";
     world
-        .source("shop", &borrowed(&project(&world.namespace, &[("job", job)])))
+        .source("shop", &project(&world.namespace, &[("job", job)]))
         .await?;
-    world
-        .plane
-        .apply(world.deployment("shop", "shop").spec(for_kind()))
-        .await?;
+    world.deploy("shop", json!({})).await?;
     let object = world.ready("shop", "False", "ValidateFailed").await?;
     ensure!(has_condition(&object, "Reconciling"), "{object:?}");
     ensure!(
@@ -190,17 +170,14 @@ async fn pruning_needs_a_discriminator() -> Result<()> {
             "targets:\n- name: test\n".clone_into(text);
         }
     }
-    let source = world.source("shop", &borrowed(&files)).await?;
-    world
-        .plane
-        .apply(world.deployment("shop", "shop").spec(for_kind()))
-        .await?;
+    let source = world.source("shop", &files).await?;
+    world.deploy("shop", json!({})).await?;
     let object = world.ready("shop", "False", "DeployFailed").await?;
     let message = message_of(&object);
     let expected = "deploy: ok, prune: failed: pruning without a discriminator is not supported";
     ensure!(message.starts_with(expected), "{message}");
     ensure!(world.has("a").await?);
-    let revision = source.offer(&borrowed(&world.maps(&[("a", "1")]))).await?;
+    let revision = source.offer(&world.maps(&[("a", "1")])).await?;
     world.deployed("shop", &revision).await?;
     Ok(())
 }

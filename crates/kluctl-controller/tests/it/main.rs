@@ -11,4 +11,5 @@ mod deploying;
 mod failing;
 mod removing;
 mod sharing;
+mod source;
 mod world;

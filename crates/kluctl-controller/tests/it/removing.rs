@@ -34,7 +34,7 @@ async fn objects_go_or_stay_as_the_spec_says() -> Result<()> {
             ("app/kustomization.yaml", "resources:\n- map.yaml\n".to_owned()),
             ("app/map.yaml", crate::world::config_map(name, "1")),
         ];
-        let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (*path, text.as_str())).collect();
+        let files = files.map(|(path, text)| (path.to_owned(), text));
         world.source(name, &files).await?;
         world.plane.apply(world.deployment(name, name).spec(spec)).await?;
         world.ready(name, "True", "ReconciliationSucceeded").await?;
@@ -62,29 +62,13 @@ async fn objects_go_or_stay_as_the_spec_says() -> Result<()> {
 #[tokio::test]
 async fn a_cluster_that_cannot_be_reached_is_tried_again_until_told_otherwise() -> Result<()> {
     let world = World::new("lost", &[]).await?;
-    world
-        .plane
-        .service_account_kubeconfig(&world.namespace, "remote")
-        .await?;
-    crate::world::grant(world.plane, &world.namespace, "remote", &world.namespace).await?;
-    let path = world
-        .plane
-        .service_account_kubeconfig(&world.namespace, "remote")
-        .await?;
-    let kubeconfig = std::fs::read_to_string(path)?;
-    let secret = |kubeconfig: &str| {
-        json!({
-            "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "remote", "namespace": world.namespace },
-            "stringData": { "value": kubeconfig },
-        })
-    };
-    world.plane.apply(secret(&kubeconfig)).await?;
+    let kubeconfig = world.account("remote").await?;
+    world.store("value", &kubeconfig).await?;
     let remote = json!({ "kubeConfig": { "secretRef": { "name": "remote" } } });
     world.running("shop", &[("a", "1")], remote).await?;
     let server = world.plane.server().to_owned();
     world
-        .plane
-        .apply(secret(&kubeconfig.replace(&server, "https://127.0.0.1:1")))
+        .store("value", &kubeconfig.replace(&server, "https://127.0.0.1:1"))
         .await?;
     world
         .deployments()

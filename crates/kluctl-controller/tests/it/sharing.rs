@@ -4,19 +4,14 @@ use anyhow::{Context as _, Result, ensure};
 use kube::ResourceExt;
 use serde_json::json;
 
-use crate::world::{World, borrowed, for_kind, grant, message_of};
+use crate::world::{World, message_of};
 
 #[tokio::test]
 async fn an_identity_without_rights_deploys_nothing() -> Result<()> {
     let world = World::new("denied", &["--default-service-account=powerless"]).await?;
     let mark = world.plane.audit_mark();
-    world
-        .source("shop", &borrowed(&world.maps(&[("a", "1")])))
-        .await?;
-    world
-        .plane
-        .apply(world.deployment("shop", "shop").spec(for_kind()))
-        .await?;
+    world.source("shop", &world.maps(&[("a", "1")])).await?;
+    world.deploy("shop", json!({})).await?;
     let object = world.ready("shop", "False", "AccessDenied").await?;
     let powerless = format!("system:serviceaccount:{}:powerless", world.namespace);
     ensure!(
@@ -26,11 +21,7 @@ async fn an_identity_without_rights_deploys_nothing() -> Result<()> {
     );
     ensure!(!world.has("a").await?);
 
-    world
-        .plane
-        .service_account_kubeconfig(&world.namespace, "deployer")
-        .await?;
-    grant(world.plane, &world.namespace, "deployer", &world.namespace).await?;
+    world.account("deployer").await?;
     world
         .edit("shop", json!({ "serviceAccountName": "deployer" }))
         .await?;
@@ -52,10 +43,7 @@ async fn an_identity_without_rights_deploys_nothing() -> Result<()> {
 async fn references_to_other_namespaces_are_blocked() -> Result<()> {
     let world = World::new("blocked", &["--no-cross-namespace-refs"]).await?;
     let elsewhere = json!({ "sourceRef": { "namespace": "default" } });
-    world
-        .plane
-        .apply(world.deployment("shop", "shop").spec(for_kind()).spec(elsewhere))
-        .await?;
+    world.deploy("shop", elsewhere).await?;
     let object = world.ready("shop", "False", "AccessDenied").await?;
     assert_eq!(
         message_of(&object),
@@ -67,45 +55,23 @@ async fn references_to_other_namespaces_are_blocked() -> Result<()> {
 #[tokio::test]
 async fn a_kubeconfig_leads_to_its_cluster_and_may_run_nothing() -> Result<()> {
     let world = World::new("remote", &[]).await?;
-    world
-        .source("shop", &borrowed(&world.maps(&[("a", "1")])))
-        .await?;
+    world.source("shop", &world.maps(&[("a", "1")])).await?;
     let remote = json!({ "kubeConfig": { "secretRef": { "name": "remote" } } });
-    world
-        .plane
-        .apply(world.deployment("shop", "shop").spec(for_kind()).spec(remote))
-        .await?;
+    world.deploy("shop", remote).await?;
     let object = world.ready("shop", "False", "PrepareFailed").await?;
     let named = format!("KubeConfig secret '{}/remote'", world.namespace);
     ensure!(message_of(&object).contains(&named), "{}", message_of(&object));
 
-    let secret = |key: &str, kubeconfig: &str| {
-        json!({
-            "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "remote", "namespace": world.namespace },
-            "stringData": { key: kubeconfig },
-        })
-    };
     let exec = "apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts:\n- name: c\n  context: {cluster: c, user: u}\n\
                 clusters:\n- name: c\n  cluster: {server: 'https://127.0.0.1:1'}\nusers:\n- name: u\n  user:\n    exec:\n      \
                 {apiVersion: client.authentication.k8s.io/v1, command: touch, args: [/tmp/canary]}\n";
-    world.plane.apply(secret("value.yaml", exec)).await?;
+    world.store("value.yaml", exec).await?;
     let object = world.ready("shop", "False", "AccessDenied").await?;
     ensure!(message_of(&object).contains("exec"), "{}", message_of(&object));
 
-    world
-        .plane
-        .service_account_kubeconfig(&world.namespace, "remote")
-        .await?;
-    grant(world.plane, &world.namespace, "remote", &world.namespace).await?;
-    let path = world
-        .plane
-        .service_account_kubeconfig(&world.namespace, "remote")
-        .await?;
+    let kubeconfig = world.account("remote").await?;
     let mark = world.plane.audit_mark();
-    world
-        .plane
-        .apply(secret("value", &std::fs::read_to_string(path)?))
-        .await?;
+    world.store("value", &kubeconfig).await?;
     world.ready("shop", "True", "ReconciliationSucceeded").await?;
     ensure!(world.has("a").await?);
     let user = format!("system:serviceaccount:{}:remote", world.namespace);
@@ -124,13 +90,8 @@ async fn a_discriminator_of_two_owners_deletes_nothing() -> Result<()> {
     let world = World::new("shared", &[]).await?;
     let source = world.running("first", &[("a", "1")], json!({})).await?;
     // The same target from another source, with other objects: to each, those of the other look like orphans.
-    world
-        .source("second", &borrowed(&world.maps(&[("b", "1")])))
-        .await?;
-    world
-        .plane
-        .apply(world.deployment("second", "second").spec(for_kind()))
-        .await?;
+    world.source("second", &world.maps(&[("b", "1")])).await?;
+    world.deploy("second", json!({})).await?;
     let object = world.ready("second", "False", "DeployFailed").await?;
     let first = format!("KluctlDeployment {}/first", world.namespace);
     let message = message_of(&object);

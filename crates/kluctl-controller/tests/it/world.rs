@@ -1,29 +1,21 @@
 //! One control plane for all tests; a namespace, a controller process and a source for each.
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    path::Path,
-    sync::{Arc, Mutex, OnceLock},
-    time::Duration,
-};
+use std::{path::Path, time::Duration};
 
 use anyhow::{Context as _, Result, ensure};
 use api::kluctl::KluctlDeployment;
-use artifact::{
-    Algorithm, Error,
-    pack::{self, Item, Kind},
-};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{
-    Api, Client, ResourceExt,
-    api::{DeleteParams, DynamicObject, Patch, PatchParams},
+    Api, Client,
+    api::{DeleteParams, Patch, PatchParams},
 };
 use serde_json::{Value, json};
 use testkit::{
     ControlPlane, Controller, Manifest, Options, audit, eventually, manifest, wait_for, wait_gone,
 };
 use tokio::sync::OnceCell;
-use tree::{Budget, TreePath, ignore::Rules};
+
+use crate::source::Source;
 
 /// How long anything may take on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
@@ -92,8 +84,35 @@ impl World {
         manifest::kluctl_deployment(&self.namespace, name, source, ".").spec(json!({ "retryInterval": "1s" }))
     }
 
+    /// Applies a deployment of the source of the same name, for the target of [`project`].
+    pub(crate) async fn deploy(&self, name: &str, spec: Value) -> Result<()> {
+        let deployment = self.deployment(name, name).spec(for_kind()).spec(spec);
+        self.plane.apply(deployment).await?;
+        Ok(())
+    }
+
+    /// Makes a service account that may do anything, and returns its kubeconfig.
+    pub(crate) async fn account(&self, name: &str) -> Result<String> {
+        let kubeconfig = self
+            .plane
+            .service_account_kubeconfig(&self.namespace, name)
+            .await?;
+        grant(self.plane, &self.namespace, name, &self.namespace).await?;
+        Ok(std::fs::read_to_string(kubeconfig)?)
+    }
+
+    /// Stores a kubeconfig in the Secret `remote`.
+    pub(crate) async fn store(&self, key: &str, kubeconfig: &str) -> Result<()> {
+        let secret = json!({
+            "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "remote", "namespace": self.namespace },
+            "stringData": { key: kubeconfig },
+        });
+        self.plane.apply(secret).await?;
+        Ok(())
+    }
+
     /// Makes a source that offers these files.
-    pub(crate) async fn source(&self, name: &str, files: &[(&str, &str)]) -> Result<Source> {
+    pub(crate) async fn source(&self, name: &str, files: &[(String, String)]) -> Result<Source> {
         // Nobody looks at this URL: the tests play the source-controller.
         let repository = manifest::git_repository(&self.namespace, name, "https://example.invalid/shop");
         self.plane.apply(repository).await?;
@@ -293,7 +312,7 @@ pub(crate) fn value_of(map: &ConfigMap) -> Option<&str> {
 }
 
 /// Lets a service account do anything, in this namespace and in lists of the cluster.
-pub(crate) async fn grant(plane: &ControlPlane, namespace: &str, account: &str, unique: &str) -> Result<()> {
+async fn grant(plane: &ControlPlane, namespace: &str, account: &str, unique: &str) -> Result<()> {
     plane
         .apply(json!({
             "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
@@ -303,124 +322,6 @@ pub(crate) async fn grant(plane: &ControlPlane, namespace: &str, account: &str, 
         }))
         .await?;
     Ok(())
-}
-
-/// A GitRepository whose status the test writes.
-pub(crate) struct Source {
-    api: Api<DynamicObject>,
-    name: String,
-}
-
-impl Source {
-    /// Offers these files as the newest revision, and returns that.
-    pub(crate) async fn offer(&self, files: &[(&str, &str)]) -> Result<String> {
-        let (bytes, digest) = tarball(files)?;
-        let revision = format!("main@sha1:{:040x}", fastrand::u128(..));
-        let url = serve(bytes);
-        self.set(json!({ "url": url, "revision": revision, "digest": digest }))
-            .await?;
-        Ok(revision)
-    }
-
-    /// Offers files whose digest is another one than the status says.
-    pub(crate) async fn offer_altered(&self, files: &[(&str, &str)]) -> Result<String> {
-        let (bytes, _) = tarball(files)?;
-        let revision = format!("main@sha1:{:040x}", fastrand::u128(..));
-        let digest = format!("sha256:{:064x}", 7);
-        self.set(json!({ "url": serve(bytes), "revision": revision, "digest": digest }))
-            .await?;
-        Ok(revision)
-    }
-
-    async fn set(&self, artifact: Value) -> Result<()> {
-        let mut artifact = artifact;
-        artifact["path"] = json!("gitrepository/artifact.tar.gz");
-        artifact["lastUpdateTime"] = json!("2026-01-01T00:00:00Z");
-        self.patch(json!({ "artifact": artifact })).await
-    }
-
-    /// Takes the artifact away.
-    pub(crate) async fn clear(&self) -> Result<()> {
-        self.patch(json!({ "artifact": null })).await
-    }
-
-    async fn patch(&self, status: Value) -> Result<()> {
-        let patch = Patch::Merge(json!({ "status": status }));
-        let object = self
-            .api
-            .patch_status(&self.name, &PatchParams::default(), &patch)
-            .await?;
-        ensure!(object.name_any() == self.name);
-        Ok(())
-    }
-}
-
-fn tarball(files: &[(&str, &str)]) -> Result<(Vec<u8>, String)> {
-    let mut items: BTreeMap<TreePath, Item<Option<String>>> = BTreeMap::new();
-    for (path, content) in files {
-        let path = TreePath::parse(path)?;
-        let mut parent = path.parent();
-        while let Some(dir) = parent.filter(|dir| !dir.is_root()) {
-            items.insert(
-                dir.clone(),
-                Item {
-                    path: dir.clone(),
-                    kind: Kind::Dir,
-                    content: None,
-                },
-            );
-            parent = dir.parent();
-        }
-        let kind = Kind::File { executable: false };
-        items.insert(
-            path.clone(),
-            Item {
-                path,
-                kind,
-                content: Some((*content).to_owned()),
-            },
-        );
-    }
-    let items = pack::plan(items.into_values().collect(), &Rules::new(), &Budget::default())?;
-    let mut out = Vec::new();
-    let read = |item: &Item<Option<String>>, buffer: &mut Vec<u8>| -> Result<(), Error> {
-        buffer.extend_from_slice(item.content.as_deref().unwrap_or_default().as_bytes());
-        Ok(())
-    };
-    let packed = pack::pack(&items, read, Algorithm::Sha256, 1 << 20, &mut out)?;
-    Ok((out, packed.digest.to_string()))
-}
-
-type Files = Arc<Mutex<HashMap<String, Vec<u8>>>>;
-
-/// Serves a file under a new URL, from a thread of its own.
-fn serve(bytes: Vec<u8>) -> String {
-    static SERVER: OnceLock<(String, Files)> = OnceLock::new();
-    let (origin, files) = SERVER.get_or_init(|| {
-        let files = Files::default();
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
-        let origin = format!("http://{}", listener.local_addr().expect("an address"));
-        listener.set_nonblocking(true).expect("nonblocking");
-        let served = Arc::clone(&files);
-        std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread()
-                .enable_all()
-                .build()
-                .expect("a runtime");
-            runtime.block_on(async move {
-                let router = axum::Router::new().fallback(move |uri: axum::http::Uri| async move {
-                    let found = served.lock().expect("no panic").get(uri.path()).cloned();
-                    found.ok_or(axum::http::StatusCode::NOT_FOUND)
-                });
-                let listener = tokio::net::TcpListener::from_std(listener).expect("a listener");
-                axum::serve(listener, router).await.expect("it serves");
-            });
-        });
-        (origin, files)
-    });
-    let path = format!("/{:x}.tar.gz", fastrand::u128(..));
-    files.lock().expect("no panic").insert(path.clone(), bytes);
-    format!("{origin}{path}")
 }
 
 /// A project with a target `test` for the context `kind-kind`, whose discriminator is unique to the namespace, and one
@@ -452,13 +353,6 @@ pub(crate) fn project(namespace: &str, manifests: &[(&str, &str)]) -> Vec<(Strin
     files
 }
 
-pub(crate) fn borrowed(files: &[(String, String)]) -> Vec<(&str, &str)> {
-    files
-        .iter()
-        .map(|(path, content)| (path.as_str(), content.as_str()))
-        .collect()
-}
-
 /// A ConfigMap with one value.
 pub(crate) fn config_map(name: &str, value: &str) -> String {
     format!("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {name}\ndata:\n  value: \"{value}\"\n")
@@ -482,10 +376,8 @@ impl World {
 
     /// A source with a deployment of the same name, which is ready.
     pub(crate) async fn running(&self, name: &str, maps: &[(&str, &str)], spec: Value) -> Result<Source> {
-        let source = self.source(name, &borrowed(&self.maps(maps))).await?;
-        self.plane
-            .apply(self.deployment(name, name).spec(for_kind()).spec(spec))
-            .await?;
+        let source = self.source(name, &self.maps(maps)).await?;
+        self.deploy(name, spec).await?;
         self.ready(name, "True", "ReconciliationSucceeded").await?;
         Ok(source)
     }

@@ -1,0 +1,136 @@
+//! A source that the tests play: its status, and a server for its artifacts.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::{Arc, Mutex, OnceLock},
+};
+
+use anyhow::{Result, ensure};
+use artifact::{
+    Algorithm, Error,
+    pack::{self, Item, Kind},
+};
+use kube::{
+    Api, ResourceExt,
+    api::{DynamicObject, Patch, PatchParams},
+};
+use serde_json::{Value, json};
+use tree::{Budget, TreePath, ignore::Rules};
+
+/// A GitRepository whose status the test writes.
+pub(crate) struct Source {
+    pub(crate) api: Api<DynamicObject>,
+    pub(crate) name: String,
+}
+
+impl Source {
+    /// Offers these files as the newest revision, and returns that.
+    pub(crate) async fn offer(&self, files: &[(String, String)]) -> Result<String> {
+        let (bytes, digest) = tarball(files)?;
+        let revision = format!("main@sha1:{:040x}", fastrand::u128(..));
+        let url = serve(bytes);
+        self.set(json!({ "url": url, "revision": revision, "digest": digest }))
+            .await?;
+        Ok(revision)
+    }
+
+    /// Offers files whose digest is another one than the status says.
+    pub(crate) async fn offer_altered(&self, files: &[(String, String)]) -> Result<String> {
+        let (bytes, _) = tarball(files)?;
+        let revision = format!("main@sha1:{:040x}", fastrand::u128(..));
+        let digest = format!("sha256:{:064x}", 7);
+        self.set(json!({ "url": serve(bytes), "revision": revision, "digest": digest }))
+            .await?;
+        Ok(revision)
+    }
+
+    async fn set(&self, artifact: Value) -> Result<()> {
+        let mut artifact = artifact;
+        artifact["path"] = json!("gitrepository/artifact.tar.gz");
+        artifact["lastUpdateTime"] = json!("2026-01-01T00:00:00Z");
+        self.patch(json!({ "artifact": artifact })).await
+    }
+
+    /// Takes the artifact away.
+    pub(crate) async fn clear(&self) -> Result<()> {
+        self.patch(json!({ "artifact": null })).await
+    }
+
+    async fn patch(&self, status: Value) -> Result<()> {
+        let patch = Patch::Merge(json!({ "status": status }));
+        let object = self
+            .api
+            .patch_status(&self.name, &PatchParams::default(), &patch)
+            .await?;
+        ensure!(object.name_any() == self.name);
+        Ok(())
+    }
+}
+
+fn tarball(files: &[(String, String)]) -> Result<(Vec<u8>, String)> {
+    let mut items: BTreeMap<TreePath, Item<Option<String>>> = BTreeMap::new();
+    for (path, content) in files {
+        let path = TreePath::parse(path)?;
+        let mut parent = path.parent();
+        while let Some(dir) = parent.filter(|dir| !dir.is_root()) {
+            items.insert(
+                dir.clone(),
+                Item {
+                    path: dir.clone(),
+                    kind: Kind::Dir,
+                    content: None,
+                },
+            );
+            parent = dir.parent();
+        }
+        let kind = Kind::File { executable: false };
+        items.insert(
+            path.clone(),
+            Item {
+                path,
+                kind,
+                content: Some(content.clone()),
+            },
+        );
+    }
+    let items = pack::plan(items.into_values().collect(), &Rules::new(), &Budget::default())?;
+    let mut out = Vec::new();
+    let read = |item: &Item<Option<String>>, buffer: &mut Vec<u8>| -> Result<(), Error> {
+        buffer.extend_from_slice(item.content.as_deref().unwrap_or_default().as_bytes());
+        Ok(())
+    };
+    let packed = pack::pack(&items, read, Algorithm::Sha256, 1 << 20, &mut out)?;
+    Ok((out, packed.digest.to_string()))
+}
+
+type Files = Arc<Mutex<HashMap<String, Vec<u8>>>>;
+
+/// Serves a file under a new URL, from a thread of its own.
+fn serve(bytes: Vec<u8>) -> String {
+    static SERVER: OnceLock<(String, Files)> = OnceLock::new();
+    let (origin, files) = SERVER.get_or_init(|| {
+        let files = Files::default();
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+        let origin = format!("http://{}", listener.local_addr().expect("an address"));
+        listener.set_nonblocking(true).expect("nonblocking");
+        let served = Arc::clone(&files);
+        std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .expect("a runtime");
+            runtime.block_on(async move {
+                let router = axum::Router::new().fallback(move |uri: axum::http::Uri| async move {
+                    let found = served.lock().expect("no panic").get(uri.path()).cloned();
+                    found.ok_or(axum::http::StatusCode::NOT_FOUND)
+                });
+                let listener = tokio::net::TcpListener::from_std(listener).expect("a listener");
+                axum::serve(listener, router).await.expect("it serves");
+            });
+        });
+        (origin, files)
+    });
+    let path = format!("/{:x}.tar.gz", fastrand::u128(..));
+    files.lock().expect("no panic").insert(path.clone(), bytes);
+    format!("{origin}{path}")
+}
