@@ -37,6 +37,9 @@ pub enum Error {
     /// There is nothing to sign with.
     #[error("no key to sign with: set the key token in the Secret of spec.secretRef")]
     NoToken,
+    /// The token cannot be sent.
+    #[error("the key token in the Secret of spec.secretRef has characters that no header may have")]
+    BadToken,
     /// The event cannot be encoded.
     #[error("the event cannot be encoded")]
     Encoding,
@@ -44,8 +47,8 @@ pub enum Error {
     #[error("the host of the address cannot be resolved")]
     Unresolved,
     /// No client can be made of the certificates.
-    #[error("the certificates cannot be used")]
-    Certificates,
+    #[error("the Secret of spec.certSecretRef: {0}")]
+    Certificates(&'static str),
     /// The provider did not answer in time.
     #[error("no answer within {0} s")]
     TimedOut(u64),

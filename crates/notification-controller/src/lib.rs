@@ -59,7 +59,7 @@ pub async fn run(ctx: Context, flags: Flags) -> anyhow::Result<()> {
     };
     let watched = tokio::spawn(store::follow(ctx.clone(), store.clone()));
     let alerts = Alerts::new(store);
-    let providers = Providers::new(ctx.client().clone());
+    let providers = Providers::new(Arc::clone(&dispatcher));
     tokio::try_join!(
         run_kind(&ctx, alerts, options()),
         run_kind(&ctx, providers, options())

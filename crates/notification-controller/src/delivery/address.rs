@@ -56,9 +56,25 @@ impl AddressGuard {
         if addresses.is_empty() {
             return Err(Error::Unresolved);
         }
+        self.permit(&addresses)?;
+        Ok(addresses)
+    }
+
+    /// Refuses a URL whose host is an address by itself that must not be connected to. What a name means is found with
+    /// each delivery.
+    pub(super) fn check(&self, url: &Url) -> Result<(), Error> {
+        let port = url.port_or_known_default().ok_or(Error::BadAddress)?;
+        match url.host().ok_or(Error::BadAddress)? {
+            Host::Ipv4(ip) => self.permit(&[SocketAddr::new(ip.into(), port)]),
+            Host::Ipv6(ip) => self.permit(&[SocketAddr::new(ip.into(), port)]),
+            Host::Domain(_) => Ok(()),
+        }
+    }
+
+    fn permit(&self, addresses: &[SocketAddr]) -> Result<(), Error> {
         match addresses.iter().find_map(|address| self.refusal(*address)) {
             Some(why) if !self.allow => Err(Error::RefusedAddress(why)),
-            _ => Ok(addresses),
+            _ => Ok(()),
         }
     }
 
@@ -132,6 +148,8 @@ mod tests {
                 matches!(resolved(&guard, url).await, Err(Error::RefusedAddress(_))),
                 "{url}"
             );
+            let known = !url.contains("localhost");
+            assert_eq!(guard.check(&Url::parse(url).unwrap()).is_err(), known, "{url}");
         }
         for url in [
             "http://127.0.0.1:8080/",
@@ -139,6 +157,7 @@ mod tests {
             "http://[2001:db8::1]/",
         ] {
             assert_eq!(resolved(&guard, url).await, Ok(()), "{url}");
+            assert_eq!(guard.check(&Url::parse(url).unwrap()), Ok(()), "{url}");
         }
     }
 

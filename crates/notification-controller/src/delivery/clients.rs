@@ -60,6 +60,19 @@ impl Clients {
     }
 }
 
+/// Looks whether a client can be made with these certificates.
+pub(super) fn check(tls: &Tls) -> Result<(), Error> {
+    if *tls == Tls::default() {
+        return Ok(());
+    }
+    let nowhere = Use {
+        host: String::new(),
+        addresses: Vec::new(),
+        tls: tls.clone(),
+    };
+    build(&nowhere).map(|_| ())
+}
+
 fn build(wanted: &Use) -> Result<Client, Error> {
     let mut builder = Client::builder()
         .user_agent(concat!(
@@ -73,12 +86,58 @@ fn build(wanted: &Use) -> Result<Client, Error> {
         .pool_idle_timeout(Duration::from_secs(30))
         .resolve_to_addrs(&wanted.host, &wanted.addresses);
     if let Some(ca) = &wanted.tls.ca {
-        let certificates = Certificate::from_pem_bundle(ca).map_err(|_| Error::Certificates)?;
+        let bad = Error::Certificates("ca.crt holds no certificates in PEM");
+        let certificates = Certificate::from_pem_bundle(ca).map_err(|_| bad.clone())?;
+        if certificates.is_empty() {
+            return Err(bad);
+        }
         builder = builder.tls_certs_only(certificates);
     }
     if let Some(pair) = &wanted.tls.client {
-        let identity = Identity::from_pem(pair.expose()).map_err(|_| Error::Certificates)?;
+        let bad = Error::Certificates("tls.crt and tls.key are no certificate and key in PEM");
+        let identity = Identity::from_pem(pair.expose()).map_err(|_| bad)?;
         builder = builder.identity(identity);
     }
-    builder.build().map_err(|_| Error::Certificates)
+    // Nothing else of what is set here can be wrong.
+    let unusable = Error::Certificates("a certificate cannot be used, or tls.key does not belong to tls.crt");
+    builder.build().map_err(|_| unusable)
+}
+
+#[cfg(test)]
+mod tests {
+    use api::Secret;
+
+    use super::*;
+
+    #[test]
+    fn certificates_are_judged_without_a_connection() {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let pem =
+            |label: &str, body: &str| format!("-----BEGIN {label}-----\n{body}\n-----END {label}-----\n");
+        let ca = |text: &str| Tls {
+            ca: Some(text.as_bytes().to_vec()),
+            client: None,
+        };
+        let client = |text: &str| Tls {
+            ca: None,
+            client: Some(Secret::new(text.as_bytes().to_vec())),
+        };
+        assert_eq!(check(&Tls::default()), Ok(()));
+        for tls in [
+            ca("s3cret"),
+            ca(""),
+            ca(&pem("CERTIFICATE", "s3cret!")),
+            ca(&pem("CERTIFICATE", "AAAA")),
+            client("s3cret"),
+            client(&pem("CERTIFICATE", "AAAA")),
+            client(&format!(
+                "{}{}",
+                pem("CERTIFICATE", "AAAA"),
+                pem("PRIVATE KEY", "AAAA")
+            )),
+        ] {
+            let error = check(&tls).unwrap_err();
+            assert!(matches!(error, Error::Certificates(_)), "{error}");
+        }
+    }
 }

@@ -4,7 +4,7 @@
 
 mod address;
 mod clients;
-pub(crate) mod config;
+mod config;
 mod lanes;
 mod send;
 
@@ -86,6 +86,17 @@ impl Dispatcher {
     /// Waits for the deliveries that are under way.
     pub(crate) async fn drain(&self) {
         self.lanes.drain().await;
+    }
+
+    /// Looks whether deliveries to a provider can work, as far as this shows without one.
+    ///
+    /// # Errors
+    /// When its Secrets, its certificates or its address are unusable, or its type needs more than there is.
+    pub(crate) async fn examine(&self, provider: &Provider) -> Result<(), Error> {
+        let loaded = config::load(&self.client, provider).await?;
+        (providers::find(&provider.spec.type_)?.check)(&loaded.config)?;
+        clients::check(&loaded.tls)?;
+        self.guard.check(loaded.config.address.expose())
     }
 
     async fn dispatch(self: &Arc<Self>, accepted: Arc<Accepted>) {

@@ -1,28 +1,27 @@
-//! Provider: its type and fields are supported, and its Secret makes a usable configuration.
+//! Provider: its type and fields are supported, and its Secrets make a usable configuration for its type.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use api::{
     Fault, Reason, finalizer,
     notification::{Provider, ProviderStatus},
 };
-use kube::Client;
 use runtime::{Outcome, Pass, Reconciler, Requeue};
 
 use super::outcome;
-use crate::{Error, delivery::config, providers};
+use crate::{Error, delivery::Dispatcher, providers};
 
 /// How often a good provider is looked at again: its Secret may change.
 const INTERVAL: Duration = Duration::from_secs(600);
 
 /// Providers under control.
 pub(crate) struct Providers {
-    client: Client,
+    dispatcher: Arc<Dispatcher>,
 }
 
 impl Providers {
-    pub(crate) fn new(client: Client) -> Self {
-        Self { client }
+    pub(crate) fn new(dispatcher: Arc<Dispatcher>) -> Self {
+        Self { dispatcher }
     }
 }
 
@@ -63,8 +62,8 @@ impl Reconciler for Providers {
     }
 
     async fn reconcile(&self, pass: &Pass<'_, Provider>) -> Outcome<ProviderStatus> {
-        match config::load(&self.client, pass.object).await {
-            Ok(_) => {
+        match self.dispatcher.examine(pass.object).await {
+            Ok(()) => {
                 let past = pass.object.status.as_ref();
                 outcome(&pass.object.metadata, past, None, Requeue::Interval(INTERVAL))
             }
@@ -81,10 +80,13 @@ impl Reconciler for Providers {
 fn fault(error: &Error) -> Fault {
     let message = error.to_string();
     match error {
-        Error::NoSecret(_) | Error::UnreadableSecret(..) | Error::BadSecret { .. } | Error::NoToken => {
-            Fault::retry(Reason::AuthenticationFailed, message)
-        }
-        Error::BadAddress | Error::LongAddress(_) | Error::NoAddress => {
+        Error::NoSecret(_)
+        | Error::UnreadableSecret(..)
+        | Error::BadSecret { .. }
+        | Error::NoToken
+        | Error::BadToken
+        | Error::Certificates(_) => Fault::retry(Reason::AuthenticationFailed, message),
+        Error::BadAddress | Error::LongAddress(_) | Error::NoAddress | Error::RefusedAddress(_) => {
             Fault::retry(Reason::URLInvalid, message)
         }
         _ => Fault::retry(Reason::Failed, message),

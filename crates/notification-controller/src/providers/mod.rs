@@ -55,6 +55,8 @@ pub struct Kind {
     pub name: &'static str,
     /// Makes the request. Pure.
     pub payload: fn(&Event, &Config) -> Result<Request, Error>,
+    /// Looks whether there is all that the payload needs, before there is an event. Pure.
+    pub check: fn(&Config) -> Result<(), Error>,
     /// Whether it hears of events that only say that nothing changed.
     pub wants_updates: bool,
 }
@@ -64,16 +66,19 @@ pub const ALL: &[Kind] = &[
     Kind {
         name: "generic",
         payload: generic::payload,
+        check: |_| Ok(()),
         wants_updates: true,
     },
     Kind {
         name: "generic-hmac",
         payload: generic_hmac::payload,
+        check: |config| generic_hmac::key(config).map(|_| ()),
         wants_updates: true,
     },
     Kind {
         name: "slack",
         payload: slack::payload,
+        check: |config| slack::bearer(config).map(|_| ()),
         wants_updates: false,
     },
 ];
@@ -262,6 +267,29 @@ mod tests {
             };
             let refused = unsupported(&spec).is_some_and(|fault| fault.message.starts_with("spec.type: "));
             assert_eq!(refused, find(name).is_err(), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_type_says_what_it_lacks_before_there_is_an_event() {
+        let token = |token: &str| Some(Secret::new(token.to_owned()));
+        for (name, token, expected) in [
+            ("generic", None, Ok(())),
+            ("generic-hmac", None, Err(Error::NoToken)),
+            ("generic-hmac", token(""), Err(Error::NoToken)),
+            ("generic-hmac", token("k"), Ok(())),
+            ("slack", None, Ok(())),
+            ("slack", token("xoxb-1"), Ok(())),
+            ("slack", token("xoxb\n1"), Err(Error::BadToken)),
+        ] {
+            let config = Config {
+                token,
+                ..fixture::config()
+            };
+            let kind = find(name).unwrap();
+            assert_eq!((kind.check)(&config), expected, "{name}");
+            let sent = (kind.payload)(&fixture::event(), &config).map(|_| ());
+            assert_eq!(sent, expected, "{name}: the check says what the payload says");
         }
     }
 

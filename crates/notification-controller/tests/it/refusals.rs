@@ -66,6 +66,48 @@ async fn mistakes_are_named_and_mend_when_corrected() {
 }
 
 #[tokio::test]
+async fn what_no_delivery_can_work_with_shows_on_the_provider() {
+    let stage = Stage::new("unusable").await;
+    stage.secret("empty", &json!({"other": "x"})).await;
+    stage.secret("certs", &json!({"ca.crt": "no PEM"})).await;
+    let address = stage.sink.url("unusable");
+    let spec = |extra: serde_json::Value| {
+        let mut spec = json!({"type": "generic", "address": address});
+        spec.as_object_mut()
+            .unwrap()
+            .extend(extra.as_object().unwrap().clone());
+        spec
+    };
+    for (name, extra, reason, message) in [
+        (
+            "unsigned",
+            json!({"type": "generic-hmac", "secretRef": {"name": "empty"}}),
+            "AuthenticationFailed",
+            "no key to sign with: set the key token in the Secret of spec.secretRef",
+        ),
+        (
+            "certificates",
+            json!({"certSecretRef": {"name": "certs"}}),
+            "AuthenticationFailed",
+            "the Secret of spec.certSecretRef: ca.crt holds no certificates in PEM",
+        ),
+        (
+            "internal",
+            json!({"address": "http://169.254.169.254/latest"}),
+            "URLInvalid",
+            "the address is refused: it is a link-local address (--allow-internal-addresses permits it)",
+        ),
+    ] {
+        stage.provider(name, &spec(extra)).await;
+        let ready = stage.wait_ready("Provider", name, "False").await;
+        assert_eq!(
+            (&ready["reason"], &ready["message"]),
+            (&json!(reason), &json!(message))
+        );
+    }
+}
+
+#[tokio::test]
 async fn internal_addresses_and_other_namespaces_are_out_of_reach() {
     let stage = Stage::with("reach", |launch| launch.flag("--no-cross-namespace-refs")).await;
     let api_server = stage.plane.server().to_owned();

@@ -1,6 +1,6 @@
 //! `generic-hmac`: the event as JSON to any webhook, signed with a shared key.
 
-use api::Event;
+use api::{Event, Secret};
 use hmac::{Hmac, KeyInit, Mac};
 use http::{HeaderName, HeaderValue};
 use sha2::Sha256;
@@ -15,11 +15,7 @@ const SIGNATURE: HeaderName = HeaderName::from_static("x-signature");
 /// # Errors
 /// When there is no key, or the event cannot be encoded.
 pub(super) fn payload(event: &Event, config: &Config) -> Result<Request, Error> {
-    let token = config
-        .token
-        .as_ref()
-        .filter(|token| !token.expose().is_empty())
-        .ok_or(Error::NoToken)?;
+    let token = key(config)?;
     let body = generic::encode(event)?;
     let mut mac = Hmac::<Sha256>::new_from_slice(token.expose().as_bytes()).map_err(|_| Error::NoToken)?;
     mac.update(&body);
@@ -38,10 +34,20 @@ pub(super) fn payload(event: &Event, config: &Config) -> Result<Request, Error> 
     })
 }
 
+/// What is signed with.
+///
+/// # Errors
+/// When there is none.
+pub(super) fn key(config: &Config) -> Result<&Secret<String>, Error> {
+    config
+        .token
+        .as_ref()
+        .filter(|token| !token.expose().is_empty())
+        .ok_or(Error::NoToken)
+}
+
 #[cfg(test)]
 mod tests {
-    use api::Secret;
-
     use super::*;
     use crate::providers::fixture;
 

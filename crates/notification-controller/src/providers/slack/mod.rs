@@ -19,10 +19,7 @@ pub(super) fn payload(event: &Event, config: &Config) -> Result<Request, Error> 
         headers: Vec::new(),
         ..config.clone()
     });
-    if let Some(token) = config.token.as_ref().filter(|token| !token.expose().is_empty()) {
-        let mut bearer =
-            HeaderValue::from_str(&format!("Bearer {}", token.expose())).map_err(|_| Error::Encoding)?;
-        bearer.set_sensitive(true);
+    if let Some(bearer) = bearer(config)? {
         headers.insert(header::AUTHORIZATION, bearer);
     }
     let body = serde_json::to_vec(&message(event, config))
@@ -39,6 +36,20 @@ pub(super) fn payload(event: &Event, config: &Config) -> Result<Request, Error> 
         body,
         check,
     })
+}
+
+/// The header of the token, if there is one.
+///
+/// # Errors
+/// When the token has characters that no header may have.
+pub(super) fn bearer(config: &Config) -> Result<Option<HeaderValue>, Error> {
+    let Some(token) = config.token.as_ref().filter(|token| !token.expose().is_empty()) else {
+        return Ok(None);
+    };
+    let mut bearer =
+        HeaderValue::from_str(&format!("Bearer {}", token.expose())).map_err(|_| Error::BadToken)?;
+    bearer.set_sensitive(true);
+    Ok(Some(bearer))
 }
 
 fn message(event: &Event, config: &Config) -> Value {
