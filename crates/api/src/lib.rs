@@ -30,7 +30,7 @@ pub use duration::{DurationOrNever, GoDuration, InvalidDuration};
 pub use event::{Event, Severity};
 pub use fault::{Class, Fault, Reason};
 pub use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-pub use names::{annotation, condition_type, finalizer, group, label};
+pub use names::{annotation, condition_type, finalizer, group};
 pub use reference::{KubeConfig, LocalObjectReference, NamespacedObjectReference, SecretKeyReference};
 pub use safe_url::{InvalidUrl, SafeUrl, UrlText, redact};
 pub use secret::Secret;

@@ -1,17 +1,13 @@
-//! The annotations, labels, finalizers, groups and condition types that clients and peers know by name.
+//! The annotations, finalizers, groups and condition types that clients and peers know by name.
 
 /// API groups.
 pub mod group {
     /// Sources: GitRepository and its like.
     pub const SOURCE: &str = "source.toolkit.fluxcd.io";
-    /// Providers, Alerts, Receivers.
-    pub const NOTIFICATION: &str = "notification.toolkit.fluxcd.io";
     /// The KluctlDeployment that follows a source.
     pub const FLUX_KLUCTL: &str = "flux.kluctl.io";
     /// The KluctlDeployment that brings its own source; an object of this group takes over from `flux.kluctl.io`.
     pub const GITOPS_KLUCTL: &str = "gitops.kluctl.io";
-    /// Events as they are posted between controllers.
-    pub const EVENT: &str = "event.toolkit.fluxcd.io";
 }
 
 /// Annotations.
@@ -24,14 +20,6 @@ pub mod annotation {
     pub const EVENT_PREFIX: &str = "event.toolkit.fluxcd.io/";
     /// Keeps a GitOps engine from substituting variables inside of a manifest.
     pub const SUBSTITUTE: &str = "kustomize.toolkit.fluxcd.io/substitute";
-}
-
-/// Labels.
-pub mod label {
-    /// Marks Secrets and ConfigMaps whose changes trigger those who refer to them (value `Enabled`).
-    pub const WATCH: &str = "reconcile.fluxcd.io/watch";
-    /// Divides objects between the shards of a controller.
-    pub const SHARD: &str = "sharding.fluxcd.io/key";
 }
 
 /// Finalizers.
@@ -60,6 +48,4 @@ pub mod condition_type {
     pub const ARTIFACT_OUTDATED: &str = "ArtifactOutdated";
     /// The artifact that the status names is stored.
     pub const ARTIFACT_IN_STORAGE: &str = "ArtifactInStorage";
-    /// The signature of the source was checked.
-    pub const SOURCE_VERIFIED: &str = "SourceVerified";
 }

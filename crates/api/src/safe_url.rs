@@ -70,12 +70,6 @@ impl SafeUrl {
     pub fn path(&self) -> &str {
         self.0.path()
     }
-
-    /// Whether the URL carries a user or a password.
-    #[must_use]
-    pub fn has_userinfo(&self) -> bool {
-        !self.0.username().is_empty() || self.0.password().is_some()
-    }
 }
 
 impl fmt::Display for SafeUrl {
@@ -279,7 +273,6 @@ mod tests {
         assert_eq!(url.to_string(), "https://example.com:8443/a/b");
         assert_eq!(format!("{url:?}"), "\"https://example.com:8443/a/b\"");
         assert_eq!(url.expose().password(), Some("s3cret"));
-        assert!(url.has_userinfo());
         assert_eq!(
             (url.scheme(), url.host(), url.port(), url.path()),
             ("https", "example.com", Some(8443), "/a/b")

@@ -2,7 +2,7 @@
 
 use kube::{
     Client, Config,
-    config::{KubeConfigOptions, Kubeconfig},
+    config::{AuthInfo, KubeConfigOptions, Kubeconfig},
 };
 use secrecy::ExposeSecret;
 
@@ -15,22 +15,6 @@ pub const DEFAULT_CONTEXT: &str = "default";
 #[must_use]
 pub fn service_account(namespace: &str, name: &str) -> String {
     format!("system:serviceaccount:{namespace}:{name}")
-}
-
-/// The configuration of this process: the kubeconfig that KUBECONFIG names, else that of the pod.
-///
-/// # Errors
-/// When there is neither, or it can't be used.
-pub async fn own_config() -> Result<Config, Error> {
-    if std::env::var_os("KUBECONFIG").is_some() {
-        let config = Config::from_kubeconfig(&KubeConfigOptions::default()).await;
-        return config.map_err(|error| Error::NoConfig(error.to_string()));
-    }
-    Config::incluster().map_err(|error| {
-        Error::NoConfig(format!(
-            "this is no pod with a service account ({error}), and KUBECONFIG is not set"
-        ))
-    })
 }
 
 /// A client for a configuration. Retries are left to [`crate::Cluster`], which knows what may be sent again.
@@ -103,77 +87,72 @@ fn describe(error: &kube::config::KubeconfigError) -> &'static str {
 /// Refuses what a kubeconfig of a stranger must not ask for. All its users and clusters are looked at, so that nothing
 /// depends on which one is chosen.
 fn check(kubeconfig: &Kubeconfig) -> Result<(), Error> {
-    let refuse = |what: &str, name: &str, field: &str, instead: &str| {
-        Err(Error::Kubeconfig(format!(
-            "{what} '{name}' uses {field}, which is not allowed: use {instead}"
-        )))
-    };
     for user in &kubeconfig.auth_infos {
-        let Some(info) = &user.auth_info else { continue };
-        for (present, field, instead) in [
-            (info.exec.is_some(), "exec", "a token or client-certificate-data"),
-            (
-                info.auth_provider.is_some(),
-                "auth-provider",
-                "a token or client-certificate-data",
-            ),
-            (info.token_file.is_some(), "tokenFile", "token"),
-            (
-                info.client_certificate.is_some(),
-                "client-certificate",
-                "client-certificate-data",
-            ),
-            (info.client_key.is_some(), "client-key", "client-key-data"),
-        ] {
-            if present {
-                return refuse("user", &user.name, field, instead);
-            }
-        }
-        // The client takes for granted that it can be sent.
-        let sendable = |token: &str| http::HeaderValue::try_from(format!("Bearer {token}")).is_ok();
-        if info
-            .token
-            .as_ref()
-            .is_some_and(|token| !sendable(token.expose_secret()))
-        {
-            return Err(Error::Kubeconfig(format!(
-                "the token of user '{}' holds a line end or control character: remove it",
-                user.name
-            )));
-        }
-        let impersonates = info.impersonate.is_some()
-            || info.impersonate_uid.is_some()
-            || info.impersonate_groups.is_some()
-            || info.impersonate_user_extra.is_some();
-        if impersonates {
-            return refuse(
-                "user",
-                &user.name,
-                "as (impersonation)",
-                "serviceAccountName of the KluctlDeployment",
-            );
+        if let Some(info) = &user.auth_info {
+            check_user(&user.name, info)?;
         }
     }
     for cluster in &kubeconfig.clusters {
-        let Some(info) = &cluster.cluster else { continue };
-        if info.certificate_authority.is_some() {
-            return refuse(
-                "cluster",
-                &cluster.name,
-                "certificate-authority",
-                "certificate-authority-data",
-            );
-        }
-        if info.proxy_url.is_some() {
-            return refuse(
-                "cluster",
-                &cluster.name,
-                "proxy-url",
-                "a server that can be reached directly",
-            );
+        if let Some(info) = &cluster.cluster {
+            let refused = [
+                (
+                    info.certificate_authority.is_some(),
+                    "certificate-authority",
+                    "certificate-authority-data",
+                ),
+                (
+                    info.proxy_url.is_some(),
+                    "proxy-url",
+                    "a server that can be reached directly",
+                ),
+            ];
+            refuse("cluster", &cluster.name, &refused)?;
         }
     }
     Ok(())
+}
+
+/// Fails with the first field that is present: whether it is, its name, and what to use instead.
+fn refuse(what: &str, name: &str, fields: &[(bool, &str, &str)]) -> Result<(), Error> {
+    match fields.iter().find(|(present, ..)| *present) {
+        None => Ok(()),
+        Some((_, field, instead)) => Err(Error::Kubeconfig(format!(
+            "{what} '{name}' uses {field}, which is not allowed: use {instead}"
+        ))),
+    }
+}
+
+fn check_user(name: &str, info: &AuthInfo) -> Result<(), Error> {
+    let credentials = "a token or client-certificate-data";
+    let impersonates = info.impersonate.is_some()
+        || info.impersonate_uid.is_some()
+        || info.impersonate_groups.is_some()
+        || info.impersonate_user_extra.is_some();
+    let refused = [
+        (info.exec.is_some(), "exec", credentials),
+        (info.auth_provider.is_some(), "auth-provider", credentials),
+        (info.token_file.is_some(), "tokenFile", "token"),
+        (
+            info.client_certificate.is_some(),
+            "client-certificate",
+            "client-certificate-data",
+        ),
+        (info.client_key.is_some(), "client-key", "client-key-data"),
+        (
+            impersonates,
+            "as (impersonation)",
+            "serviceAccountName of the KluctlDeployment",
+        ),
+    ];
+    refuse("user", name, &refused)?;
+    // The client takes for granted that it can be sent.
+    let sendable = |token: &str| http::HeaderValue::try_from(format!("Bearer {token}")).is_ok();
+    match &info.token {
+        Some(token) if !sendable(token.expose_secret()) => Err(Error::Kubeconfig(format!(
+            "the token of user '{name}' holds a line end or control character: remove it"
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// The contexts that a project may choose from.

@@ -303,7 +303,7 @@ fn warning_text(header: &http::HeaderValue) -> Option<String> {
     Some(quoted.replace("\\\"", "\"").replace("\\\\", "\\"))
 }
 
-/// An error with its causes, each of which often says only half.
+/// An error with its causes, each of which often says only half. Some name URLs.
 fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
@@ -315,7 +315,7 @@ fn chain(error: &dyn std::error::Error) -> String {
         }
         source = cause.source();
     }
-    text
+    api::redact(&text)
 }
 
 #[cfg(test)]

@@ -49,11 +49,7 @@ impl Kind {
     /// `group/version`, or the version alone for the core group.
     #[must_use]
     pub fn api_version(&self) -> String {
-        if self.group.is_empty() {
-            self.version.clone()
-        } else {
-            format!("{}/{}", self.group, self.version)
-        }
+        objects::join_api_version(&self.group, &self.version)
     }
 
     /// Where its objects live.

@@ -57,9 +57,6 @@ pub enum Error {
     /// The work was cancelled (shutdown, lost lease, timeout, or a newer version to work on).
     #[error("cancelled")]
     Cancelled,
-    /// There is neither an in-cluster configuration nor a kubeconfig.
-    #[error("no access to a cluster: {0}")]
-    NoConfig(String),
     /// A kubeconfig can't be used.
     #[error("the kubeconfig can't be used: {0}")]
     Kubeconfig(String),

@@ -149,17 +149,6 @@ pub enum Error {
     Disk(String),
 }
 
-impl Error {
-    /// Whether only a changed object can help, so that retrying is pointless.
-    #[must_use]
-    pub fn is_permanent(&self) -> bool {
-        matches!(
-            self,
-            Self::InvalidUrl { .. } | Self::InvalidReference(_) | Self::InvalidRange(_)
-        )
-    }
-}
-
 /// Joins the messages of an error from gix, outermost first, without repeating any, in at most 500 characters.
 pub(crate) fn chain(error: &gix::Error) -> String {
     let mut parts: Vec<String> = Vec::new();

@@ -73,11 +73,7 @@ impl ObjectRef {
     /// `group/version`, or the version alone for the core group.
     #[must_use]
     pub fn api_version(&self) -> String {
-        if self.group.is_empty() {
-            self.version.clone()
-        } else {
-            format!("{}/{}", self.group, self.version)
-        }
+        join_api_version(&self.group, &self.version)
     }
 
     /// The same without the version.
@@ -95,6 +91,16 @@ impl ObjectRef {
     #[must_use]
     pub fn is(&self, group: &str, kind: &str) -> bool {
         self.group == group && self.kind == kind
+    }
+}
+
+/// Joins group and version to an `apiVersion`: the core group has no name.
+#[must_use]
+pub fn join_api_version(group: &str, version: &str) -> String {
+    if group.is_empty() {
+        version.to_owned()
+    } else {
+        format!("{group}/{version}")
     }
 }
 

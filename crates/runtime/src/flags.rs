@@ -9,6 +9,12 @@ use clap::{Args, ValueEnum};
 
 use crate::duration;
 
+/// How long to wait for a dependency, where no flag says it.
+const REQUEUE_DEPENDENCY: Duration = Duration::from_secs(30);
+
+/// A flag that was given and has no effect, and why it has none.
+pub type Idle = (&'static str, &'static str);
+
 /// How much is logged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum LogLevel {
@@ -163,20 +169,35 @@ impl CommonFlags {
         (!self.watch_all_namespaces).then_some(self.runtime_namespace.as_str())
     }
 
-    /// Says in the log which given flags have no effect.
-    pub fn report_without_effect(&self) {
-        if self.kube_api_qps.is_some() || self.kube_api_burst.is_some() {
-            without_effect(
-                "--kube-api-qps, --kube-api-burst",
-                "the API server's priority and fairness governs",
-            );
-        }
+    /// The given flags that have no effect in any controller.
+    #[must_use]
+    pub fn idle(&self) -> Vec<Idle> {
+        const WHY: &str = "the API server's priority and fairness governs";
+        idle([
+            ("--kube-api-qps", self.kube_api_qps.is_some(), WHY),
+            ("--kube-api-burst", self.kube_api_burst.is_some(), WHY),
+        ])
+    }
+
+    /// Whether another wait for dependencies is asked for than the usual one, for controllers without dependencies.
+    #[must_use]
+    pub fn sets_requeue_dependency(&self) -> bool {
+        self.requeue_dependency != REQUEUE_DEPENDENCY
     }
 }
 
-/// Says in the log that a given flag has no effect, and why.
-pub fn without_effect(flag: &str, why: &str) {
-    tracing::info!(flag, why, "this flag has no effect");
+/// Of flags without effect, each with whether it is given, those that are.
+#[must_use]
+pub fn idle(flags: impl IntoIterator<Item = (&'static str, bool, &'static str)>) -> Vec<Idle> {
+    let given = flags.into_iter().filter(|(_, given, _)| *given);
+    given.map(|(flag, _, why)| (flag, why)).collect()
+}
+
+/// Says in the log that given flags have no effect, and why.
+pub fn report_idle(flags: &[Idle]) {
+    for (flag, why) in flags {
+        tracing::info!(flag, why, "this flag has no effect");
+    }
 }
 
 #[cfg(test)]
@@ -202,6 +223,7 @@ mod tests {
         assert_eq!(flags.leader_election_lease_duration, Duration::from_secs(35));
         assert_eq!(flags.min_retry_delay, Duration::from_millis(750));
         assert_eq!(flags.max_retry_delay, Duration::from_secs(900));
+        assert!(!flags.sets_requeue_dependency() && flags.idle().is_empty());
         assert!(
             flags.watch_all_namespaces
                 && !flags.enable_leader_election
@@ -227,6 +249,9 @@ mod tests {
         ])
         .unwrap();
         assert!(flags.enable_leader_election && flags.no_cross_namespace_refs);
+        let idle: Vec<_> = flags.idle().into_iter().map(|(flag, _)| flag).collect();
+        assert_eq!(idle, ["--kube-api-qps", "--kube-api-burst"]);
+        assert!(flags.sets_requeue_dependency());
         assert!(!flags.leader_election_release_on_cancel);
         assert_eq!(flags.concurrent, Some(10));
     }

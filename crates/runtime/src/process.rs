@@ -16,7 +16,7 @@ use crate::{
     context::{Context, Inner},
     error::Error,
     events::{Flush, Recorder},
-    flags::CommonFlags,
+    flags::{CommonFlags, report_idle},
     gate::WriteGate,
     http::{self, Limits},
     lease::{Candidate, Election, Leadership},
@@ -94,7 +94,7 @@ where
     Fut: Future<Output = anyhow::Result<()>> + Send + 'static,
 {
     flags.check().map_err(Error::Flags)?;
-    flags.report_without_effect();
+    report_idle(&flags.idle());
     let mut process = Process::new(&spec, flags).await?;
     tracing::info!(
         controller = spec.name,

@@ -48,4 +48,4 @@ pub use prometheus::Prometheus;
 pub use proxy::{Fate, FaultProxy};
 pub use sink::{Answer, Received, WebhookSink};
 pub use stack::Stack;
-pub use wait::{eventually, wait_for, wait_gone};
+pub use wait::{eventually, ready, wait_for, wait_gone};

@@ -7,8 +7,9 @@ use std::{
 
 use anyhow::{Context as _, Result, bail};
 use futures::{StreamExt as _, pin_mut};
-use kube::{Api, Resource, runtime::watcher::watch_object};
+use kube::{Api, Resource, api::DynamicObject, runtime::watcher::watch_object};
 use serde::{Serialize, de::DeserializeOwned};
+use serde_json::Value;
 
 /// Waits until the named object exists and the condition holds for it. `what` completes "waited for".
 ///
@@ -29,6 +30,17 @@ where
     })
     .await?
     .with_context(|| format!("{name} is gone"))
+}
+
+/// The Ready condition of an object of any kind; null while there is none.
+#[must_use]
+pub fn ready(object: &DynamicObject) -> Value {
+    let conditions = object
+        .data
+        .pointer("/status/conditions")
+        .and_then(Value::as_array);
+    let ready = conditions.and_then(|all| all.iter().find(|condition| condition["type"] == "Ready"));
+    ready.cloned().unwrap_or_default()
 }
 
 /// Waits until there is no object of that name.

@@ -9,7 +9,7 @@ use std::{
 
 use jinja::{Renderer, Vars};
 use serde_json::Value as Json;
-use tree::{Budget, Mem, Tree, TreePath};
+use tree::{Budget, Disk, Limits, Mem, Overlay, Tree, TreePath};
 use yaml::Value;
 
 /// What of `jinja/vectors.jsonl` passes today; it may only grow.
@@ -44,22 +44,6 @@ fn variables(json: &Json) -> yaml::Map {
     match Value::from_json(json.clone()) {
         Value::Map(map) => map,
         other => panic!("a context is a map, not {other:?}"),
-    }
-}
-
-fn add_files(mem: &mut Mem, dir: &Path, below: &str) {
-    for entry in fs::read_dir(dir).unwrap() {
-        let entry = entry.unwrap();
-        let path = format!("{below}{}", entry.file_name().to_str().unwrap());
-        if entry.file_type().unwrap().is_dir() {
-            add_files(mem, &entry.path(), &format!("{path}/"));
-        } else {
-            mem.insert(
-                TreePath::parse(&path).unwrap(),
-                fs::read(entry.path()).unwrap(),
-                false,
-            );
-        }
     }
 }
 
@@ -114,14 +98,13 @@ fn recorded_jinja_vectors() {
     let cases = lines(&dir.join("vectors.jsonl"));
     let context = serde_json::from_str(&fs::read_to_string(dir.join("context.json")).unwrap()).unwrap();
     let vars = Vars::new(&variables(&context));
-    let mut files = Mem::new();
-    add_files(&mut files, &dir.join("files"), "");
+    let files = Arc::new(Disk::open(dir.join("files"), &Limits::default()).unwrap());
     run("jinja", &cases, JINJA_PASSES, |case| {
-        let mut mem = files.clone();
+        let tree = Overlay::new(Arc::clone(&files) as Arc<dyn Tree>);
         let root = TreePath::parse("vector.txt").unwrap();
-        mem.insert(root.clone(), case["template"].as_str().unwrap().to_owned(), false);
-        let tree: Arc<dyn Tree> = Arc::new(mem);
-        let mut renderer = Renderer::new(tree, &[TreePath::root()], &vars);
+        tree.write(root.clone(), case["template"].as_str().unwrap().to_owned())
+            .unwrap();
+        let mut renderer = Renderer::new(Arc::new(tree), &[TreePath::root()], &vars);
         let bytes = renderer.render_file(&root, &Budget::default())?;
         Ok(String::from_utf8(bytes.to_vec()).unwrap())
     });

@@ -1,13 +1,12 @@
 //! What the tests share.
 
 use std::{
-    fs,
     path::{Path, PathBuf},
     sync::Arc,
 };
 
 use kluctl::{Error, Rendered, Request, render};
-use tree::{Budget, Mem, TreePath};
+use tree::{Budget, Disk, Limits, Mem};
 use yaml::Value;
 
 /// The root of the workspace.
@@ -15,23 +14,9 @@ pub(crate) fn workspace() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Reads a directory into memory.
-pub(crate) fn read_dir(dir: &Path) -> Mem {
-    let mut mem = Mem::new();
-    add(&mut mem, dir, "");
-    mem
-}
-
-fn add(mem: &mut Mem, dir: &Path, below: &str) {
-    for entry in fs::read_dir(dir).unwrap() {
-        let entry = entry.unwrap();
-        let path = format!("{below}{}", entry.file_name().to_str().unwrap());
-        if entry.file_type().unwrap().is_dir() {
-            add(mem, &entry.path(), &format!("{path}/"));
-        } else if let Ok(bytes) = fs::read(entry.path()) {
-            mem.insert(TreePath::parse(&path).unwrap(), bytes, false);
-        }
-    }
+/// The files of a directory.
+pub(crate) fn read_dir(dir: &Path) -> Disk {
+    Disk::open(dir, &Limits::default()).unwrap()
 }
 
 /// Renders files that are written in a test.

@@ -7,7 +7,7 @@ use std::{
 };
 
 use kustomize::{Error, build};
-use tree::{Budget, Mem, TreePath};
+use tree::{Budget, Disk, Limits, TreePath};
 use yaml::Value;
 
 /// How many cases pass today; it may only grow.
@@ -22,18 +22,6 @@ enum Outcome {
 
 fn workspace() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
-
-fn add(mem: &mut Mem, dir: &Path, below: &str) {
-    for entry in fs::read_dir(dir).unwrap() {
-        let entry = entry.unwrap();
-        let path = format!("{below}{}", entry.file_name().to_str().unwrap());
-        if entry.file_type().unwrap().is_dir() {
-            add(mem, &entry.path(), &format!("{path}/"));
-        } else if let Ok(bytes) = fs::read(entry.path()) {
-            mem.insert(TreePath::parse(&path).unwrap(), bytes, false);
-        }
-    }
 }
 
 fn run(case: &Path) -> Outcome {
@@ -52,13 +40,12 @@ fn run(case: &Path) -> Outcome {
     {
         return Outcome::Refused;
     }
-    let mut mem = Mem::new();
-    add(&mut mem, &case.join("input"), "");
+    let tree = Disk::open(case.join("input"), &Limits::default()).unwrap();
     let Ok(dir) = TreePath::parse(text(&["path"])) else {
         return Outcome::Refused;
     };
     let fails = text(&["expect"]) == "error";
-    match build(&mem, &dir, &Budget::default()) {
+    match build(&tree, &dir, &Budget::default()) {
         Err(Error::Unsupported { .. } | Error::Remote { .. }) => Outcome::Refused,
         Err(_) if fails => Outcome::Pass,
         Err(error) => Outcome::Fail(format!("failed: {error}")),

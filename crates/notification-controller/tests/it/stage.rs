@@ -8,7 +8,7 @@ use kube::{
     api::{DynamicObject, ListParams, PostParams},
 };
 use serde_json::{Value, json};
-use testkit::{ControlPlane, Controller, WebhookSink, controller::Launch};
+use testkit::{ControlPlane, Controller, WebhookSink, controller::Launch, ready};
 
 /// How long anything may take on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
@@ -169,15 +169,4 @@ pub(crate) fn launch() -> Launch {
     Controller::named("notification-controller")
         .program(env!("CARGO_BIN_EXE_notification-controller"))
         .flag("--watch-all-namespaces=false")
-}
-
-pub(crate) fn ready(object: &DynamicObject) -> Value {
-    let conditions = object.data["status"]["conditions"]
-        .as_array()
-        .cloned()
-        .unwrap_or_default();
-    conditions
-        .into_iter()
-        .find(|condition| condition["type"] == "Ready")
-        .unwrap_or_default()
 }

@@ -1,8 +1,9 @@
 //! One object's trouble is its own.
 
 use serde_json::json;
+use testkit::ready;
 
-use crate::stage::{Stage, ready};
+use crate::stage::Stage;
 
 #[tokio::test]
 async fn an_undecodable_object_stops_nobody_else() {

@@ -8,8 +8,9 @@ use kube::{
     api::{DeleteParams, ListParams, Patch, PatchParams},
 };
 use serde_json::json;
+use testkit::ready;
 
-use crate::stage::{PATIENCE, Stage, ready};
+use crate::stage::{PATIENCE, Stage};
 
 #[tokio::test]
 async fn an_object_is_made_ready_and_cleaned_up_after() {

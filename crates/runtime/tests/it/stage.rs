@@ -11,7 +11,7 @@ use kube::{
     api::{ApiResource, DynamicObject, GroupVersionKind, ListParams},
 };
 use serde_json::{Value, json};
-use testkit::{ControlPlane, Controller, audit, controller::Launch};
+use testkit::{ControlPlane, Controller, audit, controller::Launch, ready};
 
 /// How long anything may take on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
@@ -116,17 +116,6 @@ impl Stage {
         entries.retain(|entry| entry.user == user && entry.is_write() && entry.code < 300);
         entries
     }
-}
-
-pub(crate) fn ready(object: &DynamicObject) -> Value {
-    let conditions = object.data["status"]["conditions"]
-        .as_array()
-        .cloned()
-        .unwrap_or_default();
-    conditions
-        .into_iter()
-        .find(|condition| condition["type"] == "Ready")
-        .unwrap_or_default()
 }
 
 /// The example lies beside the folder of the test binaries.

@@ -129,15 +129,6 @@ impl Repo {
         self.git(&["update-ref", "-d", name]).map(|_| ())
     }
 
-    /// Makes another branch the one that clients get who ask for none.
-    ///
-    /// # Errors
-    /// When git refuses it.
-    pub fn set_head(&self, branch: &str) -> Result<()> {
-        self.git(&["symbolic-ref", "HEAD", &format!("refs/heads/{branch}")])
-            .map(|_| ())
-    }
-
     /// The id of what a branch, tag or other expression names.
     ///
     /// # Errors
