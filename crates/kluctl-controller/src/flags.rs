@@ -2,7 +2,7 @@
 
 use artifact::fetch;
 use clap::Args;
-use runtime::flags::without_effect;
+use runtime::flags::{Idle, idle};
 
 /// The flags of this controller alone. Limits keep one repository from taking the process down.
 #[derive(Debug, Clone, Args)]
@@ -83,22 +83,88 @@ impl Flags {
         }
     }
 
-    /// Says in the log which given flags have no effect.
-    pub fn report_without_effect(&self) {
-        if self.http_retry.is_some() {
-            without_effect(
-                "--http-retry",
-                "a download is tried again until a third of the time of its pass is over",
-            );
-        }
+    /// The given flags that have no effect.
+    #[must_use]
+    pub fn idle(&self) -> Vec<Idle> {
+        idle([(
+            "--http-retry",
+            self.http_retry.is_some(),
+            "a download is tried again until a third of the time of its pass is over",
+        )])
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
+    use clap::{CommandFactory, Parser};
 
     use crate::Cli;
+
+    fn idle_of(args: &[&str]) -> Vec<&'static str> {
+        let cli = Cli::try_parse_from([&["kluctl-controller"], args].concat()).expect("they parse");
+        let all = [cli.common.idle(), cli.own.idle()].concat();
+        all.into_iter().map(|(flag, _)| flag).collect()
+    }
+
+    /// Flags with an effect.
+    const OBEYED: &[&str] = &[
+        "metrics-addr",
+        "health-addr",
+        "concurrent",
+        "watch-all-namespaces",
+        "watch-label-selector",
+        "runtime-namespace",
+        "enable-leader-election",
+        "leader-election-lease-duration",
+        "leader-election-renew-deadline",
+        "leader-election-retry-period",
+        "leader-election-release-on-cancel",
+        "log-level",
+        "log-encoding",
+        "min-retry-delay",
+        "max-retry-delay",
+        "interval-jitter-percentage",
+        "no-cross-namespace-refs",
+        "requeue-dependency",
+        "default-service-account",
+        "events-addr",
+        "dry-run",
+        "source-controller-localhost",
+        "limit-artifact-bytes",
+        "limit-artifact-entries",
+        "limit-file-bytes",
+        "limit-rendered-bytes",
+        "limit-objects",
+        "limit-include-depth",
+        "limit-yaml-depth",
+        "limit-alias-bytes",
+        "limit-steps",
+    ];
+    /// Flags without one, each with a value that is not its default.
+    const IDLE: &[(&str, &str)] = &[
+        ("kube-api-qps", "5"),
+        ("kube-api-burst", "5"),
+        ("http-retry", "3"),
+    ];
+
+    #[test]
+    fn each_flag_has_an_effect_or_is_said_to_have_none() {
+        let none = idle_of(&[]);
+        assert_eq!(none, [] as [&str; 0], "nothing is given");
+        let command = Cli::command();
+        let names: Vec<_> = command.get_arguments().filter_map(|arg| arg.get_long()).collect();
+        for name in names.iter().filter(|name| !OBEYED.contains(name)) {
+            let (_, value) = IDLE
+                .iter()
+                .find(|(flag, _)| flag == name)
+                .unwrap_or_else(|| panic!("--{name} is in neither list"));
+            let said = idle_of(&[&format!("--{name}={value}")]);
+            assert_eq!(said, [format!("--{name}")], "{value}");
+        }
+        for known in OBEYED.iter().chain(IDLE.iter().map(|(name, _)| name)) {
+            assert!(names.contains(known), "there is no --{known} any more");
+        }
+    }
 
     #[test]
     fn the_arguments_of_existing_manifests_parse() {

@@ -47,7 +47,7 @@ pub fn spec(events: &EventsFlags) -> runtime::Spec {
 /// # Errors
 /// When what they share can't be made: metrics, a directory for artifacts.
 pub async fn run(ctx: Context, flags: Flags) -> anyhow::Result<()> {
-    flags.report_without_effect();
+    runtime::flags::report_idle(&flags.idle());
     let reconciler = flux_kluctl_deployment::Controller::new(&ctx, &flags)?;
     let options = RunOptions {
         triggers: vec![flux_kluctl_deployment::triggers(&ctx)],

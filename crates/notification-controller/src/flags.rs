@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use clap::Parser;
-use runtime::{CommonFlags, flags::without_effect};
+use runtime::{
+    CommonFlags,
+    flags::{Idle, idle},
+};
 
 const GATES: [&str; 3] = [
     "CacheSecretsAndConfigMaps",
@@ -89,8 +92,10 @@ impl Flags {
         Ok(())
     }
 
-    pub(crate) fn report_without_effect(&self) {
-        let given = [
+    /// The given flags that have no effect.
+    pub(crate) fn idle(&self) -> Vec<Idle> {
+        let gates = self.feature_gates.iter().any(|(_, on)| *on);
+        idle([
             (
                 "--export-http-path-metrics",
                 self.export_http_path_metrics == Some(true),
@@ -131,22 +136,88 @@ impl Flags {
                 !self.common.default_service_account.is_empty(),
                 "nothing is impersonated",
             ),
-        ];
-        for (flag, _, why) in given.into_iter().filter(|(_, given, _)| *given) {
-            without_effect(flag, why);
-        }
-        for (name, _) in self.feature_gates.iter().filter(|(_, on)| *on) {
-            without_effect(&format!("--feature-gates={name}=true"), "nothing depends on it");
-        }
+            (
+                "--requeue-dependency",
+                self.common.sets_requeue_dependency(),
+                "an event or a Provider waits for no other object",
+            ),
+            ("--feature-gates", gates, "nothing depends on them"),
+        ])
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use clap::CommandFactory;
+
     use super::*;
 
     fn flags(args: &[&str]) -> Result<Flags, clap::Error> {
         Flags::try_parse_from([&["notification-controller"], args].concat())
+    }
+
+    fn idle_of(args: &[&str]) -> Vec<&'static str> {
+        let flags = flags(args).unwrap();
+        let all = [flags.common.idle(), flags.idle()].concat();
+        all.into_iter().map(|(flag, _)| flag).collect()
+    }
+
+    /// Flags with an effect.
+    const OBEYED: &[&str] = &[
+        "metrics-addr",
+        "health-addr",
+        "concurrent",
+        "watch-all-namespaces",
+        "watch-label-selector",
+        "runtime-namespace",
+        "enable-leader-election",
+        "leader-election-lease-duration",
+        "leader-election-renew-deadline",
+        "leader-election-retry-period",
+        "leader-election-release-on-cancel",
+        "log-level",
+        "log-encoding",
+        "min-retry-delay",
+        "max-retry-delay",
+        "interval-jitter-percentage",
+        "no-cross-namespace-refs",
+        "events-addr",
+        "rate-limit-interval",
+        "allow-internal-addresses",
+    ];
+    /// Flags without one, each with a value that is not its default.
+    const IDLE: &[(&str, &str)] = &[
+        ("kube-api-qps", "5"),
+        ("kube-api-burst", "5"),
+        ("requeue-dependency", "1s"),
+        ("default-service-account", "x"),
+        ("receiverAddr", ":1"),
+        ("export-http-path-metrics", "true"),
+        ("watch-configs-label-selector", "a=b"),
+        ("token-cache-max-size", "1"),
+        ("token-cache-max-duration", "1h"),
+        ("insecure-kubeconfig-exec", "true"),
+        ("insecure-kubeconfig-tls", "true"),
+        ("feature-gates", "ObjectLevelWorkloadIdentity=true"),
+    ];
+
+    #[test]
+    fn each_flag_has_an_effect_or_is_said_to_have_none() {
+        let none = idle_of(&[]);
+        assert_eq!(none, [] as [&str; 0], "nothing is given");
+        let command = Flags::command();
+        let names: Vec<_> = command.get_arguments().filter_map(|arg| arg.get_long()).collect();
+        for name in names.iter().filter(|name| !OBEYED.contains(name)) {
+            let (_, value) = IDLE
+                .iter()
+                .find(|(flag, _)| flag == name)
+                .unwrap_or_else(|| panic!("--{name} is in neither list"));
+            let said = idle_of(&[&format!("--{name}={value}")]);
+            assert_eq!(said, [format!("--{name}")], "{value}");
+        }
+        for known in OBEYED.iter().chain(IDLE.iter().map(|(name, _)| name)) {
+            assert!(names.contains(known), "there is no --{known} any more");
+        }
     }
 
     #[test]

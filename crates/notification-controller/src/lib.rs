@@ -44,7 +44,7 @@ const DRAIN: Duration = Duration::from_millis(4500);
 /// # Errors
 /// When an address cannot be listened on.
 pub async fn run(ctx: Context, flags: Flags) -> anyhow::Result<()> {
-    flags.report_without_effect();
+    runtime::flags::report_idle(&flags.idle());
     flags.check()?;
     let metrics = Metrics::register(ctx.metrics().registry())?;
     let store = Store::default();

@@ -5,7 +5,10 @@ use std::{path::PathBuf, time::Duration};
 use api::revision::Style;
 use artifact::{Algorithm, storage::Retention};
 use clap::{Args, ValueEnum};
-use runtime::{CommonFlags, duration, flags::without_effect};
+use runtime::{
+    CommonFlags, duration,
+    flags::{Idle, idle},
+};
 
 /// How revisions are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -152,57 +155,57 @@ impl Flags {
         }
     }
 
-    /// Says in the log which given flags have no effect.
-    pub fn report_without_effect(&self, common: &CommonFlags) {
+    /// The given flags that have no effect.
+    #[must_use]
+    pub fn idle(&self, common: &CommonFlags) -> Vec<Idle> {
+        const HELM: &str = "there are no Helm repositories and charts yet";
+        const SSH: &str = "there is no SSH yet";
+        const TOKEN: &str = "no tokens are exchanged yet";
         let own = &self.accepted;
-        let helm = [
-            own.helm_index_max_size,
-            own.helm_chart_max_size,
-            own.helm_chart_file_max_size,
-        ];
-        let cache = [&own.helm_cache_ttl, &own.helm_cache_purge_interval];
-        let helm = helm.iter().any(Option::is_some)
-            || own.helm_cache_max_size.is_some()
-            || cache.iter().any(|flag| flag.is_some());
-        let token = own.token_cache_max_size.is_some() || own.token_cache_max_duration.is_some();
-        for (given, flag, why) in [
-            (helm, "--helm-*", "there are no Helm repositories and charts yet"),
+        let selects = !own.watch_configs_label_selector.is_empty();
+        let gates = !own.feature_gates.is_empty();
+        let account = !common.default_service_account.is_empty();
+        idle([
+            ("--helm-index-max-size", own.helm_index_max_size.is_some(), HELM),
+            ("--helm-chart-max-size", own.helm_chart_max_size.is_some(), HELM),
             (
-                !own.ssh_kex_algos.is_empty(),
-                "--ssh-kex-algos",
-                "there is no SSH yet",
+                "--helm-chart-file-max-size",
+                own.helm_chart_file_max_size.is_some(),
+                HELM,
+            ),
+            ("--helm-cache-max-size", own.helm_cache_max_size.is_some(), HELM),
+            ("--helm-cache-ttl", own.helm_cache_ttl.is_some(), HELM),
+            (
+                "--helm-cache-purge-interval",
+                own.helm_cache_purge_interval.is_some(),
+                HELM,
+            ),
+            ("--ssh-kex-algos", !own.ssh_kex_algos.is_empty(), SSH),
+            ("--ssh-hostkey-algos", !own.ssh_hostkey_algos.is_empty(), SSH),
+            (
+                "--token-cache-max-size",
+                own.token_cache_max_size.is_some(),
+                TOKEN,
             ),
             (
-                !own.ssh_hostkey_algos.is_empty(),
-                "--ssh-hostkey-algos",
-                "there is no SSH yet",
+                "--token-cache-max-duration",
+                own.token_cache_max_duration.is_some(),
+                TOKEN,
             ),
-            (token, "--token-cache-*", "no tokens are exchanged yet"),
+            ("--watch-configs-label-selector", selects, "Secrets are read live"),
+            ("--feature-gates", gates, "no gate changes anything"),
+            ("--default-service-account", account, "no identity is used"),
             (
-                !own.watch_configs_label_selector.is_empty(),
-                "--watch-configs-label-selector",
-                "Secrets are read live",
-            ),
-            (
-                !own.feature_gates.is_empty(),
-                "--feature-gates",
-                "no gate changes anything",
-            ),
-            (
-                !common.default_service_account.is_empty(),
-                "--default-service-account",
-                "no identity is used",
-            ),
-            (
-                common.no_cross_namespace_refs,
                 "--no-cross-namespace-refs",
+                common.no_cross_namespace_refs,
                 "sources never refer to other namespaces",
             ),
-        ] {
-            if given {
-                without_effect(flag, why);
-            }
-        }
+            (
+                "--requeue-dependency",
+                common.sets_requeue_dependency(),
+                "sources depend on no other object",
+            ),
+        ])
     }
 }
 
@@ -217,13 +220,86 @@ fn derived(address: &str, hostname: Option<&str>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
+    use clap::{CommandFactory, Parser};
 
     use super::*;
     use crate::Cli;
 
     fn parse(args: &[&str]) -> Result<Cli, clap::Error> {
         Cli::try_parse_from([&["source-controller"], args].concat())
+    }
+
+    fn idle_of(args: &[&str]) -> Vec<&'static str> {
+        let cli = parse(args).unwrap();
+        let all = [cli.common.idle(), cli.own.idle(&cli.common)].concat();
+        all.into_iter().map(|(flag, _)| flag).collect()
+    }
+
+    /// Flags with an effect.
+    const OBEYED: &[&str] = &[
+        "metrics-addr",
+        "health-addr",
+        "concurrent",
+        "watch-all-namespaces",
+        "watch-label-selector",
+        "runtime-namespace",
+        "enable-leader-election",
+        "leader-election-lease-duration",
+        "leader-election-renew-deadline",
+        "leader-election-retry-period",
+        "leader-election-release-on-cancel",
+        "log-level",
+        "log-encoding",
+        "min-retry-delay",
+        "max-retry-delay",
+        "interval-jitter-percentage",
+        "events-addr",
+        "storage-path",
+        "storage-addr",
+        "storage-adv-addr",
+        "artifact-retention-ttl",
+        "artifact-retention-records",
+        "artifact-digest-algo",
+        "revision-format",
+    ];
+    /// Flags without one, each with a value that is not its default.
+    const IDLE: &[(&str, &str)] = &[
+        ("kube-api-qps", "5"),
+        ("kube-api-burst", "5"),
+        ("requeue-dependency", "1s"),
+        ("no-cross-namespace-refs", "true"),
+        ("default-service-account", "x"),
+        ("helm-index-max-size", "1"),
+        ("helm-chart-max-size", "1"),
+        ("helm-chart-file-max-size", "1"),
+        ("helm-cache-max-size", "1"),
+        ("helm-cache-ttl", "1m"),
+        ("helm-cache-purge-interval", "1m"),
+        ("ssh-kex-algos", "x"),
+        ("ssh-hostkey-algos", "x"),
+        ("token-cache-max-size", "1"),
+        ("token-cache-max-duration", "1h"),
+        ("watch-configs-label-selector", "a=b"),
+        ("feature-gates", "CacheSecretsAndConfigMaps=true"),
+    ];
+
+    #[test]
+    fn each_flag_has_an_effect_or_is_said_to_have_none() {
+        let none = idle_of(&[]);
+        assert_eq!(none, [] as [&str; 0], "nothing is given");
+        let command = Cli::command();
+        let names: Vec<_> = command.get_arguments().filter_map(|arg| arg.get_long()).collect();
+        for name in names.iter().filter(|name| !OBEYED.contains(name)) {
+            let (_, value) = IDLE
+                .iter()
+                .find(|(flag, _)| flag == name)
+                .unwrap_or_else(|| panic!("--{name} is in neither list"));
+            let said = idle_of(&[&format!("--{name}={value}")]);
+            assert_eq!(said, [format!("--{name}")], "{value}");
+        }
+        for known in OBEYED.iter().chain(IDLE.iter().map(|(name, _)| name)) {
+            assert!(names.contains(known), "there is no --{known} any more");
+        }
     }
 
     #[test]

@@ -64,7 +64,7 @@ pub fn spec(events: &EventsFlags) -> Spec {
 /// # Errors
 /// When the storage cannot be opened or served.
 pub async fn run(ctx: Context, flags: Flags) -> anyhow::Result<()> {
-    flags.report_without_effect(ctx.flags());
+    runtime::flags::report_idle(&flags.idle(ctx.flags()));
     if ctx.leader().await.is_err() {
         return Ok(());
     }
