@@ -2,14 +2,14 @@
 //!
 //! Label values are kinds, names of objects and enums, never messages; the series of an object go with it.
 
+mod families;
+
 use std::{sync::Arc, time::Duration};
 
-use prometheus::{
-    Encoder, GaugeVec, HistogramOpts, HistogramVec, IntCounterVec, IntGaugeVec, Opts, Registry, TextEncoder,
-    core::Collector, process_collector::ProcessCollector,
-};
+use prometheus::{Encoder, Registry, TextEncoder};
 
 use crate::{error::Error, queue::ObjectKey};
+use families::Families;
 
 /// The statuses of a condition as the gauge counts them.
 const STATUSES: [&str; 4] = ["True", "False", "Unknown", "Deleted"];
@@ -17,30 +17,6 @@ const STATUSES: [&str; 4] = ["True", "False", "Unknown", "Deleted"];
 /// All series of the process.
 #[derive(Debug, Clone)]
 pub struct Metrics(Arc<Families>);
-
-#[derive(Debug)]
-struct Families {
-    registry: Registry,
-    condition: IntGaugeVec,
-    suspend: IntGaugeVec,
-    duration: HistogramVec,
-    reconciles: IntCounterVec,
-    errors: IntCounterVec,
-    terminal: IntCounterVec,
-    panics: IntCounterVec,
-    time: HistogramVec,
-    max_concurrent: IntGaugeVec,
-    active: IntGaugeVec,
-    depth: IntGaugeVec,
-    adds: IntCounterVec,
-    retries: IntCounterVec,
-    queue_time: HistogramVec,
-    work_time: HistogramVec,
-    requests: IntCounterVec,
-    leader: IntGaugeVec,
-    dropped: IntCounterVec,
-    build: GaugeVec,
-}
 
 /// How a pass ended, as the metrics count it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,144 +50,8 @@ impl Metrics {
     /// # Errors
     /// Only when two families carry one name.
     pub fn new(controller: &str) -> Result<Self, Error> {
-        Self::build(controller).map_err(Error::Metrics)
-    }
-
-    fn build(controller: &str) -> Result<Self, prometheus::Error> {
-        let object = &["kind", "name", "namespace"][..];
-        let queue = &["name", "controller"][..];
-        let seconds = vec![
-            0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0,
-        ];
-        let families = Families {
-            registry: Registry::new(),
-            condition: gauge(
-                "gotk_reconcile_condition",
-                "The current condition status of a GitOps Toolkit resource.",
-                &["kind", "name", "namespace", "type", "status"],
-            )?,
-            suspend: gauge(
-                "gotk_suspend_status",
-                "Whether a GitOps Toolkit resource is suspended.",
-                object,
-            )?,
-            duration: histogram(
-                "gotk_reconcile_duration_seconds",
-                "How long the reconciliations of an object took.",
-                object,
-                object_buckets(),
-            )?,
-            reconciles: counter(
-                "controller_runtime_reconcile_total",
-                "Number of reconciliations.",
-                &["controller", "result"],
-            )?,
-            errors: counter(
-                "controller_runtime_reconcile_errors_total",
-                "Number of reconciliations that failed.",
-                &["controller"],
-            )?,
-            terminal: counter(
-                "controller_runtime_terminal_reconcile_errors_total",
-                "Number of reconciliations that only a change of the object can help.",
-                &["controller"],
-            )?,
-            panics: counter(
-                "controller_runtime_reconcile_panics_total",
-                "Number of panics caught in reconciliations.",
-                &["controller"],
-            )?,
-            time: histogram(
-                "controller_runtime_reconcile_time_seconds",
-                "How long reconciliations took.",
-                &["controller"],
-                seconds.clone(),
-            )?,
-            max_concurrent: gauge(
-                "controller_runtime_max_concurrent_reconciles",
-                "How many reconciliations may run at the same time.",
-                &["controller"],
-            )?,
-            active: gauge(
-                "controller_runtime_active_workers",
-                "How many reconciliations run now.",
-                &["controller"],
-            )?,
-            depth: gauge("workqueue_depth", "How many objects wait for a worker.", queue)?,
-            adds: counter("workqueue_adds_total", "Number of adds to the queue.", queue)?,
-            retries: counter(
-                "workqueue_retries_total",
-                "Number of retries after failures.",
-                queue,
-            )?,
-            queue_time: histogram(
-                "workqueue_queue_duration_seconds",
-                "How long objects waited for a worker.",
-                queue,
-                seconds.clone(),
-            )?,
-            work_time: histogram(
-                "workqueue_work_duration_seconds",
-                "How long a worker took.",
-                queue,
-                seconds,
-            )?,
-            requests: counter(
-                "rest_client_requests_total",
-                "Number of requests to the API server.",
-                &["code", "host", "method"],
-            )?,
-            leader: gauge(
-                "leader_election_master_status",
-                "Whether this process is the leader.",
-                &["name"],
-            )?,
-            dropped: counter(
-                "weir_events_dropped_total",
-                "Number of events that were dropped because a queue was full or a sink did not take them.",
-                &["sink"],
-            )?,
-            build: GaugeVec::new(
-                Opts::new("weir_build_info", "The version of the controller."),
-                &["controller", "version"],
-            )?,
-        };
-        families
-            .build
-            .with_label_values(&[controller, env!("CARGO_PKG_VERSION")])
-            .set(1.0);
-        let metrics = Self(Arc::new(families));
-        metrics.register_all()?;
-        Ok(metrics)
-    }
-
-    fn register_all(&self) -> Result<(), prometheus::Error> {
-        let f = &self.0;
-        let all: [Box<dyn Collector>; 19] = [
-            Box::new(f.condition.clone()),
-            Box::new(f.suspend.clone()),
-            Box::new(f.duration.clone()),
-            Box::new(f.reconciles.clone()),
-            Box::new(f.errors.clone()),
-            Box::new(f.terminal.clone()),
-            Box::new(f.panics.clone()),
-            Box::new(f.time.clone()),
-            Box::new(f.max_concurrent.clone()),
-            Box::new(f.active.clone()),
-            Box::new(f.depth.clone()),
-            Box::new(f.adds.clone()),
-            Box::new(f.retries.clone()),
-            Box::new(f.queue_time.clone()),
-            Box::new(f.work_time.clone()),
-            Box::new(f.requests.clone()),
-            Box::new(f.leader.clone()),
-            Box::new(f.dropped.clone()),
-            Box::new(f.build.clone()),
-        ];
-        for family in all {
-            f.registry.register(family)?;
-        }
-        f.registry.register(Box::new(ProcessCollector::for_self()))
+        let families = Families::register(controller).map_err(Error::Metrics)?;
+        Ok(Self(Arc::new(families)))
     }
 
     /// The registry, for the families of one controller.
@@ -267,25 +107,27 @@ impl KindMetrics {
     pub(crate) fn start(&self, concurrency: usize) {
         let f = &self.metrics.0;
         let controller = &[self.controller.as_str()];
-        f.max_concurrent
+        f.passes
+            .max_concurrent
             .with_label_values(controller)
             .set(i64::try_from(concurrency).unwrap_or(i64::MAX));
-        f.active.with_label_values(controller).set(0);
+        f.passes.active.with_label_values(controller).set(0);
         // Series that exist from the start can be queried before the first failure.
-        f.errors.with_label_values(controller).inc_by(0);
-        f.terminal.with_label_values(controller).inc_by(0);
-        f.panics.with_label_values(controller).inc_by(0);
+        f.passes.errors.with_label_values(controller).inc_by(0);
+        f.passes.terminal.with_label_values(controller).inc_by(0);
+        f.passes.panics.with_label_values(controller).inc_by(0);
         for ending in [
             Ending::Success,
             Ending::RequeueAfter,
             Ending::Requeue,
             Ending::Error,
         ] {
-            f.reconciles
+            f.passes
+                .ended
                 .with_label_values(&[self.controller.as_str(), ending.label()])
                 .inc_by(0);
         }
-        f.retries.with_label_values(&self.queue()).inc_by(0);
+        f.queue.retries.with_label_values(&self.queue()).inc_by(0);
         self.depth(0);
     }
 
@@ -294,16 +136,22 @@ impl KindMetrics {
     }
 
     pub(crate) fn added(&self) {
-        self.metrics.0.adds.with_label_values(&self.queue()).inc();
+        self.metrics.0.queue.adds.with_label_values(&self.queue()).inc();
     }
 
     pub(crate) fn retried(&self) {
-        self.metrics.0.retries.with_label_values(&self.queue()).inc();
+        self.metrics
+            .0
+            .queue
+            .retries
+            .with_label_values(&self.queue())
+            .inc();
     }
 
     pub(crate) fn depth(&self, depth: usize) {
         self.metrics
             .0
+            .queue
             .depth
             .with_label_values(&self.queue())
             .set(i64::try_from(depth).unwrap_or(i64::MAX));
@@ -312,11 +160,13 @@ impl KindMetrics {
     pub(crate) fn started(&self, waited: Duration) {
         self.metrics
             .0
-            .queue_time
+            .queue
+            .waited
             .with_label_values(&self.queue())
             .observe(waited.as_secs_f64());
         self.metrics
             .0
+            .passes
             .active
             .with_label_values(&[self.controller.as_str()])
             .inc();
@@ -325,29 +175,36 @@ impl KindMetrics {
     pub(crate) fn ended(&self, key: &ObjectKey, ending: Option<Ending>, took: Duration) {
         let f = &self.metrics.0;
         let controller = &[self.controller.as_str()];
-        f.active.with_label_values(controller).dec();
-        f.work_time
+        f.passes.active.with_label_values(controller).dec();
+        f.queue
+            .worked
             .with_label_values(&self.queue())
             .observe(took.as_secs_f64());
         let Some(ending) = ending else { return };
-        f.reconciles
+        f.passes
+            .ended
             .with_label_values(&[self.controller.as_str(), ending.label()])
             .inc();
-        f.time.with_label_values(controller).observe(took.as_secs_f64());
-        f.duration
+        f.passes
+            .time
+            .with_label_values(controller)
+            .observe(took.as_secs_f64());
+        f.objects
+            .duration
             .with_label_values(&self.object(key))
             .observe(took.as_secs_f64());
         if matches!(ending, Ending::Error | Ending::Terminal) {
-            f.errors.with_label_values(controller).inc();
+            f.passes.errors.with_label_values(controller).inc();
         }
         if ending == Ending::Terminal {
-            f.terminal.with_label_values(controller).inc();
+            f.passes.terminal.with_label_values(controller).inc();
         }
     }
 
     pub(crate) fn panicked(&self) {
         self.metrics
             .0
+            .passes
             .panics
             .with_label_values(&[self.controller.as_str()])
             .inc();
@@ -360,6 +217,7 @@ impl KindMetrics {
     pub(crate) fn suspended(&self, key: &ObjectKey, suspended: bool) {
         self.metrics
             .0
+            .objects
             .suspend
             .with_label_values(&self.object(key))
             .set(i64::from(suspended));
@@ -370,6 +228,7 @@ impl KindMetrics {
         for each in STATUSES {
             self.metrics
                 .0
+                .objects
                 .condition
                 .with_label_values(&[self.kind.as_str(), &key.name, &key.namespace, "Ready", each])
                 .set(i64::from(each == status));
@@ -380,10 +239,10 @@ impl KindMetrics {
     pub(crate) fn forget(&self, key: &ObjectKey) {
         let f = &self.metrics.0;
         // A series that never was cannot be removed; that is no failure.
-        let _ = f.suspend.remove_label_values(&self.object(key));
-        let _ = f.duration.remove_label_values(&self.object(key));
+        let _ = f.objects.suspend.remove_label_values(&self.object(key));
+        let _ = f.objects.duration.remove_label_values(&self.object(key));
         for each in STATUSES {
-            let _ = f.condition.remove_label_values(&[
+            let _ = f.objects.condition.remove_label_values(&[
                 self.kind.as_str(),
                 &key.name,
                 &key.namespace,
@@ -392,29 +251,6 @@ impl KindMetrics {
             ]);
         }
     }
-}
-
-fn gauge(name: &str, help: &str, labels: &[&str]) -> Result<IntGaugeVec, prometheus::Error> {
-    IntGaugeVec::new(Opts::new(name, help), labels)
-}
-
-fn counter(name: &str, help: &str, labels: &[&str]) -> Result<IntCounterVec, prometheus::Error> {
-    IntCounterVec::new(Opts::new(name, help), labels)
-}
-
-fn histogram(
-    name: &str,
-    help: &str,
-    labels: &[&str],
-    buckets: Vec<f64>,
-) -> Result<HistogramVec, prometheus::Error> {
-    HistogramVec::new(HistogramOpts::new(name, help).buckets(buckets), labels)
-}
-
-/// Ten buckets from 10 ms to 30 minutes, each the same factor above the last.
-fn object_buckets() -> Vec<f64> {
-    let factor = (1800.0f64 / 0.01).powf(1.0 / 9.0);
-    (0..10).map(|step| 0.01 * factor.powi(step)).collect()
 }
 
 #[cfg(test)]
@@ -467,12 +303,5 @@ mod tests {
         ));
         kind.forget(&key);
         assert!(!text(&metrics).contains(r#"name="app""#));
-    }
-
-    #[test]
-    fn buckets_run_from_10_ms_to_30_minutes() {
-        let buckets = object_buckets();
-        assert_eq!(buckets.len(), 10);
-        assert!((buckets[0] - 0.01).abs() < 1e-9 && (buckets[9] - 1800.0).abs() < 1e-6);
     }
 }

@@ -1,0 +1,270 @@
+//! The families of metrics, by what their series are about.
+
+use prometheus::{
+    HistogramOpts, HistogramVec, IntCounterVec, IntGaugeVec, Opts, Registry, core::Collector,
+    process_collector::ProcessCollector,
+};
+
+/// Upper bounds of the buckets of times, in seconds.
+const SECONDS: [f64; 14] = [
+    0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0,
+];
+
+/// All families of the process.
+#[derive(Debug)]
+pub(super) struct Families {
+    pub(super) registry: Registry,
+    pub(super) objects: Objects,
+    pub(super) passes: Passes,
+    pub(super) queue: Queue,
+    pub(super) requests: IntCounterVec,
+    pub(super) leader: IntGaugeVec,
+    pub(super) dropped: IntCounterVec,
+}
+
+/// By object.
+#[derive(Debug)]
+pub(super) struct Objects {
+    pub(super) condition: IntGaugeVec,
+    pub(super) suspend: IntGaugeVec,
+    pub(super) duration: HistogramVec,
+}
+
+/// By kind: the passes over its objects.
+#[derive(Debug)]
+pub(super) struct Passes {
+    pub(super) ended: IntCounterVec,
+    pub(super) errors: IntCounterVec,
+    pub(super) terminal: IntCounterVec,
+    pub(super) panics: IntCounterVec,
+    pub(super) time: HistogramVec,
+    pub(super) max_concurrent: IntGaugeVec,
+    pub(super) active: IntGaugeVec,
+}
+
+/// By kind: the objects that wait for a pass.
+#[derive(Debug)]
+pub(super) struct Queue {
+    pub(super) depth: IntGaugeVec,
+    pub(super) adds: IntCounterVec,
+    pub(super) retries: IntCounterVec,
+    pub(super) waited: HistogramVec,
+    pub(super) worked: HistogramVec,
+}
+
+impl Families {
+    /// Makes and registers all of them.
+    pub(super) fn register(controller: &str) -> Result<Self, prometheus::Error> {
+        let registry = Registry::new();
+        let families = Self {
+            objects: Objects::register(&registry)?,
+            passes: Passes::register(&registry)?,
+            queue: Queue::register(&registry)?,
+            requests: counter(
+                &registry,
+                "rest_client_requests_total",
+                "Number of requests to the API server.",
+                &["code", "host", "method"],
+            )?,
+            leader: gauge(
+                &registry,
+                "leader_election_master_status",
+                "Whether this process is the leader.",
+                &["name"],
+            )?,
+            dropped: counter(
+                &registry,
+                "weir_events_dropped_total",
+                "Number of events that were dropped because a queue was full or a sink did not take them.",
+                &["sink"],
+            )?,
+            registry,
+        };
+        let build = gauge(
+            &families.registry,
+            "weir_build_info",
+            "The version of the controller.",
+            &["controller", "version"],
+        )?;
+        build
+            .with_label_values(&[controller, env!("CARGO_PKG_VERSION")])
+            .set(1);
+        families
+            .registry
+            .register(Box::new(ProcessCollector::for_self()))?;
+        Ok(families)
+    }
+}
+
+impl Objects {
+    fn register(registry: &Registry) -> Result<Self, prometheus::Error> {
+        let labels = &["kind", "name", "namespace"];
+        Ok(Self {
+            condition: gauge(
+                registry,
+                "gotk_reconcile_condition",
+                "The current condition status of a GitOps Toolkit resource.",
+                &["kind", "name", "namespace", "type", "status"],
+            )?,
+            suspend: gauge(
+                registry,
+                "gotk_suspend_status",
+                "Whether a GitOps Toolkit resource is suspended.",
+                labels,
+            )?,
+            duration: histogram(
+                registry,
+                "gotk_reconcile_duration_seconds",
+                "How long the reconciliations of an object took.",
+                labels,
+                object_buckets(),
+            )?,
+        })
+    }
+}
+
+impl Passes {
+    fn register(registry: &Registry) -> Result<Self, prometheus::Error> {
+        let kind = &["controller"];
+        Ok(Self {
+            ended: counter(
+                registry,
+                "controller_runtime_reconcile_total",
+                "Number of reconciliations.",
+                &["controller", "result"],
+            )?,
+            errors: counter(
+                registry,
+                "controller_runtime_reconcile_errors_total",
+                "Number of reconciliations that failed.",
+                kind,
+            )?,
+            terminal: counter(
+                registry,
+                "controller_runtime_terminal_reconcile_errors_total",
+                "Number of reconciliations that only a change of the object can help.",
+                kind,
+            )?,
+            panics: counter(
+                registry,
+                "controller_runtime_reconcile_panics_total",
+                "Number of panics caught in reconciliations.",
+                kind,
+            )?,
+            time: histogram(
+                registry,
+                "controller_runtime_reconcile_time_seconds",
+                "How long reconciliations took.",
+                kind,
+                SECONDS.to_vec(),
+            )?,
+            max_concurrent: gauge(
+                registry,
+                "controller_runtime_max_concurrent_reconciles",
+                "How many reconciliations may run at the same time.",
+                kind,
+            )?,
+            active: gauge(
+                registry,
+                "controller_runtime_active_workers",
+                "How many reconciliations run now.",
+                kind,
+            )?,
+        })
+    }
+}
+
+impl Queue {
+    fn register(registry: &Registry) -> Result<Self, prometheus::Error> {
+        let labels = &["name", "controller"];
+        Ok(Self {
+            depth: gauge(
+                registry,
+                "workqueue_depth",
+                "How many objects wait for a worker.",
+                labels,
+            )?,
+            adds: counter(
+                registry,
+                "workqueue_adds_total",
+                "Number of adds to the queue.",
+                labels,
+            )?,
+            retries: counter(
+                registry,
+                "workqueue_retries_total",
+                "Number of retries after failures.",
+                labels,
+            )?,
+            waited: histogram(
+                registry,
+                "workqueue_queue_duration_seconds",
+                "How long objects waited for a worker.",
+                labels,
+                SECONDS.to_vec(),
+            )?,
+            worked: histogram(
+                registry,
+                "workqueue_work_duration_seconds",
+                "How long a worker took.",
+                labels,
+                SECONDS.to_vec(),
+            )?,
+        })
+    }
+}
+
+fn gauge(
+    registry: &Registry,
+    name: &str,
+    help: &str,
+    labels: &[&str],
+) -> Result<IntGaugeVec, prometheus::Error> {
+    registered(registry, IntGaugeVec::new(Opts::new(name, help), labels)?)
+}
+
+fn counter(
+    registry: &Registry,
+    name: &str,
+    help: &str,
+    labels: &[&str],
+) -> Result<IntCounterVec, prometheus::Error> {
+    registered(registry, IntCounterVec::new(Opts::new(name, help), labels)?)
+}
+
+fn histogram(
+    registry: &Registry,
+    name: &str,
+    help: &str,
+    labels: &[&str],
+    buckets: Vec<f64>,
+) -> Result<HistogramVec, prometheus::Error> {
+    let options = HistogramOpts::new(name, help).buckets(buckets);
+    registered(registry, HistogramVec::new(options, labels)?)
+}
+
+fn registered<C: Collector + Clone + 'static>(
+    registry: &Registry,
+    family: C,
+) -> Result<C, prometheus::Error> {
+    registry.register(Box::new(family.clone()))?;
+    Ok(family)
+}
+
+/// Ten buckets from 10 ms to 30 minutes, each the same factor above the last.
+fn object_buckets() -> Vec<f64> {
+    let factor = (1800.0f64 / 0.01).powf(1.0 / 9.0);
+    (0..10).map(|step| 0.01 * factor.powi(step)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buckets_run_from_10_ms_to_30_minutes() {
+        let buckets = object_buckets();
+        assert_eq!(buckets.len(), 10);
+        assert!((buckets[0] - 0.01).abs() < 1e-9 && (buckets[9] - 1800.0).abs() < 1e-6);
+    }
+}
