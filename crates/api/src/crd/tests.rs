@@ -90,6 +90,24 @@ fn schemas_are_structural_and_described() {
 }
 
 #[test]
+fn a_description_names_the_kind_that_it_stands_at() {
+    let names = all().into_iter().map(|crd| crd.spec.names.kind.to_lowercase());
+    let names: Vec<_> = names.collect();
+    for crd in all() {
+        let own = crd.spec.names.kind.to_lowercase();
+        walk(
+            &own,
+            &schema(&crd.spec.versions[0])["properties"]["status"],
+            &mut |path, schema| {
+                let text = schema["description"].as_str().unwrap_or_default().to_lowercase();
+                let other = names.iter().find(|name| **name != own && text.contains(*name));
+                assert_eq!(other, None, "{path}: {text}");
+            },
+        );
+    }
+}
+
+#[test]
 fn defaults_are_those_of_the_newest_releases() {
     let mut found = Vec::new();
     for crd in all() {

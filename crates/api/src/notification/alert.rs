@@ -75,14 +75,14 @@ pub struct CrossNamespaceObjectReference {
     pub match_labels: Option<BTreeMap<String, String>>,
 }
 
-/// What is true of the alert.
+/// What is true of the object.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AlertStatus {
     /// Generation that was last looked at.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// What is true of the alert.
+    /// What is true of the object.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "schema::conditions")]
     pub conditions: Vec<Condition>,

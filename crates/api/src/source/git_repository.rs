@@ -100,7 +100,7 @@ pub struct GitRepositoryRef {
     /// Full name of a reference, as in `refs/heads/main`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Hash of a commit, reached through `branch` if that is set too.
+    /// Hash of a commit, all 40 digits; a `branch` that is set too only names it in the revision, and need not hold it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
 }
