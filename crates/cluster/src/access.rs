@@ -27,7 +27,7 @@ pub fn client(mut config: Config) -> Result<Client, Error> {
     config.headers.push((http::header::USER_AGENT, agent));
     Client::try_from(config).map_err(|error| match error {
         kube::Error::ProxyProtocolUnsupported { .. } | kube::Error::ProxyProtocolDisabled { .. } => {
-            Error::Kubeconfig("proxy-url is not supported: remove it".to_owned())
+            Error::KubeconfigRefused("proxy-url is not supported: remove it".to_owned())
         }
         // What the TLS library says may hold a piece of the key material.
         _ => Error::Kubeconfig("its certificates or credentials are malformed".to_owned()),
@@ -116,7 +116,7 @@ fn check(kubeconfig: &Kubeconfig) -> Result<(), Error> {
 fn refuse(what: &str, name: &str, fields: &[(bool, &str, &str)]) -> Result<(), Error> {
     match fields.iter().find(|(present, ..)| *present) {
         None => Ok(()),
-        Some((_, field, instead)) => Err(Error::Kubeconfig(format!(
+        Some((_, field, instead)) => Err(Error::KubeconfigRefused(format!(
             "{what} '{name}' uses {field}, which is not allowed: use {instead}"
         ))),
     }

@@ -60,6 +60,9 @@ pub enum Error {
     /// A kubeconfig can't be used.
     #[error("the kubeconfig can't be used: {0}")]
     Kubeconfig(String),
+    /// A kubeconfig asks for something that would reach into this process, which is refused.
+    #[error("the kubeconfig can't be used: {0}")]
+    KubeconfigRefused(String),
     /// A context to be renamed is missing.
     #[error("failed to rename context {old} -> {new}. Old context not found in kubeconfig")]
     ContextMissing {
@@ -99,6 +102,12 @@ impl Error {
     #[must_use]
     pub fn is_forbidden(&self) -> bool {
         matches!(self.code(), Some(401 | 403))
+    }
+
+    /// Whether it was refused for want of rights, which whoever grants them can mend.
+    #[must_use]
+    pub fn is_denied(&self) -> bool {
+        matches!(self, Self::Api(error) if error.is_denied())
     }
 
     /// The fields that other managers own, when that is the problem.
@@ -160,6 +169,12 @@ impl ApiError {
         }
     }
 
+    /// Whether the identity is unknown or has no right. Quotas, admission and namespaces that are going answer with
+    /// status and reason of missing rights, too; nothing but the words of the authorizer tells them apart.
+    fn is_denied(&self) -> bool {
+        self.code == 401 || self.code == 403 && self.message.contains("forbidden: User ")
+    }
+
     /// Whether it says that the URL, not the object, is unknown: the kind is not served (any more).
     pub(crate) fn is_unknown_resource(&self) -> bool {
         let unknown = "the server could not find the requested resource";
@@ -199,7 +214,7 @@ impl std::fmt::Display for ApiError {
         f.write_str(&self.message)?;
         match self.code {
             401 => f.write_str(": the credentials were refused, renew the token or kubeconfig"),
-            403 if self.reason == "Forbidden" && self.message.contains("cannot ") => f.write_str(
+            403 if self.is_denied() => f.write_str(
                 ": grant this to the service account, or deploy as another one (serviceAccountName)",
             ),
             _ => Ok(()),
@@ -247,6 +262,40 @@ mod tests {
             br#"{"reason":"Conflict","message":"object has been modified"}"#,
         ));
         assert!(stale.is_stale() && stale.field_conflicts().is_none());
+    }
+
+    #[test]
+    fn missing_rights_are_told_from_other_refusals() {
+        for (code, message, denied) in [
+            (401, "Unauthorized", true),
+            (
+                403,
+                "configmaps \"a\" is forbidden: User \"u\" cannot patch resource",
+                true,
+            ),
+            (
+                403,
+                "users \"u\" is forbidden: User \"c\" cannot impersonate resource",
+                true,
+            ),
+            (403, "pods \"a\" is forbidden: exceeded quota: q", false),
+            (403, "pods \"a\" is forbidden: violates PodSecurity", false),
+            (
+                403,
+                "configmaps \"a\" is forbidden: unable to create new content: it is being terminated",
+                false,
+            ),
+            (422, "a field quotes: is forbidden: User \"u\"", false),
+        ] {
+            let body = serde_json::json!({ "reason": "Forbidden", "message": message }).to_string();
+            let error = Error::Api(ApiError::parse(code, body.as_bytes()));
+            assert_eq!(error.is_denied(), denied, "{code} {message}");
+            assert_eq!(
+                error.to_string().contains("grant this"),
+                denied && code == 403,
+                "{error}"
+            );
+        }
     }
 
     #[test]

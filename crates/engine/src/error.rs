@@ -55,7 +55,7 @@ impl Error {
             Self::EmptyRender => (Class::Stall, Reason::EmptyRender),
             Self::PruneWithoutDiscriminator | Self::DeleteWithoutDiscriminator => (Class::Stall, reason),
             Self::Cluster(error) if error.is_forbidden() => (Class::Retry, Reason::AccessDenied),
-            Self::Cluster(cluster::Error::Kubeconfig(_)) => (Class::Retry, Reason::AccessDenied),
+            Self::Cluster(cluster::Error::KubeconfigRefused(_)) => (Class::Retry, Reason::AccessDenied),
             Self::Render(_) | Self::Cluster(_) | Self::Object(_) => (Class::Retry, reason),
             Self::Cancelled => (Class::Retry, Reason::Timeout),
             Self::Panicked => (Class::Bug, Reason::InternalError),

@@ -37,6 +37,8 @@ pub struct ObjectError {
     pub reference: Option<ObjectRef>,
     /// What is said.
     pub message: String,
+    /// Whether it was refused for want of rights.
+    pub denied: bool,
 }
 
 impl ObjectError {
@@ -46,7 +48,14 @@ impl ObjectError {
         Self {
             reference: Some(reference.clone()),
             message: message.into(),
+            denied: false,
         }
+    }
+
+    /// The same, with whether it was refused for want of rights.
+    #[must_use]
+    pub(crate) fn denied(self, denied: bool) -> Self {
+        Self { denied, ..self }
     }
 
     /// About the operation.
@@ -55,6 +64,7 @@ impl ObjectError {
         Self {
             reference: None,
             message: message.into(),
+            denied: false,
         }
     }
 }

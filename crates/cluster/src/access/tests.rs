@@ -54,8 +54,9 @@ async fn programs_files_and_impersonation_are_refused_by_name() {
     ] {
         let error = user_config(kubeconfig(user, cluster).as_bytes())
             .await
-            .unwrap_err()
-            .to_string();
+            .unwrap_err();
+        assert!(matches!(error, Error::KubeconfigRefused(_)), "{error:?}");
+        let error = error.to_string();
         assert!(
             error.contains(&format!("uses {field}, which is not allowed")),
             "{user} {cluster}: {error}"

@@ -88,12 +88,11 @@ async fn apply_one(
             }
             true
         }
-        Err(message) => {
+        Err(failure) => {
             run.note_error();
-            outcome.errors.push(ObjectError::of(
-                reference,
-                format!("failed to patch {reference}: {message}"),
-            ));
+            let message = format!("failed to patch {reference}: {failure}");
+            let error = ObjectError::of(reference, message).denied(failure.is_denied());
+            outcome.errors.push(error);
             false
         }
     }
@@ -101,6 +100,7 @@ async fn apply_one(
 
 async fn wait_for(run: &Run<'_>, reference: &ObjectRef, outcome: &mut ItemOutcome) {
     let limit = run.options.readiness_timeout;
+    let mut denied = false;
     let messages = match run.cluster.wait_ready(reference, WaitOptions { limit }).await {
         Ok(Waited::Ready) => return,
         Ok(Waited::Failed(errors)) => errors,
@@ -116,10 +116,12 @@ async fn wait_for(run: &Run<'_>, reference: &ObjectRef, outcome: &mut ItemOutcom
         Ok(Waited::Cancelled) => vec![format!(
             "context cancelled while waiting for readiness of {reference}"
         )],
-        Err(error) => vec![error.to_string()],
+        Err(error) => {
+            denied = error.is_denied();
+            vec![error.to_string()]
+        }
     };
     run.note_error();
-    outcome
-        .errors
-        .extend(messages.into_iter().map(|text| ObjectError::of(reference, text)));
+    let errors = messages.into_iter().map(|text| ObjectError::of(reference, text));
+    outcome.errors.extend(errors.map(|error| error.denied(denied)));
 }

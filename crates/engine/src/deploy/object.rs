@@ -109,6 +109,13 @@ pub(crate) enum Failure {
     Restless,
 }
 
+impl Failure {
+    /// Whether it was refused for want of rights.
+    pub(super) fn is_denied(&self) -> bool {
+        matches!(self, Self::Cluster(error) if error.is_denied())
+    }
+}
+
 fn pin(patch: &mut Value, seen: &Value) {
     let version = meta::resource_version(seen).map(str::to_owned);
     if let (Some(metadata), Some(version)) = (patch.get_mut("metadata").and_then(Value::as_map_mut), version)

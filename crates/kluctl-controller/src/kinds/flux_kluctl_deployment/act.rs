@@ -275,6 +275,7 @@ fn command_done(result: &CommandResult) -> CommandDone {
     CommandDone {
         message: result.message(),
         errors: result.errors.iter().map(ToString::to_string).collect(),
+        denied: !result.errors.is_empty() && result.errors.iter().all(|error| error.denied),
         raw: yaml::print::goyaml(&result.to_value(RESULT_BYTES)),
     }
 }
@@ -300,6 +301,7 @@ fn nothing_pruned() -> CommandDone {
     CommandDone {
         message: "prune succeeded.".to_owned(),
         errors: Vec::new(),
+        denied: false,
         raw: "command:\n  command: prune\n  initiator: KluctlDeployment\nobjects: []\n".to_owned(),
     }
 }
@@ -318,6 +320,7 @@ fn validate_done(result: &ValidateResult) -> CommandDone {
     CommandDone {
         message: String::new(),
         errors,
+        denied: false,
         raw: yaml::print::goyaml(&raw),
     }
 }

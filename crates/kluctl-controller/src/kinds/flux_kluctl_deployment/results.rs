@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use api::{
-    Time, annotation,
+    Reason, Time, annotation, condition_type, conditions,
     kluctl::{KluctlDeployment, KluctlDeploymentStatus, ReconcileResult},
 };
 use kube::ResourceExt;
@@ -17,6 +17,8 @@ pub(crate) struct CommandDone {
     pub message: String,
     /// What failed, a sentence each that names the object; empty if nothing did.
     pub errors: Vec<String>,
+    /// Whether all of them are refusals for want of rights.
+    pub denied: bool,
     /// The result in YAML, without the objects.
     pub raw: String,
 }
@@ -107,6 +109,8 @@ fn error_text(command: &str, errors: &[String]) -> Option<String> {
 /// What failed, of the commands of this pass or, where a command did not run, of its last run.
 pub(crate) struct Errors {
     pub(crate) deploy: Vec<String>,
+    /// Whether nothing could be deployed for want of rights.
+    pub(crate) denied: bool,
     pub(crate) prune: Vec<String>,
     pub(crate) pruned: bool,
     pub(crate) validate: Option<Vec<String>>,
@@ -126,6 +130,10 @@ impl Errors {
         };
         Self {
             deploy: pick(&report.deploy, &status.last_deploy_result),
+            denied: match &report.deploy {
+                Some(done) => done.denied,
+                None => was_denied(status),
+            },
             prune: pick(&report.prune, &status.last_prune_result),
             pruned: status.last_prune_result.is_some(),
             validate: status
@@ -159,9 +167,11 @@ impl Errors {
     }
 }
 
-/// Whether nothing could be deployed for want of rights.
-pub(crate) fn is_denied(errors: &[String]) -> bool {
-    !errors.is_empty() && errors.iter().all(|error| error.contains(" is forbidden: User "))
+/// Whether the last deployment failed for want of rights: a stored result does not say it, Ready does.
+fn was_denied(status: &KluctlDeploymentStatus) -> bool {
+    let ready = conditions::get(&status.conditions, condition_type::READY);
+    failure_of(status.last_deploy_result.as_ref()).is_some()
+        && ready.is_some_and(|ready| ready.reason == Reason::AccessDenied.as_str())
 }
 
 /// What the stored result of a command says failed.

@@ -156,7 +156,7 @@ pub(crate) fn done(
 
     let errors = Errors::of(&status, report);
     let parts = errors.parts();
-    let (ok, reason) = if results::is_denied(&errors.deploy) {
+    let (ok, reason) = if errors.denied {
         (false, Reason::AccessDenied)
     } else if !errors.deploy.is_empty() || !errors.prune.is_empty() {
         (false, Reason::DeployFailed)

@@ -144,10 +144,9 @@ impl Targets {
             fault(Reason::PrepareFailed, message)
         })?;
         let way = self.connect(kubeconfig).await.map_err(|error| {
-            let reason = if error.contains("is not allowed") {
-                Reason::AccessDenied
-            } else {
-                Reason::PrepareFailed
+            let reason = match error {
+                cluster::Error::KubeconfigRefused(_) => Reason::AccessDenied,
+                _ => Reason::PrepareFailed,
             };
             fault(reason, format!("KubeConfig secret {named}: {error}"))
         })?;
@@ -155,13 +154,14 @@ impl Targets {
         Ok(way)
     }
 
-    async fn connect(&self, kubeconfig: &[u8]) -> Result<Way, String> {
-        let config = access::user_config(kubeconfig)
-            .await
-            .map_err(|error| error.to_string())?;
+    async fn connect(&self, kubeconfig: &[u8]) -> Result<Way, cluster::Error> {
+        let config = access::user_config(kubeconfig).await?;
         let identity = Arc::new(Identity::of(&config));
         // Through the process, so that nothing is written once the lease is over.
-        let client = self.ctx.client_for(config).map_err(|error| error.to_string())?;
+        let client = self
+            .ctx
+            .client_for(config)
+            .map_err(|error| cluster::Error::Kubeconfig(error.to_string()))?;
         Ok(Way {
             cluster: Cluster::new(client),
             identity,

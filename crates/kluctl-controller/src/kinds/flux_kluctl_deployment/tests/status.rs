@@ -41,6 +41,7 @@ fn command(errors: &[&str]) -> CommandDone {
     CommandDone {
         message: "prune succeeded.".to_owned(),
         errors: errors.iter().map(|&error| error.to_owned()).collect(),
+        denied: false,
         raw: "{}\n".to_owned(),
     }
 }
@@ -476,6 +477,45 @@ fn each_fault_is_told_with_its_weight() {
             .get("flux.kluctl.io/revision")
             .map(String::as_str),
         Some("unknown")
+    );
+}
+
+#[test]
+fn missing_rights_are_told_by_what_the_engine_found_and_not_by_words() {
+    let object = object(|_| {});
+    let deployed = |errors: &[&str], denied| Report {
+        deploy: Some(CommandDone {
+            denied,
+            ..command(errors)
+        }),
+        prune: None,
+        validate: None,
+        ..report()
+    };
+    let reason = |outcome: &Outcome<KluctlDeploymentStatus>| {
+        let ready = conditions::get(&outcome.status.conditions, "Ready");
+        ready.expect("a condition").reason.clone()
+    };
+    let quoting = done(
+        &object,
+        &deployed(&["it says: is forbidden: User \"u\""], false),
+        &at(0),
+    );
+    assert_eq!(reason(&quoting), "DeployFailed");
+    let denied = done(&object, &deployed(&["a: no"], true), &at(0));
+    assert_eq!(reason(&denied), "AccessDenied");
+    // A pass that deploys nothing repeats it.
+    let idle = Report {
+        deploy: None,
+        ..deployed(&[], false)
+    };
+    assert_eq!(
+        reason(&done(&after(object.clone(), &denied), &idle, &at(9))),
+        "AccessDenied"
+    );
+    assert_eq!(
+        reason(&done(&after(object, &quoting), &idle, &at(9))),
+        "DeployFailed"
     );
 }
 
