@@ -65,6 +65,14 @@ pub struct Controller {
     style: Style,
 }
 
+/// What a pass decides upon.
+struct Seen<'a> {
+    held: Held,
+    job: fetch::Job<'a>,
+    resolved: Resolved,
+    revision: String,
+}
+
 impl Controller {
     /// Begins with nothing remembered. Must be called within an async runtime.
     #[must_use]
@@ -95,7 +103,7 @@ impl Controller {
     /// What the storage holds of the artifact in the status. Superseded files are removed on the way.
     async fn held(&self, object: &GitRepository, key: &Key) -> Result<Held, Fault> {
         let (storage, key) = (Arc::clone(&self.storage), key.clone());
-        let artifact = object.status.as_ref().and_then(|status| status.artifact.clone());
+        let artifact = said(object);
         let looked = tokio::task::spawn_blocking(move || look(&storage, &key, artifact));
         looked.await.unwrap_or_else(|error| {
             Err(Fault::retry(
@@ -108,23 +116,25 @@ impl Controller {
     async fn pass(&self, pass: &Pass<'_, GitRepository>) -> Result<Outcome<GitRepositoryStatus>, Failed> {
         let report = self.report(pass.object);
         let key = key(pass)?;
-        // Observe.
-        let said = || {
-            pass.object
-                .status
-                .as_ref()
-                .and_then(|status| status.artifact.clone())
+        let seen = self.observe(pass, &key).await?;
+        let plan = plan::plan(&seen.held, &wanted(pass.object, &seen.revision));
+        tracing::debug!(revision = seen.revision, ?plan, "planned");
+        let (artifact, subject) = self.act(pass.object, &report, &key, &seen, plan).await?;
+        let artifact = api::Artifact {
+            url: self.storage.url(&artifact.path),
+            revision: seen.revision,
+            ..artifact
         };
-        let held = self.held(pass.object, &key).await.map_err(|fault| Failed {
-            fault,
-            held: said(),
-            outdated: None,
-        })?;
-        let lost = |fault| Failed {
-            fault,
-            held: held.artifact().cloned(),
-            outdated: None,
-        };
+        let url = self.storage.url(&key.path(ALIAS));
+        Ok(report.ready(artifact, url, subject.as_deref(), &seen.held))
+    }
+
+    async fn observe<'a>(&self, pass: &'a Pass<'_, GitRepository>, key: &Key) -> Result<Seen<'a>, Failed> {
+        let held = self
+            .held(pass.object, key)
+            .await
+            .map_err(|fault| Failed::keeping(said(pass.object), fault))?;
+        let lost = |fault| Failed::keeping(held.artifact().cloned(), fault);
         let reference = spec::reference(pass.object).map_err(lost)?;
         let remote = secret::remote(&self.client, pass.object, pass.namespace)
             .await
@@ -139,46 +149,44 @@ impl Controller {
             .resolve(&job, &reference)
             .await
             .map_err(|error| lost(error.fault()))?;
-        let revision = self.revision(&resolved);
-        // Plan.
-        let observed_ignore = pass
-            .object
-            .status
-            .as_ref()
-            .and_then(|status| status.observed_ignore.as_deref());
-        let wanted = plan::Wanted {
-            revision: &revision,
-            ignore: pass.object.spec.ignore.as_deref(),
-            observed_ignore,
+        Ok(Seen {
+            revision: self.revision(&resolved),
+            held,
+            job,
+            resolved,
+        })
+    }
+
+    /// Does what is planned; returns the artifact, and the first line of the commit's message if it was fetched.
+    async fn act(
+        &self,
+        object: &GitRepository,
+        report: &Report<'_>,
+        key: &Key,
+        seen: &Seen<'_>,
+        plan: Plan,
+    ) -> Result<(api::Artifact, Option<String>), Failed> {
+        let held = seen.held.artifact().cloned();
+        let Plan::Build(why) = plan else {
+            return Ok((held.unwrap_or_default(), None));
         };
-        let plan = plan::plan(&held, &wanted);
-        tracing::debug!(revision, ?plan, "planned");
-        // Act.
-        let (artifact, subject) = match plan {
-            Plan::Keep => (held.artifact().cloned().unwrap_or_default(), None),
-            Plan::Build(why) => {
-                tracing::info!(revision, why = why.words(), "building an artifact");
-                let build = fetch::Build {
-                    key: key.clone(),
-                    resolved: &resolved,
-                    ignore: pass.object.spec.ignore.clone(),
-                    superseded: held.file(),
-                };
-                let built = self.fetcher.build(&job, build).await.map_err(|error| Failed {
-                    outdated: why.is_new_revision().then(|| revision.clone()),
-                    ..lost(error.fault())
-                })?;
-                (report.artifact(built.stored, &revision), Some(built.subject))
-            }
+        tracing::info!(
+            revision = seen.revision,
+            why = why.words(),
+            "building an artifact"
+        );
+        let build = fetch::Build {
+            key: key.clone(),
+            resolved: &seen.resolved,
+            ignore: object.spec.ignore.clone(),
+            superseded: seen.held.file(),
         };
-        // Status.
-        let url = |path: &str| self.storage.url(path);
-        let artifact = api::Artifact {
-            url: url(&artifact.path),
-            revision,
-            ..artifact
-        };
-        Ok(report.ready(artifact, url(&key.path(ALIAS)), subject.as_deref(), &held))
+        let built = self.fetcher.build(&seen.job, build).await;
+        let built = built.map_err(|error| Failed {
+            outdated: why.is_new_revision().then(|| seen.revision.clone()),
+            ..Failed::keeping(held, error.fault())
+        })?;
+        Ok((report.artifact(built.stored, &seen.revision), Some(built.subject)))
     }
 
     fn revision(&self, resolved: &Resolved) -> String {
@@ -192,6 +200,22 @@ impl Controller {
 fn key(pass: &Pass<'_, GitRepository>) -> Result<Key, Fault> {
     Key::new(KIND, pass.namespace, pass.name)
         .map_err(|error| Fault::stall(Reason::InvalidSpec, format!("metadata: {error}")))
+}
+
+/// The artifact that the status names.
+fn said(object: &GitRepository) -> Option<api::Artifact> {
+    object.status.as_ref()?.artifact.clone()
+}
+
+fn wanted<'a>(object: &'a GitRepository, revision: &'a str) -> plan::Wanted<'a> {
+    plan::Wanted {
+        revision,
+        ignore: object.spec.ignore.as_deref(),
+        observed_ignore: object
+            .status
+            .as_ref()
+            .and_then(|status| status.observed_ignore.as_deref()),
+    }
 }
 
 /// Verifies the artifact of the status, removes it when it is not what it should be, and removes superseded ones.
@@ -268,12 +292,8 @@ impl Reconciler for Controller {
     }
 
     fn faulted(&self, object: &GitRepository, fault: &Fault) -> Outcome<GitRepositoryStatus> {
-        let held = object.status.as_ref().and_then(|status| status.artifact.clone());
-        self.report(object).failed(&Failed {
-            fault: fault.clone(),
-            held,
-            outdated: None,
-        })
+        self.report(object)
+            .failed(&Failed::keeping(said(object), fault.clone()))
     }
 
     fn suspended_status(&self, object: &GitRepository) -> Option<GitRepositoryStatus> {

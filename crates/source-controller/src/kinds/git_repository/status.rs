@@ -29,13 +29,20 @@ pub(super) struct Failed {
     pub(super) outdated: Option<String>,
 }
 
-impl From<Fault> for Failed {
-    fn from(fault: Fault) -> Self {
+impl Failed {
+    /// A failure after which `held` can still be used.
+    pub(super) fn keeping(held: Option<Artifact>, fault: Fault) -> Self {
         Self {
             fault,
-            held: None,
+            held,
             outdated: None,
         }
+    }
+}
+
+impl From<Fault> for Failed {
+    fn from(fault: Fault) -> Self {
+        Self::keeping(None, fault)
     }
 }
 
