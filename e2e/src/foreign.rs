@@ -44,16 +44,7 @@ pub async fn play(stage: &mut Stage, world: &World, project: &Project<'_>) -> Re
     stage
         .step("a GitRepository becomes an artifact", async {
             world.apply_repository("example", &repo.url(), "2s").await?;
-            let repository = world.fetched("example", &first).await?;
-            let artifact = repository
-                .status
-                .and_then(|status| status.artifact)
-                .context("no artifact")?;
-            Ok(format!(
-                "{} ({} bytes)",
-                artifact.revision,
-                artifact.size.unwrap_or_default()
-            ))
+            world.artifact("example", &first).await
         })
         .await?;
     for (target, name) in project.targets.iter().zip(&names) {

@@ -8,6 +8,7 @@
 pub mod crash;
 pub mod fleet;
 pub mod foreign;
+pub mod granted;
 pub mod rights;
 pub mod shop;
 pub mod stage;

@@ -4,10 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, ensure};
 use api::{Condition, conditions, kluctl::KluctlDeployment, notification::Provider};
-use k8s_openapi::api::{
-    apps::v1::Deployment,
-    rbac::v1::{ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding},
-};
+use k8s_openapi::api::apps::v1::Deployment;
 use kube::{
     Api, ResourceExt as _,
     api::{DeleteParams, Patch, PatchParams},
@@ -16,7 +13,7 @@ use serde_json::json;
 use testkit::{Repo, wait_for, wait_gone};
 
 use crate::{
-    foreign, rights,
+    foreign, granted, rights,
     stage::Stage,
     world::{CONTROLLERS, PATIENCE, SYSTEM, World, is_at, root},
 };
@@ -139,16 +136,7 @@ impl Shop<'_> {
                     "spec": {"interval": "2s", "url": self.repo.url(), "ref": {"branch": "main"}, "secretRef": {"name": "shop-git"}},
                 });
                 world.plane.apply(repository).await?;
-                let repository = world.fetched("shop", first).await?;
-                let artifact = repository
-                    .status
-                    .and_then(|status| status.artifact)
-                    .context("no artifact")?;
-                Ok(format!(
-                    "{} ({} bytes)",
-                    artifact.revision,
-                    artifact.size.unwrap_or_default()
-                ))
+                world.artifact("shop", first).await
             })
             .await?;
         let rename = json!([{"oldContext": "default", "newContext": "kind-kind"}]);
@@ -457,7 +445,7 @@ impl Shop<'_> {
         let entries = self.world.plane.audit()?;
         let mut complaints = Vec::new();
         for name in CONTROLLERS {
-            let rules = self.rules_of(name).await?;
+            let rules = granted::rules_of(self.world, name).await?;
             let user = format!("system:serviceaccount:{SYSTEM}:{name}");
             let verdict = rights::judge(&user, &rules, &entries);
             complaints.extend(
@@ -476,52 +464,4 @@ impl Shop<'_> {
         ensure!(complaints.is_empty(), "{}", complaints.join("\n"));
         Ok(format!("{} requests looked at", entries.len()))
     }
-
-    /// The rules that bind a service account of ours, but for the role that is bound to let it deploy anything.
-    async fn rules_of(&self, account: &str) -> Result<Vec<PolicyRule>> {
-        let client = &self.world.client;
-        let everything = Default::default();
-        let mut rules = Vec::new();
-        for binding in Api::<ClusterRoleBinding>::all(client.clone())
-            .list(&everything)
-            .await?
-        {
-            if names(binding.subjects.as_deref(), account) && binding.role_ref.name != "cluster-admin" {
-                let role = Api::<ClusterRole>::all(client.clone())
-                    .get(&binding.role_ref.name)
-                    .await?;
-                rules.extend(role.rules.unwrap_or_default());
-            }
-        }
-        for binding in Api::<RoleBinding>::namespaced(client.clone(), SYSTEM)
-            .list(&everything)
-            .await?
-        {
-            if !names(binding.subjects.as_deref(), account) {
-                continue;
-            }
-            let role = &binding.role_ref.name;
-            rules.extend(
-                match binding.role_ref.kind.as_str() {
-                    "Role" => {
-                        Api::<Role>::namespaced(client.clone(), SYSTEM)
-                            .get(role)
-                            .await?
-                            .rules
-                    }
-                    _ => Api::<ClusterRole>::all(client.clone()).get(role).await?.rules,
-                }
-                .unwrap_or_default(),
-            );
-        }
-        Ok(rules)
-    }
-}
-
-fn names(subjects: Option<&[k8s_openapi::api::rbac::v1::Subject]>, account: &str) -> bool {
-    subjects.unwrap_or_default().iter().any(|subject| {
-        subject.kind == "ServiceAccount"
-            && subject.name == account
-            && subject.namespace.as_deref() == Some(SYSTEM)
-    })
 }

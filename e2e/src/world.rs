@@ -177,6 +177,17 @@ impl World {
         .await
     }
 
+    /// Waits until the source has an artifact of this commit, and describes it.
+    ///
+    /// # Errors
+    /// When the time is over.
+    pub async fn artifact(&self, name: &str, commit: &str) -> Result<String> {
+        let status = self.fetched(name, commit).await?.status.unwrap_or_default();
+        let artifact = status.artifact.context("no artifact")?;
+        let size = artifact.size.unwrap_or_default();
+        Ok(format!("{} ({size} bytes)", artifact.revision))
+    }
+
     /// Waits until the deployment is Ready at this commit.
     ///
     /// # Errors
