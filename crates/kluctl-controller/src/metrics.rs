@@ -106,77 +106,42 @@ impl Metrics {
     /// # Errors
     /// Only when two families carry one name.
     pub fn new(registry: &Registry) -> Result<Self, prometheus::Error> {
-        let object = &["namespace", "name"][..];
-        let action = &["namespace", "name", "action"][..];
+        const OBJECT: &[&str] = &["namespace", "name"];
+        const ACTION: &[&str] = &["namespace", "name", "action"];
+        let seconds = |what, labels| seconds(registry, what, labels);
+        let floats = |name, help| floats(registry, name, help, OBJECT);
+        let gauge = |name, help, labels| gauge(registry, name, help, labels);
+        let count = |name, help| gauge(name, help, OBJECT);
         Ok(Self {
-            deploy_seconds: seconds(registry, "deployment", &["namespace", "name", "mode"])?,
-            prune_seconds: seconds(registry, "prune", object)?,
-            validate_seconds: seconds(registry, "validate", object)?,
-            delete_seconds: seconds(registry, "delete", object)?,
-            changed: gauge(
-                registry,
+            deploy_seconds: seconds("deployment", &["namespace", "name", "mode"])?,
+            prune_seconds: seconds("prune", OBJECT)?,
+            validate_seconds: seconds("validate", OBJECT)?,
+            delete_seconds: seconds("delete", OBJECT)?,
+            changed: count(
                 "number_of_changed_objects",
                 "Objects changed by the last deployment.",
-                object,
             )?,
-            deleted: gauge(
-                registry,
+            deleted: count(
                 "number_of_deleted_objects",
                 "Objects deleted by the last command.",
-                object,
             )?,
-            orphans: gauge(
-                registry,
-                "number_of_orphan_objects",
-                "Orphans that the last command saw.",
-                object,
-            )?,
-            images: gauge(registry, "number_of_images", "Images that the spec pins.", object)?,
-            errors: gauge(
-                registry,
-                "number_of_errors",
-                "Errors of the last command.",
-                action,
-            )?,
-            warnings: gauge(
-                registry,
-                "number_of_warnings",
-                "Warnings of the last command.",
-                action,
-            )?,
+            orphans: count("number_of_orphan_objects", "Orphans that the last command saw.")?,
+            images: count("number_of_images", "Images that the spec pins.")?,
+            errors: gauge("number_of_errors", "Errors of the last command.", ACTION)?,
+            warnings: gauge("number_of_warnings", "Warnings of the last command.", ACTION)?,
             interval: floats(
-                registry,
                 "deployment_interval_seconds",
                 "How often the cluster is deployed to.",
-                object,
             )?,
-            dry_run: gauge(
-                registry,
-                "dry_run_enabled",
-                "Whether nothing is really written.",
-                object,
-            )?,
-            prune: gauge(registry, "prune_enabled", "Whether orphans are pruned.", object)?,
-            delete: gauge(
-                registry,
-                "delete_enabled",
-                "Whether objects go with their deployment.",
-                object,
-            )?,
-            ready: gauge(
-                registry,
-                "last_object_status",
-                "Whether the deployment is ready.",
-                object,
-            )?,
+            dry_run: count("dry_run_enabled", "Whether nothing is really written.")?,
+            prune: count("prune_enabled", "Whether orphans are pruned.")?,
+            delete: count("delete_enabled", "Whether objects go with their deployment.")?,
+            ready: count("last_object_status", "Whether the deployment is ready.")?,
             deploy_start: floats(
-                registry,
                 "last_deploy_start_timestamp_seconds",
                 "When the last deployment began, in seconds since the epoch.",
-                object,
             )?,
             source: gauge(
-                registry,
                 "source_spec",
                 "What is deployed, in the labels.",
                 &["namespace", "name", "url", "path", "ref"],
