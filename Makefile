@@ -18,11 +18,11 @@ build: ## Build the release binaries into target/release
 	$(CARGO) build --release --locked $(addprefix -p ,$(CONTROLLERS)) -p testkit -p e2e
 
 .PHONY: control-plane
-control-plane: ## Build the test control plane into the cache, once
-	$(CARGO) run --release --locked -q -p testkit --bin testkit -- build
+control-plane: build ## Build the test control plane into the cache, once
+	@$(BIN)/testkit build
 
 .PHONY: demo
-demo: build control-plane ## Play the whole story on a real control plane (KEEP=1, EXAMPLE=DIR PROJECT=SUBDIR TARGET=NAME)
+demo: control-plane ## Play the whole story on a real control plane (KEEP=1, EXAMPLE=DIR PROJECT=SUBDIR TARGET=NAME)
 	@WEIR_BIN_DIR=$(CURDIR)/$(BIN) $(BIN)/demo $(if $(KEEP),--keep) $(if $(EXAMPLE),--example "$(EXAMPLE)") \
 	  $(if $(PROJECT),--project "$(PROJECT)") $(if $(TARGET),--target "$(TARGET)")
 
@@ -34,7 +34,7 @@ test: ## Run all tests (with a real control plane)
 	WEIR_BIN_DIR=$(CURDIR)/target/debug $(CARGO) test --workspace --locked --no-fail-fast
 
 .PHONY: up
-up: build control-plane ## Start a control plane with the controllers in the background, for trying things
+up: control-plane ## Start a control plane with the controllers in the background, for trying things
 	@WEIR_BIN_DIR=$(CURDIR)/$(BIN) $(BIN)/testkit up
 
 .PHONY: down
@@ -81,7 +81,7 @@ deny: $(DENY) ## Check licences, bans and sources of all dependencies
 	$(DENY) --log-level error --all-features check bans licenses sources
 
 .PHONY: fault
-fault: build control-plane ## Kill and starve the controllers at seeded moments (SEED=n, ROUNDS=n)
+fault: control-plane ## Kill and starve the controllers at seeded moments (SEED=n, ROUNDS=n)
 	@WEIR_BIN_DIR=$(CURDIR)/$(BIN) $(BIN)/fault $(if $(SEED),--seed $(SEED)) $(if $(ROUNDS),--rounds $(ROUNDS))
 
 FUZZED = $(shell grep -rl 'fn fuzz_' crates/*/src | cut -d/ -f2 | sort -u)
@@ -93,7 +93,7 @@ fuzz: ## Search for inputs that break a reader of foreign input (SECONDS_EACH=30
 	    -- --test-threads=2 >target/fuzz.log || { cat target/fuzz.log; exit 1; }
 
 .PHONY: bench
-bench: build control-plane ## Measure 50 and 200 pairs of GitRepository and KluctlDeployment
+bench: control-plane ## Measure 50 and 200 pairs of GitRepository and KluctlDeployment
 	@WEIR_BIN_DIR=$(CURDIR)/$(BIN) $(BIN)/bench $(if $(PAIRS),--pairs $(PAIRS))
 
 .PHONY: clean
