@@ -222,32 +222,10 @@ async fn dependents_wait_and_go_on_when_what_they_wait_for_is_ready() -> Result<
 #[tokio::test]
 async fn an_object_of_the_other_group_takes_over() -> Result<()> {
     let world = World::new("twin", &[]).await?;
-    world
-        .plane
-        .apply(json!({
-            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-            "metadata": { "name": "kluctldeployments.gitops.kluctl.io" },
-            "spec": {
-                "group": "gitops.kluctl.io", "scope": "Namespaced",
-                "names": { "kind": "KluctlDeployment", "plural": "kluctldeployments", "singular": "kluctldeployment" },
-                "versions": [{
-                    "name": "v1beta1", "served": true, "storage": true,
-                    "schema": { "openAPIV3Schema": { "type": "object", "x-kubernetes-preserve-unknown-fields": true } },
-                }],
-            },
-        }))
-        .await?;
     let source = world
         .running("shop", &[("a", "1")], json!({ "interval": "1s" }))
         .await?;
-    let twin = json!({
-        "apiVersion": "gitops.kluctl.io/v1beta1", "kind": "KluctlDeployment",
-        "metadata": { "name": "shop", "namespace": world.namespace },
-    });
-    testkit::eventually("the definition to be served", crate::world::PATIENCE, || async {
-        world.plane.apply(twin.clone()).await.map(drop)
-    })
-    .await?;
+    world.successor("shop", json!({})).await?;
     let before = ready_of(&world.deployments().get("shop").await?);
     source.offer(&world.maps(&[("a", "2")])).await?;
     world.more_passes(3.0).await?;

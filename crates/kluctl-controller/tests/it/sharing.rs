@@ -1,10 +1,10 @@
 //! Several teams on one cluster: identities, other clusters, references, discriminators.
 
 use anyhow::{Context as _, Result, ensure};
-use kube::ResourceExt;
+use kube::{ResourceExt, api::DeleteParams};
 use serde_json::json;
 
-use crate::world::{World, message_of};
+use crate::world::{PATIENCE, World, message_of};
 
 #[tokio::test]
 async fn an_identity_without_rights_deploys_nothing() -> Result<()> {
@@ -113,6 +113,31 @@ async fn a_discriminator_of_two_owners_deletes_nothing() -> Result<()> {
     // Now it is the only one, and what the first one left is its own to prune.
     world.reconcile("second").await?;
     world.ready("second", "True", "ReconciliationSucceeded").await?;
+    ensure!(!world.has("a").await? && world.has("b").await?);
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_discriminator_of_a_successor_by_another_name_deletes_nothing() -> Result<()> {
+    let world = World::new("successor", &[]).await?;
+    let source = world.running("shop", &[("a", "1")], json!({})).await?;
+    let discriminator = format!("{}-test", world.namespace);
+    let claim = json!({ "targetKey": { "targetName": "test", "discriminator": discriminator } });
+    let successors = world.successor("new", claim).await?;
+    source.offer(&world.maps(&[("b", "1")])).await?;
+    let object = world.ready("shop", "False", "DeployFailed").await?;
+    let other = format!("KluctlDeployment.gitops.kluctl.io {}/new", world.namespace);
+    let message = message_of(&object);
+    ensure!(
+        message.starts_with("deploy: ok, prune: failed: ") && message.contains(&other),
+        "{message}"
+    );
+    ensure!(world.has("a").await? && world.has("b").await?);
+
+    successors.delete("new", &DeleteParams::default()).await?;
+    testkit::wait_gone(&successors, "new", PATIENCE).await?;
+    world.reconcile("shop").await?;
+    world.ready("shop", "True", "ReconciliationSucceeded").await?;
     ensure!(!world.has("a").await? && world.has("b").await?);
     Ok(())
 }

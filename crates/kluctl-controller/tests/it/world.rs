@@ -7,7 +7,7 @@ use api::kluctl::KluctlDeployment;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{
     Api, Client,
-    api::{DeleteParams, Patch, PatchParams},
+    api::{DeleteParams, DynamicObject, Patch, PatchParams},
 };
 use serde_json::{Value, json};
 use testkit::{
@@ -380,5 +380,35 @@ impl World {
         self.deploy(name, spec).await?;
         self.ready(name, "True", "ReconciliationSucceeded").await?;
         Ok(source)
+    }
+}
+
+impl World {
+    /// An object of the kind that brings its own source, which is served from now on.
+    pub(crate) async fn successor(&self, name: &str, status: Value) -> Result<Api<DynamicObject>> {
+        self
+        .plane
+        .apply(json!({
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": { "name": "kluctldeployments.gitops.kluctl.io" },
+            "spec": {
+                "group": "gitops.kluctl.io", "scope": "Namespaced",
+                "names": { "kind": "KluctlDeployment", "plural": "kluctldeployments", "singular": "kluctldeployment" },
+                "versions": [{
+                    "name": "v1beta1", "served": true, "storage": true,
+                    "schema": { "openAPIV3Schema": { "type": "object", "x-kubernetes-preserve-unknown-fields": true } },
+                }],
+            },
+        }))
+        .await?;
+        let object = json!({
+            "apiVersion": "gitops.kluctl.io/v1beta1", "kind": "KluctlDeployment",
+            "metadata": { "name": name, "namespace": self.namespace }, "status": status,
+        });
+        eventually("the definition to be served", PATIENCE, || async {
+            self.plane.apply(object.clone()).await.map(drop)
+        })
+        .await?;
+        Ok(self.plane.api_for(object).await?.0)
     }
 }

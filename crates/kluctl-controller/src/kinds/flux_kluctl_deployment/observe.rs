@@ -35,9 +35,7 @@ pub(crate) struct References {
 
 /// Whether an object of the same name that brings its own source took over.
 pub(crate) async fn handed_over(client: &Client, key: &ObjectKey) -> Result<bool, Fault> {
-    let kind = GroupVersionKind::gvk(group::GITOPS_KLUCTL, "v1beta1", "KluctlDeployment");
-    let resource = ApiResource::from_gvk_with_plural(&kind, "kluctldeployments");
-    let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), &key.namespace, &resource);
+    let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), &key.namespace, &successor());
     match found(api.get_metadata(&key.name).await) {
         Ok(found) => Ok(found.is_some()),
         Err(error) => {
@@ -49,6 +47,12 @@ pub(crate) async fn handed_over(client: &Client, key: &ObjectKey) -> Result<bool
             Err(Fault::retry(Reason::Failed, message))
         }
     }
+}
+
+/// The kind that brings its own source.
+fn successor() -> ApiResource {
+    let kind = GroupVersionKind::gvk(group::GITOPS_KLUCTL, "v1beta1", "KluctlDeployment");
+    ApiResource::from_gvk_with_plural(&kind, "kluctldeployments")
 }
 
 /// An object that may be absent, as its whole kind may. An unknown group is answered with a 404 that is no Status.
@@ -187,14 +191,47 @@ pub(crate) async fn all(
         Some(namespace) => Api::namespaced(client.clone(), namespace),
         None => Api::all(client.clone()),
     };
-    let mut found = Vec::new();
+    list(&api, Some).await
+}
+
+/// Lists, live, the objects that bring their own source and deploy with a discriminator; none where there is no such
+/// kind. Where they deploy to is not known: it may well be here.
+pub(crate) async fn claiming_successors(
+    client: &Client,
+    namespace: Option<&str>,
+    discriminator: &str,
+) -> Result<Vec<ObjectKey>, kube::Error> {
+    let resource = successor();
+    let api: Api<DynamicObject> = match namespace {
+        Some(namespace) => Api::namespaced_with(client.clone(), namespace, &resource),
+        None => Api::all_with(client.clone(), &resource),
+    };
+    let key = |object: DynamicObject| {
+        claims(&object, discriminator)
+            .then(|| ObjectKey::new(object.namespace().unwrap_or_default(), object.name_any()))
+    };
+    Ok(found(list(&api, key).await)?.unwrap_or_default())
+}
+
+/// Whether an object that brings its own source says that it deploys with a discriminator.
+fn claims(object: &DynamicObject, discriminator: &str) -> bool {
+    let noted = object.data.pointer("/status/targetKey/discriminator");
+    noted.and_then(serde_json::Value::as_str) == Some(discriminator)
+}
+
+/// Lists what is to be kept of all objects.
+async fn list<K, T>(api: &Api<K>, keep: impl Fn(K) -> Option<T>) -> Result<Vec<T>, kube::Error>
+where
+    K: Clone + std::fmt::Debug + serde::de::DeserializeOwned,
+{
+    let mut kept = Vec::new();
     let mut params = ListParams::default().limit(PAGE);
     loop {
         let page = api.list(&params).await?;
-        found.extend(page.items);
+        kept.extend(page.items.into_iter().filter_map(&keep));
         match page.metadata.continue_.filter(|token| !token.is_empty()) {
             Some(token) => params = params.continue_token(&token),
-            None => return Ok(found),
+            None => return Ok(kept),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use api::{Fault, Reason, kluctl::KluctlDeployment};
+use api::{Fault, Reason, group, kluctl::KluctlDeployment};
 use cluster::{Cluster, access};
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, Config, ResourceExt};
@@ -177,7 +177,7 @@ impl Targets {
         remote.insert(version, way.clone());
     }
 
-    /// The others that deploy with this discriminator to this cluster, by name. Read live: what belongs to somebody
+    /// The others that deploy with this discriminator to this cluster, of whichever group, by name. Read live: what belongs to somebody
     /// else must not be deleted.
     pub(crate) async fn sharers(
         &self,
@@ -185,15 +185,15 @@ impl Targets {
         discriminator: &str,
         own: &Identity,
     ) -> Result<Vec<String>, Fault> {
-        let all = observe::all(self.ctx.client(), self.ctx.flags().watch_namespace())
-            .await
-            .map_err(|error| {
-                let message = format!(
-                    "cannot look for others with the discriminator '{discriminator}': {}",
-                    describe(&error)
-                );
-                Fault::retry(Reason::Failed, message)
-            })?;
+        let unknown = |error: kube::Error| {
+            let message = format!(
+                "cannot look for others with the discriminator '{discriminator}': {}",
+                describe(&error)
+            );
+            Fault::retry(Reason::Failed, message)
+        };
+        let (client, namespace) = (self.ctx.client(), self.ctx.flags().watch_namespace());
+        let all = observe::all(client, namespace).await.map_err(unknown)?;
         let mut sharers = Vec::new();
         for other in all.iter().filter(|other| shares(object, other, discriminator)) {
             // Where it deploys to is not known as long as its kubeconfig can't be read: it may well be here.
@@ -202,6 +202,11 @@ impl Targets {
             }
             sharers.push(format!("KluctlDeployment {}", spec::key(other)));
         }
+        let successors = observe::claiming_successors(client, namespace, discriminator)
+            .await
+            .map_err(unknown)?;
+        let name = |key| format!("KluctlDeployment.{} {key}", group::GITOPS_KLUCTL);
+        sharers.extend(successors.iter().map(name));
         Ok(sharers)
     }
 }
