@@ -8,6 +8,8 @@ use std::{
 use minijinja::{Error, ErrorKind, Value as Dynamic, value::ValueKind};
 use yaml::{Map, Value};
 
+use crate::account;
+
 /// How deep a value of a template may nest when it leaves the engine.
 const MAX_DEPTH: u32 = 200;
 
@@ -71,6 +73,8 @@ pub(crate) fn from_dynamic(value: &Dynamic) -> Result<Value, Error> {
 }
 
 fn convert_back(value: &Dynamic, depth: u32) -> Result<Value, Error> {
+    let text = value.as_str().map_or(0, str::len);
+    account::charge(text.saturating_add(account::ENTRY))?;
     if depth > MAX_DEPTH {
         return Err(Error::new(
             ErrorKind::InvalidOperation,
@@ -141,11 +145,13 @@ pub(crate) fn merge(base: &Dynamic, over: &Dynamic, depth: u32) -> Result<Dynami
     for key in base.try_iter()?.checked() {
         let key = key?;
         places.insert(key.clone(), entries.len());
+        account::charge(account::ENTRY * 2)?;
         let value = base.get_item(&key)?;
         entries.push((key, value));
     }
     for key in over.try_iter()?.checked() {
         let key = key?;
+        account::charge(account::ENTRY)?;
         let value = over.get_item(&key)?;
         match places.get(&key).and_then(|place| entries.get_mut(*place)) {
             Some((_, old)) if is_map(old) && is_map(&value) => *old = merge(old, &value, depth + 1)?,

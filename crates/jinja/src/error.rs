@@ -86,8 +86,13 @@ impl Error {
         matches!(self, Self::NotFound(missing) if missing == name)
     }
 
-    /// Translates an error of the engine; `place` names the template that was rendered.
-    pub(crate) fn from_engine(error: &minijinja::Error, place: &str) -> Self {
+    /// Translates an error of the engine; `place` names the template that was rendered, and `source` gives the text of
+    /// a template, which the engine knows only as it was compiled.
+    pub(crate) fn from_engine(
+        error: &minijinja::Error,
+        place: &str,
+        source: impl FnOnce(&str) -> Option<String>,
+    ) -> Self {
         let inner = innermost(error);
         if let Some(limit) = find_source::<LimitReached>(inner) {
             return Self::Budget {
@@ -108,7 +113,7 @@ impl Error {
                 }
             }
             ErrorKind::TemplateNotFound => Self::NotFound(missing_template(inner)),
-            _ => Self::Template(Box::new(failure(inner, place))),
+            _ => Self::Template(Box::new(failure(inner, place, source))),
         }
     }
 }
@@ -166,14 +171,15 @@ fn missing_template(error: &minijinja::Error) -> String {
     quoted.map_or(detail, |(name, _)| name).to_owned()
 }
 
-fn failure(error: &minijinja::Error, place: &str) -> Failure {
-    let file = display_name(error.name().unwrap_or(place));
+fn failure(error: &minijinja::Error, place: &str, source: impl FnOnce(&str) -> Option<String>) -> Failure {
+    let name = error.name().unwrap_or(place);
+    let file = display_name(name);
     let line = error.line().unwrap_or_default();
-    let source = error.template_source().filter(|_| file != STRING_NAME);
-    let source_line = source.and_then(|source| source.lines().nth(line.checked_sub(1)?));
+    let source = if file == STRING_NAME { None } else { source(name) };
+    let source_line = source.and_then(|text| text.lines().nth(line.checked_sub(1)?).map(str::to_owned));
     Failure {
         syntax: matches!(error.kind(), ErrorKind::SyntaxError | ErrorKind::BadEscape),
-        source_line: source_line.map(str::to_owned),
+        source_line,
         message: message(error),
         file,
         line,

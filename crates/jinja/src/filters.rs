@@ -2,10 +2,10 @@
 
 use base64::{Engine as _, alphabet, engine};
 use minijinja::{Environment, Error, Value as Dynamic, value::ValueKind};
-use tree::Budget;
 
 use crate::{
-    convert,
+    account::{self, ITEM},
+    builtins, convert,
     functions::{fail, no_attribute, sha256 as digest},
     lists, numbers,
     python::{self, JsonStyle},
@@ -24,10 +24,14 @@ pub(crate) fn register(env: &mut Environment<'_>) {
     env.add_filter("tojson", tojson);
     env.add_filter("default", default);
     env.add_filter("d", default);
-    env.add_filter("string", |value: &Dynamic| python::text(defined(value)?));
+    env.add_filter("string", |value: &Dynamic| match defined(value)?.as_str() {
+        Some(_) => Ok(value.clone()),
+        None => account::made(python::text(value)?).map(Dynamic::from),
+    });
     env.add_filter("join", join);
     env.add_filter("random", |_: &Dynamic| unsupported("random"));
     env.add_filter("urlize", |_: &Dynamic| unsupported("urlize"));
+    builtins::register(env);
     text::register(env);
     lists::register(env);
     numbers::register(env);
@@ -58,7 +62,7 @@ fn required_text(value: &Dynamic) -> Result<&str, Error> {
 }
 
 fn b64encode(value: &Dynamic) -> Result<String, Error> {
-    Ok(engine::general_purpose::STANDARD.encode(required_text(value)?))
+    account::made(engine::general_purpose::STANDARD.encode(required_text(value)?))
 }
 
 /// Characters outside of the alphabet are discarded, as Python does.
@@ -76,12 +80,13 @@ fn b64decode(value: &Dynamic) -> Result<String, Error> {
         .with_decode_allow_trailing_bits(true);
     let decoded = engine::GeneralPurpose::new(&alphabet::STANDARD, lenient).decode(letters);
     let bytes = decoded.map_err(|error| fail(format!("binascii.Error: {error}")))?;
-    String::from_utf8(bytes)
-        .map_err(|_| fail("UnicodeDecodeError: 'utf-8' codec can't decode the decoded bytes"))
+    let text = String::from_utf8(bytes)
+        .map_err(|_| fail("UnicodeDecodeError: 'utf-8' codec can't decode the decoded bytes"))?;
+    account::made(text)
 }
 
 fn to_yaml(value: &Dynamic) -> Result<String, Error> {
-    Ok(yaml::print::pyyaml(&convert::from_dynamic(value)?))
+    account::made(yaml::print::pyyaml(&convert::from_dynamic(value)?))
 }
 
 fn to_json(value: &Dynamic) -> Result<String, Error> {
@@ -115,7 +120,9 @@ fn from_yaml(value: &Dynamic) -> Result<Dynamic, Error> {
     let text = defined(value)?
         .as_str()
         .ok_or_else(|| no_attribute(value, "read"))?;
-    let parsed = yaml::read::pyyaml(text, &Budget::default());
+    // Two bytes can be an item of a list.
+    account::charge(text.len().saturating_mul(ITEM))?;
+    let parsed = yaml::read::pyyaml(text, &account::budget());
     let parsed = parsed.map_err(|error| fail(format!("ScannerError: {error}")))?;
     Ok(convert::to_dynamic(&parsed.value, false))
 }
@@ -147,6 +154,7 @@ fn join(value: &Dynamic, args: Args) -> Result<String, Error> {
     let mut out = String::new();
     for (index, item) in items(defined(value)?)?.into_iter().enumerate() {
         if index > 0 {
+            account::fits(out.len().saturating_add(separator.len()))?;
             out.push_str(&separator);
         }
         let item = match &attribute {
@@ -155,17 +163,25 @@ fn join(value: &Dynamic, args: Args) -> Result<String, Error> {
         };
         python::write_text(defined(&item)?, &mut out)?;
     }
-    Ok(out)
+    account::made(out)
 }
 
 /// The items of anything that can be iterated; text gives its characters.
 pub(crate) fn items(value: &Dynamic) -> Result<Vec<Dynamic>, Error> {
     match value.kind() {
         ValueKind::String => {
+            account::charge(value.as_str().map_or(0, str::len).saturating_mul(ITEM))?;
             let letters = value.as_str().unwrap_or_default().chars();
             Ok(letters.map(|letter| Dynamic::from(letter.to_string())).collect())
         }
-        ValueKind::Seq | ValueKind::Map | ValueKind::Iterable => value.try_iter()?.checked().collect(),
+        ValueKind::Seq | ValueKind::Map | ValueKind::Iterable => {
+            let mut items = Vec::new();
+            for item in value.try_iter()?.checked() {
+                account::charge(ITEM)?;
+                items.push(item?);
+            }
+            Ok(items)
+        }
         _ => {
             let name = crate::functions::type_name(value);
             Err(fail(format!("TypeError: '{name}' object is not iterable")))

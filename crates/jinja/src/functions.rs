@@ -14,7 +14,7 @@ use sha2::{Digest as _, Sha256};
 use tree::TreePath;
 
 use crate::{
-    convert,
+    account, convert,
     error::STRING_NAME,
     jsonpath, python,
     renderer::{Shared, current_variables, render_text},
@@ -27,11 +27,12 @@ const SELF_SHA256: &str = "__self_sha256__";
 /// Registers what needs no project.
 pub(crate) fn register_pure(env: &mut Environment<'_>) {
     env.add_function("range", range);
-    env.add_function("cycler", |items: Rest<Dynamic>| {
-        Dynamic::from_object(Cycler {
+    env.add_function("cycler", |items: Rest<Dynamic>| -> Result<Dynamic, Error> {
+        account::charge(items.0.len().saturating_mul(account::ITEM))?;
+        Ok(Dynamic::from_object(Cycler {
             items: items.0,
             at: Mutex::new(0),
-        })
+        }))
     });
     env.add_function("joiner", minijinja_contrib::globals::joiner);
     env.remove_global("debug");
@@ -54,7 +55,10 @@ pub(crate) fn register(env: &mut Environment<'_>, shared: &Arc<Shared>) {
     env.add_function(
         "debug_print",
         move |message: Dynamic| -> Result<&'static str, Error> {
-            messages.say(format!("debug_print: {}", python::text(&message)?));
+            messages.say(account::made(format!(
+                "debug_print: {}",
+                python::text(&message)?
+            ))?);
             Ok("")
         },
     );
@@ -86,6 +90,8 @@ fn register_rendering(env: &mut Environment<'_>, shared: &Arc<Shared>) {
 
 fn render(shared: &Shared, state: &State<'_, '_>, template: &str) -> Result<String, Error> {
     let context = Dynamic::from_pairs(current_variables(state));
+    // A short expression is compiled to a long one.
+    account::charge(template.len().saturating_mul(account::ITEM))?;
     let text = crate::loader::unify_newlines(template);
     shared.run_nested(|| render_text(shared, state.env(), STRING_NAME, &text, context))
 }
@@ -159,14 +165,14 @@ fn load_base64(shared: &Shared, args: Args) -> Result<String, Error> {
         .map_err(|error| fail(format!("OSError: {error}")))?;
     let encoded = STANDARD.encode(bytes);
     if width == 0 {
-        return Ok(encoded);
+        return account::made(encoded);
     }
     let lines: Vec<&str> = encoded
         .as_bytes()
         .chunks(width)
         .filter_map(|line| std::str::from_utf8(line).ok())
         .collect();
-    Ok(lines.join("\n"))
+    account::made(lines.join("\n"))
 }
 
 fn resolve(shared: &Shared, state: &State<'_, '_>, name: &str) -> Result<TreePath, Error> {

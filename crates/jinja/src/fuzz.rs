@@ -152,3 +152,33 @@ fn fuzz_templates_never_panic() {
     };
     on_deep_stack(search).unwrap();
 }
+
+/// Whether a template still has operators that nothing counts.
+fn has_operators(text: &str) -> bool {
+    let tokens = minijinja::machinery::tokenize(text, false, minijinja::syntax::SyntaxConfig::default());
+    let operator = |token: &minijinja::machinery::Token<'_>| {
+        use minijinja::machinery::Token;
+        matches!(token, Token::Tilde | Token::Plus | Token::Mul)
+    };
+    tokens.flatten().any(|(token, _)| operator(&token))
+}
+
+#[test]
+fn fuzz_no_operator_stays_uncounted() {
+    let parses = |text: &str| {
+        minijinja::machinery::parse(text, "", minijinja::syntax::SyntaxConfig::default()).is_ok()
+    };
+    let search = || {
+        fuzz::run("guarded templates", |random| {
+            let template = template(random);
+            random.note("template", &template);
+            if parses(&template) {
+                let guarded = crate::guard::guarded(&template);
+                assert!(parses(&guarded), "{guarded}");
+                assert!(!has_operators(&guarded), "{guarded}");
+                assert_eq!(template.lines().count(), guarded.lines().count());
+            }
+        });
+    };
+    on_deep_stack(search).unwrap();
+}

@@ -8,6 +8,7 @@ use minijinja::{
 };
 
 use crate::{
+    account,
     filters::{attribute_of, items},
     functions::{fail, type_name},
     signature::{Args, bind, defined},
@@ -27,10 +28,10 @@ pub(crate) fn register(env: &mut Environment<'_>) {
 }
 
 /// What values are compared by: text without case, unless case counts.
-fn comparable(value: Dynamic, case_sensitive: bool) -> Dynamic {
+fn comparable(value: Dynamic, case_sensitive: bool) -> Result<Dynamic, Error> {
     match value.as_str() {
-        Some(text) if !case_sensitive => Dynamic::from(text.to_lowercase()),
-        _ => value,
+        Some(text) if !case_sensitive => account::made(text.to_lowercase()).map(Dynamic::from),
+        _ => Ok(value),
     }
 }
 
@@ -123,7 +124,7 @@ fn keyed(
         let keys = keys(&item)?
             .into_iter()
             .map(|key| comparable(key, case_sensitive))
-            .collect();
+            .collect::<Result<_, Error>>()?;
         Ok((keys, item))
     };
     items(defined(value)?)?.into_iter().map(key).collect()
@@ -192,7 +193,7 @@ fn dictsort(value: &Dynamic, args: Args) -> Result<Vec<Dynamic>, Error> {
     let mut pairs = Vec::new();
     for key in items(value)? {
         let item = value.get_item(&key)?;
-        let by = comparable(if by_value { item.clone() } else { key.clone() }, case_sensitive);
+        let by = comparable(if by_value { item.clone() } else { key.clone() }, case_sensitive)?;
         pairs.push((vec![by], Dynamic::from(Tuple::from([key, item]))));
     }
     let sorted = sort_by_keys(pairs, args.flag("reverse", false)?)?;
@@ -213,7 +214,7 @@ fn groupby(value: &Dynamic, args: Args) -> Result<Vec<Dynamic>, Error> {
             found
         };
         defined(&key)?;
-        pairs.push((vec![comparable(key.clone(), case_sensitive)], (key, item)));
+        pairs.push((vec![comparable(key.clone(), case_sensitive)?], (key, item)));
     }
     let mut groups: Vec<(Vec<Dynamic>, Group)> = Vec::new();
     for (keys, (key, item)) in sort_by_keys(pairs, false)? {
@@ -249,7 +250,10 @@ impl Object for Group {
     fn get_value(self: &Arc<Self>, key: &Dynamic) -> Option<Dynamic> {
         match (key.as_str(), key.as_i64()) {
             (Some("grouper"), _) | (None, Some(0 | -2)) => Some(self.grouper.clone()),
-            (Some("list"), _) | (None, Some(1 | -1)) => Some(Dynamic::from(self.list.clone())),
+            (Some("list"), _) | (None, Some(1 | -1)) => Some(
+                account::charge(self.list.len() * account::ITEM)
+                    .map_or_else(Dynamic::from, |()| Dynamic::from(self.list.clone())),
+            ),
             _ => None,
         }
     }

@@ -7,11 +7,13 @@ use minijinja::{
 use minijinja_contrib::pycompat;
 
 use crate::{
+    account,
     filters::items,
+    format,
     functions::{fail, no_attribute},
-    python,
+    operators, python,
     signature::bind_values,
-    text::centered,
+    text::{centered, replaced},
 };
 
 /// Methods that change their value; the engine's values can't change.
@@ -37,6 +39,9 @@ pub(crate) fn call(
     method: &str,
     args: &[Dynamic],
 ) -> Result<Dynamic, Error> {
+    if method == operators::SLICED {
+        return operators::sliced(value);
+    }
     let own = match value.kind() {
         ValueKind::String => of_text(value.as_str().unwrap_or_default(), method, args),
         ValueKind::Seq => of_list(value, method, args),
@@ -44,7 +49,7 @@ pub(crate) fn call(
         ValueKind::Number => of_number(value, method),
         _ => None,
     };
-    match own {
+    let result = match own {
         Some(result) => result,
         None => match pycompat::unknown_method_callback(state, value, method, args) {
             // A callable item of a map is found by the engine.
@@ -53,7 +58,8 @@ pub(crate) fn call(
             }
             other => other,
         },
-    }
+    };
+    account::made_value(result?)
 }
 
 fn changing(method: &str) -> Result<Dynamic, Error> {
@@ -118,6 +124,10 @@ fn of_text(text: &str, method: &str, args: &[Dynamic]) -> Option<Result<Dynamic,
         "removesuffix" => bind_values("removesuffix", ["suffix"], args)
             .and_then(|args| args.text("suffix"))
             .map(|suffix| Dynamic::from(text.strip_suffix(&suffix).unwrap_or(text))),
+        "replace" => bind_values("replace", ["old", "new", "count"], args).and_then(|args| {
+            let (old, new) = (args.text("old")?, args.text("new")?);
+            replaced(text, &old, &new, args.number("count")?).map(Dynamic::from)
+        }),
         "zfill" => zfill(text, args),
         "center" | "ljust" | "rjust" => padded(text, method, args),
         "partition" => partition(text, args, false),
@@ -125,12 +135,42 @@ fn of_text(text: &str, method: &str, args: &[Dynamic]) -> Option<Result<Dynamic,
         "rsplit" => rsplit(text, args),
         "expandtabs" => bind_values("expandtabs", ["tabsize"], args)
             .and_then(|args| args.size("tabsize", 8))
-            .map(|size| Dynamic::from(expandtabs(text, size))),
+            .and_then(|size| {
+                let tabs = text.matches('\t').count();
+                account::fits(text.len().saturating_add(tabs.saturating_mul(size)))?;
+                Ok(Dynamic::from(expandtabs(text, size)))
+            }),
         "index" | "rindex" => find(text, method, args),
         "istitle" => Ok(Dynamic::from(istitle(text))),
         "isidentifier" => Ok(Dynamic::from(isidentifier(text))),
-        _ => return None,
+        _ => return prepare(text, method, &args).err().map(Err),
     })
+}
+
+/// Checks the size of what a method of the engine will give.
+fn prepare(text: &str, method: &str, args: &[Dynamic]) -> Result<(), Error> {
+    match method {
+        "format" => account::fits(format::size_of_format(text, args)?),
+        "join" => {
+            let mut size = 0usize;
+            for item in args.first().map(items).transpose()?.unwrap_or_default() {
+                size = size
+                    .saturating_add(text.len())
+                    .saturating_add(python::size(&item)?);
+                account::fits(size)?;
+            }
+            Ok(())
+        }
+        "split" | "splitlines" => {
+            let by = args.first().and_then(Dynamic::as_str).filter(|by| !by.is_empty());
+            let parts = match by {
+                Some(by) => text.matches(by).count(),
+                None => text.matches(char::is_whitespace).count(),
+            };
+            account::fits(parts.saturating_mul(account::ITEM))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn swapcase(text: &str) -> String {

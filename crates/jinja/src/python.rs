@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use minijinja::{Error, ErrorKind, Value as Dynamic, value::ValueKind};
 
-use crate::{functions, lists::Group};
+use crate::{account, functions, lists::Group};
 
 /// How deep a printed value may nest.
 const MAX_DEPTH: u32 = 200;
@@ -19,10 +19,21 @@ pub(crate) fn text(value: &Dynamic) -> Result<String, Error> {
 /// Appends what `str(value)` gives.
 pub(crate) fn write_text(value: &Dynamic, out: &mut String) -> Result<(), Error> {
     match value.as_str() {
-        Some(text) => out.push_str(text),
+        Some(text) => {
+            account::fits(out.len().saturating_add(text.len()))?;
+            out.push_str(text);
+        }
         None => write_repr(value, out, 0)?,
     }
     Ok(())
+}
+
+/// How long `str(value)` is.
+pub(crate) fn size(value: &Dynamic) -> Result<usize, Error> {
+    match value.as_str() {
+        Some(text) => Ok(text.len()),
+        None => repr(value).map(|text| text.len()),
+    }
 }
 
 /// Prints as `repr(value)` does.
@@ -38,11 +49,12 @@ pub(crate) fn sorted_repr(value: &Dynamic) -> Result<String, Error> {
 }
 
 fn sorted(value: &Dynamic, depth: u32) -> Result<Dynamic, Error> {
+    account::charge(account::ENTRY)?;
     if depth > MAX_DEPTH {
         return Err(too_deep());
     }
     match value.kind() {
-        ValueKind::Seq if !value.is_tuple() => {
+        ValueKind::Seq | ValueKind::Iterable if !value.is_tuple() => {
             let items = value.try_iter()?.checked();
             Ok(Dynamic::from(
                 items
@@ -68,6 +80,7 @@ fn too_deep() -> Error {
 }
 
 fn write_repr(value: &Dynamic, out: &mut String, depth: u32) -> Result<(), Error> {
+    account::fits(out.len())?;
     if depth > MAX_DEPTH {
         return Err(too_deep());
     }
@@ -78,7 +91,7 @@ fn write_repr(value: &Dynamic, out: &mut String, depth: u32) -> Result<(), Error
         ValueKind::Number if !value.is_integer() => {
             out.push_str(&float(f64::try_from(value.clone())?));
         }
-        ValueKind::Seq => {
+        ValueKind::Seq | ValueKind::Iterable => {
             let tuple = value.is_tuple() || value.downcast_object_ref::<Group>().is_some();
             let (open, close) = if tuple { ('(', ')') } else { ('[', ']') };
             out.push(open);
@@ -154,10 +167,11 @@ pub(crate) struct JsonStyle {
 pub(crate) fn json(value: &Dynamic, style: JsonStyle) -> Result<String, Error> {
     let mut out = String::new();
     write_json(value, style, &mut out, 0)?;
-    Ok(out)
+    account::made(out)
 }
 
 fn write_json(value: &Dynamic, style: JsonStyle, out: &mut String, depth: u32) -> Result<(), Error> {
+    account::fits(out.len())?;
     if depth > MAX_DEPTH {
         return Err(Error::new(
             ErrorKind::InvalidOperation,
@@ -180,7 +194,7 @@ fn write_json(value: &Dynamic, style: JsonStyle, out: &mut String, depth: u32) -
             });
         }
         ValueKind::String => json_string(value.as_str().unwrap_or_default(), style, out),
-        ValueKind::Seq => {
+        ValueKind::Seq | ValueKind::Iterable => {
             let items = value
                 .try_iter()?
                 .checked()

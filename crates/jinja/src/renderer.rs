@@ -17,11 +17,11 @@ use tree::{Budget, Exceeded, Tree, TreePath};
 use yaml::{Map, Value};
 
 use crate::{
-    Vars,
+    Vars, account,
     error::{Error, LimitReached, STRING_NAME},
-    filters, functions,
+    filters, functions, guard,
     loader::{Loader, unify_newlines},
-    methods, python,
+    methods, operators, python,
 };
 
 /// How many steps one template may take, with all that it includes and renders.
@@ -219,6 +219,7 @@ impl Renderer {
             place: place.to_owned(),
             source,
         })?;
+        account::start(budget);
         self.shared.fuel.store(0, Ordering::Relaxed);
         self.shared.nested.store(0, Ordering::Relaxed);
         self.shared.hashing.store(false, Ordering::Relaxed);
@@ -232,7 +233,10 @@ impl Renderer {
         budget: &Budget,
         place: &str,
     ) -> Result<String, Error> {
-        let text = rendered.map_err(|error| Error::from_engine(&error, place))?;
+        let text = rendered.map_err(|error| {
+            let loader = &self.shared.loader;
+            Error::from_engine(&error, place, |name| loader.load(name).ok().flatten())
+        })?;
         let steps = self.shared.fuel.load(Ordering::Relaxed);
         budget
             .step(steps)
@@ -280,7 +284,7 @@ impl Shared {
         }
         let rendered = render();
         self.nested.fetch_sub(1, Ordering::Relaxed);
-        rendered
+        account::made(rendered?)
     }
 }
 
@@ -292,7 +296,8 @@ pub(crate) fn render_text(
     text: &str,
     context: Dynamic,
 ) -> Result<String, minijinja::Error> {
-    let template = env.template_from_named_str(name, text)?;
+    let text = guard::guarded(text);
+    let template = env.template_from_named_str(name, &text)?;
     shared.run(&template, context)
 }
 
@@ -331,12 +336,19 @@ fn base_environment() -> Environment<'static> {
         env.set_fuel(Some(FUEL));
         env.set_unknown_method_callback(methods::call);
         env.set_formatter(|out, _state, value| match value.as_str() {
-            Some(text) => out.write_str(text).map_err(minijinja::Error::from),
-            None => out
-                .write_str(&python::text(value)?)
-                .map_err(minijinja::Error::from),
+            Some(text) => {
+                // What is written may become a part of a value.
+                account::charge(text.len())?;
+                out.write_str(text).map_err(minijinja::Error::from)
+            }
+            None => {
+                let text = python::text(value)?;
+                account::charge(text.len())?;
+                out.write_str(&text).map_err(minijinja::Error::from)
+            }
         });
         filters::register(&mut env);
+        operators::register(&mut env);
         functions::register_pure(&mut env);
         env
     });
@@ -351,6 +363,7 @@ fn environment(shared: &Arc<Shared>) -> Environment<'static> {
     let loader = shared.loader.clone();
     env.set_loader(move |name| {
         let text = loader.load(name);
+        let text = text.map(|text| text.map(|text| guard::guarded(&text).into_owned()));
         text.map_err(|error| minijinja::Error::new(ErrorKind::InvalidOperation, format!("OSError: {error}")))
     });
     let loader = shared.loader.clone();

@@ -3,6 +3,7 @@
 use minijinja::{Error, Value as Dynamic};
 
 use crate::{
+    account,
     functions::{fail, no_attribute},
     signature::{Args, bind, defined},
 };
@@ -52,8 +53,12 @@ pub(crate) fn slugify(value: &Dynamic, args: Args) -> Result<String, Error> {
         slug.truncate(max_length);
         slug.truncate(slug.trim_end_matches('-').len());
     }
-    Ok(match separator {
-        Some(separator) if separator != "-" => slug.replace('-', &separator),
+    account::made(match separator {
+        Some(separator) if separator != "-" => {
+            let dashes = slug.matches('-').count();
+            account::fits(slug.len().saturating_add(dashes.saturating_mul(separator.len())))?;
+            slug.replace('-', &separator)
+        }
         _ => slug,
     })
 }

@@ -3,6 +3,7 @@
 use minijinja::{Environment, Error, Value as Dynamic, value::ValueKind};
 
 use crate::{
+    account,
     filters::items,
     functions::fail,
     python,
@@ -42,6 +43,7 @@ fn indent(value: &Dynamic, args: Args) -> Result<String, Error> {
     let (first, blank) = (args.flag("first", false)?, args.flag("blank", false)?);
     let mut out = String::with_capacity(text.len() + space.len() * 8);
     for (index, line) in text.split('\n').enumerate() {
+        account::fits(out.len().saturating_add(line.len()).saturating_add(space.len()))?;
         if index > 0 {
             out.push('\n');
         }
@@ -54,7 +56,7 @@ fn indent(value: &Dynamic, args: Args) -> Result<String, Error> {
         }
         out.push_str(line);
     }
-    Ok(out)
+    account::made(out)
 }
 
 fn replace(value: &Dynamic, args: Args) -> Result<String, Error> {
@@ -62,10 +64,17 @@ fn replace(value: &Dynamic, args: Args) -> Result<String, Error> {
     let text = text_of(value)?;
     let old = python::text(defined(&args.required("old")?)?)?;
     let new = python::text(defined(&args.required("new")?)?)?;
-    Ok(match args.number("count")? {
-        Some(count) if count >= 0 => text.replacen(&old, &new, usize::try_from(count).unwrap_or(usize::MAX)),
-        _ => text.replace(&old, &new),
-    })
+    replaced(&text, &old, &new, args.number("count")?)
+}
+
+/// Replaces the first `count` occurrences, or all.
+pub(crate) fn replaced(text: &str, old: &str, new: &str, count: Option<i64>) -> Result<String, Error> {
+    let count = count
+        .and_then(|count| usize::try_from(count).ok())
+        .unwrap_or(usize::MAX);
+    let times = text.matches(old).take(count).count();
+    account::fits(text.len().saturating_add(times.saturating_mul(new.len())))?;
+    account::made(text.replacen(old, new, count))
 }
 
 fn truncate(value: &Dynamic, args: Args) -> Result<String, Error> {
@@ -73,6 +82,7 @@ fn truncate(value: &Dynamic, args: Args) -> Result<String, Error> {
     let text = text_of(value)?;
     let (length, leeway) = (args.size("length", 255)?, args.size("leeway", 5)?);
     let end = args.optional_text("end")?.unwrap_or_else(|| "...".to_owned());
+    account::fits(text.len().saturating_mul(4))?;
     let letters: Vec<char> = text.chars().collect();
     let Some(kept) = length.checked_sub(end.chars().count()) else {
         return Err(fail(format!(
@@ -87,7 +97,7 @@ fn truncate(value: &Dynamic, args: Args) -> Result<String, Error> {
     if !args.flag("killwords", false)? {
         cut.truncate(cut.rfind(' ').unwrap_or(cut.len()));
     }
-    Ok(cut + &end)
+    account::made(cut + &end)
 }
 
 fn wordcount(value: &Dynamic) -> Result<usize, Error> {
@@ -98,7 +108,7 @@ fn wordcount(value: &Dynamic) -> Result<usize, Error> {
 
 fn center(value: &Dynamic, args: Args) -> Result<String, Error> {
     let width = bind("center", ["width"], args)?.size("width", 80)?;
-    Ok(centered(&text_of(value)?, width, ' '))
+    account::made(centered(&text_of(value)?, width, ' '))
 }
 
 /// The text in the middle; of an odd remainder Python puts the larger part to the left when the width is odd.
@@ -121,10 +131,13 @@ fn escape(value: &Dynamic) -> Result<Dynamic, Error> {
 }
 
 fn force_escape(value: &Dynamic) -> Result<Dynamic, Error> {
-    Ok(Dynamic::from_safe_string(escaped(&text_of(value)?)))
+    let text = account::made(escaped(&text_of(value)?)?)?;
+    Ok(Dynamic::from_safe_string(text))
 }
 
-fn escaped(text: &str) -> String {
+fn escaped(text: &str) -> Result<String, Error> {
+    let special = text.matches(['&', '<', '>', '"', '\'']).count();
+    account::fits(text.len().saturating_add(special.saturating_mul(4)))?;
     let mut out = String::with_capacity(text.len());
     for letter in text.chars() {
         match letter {
@@ -136,13 +149,13 @@ fn escaped(text: &str) -> String {
             other => out.push(other),
         }
     }
-    out
+    Ok(out)
 }
 
 fn urlencode(value: &Dynamic) -> Result<String, Error> {
     let value = defined(value)?;
     let pair = |key: &Dynamic, value: &Dynamic| -> Result<String, Error> {
-        Ok(format!(
+        account::made(format!(
             "{}={}",
             quoted(&python::text(key)?, true),
             quoted(&python::text(value)?, true)
@@ -163,9 +176,9 @@ fn urlencode(value: &Dynamic) -> Result<String, Error> {
                 }
             }
         }
-        _ => return Ok(quoted(&python::text(value)?, false)),
+        _ => return account::made(quoted(&python::text(value)?, false)),
     }
-    Ok(pairs.join("&"))
+    account::made(pairs.join("&"))
 }
 
 fn quoted(text: &str, in_query: bool) -> String {
@@ -185,6 +198,7 @@ fn xmlattr(value: &Dynamic, args: Args) -> Result<Dynamic, Error> {
     let autospace = bind("xmlattr", ["autospace"], args)?.flag("autospace", true)?;
     let value = defined(value)?;
     let mut attributes = Vec::new();
+    let mut size = 0usize;
     for key in items(value)? {
         let item = value.get_item(&key)?;
         if item.is_none() || item.is_undefined() {
@@ -196,10 +210,14 @@ fn xmlattr(value: &Dynamic, args: Args) -> Result<Dynamic, Error> {
                 "ValueError: Invalid character in attribute name: '{name}'"
             )));
         }
+        size = size
+            .saturating_add(name.len())
+            .saturating_add(python::size(&item)?.saturating_mul(6));
+        account::fits(size)?;
         attributes.push(format!(
             "{}=\"{}\"",
-            escaped(&name),
-            escaped(&python::text(&item)?)
+            escaped(&name)?,
+            escaped(&python::text(&item)?)?
         ));
     }
     let space = if autospace && !attributes.is_empty() {
@@ -207,10 +225,8 @@ fn xmlattr(value: &Dynamic, args: Args) -> Result<Dynamic, Error> {
     } else {
         ""
     };
-    Ok(Dynamic::from_safe_string(format!(
-        "{space}{}",
-        attributes.join(" ")
-    )))
+    let text = account::made(format!("{space}{}", attributes.join(" ")))?;
+    Ok(Dynamic::from_safe_string(text))
 }
 
 fn pprint(value: &Dynamic) -> Result<String, Error> {

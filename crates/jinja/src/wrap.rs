@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use minijinja::{Error, Value as Dynamic};
 
 use crate::{
+    account::{self, ITEM},
     python,
     signature::{Args, bind, defined},
 };
@@ -29,11 +30,13 @@ pub(crate) fn wordwrap(value: &Dynamic, args: Args) -> Result<String, Error> {
         .optional_text("wrapstring")?
         .unwrap_or_else(|| "\n".to_owned());
     let text = python::text(defined(value)?)?;
+    // Each letter can become a line of its own, and a part of one takes a list while it is looked at.
+    account::fits(text.len().saturating_mul(separator.len().saturating_add(ITEM)))?;
     let lines: Vec<String> = text
         .lines()
         .map(|line| wrapped(line, style).join(&separator))
         .collect();
-    Ok(lines.join(&separator))
+    account::made(lines.join(&separator))
 }
 
 fn wrapped(line: &str, style: Style) -> Vec<String> {

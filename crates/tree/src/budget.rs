@@ -63,15 +63,15 @@ pub enum Exceeded {
     },
 }
 
-/// Carried by reference through everything synchronous and polled in every loop.
-#[derive(Debug)]
+/// Carried by reference through everything synchronous and polled in every loop. Clones count together.
+#[derive(Debug, Clone)]
 pub struct Budget {
     limits: Limits,
     deadline: Option<(Instant, Duration)>,
     cancelled: Arc<AtomicBool>,
-    steps: AtomicU64,
-    bytes: AtomicU64,
-    objects: AtomicU64,
+    steps: Arc<AtomicU64>,
+    bytes: Arc<AtomicU64>,
+    objects: Arc<AtomicU64>,
 }
 
 impl Default for Budget {
@@ -88,9 +88,9 @@ impl Budget {
             limits,
             deadline: None,
             cancelled: Arc::default(),
-            steps: AtomicU64::new(0),
-            bytes: AtomicU64::new(0),
-            objects: AtomicU64::new(0),
+            steps: Arc::default(),
+            bytes: Arc::default(),
+            objects: Arc::default(),
         }
     }
 

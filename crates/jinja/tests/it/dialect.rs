@@ -343,3 +343,92 @@ fn conditions_are_true_or_false() {
         assert!(renderer.condition(expression, &budget).is_err(), "{expression}");
     }
 }
+
+#[test]
+fn operators_bind_as_they_are_written() {
+    for (template, expected) in [
+        ("{{ 1 + 2 * 3 - 4 + 5 }}", "8"),
+        ("{{ -2 * 3 + 2 ** 3 * 2 }}", "10"),
+        (
+            "{{ 2 * (1 + 2) ~ 'a' ~ 1 + 1 if false else 'x' ~ (1 + 1) * 2 }}",
+            "x4",
+        ),
+        ("{{ 'a' ~ 'b' | upper ~ 'c' }}", "aBc"),
+        ("{{ ('a' ~ 'b') | upper ~ 'c' }}", "ABc"),
+        ("{{ [1] + [2] * 2 + [3] }}", "[1, 2, 2, 3]"),
+        ("{{ (1, 2) + (3,) }}", "(1, 2, 3)"),
+        ("{{ 'ab' * 2 + 'c' ~ 1.0 ~ none ~ true }}", "ababc1.0NoneTrue"),
+        ("{{ 'a~b+c*d' ~ '\"' ~ \"'\" }}", "a~b+c*d\"'"),
+        ("{{ 'abcdef'[1:3] ~ 'abcdef'[::-1][1:] }}", "bcedcba"),
+        ("{{ [1, 2, 3][1:] + [4] }}", "[2, 3, 4]"),
+        (
+            "{{ [1, 2, 3][1:] }}{{ [1, 2, 3][1:][0] }}{{ [3, 2][:1] | length }}",
+            "[2, 3]21",
+        ),
+        ("{{ not 'a' ~ 'b' == 'ab' }}", "False"),
+        ("{{ 'b' in 'a' ~ 'b' and (1 + 1) is even }}", "True"),
+        (
+            "{{ range(*[1] + [3]) | list }}{{ dict(**{'a': 1 + 1}) }}",
+            "[1, 2]{'a': 2}",
+        ),
+        ("{{ {'a' ~ 1: 2 * 2}['a' ~ 1] }}", "4"),
+        (
+            "{% macro m(a='x' ~ 'y') %}{{ a ~ caller() }}{% endmacro %}{% call m() %}{{ 1 + 1 }}{% endcall %}",
+            "xy2",
+        ),
+        (
+            "{% set x %}{% raw %}{{ a ~ b }}{% endraw %}{% endset %}{{ x ~ '' }}",
+            "{{ a ~ b }}",
+        ),
+        (
+            "{%- for x in [1] + [2] if x + 1 > 2 -%} {{ x ~ 'é' }} {%- endfor -%}",
+            "2é",
+        ),
+        ("é{{ 'ü' ~ 'ä' }}é{{ 1 + 1 }}", "éüäé2"),
+    ] {
+        assert_eq!(render(template).unwrap(), expected, "{template}");
+    }
+    let long = "y".repeat(100);
+    for (template, expected) in [
+        (
+            "{% set x -%} LONG {%- if true %} LONG{%- endif %}{% endset %}{{ x }}",
+            "LONG LONG",
+        ),
+        (
+            "{% set x %}\nLONG { {%- if true %}{% endif %}{% endset %}{{ x }}",
+            "\nLONG {",
+        ),
+        (
+            "{% set x %} {%- raw -%} LONG{{ {%- endraw -%} {% endset %}{{ x }}",
+            "LONG{{",
+        ),
+        ("{% set raw %}LONG{% endset %}{{ raw }}", "LONG"),
+    ] {
+        let (template, expected) = (template.replace("LONG", &long), expected.replace("LONG", &long));
+        assert_eq!(render(&template).unwrap(), expected, "{template}");
+    }
+    let chain = |operator: &str| format!("{{{{ 1{} }}}}", format!(" {operator} 1").repeat(1000));
+    assert_eq!(render(&chain("+")).unwrap(), "1001");
+    assert_eq!(render(&chain("~")).unwrap().len(), 1001);
+}
+
+#[test]
+fn errors_show_lines_as_they_are_written() {
+    let files = [
+        ("main", "a\n{{ 'x' ~ 1 + nope * 2 }}\n"),
+        ("types", "\n  {{ 'a' ~ 'b' + 1 }}"),
+    ];
+    assert_eq!(
+        render_file(&files, &[""], "main").unwrap_err(),
+        "File \"main\", line 2, in top-level template code\n    {{ 'x' ~ 1 + nope * 2 }}\n\
+         UndefinedError: 'nope' is undefined"
+    );
+    let error = render_file(&files, &[""], "types").unwrap_err();
+    assert!(
+        error.starts_with(
+            "File \"types\", line 2, in top-level template code\n    {{ 'a' ~ 'b' + 1 }}\nTypeError: "
+        ),
+        "{error}"
+    );
+    assert!(!error.contains("__op"), "{error}");
+}

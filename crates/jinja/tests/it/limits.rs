@@ -47,7 +47,7 @@ fn loops_output_and_recursion_end() {
         ("{{ range(9999999999) }}", "range has too many elements"),
         ("{{ 'a' | indent(99999999) }}", "over the limit"),
         ("{{ 'a'.ljust(99999999) }}", "over the limit"),
-        ("{{ 'a' * 999999999 }}", "too large"),
+        ("{{ 'a' * 999999999 }}", "bytes of one value in a template"),
     ] {
         let error = render(template).unwrap_err().to_string();
         assert!(error.contains(says), "{template}: {error}");
@@ -86,5 +86,167 @@ fn a_budget_ends_the_work() {
     ] {
         let result = render_with(&[("main", "{{ 'abc' }}{{ 1 }}{{ 2 }}")], &budget);
         assert!(matches!(result, Err(Error::Budget { .. })), "{result:?}");
+    }
+}
+
+/// A budget that is small, so that tests which reach it are fast.
+fn small() -> Budget {
+    Budget::new(Limits {
+        bytes: 1 << 19,
+        ..Limits::default()
+    })
+}
+
+/// A template that wants more memory than there is must end with an error, and at once.
+fn assert_bounded(template: &str, budget: &Budget) {
+    let start = std::time::Instant::now();
+    let error = render_with(&[("main", template)], budget)
+        .expect_err(template)
+        .to_string();
+    assert!(
+        [
+            "bytes of",
+            "over the limit",
+            "too many",
+            "too large",
+            "recursion",
+            "steps of"
+        ]
+        .iter()
+        .any(|says| error.contains(says)),
+        "{template}: {error}"
+    );
+    assert!(
+        start.elapsed() < Duration::from_secs(20),
+        "{template}: {:?}",
+        start.elapsed()
+    );
+}
+
+#[test]
+fn operators_are_bounded() {
+    let rounds = |first: &str, step: &str| {
+        format!(
+            "{{% set ns = namespace(s={first}) %}}{{% for i in range(60) %}}{step}{{% endfor %}}{{{{ ns.s | length }}}}"
+        )
+    };
+    for (first, step) in [
+        ("'ab'", "{% set ns.s = ns.s ~ ns.s %}"),
+        ("'ab'", "{% set ns.s = ns.s + ns.s %}"),
+        ("'ab'", "{% set ns.s = ns.s * 2 %}"),
+        ("[1]", "{% set ns.s = ns.s + ns.s %}"),
+        ("[1]", "{% set ns.s = ns.s * 2 %}"),
+        ("(1,)", "{% set ns.s = ns.s + ns.s %}"),
+        ("[1, 2][0:]", "{% set ns.s = (ns.s + ns.s)[0:] %}"),
+        (
+            "'ab'",
+            "{% set x %}{{ ns.s }}{{ ns.s }}{% endset %}{% set ns.s = x %}",
+        ),
+        (
+            "'ab'",
+            "{% macro m(x) %}{{ x }}{{ x }}{% endmacro %}{% set ns.s = m(ns.s) %}",
+        ),
+        ("'ab'", "{% set ns.s = [ns.s, ns.s] | join %}"),
+        ("'ab'", "{% set ns.s = ns.s.join(['', '', '']) ~ ns.s %}"),
+        ("'a,'", "{% set ns.s = ns.s | replace('a', 'aa,aa') %}"),
+        ("'a,'", "{% set ns.s = ns.s.replace('a', 'aa,aa') %}"),
+        ("'ab'", "{% set ns.s = '%s%s' | format(ns.s, ns.s) %}"),
+        ("'ab'", "{% set ns.s = '{0}{0}'.format(ns.s) %}"),
+        ("'ab'", "{% set ns.s = render('{{ ns.s }}{{ ns.s }}') %}"),
+        ("[1]", "{% set ns.s = [ns.s, ns.s] %}{{ ns.s }}"),
+        ("[1]", "{% set ns.s = [ns.s] + [ns.s] %}{{ ns.s }}"),
+        (
+            "[1]",
+            "{% set ns.s = [ns.s, ns.s] %}{{ ns.s | to_yaml | length }}",
+        ),
+        (
+            "[1]",
+            "{% set ns.s = [ns.s, ns.s] %}{{ ns.s | to_json | length }}",
+        ),
+        ("[1]", "{% set ns.s = [ns.s, ns.s] %}{{ (ns.s ~ '') | length }}"),
+        (
+            "[1]",
+            "{% set ns.s = [ns.s, ns.s] %}{{ '%s' | format(ns.s) | length }}",
+        ),
+    ] {
+        assert_bounded(&rounds(first, step), &small());
+    }
+}
+
+#[test]
+fn values_are_bounded_by_their_size() {
+    for template in [
+        "{{ ('a,' * 100000) | replace('a', 'b' * 100000) | length }}",
+        "{{ ('a,' * 100000).replace('a', 'b' * 100000) | length }}",
+        "{{ '{:>1000000000}'.format('x') }}",
+        "{{ '%1000000000d' | format(1) }}",
+        "{{ '%*d' | format(1000000000, 1) }}",
+        "{{ '%.1000000000f' | format(1.5) }}",
+        "{{ ('%9000d' * 100000) | format(1) | length }}",
+        "{{ range(100000) | join('b' * 100000) | length }}",
+        "{{ ('b' * 100000).join(['a'] * 100000) | length }}",
+        "{{ ('a\n' * 1000000) | indent('b' * 100000) | length }}",
+        "{{ ('a\n' * 1000000) | indent(9999) | length }}",
+        "{{ ('ab ' * 10000000) | wordwrap(2) | length }}",
+        "{{ 'a' | center(1000000000) }}",
+        "{{ 'a'.center(1000000000) }}",
+        "{{ [1] | batch(1000000000, 'x') | list }}",
+        "{{ [1] | slice(1000000000) | list }}",
+        "{{ range(4000000000) | list }}",
+        "{{ ('\t' * 1000000).expandtabs(9999) | length }}",
+        "{{ ('a-' * 1000000) | slugify(separator='b' * 100000) | length }}",
+        "{{ ([1] * 90000000) | list | length }}",
+        "{{ ((1,) * 90000000) | length }}",
+        "{{ ('a' * 60000000) | list | length }}",
+        "{{ (('a,' * 20000000).split(',')) | length }}",
+        "{{ (('- a\n' * 10000000) | from_yaml) | length }}",
+        "{{ 'x' * 99999999 }}",
+    ] {
+        assert_bounded(template, &Budget::default());
+    }
+}
+
+#[test]
+fn values_are_bounded_together() {
+    let kept = |make: &str| {
+        format!(
+            "{{% set t = 'ab' * 100000 %}}{{% set l = [1] * 9000 %}}{{% set ns = namespace(s=[]) %}}\
+             {{% for i in range(90000) %}}{{% set ns.s = [ns.s, {make}] %}}{{% endfor %}}"
+        )
+    };
+    for make in [
+        "t ~ i",
+        "t + 'x'",
+        "t * 2",
+        "t[1:]",
+        "t[::-1]",
+        "t | upper",
+        "t.lower()",
+        "t | reverse",
+        "t | b64encode",
+        "t | urlencode",
+        "t | escape",
+        "l | list",
+        "l | map('string') | list",
+        "l | select('odd')",
+        "l | sort",
+        "l | to_json",
+        "l | from_yaml if false else cycler(*l)",
+        "l[1:] | list",
+        "debug_print(t)",
+        "render('{{ t }}')",
+    ] {
+        assert_bounded(&kept(make), &small());
+    }
+    let text = "y".repeat(100_000);
+    for capture in [
+        format!("{{% set x %}}{text}{{% endset %}}{{% set ns.s = [ns.s, x] %}}"),
+        format!("{{% set x %}}{{% raw %}}{text}{{% endraw %}}{{% endset %}}{{% set ns.s = [ns.s, x] %}}"),
+        format!("{{% macro m() %}}{text}{{% endmacro %}}{{% set ns.s = [ns.s, m()] %}}"),
+        format!("{{% set x %}}{{% for j in range(9000) %}}{text}{{% endfor %}}{{% endset %}}"),
+    ] {
+        let template =
+            format!("{{% set ns = namespace(s=[]) %}}{{% for i in range(90000) %}}{capture}{{% endfor %}}");
+        assert_bounded(&template, &small());
     }
 }
