@@ -236,3 +236,17 @@ async fn an_object_of_the_other_group_takes_over() -> Result<()> {
     ensure!(world.has("a").await?, "what the other one took over was deleted");
     Ok(())
 }
+
+#[tokio::test]
+async fn sources_of_an_old_release_are_read_and_followed() -> Result<()> {
+    let world = World::on(crate::world::old_plane().await?, "old", &[]).await?;
+    let source = world
+        .source_in("v1beta2", "shop", &world.maps(&[("a", "1")]))
+        .await?;
+    world.deploy("shop", json!({ "interval": "1h" })).await?;
+    world.ready("shop", "True", "ReconciliationSucceeded").await?;
+    // Nothing but the watch says that there is something new.
+    source.offer(&world.maps(&[("a", "2")])).await?;
+    world.holds("a", "2").await?;
+    Ok(())
+}

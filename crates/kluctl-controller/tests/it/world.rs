@@ -35,6 +35,24 @@ pub(crate) async fn plane() -> Result<&'static ControlPlane> {
         .await
 }
 
+/// The control plane of the tests beside a source-controller that is so old that it serves v1beta2 only.
+pub(crate) async fn old_plane() -> Result<&'static ControlPlane> {
+    static OLD: OnceCell<ControlPlane> = OnceCell::const_new();
+    OLD.get_or_try_init(|| async {
+        let plane = ControlPlane::start(Options::default()).await?;
+        let mut sources = api::crd::git_repository();
+        sources.spec.versions.retain(|version| version.name == "v1beta2");
+        for version in &mut sources.spec.versions {
+            version.storage = true;
+        }
+        for crd in [sources, api::crd::kluctl_deployment()] {
+            plane.apply(serde_json::to_value(crd)?).await?;
+        }
+        Ok(plane)
+    })
+    .await
+}
+
 /// A namespace with a controller that looks at nothing else, and a source.
 pub(crate) struct World {
     pub(crate) plane: &'static ControlPlane,
@@ -48,7 +66,11 @@ pub(crate) struct World {
 impl World {
     /// Starts a controller with these flags.
     pub(crate) async fn new(prefix: &str, flags: &[&str]) -> Result<Self> {
-        let plane = plane().await?;
+        Self::on(plane().await?, prefix, flags).await
+    }
+
+    /// Starts a controller with these flags on another control plane.
+    pub(crate) async fn on(plane: &'static ControlPlane, prefix: &str, flags: &[&str]) -> Result<Self> {
         let namespace = plane.namespace(prefix).await?;
         let kubeconfig = plane.service_account_kubeconfig(&namespace, "controller").await?;
         grant(plane, &namespace, "controller", &namespace).await?;
@@ -113,13 +135,25 @@ impl World {
 
     /// Makes a source that offers these files.
     pub(crate) async fn source(&self, name: &str, files: &[(String, String)]) -> Result<Source> {
+        self.source_in("v1", name, files).await
+    }
+
+    /// The same with the version that is served.
+    pub(crate) async fn source_in(
+        &self,
+        version: &str,
+        name: &str,
+        files: &[(String, String)],
+    ) -> Result<Source> {
         // Nobody looks at this URL: the tests play the source-controller.
         let repository = manifest::git_repository(&self.namespace, name, "https://example.invalid/shop");
-        self.plane.apply(repository).await?;
-        let (api, _) = self
-            .plane
-            .api_for(manifest::git_repository(&self.namespace, name, "").into())
-            .await?;
+        let mut repository = Value::from(repository);
+        repository["apiVersion"] = format!("source.toolkit.fluxcd.io/{version}").into();
+        eventually("the source to be accepted", PATIENCE, || async {
+            self.plane.apply(repository.clone()).await.map(drop)
+        })
+        .await?;
+        let (api, _) = self.plane.api_for(repository).await?;
         let source = Source {
             api,
             name: name.to_owned(),

@@ -10,6 +10,7 @@ use kube::{
     Api, Client, ResourceExt,
     api::ListParams,
     core::{ApiResource, DynamicObject, GroupVersionKind},
+    discovery,
 };
 use runtime::{ObjectKey, client::describe};
 
@@ -82,12 +83,9 @@ pub(crate) async fn artifact(
         .and_then(|source| source.api_version.as_deref());
     let version = version
         .and_then(|text| text.split_once('/'))
-        .map_or("v1", |(_, version)| version);
-    let kind = GroupVersionKind::gvk(group::SOURCE, version, "GitRepository");
-    let resource = ApiResource::from_gvk_with_plural(&kind, "gitrepositories");
-    let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), &key.namespace, &resource);
+        .map_or(SOURCE_VERSION, |(_, version)| version);
     let failed = |what: String| Fault::retry(Reason::ArtifactFailed, format!("GitRepository/{key}: {what}"));
-    match found(api.get(&key.name).await) {
+    match source(client, &key, version).await {
         Ok(Some(source)) => {
             let view = SourceView::of(&source).map_err(|error| failed(format!("cannot be read: {error}")))?;
             view.artifact
@@ -99,6 +97,57 @@ pub(crate) async fn artifact(
         }
         Err(error) => Err(failed(format!("cannot be read: {}", describe(&error)))),
     }
+}
+
+/// The version that sources are read in, where it is served and no other is named.
+pub(crate) const SOURCE_VERSION: &str = "v1";
+
+/// GitRepository in a version.
+pub(crate) fn git_repository(version: &str) -> ApiResource {
+    let kind = GroupVersionKind::gvk(group::SOURCE, version, "GitRepository");
+    ApiResource::from_gvk_with_plural(&kind, "gitrepositories")
+}
+
+/// GitRepository in the newest version that is served, if any is.
+pub(crate) async fn served_git_repository(client: &Client) -> Result<Option<ApiResource>, kube::Error> {
+    let group = match discovery::group(client, group::SOURCE).await {
+        Err(kube::Error::Discovery(_)) => return Ok(None),
+        group => group?,
+    };
+    let kind = |version| {
+        let all = group.versioned_resources(version).into_iter();
+        all.map(|(resource, _)| resource)
+            .find(|resource| resource.kind == "GitRepository")
+    };
+    Ok(group.versions().find_map(kind))
+}
+
+/// Reads a source in a version, or in the newest one that is served where that one is not.
+async fn source(
+    client: &Client,
+    key: &ObjectKey,
+    version: &str,
+) -> Result<Option<DynamicObject>, kube::Error> {
+    let get = async |resource: &ApiResource| {
+        let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), &key.namespace, resource);
+        api.get(&key.name).await
+    };
+    match get(&git_repository(version)).await {
+        Err(error) if is_unserved(&error) => match served_git_repository(client).await? {
+            Some(resource) => found(get(&resource).await),
+            None => Ok(None),
+        },
+        answer => found(answer),
+    }
+}
+
+/// Whether it is the kind that is not there: what is said of an object names it.
+pub(crate) fn is_unserved(error: &kube::Error) -> bool {
+    let names = |status: &kube::core::Status| {
+        let details = status.details.as_ref();
+        details.is_some_and(|details| !details.name.is_empty())
+    };
+    matches!(error, kube::Error::Api(status) if status.code == 404 && !names(status))
 }
 
 /// Refuses a reference to another namespace where they are blocked.

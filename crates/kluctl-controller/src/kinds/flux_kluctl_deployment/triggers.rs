@@ -5,16 +5,17 @@
 use std::{
     collections::{HashMap, HashSet},
     future::ready,
+    time::Duration,
 };
 
-use api::{SourceView, condition_type, conditions, group, kluctl::KluctlDeployment, revision};
+use api::{SourceView, condition_type, conditions, kluctl::KluctlDeployment, revision};
 use futures::{
-    StreamExt,
+    StreamExt, TryStreamExt,
     stream::{self, BoxStream},
 };
 use kube::{
     Api, Client,
-    core::{ApiResource, DynamicObject, GroupVersionKind},
+    core::DynamicObject,
     runtime::{
         WatchStreamExt,
         watcher::{self, Event, watcher},
@@ -22,21 +23,18 @@ use kube::{
 };
 use runtime::{Context, ObjectKey, Trigger};
 
-use super::spec;
+use super::{observe, spec};
+
+/// How soon it is looked which version of a kind is served, and how late at most.
+const SOON: Duration = Duration::from_secs(1);
+const LATE: Duration = Duration::from_secs(30);
 
 /// The wishes that come from sources and dependencies.
 pub(crate) fn stream(ctx: &Context) -> BoxStream<'static, Trigger> {
     let (client, namespace) = (ctx.client().clone(), ctx.flags().watch_namespace());
-    let kind = GroupVersionKind::gvk(group::SOURCE, "v1", "GitRepository");
-    let resource = ApiResource::from_gvk_with_plural(&kind, "gitrepositories");
     // A source may live in a namespace that is not watched for deployments.
-    let sources: Api<DynamicObject> = match namespace {
-        Some(namespace) if ctx.flags().no_cross_namespace_refs => {
-            Api::namespaced_with(client.clone(), namespace, &resource)
-        }
-        _ => Api::all_with(client.clone(), &resource),
-    };
-    let sources = watch(sources, "GitRepository")
+    let within = namespace.filter(|_| ctx.flags().no_cross_namespace_refs);
+    let sources = sources(client.clone(), within.map(str::to_owned))
         .map(|event| event_of(event, &SourceSeen::of))
         .map(Seen::Source);
     let deployments = watch(deployments(client, namespace), "KluctlDeployment");
@@ -56,19 +54,67 @@ fn deployments(client: Client, namespace: Option<&str>) -> Api<KluctlDeployment>
     }
 }
 
+/// Watches all sources, in another version when the one that is watched is not served (any more).
+fn sources(client: Client, namespace: Option<String>) -> BoxStream<'static, Event<DynamicObject>> {
+    let asking = client.clone();
+    let begin = (observe::git_repository(observe::SOURCE_VERSION), Duration::ZERO);
+    let versions = stream::unfold(begin, move |(last, pause)| {
+        let client = asking.clone();
+        async move {
+            if pause.is_zero() {
+                return Some((last.clone(), (last, SOON)));
+            }
+            tokio::time::sleep(pause).await;
+            let found = observe::served_git_repository(&client).await.ok().flatten();
+            let next = found.unwrap_or_else(|| last.clone());
+            let pause = if next.version == last.version {
+                (pause * 2).min(LATE)
+            } else {
+                tracing::info!(
+                    version = next.version,
+                    "watching GitRepositories in another version"
+                );
+                SOON
+            };
+            Some((next.clone(), (next, pause)))
+        }
+    });
+    versions
+        .flat_map(move |resource| {
+            let api = match &namespace {
+                Some(namespace) => Api::namespaced_with(client.clone(), namespace, &resource),
+                None => Api::all_with(client.clone(), &resource),
+            };
+            watch(api, "GitRepository")
+        })
+        .boxed()
+}
+
+/// Watches for as long as the kind is served.
 fn watch<K>(api: Api<K>, kind: &'static str) -> BoxStream<'static, Event<K>>
 where
     K: kube::Resource + Clone + std::fmt::Debug + serde::de::DeserializeOwned + Send + 'static,
 {
     let events = watcher(api, watcher::Config::default()).default_backoff();
     events
-        .filter_map(move |event| {
-            if let Err(error) = &event {
-                tracing::info!(kind, error = %api::redact(&error.to_string()), "the watch for triggers broke off");
-            }
-            ready(event.ok())
+        .inspect_err(move |error| {
+            tracing::info!(kind, error = %api::redact(&error.to_string()), "the watch for triggers broke off");
         })
+        .take_while(|event| ready(!event.as_ref().is_err_and(is_unserved)))
+        .filter_map(|event| ready(event.ok()))
         .boxed()
+}
+
+/// Whether a watch broke off because its kind is not served (any more).
+fn is_unserved(error: &watcher::Error) -> bool {
+    use watcher::Error as E;
+    match error {
+        E::InitialListFailed(error) | E::WatchStartFailed(error) | E::WatchFailed(error) => {
+            observe::is_unserved(error)
+        }
+        E::WatchError(status) => status.code == 404,
+        E::NoResourceVersion => false,
+    }
 }
 
 /// A change as the index takes it in: what is kept of an object, under its name.
