@@ -6,6 +6,7 @@ use std::{
     time::Duration,
 };
 
+use api::address::is_link_local;
 use reqwest::{
     Certificate, Client, ClientBuilder,
     dns::{Addrs, Name, Resolve, Resolving},
@@ -13,7 +14,7 @@ use reqwest::{
 };
 use tokio::runtime::Handle;
 
-use crate::{Call, Error, Remote, Session, error::innermost, remote::is_link_local};
+use crate::{Call, Error, Remote, Session, error::innermost};
 
 /// How many clients with own CA certificates are kept.
 const MAX_KEPT: usize = 32;

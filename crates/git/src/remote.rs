@@ -1,8 +1,8 @@
 //! The address of a repository and what is needed to enter it.
 
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 
-use api::Secret;
+use api::{Secret, address::is_link_local};
 use url::{Host, Url};
 
 use crate::Error;
@@ -168,18 +168,6 @@ pub(crate) fn refuse_link_local(url: &Url) -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether an address is link-local, written as IPv4, IPv6 or IPv4 in IPv6.
-pub(crate) fn is_link_local(address: IpAddr) -> bool {
-    match address {
-        IpAddr::V4(address) => address.is_link_local(),
-        IpAddr::V6(address) => is_link_local_v6(address),
-    }
-}
-
-fn is_link_local_v6(address: Ipv6Addr) -> bool {
-    address.is_unicast_link_local() || address.to_ipv4_mapped().is_some_and(|v4| v4.is_link_local())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -207,6 +195,8 @@ mod tests {
             "http://169.254.169.254/latest",
             "http://[fe80::1]/r",
             "http://[::ffff:169.254.169.254]/r",
+            "http://[64:ff9b::a9fe:a9fe]/r",
+            "http://[fd00:ec2::254]/r",
             "https://",
             "",
         ] {

@@ -1,8 +1,9 @@
 //! Where notifications must not go: whoever may create a Provider chooses the address, and this process may reach more
 //! than he does.
 
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 
+use api::address::{is_link_local, plain};
 use http::Uri;
 use tokio::net::lookup_host;
 use url::{Host, Url};
@@ -88,32 +89,12 @@ impl AddressGuard {
             return Some("the API server");
         }
         match ip {
-            IpAddr::V4(ip) if ip.is_link_local() => Some("a link-local address"),
-            IpAddr::V6(ip) if ip.is_unicast_link_local() => Some("a link-local address"),
-            // The metadata service of a cloud under IPv6.
-            IpAddr::V6(ip) if ip == Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254) => {
-                Some("a link-local address")
-            }
+            ip if is_link_local(ip) => Some("a link-local address"),
             ip if ip.is_unspecified() => Some("the unspecified address"),
             ip if ip.is_multicast() => Some("a multicast address"),
             IpAddr::V4(ip) if ip.is_broadcast() => Some("the broadcast address"),
             _ => None,
         }
-    }
-}
-
-/// The IPv4 address that an IPv6 address stands for, if it does.
-fn plain(ip: IpAddr) -> IpAddr {
-    match ip.to_canonical() {
-        IpAddr::V6(six) => match six.segments() {
-            // The prefix of NAT64.
-            [0x64, 0xff9b, 0, 0, 0, 0, high, low] => {
-                let ([a, b], [c, d]) = (high.to_be_bytes(), low.to_be_bytes());
-                IpAddr::from([a, b, c, d])
-            }
-            _ => IpAddr::V6(six),
-        },
-        ip => ip,
     }
 }
 
