@@ -28,6 +28,12 @@ pub(crate) fn register(env: &mut Environment<'_>) {
         },
     );
     env.add_filter("reverse", |value: &Dynamic| made_value(engine::reverse(value)?));
+    env.add_filter("safe", |text: String| {
+        account::made(text).map(Dynamic::from_safe_string)
+    });
+    env.add_filter("striptags", |text: String| {
+        account::made(minijinja_contrib::filters::striptags(text))
+    });
     env.add_filter("list", |value: &Dynamic| items(defined(value)?));
     env.add_filter("format", format);
     env.add_filter("batch", batch);

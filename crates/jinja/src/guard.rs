@@ -19,9 +19,9 @@ use crate::operators::{ADD, JOIN, RAW, SLICED, TIMES};
 /// Text of a template up to this length isn't counted where it is captured; the steps bound it.
 const SMALL: usize = 64;
 
-/// The text of a template as it is compiled.
-pub(crate) fn guarded(text: &str) -> Cow<'_, str> {
-    if !text.contains(['~', '+', '*', ':']) && !text.contains("{%") {
+/// The text of a template as it is compiled. What is `included` can be so where its output becomes a value.
+pub(crate) fn guarded(text: &str, included: bool) -> Cow<'_, str> {
+    if !included && !text.contains(['~', '+', '*', ':']) && !text.contains("{%") {
         return Cow::Borrowed(text);
     }
     let Ok(tree) = parse(text, "", SyntaxConfig::default()) else {
@@ -31,7 +31,7 @@ pub(crate) fn guarded(text: &str) -> Cow<'_, str> {
         text,
         tokens: None,
         edits: Vec::new(),
-        captured: false,
+        captured: included,
     };
     guard.statement(&tree);
     if guard.edits.is_empty() {

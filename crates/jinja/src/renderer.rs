@@ -296,7 +296,7 @@ pub(crate) fn render_text(
     text: &str,
     context: Dynamic,
 ) -> Result<String, minijinja::Error> {
-    let text = guard::guarded(text);
+    let text = guard::guarded(text, false);
     let template = env.template_from_named_str(name, &text)?;
     shared.run(&template, context)
 }
@@ -363,7 +363,7 @@ fn environment(shared: &Arc<Shared>) -> Environment<'static> {
     let loader = shared.loader.clone();
     env.set_loader(move |name| {
         let text = loader.load(name);
-        let text = text.map(|text| text.map(|text| guard::guarded(&text).into_owned()));
+        let text = text.map(|text| text.map(|text| guard::guarded(&text, true).into_owned()));
         text.map_err(|error| minijinja::Error::new(ErrorKind::InvalidOperation, format!("OSError: {error}")))
     });
     let loader = shared.loader.clone();

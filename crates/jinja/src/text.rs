@@ -25,7 +25,6 @@ pub(crate) fn register(env: &mut Environment<'_>) {
     env.add_filter("xmlattr", xmlattr);
     env.add_filter("pprint", pprint);
     env.add_filter("filesizeformat", filesizeformat);
-    env.add_filter("striptags", minijinja_contrib::filters::striptags);
 }
 
 /// The input of a filter as text; other values are printed, as the original does.

@@ -235,6 +235,8 @@ fn values_are_bounded_together() {
         "l[1:] | list",
         "debug_print(t)",
         "render('{{ t }}')",
+        "t | safe",
+        "t | striptags",
     ] {
         assert_bounded(&kept(make), &small());
     }
@@ -249,4 +251,15 @@ fn values_are_bounded_together() {
             format!("{{% set ns = namespace(s=[]) %}}{{% for i in range(90000) %}}{capture}{{% endfor %}}");
         assert_bounded(&template, &small());
     }
+}
+
+#[test]
+fn included_text_is_counted_where_it_becomes_a_value() {
+    let text = "y".repeat(100_000);
+    let include = "{% set ns = namespace(s=[]) %}{% for i in range(90000) %}\
+                   {% set x %}{% include 'text' %}{% endset %}{% set ns.s = [ns.s, x] %}{% endfor %}";
+    let error = render_with(&[("main", include), ("text", &text)], &small()).unwrap_err();
+    assert!(error.to_string().contains("bytes of all values"), "{error}");
+    let once = "{% set x %}{% include 'text' %}{% endset %}{{ x | length }}";
+    render_with(&[("main", once), ("text", &text)], &small()).unwrap();
 }
