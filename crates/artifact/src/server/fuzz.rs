@@ -181,13 +181,13 @@ fn fuzz_the_server_answers_and_goes_on() {
     let ask = |request: &[u8], ends: bool| {
         let exchange = async {
             let mut stream = tokio::net::TcpStream::connect(server.address).await.unwrap();
-            let _ = stream.write_all(request).await;
+            let sent = stream.write_all(request).await;
             if ends {
                 let _ = stream.shutdown().await;
             }
             let mut answer = Vec::new();
-            let _ = stream.read_to_end(&mut answer).await;
-            answer
+            let read = stream.read_to_end(&mut answer).await;
+            (answer, (sent, read))
         };
         let answer = async { tokio::time::timeout(std::time::Duration::from_secs(8), exchange).await };
         runtime.block_on(answer).expect("an answer in time")
@@ -197,17 +197,17 @@ fn fuzz_the_server_answers_and_goes_on() {
         let request = raw(random, damaged);
         random.note("request", &String::from_utf8_lossy(&request));
         // What may not be whole is ended, or the server would rightly wait.
-        let answer = ask(&request, damaged);
+        let (answer, _) = ask(&request, damaged);
         let answer = String::from_utf8_lossy(&answer);
         assert!(answer.is_empty() || answer.starts_with("HTTP/1."), "{answer}");
         assert!(
             !answer.contains("canary") && !answer.contains(" 500 "),
             "{answer}"
         );
-        let good = ask(GOOD, false);
+        let (good, exchange) = ask(GOOD, false);
         assert!(
             good.ends_with(b"0123456789"),
-            "the next request: {}",
+            "the next request: {:?}, {exchange:?}",
             String::from_utf8_lossy(&good)
         );
     });
