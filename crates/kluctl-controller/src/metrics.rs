@@ -8,8 +8,8 @@ use std::{
     time::Duration,
 };
 
-use prometheus::{GaugeVec, HistogramVec, IntGaugeVec, Opts, Registry, core::Collector, histogram_opts};
-use runtime::ObjectKey;
+use prometheus::{GaugeVec, HistogramVec, IntGaugeVec, Opts, Registry, histogram_opts};
+use runtime::{ObjectKey, metrics::registered};
 
 /// What all names begin with.
 const PREFIX: &str = "kluctldeployments_";
@@ -269,7 +269,7 @@ fn set(gauge: &IntGaugeVec, labels: &[&str], n: usize) {
 fn seconds(registry: &Registry, what: &str, labels: &[&str]) -> Result<HistogramVec, prometheus::Error> {
     let name = format!("{PREFIX}{what}_duration_seconds");
     let help = format!("How long a {what} took, in seconds.");
-    register(registry, HistogramVec::new(histogram_opts!(name, help), labels)?)
+    registered(registry, HistogramVec::new(histogram_opts!(name, help), labels)?)
 }
 
 fn gauge(
@@ -278,7 +278,7 @@ fn gauge(
     help: &str,
     labels: &[&str],
 ) -> Result<IntGaugeVec, prometheus::Error> {
-    register(
+    registered(
         registry,
         IntGaugeVec::new(Opts::new(format!("{PREFIX}{name}"), help), labels)?,
     )
@@ -290,15 +290,10 @@ fn floats(
     help: &str,
     labels: &[&str],
 ) -> Result<GaugeVec, prometheus::Error> {
-    register(
+    registered(
         registry,
         GaugeVec::new(Opts::new(format!("{PREFIX}{name}"), help), labels)?,
     )
-}
-
-fn register<C: Collector + Clone + 'static>(registry: &Registry, family: C) -> Result<C, prometheus::Error> {
-    registry.register(Box::new(family.clone()))?;
-    Ok(family)
 }
 
 #[cfg(test)]

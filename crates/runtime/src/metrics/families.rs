@@ -243,7 +243,11 @@ fn histogram(
     registered(registry, HistogramVec::new(options, labels)?)
 }
 
-fn registered<C: Collector + Clone + 'static>(
+/// Registers a family, and returns it.
+///
+/// # Errors
+/// When one of that name is registered.
+pub fn registered<C: Collector + Clone + 'static>(
     registry: &Registry,
     family: C,
 ) -> Result<C, prometheus::Error> {

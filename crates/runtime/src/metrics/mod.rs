@@ -11,6 +11,8 @@ use prometheus::{Encoder, Registry, TextEncoder};
 use crate::{error::Error, queue::ObjectKey};
 use families::Families;
 
+pub use families::registered;
+
 /// The statuses of a condition as the gauge counts them.
 const STATUSES: [&str; 4] = ["True", "False", "Unknown", "Deleted"];
 
