@@ -30,6 +30,15 @@ pub enum Error {
         "deletion without a discriminator is not supported: set `discriminator` in .kluctl.yaml or in the target"
     )]
     DeleteWithoutDiscriminator,
+    /// The last render of the same object did not end when it was told to.
+    #[error(
+        "the last render of {name} has not ended yet, although it was told to, so no other one begins: if this stays, \
+         restart the controller, and please report this"
+    )]
+    StillRendering {
+        /// What is rendered.
+        name: String,
+    },
     /// The work was cancelled (shutdown, lost lease, timeout, or a newer version to work on).
     #[error("cancelled")]
     Cancelled,
@@ -56,7 +65,9 @@ impl Error {
             Self::PruneWithoutDiscriminator | Self::DeleteWithoutDiscriminator => (Class::Stall, reason),
             Self::Cluster(error) if error.is_forbidden() => (Class::Retry, Reason::AccessDenied),
             Self::Cluster(cluster::Error::KubeconfigRefused(_)) => (Class::Retry, Reason::AccessDenied),
-            Self::Render(_) | Self::Cluster(_) | Self::Object(_) => (Class::Retry, reason),
+            Self::Render(_) | Self::Cluster(_) | Self::Object(_) | Self::StillRendering { .. } => {
+                (Class::Retry, reason)
+            }
             Self::Cancelled => (Class::Retry, Reason::Timeout),
             Self::Panicked => (Class::Bug, Reason::InternalError),
         };

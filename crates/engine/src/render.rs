@@ -14,7 +14,7 @@ use kluctl::Rendered;
 use objects::ObjectRef;
 use tree::{Budget, Limits, Tree};
 
-use crate::Error;
+use crate::{Error, Renders};
 
 /// The namespace of objects that name none.
 const DEFAULT_NAMESPACE: &str = "default";
@@ -22,6 +22,10 @@ const DEFAULT_NAMESPACE: &str = "default";
 /// The bounds of a render.
 #[derive(Debug, Clone, Default)]
 pub struct Rendering {
+    /// The name of what is rendered: no two renders of one name run at the same time.
+    pub name: String,
+    /// The renders that it runs beside.
+    pub renders: Renders,
     /// How much it may use.
     pub limits: Limits,
     /// How long it may take.
@@ -40,29 +44,45 @@ impl Drop for CancelOnDrop {
 /// Renders a project and puts its objects into the namespaces that the cluster's kinds need.
 ///
 /// # Errors
-/// When the project is wrong (the error names file and line), a limit is reached, or the cluster can't be asked which
-/// kinds it serves.
+/// When the project is wrong (the error names file and line), a limit is reached, the last render of the same name has not
+/// ended, or the cluster can't be asked which kinds it serves.
 pub async fn render(
     cluster: &Cluster,
     tree: Arc<dyn Tree>,
     request: kluctl::Request,
     rendering: &Rendering,
 ) -> Result<Rendered, Error> {
+    let mut rendered = cluster
+        .cancellation()
+        .run_until_cancelled(in_a_thread(tree, request, rendering))
+        .await
+        .ok_or(Error::Cancelled)??;
+    fix_namespaces(cluster, &mut rendered).await?;
+    Ok(rendered)
+}
+
+/// Renders in a thread of its own, which is told to end when the caller goes. Until it does, it keeps its place.
+async fn in_a_thread(
+    tree: Arc<dyn Tree>,
+    request: kluctl::Request,
+    rendering: &Rendering,
+) -> Result<Rendered, Error> {
+    let place = rendering
+        .renders
+        .begin(&rendering.name, rendering.timeout)
+        .await?;
     let flag = Arc::new(AtomicBool::new(false));
     let _cancel = CancelOnDrop(Arc::clone(&flag));
     let mut budget = Budget::new(rendering.limits.clone()).with_cancellation(flag);
     if let Some(timeout) = rendering.timeout {
         budget = budget.with_timeout(timeout);
     }
-    let work = tokio::task::spawn_blocking(move || kluctl::render(tree, &request, &budget));
-    let rendered = cluster
-        .cancellation()
-        .run_until_cancelled(work)
-        .await
-        .ok_or(Error::Cancelled)?;
-    let mut rendered = rendered.map_err(|_| Error::Panicked)??;
-    fix_namespaces(cluster, &mut rendered).await?;
-    Ok(rendered)
+    let work = move || {
+        let _place = place;
+        kluctl::render(tree, &request, &budget)
+    };
+    let rendered = tokio::task::spawn_blocking(work).await;
+    Ok(rendered.map_err(|_| Error::Panicked)??)
 }
 
 async fn fix_namespaces(cluster: &Cluster, rendered: &mut Rendered) -> Result<(), Error> {
@@ -88,4 +108,93 @@ async fn fix_namespaces(cluster: &Cluster, rendered: &mut Rendered) -> Result<()
     };
     kluctl::fix_namespaces(rendered, &scope, DEFAULT_NAMESPACE);
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use std::sync::{Mutex, mpsc};
+    use tokio::sync::Notify;
+    use tree::{Entry, Mem, NodeKind, TreeError, TreePath};
+
+    use super::*;
+
+    /// A tree that is stuck in its first read until it is let go, whatever the budget says.
+    struct Stuck {
+        reading: Arc<Notify>,
+        let_go: Mutex<mpsc::Receiver<()>>,
+    }
+
+    impl Tree for Stuck {
+        fn read(&self, path: &TreePath) -> Result<Bytes, TreeError> {
+            self.reading.notify_one();
+            let _ = self.let_go.lock().unwrap().recv();
+            Err(TreeError::NotFound(path.clone()))
+        }
+
+        fn list(&self, _: &TreePath) -> Result<Vec<Entry>, TreeError> {
+            Ok(Vec::new())
+        }
+
+        fn kind(&self, _: &TreePath) -> Result<Option<NodeKind>, TreeError> {
+            Ok(Some(NodeKind::File {
+                executable: false,
+                len: 1,
+            }))
+        }
+    }
+
+    fn project() -> Arc<dyn Tree> {
+        let object = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n";
+        let files = [
+            (".kluctl.yaml", "targets:\n- name: test\n"),
+            ("deployment.yaml", "deployments:\n- path: app\n"),
+            ("app/a.yaml", object),
+        ];
+        Arc::new(Mem::from_files(files.map(|(path, text)| (path, text.to_owned()))).unwrap())
+    }
+
+    async fn rendered(tree: Arc<dyn Tree>, rendering: &Rendering) -> Result<usize, Error> {
+        let request = kluctl::Request {
+            target: Some("test".to_owned()),
+            ..kluctl::Request::default()
+        };
+        let rendered = in_a_thread(tree, request, rendering).await?;
+        Ok(rendered.objects().count())
+    }
+
+    #[tokio::test]
+    async fn an_object_whose_render_does_not_end_gets_no_second_one() {
+        let (reading, (go, let_go)) = (Arc::new(Notify::new()), mpsc::channel());
+        let stuck = Arc::new(Stuck {
+            reading: Arc::clone(&reading),
+            let_go: Mutex::new(let_go),
+        });
+        let patient = Rendering {
+            name: "apps/shop".to_owned(),
+            ..Rendering::default()
+        };
+        let mut hasty = patient.clone();
+        hasty.renders.patience = Duration::ZERO;
+
+        let mut first = Box::pin(rendered(stuck, &patient));
+        tokio::select! {
+            ended = &mut first => panic!("it is not stuck: {ended:?}"),
+            () = reading.notified() => {}
+        }
+        // Its caller is told to end, but the thread does not see it.
+        drop(first);
+        let refused = rendered(project(), &hasty).await.unwrap_err();
+        assert!(matches!(refused, Error::StillRendering { .. }), "{refused}");
+        let other = Rendering {
+            name: "apps/other".to_owned(),
+            ..hasty.clone()
+        };
+        assert_eq!(rendered(project(), &other).await.unwrap(), 1, "others go on");
+
+        go.send(()).unwrap();
+        drop(go);
+        assert_eq!(rendered(project(), &patient).await.unwrap(), 1);
+        assert_eq!(rendered(project(), &hasty).await.unwrap(), 1);
+    }
 }

@@ -32,6 +32,7 @@ use api::{
     kluctl::{KluctlDeployment, KluctlDeploymentStatus},
 };
 use artifact::Fetcher;
+use engine::Renders;
 use futures::stream::BoxStream;
 use kube::Client;
 use runtime::{Context, ObjectKey, Outcome, Pass, Reconciler, Requeue, Trigger, now, scratch};
@@ -63,6 +64,7 @@ pub struct Controller {
     metrics: Metrics,
     references: References,
     rendering: tree::Limits,
+    renders: Renders,
     dry_run: bool,
 }
 
@@ -85,6 +87,7 @@ impl Controller {
                 requeue_dependency: ctx.flags().requeue_dependency,
             },
             rendering: flags.rendering(),
+            renders: Renders::default(),
             dry_run: flags.dry_run,
         })
     }

@@ -77,12 +77,14 @@ impl Controller {
             ));
         }
         let rendering = Rendering {
+            name: format!("KluctlDeployment/{}", spec::key(pass.object)),
+            renders: self.renders.clone(),
             limits: self.rendering.clone(),
             timeout: Some(timeout / 2),
         };
         let rendered = engine::render(&cluster, files, request, &rendering)
             .await
-            .map_err(|error| in_time(error.fault(Reason::PrepareFailed), retry))?;
+            .map_err(|error| render_fault(&error, retry))?;
         if rendered.objects().next().is_none() {
             return Err(engine::Error::EmptyRender.fault(Reason::EmptyRender));
         }
@@ -101,6 +103,15 @@ pub(super) fn in_time(fault: Fault, retry: Duration) -> Fault {
     match fault.class {
         api::Class::Retry => Fault::wait(retry, fault.reason, fault.message),
         _ => fault,
+    }
+}
+
+/// The end of a stuck render has nothing to do with the retry interval, so it is awaited with backoff.
+fn render_fault(error: &engine::Error, retry: Duration) -> Fault {
+    let fault = error.fault(Reason::PrepareFailed);
+    match error {
+        engine::Error::StillRendering { .. } => fault,
+        _ => in_time(fault, retry),
     }
 }
 
@@ -193,6 +204,23 @@ mod tests {
         assert_eq!(
             fault.message,
             "failed to rename context prod -> kind-kind. Old context not found in kubeconfig"
+        );
+    }
+
+    #[test]
+    fn a_stuck_render_is_asked_after_with_backoff_and_a_wrong_project_when_it_is_time() {
+        let hour = Duration::from_secs(3600);
+        let stuck = engine::Error::StillRendering {
+            name: "apps/shop".to_owned(),
+        };
+        let fault = render_fault(&stuck, hour);
+        assert_eq!(
+            (fault.class, fault.reason),
+            (api::Class::Retry, Reason::PrepareFailed)
+        );
+        assert_eq!(
+            render_fault(&engine::Error::Cancelled, hour).class,
+            api::Class::Wait(hour)
         );
     }
 
