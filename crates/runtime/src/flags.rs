@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::{Args, Parser, ValueEnum};
 
 use crate::duration;
 
@@ -200,16 +200,85 @@ pub fn report_idle(flags: &[Idle]) {
     }
 }
 
+/// Where a command line differs from the lists of its flags: those that are `obeyed`, and those that have no effect, each
+/// with a value that is not its default, of which `said` must speak. For the tests of the controllers, so that no flag
+/// is accepted in silence.
+#[must_use]
+pub fn differences<C: Parser>(
+    obeyed: &[&str],
+    without_effect: &[(&str, &str)],
+    said: impl Fn(&C) -> Vec<Idle>,
+) -> Vec<String> {
+    let command = C::command();
+    let names: Vec<_> = command.get_arguments().filter_map(|arg| arg.get_long()).collect();
+    let mut differences = Vec::new();
+    let mut expect = |args: &[String], expected: &[String]| {
+        let program = [command.get_name().to_owned()];
+        let found = match C::try_parse_from(program.iter().chain(args)) {
+            Ok(cli) => said(&cli),
+            Err(error) => return differences.push(format!("{args:?}: {error}")),
+        };
+        if !found.iter().map(|(flag, _)| flag).eq(expected) {
+            differences.push(format!("{args:?}: said of {found:?}, not of {expected:?}"));
+        }
+    };
+    expect(&[], &[]);
+    for (name, value) in without_effect {
+        expect(&[format!("--{name}={value}")], &[format!("--{name}")]);
+    }
+    let idle = without_effect.iter().map(|(name, _)| name);
+    let known: Vec<_> = obeyed.iter().chain(idle).collect();
+    let unlisted = names.iter().filter(|name| !known.contains(name));
+    differences.extend(unlisted.map(|name| format!("--{name} is in neither list")));
+    let gone = known.iter().filter(|name| !names.contains(name));
+    differences.extend(gone.map(|name| format!("there is no --{name} any more")));
+    differences
+}
+
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
-
     use super::*;
 
     #[derive(Parser)]
     struct Cli {
         #[command(flatten)]
         common: CommonFlags,
+    }
+
+    #[derive(Parser)]
+    struct Small {
+        #[arg(long)]
+        works: bool,
+        #[arg(long)]
+        rests: Option<u8>,
+    }
+
+    #[test]
+    fn each_flag_must_be_in_the_right_list() {
+        let said = |cli: &Small| idle([("--rests", cli.rests.is_some(), "it rests")]);
+        let differences = |obeyed: &[&str], idle: &[(&str, &str)]| differences(obeyed, idle, said);
+        assert_eq!(differences(&["works"], &[("rests", "1")]), [] as [&str; 0]);
+        assert_eq!(
+            differences(&[], &[("rests", "1")]),
+            ["--works is in neither list"]
+        );
+        assert_eq!(
+            differences(&["works", "sings"], &[("rests", "1")]),
+            ["there is no --sings any more"]
+        );
+        for wrong in ["none", "256"] {
+            let found = differences(&["works"], &[("rests", wrong)]);
+            assert!(
+                found[0].starts_with(&format!("[\"--rests={wrong}\"]: error")),
+                "{found:?}"
+            );
+        }
+        let silent = super::differences(&["works"], &[("rests", "1")], |_: &Small| Vec::new());
+        assert_eq!(silent, [r#"["--rests=1"]: said of [], not of ["--rests"]"#]);
+        let noisy = super::differences(&["works", "rests"], &[], |cli: &Small| {
+            idle([("--works", !cli.works, "it rests")])
+        });
+        assert_eq!(noisy, [r#"[]: said of [("--works", "it rests")], not of []"#]);
     }
 
     fn flags(args: &[&str]) -> Result<CommonFlags, clap::Error> {
