@@ -275,8 +275,8 @@ impl<R: Reconciler> Driver<R> {
             generation: Arc::clone(&generation),
             started: Instant::now(),
         };
+        self.kind.metrics.started(&key, running.started, waited);
         self.running.insert(key.clone(), running);
-        self.kind.metrics.started(waited);
         let mut kept = self.kept.remove(&key).unwrap_or_default();
         let kind = Arc::clone(&self.kind);
         let stop = Stop {

@@ -1,9 +1,11 @@
 //! The families of metrics, by what their series are about.
 
 use prometheus::{
-    HistogramOpts, HistogramVec, IntCounterVec, IntGaugeVec, Opts, Registry, core::Collector,
+    GaugeVec, HistogramOpts, HistogramVec, IntCounterVec, IntGaugeVec, Opts, Registry, core::Collector,
     process_collector::ProcessCollector,
 };
+
+use super::unfinished::Unfinished;
 
 /// Upper bounds of the buckets of times, in seconds.
 const SECONDS: [f64; 14] = [
@@ -42,7 +44,7 @@ pub(super) struct Passes {
     pub(super) active: IntGaugeVec,
 }
 
-/// By kind: the objects that wait for a pass.
+/// By kind: the objects that wait for a pass, and those that are in one.
 #[derive(Debug)]
 pub(super) struct Queue {
     pub(super) depth: IntGaugeVec,
@@ -50,6 +52,10 @@ pub(super) struct Queue {
     pub(super) retries: IntCounterVec,
     pub(super) waited: HistogramVec,
     pub(super) worked: HistogramVec,
+    pub(super) unfinished: GaugeVec,
+    pub(super) longest: GaugeVec,
+    /// What the last two are computed of.
+    pub(super) running: Unfinished,
 }
 
 impl Families {
@@ -210,6 +216,19 @@ impl Queue {
                 labels,
                 SECONDS.to_vec(),
             )?,
+            unfinished: seconds(
+                registry,
+                "workqueue_unfinished_work_seconds",
+                "How long the workers that are busy have been so, in sum.",
+                labels,
+            )?,
+            longest: seconds(
+                registry,
+                "workqueue_longest_running_processor_seconds",
+                "How long the worker that is busy for longest has been so.",
+                labels,
+            )?,
+            running: Unfinished::default(),
         })
     }
 }
@@ -221,6 +240,15 @@ fn gauge(
     labels: &[&str],
 ) -> Result<IntGaugeVec, prometheus::Error> {
     registered(registry, IntGaugeVec::new(Opts::new(name, help), labels)?)
+}
+
+fn seconds(
+    registry: &Registry,
+    name: &str,
+    help: &str,
+    labels: &[&str],
+) -> Result<GaugeVec, prometheus::Error> {
+    registered(registry, GaugeVec::new(Opts::new(name, help), labels)?)
 }
 
 fn counter(

@@ -3,8 +3,12 @@
 //! Label values are kinds, names of objects and enums, never messages; the series of an object go with it.
 
 mod families;
+mod unfinished;
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use prometheus::{Encoder, Registry, TextEncoder};
 
@@ -65,7 +69,17 @@ impl Metrics {
     /// Everything in the text format of Prometheus.
     #[must_use]
     pub fn text(&self) -> Vec<u8> {
-        let mut text = Vec::new();
+        let (mut text, queue) = (Vec::new(), &self.0.queue);
+        for (controller, times) in queue.running.times(Instant::now()) {
+            let labels = [controller.as_str(), &controller];
+            let longest = times.iter().max().copied().unwrap_or_default();
+            let sum: Duration = times.iter().sum();
+            queue
+                .longest
+                .with_label_values(&labels)
+                .set(longest.as_secs_f64());
+            queue.unfinished.with_label_values(&labels).set(sum.as_secs_f64());
+        }
         if let Err(error) = TextEncoder::new().encode(&self.0.registry.gather(), &mut text) {
             tracing::error!(%error, "cannot encode the metrics");
         }
@@ -130,6 +144,7 @@ impl KindMetrics {
                 .inc_by(0);
         }
         f.queue.retries.with_label_values(&self.queue()).inc_by(0);
+        self.metrics.0.queue.running.expect(&self.controller);
         self.depth(0);
     }
 
@@ -159,7 +174,8 @@ impl KindMetrics {
             .set(i64::try_from(depth).unwrap_or(i64::MAX));
     }
 
-    pub(crate) fn started(&self, waited: Duration) {
+    pub(crate) fn started(&self, key: &ObjectKey, at: Instant, waited: Duration) {
+        self.metrics.0.queue.running.started(&self.controller, key, at);
         self.metrics
             .0
             .queue
@@ -175,6 +191,7 @@ impl KindMetrics {
     }
 
     pub(crate) fn ended(&self, key: &ObjectKey, ending: Option<Ending>, took: Duration) {
+        self.metrics.0.queue.running.ended(&self.controller, key);
         let f = &self.metrics.0;
         let controller = &[self.controller.as_str()];
         f.passes.active.with_label_values(controller).dec();
@@ -276,6 +293,8 @@ mod tests {
             "controller_runtime_active_workers{controller=\"gitrepository\"} 0",
             "controller_runtime_reconcile_panics_total{controller=\"gitrepository\"} 0",
             "workqueue_depth{controller=\"gitrepository\",name=\"gitrepository\"} 0",
+            "workqueue_unfinished_work_seconds{controller=\"gitrepository\",name=\"gitrepository\"} 0",
+            "workqueue_longest_running_processor_seconds{controller=\"gitrepository\",name=\"gitrepository\"} 0",
             "leader_election_master_status{name=\"source-controller-leader-election\"} 1",
             "process_resident_memory_bytes",
             "process_cpu_seconds_total",
@@ -285,11 +304,27 @@ mod tests {
     }
 
     #[test]
+    fn a_pass_that_runs_shows_until_it_ends() {
+        let metrics = Metrics::new("c").unwrap();
+        let kind = metrics.kind("GitRepository");
+        let longest = || {
+            let (text, name) = (text(&metrics), "workqueue_longest_running_processor_seconds{");
+            let line = text.lines().find(|line| line.starts_with(name)).unwrap();
+            line.rsplit_once(' ').unwrap().1.parse::<f64>().unwrap()
+        };
+        let (key, minute) = (ObjectKey::new("team", "app"), Duration::from_secs(60));
+        kind.started(&key, Instant::now().checked_sub(minute).unwrap(), Duration::ZERO);
+        assert!(longest() >= 60.0);
+        kind.ended(&key, None, minute);
+        assert!(longest() < 1e-9);
+    }
+
+    #[test]
     fn the_series_of_an_object_go_with_it() {
         let metrics = Metrics::new("c").unwrap();
         let kind = metrics.kind("GitRepository");
         let key = ObjectKey::new("team", "app");
-        kind.started(Duration::ZERO);
+        kind.started(&key, Instant::now(), Duration::ZERO);
         kind.ended(&key, Some(Ending::Error), Duration::from_secs(2));
         kind.suspended(&key, false);
         kind.ready(&key, "False");

@@ -1,0 +1,76 @@
+//! The passes that run, to say for how long they do so: known only at the moment when somebody asks.
+
+use std::{
+    collections::HashMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+use crate::queue::ObjectKey;
+
+/// When the running passes of each controller began.
+type Started = HashMap<String, HashMap<ObjectKey, Instant>>;
+
+/// The passes that run.
+#[derive(Debug, Default)]
+pub(super) struct Unfinished(Mutex<Started>);
+
+impl Unfinished {
+    /// Speaks of `controller` before its first pass, too.
+    pub(super) fn expect(&self, controller: &str) {
+        self.lock().entry(controller.to_owned()).or_default();
+    }
+
+    /// A pass over `key` began.
+    pub(super) fn started(&self, controller: &str, key: &ObjectKey, at: Instant) {
+        let mut all = self.lock();
+        all.entry(controller.to_owned())
+            .or_default()
+            .insert(key.clone(), at);
+    }
+
+    /// The pass over `key` ended.
+    pub(super) fn ended(&self, controller: &str, key: &ObjectKey) {
+        if let Some(running) = self.lock().get_mut(controller) {
+            running.remove(key);
+        }
+    }
+
+    /// For how long the passes of each controller have been running.
+    pub(super) fn times(&self, now: Instant) -> Vec<(String, Vec<Duration>)> {
+        let times = |running: &HashMap<_, Instant>| {
+            let started = running.values();
+            started.map(|&at| now.saturating_duration_since(at)).collect()
+        };
+        let all = self.lock();
+        all.iter()
+            .map(|(controller, running)| (controller.clone(), times(running)))
+            .collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Started> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_those_of_running_passes() {
+        let (unfinished, start) = (Unfinished::default(), Instant::now());
+        let second = Duration::from_secs(1);
+        unfinished.expect("a");
+        assert_eq!(unfinished.times(start), [("a".to_owned(), vec![])]);
+        let [one, two] = ["one", "two"].map(|name| ObjectKey::new("team", name));
+        unfinished.started("a", &one, start);
+        unfinished.started("a", &two, start + second);
+        let mut times = unfinished.times(start + 3 * second);
+        times[0].1.sort();
+        assert_eq!(times, [("a".to_owned(), vec![2 * second, 3 * second])]);
+        unfinished.ended("a", &one);
+        unfinished.ended("a", &two);
+        assert_eq!(unfinished.times(start + 3 * second), [("a".to_owned(), vec![])]);
+    }
+}
