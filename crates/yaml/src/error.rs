@@ -70,6 +70,14 @@ pub enum Problem {
         /// Where it was set first.
         first: Option<Position>,
     },
+    /// One key twice in one map, in the words of go-yaml.
+    #[error("mapping key {key:?} already defined at line {line}")]
+    KeyDefined {
+        /// The key.
+        key: String,
+        /// Where it was set first; 0 when that isn't known.
+        line: u32,
+    },
     /// A key that can't become text.
     #[error("a map key must be a string, found {0}")]
     Key(&'static str),

@@ -37,6 +37,13 @@ impl Map {
         Self::default()
     }
 
+    /// An empty map with room for so many entries.
+    pub(crate) fn with_capacity(entries: usize) -> Self {
+        Self {
+            entries: Box::new(IndexMap::with_capacity(entries)),
+        }
+    }
+
     /// The value under `key`.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&Value> {

@@ -19,9 +19,12 @@
 //! larger than a file may be, nested too deeply, or expands its aliases too far.
 
 mod compose;
+mod construct;
+mod dialect;
 mod events;
 mod goyaml;
 mod kustomize;
+mod merge;
 mod number;
 mod pyyaml;
 mod tag;
@@ -30,12 +33,14 @@ mod tests;
 mod timestamp;
 
 pub(crate) use goyaml::resolves as goyaml_resolves;
+pub(crate) use kustomize::kind as kustomize_kind;
 pub(crate) use pyyaml::resolves as pyyaml_resolves;
 
 use tree::Budget;
 
-use crate::{Error, Position, Problem, Value};
-use compose::{Composer, Dialect};
+use crate::{Error, Position, Problem, Value, node::Node};
+use compose::Composer;
+use dialect::Dialect;
 
 /// One document of a stream.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -90,30 +95,82 @@ pub fn kustomize_all(text: impl AsRef<[u8]>, budget: &Budget) -> Result<Vec<Docu
 pub fn pyyaml(text: impl AsRef<[u8]>, budget: &Budget) -> Result<Document, Error> {
     let text = events::decode(text.as_ref(), budget)?;
     let mut composer = Composer::new(&text, &pyyaml::DIALECT, budget);
-    let Some(document) = composer.document()? else {
+    let Some(first) = document(&mut composer, &pyyaml::DIALECT)? else {
         return Ok(Document::default());
     };
-    match composer.document()? {
-        None => Ok(document),
+    match document(&mut composer, &pyyaml::DIALECT)? {
+        None => Ok(first),
         Some(second) => Err(Error::new(second.position, Problem::SecondDocument)),
     }
 }
 
+/// Reads all documents in kustomize's dialect without resolving their scalars; those that are null are dropped. Merge keys
+/// are resolved: what they bring stands behind the map's own entries.
+///
+/// # Errors
+/// When the text is no YAML, has a key that is a list or a map, or a merge key that is set twice or brings something else
+/// than maps.
+pub fn nodes(text: impl AsRef<[u8]>, budget: &Budget) -> Result<Vec<Node>, Error> {
+    let text = events::decode(text.as_ref(), budget)?;
+    let mut composer = Composer::new(&text, &kustomize::DIALECT, budget);
+    let mut nodes = Vec::new();
+    while let Some(node) = merged(&mut composer)? {
+        if !node.is_null() {
+            nodes.push(node);
+        }
+    }
+    Ok(nodes)
+}
+
+/// Reads the first document as [`nodes`] does; later documents are not looked at. There is none when it is null.
+///
+/// # Errors
+/// As [`nodes`].
+pub fn node(text: impl AsRef<[u8]>, budget: &Budget) -> Result<Option<Node>, Error> {
+    let text = events::decode(text.as_ref(), budget)?;
+    let first = merged(&mut Composer::new(&text, &kustomize::DIALECT, budget))?;
+    Ok(first.filter(|node| !node.is_null()))
+}
+
+/// What [`Node::into_value`] gives.
+pub(crate) fn kustomize_value(node: Node) -> Result<Value, Error> {
+    construct::value(node, &kustomize::PRINTED)
+}
+
 fn first(text: &[u8], dialect: &Dialect, budget: &Budget) -> Result<Document, Error> {
     let text = events::decode(text, budget)?;
-    Ok(Composer::new(&text, dialect, budget)
-        .document()?
-        .unwrap_or_default())
+    Ok(document(&mut Composer::new(&text, dialect, budget), dialect)?.unwrap_or_default())
 }
 
 fn all(text: &[u8], dialect: &Dialect, budget: &Budget) -> Result<Vec<Document>, Error> {
     let text = events::decode(text, budget)?;
     let mut composer = Composer::new(&text, dialect, budget);
     let mut documents = Vec::new();
-    while let Some(document) = composer.document()? {
+    while let Some(document) = document(&mut composer, dialect)? {
         if !document.value.is_null() {
             documents.push(document);
         }
     }
     Ok(documents)
+}
+
+/// The next document as a value.
+fn document(composer: &mut Composer<'_>, dialect: &Dialect) -> Result<Option<Document>, Error> {
+    let Some(node) = composer.document()? else {
+        return Ok(None);
+    };
+    let position = node.position;
+    let value = construct::value(node, dialect)?;
+    Ok(Some(Document { value, position }))
+}
+
+/// The next document as a node without merge keys.
+fn merged(composer: &mut Composer<'_>) -> Result<Option<Node>, Error> {
+    let mut node = composer.document()?;
+    if let Some(node) = &mut node
+        && composer.has_merges()
+    {
+        merge::resolve(node)?;
+    }
+    Ok(node)
 }

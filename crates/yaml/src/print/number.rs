@@ -59,7 +59,7 @@ fn go_g(decimal: &Decimal) -> String {
 }
 
 /// As go-yaml prints it.
-pub(super) fn go_yaml(float: f64) -> String {
+pub(crate) fn go_yaml(float: f64) -> String {
     match words(float, ".nan", "+.inf", "-.inf") {
         Some(word) => word.to_owned(),
         None => go_g(&Decimal::new(&format!("{float:e}"))),

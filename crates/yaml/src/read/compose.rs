@@ -1,5 +1,4 @@
-//! From parser events to values: anchors, aliases, merge keys, duplicate keys and the limits. What a scalar means is the
-//! dialect's.
+//! From parser events to nodes: anchors, aliases, positions and the limits. What a scalar means is left to `construct`.
 
 use std::collections::HashMap;
 
@@ -7,70 +6,56 @@ use libyaml_safer::{Event, EventData, ScalarStyle};
 use tree::{Budget, Exceeded};
 
 use super::{
-    Document,
+    dialect::Dialect,
     events::{Events, Text, position},
     tag,
 };
-use crate::{Error, Map, Position, Problem, Value};
+use crate::{
+    Error, Position, Problem,
+    node::{Content, Entry, Mapping, Node, Scalar, Tag},
+};
 
-/// Deeper than this no flag can go: values are walked by recursion.
+/// Deeper than this no flag can go: nodes and values are walked by recursion.
 const MAX_DEPTH: u32 = 200;
 
-/// In what the readers differ.
-pub(super) struct Dialect {
-    /// What a scalar means.
-    pub(super) scalar: fn(Scalar) -> Result<Value, Problem>,
-    /// The text of a map key.
-    pub(super) key: fn(Value) -> Result<String, Problem>,
-    /// Whether the tag of a list or a map is allowed.
-    pub(super) collection_tag: fn(&str) -> Result<(), Problem>,
-    /// What happens to a key that is set twice.
-    pub(super) duplicates: Duplicates,
-    /// Whether a merge key may bring a key that the map sets itself; the map's own then wins.
-    pub(super) merge_overlaps: bool,
-    /// Whether infinities and NaN are values.
-    pub(super) not_finite: bool,
-    /// The highest minor version that a `%YAML` directive may ask for.
-    pub(super) max_minor: i32,
-}
-
-#[derive(PartialEq, Eq)]
-pub(super) enum Duplicates {
-    Refused,
-    LastWins,
-}
-
-/// A scalar as written.
-pub(super) struct Scalar {
-    pub(super) text: String,
-    /// The tag in its short form, `!!int` or `!custom`.
-    pub(super) tag: Option<String>,
-    /// Neither quoted nor a block.
-    pub(super) plain: bool,
-    /// In the place of a map key.
-    pub(super) key: bool,
-}
-
-/// A value with what it would cost to have it once more.
+/// A node with what it would cost to have it once more.
 #[derive(Clone)]
-struct Node {
-    value: Value,
+struct Composed {
+    node: Node,
     bytes: u64,
     depth: u32,
 }
 
-impl Node {
-    fn new(value: Value, bytes: usize) -> Self {
+impl Composed {
+    fn new(content: Content, position: Position, bytes: usize) -> Self {
         Self {
-            value,
-            bytes: bytes as u64 + size_of::<Value>() as u64,
+            node: Node { position, content },
+            bytes: bytes as u64 + size_of::<Node>() as u64,
             depth: 1,
         }
     }
+}
 
-    fn add(&mut self, inner_bytes: u64, inner_depth: u32) {
-        self.bytes = self.bytes.saturating_add(inner_bytes);
-        self.depth = self.depth.max(inner_depth.saturating_add(1));
+/// What the parts of a list or a map cost.
+#[derive(Default)]
+struct Cost {
+    bytes: u64,
+    depth: u32,
+}
+
+impl Cost {
+    fn add(&mut self, part: &Composed) {
+        self.bytes = self.bytes.saturating_add(part.bytes);
+        self.depth = self.depth.max(part.depth);
+    }
+
+    fn of(self, content: Content, position: Position) -> Composed {
+        let whole = Composed::new(content, position, 0);
+        Composed {
+            bytes: whole.bytes.saturating_add(self.bytes),
+            depth: self.depth.saturating_add(1),
+            ..whole
+        }
     }
 }
 
@@ -78,9 +63,11 @@ pub(super) struct Composer<'t> {
     events: Events<'t>,
     dialect: &'t Dialect,
     budget: &'t Budget,
-    anchors: HashMap<String, Node>,
+    anchors: HashMap<String, Composed>,
     /// Bytes that anchors and aliases have copied so far.
     copied: u64,
+    /// Whether any map so far has a merge key.
+    merges: bool,
 }
 
 impl<'t> Composer<'t> {
@@ -91,11 +78,17 @@ impl<'t> Composer<'t> {
             budget,
             anchors: HashMap::new(),
             copied: 0,
+            merges: false,
         }
     }
 
+    /// Whether any document so far has a merge key.
+    pub(super) fn has_merges(&self) -> bool {
+        self.merges
+    }
+
     /// The next document of the stream.
-    pub(super) fn document(&mut self) -> Result<Option<Document>, Error> {
+    pub(super) fn document(&mut self) -> Result<Option<Node>, Error> {
         loop {
             let event = self.events.next()?;
             match event.data {
@@ -114,40 +107,20 @@ impl<'t> Composer<'t> {
                     }
                     self.anchors.clear();
                     let first = self.events.next()?;
-                    let position = position(first.start_mark);
-                    let value = self.value(first, 1)?.value;
+                    let node = self.node(first, 1)?.node;
                     let end = self.events.next()?;
                     if !matches!(end.data, EventData::DocumentEnd { .. }) {
                         let problem = Problem::Syntax("expected the end of the document".to_owned());
-                        return Err(Error::new(super::events::position(end.start_mark), problem));
+                        return Err(Error::new(position(end.start_mark), problem));
                     }
-                    return Ok(Some(Document { value, position }));
+                    return Ok(Some(node));
                 }
                 _ => {}
             }
         }
     }
 
-    /// A node in the place of a value.
-    fn value(&mut self, event: Event, depth: u32) -> Result<Node, Error> {
-        let at = position(event.start_mark);
-        let node = self.node(event, depth, false)?;
-        match node.value {
-            Value::Float(float) if !self.dialect.not_finite && !float.is_finite() => {
-                let name = if float.is_nan() {
-                    "NaN"
-                } else if float > 0.0 {
-                    "+Inf"
-                } else {
-                    "-Inf"
-                };
-                Err(Error::new(at, Problem::NotFinite(name)))
-            }
-            _ => Ok(node),
-        }
-    }
-
-    fn node(&mut self, event: Event, depth: u32, key: bool) -> Result<Node, Error> {
+    fn node(&mut self, event: Event, depth: u32) -> Result<Composed, Error> {
         let at = position(event.start_mark);
         self.check_depth(depth, at)?;
         let (anchor, node) = match event.data {
@@ -161,143 +134,101 @@ impl<'t> Composer<'t> {
                 ..
             } => {
                 let plain = style == ScalarStyle::Plain && (plain_implicit || tag.is_some());
-                let size = value.len();
-                let scalar = Scalar {
-                    text: value,
-                    tag: tag.as_deref().map(tag::short),
-                    plain,
-                    key,
+                let tag = match tag {
+                    Some(tag) => self.scalar_tag(&tag, at)?,
+                    None => None,
                 };
-                let value = (self.dialect.scalar)(scalar).map_err(|problem| Error::new(at, problem))?;
-                (anchor, Node::new(value, size))
+                let size = value.len();
+                let text = value.into_boxed_str();
+                let scalar = Content::Scalar(Scalar { text, tag, plain });
+                (anchor, Composed::new(scalar, at, size))
             }
             EventData::SequenceStart { anchor, tag, .. } => {
                 self.check_tag(tag.as_deref(), at)?;
-                (anchor, self.sequence(depth)?)
+                (anchor, self.sequence(depth, at)?)
             }
             EventData::MappingStart { anchor, tag, .. } => {
                 self.check_tag(tag.as_deref(), at)?;
-                (anchor, self.mapping(depth)?)
+                (anchor, self.mapping(depth, at)?)
             }
             _ => return Err(Error::new(at, Problem::Syntax("expected a value".to_owned()))),
         };
         if let Some(anchor) = anchor {
-            self.copy(&node, at)?;
+            self.count(node.bytes, at)?;
             self.anchors.insert(anchor, node.clone());
         }
         Ok(node)
     }
 
-    fn alias(&mut self, anchor: &str, depth: u32, at: Position) -> Result<Node, Error> {
-        let Some(node) = self.anchors.get(anchor).cloned() else {
+    fn alias(&mut self, anchor: &str, depth: u32, at: Position) -> Result<Composed, Error> {
+        let Some(named) = self.anchors.get(anchor) else {
             return Err(Error::new(at, Problem::UnknownAnchor(anchor.to_owned())));
         };
-        self.copy(&node, at)?;
-        self.check_depth(depth.saturating_add(node.depth).saturating_sub(1), at)?;
+        let (bytes, inner) = (named.bytes, named.depth);
+        self.count(bytes, at)?;
+        self.check_depth(depth.saturating_add(inner).saturating_sub(1), at)?;
+        let Some(mut node) = self.anchors.get(anchor).cloned() else {
+            return Err(Error::new(at, Problem::UnknownAnchor(anchor.to_owned())));
+        };
+        node.node.position = at;
         Ok(node)
     }
 
-    fn sequence(&mut self, depth: u32) -> Result<Node, Error> {
+    fn sequence(&mut self, depth: u32, at: Position) -> Result<Composed, Error> {
         let mut items = Vec::new();
-        let mut node = Node::new(Value::Null, 0);
+        let mut cost = Cost::default();
         loop {
             let event = self.events.next()?;
             if event.data == EventData::SequenceEnd {
-                node.value = Value::Seq(items);
-                return Ok(node);
+                return Ok(cost.of(Content::Seq(items), at));
             }
-            let item = self.value(event, depth + 1)?;
-            node.add(item.bytes, item.depth);
-            items.push(item.value);
+            let item = self.node(event, depth + 1)?;
+            cost.add(&item);
+            items.push(item.node);
         }
     }
 
-    fn mapping(&mut self, depth: u32) -> Result<Node, Error> {
-        let (mut own, mut merged) = (Map::new(), Map::new());
-        let mut node = Node::new(Value::Null, 0);
+    fn mapping(&mut self, depth: u32, at: Position) -> Result<Composed, Error> {
+        let mut entries = Vec::new();
+        let mut cost = Cost::default();
         loop {
             let event = self.events.next()?;
             if event.data == EventData::MappingEnd {
-                node.value = Value::Map(self.join(merged, own)?);
-                return Ok(node);
+                return Ok(cost.of(Content::Map(Mapping::from(entries)), at));
             }
-            let at = position(event.start_mark);
-            if is_merge(&event.data) {
-                let event = self.events.next()?;
-                let from = self.value(event, depth + 1)?;
-                node.add(from.bytes, from.depth);
-                self.merge(&mut merged, from.value, at)?;
-                continue;
-            }
-            let key = self.node(event, depth + 1, true)?;
-            let key = (self.dialect.key)(key.value).map_err(|problem| Error::new(at, problem))?;
+            let position = position(event.start_mark);
+            let key = self.key(event, depth + 1, position)?;
             let event = self.events.next()?;
-            let value = self.value(event, depth + 1)?;
-            node.add(
-                value.bytes + key.len() as u64 + size_of::<Node>() as u64,
-                value.depth,
-            );
-            self.refuse_duplicate(&own, &key, at)?;
-            own.insert_at(key, value.value, at);
+            let value = self.node(event, depth + 1)?;
+            cost.bytes += (key.text.len() + size_of::<Entry>() - size_of::<Node>()) as u64;
+            cost.add(&value);
+            entries.push(Entry {
+                position,
+                key,
+                value: value.node,
+            });
         }
     }
 
-    /// Adds what a merge key names to `merged`, where an earlier map of a list wins over a later one.
-    fn merge(&self, merged: &mut Map, from: Value, at: Position) -> Result<(), Error> {
-        let refused = || Error::new(at, Problem::Merge);
-        let maps = match from {
-            Value::Map(map) => vec![map],
-            Value::Seq(items) => items
-                .into_iter()
-                .map(|item| {
-                    if let Value::Map(map) = item {
-                        Ok(map)
-                    } else {
-                        Err(refused())
-                    }
-                })
-                .collect::<Result<_, _>>()?,
-            _ => return Err(refused()),
-        };
-        for map in maps.into_iter().rev() {
-            for (key, value, position) in map.into_entries() {
-                self.refuse_overlap(merged, &key, at)?;
-                merged.insert_at(key, value, position.unwrap_or(at));
+    /// The key of an entry; a merge key is the plain text `<<`, and nothing else is.
+    fn key(&mut self, event: Event, depth: u32, at: Position) -> Result<Scalar, Error> {
+        if is_merge(&event.data) {
+            self.merges = true;
+            return Ok(Scalar::plain("<<"));
+        }
+        let found = match self.node(event, depth)?.node.content {
+            Content::Scalar(mut key) => {
+                key.plain &= !key.is_merge();
+                return Ok(key);
             }
-        }
-        Ok(())
+            Content::Seq(_) => "list",
+            Content::Map(_) => "map",
+        };
+        Err(Error::new(at, Problem::Key(found)))
     }
 
-    /// The merged entries first, overridden by the map's own.
-    fn join(&self, mut merged: Map, own: Map) -> Result<Map, Error> {
-        if merged.is_empty() {
-            return Ok(own);
-        }
-        for (key, value, position) in own.into_entries() {
-            let position = position.unwrap_or_default();
-            self.refuse_overlap(&merged, &key, position)?;
-            merged.insert_at(key, value, position);
-        }
-        Ok(merged)
-    }
-
-    fn refuse_duplicate(&self, map: &Map, key: &str, at: Position) -> Result<(), Error> {
-        if self.dialect.duplicates == Duplicates::Refused && map.contains_key(key) {
-            let problem = Problem::DuplicateKey {
-                key: key.to_owned(),
-                first: map.position(key),
-            };
-            return Err(Error::new(at, problem));
-        }
-        Ok(())
-    }
-
-    fn refuse_overlap(&self, map: &Map, key: &str, at: Position) -> Result<(), Error> {
-        if self.dialect.merge_overlaps {
-            Ok(())
-        } else {
-            self.refuse_duplicate(map, key, at)
-        }
+    fn scalar_tag(&self, tag: &str, at: Position) -> Result<Option<Tag>, Error> {
+        (self.dialect.scalar_tag)(&tag::short(tag)).map_err(|problem| Error::new(at, problem))
     }
 
     fn check_tag(&self, tag: Option<&str>, at: Position) -> Result<(), Error> {
@@ -319,10 +250,10 @@ impl<'t> Composer<'t> {
         ))
     }
 
-    /// Counts one more copy of a node.
-    fn copy(&mut self, node: &Node, at: Position) -> Result<(), Error> {
+    /// Counts one more copy of so many bytes.
+    fn count(&mut self, bytes: u64, at: Position) -> Result<(), Error> {
         let limit = self.budget.limits().alias_bytes;
-        self.copied = self.copied.saturating_add(node.bytes);
+        self.copied = self.copied.saturating_add(bytes);
         if self.copied <= limit {
             return Ok(());
         }

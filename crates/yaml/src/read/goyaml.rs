@@ -3,54 +3,66 @@
 use std::borrow::Cow;
 
 use super::{
-    compose::{Dialect, Duplicates, Scalar},
+    dialect::{Dialect, Duplicates},
     number::{decimal_float, go_integer, whole},
     tag, timestamp,
 };
-use crate::{Problem, Value, print::number::go_shortest_f32};
+use crate::{
+    Problem, Value,
+    node::{Scalar, Tag},
+    print::number::go_shortest_f32,
+};
 
 pub(super) const DIALECT: Dialect = Dialect {
-    scalar,
-    key,
+    scalar_tag: |tag| Ok(Some(tag::known(tag))),
     collection_tag: |_| Ok(()),
+    max_minor: 1,
+    scalar: |scalar| value(scalar, resolve, |text, _| text),
+    key,
     duplicates: Duplicates::Refused,
     merge_overlaps: false,
     not_finite: false,
-    max_minor: 1,
 };
 
 /// What a plain scalar is, before JSON.
-enum Resolved {
+pub(super) enum Resolved {
     Null,
     Bool(bool),
     Int(Value),
     Float(f64),
-    Timestamp,
+    /// With the time in full.
+    Timestamp(String),
     Text,
 }
 
-fn scalar(scalar: Scalar) -> Result<Value, Problem> {
-    let Scalar { text, tag, plain, .. } = scalar;
-    let resolved = match tag.as_deref() {
+/// The value of a scalar, by its looks and its tag. `time` chooses between a time as written and in full.
+pub(super) fn value(
+    scalar: Scalar,
+    resolve: fn(&str) -> Resolved,
+    time: fn(String, String) -> String,
+) -> Result<Value, Problem> {
+    let Scalar { text, tag, plain } = scalar;
+    let resolved = match tag {
         None if plain => resolve(&text),
-        Some("!!binary") => return tag::binary(&text).map(Value::String),
-        Some("!!null" | "!!bool" | "!!int" | "!!float" | "!!timestamp") => resolve(&text),
-        _ => return Ok(Value::String(text)),
+        Some(Tag::Binary) => return tag::binary(&text).map(Value::String),
+        None | Some(Tag::Str | Tag::Other) => return Ok(Value::String(text.into())),
+        Some(_) => resolve(&text),
     };
-    match (tag.as_deref(), resolved) {
-        (None | Some("!!null"), Resolved::Null) => Ok(Value::Null),
-        (None | Some("!!bool"), Resolved::Bool(value)) => Ok(Value::Bool(value)),
-        (None | Some("!!int" | "!!float"), Resolved::Int(value)) => Ok(value),
-        (None | Some("!!float"), Resolved::Float(value)) => Ok(whole(value)),
-        (None, Resolved::Text | Resolved::Timestamp) | (Some("!!timestamp"), Resolved::Timestamp) => {
-            Ok(Value::String(text))
+    match (tag, resolved) {
+        (None | Some(Tag::Null), Resolved::Null) => Ok(Value::Null),
+        (None | Some(Tag::Bool), Resolved::Bool(value)) => Ok(Value::Bool(value)),
+        (None | Some(Tag::Int | Tag::Float), Resolved::Int(value)) => Ok(value),
+        (None | Some(Tag::Float), Resolved::Float(value)) => Ok(whole(value)),
+        (None | Some(Tag::Timestamp), Resolved::Timestamp(full)) => {
+            Ok(Value::String(time(text.into(), full)))
         }
-        (tag, _) => Err(tag::mismatch(&text, tag.unwrap_or_default())),
+        (None, _) => Ok(Value::String(text.into())),
+        (Some(tag), _) => Err(tag::mismatch(&text, tag)),
     }
 }
 
-fn key(value: Value) -> Result<String, Problem> {
-    match value {
+fn key(scalar: Scalar) -> Result<String, Problem> {
+    match (DIALECT.scalar)(scalar)? {
         Value::String(text) => Ok(text),
         Value::Bool(value) => Ok(value.to_string()),
         Value::Int(value) => Ok(value.to_string()),
@@ -84,15 +96,15 @@ fn resolve(text: &str) -> Resolved {
 }
 
 /// The part that go-yaml's versions 2 and 3 share.
-fn number(text: &str) -> Resolved {
+pub(super) fn number(text: &str) -> Resolved {
     if let Some(float) = not_finite(text) {
         return Resolved::Float(float);
     }
     match text.as_bytes() {
         [b'.', ..] => decimal_float(text).map_or(Resolved::Text, Resolved::Float),
         [b'0'..=b'9' | b'+' | b'-', ..] => {
-            if timestamp::parse(text).is_some() {
-                return Resolved::Timestamp;
+            if let Some(full) = timestamp::parse(text) {
+                return Resolved::Timestamp(full);
             }
             let plain: Cow<'_, str> = if text.contains('_') {
                 text.replace('_', "").into()
@@ -113,16 +125,6 @@ fn not_finite(text: &str) -> Option<f64> {
         ".nan" | ".NaN" | ".NAN" => Some(f64::NAN),
         ".inf" | ".Inf" | ".INF" | "+.inf" | "+.Inf" | "+.INF" => Some(f64::INFINITY),
         "-.inf" | "-.Inf" | "-.INF" => Some(f64::NEG_INFINITY),
-        _ => None,
-    }
-}
-
-/// What kustomize's dialect takes from here: everything but the words for booleans.
-pub(super) fn number_or_time(text: &str) -> Option<Value> {
-    match number(text) {
-        Resolved::Int(value) => Some(value),
-        Resolved::Float(value) => Some(whole(value)),
-        Resolved::Timestamp => timestamp::parse(text).map(Value::String),
         _ => None,
     }
 }

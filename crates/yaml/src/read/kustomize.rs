@@ -2,65 +2,60 @@
 //! are normalised.
 
 use super::{
-    compose::{Dialect, Duplicates, Scalar},
-    goyaml::number_or_time,
+    dialect::{Dialect, Duplicates},
+    goyaml::{self, Resolved},
     tag,
 };
-use crate::{Problem, Value};
+use crate::{
+    Problem, Value,
+    node::{Scalar, Tag},
+};
 
 pub(super) const DIALECT: Dialect = Dialect {
-    scalar,
-    key,
+    scalar_tag: |tag| Ok((tag != "!").then(|| tag::known(tag))),
     collection_tag: |_| Ok(()),
+    max_minor: 2,
+    scalar: |scalar| goyaml::value(scalar, resolve, |_, full| full),
+    key,
     duplicates: Duplicates::Refused,
     merge_overlaps: true,
     not_finite: false,
-    max_minor: 2,
 };
 
-fn scalar(scalar: Scalar) -> Result<Value, Problem> {
-    let Scalar {
-        text,
-        tag,
-        plain,
-        key,
-    } = scalar;
-    let Some(tag) = tag.filter(|tag| tag != "!") else {
-        let resolved = if plain { resolve(&text) } else { None };
-        // A time is no string, though it becomes one as a value.
-        return match resolved {
-            Some(Value::String(_)) if key => Err(Problem::Key("timestamp")),
-            resolved => Ok(resolved.unwrap_or(Value::String(text))),
-        };
-    };
-    let fits = |value: &Value| match tag.as_str() {
-        "!!null" => value.is_null(),
-        "!!bool" => value.as_bool().is_some(),
-        "!!int" => matches!(value, Value::Int(_) | Value::UInt(_)),
-        "!!float" => value.as_f64().is_some(),
-        _ => value.as_str().is_some(),
-    };
-    match tag.as_str() {
-        "!!binary" => tag::binary(&text).map(Value::String),
-        "!!null" | "!!bool" | "!!int" | "!!float" | "!!timestamp" => resolve(&text)
-            .filter(fits)
-            .ok_or_else(|| tag::mismatch(&text, &tag)),
-        _ => Ok(Value::String(text)),
-    }
-}
+/// The same for nodes that have become values only when they are printed.
+pub(super) const PRINTED: Dialect = Dialect {
+    duplicates: Duplicates::RefusedByLine,
+    ..DIALECT
+};
 
-fn key(value: Value) -> Result<String, Problem> {
-    match value {
+fn key(scalar: Scalar) -> Result<String, Problem> {
+    // A time is no string, though it becomes one as a value.
+    if scalar.tag.is_none() && scalar.kind() == Tag::Timestamp {
+        return Err(Problem::Key("timestamp"));
+    }
+    match (DIALECT.scalar)(scalar)? {
         Value::String(text) => Ok(text),
         other => Err(Problem::Key(other.type_name())),
     }
 }
 
-fn resolve(text: &str) -> Option<Value> {
+fn resolve(text: &str) -> Resolved {
     match text {
-        "" | "~" | "null" | "Null" | "NULL" => Some(Value::Null),
-        "true" | "True" | "TRUE" => Some(Value::Bool(true)),
-        "false" | "False" | "FALSE" => Some(Value::Bool(false)),
-        _ => number_or_time(text),
+        "" | "~" | "null" | "Null" | "NULL" => Resolved::Null,
+        "true" | "True" | "TRUE" => Resolved::Bool(true),
+        "false" | "False" | "FALSE" => Resolved::Bool(false),
+        _ => goyaml::number(text),
+    }
+}
+
+/// What plain text looks like.
+pub(crate) fn kind(text: &str) -> Tag {
+    match resolve(text) {
+        Resolved::Null => Tag::Null,
+        Resolved::Bool(_) => Tag::Bool,
+        Resolved::Int(_) => Tag::Int,
+        Resolved::Float(_) => Tag::Float,
+        Resolved::Timestamp(_) => Tag::Timestamp,
+        Resolved::Text => Tag::Str,
     }
 }

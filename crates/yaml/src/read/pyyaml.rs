@@ -1,43 +1,55 @@
 //! The dialect of PyYAML's `SafeLoader`: YAML 1.1 with numbers to the base of sixty.
 
 use super::{
-    compose::{Dialect, Duplicates, Scalar},
+    dialect::{Dialect, Duplicates},
     number::{integer, sign},
     tag,
 };
-use crate::{Problem, Value, print::number::python_float};
+use crate::{
+    Problem, Value,
+    node::{Scalar, Tag},
+    print::number::python_float,
+};
 
 pub(super) const DIALECT: Dialect = Dialect {
+    scalar_tag,
+    collection_tag,
+    max_minor: i32::MAX,
     scalar,
     key,
-    collection_tag,
     duplicates: Duplicates::LastWins,
     merge_overlaps: true,
     not_finite: true,
-    max_minor: i32::MAX,
 };
 
+fn scalar_tag(short: &str) -> Result<Option<Tag>, Problem> {
+    match tag::known(short) {
+        Tag::Other if short == "!" => Ok(Some(Tag::Str)),
+        Tag::Other | Tag::Binary => Err(Problem::UnknownTag(short.to_owned())),
+        tag => Ok(Some(tag)),
+    }
+}
+
 fn scalar(scalar: Scalar) -> Result<Value, Problem> {
-    let Scalar { text, tag, plain, .. } = scalar;
+    let Scalar { text, tag, plain } = scalar;
     let Some(tag) = tag else {
         let resolved = if plain { resolve(&text) } else { None };
-        return Ok(resolved.unwrap_or(Value::String(text)));
+        return Ok(resolved.unwrap_or_else(|| Value::String(text.into())));
     };
-    let value = match tag.as_str() {
-        "!" | "!!str" => return Ok(Value::String(text)),
-        "!!null" => Some(Value::Null),
-        "!!bool" => boolean(&text.to_lowercase()).map(Value::Bool),
-        "!!int" => int(&text),
-        "!!float" => float(&text).or_else(|| int(&text)?.as_f64()).map(Value::Float),
-        "!!timestamp" => timestamp(&text).map(Value::String),
-        _ => return Err(Problem::UnknownTag(tag)),
+    let value = match tag {
+        Tag::Str | Tag::Binary | Tag::Other => return Ok(Value::String(text.into())),
+        Tag::Null => Some(Value::Null),
+        Tag::Bool => boolean(&text.to_lowercase()).map(Value::Bool),
+        Tag::Int => int(&text),
+        Tag::Float => float(&text).or_else(|| int(&text)?.as_f64()).map(Value::Float),
+        Tag::Timestamp => timestamp(&text).map(Value::String),
     };
-    value.ok_or_else(|| tag::mismatch(&text, &tag))
+    value.ok_or_else(|| tag::mismatch(&text, tag))
 }
 
 /// The text that Python's `str` gives.
-fn key(value: Value) -> Result<String, Problem> {
-    match value {
+fn key(key: Scalar) -> Result<String, Problem> {
+    match scalar(key)? {
         Value::String(text) => Ok(text),
         Value::Null => Ok("None".to_owned()),
         Value::Bool(value) => Ok(if value { "True" } else { "False" }.to_owned()),

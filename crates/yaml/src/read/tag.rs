@@ -1,17 +1,43 @@
 //! Tags of scalars.
 
-use crate::Problem;
+use std::borrow::Cow;
+
+use crate::{Problem, node::Tag};
 
 const STANDARD: &str = "tag:yaml.org,2002:";
 
 /// Writes a standard tag as `!!name`; others stay as they are.
-pub(super) fn short(tag: &str) -> String {
+pub(super) fn short(tag: &str) -> Cow<'_, str> {
     tag.strip_prefix(STANDARD)
-        .map_or_else(|| tag.to_owned(), |name| format!("!!{name}"))
+        .map_or(tag.into(), |name| format!("!!{name}").into())
+}
+
+/// The meaning of a tag in its short form.
+pub(super) fn known(short: &str) -> Tag {
+    match short {
+        "!!null" => Tag::Null,
+        "!!bool" => Tag::Bool,
+        "!!int" => Tag::Int,
+        "!!float" => Tag::Float,
+        "!!str" => Tag::Str,
+        "!!timestamp" => Tag::Timestamp,
+        "!!binary" => Tag::Binary,
+        _ => Tag::Other,
+    }
 }
 
 /// The error of a scalar that isn't what its tag says.
-pub(super) fn mismatch(text: &str, tag: &str) -> Problem {
+pub(super) fn mismatch(text: &str, tag: Tag) -> Problem {
+    let tag = match tag {
+        Tag::Null => "!!null",
+        Tag::Bool => "!!bool",
+        Tag::Int => "!!int",
+        Tag::Float => "!!float",
+        Tag::Str => "!!str",
+        Tag::Timestamp => "!!timestamp",
+        Tag::Binary => "!!binary",
+        Tag::Other => "its tag",
+    };
     Problem::Tag {
         text: text.to_owned(),
         tag: tag.to_owned(),
@@ -24,6 +50,6 @@ pub(super) fn binary(text: &str) -> Result<String, Problem> {
     let compact: String = text.chars().filter(|c| !c.is_ascii_whitespace()).collect();
     let bytes = base64::engine::general_purpose::STANDARD
         .decode(compact)
-        .map_err(|_| mismatch(text, "!!binary"))?;
+        .map_err(|_| mismatch(text, Tag::Binary))?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
