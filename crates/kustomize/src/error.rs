@@ -1,128 +1,92 @@
-//! Why a build failed, told with file and line.
+//! Why a build failed.
+
+use std::fmt;
 
 use tree::{Exceeded, PathError, TreeError, TreePath};
 
-/// Why a directory could not be built.
+/// What was being done when a build failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// Reading a kustomization.
+    Kustomization,
+    /// Following an entry of resources, components or a list of files.
+    Load,
+    /// Reading an object.
+    Resource,
+    /// Joining the objects of several places.
+    Accumulate,
+    /// Generating an object.
+    Generator,
+    /// A patch.
+    Patch,
+    /// A transformer that isn't a patch.
+    Transformer,
+    /// Following the new names of objects.
+    Reference,
+    /// A replacement.
+    Replacement,
+    /// A var.
+    Var,
+    /// The configuration of a generator, transformer or validator.
+    Plugin,
+    /// Custom schemas and definitions.
+    Schema,
+    /// Inflating a Helm chart.
+    Helm,
+    /// Sorting and printing.
+    Output,
+}
+
+/// Why a directory could not be built. The texts hold the words that kustomize says in the same case.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The directory is no kustomization.
-    #[error("{0}: has no kustomization.yaml, kustomization.yml or Kustomization")]
-    NoKustomization(TreePath),
-    /// Only one name may be used.
-    #[error("{0}: has more than one of kustomization.yaml, kustomization.yml and Kustomization: keep one")]
-    ManyKustomizations(TreePath),
-    /// The file holds nothing.
-    #[error("{0}: is empty")]
-    Empty(TreePath),
-    /// A known field that isn't obeyed.
-    #[error("{file}:{line}: the field {field} of a kustomization is not supported yet: remove it")]
-    Unsupported {
-        /// The kustomization.
-        file: TreePath,
-        /// The line of the field.
-        line: u32,
-        /// Its name.
-        field: String,
+    /// A step failed.
+    #[error("{problem}")]
+    Failed {
+        /// The step.
+        step: Step,
+        /// What is wrong, and with what.
+        problem: String,
     },
-    /// No such field exists.
-    #[error("{file}:{line}: unknown field {field:?} in a kustomization")]
-    UnknownField {
-        /// The kustomization.
-        file: TreePath,
-        /// The line of the field.
-        line: u32,
-        /// Its name.
-        field: String,
+    /// Something was being done when another error came.
+    #[error("{context}: {source}")]
+    In {
+        /// What was being done.
+        context: String,
+        /// The error.
+        source: Box<Error>,
     },
-    /// A field or object that is not what it must be.
-    #[error("{file}:{line}: {problem}")]
-    Invalid {
+    /// Where something is wrong.
+    #[error("{file}:{line}: {source}")]
+    At {
         /// The file.
         file: TreePath,
         /// The line.
         line: u32,
         /// What is wrong.
-        problem: String,
+        source: Box<Error>,
     },
-    /// Nothing is fetched during a build.
-    #[error(
-        "{file}:{line}: the remote resource {resource:?} is not supported yet: copy it into the repository"
-    )]
-    Remote {
-        /// The kustomization.
-        file: TreePath,
-        /// The line of the field.
-        line: u32,
-        /// The address, as written.
-        resource: String,
-    },
-    /// A path that can't be followed.
-    #[error("{file}:{line}: {source}")]
-    Path {
-        /// The kustomization.
-        file: TreePath,
-        /// The line of the field.
-        line: u32,
-        /// What is wrong with it.
-        source: PathError,
-    },
-    /// A listed resource doesn't exist.
-    #[error("{file}:{line}: the resource {resource:?} is neither a file nor a directory")]
-    Missing {
-        /// The kustomization.
-        file: TreePath,
-        /// The line of the field.
-        line: u32,
-        /// The path, as written.
-        resource: String,
-    },
-    /// A directory that leads back to itself.
-    #[error("{file}:{line}: cycle detected: {dir} contains a directory that is being built")]
-    Cycle {
-        /// The kustomization.
-        file: TreePath,
-        /// The line of the field.
-        line: u32,
-        /// The directory.
-        dir: TreePath,
-    },
-    /// A file that is no YAML.
-    #[error("{file}: {source}")]
+    /// A file is no YAML.
+    #[error("MalformedYAMLError: yaml: {source} in File: {file}")]
     Yaml {
         /// The file.
         file: TreePath,
         /// Where and why.
         source: yaml::Error,
     },
-    /// Two objects of one identity.
-    #[error("{file}:{line}: may not add resource with an already registered id: {id}")]
-    Duplicate {
-        /// The file of the second.
-        file: TreePath,
-        /// Its line.
-        line: u32,
-        /// The identity.
-        id: String,
+    /// An entry names something on another machine, and nothing may be fetched.
+    #[error("the remote resource {resource:?} is not fetched here: copy it into the repository")]
+    Remote {
+        /// The address, without what may be secret in it.
+        resource: String,
     },
-    /// Two objects that the namespace makes equal.
-    #[error("{file}: namespace transformation produces ID conflict: {id}")]
-    NamespaceConflict {
-        /// The kustomization.
-        file: TreePath,
-        /// The identity.
-        id: String,
-    },
-    /// A reference that fits several objects.
-    #[error("{file}:{line}: found multiple possible referrals for {name:?}: give its namespace")]
-    Ambiguous {
-        /// The file of the referrer.
-        file: TreePath,
-        /// Its line.
-        line: u32,
-        /// The name that it refers to.
-        name: String,
-    },
-    /// A limit was reached.
+    /// A path that can't be followed.
+    #[error(transparent)]
+    Path(#[from] PathError),
+    /// A file could not be read.
+    #[error(transparent)]
+    Tree(#[from] TreeError),
+    /// A limit was reached, or the work was cancelled.
     #[error("building {dir}: {source}")]
     Budget {
         /// The directory.
@@ -130,7 +94,83 @@ pub enum Error {
         /// The limit.
         source: Exceeded,
     },
-    /// A file could not be read.
-    #[error(transparent)]
-    Tree(#[from] TreeError),
+}
+
+impl Error {
+    /// The failure of a step.
+    pub(crate) fn new(step: Step, problem: impl fmt::Display) -> Self {
+        Self::Failed {
+            step,
+            problem: problem.to_string(),
+        }
+    }
+
+    /// This error, with what was being done in front.
+    #[must_use]
+    pub(crate) fn context(self, context: impl fmt::Display) -> Self {
+        // A limit stays what it is: callers look for it.
+        if self.exceeded().is_some() {
+            return self;
+        }
+        Self::In {
+            context: context.to_string(),
+            source: Box::new(self),
+        }
+    }
+
+    /// This error, with the place of its cause in front; a place that it already has stays the only one.
+    #[must_use]
+    pub(crate) fn at(self, file: &TreePath, line: u32) -> Self {
+        if self.exceeded().is_some() || self.place().is_some() {
+            return self;
+        }
+        Self::At {
+            file: file.clone(),
+            line,
+            source: Box::new(self),
+        }
+    }
+
+    /// File and line of what is wrong, where they are known.
+    #[must_use]
+    pub fn place(&self) -> Option<(&TreePath, u32)> {
+        match self {
+            Self::At { file, line, .. } => Some((file, *line)),
+            Self::Yaml { file, source } => Some((file, source.position().map_or(1, |at| at.line))),
+            Self::In { source, .. } => source.place(),
+            _ => None,
+        }
+    }
+
+    /// The limit that was reached, when that is the reason.
+    #[must_use]
+    pub fn exceeded(&self) -> Option<&Exceeded> {
+        match self {
+            Self::Budget { source, .. } => Some(source),
+            Self::Yaml { source, .. } => source.exceeded(),
+            Self::In { source, .. } | Self::At { source, .. } => source.exceeded(),
+            _ => None,
+        }
+    }
+
+    /// Whether the text of a file was no YAML.
+    pub(crate) fn is_malformed_yaml(&self) -> bool {
+        match self {
+            Self::Yaml { .. } => true,
+            Self::In { source, .. } | Self::At { source, .. } => source.is_malformed_yaml(),
+            _ => false,
+        }
+    }
+}
+
+/// Adds what was being done to errors.
+pub(crate) trait Context<T> {
+    /// With what was being done in front.
+    fn context<D: fmt::Display>(self, context: impl FnOnce() -> D) -> Result<T, Error>;
+}
+
+impl<T> Context<T> for Result<T, Error> {
+    fn context<D: fmt::Display>(self, context: impl FnOnce() -> D) -> Result<T, Error> {
+        self.map_err(|error| error.context(context()))
+    }
 }

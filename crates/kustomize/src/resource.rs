@@ -1,161 +1,241 @@
-//! Objects, and the files that hold them.
+//! An object on its way through a build, with what kustomize remembers of it.
 
-use std::{collections::VecDeque, sync::Arc};
+use std::{cell::OnceCell, collections::BTreeMap, sync::Arc};
 
-use tree::{Budget, Tree, TreePath};
-use yaml::{Map, Value};
+use tree::TreePath;
+use yaml::{Content, Node};
 
-use crate::{Error, file::invalid, identity::Id};
+use crate::{
+    id::{Gvk, Id},
+    metadata::Origin,
+};
+
+/// What happens to a generated object when the build holds one of its identity already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Behavior {
+    /// As create, where nothing is said or something unknown.
+    #[default]
+    Unspecified,
+    Create,
+    Replace,
+    Merge,
+}
+
+impl Behavior {
+    pub(crate) fn parse(text: &str) -> Self {
+        match text {
+            "create" => Self::Create,
+            "replace" => Self::Replace,
+            "merge" => Self::Merge,
+            _ => Self::Unspecified,
+        }
+    }
+
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Unspecified => "unspecified",
+            Self::Create => "create",
+            Self::Replace => "replace",
+            Self::Merge => "merge",
+        }
+    }
+}
+
+/// Kind, name and effective namespace that an object had before.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Previous {
+    pub(crate) kind: String,
+    pub(crate) name: String,
+    pub(crate) namespace: String,
+}
+
+/// What is remembered of an object beside its content. The original keeps it in annotations of its own, which it takes
+/// away at the end.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct History {
+    /// From the first to the last before now.
+    pub(crate) previous: Vec<Previous>,
+    /// Name prefixes, from the innermost kustomization to the outermost.
+    pub(crate) prefixes: Vec<String>,
+    /// Name suffixes, likewise.
+    pub(crate) suffixes: Vec<String>,
+    /// What a generator says about an object that is there already.
+    pub(crate) behavior: Behavior,
+    /// Whether a hash of the content is added to the name.
+    pub(crate) needs_hash: bool,
+    /// Whether it comes from a Helm chart, which set its namespace.
+    pub(crate) from_helm: bool,
+    /// The vars whose values come from this object.
+    pub(crate) vars: Vec<String>,
+    /// Where it comes from, when that is recorded.
+    pub(crate) origin: Option<Origin>,
+    /// What changed it, when that is recorded.
+    pub(crate) transformations: Vec<Origin>,
+}
 
 /// An object on its way through a build.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Resource {
-    pub(crate) object: Value,
+    node: Node,
+    id: OnceCell<Arc<Id>>,
+    pub(crate) history: History,
+    /// The file that it was read from, or that has it made.
     pub(crate) file: Arc<TreePath>,
+    /// The line where it begins.
     pub(crate) line: u32,
-    /// What it was when it was read.
-    pub(crate) original: Id,
-    /// Whether a transformer changed its identity.
-    pub(crate) moved: bool,
 }
 
 impl Resource {
-    pub(crate) fn id(&self) -> Id {
-        Id::of(&self.object)
-    }
-
-    /// Whether it only serves the build itself.
-    pub(crate) fn is_local(&self) -> bool {
-        let path = ["metadata", "annotations", "config.kubernetes.io/local-config"];
-        self.object
-            .pointer(&path)
-            .is_some_and(|value| value.as_str() != Some("false"))
-    }
-}
-
-/// Reads the objects of a file. What lists hold comes after the other documents, as in kustomize.
-pub(crate) fn read(tree: &dyn Tree, file: &TreePath, budget: &Budget) -> Result<Vec<Resource>, Error> {
-    let documents = yaml::read::kustomize_all(tree.read(file)?, budget);
-    let documents = documents.map_err(|source| Error::Yaml {
-        file: file.clone(),
-        source,
-    })?;
-    let shared = Arc::new(file.clone());
-    let mut resources = Vec::with_capacity(documents.len());
-    let mut queue: VecDeque<(Value, u32)> = documents
-        .into_iter()
-        .map(|document| (document.value, document.position.line))
-        .collect();
-    while let Some((value, line)) = queue.pop_front() {
-        budget.step(1).map_err(|source| Error::Budget {
-            dir: file.clone(),
-            source,
-        })?;
-        let Value::Map(map) = value else {
-            if value.is_null() {
-                continue;
-            }
-            let problem = format!("an object is a map, not {}", value.type_name());
-            return Err(invalid(file, line, problem));
-        };
-        let line = first_line(&map).unwrap_or(line);
-        match list_items(map, file, line)? {
-            Entry::Items(items) => queue.extend(items.into_iter().map(|item| (item, line))),
-            Entry::Object(map) => {
-                check(&map, file, line)?;
-                let object = Value::Map(map);
-                let original = Id::of(&object);
-                resources.push(Resource {
-                    object,
-                    file: shared.clone(),
-                    line,
-                    original,
-                    moved: false,
-                });
-            }
-        }
-    }
-    Ok(resources)
-}
-
-enum Entry {
-    Items(Vec<Value>),
-    Object(Map),
-}
-
-/// Takes lists apart.
-fn list_items(mut map: Map, file: &TreePath, line: u32) -> Result<Entry, Error> {
-    let is_list = map.get_str("kind").is_some_and(|kind| kind.ends_with("List"));
-    if !is_list || map.get("items").and_then(Value::as_seq).is_none() {
-        return Ok(Entry::Object(map));
-    }
-    match map.remove("items") {
-        Some(Value::Seq(items)) if items.iter().any(Value::is_null) => {
-            Err(invalid(file, line, "empty item at [items]".to_owned()))
-        }
-        Some(Value::Seq(items)) => Ok(Entry::Items(items)),
-        _ => Ok(Entry::Object(map)),
-    }
-}
-
-fn check(map: &Map, file: &TreePath, line: u32) -> Result<(), Error> {
-    let missing = |what: &str| {
-        Err(invalid(
+    pub(crate) fn new(node: Node, file: Arc<TreePath>, line: u32) -> Self {
+        Self {
+            node,
+            id: OnceCell::new(),
+            history: History::default(),
             file,
             line,
-            format!("missing {what} in an object: is this a manifest?"),
-        ))
-    };
-    let text = |value: Option<&Value>| value.and_then(Value::as_str).is_some_and(|text| !text.is_empty());
-    if !text(map.get("kind")) {
-        return missing("kind");
-    }
-    if !text(map.get("apiVersion")) {
-        return missing("apiVersion");
-    }
-    let is_list = map.get_str("kind").is_some_and(|kind| kind.ends_with("List"));
-    match map.get("metadata") {
-        Some(Value::Map(metadata)) if text(metadata.get("name")) || is_list => {}
-        Some(Value::Map(_)) => return missing("metadata.name"),
-        None | Some(Value::Null) if is_list => {}
-        None | Some(Value::Null) => return missing("metadata"),
-        Some(other) => {
-            return Err(invalid(
-                file,
-                line,
-                format!("metadata is a map, not {}", other.type_name()),
-            ));
         }
     }
-    match empty_item(map, &mut Vec::new()) {
-        Some(path) => Err(invalid(file, line, format!("empty item at [{path}]"))),
-        None => Ok(()),
-    }
-}
 
-/// The path of a list that holds a null.
-fn empty_item<'a>(map: &'a Map, path: &mut Vec<&'a str>) -> Option<String> {
-    for (key, value) in map {
-        path.push(key);
-        if let Some(found) = empty_item_in(value, path) {
-            return Some(found);
+    pub(crate) fn node(&self) -> &Node {
+        &self.node
+    }
+
+    /// The object, to be changed.
+    pub(crate) fn node_mut(&mut self) -> &mut Node {
+        self.id.take();
+        &mut self.node
+    }
+
+    pub(crate) fn into_node(self) -> Node {
+        self.node
+    }
+
+    /// What it is now.
+    pub(crate) fn id(&self) -> &Arc<Id> {
+        self.id.get_or_init(|| Arc::new(Id::read(&self.node)))
+    }
+
+    pub(crate) fn gvk(&self) -> &Gvk {
+        &self.id().gvk
+    }
+
+    /// What it was before, from the first on; group and version are those of now.
+    pub(crate) fn previous_ids(&self) -> impl DoubleEndedIterator<Item = Id> + '_ {
+        let gvk = self.gvk();
+        self.history.previous.iter().map(move |previous| {
+            let gvk = Gvk {
+                kind: previous.kind.clone().into(),
+                ..gvk.clone()
+            };
+            Id::previous(gvk, previous.name.clone(), previous.namespace.clone())
+        })
+    }
+
+    /// What it was when it was read.
+    pub(crate) fn original_id(&self) -> Arc<Id> {
+        match self.previous_ids().next() {
+            Some(first) => Arc::new(first),
+            None => self.id().clone(),
         }
-        path.pop();
     }
-    None
+
+    /// All that it ever was, what it is now last.
+    pub(crate) fn all_ids(&self) -> Vec<Arc<Id>> {
+        let mut ids: Vec<_> = self.previous_ids().map(Arc::new).collect();
+        ids.push(self.id().clone());
+        ids
+    }
+
+    /// Remembers what it is, before that changes.
+    pub(crate) fn store_previous_id(&mut self) {
+        let id = self.id().clone();
+        self.history.previous.push(Previous {
+            kind: id.gvk.kind.clone().into_owned(),
+            name: id.name.clone(),
+            namespace: id.effective_namespace().to_owned(),
+        });
+    }
+
+    /// Whether nothing of it is left.
+    pub(crate) fn is_empty(&self) -> bool {
+        is_empty(&self.node)
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.id().name
+    }
+
+    /// The namespace as written.
+    pub(crate) fn namespace(&self) -> &str {
+        &self.id().namespace
+    }
+
+    /// Sets the name; the text is taken by its looks, as the original does it.
+    pub(crate) fn set_name(&mut self, name: &str) {
+        self.set_metadata("name", Node::plain(name));
+    }
+
+    /// Sets the namespace, or takes it away when it is empty.
+    pub(crate) fn set_namespace(&mut self, namespace: &str) {
+        if namespace.is_empty() {
+            if let Some(metadata) = self.node_mut().get_mut("metadata") {
+                metadata.remove("namespace");
+            }
+        } else {
+            self.set_metadata("namespace", Node::plain(namespace));
+        }
+    }
+
+    fn set_metadata(&mut self, key: &str, value: Node) {
+        let node = self.node_mut();
+        if node.get("metadata").is_none_or(Node::is_null) {
+            node.set("metadata", Node::map());
+        }
+        if let Some(metadata) = node.get_mut("metadata") {
+            metadata.set(key, value);
+        }
+    }
+
+    /// The texts of a map in the metadata: labels or annotations.
+    pub(crate) fn metadata_map(&self, field: &str) -> BTreeMap<String, String> {
+        let map = self.node.pointer(&["metadata", field]).and_then(Node::as_map);
+        let text = |node: &Node| match &node.content {
+            Content::Scalar(scalar) => scalar.text.to_string(),
+            _ => String::new(),
+        };
+        map.into_iter()
+            .flat_map(|map| map.iter())
+            .map(|(key, value)| (key.to_owned(), text(value)))
+            .collect()
+    }
+
+    /// Sets a map in the metadata to strings, sorted; an empty one is taken away.
+    pub(crate) fn set_metadata_map(&mut self, field: &str, map: &BTreeMap<String, String>) {
+        if let Some(metadata) = self.node_mut().get_mut("metadata") {
+            metadata.remove(field);
+        }
+        if map.is_empty() {
+            return;
+        }
+        let entries = map
+            .iter()
+            .map(|(key, value)| (key.clone(), Node::string(value.as_str())));
+        self.set_metadata(field, Node::from_entries(entries));
+    }
+
+    /// One annotation's text.
+    pub(crate) fn annotation(&self, name: &str) -> Option<&str> {
+        self.node
+            .pointer(&["metadata", "annotations", name])
+            .and_then(Node::as_text)
+    }
 }
 
-fn empty_item_in<'a>(value: &'a Value, path: &mut Vec<&'a str>) -> Option<String> {
-    match value {
-        Value::Map(map) => empty_item(map, path),
-        Value::Seq(items) if items.iter().any(Value::is_null) => Some(path.join(" ")),
-        Value::Seq(items) => items.iter().find_map(|item| empty_item_in(item, path)),
-        _ => None,
+/// Whether a node is null, or an empty map or list.
+pub(crate) fn is_empty(node: &Node) -> bool {
+    match &node.content {
+        Content::Scalar(_) => node.is_null(),
+        Content::Seq(items) => items.is_empty(),
+        Content::Map(map) => map.is_empty(),
     }
-}
-
-/// Where the first entry of a map begins.
-fn first_line(map: &Map) -> Option<u32> {
-    let (key, _) = map.first()?;
-    Some(map.position(key)?.line)
 }

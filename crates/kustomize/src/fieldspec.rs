@@ -1,0 +1,280 @@
+//! Field specs: which field of which kinds a transformer works on.
+
+use std::borrow::Cow;
+
+use yaml::{Content, Node, Tag};
+
+use crate::{
+    Error,
+    error::{Context as _, Step},
+    id::{Gvk, Id},
+};
+
+/// A field of the kinds that its (possibly empty) group, version and kind select.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct FieldSpec {
+    pub(crate) gvk: Gvk,
+    /// Map keys joined by `/`; `\/` is a slash in a key, `key[]` says that the field is a list.
+    pub(crate) path: Cow<'static, str>,
+    /// Whether missing maps on the way, and the field, are created.
+    pub(crate) create: bool,
+}
+
+/// The fields that hold the name of objects of a kind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct NameReference {
+    /// The kind that is referred to.
+    pub(crate) target: Gvk,
+    /// The fields that refer to it.
+    pub(crate) fields: Cow<'static, [FieldSpec]>,
+}
+
+impl FieldSpec {
+    /// A row of a table.
+    pub(crate) const fn row(
+        group: &'static str,
+        version: &'static str,
+        kind: &'static str,
+        path: &'static str,
+        create: bool,
+    ) -> Self {
+        Self {
+            gvk: Gvk::of(group, version, kind),
+            path: Cow::Borrowed(path),
+            create,
+        }
+    }
+}
+
+impl NameReference {
+    /// A row of the table.
+    pub(crate) const fn rows(
+        group: &'static str,
+        version: &'static str,
+        kind: &'static str,
+        fields: &'static [FieldSpec],
+    ) -> Self {
+        Self {
+            target: Gvk::of(group, version, kind),
+            fields: Cow::Borrowed(fields),
+        }
+    }
+}
+
+/// Adds a field spec to others; one that they hold already is not added again.
+pub(crate) fn merge_one(specs: &mut Vec<FieldSpec>, new: FieldSpec) -> Result<(), Error> {
+    let same = |old: &&FieldSpec| old.gvk.is_selected_by(&new.gvk) && old.path == new.path;
+    match specs.iter().find(same) {
+        Some(old) if old.create != new.create => {
+            Err(Error::new(Step::Kustomization, "conflicting fieldspecs"))
+        }
+        Some(_) => Ok(()),
+        None => {
+            specs.push(new);
+            Ok(())
+        }
+    }
+}
+
+/// Adds field specs to others, each as [`merge_one`] does.
+pub(crate) fn merge_all(specs: &mut Vec<FieldSpec>, new: &[FieldSpec]) -> Result<(), Error> {
+    new.iter().try_for_each(|spec| merge_one(specs, spec.clone()))
+}
+
+/// What a missing field becomes where a field spec asks to create it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Create {
+    /// It stays missing.
+    Nothing,
+    /// An empty scalar, with the tag that a null there gets.
+    Scalar(Option<Tag>),
+    /// An empty map.
+    Map,
+}
+
+/// Calls `set` with every node of an object that a field spec names. Lists on the way are entered, and a null in the place
+/// of something that may be created becomes it.
+pub(crate) fn visit(
+    object: &mut Node,
+    spec: &FieldSpec,
+    create: Create,
+    set: &mut dyn FnMut(&mut Node) -> Result<(), Error>,
+) -> Result<(), Error> {
+    if !Gvk::read(object).is_selected_by(&spec.gvk) {
+        return Ok(());
+    }
+    visit_selected(object, spec, create, set)
+}
+
+/// As [`visit`], for an object that is known to be of the field spec's kind.
+pub(crate) fn visit_selected(
+    object: &mut Node,
+    spec: &FieldSpec,
+    create: Create,
+    set: &mut dyn FnMut(&mut Node) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let path = split(&spec.path, '/');
+    let create = if spec.create { create } else { Create::Nothing };
+    let walked = walk(object, &path, create, set);
+    walked.context(|| format!("considering field '{}' of object {}", spec.path, Id::read(object)))
+}
+
+/// Calls `set` with every node that one of the field specs names, in their order.
+pub(crate) fn visit_all(
+    object: &mut Node,
+    specs: &[FieldSpec],
+    create: Create,
+    set: &mut dyn FnMut(&mut Node) -> Result<(), Error>,
+) -> Result<(), Error> {
+    specs.iter().try_for_each(|spec| visit(object, spec, create, set))
+}
+
+fn walk(
+    node: &mut Node,
+    path: &[Cow<'_, str>],
+    create: Create,
+    set: &mut dyn FnMut(&mut Node) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let Some((first, rest)) = path.split_first() else {
+        return set(node);
+    };
+    if node.is_null() {
+        return Ok(());
+    }
+    match &mut node.content {
+        Content::Seq(items) => items
+            .iter_mut()
+            .try_for_each(|item| walk(item, path, create, set))
+            .context(|| format!("visit traversal on path: [{}]", path.join(" "))),
+        Content::Map(_) => walk_map(node, first, rest, create, set),
+        Content::Scalar(_) => Err(Error::new(
+            Step::Transformer,
+            "expected sequence or mapping node",
+        )),
+    }
+}
+
+fn walk_map(
+    node: &mut Node,
+    first: &str,
+    rest: &[Cow<'_, str>],
+    create: Create,
+    set: &mut dyn FnMut(&mut Node) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let (name, is_list) = match first.strip_suffix("[]") {
+        Some(name) => (name, true),
+        None => (first, false),
+    };
+    if name.is_empty() {
+        let problem = "cannot set or create an empty field name";
+        return Err(Error::new(Step::Transformer, problem));
+    }
+    let made = match create {
+        Create::Nothing => None,
+        _ if is_list => None,
+        Create::Scalar(_) | Create::Map if !rest.is_empty() => Some(Node::map()),
+        Create::Map => Some(Node::map()),
+        // Without a tag it would read as null.
+        Create::Scalar(_) => Some(Node::plain("")),
+    };
+    if node.get(name).is_none() {
+        let Some(made) = made.clone() else {
+            return Ok(());
+        };
+        node.set(name, made);
+    }
+    let Some(field) = node.get_mut(name) else {
+        return Ok(());
+    };
+    if field.is_null() {
+        if is_list {
+            field.content = Content::Seq(Vec::new());
+        } else if let Some(made) = made {
+            field.content = tagged(made, create).content;
+        }
+    }
+    // An empty untagged scalar that was just made is null by its looks, and still to be set.
+    if rest.is_empty() {
+        return set(field);
+    }
+    walk(field, rest, create, set)
+}
+
+fn tagged(mut node: Node, create: Create) -> Node {
+    if let (Create::Scalar(tag), Content::Scalar(scalar)) = (create, &mut node.content) {
+        scalar.tag = tag;
+    }
+    node
+}
+
+/// Takes a path apart; an escaped delimiter belongs to its element, and a path may begin with the delimiter.
+pub(crate) fn split(path: &str, delimiter: char) -> Vec<Cow<'_, str>> {
+    let mut parts = path.split(delimiter).peekable();
+    let mut elements: Vec<Cow<'_, str>> = Vec::new();
+    let mut first = parts.next().unwrap_or_default();
+    if first.is_empty() && parts.peek().is_some() {
+        first = parts.next().unwrap_or_default();
+    }
+    elements.push(first.into());
+    for part in parts {
+        match elements.last_mut() {
+            Some(last) if last.ends_with('\\') => {
+                let joined = last.to_mut();
+                joined.pop();
+                joined.push(delimiter);
+                joined.push_str(part);
+            }
+            _ => elements.push(part.into()),
+        }
+    }
+    elements
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_split_at_delimiters_that_are_not_escaped() {
+        let cases: &[(&str, &[&str])] = &[
+            ("a", &["a"]),
+            ("", &[""]),
+            ("/a/b", &["a", "b"]),
+            ("a/b[]/c", &["a", "b[]", "c"]),
+            (r"a/k8s.io\/x/c", &["a", "k8s.io/x", "c"]),
+            ("a//b", &["a", "", "b"]),
+        ];
+        for (path, expected) in cases {
+            assert_eq!(split(path, '/'), *expected, "{path}");
+        }
+    }
+
+    fn visited(object: &str, spec: &FieldSpec, create: Create) -> String {
+        let budget = tree::Budget::default();
+        let mut object = yaml::read::node(object, &budget).unwrap().unwrap();
+        let mut set = |node: &mut Node| {
+            *node = Node::string("X");
+            Ok(())
+        };
+        match visit(&mut object, spec, create, &mut set) {
+            Ok(()) => yaml::print::goyaml(&object.to_value().unwrap()),
+            Err(error) => error.to_string(),
+        }
+    }
+
+    #[test]
+    fn fields_are_found_in_lists_and_created_on_demand() {
+        let spec = |path, create| FieldSpec::row("", "v1", "A", path, create);
+        let scalar = Create::Scalar(None);
+        let object = "{apiVersion: v1, kind: A, l: [{a: 1}, {b: 2}], n: null}";
+        let changed = |path, create| visited(object, &spec(path, create), scalar);
+        assert!(changed("l/a", false).contains("- a: X\n- b: 2\n"));
+        assert!(changed("l/a", true).contains("- a: X\n- a: X\n  b: 2\n"));
+        assert!(changed("n/m", true).contains("n:\n  m: X\n"));
+        assert!(changed("n/m", false).contains("n: null\n"));
+        assert!(changed("o[]/m", true).ends_with("n: null\n"));
+        assert!(changed("kind/m", true).ends_with("expected sequence or mapping node"));
+        let other = FieldSpec::row("", "", "B", "kind", true);
+        assert!(visited(object, &other, scalar).contains("kind: A\n"));
+    }
+}

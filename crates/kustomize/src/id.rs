@@ -1,0 +1,202 @@
+//! What makes an object itself: group, version, kind, name and namespace.
+
+use std::{
+    borrow::Cow,
+    fmt,
+    hash::{Hash, Hasher},
+};
+
+use yaml::Node;
+
+use crate::tables;
+
+/// The effective namespace of objects that live outside of namespaces.
+pub(crate) const NO_NAMESPACE: &str = "_non_namespaceable_";
+
+/// The effective namespace of objects that name none.
+pub(crate) const DEFAULT_NAMESPACE: &str = "default";
+
+/// Group, version and kind; in a selector, empty parts select everything.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, PartialOrd, Ord)]
+pub(crate) struct Gvk {
+    pub(crate) group: Cow<'static, str>,
+    pub(crate) version: Cow<'static, str>,
+    pub(crate) kind: Cow<'static, str>,
+}
+
+impl Gvk {
+    pub(crate) const fn of(group: &'static str, version: &'static str, kind: &'static str) -> Self {
+        Self {
+            group: Cow::Borrowed(group),
+            version: Cow::Borrowed(version),
+            kind: Cow::Borrowed(kind),
+        }
+    }
+
+    /// Reads apiVersion and kind of an object; what is missing is empty.
+    pub(crate) fn read(object: &Node) -> Self {
+        let text = |key: &str| object.get(key).and_then(Node::as_text).unwrap_or_default();
+        let (group, version) = split_api_version(text("apiVersion"));
+        Self {
+            group: group.to_owned().into(),
+            version: version.to_owned().into(),
+            kind: text("kind").to_owned().into(),
+        }
+    }
+
+    pub(crate) fn api_version(&self) -> String {
+        if self.group.is_empty() {
+            self.version.clone().into_owned()
+        } else {
+            format!("{}/{}", self.group, self.version)
+        }
+    }
+
+    /// Whether every part that `selector` has is this one's.
+    pub(crate) fn is_selected_by(&self, selector: &Self) -> bool {
+        let fits = |selector: &str, own: &str| selector.is_empty() || selector == own;
+        fits(&selector.kind, &self.kind)
+            && fits(&selector.group, &self.group)
+            && fits(&selector.version, &self.version)
+    }
+
+    /// Whether the kind is known to live outside of namespaces; unknown kinds are not.
+    pub(crate) fn is_cluster_scoped(&self) -> bool {
+        tables::is_cluster_scoped(&self.api_version(), &self.kind)
+    }
+}
+
+/// Takes an apiVersion apart.
+pub(crate) fn split_api_version(api_version: &str) -> (&str, &str) {
+    api_version.split_once('/').unwrap_or(("", api_version))
+}
+
+impl fmt::Display for Gvk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = or(&self.kind, "[noKind]");
+        let version = or(&self.version, "[noVer]");
+        let group = or(&self.group, "[noGrp]");
+        write!(f, "{kind}.{version}.{group}")
+    }
+}
+
+/// The identity of an object. Two are equal when kind and name are, and the namespaces that count: none and `default` are
+/// the same, and for kinds outside of namespaces it is never looked at.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Id {
+    pub(crate) gvk: Gvk,
+    pub(crate) name: String,
+    /// As written; empty when it isn't.
+    pub(crate) namespace: String,
+    cluster_scoped: bool,
+}
+
+impl Id {
+    pub(crate) fn new(gvk: Gvk, name: impl Into<String>, namespace: impl Into<String>) -> Self {
+        let cluster_scoped = gvk.is_cluster_scoped();
+        let (name, namespace) = (name.into(), namespace.into());
+        Self {
+            gvk,
+            name,
+            namespace,
+            cluster_scoped,
+        }
+    }
+
+    /// An identity that an object had before: its effective namespace is kept as it was then.
+    pub(crate) fn previous(gvk: Gvk, name: String, effective_namespace: String) -> Self {
+        Self {
+            gvk,
+            name,
+            namespace: effective_namespace,
+            cluster_scoped: false,
+        }
+    }
+
+    /// Reads the identity of an object.
+    pub(crate) fn read(object: &Node) -> Self {
+        let metadata = object.get("metadata");
+        let text = |key: &str| {
+            let value = metadata.and_then(|metadata| metadata.get(key));
+            value.and_then(Node::as_text).unwrap_or_default()
+        };
+        Self::new(Gvk::read(object), text("name"), text("namespace"))
+    }
+
+    pub(crate) fn is_cluster_scoped(&self) -> bool {
+        self.cluster_scoped
+    }
+
+    /// The namespace that counts, never empty.
+    pub(crate) fn effective_namespace(&self) -> &str {
+        if self.cluster_scoped {
+            NO_NAMESPACE
+        } else if self.namespace.is_empty() {
+            DEFAULT_NAMESPACE
+        } else {
+            &self.namespace
+        }
+    }
+
+    pub(crate) fn same_namespace(&self, other: &Self) -> bool {
+        self.effective_namespace() == other.effective_namespace()
+    }
+
+    /// Whether kind and name are equal, whatever the namespaces.
+    pub(crate) fn same_kind_and_name(&self, other: &Self) -> bool {
+        self.name == other.name && self.gvk == other.gvk
+    }
+}
+
+impl PartialEq for Id {
+    fn eq(&self, other: &Self) -> bool {
+        self.same_kind_and_name(other) && self.same_namespace(other)
+    }
+}
+
+impl Eq for Id {}
+
+impl Hash for Id {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.gvk.hash(state);
+        self.name.hash(state);
+        self.effective_namespace().hash(state);
+    }
+}
+
+impl fmt::Display for Id {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = or(&self.name, "[noName]");
+        let namespace = or(&self.namespace, "[noNs]");
+        write!(f, "{}/{name}.{namespace}", self.gvk)
+    }
+}
+
+fn or<'a>(text: &'a str, missing: &'a str) -> &'a str {
+    if text.is_empty() { missing } else { text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn identities_print_what_they_lack() {
+        let id = Id::new(Gvk::of("", "v1", "A"), "a", "");
+        assert_eq!(id.to_string(), "A.v1.[noGrp]/a.[noNs]");
+        assert_eq!(Id::default().to_string(), "[noKind].[noVer].[noGrp]/[noName].[noNs]");
+    }
+
+    #[test]
+    fn the_namespace_counts_where_there_is_one() {
+        let map = |namespace| Id::new(Gvk::of("", "v1", "ConfigMap"), "a", namespace);
+        assert_eq!(map(""), map("default"));
+        assert_ne!(map(""), map("other"));
+        let role = |namespace| {
+            let gvk = Gvk::of("rbac.authorization.k8s.io", "v1", "ClusterRole");
+            Id::new(gvk, "a", namespace)
+        };
+        assert_eq!(role(""), role("other"));
+        assert_eq!(role("other").effective_namespace(), NO_NAMESPACE);
+    }
+}

@@ -1,0 +1,261 @@
+//! What a kustomization file says, as data. [`decode`] reads it; the parts that use a field give it its meaning.
+
+mod decode;
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use tree::TreePath;
+
+
+pub use decode::{FILE_NAMES, find};
+pub(crate) use decode::load;
+
+/// The kind of a kustomization file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+pub(crate) enum Kind {
+    /// It stands alone.
+    #[default]
+    Kustomization,
+    /// It works on the objects of the kustomization that names it.
+    Component,
+}
+
+/// A kustomization file.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Kustomization {
+    pub(crate) file: TreePath,
+    /// The line of each field that is set.
+    pub(crate) lines: BTreeMap<String, u32>,
+    pub(crate) fields: Fields,
+}
+
+impl Kustomization {
+    /// The line of a field; the first when it isn't set.
+    pub(crate) fn line(&self, field: &str) -> u32 {
+        self.lines.get(field).copied().unwrap_or(1)
+    }
+}
+
+/// The fields of a kustomization file, after the deprecated ones were moved into those that replace them.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct Fields {
+    pub(crate) kind: Kind,
+    pub(crate) resources: Vec<String>,
+    pub(crate) components: Vec<String>,
+    pub(crate) crds: Vec<String>,
+    pub(crate) configurations: Vec<String>,
+    pub(crate) generators: Vec<String>,
+    pub(crate) transformers: Vec<String>,
+    pub(crate) validators: Vec<String>,
+    pub(crate) name_prefix: String,
+    pub(crate) name_suffix: String,
+    pub(crate) namespace: String,
+    pub(crate) common_labels: BTreeMap<String, String>,
+    pub(crate) common_annotations: BTreeMap<String, String>,
+    pub(crate) labels: Vec<Label>,
+    pub(crate) patches: Vec<Patch>,
+    pub(crate) patches_strategic_merge: Vec<String>,
+    pub(crate) patches_json6902: Vec<Patch>,
+    pub(crate) images: Vec<Image>,
+    pub(crate) replicas: Vec<Replica>,
+    pub(crate) replacements: Vec<ReplacementEntry>,
+    pub(crate) vars: Vec<Var>,
+    pub(crate) config_map_generator: Vec<GeneratorArgs>,
+    pub(crate) secret_generator: Vec<GeneratorArgs>,
+    pub(crate) generator_options: Option<GeneratorOptions>,
+    pub(crate) helm_globals: Option<yaml::Map>,
+    pub(crate) helm_charts: Vec<yaml::Map>,
+    pub(crate) openapi: BTreeMap<String, String>,
+    pub(crate) sort_options: Option<SortOptions>,
+    pub(crate) build_metadata: Vec<String>,
+}
+
+
+/// An entry of `labels`.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct Label {
+    pub(crate) pairs: BTreeMap<String, String>,
+    pub(crate) include_selectors: bool,
+    pub(crate) include_templates: bool,
+    /// Only in 5.8.3.
+    pub(crate) include_volume_claim_templates: bool,
+    pub(crate) fields: Vec<Field>,
+}
+
+/// A field spec, as written in a kustomization or a configuration.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct Field {
+    pub(crate) group: String,
+    pub(crate) version: String,
+    pub(crate) kind: String,
+    pub(crate) path: String,
+    pub(crate) create: bool,
+}
+
+/// An entry of `patches` or `patchesJson6902`.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct Patch {
+    pub(crate) path: String,
+    pub(crate) patch: String,
+    pub(crate) target: Option<Selector>,
+    pub(crate) options: BTreeMap<String, bool>,
+}
+
+/// What selects objects. Empty parts select everything; whether the others are patterns is up to the user of it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct Selector {
+    pub(crate) group: String,
+    pub(crate) version: String,
+    pub(crate) kind: String,
+    pub(crate) name: String,
+    pub(crate) namespace: String,
+    pub(crate) label_selector: String,
+    pub(crate) annotation_selector: String,
+}
+
+/// An entry of `images`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct Image {
+    pub(crate) name: String,
+    pub(crate) new_name: String,
+    pub(crate) new_tag: String,
+    pub(crate) tag_suffix: String,
+    pub(crate) digest: String,
+}
+
+/// An entry of `replicas`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct Replica {
+    pub(crate) name: String,
+    pub(crate) count: i64,
+}
+
+/// An entry of `replacements`: a file that holds replacements, or one of them.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct ReplacementEntry {
+    pub(crate) path: String,
+    #[serde(flatten)]
+    pub(crate) replacement: Replacement,
+}
+
+/// A replacement.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct Replacement {
+    pub(crate) source: Option<ReplacementSource>,
+    pub(crate) source_value: Option<String>,
+    pub(crate) targets: Vec<ReplacementTarget>,
+}
+
+/// Where a replacement takes its value.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct ReplacementSource {
+    #[serde(flatten)]
+    pub(crate) selector: Selector,
+    pub(crate) field_path: String,
+    pub(crate) options: Option<FieldOptions>,
+}
+
+/// Where a replacement puts its value.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct ReplacementTarget {
+    pub(crate) select: Option<Selector>,
+    pub(crate) reject: Vec<Selector>,
+    pub(crate) field_paths: Vec<String>,
+    pub(crate) options: Option<FieldOptions>,
+}
+
+/// Which piece of a field a replacement is about.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct FieldOptions {
+    pub(crate) delimiter: String,
+    pub(crate) index: i64,
+    /// Accepted and without effect, as in the original.
+    pub(crate) encoding: String,
+    pub(crate) create: bool,
+}
+
+/// An entry of `vars`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct Var {
+    pub(crate) name: String,
+    #[serde(rename = "objref")]
+    pub(crate) object: VarObject,
+    #[serde(rename = "fieldref")]
+    pub(crate) field: VarField,
+}
+
+/// The object of a var.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct VarObject {
+    pub(crate) api_version: String,
+    pub(crate) group: String,
+    pub(crate) version: String,
+    pub(crate) kind: String,
+    pub(crate) name: String,
+    pub(crate) namespace: String,
+}
+
+/// The field of a var.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct VarField {
+    #[serde(rename = "fieldPath", alias = "fieldpath")]
+    pub(crate) field_path: String,
+}
+
+/// An entry of `configMapGenerator` or `secretGenerator`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct GeneratorArgs {
+    pub(crate) name: String,
+    pub(crate) namespace: String,
+    pub(crate) behavior: String,
+    pub(crate) literals: Vec<String>,
+    pub(crate) files: Vec<String>,
+    pub(crate) envs: Vec<String>,
+    /// Secrets only.
+    #[serde(rename = "type")]
+    pub(crate) secret_type: String,
+    pub(crate) options: Option<GeneratorOptions>,
+}
+
+/// `generatorOptions`, or the `options` of one generator.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct GeneratorOptions {
+    pub(crate) labels: BTreeMap<String, String>,
+    pub(crate) annotations: BTreeMap<String, String>,
+    pub(crate) disable_name_suffix_hash: bool,
+    pub(crate) immutable: bool,
+}
+
+/// `sortOptions`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct SortOptions {
+    pub(crate) order: String,
+    pub(crate) legacy_sort_options: Option<LegacySortOptions>,
+}
+
+/// The kinds that come first and last.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct LegacySortOptions {
+    pub(crate) order_first: Vec<String>,
+    pub(crate) order_last: Vec<String>,
+}

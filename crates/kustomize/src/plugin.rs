@@ -1,0 +1,1 @@
+//! The configurations that `generators`, `transformers` and `validators` name.

@@ -1,0 +1,183 @@
+//! The objects of a build, in the order in which they were accumulated.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
+
+use crate::{
+    Error,
+    error::Step,
+    id::Id,
+    resource::{Behavior, Resource},
+};
+
+/// A list of objects. No two that are appended may be the same by what they are now.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ResMap {
+    list: Vec<Resource>,
+    /// What the objects are, as long as nothing changed them.
+    current: Option<HashSet<Arc<Id>>>,
+    /// Which objects are or were something, as long as nothing changed them.
+    any: Option<HashMap<Arc<Id>, Vec<usize>>>,
+}
+
+impl ResMap {
+    pub(crate) fn new() -> Self {
+        Self::default()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    pub(crate) fn iter(&self) -> std::slice::Iter<'_, Resource> {
+        self.list.iter()
+    }
+
+    pub(crate) fn as_slice(&self) -> &[Resource] {
+        &self.list
+    }
+
+    /// The objects, to be changed, reordered or removed.
+    pub(crate) fn list_mut(&mut self) -> &mut Vec<Resource> {
+        self.current = None;
+        self.any = None;
+        &mut self.list
+    }
+
+    pub(crate) fn iter_mut(&mut self) -> std::slice::IterMut<'_, Resource> {
+        self.list_mut().iter_mut()
+    }
+
+    pub(crate) fn into_list(self) -> Vec<Resource> {
+        self.list
+    }
+
+    /// Adds an object.
+    ///
+    /// # Errors
+    /// When one of the same identity is there.
+    pub(crate) fn append(&mut self, resource: Resource) -> Result<(), Error> {
+        let list = &self.list;
+        let current = self
+            .current
+            .get_or_insert_with(|| list.iter().map(|resource| resource.id().clone()).collect());
+        if !current.insert(resource.id().clone()) {
+            let problem = format!("may not add resource with an already registered id: {}", resource.id());
+            return Err(Error::new(Step::Accumulate, problem));
+        }
+        if let Some(any) = &mut self.any {
+            let index = self.list.len();
+            for id in resource.all_ids() {
+                enter(any, id, index);
+            }
+        }
+        self.list.push(resource);
+        Ok(())
+    }
+
+    /// Adds objects, each as [`Self::append`] does.
+    pub(crate) fn append_all(&mut self, other: Self) -> Result<(), Error> {
+        other.list.into_iter().try_for_each(|resource| self.append(resource))
+    }
+
+    /// The places of the objects that are or were something; those of which nothing is left don't count.
+    pub(crate) fn find_any(&mut self, id: &Id) -> Vec<usize> {
+        let list = &self.list;
+        let any = self.any.get_or_insert_with(|| {
+            let mut any = HashMap::new();
+            for (index, resource) in list.iter().enumerate() {
+                for id in resource.all_ids() {
+                    enter(&mut any, id, index);
+                }
+            }
+            any
+        });
+        let found = any.get(id).map(Vec::as_slice).unwrap_or_default();
+        let left = |index: &&usize| list.get(**index).is_some_and(|resource| !resource.is_empty());
+        found.iter().filter(left).copied().collect()
+    }
+
+    pub(crate) fn get(&self, index: usize) -> Option<&Resource> {
+        self.list.get(index)
+    }
+
+    /// An object, to be changed.
+    pub(crate) fn get_mut(&mut self, index: usize) -> Option<&mut Resource> {
+        self.list_mut().get_mut(index)
+    }
+
+    /// Drops the objects of which nothing is left.
+    pub(crate) fn drop_empties(&mut self) {
+        if self.list.iter().any(Resource::is_empty) {
+            self.list_mut().retain(|resource| !resource.is_empty());
+        }
+    }
+
+    /// Takes generated objects in, each as its behavior says.
+    ///
+    /// # Errors
+    /// When one that must be new is there already, or one that must be there isn't.
+    pub(crate) fn absorb_all(&mut self, generated: Self) -> Result<(), Error> {
+        generated
+            .list
+            .into_iter()
+            .try_for_each(|resource| self.absorb(resource))
+    }
+
+    fn absorb(&mut self, resource: Resource) -> Result<(), Error> {
+        let id = resource.id().clone();
+        let behavior = resource.history.behavior;
+        let found = self.find_any(&id);
+        let index = match (found.as_slice(), behavior) {
+            ([], Behavior::Merge | Behavior::Replace) => {
+                let problem = format!("id {id} does not exist; cannot merge or replace");
+                return Err(Error::new(Step::Generator, problem));
+            }
+            ([], _) => return self.append(resource),
+            ([index], Behavior::Merge | Behavior::Replace) => *index,
+            ([_], _) => {
+                let behavior = behavior.as_str();
+                let problem = format!(
+                    "id {id} exists; can not use behavior: '{behavior}', behavior must be merge or replace"
+                );
+                return Err(Error::new(Step::Generator, problem));
+            }
+            (several, _) => {
+                let several: Vec<_> = several.iter().filter_map(|index| self.get(*index)).collect();
+                let ids: Vec<_> = several.iter().map(|found| found.id().to_string()).collect();
+                let problem = format!(
+                    "found multiple objects [{}] that could accept merge of {id}",
+                    ids.join(" ")
+                );
+                return Err(Error::new(Step::Generator, problem));
+            }
+        };
+        let Some(old) = self.get_mut(index) else {
+            return Ok(());
+        };
+        *old = crate::generate::absorbed(old, resource);
+        Ok(())
+    }
+}
+
+fn enter(any: &mut HashMap<Arc<Id>, Vec<usize>>, id: Arc<Id>, index: usize) {
+    let places = any.entry(id).or_default();
+    if places.last() != Some(&index) {
+        places.push(index);
+    }
+}
+
+impl FromIterator<Resource> for ResMap {
+    fn from_iter<I: IntoIterator<Item = Resource>>(resources: I) -> Self {
+        Self {
+            list: resources.into_iter().collect(),
+            ..Self::default()
+        }
+    }
+}
