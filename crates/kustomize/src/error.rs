@@ -136,7 +136,7 @@ impl Error {
     pub fn place(&self) -> Option<(&TreePath, u32)> {
         match self {
             Self::At { file, line, .. } => Some((file, *line)),
-            Self::Yaml { file, source } => Some((file, source.position().map_or(1, |at| at.line))),
+            Self::Yaml { file, source } => Some((file, source.position.map_or(1, |at| at.line))),
             Self::In { source, .. } => source.place(),
             _ => None,
         }

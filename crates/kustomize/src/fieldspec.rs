@@ -2,7 +2,10 @@
 
 use std::borrow::Cow;
 
-use yaml::{Content, Node, Tag};
+use yaml::{
+    Node,
+    node::{Content, Tag},
+};
 
 use crate::{
     Error,
@@ -147,10 +150,7 @@ fn walk(
             .try_for_each(|item| walk(item, path, create, set))
             .context(|| format!("visit traversal on path: [{}]", path.join(" "))),
         Content::Map(_) => walk_map(node, first, rest, create, set),
-        Content::Scalar(_) => Err(Error::new(
-            Step::Transformer,
-            "expected sequence or mapping node",
-        )),
+        Content::Scalar(_) => Err(Error::new(Step::Transformer, "expected sequence or mapping node")),
     }
 }
 
@@ -266,13 +266,13 @@ mod tests {
     fn fields_are_found_in_lists_and_created_on_demand() {
         let spec = |path, create| FieldSpec::row("", "v1", "A", path, create);
         let scalar = Create::Scalar(None);
-        let object = "{apiVersion: v1, kind: A, l: [{a: 1}, {b: 2}], n: null}";
+        let object = "{apiVersion: v1, kind: A, l: [{a: 1}, {b: 2}], z: null}";
         let changed = |path, create| visited(object, &spec(path, create), scalar);
         assert!(changed("l/a", false).contains("- a: X\n- b: 2\n"));
         assert!(changed("l/a", true).contains("- a: X\n- a: X\n  b: 2\n"));
-        assert!(changed("n/m", true).contains("n:\n  m: X\n"));
-        assert!(changed("n/m", false).contains("n: null\n"));
-        assert!(changed("o[]/m", true).ends_with("n: null\n"));
+        assert!(changed("z/m", true).contains("z:\n  m: X\n"));
+        assert!(changed("z/m", false).contains("z: null\n"));
+        assert!(changed("o[]/m", true).ends_with("z: null\n"));
         assert!(changed("kind/m", true).ends_with("expected sequence or mapping node"));
         let other = FieldSpec::row("", "", "B", "kind", true);
         assert!(visited(object, &other, scalar).contains("kind: A\n"));

@@ -184,7 +184,10 @@ mod tests {
     fn identities_print_what_they_lack() {
         let id = Id::new(Gvk::of("", "v1", "A"), "a", "");
         assert_eq!(id.to_string(), "A.v1.[noGrp]/a.[noNs]");
-        assert_eq!(Id::default().to_string(), "[noKind].[noVer].[noGrp]/[noName].[noNs]");
+        assert_eq!(
+            Id::default().to_string(),
+            "[noKind].[noVer].[noGrp]/[noName].[noNs]"
+        );
     }
 
     #[test]

@@ -7,9 +7,8 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use tree::TreePath;
 
-
-pub use decode::{FILE_NAMES, find};
 pub(crate) use decode::load;
+pub use decode::{FILE_NAMES, find};
 
 /// The kind of a kustomization file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
@@ -71,7 +70,6 @@ pub(crate) struct Fields {
     pub(crate) sort_options: Option<SortOptions>,
     pub(crate) build_metadata: Vec<String>,
 }
-
 
 /// An entry of `labels`.
 #[derive(Debug, Clone, Default, Deserialize)]

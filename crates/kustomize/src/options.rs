@@ -96,8 +96,13 @@ pub trait InflateChart: Send + Sync {
     ///
     /// # Errors
     /// When the chart can't be had or rendered; the text goes into the error of the build and holds no secret.
-    fn inflate(&self, chart: &Chart, tree: &dyn Tree, dir: &TreePath, budget: &Budget)
-    -> Result<Vec<Node>, String>;
+    fn inflate(
+        &self,
+        chart: &Chart,
+        tree: &dyn Tree,
+        dir: &TreePath,
+        budget: &Budget,
+    ) -> Result<Vec<Node>, String>;
 }
 
 /// How a build is done.

@@ -68,7 +68,10 @@ impl ResMap {
             .current
             .get_or_insert_with(|| list.iter().map(|resource| resource.id().clone()).collect());
         if !current.insert(resource.id().clone()) {
-            let problem = format!("may not add resource with an already registered id: {}", resource.id());
+            let problem = format!(
+                "may not add resource with an already registered id: {}",
+                resource.id()
+            );
             return Err(Error::new(Step::Accumulate, problem));
         }
         if let Some(any) = &mut self.any {
@@ -83,7 +86,10 @@ impl ResMap {
 
     /// Adds objects, each as [`Self::append`] does.
     pub(crate) fn append_all(&mut self, other: Self) -> Result<(), Error> {
-        other.list.into_iter().try_for_each(|resource| self.append(resource))
+        other
+            .list
+            .into_iter()
+            .try_for_each(|resource| self.append(resource))
     }
 
     /// The places of the objects that are or were something; those of which nothing is left don't count.

@@ -3,7 +3,10 @@
 use std::{cell::OnceCell, collections::BTreeMap, sync::Arc};
 
 use tree::TreePath;
-use yaml::{Content, Node};
+use yaml::{
+    Node,
+    node::{Content, Mapping},
+};
 
 use crate::{
     id::{Gvk, Id},
@@ -220,7 +223,7 @@ impl Resource {
         let entries = map
             .iter()
             .map(|(key, value)| (key.clone(), Node::string(value.as_str())));
-        self.set_metadata(field, Node::from_entries(entries));
+        self.set_metadata(field, Node::new(Content::Map(entries.collect::<Mapping>())));
     }
 
     /// One annotation's text.

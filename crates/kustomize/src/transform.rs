@@ -3,11 +3,11 @@
 //! A transformer is made from a field of a kustomization, or from a configuration that `transformers` names; it is the same
 //! one. The order in which those of a kustomization run is in [`crate::accumulate`].
 
+pub(crate) mod affix;
 pub(crate) mod annotations;
 pub(crate) mod images;
 pub(crate) mod labels;
 pub(crate) mod namespace;
-pub(crate) mod affix;
 pub(crate) mod replicas;
 pub(crate) mod value_add;
 
