@@ -58,12 +58,14 @@ lint:
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 
 .PHONY: gen
-gen: ## Write the generated files (crds/)
+gen: ## Write the generated files (crds/, the tables of kustomize)
 	$(CARGO) run -q --locked -p xtask -- gen
+	cd hack/kustomize && GOWORK=off GOFLAGS= go run .
 
 .PHONY: gen-check
 gen-check:
 	$(CARGO) run -q --locked -p xtask -- gen --check
+	cd hack/kustomize && GOWORK=off GOFLAGS= go run . --check
 
 .PHONY: layers
 layers:

@@ -62,7 +62,7 @@ impl Gvk {
 
     /// Whether the kind is known to live outside of namespaces; unknown kinds are not.
     pub(crate) fn is_cluster_scoped(&self) -> bool {
-        tables::is_cluster_scoped(&self.api_version(), &self.kind)
+        tables::namespaced(&self.api_version(), &self.kind) == Some(false)
     }
 }
 

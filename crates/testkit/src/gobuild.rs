@@ -122,6 +122,24 @@ pub(crate) fn build(
     finish(work.path())
 }
 
+/// Finds the one program of a recipe in its own folder of the cache, or builds it. `package` is the one whose version counts.
+///
+/// # Errors
+/// When it isn't there and can't be built.
+pub(crate) fn program(folder: &str, recipe: &'static Recipe, package: &str) -> Result<PathBuf> {
+    let module = recipe.module;
+    let pins = [format!("{module}/go.mod"), format!("{module}/go.sum")];
+    let cache = cache_dir()?.join(folder);
+    let dir = cache.join(key((module, package), &pins.each_ref().map(String::as_str))?);
+    let name = recipe.programs.first().context("the recipe makes nothing")?;
+    let program = dir.join(name);
+    if !program.exists() {
+        let missing = || Vec::from_iter((!program.exists()).then_some(recipe));
+        build(&cache, &dir, "-s -w", missing, |_| Ok(()))?;
+    }
+    Ok(program)
+}
+
 /// How the folder of an unfinished build begins.
 const UNFINISHED: &str = "building-";
 

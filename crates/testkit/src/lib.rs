@@ -30,6 +30,7 @@ pub mod git;
 mod gobuild;
 pub mod http;
 pub mod manifest;
+pub mod oracle;
 pub mod ports;
 pub mod process;
 pub mod progress;

@@ -6,14 +6,13 @@ use anyhow::{Context as _, Result, bail};
 use serde_json::Value;
 
 use crate::{
-    gobuild::{Recipe, build, cache_dir, key},
+    gobuild::{Recipe, program},
     http,
     ports::free_address,
     process::{Group, Identity},
     wait::eventually,
 };
 
-const PACKAGE: (&str, &str) = ("prometheus", "github.com/prometheus/prometheus");
 static RECIPE: Recipe = Recipe {
     module: "prometheus",
     packages: &["github.com/prometheus/prometheus/cmd/prometheus"],
@@ -40,20 +39,7 @@ impl Prometheus {
     /// # Errors
     /// When it isn't there and can't be built.
     pub fn resolve() -> Result<PathBuf> {
-        let cache = cache_dir()?.join("prometheus");
-        let dir = cache.join(key(PACKAGE, &["prometheus/go.mod", "prometheus/go.sum"])?);
-        let program = dir.join("prometheus");
-        if !program.exists() {
-            let missing = || {
-                if program.exists() {
-                    Vec::new()
-                } else {
-                    vec![&RECIPE]
-                }
-            };
-            build(&cache, &dir, "-s -w", missing, |_| Ok(()))?;
-        }
-        Ok(program)
+        program("prometheus", &RECIPE, "github.com/prometheus/prometheus")
     }
 
     /// Starts Prometheus with this configuration (the YAML of prometheus.yml) and waits until it is ready.

@@ -3,7 +3,7 @@
 use testkit::fuzz::{self, Random};
 use tree::{Budget, Limits};
 
-use crate::{Document, Error, Map, Value, print, read};
+use crate::{Document, Error, Map, Node, Value, print, read};
 
 type Read = fn(&[u8], &Budget) -> Result<Document, Error>;
 type Print = fn(&Value) -> String;
@@ -171,7 +171,12 @@ fn fuzz_readers_answer_any_bytes() {
         let _ = (
             read::goyaml_all(&bytes, &budget),
             read::kustomize_all(&bytes, &budget),
+            read::nodes(&bytes, &budget),
         );
+        let node = read::node(&bytes, &budget).and_then(|node| node.map(Node::into_value).transpose());
+        if let (Ok(value), Ok(document)) = (node, read::kustomize(&bytes, &budget)) {
+            assert_eq!(value.unwrap_or_default(), document.value, "by way of a node");
+        }
     });
 }
 
@@ -187,7 +192,16 @@ fn fuzz_printed_values_read_back() {
         }
         let printed = print::goyaml(&value);
         let again = read::kustomize(&printed, &Budget::default()).map(|document| document.value);
-        assert_eq!(again, Ok(value), "goyaml read by kustomize: {printed:?}");
+        assert_eq!(
+            again.as_ref(),
+            Ok(&value),
+            "goyaml read by kustomize: {printed:?}"
+        );
+        assert_eq!(
+            Node::from_value(&value).into_value(),
+            Ok(value),
+            "by way of a node"
+        );
     });
 }
 

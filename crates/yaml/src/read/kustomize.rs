@@ -22,8 +22,9 @@ pub(super) const DIALECT: Dialect = Dialect {
     not_finite: false,
 };
 
-/// The same for nodes that have become values only when they are printed.
+/// The same for nodes, which become values only when they are printed.
 pub(super) const PRINTED: Dialect = Dialect {
+    key: string_key,
     duplicates: Duplicates::RefusedByLine,
     ..DIALECT
 };
@@ -37,6 +38,21 @@ fn key(scalar: Scalar) -> Result<String, Problem> {
         Value::String(text) => Ok(text),
         other => Err(Problem::Key(other.type_name())),
     }
+}
+
+/// A key by its kind alone: even a tag without meaning makes it something else than a string.
+fn string_key(scalar: Scalar) -> Result<String, Problem> {
+    let found = match scalar.kind() {
+        Tag::Str => return Ok(scalar.text.into()),
+        Tag::Null => "null",
+        Tag::Bool => "boolean",
+        Tag::Int => "integer",
+        Tag::Float => "number",
+        Tag::Timestamp => "timestamp",
+        Tag::Binary => "binary data",
+        Tag::Other => "a scalar with a tag of its own",
+    };
+    Err(Problem::Key(found))
 }
 
 fn resolve(text: &str) -> Resolved {

@@ -7,7 +7,8 @@ use std::{io::Write as _, path::PathBuf, process::ExitCode};
 use anyhow::{Context as _, Result};
 use clap::{Parser, Subcommand};
 use testkit::{
-    ControlPlane, Options, Prometheus, controlplane::binaries::Binaries, process::sweep, progress::say,
+    ControlPlane, Options, Prometheus, controlplane::binaries::Binaries, oracle, process::sweep,
+    progress::say,
 };
 
 /// A real Kubernetes control plane on this machine, without containers.
@@ -67,6 +68,7 @@ fn run(cli: &Cli) -> Result<()> {
             let binaries = Binaries::resolve()?;
             if *tests {
                 Prometheus::resolve()?;
+                oracle::kustomize()?;
             }
             let kubectl = binaries.path("kubectl").display().to_string();
             say(format_args!(
