@@ -1,1 +1,175 @@
 //! What selects objects: by patterns of their identities, and by their labels and annotations.
+
+mod label;
+#[cfg(test)]
+mod tests;
+
+use regex::{Regex, RegexBuilder};
+
+pub(crate) use label::LabelSelector;
+
+use crate::{
+    Error,
+    error::Step,
+    id::{Gvk, Id},
+    model::Selector,
+    resmap::ResMap,
+    resource::Resource,
+};
+
+/// How much memory one pattern may take.
+const PATTERN_SIZE: usize = 1 << 20;
+
+/// Compiles a pattern that a user wrote.
+///
+/// # Errors
+/// When it is no pattern, or would take too much memory.
+pub(crate) fn regex(pattern: &str) -> Result<Regex, Error> {
+    let built = RegexBuilder::new(pattern).size_limit(PATTERN_SIZE).build();
+    built.map_err(|error| {
+        let problem = format!("error parsing regexp: {}: `{pattern}`", reason(&error));
+        Error::new(Step::Transformer, problem)
+    })
+}
+
+/// What is wrong with a pattern, in the original's words where they are known.
+fn reason(error: &regex::Error) -> String {
+    let text = error.to_string();
+    let last = text.lines().next_back().unwrap_or_default();
+    let last = last.strip_prefix("error: ").unwrap_or(last);
+    let known = match last {
+        "unclosed character class" => "missing closing ]",
+        "unclosed group" => "missing closing )",
+        "unopened group" => "unexpected )",
+        "repetition operator missing expression" => "missing argument to repetition operator",
+        other => other,
+    };
+    known.to_owned()
+}
+
+/// A pattern that a whole text must fit.
+#[derive(Debug, Clone)]
+enum Pattern {
+    /// An empty pattern fits everything.
+    Any,
+    /// A pattern without special characters fits itself.
+    Exact(String),
+    Regex(Regex),
+}
+
+impl Pattern {
+    fn new(pattern: &str) -> Result<Self, Error> {
+        if pattern.is_empty() {
+            return Ok(Self::Any);
+        }
+        if pattern
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '/' || c == '_')
+        {
+            return Ok(Self::Exact(pattern.to_owned()));
+        }
+        regex(&format!("^(?:{pattern})$")).map(Self::Regex)
+    }
+
+    fn fits(&self, text: &str) -> bool {
+        match self {
+            Self::Any => true,
+            Self::Exact(exact) => exact == text,
+            Self::Regex(regex) => regex.is_match(text),
+        }
+    }
+}
+
+/// A selector whose group, version, kind, name and namespace are patterns, ready to be used.
+#[derive(Debug, Clone)]
+pub(crate) struct SelectorRegex {
+    group: Pattern,
+    version: Pattern,
+    kind: Pattern,
+    name: Pattern,
+    namespace: Pattern,
+}
+
+impl SelectorRegex {
+    /// Compiles the patterns of a selector.
+    ///
+    /// # Errors
+    /// When one of them is no pattern.
+    pub(crate) fn new(selector: &Selector) -> Result<Self, Error> {
+        Ok(Self {
+            group: Pattern::new(&selector.group)?,
+            version: Pattern::new(&selector.version)?,
+            kind: Pattern::new(&selector.kind)?,
+            name: Pattern::new(&selector.name)?,
+            namespace: Pattern::new(&selector.namespace)?,
+        })
+    }
+
+    pub(crate) fn fits_gvk(&self, gvk: &Gvk) -> bool {
+        self.group.fits(&gvk.group) && self.version.fits(&gvk.version) && self.kind.fits(&gvk.kind)
+    }
+
+    pub(crate) fn fits_name(&self, name: &str) -> bool {
+        self.name.fits(name)
+    }
+
+    pub(crate) fn fits_namespace(&self, namespace: &str) -> bool {
+        self.namespace.fits(namespace)
+    }
+
+    /// Whether an object is selected by what it is. Name and namespace may be those that it has or those that it was read
+    /// with, not what they were in between.
+    fn fits(&self, resource: &Resource) -> bool {
+        let fits_either = |fits: &dyn Fn(&Id) -> bool| {
+            fits(resource.id()) || resource.previous_ids().next().is_some_and(|first| fits(&first))
+        };
+        self.fits_gvk(resource.gvk())
+            && fits_either(&|id| self.fits_namespace(id.effective_namespace()))
+            && fits_either(&|id| self.fits_name(&id.name))
+    }
+}
+
+/// The places of the objects that a selector selects, in their order.
+///
+/// # Errors
+/// When a pattern is none. A label or annotation selector is only looked at for an object that the patterns select.
+pub(crate) fn select(resources: &ResMap, selector: &Selector) -> Result<Vec<usize>, Error> {
+    let regex = SelectorRegex::new(selector)?;
+    let metadata = MetadataSelector::new(selector);
+    let mut selected = Vec::new();
+    for (index, resource) in resources.iter().enumerate() {
+        if regex.fits(resource) && metadata.fits(resource)? {
+            selected.push(index);
+        }
+    }
+    Ok(selected)
+}
+
+/// The label and annotation selectors of a selector.
+#[derive(Debug)]
+pub(crate) struct MetadataSelector {
+    labels: Result<LabelSelector, String>,
+    annotations: Result<LabelSelector, String>,
+}
+
+impl MetadataSelector {
+    /// Reads both; what is wrong with one is said when it is used.
+    pub(crate) fn new(selector: &Selector) -> Self {
+        Self {
+            labels: LabelSelector::parse(&selector.label_selector),
+            annotations: LabelSelector::parse(&selector.annotation_selector),
+        }
+    }
+
+    /// Whether the labels and annotations of an object are selected.
+    ///
+    /// # Errors
+    /// When a selector can't be read.
+    pub(crate) fn fits(&self, resource: &Resource) -> Result<bool, Error> {
+        let fits = |selector: &Result<LabelSelector, String>, field| match selector {
+            Ok(selector) => Ok(selector.is_empty() || selector.fits(&resource.metadata_map(field))),
+            Err(problem) => Err(Error::new(Step::Transformer, problem)),
+        };
+        Ok(fits(&self.labels, "labels")? && fits(&self.annotations, "annotations")?)
+    }
+}
