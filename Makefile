@@ -33,6 +33,16 @@ test: ## Run all tests (with a real control plane)
 	target/debug/testkit build --tests
 	WEIR_BIN_DIR=$(CURDIR)/target/debug $(CARGO) test --workspace --locked --no-fail-fast
 
+.PHONY: conformance
+# The suites that need a control plane run only when there are cases for them.
+conformance: ## Compare with recordings of the originals (CONFORMANCE_DIR=../shared/conformance)
+	@recorded=$(abspath $(or $(CONFORMANCE_DIR),../shared/conformance)); suites="-p jinja -p kluctl -p kustomize"; \
+	  if [ -d "$$recorded/kluctl/cases/cluster" ]; then \
+	    suites="$$suites -p engine"; $(CARGO) build -q --locked -p testkit; target/debug/testkit build --tests; \
+	  fi; \
+	  $(CARGO) test -q --locked --no-fail-fast $$suites --test it recorded -- --nocapture \
+	    | sed -E '/^(\.*|running .*|test result: ok.*)$$/d'
+
 .PHONY: up
 up: control-plane ## Start a control plane with the controllers in the background, for trying things
 	@WEIR_BIN_DIR=$(CURDIR)/$(BIN) $(BIN)/testkit up

@@ -8,6 +8,7 @@ mod steps;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    ffi::OsString,
     path::{Path, PathBuf},
 };
 
@@ -23,10 +24,14 @@ use steps::{Case, Outcome};
 /// How many cases behave as recorded today. It only grows.
 const MATCHING: usize = 44;
 
+/// Where other cases than the default ones are; those are only counted.
+fn elsewhere() -> Option<OsString> {
+    std::env::var_os("CONFORMANCE_DIR").filter(|dir| !dir.is_empty())
+}
+
 fn folder() -> PathBuf {
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let conformance = std::env::var_os("CONFORMANCE_DIR")
-        .map_or_else(|| workspace.join("../shared/conformance"), PathBuf::from);
+    let conformance = elsewhere().map_or_else(|| workspace.join("../shared/conformance"), PathBuf::from);
     conformance.join("kluctl/cases/cluster")
 }
 
@@ -75,10 +80,13 @@ async fn cases_behave_as_recorded() -> Result<()> {
         println!("FAILED {name}: {why}");
     }
     println!(
-        "{matching} match, {} skipped, {} failed",
+        "\nkluctl on a cluster: {matching} match, {} skipped, {} failed",
         skipped.len(),
         failed.len()
     );
+    if elsewhere().is_some() {
+        return Ok(());
+    }
     assert!(failed.is_empty(), "{:?}", failed.keys());
     assert!(
         chosen.is_some() || matching >= MATCHING,

@@ -158,7 +158,10 @@ fn run(case: &Path) -> Outcome {
 
 #[test]
 fn recorded_renders() {
-    let base = std::env::var_os("CONFORMANCE_DIR")
+    // Cases from elsewhere are only counted.
+    let elsewhere = std::env::var_os("CONFORMANCE_DIR").filter(|dir| !dir.is_empty());
+    let base = elsewhere
+        .as_ref()
         .map_or_else(|| workspace().join("../shared/conformance"), PathBuf::from);
     let dir = base.join("kluctl/cases/render");
     let Ok(entries) = fs::read_dir(&dir) else {
@@ -184,6 +187,10 @@ fn recorded_renders() {
     fs::create_dir_all(&report).unwrap();
     fs::write(report.join("kluctl-failures.txt"), lines.join("\n")).unwrap();
     let failed = lines.len() - refused;
-    println!("kluctl: {passes} pass, {failed} fail, {refused} refused by name, {others} of other commands");
-    assert!(passes >= PASSES, "{passes} cases pass, it was {PASSES} before");
+    // On a line of its own, whatever the test harness says before.
+    println!("\nkluctl: {passes} pass, {failed} fail, {refused} refused by name, {others} of other commands");
+    assert!(
+        elsewhere.is_some() || passes >= PASSES,
+        "{passes} cases pass, it was {PASSES} before"
+    );
 }
