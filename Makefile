@@ -15,7 +15,7 @@ help: ## Print this list
 .PHONY: build
 build: ## Build the release binaries into target/release
 	@echo "building the release binaries (some minutes on a fresh clone, seconds afterwards)"
-	$(CARGO) build --release --locked $(addprefix -p ,$(CONTROLLERS)) -p testkit -p e2e
+	$(CARGO) build --release --locked $(addprefix -p ,$(CONTROLLERS)) -p cli -p testkit -p e2e
 
 .PHONY: control-plane
 control-plane: build ## Build the test control plane into the cache, once

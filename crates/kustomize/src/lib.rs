@@ -9,6 +9,7 @@ mod build;
 mod config;
 mod error;
 mod fieldspec;
+mod files;
 mod generate;
 mod id;
 mod loader;

@@ -1,0 +1,140 @@
+//! `weir kustomize`.
+
+use std::{
+    fs,
+    io::Write as _,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context as _, Result, anyhow, ensure};
+use clap::{Args, Subcommand, ValueEnum};
+use kustomize::{Build, LoadRestriction, Options, Order};
+use tree::{Budget, Limits};
+
+use crate::place::Place;
+
+/// What can be done with kustomizations.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Print the objects of a kustomization
+    Build(BuildArgs),
+}
+
+/// Builds the objects of the kustomization in a directory, and prints them as YAML.
+///
+/// The output is that of `kustomize build`, version 5.8.1. Nothing is fetched and no program is run.
+#[derive(Debug, Args)]
+pub(crate) struct BuildArgs {
+    /// The directory with a kustomization.yaml
+    #[arg(default_value = ".")]
+    dir: PathBuf,
+    /// Write to this file, or one file for each object into this directory if there is one
+    #[arg(short, long, value_name = "FILE|DIR")]
+    output: Option<PathBuf>,
+    /// Which files a kustomization may name
+    #[arg(long, value_name = "WHICH", default_value = "LoadRestrictionsRootOnly")]
+    load_restrictor: LoadRestrictor,
+    /// In which order the objects come out, if the kustomization has no sortOptions
+    #[arg(long, value_name = "ORDER", default_value = "legacy")]
+    reorder: Reorder,
+    /// Label every object with app.kubernetes.io/managed-by
+    #[arg(
+        long,
+        value_name = "BOOL",
+        num_args = 0..=1,
+        require_equals = true,
+        default_value_t = false,
+        default_missing_value = "true",
+        action = clap::ArgAction::Set,
+        hide_default_value = true,
+        hide_possible_values = true
+    )]
+    enable_managedby_label: bool,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum LoadRestrictor {
+    /// Those in and below its own directory
+    #[value(name = "LoadRestrictionsRootOnly")]
+    RootOnly,
+    /// All
+    #[value(name = "LoadRestrictionsNone")]
+    None,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Reorder {
+    /// By kind: namespaces first, webhooks last
+    Legacy,
+    /// As the kustomization names them
+    None,
+}
+
+/// Who builds at a terminal builds what is theirs: only what would hang or eat all memory is bounded.
+fn limits() -> Limits {
+    Limits {
+        steps: u64::MAX,
+        bytes: u64::MAX,
+        objects: u64::MAX,
+        file_bytes: 1 << 30,
+        ..Limits::default()
+    }
+}
+
+/// Does a command.
+pub(crate) fn run(command: &Command) -> Result<()> {
+    match command {
+        Command::Build(args) => build(args),
+    }
+}
+
+fn build(args: &BuildArgs) -> Result<()> {
+    let limits = limits();
+    let place = Place::find(&args.dir, &limits)?;
+    let options = Options {
+        load_restriction: match args.load_restrictor {
+            LoadRestrictor::RootOnly => LoadRestriction::RootOnly,
+            LoadRestrictor::None => LoadRestriction::None,
+        },
+        order: match args.reorder {
+            Reorder::Legacy => Order::Legacy,
+            Reorder::None => Order::Accumulated,
+        },
+        managed_by_label: args.enable_managedby_label,
+        ..Options::default()
+    };
+    let built = kustomize::build(&place.tree, &place.dir, &options, &Budget::new(limits))
+        .map_err(|error| anyhow!(place.absolute(&error.to_string())))?;
+    for warning in &built.warnings {
+        let _ = writeln!(std::io::stderr(), "{}", warning.text.trim_end());
+    }
+    match &args.output {
+        Some(dir) if dir.is_dir() => write_files(dir, &built),
+        Some(file) => fs::write(file, built.to_yaml()).with_context(|| format!("write {}", file.display())),
+        None => print(&built.to_yaml()),
+    }
+}
+
+/// Writes one file for each object.
+fn write_files(dir: &Path, built: &Build) -> Result<()> {
+    for (name, text) in built.files() {
+        ensure!(
+            !name.contains('/'),
+            "{name:?} can't be the name of a file: rename the object, or print all objects into one file"
+        );
+        let file = dir.join(name);
+        fs::write(&file, text).with_context(|| format!("write {}", file.display()))?;
+    }
+    Ok(())
+}
+
+/// Prints to stdout; a reader that has seen enough is no failure.
+fn print(text: &str) -> Result<()> {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(error).context("write the output")
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,122 @@
+//! Where on the disk a directory is, and how its files are called in messages.
+
+use std::{
+    io::ErrorKind,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Result, bail};
+use tree::{Disk, Limits, TreePath};
+
+/// A directory to build, in a tree that holds all that its kustomizations may name.
+pub(crate) struct Place {
+    pub(crate) tree: Disk,
+    pub(crate) dir: TreePath,
+}
+
+impl Place {
+    /// Finds a directory. Its tree is the whole file system: a base may lie anywhere.
+    pub(crate) fn find(dir: &Path, limits: &Limits) -> Result<Self> {
+        let absolute = resolve(dir)?;
+        let Some(text) = absolute.to_str() else {
+            bail!("{}: the path is no UTF-8", absolute.display());
+        };
+        Ok(Self {
+            tree: Disk::open("/", limits)?,
+            dir: TreePath::parse(text.trim_start_matches('/'))?,
+        })
+    }
+
+    /// Puts a slash before the paths in a message: those of the tree are relative to its root.
+    ///
+    /// What begins as the path of the directory does is taken for a path.
+    pub(crate) fn absolute(&self, message: &str) -> String {
+        let first: Vec<&str> = self.dir.components().take(2).collect();
+        if first.is_empty() {
+            return message.to_owned();
+        }
+        let first = first.join("/");
+        let mut out = String::with_capacity(message.len());
+        let mut rest = message;
+        while let Some((before, after)) = rest.split_once(first.as_str()) {
+            out.push_str(before);
+            let ends = |c: char| c == '/' || is_around(c);
+            if out.chars().next_back().is_none_or(is_around) && after.chars().next().is_none_or(ends) {
+                out.push('/');
+            }
+            out.push_str(&first);
+            rest = after;
+        }
+        out.push_str(rest);
+        out
+    }
+}
+
+/// Whether a character of a message stands before or behind paths.
+fn is_around(c: char) -> bool {
+    c.is_whitespace() || matches!(c, '\'' | '"' | '`' | '(' | ')' | '[' | ']' | ':' | ',' | ';')
+}
+
+fn resolve(dir: &Path) -> Result<PathBuf> {
+    let shown = dir.display();
+    let absolute = match dir.canonicalize() {
+        Ok(absolute) => absolute,
+        // The address stays out of the message: there may be a password in it.
+        Err(_) if is_address(dir) => {
+            bail!(
+                "building what is on another machine is not supported: clone the repository and build its directory"
+            )
+        }
+        Err(error) => {
+            let whole = std::path::absolute(dir).unwrap_or_else(|_| dir.to_owned());
+            let why = match error.kind() {
+                ErrorKind::NotFound => "no such file or directory".to_owned(),
+                _ => error.to_string(),
+            };
+            bail!(
+                "must build at directory: not a valid directory: evalsymlink failure on '{shown}' : lstat {}: {why}",
+                whole.display()
+            );
+        }
+    };
+    if !absolute.is_dir() {
+        bail!("must build at directory: '{shown}': file is not directory");
+    }
+    Ok(absolute)
+}
+
+fn is_address(dir: &Path) -> bool {
+    let text = dir.to_string_lossy();
+    let begins = |with: &&str| text.starts_with(with);
+    text.contains("://")
+        || ["git::", "git@", "gh:", "github.com/", "github.com:"]
+            .iter()
+            .any(begins)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_in_messages_are_made_absolute() {
+        let place = Place {
+            tree: Disk::open("/", &Limits::default()).unwrap(),
+            dir: TreePath::parse("home/u/x/overlay").unwrap(),
+        };
+        for (message, expected) in [
+            (
+                "file 'home/u/a' is not below 'home/u'",
+                "file '/home/u/a' is not below '/home/u'",
+            ),
+            ("home/u/x:2: no", "/home/u/x:2: no"),
+            (
+                "/home/u/x and my/home/u/x and home/us",
+                "/home/u/x and my/home/u/x and home/us",
+            ),
+            ("nothing", "nothing"),
+        ] {
+            assert_eq!(place.absolute(message), expected);
+        }
+    }
+}

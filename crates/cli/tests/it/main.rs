@@ -1,0 +1,4 @@
+//! The program, run as its users do.
+
+#[cfg(test)]
+mod build;
