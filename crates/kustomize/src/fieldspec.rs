@@ -1,6 +1,6 @@
 //! Field specs: which field of which kinds a transformer works on.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::HashMap};
 
 use yaml::{
     Node,
@@ -116,10 +116,62 @@ pub(crate) fn visit_selected(
     create: Create,
     set: &mut dyn FnMut(&mut Node) -> Result<(), Error>,
 ) -> Result<(), Error> {
-    let path = split(&spec.path, '/');
     let create = if spec.create { create } else { Create::Nothing };
-    let walked = walk(object, &path, create, set);
-    walked.context(|| format!("considering field '{}' of object {}", spec.path, Id::read(object)))
+    visit_path(object, &Path::of(spec), create, set)
+}
+
+/// The path of a field spec, taken apart.
+#[derive(Debug)]
+pub(crate) struct Path<'a> {
+    pub(crate) text: &'a str,
+    elements: Vec<Cow<'a, str>>,
+}
+
+impl<'a> Path<'a> {
+    pub(crate) fn of(spec: &'a FieldSpec) -> Self {
+        Self {
+            text: &spec.path,
+            elements: split(&spec.path, '/'),
+        }
+    }
+}
+
+/// As [`visit`], for one path of an object of any kind.
+pub(crate) fn visit_path(
+    object: &mut Node,
+    path: &Path<'_>,
+    create: Create,
+    set: &mut dyn FnMut(&mut Node) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let walked = walk(object, &path.elements, create, set);
+    walked.context(|| format!("considering field '{}' of object {}", path.text, Id::read(object)))
+}
+
+/// Rows for some kinds; which are for an object is found out once for each kind.
+pub(crate) struct ByKind<'a, T> {
+    rows: Vec<(&'a Gvk, T)>,
+    found: HashMap<Gvk, Vec<usize>>,
+}
+
+impl<'a, T> ByKind<'a, T> {
+    pub(crate) fn new(rows: impl Iterator<Item = (&'a Gvk, T)>) -> Self {
+        Self {
+            rows: rows.collect(),
+            found: HashMap::new(),
+        }
+    }
+
+    /// The rows for a kind, in their order.
+    pub(crate) fn of(&mut self, kind: &Gvk) -> impl Iterator<Item = &T> {
+        if !self.found.contains_key(kind) {
+            let rows = self.rows.iter().enumerate();
+            let found = rows.filter(|(_, (selector, _))| kind.is_selected_by(selector));
+            let found = found.map(|(index, _)| index).collect();
+            self.found.insert(kind.clone(), found);
+        }
+        let found = self.found.get(kind).into_iter().flatten();
+        found.filter_map(|index| self.rows.get(*index).map(|(_, row)| row))
+    }
 }
 
 /// Calls `set` with every node that one of the field specs names, in their order.

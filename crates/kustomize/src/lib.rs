@@ -13,6 +13,7 @@ mod files;
 mod generate;
 mod id;
 mod loader;
+mod lookup;
 mod metadata;
 mod model;
 mod options;

@@ -1,0 +1,339 @@
+//! Which object a name means to the object that holds it.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
+
+use yaml::Node;
+
+use crate::{
+    Error,
+    error::Step,
+    id::{DEFAULT_NAMESPACE, Gvk, Id, NO_NAMESPACE},
+    lookup::raw_text,
+    resource::History,
+};
+
+/// What an object is, and what it was.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Object<'a> {
+    pub(super) id: &'a Id,
+    history: &'a History,
+}
+
+impl<'a> Object<'a> {
+    /// The kind that it was read as, in the group and version of now.
+    pub(super) fn original_kind(&self) -> Gvk {
+        let mut kind = self.id.gvk.clone();
+        if let Some(first) = self.history.previous.first() {
+            kind.kind = first.kind.clone().into();
+        }
+        kind
+    }
+
+    fn original_namespace(&self) -> &'a str {
+        match self.history.previous.first() {
+            Some(first) => &first.namespace,
+            None => self.id.effective_namespace(),
+        }
+    }
+
+    /// Whether it ever was of a kind before now.
+    fn was(&self, selector: &Gvk) -> bool {
+        let now = &self.id.gvk;
+        let fits = |selector: &str, own: &str| selector.is_empty() || selector == own;
+        let mut previous = self.history.previous.iter();
+        fits(&selector.group, &now.group)
+            && fits(&selector.version, &now.version)
+            && previous.any(|previous| fits(&selector.kind, &previous.kind))
+    }
+
+    /// Whether both went through the same outer kustomizations, as far as prefixes and suffixes tell.
+    fn has_affixes_of(&self, other: &Object<'_>, or_none: bool) -> bool {
+        let same = |one: &[String], other: &[String]| {
+            let none = one.is_empty() || other.is_empty();
+            if none && (or_none || one.len() != other.len()) {
+                return or_none;
+            }
+            one.iter()
+                .rev()
+                .zip(other.iter().rev())
+                .all(|(one, other)| one == other)
+        };
+        same(&self.history.prefixes, &other.history.prefixes)
+            && same(&self.history.suffixes, &other.history.suffixes)
+    }
+
+    fn place(&self) -> Place<'a> {
+        if self.id.is_cluster_scoped() {
+            Place::Cluster
+        } else {
+            Place::Namespace(&self.id.namespace)
+        }
+    }
+}
+
+/// Where an object is: a namespace is as written, empty when it isn't.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Place<'a> {
+    Cluster,
+    Namespace(&'a str),
+}
+
+/// The objects that names may mean.
+pub(super) struct Candidates<'a> {
+    objects: Vec<Object<'a>>,
+    /// By each name that they had before.
+    by_name: HashMap<&'a str, Vec<usize>>,
+    /// The same, by place.
+    by_place: HashMap<(Place<'a>, &'a str), Vec<usize>>,
+    /// The namespaces from which those of a place come.
+    origins: HashMap<Place<'a>, HashSet<&'a str>>,
+    all_origins: HashSet<&'a str>,
+}
+
+impl<'a> Candidates<'a> {
+    pub(super) fn new(ids: &'a [Arc<Id>], histories: &'a [History]) -> Self {
+        let mut all = Self {
+            objects: Vec::with_capacity(ids.len()),
+            by_name: HashMap::new(),
+            by_place: HashMap::new(),
+            origins: HashMap::new(),
+            all_origins: HashSet::new(),
+        };
+        for (index, (id, history)) in ids.iter().zip(histories).enumerate() {
+            let object = Object { id, history };
+            for previous in &history.previous {
+                let name = previous.name.as_str();
+                enter(all.by_name.entry(name).or_default(), index);
+                enter(all.by_place.entry((object.place(), name)).or_default(), index);
+            }
+            let origin = object.original_namespace();
+            all.origins.entry(object.place()).or_default().insert(origin);
+            all.all_origins.insert(origin);
+            all.objects.push(object);
+        }
+        all
+    }
+
+    pub(super) fn object(&self, index: usize) -> Option<Object<'a>> {
+        self.objects.get(index).copied()
+    }
+
+    /// An object that refers to others.
+    ///
+    /// # Errors
+    /// When the subjects of a role binding are none.
+    pub(super) fn referrer(&self, object: Object<'a>, node: &Node) -> Result<Referrer<'a>, Error> {
+        let is_role_binding = object.id.gvk.kind == "RoleBinding" && !object.id.is_cluster_scoped();
+        let accounts = match node.get("subjects").and_then(Node::as_seq) {
+            Some(subjects) if is_role_binding => account_namespaces(subjects, object.id)?,
+            _ => HashSet::new(),
+        };
+        let there = accounts
+            .iter()
+            .filter_map(|account| self.origins.get(&Place::Namespace(account)));
+        let account_origins = there.flatten().copied().collect();
+        let role = node.get("roleRef").and_then(|role| {
+            let (group, kind) = (role.get("apiGroup")?, role.get("kind")?);
+            Some(Gvk {
+                group: raw_text(group).to_owned().into(),
+                kind: raw_text(kind).to_owned().into(),
+                ..Gvk::default()
+            })
+        });
+        let own = object.id.effective_namespace();
+        let unset = (own == DEFAULT_NAMESPACE).then_some(Place::Namespace(""));
+        let places = [Place::Cluster, Place::Namespace(own)].into_iter().chain(unset);
+        Ok(Referrer {
+            object,
+            role,
+            places: (!object.id.is_cluster_scoped()).then(|| places.collect()),
+            accounts,
+            account_origins,
+        })
+    }
+
+    /// The objects that had a name and that a referrer can refer to, in their order.
+    fn named(&self, name: &str, referrer: &Referrer<'_>) -> Vec<usize> {
+        let Some(named) = self.by_name.get(name) else {
+            return Vec::new();
+        };
+        let Some(places) = &referrer.places else {
+            return named.clone();
+        };
+        let accounts = referrer.accounts.iter();
+        let places = places.iter().copied();
+        let places = places.chain(accounts.map(|account| Place::Namespace(account)));
+        if named.len() <= places.clone().count() {
+            let reached = |index: &&usize| self.object(**index).is_some_and(|it| referrer.reaches(&it));
+            return named.iter().filter(reached).copied().collect();
+        }
+        let there = places.filter_map(|place| self.by_place.get(&(place, name)));
+        let mut there: Vec<_> = there.flatten().copied().collect();
+        there.sort_unstable();
+        there.dedup();
+        there
+    }
+
+    /// The question which object of a kind is meant in a field.
+    pub(super) fn question<'q>(
+        &'q self,
+        referrer: &'q Referrer<'a>,
+        target: &'q Gvk,
+        path: &str,
+    ) -> Question<'q> {
+        let is_role_ref = path.ends_with("roleRef/name");
+        Question {
+            candidates: self,
+            referrer,
+            target,
+            role: referrer.role.as_ref().filter(|_| is_role_ref),
+        }
+    }
+}
+
+/// An object whose fields hold names.
+pub(super) struct Referrer<'a> {
+    object: Object<'a>,
+    /// What it binds: a role of this group and kind.
+    role: Option<Gvk>,
+    /// Where the objects are that it can refer to, but for the next; `None` is everywhere.
+    places: Option<Vec<Place<'a>>>,
+    /// The namespaces of the service accounts that it binds the role to.
+    accounts: HashSet<String>,
+    /// The namespaces from which the objects in these come.
+    account_origins: HashSet<&'a str>,
+}
+
+impl<'a> Referrer<'a> {
+    /// Whether it can refer to an object.
+    fn reaches(&self, object: &Object<'_>) -> bool {
+        self.object.id.is_cluster_scoped()
+            || object.id.is_cluster_scoped()
+            || object.id.same_namespace(self.object.id)
+            || self.accounts.contains(&object.id.namespace)
+    }
+
+    /// Whether one of the objects that it can refer to was in a namespace when it was read.
+    fn reaches_from(&self, candidates: &Candidates<'_>, namespace: &str) -> bool {
+        let Some(places) = &self.places else {
+            return candidates.all_origins.contains(namespace);
+        };
+        let mut origins = places.iter().filter_map(|place| candidates.origins.get(place));
+        origins.any(|origins| origins.contains(namespace)) || self.account_origins.contains(namespace)
+    }
+}
+
+fn enter(places: &mut Vec<usize>, index: usize) {
+    if places.last() != Some(&index) {
+        places.push(index);
+    }
+}
+
+fn account_namespaces(subjects: &[Node], referrer: &Id) -> Result<HashSet<String>, Error> {
+    let fail = |problem: &str| Err(Error::new(Step::Reference, format!("{problem} {referrer}")));
+    let mut namespaces = HashSet::new();
+    for subject in subjects {
+        if subject.as_map().is_none() {
+            return fail("Invalid Input: a subject is no map in");
+        }
+        let (Some(namespace), Some(kind)) = (subject.get("namespace"), subject.get("kind")) else {
+            continue;
+        };
+        match kind.as_str() {
+            None => return fail("Invalid Input: the kind of a subject is no string in"),
+            Some("ServiceAccount") => match namespace.as_str() {
+                Some(namespace) => namespaces.insert(namespace.to_owned()),
+                None => return fail("Invalid Input: namespace is blank for resource"),
+            },
+            Some(_) => continue,
+        };
+    }
+    Ok(namespaces)
+}
+
+/// What makes several objects one to a field.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Identical {
+    Names,
+    NamesAndNamespaces,
+}
+
+/// Which object is meant in a field of another.
+pub(super) struct Question<'a> {
+    candidates: &'a Candidates<'a>,
+    referrer: &'a Referrer<'a>,
+    target: &'a Gvk,
+    role: Option<&'a Gvk>,
+}
+
+impl<'a> Question<'a> {
+    /// The object that had a name, and, where one is given, was or is in a namespace.
+    ///
+    /// # Errors
+    /// When there are several.
+    pub(super) fn ask(
+        &self,
+        name: &str,
+        namespace: Option<&str>,
+        identical: Identical,
+    ) -> Result<Option<Object<'a>>, Error> {
+        let named = self.candidates.named(name, self.referrer);
+        let named = named.iter().filter_map(|index| self.candidates.object(*index));
+        let mut left: Vec<_> = named.filter(|object| self.fits(object)).collect();
+        if let Some(namespace) = namespace {
+            self.keep_namespace(&mut left, namespace);
+        }
+        if left.len() > 1 {
+            // An exact match is asked for where the other one leaves several.
+            let referrer = &self.referrer.object;
+            left.retain(|object| object.has_affixes_of(referrer, true));
+            if left.len() > 1 {
+                left.retain(|object| object.has_affixes_of(referrer, false));
+            }
+        }
+        let Some((first, others)) = left.split_first() else {
+            return Ok(None);
+        };
+        let same = |other: &Object<'_>| {
+            let same_namespace = other.id.namespace == first.id.namespace;
+            other.id.name == first.id.name && (same_namespace || identical == Identical::Names)
+        };
+        if others.iter().all(same) {
+            return Ok(Some(*first));
+        }
+        let several: Vec<_> = left.iter().map(|object| object.id.to_string()).collect();
+        let problem = format!(
+            "found multiple possible referrals: {}\n\n\
+             **** Too many possible referral targets to referrer: {}, which names {name:?}",
+            several.join(", "),
+            self.referrer.object.id
+        );
+        Err(Error::new(Step::Reference, problem))
+    }
+
+    fn fits(&self, object: &Object<'_>) -> bool {
+        let referrer = self.referrer.object.id;
+        // Role bindings may name the service accounts of other namespaces.
+        let crosses = referrer.is_cluster_scoped()
+            || object.id.is_cluster_scoped()
+            || object.id.gvk.kind == "ServiceAccount";
+        object.was(self.target)
+            && self.role.is_none_or(|role| object.was(role))
+            && (crosses || object.id.same_namespace(referrer))
+    }
+
+    /// Those that were in a namespace when they were read; where the referrer can refer to no object at all of which that
+    /// is true, those that are in it now.
+    fn keep_namespace(&self, left: &mut Vec<Object<'_>>, namespace: &str) {
+        if namespace == NO_NAMESPACE {
+            left.clear();
+        } else if self.referrer.reaches_from(self.candidates, namespace) {
+            left.retain(|object| object.original_namespace() == namespace);
+        } else {
+            left.retain(|object| object.id.effective_namespace() == namespace);
+        }
+    }
+}
