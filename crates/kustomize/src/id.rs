@@ -16,6 +16,35 @@ pub(crate) const NO_NAMESPACE: &str = "_non_namespaceable_";
 /// The effective namespace of objects that name none.
 pub(crate) const DEFAULT_NAMESPACE: &str = "default";
 
+/// The kinds that come first where kinds are sorted, in their order.
+pub(crate) const FIRST_KINDS: &[&str] = &[
+    "Namespace",
+    "ResourceQuota",
+    "StorageClass",
+    "CustomResourceDefinition",
+    "ServiceAccount",
+    "PodSecurityPolicy",
+    "Role",
+    "ClusterRole",
+    "RoleBinding",
+    "ClusterRoleBinding",
+    "ConfigMap",
+    "Secret",
+    "Endpoints",
+    "Service",
+    "LimitRange",
+    "PriorityClass",
+    "PersistentVolume",
+    "PersistentVolumeClaim",
+    "Deployment",
+    "StatefulSet",
+    "CronJob",
+    "PodDisruptionBudget",
+];
+
+/// The kinds that come last.
+pub(crate) const LAST_KINDS: &[&str] = &["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"];
+
 /// Group, version and kind; in a selector, empty parts select everything.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, PartialOrd, Ord)]
 pub(crate) struct Gvk {
@@ -58,6 +87,24 @@ impl Gvk {
         fits(&selector.kind, &self.kind)
             && fits(&selector.group, &self.group)
             && fits(&selector.version, &self.version)
+    }
+
+    /// What field specs and the kinds that they refer to are sorted by: kinds that others need come first. Texts are
+    /// compared, where the sign for what is empty comes after all letters.
+    pub(crate) fn rank(&self) -> (i64, String) {
+        let place = |kinds: &[&str]| kinds.iter().position(|kind| *kind == self.kind);
+        let rank = |index: usize| i64::try_from(index).unwrap_or(i64::MAX);
+        let rank = match (place(FIRST_KINDS), place(LAST_KINDS)) {
+            (Some(index), _) => rank(index).saturating_sub(rank(FIRST_KINDS.len())),
+            (None, Some(index)) => rank(index).saturating_add(1),
+            (None, None) => 0,
+        };
+        let parts = [
+            or(&self.group, "~G"),
+            or(&self.version, "~V"),
+            or(&self.kind, "~K"),
+        ];
+        (rank, parts.join("_"))
     }
 
     /// Whether the kind is known to live outside of namespaces; unknown kinds are not.

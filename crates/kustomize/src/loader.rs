@@ -35,6 +35,11 @@ impl<'a> Loader<'a> {
         &self.root
     }
 
+    /// What all parts of the build share.
+    pub(crate) fn run(&self) -> &'a Run<'a> {
+        self.run
+    }
+
     /// The tree that it is in.
     pub(crate) fn tree(&self) -> &dyn Tree {
         match &self.tree {

@@ -1,11 +1,18 @@
 //! What a kustomization file says, as data. [`decode`] reads it; the parts that use a field give it its meaning.
 
-mod decode;
+pub(crate) mod decode;
+mod rewrite;
+pub(crate) mod shape;
+pub(crate) mod shapes;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use tree::TreePath;
+
+use crate::{fieldspec::FieldSpec, id::Gvk};
 
 pub(crate) use decode::load;
 pub use decode::{FILE_NAMES, find};
@@ -92,6 +99,20 @@ pub(crate) struct Field {
     pub(crate) kind: String,
     pub(crate) path: String,
     pub(crate) create: bool,
+}
+
+impl From<Field> for FieldSpec {
+    fn from(field: Field) -> Self {
+        Self {
+            gvk: Gvk {
+                group: field.group.into(),
+                version: field.version.into(),
+                kind: field.kind.into(),
+            },
+            path: field.path.into(),
+            create: field.create,
+        }
+    }
 }
 
 /// An entry of `patches` or `patchesJson6902`.

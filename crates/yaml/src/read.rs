@@ -60,6 +60,14 @@ pub fn goyaml(text: impl AsRef<[u8]>, budget: &Budget) -> Result<Document, Error
     first(text.as_ref(), &goyaml::DIALECT, budget)
 }
 
+/// Reads the first document as [`goyaml`] does, where it is not strict: of a key that is set twice the last value counts.
+///
+/// # Errors
+/// As [`goyaml`], but for keys that are set twice.
+pub fn goyaml_lenient(text: impl AsRef<[u8]>, budget: &Budget) -> Result<Document, Error> {
+    first(text.as_ref(), &goyaml::LENIENT, budget)
+}
+
 /// Reads all documents as [`goyaml`] reads one; those that are null are dropped.
 ///
 /// # Errors

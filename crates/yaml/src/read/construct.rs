@@ -48,7 +48,11 @@ fn map(mapping: Mapping, dialect: &Dialect) -> Result<Map, Error> {
         } = entry;
         if key.is_merge() {
             let from = value(node, dialect)?;
-            merge(merged.get_or_insert_default(), from, at, dialect)?;
+            let into = match dialect.duplicates {
+                Duplicates::InOrder => &mut own,
+                _ => merged.get_or_insert_default(),
+            };
+            merge(into, from, at, dialect)?;
             continue;
         }
         let key = (dialect.key)(key).map_err(|problem| error(at, problem))?;
@@ -107,7 +111,8 @@ fn refuse_overlap(map: &Map, key: &str, at: Position, dialect: &Dialect) -> Resu
 }
 
 fn refuse_duplicate(map: &Map, key: &str, at: Position, dialect: &Dialect) -> Result<(), Error> {
-    if matches!(dialect.duplicates, Duplicates::LastWins) || !map.contains_key(key) {
+    let refused = !matches!(dialect.duplicates, Duplicates::LastWins | Duplicates::InOrder);
+    if !refused || !map.contains_key(key) {
         return Ok(());
     }
     let (key, first) = (key.to_owned(), map.position(key));

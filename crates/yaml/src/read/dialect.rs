@@ -32,4 +32,6 @@ pub(super) enum Duplicates {
     RefusedByLine,
     /// The last one wins.
     LastWins,
+    /// The last one wins, and what a merge key brings counts where the merge key stands.
+    InOrder,
 }

@@ -24,6 +24,13 @@ pub(super) const DIALECT: Dialect = Dialect {
     not_finite: false,
 };
 
+/// The same where it is not strict.
+pub(super) const LENIENT: Dialect = Dialect {
+    duplicates: Duplicates::InOrder,
+    merge_overlaps: true,
+    ..DIALECT
+};
+
 /// What a plain scalar is, before JSON.
 pub(super) enum Resolved {
     Null,

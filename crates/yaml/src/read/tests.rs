@@ -393,3 +393,16 @@ fn block_scalars_at_the_end_need_no_line_break() {
         assert_eq!(json(|t, b| goyaml(t, b), text), expected, "{text:?}");
     }
 }
+
+#[test]
+fn without_strictness_the_last_value_of_a_key_counts() {
+    let read = |text: &str| {
+        let document = super::goyaml_lenient(text, &Budget::default()).unwrap();
+        document.value.to_json().to_string()
+    };
+    assert_eq!(read("a: 1\nb: yes\na: 2"), r#"{"a":2,"b":true}"#);
+    // A merge key is one more of them.
+    assert_eq!(read("a: 1\n<<: {a: 2}"), r#"{"a":2}"#);
+    assert_eq!(read("<<: {a: 2}\na: 1"), r#"{"a":1}"#);
+    assert_eq!(read("<<: [{a: 1}, {a: 2, b: 3}]"), r#"{"a":1,"b":3}"#);
+}

@@ -1,0 +1,181 @@
+//! `crds`: files of definitions whose extensions say what their fields are.
+
+use std::collections::HashSet;
+
+use tree::{Budget, TreePath};
+use yaml::{Map, Value};
+
+use super::{Config, merge, merge_references};
+use crate::{
+    Error,
+    error::{Context as _, Step},
+    fieldspec::{FieldSpec, NameReference, merge_one},
+    id::Gvk,
+    model::decode::lenient,
+    transform::Scene,
+};
+
+const ANNOTATION: &str = "x-kubernetes-annotation";
+const LABEL_SELECTOR: &str = "x-kubernetes-label-selector";
+const IDENTITY: &str = "x-kubernetes-identity";
+const VERSION: &str = "x-kubernetes-object-ref-api-version";
+const KIND: &str = "x-kubernetes-object-ref-kind";
+const NAME_KEY: &str = "x-kubernetes-object-ref-name-key";
+
+/// Reads the files that a kustomization names.
+pub(super) fn load(files: &[String], scene: &Scene<'_>) -> Result<Config, Error> {
+    let mut config = Config::default();
+    for name in files {
+        let (text, file) = scene.loader.load(name)?;
+        config.merge(&read(&text, name, &file, scene.run.budget)?)?;
+    }
+    Ok(config)
+}
+
+/// Reads one file: definitions by their names.
+pub(super) fn read(text: &[u8], name: &str, file: &TreePath, budget: &Budget) -> Result<Config, Error> {
+    let parsing = || format!("unable to parse open API definition from '{name}'");
+    let fail = |problem: String| Err(Error::new(Step::Schema, problem).at(file, 1)).context(parsing);
+    if text.is_empty() {
+        return fail("the file is empty".to_owned());
+    }
+    let document = lenient(text, file, budget).context(parsing)?;
+    let definitions = match &document.value {
+        Value::Map(definitions) => definitions,
+        Value::Null => return Ok(Config::default()),
+        other => {
+            return fail(format!(
+                "expected a map of definitions, found a {}",
+                other.type_name()
+            ));
+        }
+    };
+    let mut config = Config::default();
+    for definition in definitions.keys() {
+        if !properties(definitions, definition).is_some_and(is_object) {
+            continue;
+        }
+        let mut reader = Reader {
+            definitions,
+            // The kind is the last part of the name; group and version aren't known.
+            gvk: Gvk {
+                kind: last_part(definition).to_owned().into(),
+                ..Gvk::default()
+            },
+            path: Vec::new(),
+            open: HashSet::new(),
+            budget,
+            file,
+            found: Config::default(),
+        };
+        reader.definition(definition)?;
+        let found = reader.found;
+        merge(&mut config.common_annotations, &found.common_annotations)?;
+        merge(&mut config.common_labels, &found.common_labels)?;
+        merge(&mut config.name_prefix, &found.name_prefix)?;
+        merge_references(&mut config.name_reference, &found.name_reference)?;
+    }
+    Ok(config)
+}
+
+fn last_part(name: &str) -> &str {
+    name.rsplit_once('.').map_or(name, |(_, last)| last)
+}
+
+/// Whether the properties are those of an object of Kubernetes.
+fn is_object(properties: &Map) -> bool {
+    ["kind", "apiVersion", "metadata"]
+        .iter()
+        .all(|name| properties.contains_key(name))
+}
+
+/// The properties of a definition.
+fn properties<'a>(definitions: &'a Map, name: &str) -> Option<&'a Map> {
+    let definition = definitions.get_map(name)?;
+    let schema = definition.keys().find(|key| key.eq_ignore_ascii_case("schema"))?;
+    definition.get_map(schema)?.get_map("properties")
+}
+
+/// Collects the fields of one kind.
+struct Reader<'a> {
+    definitions: &'a Map,
+    gvk: Gvk,
+    path: Vec<&'a str>,
+    /// The definitions that are being read: one that contains itself would have no end.
+    open: HashSet<&'a str>,
+    budget: &'a Budget,
+    file: &'a TreePath,
+    found: Config,
+}
+
+impl<'a> Reader<'a> {
+    fn definition(&mut self, name: &'a str) -> Result<(), Error> {
+        let Some(properties) = properties(self.definitions, name) else {
+            return Ok(());
+        };
+        if !self.open.insert(name) {
+            let problem = format!(
+                "the definition {name:?} contains itself at {:?}",
+                self.path.join("/")
+            );
+            return Err(Error::new(Step::Schema, problem).at(self.file, 1));
+        }
+        for (property, schema) in properties {
+            // One definition may stand in many places, so that a small file has very many fields.
+            self.budget.step(1).map_err(|source| Error::Budget {
+                dir: self.file.clone(),
+                source,
+            })?;
+            let Some(schema) = schema.as_map() else {
+                continue;
+            };
+            self.path.push(property);
+            self.property(schema)?;
+            if let Some(name) = schema.get_str("$ref") {
+                self.definition(name)?;
+            }
+            self.path.pop();
+        }
+        self.open.remove(name);
+        Ok(())
+    }
+
+    fn property(&mut self, schema: &Map) -> Result<(), Error> {
+        let field = self.field();
+        if schema.get_str(ANNOTATION).is_some() {
+            merge_one(&mut self.found.common_annotations, field.clone())?;
+        }
+        if schema.get_str(LABEL_SELECTOR).is_some() {
+            merge_one(&mut self.found.common_labels, field.clone())?;
+        }
+        if schema.get_str(IDENTITY).is_some() {
+            merge_one(&mut self.found.name_prefix, field.clone())?;
+        }
+        if let (Some(version), Some(kind)) = (schema.get_str(VERSION), schema.get_str(KIND)) {
+            let key = schema.get_str(NAME_KEY).unwrap_or("name");
+            let reference = NameReference {
+                target: Gvk {
+                    group: "".into(),
+                    version: version.to_owned().into(),
+                    kind: kind.to_owned().into(),
+                },
+                fields: vec![FieldSpec {
+                    path: format!("{}/{key}", field.path).into(),
+                    ..field
+                }]
+                .into(),
+            };
+            merge_references(&mut self.found.name_reference, &[reference])?;
+        }
+        Ok(())
+    }
+
+    /// The field that is being read.
+    fn field(&self) -> FieldSpec {
+        FieldSpec {
+            gvk: self.gvk.clone(),
+            path: self.path.join("/").into(),
+            create: false,
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! Tables and the files that add to them.
+
+use super::*;
+
+fn file(text: &str) -> Result<Config, String> {
+    let (path, budget) = (TreePath::default().join("c.yaml").unwrap(), Budget::default());
+    Config::read(text.as_bytes(), &path, &budget, Profile::default()).map_err(|error| error.to_string())
+}
+
+fn paths(rows: &[FieldSpec]) -> Vec<String> {
+    rows.iter()
+        .map(|row| format!("{} {}", row.gvk.kind, row.path))
+        .collect()
+}
+
+#[test]
+fn built_in_rows_are_in_order_and_add_nothing_to_themselves() {
+    let built_in = Config::built_in();
+    let mut merged = Config::default();
+    merged.merge(&built_in).unwrap();
+    assert_eq!(merged, built_in);
+    merged.merge(&built_in).unwrap();
+    assert_eq!(merged, built_in);
+    assert!(!merged.name_reference.is_empty() && !merged.var_reference.is_empty());
+    // Also where one more row has to be looked for.
+    merged.images.pop();
+    merged.merge(&built_in).unwrap();
+    assert_eq!(merged.images.len(), built_in.images.len());
+}
+
+#[test]
+fn rows_of_files_are_put_in_their_places() {
+    let mut config =
+        file("images: [{kind: Zoo, path: z}, {kind: Namespace, path: m}, {path: a}, {path: a}]").unwrap();
+    assert_eq!(paths(&config.images), ["Namespace m", "Zoo z", " a", " a"]);
+    config
+        .merge(&file("images: [{kind: Secret, path: s}, {kind: Zoo, path: z}]").unwrap())
+        .unwrap();
+    assert_eq!(
+        paths(&config.images),
+        ["Namespace m", "Secret s", "Zoo z", " a", " a"]
+    );
+    let conflict = config.merge(&file("images: [{kind: Zoo, path: z, create: true}]").unwrap());
+    let conflict = conflict.unwrap_err().to_string();
+    assert_eq!(
+        conflict,
+        "failed to merge Images fieldSpec: conflicting fieldspecs"
+    );
+}
+
+#[test]
+fn references_to_one_kind_are_joined() {
+    let text = "nameReference: [{kind: B, fieldSpecs: [{path: w}, {path: x}]}, {kind: A, version: v1, fieldSpecs: []}]";
+    let mut config = file(text).unwrap();
+    let more = file("nameReference: [{kind: B, fieldSpecs: [{path: x}, {path: z}]}]").unwrap();
+    config.merge(&more).unwrap();
+    let found: Vec<_> = config
+        .name_reference
+        .iter()
+        .map(|reference| (reference.target.kind.as_ref(), paths(&reference.fields).concat()))
+        .collect();
+    assert_eq!(found, [("A", String::new()), ("B", " w x z".to_owned())]);
+}
+
+#[test]
+fn files_are_read_strictly_but_texts_may_be_numbers() {
+    let config = file("namePrefix: [{path: 1.10, Create: true}]").unwrap();
+    assert_eq!(paths(&config.name_prefix), [" 1.1"]);
+    assert_eq!(file(""), Ok(Config::default()));
+    let cases = [
+        (
+            "images: []\nfoo: 1",
+            r#"2: error unmarshaling JSON: while decoding JSON: json: unknown field "foo""#,
+        ),
+        (
+            "images: 1",
+            "1: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal number into Go struct field \
+             TransformerConfig.images of type types.FsSlice",
+        ),
+        (
+            "nameReference: 1",
+            "1: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal number into Go struct field \
+             TransformerConfig.nameReference of type builtinconfig.nbrSlice",
+        ),
+        (
+            "images: [{path: a, kind: 1}]",
+            "1: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal number into Go struct field \
+             FieldSpec.images.Gvk.kind of type string",
+        ),
+        (
+            "images: []\nimages: []",
+            "2: error converting YAML to JSON: yaml: line 2: key \"images\"",
+        ),
+    ];
+    for (text, expected) in cases {
+        let found = file(text).unwrap_err();
+        assert!(
+            found.starts_with(&format!("c.yaml:{expected}")),
+            "{text}: {found}"
+        );
+    }
+}
+
+fn crd(text: &str) -> Result<Config, String> {
+    let (path, budget) = (TreePath::default().join("crd.yaml").unwrap(), Budget::default());
+    crds::read(text.as_bytes(), "crd.yaml", &path, &budget).map_err(|error| error.to_string())
+}
+
+const DEFINITIONS: &str = "
+example.com/api.Zoo:
+  Schema:
+    properties:
+      kind: {type: string}
+      apiVersion: {type: string}
+      metadata: {type: object}
+      spec: {$ref: example.com/api.ZooSpec}
+example.com/api.ZooSpec:
+  Schema:
+    properties:
+      keeper:
+        x-kubernetes-object-ref-api-version: v1
+        x-kubernetes-object-ref-kind: Keeper
+      vet:
+        x-kubernetes-object-ref-api-version: v1
+        x-kubernetes-object-ref-kind: Vet
+        x-kubernetes-object-ref-name-key: id
+      notes: {x-kubernetes-annotation: ''}
+      select: {x-kubernetes-label-selector: ''}
+      code: {x-kubernetes-identity: ''}
+";
+
+#[test]
+fn definitions_say_what_their_fields_are() {
+    let config = crd(DEFINITIONS).unwrap();
+    assert_eq!(paths(&config.common_annotations), ["Zoo spec/notes"]);
+    assert_eq!(paths(&config.common_labels), ["Zoo spec/select"]);
+    assert_eq!(paths(&config.name_prefix), ["Zoo spec/code"]);
+    let references: Vec<_> = config
+        .name_reference
+        .iter()
+        .map(|reference| (reference.target.to_string(), paths(&reference.fields).concat()))
+        .collect();
+    let expected = [
+        ("Keeper.v1.[noGrp]", "Zoo spec/keeper/name"),
+        ("Vet.v1.[noGrp]", "Zoo spec/vet/id"),
+    ];
+    assert_eq!(
+        references,
+        expected.map(|(target, field)| (target.to_owned(), field.to_owned()))
+    );
+}
+
+#[test]
+fn definitions_that_make_no_sense_are_refused() {
+    assert_eq!(crd("{}"), Ok(Config::default()));
+    assert!(
+        crd("")
+            .unwrap_err()
+            .starts_with("unable to parse open API definition from 'crd.yaml': ")
+    );
+    assert!(crd("[a]").unwrap_err().contains("found a list"));
+    let endless = DEFINITIONS.replace(
+        "      code: {",
+        "      inner: {$ref: example.com/api.ZooSpec}\n      code: {",
+    );
+    let endless = crd(&endless).unwrap_err();
+    assert!(
+        endless.ends_with(r#"the definition "example.com/api.ZooSpec" contains itself at "spec/inner""#),
+        "{endless}"
+    );
+}

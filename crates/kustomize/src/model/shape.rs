@@ -1,0 +1,308 @@
+//! What a file with typed fields may look like, and how it is checked: names in any case, strict types, the words of Go's
+//! decoder. The shapes themselves are in [`super::shapes`].
+
+use serde::de::DeserializeOwned;
+use serde_json::{Map as Object, Value as Json};
+use yaml::{Map, Node, Value};
+
+use crate::Profile;
+
+/// The type of a field.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Type {
+    /// Text, and the name of its type in messages.
+    Text(&'static str),
+    /// A boolean.
+    Bool,
+    /// An integer, and the name of its type in messages.
+    Int(&'static str),
+    /// Texts by any keys.
+    TextMap,
+    /// Anything by any keys.
+    AnyMap,
+    /// A list, and the name of its type in messages when it has one of its own.
+    List(Option<&'static str>, &'static Type),
+    /// A map of known keys.
+    Struct(&'static Struct),
+    /// A map of known keys that may be missing. Null in its place is refused where it is an item of a list.
+    Optional(&'static Struct),
+}
+
+/// A map of known keys.
+#[derive(Debug)]
+pub(crate) struct Struct {
+    /// The package of its type, for messages.
+    pub(crate) package: &'static str,
+    /// The name of its type, for messages.
+    pub(crate) name: &'static str,
+    /// Those whose fields are written as if they were its own.
+    pub(crate) embedded: &'static [&'static Struct],
+    /// Its own fields.
+    pub(crate) fields: &'static [Field],
+}
+
+/// A known key.
+#[derive(Debug)]
+pub(crate) struct Field {
+    /// The key as it is documented.
+    pub(crate) name: &'static str,
+    /// What it holds.
+    pub(crate) of: Type,
+    /// The first version that knows it.
+    pub(crate) since: Profile,
+}
+
+/// How strict a decoder is.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Rules {
+    /// Unknown fields are errors; otherwise they are passed over.
+    pub(crate) strict: bool,
+    /// A number or a boolean becomes text where text is expected.
+    pub(crate) coerce: bool,
+    /// The version whose fields are known.
+    pub(crate) profile: Profile,
+}
+
+/// What is wrong with a value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Mismatch {
+    /// In the words of Go's decoder.
+    pub(crate) problem: String,
+    /// The key of the outermost map below which it is, as written; empty when the whole is wrong.
+    pub(crate) key: String,
+}
+
+/// Checks a value, and gives it with its keys as they are documented. Fields that are null are left out.
+pub(crate) fn check(value: &Value, of: &Type, rules: Rules) -> Result<Json, Mismatch> {
+    let mut checker = Checker {
+        rules,
+        path: Vec::new(),
+        owner: "",
+        key: String::new(),
+        first: None,
+    };
+    let json = checker.value(value, of, rules.coerce);
+    match checker.first {
+        None => Ok(json),
+        Some(mismatch) => Err(mismatch),
+    }
+}
+
+/// Checks a value and reads it into its type.
+pub(crate) fn decode<T: DeserializeOwned>(value: &Value, of: &Type, rules: Rules) -> Result<T, Mismatch> {
+    typed(check(value, of, rules)?)
+}
+
+/// Reads a value that was checked.
+pub(crate) fn typed<T: DeserializeOwned>(json: Json) -> Result<T, Mismatch> {
+    serde_json::from_value(json).map_err(|error| Mismatch {
+        problem: format!("json: {error}"),
+        key: String::new(),
+    })
+}
+
+/// Walks a value. Like Go's decoder it goes on after a mistake and reports the first one, with keys in bytewise order.
+struct Checker {
+    rules: Rules,
+    path: Vec<&'static str>,
+    /// The innermost struct.
+    owner: &'static str,
+    key: String,
+    first: Option<Mismatch>,
+}
+
+impl Checker {
+    fn value(&mut self, value: &Value, of: &Type, coerce: bool) -> Json {
+        match (of, value) {
+            (_, Value::Null) => empty(of),
+            (Type::Text(_), Value::String(text)) => Json::from(text.as_str()),
+            (Type::Text(_), Value::Bool(_) | Value::Int(_) | Value::UInt(_) | Value::Float(_)) if coerce => {
+                Json::from(as_text(value))
+            }
+            (Type::Bool, Value::Bool(value)) => Json::from(*value),
+            (Type::Int(_), Value::Int(value)) => Json::from(*value),
+            (Type::AnyMap, Value::Map(map)) => Json::Object(map.to_json()),
+            (Type::TextMap, Value::Map(map)) => {
+                let text = |(key, value): (&str, &Value)| {
+                    let text = self.value(value, &Type::Text("string"), coerce);
+                    (key.to_owned(), text)
+                };
+                Json::Object(sorted(map).into_iter().map(text).collect())
+            }
+            (Type::List(_, of), Value::Seq(items)) => {
+                items.iter().map(|item| self.item(item, of, coerce)).collect()
+            }
+            (Type::Struct(of) | Type::Optional(of), Value::Map(map)) => self.object(map, of, coerce),
+            _ => {
+                self.mismatch(value, of);
+                Json::Null
+            }
+        }
+    }
+
+    /// An item of a list; the original can't go on without one that it follows a pointer to.
+    fn item(&mut self, item: &Value, of: &Type, coerce: bool) -> Json {
+        if item.is_null() && matches!(of, Type::Optional(_)) {
+            self.report(format!("json: null in a list of {}", of.name()));
+        }
+        self.value(item, of, coerce)
+    }
+
+    fn object(&mut self, map: &Map, of: &'static Struct, coerce: bool) -> Json {
+        let (depth, owner) = (self.path.len(), self.owner);
+        let mut object = Object::new();
+        for (key, value) in sorted(map) {
+            if depth == 0 {
+                key.clone_into(&mut self.key);
+            }
+            let Some(field) = of.find(key, self.rules.profile, &mut self.path) else {
+                if self.rules.strict {
+                    self.report(format!("json: unknown field {}", Json::from(key)));
+                }
+                continue;
+            };
+            // Go's conversion to text looks at the type of what is embedded, and not at that of the field.
+            let coerce = coerce && self.path.len() == depth;
+            self.path.push(field.name);
+            self.owner = of.name;
+            if !value.is_null() {
+                let checked = self.value(value, &field.of, coerce);
+                put(&mut object, field.name, checked);
+            }
+            self.path.truncate(depth);
+            self.owner = owner;
+        }
+        Json::Object(object)
+    }
+
+    fn mismatch(&mut self, value: &Value, of: &Type) {
+        let found = match value {
+            Value::Null => "null".to_owned(),
+            Value::Bool(_) => "bool".to_owned(),
+            // Of numbers, only those that are no integers of the right size are wrong for an integer.
+            Value::Int(_) | Value::UInt(_) | Value::Float(_) if matches!(of, Type::Int(_)) => {
+                format!("number {}", value.to_json())
+            }
+            Value::Int(_) | Value::UInt(_) | Value::Float(_) => "number".to_owned(),
+            Value::String(_) => "string".to_owned(),
+            Value::Seq(_) => "array".to_owned(),
+            Value::Map(_) => "object".to_owned(),
+        };
+        let place = match self.path.as_slice() {
+            [] => "value".to_owned(),
+            path => format!("struct field {}.{}", self.owner, path.join(".")),
+        };
+        self.report(format!(
+            "json: cannot unmarshal {found} into Go {place} of type {}",
+            of.name()
+        ));
+    }
+
+    fn report(&mut self, problem: String) {
+        let key = &self.key;
+        self.first.get_or_insert_with(|| Mismatch {
+            problem,
+            key: key.clone(),
+        });
+    }
+}
+
+impl Struct {
+    /// The field that a key means, which is written as documented or else in any case. `trail` gets the names of the
+    /// structs through which it is embedded.
+    fn find(
+        &'static self,
+        key: &str,
+        profile: Profile,
+        trail: &mut Vec<&'static str>,
+    ) -> Option<&'static Field> {
+        let folded = fold(key);
+        self.find_by(&|name| name == key, profile, trail)
+            .or_else(|| self.find_by(&|name| fold(name) == folded, profile, trail))
+    }
+
+    fn find_by(
+        &'static self,
+        is_key: &dyn Fn(&str) -> bool,
+        profile: Profile,
+        trail: &mut Vec<&'static str>,
+    ) -> Option<&'static Field> {
+        let known = |field: &&Field| field.since <= profile && is_key(field.name);
+        if let Some(field) = self.fields.iter().find(known) {
+            return Some(field);
+        }
+        self.embedded.iter().find_map(|embedded| {
+            trail.push(embedded.name);
+            let field = embedded.find_by(is_key, profile, trail);
+            if field.is_none() {
+                trail.pop();
+            }
+            field
+        })
+    }
+}
+
+impl Type {
+    /// The name of the type in messages.
+    fn name(&self) -> String {
+        match self {
+            Self::Text(name) | Self::Int(name) | Self::List(Some(name), _) => (*name).to_owned(),
+            Self::Bool => "bool".to_owned(),
+            Self::TextMap => "map[string]string".to_owned(),
+            Self::AnyMap => "map[string]interface {}".to_owned(),
+            Self::List(None, Self::Optional(of)) => format!("[]*{}.{}", of.package, of.name),
+            Self::List(None, of) => format!("[]{}", of.name()),
+            Self::Struct(of) | Self::Optional(of) => format!("{}.{}", of.package, of.name),
+        }
+    }
+}
+
+/// What null is.
+fn empty(of: &Type) -> Json {
+    match of {
+        Type::Text(_) => Json::from(""),
+        Type::Bool => Json::from(false),
+        Type::Int(_) => Json::from(0),
+        Type::TextMap | Type::AnyMap | Type::Struct(_) | Type::Optional(_) => Json::Object(Object::new()),
+        Type::List(..) => Json::Array(Vec::new()),
+    }
+}
+
+/// Sets a field. One that was set in another case of letters is replaced, but maps are joined.
+fn put(object: &mut Object<String, Json>, name: &str, value: Json) {
+    match (object.get_mut(name), value) {
+        (Some(Json::Object(old)), Json::Object(new)) => old.extend(new),
+        (Some(old), value) => *old = value,
+        (None, value) => {
+            object.insert(name.to_owned(), value);
+        }
+    }
+}
+
+/// A number or a boolean as text: numbers with the digits that single precision needs.
+fn as_text(value: &Value) -> String {
+    let value = match value {
+        Value::Float(float) => {
+            let digits = (*float as f32).to_string();
+            Value::Float(digits.parse().unwrap_or(*float))
+        }
+        other => other.clone(),
+    };
+    Node::from_value(&value).as_text().unwrap_or_default().to_owned()
+}
+
+fn sorted(map: &Map) -> Vec<(&str, &Value)> {
+    let mut entries: Vec<_> = map.iter().collect();
+    entries.sort_unstable_by_key(|(key, _)| *key);
+    entries
+}
+
+/// A key without regard to case, as Go folds it: two letters outside of ASCII have partners in it.
+fn fold(key: &str) -> String {
+    let fold = |letter: char| match letter {
+        '\u{17f}' => 's',
+        '\u{212a}' => 'k',
+        other => other.to_ascii_lowercase(),
+    };
+    key.chars().map(fold).collect()
+}
