@@ -1,17 +1,22 @@
 //! `crds`: files of definitions whose extensions say what their fields are.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
+use serde::Deserialize;
 use tree::{Budget, TreePath};
-use yaml::{Map, Value};
+use yaml::{Document, Map, Value};
 
 use super::{Config, merge, merge_references};
 use crate::{
-    Error,
+    Error, Profile,
     error::{Context as _, Step},
     fieldspec::{FieldSpec, NameReference, merge_one},
     id::Gvk,
-    model::decode::lenient,
+    model::{
+        decode::{file_as, lenient},
+        shape::Rules,
+        shapes,
+    },
     transform::Scene,
 };
 
@@ -34,21 +39,10 @@ pub(super) fn load(files: &[String], scene: &Scene<'_>) -> Result<Config, Error>
 
 /// Reads one file: definitions by their names.
 pub(super) fn read(text: &[u8], name: &str, file: &TreePath, budget: &Budget) -> Result<Config, Error> {
-    let parsing = || format!("unable to parse open API definition from '{name}'");
-    let fail = |problem: String| Err(Error::new(Step::Schema, problem).at(file, 1)).context(parsing);
-    if text.is_empty() {
-        return fail("the file is empty".to_owned());
-    }
-    let document = lenient(text, file, budget).context(parsing)?;
-    let definitions = match &document.value {
-        Value::Map(definitions) => definitions,
-        Value::Null => return Ok(Config::default()),
-        other => {
-            return fail(format!(
-                "expected a map of definitions, found a {}",
-                other.type_name()
-            ));
-        }
+    let parsed =
+        parse(text, file, budget).context(|| format!("unable to parse open API definition from '{name}'"))?;
+    let Some(definitions) = parsed.value.as_map() else {
+        return Ok(Config::default());
     };
     let mut config = Config::default();
     for definition in definitions.keys() {
@@ -76,6 +70,53 @@ pub(super) fn read(text: &[u8], name: &str, file: &TreePath, budget: &Budget) ->
         merge_references(&mut config.name_reference, &found.name_reference)?;
     }
     Ok(config)
+}
+
+/// The document of a file, which holds definitions or nothing.
+fn parse(text: &[u8], file: &TreePath, budget: &Budget) -> Result<Document, Error> {
+    if text.is_empty() {
+        return Err(Error::new(Step::Schema, "the file is empty").at(file, 1));
+    }
+    let document = lenient(text, file, budget)?;
+    let rules = Rules {
+        strict: false,
+        coerce: true,
+        profile: Profile::default(),
+    };
+    let definitions: BTreeMap<String, Definition> = file_as(&document, &shapes::DEFINITIONS, rules, file)?;
+    for (name, definition) in &definitions {
+        let problem = definition.schema.as_ref().and_then(malformed);
+        if let Some(problem) = problem {
+            let at = document.value.as_map().and_then(|map| map.position(name));
+            let problem = format!("the schema of {name:?}: {problem}");
+            return Err(Error::new(Step::Schema, problem).at(file, at.map_or(1, |at| at.line)));
+        }
+    }
+    Ok(document)
+}
+
+/// A definition, as far as it is looked at.
+#[derive(Deserialize)]
+struct Definition {
+    #[serde(rename = "Schema")]
+    schema: Option<Map>,
+}
+
+/// What is no schema in a schema or in those of its properties.
+fn malformed(schema: &Map) -> Option<String> {
+    let properties = match schema.get("properties")? {
+        Value::Map(properties) => properties,
+        Value::Null => return None,
+        other => return Some(format!("\"properties\" is no map but: {}", other.type_name())),
+    };
+    properties.iter().find_map(|(name, property)| match property {
+        Value::Map(property) => malformed(property),
+        Value::Null => None,
+        other => Some(format!(
+            "the property {name:?} is no map but: {}",
+            other.type_name()
+        )),
+    })
 }
 
 fn last_part(name: &str) -> &str {

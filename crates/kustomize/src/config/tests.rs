@@ -158,7 +158,28 @@ fn definitions_that_make_no_sense_are_refused() {
             .unwrap_err()
             .starts_with("unable to parse open API definition from 'crd.yaml': ")
     );
-    assert!(crd("[a]").unwrap_err().contains("found a list"));
+    let cases = [
+        (
+            "[a]",
+            "cannot unmarshal array into Go value of type accumulator.nameToApiMap",
+        ),
+        (
+            "# an object\nkind: A",
+            "cannot unmarshal string into Go value of type accumulator.OpenAPIDefinition",
+        ),
+        (
+            "a: {schema: {properties: 1}}",
+            r#"the schema of "a": "properties" is no map but: integer"#,
+        ),
+        (
+            "a: {Schema: {properties: {b: []}}}",
+            r#"the schema of "a": the property "b" is no map but: list"#,
+        ),
+    ];
+    for (text, expected) in cases {
+        let found = crd(text).unwrap_err();
+        assert!(found.ends_with(expected), "{text}: {found}");
+    }
     let endless = DEFINITIONS.replace(
         "      code: {",
         "      inner: {$ref: example.com/api.ZooSpec}\n      code: {",

@@ -16,8 +16,8 @@ pub(crate) enum Type {
     Bool,
     /// An integer, and the name of its type in messages.
     Int(&'static str),
-    /// Texts by any keys.
-    TextMap,
+    /// A map of any keys, and the name of its type in messages when it has one of its own.
+    MapOf(Option<&'static str>, &'static Type),
     /// Anything by any keys.
     AnyMap,
     /// A list, and the name of its type in messages when it has one of its own.
@@ -122,12 +122,13 @@ impl Checker {
             (Type::Bool, Value::Bool(value)) => Json::from(*value),
             (Type::Int(_), Value::Int(value)) => Json::from(*value),
             (Type::AnyMap, Value::Map(map)) => Json::Object(map.to_json()),
-            (Type::TextMap, Value::Map(map)) => {
-                let text = |(key, value): (&str, &Value)| {
-                    let text = self.value(value, &Type::Text("string"), coerce);
-                    (key.to_owned(), text)
-                };
-                Json::Object(sorted(map).into_iter().map(text).collect())
+            (Type::MapOf(_, of), Value::Map(map)) => {
+                let entries = sorted(map).into_iter();
+                Json::Object(
+                    entries
+                        .map(|(key, value)| self.entry(key, value, of, coerce))
+                        .collect(),
+                )
             }
             (Type::List(_, of), Value::Seq(items)) => {
                 items.iter().map(|item| self.item(item, of, coerce)).collect()
@@ -137,6 +138,19 @@ impl Checker {
                 self.mismatch(value, of);
                 Json::Null
             }
+        }
+    }
+
+    /// An entry of a map of any keys.
+    fn entry(&mut self, key: &str, value: &Value, of: &Type, coerce: bool) -> (String, Json) {
+        self.enter(key);
+        (key.to_owned(), self.value(value, of, coerce))
+    }
+
+    /// Keeps a key of the outermost map.
+    fn enter(&mut self, key: &str) {
+        if self.path.is_empty() {
+            key.clone_into(&mut self.key);
         }
     }
 
@@ -152,9 +166,7 @@ impl Checker {
         let (depth, owner) = (self.path.len(), self.owner);
         let mut object = Object::new();
         for (key, value) in sorted(map) {
-            if depth == 0 {
-                key.clone_into(&mut self.key);
-            }
+            self.enter(key);
             let Some(field) = of.find(key, self.rules.profile, &mut self.path) else {
                 if self.rules.strict {
                     self.report(format!("json: unknown field {}", Json::from(key)));
@@ -246,10 +258,12 @@ impl Type {
     /// The name of the type in messages.
     fn name(&self) -> String {
         match self {
-            Self::Text(name) | Self::Int(name) | Self::List(Some(name), _) => (*name).to_owned(),
+            Self::Text(name) | Self::Int(name) | Self::List(Some(name), _) | Self::MapOf(Some(name), _) => {
+                (*name).to_owned()
+            }
             Self::Bool => "bool".to_owned(),
-            Self::TextMap => "map[string]string".to_owned(),
             Self::AnyMap => "map[string]interface {}".to_owned(),
+            Self::MapOf(None, of) => format!("map[string]{}", of.name()),
             Self::List(None, Self::Optional(of)) => format!("[]*{}.{}", of.package, of.name),
             Self::List(None, of) => format!("[]{}", of.name()),
             Self::Struct(of) | Self::Optional(of) => format!("{}.{}", of.package, of.name),
@@ -263,7 +277,7 @@ fn empty(of: &Type) -> Json {
         Type::Text(_) => Json::from(""),
         Type::Bool => Json::from(false),
         Type::Int(_) => Json::from(0),
-        Type::TextMap | Type::AnyMap | Type::Struct(_) | Type::Optional(_) => Json::Object(Object::new()),
+        Type::MapOf(..) | Type::AnyMap | Type::Struct(_) | Type::Optional(_) => Json::Object(Object::new()),
         Type::List(..) => Json::Array(Vec::new()),
     }
 }

@@ -4,6 +4,7 @@ use super::shape::{Field, Struct, Type};
 use crate::Profile;
 
 const TEXT: Type = Type::Text("string");
+const TEXT_MAP: Type = Type::MapOf(None, &TEXT);
 const TEXTS: Type = Type::List(None, &TEXT);
 
 const fn types(name: &'static str, embedded: &'static [&'static Struct], fields: &'static [Field]) -> Struct {
@@ -42,13 +43,13 @@ pub(crate) static KUSTOMIZATION: Struct = types(
     &[&types("TypeMeta", &[], &[text("kind"), text("apiVersion")])],
     &[
         field("metadata", Type::Optional(&OBJECT_META)),
-        field("openapi", Type::TextMap),
+        field("openapi", TEXT_MAP),
         text("namePrefix"),
         text("nameSuffix"),
         text("namespace"),
-        field("commonLabels", Type::TextMap),
+        field("commonLabels", TEXT_MAP),
         list("labels", &Type::Struct(&LABEL)),
-        field("commonAnnotations", Type::TextMap),
+        field("commonAnnotations", TEXT_MAP),
         list("patchesStrategicMerge", &Type::Text("types.PatchStrategicMerge")),
         list("patchesJson6902", &Type::Struct(&PATCH)),
         list("patches", &Type::Struct(&PATCH)),
@@ -83,8 +84,8 @@ pub(crate) static OBJECT_META: Struct = types(
     &[
         text("name"),
         text("namespace"),
-        field("labels", Type::TextMap),
-        field("annotations", Type::TextMap),
+        field("labels", TEXT_MAP),
+        field("annotations", TEXT_MAP),
     ],
 );
 
@@ -111,7 +112,7 @@ pub(crate) static LABEL: Struct = types(
     "Label",
     &[],
     &[
-        field("pairs", Type::TextMap),
+        field("pairs", TEXT_MAP),
         flag("includeSelectors"),
         flag("includeTemplates"),
         Field {
@@ -276,8 +277,8 @@ pub(crate) static GENERATOR_OPTIONS: Struct = types(
     "GeneratorOptions",
     &[],
     &[
-        field("labels", Type::TextMap),
-        field("annotations", Type::TextMap),
+        field("labels", TEXT_MAP),
+        field("annotations", TEXT_MAP),
         flag("disableNameSuffixHash"),
         flag("immutable"),
     ],
@@ -366,4 +367,17 @@ static NAME_BACK_REFERENCES: Struct = Struct {
     name: "NameBackReferences",
     embedded: &[&GVK],
     fields: &[field("fieldSpecs", FIELD_SPECS)],
+};
+
+/// A file of `crds`: definitions by their names.
+pub(crate) const DEFINITIONS: Type = Type::MapOf(
+    Some("accumulator.nameToApiMap"),
+    &Type::Struct(&OPEN_API_DEFINITION),
+);
+
+static OPEN_API_DEFINITION: Struct = Struct {
+    package: "accumulator",
+    name: "OpenAPIDefinition",
+    embedded: &[],
+    fields: &[field("Schema", Type::AnyMap), texts("Dependencies")],
 };
