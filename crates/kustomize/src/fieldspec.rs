@@ -329,4 +329,19 @@ mod tests {
         let other = FieldSpec::row("", "", "B", "kind", true);
         assert!(visited(object, &other, scalar).contains("kind: A\n"));
     }
+
+    #[test]
+    fn rows_are_picked_by_kind_in_their_order() {
+        let kinds = [
+            Gvk::of("", "", "A"),
+            Gvk::of("", "", ""),
+            Gvk::of("g", "", "B"),
+            Gvk::of("", "v1", "A"),
+        ];
+        let mut rows = ByKind::new(kinds.iter().zip(0..));
+        let mut of = |kind| rows.of(&kind).copied().collect::<Vec<i32>>();
+        assert_eq!(of(Gvk::of("", "v1", "A")), [0, 1, 3]);
+        assert_eq!(of(Gvk::of("g", "v2", "B")), [1, 2]);
+        assert_eq!(of(Gvk::of("", "v1", "A")), [0, 1, 3]);
+    }
 }

@@ -29,6 +29,8 @@ mod resource;
 mod schema;
 mod selector;
 mod tables;
+#[cfg(test)]
+mod testing;
 mod transform;
 mod vars;
 

@@ -71,7 +71,7 @@ fn fix_all(
         let Some(object) = candidates.object(index) else {
             continue;
         };
-        run.step(1, &resource.file)?;
+        run.step(1 + candidates.looked_at(), &resource.file)?;
         let kind = object.original_kind();
         let mut rows = rows.of(&kind).peekable();
         if rows.peek().is_none() {

@@ -1,6 +1,7 @@
 //! Which object a name means to the object that holds it.
 
 use std::{
+    cell::Cell,
     collections::{HashMap, HashSet},
     sync::Arc,
 };
@@ -91,6 +92,7 @@ pub(super) struct Candidates<'a> {
     /// The namespaces from which those of a place come.
     origins: HashMap<Place<'a>, HashSet<&'a str>>,
     all_origins: HashSet<&'a str>,
+    looked_at: Cell<u64>,
 }
 
 impl<'a> Candidates<'a> {
@@ -101,6 +103,7 @@ impl<'a> Candidates<'a> {
             by_place: HashMap::new(),
             origins: HashMap::new(),
             all_origins: HashSet::new(),
+            looked_at: Cell::new(0),
         };
         for (index, (id, history)) in ids.iter().zip(histories).enumerate() {
             let object = Object { id, history };
@@ -119,6 +122,11 @@ impl<'a> Candidates<'a> {
 
     pub(super) fn object(&self, index: usize) -> Option<Object<'a>> {
         self.objects.get(index).copied()
+    }
+
+    /// How many objects were looked at since the last time this was asked.
+    pub(super) fn looked_at(&self) -> u64 {
+        self.looked_at.take()
     }
 
     /// An object that refers to others.
@@ -233,7 +241,7 @@ fn enter(places: &mut Vec<usize>, index: usize) {
 }
 
 fn account_namespaces(subjects: &[Node], referrer: &Id) -> Result<HashSet<String>, Error> {
-    let fail = |problem: &str| Err(Error::new(Step::Reference, format!("{problem} {referrer}")));
+    let fail = |problem: &str| Err(Error::new(Step::Reference, format!("{problem} \"{referrer}\"")));
     let mut namespaces = HashSet::new();
     for subject in subjects {
         if subject.as_map().is_none() {
@@ -281,6 +289,8 @@ impl<'a> Question<'a> {
         identical: Identical,
     ) -> Result<Option<Object<'a>>, Error> {
         let named = self.candidates.named(name, self.referrer);
+        let looked_at = &self.candidates.looked_at;
+        looked_at.set(looked_at.get() + named.len() as u64);
         let named = named.iter().filter_map(|index| self.candidates.object(*index));
         let mut left: Vec<_> = named.filter(|object| self.fits(object)).collect();
         if let Some(namespace) = namespace {
