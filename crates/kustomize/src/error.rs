@@ -67,7 +67,7 @@ pub enum Error {
         source: Box<Error>,
     },
     /// A file is no YAML.
-    #[error("MalformedYAMLError: yaml: {source} in File: {file}")]
+    #[error("MalformedYAMLError: yaml: {} in File: {file}", yaml_words(source))]
     Yaml {
         /// The file.
         file: TreePath,
@@ -160,6 +160,23 @@ impl Error {
             Self::In { source, .. } | Self::At { source, .. } => source.is_malformed_yaml(),
             _ => false,
         }
+    }
+}
+
+/// Why a text is no YAML, as the original says it.
+///
+/// quirk: its lines are counted from 0 where something else was expected, and a line that is first by its count is not
+/// named. [`Error::place`] has the line.
+pub(crate) fn yaml_words(source: &yaml::Error) -> String {
+    let message = source.message();
+    let words = message
+        .split_once(" while ")
+        .map_or(message.as_str(), |(words, _)| words);
+    let expected = words.starts_with("did not find expected");
+    match source.position.map(|at| at.line) {
+        None | Some(0 | 1) => words.to_owned(),
+        Some(line) if expected => format!("line {}: {words}", line - 1),
+        Some(line) => format!("line {line}: {words}"),
     }
 }
 

@@ -9,7 +9,7 @@ use super::{
     shape::{Mismatch, Rules, Type, check, decode, typed},
     shapes,
 };
-use crate::{Error, Step, loader::Loader, options::Profile};
+use crate::{Error, Step, error::yaml_words, loader::Loader, options::Profile};
 
 /// The names that a kustomization may have.
 pub const FILE_NAMES: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomization"];
@@ -237,8 +237,7 @@ fn malformed(context: &str, source: yaml::Error, file: &TreePath) -> Error {
         let file = file.clone();
         return Error::Yaml { file, source };
     }
-    let line = source.position.map(|at| at.line);
-    let place = line.map(|line| format!("line {line}: ")).unwrap_or_default();
-    let problem = format!("{context}: {place}{}", source.message());
-    Error::new(Step::Kustomization, problem).at(file, line.unwrap_or(1))
+    let problem = format!("{context}: {}", yaml_words(&source));
+    let line = source.position.map_or(1, |at| at.line);
+    Error::new(Step::Kustomization, problem).at(file, line)
 }

@@ -45,8 +45,16 @@ fn mistakes_are_told_in_the_words_of_go() {
             "1: invalid Kustomization: json: cannot unmarshal string into Go value of type types.Kustomization",
         ),
         (
-            "namePrefix: [",
-            "2: invalid Kustomization: yaml: line 2: did not find expected node content",
+            "namePrefix: [\n",
+            "2: invalid Kustomization: yaml: line 1: did not find expected node content",
+        ),
+        (
+            "a: b\n\tc: d",
+            "2: invalid Kustomization: yaml: line 2: found a tab character that violates indentation",
+        ),
+        (
+            "a: @",
+            "1: invalid Kustomization: yaml: found character that cannot start any token",
         ),
         ("kind: Foo", "1: kustomization.yaml is empty"),
         ("", "1: kustomization.yaml is empty"),
