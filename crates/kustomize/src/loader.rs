@@ -1,32 +1,54 @@
-//! Finds and reads the files and directories that a kustomization names, and nothing outside of what it may name.
+//! Finds and reads the files and directories that a kustomization names, and nothing that it may not name.
+//!
+//! Everything is below the root of a tree: a path that leaves it is refused whatever the options say. Texts of errors have
+//! paths from that root on.
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
 
 use bytes::Bytes;
-use tree::{Tree, TreePath};
+use tree::{Tree, TreeError, TreePath};
 
-use crate::{Error, options::Run};
+use crate::{
+    Error,
+    error::{Context as _, Step},
+    options::{LoadRestriction, Run},
+    remote,
+};
 
 /// Reads what the kustomization of one directory names.
 pub(crate) struct Loader<'a> {
     tree: Source<'a>,
     root: TreePath,
+    restriction: LoadRestriction,
     run: &'a Run<'a>,
+    /// The loader of the kustomization that named this directory.
     referrer: Option<&'a Loader<'a>>,
+    /// How many directories have been entered on the way here.
+    depth: u32,
+    /// The repository that was fetched to get here, as it was named.
+    repository: Option<String>,
 }
 
-#[expect(dead_code, reason = "stub")]
 enum Source<'a> {
-    Borrowed(&'a dyn Tree),
-    Fetched(std::sync::Arc<dyn Tree>),
+    Given(&'a dyn Tree),
+    Fetched(Arc<dyn Tree>),
 }
 
 impl<'a> Loader<'a> {
     /// A loader of the directory that is built.
-    pub(crate) fn new(tree: &'a dyn Tree, root: TreePath, run: &'a Run<'a>) -> Result<Self, Error> {
+    pub(crate) fn new(tree: &'a dyn Tree, root: &TreePath, run: &'a Run<'a>) -> Result<Self, Error> {
+        let root = directory(tree, root, root.as_str()).context(|| "must build at directory")?;
         Ok(Self {
-            tree: Source::Borrowed(tree),
+            tree: Source::Given(tree),
             root,
+            restriction: run.options.load_restriction,
             run,
             referrer: None,
+            depth: 0,
+            repository: None,
         })
     }
 
@@ -35,7 +57,7 @@ impl<'a> Loader<'a> {
         &self.root
     }
 
-    /// What all parts of the build share.
+    /// What the build shares.
     pub(crate) fn run(&self) -> &'a Run<'a> {
         self.run
     }
@@ -43,19 +65,156 @@ impl<'a> Loader<'a> {
     /// The tree that it is in.
     pub(crate) fn tree(&self) -> &dyn Tree {
         match &self.tree {
-            Source::Borrowed(tree) => *tree,
+            Source::Given(tree) => *tree,
             Source::Fetched(tree) => tree.as_ref(),
         }
     }
 
     /// A loader of a directory or repository that the kustomization names.
-    pub(crate) fn enter(&'a self, _path: &str) -> Result<Loader<'a>, Error> {
-        let _ = (self.run, self.referrer);
-        Err(Error::new(crate::Step::Load, "stub"))
+    pub(crate) fn enter<'b>(&'b self, path: &str) -> Result<Loader<'b>, Error> {
+        if path.is_empty() {
+            return Err(Error::new(Step::Load, "new root cannot be empty"));
+        }
+        let depth = self.depth.saturating_add(1);
+        self.run.budget.include_depth(depth).map_err(|source| Error::Budget {
+            dir: self.root.clone(),
+            source,
+        })?;
+        if let Some(repository) = remote::parse(path) {
+            return self.fetch(path, &repository, depth);
+        }
+        if path.starts_with('/') {
+            let problem = format!("new root '{path}' cannot be absolute");
+            return Err(Error::new(Step::Load, problem));
+        }
+        let joined = self.root.join(path)?;
+        let root = directory(self.tree(), &joined, path).context(|| "must build at directory")?;
+        self.refuse_cycle(&root)?;
+        Ok(Loader {
+            tree: match &self.tree {
+                Source::Given(tree) => Source::Given(*tree),
+                Source::Fetched(tree) => Source::Fetched(tree.clone()),
+            },
+            root,
+            restriction: self.restriction,
+            run: self.run,
+            referrer: Some(self),
+            depth,
+            repository: None,
+        })
+    }
+
+    fn fetch<'b>(
+        &'b self,
+        path: &str,
+        repository: &remote::Repository,
+        depth: u32,
+    ) -> Result<Loader<'b>, Error> {
+        let mut above = Some(self);
+        while let Some(loader) = above {
+            if let Some(visited) = &loader.repository
+                && visited.starts_with(path)
+            {
+                let (path, visited) = (remote::shown(path), remote::shown(visited));
+                let problem =
+                    format!("cycle detected: URI '{path}' referenced by previous URI '{visited}'");
+                return Err(Error::new(Step::Load, problem));
+            }
+            above = loader.referrer;
+        }
+        let resource = remote::shown(path);
+        let Some(fetch) = self.run.options.fetch else {
+            return Err(Error::Remote { resource });
+        };
+        let fetched = fetch
+            .repository(repository, self.run.budget)
+            .map_err(|problem| Error::new(Step::Load, format!("fetching {resource}: {problem}")))?;
+        let root = directory(fetched.tree.as_ref(), &fetched.dir, &resource)?;
+        Ok(Loader {
+            tree: Source::Fetched(fetched.tree),
+            root,
+            // What others wrote never leaves its directory.
+            restriction: LoadRestriction::RootOnly,
+            run: self.run,
+            referrer: Some(self),
+            depth,
+            repository: Some(path.to_owned()),
+        })
+    }
+
+    /// Refuses a directory that holds one that is being built.
+    fn refuse_cycle(&self, candidate: &TreePath) -> Result<(), Error> {
+        let mut above = Some(self);
+        while let Some(loader) = above {
+            if loader.root.strip(candidate).is_some() {
+                let problem = format!(
+                    "cycle detected: candidate root '{candidate}' contains visited root '{}'",
+                    loader.root
+                );
+                return Err(Error::new(Step::Load, problem));
+            }
+            // Directories of another tree can't hold those of this one.
+            if matches!(loader.tree, Source::Fetched(_)) && loader.repository.is_some() {
+                return Ok(());
+            }
+            above = loader.referrer;
+        }
+        Ok(())
     }
 
     /// The content of a file that the kustomization names, and its path in the tree.
-    pub(crate) fn load(&self, _path: &str) -> Result<(Bytes, TreePath), Error> {
-        Err(Error::new(crate::Step::Load, "stub"))
+    pub(crate) fn load(&self, path: &str) -> Result<(Bytes, TreePath), Error> {
+        if path.starts_with("http://") || path.starts_with("https://") {
+            return self.download(path);
+        }
+        if path.starts_with('/') {
+            let problem = format!("security; file '{path}' is not in or below '{}'", self.root);
+            return Err(Error::new(Step::Load, problem));
+        }
+        let joined = self.root.join(path)?;
+        let Some(found) = resolve(self.tree(), &joined)? else {
+            return Err(missing(&joined));
+        };
+        if self.tree().is_dir(&found) {
+            return Err(Error::new(Step::Load, format!("'{joined}' must resolve to a file")));
+        }
+        if self.restriction == LoadRestriction::RootOnly && found.strip(&self.root).is_none() {
+            let problem = format!("security; file '{joined}' is not in or below '{}'", self.root);
+            return Err(Error::new(Step::Load, problem));
+        }
+        Ok((self.tree().read(&joined)?, joined))
     }
+
+    fn download(&self, url: &str) -> Result<(Bytes, TreePath), Error> {
+        let resource = remote::shown(url);
+        let Some(fetch) = self.run.options.fetch else {
+            return Err(Error::Remote { resource });
+        };
+        let bytes = fetch
+            .file(url, self.run.budget)
+            .map_err(|problem| Error::new(Step::Load, format!("fetching {resource}: {problem}")))?;
+        Ok((bytes, self.root.clone()))
+    }
+}
+
+/// The directory at a path, links followed.
+fn directory(tree: &dyn Tree, path: &TreePath, written: &str) -> Result<TreePath, Error> {
+    match resolve(tree, path)? {
+        None => Err(missing(path).context("not a valid directory")),
+        Some(found) if tree.is_dir(&found) => Ok(found),
+        Some(_) => Err(Error::new(Step::Load, format!("'{written}': file is not directory"))),
+    }
+}
+
+/// Where a path leads when links are followed.
+fn resolve(tree: &dyn Tree, path: &TreePath) -> Result<Option<TreePath>, Error> {
+    match tree.resolve(path) {
+        Err(TreeError::NotFound(_)) => Ok(None),
+        found => Ok(found?),
+    }
+}
+
+fn missing(path: &TreePath) -> Error {
+    let problem = format!("evalsymlink failure on '{path}' : lstat {path}: no such file or directory");
+    Error::new(Step::Load, problem)
 }

@@ -1,15 +1,58 @@
-//! Where objects come from, and what changed them: `buildMetadata`.
+//! Where objects come from, and what changed them: `buildMetadata`, and the annotations that are taken away at the end.
+
+use std::{collections::BTreeMap, fmt};
+
+use tree::TreePath;
+use yaml::Value;
+
+use crate::{
+    id::Id,
+    remote,
+    resource::Resource,
+    resmap::ResMap,
+};
+
+/// The annotation that says where an object comes from.
+const ORIGIN: &str = "config.kubernetes.io/origin";
+
+/// The annotation that says what changed an object.
+const TRANSFORMATIONS: &str = "alpha.config.kubernetes.io/transformations";
+
+/// Annotations that the original uses for its own bookkeeping. Here they mean nothing, and are taken away as there.
+const INTERNAL: &[&str] = &[
+    "internal.config.kubernetes.io/previousKinds",
+    "internal.config.kubernetes.io/previousNames",
+    "internal.config.kubernetes.io/prefixes",
+    "internal.config.kubernetes.io/suffixes",
+    "internal.config.kubernetes.io/previousNamespaces",
+    "internal.config.kubernetes.io/allowNameChange",
+    "internal.config.kubernetes.io/allowKindChange",
+    "internal.config.kubernetes.io/refBy",
+    "internal.config.kubernetes.io/generatorBehavior",
+    "internal.config.kubernetes.io/needsHashSuffix",
+    "internal.config.kubernetes.io/path",
+    "internal.config.kubernetes.io/index",
+    "internal.config.kubernetes.io/seqindent",
+    "internal.config.kubernetes.io/id",
+    "internal.config.kubernetes.io/annotations-migration-resource-id",
+    "config.kubernetes.io/path",
+    "config.kubernetes.io/index",
+    "config.k8s.io/id",
+    "internal.config.kubernetes.io/helm-generated",
+];
 
 /// Where an object comes from, or what made or changed it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Origin {
-    /// The path of the file, relative to the directory that is built or to its repository.
+    /// The path of the file, from the directory that is built or the root of the repository.
     pub(crate) path: String,
-    pub(crate) repo: String,
-    pub(crate) git_ref: String,
-    /// The kustomization that has it made or changed.
+    /// The repository, when it isn't the one that is built.
+    pub(crate) repository: String,
+    /// Branch, tag or commit of the repository.
+    pub(crate) reference: String,
+    /// The file that has it made or changed.
     pub(crate) configured_in: String,
-    /// apiVersion, kind, name and namespace of the configuration that does so.
+    /// The configuration that does so.
     pub(crate) configured_by: Option<ConfiguredBy>,
 }
 
@@ -20,4 +63,215 @@ pub(crate) struct ConfiguredBy {
     pub(crate) kind: String,
     pub(crate) name: String,
     pub(crate) namespace: String,
+}
+
+impl Origin {
+    /// The origin of what an entry of a kustomization of this origin names.
+    pub(crate) fn append(&self, entry: &str) -> Self {
+        let mut appended = self.clone();
+        let entry = match remote::parse(entry) {
+            Some(repository) => {
+                appended.repository = repository.clone_spec();
+                appended.reference = repository.reference.unwrap_or_default();
+                appended.path.clear();
+                repository.path
+            }
+            None => entry.to_owned(),
+        };
+        appended.path = clean(&appended.path, &entry);
+        appended
+    }
+
+    /// The origin of what a built-in generator or transformer makes, as the kustomization of this origin asks for it.
+    pub(crate) fn builtin(&self, file_name: &str, kind: &str) -> Self {
+        Self {
+            path: String::new(),
+            configured_in: clean(&self.path, file_name),
+            configured_by: Some(ConfiguredBy {
+                api_version: "builtin".to_owned(),
+                kind: kind.to_owned(),
+                ..ConfiguredBy::default()
+            }),
+            ..self.clone()
+        }
+    }
+
+    /// The origin of what the generator or transformer makes whose configuration has this origin.
+    pub(crate) fn plugin(&self, config: &Id) -> Self {
+        Self {
+            path: String::new(),
+            configured_in: self.path.clone(),
+            configured_by: Some(ConfiguredBy {
+                api_version: config.gvk.api_version(),
+                kind: config.gvk.kind.clone().into_owned(),
+                name: config.name.clone(),
+                namespace: config.namespace.clone(),
+            }),
+            ..self.clone()
+        }
+    }
+
+    /// Its fields as lines of YAML, each behind `indent`, the first behind `first`.
+    fn write(&self, out: &mut dyn fmt::Write, first: &str, indent: &str) -> fmt::Result {
+        let mut lead = first;
+        let fields = [
+            ("path", &self.path),
+            ("repo", &self.repository),
+            ("ref", &self.reference),
+            ("configuredIn", &self.configured_in),
+        ];
+        for (key, value) in fields {
+            if !value.is_empty() {
+                writeln!(out, "{lead}{key}: {}", scalar(value))?;
+                lead = indent;
+            }
+        }
+        let Some(by) = &self.configured_by else {
+            return Ok(());
+        };
+        writeln!(out, "{lead}configuredBy:")?;
+        let fields = [
+            ("apiVersion", &by.api_version),
+            ("kind", &by.kind),
+            ("name", &by.name),
+            ("namespace", &by.namespace),
+        ];
+        for (key, value) in fields {
+            if !value.is_empty() {
+                writeln!(out, "{indent}  {key}: {}", scalar(value))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.write(f, "", "")
+    }
+}
+
+struct List<'a>(&'a [Origin]);
+
+impl fmt::Display for List<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|origin| origin.write(f, "- ", "  "))
+    }
+}
+
+fn scalar(text: &str) -> String {
+    yaml::print::goyaml(&Value::from(text)).trim_end().to_owned()
+}
+
+/// Joins paths, which may lead above where they begin.
+fn clean(base: &str, path: &str) -> String {
+    let mut parts: Vec<&str> = Vec::new();
+    for part in base.split('/').chain(path.split('/')) {
+        match part {
+            "" | "." => {}
+            ".." if parts.last().is_some_and(|last| *last != "..") => {
+                parts.pop();
+            }
+            part => parts.push(part),
+        }
+    }
+    parts.join("/")
+}
+
+/// Gives the objects that have no origin yet one.
+pub(crate) fn set_origin(resources: &mut ResMap, origin: &Origin) {
+    for resource in resources.iter_mut() {
+        resource.history.origin.get_or_insert_with(|| origin.clone());
+    }
+}
+
+/// Notes that a transformer ran over the objects: those without an origin come from it.
+pub(crate) fn add_transformation(resources: &mut ResMap, origin: &Origin) {
+    for resource in resources.iter_mut() {
+        if resource.history.origin.is_some() {
+            resource.history.transformations.push(origin.clone());
+        } else {
+            resource.history.origin = Some(origin.clone());
+        }
+    }
+}
+
+/// What `buildMetadata` asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Wanted {
+    pub(crate) origins: bool,
+    pub(crate) transformations: bool,
+    pub(crate) managed_by: bool,
+}
+
+impl Wanted {
+    pub(crate) fn of(fields: &[String]) -> Self {
+        let has = |option: &str| fields.iter().any(|field| field == option);
+        Self {
+            origins: has("originAnnotations"),
+            transformations: has("transformerAnnotations"),
+            managed_by: has("managedByLabel"),
+        }
+    }
+}
+
+/// Writes the annotations that are wanted, and takes away those that the original keeps to itself.
+///
+/// quirk: all annotations become strings on the way, and an empty map of annotations goes.
+pub(crate) fn finish(resource: &mut Resource, wanted: Wanted) {
+    let mut annotations = resource.metadata_map("annotations");
+    annotations.retain(|name, _| !INTERNAL.contains(&name.as_str()));
+    let origin = resource.history.origin.as_ref().map(ToString::to_string);
+    put(&mut annotations, ORIGIN, wanted.origins, origin);
+    let transformations = &resource.history.transformations;
+    let transformations = (!transformations.is_empty()).then(|| List(transformations).to_string());
+    put(&mut annotations, TRANSFORMATIONS, wanted.transformations, transformations);
+    resource.set_metadata_map("annotations", &annotations);
+}
+
+fn put(annotations: &mut BTreeMap<String, String>, name: &str, wanted: bool, text: Option<String>) {
+    match text {
+        Some(text) if wanted => {
+            annotations.insert(name.to_owned(), text);
+        }
+        _ if !wanted => {
+            annotations.remove(name);
+        }
+        _ => {}
+    }
+}
+
+/// The name of a kustomization file.
+pub(crate) fn file_name(file: &TreePath) -> &str {
+    file.name()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn origins_are_written_as_yaml() {
+        let base = Origin::default().append("../base").append("m.yaml");
+        assert_eq!(base.to_string(), "path: ../base/m.yaml\n");
+        let made = Origin::default().append("a").builtin("kustomization.yaml", "ConfigMapGenerator");
+        let expected = "configuredIn: a/kustomization.yaml\nconfiguredBy:\n  apiVersion: builtin\n  kind: ConfigMapGenerator\n";
+        assert_eq!(made.to_string(), expected);
+        let list = List(&[made.clone(), base]).to_string();
+        let expected = "- configuredIn: a/kustomization.yaml\n  configuredBy:\n    apiVersion: builtin\n    kind: ConfigMapGenerator\n- path: ../base/m.yaml\n";
+        assert_eq!(list, expected);
+    }
+
+    #[test]
+    fn paths_may_lead_above_where_they_begin() {
+        for (base, path, expected) in [
+            ("", "a", "a"),
+            ("a", "../b", "b"),
+            ("", "../a", "../a"),
+            ("..", "../a", "../../a"),
+            ("a", ".", "a"),
+        ] {
+            assert_eq!(clean(base, path), expected, "{base} {path}");
+        }
+    }
 }

@@ -141,7 +141,17 @@ pub(crate) struct Run<'a> {
     pub(crate) warnings: std::cell::RefCell<Vec<Warning>>,
 }
 
-impl Run<'_> {
+impl<'a> Run<'a> {
+    /// A new build.
+    pub(crate) fn new(options: Options<'a>, budget: &'a Budget) -> Self {
+        Self {
+            options,
+            budget,
+            schema: std::cell::RefCell::default(),
+            warnings: std::cell::RefCell::default(),
+        }
+    }
+
     /// Says something beside the objects.
     pub(crate) fn warn(&self, file: &TreePath, text: impl Into<String>) {
         let (file, text) = (file.clone(), text.into());

@@ -1,12 +1,209 @@
-//! Files of objects.
+//! Files of objects: documents are read, lists taken apart, and each object checked for what makes it one.
 
-use std::sync::Arc;
+#[cfg(test)]
+mod tests;
+
+use std::{collections::VecDeque, fmt::Write as _, sync::Arc};
 
 use tree::TreePath;
+use yaml::{
+    Node, Value,
+    node::{Content, Mapping},
+};
 
-use crate::{Error, options::Run, resource::Resource};
+use crate::{
+    Error,
+    error::{Context as _, Step},
+    options::Run,
+    resource::{self, Resource},
+};
 
 /// Reads the objects of a text. What lists hold comes after the other documents, as in the original.
-pub(crate) fn resources(_text: &[u8], _file: &Arc<TreePath>, _run: &Run<'_>) -> Result<Vec<Resource>, Error> {
-    Err(Error::new(crate::Step::Resource, "stub"))
+///
+/// # Errors
+/// When the text is no YAML, or holds something that is no object; the error has file and line.
+pub(crate) fn resources(text: &[u8], file: &Arc<TreePath>, run: &Run<'_>) -> Result<Vec<Resource>, Error> {
+    let objects = nodes(text, file, run)?.into_iter();
+    Ok(objects
+        .map(|node| {
+            let line = node.position.line.max(1);
+            Resource::new(node, file.clone(), line)
+        })
+        .collect())
+}
+
+/// Reads the objects of a text, as [`resources`] does, without what is remembered of them.
+pub(crate) fn nodes(text: &[u8], file: &TreePath, run: &Run<'_>) -> Result<Vec<Node>, Error> {
+    let mut queue = VecDeque::from(documents(text, file, run)?);
+    let mut objects = Vec::with_capacity(queue.len());
+    while let Some(node) = queue.pop_front() {
+        run.step(1, file)?;
+        let line = node.position.line.max(1);
+        match unpack(node).map_err(|error| error.at(file, line))? {
+            Unpacked::Object(node) => objects.push(node),
+            Unpacked::Items(items) => queue.extend(items),
+        }
+    }
+    Ok(objects)
+}
+
+/// The documents of a text, a lone `List` taken apart; empty ones are dropped, the others are objects.
+fn documents(text: &[u8], file: &TreePath, run: &Run<'_>) -> Result<Vec<Node>, Error> {
+    let separators = separators(text).map_err(|(line, error)| error.at(file, line))?;
+    let read = yaml::read::nodes(text, run.budget).map_err(|source| Error::Yaml {
+        file: file.clone(),
+        source,
+    })?;
+    let unwrapped = unwrap(read, separators == 0);
+    checked(unwrapped).map_err(|(line, error)| error.at(file, line))
+}
+
+/// Takes a `List` apart that is alone in its text.
+fn unwrap(mut documents: Vec<Node>, alone: bool) -> Vec<Node> {
+    let is_list = |node: &Node| {
+        let kind = node.get("kind").and_then(Node::as_text).unwrap_or_default();
+        (kind == "List" || kind == "ResourceList")
+            && (node.get("items").is_some() || node.get("functionConfig").is_some())
+    };
+    match documents.as_mut_slice() {
+        [list] if alone && is_list(list) => match list.remove("items").map(|items| items.content) {
+            Some(Content::Seq(items)) => items,
+            _ => Vec::new(),
+        },
+        _ => documents,
+    }
+}
+
+/// Drops what is empty, and refuses what is no object.
+fn checked(nodes: Vec<Node>) -> Result<Vec<Node>, (u32, Error)> {
+    let mut objects = Vec::with_capacity(nodes.len());
+    for node in nodes {
+        if resource::is_empty(&node) {
+            continue;
+        }
+        check(&node).map_err(|error| (node.position.line.max(1), error))?;
+        objects.push(node);
+    }
+    Ok(objects)
+}
+
+/// Whether a node has what makes it an object: a kind, and a name unless it is a list.
+pub(crate) fn check(node: &Node) -> Result<(), Error> {
+    let fail = |problem: String| Err(Error::new(Step::Resource, problem));
+    let filled = |node: Option<&Node>| node.filter(|node| !resource::is_empty(node)).is_some();
+    let metadata = node.get("metadata").filter(|node| !resource::is_empty(node));
+    let in_metadata = |key: &str| filled(metadata.and_then(|metadata| metadata.get(key)));
+    let anything = filled(node.get("apiVersion"))
+        || filled(node.get("kind"))
+        || ["name", "namespace", "labels", "annotations"].into_iter().any(in_metadata);
+    if !anything {
+        return fail("missing Resource metadata".to_owned());
+    }
+    let text = |node: Option<&Node>| node.and_then(Node::as_text).unwrap_or_default().to_owned();
+    let kind = text(node.get("kind"));
+    if kind.is_empty() {
+        return fail(format!("missing kind in object {}", described(node)));
+    }
+    if !kind.ends_with("List") && text(metadata.and_then(|metadata| metadata.get("name"))).is_empty() {
+        return fail(format!("missing metadata.name in object {}", described(node)));
+    }
+    Ok(())
+}
+
+/// apiVersion, kind and metadata in the form in which the original prints them.
+fn described(node: &Node) -> String {
+    let text = |path: &[&str]| node.pointer(path).and_then(Node::as_text).unwrap_or_default();
+    let map = |field: &str| {
+        let map = node.pointer(&["metadata", field]).and_then(Node::as_map);
+        let mut entries: Vec<_> = map.into_iter().flat_map(Mapping::iter).collect();
+        entries.sort_by_key(|(key, _)| *key);
+        let mut shown = String::new();
+        for (key, value) in entries {
+            let gap = if shown.is_empty() { "" } else { " " };
+            // Writing to a string never fails.
+            let _ = write!(shown, "{gap}{key}:{}", value.as_text().unwrap_or_default());
+        }
+        shown
+    };
+    format!(
+        "{{{{{} {}}} {{{{{} {}}} map[{}] map[{}]}}}}",
+        text(&["apiVersion"]),
+        text(&["kind"]),
+        text(&["metadata", "name"]),
+        text(&["metadata", "namespace"]),
+        map("labels"),
+        map("annotations"),
+    )
+}
+
+enum Unpacked {
+    Object(Node),
+    Items(Vec<Node>),
+}
+
+/// Takes an object apart whose kind says that it is a list.
+fn unpack(mut node: Node) -> Result<Unpacked, Error> {
+    let kind = node.get("kind").and_then(Node::as_text).unwrap_or_default().to_owned();
+    if !kind.ends_with("List") {
+        return Ok(Unpacked::Object(node));
+    }
+    let line = node.position;
+    let Some(items) = node.remove("items") else {
+        return Ok(Unpacked::Object(node));
+    };
+    let items = match items.content {
+        Content::Seq(items) => items,
+        _ if items.is_null() => return Ok(Unpacked::Items(Vec::new())),
+        other => {
+            let problem = format!("expected array in {kind}/items, but found {}", go_type(&other));
+            return Err(Error::new(Step::Resource, problem));
+        }
+    };
+    let mut objects = Vec::with_capacity(items.len());
+    for item in items {
+        let position = if item.position.line == 0 { line } else { item.position };
+        // The original sends them through JSON, which is what normalises numbers.
+        let value = item
+            .into_value()
+            .map_err(|error| Error::new(Step::Resource, error.message()))
+            .context(|| format!("trouble expanding list of {kind}"))?;
+        let mut inner = Node::from_value(&value);
+        inner.position = position;
+        let inner = unwrap(vec![inner], true);
+        objects.extend(checked(inner).map_err(|(_, error)| error)?);
+    }
+    Ok(Unpacked::Items(objects))
+}
+
+/// The name of the type that Go gives a value.
+fn go_type(content: &Content) -> &'static str {
+    match content {
+        Content::Map(_) => "map[string]interface {}",
+        Content::Seq(_) => "[]interface {}",
+        Content::Scalar(scalar) => match Node::new(Content::Scalar(scalar.clone())).into_value() {
+            Ok(Value::Bool(_)) => "bool",
+            Ok(Value::Int(_) | Value::UInt(_)) => "int",
+            Ok(Value::Float(_)) => "float64",
+            _ => "string",
+        },
+    }
+}
+
+/// How many lines of a text separate documents. Nothing but a comment may follow a separator in its line.
+fn separators(text: &[u8]) -> Result<usize, (u32, Error)> {
+    let mut found = 0;
+    for (number, line) in text.split(|byte| *byte == b'\n').enumerate().skip(1) {
+        let Some(rest) = line.strip_prefix(b"---") else {
+            continue;
+        };
+        let rest = rest.trim_ascii();
+        if !(rest.is_empty() || rest.starts_with(b"#")) {
+            let shown = String::from_utf8_lossy(line.trim_ascii()).into_owned();
+            let number = u32::try_from(number + 1).unwrap_or(u32::MAX);
+            let problem = format!("invalid document separator: {shown}");
+            return Err((number, Error::new(Step::Resource, problem)));
+        }
+        found += 1;
+    }
+    Ok(found)
 }

@@ -110,6 +110,17 @@ impl Tree for Disk {
             Err(error) => Err(error),
         }
     }
+
+    fn resolve(&self, path: &TreePath) -> Result<Option<TreePath>, TreeError> {
+        match self.root.canonicalize(os(path)) {
+            // What isn't UTF-8 is as good as absent.
+            Ok(found) => Ok(found.to_str().and_then(|found| TreePath::parse(found).ok())),
+            Err(error) => match explain(path, error) {
+                TreeError::NotFound(_) => Ok(None),
+                error => Err(error),
+            },
+        }
+    }
 }
 
 fn os(path: &TreePath) -> &str {

@@ -106,6 +106,15 @@ pub trait Tree: Send + Sync {
     /// When a link on the way leaves the root, or the operating system refuses.
     fn kind(&self, path: &TreePath) -> Result<Option<NodeKind>, TreeError>;
 
+    /// The path at which what is at `path` really lies, links followed; `None` when nothing is there.
+    ///
+    /// # Errors
+    /// As [`Self::kind`].
+    fn resolve(&self, path: &TreePath) -> Result<Option<TreePath>, TreeError> {
+        // Trees without links have one path to each file.
+        Ok(self.kind(path)?.map(|_| path.clone()))
+    }
+
     /// Whether a regular file is at `path`.
     fn is_file(&self, path: &TreePath) -> bool {
         matches!(self.kind(path), Ok(Some(NodeKind::File { .. })))

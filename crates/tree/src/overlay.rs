@@ -191,4 +191,16 @@ impl Tree for Overlay {
             self.base.kind(path)
         }
     }
+
+    fn resolve(&self, path: &TreePath) -> Result<Option<TreePath>, TreeError> {
+        let layer = self.layer();
+        if layer.file(path).is_some() || path.is_root() || layer.is_dir(path) {
+            return Ok(Some(path.clone()));
+        }
+        if layer.hides_base(path) {
+            Ok(None)
+        } else {
+            self.base.resolve(path)
+        }
+    }
 }

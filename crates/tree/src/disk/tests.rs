@@ -179,3 +179,16 @@ fn files_over_the_limit_are_refused() {
         "a/file: file of 8 bytes is larger than the limit of 7 bytes"
     );
 }
+
+#[test]
+fn links_resolve_to_where_they_lead_inside_the_root() {
+    let (temp, disk) = folders();
+    link(&temp, "a/b", "linked");
+    link(&temp, "../outside", "out");
+    let resolved = |text: &str| Ok(disk.resolve(&path(text))?.map(|found| found.to_string()));
+    assert_eq!(resolved("linked/deep").unwrap().as_deref(), Some("a/b/deep"));
+    assert_eq!(resolved(".").unwrap().as_deref(), Some("."));
+    assert_eq!(resolved("none").unwrap(), None);
+    let out: Result<_, TreeError> = resolved("out");
+    assert!(matches!(out, Err(TreeError::Escapes(_))));
+}

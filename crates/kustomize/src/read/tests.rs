@@ -1,0 +1,64 @@
+use tree::Budget;
+
+use super::*;
+use crate::Options;
+
+fn read(text: &str) -> Result<Vec<String>, String> {
+    let budget = Budget::default();
+    let run = Run::new(Options::default(), &budget);
+    let file = Arc::new(TreePath::from("m.yaml"));
+    let read = resources(text.as_bytes(), &file, &run).map_err(|error| error.to_string())?;
+    Ok(read
+        .iter()
+        .map(|resource| format!("{} {}", resource.id(), resource.line))
+        .collect())
+}
+
+#[test]
+fn documents_become_objects_with_the_line_where_they_begin() {
+    let text = "# first\napiVersion: v1\nkind: A\nmetadata: {name: a}\n---\n---\n# none\n---\nkind: B\nmetadata:\n  name: b\n";
+    assert_eq!(
+        read(text).unwrap(),
+        ["A.v1.[noGrp]/a.[noNs] 2", "B.[noVer].[noGrp]/b.[noNs] 9"]
+    );
+}
+
+#[test]
+fn what_lists_hold_comes_last() {
+    let text = "kind: AList\nitems:\n- {kind: A, metadata: {name: i1}}\n- null\n- {kind: List, items: [{kind: A, metadata: {name: i2}}]}\n---\nkind: A\nmetadata: {name: after}\n";
+    let names: Vec<_> = read(text).unwrap();
+    assert_eq!(
+        names,
+        [
+            "A.[noVer].[noGrp]/after.[noNs] 7",
+            "A.[noVer].[noGrp]/i1.[noNs] 3",
+            "A.[noVer].[noGrp]/i2.[noNs] 5"
+        ]
+    );
+    assert_eq!(read("kind: List\nitems: null\n").unwrap(), [""; 0]);
+    assert_eq!(read("kind: AList\n").unwrap(), ["AList.[noVer].[noGrp]/[noName].[noNs] 1"]);
+}
+
+#[test]
+fn what_is_no_object_is_refused_with_its_place() {
+    let cases = [
+        ("a: 1\n", "m.yaml:1: missing Resource metadata"),
+        ("- 1\n", "m.yaml:1: missing Resource metadata"),
+        (
+            "kind: A\n---\napiVersion: v1\nmetadata: {name: a, labels: {x: y}}\n",
+            "m.yaml:1: missing metadata.name in object {{ A} {{ } map[] map[]}}",
+        ),
+        (
+            "apiVersion: v1\nmetadata: {name: a, labels: {x: y, b: 1}}\n",
+            "m.yaml:1: missing kind in object {{v1 } {{a } map[b:1 x:y] map[]}}",
+        ),
+        ("kind: AList\nitems: {}\n", "m.yaml:1: expected array in AList/items, but found map[string]interface {}"),
+        ("kind: A\n--- b\nkind: B\n", "m.yaml:2: invalid document separator: --- b"),
+    ];
+    for (text, expected) in cases {
+        assert_eq!(read(text).unwrap_err(), expected, "{text}");
+    }
+    let broken = read("kind: [\n").unwrap_err();
+    assert!(broken.starts_with("MalformedYAMLError: yaml: line "), "{broken}");
+    assert!(broken.ends_with("in File: m.yaml"), "{broken}");
+}
