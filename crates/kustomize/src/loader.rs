@@ -76,10 +76,13 @@ impl<'a> Loader<'a> {
             return Err(Error::new(Step::Load, "new root cannot be empty"));
         }
         let depth = self.depth.saturating_add(1);
-        self.run.budget.include_depth(depth).map_err(|source| Error::Budget {
-            dir: self.root.clone(),
-            source,
-        })?;
+        self.run
+            .budget
+            .include_depth(depth)
+            .map_err(|source| Error::Budget {
+                dir: self.root.clone(),
+                source,
+            })?;
         if let Some(repository) = remote::parse(path) {
             return self.fetch(path, &repository, depth);
         }
@@ -116,8 +119,7 @@ impl<'a> Loader<'a> {
                 && visited.starts_with(path)
             {
                 let (path, visited) = (remote::shown(path), remote::shown(visited));
-                let problem =
-                    format!("cycle detected: URI '{path}' referenced by previous URI '{visited}'");
+                let problem = format!("cycle detected: URI '{path}' referenced by previous URI '{visited}'");
                 return Err(Error::new(Step::Load, problem));
             }
             above = loader.referrer;
@@ -176,7 +178,10 @@ impl<'a> Loader<'a> {
             return Err(missing(&joined));
         };
         if self.tree().is_dir(&found) {
-            return Err(Error::new(Step::Load, format!("'{joined}' must resolve to a file")));
+            return Err(Error::new(
+                Step::Load,
+                format!("'{joined}' must resolve to a file"),
+            ));
         }
         if self.restriction == LoadRestriction::RootOnly && found.strip(&self.root).is_none() {
             let problem = format!("security; file '{joined}' is not in or below '{}'", self.root);
@@ -202,7 +207,10 @@ fn directory(tree: &dyn Tree, path: &TreePath, written: &str) -> Result<TreePath
     match resolve(tree, path)? {
         None => Err(missing(path).context("not a valid directory")),
         Some(found) if tree.is_dir(&found) => Ok(found),
-        Some(_) => Err(Error::new(Step::Load, format!("'{written}': file is not directory"))),
+        Some(_) => Err(Error::new(
+            Step::Load,
+            format!("'{written}': file is not directory"),
+        )),
     }
 }
 

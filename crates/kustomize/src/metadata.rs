@@ -5,12 +5,7 @@ use std::{collections::BTreeMap, fmt};
 use tree::TreePath;
 use yaml::Value;
 
-use crate::{
-    id::Id,
-    remote,
-    resource::Resource,
-    resmap::ResMap,
-};
+use crate::{id::Id, remote, resmap::ResMap, resource::Resource};
 
 /// The annotation that says where an object comes from.
 const ORIGIN: &str = "config.kubernetes.io/origin";
@@ -225,7 +220,12 @@ pub(crate) fn finish(resource: &mut Resource, wanted: Wanted) {
     put(&mut annotations, ORIGIN, wanted.origins, origin);
     let transformations = &resource.history.transformations;
     let transformations = (!transformations.is_empty()).then(|| List(transformations).to_string());
-    put(&mut annotations, TRANSFORMATIONS, wanted.transformations, transformations);
+    put(
+        &mut annotations,
+        TRANSFORMATIONS,
+        wanted.transformations,
+        transformations,
+    );
     resource.set_metadata_map("annotations", &annotations);
 }
 
@@ -254,7 +254,9 @@ mod tests {
     fn origins_are_written_as_yaml() {
         let base = Origin::default().append("../base").append("m.yaml");
         assert_eq!(base.to_string(), "path: ../base/m.yaml\n");
-        let made = Origin::default().append("a").builtin("kustomization.yaml", "ConfigMapGenerator");
+        let made = Origin::default()
+            .append("a")
+            .builtin("kustomization.yaml", "ConfigMapGenerator");
         let expected = "configuredIn: a/kustomization.yaml\nconfiguredBy:\n  apiVersion: builtin\n  kind: ConfigMapGenerator\n";
         assert_eq!(made.to_string(), expected);
         let list = List(&[made.clone(), base]).to_string();

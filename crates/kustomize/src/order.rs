@@ -54,7 +54,13 @@ pub(crate) fn sort(resources: &mut ResMap, options: &SortOptions) -> Result<(), 
             by_kind(resources, &Ranks::new(FIRST, LAST));
             Ok(())
         }
-        ("legacy", Some(LegacySortOptions { order_first, order_last })) => {
+        (
+            "legacy",
+            Some(LegacySortOptions {
+                order_first,
+                order_last,
+            }),
+        ) => {
             by_kind(resources, &Ranks::new(order_first, order_last));
             Ok(())
         }
@@ -97,7 +103,11 @@ fn by_kind(resources: &mut ResMap, ranks: &Ranks) {
 /// Texts are compared, where `~` comes after all letters: the core group is last. Of kinds named Namespace, it is first.
 fn kind_key(gvk: &Gvk) -> (Reverse<bool>, String) {
     let or = |text: &'_ str, missing: &'static str| {
-        if text.is_empty() { missing.to_owned() } else { text.to_owned() }
+        if text.is_empty() {
+            missing.to_owned()
+        } else {
+            text.to_owned()
+        }
     };
     let core_namespace = gvk.kind == "Namespace" && gvk.group.is_empty();
     let text = [or(&gvk.group, "~G"), or(&gvk.version, "~V"), or(&gvk.kind, "~K")].join("_");
@@ -105,7 +115,11 @@ fn kind_key(gvk: &Gvk) -> (Reverse<bool>, String) {
 }
 
 fn identity_key(id: &Id) -> String {
-    let namespace = if id.namespace.is_empty() { "~X" } else { &id.namespace };
+    let namespace = if id.namespace.is_empty() {
+        "~X"
+    } else {
+        &id.namespace
+    };
     let name = if id.name.is_empty() { "~N" } else { &id.name };
     format!("{}|{namespace}|{name}", id.gvk)
 }
@@ -121,7 +135,7 @@ mod tests {
 
     fn sorted(objects: &str, options: &SortOptions) -> Result<String, String> {
         let nodes = yaml::read::nodes(objects, &Budget::default()).unwrap();
-        let file = Arc::new(TreePath::from("m.yaml"));
+        let file = Arc::new(TreePath::parse("m.yaml").unwrap());
         let mut resources: ResMap = nodes
             .into_iter()
             .map(|node| Resource::new(node, file.clone(), 1))
@@ -141,7 +155,11 @@ mod tests {
     #[test]
     fn kinds_have_their_order_and_the_core_group_comes_last() {
         let objects = objects(&[
-            ("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", "last"),
+            (
+                "admissionregistration.k8s.io/v1",
+                "ValidatingWebhookConfiguration",
+                "last",
+            ),
             ("v1", "Other", "core"),
             ("b.com/v1", "Other", "b"),
             ("a.com/v1", "Zed", "a"),
@@ -151,7 +169,10 @@ mod tests {
             ("x.com/v1", "Namespace", "xn"),
             ("v1", "Namespace", "n"),
         ]);
-        let legacy = SortOptions { order: "legacy".to_owned(), legacy_sort_options: None };
+        let legacy = SortOptions {
+            order: "legacy".to_owned(),
+            legacy_sort_options: None,
+        };
         assert_eq!(sorted(&objects, &legacy).unwrap(), "n xn s10 s2 d a b core last");
         let own = SortOptions {
             order: "legacy".to_owned(),
@@ -170,7 +191,15 @@ mod tests {
             legacy_sort_options: kinds.then(LegacySortOptions::default),
         };
         assert_eq!(sorted("kind: A", &options("fifo", false)).unwrap(), "");
-        assert!(sorted("kind: A", &options("fifo", true)).unwrap_err().contains("not 'legacy'"));
-        assert!(sorted("kind: A", &options("", false)).unwrap_err().contains("must be one of"));
+        assert!(
+            sorted("kind: A", &options("fifo", true))
+                .unwrap_err()
+                .contains("not 'legacy'")
+        );
+        assert!(
+            sorted("kind: A", &options("", false))
+                .unwrap_err()
+                .contains("must be one of")
+        );
     }
 }

@@ -95,7 +95,9 @@ pub(crate) fn check(node: &Node) -> Result<(), Error> {
     let in_metadata = |key: &str| filled(metadata.and_then(|metadata| metadata.get(key)));
     let anything = filled(node.get("apiVersion"))
         || filled(node.get("kind"))
-        || ["name", "namespace", "labels", "annotations"].into_iter().any(in_metadata);
+        || ["name", "namespace", "labels", "annotations"]
+            .into_iter()
+            .any(in_metadata);
     if !anything {
         return fail("missing Resource metadata".to_owned());
     }
@@ -143,7 +145,11 @@ enum Unpacked {
 
 /// Takes an object apart whose kind says that it is a list.
 fn unpack(mut node: Node) -> Result<Unpacked, Error> {
-    let kind = node.get("kind").and_then(Node::as_text).unwrap_or_default().to_owned();
+    let kind = node
+        .get("kind")
+        .and_then(Node::as_text)
+        .unwrap_or_default()
+        .to_owned();
     if !kind.ends_with("List") {
         return Ok(Unpacked::Object(node));
     }
@@ -161,15 +167,20 @@ fn unpack(mut node: Node) -> Result<Unpacked, Error> {
     };
     let mut objects = Vec::with_capacity(items.len());
     for item in items {
-        let position = if item.position.line == 0 { line } else { item.position };
+        let position = if item.position.line == 0 {
+            line
+        } else {
+            item.position
+        };
         // The original sends them through JSON, which is what normalises numbers.
         let value = item
             .into_value()
             .map_err(|error| Error::new(Step::Resource, error.message()))
             .context(|| format!("trouble expanding list of {kind}"))?;
-        let mut inner = Node::from_value(&value);
-        inner.position = position;
-        let inner = unwrap(vec![inner], true);
+        let mut inner = unwrap(vec![Node::from_value(&value)], true);
+        for node in &mut inner {
+            node.position = position;
+        }
         objects.extend(checked(inner).map_err(|(_, error)| error)?);
     }
     Ok(Unpacked::Items(objects))

@@ -24,8 +24,20 @@ impl Repository {
 
 /// Takes an address apart; `None` when the entry names no repository.
 pub(crate) fn parse(entry: &str) -> Option<Repository> {
-    let remote = ["https://", "http://", "ssh://", "git::", "git@", "github.com/", "github.com:", "gh:"];
-    remote.iter().any(|prefix| entry.starts_with(prefix)).then(Repository::default)
+    let remote = [
+        "https://",
+        "http://",
+        "ssh://",
+        "git::",
+        "git@",
+        "github.com/",
+        "github.com:",
+        "gh:",
+    ];
+    remote
+        .iter()
+        .any(|prefix| entry.starts_with(prefix))
+        .then(Repository::default)
 }
 
 /// An entry without what may be secret in it.

@@ -6,7 +6,7 @@ use crate::Options;
 fn read(text: &str) -> Result<Vec<String>, String> {
     let budget = Budget::default();
     let run = Run::new(Options::default(), &budget);
-    let file = Arc::new(TreePath::from("m.yaml"));
+    let file = Arc::new(TreePath::parse("m.yaml").unwrap());
     let read = resources(text.as_bytes(), &file, &run).map_err(|error| error.to_string())?;
     Ok(read
         .iter()
@@ -36,7 +36,10 @@ fn what_lists_hold_comes_last() {
         ]
     );
     assert_eq!(read("kind: List\nitems: null\n").unwrap(), [""; 0]);
-    assert_eq!(read("kind: AList\n").unwrap(), ["AList.[noVer].[noGrp]/[noName].[noNs] 1"]);
+    assert_eq!(
+        read("kind: AList\n").unwrap(),
+        ["AList.[noVer].[noGrp]/[noName].[noNs] 1"]
+    );
 }
 
 #[test]
@@ -52,8 +55,14 @@ fn what_is_no_object_is_refused_with_its_place() {
             "apiVersion: v1\nmetadata: {name: a, labels: {x: y, b: 1}}\n",
             "m.yaml:1: missing kind in object {{v1 } {{a } map[b:1 x:y] map[]}}",
         ),
-        ("kind: AList\nitems: {}\n", "m.yaml:1: expected array in AList/items, but found map[string]interface {}"),
-        ("kind: A\n--- b\nkind: B\n", "m.yaml:2: invalid document separator: --- b"),
+        (
+            "kind: AList\nitems: {}\n",
+            "m.yaml:1: expected array in AList/items, but found map[string]interface {}",
+        ),
+        (
+            "kind: A\n--- b\nkind: B\n",
+            "m.yaml:2: invalid document separator: --- b",
+        ),
     ];
     for (text, expected) in cases {
         assert_eq!(read(text).unwrap_err(), expected, "{text}");
