@@ -89,8 +89,7 @@ impl Gvk {
             && fits(&selector.version, &self.version)
     }
 
-    /// What field specs and the kinds that they refer to are sorted by: kinds that others need come first. Texts are
-    /// compared, where the sign for what is empty comes after all letters.
+    /// What field specs and the kinds that they refer to are sorted by: kinds that others need come first.
     pub(crate) fn rank(&self) -> (i64, String) {
         let place = |kinds: &[&str]| kinds.iter().position(|kind| *kind == self.kind);
         let rank = |index: usize| i64::try_from(index).unwrap_or(i64::MAX);
@@ -99,12 +98,13 @@ impl Gvk {
             (None, Some(index)) => rank(index).saturating_add(1),
             (None, None) => 0,
         };
-        let parts = [
-            or(&self.group, "~G"),
-            or(&self.version, "~V"),
-            or(&self.kind, "~K"),
-        ];
-        (rank, parts.join("_"))
+        (rank, self.sort_text())
+    }
+
+    /// What kinds of one rank are sorted by: a text where the sign for what is empty comes after all letters.
+    pub(crate) fn sort_text(&self) -> String {
+        let parts = [(&self.group, "~G"), (&self.version, "~V"), (&self.kind, "~K")];
+        parts.map(|(text, missing)| or(text, missing)).join("_")
     }
 
     /// Whether the kind is known to live outside of namespaces; unknown kinds are not.

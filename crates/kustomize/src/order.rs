@@ -5,39 +5,10 @@ use std::{cmp::Reverse, collections::HashMap};
 use crate::{
     Error,
     error::Step,
-    id::{Gvk, Id},
+    id::{FIRST_KINDS, Gvk, Id, LAST_KINDS},
     model::{LegacySortOptions, SortOptions},
     resmap::ResMap,
 };
-
-/// The kinds that come first when nothing is said, in their order.
-const FIRST: &[&str] = &[
-    "Namespace",
-    "ResourceQuota",
-    "StorageClass",
-    "CustomResourceDefinition",
-    "ServiceAccount",
-    "PodSecurityPolicy",
-    "Role",
-    "ClusterRole",
-    "RoleBinding",
-    "ClusterRoleBinding",
-    "ConfigMap",
-    "Secret",
-    "Endpoints",
-    "Service",
-    "LimitRange",
-    "PriorityClass",
-    "PersistentVolume",
-    "PersistentVolumeClaim",
-    "Deployment",
-    "StatefulSet",
-    "CronJob",
-    "PodDisruptionBudget",
-];
-
-/// The kinds that come last.
-const LAST: &[&str] = &["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"];
 
 /// Sorts objects as `sortOptions` says.
 ///
@@ -51,7 +22,7 @@ pub(crate) fn sort(resources: &mut ResMap, options: &SortOptions) -> Result<(), 
             "the field 'sortOptions.legacySortOptions' is set but the selected sort order is 'fifo', not 'legacy'",
         )),
         ("legacy", None) => {
-            by_kind(resources, &Ranks::new(FIRST, LAST));
+            by_kind(resources, &Ranks::new(FIRST_KINDS, LAST_KINDS));
             Ok(())
         }
         (
@@ -73,7 +44,7 @@ pub(crate) fn sort(resources: &mut ResMap, options: &SortOptions) -> Result<(), 
 
 /// Sorts objects by kind, in the built-in order.
 pub(crate) fn legacy(resources: &mut ResMap) {
-    by_kind(resources, &Ranks::new(FIRST, LAST));
+    by_kind(resources, &Ranks::new(FIRST_KINDS, LAST_KINDS));
 }
 
 struct Ranks(HashMap<String, i64>);
@@ -102,16 +73,8 @@ fn by_kind(resources: &mut ResMap, ranks: &Ranks) {
 
 /// Texts are compared, where `~` comes after all letters: the core group is last. Of kinds named Namespace, it is first.
 fn kind_key(gvk: &Gvk) -> (Reverse<bool>, String) {
-    let or = |text: &'_ str, missing: &'static str| {
-        if text.is_empty() {
-            missing.to_owned()
-        } else {
-            text.to_owned()
-        }
-    };
     let core_namespace = gvk.kind == "Namespace" && gvk.group.is_empty();
-    let text = [or(&gvk.group, "~G"), or(&gvk.version, "~V"), or(&gvk.kind, "~K")].join("_");
-    (Reverse(core_namespace), text)
+    (Reverse(core_namespace), gvk.sort_text())
 }
 
 fn identity_key(id: &Id) -> String {

@@ -49,6 +49,15 @@ fn rows_of_files_are_put_in_their_places() {
 }
 
 #[test]
+fn rows_may_contradict_rows_for_fewer_kinds_of_their_own_table() {
+    // The narrow row comes after the wide one without a contradiction, but is before it when both are added elsewhere.
+    let mut config = file("images: [{path: a}]").unwrap();
+    let narrow = file("images: [{kind: Zoo, path: a, create: true}]").unwrap();
+    config.merge(&narrow).unwrap();
+    assert!(Config::default().merge(&config).is_err());
+}
+
+#[test]
 fn references_to_one_kind_are_joined() {
     let text = "nameReference: [{kind: B, fieldSpecs: [{path: w}, {path: x}]}, {kind: A, version: v1, fieldSpecs: []}]";
     let mut config = file(text).unwrap();
