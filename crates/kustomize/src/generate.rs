@@ -35,6 +35,14 @@ pub(crate) fn secret(
     Err(Error::new(crate::Step::Generator, "stub"))
 }
 
+/// A `ConfigMapGenerator`, `SecretGenerator` or `IAMPolicyGenerator`, by the kind of its configuration.
+///
+/// # Errors
+/// When something in the configuration is of the wrong type.
+pub(crate) fn from_config(_config: &yaml::Value) -> Result<Box<dyn Generator>, Error> {
+    Err(Error::new(crate::Step::Plugin, "stub"))
+}
+
 /// What a generated object becomes that merges with or replaces an older one, as its behavior says.
 pub(crate) fn absorbed(_old: &Resource, new: Resource) -> Resource {
     new

@@ -5,11 +5,17 @@
 
 pub(crate) mod affix;
 pub(crate) mod annotations;
+pub(crate) mod decode;
 pub(crate) mod images;
 pub(crate) mod labels;
 pub(crate) mod namespace;
+mod pairs;
 pub(crate) mod replicas;
+pub(crate) mod set;
 pub(crate) mod value_add;
+
+#[cfg(test)]
+mod testing;
 
 use crate::{Error, loader::Loader, options::Run, resmap::ResMap};
 
@@ -28,4 +34,11 @@ pub(crate) trait Transformer {
     /// # Errors
     /// When it does not fit the objects.
     fn transform(&self, resources: &mut ResMap, scene: &Scene<'_>) -> Result<(), Error>;
+}
+
+impl Scene<'_> {
+    /// Counts the work on one object, and ends it when the budget does.
+    pub(crate) fn step(&self) -> Result<(), Error> {
+        self.run.step(1, self.loader.root())
+    }
 }

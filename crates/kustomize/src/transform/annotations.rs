@@ -1,16 +1,69 @@
 //! Sets annotations.
 
-use crate::{
-    Error,
-    resmap::ResMap,
-    transform::{Scene, Transformer},
-};
+use std::collections::BTreeMap;
 
-/// Sets annotations.
-pub(crate) struct Annotations;
+use serde::Deserialize;
 
-impl Transformer for Annotations {
-    fn transform(&self, _resources: &mut ResMap, _scene: &Scene<'_>) -> Result<(), Error> {
-        Err(Error::new(crate::Step::Transformer, "stub"))
+use super::{decode, pairs::Pairs};
+use crate::{Error, config::Config, fieldspec::FieldSpec, model::Field};
+
+/// The transformer of `commonAnnotations`.
+pub(crate) fn common(annotations: &BTreeMap<String, String>, tables: &Config) -> Pairs {
+    Pairs {
+        pairs: annotations.clone(),
+        specs: tables.common_annotations.clone(),
+    }
+}
+
+/// An `AnnotationsTransformer`.
+///
+/// # Errors
+/// When something in the configuration is of the wrong type.
+pub(crate) fn from_config(config: &yaml::Value) -> Result<Pairs, Error> {
+    #[derive(Default, Deserialize)]
+    #[serde(rename_all = "camelCase", default)]
+    struct Settings {
+        annotations: BTreeMap<String, String>,
+        field_specs: Vec<Field>,
+    }
+    let settings: Settings = decode::config(config)?;
+    Ok(Pairs {
+        pairs: settings.annotations,
+        specs: settings.field_specs.iter().map(FieldSpec::from).collect(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transform::testing::{self, transformed};
+
+    #[test]
+    fn annotations_are_strings_and_replace_older_ones() {
+        let tables = Config {
+            common_annotations: vec![
+                testing::row("metadata/annotations", true),
+                testing::row("spec/template/metadata/annotations", false),
+            ],
+            ..Config::default()
+        };
+        let pairs = [("a", "yes"), ("b", "2")].map(|(key, text)| (key.into(), text.into()));
+        let annotations = common(&pairs.into(), &tables);
+        let object = "{apiVersion: v1, kind: A, metadata: {name: x, annotations: {b: old, c: 3}}, spec: {}}";
+        let expected = "apiVersion: v1\nkind: A\nmetadata:\n  annotations:\n    a: \"yes\"\n    b: \"2\"\n    c: 3\n  name: x\nspec: {}\n";
+        assert_eq!(transformed(object, &annotations), expected);
+    }
+
+    #[test]
+    fn a_configuration_has_its_own_fields() {
+        let config = testing::config(
+            "{apiVersion: builtin, kind: AnnotationsTransformer, metadata: {name: n}, annotations: {a: 1},
+              fieldSpecs: [{kind: A, path: spec/notes, create: true}]}",
+        );
+        let annotations = from_config(&config).unwrap();
+        let object = "{apiVersion: v1, kind: A, metadata: {name: x}}";
+        assert!(transformed(object, &annotations).ends_with("name: x\nspec:\n  notes:\n    a: \"1\"\n"));
+        let object = "{apiVersion: v1, kind: B, metadata: {name: x}}";
+        assert!(!transformed(object, &annotations).contains("notes"));
     }
 }

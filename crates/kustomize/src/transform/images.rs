@@ -1,16 +1,247 @@
-//! Sets images.
+//! Sets names, tags and digests of images.
 
+mod name;
+
+use std::{borrow::Cow, collections::HashMap};
+
+use serde::Deserialize;
+use yaml::{Node, node::Content};
+
+use self::name::Rule;
+use super::{decode, set};
 use crate::{
     Error,
+    fieldspec::{Create, FieldSpec},
+    model::{Field, Image},
+    options::Profile,
     resmap::ResMap,
+    resource::Resource,
     transform::{Scene, Transformer},
 };
 
-/// Sets images.
-pub(crate) struct Images;
+/// Sets names, tags and digests of images.
+#[derive(Debug, Clone)]
+pub(crate) struct Images {
+    rules: Vec<Rule>,
+    specs: Vec<FieldSpec>,
+}
+
+impl Images {
+    /// The transformer of `images`, or of one entry of it.
+    pub(crate) fn new(images: &[Image], specs: &[FieldSpec], profile: Profile) -> Self {
+        Self {
+            rules: images.iter().map(|image| Rule::new(image, profile)).collect(),
+            specs: specs.to_vec(),
+        }
+    }
+
+    /// An `ImageTagTransformer`.
+    ///
+    /// # Errors
+    /// When something in the configuration is of the wrong type.
+    pub(crate) fn from_config(config: &yaml::Value, profile: Profile) -> Result<Self, Error> {
+        #[derive(Default, Deserialize)]
+        #[serde(rename_all = "camelCase", default)]
+        struct Settings {
+            image_tag: Image,
+            field_specs: Vec<Field>,
+        }
+        let settings: Settings = decode::config(config)?;
+        let specs: Vec<_> = settings.field_specs.iter().map(FieldSpec::from).collect();
+        Ok(Self::new(&[settings.image_tag], &specs, profile))
+    }
+
+    /// The original goes over an object twice for each rule: by the names of lists, then by the fields of the tables. Here
+    /// the second is done first, only to count how often a field comes up there; what an image becomes is then known
+    /// where the first way, or only the second, finds it.
+    fn apply(&self, resource: &mut Resource) -> Result<(), Error> {
+        let mut listed = HashMap::new();
+        self.visit_fields(resource, &mut |image| {
+            *listed.entry(place(image)).or_insert(0) += 1;
+            Ok(())
+        })?;
+        self.walk(resource.node_mut(), &mut listed)?;
+        if listed.is_empty() {
+            return Ok(());
+        }
+        self.visit_fields(resource, &mut |image| match listed.remove(&place(image)) {
+            Some(times) => self.set(image, times),
+            None => Ok(()),
+        })
+    }
+
+    fn visit_fields(
+        &self,
+        resource: &mut Resource,
+        set: &mut dyn FnMut(&mut Node) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        self.specs
+            .iter()
+            .try_for_each(|spec| set::visit(resource, spec, Create::Nothing, set))
+    }
+
+    /// Sets the images of all lists of containers, wherever they are.
+    ///
+    /// quirk: those that are in the tables too are set as often again, which shows when a suffix is added to their tags.
+    fn walk(&self, node: &mut Node, listed: &mut HashMap<usize, usize>) -> Result<(), Error> {
+        match &mut node.content {
+            Content::Map(map) => map.iter_mut().try_for_each(|(key, value)| {
+                self.walk(value, listed)?;
+                match (&mut value.content, key) {
+                    (Content::Seq(containers), "containers" | "initContainers") => containers
+                        .iter_mut()
+                        .try_for_each(|container| self.set_container(container, listed)),
+                    _ => Ok(()),
+                }
+            }),
+            Content::Seq(items) => items.iter_mut().try_for_each(|item| self.walk(item, listed)),
+            Content::Scalar(_) => Ok(()),
+        }
+    }
+
+    fn set_container(&self, container: &mut Node, listed: &mut HashMap<usize, usize>) -> Result<(), Error> {
+        if container.is_null() {
+            return Ok(());
+        }
+        if container.as_map().is_none() {
+            return Err(set::wrong_kind("MappingNode", container));
+        }
+        match container.get_mut("image").filter(|image| !image.is_null()) {
+            Some(image) => {
+                let times = listed.remove(&place(image)).unwrap_or_default();
+                self.set(image, times + 1)
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Applies each rule as often as the image comes up.
+    fn set(&self, image: &mut Node, times: usize) -> Result<(), Error> {
+        let Content::Scalar(scalar) = &image.content else {
+            return Err(set::wrong_kind("ScalarNode", image));
+        };
+        let mut text = Cow::Borrowed(&*scalar.text);
+        for rule in &self.rules {
+            for _ in 0..times {
+                match rule.apply(&text)? {
+                    Some(new) => text = Cow::Owned(new),
+                    None => break,
+                }
+            }
+        }
+        if let Cow::Owned(text) = text {
+            set::scalar(image, &text, None)?;
+        }
+        Ok(())
+    }
+}
+
+/// What tells a node of an object from its others, as long as the object stays as it is.
+fn place(node: &Node) -> usize {
+    std::ptr::from_ref(node).addr()
+}
 
 impl Transformer for Images {
-    fn transform(&self, _resources: &mut ResMap, _scene: &Scene<'_>) -> Result<(), Error> {
-        Err(Error::new(crate::Step::Transformer, "stub"))
+    fn transform(&self, resources: &mut ResMap, scene: &Scene<'_>) -> Result<(), Error> {
+        if self.rules.is_empty() {
+            return Ok(());
+        }
+        for resource in resources.iter_mut() {
+            scene.step()?;
+            // A definition describes containers, it has none.
+            if resource.gvk().kind != "CustomResourceDefinition" {
+                self.apply(resource)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transform::testing::{self, transformed};
+
+    fn images(entries: &str) -> Images {
+        let list = testing::config(entries);
+        let entries: Vec<Image> = decode::config(&list).unwrap();
+        let rows = ["spec/containers[]/image", "spec/volumes[]/image/reference"]
+            .map(|path| testing::row(path, true));
+        Images::new(&entries, &rows, Profile::V5_8_1)
+    }
+
+    fn pod(spec: &str, entries: &str) -> String {
+        let object = format!("{{apiVersion: v1, kind: Pod, metadata: {{name: x}}, spec: {spec}}}");
+        let text = transformed(&object, &images(entries));
+        match text.split_once("spec:\n") {
+            Some((_, spec)) => spec.to_owned(),
+            None => text,
+        }
+    }
+
+    #[test]
+    fn images_of_containers_and_of_the_table_are_set() {
+        let spec = "{containers: [{image: a:1}, {image: b}, {name: c}, {image: null}], \
+                     volumes: [{image: {reference: a}}], deep: [{initContainers: [{image: a}]}], other: [{image: a}]}";
+        assert_eq!(
+            pod(spec, "[{name: a, newTag: '2'}]"),
+            "  containers:\n  - image: a:2\n  - image: b\n  - name: c\n  - image: null\n  deep:\n  - initContainers:\n    \
+             - image: a:2\n  other:\n  - image: a\n  volumes:\n  - image:\n      reference: a:2\n"
+        );
+    }
+
+    #[test]
+    fn entries_follow_each_other() {
+        let entries = "[{name: a, newName: b}, {name: b, newTag: '3'}, {name: z}]";
+        assert_eq!(
+            pod("{containers: [{image: a}]}", entries),
+            "  containers:\n  - image: b:3\n"
+        );
+        // There and back again happens within an entry's turn, not twice in a row.
+        let entries = "[{name: a, newName: b}, {name: b, newName: a, tagSuffix: -x}]";
+        let expected = "  containers:\n  - image: a:-x\n";
+        assert_eq!(pod("{containers: [{image: a}]}", entries), expected);
+    }
+
+    #[test]
+    fn a_suffix_is_added_once_for_each_way_to_the_image() {
+        let spec = "{containers: [{image: a:1}], deep: {containers: [{image: a:1}]}, volumes: [{image: {reference: a:1}}]}";
+        assert_eq!(
+            pod(spec, "[{name: a, tagSuffix: -x}]"),
+            "  containers:\n  - image: a:1-x-x\n  deep:\n    containers:\n    - image: a:1-x\n  volumes:\n  - image:\n      \
+             reference: a:1-x\n"
+        );
+    }
+
+    #[test]
+    fn a_list_that_is_null_becomes_empty() {
+        assert_eq!(
+            pod("{containers: null}", "[{name: a, newTag: b}]"),
+            "  containers: []\n"
+        );
+    }
+
+    #[test]
+    fn what_is_no_image_is_refused() {
+        let entry = "[{name: a, newTag: b}]";
+        let error = pod("{initContainers: [{image: [a]}]}", entry);
+        assert_eq!(error, "wrong node kind: expected ScalarNode but got SequenceNode");
+        let error = pod("{initContainers: [a]}", entry);
+        assert_eq!(error, "wrong node kind: expected MappingNode but got ScalarNode");
+    }
+
+    #[test]
+    fn definitions_are_left_alone() {
+        let object = "{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: x}, \
+                       spec: {containers: [{image: a}]}}";
+        assert!(transformed(object, &images("[{name: a, newTag: b}]")).ends_with("- image: a\n"));
+    }
+
+    #[test]
+    fn a_configuration_is_one_entry_with_its_fields() {
+        let config = testing::config("{imageTag: {name: a, newTag: 2}, fieldSpecs: [{path: spec/image}]}");
+        let images = Images::from_config(&config, Profile::V5_8_1).unwrap();
+        let object = "{apiVersion: v1, kind: A, metadata: {name: x}, spec: {image: a}}";
+        assert!(transformed(object, &images).ends_with("spec:\n  image: a:2\n"));
     }
 }

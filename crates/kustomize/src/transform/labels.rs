@@ -1,16 +1,163 @@
-//! Sets labels.
+//! Sets labels, and the selectors and templates that go with them.
 
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use super::{decode, pairs::Pairs};
 use crate::{
     Error,
-    resmap::ResMap,
-    transform::{Scene, Transformer},
+    config::Config,
+    error::Context as _,
+    fieldspec::{FieldSpec, merge_all, merge_one},
+    model::{Field, Label},
+    options::Profile,
 };
 
-/// Sets labels.
-pub(crate) struct Labels;
+const METADATA: FieldSpec = FieldSpec::row("", "", "", "metadata/labels", true);
 
-impl Transformer for Labels {
-    fn transform(&self, _resources: &mut ResMap, _scene: &Scene<'_>) -> Result<(), Error> {
-        Err(Error::new(crate::Step::Transformer, "stub"))
+/// The transformer of `commonLabels`.
+pub(crate) fn common(labels: &BTreeMap<String, String>, tables: &Config) -> Pairs {
+    Pairs {
+        pairs: labels.clone(),
+        specs: tables.common_labels.clone(),
+    }
+}
+
+/// The transformer of an entry of `labels`.
+///
+/// # Errors
+/// When its fields are in the tables too, and are to be created in one of them only.
+pub(crate) fn of(label: &Label, tables: &Config, profile: Profile) -> Result<Pairs, Error> {
+    Ok(Pairs {
+        pairs: label.pairs.clone(),
+        specs: specs(label, tables, profile).context(|| "failed to merge labels")?,
+    })
+}
+
+fn specs(label: &Label, tables: &Config, profile: Profile) -> Result<Vec<FieldSpec>, Error> {
+    let mut specs: Vec<_> = label.fields.iter().map(FieldSpec::from).collect();
+    merge_all(&mut specs, &tables.labels)?;
+    if label.include_selectors {
+        merge_all(&mut specs, &tables.common_labels)?;
+        return Ok(specs);
+    }
+    // Up to 5.8.1, claim templates were templates like the others.
+    let claims_apart = profile > Profile::V5_8_1;
+    for row in &tables.template_labels {
+        let wanted = if claims_apart && row.path.contains("volumeClaimTemplates") {
+            label.include_volume_claim_templates
+        } else {
+            label.include_templates
+        };
+        if wanted {
+            merge_one(&mut specs, row.clone()).context(|| "failed to merge template fieldSpec")?;
+        }
+    }
+    merge_one(&mut specs, METADATA)?;
+    Ok(specs)
+}
+
+/// A `LabelTransformer`.
+///
+/// # Errors
+/// When something in the configuration is of the wrong type.
+pub(crate) fn from_config(config: &yaml::Value) -> Result<Pairs, Error> {
+    #[derive(Default, Deserialize)]
+    #[serde(rename_all = "camelCase", default)]
+    struct Settings {
+        labels: BTreeMap<String, String>,
+        field_specs: Vec<Field>,
+    }
+    let settings: Settings = decode::config(config)?;
+    Ok(Pairs {
+        pairs: settings.labels,
+        specs: settings.field_specs.iter().map(FieldSpec::from).collect(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transform::testing::{self, tables, transformed};
+
+    fn label(text: &str) -> Label {
+        decode::config(&testing::config(text)).unwrap()
+    }
+
+    fn paths(label: &Label, profile: Profile) -> Vec<String> {
+        let pairs = of(label, &tables(), profile).unwrap();
+        pairs.specs.iter().map(|spec| spec.path.to_string()).collect()
+    }
+
+    #[test]
+    fn an_entry_says_where_its_labels_go() {
+        let claims = "spec/volumeClaimTemplates[]/metadata/labels";
+        let templates = "spec/template/metadata/labels";
+        let own = label("{fields: [{path: own, kind: A}], includeTemplates: true}");
+        let cases: &[(&str, Profile, &[&str])] = &[
+            ("{}", Profile::V5_8_1, &["metadata/labels"]),
+            (
+                "{includeSelectors: true, includeTemplates: true}",
+                Profile::V5_8_1,
+                &["metadata/labels", "spec/selector"],
+            ),
+            (
+                "{includeTemplates: true}",
+                Profile::V5_8_1,
+                &["metadata/labels", templates, claims],
+            ),
+            (
+                "{includeTemplates: true}",
+                Profile::V5_8_3,
+                &["metadata/labels", templates],
+            ),
+            (
+                "{includeVolumeClaimTemplates: true}",
+                Profile::V5_8_3,
+                &[claims, "metadata/labels"],
+            ),
+        ];
+        for (text, profile, expected) in cases {
+            assert_eq!(paths(&label(text), *profile), *expected, "{text}");
+        }
+        assert_eq!(
+            paths(&own, Profile::V5_8_1),
+            ["own", "metadata/labels", templates, claims]
+        );
+    }
+
+    #[test]
+    fn fields_that_contradict_the_tables_are_refused() {
+        let label = label("{fields: [{path: metadata/labels}]}");
+        let error = of(&label, &tables(), Profile::V5_8_1).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "failed to merge labels: conflicting fieldspecs"
+        );
+    }
+
+    #[test]
+    fn labels_are_set_where_they_are_created_or_found() {
+        let pairs = [("a".to_owned(), "1".to_owned())].into();
+        let labels = common(&pairs, &tables());
+        let object = "{apiVersion: v1, kind: A, metadata: {name: x, labels: null}, spec: {selector: {b: c}}}";
+        let expected =
+            "metadata:\n  labels:\n    a: \"1\"\n  name: x\nspec:\n  selector:\n    a: \"1\"\n    b: c\n";
+        assert!(transformed(object, &labels).ends_with(expected));
+        let object = "{apiVersion: v1, kind: A, metadata: {name: x, labels: [a]}}";
+        assert_eq!(
+            transformed(object, &labels),
+            "considering field 'metadata/labels' of object A.v1.[noGrp]/x.[noNs]: wrong node kind: expected \
+             MappingNode but got SequenceNode"
+        );
+    }
+
+    #[test]
+    fn a_configuration_has_its_own_fields() {
+        let config = testing::config("{labels: {a: b}, fieldSpecs: [{path: spec/labels, create: true}]}");
+        let labels = from_config(&config).unwrap();
+        let object = "{apiVersion: v1, kind: A, metadata: {name: x}}";
+        assert!(transformed(object, &labels).ends_with("name: x\nspec:\n  labels:\n    a: b\n"));
     }
 }

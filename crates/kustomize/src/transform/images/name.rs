@@ -1,0 +1,250 @@
+//! What an entry of `images` makes of the name of an image.
+
+use std::{borrow::Cow, sync::Arc};
+
+use regex::{Regex, RegexBuilder};
+
+use crate::{Error, error::Step, model::Image, options::Profile};
+
+/// A pattern that needs more memory than this is refused.
+const PATTERN_LIMIT: usize = 1 << 20;
+
+/// An entry of `images`.
+#[derive(Debug, Clone)]
+pub(super) struct Rule {
+    image: Image,
+    /// Or why there is none.
+    pattern: Result<Regex, Arc<str>>,
+    profile: Profile,
+}
+
+impl Rule {
+    pub(super) fn new(image: &Image, profile: Profile) -> Self {
+        Self {
+            pattern: pattern(&image.name, profile),
+            image: image.clone(),
+            profile,
+        }
+    }
+
+    /// What the image becomes, when the entry is about it.
+    ///
+    /// # Errors
+    /// When the name of the entry is no pattern. Later versions pass over such an entry.
+    pub(super) fn apply(&self, image: &str) -> Result<Option<String>, Error> {
+        match &self.pattern {
+            Ok(pattern) if pattern.is_match(image) => Ok(Some(self.image_for(image))),
+            Err(problem) if self.profile == Profile::V5_8_1 => {
+                let problem = format!(
+                    "the name of the image {:?} is no pattern: {problem}",
+                    self.image.name
+                );
+                Err(Error::new(Step::Transformer, problem))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// A new tag or digest takes the place of both.
+    fn image_for(&self, old: &str) -> String {
+        let rule = &self.image;
+        let parts = Parts::of(old);
+        let suffixed = format!("{}{}", parts.tag, rule.tag_suffix);
+        let (tag, digest) = if !rule.new_tag.is_empty() || !rule.digest.is_empty() {
+            (rule.new_tag.as_str(), rule.digest.as_str())
+        } else if !rule.tag_suffix.is_empty() {
+            (suffixed.as_str(), "")
+        } else {
+            (parts.tag, parts.digest)
+        };
+        let name = match rule.new_name.as_str() {
+            "" => parts.name,
+            new => new,
+        };
+        let mut image = name.to_owned();
+        for (mark, part) in [(':', tag), ('@', digest)] {
+            if !part.is_empty() {
+                image.push(mark);
+                image.push_str(part);
+            }
+        }
+        image
+    }
+}
+
+/// quirk: the name goes into the pattern as it is, so that `.` in it is any character, and whole patterns work.
+fn pattern(name: &str, profile: Profile) -> Result<Regex, Arc<str>> {
+    let digest = match profile {
+        Profile::V5_8_1 => "sha256",
+        Profile::V5_8_3 => "[a-zA-Z0-9]+(?:[.+_-][a-zA-Z0-9]+)*",
+    };
+    let name = literal_braces(name);
+    let pattern = format!("^{name}(:[a-zA-Z0-9_.{{}}-]*)?(@{digest}:[a-zA-Z0-9_.{{}}-]*)?$");
+    RegexBuilder::new(&pattern)
+        .size_limit(PATTERN_LIMIT)
+        .build()
+        .map_err(|error| match error {
+            regex::Error::CompiledTooBig(_) => Arc::from("it is too big"),
+            _ => Arc::from("its syntax is wrong"),
+        })
+}
+
+/// Braces that don't count repetitions stand for themselves in Go: `{BUILD_TAG}` is a name that build tools write.
+fn literal_braces(pattern: &str) -> Cow<'_, str> {
+    if !pattern.contains('{') {
+        return Cow::Borrowed(pattern);
+    }
+    let mut escaped = String::with_capacity(pattern.len() + 8);
+    let mut rest = pattern;
+    while let Some((before, after)) = rest.split_once('{') {
+        escaped.push_str(before);
+        // A backslash in front of it has it escaped already.
+        if !before.ends_with('\\') && (escaped.is_empty() || !is_count(after)) {
+            escaped.push('\\');
+        }
+        escaped.push('{');
+        rest = after;
+    }
+    escaped.push_str(rest);
+    Cow::Owned(escaped)
+}
+
+fn is_count(text: &str) -> bool {
+    let Some((count, _)) = text.split_once('}') else {
+        return false;
+    };
+    let (least, most) = count.split_once(',').unwrap_or((count, ""));
+    let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    !least.is_empty() && is_number(least) && is_number(most)
+}
+
+/// An image taken apart.
+#[derive(Debug, PartialEq, Eq)]
+struct Parts<'a> {
+    name: &'a str,
+    tag: &'a str,
+    digest: &'a str,
+}
+
+impl<'a> Parts<'a> {
+    /// Marks count behind the first slash: in front of it they belong to the host.
+    fn of(image: &'a str) -> Self {
+        let host = image.find('/').unwrap_or_default();
+        let mark = |mark: char| image.get(host..)?.find(mark).map(|at| host + at);
+        let cut = |at: usize| {
+            (
+                image.get(..at).unwrap_or_default(),
+                image.get(at + 1..).unwrap_or_default(),
+            )
+        };
+        match (mark(':'), mark('@')) {
+            (None, None) => Self {
+                name: image,
+                tag: "",
+                digest: "",
+            },
+            (Some(tag), Some(digest)) if tag < digest => {
+                let (name, _) = cut(tag);
+                Self {
+                    name,
+                    tag: image.get(tag + 1..digest).unwrap_or_default(),
+                    digest: cut(digest).1,
+                }
+            }
+            (_, Some(digest)) => {
+                let (name, digest) = cut(digest);
+                Self {
+                    name,
+                    tag: "",
+                    digest,
+                }
+            }
+            (Some(tag), None) => {
+                let (name, tag) = cut(tag);
+                Self {
+                    name,
+                    tag,
+                    digest: "",
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(image: &str, rule: &Image, profile: Profile) -> String {
+        match Rule::new(rule, profile).apply(image) {
+            Ok(image) => image.unwrap_or_else(|| "-".to_owned()),
+            Err(error) => error.to_string(),
+        }
+    }
+
+    #[test]
+    fn images_are_taken_apart() {
+        let cases = [
+            ("a", ("a", "", "")),
+            ("a:1", ("a", "1", "")),
+            ("h:5000/a", ("h:5000/a", "", "")),
+            ("h:5000/b/a:1@sha256:f", ("h:5000/b/a", "1", "sha256:f")),
+            ("a@sha256:f", ("a", "", "sha256:f")),
+            ("/a:1", ("/a", "1", "")),
+        ];
+        for (image, (name, tag, digest)) in cases {
+            assert_eq!(Parts::of(image), Parts { name, tag, digest }, "{image}");
+        }
+    }
+
+    #[test]
+    fn what_an_entry_makes_of_an_image() {
+        // name, newName, newTag, tagSuffix, digest; image; result
+        let cases: &[([&str; 5], &str, &str)] = &[
+            (["a", "", "2", "", ""], "a:1@sha256:f", "a:2"),
+            (["a", "", "2", "", "sha256:e"], "a:1", "a:2@sha256:e"),
+            (["a", "", "", "", "sha256:e"], "a:1@sha256:f", "a@sha256:e"),
+            (["a", "h:1/b", "", "", ""], "a:1@sha256:f", "h:1/b:1@sha256:f"),
+            (["a", "", "", "-x", ""], "a:1@sha256:f", "a:1-x"),
+            (["a", "", "2", "-x", ""], "a:1", "a:2"),
+            (["a", "", "2", "", ""], "b/a:1", "-"),
+            (["a", "", "2", "", ""], "ab", "-"),
+            ([".*/a", "", "2", "", ""], "h:5/b/a:1", "h:5/b/a:2"),
+            (["a.c", "", "2", "", ""], "abc", "abc:2"),
+            (["a", "", "2", "", ""], "a:{TAG}", "a:2"),
+            (["{A}/b{2}", "", "2", "", ""], "{A}/bb", "{A}/bb:2"),
+            (["a", "", "2", "", ""], "a@sha512:f", "-"),
+        ];
+        for ([name, new_name, new_tag, tag_suffix, digest], image, expected) in cases {
+            let rule = Image {
+                name: (*name).into(),
+                new_name: (*new_name).into(),
+                new_tag: (*new_tag).into(),
+                tag_suffix: (*tag_suffix).into(),
+                digest: (*digest).into(),
+            };
+            assert_eq!(set(image, &rule, Profile::V5_8_1), *expected, "{rule:?} {image}");
+        }
+    }
+
+    #[test]
+    fn later_versions_know_more_digests_and_pass_over_what_is_no_pattern() {
+        let rule = |name: &str| Image {
+            name: name.into(),
+            new_tag: "2".into(),
+            ..Image::default()
+        };
+        assert_eq!(set("a@sha512:f", &rule("a"), Profile::V5_8_3), "a:2");
+        assert_eq!(set("a", &rule("a("), Profile::V5_8_3), "-");
+        let error = set("a", &rule("a("), Profile::V5_8_1);
+        assert_eq!(
+            error,
+            "the name of the image \"a(\" is no pattern: its syntax is wrong"
+        );
+        let error = set("a", &rule("(a{1000}){1000}"), Profile::V5_8_1);
+        assert_eq!(
+            error,
+            "the name of the image \"(a{1000}){1000}\" is no pattern: it is too big"
+        );
+    }
+}

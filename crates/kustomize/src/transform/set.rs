@@ -1,0 +1,125 @@
+//! Sets texts in nodes, with the tags and quotes that kustomize leaves behind.
+
+use yaml::{
+    Node,
+    node::{Content, Entry, Mapping, Scalar, Tag},
+};
+
+use crate::{
+    Error,
+    error::Step,
+    fieldspec::{Create, FieldSpec, visit_selected},
+    resource::Resource,
+};
+
+/// Calls `set` with the nodes of an object that a field spec names, when it is of its kind.
+pub(crate) fn visit(
+    resource: &mut Resource,
+    spec: &FieldSpec,
+    create: Create,
+    set: &mut dyn FnMut(&mut Node) -> Result<(), Error>,
+) -> Result<(), Error> {
+    if !resource.gvk().is_selected_by(&spec.gvk) {
+        return Ok(());
+    }
+    visit_selected(resource.node_mut(), spec, create, set)
+}
+
+/// Sets the text of a scalar, which stays as plain or quoted as it was. Without a tag, plain text is what it looks like.
+///
+/// Quotes win over the tag of a number: `"2"` is a string however it is set.
+pub(crate) fn scalar(node: &mut Node, text: &str, tag: Option<Tag>) -> Result<(), Error> {
+    let Content::Scalar(old) = &node.content else {
+        return Err(wrong_kind("ScalarNode", node));
+    };
+    let plain = old.plain;
+    node.content = Content::Scalar(Scalar {
+        text: text.into(),
+        tag: tag.filter(|tag| plain || *tag == Tag::Str),
+        plain,
+    });
+    Ok(())
+}
+
+/// Sets a string in a map. Nothing is set in null.
+pub(crate) fn entry(node: &mut Node, key: &str, text: &str) -> Result<(), Error> {
+    if node.is_null() {
+        return Ok(());
+    }
+    let Some(map) = node.as_map_mut() else {
+        return Err(wrong_kind("MappingNode", node));
+    };
+    put(map, key, Node::string(text));
+    Ok(())
+}
+
+/// Sets an entry of a map.
+///
+/// quirk: kustomize leaves the keys that it adds without a tag, so that one that looks like a number, a boolean or null is no
+/// string, and is refused when the object is printed.
+pub(crate) fn put(map: &mut Mapping, key: &str, value: Node) {
+    match map.get_mut(key) {
+        Some(old) => *old = value,
+        None => map.entries_mut().push(Entry {
+            key: Scalar::plain(key),
+            ..Entry::new("", value)
+        }),
+    }
+}
+
+/// A node is not what is needed there. What it holds is not said: it may be secret.
+pub(crate) fn wrong_kind(expected: &str, node: &Node) -> Error {
+    let problem = format!(
+        "wrong node kind: expected {expected} but got {}",
+        node.kind_name()
+    );
+    Error::new(Step::Transformer, problem)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(old: &str, text: &str, tag: Option<Tag>) -> String {
+        let budget = tree::Budget::default();
+        let mut node = yaml::read::node(old, &budget).unwrap().unwrap();
+        match scalar(&mut node, text, tag) {
+            Ok(()) => yaml::print::goyaml(&node.to_value().unwrap()),
+            Err(error) => error.to_string(),
+        }
+    }
+
+    #[test]
+    fn scalars_keep_their_quotes() {
+        assert_eq!(set("a", "077", None), "63\n");
+        assert_eq!(set("'a'", "077", None), "\"077\"\n");
+        assert_eq!(set("a", "77", Some(Tag::Str)), "\"77\"\n");
+        assert_eq!(set("1", "3", Some(Tag::Int)), "3\n");
+        assert_eq!(set("'1'", "3", Some(Tag::Int)), "\"3\"\n");
+        assert_eq!(
+            set("[a]", "b", None),
+            "wrong node kind: expected ScalarNode but got SequenceNode"
+        );
+    }
+
+    #[test]
+    fn keys_that_are_added_are_what_they_look_like() {
+        let mut node = Node::map();
+        entry(&mut node, "yes", "1").unwrap();
+        assert_eq!(yaml::print::goyaml(&node.to_value().unwrap()), "\"yes\": \"1\"\n");
+        entry(&mut node, "true", "1").unwrap();
+        assert!(node.to_value().is_err());
+    }
+
+    #[test]
+    fn entries_are_set_in_maps_alone() {
+        let mut null = Node::null();
+        entry(&mut null, "a", "b").unwrap();
+        assert!(null.is_null());
+        let error = entry(&mut Node::string("x"), "a", "b").unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "wrong node kind: expected MappingNode but got ScalarNode"
+        );
+    }
+}

@@ -1,0 +1,110 @@
+//! What the tests of transformers and generators share.
+
+use std::sync::Arc;
+
+use tree::{Budget, Mem, TreePath};
+
+use super::{Scene, Transformer};
+use crate::{
+    Error, Options,
+    config::Config,
+    fieldspec::FieldSpec,
+    loader::Loader,
+    options::{Profile, Run},
+    resmap::ResMap,
+    resource::Resource,
+};
+
+/// The objects of a text.
+pub(crate) fn objects(text: &str) -> ResMap {
+    let nodes = yaml::read::nodes(text, &Budget::default()).unwrap();
+    let file = Arc::new(TreePath::parse("r.yaml").unwrap());
+    nodes
+        .into_iter()
+        .map(|node| Resource::new(node, file.clone(), 1))
+        .collect()
+}
+
+/// The first object of a text.
+pub(crate) fn object(text: &str) -> Resource {
+    objects(text).into_list().remove(0)
+}
+
+/// Prints objects.
+pub(crate) fn text(resources: &ResMap) -> String {
+    let texts = resources.iter().map(|resource| match resource.node().to_value() {
+        Ok(value) => yaml::print::goyaml(&value),
+        Err(error) => format!("error: {error}\n"),
+    });
+    texts.collect::<Vec<_>>().join("---\n")
+}
+
+/// Calls `with` where the files are there.
+pub(crate) fn scene<T>(files: &[(&str, &[u8])], profile: Profile, with: impl FnOnce(&Scene<'_>) -> T) -> T {
+    let mut tree = Mem::new();
+    for (path, bytes) in files {
+        tree.insert(TreePath::parse(path).unwrap(), bytes.to_vec(), false);
+    }
+    let options = Options {
+        profile,
+        ..Options::default()
+    };
+    let budget = Budget::default();
+    let run = Run {
+        options,
+        budget: &budget,
+        schema: std::cell::RefCell::default(),
+        warnings: std::cell::RefCell::default(),
+    };
+    let loader = Loader::new(&tree, TreePath::parse("dir").unwrap(), &run).unwrap();
+    with(&Scene {
+        loader: &loader,
+        run: &run,
+    })
+}
+
+/// Changes the objects of a text one transformer after the other.
+pub(crate) fn transformed_all(
+    objects_text: &str,
+    transformers: &[&dyn Transformer],
+) -> Result<ResMap, Error> {
+    let mut resources = objects(objects_text);
+    scene(&[], Profile::default(), |scene| {
+        transformers
+            .iter()
+            .try_for_each(|transformer| transformer.transform(&mut resources, scene))
+    })?;
+    Ok(resources)
+}
+
+/// The text of the objects of a text after a transformer, or its error.
+pub(crate) fn transformed(objects: &str, transformer: &dyn Transformer) -> String {
+    match transformed_all(objects, &[transformer]) {
+        Ok(resources) => text(&resources),
+        Err(error) => error.to_string(),
+    }
+}
+
+/// A configuration.
+pub(crate) fn config(text: &str) -> yaml::Value {
+    let node = yaml::read::node(text, &Budget::default()).unwrap().unwrap();
+    node.into_value().unwrap()
+}
+
+/// A row for every kind.
+pub(crate) const fn row(path: &'static str, create: bool) -> FieldSpec {
+    FieldSpec::row("", "", "", path, create)
+}
+
+/// Tables with the rows for labels that a test is about.
+pub(crate) fn tables() -> Config {
+    Config {
+        common_labels: vec![row("metadata/labels", true), row("spec/selector", false)],
+        template_labels: vec![
+            row("metadata/labels", true),
+            row("spec/template/metadata/labels", true),
+            row("spec/volumeClaimTemplates[]/metadata/labels", true),
+        ],
+        ..Config::default()
+    }
+}
