@@ -1,1 +1,344 @@
-//! The work of one directory: what it names, what it generates, and the transformers in their order.
+//! The work of one directory: what it names, what it generates, its components, and its transformers in their order.
+
+mod pipeline;
+
+use std::sync::Arc;
+
+use crate::{
+    Error,
+    config::Config,
+    error::{Context as _, Step},
+    loader::Loader,
+    metadata::{self, Origin},
+    model::{self, Kind, Kustomization},
+    options::Run,
+    plugin, read,
+    resmap::ResMap,
+    resource::Resource,
+    transform::Scene,
+    vars::VarSet,
+};
+
+/// What a directory and those below it gave so far.
+#[derive(Debug, Default)]
+pub(crate) struct Accumulator {
+    pub(crate) resources: ResMap,
+    pub(crate) config: Config,
+    pub(crate) vars: VarSet,
+}
+
+impl Accumulator {
+    fn merge(&mut self, other: Self) -> Result<(), Error> {
+        self.resources.append_all(other.resources)?;
+        self.config.merge(&other.config)?;
+        self.vars.absorb(other.vars)
+    }
+}
+
+/// A kustomization that is being built.
+pub(crate) struct Target<'a> {
+    pub(crate) loader: &'a Loader<'a>,
+    pub(crate) kustomization: Kustomization,
+    /// Where it is, when that is recorded.
+    pub(crate) origin: Option<Origin>,
+    /// The namespace of the kustomizations above, which Helm charts that name none are rendered for.
+    pub(crate) helm_namespace: String,
+}
+
+impl<'a> Target<'a> {
+    /// Reads the kustomization of a directory that is built on its own.
+    pub(crate) fn root(loader: &'a Loader<'a>) -> Result<Self, Error> {
+        let kustomization = model::load(loader)?;
+        let recorded = !kustomization.fields.build_metadata.is_empty();
+        Ok(Self {
+            loader,
+            kustomization,
+            origin: recorded.then(Origin::default),
+            helm_namespace: String::new(),
+        })
+    }
+
+    pub(crate) fn run(&self) -> &'a Run<'a> {
+        self.loader.run()
+    }
+
+    pub(crate) fn scene(&self) -> Scene<'a> {
+        Scene {
+            loader: self.loader,
+            run: self.loader.run(),
+        }
+    }
+
+    /// The name of its file.
+    pub(crate) fn file_name(&self) -> &str {
+        self.kustomization.file.name()
+    }
+
+    /// Names the file and line of a field in an error.
+    pub(crate) fn at<T>(&self, field: &str, result: Result<T, Error>) -> Result<T, Error> {
+        let kustomization = &self.kustomization;
+        result.map_err(|error| error.at(&kustomization.file, kustomization.line(field)))
+    }
+
+    /// Does the work of the directory. What a kustomization above has accumulated is given to components alone.
+    pub(crate) fn accumulate(&self, mut acc: Accumulator) -> Result<Accumulator, Error> {
+        let fields = &self.kustomization.fields;
+        let scene = self.scene();
+        let read = self
+            .accumulate_resources(&mut acc, &fields.resources)
+            .context(|| "accumulating resources");
+        self.at("resources", read)?;
+        let config = Config::load(&fields.configurations, &scene);
+        acc.config.merge(&self.at("configurations", config)?)?;
+        let crds = Config::from_crds(&fields.crds, &scene).context(|| format!("loading CRDs {:?}", fields.crds));
+        acc.config.merge(&self.at("crds", crds)?)?;
+        self.generate(&mut acc)?;
+        for path in &fields.components {
+            let component = self.accumulate_component(&mut acc, path);
+            self.at("components", component.context(|| "accumulating components"))?;
+        }
+        self.transform(&mut acc)?;
+        self.validate(&mut acc)?;
+        let declared = acc.vars.declare(&self.kustomization, &mut acc.resources);
+        self.at("vars", declared.context(|| "merging vars"))?;
+        Ok(acc)
+    }
+
+    /// Adds what the entries of `resources` name: files first tried, then directories.
+    pub(crate) fn accumulate_resources(&self, acc: &mut Accumulator, paths: &[String]) -> Result<(), Error> {
+        for path in paths {
+            self.run().step(1, self.loader.root())?;
+            let Err(as_file) = self.accumulate_file(acc, path) else {
+                continue;
+            };
+            if as_file.exceeded().is_some() {
+                return Err(as_file);
+            }
+            let loader = match self.loader.enter(path) {
+                Ok(loader) => loader,
+                // It is a file, and what is wrong with it says all.
+                Err(_) if as_file.is_malformed_yaml() => return Err(as_file),
+                Err(error) => return Err(error.context(format!("accumulation err='{as_file}'"))),
+            };
+            let base = self
+                .accumulate_directory(&loader, path, Accumulator::default(), Kind::Kustomization)
+                .and_then(|base| {
+                    let root = loader.root();
+                    acc.merge(base).context(|| format!("recursed merging from path '{root}'"))
+                });
+            base.context(|| format!("accumulation err='{as_file}'"))?;
+        }
+        Ok(())
+    }
+
+    fn accumulate_file(&self, acc: &mut Accumulator, path: &str) -> Result<(), Error> {
+        let resources = self
+            .read(path)
+            .context(|| format!("accumulating resources from '{path}'"))?;
+        acc.resources
+            .append_all(resources)
+            .context(|| format!("merging resources from '{path}'"))
+    }
+
+    fn read(&self, path: &str) -> Result<ResMap, Error> {
+        let (bytes, file) = self.loader.load(path)?;
+        let mut resources = unique(read::resources(&bytes, &Arc::new(file), self.run())?)?;
+        if let Some(origin) = &self.origin {
+            let origin = origin.append(path);
+            for resource in resources.iter_mut() {
+                resource.history.origin = Some(origin.clone());
+            }
+        }
+        Ok(resources)
+    }
+
+    fn accumulate_component(&self, acc: &mut Accumulator, path: &str) -> Result<(), Error> {
+        let loader = self.loader.enter(path).context(|| "loader.New")?;
+        let above = std::mem::take(acc);
+        *acc = self
+            .accumulate_directory(&loader, path, above, Kind::Component)
+            .context(|| "accumulateDirectory")?;
+        Ok(())
+    }
+
+    fn accumulate_directory(
+        &self,
+        loader: &Loader<'_>,
+        path: &str,
+        acc: Accumulator,
+        kind: Kind,
+    ) -> Result<Accumulator, Error> {
+        let root = loader.root();
+        let mut kustomization =
+            model::load(loader).context(|| format!("couldn't make target for path '{root}'"))?;
+        kustomization
+            .fields
+            .build_metadata
+            .clone_from(&self.kustomization.fields.build_metadata);
+        set_schema(loader, &kustomization, false)?;
+        match (kind, kustomization.fields.kind) {
+            (Kind::Component, Kind::Kustomization) => {
+                let problem = format!("expected kind 'Component' for path '{root}' but got 'Kustomization'");
+                return Err(Error::new(Step::Load, problem));
+            }
+            (Kind::Kustomization, Kind::Component) => {
+                let problem = format!("expected kind != 'Component' for path '{root}'");
+                return Err(Error::new(Step::Load, problem));
+            }
+            _ => {}
+        }
+        let namespace = &self.kustomization.fields.namespace;
+        let helm_namespace = if namespace.is_empty() {
+            &self.helm_namespace
+        } else {
+            namespace
+        };
+        let target = Target {
+            loader,
+            kustomization,
+            origin: self.origin.as_ref().map(|origin| origin.append(path)),
+            helm_namespace: helm_namespace.clone(),
+        };
+        target
+            .accumulate(acc)
+            .context(|| format!("recursed accumulation of path '{root}'"))
+    }
+
+    /// The configurations of generators, transformers or validators: inline documents, files and directories.
+    fn configurations(&self, entries: &[String]) -> Result<ResMap, Error> {
+        let mut acc = Accumulator::default();
+        let mut paths = Vec::new();
+        let file = Arc::new(self.kustomization.file.clone());
+        for entry in entries {
+            let inline = read::resources(entry.as_bytes(), &file, self.run()).and_then(unique);
+            let Ok(mut inline) = inline else {
+                paths.push(entry.clone());
+                continue;
+            };
+            if let Some(origin) = &self.origin {
+                let origin = origin.append(self.file_name());
+                for resource in inline.iter_mut() {
+                    resource.history.origin = Some(origin.clone());
+                }
+            }
+            acc.resources.append_all(inline)?;
+        }
+        self.accumulate_resources(&mut acc, &paths)?;
+        Ok(acc.resources)
+    }
+
+    fn generate(&self, acc: &mut Accumulator) -> Result<(), Error> {
+        let fields = &self.kustomization.fields;
+        let scene = self.scene();
+        let mut generated = pipeline::generate(self)?;
+        let configurations = self.configurations(&fields.generators);
+        let configurations = self.at("generators", configurations.context(|| "loading generator plugins"))?;
+        for config in configurations.iter() {
+            let made = plugin::generator(config)
+                .and_then(|generator| generator.generate(&scene))
+                .context(|| "loading generator plugins");
+            let made = self.at("generators", made)?;
+            let origin = config.history.origin.as_ref().map(|origin| origin.plugin(config.id()));
+            generated.push((made, origin, "generators"));
+        }
+        for (mut made, origin, field) in generated {
+            if let Some(origin) = &origin {
+                metadata::set_origin(&mut made, origin);
+            }
+            let absorbed = acc.resources.absorb_all(made);
+            self.at(field, absorbed.context(|| format!("merging from generator of {field}")))?;
+        }
+        Ok(())
+    }
+
+    fn transform(&self, acc: &mut Accumulator) -> Result<(), Error> {
+        let scene = self.scene();
+        // All are made before one runs: a broken last one is told before the first changes anything.
+        let mut stages = pipeline::transformers(self, &acc.config)?;
+        stages.extend(self.plugins("transformers", &self.kustomization.fields.transformers)?);
+        for stage in stages {
+            self.run().step(acc.resources.len() as u64, self.loader.root())?;
+            self.at(stage.field, stage.transformer.transform(&mut acc.resources, &scene))?;
+            if let Some(origin) = &stage.origin {
+                metadata::add_transformation(&mut acc.resources, origin);
+            }
+            acc.resources.drop_empties();
+        }
+        Ok(())
+    }
+
+    fn plugins(&self, field: &'static str, entries: &[String]) -> Result<Vec<pipeline::Stage>, Error> {
+        let configurations = self.at(field, self.configurations(entries))?;
+        let mut stages = Vec::with_capacity(configurations.len());
+        for config in configurations.iter() {
+            let transformer = self.at(field, plugin::transformer(config, &self.scene()))?;
+            let origin = config.history.origin.as_ref().map(|origin| origin.plugin(config.id()));
+            stages.push(pipeline::Stage { transformer, origin, field });
+        }
+        Ok(stages)
+    }
+
+    fn validate(&self, acc: &mut Accumulator) -> Result<(), Error> {
+        for stage in self.plugins("validators", &self.kustomization.fields.validators)? {
+            let before = acc.resources.clone();
+            let ran = stage.transformer.transform(&mut acc.resources, &self.scene());
+            self.at(stage.field, ran)?;
+            self.at(stage.field, unchanged(&before, &acc.resources))?;
+        }
+        Ok(())
+    }
+}
+
+/// The label that a validator may leave.
+const VALIDATED_BY: &str = "validated-by";
+
+/// Refuses objects that a validator changed.
+fn unchanged(before: &ResMap, after: &ResMap) -> Result<(), Error> {
+    let fail = |problem: String| {
+        let problem = format!("validator shouldn't modify the resource map: {problem}");
+        Err(Error::new(Step::Plugin, problem))
+    };
+    if before.len() != after.len() {
+        return fail(format!(
+            "lists have different number of entries: {} and {}",
+            before.len(),
+            after.len()
+        ));
+    }
+    for (old, new) in before.iter().zip(after.iter()) {
+        let mut new = new.clone();
+        let mut labels = new.metadata_map("labels");
+        if labels.remove(VALIDATED_BY).is_some() {
+            new.set_metadata_map("labels", &labels);
+        }
+        if old.node() != new.node() {
+            return fail(format!("nodes unequal: {}", old.id()));
+        }
+    }
+    Ok(())
+}
+
+/// The objects of one text, no two of which may be the same.
+fn unique(resources: Vec<Resource>) -> Result<ResMap, Error> {
+    let mut unique = ResMap::new();
+    resources
+        .into_iter()
+        .try_for_each(|resource| unique.append(resource))?;
+    Ok(unique)
+}
+
+/// Takes in what a kustomization says of schemas.
+pub(crate) fn set_schema(loader: &Loader<'_>, kustomization: &Kustomization, root: bool) -> Result<(), Error> {
+    let openapi = &kustomization.fields.openapi;
+    let set = || {
+        let document = match openapi.get("path") {
+            Some(path) => Some(loader.load(path)?.0),
+            None => None,
+        };
+        let run = loader.run();
+        run.schema
+            .borrow_mut()
+            .set(openapi, document.as_deref(), root, run.options.openapi, run.budget)
+    };
+    set().map_err(|error| error.at(&kustomization.file, kustomization.line("openapi")))
+}

@@ -3,9 +3,27 @@
 use std::sync::Arc;
 
 use tree::{Budget, Tree, TreePath};
-use yaml::Value;
+use yaml::{Node, Value};
 
-use crate::{Error, Options, Warning};
+use crate::{
+    Error, Options, Order, Warning,
+    accumulate::{self, Accumulator, Target},
+    error::Step,
+    fieldspec::{self, Create, FieldSpec},
+    generate,
+    loader::Loader,
+    metadata::{self, Wanted},
+    options::Run,
+    order, reference,
+    resmap::ResMap,
+    resource::Resource,
+};
+
+/// The annotation of objects that only serve the build itself.
+const LOCAL: &str = "config.kubernetes.io/local-config";
+
+/// The label that names the tool.
+const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
 
 /// An object, and where it comes from.
 #[derive(Debug, Clone, PartialEq)]
@@ -31,10 +49,7 @@ impl Build {
     /// The objects as kustomize prints them.
     #[must_use]
     pub fn to_yaml(&self) -> String {
-        yaml::print::all(
-            self.objects.iter().map(|built| &built.object),
-            yaml::print::goyaml,
-        )
+        yaml::print::all(self.objects.iter().map(|built| &built.object), yaml::print::goyaml)
     }
 }
 
@@ -43,10 +58,85 @@ impl Build {
 /// # Errors
 /// When the kustomization or what it names is wrong, or the budget ends.
 pub fn build(
-    _tree: &dyn Tree,
-    _dir: &TreePath,
-    _options: &Options<'_>,
-    _budget: &Budget,
+    tree: &dyn Tree,
+    dir: &TreePath,
+    options: &Options<'_>,
+    budget: &Budget,
 ) -> Result<Build, Error> {
-    Err(Error::new(crate::Step::Load, "stub"))
+    let run = Run::new(*options, budget);
+    let loader = Loader::new(tree, dir, &run)?;
+    let target = Target::root(&loader)?;
+    accumulate::set_schema(&loader, &target.kustomization, true)?;
+    let mut acc = target.accumulate(Accumulator::default())?;
+    generate::add_hashes(&mut acc.resources)?;
+    reference::fix(&mut acc.resources, &acc.config.name_reference, &run)?;
+    acc.vars
+        .resolve(&mut acc.resources, &acc.config.var_reference, &run)
+        .map_err(|error| {
+            let kustomization = &target.kustomization;
+            error.at(&kustomization.file, kustomization.line("vars"))
+        })?;
+    drop_local(&mut acc.resources)?;
+    sort(&mut acc.resources, &target, options)?;
+    let wanted = Wanted::of(&target.kustomization.fields.build_metadata);
+    let managed_by = (options.managed_by_label || wanted.managed_by)
+        .then(|| format!("kustomize-{}", options.profile.version()));
+    let count = acc.resources.len() as u64;
+    budget.objects(count).map_err(|source| Error::Budget {
+        dir: dir.clone(),
+        source,
+    })?;
+    let mut objects = Vec::with_capacity(acc.resources.len());
+    for resource in acc.resources.into_list() {
+        run.step(1, dir)?;
+        objects.push(finish(resource, wanted, managed_by.as_deref())?);
+    }
+    let warnings = run.warnings.into_inner();
+    Ok(Build { objects, warnings })
+}
+
+/// Drops the objects that only serve the build.
+fn drop_local(resources: &mut ResMap) -> Result<(), Error> {
+    for resource in resources.iter() {
+        crate::read::check(resource.node()).map_err(|error| error.at(&resource.file, resource.line))?;
+    }
+    let is_local = |resource: &Resource| {
+        let annotations = resource.node().pointer(&["metadata", "annotations"]);
+        let value = annotations.and_then(|annotations| annotations.get(LOCAL));
+        value.is_some_and(|value| value.as_text() != Some("false"))
+    };
+    if resources.iter().any(is_local) {
+        resources.list_mut().retain(|resource| !is_local(resource));
+    }
+    Ok(())
+}
+
+fn sort(resources: &mut ResMap, target: &Target<'_>, options: &Options<'_>) -> Result<(), Error> {
+    match (&target.kustomization.fields.sort_options, options.order) {
+        (Some(wanted), _) => target.at("sortOptions", order::sort(resources, wanted)),
+        (None, Order::Legacy) => {
+            order::legacy(resources);
+            Ok(())
+        }
+        (None, Order::Accumulated) => Ok(()),
+    }
+}
+
+/// The last touch: labels and annotations of the build itself, and the value of the object.
+fn finish(mut resource: Resource, wanted: Wanted, managed_by: Option<&str>) -> Result<Built, Error> {
+    if let Some(managed_by) = managed_by {
+        let labels = FieldSpec::row("", "", "", "metadata/labels", true);
+        fieldspec::visit(resource.node_mut(), &labels, Create::Map, &mut |labels| {
+            labels.set(MANAGED_BY, Node::string(managed_by));
+            Ok(())
+        })?;
+    }
+    metadata::finish(&mut resource, wanted);
+    let (file, line) = (resource.file.clone(), resource.line);
+    let object = resource
+        .into_node()
+        .into_value()
+        .map_err(|error| Error::new(Step::Output, error.message()))
+        .map_err(|error| error.at(&file, line))?;
+    Ok(Built { object, file, line })
 }

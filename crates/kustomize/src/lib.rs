@@ -11,6 +11,7 @@ mod error;
 mod fieldspec;
 mod files;
 mod generate;
+mod helm;
 mod id;
 mod loader;
 mod lookup;

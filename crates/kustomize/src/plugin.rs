@@ -1,1 +1,134 @@
-//! The configurations that `generators`, `transformers` and `validators` name.
+//! The configurations that `generators`, `transformers` and `validators` name: objects of the apiVersion `builtin`, whose
+//! kind says which generator or transformer they set up.
+
+use yaml::Value;
+
+use crate::{
+    Error,
+    error::{Context as _, Step},
+    generate::{self, Generator},
+    patch::Patches,
+    replacement::Replacements,
+    resmap::ResMap,
+    resource::Resource,
+    transform::{
+        Scene, Transformer,
+        affix::{Affix, Side},
+        annotations,
+        images::Images,
+        labels,
+        namespace::Namespace,
+        replicas::Replicas,
+        value_add::ValueAdd,
+    },
+};
+
+/// The kinds that generate objects.
+const GENERATORS: &[&str] = &[
+    "ConfigMapGenerator",
+    "SecretGenerator",
+    "IAMPolicyGenerator",
+    "HelmChartInflationGenerator",
+];
+
+/// The kinds that change objects.
+const TRANSFORMERS: &[&str] = &[
+    "AnnotationsTransformer",
+    "HashTransformer",
+    "ImageTagTransformer",
+    "LabelTransformer",
+    "NamespaceTransformer",
+    "PatchJson6902Transformer",
+    "PatchStrategicMergeTransformer",
+    "PatchTransformer",
+    "PrefixTransformer",
+    "SuffixTransformer",
+    "ReplacementTransformer",
+    "ReplicaCountTransformer",
+    "ValueAddTransformer",
+];
+
+/// Sets up a generator.
+///
+/// # Errors
+/// When the kind is none of a built-in generator, or the configuration is wrong.
+pub(crate) fn generator(config: &Resource) -> Result<Box<dyn Generator>, Error> {
+    let made = || {
+        check_kind(config, "generator", GENERATORS, TRANSFORMERS)?;
+        if config.gvk().kind == "HelmChartInflationGenerator" {
+            let problem = "name charts in helmCharts: a HelmChartInflationGenerator of its own is not supported";
+            return Err(Error::new(Step::Helm, problem));
+        }
+        let settings = settings(config)?;
+        generate::from_config(&settings).context(|| failed(config))
+    };
+    made().map_err(|error| error.at(&config.file, config.line))
+}
+
+/// Sets up a transformer or validator.
+///
+/// # Errors
+/// When the kind is none of a built-in transformer, or the configuration is wrong.
+pub(crate) fn transformer(config: &Resource, scene: &Scene<'_>) -> Result<Box<dyn Transformer>, Error> {
+    let made = || {
+        check_kind(config, "transformer", TRANSFORMERS, GENERATORS)?;
+        let settings = settings(config)?;
+        set_up(&config.gvk().kind, &settings, scene).context(|| failed(config))
+    };
+    made().map_err(|error| error.at(&config.file, config.line))
+}
+
+fn set_up(kind: &str, config: &Value, scene: &Scene<'_>) -> Result<Box<dyn Transformer>, Error> {
+    let profile = scene.run.options.profile;
+    Ok(match kind {
+        "AnnotationsTransformer" => Box::new(annotations::from_config(config)?),
+        "ImageTagTransformer" => Box::new(Images::from_config(config, profile)?),
+        "LabelTransformer" => Box::new(labels::from_config(config)?),
+        "NamespaceTransformer" => Box::new(Namespace::from_config(config)?),
+        "PatchJson6902Transformer" => Box::new(Patches::json6902_from_config(config, scene)?),
+        "PatchStrategicMergeTransformer" => Box::new(Patches::strategic_from_config(config, scene)?),
+        "PatchTransformer" => Box::new(Patches::from_config(config, scene)?),
+        "PrefixTransformer" => Box::new(Affix::from_config(Side::Prefix, config)?),
+        "SuffixTransformer" => Box::new(Affix::from_config(Side::Suffix, config)?),
+        "ReplacementTransformer" => Box::new(Replacements::from_config(config, scene)?),
+        "ReplicaCountTransformer" => Box::new(Replicas::from_config(config)?),
+        "ValueAddTransformer" => Box::new(ValueAdd::from_config(config, scene)?),
+        // The list of kinds has been looked at: this is HashTransformer, which has no settings.
+        _ => Box::new(Hashes),
+    })
+}
+
+/// Adds hashes to names in the middle of a build.
+struct Hashes;
+
+impl Transformer for Hashes {
+    fn transform(&self, resources: &mut ResMap, _: &Scene<'_>) -> Result<(), Error> {
+        generate::add_hashes(resources)
+    }
+}
+
+/// Refuses configurations of other kinds than those that are wanted.
+fn check_kind(config: &Resource, wanted: &str, those: &[&str], others: &[&str]) -> Result<(), Error> {
+    let gvk = config.gvk();
+    let problem = if !(gvk.group.is_empty() && gvk.version == "builtin") {
+        let kind = config.original_id().gvk.kind.clone();
+        format!("external plugins disabled; unable to load external plugin '{kind}'")
+    } else if those.contains(&gvk.kind.as_ref()) {
+        return Ok(());
+    } else if others.contains(&gvk.kind.as_ref()) {
+        format!("plugin {} not a {wanted}", config.original_id())
+    } else {
+        format!("unable to load builtin {gvk}")
+    };
+    Err(Error::new(Step::Plugin, problem))
+}
+
+fn failed(config: &Resource) -> String {
+    format!("plugin {} fails configuration", config.original_id())
+}
+
+/// What a configuration says, as a value.
+fn settings(config: &Resource) -> Result<Value, Error> {
+    let value = config.node().to_value();
+    value.map_err(|error| Error::new(Step::Plugin, error.message()))
+}

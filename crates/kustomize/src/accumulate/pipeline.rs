@@ -1,0 +1,156 @@
+//! The built-in generators and transformers that the fields of a kustomization ask for, in the order in which they run.
+
+use std::sync::Arc;
+
+use super::Target;
+use crate::{
+    Error,
+    config::Config,
+    generate, helm,
+    metadata::Origin,
+    patch::Patches,
+    replacement::Replacements,
+    resmap::ResMap,
+    resource::Resource,
+    transform::{
+        Transformer,
+        affix::{Affix, Side},
+        annotations,
+        images::Images,
+        labels,
+        namespace::Namespace,
+        replicas::Replicas,
+    },
+};
+
+/// A transformer at its place.
+pub(crate) struct Stage {
+    pub(crate) transformer: Box<dyn Transformer>,
+    /// What is noted on the objects that it ran over.
+    pub(crate) origin: Option<Origin>,
+    /// The field that asks for it.
+    pub(crate) field: &'static str,
+}
+
+/// What a generator made, what is noted on it, and the field that asks for it.
+pub(crate) type Generated = (ResMap, Option<Origin>, &'static str);
+
+/// Runs the generators of the fields.
+pub(crate) fn generate(target: &Target<'_>) -> Result<Vec<Generated>, Error> {
+    let fields = &target.kustomization.fields;
+    let (scene, global) = (target.scene(), fields.generator_options.as_ref());
+    let mut generated = Vec::new();
+    for args in &fields.config_map_generator {
+        let made = generate::config_map(args, global, &scene);
+        generated.push(one(target, "configMapGenerator", "ConfigMapGenerator", made)?);
+    }
+    for args in &fields.secret_generator {
+        let made = generate::secret(args, global, &scene);
+        generated.push(one(target, "secretGenerator", "SecretGenerator", made)?);
+    }
+    for chart in &fields.helm_charts {
+        let made = target.at("helmCharts", helm::inflate(chart, target))?;
+        generated.push((made, origin(target, "HelmChartInflationGenerator"), "helmCharts"));
+    }
+    Ok(generated)
+}
+
+fn one(
+    target: &Target<'_>,
+    field: &'static str,
+    kind: &str,
+    made: Result<Resource, Error>,
+) -> Result<Generated, Error> {
+    let mut made = target.at(field, made)?;
+    made.file = Arc::new(target.kustomization.file.clone());
+    made.line = target.kustomization.line(field);
+    Ok((ResMap::from_iter([made]), origin(target, kind), field))
+}
+
+fn origin(target: &Target<'_>, kind: &str) -> Option<Origin> {
+    let origin = target.origin.as_ref()?;
+    Some(origin.builtin(target.file_name(), kind))
+}
+
+/// Makes the transformers of the fields.
+pub(crate) fn transformers(target: &Target<'_>, config: &Config) -> Result<Vec<Stage>, Error> {
+    let fields = &target.kustomization.fields;
+    let (scene, profile) = (target.scene(), target.run().options.profile);
+    let mut stages = Stages {
+        target,
+        stages: Vec::new(),
+    };
+    if !fields.patches_strategic_merge.is_empty() {
+        let made = Patches::from_paths(&fields.patches_strategic_merge, &scene);
+        stages.add("patchesStrategicMerge", "PatchStrategicMergeTransformer", made)?;
+    }
+    for entry in &fields.patches {
+        stages.add("patches", "PatchTransformer", Patches::from_entry(entry, &scene))?;
+    }
+    if !fields.namespace.is_empty() {
+        let made = Namespace::new(&fields.namespace, &config.namespace);
+        stages.add("namespace", "NamespaceTransformer", Ok(made))?;
+    }
+    if !fields.name_prefix.is_empty() {
+        let made = Affix::new(Side::Prefix, &fields.name_prefix, &config.name_prefix);
+        stages.add("namePrefix", "PrefixTransformer", Ok(made))?;
+    }
+    if !fields.name_suffix.is_empty() {
+        let made = Affix::new(Side::Suffix, &fields.name_suffix, &config.name_suffix);
+        stages.add("nameSuffix", "SuffixTransformer", Ok(made))?;
+    }
+    for label in &fields.labels {
+        stages.add("labels", "LabelTransformer", labels::of(label, config, profile))?;
+    }
+    // quirk: `labels` alone have a second one noted, which changes nothing.
+    if !fields.labels.is_empty() || !fields.common_labels.is_empty() {
+        let made = labels::common(&fields.common_labels, config);
+        stages.add("commonLabels", "LabelTransformer", Ok(made))?;
+    }
+    if !fields.common_annotations.is_empty() {
+        let made = annotations::common(&fields.common_annotations, config);
+        stages.add("commonAnnotations", "AnnotationsTransformer", Ok(made))?;
+    }
+    for entry in &fields.patches_json6902 {
+        let made = Patches::json6902_from_entry(entry, &scene);
+        stages.add("patchesJson6902", "PatchJson6902Transformer", made)?;
+    }
+    // Each entry is noted on its own, where that is recorded.
+    let each = |count: usize| if target.origin.is_some() { 1 } else { count.max(1) };
+    for replicas in fields.replicas.chunks(each(fields.replicas.len())) {
+        let made = Replicas::new(replicas, &config.replicas);
+        stages.add("replicas", "ReplicaCountTransformer", Ok(made))?;
+    }
+    for images in fields.images.chunks(each(fields.images.len())) {
+        let made = Images::new(images, &config.images, profile);
+        stages.add("images", "ImageTagTransformer", Ok(made))?;
+    }
+    if !fields.replacements.is_empty() {
+        let made = Replacements::new(&fields.replacements, &scene);
+        stages.add("replacements", "ReplacementTransformer", made)?;
+    }
+    Ok(stages.stages)
+}
+
+struct Stages<'a> {
+    target: &'a Target<'a>,
+    stages: Vec<Stage>,
+}
+
+impl Stages<'_> {
+    fn add<T: Transformer + 'static>(
+        &mut self,
+        field: &'static str,
+        kind: &str,
+        made: Result<T, Error>,
+    ) -> Result<(), Error> {
+        let transformer = Box::new(self.target.at(field, made)?);
+        let origin = origin(self.target, kind);
+        self.stages.push(Stage {
+            transformer,
+            origin,
+            field,
+        });
+        Ok(())
+    }
+}
