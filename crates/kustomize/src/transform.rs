@@ -42,3 +42,9 @@ impl Scene<'_> {
         self.run.step(1, self.loader.root())
     }
 }
+
+impl Transformer for Box<dyn Transformer> {
+    fn transform(&self, resources: &mut ResMap, scene: &Scene<'_>) -> Result<(), Error> {
+        self.as_ref().transform(resources, scene)
+    }
+}
