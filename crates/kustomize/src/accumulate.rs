@@ -90,7 +90,8 @@ impl<'a> Target<'a> {
         self.at("resources", read)?;
         let config = Config::load(&fields.configurations, &scene);
         acc.config.merge(&self.at("configurations", config)?)?;
-        let crds = Config::from_crds(&fields.crds, &scene).context(|| format!("loading CRDs {:?}", fields.crds));
+        let crds =
+            Config::from_crds(&fields.crds, &scene).context(|| format!("loading CRDs {:?}", fields.crds));
         acc.config.merge(&self.at("crds", crds)?)?;
         self.generate(&mut acc)?;
         for path in &fields.components {
@@ -124,7 +125,8 @@ impl<'a> Target<'a> {
                 .accumulate_directory(&loader, path, Accumulator::default(), Kind::Kustomization)
                 .and_then(|base| {
                     let root = loader.root();
-                    acc.merge(base).context(|| format!("recursed merging from path '{root}'"))
+                    acc.merge(base)
+                        .context(|| format!("recursed merging from path '{root}'"))
                 });
             base.context(|| format!("accumulation err='{as_file}'"))?;
         }
@@ -232,13 +234,20 @@ impl<'a> Target<'a> {
         let scene = self.scene();
         let mut generated = pipeline::generate(self)?;
         let configurations = self.configurations(&fields.generators);
-        let configurations = self.at("generators", configurations.context(|| "loading generator plugins"))?;
+        let configurations = self.at(
+            "generators",
+            configurations.context(|| "loading generator plugins"),
+        )?;
         for config in configurations.iter() {
             let made = plugin::generator(config)
                 .and_then(|generator| generator.generate(&scene))
                 .context(|| "loading generator plugins");
             let made = self.at("generators", made)?;
-            let origin = config.history.origin.as_ref().map(|origin| origin.plugin(config.id()));
+            let origin = config
+                .history
+                .origin
+                .as_ref()
+                .map(|origin| origin.plugin(config.id()));
             generated.push((made, origin, "generators"));
         }
         for (mut made, origin, field) in generated {
@@ -246,7 +255,10 @@ impl<'a> Target<'a> {
                 metadata::set_origin(&mut made, origin);
             }
             let absorbed = acc.resources.absorb_all(made);
-            self.at(field, absorbed.context(|| format!("merging from generator of {field}")))?;
+            self.at(
+                field,
+                absorbed.context(|| format!("merging from generator of {field}")),
+            )?;
         }
         Ok(())
     }
@@ -258,7 +270,10 @@ impl<'a> Target<'a> {
         stages.extend(self.plugins("transformers", &self.kustomization.fields.transformers)?);
         for stage in stages {
             self.run().step(acc.resources.len() as u64, self.loader.root())?;
-            self.at(stage.field, stage.transformer.transform(&mut acc.resources, &scene))?;
+            self.at(
+                stage.field,
+                stage.transformer.transform(&mut acc.resources, &scene),
+            )?;
             if let Some(origin) = &stage.origin {
                 metadata::add_transformation(&mut acc.resources, origin);
             }
@@ -272,8 +287,16 @@ impl<'a> Target<'a> {
         let mut stages = Vec::with_capacity(configurations.len());
         for config in configurations.iter() {
             let transformer = self.at(field, plugin::transformer(config, &self.scene()))?;
-            let origin = config.history.origin.as_ref().map(|origin| origin.plugin(config.id()));
-            stages.push(pipeline::Stage { transformer, origin, field });
+            let origin = config
+                .history
+                .origin
+                .as_ref()
+                .map(|origin| origin.plugin(config.id()));
+            stages.push(pipeline::Stage {
+                transformer,
+                origin,
+                field,
+            });
         }
         Ok(stages)
     }
@@ -328,7 +351,11 @@ fn unique(resources: Vec<Resource>) -> Result<ResMap, Error> {
 }
 
 /// Takes in what a kustomization says of schemas.
-pub(crate) fn set_schema(loader: &Loader<'_>, kustomization: &Kustomization, root: bool) -> Result<(), Error> {
+pub(crate) fn set_schema(
+    loader: &Loader<'_>,
+    kustomization: &Kustomization,
+    root: bool,
+) -> Result<(), Error> {
     let openapi = &kustomization.fields.openapi;
     let set = || {
         let document = match openapi.get("path") {
@@ -336,9 +363,13 @@ pub(crate) fn set_schema(loader: &Loader<'_>, kustomization: &Kustomization, roo
             None => None,
         };
         let run = loader.run();
-        run.schema
-            .borrow_mut()
-            .set(openapi, document.as_deref(), root, run.options.openapi, run.budget)
+        run.schema.borrow_mut().set(
+            openapi,
+            document.as_deref(),
+            root,
+            run.options.openapi,
+            run.budget,
+        )
     };
     set().map_err(|error| error.at(&kustomization.file, kustomization.line("openapi")))
 }

@@ -49,7 +49,10 @@ impl Build {
     /// The objects as kustomize prints them.
     #[must_use]
     pub fn to_yaml(&self) -> String {
-        yaml::print::all(self.objects.iter().map(|built| &built.object), yaml::print::goyaml)
+        yaml::print::all(
+            self.objects.iter().map(|built| &built.object),
+            yaml::print::goyaml,
+        )
     }
 }
 

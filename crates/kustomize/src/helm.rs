@@ -4,9 +4,7 @@ use std::sync::Arc;
 
 use yaml::Map;
 
-use crate::{
-    Chart, Error, accumulate::Target, error::Step, read, resmap::ResMap, resource::Resource,
-};
+use crate::{Chart, Error, accumulate::Target, error::Step, read, resmap::ResMap, resource::Resource};
 
 /// The objects of an entry of `helmCharts`.
 ///
@@ -31,7 +29,9 @@ pub(crate) fn inflate(entry: &Map, target: &Target<'_>) -> Result<ResMap, Error>
     if config.get_str("namespace").unwrap_or_default().is_empty() && !namespace.is_empty() {
         config.insert("namespace", namespace.as_str());
     }
-    let chart = Chart { config: config.into() };
+    let chart = Chart {
+        config: config.into(),
+    };
     let loader = target.loader;
     let nodes = helm
         .inflate(&chart, loader.tree(), loader.root(), run.budget)

@@ -56,7 +56,8 @@ pub(crate) fn generator(config: &Resource) -> Result<Box<dyn Generator>, Error> 
     let made = || {
         check_kind(config, "generator", GENERATORS, TRANSFORMERS)?;
         if config.gvk().kind == "HelmChartInflationGenerator" {
-            let problem = "name charts in helmCharts: a HelmChartInflationGenerator of its own is not supported";
+            let problem =
+                "name charts in helmCharts: a HelmChartInflationGenerator of its own is not supported";
             return Err(Error::new(Step::Helm, problem));
         }
         let settings = settings(config)?;

@@ -14,3 +14,12 @@ impl Transformer for Replacements {
         Err(Error::new(crate::Step::Transformer, "stub"))
     }
 }
+
+impl Replacements {
+    pub(crate) fn new(_: &[crate::model::ReplacementEntry], _: &Scene<'_>) -> Result<Self, Error> {
+        Ok(Self)
+    }
+    pub(crate) fn from_config(_: &yaml::Value, _: &Scene<'_>) -> Result<Self, Error> {
+        Ok(Self)
+    }
+}

@@ -3,3 +3,16 @@
 /// The schema of a build.
 #[derive(Debug, Default)]
 pub(crate) struct Schema {}
+
+impl Schema {
+    pub(crate) fn set(
+        &mut self,
+        _: &std::collections::BTreeMap<String, String>,
+        _: Option<&[u8]>,
+        _: bool,
+        _: crate::OpenApi,
+        _: &tree::Budget,
+    ) -> Result<(), crate::Error> {
+        Ok(())
+    }
+}
