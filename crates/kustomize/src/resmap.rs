@@ -118,6 +118,18 @@ impl ResMap {
         self.list_mut().get_mut(index)
     }
 
+    /// An object, to be changed in what doesn't make it itself. Where that is or was changed, [`Self::forget_places`] is to
+    /// follow.
+    pub(crate) fn get_mut_in_place(&mut self, index: usize) -> Option<&mut Resource> {
+        self.list.get_mut(index)
+    }
+
+    /// Forgets which object is what, after one was changed in what makes it itself.
+    pub(crate) fn forget_places(&mut self) {
+        self.current = None;
+        self.any = None;
+    }
+
     /// Drops the objects of which nothing is left.
     pub(crate) fn drop_empties(&mut self) {
         if self.list.iter().any(Resource::is_empty) {

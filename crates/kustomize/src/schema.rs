@@ -1,18 +1,184 @@
 //! What is known of the fields of kinds: the built-in tables, and what `openapi` adds or puts in their place.
 
+mod custom;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+
+use tree::Budget;
+
+use crate::{Error, error::Step, options::OpenApi, tables};
+
+use custom::{Custom, Definition};
+
+/// The only version of Kubernetes whose schema is built in.
+const BUILT_IN: &str = "v1.21.2";
+
+/// Whose kinds stay known, whatever takes the place of the built-in schema.
+const OWN_GROUP: &str = "kustomize.config.k8s.io/";
+
+/// How many `$ref` may lead from one to the next.
+const MAX_HOPS: usize = 64;
+
 /// The schema of a build.
 #[derive(Debug, Default)]
-pub(crate) struct Schema {}
+pub(crate) struct Schema {
+    /// Whether a kustomization has said which schema it wants; the first one decides.
+    is_set: bool,
+    custom: Option<Result<Custom, String>>,
+    /// Whether the custom schema takes the place of the built-in one.
+    replaces: bool,
+}
+
+/// What is known of one field, or of a whole object.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Shape<'s> {
+    BuiltIn {
+        keys: Option<&'static [&'static str]>,
+        target: Option<&'static tables::Type>,
+    },
+    Custom(&'s Schema, Definition<'s>),
+}
 
 impl Schema {
+    /// Obeys the `openapi` field of a kustomization, with the content of the file that its `path` names. Only the
+    /// outermost kustomization, for which `reset` is true, puts something in the place of what was set before.
+    ///
+    /// # Errors
+    /// When the field has a path and a version, or a version that isn't built in, or when the budget ends. A document that
+    /// is no schema is an error once it is asked for something.
     pub(crate) fn set(
         &mut self,
-        _: &std::collections::BTreeMap<String, String>,
-        _: Option<&[u8]>,
-        _: bool,
-        _: crate::OpenApi,
-        _: &tree::Budget,
-    ) -> Result<(), crate::Error> {
-        Ok(())
+        openapi: &BTreeMap<String, String>,
+        document: Option<&[u8]>,
+        reset: bool,
+        mode: OpenApi,
+        budget: &Budget,
+    ) -> Result<(), Error> {
+        if self.is_set && !reset {
+            return Ok(());
+        }
+        let version = openapi.get("version");
+        match (document, version) {
+            (Some(_), Some(_)) => Err(Error::new(
+                Step::Schema,
+                "builtin version and custom schema provided, cannot use both",
+            )),
+            (Some(document), None) => {
+                self.custom = Some(Custom::read(document, budget)?);
+                self.replaces = mode == OpenApi::Replace;
+                self.is_set = true;
+                Ok(())
+            }
+            (None, Some(version)) if !version.is_empty() => {
+                if version != BUILT_IN {
+                    let problem = "the specified OpenAPI version is not built in";
+                    return Err(Error::new(Step::Schema, problem));
+                }
+                self.custom = None;
+                self.is_set = true;
+                Ok(())
+            }
+            (None, _) => Ok(()),
+        }
+    }
+
+    /// What is known of the objects of a kind.
+    ///
+    /// # Errors
+    /// When the document of `openapi.path` is no schema.
+    pub(crate) fn root(&self, api_version: &str, kind: &str) -> Result<Option<Shape<'_>>, Error> {
+        let built_in = || {
+            let known = !self.replaces || api_version.starts_with(OWN_GROUP);
+            let target = tables::root(api_version, kind).filter(|_| known)?;
+            Some(Shape::BuiltIn {
+                keys: None,
+                target: Some(target),
+            })
+        };
+        match &self.custom {
+            None => Ok(built_in()),
+            Some(Err(problem)) => Err(Error::new(Step::Schema, format!("invalid schema file: {problem}"))),
+            Some(Ok(custom)) => {
+                let definition = custom.kind(api_version, kind);
+                Ok(definition.map(|definition| Shape::Custom(self, definition)).or_else(built_in))
+            }
+        }
+    }
+
+    /// Follows `$ref` to what is no reference.
+    fn resolve<'s>(&'s self, mut definition: Definition<'s>) -> Option<Shape<'s>> {
+        let custom = self.custom.as_ref()?.as_ref().ok()?;
+        for _ in 0..MAX_HOPS {
+            let Some(reference) = definition.reference() else {
+                return Some(Shape::Custom(self, definition));
+            };
+            match custom.follow(reference) {
+                Some(next) => definition = next,
+                None if self.replaces => return None,
+                None => return built_in(reference),
+            }
+        }
+        None
+    }
+}
+
+/// The types of the built-in schema that custom ones refer to, with a way to each in the tables.
+const NAMED: &[(&str, &str, &str, &[&str])] = &[
+    ("io.k8s.api.core.v1.PodTemplateSpec", "apps/v1", "Deployment", &["spec", "template"]),
+    ("io.k8s.api.core.v1.PodSpec", "v1", "Pod", &["spec"]),
+    ("io.k8s.api.core.v1.Container", "v1", "Pod", &["spec", "containers"]),
+    ("io.k8s.api.core.v1.EphemeralContainer", "v1", "Pod", &["spec", "ephemeralContainers"]),
+    ("io.k8s.api.core.v1.ServiceSpec", "v1", "Service", &["spec"]),
+    ("io.k8s.api.batch.v1.JobSpec", "batch/v1", "Job", &["spec"]),
+    ("io.k8s.api.batch.v1.JobTemplateSpec", "batch/v1", "CronJob", &["spec", "jobTemplate"]),
+    ("io.k8s.api.apps.v1.DeploymentSpec", "apps/v1", "Deployment", &["spec"]),
+    ("io.k8s.api.apps.v1.StatefulSetSpec", "apps/v1", "StatefulSet", &["spec"]),
+    ("io.k8s.api.apps.v1.DaemonSetSpec", "apps/v1", "DaemonSet", &["spec"]),
+    ("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta", "v1", "Pod", &["metadata"]),
+];
+
+/// What is built in under the name of a definition.
+fn built_in(reference: &str) -> Option<Shape<'static>> {
+    let name = reference.strip_prefix("#/definitions/")?;
+    let (_, api_version, kind, path) = NAMED.iter().find(|row| row.0 == name)?;
+    let root = tables::root(api_version, kind)?;
+    let target = path.iter().try_fold(root, |target, field| target.field(field)?.target())?;
+    Some(Shape::BuiltIn {
+        keys: None,
+        target: Some(target),
+    })
+}
+
+impl<'s> Shape<'s> {
+    /// What is known of a field of a map.
+    pub(crate) fn field(self, name: &str) -> Option<Shape<'s>> {
+        match self {
+            Self::BuiltIn { target, .. } => {
+                let field = target?.field(name)?;
+                Some(Self::BuiltIn {
+                    keys: field.merge_keys(),
+                    target: field.target(),
+                })
+            }
+            Self::Custom(schema, definition) => schema.resolve(definition.field(name)?),
+        }
+    }
+
+    /// What is known of the elements of a list.
+    pub(crate) fn elements(self) -> Option<Shape<'s>> {
+        match self {
+            Self::BuiltIn { target, .. } => Some(Self::BuiltIn { keys: None, target }),
+            Self::Custom(schema, definition) => schema.resolve(definition.elements()?),
+        }
+    }
+
+    /// The keys by which the elements of a list are merged: none for a set of scalars, `None` for a list that is replaced.
+    pub(crate) fn merge_keys(self) -> Option<Vec<&'s str>> {
+        match self {
+            Self::BuiltIn { keys, .. } => keys.map(<[_]>::to_vec),
+            Self::Custom(_, definition) => definition.merge_keys(),
+        }
     }
 }

@@ -1,0 +1,80 @@
+//! The configurations of the patch transformers: how they are read, and how messages print them.
+
+use serde::de::DeserializeOwned;
+use yaml::{Map, Value};
+
+use crate::{
+    Error,
+    error::Step,
+    model::{Patch, Selector},
+};
+
+/// What is said in front of what is wrong with a configuration.
+pub(super) fn trouble(transformer: &str, config: &str) -> String {
+    format!("trouble configuring builtin {transformer} with config: `\n{config}`")
+}
+
+/// Reads the configuration of a transformer; fields that it doesn't know are for others.
+pub(super) fn decode<T: DeserializeOwned>(config: &Value) -> Result<T, Error> {
+    serde_json::from_value(config.to_json()).map_err(|error| Error::new(Step::Plugin, error))
+}
+
+/// The configuration of an entry of `patches`.
+pub(super) fn of_patch(entry: &Patch) -> String {
+    let mut options = Map::new();
+    for (name, value) in entry.options.iter().filter(|(_, value)| **value) {
+        options.insert(name, Value::Bool(*value));
+    }
+    let mut config = Map::new();
+    if !entry.options.is_empty() {
+        config.insert("options", Value::Map(options));
+    }
+    set(&mut config, "patch", &entry.patch);
+    set(&mut config, "path", &entry.path);
+    set_target(&mut config, entry.target.as_ref());
+    print(config)
+}
+
+/// The configuration of an entry of `patchesJson6902`.
+pub(super) fn of_json6902(entry: &Patch) -> String {
+    let mut config = Map::new();
+    set(&mut config, "jsonOp", &entry.patch);
+    set(&mut config, "path", &entry.path);
+    set_target(&mut config, entry.target.as_ref());
+    print(config)
+}
+
+/// The configuration of `patchesStrategicMerge`.
+pub(super) fn of_paths(paths: &[String]) -> String {
+    let mut config = Map::new();
+    let paths = paths.iter().map(|path| Value::String(path.clone())).collect();
+    config.insert("paths", Value::Seq(paths));
+    print(config)
+}
+
+fn print(config: Map) -> String {
+    yaml::print::goyaml(&Value::Map(config))
+}
+
+fn set(config: &mut Map, key: &str, text: &str) {
+    if !text.is_empty() {
+        config.insert(key, Value::String(text.to_owned()));
+    }
+}
+
+fn set_target(config: &mut Map, target: Option<&Selector>) {
+    let Some(target) = target else { return };
+    let mut printed = Map::new();
+    for (key, text) in [
+        ("annotationSelector", &target.annotation_selector),
+        ("group", &target.group),
+        ("kind", &target.kind),
+        ("labelSelector", &target.label_selector),
+        ("name", &target.name),
+        ("namespace", &target.namespace),
+        ("version", &target.version),
+    ] {
+        set(&mut printed, key, text);
+    }
+    config.insert("target", Value::Map(printed));
+}

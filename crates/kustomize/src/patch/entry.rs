@@ -1,0 +1,175 @@
+//! The transformer of an entry of `patches`.
+
+use yaml::Value;
+
+use super::{
+    Allowed, apply_json, config, detached, inline_objects,
+    json6902::{JsonPatch, ParseError},
+    merge_into, target_of, text,
+};
+use crate::{
+    Error,
+    error::{Context as _, Step},
+    id::{Gvk, Id},
+    model::{self, Selector},
+    options::Run,
+    resmap::ResMap,
+    resource::Resource,
+    selector,
+    transform::{Scene, Transformer},
+};
+
+const NAME: &str = "PatchTransformer";
+
+/// The transformer of an entry of `patches`.
+///
+/// # Errors
+/// When it has no patch or two, its file can't be read, or its text is no patch.
+pub(super) fn from_entry(entry: &model::Patch, scene: &Scene<'_>) -> Result<EntryPatches, Error> {
+    let text = config::of_patch(entry);
+    made(entry, &text, scene).context(|| config::trouble(NAME, &text))
+}
+
+/// The transformer that a configuration of kind `PatchTransformer` describes.
+///
+/// # Errors
+/// As [`from_entry`].
+pub(super) fn from_config(config: &Value, scene: &Scene<'_>) -> Result<EntryPatches, Error> {
+    let entry: model::Patch = config::decode(config)?;
+    made(&entry, &yaml::print::goyaml(config), scene)
+}
+
+fn made(entry: &model::Patch, config: &str, scene: &Scene<'_>) -> Result<EntryPatches, Error> {
+    let fail = |problem: &str| Err(Error::new(Step::Patch, format!("{problem}\n{config}")));
+    let inline = entry.patch.trim();
+    let (text, source) = match (inline.is_empty(), entry.path.is_empty()) {
+        (true, true) => return fail("must specify one of patch and path in"),
+        (false, false) => return fail("patch and path can't be set at the same time"),
+        (false, true) => (inline.to_owned(), format!("[patch: {inline:?}]")),
+        (true, false) => {
+            let path = &entry.path;
+            let loaded = scene.loader.load(path);
+            let (bytes, _) = loaded.context(|| format!("failed to get the patch file from path({path})"))?;
+            (text(&bytes), format!("[path: {path:?}]"))
+        }
+    };
+    let option = |name: &str| entry.options.get(name).copied().unwrap_or_default();
+    Ok(EntryPatches {
+        patch: Patch::read(&text, &source, scene)?,
+        source,
+        target: entry.target.clone(),
+        allowed: Allowed {
+            name_change: option("allowNameChange"),
+            kind_change: option("allowKindChange"),
+        },
+    })
+}
+
+/// What the text of a patch turned out to be.
+pub(super) enum Patch {
+    /// A text without documents.
+    Nothing,
+    Strategic(Vec<Resource>),
+    Json(JsonPatch),
+}
+
+impl Patch {
+    fn read(text: &str, source: &str, scene: &Scene<'_>) -> Result<Self, Error> {
+        let strategic = inline_objects(text, scene);
+        let json = JsonPatch::parse(text, scene.run.budget);
+        match (strategic, json) {
+            (Err(error), _) if error.exceeded().is_some() => Err(error),
+            (_, Err(ParseError::Yaml(error))) if error.exceeded().is_some() => {
+                let file = scene.loader.root().clone();
+                Err(Error::Yaml { file, source: error })
+            }
+            (Ok(objects), Ok(json)) if !objects.is_empty() && !json.is_empty() => {
+                let problem = format!("illegally qualifies as both an SM and JSON patch: {source}");
+                Err(Error::new(Step::Patch, problem))
+            }
+            (Err(_), Err(_)) => {
+                let problem = format!("unable to parse SM or JSON patch from {source}");
+                Err(Error::new(Step::Patch, problem))
+            }
+            (Ok(objects), _) if objects.is_empty() => Ok(Self::Nothing),
+            (Ok(objects), _) => Ok(Self::Strategic(objects)),
+            (Err(_), Ok(json)) if json.is_missing() => Ok(Self::Nothing),
+            (Err(_), Ok(json)) => Ok(Self::Json(json)),
+        }
+    }
+}
+
+/// An entry of `patches`.
+pub(super) struct EntryPatches {
+    patch: Patch,
+    /// The patch in the words of messages.
+    source: String,
+    target: Option<Selector>,
+    allowed: Allowed,
+}
+
+impl Transformer for EntryPatches {
+    fn transform(&self, resources: &mut ResMap, scene: &Scene<'_>) -> Result<(), Error> {
+        match (&self.patch, &self.target) {
+            (Patch::Nothing, _) => Ok(()),
+            (Patch::Strategic(patches), None) => patches.iter().try_for_each(|patch| {
+                let index = target_of(patch, resources)
+                    .context(|| format!("no resource matches strategic merge patch {:?}", patch.id().to_string()))?;
+                merge_into(resources, index, patch.node(), self.allowed, scene.run)
+            }),
+            (Patch::Strategic(patches), Some(target)) => match patches.as_slice() {
+                [patch] => self.merge_into_all(patch, target, resources, scene.run),
+                _ => {
+                    let problem = "Multiple Strategic-Merge Patches in one `patches` entry is not allowed to set \
+                                   `patches.target` field";
+                    Err(Error::new(Step::Patch, format!("{problem}: {}", self.source)))
+                }
+            },
+            (Patch::Json(_), None) => {
+                let problem = format!("must specify a target for JSON patch {}", self.source);
+                Err(Error::new(Step::Patch, problem))
+            }
+            (Patch::Json(patch), Some(target)) => apply_json(patch, target, resources, true, scene.run),
+        }
+    }
+}
+
+impl EntryPatches {
+    fn merge_into_all(
+        &self,
+        patch: &Resource,
+        target: &Selector,
+        resources: &mut ResMap,
+        run: &Run<'_>,
+    ) -> Result<(), Error> {
+        let selected = selector::select(resources, target)
+            .context(|| format!("unable to find patch target {:?} in `resources`", described(target)))?;
+        let patch = detached(patch);
+        for index in selected {
+            merge_into(resources, index, &patch, self.allowed, run)?;
+        }
+        if self.allowed.any() {
+            refuse_equal(resources)?;
+        }
+        Ok(())
+    }
+}
+
+/// Refuses objects that a patch made equal.
+fn refuse_equal(resources: &mut ResMap) -> Result<(), Error> {
+    let list = std::mem::take(resources.list_mut()).into_iter();
+    list.filter(|resource| !resource.is_empty())
+        .try_for_each(|resource| resources.append(resource))
+}
+
+/// A selector as messages have it.
+fn described(selector: &Selector) -> String {
+    let gvk = Gvk {
+        group: selector.group.clone().into(),
+        version: selector.version.clone().into(),
+        kind: selector.kind.clone().into(),
+    };
+    let id = Id::new(gvk, selector.name.as_str(), selector.namespace.as_str());
+    let (annotations, labels) = (&selector.annotation_selector, &selector.label_selector);
+    format!("{id}:a={annotations}:l={labels}")
+}

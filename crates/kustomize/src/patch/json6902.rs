@@ -1,0 +1,173 @@
+//! JSON patches (RFC 6902), with what the original's library makes of them.
+
+mod apply;
+#[cfg(test)]
+mod tests;
+
+use serde_json::Value as Json;
+use tree::Budget;
+use yaml::{
+    Node,
+    node::{Entry, Mapping},
+};
+
+use crate::{Error, error::Step};
+
+/// The operations of a patch. There are none at all in a text without a document.
+#[derive(Debug, Clone)]
+pub(crate) struct JsonPatch {
+    operations: Option<Vec<Operation>>,
+}
+
+#[derive(Debug, Clone)]
+struct Operation {
+    kind: String,
+    path: Option<String>,
+    from: Option<String>,
+    value: Option<Json>,
+}
+
+impl JsonPatch {
+    /// Reads a patch. Text that begins with a bracket must be JSON, any other is YAML.
+    ///
+    /// # Errors
+    /// When it is no list of operations; or, told apart by [`yaml::Error::exceeded`], when the budget ends.
+    pub(crate) fn parse(text: &str, budget: &Budget) -> Result<Self, ParseError> {
+        if text.is_empty() {
+            return Err("empty json patch operations".to_owned().into());
+        }
+        let json = if text.starts_with('[') {
+            serde_json::from_str(text).map_err(|error| error.to_string())?
+        } else {
+            yaml::read::goyaml(text, budget)?.value.to_json()
+        };
+        let list = match json {
+            Json::Null => return Ok(Self { operations: None }),
+            Json::Array(list) => list,
+            other => return Err(not_a("Patch", &other).into()),
+        };
+        let operations: Result<_, String> = list.into_iter().map(operation).collect();
+        let operations = Some(operations?);
+        Ok(Self { operations })
+    }
+
+    /// Whether the text had no document.
+    pub(crate) fn is_missing(&self) -> bool {
+        self.operations.is_none()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.operations.as_ref().is_none_or(Vec::is_empty)
+    }
+
+    /// The object with the patch applied.
+    ///
+    /// # Errors
+    /// When an operation does not apply, or the result is no map or nested too deeply.
+    pub(crate) fn apply(&self, object: &Node, budget: &Budget) -> Result<Node, Error> {
+        let failed = |problem: String| Error::new(Step::Patch, problem);
+        let value = object.to_value().map_err(|error| failed(error.to_string()))?;
+        let operations = self.operations.as_deref().unwrap_or_default();
+        let patched = apply::apply(operations, value.to_json(), budget).map_err(failed)?;
+        match patched {
+            Json::Object(_) => Ok(Node {
+                position: object.position,
+                ..node(&patched)
+            }),
+            other => {
+                let kind = kind_of(&other);
+                Err(failed(format!(
+                    "json: cannot unmarshal {kind} into Go value of type map[string]interface {{}}"
+                )))
+            }
+        }
+    }
+}
+
+/// Why a text is no JSON patch.
+#[derive(Debug)]
+pub(crate) enum ParseError {
+    Yaml(yaml::Error),
+    Json(String),
+}
+
+impl From<String> for ParseError {
+    fn from(problem: String) -> Self {
+        Self::Json(problem)
+    }
+}
+
+impl From<yaml::Error> for ParseError {
+    fn from(error: yaml::Error) -> Self {
+        Self::Yaml(error)
+    }
+}
+
+impl std::fmt::Display for ParseError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Yaml(error) => error.fmt(f),
+            Self::Json(problem) => problem.fmt(f),
+        }
+    }
+}
+
+fn operation(json: Json) -> Result<Operation, String> {
+    let mut fields = match json {
+        Json::Object(fields) => fields,
+        Json::Null => serde_json::Map::new(),
+        other => return Err(not_a("Operation", &other)),
+    };
+    let text = |json: Option<&Json>| json.and_then(Json::as_str).map(str::to_owned);
+    Ok(Operation {
+        kind: text(fields.get("op")).unwrap_or_else(|| "unknown".to_owned()),
+        path: text(fields.get("path")),
+        from: text(fields.get("from")),
+        value: fields.remove("value"),
+    })
+}
+
+fn not_a(wanted: &str, json: &Json) -> String {
+    let kind = kind_of(json);
+    format!("json: cannot unmarshal {kind} into Go value of type jsonpatch.{wanted}")
+}
+
+fn kind_of(json: &Json) -> &'static str {
+    match json {
+        Json::Null => "null",
+        Json::Bool(_) => "bool",
+        Json::Number(_) => "number",
+        Json::String(_) => "string",
+        Json::Array(_) => "array",
+        Json::Object(_) => "object",
+    }
+}
+
+/// The node of a patched value.
+///
+/// quirk: every number of the object is a double now, and large integers are no longer what they were.
+fn node(json: &Json) -> Node {
+    match json {
+        Json::Null => Node::null(),
+        Json::Bool(value) => Node::plain(value.to_string()),
+        Json::Number(number) => self::number(number.as_f64().unwrap_or_default()),
+        Json::String(text) => Node::string(text.as_str()),
+        Json::Array(items) => Node::seq(items.iter().map(node).collect()),
+        Json::Object(fields) => {
+            let entries = fields.iter().map(|(key, value)| Entry::new(key.as_str(), node(value)));
+            entries.collect::<Mapping>().into()
+        }
+    }
+}
+
+fn number(value: f64) -> Node {
+    // Whole numbers that JSON writes without an exponent become integers, of the digits that a double is told by.
+    if value.fract() == 0.0 && value.abs() < 1e21 {
+        return Node::plain(format!("{value}"));
+    }
+    let mut node = Node::from_value(&yaml::Value::Float(value));
+    if let Some(scalar) = node.as_scalar_mut() {
+        scalar.tag = None;
+    }
+    node
+}

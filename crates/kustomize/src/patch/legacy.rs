@@ -1,0 +1,178 @@
+//! The transformers of the legacy fields `patchesStrategicMerge` and `patchesJson6902`.
+
+use std::sync::Arc;
+
+use serde::Deserialize;
+use yaml::{Node, Value};
+
+use super::{Allowed, apply_json, config, detached, inline_objects, merge_into, target_of, text};
+use crate::{
+    Error,
+    error::{Context as _, Step},
+    model::{self, Selector},
+    patch::json6902::{JsonPatch, ParseError},
+    read,
+    resmap::ResMap,
+    resource::Resource,
+    transform::{Scene, Transformer},
+};
+
+const STRATEGIC: &str = "PatchStrategicMergeTransformer";
+const JSON: &str = "PatchJson6902Transformer";
+
+/// The transformer of `patchesStrategicMerge`.
+///
+/// # Errors
+/// When an entry is neither a patch nor the path of one, or there is none.
+pub(super) fn strategic_from_paths(
+    paths: &[String],
+    scene: &Scene<'_>,
+) -> Result<StrategicMerges, Error> {
+    strategic(paths, "", scene).context(|| config::trouble(STRATEGIC, &config::of_paths(paths)))
+}
+
+/// The transformer that a configuration of kind `PatchStrategicMergeTransformer` describes.
+///
+/// # Errors
+/// As [`strategic_from_paths`].
+pub(super) fn strategic_from_config(
+    config: &Value,
+    scene: &Scene<'_>,
+) -> Result<StrategicMerges, Error> {
+    #[derive(Deserialize)]
+    struct Config {
+        #[serde(default)]
+        paths: Vec<String>,
+        #[serde(default)]
+        patches: String,
+    }
+    let Config { paths, patches } = config::decode(config)?;
+    strategic(&paths, &patches, scene)
+}
+
+fn strategic(paths: &[String], patches: &str, scene: &Scene<'_>) -> Result<StrategicMerges, Error> {
+    if paths.is_empty() && patches.is_empty() {
+        let problem = "empty file path and empty patch content";
+        return Err(Error::new(Step::Patch, problem));
+    }
+    let mut objects = Vec::new();
+    for path in paths {
+        objects.extend(objects_of(path, scene)?);
+    }
+    if !patches.is_empty() {
+        objects.extend(inline_objects(patches, scene)?);
+    }
+    if objects.is_empty() {
+        let files = paths.join(" ");
+        let problem = format!("patch appears to be empty; files=[{files}], Patch={patches}");
+        return Err(Error::new(Step::Patch, problem));
+    }
+    let merges = objects.into_iter().map(|patch| (detached(&patch), patch)).collect();
+    Ok(StrategicMerges { merges })
+}
+
+/// The patches of an entry: it is one itself, or the path of a file that holds them.
+fn objects_of(entry: &str, scene: &Scene<'_>) -> Result<Vec<Resource>, Error> {
+    match inline_objects(entry, scene) {
+        Err(error) if error.exceeded().is_none() => {
+            let (bytes, path) = scene.loader.load(entry)?;
+            read::resources(&bytes, &Arc::new(path), scene.run)
+        }
+        done => done,
+    }
+}
+
+/// `patchesStrategicMerge`.
+pub(super) struct StrategicMerges {
+    /// What is merged, and the patch that says into which object.
+    merges: Vec<(Node, Resource)>,
+}
+
+impl Transformer for StrategicMerges {
+    fn transform(&self, resources: &mut ResMap, scene: &Scene<'_>) -> Result<(), Error> {
+        for (node, patch) in &self.merges {
+            let index = target_of(patch, resources)?;
+            merge_into(resources, index, node, Allowed::default(), scene.run)?;
+        }
+        Ok(())
+    }
+}
+
+/// The transformer of an entry of `patchesJson6902`.
+///
+/// # Errors
+/// When it names no target or no patch, or two patches, or what it names is no JSON patch.
+pub(super) fn json6902_from_entry(
+    entry: &model::Patch,
+    scene: &Scene<'_>,
+) -> Result<JsonPatches, Error> {
+    let made = json6902(entry.target.as_ref(), &entry.path, &entry.patch, scene);
+    made.context(|| config::trouble(JSON, &config::of_json6902(entry)))
+}
+
+/// The transformer that a configuration of kind `PatchJson6902Transformer` describes.
+///
+/// # Errors
+/// As [`json6902_from_entry`].
+pub(super) fn json6902_from_config(
+    config: &Value,
+    scene: &Scene<'_>,
+) -> Result<JsonPatches, Error> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Config {
+        target: Option<Selector>,
+        #[serde(default)]
+        path: String,
+        #[serde(default)]
+        json_op: String,
+    }
+    let Config { target, path, json_op } = config::decode(config)?;
+    json6902(target.as_ref(), &path, &json_op, scene)
+}
+
+fn json6902(
+    target: Option<&Selector>,
+    path: &str,
+    inline: &str,
+    scene: &Scene<'_>,
+) -> Result<JsonPatches, Error> {
+    let fail = |problem: String| Err(Error::new(Step::Patch, problem));
+    let Some(target) = target.filter(|target| !target.name.is_empty()) else {
+        return fail("must specify the target name".to_owned());
+    };
+    let operations = match (path.is_empty(), inline.is_empty()) {
+        (true, true) => return fail("empty file path and empty jsonOp".to_owned()),
+        (false, false) => return fail("must specify a file path or jsonOp, not both".to_owned()),
+        (true, false) => inline.to_owned(),
+        (false, true) => text(&scene.loader.load(path)?.0),
+    };
+    if operations.is_empty() {
+        return fail(format!("patch file '{path}' empty seems to be empty"));
+    }
+    let patch = match JsonPatch::parse(&operations, scene.run.budget) {
+        Ok(patch) => patch,
+        Err(ParseError::Yaml(source)) => {
+            let file = scene.loader.root().clone();
+            return Err(Error::Yaml { file, source });
+        }
+        Err(ParseError::Json(problem)) => return fail(format!("decoding {operations}: {problem}")),
+    };
+    if patch.is_empty() {
+        return fail(format!("patch appears to be empty; file={path}, JsonOp={operations}"));
+    }
+    let target = target.clone();
+    Ok(JsonPatches { patch, target })
+}
+
+/// An entry of `patchesJson6902`.
+pub(super) struct JsonPatches {
+    patch: JsonPatch,
+    target: Selector,
+}
+
+impl Transformer for JsonPatches {
+    fn transform(&self, resources: &mut ResMap, scene: &Scene<'_>) -> Result<(), Error> {
+        apply_json(&self.patch, &self.target, resources, false, scene.run)
+    }
+}

@@ -1,0 +1,345 @@
+//! The strategic merge of a patch into an object.
+//!
+//! What the original does here depends on nodes being shared between patch and result: it walks what came from the patch as
+//! if it were patched by itself. [`Sources::Same`] is that case.
+
+mod list;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{HashMap, HashSet};
+
+use yaml::{
+    Node,
+    node::{Content, Entry, Mapping},
+};
+
+use crate::{
+    Error,
+    error::Step,
+    schema::{Schema, Shape},
+};
+
+/// The key of a map that says how it is merged.
+const DIRECTIVE: &str = "$patch";
+
+/// Merges a patch into an object; `None` when nothing is left of it. `step` counts the work.
+///
+/// # Errors
+/// When patch and object don't fit each other, the patch has a directive that isn't known, or `step` ends the work.
+pub(crate) fn merge(
+    mut object: Node,
+    patch: &Node,
+    schema: &Schema,
+    step: &dyn Fn(u64) -> Result<(), Error>,
+) -> Result<Option<Node>, Error> {
+    // Directives are taken out of the patch where they are obeyed.
+    let mut patch = patch.clone();
+    let merger = Merger { schema, step };
+    let kept = merger.walk(Sources::Two(Some(&mut object), Some(&mut patch)), None)?;
+    Ok(match kept {
+        Kept::Object => Some(object),
+        Kept::Patch => Some(patch),
+        Kept::Nothing => None,
+    })
+}
+
+struct Merger<'m> {
+    schema: &'m Schema,
+    step: &'m dyn Fn(u64) -> Result<(), Error>,
+}
+
+/// What is merged at one place.
+enum Sources<'n> {
+    /// What the object and the patch have there.
+    Two(Option<&'n mut Node>, Option<&'n mut Node>),
+    /// Something of the patch that was taken over, and is now both.
+    Same(&'n mut Node),
+}
+
+/// What is left at a place, changed as it is to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kept {
+    Object,
+    Patch,
+    Nothing,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Directive {
+    Merge,
+    Replace,
+    Delete,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Map,
+    Seq,
+    Scalar,
+}
+
+impl Sources<'_> {
+    fn present(&self) -> impl Iterator<Item = &Node> {
+        let (first, second) = match self {
+            Self::Two(object, patch) => (object.as_deref(), patch.as_deref()),
+            Self::Same(node) => (Some(&**node), None),
+        };
+        first.into_iter().chain(second).filter(|node| !node.is_null())
+    }
+
+    /// What is merged; a map when there is nothing or only nulls.
+    fn kind(&self) -> Result<Kind, Error> {
+        let kind_of = |node: &Node| match node.content {
+            Content::Map(_) => Kind::Map,
+            Content::Seq(_) => Kind::Seq,
+            Content::Scalar(_) => Kind::Scalar,
+        };
+        let kind = self.present().next().map_or(Kind::Map, kind_of);
+        match self.present().find(|node| kind_of(node) != kind) {
+            None => Ok(kind),
+            Some(other) => Err(wrong_kind(kind, other)),
+        }
+    }
+}
+
+/// Says what was expected and what is there.
+fn wrong_kind(expected: Kind, node: &Node) -> Error {
+    let expected = match expected {
+        Kind::Map => "MappingNode",
+        Kind::Seq => "SequenceNode",
+        Kind::Scalar => "ScalarNode",
+    };
+    let contents = node.to_value().map(|value| yaml::print::goyaml(&value));
+    let contents = contents.map_or_else(|_| String::new(), |text| format!(": node contents:\n{text}"));
+    let found = node.kind_name();
+    let problem = format!("wrong node kind: expected {expected} but got {found}{contents}");
+    Error::new(Step::Patch, problem)
+}
+
+impl<'m> Merger<'m> {
+    fn walk(&self, sources: Sources<'_>, shape: Option<Shape<'m>>) -> Result<Kept, Error> {
+        (self.step)(1)?;
+        let shape = match shape {
+            Some(shape) => Some(shape),
+            None => self.infer(&sources)?,
+        };
+        match sources.kind()? {
+            Kind::Map => self.map(sources, shape),
+            Kind::Seq => match shape.and_then(Shape::merge_keys) {
+                Some(keys) => self.list(sources, &keys, shape.and_then(Shape::elements)),
+                None => Ok(replaced(&sources)),
+            },
+            Kind::Scalar => Ok(replaced(&sources)),
+        }
+    }
+
+    /// The schema of a value that says of which kind it is, where none is known.
+    fn infer(&self, sources: &Sources<'_>) -> Result<Option<Shape<'m>>, Error> {
+        for node in sources.present() {
+            let text = |key: &str| node.get(key).and_then(Node::as_text).unwrap_or_default();
+            let (api_version, kind) = (text("apiVersion"), text("kind"));
+            if api_version.is_empty() || kind.is_empty() {
+                continue;
+            }
+            if let Some(shape) = self.schema.root(api_version, kind)? {
+                return Ok(Some(shape));
+            }
+        }
+        Ok(None)
+    }
+
+    fn map(&self, sources: Sources<'_>, shape: Option<Shape<'m>>) -> Result<Kept, Error> {
+        match sources {
+            Sources::Same(node) => match as_map(Some(node)) {
+                None => Ok(Kept::Nothing),
+                Some(map) => match directive(map)? {
+                    Directive::Delete => Ok(Kept::Nothing),
+                    Directive::Merge | Directive::Replace => {
+                        self.fields(map, true, shape)?;
+                        Ok(Kept::Object)
+                    }
+                },
+            },
+            Sources::Two(Some(object), None) if object.is_null() => Ok(explicit_null(object)),
+            Sources::Two(object, patch) => self.two_maps(as_map(object), patch, shape),
+        }
+    }
+
+    fn two_maps(
+        &self,
+        object: Option<&mut Mapping>,
+        patch: Option<&mut Node>,
+        shape: Option<Shape<'m>>,
+    ) -> Result<Kept, Error> {
+        let Some(object) = object else {
+            let Some(patch) = as_map(patch) else {
+                return Ok(Kept::Nothing);
+            };
+            // A directive that isn't known is no error here.
+            if directive(patch).is_ok_and(|directive| directive == Directive::Delete) {
+                return Ok(Kept::Nothing);
+            }
+            self.fields(patch, true, shape)?;
+            return Ok(Kept::Patch);
+        };
+        let Some(patch) = patch else {
+            self.fields(object, false, shape)?;
+            return Ok(Kept::Object);
+        };
+        let Some(patch) = as_map(Some(patch)) else {
+            return Ok(Kept::Nothing);
+        };
+        match directive(patch)? {
+            Directive::Delete => Ok(Kept::Nothing),
+            Directive::Replace => {
+                self.fields(patch, true, shape)?;
+                Ok(Kept::Patch)
+            }
+            Directive::Merge => {
+                self.merge_fields(object, patch, shape)?;
+                Ok(Kept::Object)
+            }
+        }
+    }
+
+    /// Walks a map alone: one of the patch that was taken over (`same`), or one of the object that the patch doesn't have.
+    fn fields(&self, map: &mut Mapping, same: bool, shape: Option<Shape<'m>>) -> Result<(), Error> {
+        let mut first = firsts(map);
+        let mut gone = false;
+        for (entry, first) in map.entries_mut().iter_mut().zip(&mut first) {
+            if !*first {
+                continue;
+            }
+            let shape = shape.and_then(|shape| shape.field(&entry.key.text));
+            let sources = if same {
+                Sources::Same(&mut entry.value)
+            } else {
+                Sources::Two(Some(&mut entry.value), None)
+            };
+            let kept = self.walk(sources, shape)?;
+            // From here on this says what is to go.
+            *first = kept == Kept::Nothing;
+            gone |= *first;
+        }
+        if gone {
+            drop_marked(map, &first);
+        }
+        Ok(())
+    }
+
+    fn merge_fields(
+        &self,
+        object: &mut Mapping,
+        patch: &mut Mapping,
+        shape: Option<Shape<'m>>,
+    ) -> Result<(), Error> {
+        let index = index(patch);
+        let mut used = HashSet::new();
+        let mut first = firsts(object);
+        for (entry, first) in object.entries_mut().iter_mut().zip(&mut first) {
+            if !*first {
+                continue;
+            }
+            let shape = shape.and_then(|shape| shape.field(&entry.key.text));
+            let at = index.get(&entry.key.text).copied();
+            used.extend(at);
+            let from_patch = at.and_then(|at| patch.entries_mut().get_mut(at));
+            let from_patch = from_patch.map(|entry| &mut entry.value);
+            let kept = match from_patch {
+                None => self.walk(Sources::Two(Some(&mut entry.value), None), shape)?,
+                Some(value) => {
+                    let kept = self.walk(Sources::Two(Some(&mut entry.value), Some(value)), shape)?;
+                    if kept == Kept::Patch {
+                        entry.value = value.clone();
+                    }
+                    kept
+                }
+            };
+            *first = kept == Kept::Nothing;
+        }
+        drop_marked(object, &first);
+        let mut new: Vec<_> = index.into_iter().filter(|(_, at)| !used.contains(at)).collect();
+        new.sort();
+        for (key, at) in new {
+            let shape = shape.and_then(|shape| shape.field(&key));
+            let Some(entry) = patch.entries_mut().get_mut(at) else {
+                continue;
+            };
+            if self.walk(Sources::Two(None, Some(&mut entry.value)), shape)? == Kept::Patch {
+                object.entries_mut().push(Entry::clone(entry));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The map of a node; none for null.
+fn as_map(node: Option<&mut Node>) -> Option<&mut Mapping> {
+    node.and_then(Node::as_map_mut)
+}
+
+/// What is left where the patch's value takes the place of the object's.
+fn replaced(sources: &Sources<'_>) -> Kept {
+    match sources {
+        Sources::Two(_, Some(patch)) if patch.is_null() => Kept::Nothing,
+        Sources::Two(_, Some(_)) => Kept::Patch,
+        Sources::Two(_, None) | Sources::Same(_) => Kept::Object,
+    }
+}
+
+/// quirk: a null of the object stays when it is written out, and goes when nothing is written after its key.
+fn explicit_null(null: &Node) -> Kept {
+    let is_written = null.as_scalar().is_some_and(|scalar| !scalar.text.is_empty());
+    if is_written { Kept::Object } else { Kept::Nothing }
+}
+
+/// Takes the directive out of a map.
+fn directive(map: &mut Mapping) -> Result<Directive, Error> {
+    let Some(value) = map.get(DIRECTIVE) else {
+        return Ok(Directive::Merge);
+    };
+    let directive = parse_directive(text(value))?;
+    let at = map.keys().position(|key| key == DIRECTIVE);
+    at.map(|at| map.entries_mut().remove(at));
+    Ok(directive)
+}
+
+fn parse_directive(text: &str) -> Result<Directive, Error> {
+    match text {
+        "merge" => Ok(Directive::Merge),
+        "replace" => Ok(Directive::Replace),
+        "delete" => Ok(Directive::Delete),
+        other => Err(Error::new(Step::Patch, format!("unknown patch strategy '{other}'"))),
+    }
+}
+
+/// The text of any scalar; empty for a map or list.
+fn text(node: &Node) -> &str {
+    node.as_scalar().map_or("", |scalar| &scalar.text)
+}
+
+/// Which entries are the first with their key.
+fn firsts(map: &Mapping) -> Vec<bool> {
+    if map.len() <= 8 {
+        let keys = map.keys().enumerate();
+        return keys.map(|(at, key)| !map.keys().take(at).any(|other| other == key)).collect();
+    }
+    let mut seen = HashSet::with_capacity(map.len());
+    map.keys().map(|key| seen.insert(key)).collect()
+}
+
+/// Where the first entry with each key is.
+fn index(map: &Mapping) -> HashMap<Box<str>, usize> {
+    let mut index = HashMap::with_capacity(map.len());
+    for (at, key) in map.keys().enumerate() {
+        index.entry(Box::from(key)).or_insert(at);
+    }
+    index
+}
+
+/// Drops the entries whose mark is true.
+fn drop_marked(map: &mut Mapping, marks: &[bool]) {
+    let mut marks = marks.iter();
+    map.retain(|_, _| !marks.next().is_some_and(|mark| *mark));
+}

@@ -1,0 +1,126 @@
+use super::*;
+
+fn openapi(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+    let owned = |(key, value): &(&str, &str)| ((*key).to_owned(), (*value).to_owned());
+    pairs.iter().map(owned).collect()
+}
+
+fn set(
+    schema: &mut Schema,
+    field: &[(&str, &str)],
+    document: Option<&str>,
+    reset: bool,
+    mode: OpenApi,
+) -> Result<(), String> {
+    let document = document.map(str::as_bytes);
+    let done = schema.set(&openapi(field), document, reset, mode, &Budget::default());
+    done.map_err(|error| error.to_string())
+}
+
+/// The merge keys at a path; `[]` is any element of a list.
+fn keys(schema: &Schema, api_version: &str, kind: &str, path: &str) -> Option<Vec<String>> {
+    let mut shape = schema.root(api_version, kind).unwrap()?;
+    for part in path.split('/') {
+        shape = if part == "[]" { shape.elements()? } else { shape.field(part)? };
+    }
+    Some(shape.merge_keys()?.into_iter().map(str::to_owned).collect())
+}
+
+const DOCUMENT: &str = "
+definitions:
+  a.Shop:
+    x-kubernetes-group-version-kind:
+    - {group: x.io, kind: Shop, version: v1}
+    properties:
+      spec: {$ref: '#/definitions/a.Spec'}
+      loop: {$ref: '#/definitions/a.Loop'}
+      template: {$ref: '#/definitions/io.k8s.api.core.v1.PodTemplateSpec'}
+  a.Loop: {$ref: '#/definitions/a.Loop'}
+  a.Spec:
+    properties:
+      shelves:
+        type: array
+        items: {$ref: '#/definitions/a.Shelf'}
+        x-kubernetes-patch-strategy: merge,retainKeys
+        x-kubernetes-patch-merge-key: id
+      tags: {type: array, items: {type: string}, x-kubernetes-patch-strategy: merge}
+      plain: {type: array, x-kubernetes-patch-merge-key: id}
+      replaced: {type: array, x-kubernetes-patch-strategy: replace}
+    additionalProperties: {$ref: '#/definitions/a.Spec/properties/shelves'}
+  a.Shelf:
+    properties:
+      ports:
+        type: [array]
+        items: {type: object}
+        x-kubernetes-patch-strategy: merge
+        x-kubernetes-patch-merge-key: port
+        x-kubernetes-list-map-keys: [port, protocol]
+";
+
+#[test]
+fn definitions_say_how_lists_are_merged() {
+    let mut schema = Schema::default();
+    set(&mut schema, &[("path", "s.yaml")], Some(DOCUMENT), true, OpenApi::Replace).unwrap();
+    let shop = |path| keys(&schema, "x.io/v1", "Shop", path).map(|keys| keys.join(","));
+    assert_eq!(shop("spec/shelves").as_deref(), Some("id"));
+    assert_eq!(shop("spec/tags").as_deref(), Some(""));
+    assert_eq!(shop("spec/plain"), None);
+    assert_eq!(shop("spec/replaced"), None);
+    assert_eq!(shop("spec/shelves/[]/ports").as_deref(), Some("port,protocol"));
+    assert_eq!(shop("spec/other").as_deref(), Some("id"));
+    assert_eq!(shop("loop/x"), None);
+    assert_eq!(shop("template/spec/containers"), None);
+    assert_eq!(keys(&schema, "apps/v1", "Deployment", "spec/template/spec/containers"), None);
+    let own = keys(&schema, "kustomize.config.k8s.io/v1beta1", "Kustomization", "configMapGenerator");
+    assert_eq!(own.unwrap(), ["name"]);
+}
+
+#[test]
+fn an_added_schema_leaves_the_built_in_one() {
+    let mut schema = Schema::default();
+    set(&mut schema, &[], Some(DOCUMENT), true, OpenApi::Add).unwrap();
+    for (api_version, kind, path) in [
+        ("x.io/v1", "Shop", "template/spec/containers"),
+        ("apps/v1", "Deployment", "spec/template/spec/containers"),
+    ] {
+        assert_eq!(keys(&schema, api_version, kind, path).unwrap(), ["name"], "{kind}");
+    }
+}
+
+#[test]
+fn what_custom_schemas_refer_to_is_in_the_tables() {
+    for (name, ..) in NAMED {
+        assert!(built_in(&format!("#/definitions/{name}")).is_some(), "{name}");
+    }
+}
+
+#[test]
+fn the_first_to_set_a_schema_decides() {
+    let mut schema = Schema::default();
+    set(&mut schema, &[], None, true, OpenApi::Replace).unwrap();
+    set(&mut schema, &[], Some(DOCUMENT), false, OpenApi::Replace).unwrap();
+    set(&mut schema, &[], Some("{}"), false, OpenApi::Replace).unwrap();
+    assert!(schema.root("x.io/v1", "Shop").unwrap().is_some());
+    set(&mut schema, &[("version", "v1.21.2")], None, true, OpenApi::Replace).unwrap();
+    assert!(schema.root("x.io/v1", "Shop").unwrap().is_none());
+}
+
+#[test]
+fn versions_that_are_not_built_in_are_refused() {
+    let mut schema = Schema::default();
+    let error = set(&mut schema, &[("version", "v1.20.4")], None, true, OpenApi::Replace);
+    assert_eq!(error.unwrap_err(), "the specified OpenAPI version is not built in");
+    let error = set(&mut schema, &[("version", "v1.21.2")], Some("{}"), true, OpenApi::Replace);
+    let words = "builtin version and custom schema provided, cannot use both";
+    assert_eq!(error.unwrap_err(), words);
+}
+
+#[test]
+fn what_is_no_schema_is_an_error_when_it_is_used() {
+    let mut schema = Schema::default();
+    for document in ["[]", "{definitions: []}", "{"] {
+        set(&mut schema, &[], Some(document), true, OpenApi::Replace).unwrap();
+        let error = schema.root("v1", "Pod").unwrap_err().to_string();
+        assert!(error.starts_with("invalid schema file: "), "{error}");
+    }
+}
