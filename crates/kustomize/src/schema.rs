@@ -99,10 +99,15 @@ impl Schema {
         };
         match &self.custom {
             None => Ok(built_in()),
-            Some(Err(problem)) => Err(Error::new(Step::Schema, format!("invalid schema file: {problem}"))),
+            Some(Err(problem)) => Err(Error::new(
+                Step::Schema,
+                format!("invalid schema file: {problem}"),
+            )),
             Some(Ok(custom)) => {
                 let definition = custom.kind(api_version, kind);
-                Ok(definition.map(|definition| Shape::Custom(self, definition)).or_else(built_in))
+                Ok(definition
+                    .map(|definition| Shape::Custom(self, definition))
+                    .or_else(built_in))
             }
         }
     }
@@ -126,17 +131,57 @@ impl Schema {
 
 /// The types of the built-in schema that custom ones refer to, with a way to each in the tables.
 const NAMED: &[(&str, &str, &str, &[&str])] = &[
-    ("io.k8s.api.core.v1.PodTemplateSpec", "apps/v1", "Deployment", &["spec", "template"]),
+    (
+        "io.k8s.api.core.v1.PodTemplateSpec",
+        "apps/v1",
+        "Deployment",
+        &["spec", "template"],
+    ),
     ("io.k8s.api.core.v1.PodSpec", "v1", "Pod", &["spec"]),
-    ("io.k8s.api.core.v1.Container", "v1", "Pod", &["spec", "containers"]),
-    ("io.k8s.api.core.v1.EphemeralContainer", "v1", "Pod", &["spec", "ephemeralContainers"]),
+    (
+        "io.k8s.api.core.v1.Container",
+        "v1",
+        "Pod",
+        &["spec", "containers"],
+    ),
+    (
+        "io.k8s.api.core.v1.EphemeralContainer",
+        "v1",
+        "Pod",
+        &["spec", "ephemeralContainers"],
+    ),
     ("io.k8s.api.core.v1.ServiceSpec", "v1", "Service", &["spec"]),
     ("io.k8s.api.batch.v1.JobSpec", "batch/v1", "Job", &["spec"]),
-    ("io.k8s.api.batch.v1.JobTemplateSpec", "batch/v1", "CronJob", &["spec", "jobTemplate"]),
-    ("io.k8s.api.apps.v1.DeploymentSpec", "apps/v1", "Deployment", &["spec"]),
-    ("io.k8s.api.apps.v1.StatefulSetSpec", "apps/v1", "StatefulSet", &["spec"]),
-    ("io.k8s.api.apps.v1.DaemonSetSpec", "apps/v1", "DaemonSet", &["spec"]),
-    ("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta", "v1", "Pod", &["metadata"]),
+    (
+        "io.k8s.api.batch.v1.JobTemplateSpec",
+        "batch/v1",
+        "CronJob",
+        &["spec", "jobTemplate"],
+    ),
+    (
+        "io.k8s.api.apps.v1.DeploymentSpec",
+        "apps/v1",
+        "Deployment",
+        &["spec"],
+    ),
+    (
+        "io.k8s.api.apps.v1.StatefulSetSpec",
+        "apps/v1",
+        "StatefulSet",
+        &["spec"],
+    ),
+    (
+        "io.k8s.api.apps.v1.DaemonSetSpec",
+        "apps/v1",
+        "DaemonSet",
+        &["spec"],
+    ),
+    (
+        "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta",
+        "v1",
+        "Pod",
+        &["metadata"],
+    ),
 ];
 
 /// What is built in under the name of a definition.
@@ -144,7 +189,9 @@ fn built_in(reference: &str) -> Option<Shape<'static>> {
     let name = reference.strip_prefix("#/definitions/")?;
     let (_, api_version, kind, path) = NAMED.iter().find(|row| row.0 == name)?;
     let root = tables::root(api_version, kind)?;
-    let target = path.iter().try_fold(root, |target, field| target.field(field)?.target())?;
+    let target = path
+        .iter()
+        .try_fold(root, |target, field| target.field(field)?.target())?;
     Some(Shape::BuiltIn {
         keys: None,
         target: Some(target),

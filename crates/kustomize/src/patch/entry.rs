@@ -156,7 +156,7 @@ impl EntryPatches {
 }
 
 /// Refuses objects that a patch made equal.
-fn refuse_equal(resources: &mut ResMap) -> Result<(), Error> {
+pub(super) fn refuse_equal(resources: &mut ResMap) -> Result<(), Error> {
     let list = std::mem::take(resources.list_mut()).into_iter();
     list.filter(|resource| !resource.is_empty())
         .try_for_each(|resource| resources.append(resource))

@@ -154,7 +154,9 @@ fn node(json: &Json) -> Node {
         Json::String(text) => Node::string(text.as_str()),
         Json::Array(items) => Node::seq(items.iter().map(node).collect()),
         Json::Object(fields) => {
-            let entries = fields.iter().map(|(key, value)| Entry::new(key.as_str(), node(value)));
+            let entries = fields
+                .iter()
+                .map(|(key, value)| Entry::new(key.as_str(), node(value)));
             entries.collect::<Mapping>().into()
         }
     }

@@ -310,7 +310,10 @@ fn parse_directive(text: &str) -> Result<Directive, Error> {
         "merge" => Ok(Directive::Merge),
         "replace" => Ok(Directive::Replace),
         "delete" => Ok(Directive::Delete),
-        other => Err(Error::new(Step::Patch, format!("unknown patch strategy '{other}'"))),
+        other => Err(Error::new(
+            Step::Patch,
+            format!("unknown patch strategy '{other}'"),
+        )),
     }
 }
 
@@ -323,7 +326,9 @@ fn text(node: &Node) -> &str {
 fn firsts(map: &Mapping) -> Vec<bool> {
     if map.len() <= 8 {
         let keys = map.keys().enumerate();
-        return keys.map(|(at, key)| !map.keys().take(at).any(|other| other == key)).collect();
+        return keys
+            .map(|(at, key)| !map.keys().take(at).any(|other| other == key))
+            .collect();
     }
     let mut seen = HashSet::with_capacity(map.len());
     map.keys().map(|key| seen.insert(key)).collect()

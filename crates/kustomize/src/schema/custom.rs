@@ -44,7 +44,10 @@ impl Custom {
         let kinds = kinds(&definitions);
         budget.step(definitions.len() as u64).map_err(|exceeded| {
             let dir = tree::TreePath::root();
-            Error::Budget { dir, source: exceeded }
+            Error::Budget {
+                dir,
+                source: exceeded,
+            }
         })?;
         Ok(Ok(Self { definitions, kinds }))
     }
@@ -70,7 +73,9 @@ fn kinds(definitions: &Map) -> HashMap<(String, String), String> {
     names.sort_by_key(|(name, _)| *name);
     let mut kinds = HashMap::new();
     for (name, definition) in names {
-        let listed = definition.get("x-kubernetes-group-version-kind").and_then(Value::as_seq);
+        let listed = definition
+            .get("x-kubernetes-group-version-kind")
+            .and_then(Value::as_seq);
         for entry in listed.unwrap_or_default() {
             let text = |key: &str| entry.get(key).and_then(Value::as_str).unwrap_or_default();
             let api_version = match text("group") {
@@ -90,7 +95,10 @@ impl<'s> Definition<'s> {
 
     /// A property, or else what is said of all properties.
     pub(super) fn field(self, name: &str) -> Option<Self> {
-        let property = self.0.get_map("properties").and_then(|properties| properties.get(name));
+        let property = self
+            .0
+            .get_map("properties")
+            .and_then(|properties| properties.get(name));
         let found = property.or_else(|| self.0.get("additionalProperties"));
         found.and_then(Value::as_map).map(Definition)
     }
@@ -112,6 +120,11 @@ impl<'s> Definition<'s> {
         if let Some(Value::Seq(keys)) = self.0.get("x-kubernetes-list-map-keys") {
             return Some(keys.iter().filter_map(Value::as_str).collect());
         }
-        Some(self.0.get_str("x-kubernetes-patch-merge-key").into_iter().collect())
+        Some(
+            self.0
+                .get_str("x-kubernetes-patch-merge-key")
+                .into_iter()
+                .collect(),
+        )
     }
 }

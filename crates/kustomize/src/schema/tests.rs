@@ -21,7 +21,11 @@ fn set(
 fn keys(schema: &Schema, api_version: &str, kind: &str, path: &str) -> Option<Vec<String>> {
     let mut shape = schema.root(api_version, kind).unwrap()?;
     for part in path.split('/') {
-        shape = if part == "[]" { shape.elements()? } else { shape.field(part)? };
+        shape = if part == "[]" {
+            shape.elements()?
+        } else {
+            shape.field(part)?
+        };
     }
     Some(shape.merge_keys()?.into_iter().map(str::to_owned).collect())
 }
@@ -60,7 +64,14 @@ definitions:
 #[test]
 fn definitions_say_how_lists_are_merged() {
     let mut schema = Schema::default();
-    set(&mut schema, &[("path", "s.yaml")], Some(DOCUMENT), true, OpenApi::Replace).unwrap();
+    set(
+        &mut schema,
+        &[("path", "s.yaml")],
+        Some(DOCUMENT),
+        true,
+        OpenApi::Replace,
+    )
+    .unwrap();
     let shop = |path| keys(&schema, "x.io/v1", "Shop", path).map(|keys| keys.join(","));
     assert_eq!(shop("spec/shelves").as_deref(), Some("id"));
     assert_eq!(shop("spec/tags").as_deref(), Some(""));
@@ -70,8 +81,16 @@ fn definitions_say_how_lists_are_merged() {
     assert_eq!(shop("spec/other").as_deref(), Some("id"));
     assert_eq!(shop("loop/x"), None);
     assert_eq!(shop("template/spec/containers"), None);
-    assert_eq!(keys(&schema, "apps/v1", "Deployment", "spec/template/spec/containers"), None);
-    let own = keys(&schema, "kustomize.config.k8s.io/v1beta1", "Kustomization", "configMapGenerator");
+    assert_eq!(
+        keys(&schema, "apps/v1", "Deployment", "spec/template/spec/containers"),
+        None
+    );
+    let own = keys(
+        &schema,
+        "kustomize.config.k8s.io/v1beta1",
+        "Kustomization",
+        "configMapGenerator",
+    );
     assert_eq!(own.unwrap(), ["name"]);
 }
 
@@ -83,7 +102,11 @@ fn an_added_schema_leaves_the_built_in_one() {
         ("x.io/v1", "Shop", "template/spec/containers"),
         ("apps/v1", "Deployment", "spec/template/spec/containers"),
     ] {
-        assert_eq!(keys(&schema, api_version, kind, path).unwrap(), ["name"], "{kind}");
+        assert_eq!(
+            keys(&schema, api_version, kind, path).unwrap(),
+            ["name"],
+            "{kind}"
+        );
     }
 }
 
@@ -101,16 +124,38 @@ fn the_first_to_set_a_schema_decides() {
     set(&mut schema, &[], Some(DOCUMENT), false, OpenApi::Replace).unwrap();
     set(&mut schema, &[], Some("{}"), false, OpenApi::Replace).unwrap();
     assert!(schema.root("x.io/v1", "Shop").unwrap().is_some());
-    set(&mut schema, &[("version", "v1.21.2")], None, true, OpenApi::Replace).unwrap();
+    set(
+        &mut schema,
+        &[("version", "v1.21.2")],
+        None,
+        true,
+        OpenApi::Replace,
+    )
+    .unwrap();
     assert!(schema.root("x.io/v1", "Shop").unwrap().is_none());
 }
 
 #[test]
 fn versions_that_are_not_built_in_are_refused() {
     let mut schema = Schema::default();
-    let error = set(&mut schema, &[("version", "v1.20.4")], None, true, OpenApi::Replace);
-    assert_eq!(error.unwrap_err(), "the specified OpenAPI version is not built in");
-    let error = set(&mut schema, &[("version", "v1.21.2")], Some("{}"), true, OpenApi::Replace);
+    let error = set(
+        &mut schema,
+        &[("version", "v1.20.4")],
+        None,
+        true,
+        OpenApi::Replace,
+    );
+    assert_eq!(
+        error.unwrap_err(),
+        "the specified OpenAPI version is not built in"
+    );
+    let error = set(
+        &mut schema,
+        &[("version", "v1.21.2")],
+        Some("{}"),
+        true,
+        OpenApi::Replace,
+    );
     let words = "builtin version and custom schema provided, cannot use both";
     assert_eq!(error.unwrap_err(), words);
 }

@@ -48,7 +48,8 @@ impl Operation {
     }
 
     fn from(&self, name: &str) -> Result<&str, String> {
-        let failed = || format!("{name} operation failed to decode from: operation, missing from field: {MISSING}");
+        let failed =
+            || format!("{name} operation failed to decode from: operation, missing from field: {MISSING}");
         self.from.as_deref().ok_or_else(failed)
     }
 
@@ -149,7 +150,8 @@ impl Document {
 
     fn remove(&mut self, operation: &Operation) -> Result<(), String> {
         let path = operation.path("remove")?;
-        let no_holder = || format!("remove operation does not apply: doc is missing path: \"{path}\": {MISSING}");
+        let no_holder =
+            || format!("remove operation does not apply: doc is missing path: \"{path}\": {MISSING}");
         let failed = |_: &str, error| format!("error in remove for path: '{path}': {error}");
         self.take(path, no_holder, failed).map(|_| ())
     }
@@ -166,7 +168,8 @@ impl Document {
             self.value = value;
             return Ok(());
         }
-        let missing = |what| format!("replace operation does not apply: doc is missing {what}: {path}: {MISSING}");
+        let missing =
+            |what| format!("replace operation does not apply: doc is missing {what}: {path}: {MISSING}");
         let Some((holder, key)) = self.holder(path) else {
             return Err(missing("path"));
         };
@@ -185,18 +188,25 @@ impl Document {
 
     fn shift(&mut self, operation: &Operation) -> Result<(), String> {
         let from = operation.from("move")?;
-        let no_holder = || format!("move operation does not apply: doc is missing from path: {from}: {MISSING}");
+        let no_holder =
+            || format!("move operation does not apply: doc is missing from path: {from}: {MISSING}");
         let failed = |key: &str, error| format!("error in move for path: '{key}': {error}");
         let value = self.take(from, no_holder, failed)?;
         let path = operation.path("move")?;
         let no_holder = format!("move operation does not apply: doc is missing destination path: {path}");
-        self.add(path, value, &no_holder, &format!("error in move for path: '{path}'"))
+        self.add(
+            path,
+            value,
+            &no_holder,
+            &format!("error in move for path: '{path}'"),
+        )
     }
 
     /// quirk: the copy of a field that isn't there is null.
     fn copy(&mut self, operation: &Operation) -> Result<(), String> {
         let from = operation.from("copy")?;
-        let no_holder = || format!("copy operation does not apply: doc is missing from path: {from}: {MISSING}");
+        let no_holder =
+            || format!("copy operation does not apply: doc is missing from path: {from}: {MISSING}");
         let failed = |_: &str, error| format!("error in copy for from: '{from}': {error}");
         let value = self.get(from, no_holder, failed)?;
         self.copied += size(&value);
@@ -215,7 +225,9 @@ impl Document {
             self.value.clone()
         } else {
             let no_holder = || format!("test operation does not apply: is missing path: {path}: {MISSING}");
-            self.get(path, no_holder, |_, error| format!("error in test for path: '{path}': {error}"))?
+            self.get(path, no_holder, |_, error| {
+                format!("error in test for path: '{path}': {error}")
+            })?
         };
         let is_equal = match &operation.value {
             Some(value) => own == *value,

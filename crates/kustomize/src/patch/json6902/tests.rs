@@ -12,23 +12,71 @@ fn patched(object: &str, patch: &str) -> Result<String, String> {
 fn operations_change_maps_and_lists() {
     let object = "{a: {b: 1}, l: [x, y, z], 'k/~': t}";
     for (patch, expected) in [
-        ("- {op: add, path: /a/c, value: {d: [1]}}", r#"{"a":{"b":1,"c":{"d":[1]}},"k/~":"t","l":["x","y","z"]}"#),
-        ("- {op: add, path: /l/1, value: w}", r#"{"a":{"b":1},"k/~":"t","l":["x","w","y","z"]}"#),
-        ("- {op: add, path: /l/-, value: w}", r#"{"a":{"b":1},"k/~":"t","l":["x","y","z","w"]}"#),
-        ("- {op: add, path: /l/-1, value: w}", r#"{"a":{"b":1},"k/~":"t","l":["x","y","z","w"]}"#),
-        ("- {op: add, path: /l/3, value: w}", r#"{"a":{"b":1},"k/~":"t","l":["x","y","z","w"]}"#),
-        ("- {op: replace, path: /l/-1, value: w}", r#"{"a":{"b":1},"k/~":"t","l":["x","y","w"]}"#),
-        ("- {op: remove, path: /l/-3}", r#"{"a":{"b":1},"k/~":"t","l":["y","z"]}"#),
-        ("- {op: remove, path: /k~1~0}", r#"{"a":{"b":1},"l":["x","y","z"]}"#),
-        ("- {op: replace, path: /new, value: 1}", r#"{"a":{"b":1},"k/~":"t","l":["x","y","z"],"new":1}"#),
-        ("- {op: replace, path: /a}", r#"{"a":null,"k/~":"t","l":["x","y","z"]}"#),
-        ("- {op: move, from: /a/b, path: /l/0}", r#"{"a":{},"k/~":"t","l":[1,"x","y","z"]}"#),
-        ("- {op: copy, from: /a/b, path: /c}", r#"{"a":{"b":1},"c":1,"k/~":"t","l":["x","y","z"]}"#),
-        ("- {op: copy, from: /none, path: /c}", r#"{"a":{"b":1},"c":null,"k/~":"t","l":["x","y","z"]}"#),
-        ("- {op: replace, path: '', value: {n: 1}}", r#"{"n":1}"#),
-        (r#"[{"op": "remove", "path": "/l"}, {"op": "remove", "path": "/a"}]"#, r#"{"k/~":"t"}"#),
-        ("- {op: test, path: /a, value: {b: 1.0}}\n- {op: remove, path: /l}", r#"{"a":{"b":1},"k/~":"t"}"#),
-        ("- {op: test, path: /none, value: null}\n- {op: remove, path: /l}", r#"{"a":{"b":1},"k/~":"t"}"#),
+        (
+            "- {op: add, path: /a/c, value: {d: [1]}}",
+            r#"{"a":{"b":1,"c":{"d":[1]}},"k/~":"t","l":["x","y","z"]}"#,
+        ),
+        (
+            "- {op: add, path: /l/1, value: w}",
+            r#"{"a":{"b":1},"k/~":"t","l":["x","w","y","z"]}"#,
+        ),
+        (
+            "- {op: add, path: /l/-, value: w}",
+            r#"{"a":{"b":1},"k/~":"t","l":["x","y","z","w"]}"#,
+        ),
+        (
+            "- {op: add, path: /l/-1, value: w}",
+            r#"{"a":{"b":1},"k/~":"t","l":["x","y","z","w"]}"#,
+        ),
+        (
+            "- {op: add, path: /l/3, value: w}",
+            r#"{"a":{"b":1},"k/~":"t","l":["x","y","z","w"]}"#,
+        ),
+        (
+            "- {op: replace, path: /l/-1, value: w}",
+            r#"{"a":{"b":1},"k/~":"t","l":["x","y","w"]}"#,
+        ),
+        (
+            "- {op: remove, path: /l/-3}",
+            r#"{"a":{"b":1},"k/~":"t","l":["y","z"]}"#,
+        ),
+        (
+            "- {op: remove, path: /k~1~0}",
+            r#"{"a":{"b":1},"l":["x","y","z"]}"#,
+        ),
+        (
+            "- {op: replace, path: /new, value: 1}",
+            r#"{"a":{"b":1},"k/~":"t","l":["x","y","z"],"new":1}"#,
+        ),
+        (
+            "- {op: replace, path: /a}",
+            r#"{"a":null,"k/~":"t","l":["x","y","z"]}"#,
+        ),
+        (
+            "- {op: move, from: /a/b, path: /l/0}",
+            r#"{"a":{},"k/~":"t","l":[1,"x","y","z"]}"#,
+        ),
+        (
+            "- {op: copy, from: /a/b, path: /c}",
+            r#"{"a":{"b":1},"c":1,"k/~":"t","l":["x","y","z"]}"#,
+        ),
+        (
+            "- {op: copy, from: /none, path: /c}",
+            r#"{"a":{"b":1},"c":null,"k/~":"t","l":["x","y","z"]}"#,
+        ),
+        ("- {op: replace, path: '', value: {o: 1}}", r#"{"o":1}"#),
+        (
+            r#"[{"op": "remove", "path": "/l"}, {"op": "remove", "path": "/a"}]"#,
+            r#"{"k/~":"t"}"#,
+        ),
+        (
+            "- {op: test, path: /a, value: {b: 1.0}}\n- {op: remove, path: /l}",
+            r#"{"a":{"b":1},"k/~":"t"}"#,
+        ),
+        (
+            "- {op: test, path: /none, value: null}\n- {op: remove, path: /l}",
+            r#"{"a":{"b":1},"k/~":"t"}"#,
+        ),
     ] {
         assert_eq!(patched(object, patch).as_deref(), Ok(expected), "{patch}");
     }
@@ -42,25 +90,70 @@ fn operations_that_do_not_apply_say_why() {
         ("- {path: /a}", "Unexpected kind: unknown"),
         ("- {op: add, value: 1}", "add operation failed to decode path: "),
         ("- {op: move, path: /a}", "move operation failed to decode from: "),
-        ("- {op: add, path: /spec/l/9, value: 1}", "error in add for path: '/spec/l/9': Unable to access invalid index: 9"),
-        ("- {op: add, path: /spec/l/x, value: 1}", "value was not a proper array index: 'x': strconv.Atoi: parsing \"x\""),
-        ("- {op: add, path: /n/x, value: 1}", "add operation does not apply: doc is missing path: \"/n/x\": missing value"),
-        ("- {op: add, path: '', value: {}}", "add operation does not apply: doc is missing path: \"\": missing value"),
+        (
+            "- {op: add, path: /spec/l/9, value: 1}",
+            "error in add for path: '/spec/l/9': Unable to access invalid index: 9",
+        ),
+        (
+            "- {op: add, path: /spec/l/x, value: 1}",
+            "value was not a proper array index: 'x': strconv.Atoi: parsing \"x\"",
+        ),
+        (
+            "- {op: add, path: /n/x, value: 1}",
+            "add operation does not apply: doc is missing path: \"/n/x\": missing value",
+        ),
+        (
+            "- {op: add, path: '', value: {}}",
+            "add operation does not apply: doc is missing path: \"\": missing value",
+        ),
         (
             "- {op: remove, path: /spec/nope}",
             "error in remove for path: '/spec/nope': Unable to remove nonexistent key: nope: missing value",
         ),
-        ("- {op: remove, path: /nope/x}", "remove operation does not apply: doc is missing path: \"/nope/x\""),
-        ("- {op: replace, path: /spec/l/4, value: 1}", "doc is missing key: /spec/l/4: missing value"),
-        ("- {op: replace, path: /nope/a, value: 1}", "doc is missing path: /nope/a: missing value"),
-        ("- {op: replace, path: '', value: 1}", "replace operation value must be object or array"),
-        ("- {op: replace, path: '', value: []}", "cannot unmarshal array into Go value of type map[string]interface {}"),
-        ("- {op: test, path: /spec/m/x, value: '1'}", "testing value /spec/m/x failed: test failed"),
-        ("- {op: test, path: /spec/m}", "testing value /spec/m failed: test failed"),
-        ("- {op: move, from: /a, path: /b}", "error in move for path: 'a': Unable to remove nonexistent key: a"),
-        ("- {op: copy, from: /a/b, path: /b}", "copy operation does not apply: doc is missing from path: /a/b"),
-        ("{op: add, path: /a}", "cannot unmarshal object into Go value of type jsonpatch.Patch"),
-        ("- x", "cannot unmarshal string into Go value of type jsonpatch.Operation"),
+        (
+            "- {op: remove, path: /nope/x}",
+            "remove operation does not apply: doc is missing path: \"/nope/x\"",
+        ),
+        (
+            "- {op: replace, path: /spec/l/4, value: 1}",
+            "doc is missing key: /spec/l/4: missing value",
+        ),
+        (
+            "- {op: replace, path: /nope/a, value: 1}",
+            "doc is missing path: /nope/a: missing value",
+        ),
+        (
+            "- {op: replace, path: '', value: 1}",
+            "replace operation value must be object or array",
+        ),
+        (
+            "- {op: replace, path: '', value: []}",
+            "cannot unmarshal array into Go value of type map[string]interface {}",
+        ),
+        (
+            "- {op: test, path: /spec/m/x, value: '1'}",
+            "testing value /spec/m/x failed: test failed",
+        ),
+        (
+            "- {op: test, path: /spec/m}",
+            "testing value /spec/m failed: test failed",
+        ),
+        (
+            "- {op: move, from: /a, path: /b}",
+            "error in move for path: 'a': Unable to remove nonexistent key: a",
+        ),
+        (
+            "- {op: copy, from: /a/b, path: /b}",
+            "copy operation does not apply: doc is missing from path: /a/b",
+        ),
+        (
+            "{op: add, path: /a}",
+            "cannot unmarshal object into Go value of type jsonpatch.Patch",
+        ),
+        (
+            "- x",
+            "cannot unmarshal string into Go value of type jsonpatch.Operation",
+        ),
         ("[{op: add, path: /a}]", "key must be a string"),
     ] {
         let problem = patched(object, patch).unwrap_err();
@@ -75,7 +168,10 @@ fn numbers_become_doubles_and_texts_stay() {
         r#"{"a":12345678901234567000,"b":"012","c":1000,"d":0.1,"#,
         r#""e":"2020-01-01T00:00:00Z","f":1.1,"g":1234567,"h":9007199254740992}"#
     );
-    assert_eq!(patched(object, "- {op: add, path: /h, value: 9007199254740993}").as_deref(), Ok(expected));
+    assert_eq!(
+        patched(object, "- {op: add, path: /h, value: 9007199254740993}").as_deref(),
+        Ok(expected)
+    );
 }
 
 #[test]

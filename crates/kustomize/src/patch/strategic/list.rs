@@ -217,7 +217,9 @@ fn key_values(list: &[Node], key: &str) -> Option<Vec<Box<str>>> {
 /// Takes the directive of a list out of it: that of an element which has nothing else.
 fn directive(list: &mut Vec<Node>) -> Result<Directive, Error> {
     let maps = list.iter().filter_map(Node::as_map);
-    let with_directive = maps.filter_map(|map| Some((map.len(), map.get(DIRECTIVE)?))).next();
+    let with_directive = maps
+        .filter_map(|map| Some((map.len(), map.get(DIRECTIVE)?)))
+        .next();
     let Some((1, value)) = with_directive else {
         return Ok(Directive::Merge);
     };
@@ -258,7 +260,11 @@ impl Elements<'_> {
             return Ok(self.object.clone());
         }
         let used: Vec<bool> = (0..keys.len())
-            .map(|at| tuples.iter().any(|tuple| tuple.get(at).is_some_and(|value| !value.is_empty())))
+            .map(|at| {
+                tuples
+                    .iter()
+                    .any(|tuple| tuple.get(at).is_some_and(|value| !value.is_empty()))
+            })
             .collect();
         let none = !used.contains(&true);
         let keys: Vec<&str> = pick(keys, &used, none);
@@ -287,7 +293,12 @@ impl Elements<'_> {
             let Some(node) = self.nodes.get(*place) else {
                 continue;
             };
-            let value = |key: &&str| node.get(key).and_then(Node::as_text).unwrap_or_default().to_owned();
+            let value = |key: &&str| {
+                node.get(key)
+                    .and_then(Node::as_text)
+                    .unwrap_or_default()
+                    .to_owned()
+            };
             let values: Values = if keys.is_empty() {
                 vec![text(node).to_owned()]
             } else {
@@ -371,14 +382,20 @@ impl Elements<'_> {
     fn find(&self, list: &[usize], keys: &[&str], values: &[String]) -> Result<Option<usize>, Error> {
         (self.step)(list.len() as u64)?;
         let none = values.iter().all(String::is_empty);
-        let wanted = || keys.iter().zip(values).filter(|(_, value)| none || !value.is_empty());
+        let wanted = || {
+            keys.iter()
+                .zip(values)
+                .filter(|(_, value)| none || !value.is_empty())
+        };
         let is_scalar = wanted().next().is_some_and(|(key, _)| key.is_empty());
         let fits = |node: &Node| match node.as_map() {
             _ if is_scalar => wanted().next().is_some_and(|(_, value)| text(node) == value),
             None => false,
             Some(map) => wanted().all(|(key, value)| map.get(key).is_some_and(|own| text(own) == value)),
         };
-        let found = list.iter().find(|place| self.nodes.get(**place).is_some_and(fits));
+        let found = list
+            .iter()
+            .find(|place| self.nodes.get(**place).is_some_and(fits));
         Ok(found.copied())
     }
 
@@ -505,7 +522,8 @@ fn has_values(node: &Node, keys: &[&str], values: &[String]) -> Result<bool, Err
                 text(node) == value
             } else {
                 let map = node.as_map().ok_or_else(|| wrong_kind(Kind::Map, node))?;
-                map.get(key).is_some_and(|own| value.is_empty() || text(own) == value)
+                map.get(key)
+                    .is_some_and(|own| value.is_empty() || text(own) == value)
             };
         }
         if !has {

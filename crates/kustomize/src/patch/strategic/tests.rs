@@ -45,7 +45,11 @@ fn ports(object: &str, patch: &str) -> String {
 #[test]
 fn maps_are_merged_and_scalars_replaced() {
     for (object, patch, expected) in [
-        ("{a: 1, b: {c: 1}}", "{a: x, b: {d: 2}}", r#"{"a":"x","b":{"c":1,"d":2}}"#),
+        (
+            "{a: 1, b: {c: 1}}",
+            "{a: x, b: {d: 2}}",
+            r#"{"a":"x","b":{"c":1,"d":2}}"#,
+        ),
         ("{a: 1}", "{a: null}", "{}"),
         ("{a: {b: 1}}", "{a: null, c: null}", "{}"),
         ("{a: {b: 1}}", "{a: {}, c: {}}", r#"{"a":{"b":1},"c":{}}"#),
@@ -53,11 +57,23 @@ fn maps_are_merged_and_scalars_replaced() {
         ("{a: , b: {c: }}", "{c: 1}", r#"{"b":{},"c":1}"#),
         ("{a: null}", "{a: {b: null, c: {d: null}}}", r#"{"a":{"c":{}}}"#),
         ("{a: [1, 2]}", "{a: [3]}", r#"{"a":[3]}"#),
-        ("{a: [{name: x}]}", "{a: [{name: y, $patch: delete}]}", r#"{"a":[{"$patch":"delete","name":"y"}]}"#),
+        (
+            "{a: [{name: x}]}",
+            "{a: [{name: y, $patch: delete}]}",
+            r#"{"a":[{"$patch":"delete","name":"y"}]}"#,
+        ),
         ("{a: [1]}", "{a: []}", r#"{"a":[]}"#),
         ("{a: 1.10}", "{b: 0x1F}", r#"{"a":1.1,"b":31}"#),
-        ("{a: {b: 1}}", "{a: 5}", "error: wrong node kind: expected MappingNode but got ScalarNode: node contents:\n5\n"),
-        ("{$setElementOrder/a: [1]}", "{$retainKeys: [b]}", r#"{"$retainKeys":["b"],"$setElementOrder/a":[1]}"#),
+        (
+            "{a: {b: 1}}",
+            "{a: 5}",
+            "error: wrong node kind: expected MappingNode but got ScalarNode: node contents:\n5\n",
+        ),
+        (
+            "{$setElementOrder/a: [1]}",
+            "{$retainKeys: [b]}",
+            r#"{"$retainKeys":["b"],"$setElementOrder/a":[1]}"#,
+        ),
     ] {
         assert_eq!(merged(object, patch), expected, "{object} {patch}");
     }
@@ -69,14 +85,34 @@ fn directives_of_maps_are_obeyed() {
         ("{a: 1}", "{$patch: delete}", "nothing"),
         ("{a: 1}", "{$patch: replace, b: 1}", r#"{"b":1}"#),
         ("{a: 1}", "{$patch: merge, b: 1}", r#"{"a":1,"b":1}"#),
-        ("{a: 1}", "{$patch: shout}", "error: unknown patch strategy 'shout'"),
+        (
+            "{a: 1}",
+            "{$patch: shout}",
+            "error: unknown patch strategy 'shout'",
+        ),
         ("{a: 1}", "{$patch: null}", "error: unknown patch strategy 'null'"),
-        ("{a: {b: 1, c: 2}}", "{a: {$patch: replace, d: null, e: 3}}", r#"{"a":{"e":3}}"#),
+        (
+            "{a: {b: 1, c: 2}}",
+            "{a: {$patch: replace, d: null, e: 3}}",
+            r#"{"a":{"e":3}}"#,
+        ),
         ("{a: {b: 1}}", "{a: {$patch: delete}}", "{}"),
         ("{b: 1}", "{a: {$patch: delete, x: 1}}", r#"{"b":1}"#),
-        ("{b: 1}", "{a: {$patch: replace, x: {$patch: delete}}}", r#"{"a":{},"b":1}"#),
-        ("{b: 1}", "{a: {$patch: shout}}", r#"{"a":{"$patch":"shout"},"b":1}"#),
-        ("{b: 1}", "{a: {x: {$patch: shout}}}", "error: unknown patch strategy 'shout'"),
+        (
+            "{b: 1}",
+            "{a: {$patch: replace, x: {$patch: delete}}}",
+            r#"{"a":{},"b":1}"#,
+        ),
+        (
+            "{b: 1}",
+            "{a: {$patch: shout}}",
+            r#"{"a":{"$patch":"shout"},"b":1}"#,
+        ),
+        (
+            "{b: 1}",
+            "{a: {x: {$patch: shout}}}",
+            "error: unknown patch strategy 'shout'",
+        ),
     ] {
         assert_eq!(merged(object, patch), expected, "{object} {patch}");
     }
@@ -84,9 +120,19 @@ fn directives_of_maps_are_obeyed() {
 
 #[test]
 fn only_the_first_of_equal_keys_takes_part() {
-    let merged = merge(node("{a: 1, b: 2, a: 3}"), &node("{a: 4, c: 5, a: 6, c: 7}"), &Schema::default(), &|_| Ok(()));
+    let merged = merge(
+        node("{a: 1, b: 2, a: 3}"),
+        &node("{a: 4, c: 5, a: 6, c: 7}"),
+        &Schema::default(),
+        &|_| Ok(()),
+    );
     let merged = merged.unwrap().unwrap();
-    let entries: Vec<_> = merged.as_map().unwrap().iter().map(|(k, v)| (k.to_owned(), text(v).to_owned())).collect();
+    let entries: Vec<_> = merged
+        .as_map()
+        .unwrap()
+        .iter()
+        .map(|(k, v)| (k.to_owned(), text(v).to_owned()))
+        .collect();
     let expected = [("a", "4"), ("b", "2"), ("a", "3"), ("c", "5")];
     assert_eq!(entries, expected.map(|(k, v)| (k.to_owned(), v.to_owned())));
 }
@@ -94,18 +140,54 @@ fn only_the_first_of_equal_keys_takes_part() {
 #[test]
 fn elements_are_merged_by_their_key_and_come_first() {
     for (object, patch, expected) in [
-        ("[{name: a}, {name: b}]", "[{name: b, image: x}]", "[{image:x,name:b},{name:a}]"),
-        ("[{name: a}, {name: b}]", "[{name: c}]", "[{name:c},{name:a},{name:b}]"),
-        ("[{name: a}, {name: b}]", "[{name: a, $patch: delete}]", "[{name:b}]"),
-        ("[{name: a, x: 1}, {name: b}]", "[{name: b, $patch: replace, y: 1}]", "[{name:b},{name:a,x:1}]"),
+        (
+            "[{name: a}, {name: b}]",
+            "[{name: b, image: x}]",
+            "[{image:x,name:b},{name:a}]",
+        ),
+        (
+            "[{name: a}, {name: b}]",
+            "[{name: c}]",
+            "[{name:c},{name:a},{name:b}]",
+        ),
+        (
+            "[{name: a}, {name: b}]",
+            "[{name: a, $patch: delete}]",
+            "[{name:b}]",
+        ),
+        (
+            "[{name: a, x: 1}, {name: b}]",
+            "[{name: b, $patch: replace, y: 1}]",
+            "[{name:b},{name:a,x:1}]",
+        ),
         ("[{name: a}]", "[]", "[{name:a}]"),
         ("[{name: a}]", "null", ""),
-        ("[{name: a}]", "[{name: z, v: {$patch: delete}}, {$patch: replace}]", "[{name:z}]"),
+        (
+            "[{name: a}]",
+            "[{name: z, v: {$patch: delete}}, {$patch: replace}]",
+            "[{name:z}]",
+        ),
         ("[{name: a}]", "[{name: z}, {$patch: delete}]", ""),
-        ("[{name: a}]", "[{$patch: shout}]", "error: unknown patch strategy 'shout'"),
-        ("[{name: a}]", "[{name: a, $patch: shout}]", "error: unknown patch strategy 'shout'"),
-        ("[{name: a, env: [{name: x, value: '1'}]}]", "[{name: a, env: [{name: y}]}]", "[{env:[{name:y},{name:x,value:1}],name:a}]"),
-        ("[{name: a, args: [x]}]", "[{name: a, args: [y]}]", "[{args:[y],name:a}]"),
+        (
+            "[{name: a}]",
+            "[{$patch: shout}]",
+            "error: unknown patch strategy 'shout'",
+        ),
+        (
+            "[{name: a}]",
+            "[{name: a, $patch: shout}]",
+            "error: unknown patch strategy 'shout'",
+        ),
+        (
+            "[{name: a, env: [{name: x, value: '1'}]}]",
+            "[{name: a, env: [{name: y}]}]",
+            "[{env:[{name:y},{name:x,value:1}],name:a}]",
+        ),
+        (
+            "[{name: a, args: [x]}]",
+            "[{name: a, args: [y]}]",
+            "[{args:[y],name:a}]",
+        ),
         ("null", "[{name: a, x: null}]", "[{name:a}]"),
     ] {
         assert_eq!(containers(object, patch), expected, "{object} {patch}");
@@ -118,11 +200,27 @@ fn lists_that_are_not_as_they_should_be_keep_the_originals_quirks() {
         ("[{name: a}, {name: b}]", "[{image: x}]", "[]"),
         ("[{name: a}, {image: z}]", "[{image: x}]", "[{image:z}]"),
         ("[{image: z}]", "[{image: x}, {name: q}]", "[{image:z}]"),
-        ("[{image: z}, {name: q}, {image: k}]", "[{name: q, image: 1}]", "[{image:k}]"),
+        (
+            "[{image: z}, {name: q}, {image: k}]",
+            "[{name: q, image: 1}]",
+            "[{image:k}]",
+        ),
         ("[{name: q}]", "[{name: null, image: 1}]", "[]"),
-        ("[{name: q, a: 1}, {name: q, b: 2}]", "[{name: r, image: 1}]", "[{image:1,name:r},{b:2,name:q}]"),
-        ("[{name: q, a: 1}]", "[{name: q, b: 2}, {name: q, c: 3}]", "[{a:1,b:2,name:q}]"),
-        ("[{name: q, a: 1}]", "[{name: q, b: 2}, null, {}]", "[{a:1,b:2,name:q}]"),
+        (
+            "[{name: q, a: 1}, {name: q, b: 2}]",
+            "[{name: r, image: 1}]",
+            "[{image:1,name:r},{b:2,name:q}]",
+        ),
+        (
+            "[{name: q, a: 1}]",
+            "[{name: q, b: 2}, {name: q, c: 3}]",
+            "[{a:1,b:2,name:q}]",
+        ),
+        (
+            "[{name: q, a: 1}]",
+            "[{name: q, b: 2}, null, {}]",
+            "[{a:1,b:2,name:q}]",
+        ),
         (
             "[{name: q, a: 1}, 5]",
             "[{name: q, b: 2}]",
@@ -162,16 +260,36 @@ fn lists_that_are_not_as_they_should_be_keep_the_originals_quirks() {
 #[test]
 fn ports_are_merged_by_number_and_protocol() {
     for (object, patch, expected) in [
-        ("[{port: 80}]", "[{port: 80, name: http}]", "[{name:http,port:80}]"),
+        (
+            "[{port: 80}]",
+            "[{port: 80, name: http}]",
+            "[{name:http,port:80}]",
+        ),
         (
             "[{port: 80}, {port: 81, protocol: UDP}]",
             "[{port: 80, name: http}]",
             "[{name:http,port:80},{port:81,protocol:UDP}]",
         ),
-        ("[{port: 80, protocol: TCP}]", "[{port: 80, name: http}]", "[{port:80,protocol:TCP}]"),
-        ("[{port: 80}]", "[{port: 80, name: http, protocol: TCP}]", "[{port:80}]"),
-        ("[{port: 80, name: a}]", "[{port: 90, name: a}]", "[{name:a,port:90},{name:a,port:80}]"),
-        ("[{port: 80, name: a}, {port: 80, name: b}]", "[{port: 80, x: 1}]", "[{name:b,port:80}]"),
+        (
+            "[{port: 80, protocol: TCP}]",
+            "[{port: 80, name: http}]",
+            "[{port:80,protocol:TCP}]",
+        ),
+        (
+            "[{port: 80}]",
+            "[{port: 80, name: http, protocol: TCP}]",
+            "[{port:80}]",
+        ),
+        (
+            "[{port: 80, name: a}]",
+            "[{port: 90, name: a}]",
+            "[{name:a,port:90},{name:a,port:80}]",
+        ),
+        (
+            "[{port: 80, name: a}, {port: 80, name: b}]",
+            "[{port: 80, x: 1}]",
+            "[{name:b,port:80}]",
+        ),
         (
             "[{port: 80, protocol: TCP}, {port: 80, protocol: UDP}]",
             "[{port: 80, protocol: UDP, $patch: delete}]",
@@ -184,7 +302,8 @@ fn ports_are_merged_by_number_and_protocol() {
 
 #[test]
 fn sets_of_scalars_are_joined() {
-    let pod = |finalizers: &str| format!("{{apiVersion: v1, kind: Pod, metadata: {{finalizers: {finalizers}}}}}");
+    let pod =
+        |finalizers: &str| format!("{{apiVersion: v1, kind: Pod, metadata: {{finalizers: {finalizers}}}}}");
     for (object, patch, expected) in [
         ("[a, b]", "[c, b]", r#"["c","b","a"]"#),
         ("[a, a]", "[b]", r#"["b","a"]"#),
@@ -193,7 +312,10 @@ fn sets_of_scalars_are_joined() {
         ("['1']", "['2']", r#"["2","1"]"#),
     ] {
         let merged = merged(&pod(object), &pod(patch));
-        assert!(merged.contains(&format!("\"finalizers\":{expected}")), "{object} {patch}: {merged}");
+        assert!(
+            merged.contains(&format!("\"finalizers\":{expected}")),
+            "{object} {patch}: {merged}"
+        );
     }
 }
 
@@ -214,7 +336,13 @@ fn custom_schemas_take_part() {
         properties: {shelves: {type: array, x-kubernetes-patch-strategy: merge, x-kubernetes-patch-merge-key: id}}}}}";
     let mut schema = Schema::default();
     let budget = tree::Budget::default();
-    let set = schema.set(&BTreeMap::new(), Some(document.as_bytes()), true, OpenApi::Replace, &budget);
+    let set = schema.set(
+        &BTreeMap::new(),
+        Some(document.as_bytes()),
+        true,
+        OpenApi::Replace,
+        &budget,
+    );
     set.unwrap();
     let shop = |shelves: &str| format!("{{apiVersion: x.io/v1, kind: Shop, shelves: {shelves}}}");
     let merged = merged_with(&shop("[{id: 1, a: 1}]"), &shop("[{id: 1, b: 2}]"), &schema).unwrap();
@@ -225,7 +353,10 @@ fn custom_schemas_take_part() {
 #[test]
 fn lists_that_are_as_they_should_be_are_merged_the_same_both_ways() {
     let schema = Schema::default();
-    let merger = Merger { schema: &schema, step: &|_| Ok(()) };
+    let merger = Merger {
+        schema: &schema,
+        step: &|_| Ok(()),
+    };
     let mut state = 7_u32;
     let mut random = |below: u32| {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -236,26 +367,41 @@ fn lists_that_are_as_they_should_be_are_merged_the_same_both_ways() {
             let mut names = vec!["a", "b", "c", "d"];
             let mut items = Vec::new();
             for _ in 0..random(5) {
-                let name = names.remove(usize::try_from(random(u32::try_from(names.len()).unwrap())).unwrap());
+                let name =
+                    names.remove(usize::try_from(random(u32::try_from(names.len()).unwrap())).unwrap());
                 let directive = match random(6) {
                     0 if directives => ", $patch: delete",
                     1 if directives => ", $patch: replace",
                     _ => "",
                 };
                 let value = ["1", "null", "", "2"][usize::try_from(random(4)).unwrap()];
-                items.push(format!("{{name: {name}, v{}: {value}{directive}, m: {{x: {value}}}}}", random(2)));
+                items.push(format!(
+                    "{{name: {name}, v{}: {value}{directive}, m: {{x: {value}}}}}",
+                    random(2)
+                ));
             }
-            node(&format!("[{}]", items.join(", "))).as_seq().unwrap().to_vec()
+            node(&format!("[{}]", items.join(", ")))
+                .as_seq()
+                .unwrap()
+                .to_vec()
         };
         let (object, patch) = (list(false), list(true));
         let (mut short, mut long) = (object.clone(), object.clone());
         let mut other = patch.clone();
-        merger.elements(&mut short, list::Other::List(&mut patch.clone()), &["name"], None).unwrap();
-        merger.slowly(&mut long, list::Other::List(&mut other), &["name"], None).unwrap();
+        merger
+            .elements(&mut short, list::Other::List(&mut patch.clone()), &["name"], None)
+            .unwrap();
+        merger
+            .slowly(&mut long, list::Other::List(&mut other), &["name"], None)
+            .unwrap();
         assert_eq!(short, long, "{object:?} {patch:?}");
         let (mut short, mut long) = (patch.clone(), patch.clone());
-        merger.elements(&mut short, list::Other::Same, &["name"], None).unwrap();
-        merger.slowly(&mut long, list::Other::Same, &["name"], None).unwrap();
+        merger
+            .elements(&mut short, list::Other::Same, &["name"], None)
+            .unwrap();
+        merger
+            .slowly(&mut long, list::Other::Same, &["name"], None)
+            .unwrap();
         assert_eq!(short, long, "{patch:?}");
     }
 }
@@ -267,7 +413,13 @@ fn work_is_counted() {
         counted.set(counted.get() + n);
         Ok(())
     };
-    merge(node("{a: {b: 1, c: 2}}"), &node("{a: {b: 3}}"), &Schema::default(), &step).unwrap();
+    merge(
+        node("{a: {b: 1, c: 2}}"),
+        &node("{a: {b: 3}}"),
+        &Schema::default(),
+        &step,
+    )
+    .unwrap();
     assert_eq!(counted.get(), 4);
     let end = |_| Err(Error::new(Step::Patch, "enough"));
     assert!(merge(node("{a: 1}"), &node("{a: 2}"), &Schema::default(), &end).is_err());
