@@ -138,9 +138,9 @@ fn detached(patch: &Resource) -> Node {
     }
     let mut node = patch.into_node();
     node.remove("apiVersion");
-    let without_namespace = node.pointer(&["metadata", "namespace"]).is_some_and(|namespace| {
-        namespace.as_text().unwrap_or_default().is_empty()
-    });
+    let without_namespace = node
+        .pointer(&["metadata", "namespace"])
+        .is_some_and(|namespace| namespace.as_text().unwrap_or_default().is_empty());
     if without_namespace && let Some(metadata) = node.get_mut("metadata") {
         metadata.remove("namespace");
     }
@@ -166,7 +166,8 @@ fn merge_into(
     let schema = run.schema.borrow();
     let step = |n| run.step(n, &dir);
     let object = std::mem::replace(resource.node_mut(), Node::null());
-    let merged = strategic::merge(object, patch, &schema, &step)?.filter(|merged| !resource::is_empty(merged));
+    let merged =
+        strategic::merge(object, patch, &schema, &step)?.filter(|merged| !resource::is_empty(merged));
     let is_left = merged.is_some();
     if let Some(mut merged) = merged {
         if !allowed.kind_change {
@@ -233,4 +234,3 @@ fn apply_json(
     }
     Ok(())
 }
-

@@ -113,8 +113,12 @@ impl Transformer for EntryPatches {
         match (&self.patch, &self.target) {
             (Patch::Nothing, _) => Ok(()),
             (Patch::Strategic(patches), None) => patches.iter().try_for_each(|patch| {
-                let index = target_of(patch, resources)
-                    .context(|| format!("no resource matches strategic merge patch {:?}", patch.id().to_string()))?;
+                let index = target_of(patch, resources).context(|| {
+                    format!(
+                        "no resource matches strategic merge patch {:?}",
+                        patch.id().to_string()
+                    )
+                })?;
                 merge_into(resources, index, patch.node(), self.allowed, scene.run)
             }),
             (Patch::Strategic(patches), Some(target)) => match patches.as_slice() {
@@ -142,8 +146,12 @@ impl EntryPatches {
         resources: &mut ResMap,
         run: &Run<'_>,
     ) -> Result<(), Error> {
-        let selected = selector::select(resources, target)
-            .context(|| format!("unable to find patch target {:?} in `resources`", described(target)))?;
+        let selected = selector::select(resources, target).context(|| {
+            format!(
+                "unable to find patch target {:?} in `resources`",
+                described(target)
+            )
+        })?;
         let patch = detached(patch);
         for index in selected {
             merge_into(resources, index, &patch, self.allowed, run)?;

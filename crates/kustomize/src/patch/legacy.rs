@@ -24,10 +24,7 @@ const JSON: &str = "PatchJson6902Transformer";
 ///
 /// # Errors
 /// When an entry is neither a patch nor the path of one, or there is none.
-pub(super) fn strategic_from_paths(
-    paths: &[String],
-    scene: &Scene<'_>,
-) -> Result<StrategicMerges, Error> {
+pub(super) fn strategic_from_paths(paths: &[String], scene: &Scene<'_>) -> Result<StrategicMerges, Error> {
     strategic(paths, "", scene).context(|| config::trouble(STRATEGIC, &config::of_paths(paths)))
 }
 
@@ -35,10 +32,7 @@ pub(super) fn strategic_from_paths(
 ///
 /// # Errors
 /// As [`strategic_from_paths`].
-pub(super) fn strategic_from_config(
-    config: &Value,
-    scene: &Scene<'_>,
-) -> Result<StrategicMerges, Error> {
+pub(super) fn strategic_from_config(config: &Value, scene: &Scene<'_>) -> Result<StrategicMerges, Error> {
     #[derive(Deserialize)]
     struct Config {
         #[serde(default)]
@@ -67,7 +61,10 @@ fn strategic(paths: &[String], patches: &str, scene: &Scene<'_>) -> Result<Strat
         let problem = format!("patch appears to be empty; files=[{files}], Patch={patches}");
         return Err(Error::new(Step::Patch, problem));
     }
-    let merges = objects.into_iter().map(|patch| (detached(&patch), patch)).collect();
+    let merges = objects
+        .into_iter()
+        .map(|patch| (detached(&patch), patch))
+        .collect();
     Ok(StrategicMerges { merges })
 }
 
@@ -102,10 +99,7 @@ impl Transformer for StrategicMerges {
 ///
 /// # Errors
 /// When it names no target or no patch, or two patches, or what it names is no JSON patch.
-pub(super) fn json6902_from_entry(
-    entry: &model::Patch,
-    scene: &Scene<'_>,
-) -> Result<JsonPatches, Error> {
+pub(super) fn json6902_from_entry(entry: &model::Patch, scene: &Scene<'_>) -> Result<JsonPatches, Error> {
     let made = json6902(entry.target.as_ref(), &entry.path, &entry.patch, scene);
     made.context(|| config::trouble(JSON, &config::of_json6902(entry)))
 }
@@ -114,10 +108,7 @@ pub(super) fn json6902_from_entry(
 ///
 /// # Errors
 /// As [`json6902_from_entry`].
-pub(super) fn json6902_from_config(
-    config: &Value,
-    scene: &Scene<'_>,
-) -> Result<JsonPatches, Error> {
+pub(super) fn json6902_from_config(config: &Value, scene: &Scene<'_>) -> Result<JsonPatches, Error> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Config {
@@ -127,7 +118,11 @@ pub(super) fn json6902_from_config(
         #[serde(default)]
         json_op: String,
     }
-    let Config { target, path, json_op } = config::decode(config)?;
+    let Config {
+        target,
+        path,
+        json_op,
+    } = config::decode(config)?;
     json6902(target.as_ref(), &path, &json_op, scene)
 }
 
@@ -159,7 +154,9 @@ fn json6902(
         Err(ParseError::Json(problem)) => return fail(format!("decoding {operations}: {problem}")),
     };
     if patch.is_empty() {
-        return fail(format!("patch appears to be empty; file={path}, JsonOp={operations}"));
+        return fail(format!(
+            "patch appears to be empty; file={path}, JsonOp={operations}"
+        ));
     }
     let target = target.clone();
     Ok(JsonPatches { patch, target })

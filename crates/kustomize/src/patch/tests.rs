@@ -55,7 +55,9 @@ fn patched(make: Make, entry: &str) -> Result<Vec<String>, String> {
 }
 
 fn unchanged(at: usize) -> String {
-    patched(Patches::from_entry, "{path: empty.yaml}").unwrap().swap_remove(at)
+    patched(Patches::from_entry, "{path: empty.yaml}")
+        .unwrap()
+        .swap_remove(at)
 }
 
 const SETTINGS: &str = "{apiVersion:v1,data:{a:1,b:x},kind:ConfigMap,metadata:{name:settings}}";
@@ -66,7 +68,10 @@ fn a_patch_finds_the_object_that_it_names() {
     let done = patched(Patches::from_entry, "{path: merge.yaml}").unwrap();
     assert_eq!(done, [unchanged(0), SETTINGS.to_owned(), unchanged(2)]);
     let inline = "{patch: '{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}, $patch: delete}'}";
-    assert_eq!(patched(Patches::from_entry, inline).unwrap(), [unchanged(0), unchanged(2)]);
+    assert_eq!(
+        patched(Patches::from_entry, inline).unwrap(),
+        [unchanged(0), unchanged(2)]
+    );
 }
 
 #[test]
@@ -86,7 +91,10 @@ fn a_target_selects_objects_for_either_kind_of_patch() {
         patched(Patches::from_entry, nobody).unwrap(),
         [unchanged(0), unchanged(1), unchanged(2)]
     );
-    assert_eq!(patched(Patches::from_entry, "{path: empty.yaml}").unwrap().len(), 3);
+    assert_eq!(
+        patched(Patches::from_entry, "{path: empty.yaml}").unwrap().len(),
+        3
+    );
 }
 
 #[test]
@@ -97,90 +105,11 @@ fn what_an_object_is_only_changes_where_that_is_allowed() {
              patch: '{{apiVersion: v2, kind: Secret, metadata: {{name: new, namespace: n}}, data: null}}'}}"
         )
     };
-    let second = |options: &str| patched(Patches::from_entry, &entry(options)).unwrap().swap_remove(1);
-    assert_eq!(
-        second(""),
-        "{apiVersion:v1,kind:ConfigMap,metadata:{name:settings}}"
-    );
-    assert_eq!(
-        second("options: {allowNameChange: true},"),
-        "{apiVersion:v1,kind:ConfigMap,metadata:{name:new}}"
-    );
-    let both = "options: {allowNameChange: true, allowKindChange: true},";
-    assert_eq!(second(both), "{apiVersion:v1,kind:Secret,metadata:{name:new}}");
-}
-
-#[test]
-fn objects_that_a_patch_makes_equal_are_refused() {
-    let mut objects = testing::objects(OBJECTS);
-    let done = make(&scene).and_then(|transformer| transformer.transform(&mut objects, &scene));
-    done.map_err(|error| error.to_string())?;
-    objects.drop_empties();
-    Ok(objects
-        .iter()
-        .map(|object| yaml::print::json_sorted(&object.node().to_value().unwrap()).replace('"', ""))
-        .collect())
-}
-
-fn patched(make: Make, entry: &str) -> Result<Vec<String>, String> {
-    let entry = yaml::read::goyaml(entry, &Budget::default()).unwrap().value;
-    let entry: model::Patch = config::decode(&entry).unwrap();
-    run(|scene| make(&entry, scene))
-}
-
-fn unchanged(at: usize) -> String {
-    run(|_| {
-        Ok(Box::new(Patches {
-            patch: Patch::Nothing,
-            source: String::new(),
-            target: None,
-            allowed: Allowed::default(),
-        }))
-    })
-    .unwrap()
-    .swap_remove(at)
-}
-
-const SETTINGS: &str = "{apiVersion:v1,data:{a:1,b:x},kind:ConfigMap,metadata:{name:settings}}";
-const OTHER: &str = "{apiVersion:v1,data:{a:1,b:x},kind:ConfigMap,metadata:{name:other,namespace:far}}";
-
-#[test]
-fn a_patch_finds_the_object_that_it_names() {
-    let done = patched(Patches::from_entry, "{path: merge.yaml}").unwrap();
-    assert_eq!(done, [unchanged(0), SETTINGS.to_owned(), unchanged(2)]);
-    let inline = "{patch: '{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}, $patch: delete}'}";
-    assert_eq!(patched(Patches::from_entry, inline).unwrap(), [unchanged(0), unchanged(2)]);
-}
-
-#[test]
-fn a_target_selects_objects_for_either_kind_of_patch() {
-    let merge = "{target: {kind: ConfigMap}, path: merge.yaml}";
-    let json = "{target: {kind: ConfigMap}, path: ops.json}";
-    for entry in [merge, json] {
-        let done = patched(Patches::from_entry, entry).unwrap();
-        assert_eq!(
-            done,
-            [unchanged(0), SETTINGS.to_owned(), OTHER.to_owned()],
-            "{entry}"
-        );
-    }
-    let nobody = "{target: {name: nobody}, path: ops.json}";
-    assert_eq!(
-        patched(Patches::from_entry, nobody).unwrap(),
-        [unchanged(0), unchanged(1), unchanged(2)]
-    );
-    assert_eq!(patched(Patches::from_entry, "{path: empty.yaml}").unwrap().len(), 3);
-}
-
-#[test]
-fn what_an_object_is_only_changes_where_that_is_allowed() {
-    let entry = |options: &str| {
-        format!(
-            "{{target: {{name: settings}}, {options}
-             patch: '{{apiVersion: v2, kind: Secret, metadata: {{name: new, namespace: n}}, data: null}}'}}"
-        )
+    let second = |options: &str| {
+        patched(Patches::from_entry, &entry(options))
+            .unwrap()
+            .swap_remove(1)
     };
-    let second = |options: &str| patched(Patches::from_entry, &entry(options)).unwrap().swap_remove(1);
     assert_eq!(
         second(""),
         "{apiVersion:v1,kind:ConfigMap,metadata:{name:settings}}"
@@ -280,7 +209,7 @@ fn entries_that_can_not_be_used_say_why() {
 #[test]
 fn legacy_json_patches_need_a_name() {
     let done = patched(
-        json6902_from_entry,
+        Patches::json6902_from_entry,
         "{path: ops.json, target: {kind: ConfigMap, name: settings}}",
     )
     .unwrap();
@@ -342,20 +271,23 @@ fn configurations_make_the_same_transformers() {
     let target = "target: {kind: ConfigMap, name: settings}";
     for (make, text) in [
         (
-            from_config as fn(&Value, &Scene<'_>) -> _,
+            Patches::from_config as fn(&Value, &Scene<'_>) -> _,
             "{apiVersion: builtin, kind: P, path: merge.yaml}".to_owned(),
         ),
-        (Patches::strategic_from_config, "{kind: P, paths: [merge.yaml]}".to_owned()),
         (
-            strategic_from_config,
+            Patches::strategic_from_config,
+            "{kind: P, paths: [merge.yaml]}".to_owned(),
+        ),
+        (
+            Patches::strategic_from_config,
             format!("{{kind: P, patches: '{}'}}", FILES[1].1),
         ),
         (
-            json6902_from_config,
+            Patches::json6902_from_config,
             format!("{{kind: P, path: ops.json, {target}}}"),
         ),
         (
-            json6902_from_config,
+            Patches::json6902_from_config,
             format!("{{kind: P, jsonOp: '{}', {target}}}", FILES[2].1),
         ),
     ] {
