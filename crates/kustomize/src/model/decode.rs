@@ -1,5 +1,7 @@
 //! Reading a kustomization file, strictly: unknown fields and wrong types are errors.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Map as Object, Value as Json};
 use tree::{Budget, Tree, TreePath};
 use yaml::{Document, Map, Value};
@@ -144,12 +146,14 @@ fn enforce(
 }
 
 /// The line of each field that is set, and of the one that takes the place of a deprecated one.
-fn lines(document: &Document, object: &Object<String, Json>) -> std::collections::BTreeMap<String, u32> {
-    let mut lines = std::collections::BTreeMap::new();
-    let map = document.value.as_map().cloned().unwrap_or_default();
+fn lines(document: &Document, object: &Object<String, Json>) -> BTreeMap<String, u32> {
+    let mut lines = BTreeMap::new();
+    let Some(map) = document.value.as_map() else {
+        return lines;
+    };
     for name in object.keys() {
-        let key = map.keys().find(|key| key == name);
-        let key = key.or_else(|| map.keys().find(|key| key.eq_ignore_ascii_case(name)));
+        let any_case = || map.keys().find(|key| key.eq_ignore_ascii_case(name));
+        let key = map.keys().find(|key| key == name).or_else(any_case);
         let line = line(document, key.unwrap_or_default());
         lines.insert(name.clone(), line);
         if let Some(newer) = rewrite::newer(name)
