@@ -11,6 +11,8 @@ use crate::Position;
 pub struct Error {
     /// The place, as far as it is known.
     pub position: Option<Position>,
+    /// Where that begins which could not be read to its end, as far as it is known.
+    pub begin: Option<Position>,
     /// What is wrong there.
     #[source]
     pub problem: Problem,
@@ -20,6 +22,7 @@ impl Error {
     pub(crate) fn new(position: impl Into<Option<Position>>, problem: impl Into<Problem>) -> Self {
         Self {
             position: position.into(),
+            begin: None,
             problem: problem.into(),
         }
     }

@@ -141,12 +141,15 @@ impl<'t> Events<'t> {
     }
 
     fn explain(&self, error: &libyaml_safer::Error) -> Error {
-        let position = error.problem_mark().map_or(self.last, position);
+        let at = error.problem_mark().map_or(self.last, position);
         let message = match error.context() {
             Some(context) => format!("{} {context}", error.problem()),
             None => error.problem().to_owned(),
         };
-        Error::new(position, Problem::Syntax(message))
+        Error {
+            begin: error.context_mark().map(position),
+            ..Error::new(at, Problem::Syntax(message))
+        }
     }
 }
 
