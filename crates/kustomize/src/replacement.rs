@@ -1,25 +1,354 @@
-//! Does replacement.
+//! Replacements: values of one object, or of the kustomization, copied into fields of others.
+
+mod decode;
+mod path;
+mod structured;
+mod target;
+#[cfg(test)]
+mod tests;
+mod value;
+
+use std::sync::Arc;
+
+use tree::TreePath;
+use yaml::Node;
 
 use crate::{
     Error,
+    error::{Context as _, Step},
+    id::{DEFAULT_NAMESPACE, Gvk, Id},
+    model::{FieldOptions, Replacement, ReplacementEntry, ReplacementSource, ReplacementTarget, Selector},
+    options::Run,
     resmap::ResMap,
+    resource::{Resource, is_empty},
+    selector::{MetadataSelector, SelectorRegex},
     transform::{Scene, Transformer},
 };
+use path::Path;
+use target::{Kind, Meter, Walk};
+use value::Source;
 
-/// Does replacement.
-pub(crate) struct Replacements;
+/// The field that is meant where none is named.
+const DEFAULT_PATH: &str = "metadata.name";
 
-impl Transformer for Replacements {
-    fn transform(&self, _resources: &mut ResMap, _scene: &Scene<'_>) -> Result<(), Error> {
-        Err(Error::new(crate::Step::Transformer, "stub"))
-    }
+/// Copies values into fields.
+pub(crate) struct Replacements {
+    replacements: Vec<Replacement>,
 }
 
 impl Replacements {
-    pub(crate) fn new(_: &[crate::model::ReplacementEntry], _: &Scene<'_>) -> Result<Self, Error> {
-        Ok(Self)
+    /// The replacements of a kustomization, those of the files that it names among them.
+    pub(crate) fn new(
+        entries: &[ReplacementEntry],
+        scene: &Scene<'_>,
+    ) -> Result<Box<dyn Transformer>, Error> {
+        let mut replacements = Vec::new();
+        for entry in entries {
+            let inline = &entry.replacement;
+            if entry.path.is_empty() {
+                replacements.push(inline.clone());
+            } else if inline.source.is_some() || !inline.targets.is_empty() {
+                let problem = "cannot specify both path and inline replacement";
+                return Err(Error::new(Step::Replacement, problem));
+            } else {
+                let (text, file) = scene.loader.load(&entry.path)?;
+                replacements.extend(decode::file(&text, &file, scene.run)?);
+            }
+        }
+        Ok(Box::new(Self { replacements }))
     }
-    pub(crate) fn from_config(_: &yaml::Value, _: &Scene<'_>) -> Result<Self, Error> {
-        Ok(Self)
+
+    /// The replacements of a ReplacementTransformer.
+    pub(crate) fn from_config(
+        config: &yaml::Value,
+        scene: &Scene<'_>,
+    ) -> Result<Box<dyn Transformer>, Error> {
+        Self::new(&decode::config(config)?, scene)
     }
+}
+
+impl Transformer for Replacements {
+    fn transform(&self, resources: &mut ResMap, scene: &Scene<'_>) -> Result<(), Error> {
+        replace_all(&self.replacements, resources, scene.run, scene.loader.root())
+    }
+}
+
+fn replace_all(
+    replacements: &[Replacement],
+    resources: &mut ResMap,
+    run: &Run<'_>,
+    dir: &TreePath,
+) -> Result<(), Error> {
+    let mut objects = Objects {
+        ids: vec![None; resources.len()],
+        list: resources.list_mut(),
+        meter: Meter { run, dir },
+    };
+    replacements
+        .iter()
+        .try_for_each(|replacement| objects.replace(replacement))?;
+    resources.drop_empties();
+    Ok(())
+}
+
+/// The objects of a build, with what they are and were.
+struct Objects<'a> {
+    list: &'a mut Vec<Resource>,
+    /// Made when they are asked for; a replacement may change what an object is.
+    ids: Vec<Option<Vec<Arc<Id>>>>,
+    meter: Meter<'a>,
+}
+
+impl Objects<'_> {
+    fn replace(&mut self, replacement: &Replacement) -> Result<(), Error> {
+        let fail = |problem| Err(Error::new(Step::Replacement, problem));
+        if replacement.targets.is_empty() {
+            return fail("replacements must specify a source and at least one target");
+        }
+        let (mut value, origin) = match (&replacement.source_value, &replacement.source) {
+            (Some(_), Some(_)) => return fail("value and resource selectors are mutually exclusive"),
+            (Some(text), None) => (Source::new(Node::plain(text.as_str())), None),
+            (None, Some(source)) => {
+                let place = self.find(source)?;
+                (self.read(place, source)?, Some((place, source)))
+            }
+            (None, None) => return fail("replacements must specify a source and at least one target"),
+        };
+        for target in &replacement.targets {
+            let target = Target::new(target)?;
+            for place in 0..self.list.len() {
+                if !self.is_selected(place, &target)? {
+                    continue;
+                }
+                self.write(place, &value, &target)?;
+                // The value is the field itself, not a copy of it, unless it's a piece.
+                if let Some((origin, source)) = origin
+                    && origin == place
+                    && source.options.as_ref().is_none_or(|options| options.delimiter.is_empty())
+                    && let Ok(changed) = self.read(origin, source)
+                {
+                    value = changed;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn ids(&mut self, place: usize) -> &[Arc<Id>] {
+        match (self.ids.get_mut(place), self.list.get(place)) {
+            (Some(ids), Some(resource)) => ids.get_or_insert_with(|| resource.all_ids()),
+            _ => &[],
+        }
+    }
+
+    /// The one object that a source selects.
+    fn find(&mut self, source: &ReplacementSource) -> Result<usize, Error> {
+        self.meter.work(self.list.len())?;
+        let gvk = selected_gvk(&source.selector);
+        let mut found = None;
+        for place in 0..self.list.len() {
+            let is_selected = |id: &Arc<Id>| is_selected_by(id, &gvk, &source.selector);
+            if !self.ids(place).iter().any(is_selected) {
+                continue;
+            }
+            if found.is_some() {
+                let problem = format!("multiple matches for selector {}", shown(source));
+                return Err(Error::new(Step::Replacement, problem));
+            }
+            found = Some(place);
+        }
+        found.ok_or_else(|| {
+            let problem = format!("nothing selected by {}", shown(source));
+            Error::new(Step::Replacement, problem)
+        })
+    }
+
+    /// The value of a source in its object.
+    fn read(&self, place: usize, source: &ReplacementSource) -> Result<Source, Error> {
+        let path = or_default(&source.field_path);
+        let resource = self.list.get(place);
+        let field = match resource {
+            Some(resource) => path::look_up(resource.node(), &path::split(path)),
+            None => Ok(None),
+        };
+        let field = field.context(|| "error looking up replacement source")?;
+        let Some(field) = field.filter(|field| !is_empty(field)) else {
+            let id = selected_id(&source.selector);
+            let problem = format!("fieldPath `{path}` is missing for replacement source {id}");
+            return Err(Error::new(Step::Replacement, problem));
+        };
+        let is_secret = resource.is_some_and(|resource| resource.gvk().kind == "Secret");
+        value::refine(field, source.options.as_ref(), is_secret).map(Source::new)
+    }
+
+    fn is_selected(&mut self, place: usize, target: &Target<'_>) -> Result<bool, Error> {
+        self.meter.work(1)?;
+        let Some(resource) = self.list.get(place) else {
+            return Ok(false);
+        };
+        if !target.metadata.fits(resource)? {
+            return Ok(false);
+        }
+        for rejected in &target.rejects {
+            if let Some(metadata) = &rejected.metadata
+                && metadata.fits(resource)?
+            {
+                return Ok(false);
+            }
+        }
+        let ids = self.ids(place);
+        let fits_any = |patterns: &SelectorRegex| ids.iter().any(|id| fits(patterns, id));
+        let rejected = target.rejects.iter().filter_map(|reject| reject.patterns.as_ref());
+        Ok(!rejected.into_iter().any(fits_any) && fits_any(&target.patterns))
+    }
+
+    /// Writes the value into the fields of an object that a target names.
+    fn write(&mut self, place: usize, value: &Source, target: &Target<'_>) -> Result<(), Error> {
+        let Some(resource) = self.list.get_mut(place) else {
+            return Ok(());
+        };
+        if let Some(ids) = self.ids.get_mut(place) {
+            *ids = None;
+        }
+        let meter = &self.meter;
+        let create = target.creates().then(|| Kind::of(value.node()));
+        for path in &target.paths {
+            let object = resource.node_mut();
+            if structured::set(object, value, path, create, meter)? {
+                continue;
+            }
+            let walk = Walk { create, meter };
+            let mut failed = None;
+            let set = &mut |found: target::Found<'_>| {
+                value.put(found, target.options, meter).inspect_err(|error| failed = Some(error.to_string()))
+            };
+            let found = walk.visit(object, &path.parts, 0, set);
+            let missing = || not_found(&path.text, create.is_some());
+            match found {
+                Ok(0) => return Err(Error::new(Step::Replacement, missing())),
+                Ok(_) => {}
+                // The field was found and could not be set.
+                Err(error) if failed.is_some() => return Err(error),
+                Err(error) => return Err(error.context(missing())),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A target, ready to be used.
+struct Target<'a> {
+    patterns: SelectorRegex,
+    metadata: MetadataSelector,
+    rejects: Vec<Reject>,
+    paths: Vec<Path>,
+    options: Option<&'a FieldOptions>,
+}
+
+/// What a target does not mean. Its two halves reject objects each on their own.
+struct Reject {
+    patterns: Option<SelectorRegex>,
+    metadata: Option<MetadataSelector>,
+}
+
+impl<'a> Target<'a> {
+    fn new(target: &'a ReplacementTarget) -> Result<Self, Error> {
+        let Some(select) = &target.select else {
+            let problem = "target must specify resources to select";
+            return Err(Error::new(Step::Replacement, problem));
+        };
+        let patterns = |selector| SelectorRegex::new(selector).context(|| "error creating target selector");
+        let reject = |selector: &Selector| {
+            let has_id = [
+                &selector.group,
+                &selector.version,
+                &selector.kind,
+                &selector.name,
+                &selector.namespace,
+            ]
+            .iter()
+            .any(|part| !part.is_empty());
+            let has_metadata =
+                !selector.label_selector.is_empty() || !selector.annotation_selector.is_empty();
+            Ok(Reject {
+                patterns: Some(patterns(selector)?).filter(|_| has_id),
+                metadata: has_metadata.then(|| MetadataSelector::new(selector)),
+            })
+        };
+        let paths = match target.field_paths.as_slice() {
+            [] => vec![Path::new(DEFAULT_PATH)],
+            paths => paths.iter().map(|path| Path::new(path)).collect(),
+        };
+        Ok(Self {
+            patterns: patterns(select)?,
+            metadata: MetadataSelector::new(select),
+            rejects: target.reject.iter().map(reject).collect::<Result<_, Error>>()?,
+            paths,
+            options: target.options.as_ref(),
+        })
+    }
+
+    fn creates(&self) -> bool {
+        self.options.is_some_and(|options| options.create)
+    }
+}
+
+fn fits(patterns: &SelectorRegex, id: &Id) -> bool {
+    patterns.fits_gvk(&id.gvk) && patterns.fits_name(&id.name) && patterns.fits_namespace(&id.namespace)
+}
+
+fn or_default(path: &str) -> &str {
+    if path.is_empty() { DEFAULT_PATH } else { path }
+}
+
+fn selected_gvk(selector: &Selector) -> Gvk {
+    Gvk {
+        group: selector.group.clone().into(),
+        version: selector.version.clone().into(),
+        kind: selector.kind.clone().into(),
+    }
+}
+
+fn selected_id(selector: &Selector) -> Id {
+    Id::new(
+        selected_gvk(selector),
+        selector.name.as_str(),
+        selector.namespace.as_str(),
+    )
+}
+
+/// Whether an object is or was what a source selects. The namespace counts for kinds outside of namespaces too.
+fn is_selected_by(id: &Id, gvk: &Gvk, selector: &Selector) -> bool {
+    let effective = |namespace: &str| match namespace {
+        "" => DEFAULT_NAMESPACE.to_owned(),
+        namespace => namespace.to_owned(),
+    };
+    (selector.name.is_empty() || selector.name == id.name)
+        && (selector.namespace.is_empty() || effective(&selector.namespace) == effective(&id.namespace))
+        && id.gvk.is_selected_by(gvk)
+}
+
+/// A source as errors name it.
+fn shown(source: &ReplacementSource) -> String {
+    let mut text = selected_id(&source.selector).to_string();
+    if !source.field_path.is_empty() {
+        text = format!("{text}:{}", source.field_path);
+    }
+    match &source.options {
+        Some(options) if !options.delimiter.is_empty() || options.create => {
+            let FieldOptions {
+                delimiter,
+                index,
+                create,
+                ..
+            } = options;
+            format!("{text}:{delimiter}({index}), create={create}")
+        }
+        _ => text,
+    }
+}
+
+fn not_found(path: &str, create: bool) -> String {
+    let what = if create { "find or create" } else { "find" };
+    format!("unable to {what} field {path:?} in replacement target")
 }

@@ -1,0 +1,328 @@
+//! How a target's path is followed: every field that it means is set, and what is missing on the way may be created.
+
+use tree::{Exceeded, TreePath};
+use yaml::{
+    Node,
+    node::{Content, Mapping},
+};
+
+use super::path::{Condition, Part, items, key_place, no_condition, text, wrong_kind};
+use crate::{Error, error::Step, options::Run};
+
+/// What a created field is at first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Scalar,
+    Seq,
+    Map,
+}
+
+impl Kind {
+    pub(super) fn of(node: &Node) -> Self {
+        match node.content {
+            Content::Scalar(_) => Self::Scalar,
+            Content::Seq(_) => Self::Seq,
+            Content::Map(_) => Self::Map,
+        }
+    }
+
+    fn empty(self) -> Node {
+        match self {
+            Self::Scalar => Node::plain(""),
+            Self::Seq => Node::seq(Vec::new()),
+            Self::Map => Node::map(),
+        }
+    }
+}
+
+/// Counts what replacing costs.
+pub(super) struct Meter<'a> {
+    pub(super) run: &'a Run<'a>,
+    pub(super) dir: &'a TreePath,
+}
+
+impl Meter<'_> {
+    /// Counts work.
+    pub(super) fn work(&self, steps: usize) -> Result<(), Error> {
+        self.run.step(steps as u64, self.dir)
+    }
+
+    /// Counts what is added to objects.
+    pub(super) fn grow(&self, bytes: usize) -> Result<(), Error> {
+        let counted = self.run.budget.output(bytes as u64);
+        counted.map_err(|source| self.exceeded(source))
+    }
+
+    /// Ends what is nested too deeply.
+    pub(super) fn nest(&self, depth: usize) -> Result<(), Error> {
+        let limit = u64::from(self.run.budget.limits().yaml_depth);
+        if depth as u64 <= limit {
+            return Ok(());
+        }
+        let what = "levels of nesting";
+        Err(self.exceeded(Exceeded::Limit { what, limit }))
+    }
+
+    fn exceeded(&self, source: Exceeded) -> Error {
+        Error::Budget {
+            dir: self.dir.clone(),
+            source,
+        }
+    }
+}
+
+/// A field that was found.
+pub(super) struct Found<'n> {
+    pub(super) node: &'n mut Node,
+    /// How deep in its object it is.
+    pub(super) depth: usize,
+    /// It was created, and has no type yet.
+    pub(super) fresh: bool,
+}
+
+/// What happens to the fields that are found.
+pub(super) type Set<'s> = dyn FnMut(Found<'_>) -> Result<(), Error> + 's;
+
+/// Follows the path of a target.
+pub(super) struct Walk<'a> {
+    pub(super) create: Option<Kind>,
+    pub(super) meter: &'a Meter<'a>,
+}
+
+impl Walk<'_> {
+    /// Sets every field below a node that a path means, and gives how many there were.
+    pub(super) fn visit(
+        &self,
+        node: &mut Node,
+        path: &[Part],
+        depth: usize,
+        set: &mut Set<'_>,
+    ) -> Result<usize, Error> {
+        self.meter.work(1)?;
+        self.meter.nest(depth)?;
+        let Some((first, rest)) = path.split_first() else {
+            let fresh = false;
+            set(Found { node, depth, fresh })?;
+            return Ok(1);
+        };
+        match first {
+            Part::Index(index) => self.index(node, *index, rest, depth, set),
+            Part::Items(condition) => self.items(node, condition, rest, depth, set),
+            Part::NoCondition => Err(no_condition()),
+            Part::Every => self.every(node, rest, depth, set),
+            Part::Key(key) => self.key(node, key, rest, depth, set),
+        }
+    }
+
+    /// As [`Self::visit`], in a node that was just created.
+    fn visit_created(
+        &self,
+        node: &mut Node,
+        path: &[Part],
+        depth: usize,
+        set: &mut Set<'_>,
+    ) -> Result<usize, Error> {
+        if !path.is_empty() {
+            return self.visit(node, path, depth, set);
+        }
+        self.meter.nest(depth)?;
+        let fresh = true;
+        set(Found { node, depth, fresh })?;
+        Ok(1)
+    }
+
+    fn key(
+        &self,
+        node: &mut Node,
+        key: &str,
+        rest: &[Part],
+        depth: usize,
+        set: &mut Set<'_>,
+    ) -> Result<usize, Error> {
+        if key.is_empty() {
+            return self.no_key(node, rest, depth, set);
+        }
+        let place = key_place(node, key)?;
+        let is_null = node.is_null();
+        let entries = node.as_map_mut().map(Mapping::entries_mut);
+        if let (Some(place), Some(entries)) = (place, entries)
+            && let Some(entry) = entries.get_mut(place)
+        {
+            return match entry.value.as_scalar() {
+                Some(_) if !rest.is_empty() => self.inside(text(&entry.value), rest, depth, set),
+                _ => self.visit(&mut entry.value, rest, depth + 1, set),
+            };
+        }
+        let Some(kind) = self.create else {
+            return Ok(0);
+        };
+        let mut made = self.make(rest, kind)?;
+        let found = self.visit_created(&mut made, rest, depth + 1, set)?;
+        // Quirk: what is created below null is lost.
+        if !is_null {
+            node.set(key, made);
+        }
+        Ok(found)
+    }
+
+    /// An empty key means the node itself when it is an empty text, and nothing else.
+    fn no_key(&self, node: &mut Node, rest: &[Part], depth: usize, set: &mut Set<'_>) -> Result<usize, Error> {
+        if node.as_scalar().is_none() {
+            return Err(wrong_kind("ScalarNode", node));
+        }
+        if node.is_null() || !text(node).is_empty() {
+            return Ok(0);
+        }
+        self.visit(node, rest, depth, set)
+    }
+
+    fn index(
+        &self,
+        node: &mut Node,
+        index: usize,
+        rest: &[Part],
+        depth: usize,
+        set: &mut Set<'_>,
+    ) -> Result<usize, Error> {
+        let count = items(node)?.len();
+        if let Some(item) = node.as_seq_mut().and_then(|items| items.get_mut(index)) {
+            return self.visit(item, rest, depth + 1, set);
+        }
+        match self.create {
+            Some(kind) if index == count => {
+                let mut made = self.make(rest, kind)?;
+                let found = self.visit_created(&mut made, rest, depth + 1, set)?;
+                append(node, made);
+                Ok(found)
+            }
+            _ => {
+                let problem = format!("index {index} specified but only {count} elements found");
+                Err(Error::new(Step::Replacement, problem))
+            }
+        }
+    }
+
+    fn every(&self, node: &mut Node, rest: &[Part], depth: usize, set: &mut Set<'_>) -> Result<usize, Error> {
+        items(node)?;
+        let mut found = 0;
+        for item in node.as_seq_mut().into_iter().flatten() {
+            found += self.visit(item, rest, depth + 1, set)?;
+        }
+        Ok(found)
+    }
+
+    fn items(
+        &self,
+        node: &mut Node,
+        condition: &Condition,
+        rest: &[Part],
+        depth: usize,
+        set: &mut Set<'_>,
+    ) -> Result<usize, Error> {
+        items(node)?;
+        let mut found = 0;
+        for item in node.as_seq_mut().into_iter().flatten() {
+            found += self.item(item, condition, rest, depth + 1, false, set)?;
+        }
+        if found > 0 || self.create.is_none() {
+            return Ok(found);
+        }
+        self.meter.grow(NODE_SIZE + condition.value.len())?;
+        let mut made = Node::plain(condition.value.as_str());
+        if !condition.key.is_empty() {
+            let entries = [(condition.key.as_str(), made)];
+            made = entries.into_iter().collect::<Mapping>().into();
+        }
+        let found = self.item(&mut made, condition, rest, depth + 1, true, set)?;
+        if found == 0 {
+            let problem = format!(
+                "failed to create element for \"[{}={}]\": its own pattern does not select it",
+                condition.key, condition.value
+            );
+            return Err(Error::new(Step::Replacement, problem));
+        }
+        append(node, made);
+        Ok(found)
+    }
+
+    fn item(
+        &self,
+        item: &mut Node,
+        condition: &Condition,
+        rest: &[Part],
+        depth: usize,
+        fresh: bool,
+        set: &mut Set<'_>,
+    ) -> Result<usize, Error> {
+        self.meter.work(1)?;
+        if !condition.key.is_empty() {
+            let Some(field) = item.get(&condition.key) else {
+                return Ok(0);
+            };
+            if !condition.fits(&printed(field))? {
+                return Ok(0);
+            }
+            return self.visit(item, rest, depth, set);
+        }
+        if !condition.fits(&printed(item))? {
+            return Ok(0);
+        }
+        // Quirk: what follows such a condition in the path is not looked at.
+        self.meter.nest(depth)?;
+        let node = item;
+        set(Found { node, depth, fresh })?;
+        Ok(1)
+    }
+
+    /// Follows a path into the text of a scalar.
+    ///
+    /// Quirk: what is set there is lost. Only [`super::structured`], which follows paths as a source's, keeps it; what it
+    /// can't follow comes here and is only looked at.
+    fn inside(&self, text: &str, path: &[Part], depth: usize, set: &mut Set<'_>) -> Result<usize, Error> {
+        self.meter.work(text.len())?;
+        let parsed = super::structured::parse(text, self.meter)?;
+        let Some(mut parsed) = parsed else {
+            let expected = match path.first() {
+                Some(Part::Key(_)) => "MappingNode",
+                _ => "SequenceNode",
+            };
+            let problem = format!("wrong node kind: expected {expected} but got nothing");
+            return Err(Error::new(Step::Replacement, problem));
+        };
+        self.visit(&mut parsed, path, depth, set)
+    }
+
+    /// What is created where `rest` is still to be followed.
+    fn make(&self, rest: &[Part], kind: Kind) -> Result<Node, Error> {
+        self.meter.grow(NODE_SIZE)?;
+        Ok(match rest.first() {
+            None => kind.empty(),
+            Some(Part::Key(key)) if key.is_empty() => kind.empty(),
+            Some(Part::Index(_) | Part::Items(_) | Part::NoCondition) => Kind::Seq.empty(),
+            Some(Part::Every | Part::Key(_)) => Kind::Map.empty(),
+        })
+    }
+}
+
+/// What a node counts beside its text.
+pub(super) const NODE_SIZE: usize = 64;
+
+/// Appends to a list; what is appended to null is lost.
+fn append(node: &mut Node, item: Node) {
+    if let Some(items) = node.as_seq_mut() {
+        items.push(item);
+    }
+}
+
+/// What conditions are held against: a value as it is printed, in quotes where it has them.
+fn printed(node: &Node) -> String {
+    let Some(scalar) = node.as_scalar() else {
+        let value = node.to_value().unwrap_or_default();
+        return yaml::print::kustomize(&value).trim().to_owned();
+    };
+    let was_quoted = !scalar.plain && scalar.tag.is_none();
+    if was_quoted || (scalar.is_string() && !Node::plain(&*scalar.text).as_scalar().is_some_and(|s| s.is_string())) {
+        return yaml::print::json(&yaml::Value::String(scalar.text.to_string()));
+    }
+    scalar.text.trim().to_owned()
+}
