@@ -124,7 +124,10 @@ impl Objects<'_> {
                 // The value is the field itself, not a copy of it, unless it's a piece.
                 if let Some((origin, source)) = origin
                     && origin == place
-                    && source.options.as_ref().is_none_or(|options| options.delimiter.is_empty())
+                    && source
+                        .options
+                        .as_ref()
+                        .is_none_or(|options| options.delimiter.is_empty())
                     && let Ok(changed) = self.read(origin, source)
                 {
                     value = changed;
@@ -198,7 +201,10 @@ impl Objects<'_> {
         }
         let ids = self.ids(place);
         let fits_any = |patterns: &SelectorRegex| ids.iter().any(|id| fits(patterns, id));
-        let rejected = target.rejects.iter().filter_map(|reject| reject.patterns.as_ref());
+        let rejected = target
+            .rejects
+            .iter()
+            .filter_map(|reject| reject.patterns.as_ref());
         Ok(!rejected.into_iter().any(fits_any) && fits_any(&target.patterns))
     }
 
@@ -220,7 +226,9 @@ impl Objects<'_> {
             let walk = Walk { create, meter };
             let mut failed = None;
             let set = &mut |found: target::Found<'_>| {
-                value.put(found, target.options, meter).inspect_err(|error| failed = Some(error.to_string()))
+                value
+                    .put(found, target.options, meter)
+                    .inspect_err(|error| failed = Some(error.to_string()))
             };
             let found = walk.visit(object, &path.parts, 0, set);
             let missing = || not_found(&path.text, create.is_some());
@@ -257,7 +265,7 @@ impl<'a> Target<'a> {
             let problem = "target must specify resources to select";
             return Err(Error::new(Step::Replacement, problem));
         };
-        let patterns = |selector| SelectorRegex::new(selector).context(|| "error creating target selector");
+        let patterns = |selector: &Selector| SelectorRegex::new(selector).context(|| "error creating target selector");
         let reject = |selector: &Selector| {
             let has_id = [
                 &selector.group,

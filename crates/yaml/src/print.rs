@@ -14,7 +14,9 @@ mod tests;
 
 use emit::{Dialect, Emitter};
 
-use crate::{Value, read};
+use tree::Budget;
+
+use crate::{Error, Node, Value, read};
 
 const GO: Dialect = Dialect {
     resolves: read::goyaml_resolves,
@@ -51,6 +53,16 @@ pub fn kustomize(value: &Value) -> String {
 #[must_use]
 pub fn pyyaml(value: &Value) -> String {
     Emitter::new(&PYTHON).document(value)
+}
+
+/// Prints a changed document in the style of the text that it was read from, as go-yaml's version 3 prints what it has read:
+/// quotes, brackets, anchors, tags and comments stay, layout is made anew. `before` is what [`read::node`] made of the text,
+/// `after` the same with scalars changed, nodes replaced, or entries and items appended.
+///
+/// # Errors
+/// When the text is no YAML.
+pub fn restyled(text: &str, before: &Node, after: &Node, budget: &Budget) -> Result<String, Error> {
+    read::restyled(text, before, after, budget)
 }
 
 /// Prints documents separated by `---` lines, each as `print` prints it.

@@ -27,6 +27,7 @@ mod kustomize;
 mod merge;
 mod number;
 mod pyyaml;
+mod restyle;
 mod tag;
 #[cfg(test)]
 mod tests;
@@ -35,6 +36,7 @@ mod timestamp;
 pub(crate) use goyaml::resolves as goyaml_resolves;
 pub(crate) use kustomize::kind as kustomize_kind;
 pub(crate) use pyyaml::resolves as pyyaml_resolves;
+pub(crate) use restyle::restyled;
 
 use tree::Budget;
 

@@ -41,7 +41,8 @@ pub(super) fn config(config: &Value) -> Result<Vec<ReplacementEntry>, Error> {
 }
 
 fn decode<T: DeserializeOwned>(value: &Value) -> Result<T, Error> {
-    serde_json::from_value(without_nulls(value.to_json())).map_err(|error| Error::new(Step::Replacement, error))
+    serde_json::from_value(without_nulls(value.to_json()))
+        .map_err(|error| Error::new(Step::Replacement, error))
 }
 
 /// A field that is null isn't set.

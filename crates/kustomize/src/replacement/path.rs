@@ -153,7 +153,10 @@ pub(super) fn step(node: &Node, part: &str) -> Result<Leads, Error> {
         let last = items(node)?.len().checked_sub(1);
         Some(last.ok_or_else(|| Error::new(Step::Replacement, "the list has no last item"))?)
     } else if part == "*" {
-        return Err(Error::new(Step::Replacement, "wildcard is not supported in PathGetter"));
+        return Err(Error::new(
+            Step::Replacement,
+            "wildcard is not supported in PathGetter",
+        ));
     } else if is_condition(part) {
         let (key, value) = condition(part).ok_or_else(no_condition)?;
         items(node)?.iter().position(|item| is_item(item, key, value))
@@ -205,7 +208,10 @@ pub(super) fn text(node: &Node) -> &str {
 }
 
 pub(super) fn wrong_kind(expected: &str, node: &Node) -> Error {
-    let problem = format!("wrong node kind: expected {expected} but got {}", node.kind_name());
+    let problem = format!(
+        "wrong node kind: expected {expected} but got {}",
+        node.kind_name()
+    );
     Error::new(Step::Replacement, problem)
 }
 

@@ -1,6 +1,6 @@
 //! Paths that go on inside of a scalar's text: the text is read, changed and printed again.
 
-use yaml::{Node, Value, node::Content};
+use yaml::Node;
 
 use super::{
     path::{self, Leads, Path, text},
@@ -11,11 +11,19 @@ use crate::{Error, error::Step};
 
 /// Sets what a path means in the text of a scalar; false, and nothing done, when there is no such scalar on the path or it
 /// can't be done, whatever the reason.
-pub(super) fn set(object: &mut Node, source: &Source, path: &Path, create: Option<Kind>, meter: &Meter<'_>) -> Result<bool, Error> {
+pub(super) fn set(
+    object: &mut Node,
+    source: &Source,
+    path: &Path,
+    create: Option<Kind>,
+    meter: &Meter<'_>,
+) -> Result<bool, Error> {
     let Some((places, used)) = find(object, path, meter)? else {
         return Ok(false);
     };
-    let scalar = places.iter().try_fold(object, |node, place| path::child_mut(node, *place));
+    let scalar = places
+        .iter()
+        .try_fold(object, |node, place| path::child_mut(node, *place));
     let Some(scalar) = scalar else {
         return Ok(false);
     };
@@ -46,7 +54,10 @@ pub(super) fn parse(text: &str, meter: &Meter<'_>) -> Result<Option<Node>, Error
                 dir: meter.dir.clone(),
                 source: exceeded.clone(),
             }),
-            None => Err(Error::new(Step::Replacement, format!("yaml: {}", error.message()))),
+            None => Err(Error::new(
+                Step::Replacement,
+                format!("yaml: {}", error.message()),
+            )),
         },
     }
 }
@@ -99,9 +110,7 @@ fn changed(
     let original = node.clone();
     let rest = path.parts.get(used..).unwrap_or_default();
     let walk = Walk { create, meter };
-    let found = walk.visit(&mut node, rest, 0, &mut |found| {
-        source.put_plainly(found, meter)
-    })?;
+    let found = walk.visit(&mut node, rest, 0, &mut |found| source.put_plainly(found, meter))?;
     if found == 0 {
         return Ok(None);
     }
@@ -110,7 +119,9 @@ fn changed(
     } else {
         yaml_text(before, &original, &node, meter)
     };
-    printed.map(Some).map_err(|error| Error::new(Step::Replacement, error))
+    printed
+        .map(Some)
+        .map_err(|error| Error::new(Step::Replacement, error))
 }
 
 fn yaml_text(before: &str, original: &Node, node: &Node, meter: &Meter<'_>) -> Result<String, yaml::Error> {

@@ -166,7 +166,13 @@ impl Walk<'_> {
     }
 
     /// An empty key means the node itself when it is an empty text, and nothing else.
-    fn no_key(&self, node: &mut Node, rest: &[Part], depth: usize, set: &mut Set<'_>) -> Result<usize, Error> {
+    fn no_key(
+        &self,
+        node: &mut Node,
+        rest: &[Part],
+        depth: usize,
+        set: &mut Set<'_>,
+    ) -> Result<usize, Error> {
         if node.as_scalar().is_none() {
             return Err(wrong_kind("ScalarNode", node));
         }
@@ -321,7 +327,12 @@ fn printed(node: &Node) -> String {
         return yaml::print::kustomize(&value).trim().to_owned();
     };
     let was_quoted = !scalar.plain && scalar.tag.is_none();
-    if was_quoted || (scalar.is_string() && !Node::plain(&*scalar.text).as_scalar().is_some_and(|s| s.is_string())) {
+    if was_quoted
+        || (scalar.is_string()
+            && !Node::plain(&*scalar.text)
+                .as_scalar()
+                .is_some_and(|s| s.is_string()))
+    {
         return yaml::print::json(&yaml::Value::String(scalar.text.to_string()));
     }
     scalar.text.trim().to_owned()

@@ -1,0 +1,281 @@
+//! Comments of a text, put where their neighbours are in the text that was printed anew.
+//!
+//! A comment behind something stays behind it. Comments on lines of their own stand before what follows them, or at the end
+//! of what they are indented as. Those between the brackets of a list or map come behind or before its line.
+
+use std::collections::BTreeMap;
+
+use super::{Kind, Place, Span};
+
+/// A comment that was found.
+struct Comment<'t> {
+    at: Place,
+    text: &'t str,
+    /// Nothing else is on its line.
+    alone: bool,
+    /// The dash of a list item is between it and the event before.
+    in_item: bool,
+    /// The event before.
+    before: Option<usize>,
+    /// The event behind.
+    behind: Option<usize>,
+}
+
+/// Puts the comments of `text` into `printed`.
+pub(super) fn keep(
+    text: &str,
+    spans: &[Span],
+    printed: &str,
+    spans_after: &[Span],
+    origins: &[Option<usize>],
+) -> String {
+    let lines: Vec<&str> = text.lines().collect();
+    let printed_lines: Vec<&str> = printed.lines().collect();
+    let keeper = Keeper {
+        lines: &lines,
+        spans,
+        parents: parents(spans),
+        printed: &printed_lines,
+        spans_after,
+        moved: moved(spans.len(), origins),
+    };
+    let mut woven = Woven::default();
+    let comments = find(&lines, spans);
+    for gap in comments.chunk_by(|a, b| a.alone && b.alone && a.before == b.before && a.in_item == b.in_item)
+    {
+        keeper.place(gap, &mut woven);
+    }
+    woven.into_text(&printed_lines)
+}
+
+/// What is put where, by lines of the printed text.
+#[derive(Default)]
+struct Woven {
+    before: BTreeMap<usize, Vec<String>>,
+    behind: BTreeMap<usize, String>,
+    /// Comments between the dash of an item and the item, which begins at the column.
+    inside: BTreeMap<usize, (usize, Vec<String>)>,
+}
+
+impl Woven {
+    fn into_text(mut self, lines: &[&str]) -> String {
+        let mut out = Vec::new();
+        for (number, line) in lines.iter().enumerate() {
+            out.extend(self.before.remove(&number).unwrap_or_default());
+            let mut line = (*line).to_owned();
+            if let Some((column, comments)) = self.inside.remove(&number) {
+                let split = line
+                    .char_indices()
+                    .nth(column)
+                    .map_or(line.len(), |(index, _)| index);
+                let item = line.split_off(split);
+                let indent = " ".repeat(column);
+                for (index, comment) in comments.into_iter().enumerate() {
+                    let lead = if index == 0 { &line } else { &indent };
+                    out.push(format!("{lead}{comment}"));
+                }
+                line = indent + &item;
+            }
+            if let Some(comment) = self.behind.remove(&number) {
+                line = format!("{line} {comment}");
+            }
+            out.push(line);
+        }
+        out.extend(self.before.into_values().flatten());
+        out.join("\n") + "\n"
+    }
+}
+
+struct Keeper<'a> {
+    lines: &'a [&'a str],
+    spans: &'a [Span],
+    parents: Vec<Option<usize>>,
+    printed: &'a [&'a str],
+    spans_after: &'a [Span],
+    moved: Vec<Option<usize>>,
+}
+
+impl Keeper<'_> {
+    /// Places a comment, or those that stand together on lines of their own.
+    fn place(&self, gap: &[Comment<'_>], woven: &mut Woven) {
+        let Some(first) = gap.first() else {
+            return;
+        };
+        let behind = first.behind.and_then(|event| self.next_moved(event));
+        let texts = gap.iter().map(|comment| comment.text.to_owned());
+        if first.in_item {
+            if let Some(after) = behind {
+                woven
+                    .inside
+                    .insert(after.start.0, (after.start.1, texts.collect()));
+            }
+            return;
+        }
+        if !first.alone {
+            if let Some(after) = first.before.and_then(|event| self.last_moved(event)) {
+                woven.behind.insert(after.end.0, first.text.to_owned());
+                return;
+            }
+        }
+        let line = behind.map_or(self.printed.len(), |after| after.start.0);
+        let next = first.behind.and_then(|event| self.spans.get(event));
+        let next_columns = next.map(|next| (indent(self.lines, next.start.0), indent(self.printed, line)));
+        let placed = woven.before.entry(line).or_default();
+        let mut column = 0;
+        for (index, comment) in gap.iter().enumerate() {
+            let row = comment.at.0;
+            let begins = index == 0 || !self.is_comment(gap, index, row);
+            if begins {
+                if index > 0 || (next.is_none() && self.is_blank_before(row)) {
+                    placed.push(String::new());
+                }
+                column = self.column(comment, next_columns);
+            }
+            placed.push(" ".repeat(column) + comment.text);
+        }
+        let last = gap.last().map_or(0, |comment| comment.at.0);
+        let is_foot = !self.is_blank_before(first.at.0) && last - first.at.0 + 1 == gap.len();
+        let stands_apart = self.is_blank(last + 1) && (is_foot || first.before.is_none());
+        if stands_apart && next_columns.is_some_and(|(_, after)| after == column) {
+            placed.push(String::new());
+        }
+    }
+
+    /// Whether the comment before stands on the line right above.
+    fn is_comment(&self, gap: &[Comment<'_>], index: usize, row: usize) -> bool {
+        let above = index.checked_sub(1).and_then(|above| gap.get(above));
+        above.is_some_and(|above| above.at.0 + 1 == row)
+    }
+
+    fn is_blank(&self, row: usize) -> bool {
+        self.lines.get(row).is_some_and(|line| line.trim().is_empty())
+    }
+
+    fn is_blank_before(&self, row: usize) -> bool {
+        row.checked_sub(1).is_some_and(|above| self.is_blank(above))
+    }
+
+    /// The column of a comment: that of what follows, unless it is indented deeper and so belongs to what is before.
+    fn column(&self, comment: &Comment<'_>, next: Option<(usize, usize)>) -> usize {
+        let own = comment.at.1;
+        if let Some((before, after)) = next
+            && own <= before
+        {
+            return after;
+        }
+        let mut chosen = None;
+        let mut event = comment.before;
+        while let Some(index) = event {
+            if let Some((before, after)) = self.columns(index) {
+                if chosen.is_none() || before >= own {
+                    chosen = Some(after);
+                }
+            }
+            event = self.parents.get(index).copied().flatten();
+        }
+        chosen.or(next.map(|(_, after)| after)).unwrap_or_default()
+    }
+
+    /// The columns of a list or map in block style, before and after.
+    fn columns(&self, event: usize) -> Option<(usize, usize)> {
+        let span = self.spans.get(event)?;
+        // With an anchor or a tag, a map begins on the line of its key.
+        let event = match span.kind {
+            Kind::Map => event + 1,
+            Kind::Seq => event,
+            _ => return None,
+        };
+        let before = self.spans.get(event)?;
+        let after = self.spans_after.get(self.moved.get(event).copied().flatten()?)?;
+        Some((before.start.1, after.start.1))
+    }
+
+    fn next_moved(&self, event: usize) -> Option<&Span> {
+        let after = self.moved.iter().skip(event).find_map(|after| *after)?;
+        self.spans_after.get(after).filter(|span| span.kind != Kind::End)
+    }
+
+    fn last_moved(&self, event: usize) -> Option<&Span> {
+        let after = self.moved.get(..=event)?.iter().rev().find_map(|after| *after)?;
+        self.spans_after.get(after)
+    }
+}
+
+fn indent(lines: &[&str], row: usize) -> usize {
+    let line = lines.get(row).copied().unwrap_or_default();
+    line.len() - line.trim_start_matches(' ').len()
+}
+
+/// The collection that each event is in.
+fn parents(spans: &[Span]) -> Vec<Option<usize>> {
+    let mut open = Vec::new();
+    let mut parents = Vec::with_capacity(spans.len());
+    for (index, span) in spans.iter().enumerate() {
+        if span.kind == Kind::End {
+            open.pop();
+        }
+        parents.push(open.last().copied());
+        if matches!(span.kind, Kind::Map | Kind::Seq | Kind::Flow) {
+            open.push(index);
+        }
+    }
+    parents
+}
+
+/// Where each event of the text is in the printed one.
+fn moved(count: usize, origins: &[Option<usize>]) -> Vec<Option<usize>> {
+    let mut moved = vec![None; count];
+    for (after, origin) in origins.iter().enumerate() {
+        if let Some(slot) = origin.and_then(|origin| moved.get_mut(origin)) {
+            *slot = Some(after);
+        }
+    }
+    moved
+}
+
+/// The comments of a text, in order.
+fn find<'t>(lines: &[&'t str], spans: &[Span]) -> Vec<Comment<'t>> {
+    let starts: Vec<usize> = (0..spans.len())
+        .filter(|index| spans.get(*index).is_some_and(|span| span.kind != Kind::End))
+        .collect();
+    let mut comments = Vec::new();
+    let (mut passed, mut dash): (usize, Option<Place>) = (0, None);
+    for (row, line) in lines.iter().enumerate() {
+        let mut blank_before = true;
+        for (column, (offset, c)) in line.char_indices().enumerate() {
+            let at = (row, column);
+            let span = |place: usize| starts.get(place).and_then(|index| spans.get(*index));
+            while span(passed).is_some_and(|span| span.start <= at) {
+                passed += 1;
+            }
+            let before = passed.checked_sub(1);
+            let is_inside = before
+                .and_then(span)
+                .is_some_and(|span| at < span.end && span.start != span.end);
+            if is_inside && !before.and_then(span).is_some_and(|span| span.kind == Kind::Seq) {
+                blank_before = false;
+                continue;
+            }
+            match c {
+                '#' if blank_before => {
+                    let event = before.and_then(|before| starts.get(before).copied());
+                    comments.push(Comment {
+                        at,
+                        text: line.get(offset..).unwrap_or_default().trim_end(),
+                        alone: line.get(..offset).is_some_and(|lead| lead.trim().is_empty()),
+                        in_item: dash >= before.and_then(span).map(|span| span.start)
+                            && before.is_some()
+                            && dash.is_some(),
+                        before: event,
+                        behind: starts.get(passed).copied(),
+                    });
+                    break;
+                }
+                '-' => dash = Some(at),
+                _ => {}
+            }
+            blank_before = c.is_whitespace();
+        }
+    }
+    comments
+}

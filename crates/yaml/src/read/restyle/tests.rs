@@ -1,0 +1,255 @@
+use tree::Budget;
+
+use super::*;
+
+fn change(text: &str, change: impl FnOnce(&mut Node)) -> String {
+    let budget = Budget::default();
+    let before = crate::read::node(text, &budget).unwrap().unwrap();
+    let mut after = before.clone();
+    change(&mut after);
+    restyled(text, &before, &after, &budget).unwrap()
+}
+
+fn set(node: &mut Node, path: &[&str], text: &str) {
+    let scalar = node.pointer_mut(path).unwrap().as_scalar_mut().unwrap();
+    scalar.tag = Some(scalar.kind());
+    scalar.text = text.into();
+}
+
+#[test]
+fn styles_stay_and_layout_is_made_anew() {
+    let text = "\
+a:
+    b: \"quoted\"
+    c: 'single'
+z: {f: [1,2]}
+
+q: |
+  lit
+l:
+  - x
+  - 'y'
+f: &anc {k: 1}
+g: *anc
+m: {<<: *anc, own: 1}
+h: !!str 5
+i: !tag v
+o: \"\"
+s:
+t: yes
+u: é
+w: >-
+  folded
+  text
+";
+    let expected = "\
+a:
+  b: \"quoted\"
+  c: 'new'
+z: {f: [1, 2]}
+q: |
+  lit
+l:
+- x
+- 'y'
+f: &anc {k: 1}
+g: *anc
+m: {!!merge <<: *anc, own: 1}
+h: !!str 5
+i: !tag v
+o: \"\"
+s:
+t: yes
+u: é
+w: >-
+  folded text
+";
+    assert_eq!(change(text, |node| set(node, &["a", "c"], "new")), expected);
+}
+
+#[test]
+fn changed_scalars_keep_their_types() {
+    let text = "i: 1\ns: text\nq: '1'\nf: 1.5\nb: true\nn: null\nl: |\n  x\n";
+    let changed = change(text, |node| {
+        for key in ["i", "s", "q", "f", "b", "n", "l"] {
+            set(node, &[key], "7");
+        }
+    });
+    let expected = "i: 7\ns: \"7\"\nq: '7'\nf: !!float 7\nb: !!bool 7\nn: !!null 7\nl: |-\n  7\n";
+    assert_eq!(changed, expected);
+    let lines = change(text, |node| set(node, &["s"], "a\nb\n"));
+    assert!(lines.contains("s: |\n  a\n  b\n"), "{lines}");
+    let lines = change("a: {s: text}\n", |node| set(node, &["a", "s"], "x\ny"));
+    assert_eq!(lines, "a: {s: \"x\\ny\"}\n");
+}
+
+#[test]
+fn entries_and_items_are_added() {
+    let text = "a:\n    b: 1\nl: [1]\n# end\n";
+    let changed = change(text, |node| {
+        node.get_mut("a").unwrap().set("new", Node::plain("7"));
+        node.get_mut("l").unwrap().as_seq_mut().unwrap().push(Node::map());
+        node.set("list", Node::seq(vec![Node::string("7"), Node::string("x")]));
+    });
+    assert_eq!(
+        changed,
+        "a:\n  b: 1\n  new: 7\nl: [1, {}]\nlist:\n- \"7\"\n- x\n# end\n"
+    );
+}
+
+#[test]
+fn another_kind_takes_the_place_of_a_node() {
+    let changed = change("a: {b: 1}\nc: 2\n", |node| {
+        *node.get_mut("a").unwrap() = Node::plain("x");
+        *node.get_mut("c").unwrap() = Node::seq(vec![Node::plain("y")]);
+    });
+    assert_eq!(changed, "a: x\nc:\n- y\n");
+    let changed = change("a: &x {b: 1}\nc: *x\n", |node| set(node, &["c", "b"], "2"));
+    assert_eq!(changed, "a: &x {b: 1}\nc:\n  b: 2\n");
+}
+
+#[test]
+fn comments_stay_with_their_neighbours() {
+    let text = "\
+# head1
+# head2
+
+# head3
+a:   # la
+  # before b
+  b: 1   #lb
+  # after b
+
+  # before c
+
+  c: 2
+  # foot c
+
+d: 3
+o:
+    k: v
+ # odd
+p:
+# low
+    k: 1
+r:
+    l:
+       - 1
+       # l foot
+
+       # l foot2
+
+    # k foot
+s: '#'
+
+# x
+
+t: 1 # line t
+     # line t more
+u: |
+  # lit
+# after lit
+v: x
+# tail1
+
+# tail2
+";
+    let expected = "\
+# head1
+# head2
+
+# head3
+a: # la
+  # before b
+  b: 1 #lb
+  # after b
+
+  # before c
+  c: 2
+  # foot c
+d: 4
+o:
+  k: v
+  # odd
+p:
+  # low
+  k: 1
+r:
+  l:
+  - 1
+  # l foot
+
+  # l foot2
+
+  # k foot
+s: '#'
+# x
+t: 1 # line t
+# line t more
+u: |
+  # lit
+# after lit
+v: x
+# tail1
+
+# tail2
+";
+    assert_eq!(change(text, |node| set(node, &["d"], "4")), expected);
+}
+
+#[test]
+fn comments_of_lists_stay_with_their_items() {
+    let text = "\
+# doc
+
+z: 0 # c
+l: # list
+
+  # head of item
+  - name: x # nx
+
+    # head port
+    port: 1
+
+  # head second
+
+  - name: y
+  -
+    # in dash
+    name: z
+  - # empty
+    k: v
+  # last
+
+  - end
+";
+    let expected = "\
+# doc
+
+z: 1 # c
+l: # list
+# head of item
+- name: x # nx
+  # head port
+  port: 1
+# head second
+- name: y
+- # in dash
+  name: z
+- # empty
+  k: v
+# last
+
+- end
+";
+    assert_eq!(change(text, |node| set(node, &["z"], "1")), expected);
+}
+
+#[test]
+fn comments_in_brackets_are_not_lost() {
+    let text = "m: {a: 1, # one\n  b: 2}\nn: 1\n";
+    assert_eq!(
+        change(text, |node| set(node, &["n"], "2")),
+        "m: {a: 1, b: 2} # one\nn: 2\n"
+    );
+}
