@@ -7,7 +7,7 @@ use yaml::{
     node::{Content, Scalar},
 };
 
-use crate::fieldspec;
+use crate::{Error, error::Step, fieldspec};
 
 /// Takes a path apart at its dots. A dot in brackets or after a backslash belongs to its element; brackets around what is
 /// no condition are taken away when there is a dot in them.
@@ -37,29 +37,119 @@ pub(crate) fn split(path: &str) -> Vec<Cow<'_, str>> {
 
 /// The node that the elements of a path lead to. Where nothing is there, or something else than the path says, it is none.
 pub(crate) fn get<'a>(node: &'a Node, elements: &[Cow<'_, str>]) -> Option<&'a Node> {
-    let mut elements = elements
-        .iter()
-        .map(|element| element.trim())
-        .filter(|element| !element.is_empty());
-    elements.try_fold(node, step)
+    follow(node, elements).ok().flatten()
 }
 
-fn step<'a>(node: &'a Node, element: &str) -> Option<&'a Node> {
-    if let Ok(index) = element.parse::<i64>() {
-        return node.as_seq()?.get(usize::try_from(index).ok()?);
+/// As [`get`], with an error for a path that does not fit the node.
+pub(crate) fn follow<'a>(node: &'a Node, elements: &[Cow<'_, str>]) -> Result<Option<&'a Node>, Error> {
+    let mut node = node;
+    for element in elements {
+        match step(node, element)? {
+            Leads::Stay => {}
+            Leads::Down(place) => match child(node, place) {
+                Some(child) => node = child,
+                None => return Ok(None),
+            },
+            Leads::Nowhere => return Ok(None),
+        }
     }
-    match element {
-        "-" => node.as_seq()?.last(),
-        // The original refuses it by name, and so do the users of paths that may have one.
-        "*" => None,
-        _ => match element.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
-            Some(condition) => {
-                let (field, value) = condition.split_once('=')?;
-                node.as_seq()?.iter().find(|item| is(item, field, value))
-            }
-            None => node.get(element),
-        },
+    Ok(Some(node))
+}
+
+/// Where an element of a path leads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Leads {
+    /// Nowhere else: it is empty.
+    Stay,
+    /// To the entry of a map or the item of a list at this place.
+    Down(usize),
+    /// To something that isn't there.
+    Nowhere,
+}
+
+/// Finds out where an element of a path leads.
+pub(crate) fn step(node: &Node, element: &str) -> Result<Leads, Error> {
+    let fail = |problem: String| Err(Error::new(Step::Reference, problem));
+    let element = element.trim();
+    if element.is_empty() {
+        return Ok(Leads::Stay);
     }
+    let found = if let Ok(index) = element.parse::<i64>() {
+        let Ok(place) = usize::try_from(index) else {
+            return fail(format!("array index {index} cannot be negative"));
+        };
+        let count = items(node)?.len();
+        Some(place).filter(|place| *place < count)
+    } else if element == "-" {
+        match items(node)?.len().checked_sub(1) {
+            None => return fail("the list has no last item".to_owned()),
+            last => last,
+        }
+    } else if element == "*" {
+        return fail("wildcard is not supported in PathGetter".to_owned());
+    } else if is_condition(element) {
+        let (field, value) = condition(element)?;
+        items(node)?.iter().position(|item| is(item, field, value))
+    } else {
+        key_place(node, element)?
+    };
+    Ok(found.map_or(Leads::Nowhere, Leads::Down))
+}
+
+/// The child at a place that [`step`] found.
+pub(crate) fn child(node: &Node, place: usize) -> Option<&Node> {
+    match &node.content {
+        Content::Map(map) => map.entries().get(place).map(|entry| &entry.value),
+        Content::Seq(items) => items.get(place),
+        Content::Scalar(_) => None,
+    }
+}
+
+/// The child at a place that [`step`] found, to change it.
+pub(crate) fn child_mut(node: &mut Node, place: usize) -> Option<&mut Node> {
+    match &mut node.content {
+        Content::Map(map) => map.entries_mut().get_mut(place).map(|entry| &mut entry.value),
+        Content::Seq(items) => items.get_mut(place),
+        Content::Scalar(_) => None,
+    }
+}
+
+/// The place of a key's first entry; null has none.
+pub(crate) fn key_place(node: &Node, key: &str) -> Result<Option<usize>, Error> {
+    match &node.content {
+        Content::Map(map) => Ok(map.keys().position(|name| name == key)),
+        _ if node.is_null() => Ok(None),
+        _ => Err(wrong_kind("MappingNode", node.kind_name())),
+    }
+}
+
+/// The items of a list; null has none.
+pub(crate) fn items(node: &Node) -> Result<&[Node], Error> {
+    match &node.content {
+        Content::Seq(items) => Ok(items),
+        _ if node.is_null() => Ok(&[]),
+        _ => Err(wrong_kind("SequenceNode", node.kind_name())),
+    }
+}
+
+pub(crate) fn wrong_kind(expected: &str, found: &str) -> Error {
+    let problem = format!("wrong node kind: expected {expected} but got {found}");
+    Error::new(Step::Reference, problem)
+}
+
+/// Whether an element selects items of a list.
+pub(crate) fn is_condition(element: &str) -> bool {
+    element.starts_with('[') && element.ends_with(']')
+}
+
+/// Field and value of an element that selects items; the field is empty for items that are scalars.
+pub(crate) fn condition(element: &str) -> Result<(&str, &str), Error> {
+    let inner = element.strip_suffix(']').unwrap_or(element);
+    let inner = inner.strip_prefix('[').unwrap_or(inner);
+    inner.split_once('=').ok_or_else(|| {
+        let problem = "list path element must contain fieldName=fieldValue for element to match";
+        Error::new(Step::Reference, problem)
+    })
 }
 
 fn is(item: &Node, field: &str, value: &str) -> bool {

@@ -1,6 +1,5 @@
 //! Replacements: values of one object, or of the kustomization, copied into fields of others.
 
-mod decode;
 mod path;
 mod structured;
 mod target;
@@ -17,7 +16,12 @@ use crate::{
     Error,
     error::{Context as _, Step},
     id::{DEFAULT_NAMESPACE, Gvk, Id},
-    model::{FieldOptions, Replacement, ReplacementEntry, ReplacementSource, ReplacementTarget, Selector},
+    lookup,
+    model::{
+        FieldOptions, Replacement, ReplacementEntry, ReplacementSource, ReplacementTarget, Selector, decode,
+        shape::{self, Rules, Type},
+        shapes,
+    },
     options::Run,
     resmap::ResMap,
     resource::{Resource, is_empty},
@@ -38,10 +42,7 @@ pub(crate) struct Replacements {
 
 impl Replacements {
     /// The replacements of a kustomization, those of the files that it names among them.
-    pub(crate) fn new(
-        entries: &[ReplacementEntry],
-        scene: &Scene<'_>,
-    ) -> Result<Box<dyn Transformer>, Error> {
+    pub(crate) fn new(entries: &[ReplacementEntry], scene: &Scene<'_>) -> Result<Self, Error> {
         let mut replacements = Vec::new();
         for entry in entries {
             let inline = &entry.replacement;
@@ -52,18 +53,28 @@ impl Replacements {
                 return Err(Error::new(Step::Replacement, problem));
             } else {
                 let (text, file) = scene.loader.load(&entry.path)?;
-                replacements.extend(decode::file(&text, &file, scene.run)?);
+                let profile = scene.run.options.profile;
+                replacements.extend(decode::replacements(&text, &file, scene.run.budget, profile)?);
             }
         }
-        Ok(Box::new(Self { replacements }))
+        Ok(Self { replacements })
     }
 
     /// The replacements of a ReplacementTransformer.
-    pub(crate) fn from_config(
-        config: &yaml::Value,
-        scene: &Scene<'_>,
-    ) -> Result<Box<dyn Transformer>, Error> {
-        Self::new(&decode::config(config)?, scene)
+    pub(crate) fn from_config(config: &yaml::Value, scene: &Scene<'_>) -> Result<Self, Error> {
+        const ENTRIES: Type = Type::List(None, &Type::Struct(&shapes::REPLACEMENT_FIELD));
+        let profile = scene.run.options.profile;
+        let rules = Rules {
+            strict: false,
+            coerce: true,
+            profile,
+        };
+        let entries: Vec<ReplacementEntry> = match config.get("replacements") {
+            Some(entries) => shape::decode(entries, &ENTRIES, rules)
+                .map_err(|mismatch| Error::new(Step::Replacement, mismatch.problem))?,
+            None => Vec::new(),
+        };
+        Self::new(&entries, scene)
     }
 }
 
@@ -171,7 +182,7 @@ impl Objects<'_> {
         let path = or_default(&source.field_path);
         let resource = self.list.get(place);
         let field = match resource {
-            Some(resource) => path::look_up(resource.node(), &path::split(path)),
+            Some(resource) => lookup::follow(resource.node(), &lookup::split(path)),
             None => Ok(None),
         };
         let field = field.context(|| "error looking up replacement source")?;
@@ -231,7 +242,7 @@ impl Objects<'_> {
                     .inspect_err(|error| failed = Some(error.to_string()))
             };
             let found = walk.visit(object, &path.parts, 0, set);
-            let missing = || not_found(&path.text, create.is_some());
+            let missing = || not_found(path.text, create.is_some());
             match found {
                 Ok(0) => return Err(Error::new(Step::Replacement, missing())),
                 Ok(_) => {}
@@ -249,7 +260,7 @@ struct Target<'a> {
     patterns: SelectorRegex,
     metadata: MetadataSelector,
     rejects: Vec<Reject>,
-    paths: Vec<Path>,
+    paths: Vec<Path<'a>>,
     options: Option<&'a FieldOptions>,
 }
 
@@ -265,7 +276,8 @@ impl<'a> Target<'a> {
             let problem = "target must specify resources to select";
             return Err(Error::new(Step::Replacement, problem));
         };
-        let patterns = |selector: &Selector| SelectorRegex::new(selector).context(|| "error creating target selector");
+        let patterns =
+            |selector: &Selector| SelectorRegex::new(selector).context(|| "error creating target selector");
         let reject = |selector: &Selector| {
             let has_id = [
                 &selector.group,

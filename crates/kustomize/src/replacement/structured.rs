@@ -3,18 +3,22 @@
 use yaml::Node;
 
 use super::{
-    path::{self, Leads, Path, text},
+    path::Path,
     target::{Kind, Meter, Walk},
     value::{Source, freeze},
 };
-use crate::{Error, error::Step};
+use crate::{
+    Error,
+    error::Step,
+    lookup::{self, Leads, raw_text},
+};
 
 /// Sets what a path means in the text of a scalar; false, and nothing done, when there is no such scalar on the path or it
 /// can't be done, whatever the reason.
 pub(super) fn set(
     object: &mut Node,
     source: &Source,
-    path: &Path,
+    path: &Path<'_>,
     create: Option<Kind>,
     meter: &Meter<'_>,
 ) -> Result<bool, Error> {
@@ -23,11 +27,11 @@ pub(super) fn set(
     };
     let scalar = places
         .iter()
-        .try_fold(object, |node, place| path::child_mut(node, *place));
+        .try_fold(object, |node, place| lookup::child_mut(node, *place));
     let Some(scalar) = scalar else {
         return Ok(false);
     };
-    match changed(text(scalar), used, source, path, create, meter) {
+    match changed(raw_text(scalar), used, source, path, create, meter) {
         Ok(Some(text)) => {
             if let Some(scalar) = scalar.as_scalar_mut() {
                 freeze(scalar);
@@ -64,7 +68,7 @@ pub(super) fn parse(text: &str, meter: &Meter<'_>) -> Result<Option<Node>, Error
 
 /// The first scalar on a path whose text is YAML: its places from the object down, and how many elements of the path lead
 /// to it.
-fn find(object: &Node, path: &Path, meter: &Meter<'_>) -> Result<Option<(Vec<usize>, usize)>, Error> {
+fn find(object: &Node, path: &Path<'_>, meter: &Meter<'_>) -> Result<Option<(Vec<usize>, usize)>, Error> {
     let mut node = object;
     let mut places = Vec::new();
     for (index, element) in path.elements.iter().enumerate() {
@@ -72,10 +76,10 @@ fn find(object: &Node, path: &Path, meter: &Meter<'_>) -> Result<Option<(Vec<usi
         if used == path.elements.len() {
             break;
         }
-        match path::step(node, element) {
+        match lookup::step(node, element) {
             Ok(Leads::Stay) => {}
             Ok(Leads::Down(place)) => {
-                let Some(child) = path::child(node, place) else {
+                let Some(child) = lookup::child(node, place) else {
                     break;
                 };
                 node = child;
@@ -84,8 +88,8 @@ fn find(object: &Node, path: &Path, meter: &Meter<'_>) -> Result<Option<(Vec<usi
             Ok(Leads::Nowhere) | Err(_) => break,
         }
         if node.as_scalar().is_some() {
-            meter.work(text(node).len())?;
-            match parse(text(node), meter) {
+            meter.work(raw_text(node).len())?;
+            match parse(raw_text(node), meter) {
                 Ok(_) => return Ok(Some((places, used))),
                 Err(error) if error.exceeded().is_some() => return Err(error),
                 Err(_) => {}
@@ -100,7 +104,7 @@ fn changed(
     before: &str,
     used: usize,
     source: &Source,
-    path: &Path,
+    path: &Path<'_>,
     create: Option<Kind>,
     meter: &Meter<'_>,
 ) -> Result<Option<String>, Error> {

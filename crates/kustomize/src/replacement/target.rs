@@ -6,8 +6,13 @@ use yaml::{
     node::{Content, Mapping},
 };
 
-use super::path::{Condition, Part, items, key_place, no_condition, text, wrong_kind};
-use crate::{Error, error::Step, options::Run};
+use super::path::{Condition, Part};
+use crate::{
+    Error,
+    error::Step,
+    lookup::{items, key_place, raw_text, wrong_kind},
+    options::Run,
+};
 
 /// What a created field is at first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -108,7 +113,7 @@ impl Walk<'_> {
         match first {
             Part::Index(index) => self.index(node, *index, rest, depth, set),
             Part::Items(condition) => self.items(node, condition, rest, depth, set),
-            Part::NoCondition => Err(no_condition()),
+            Part::NoCondition(problem) => Err(Error::new(Step::Replacement, problem)),
             Part::Every => self.every(node, rest, depth, set),
             Part::Key(key) => self.key(node, key, rest, depth, set),
         }
@@ -149,7 +154,7 @@ impl Walk<'_> {
             && let Some(entry) = entries.get_mut(place)
         {
             return match entry.value.as_scalar() {
-                Some(_) if !rest.is_empty() => self.inside(text(&entry.value), rest, depth, set),
+                Some(_) if !rest.is_empty() => self.inside(raw_text(&entry.value), rest, depth, set),
                 _ => self.visit(&mut entry.value, rest, depth + 1, set),
             };
         }
@@ -174,9 +179,9 @@ impl Walk<'_> {
         set: &mut Set<'_>,
     ) -> Result<usize, Error> {
         if node.as_scalar().is_none() {
-            return Err(wrong_kind("ScalarNode", node));
+            return Err(wrong_kind("ScalarNode", node.kind_name()));
         }
-        if node.is_null() || !text(node).is_empty() {
+        if node.is_null() || !raw_text(node).is_empty() {
             return Ok(0);
         }
         self.visit(node, rest, depth, set)
@@ -292,8 +297,7 @@ impl Walk<'_> {
                 Some(Part::Key(_)) => "MappingNode",
                 _ => "SequenceNode",
             };
-            let problem = format!("wrong node kind: expected {expected} but got nothing");
-            return Err(Error::new(Step::Replacement, problem));
+            return Err(wrong_kind(expected, "nothing"));
         };
         self.visit(&mut parsed, path, depth, set)
     }
@@ -304,7 +308,7 @@ impl Walk<'_> {
         Ok(match rest.first() {
             None => kind.empty(),
             Some(Part::Key(key)) if key.is_empty() => kind.empty(),
-            Some(Part::Index(_) | Part::Items(_) | Part::NoCondition) => Kind::Seq.empty(),
+            Some(Part::Index(_) | Part::Items(_) | Part::NoCondition(_)) => Kind::Seq.empty(),
             Some(Part::Every | Part::Key(_)) => Kind::Map.empty(),
         })
     }

@@ -1,30 +1,25 @@
-use tree::{Budget, Limits, MemTree};
+use tree::{Budget, Limits, Mem};
 
 use super::*;
-use crate::{loader::Loader, options::Options, resource::Previous};
+use crate::{
+    loader::Loader,
+    resource::Previous,
+    testing::{self, objects},
+};
 
 mod conditions;
 mod inside;
 mod selection;
 
 /// Replaces in the objects of a text, and gives them as they are printed.
-fn replaced(objects: &str, replacements: &str) -> Result<String, Error> {
-    let mut resources = read(objects);
+fn replaced(text: &str, replacements: &str) -> Result<String, Error> {
+    let mut resources = objects(text);
     run(&mut resources, replacements, &Budget::default())?;
-    let nodes = resources.into_list().into_iter().map(Resource::into_node);
-    let values: Vec<_> = nodes.map(|node| node.into_value().unwrap()).collect();
-    Ok(yaml::print::all(&values, yaml::print::kustomize))
+    Ok(testing::text(&resources))
 }
 
 fn refused(objects: &str, replacements: &str) -> String {
     replaced(objects, replacements).unwrap_err().to_string()
-}
-
-fn read(objects: &str) -> ResMap {
-    let nodes = yaml::read::nodes(objects, &Budget::default()).unwrap();
-    let file = Arc::new(TreePath::default());
-    let resource = |node| Resource::new(node, file.clone(), 1);
-    nodes.into_iter().map(resource).collect()
 }
 
 fn run(resources: &mut ResMap, replacements: &str, budget: &Budget) -> Result<(), Error> {
@@ -37,14 +32,9 @@ fn run(resources: &mut ResMap, replacements: &str, budget: &Budget) -> Result<()
 }
 
 fn with_scene<T>(budget: &Budget, work: impl FnOnce(&Scene<'_>) -> T) -> T {
-    let tree = MemTree::new();
-    let run = Run {
-        options: Options::default(),
-        budget,
-        schema: Default::default(),
-        warnings: Default::default(),
-    };
-    let loader = Loader::new(&tree, TreePath::default(), &run).unwrap();
+    let tree = Mem::default();
+    let run = testing::run(budget);
+    let loader = Loader::new(&tree, &TreePath::default(), &run).unwrap();
     work(&Scene {
         loader: &loader,
         run: &run,
@@ -237,23 +227,38 @@ fn the_parts_of_a_replacement_are_needed_once() {
 }
 
 #[test]
-fn files_hold_one_replacement_or_a_list() {
-    let read = |text: &str| {
-        let budget = Budget::default();
-        with_scene(&budget, |scene| {
-            decode::file(text.as_bytes(), &TreePath::default(), scene.run)
-        })
+fn entries_may_name_files() {
+    let tree = Mem::from_files([
+        (
+            "k/one.yaml",
+            "{sourceValue: 5, targets: [{select: {kind: Deployment}, fieldPaths: [spec.replicas]}]}",
+        ),
+        (
+            "k/list.yaml",
+            "[{sourceValue: x, targets: [{select: {kind: Deployment}}]}, {sourceValue: y}]",
+        ),
+        ("k/text.yaml", "text"),
+    ])
+    .unwrap();
+    let budget = Budget::default();
+    let run = testing::run(&budget);
+    let loader = Loader::new(&tree, &TreePath::parse("k").unwrap(), &run).unwrap();
+    let scene = Scene {
+        loader: &loader,
+        run: &run,
     };
-    let one = "sourceValue: x\ntargets:\n- select: {kind: A}\n  reject: null\n";
-    assert_eq!(read(one).unwrap().len(), 1);
-    let list = "- sourceValue: x\n- source: {kind: A, fieldPath: b}\n";
-    let replacements = read(list).unwrap();
-    assert_eq!(replacements.len(), 2);
-    assert_eq!(replacements[1].source.as_ref().unwrap().field_path, "b");
-    for (text, kind) in [("x", "string"), ("", "invalid"), ("1", "float64")] {
-        let error = read(text).unwrap_err().to_string();
-        let expected = format!("unsupported replacement type encountered within replacement path: {kind}");
-        assert!(error.contains(&expected), "{error}");
+    let entry = |path: &str| ReplacementEntry {
+        path: path.to_owned(),
+        ..ReplacementEntry::default()
+    };
+    let made = Replacements::new(&[entry("one.yaml"), entry("list.yaml")], &scene).unwrap();
+    assert_eq!(made.replacements.len(), 3);
+    let mut resources = objects(APP);
+    let one = Replacements::new(&[entry("one.yaml")], &scene).unwrap();
+    one.transform(&mut resources, &scene).unwrap();
+    assert!(testing::text(&resources).contains("replicas: 5\n"));
+    for path in ["text.yaml", "missing.yaml", "../outside.yaml"] {
+        assert!(Replacements::new(&[entry(path)], &scene).is_err(), "{path}");
     }
 }
 
@@ -330,7 +335,7 @@ fn growth_ends_with_the_budget() {
     );
     for replacements in [doubled.repeat(64), nested.repeat(120), deep] {
         let budget = Budget::new(limits.clone());
-        let error = run(&mut read(APP), &replacements, &budget).unwrap_err();
+        let error = run(&mut objects(APP), &replacements, &budget).unwrap_err();
         assert!(error.exceeded().is_some(), "{error}");
     }
     let every = "- sourceValue: x\n  targets:\n  - select: {}\n    fieldPaths: [l.*.*]\n";
@@ -339,6 +344,6 @@ fn growth_ends_with_the_budget() {
         steps: 5_000,
         ..limits
     });
-    let error = run(&mut read(&items), &every.repeat(100), &budget).unwrap_err();
+    let error = run(&mut objects(&items), &every.repeat(100), &budget).unwrap_err();
     assert!(error.exceeded().is_some(), "{error}");
 }

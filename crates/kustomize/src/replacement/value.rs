@@ -5,11 +5,8 @@ use yaml::{
     node::{Content, Scalar},
 };
 
-use super::{
-    path::text,
-    target::{Found, Meter, NODE_SIZE},
-};
-use crate::{Error, error::Step, model::FieldOptions};
+use super::target::{Found, Meter, NODE_SIZE};
+use crate::{Error, error::Step, lookup::raw_text, model::FieldOptions};
 
 /// The value of a replacement, measured.
 pub(super) struct Source {
@@ -43,7 +40,11 @@ impl Source {
         let Some(scalar) = found.node.as_scalar_mut() else {
             return Err(only_scalars());
         };
-        let value = if self.node.is_null() { "" } else { text(&self.node) };
+        let value = if self.node.is_null() {
+            ""
+        } else {
+            raw_text(&self.node)
+        };
         meter.work(scalar.text.len())?;
         meter.grow(value.len() + options.delimiter.len())?;
         let mut pieces: Vec<&str> = scalar.text.split(options.delimiter.as_str()).collect();
@@ -64,7 +65,7 @@ impl Source {
     pub(super) fn put_plainly(&self, found: Found<'_>, meter: &Meter<'_>) -> Result<(), Error> {
         meter.work(1 + self.size / NODE_SIZE)?;
         if let Some(scalar) = found.node.as_scalar_mut() {
-            let text = text(&self.node);
+            let text = raw_text(&self.node);
             meter.grow(text.len())?;
             write(scalar, text.into(), found.fresh);
             return Ok(());

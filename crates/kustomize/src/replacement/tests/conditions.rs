@@ -19,7 +19,7 @@ fn paths_are_split_at_dots() {
         ("a.[=x.y", &["a", "[=x.y"]),
         ("a.*.0.-", &["a", "*", "0", "-"]),
     ] {
-        assert_eq!(path::split(path), expected, "{path}");
+        assert_eq!(lookup::split(path), expected, "{path}");
     }
 }
 
@@ -42,7 +42,7 @@ fn source(path: &str) -> Result<String, String> {
     let text = format!(
         "[{{source: {{fieldPath: '{path}'}}, targets: [{{select: {{}}, fieldPaths: [new], options: {{create: true}}}}]}}]"
     );
-    let mut resources = read(LISTS);
+    let mut resources = objects(LISTS);
     run(&mut resources, &text, &Budget::default()).map_err(|error| error.to_string())?;
     let value = resources.get(0).unwrap().node().get("new").unwrap().clone();
     let printed = yaml::print::json(&value.into_value().unwrap());
@@ -89,9 +89,9 @@ fn sources_are_followed_exactly() {
 /// What a target's path means, after it was set to 0.
 fn target(path: &str) -> Result<String, String> {
     let text = format!("[{{sourceValue: '0', targets: [{{select: {{}}, fieldPaths: ['{path}']}}]}}]");
-    let mut resources = read(LISTS);
+    let mut resources = objects(LISTS);
     run(&mut resources, &text, &Budget::default()).map_err(|error| error.to_string())?;
-    let key = path::split(path).remove(0);
+    let key = lookup::split(path).remove(0);
     let value = resources.get(0).unwrap().node().get(&key).unwrap().clone();
     Ok(yaml::print::json(&value.into_value().unwrap()))
 }

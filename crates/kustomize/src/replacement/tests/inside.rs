@@ -4,7 +4,7 @@ use super::*;
 
 /// The text of `data.t` after a path below it was set.
 fn set(text: &str, path: &str, options: &str) -> Result<String, String> {
-    let mut resources = read("{kind: A, metadata: {name: a}, data: {t: ''}, list: [{t: '{\"a\":1}'}]}");
+    let mut resources = objects("{kind: A, metadata: {name: a}, data: {t: ''}, list: [{t: '{\"a\":1}'}]}");
     let slot = resources
         .get_mut(0)
         .unwrap()

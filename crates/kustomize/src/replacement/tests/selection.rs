@@ -12,7 +12,7 @@ const OBJECTS: &str = "\
 
 /// The names and kinds of what was written to.
 fn targets(select: &str, reject: &str) -> Result<String, Error> {
-    let mut resources = read(OBJECTS);
+    let mut resources = objects(OBJECTS);
     let text =
         format!("[{{sourceValue: hit, targets: [{{select: {select}, reject: {reject}, fieldPaths: [v]}}]}}]");
     run(&mut resources, &text, &Budget::default())?;
@@ -52,7 +52,7 @@ fn targets_are_selected_by_patterns_of_whole_parts() {
 
 #[test]
 fn objects_are_selected_by_what_they_were_too() {
-    let mut resources = read("{kind: A, metadata: {name: pre-one, namespace: ns}, v: x}");
+    let mut resources = objects("{kind: A, metadata: {name: pre-one, namespace: ns}, v: x}");
     resources.get_mut(0).unwrap().history.previous.push(Previous {
         kind: "A".to_owned(),
         name: "one".to_owned(),
