@@ -117,7 +117,7 @@ fn what_is_missing_is_created_on_demand() {
     let out = replaced(APP, &format!("{target}    options: {{create: true}}\n")).unwrap();
     assert!(out.contains("labels:\n    new: true\n"), "{out}");
     assert!(
-        out.contains("- name: side\n    env:\n    - value: true\n"),
+        out.contains("- env:\n    - value: true\n    name: side\n"),
         "{out}"
     );
     assert!(out.contains("list:\n  - true\n"), "{out}");

@@ -56,7 +56,7 @@ pub(crate) fn scene<T>(files: &[(&str, &[u8])], profile: Profile, with: impl FnO
         schema: std::cell::RefCell::default(),
         warnings: std::cell::RefCell::default(),
     };
-    let loader = Loader::new(&tree, TreePath::parse("dir").unwrap(), &run).unwrap();
+    let loader = Loader::new(&tree, &TreePath::parse("dir").unwrap(), &run).unwrap();
     with(&Scene {
         loader: &loader,
         run: &run,

@@ -148,8 +148,8 @@ fn what_is_created_below_null_is_lost() {
         );
         replaced(objects, &text).map_err(|error| error.to_string())
     };
-    assert_eq!(set("kind: A\nn: null\n", "n.x").unwrap(), "kind: A\nn: null\n");
-    let error = set("kind: A\nn:\n", "n.0").unwrap_err();
+    assert_eq!(set("kind: A\nz: null\n", "z.x").unwrap(), "kind: A\nz: null\n");
+    let error = set("kind: A\nz:\n", "z.0").unwrap_err();
     assert!(
         error.contains("wrong node kind: expected SequenceNode but got"),
         "{error}"

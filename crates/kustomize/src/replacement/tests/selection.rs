@@ -31,7 +31,7 @@ fn targets_are_selected_by_patterns_of_whole_parts() {
         ("{}", "[]", "A/one A/two B/one"),
         ("{kind: A}", "[]", "A/one A/two"),
         ("{name: o.*}", "[]", "A/one B/one"),
-        ("{name: on}", "[]", ""),
+        ("{name: ne}", "[]", ""),
         ("{group: g, version: 'v1.*'}", "[]", "B/one"),
         ("{version: v1}", "[]", "A/one A/two"),
         ("{namespace: n.}", "[]", "A/two"),
@@ -91,8 +91,8 @@ fn a_source_is_one_object_by_exact_parts() {
             "nothing selected by A.[noVer].[noGrp]/o.*.[noNs]:v",
         ),
         (
-            "{name: three, namespace: n, options: {delimiter: ':', index: 2}}",
-            "nothing selected by [noKind].[noVer].[noGrp]/three.n::(2), create=false",
+            "{name: three, namespace: far, options: {delimiter: ':', index: 2}}",
+            "nothing selected by [noKind].[noVer].[noGrp]/three.far::(2), create=false",
         ),
         (
             "{kind: B, fieldPath: a.b}",
