@@ -10,7 +10,7 @@ export WEIR_CACHE_DIR ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/weir
 .DEFAULT_GOAL := help
 .PHONY: help
 help: ## Print this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: ## Build the release binaries into target/release
@@ -104,8 +104,19 @@ fuzz: ## Search for inputs that break a reader of foreign input (SECONDS_EACH=30
 	  $(CARGO) test --profile fuzz --locked --lib --no-fail-fast -q $(addprefix -p ,$(FUZZED)) fuzz_ \
 	    -- --test-threads=2 >target/fuzz.log || { cat target/fuzz.log; exit 1; }
 
+.PHONY: fuzz-kustomize
+fuzz-kustomize: ## Compare builds of random trees with those of kustomize (TREES=2000 or SECONDS_EACH=n, SEED=n)
+	@mkdir -p target; export WEIR_FUZZ_SEED=$(or $(SEED),$$(date +%s)) \
+	  $(if $(SECONDS_EACH),WEIR_FUZZ_SECONDS=$(SECONDS_EACH),WEIR_FUZZ_TREES=$(or $(TREES),2000)); \
+	  $(CARGO) test --profile fuzz --locked -q -p kustomize --test it random_trees -- --nocapture
+
+.PHONY: bench-kustomize
+bench-kustomize: ## Measure builds of kustomizations beside kustomize itself
+	$(CARGO) build --release --locked -p cli -p e2e
+	@WEIR_BIN_DIR=$(CURDIR)/$(BIN) $(BIN)/bench-kustomize $(if $(QUICK),--quick)
+
 .PHONY: bench
-bench: control-plane ## Measure 50 and 200 pairs of GitRepository and KluctlDeployment
+bench: control-plane bench-kustomize ## Measure 50 and 200 pairs of GitRepository and KluctlDeployment, and builds of kustomizations
 	@WEIR_BIN_DIR=$(CURDIR)/$(BIN) $(BIN)/bench $(if $(PAIRS),--pairs $(PAIRS))
 
 .PHONY: clean

@@ -1,0 +1,158 @@
+//! `make bench-kustomize`: builds of kustomizations, measured beside the original.
+
+mod measure;
+mod trees;
+
+use std::{
+    io::Write as _,
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result};
+use clap::Parser;
+use kustomize::{Options, build};
+use tree::{Budget, Mem, TreePath};
+
+use measure::Measured;
+use trees::{Layer, Shape};
+
+/// Measures time and memory of `weir kustomize build`, beside the original.
+#[derive(Debug, Parser)]
+#[command(name = "bench-kustomize")]
+struct Args {
+    /// The program weir
+    #[arg(long, env = "WEIR_BIN_DIR", value_name = "DIR")]
+    bin: PathBuf,
+    /// Leave out the builds of 8,000 objects
+    #[arg(long)]
+    quick: bool,
+}
+
+/// What is measured: objects, what is done to them, how often.
+const ROWS: &[(usize, Layer, usize)] = &[
+    (2, Layer::Plain, 5),
+    (2, Layer::Patch, 5),
+    (100, Layer::Plain, 5),
+    (100, Layer::All, 5),
+    (500, Layer::Plain, 5),
+    (500, Layer::All, 5),
+    (2000, Layer::Plain, 5),
+    (2000, Layer::All, 5),
+    (8000, Layer::Plain, 1),
+    (8000, Layer::All, 1),
+];
+
+struct Row {
+    shape: Shape,
+    ours: Measured,
+    theirs: Measured,
+}
+
+fn say(text: &str) {
+    let _ = writeln!(std::io::stdout(), "{text}");
+}
+
+fn main() -> Result<()> {
+    let args = Args::parse();
+    let weir = args.bin.join("weir");
+    let original = testkit::oracle::kustomize()?;
+    let mut rows: Vec<Row> = Vec::new();
+    say(&format!(
+        "{:<34} {:>21} {:>8} {:>23} {:>7}",
+        "build", "weir / kustomize", "faster", "peak memory", "part"
+    ));
+    for &(objects, layer, times) in ROWS {
+        if args.quick && times == 1 {
+            continue;
+        }
+        let row = measure_both(&weir, &original, Shape { objects, layer }, times)?;
+        say(&line(&row));
+        rows.push(row);
+    }
+    for (from, to) in [(500, 2000), (2000, 8000)] {
+        for layer in [Layer::Plain, Layer::All] {
+            say_growth(&rows, layer, from, to);
+        }
+    }
+    let patch = in_process()?;
+    say(&format!(
+        "2 objects, one strategic merge patch, in process: {} (median of 200)",
+        time(patch)
+    ));
+    Ok(())
+}
+
+fn measure_both(weir: &Path, original: &Path, shape: Shape, times: usize) -> Result<Row> {
+    let dir = tempfile::tempdir()?;
+    let top = trees::write(dir.path(), shape)?;
+    let arguments: &[&str] = &["kustomize", "build"];
+    let ours = measure::measure(weir, arguments, &top, times).context("weir")?;
+    let theirs = measure::measure(original, &arguments[1..], &top, times).context("the original")?;
+    anyhow::ensure!(
+        ours.output == theirs.output,
+        "{} and kustomize print different objects of {}",
+        weir.display(),
+        shape.name()
+    );
+    Ok(Row { shape, ours, theirs })
+}
+
+fn time(time: Duration) -> String {
+    format!("{:.1} ms", time.as_secs_f64() * 1000.0)
+}
+
+#[allow(clippy::cast_precision_loss, reason = "for people")]
+fn mebibytes(bytes: u64) -> f64 {
+    bytes as f64 / f64::from(1 << 20)
+}
+
+fn line(row: &Row) -> String {
+    let (ours, theirs) = (&row.ours, &row.theirs);
+    format!(
+        "{:<34} {:>10} {:>10} {:>7.1}x {:>9.1} {:>9.1} MiB {:>7.2}",
+        row.shape.name(),
+        time(ours.time),
+        time(theirs.time),
+        theirs.time.as_secs_f64() / ours.time.as_secs_f64(),
+        mebibytes(ours.memory),
+        mebibytes(theirs.memory),
+        mebibytes(ours.memory) / mebibytes(theirs.memory),
+    )
+}
+
+fn say_growth(rows: &[Row], layer: Layer, from: usize, to: usize) {
+    let row = |objects| {
+        let same = |row: &&Row| row.shape.objects == objects && row.shape.layer == layer;
+        rows.iter().find(same)
+    };
+    let (Some(small), Some(large)) = (row(from), row(to)) else {
+        return;
+    };
+    let growth = |of: fn(&Row) -> Duration| of(large).as_secs_f64() / of(small).as_secs_f64();
+    say(&format!(
+        "{to} objects take {:.1} times as long as {from}, {:.1} times with kustomize ({})",
+        growth(|row| row.ours.time),
+        growth(|row| row.theirs.time),
+        layer.name()
+    ));
+}
+
+/// How long a build with one strategic merge patch takes where nothing has to be started.
+fn in_process() -> Result<Duration> {
+    let shape = Shape {
+        objects: 2,
+        layer: Layer::Patch,
+    };
+    let tree = Mem::from_files(trees::files(shape))?;
+    let top = TreePath::parse(trees::TOP)?;
+    let mut times = Vec::new();
+    for _ in 0..200 {
+        let begin = Instant::now();
+        let built = build(&tree, &top, &Options::default(), &Budget::default())?;
+        let text = built.to_yaml();
+        times.push(begin.elapsed());
+        anyhow::ensure!(!text.is_empty(), "nothing was built");
+    }
+    Ok(measure::median(times))
+}
