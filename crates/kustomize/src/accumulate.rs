@@ -100,8 +100,7 @@ impl<'a> Target<'a> {
         }
         self.transform(&mut acc)?;
         self.validate(&mut acc)?;
-        let declared = acc.vars.declare(&self.kustomization, &mut acc.resources);
-        self.at("vars", declared.context(|| "merging vars"))?;
+        acc.vars.declare(&self.kustomization, &mut acc.resources)?;
         Ok(acc)
     }
 
