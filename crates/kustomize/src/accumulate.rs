@@ -154,11 +154,14 @@ impl<'a> Target<'a> {
     }
 
     fn accumulate_component(&self, acc: &mut Accumulator, path: &str) -> Result<(), Error> {
-        let loader = self.loader.enter(path).context(|| "loader.New")?;
+        let loader = self
+            .loader
+            .enter(path)
+            .map_err(|error| quoted("loader.New", error))?;
         let above = std::mem::take(acc);
         *acc = self
             .accumulate_directory(&loader, path, above, Kind::Component)
-            .context(|| "accumulateDirectory")?;
+            .map_err(|error| quoted("accumulateDirectory:", error))?;
         Ok(())
     }
 
@@ -309,6 +312,14 @@ impl<'a> Target<'a> {
         }
         Ok(())
     }
+}
+
+/// quirk: the original puts what went wrong with a component into quotation marks.
+fn quoted(context: &str, error: Error) -> Error {
+    if error.exceeded().is_some() {
+        return error;
+    }
+    Error::new(Step::Load, format!("{context} {:?}", error.to_string()))
 }
 
 /// The label that a validator may leave.

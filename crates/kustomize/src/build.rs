@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tree::{Budget, Tree, TreePath};
-use yaml::{Node, Value};
+use yaml::{Node, Problem, Value};
 
 use crate::{
     Error, Options, Order, Warning,
@@ -139,7 +139,16 @@ fn finish(mut resource: Resource, wanted: Wanted, managed_by: Option<&str>) -> R
     let object = resource
         .into_node()
         .into_value()
-        .map_err(|error| Error::new(Step::Output, error.message()))
-        .map_err(|error| error.at(&file, line))?;
+        .map_err(|error| unprintable(&error).at(&file, line))?;
     Ok(Built { object, file, line })
+}
+
+/// Why an object has no value that can be printed.
+fn unprintable(error: &yaml::Error) -> Error {
+    let message = error.message();
+    let problem = match &error.problem {
+        Problem::Key(_) => format!("json: unsupported type: map[interface {{}}]interface {{}}: {message}"),
+        _ => message,
+    };
+    Error::new(Step::Output, problem)
 }

@@ -41,6 +41,7 @@ const TRANSFORMERS: &[&str] = &[
     "PatchJson6902Transformer",
     "PatchStrategicMergeTransformer",
     "PatchTransformer",
+    "PrefixSuffixTransformer",
     "PrefixTransformer",
     "SuffixTransformer",
     "ReplacementTransformer",
@@ -89,6 +90,10 @@ fn set_up(kind: &str, config: &Value, scene: &Scene<'_>) -> Result<Box<dyn Trans
         "PatchJson6902Transformer" => Box::new(Patches::json6902_from_config(config, scene)?),
         "PatchStrategicMergeTransformer" => Box::new(Patches::strategic_from_config(config, scene)?),
         "PatchTransformer" => Box::new(Patches::from_config(config, scene)?),
+        "PrefixSuffixTransformer" => Box::new(Both(
+            Affix::from_config(Side::Prefix, config)?,
+            Affix::from_config(Side::Suffix, config)?,
+        )),
         "PrefixTransformer" => Box::new(Affix::from_config(Side::Prefix, config)?),
         "SuffixTransformer" => Box::new(Affix::from_config(Side::Suffix, config)?),
         "ReplacementTransformer" => Box::new(Replacements::from_config(config, scene)?),
@@ -97,6 +102,16 @@ fn set_up(kind: &str, config: &Value, scene: &Scene<'_>) -> Result<Box<dyn Trans
         // The list of kinds has been looked at: this is HashTransformer, which has no settings.
         _ => Box::new(Hashes),
     })
+}
+
+/// The deprecated transformer of prefix and suffix in one.
+struct Both(Affix, Affix);
+
+impl Transformer for Both {
+    fn transform(&self, resources: &mut ResMap, scene: &Scene<'_>) -> Result<(), Error> {
+        self.0.transform(resources, scene)?;
+        self.1.transform(resources, scene)
+    }
 }
 
 /// Adds hashes to names in the middle of a build.
