@@ -153,10 +153,7 @@ impl Error {
                 source: jinja::Error::Budget { source, .. },
                 ..
             } => Some(source),
-            Self::Kustomize {
-                source: kustomize::Error::Budget { source, .. },
-                ..
-            } => Some(source),
+            Self::Kustomize { source, .. } => source.exceeded(),
             Self::Load { source, .. } => source.exceeded(),
             Self::Many(errors) => errors.iter().find_map(Self::exceeded),
             _ => None,

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use kustomize::LoadRestriction;
 use tree::{Budget, Tree, TreePath};
 use yaml::Map;
 
@@ -86,7 +87,7 @@ fn render_items(
 }
 
 fn build(
-    stage: &Stage<'_>,
+    stage: &mut Stage<'_>,
     item: PlanItem,
     dirs: Option<&(TreePath, TreePath)>,
     behaviour: Behaviour,
@@ -94,12 +95,21 @@ fn build(
 ) -> Result<Item, Error> {
     let mut objects = Vec::new();
     if let Some((dir, to)) = dirs {
-        let built = kustomize::build_located(&stage.rendered, to, stage.budget());
+        let options = kustomize::Options {
+            // Items may name what lies beside them; the tree holds nothing but the project.
+            load_restriction: LoadRestriction::None,
+            ..kustomize::Options::default()
+        };
+        let built = kustomize::build(&stage.rendered, to, &options, stage.budget());
         let built = built.map_err(|source| Error::Kustomize {
             dir: dir.clone(),
             source,
         })?;
-        objects = postprocess::finish(&item, dir, discriminator, built)?;
+        let told = built.warnings.iter();
+        stage
+            .messages
+            .extend(told.map(|warning| format!("{}: {}", warning.file, warning.text)));
+        objects = postprocess::finish(&item, dir, discriminator, built.objects)?;
     }
     Ok(Item {
         dir: item.dir,
