@@ -108,6 +108,17 @@ impl Error {
         }
     }
 
+    /// What a file is that is no YAML, with the place in front: the original's words don't always have the true line.
+    pub(crate) fn malformed(file: &TreePath, source: yaml::Error) -> Self {
+        let line = source.position.map_or(1, |at| at.line);
+        let file = file.clone();
+        Self::At {
+            file: file.clone(),
+            line,
+            source: Box::new(Self::Yaml { file, source }),
+        }
+    }
+
     /// This error, with what was being done in front.
     #[must_use]
     pub(crate) fn context(self, context: impl fmt::Display) -> Self {

@@ -50,10 +50,7 @@ pub(crate) fn nodes(text: &[u8], file: &TreePath, run: &Run<'_>) -> Result<Vec<N
 /// The documents of a text, a lone `List` taken apart; empty ones are dropped, the others are objects.
 fn documents(text: &[u8], file: &TreePath, run: &Run<'_>) -> Result<Vec<Node>, Error> {
     let separators = separators(text).map_err(|(line, error)| error.at(file, line))?;
-    let read = yaml::read::nodes(text, run.budget).map_err(|source| Error::Yaml {
-        file: file.clone(),
-        source,
-    })?;
+    let read = yaml::read::nodes(text, run.budget).map_err(|source| Error::malformed(file, source))?;
     let unwrapped = unwrap(read, separators == 0);
     checked(unwrapped).map_err(|(line, error)| error.at(file, line))
 }

@@ -180,11 +180,13 @@ fn mistakes_are_told_with_file_and_line() {
         ),
         (
             error(&[("app/a.yaml", "a: b: c\n")]),
-            "building kustomize objects for app failed: app/a.yaml: line 1",
+            "building kustomize objects for app failed: accumulating resources: accumulating resources from 'a.yaml': \
+             app/a.yaml:1: MalformedYAMLError: yaml: mapping values",
         ),
         (
             error(&[("app/a.yaml", "\n\na: 1\n")]),
-            "building kustomize objects for app failed: app/a.yaml:3: missing kind",
+            "building kustomize objects for app failed: accumulating resources: accumulation err='accumulating resources \
+             from 'a.yaml': app/a.yaml:3: missing Resource metadata'",
         ),
         (
             error(&[("app/helm-chart.yaml", "a: 1\n")]),
