@@ -185,7 +185,8 @@ fn mistakes_are_told_with_file_and_line() {
         ),
         (
             error(&[("app/a.yaml", "\n\na: 1\n")]),
-            "building kustomize objects for app failed: accumulating resources: accumulation err='accumulating resources \
+            "building kustomize objects for app failed: app/kustomization.yaml:1: accumulating resources: accumulation \
+             err='accumulating resources \
              from 'a.yaml': app/a.yaml:3: missing Resource metadata'",
         ),
         (
