@@ -11,7 +11,6 @@ use crate::{
     Error,
     error::{Context as _, Step},
     id::{Gvk, Id},
-    model::Field,
 };
 
 /// A field of the kinds that its (possibly empty) group, version and kind select.
@@ -46,21 +45,6 @@ impl FieldSpec {
             gvk: Gvk::of(group, version, kind),
             path: Cow::Borrowed(path),
             create,
-        }
-    }
-}
-
-impl From<&Field> for FieldSpec {
-    fn from(field: &Field) -> Self {
-        let owned = |text: &String| Cow::Owned(text.clone());
-        Self {
-            gvk: Gvk {
-                group: owned(&field.group),
-                version: owned(&field.version),
-                kind: owned(&field.kind),
-            },
-            path: owned(&field.path),
-            create: field.create,
         }
     }
 }

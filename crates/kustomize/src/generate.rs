@@ -1,11 +1,33 @@
 //! Objects made from literals and files: ConfigMaps, Secrets, and the hash that their names end in.
 
+mod absorb;
+mod content;
+mod hash;
+mod iam;
+mod plugin;
+mod sources;
+#[cfg(test)]
+mod tests;
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use yaml::{
+    Node,
+    node::{Content, Mapping},
+};
+
+pub(crate) use self::{
+    absorb::absorbed,
+    hash::{Hashes, add_hashes},
+    plugin::from_config,
+};
 use crate::{
     Error,
+    error::Step,
     model::{GeneratorArgs, GeneratorOptions},
     resmap::ResMap,
-    resource::Resource,
-    transform::Scene,
+    resource::{Behavior, Resource},
+    transform::{Scene, set},
 };
 
 /// Makes objects.
@@ -17,38 +39,111 @@ pub(crate) trait Generator {
     fn generate(&self, scene: &Scene<'_>) -> Result<ResMap, Error>;
 }
 
-/// The ConfigMap of an entry of `configMapGenerator`.
-pub(crate) fn config_map(
-    _args: &GeneratorArgs,
-    _global: Option<&GeneratorOptions>,
-    _scene: &Scene<'_>,
-) -> Result<Resource, Error> {
-    Err(Error::new(crate::Step::Generator, "stub"))
-}
-
-/// The Secret of an entry of `secretGenerator`.
-pub(crate) fn secret(
-    _args: &GeneratorArgs,
-    _global: Option<&GeneratorOptions>,
-    _scene: &Scene<'_>,
-) -> Result<Resource, Error> {
-    Err(Error::new(crate::Step::Generator, "stub"))
-}
-
-/// A `ConfigMapGenerator`, `SecretGenerator` or `IAMPolicyGenerator`, by the kind of its configuration.
+/// The ConfigMap of an entry of `configMapGenerator`. Its place is the directory; the caller knows better.
 ///
 /// # Errors
-/// When something in the configuration is of the wrong type.
-pub(crate) fn from_config(_config: &yaml::Value) -> Result<Box<dyn Generator>, Error> {
-    Err(Error::new(crate::Step::Plugin, "stub"))
+/// When it has no name, one of its sources can't be read, or two of them have a key in common.
+pub(crate) fn config_map(
+    args: &GeneratorArgs,
+    global: Option<&GeneratorOptions>,
+    scene: &Scene<'_>,
+) -> Result<Resource, Error> {
+    let mut object = base("ConfigMap", args)?;
+    let mut maps = BTreeMap::new();
+    for (key, bytes) in sources::gather(args, scene)? {
+        let (field, text) = content::for_config_map(&bytes);
+        let map = maps.entry(field).or_insert_with(Mapping::new);
+        set::put(map, &key, Node::string(text));
+    }
+    for (field, map) in maps {
+        object.set(field, map.into());
+    }
+    finish(object, args, global, scene)
 }
 
-/// What a generated object becomes that merges with or replaces an older one, as its behavior says.
-pub(crate) fn absorbed(_old: &Resource, new: Resource) -> Resource {
-    new
+/// The Secret of an entry of `secretGenerator`. Its place is the directory; the caller knows better.
+///
+/// # Errors
+/// As [`config_map`].
+pub(crate) fn secret(
+    args: &GeneratorArgs,
+    global: Option<&GeneratorOptions>,
+    scene: &Scene<'_>,
+) -> Result<Resource, Error> {
+    let mut object = base("Secret", args)?;
+    let kind = match args.secret_type.as_str() {
+        "" => "Opaque",
+        kind => kind,
+    };
+    object.set("type", Node::string(kind));
+    let mut data = Mapping::new();
+    for (key, bytes) in sources::gather(args, scene)? {
+        set::put(&mut data, &key, Node::string(content::base64(&bytes)));
+    }
+    object.set("data", data.into());
+    finish(object, args, global, scene)
 }
 
-/// Adds the hash of their content to the names of the objects that want it.
-pub(crate) fn add_hashes(_resources: &mut ResMap) -> Result<(), Error> {
-    Ok(())
+fn base(kind: &str, args: &GeneratorArgs) -> Result<Node, Error> {
+    if args.name.is_empty() {
+        return Err(Error::new(Step::Generator, "a configmap must have a name"));
+    }
+    let mut metadata = Mapping::new();
+    metadata.set("name", Node::string(args.name.as_str()));
+    if !args.namespace.is_empty() {
+        metadata.set("namespace", Node::string(args.namespace.as_str()));
+    }
+    let mut object = Mapping::new();
+    object.set("apiVersion", Node::string("v1"));
+    object.set("kind", Node::string(kind));
+    object.set("metadata", metadata.into());
+    Ok(object.into())
+}
+
+/// Adds what the options say.
+fn finish(
+    mut object: Node,
+    args: &GeneratorArgs,
+    global: Option<&GeneratorOptions>,
+    scene: &Scene<'_>,
+) -> Result<Resource, Error> {
+    let options = merged(args.options.as_ref(), global);
+    if let Some(metadata) = object.get_mut("metadata") {
+        for (field, texts) in [("labels", &options.labels), ("annotations", &options.annotations)] {
+            if texts.is_empty() {
+                continue;
+            }
+            let mut map = Mapping::new();
+            for (key, text) in texts {
+                set::put(&mut map, key, Node::string(text.as_str()));
+            }
+            metadata.set(field, Node::new(Content::Map(map)));
+        }
+    }
+    if options.immutable {
+        object.set("immutable", Node::plain("true"));
+    }
+    let place = Arc::new(scene.loader.root().clone());
+    let mut resource = Resource::new(object, place, 1);
+    resource.history.behavior = Behavior::parse(&args.behavior);
+    resource.history.needs_hash = !options.disable_name_suffix_hash;
+    Ok(resource)
+}
+
+/// The options of a generator with those of all: texts of its own win, and what either switches on is on.
+fn merged(own: Option<&GeneratorOptions>, global: Option<&GeneratorOptions>) -> GeneratorOptions {
+    let mut options = own.cloned().unwrap_or_default();
+    let Some(global) = global else {
+        return options;
+    };
+    let fill = |own: &mut BTreeMap<String, String>, global: &BTreeMap<String, String>| {
+        for (key, text) in global {
+            own.entry(key.clone()).or_insert_with(|| text.clone());
+        }
+    };
+    fill(&mut options.labels, &global.labels);
+    fill(&mut options.annotations, &global.annotations);
+    options.disable_name_suffix_hash |= global.disable_name_suffix_hash;
+    options.immutable |= global.immutable;
+    options
 }

@@ -15,7 +15,7 @@ pub(crate) mod set;
 pub(crate) mod value_add;
 
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 
 use crate::{Error, loader::Loader, options::Run, resmap::ResMap};
 

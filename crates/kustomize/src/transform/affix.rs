@@ -72,7 +72,7 @@ impl Affix {
                 Side::Prefix => settings.prefix,
                 Side::Suffix => settings.suffix,
             },
-            specs: fields.iter().map(FieldSpec::from).collect(),
+            specs: fields.into_iter().map(FieldSpec::from).collect(),
         })
     }
 

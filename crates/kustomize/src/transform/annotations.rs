@@ -29,7 +29,7 @@ pub(crate) fn from_config(config: &yaml::Value) -> Result<Pairs, Error> {
     let settings: Settings = decode::config(config)?;
     Ok(Pairs {
         pairs: settings.annotations,
-        specs: settings.field_specs.iter().map(FieldSpec::from).collect(),
+        specs: settings.field_specs.into_iter().map(FieldSpec::from).collect(),
     })
 }
 

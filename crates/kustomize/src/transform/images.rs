@@ -47,7 +47,7 @@ impl Images {
             field_specs: Vec<Field>,
         }
         let settings: Settings = decode::config(config)?;
-        let specs: Vec<_> = settings.field_specs.iter().map(FieldSpec::from).collect();
+        let specs: Vec<_> = settings.field_specs.into_iter().map(FieldSpec::from).collect();
         Ok(Self::new(&[settings.image_tag], &specs, profile))
     }
 

@@ -36,7 +36,7 @@ pub(crate) fn of(label: &Label, tables: &Config, profile: Profile) -> Result<Pai
 }
 
 fn specs(label: &Label, tables: &Config, profile: Profile) -> Result<Vec<FieldSpec>, Error> {
-    let mut specs: Vec<_> = label.fields.iter().map(FieldSpec::from).collect();
+    let mut specs: Vec<_> = label.fields.iter().cloned().map(FieldSpec::from).collect();
     merge_all(&mut specs, &tables.labels)?;
     if label.include_selectors {
         merge_all(&mut specs, &tables.common_labels)?;
@@ -72,7 +72,7 @@ pub(crate) fn from_config(config: &yaml::Value) -> Result<Pairs, Error> {
     let settings: Settings = decode::config(config)?;
     Ok(Pairs {
         pairs: settings.labels,
-        specs: settings.field_specs.iter().map(FieldSpec::from).collect(),
+        specs: settings.field_specs.into_iter().map(FieldSpec::from).collect(),
     })
 }
 

@@ -93,7 +93,7 @@ impl Namespace {
         };
         Ok(Self {
             namespace: settings.metadata.namespace,
-            specs: settings.field_specs.iter().map(FieldSpec::from).collect(),
+            specs: settings.field_specs.into_iter().map(FieldSpec::from).collect(),
             subjects,
             unset_only: settings.unset_only,
         })

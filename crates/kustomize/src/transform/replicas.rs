@@ -47,7 +47,7 @@ impl Replicas {
         let settings: Settings = decode::config(config)?;
         Ok(Self {
             replicas: vec![settings.replica],
-            specs: settings.field_specs.iter().map(FieldSpec::from).collect(),
+            specs: settings.field_specs.into_iter().map(FieldSpec::from).collect(),
         })
     }
 

@@ -1,42 +1,17 @@
 //! What the tests of transformers and generators share.
 
-use std::sync::Arc;
-
 use tree::{Budget, Mem, TreePath};
 
 use super::{Scene, Transformer};
+pub(crate) use crate::testing::{objects, text};
 use crate::{
-    Error, Options,
-    config::Config,
-    fieldspec::FieldSpec,
-    loader::Loader,
-    options::{Profile, Run},
-    resmap::ResMap,
-    resource::Resource,
+    Error, config::Config, fieldspec::FieldSpec, loader::Loader, options::Profile, resmap::ResMap,
+    resource::Resource, testing::run,
 };
-
-/// The objects of a text.
-pub(crate) fn objects(text: &str) -> ResMap {
-    let nodes = yaml::read::nodes(text, &Budget::default()).unwrap();
-    let file = Arc::new(TreePath::parse("r.yaml").unwrap());
-    nodes
-        .into_iter()
-        .map(|node| Resource::new(node, file.clone(), 1))
-        .collect()
-}
 
 /// The first object of a text.
 pub(crate) fn object(text: &str) -> Resource {
     objects(text).into_list().remove(0)
-}
-
-/// Prints objects.
-pub(crate) fn text(resources: &ResMap) -> String {
-    let texts = resources.iter().map(|resource| match resource.node().to_value() {
-        Ok(value) => yaml::print::goyaml(&value),
-        Err(error) => format!("error: {error}\n"),
-    });
-    texts.collect::<Vec<_>>().join("---\n")
 }
 
 /// Calls `with` where the files are there.
@@ -45,18 +20,10 @@ pub(crate) fn scene<T>(files: &[(&str, &[u8])], profile: Profile, with: impl FnO
     for (path, bytes) in files {
         tree.insert(TreePath::parse(path).unwrap(), bytes.to_vec(), false);
     }
-    let options = Options {
-        profile,
-        ..Options::default()
-    };
     let budget = Budget::default();
-    let run = Run {
-        options,
-        budget: &budget,
-        schema: std::cell::RefCell::default(),
-        warnings: std::cell::RefCell::default(),
-    };
-    let loader = Loader::new(&tree, &TreePath::parse("dir").unwrap(), &run).unwrap();
+    let mut run = run(&budget);
+    run.options.profile = profile;
+    let loader = Loader::new(&tree, TreePath::parse("dir").unwrap(), &run).unwrap();
     with(&Scene {
         loader: &loader,
         run: &run,
@@ -64,11 +31,8 @@ pub(crate) fn scene<T>(files: &[(&str, &[u8])], profile: Profile, with: impl FnO
 }
 
 /// Changes the objects of a text one transformer after the other.
-pub(crate) fn transformed_all(
-    objects_text: &str,
-    transformers: &[&dyn Transformer],
-) -> Result<ResMap, Error> {
-    let mut resources = objects(objects_text);
+pub(crate) fn transformed_all(yaml: &str, transformers: &[&dyn Transformer]) -> Result<ResMap, Error> {
+    let mut resources = objects(yaml);
     scene(&[], Profile::default(), |scene| {
         transformers
             .iter()
@@ -78,8 +42,8 @@ pub(crate) fn transformed_all(
 }
 
 /// The text of the objects of a text after a transformer, or its error.
-pub(crate) fn transformed(objects: &str, transformer: &dyn Transformer) -> String {
-    match transformed_all(objects, &[transformer]) {
+pub(crate) fn transformed(object: &str, transformer: &dyn Transformer) -> String {
+    match transformed_all(object, &[transformer]) {
         Ok(resources) => text(&resources),
         Err(error) => error.to_string(),
     }

@@ -1,26 +1,370 @@
-//! Sets value_add.
+//! Sets a value in fields, or inserts it into the paths that they hold.
 
+use serde::Deserialize;
+use yaml::{
+    Node,
+    node::{Content, Entry, Mapping, Scalar},
+};
+
+use super::{decode, namespace::Namespace, set};
 use crate::{
     Error,
+    error::Step,
+    fieldspec::split,
+    lookup::raw_text,
+    model::Selector,
     resmap::ResMap,
+    selector::select,
     transform::{Scene, Transformer},
 };
 
-/// Sets value_add.
-pub(crate) struct ValueAdd;
+/// Sets a value in fields.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ValueAdd {
+    value: String,
+    targets: Vec<Target>,
+}
+
+/// Where the value goes.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Target {
+    selector: Option<Selector>,
+    field_path: String,
+    /// Which part of a path it becomes, from 1 on; 0 for the whole of the field.
+    file_path_position: i64,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Settings {
+    value: String,
+    targets: Vec<Target>,
+    target_file_path: String,
+}
 
 impl ValueAdd {
-    /// A `ValueAddTransformer`.
+    /// A `ValueAddTransformer`. Without a value, it is the name of the kustomization's directory.
     ///
     /// # Errors
     /// When something in the configuration is of the wrong type or missing, or its file can't be read.
-    pub(crate) fn from_config(_config: &yaml::Value, _scene: &Scene<'_>) -> Result<Self, Error> {
-        Err(Error::new(crate::Step::Plugin, "stub"))
+    pub(crate) fn from_config(config: &yaml::Value, scene: &Scene<'_>) -> Result<Self, Error> {
+        let mut settings: Settings = decode::config(config)?;
+        if !settings.target_file_path.is_empty() {
+            let (text, file) = scene.loader.load(&settings.target_file_path)?;
+            let document =
+                yaml::read::goyaml(&text, scene.run.budget).map_err(|source| Error::Yaml { file, source })?;
+            let more: Settings = decode::config(&document.value)?;
+            settings.targets.extend(more.targets);
+        }
+        if settings.targets.is_empty() {
+            return Err(Error::new(Step::Plugin, "must specify at least one target"));
+        }
+        settings.targets.iter().try_for_each(check)?;
+        let value = match settings.value.trim() {
+            "" => scene.loader.root().name(),
+            value => value,
+        };
+        Ok(Self {
+            value: value.to_owned(),
+            targets: settings.targets,
+        })
+    }
+
+    fn apply(&self, object: &mut Node, target: &Target) -> Result<(), Error> {
+        let path = split(&target.field_path, '/');
+        let parts = path.iter().map(|part| part.trim());
+        let path: Vec<&str> = parts.filter(|part| !part.is_empty()).collect();
+        let Some(field) = find_or_create(object, &path)? else {
+            return Ok(());
+        };
+        if field.as_scalar().is_none() {
+            return Err(set::wrong_kind("ScalarNode", field));
+        }
+        let value = match usize::try_from(target.file_path_position - 1) {
+            Ok(position) => inserted(raw_text(field), position, &self.value),
+            Err(_) => self.value.clone(),
+        };
+        set::scalar(field, &value, None)
     }
 }
 
+fn check(target: &Target) -> Result<(), Error> {
+    let problem = if target.field_path.is_empty() {
+        "fieldPath cannot be empty".to_owned()
+    } else if target.file_path_position < 0 {
+        let position = target.file_path_position;
+        format!("value of FilePathPosition ({position}) cannot be negative")
+    } else {
+        return Ok(());
+    };
+    Err(Error::new(Step::Plugin, problem))
+}
+
+/// Follows a path of keys, indexes and conditions (`[name=a]`), and makes what is missing, but for elements of lists that are
+/// named by their index.
+fn find_or_create<'a>(node: &'a mut Node, path: &[&str]) -> Result<Option<&'a mut Node>, Error> {
+    let Some((part, rest)) = path.split_first() else {
+        return Ok(Some(node));
+    };
+    if node.is_null() {
+        return Ok(None);
+    }
+    let next = if let Ok(index) = part.parse::<i64>() {
+        let index = usize::try_from(index).map_err(|_| {
+            Error::new(
+                Step::Transformer,
+                format!("array index {index} cannot be negative"),
+            )
+        })?;
+        list(node)?.get_mut(index)
+    } else {
+        match *part {
+            "-" => list(node)?.last_mut(),
+            "*" => {
+                let problem = "wildcard is not supported in PathGetter";
+                return Err(Error::new(Step::Transformer, problem));
+            }
+            part => match condition(part)? {
+                Some((key, value)) => element(list(node)?, key, value),
+                None => field(node, part, rest.first())?,
+            },
+        }
+    };
+    match next {
+        Some(next) => find_or_create(next, rest),
+        None => Ok(None),
+    }
+}
+
+fn list(node: &mut Node) -> Result<&mut Vec<Node>, Error> {
+    if node.as_seq().is_none() {
+        return Err(set::wrong_kind("SequenceNode", node));
+    }
+    node.as_seq_mut()
+        .ok_or_else(|| Error::new(Step::Transformer, "expected SequenceNode"))
+}
+
+fn condition(part: &str) -> Result<Option<(&str, &str)>, Error> {
+    let Some(inner) = part.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) else {
+        return Ok(None);
+    };
+    inner.split_once('=').map(Some).ok_or_else(|| {
+        let problem = "list path element must contain fieldName=fieldValue for element to match";
+        Error::new(Step::Transformer, problem)
+    })
+}
+
+fn element<'a>(items: &'a mut Vec<Node>, key: &str, value: &str) -> Option<&'a mut Node> {
+    let fits = |item: &Node| {
+        let text = if key.is_empty() { Some(item) } else { item.get(key) };
+        text.is_some_and(|text| raw_text(text) == value)
+    };
+    let index = match items.iter().position(fits) {
+        Some(index) => index,
+        None => {
+            items.push(if key.is_empty() {
+                Node::plain(value)
+            } else {
+                let entry = Entry {
+                    key: Scalar::plain(key),
+                    ..Entry::new("", Node::plain(value))
+                };
+                Mapping::from(vec![entry]).into()
+            });
+            items.len() - 1
+        }
+    };
+    items.get_mut(index)
+}
+
+fn field<'a>(node: &'a mut Node, key: &str, next: Option<&&str>) -> Result<Option<&'a mut Node>, Error> {
+    if node.as_map().is_none() {
+        return Err(set::wrong_kind("MappingNode", node));
+    }
+    let is_index = |part: &str| part.parse::<u64>().is_ok() || (part.starts_with('[') && part.ends_with(']'));
+    let Some(map) = node.as_map_mut() else {
+        return Ok(None);
+    };
+    if !map.contains_key(key) {
+        let made = match next {
+            None => Node::plain(""),
+            Some(part) if is_index(part) => Node::new(Content::Seq(Vec::new())),
+            Some(_) => Node::map(),
+        };
+        set::put(map, key, made);
+    }
+    Ok(map.get_mut(key))
+}
+
+/// A path with a part inserted; behind its end is at its end.
+fn inserted(path: &str, position: usize, part: &str) -> String {
+    let absolute = path.starts_with('/');
+    let mut parts: Vec<&str> = Vec::new();
+    for old in path.split('/').filter(|part| !part.is_empty() && *part != ".") {
+        match old {
+            ".." if parts.last().is_some_and(|last| *last != "..") => {
+                parts.pop();
+            }
+            ".." if absolute => {}
+            old => parts.push(old),
+        }
+    }
+    parts.insert(position.min(parts.len()), part);
+    let joined = parts.join("/");
+    if absolute { format!("/{joined}") } else { joined }
+}
+
 impl Transformer for ValueAdd {
-    fn transform(&self, _resources: &mut ResMap, _scene: &Scene<'_>) -> Result<(), Error> {
-        Err(Error::new(crate::Step::Transformer, "stub"))
+    fn transform(&self, resources: &mut ResMap, scene: &Scene<'_>) -> Result<(), Error> {
+        for target in &self.targets {
+            let selected = match &target.selector {
+                Some(selector) => select(resources, selector)?,
+                None => (0..resources.len()).collect(),
+            };
+            let namespace = Namespace::new(&self.value, &[]);
+            let list = resources.list_mut();
+            for index in selected {
+                scene.step()?;
+                let Some(resource) = list.get_mut(index) else {
+                    continue;
+                };
+                if target.field_path == "metadata/namespace" {
+                    namespace.apply(resource)?;
+                } else {
+                    self.apply(resource.node_mut(), target)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        options::Profile,
+        transform::testing::{self, transformed},
+    };
+
+    fn configured(config: &str) -> Result<ValueAdd, String> {
+        testing::scene(&[], Profile::default(), |scene| {
+            ValueAdd::from_config(&testing::config(config), scene).map_err(|error| error.to_string())
+        })
+    }
+
+    fn changed(config: &str, spec: &str) -> String {
+        let object = format!("{{apiVersion: v1, kind: A, metadata: {{name: x}}, spec: {spec}}}");
+        let text = transformed(&object, &configured(config).unwrap());
+        match text.split_once("spec: ").or_else(|| text.split_once("spec:\n")) {
+            Some((_, spec)) => spec.to_owned(),
+            None => text,
+        }
+    }
+
+    #[test]
+    fn parts_are_inserted_into_paths() {
+        let cases = [
+            ("", 0, "P"),
+            ("/", 3, "/P"),
+            ("a", 0, "P/a"),
+            ("/a", 0, "/P/a"),
+            ("/a", 1, "/a/P"),
+            ("a/b/c", 2, "a/b/P/c"),
+            ("/a/b/c", 9, "/a/b/c/P"),
+            ("a//./b/../c", 1, "a/P/c"),
+        ];
+        for (path, position, expected) in cases {
+            assert_eq!(inserted(path, position, "P"), expected, "{path} {position}");
+        }
+    }
+
+    #[test]
+    fn a_value_is_set_where_the_path_leads() {
+        let target = |path: &str| format!("{{value: 7, targets: [{{fieldPath: '{path}'}}]}}");
+        let spec = "{a: {b: old}, l: [{name: n, v: '1'}]}";
+        let cases = [
+            (
+                "spec/a/b",
+                "  a:\n    b: 7\n  l:\n  - name: \"n\"\n    v: \"1\"\n",
+            ),
+            (
+                "spec/a/c/d",
+                "  a:\n    b: old\n    c:\n      d: 7\n  l:\n  - name: \"n\"\n    v: \"1\"\n",
+            ),
+            (
+                "spec/l/[name=n]/v",
+                "  a:\n    b: old\n  l:\n  - name: \"n\"\n    v: \"7\"\n",
+            ),
+            (
+                "spec/l/0/v",
+                "  a:\n    b: old\n  l:\n  - name: \"n\"\n    v: \"7\"\n",
+            ),
+            (
+                "spec/l/4/v",
+                "  a:\n    b: old\n  l:\n  - name: \"n\"\n    v: \"1\"\n",
+            ),
+            (
+                "spec/l/[name=o]/v",
+                "  a:\n    b: old\n  l:\n  - name: \"n\"\n    v: \"1\"\n  - name: o\n    v: 7\n",
+            ),
+            (
+                r"spec/a/x.io\/y",
+                "  a:\n    b: old\n    x.io/y: 7\n  l:\n  - name: \"n\"\n    v: \"1\"\n",
+            ),
+        ];
+        for (path, expected) in cases {
+            assert_eq!(changed(&target(path), spec), expected, "{path}");
+        }
+        for (path, expected) in [
+            (
+                "spec/a",
+                "wrong node kind: expected ScalarNode but got MappingNode",
+            ),
+            ("spec/*", "wildcard is not supported in PathGetter"),
+            (
+                "spec/a/0",
+                "wrong node kind: expected SequenceNode but got MappingNode",
+            ),
+            (
+                "spec/l/[n]",
+                "list path element must contain fieldName=fieldValue for element to match",
+            ),
+        ] {
+            assert_eq!(changed(&target(path), spec), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn the_directory_is_the_value_when_there_is_none() {
+        let config =
+            "{value: '  ', targets: [{fieldPath: spec/a, filePathPosition: 2, selector: {kind: A}}]}";
+        assert_eq!(changed(config, "{a: x/y}"), "  a: x/dir/y\n");
+        let config = config.replace("kind: A", "kind: B");
+        assert_eq!(changed(&config, "{a: x/y}"), "  a: x/y\n");
+    }
+
+    #[test]
+    fn the_namespace_is_set_as_the_namespace_is() {
+        let config = configured("{value: team, targets: [{fieldPath: metadata/namespace}]}").unwrap();
+        let object = "{apiVersion: v1, kind: A, metadata: {name: x}}";
+        assert!(transformed(object, &config).ends_with("namespace: team\n"));
+        let object = "{apiVersion: v1, kind: Namespace, metadata: {name: x}}";
+        assert!(transformed(object, &config).ends_with("name: x\n"));
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused() {
+        for (config, expected) in [
+            ("{value: a}", "must specify at least one target"),
+            ("{targets: [{}]}", "fieldPath cannot be empty"),
+            (
+                "{targets: [{fieldPath: a, filePathPosition: -1}]}",
+                "value of FilePathPosition (-1) cannot be negative",
+            ),
+        ] {
+            assert_eq!(configured(config).unwrap_err(), expected);
+        }
     }
 }

@@ -1,0 +1,66 @@
+//! Generators that are configured by objects.
+
+use serde::Deserialize;
+
+use super::{Generator, config_map, iam, secret};
+use crate::{
+    Error,
+    error::Step,
+    model::GeneratorArgs,
+    resmap::ResMap,
+    transform::{Scene, decode},
+};
+
+/// A `ConfigMapGenerator`, `SecretGenerator` or `IAMPolicyGenerator`, by the kind of its configuration.
+///
+/// # Errors
+/// When something in the configuration is of the wrong type.
+pub(crate) fn from_config(config: &yaml::Value) -> Result<Box<dyn Generator>, Error> {
+    let kind = config.as_map().and_then(|map| map.get_str("kind"));
+    match kind.unwrap_or_default() {
+        "ConfigMapGenerator" => Ok(Box::new(ConfigMaps(args(config)?))),
+        "SecretGenerator" => Ok(Box::new(Secrets(args(config)?))),
+        "IAMPolicyGenerator" => Ok(Box::new(decode::config::<iam::Policy>(config)?)),
+        other => Err(Error::new(Step::Plugin, format!("there is no generator {other}"))),
+    }
+}
+
+/// The entry that a configuration stands for; what it doesn't say, its metadata does.
+fn args(config: &yaml::Value) -> Result<GeneratorArgs, Error> {
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Settings {
+        metadata: Metadata,
+    }
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Metadata {
+        name: String,
+        namespace: String,
+    }
+    let mut args: GeneratorArgs = decode::config(config)?;
+    let Settings { metadata } = decode::config(config)?;
+    if args.name.is_empty() {
+        args.name = metadata.name;
+    }
+    if args.namespace.is_empty() {
+        args.namespace = metadata.namespace;
+    }
+    Ok(args)
+}
+
+struct ConfigMaps(GeneratorArgs);
+
+impl Generator for ConfigMaps {
+    fn generate(&self, scene: &Scene<'_>) -> Result<ResMap, Error> {
+        Ok(ResMap::from_iter([config_map(&self.0, None, scene)?]))
+    }
+}
+
+struct Secrets(GeneratorArgs);
+
+impl Generator for Secrets {
+    fn generate(&self, scene: &Scene<'_>) -> Result<ResMap, Error> {
+        Ok(ResMap::from_iter([secret(&self.0, None, scene)?]))
+    }
+}
