@@ -16,11 +16,7 @@ use yaml::{
     node::{Content, Mapping},
 };
 
-pub(crate) use self::{
-    absorb::absorbed,
-    hash::{Hashes, add_hashes},
-    plugin::from_config,
-};
+pub(crate) use self::{absorb::absorbed, hash::add_hashes, plugin::from_config};
 use crate::{
     Error,
     error::Step,

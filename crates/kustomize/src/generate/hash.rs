@@ -9,7 +9,6 @@ use crate::{
     lookup::raw_text,
     resmap::ResMap,
     resource::Resource,
-    transform::{Scene, Transformer},
 };
 
 /// How many digits of the hash there are in a name.
@@ -17,17 +16,6 @@ const DIGITS: usize = 10;
 
 /// The largest number that is exact in a double: larger ones go through one.
 const EXACT: u64 = 1 << 53;
-
-/// A `HashTransformer`.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Hashes;
-
-impl Transformer for Hashes {
-    fn transform(&self, resources: &mut ResMap, scene: &Scene<'_>) -> Result<(), Error> {
-        scene.run.step(resources.len() as u64, scene.loader.root())?;
-        add_hashes(resources)
-    }
-}
 
 /// Adds the hash of their content to the names of the objects that want it.
 ///

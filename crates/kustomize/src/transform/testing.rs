@@ -23,7 +23,9 @@ pub(crate) fn scene<T>(files: &[(&str, &[u8])], profile: Profile, with: impl FnO
     let budget = Budget::default();
     let mut run = run(&budget);
     run.options.profile = profile;
-    let loader = Loader::new(&tree, TreePath::parse("dir").unwrap(), &run).unwrap();
+    let dir = TreePath::parse("dir").unwrap();
+    tree.insert(dir.child("kustomization.yaml"), "", false);
+    let loader = Loader::new(&tree, &dir, &run).unwrap();
     with(&Scene {
         loader: &loader,
         run: &run,
