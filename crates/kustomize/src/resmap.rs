@@ -176,10 +176,16 @@ impl ResMap {
                 return Err(Error::new(Step::Generator, problem));
             }
         };
-        let Some(old) = self.get_mut(index) else {
+        let Some(old) = self.list.get_mut(index) else {
             return Ok(());
         };
-        *old = crate::generate::absorbed(old, resource);
+        let merged = crate::generate::absorbed(old, resource);
+        let moved = merged.id() != old.id();
+        *old = merged;
+        // Name, namespace and past are those of the old one: it is where it was, unless a patch had changed its kind.
+        if moved {
+            self.forget_places();
+        }
         Ok(())
     }
 }

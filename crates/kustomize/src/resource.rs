@@ -5,7 +5,7 @@ use std::{cell::OnceCell, collections::BTreeMap, sync::Arc};
 use tree::TreePath;
 use yaml::{
     Node,
-    node::{Content, Mapping},
+    node::{Content, Mapping, Scalar},
 };
 
 use crate::{
@@ -173,20 +173,30 @@ impl Resource {
         &self.id().namespace
     }
 
-    /// Sets the name; the text is taken by its looks, as the original does it.
+    /// Sets the name. It stays as plain or quoted as it was; plain text is what it looks like, as in the original.
     pub(crate) fn set_name(&mut self, name: &str) {
-        self.set_metadata("name", Node::plain(name));
+        self.set_metadata_text("name", name);
     }
 
-    /// Sets the namespace, or takes it away when it is empty.
+    /// Sets the namespace as [`Self::set_name`] sets the name, or takes it away when it is empty.
     pub(crate) fn set_namespace(&mut self, namespace: &str) {
         if namespace.is_empty() {
             if let Some(metadata) = self.node_mut().get_mut("metadata") {
                 metadata.remove("namespace");
             }
         } else {
-            self.set_metadata("namespace", Node::plain(namespace));
+            self.set_metadata_text("namespace", namespace);
         }
+    }
+
+    fn set_metadata_text(&mut self, key: &str, text: &str) {
+        let old = self.node.pointer(&["metadata", key]).and_then(Node::as_scalar);
+        let plain = old.is_none_or(|old| old.plain);
+        let text = Scalar {
+            plain,
+            ..Scalar::plain(text)
+        };
+        self.set_metadata(key, text.into());
     }
 
     fn set_metadata(&mut self, key: &str, value: Node) {

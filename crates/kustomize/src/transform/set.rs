@@ -7,8 +7,8 @@ use yaml::{
 
 use crate::{
     Error,
-    error::Step,
     fieldspec::{Create, FieldSpec, visit_selected},
+    lookup,
     resource::Resource,
 };
 
@@ -69,11 +69,7 @@ pub(crate) fn put(map: &mut Mapping, key: &str, value: Node) {
 
 /// A node is not what is needed there. What it holds is not said: it may be secret.
 pub(crate) fn wrong_kind(expected: &str, node: &Node) -> Error {
-    let problem = format!(
-        "wrong node kind: expected {expected} but got {}",
-        node.kind_name()
-    );
-    Error::new(Step::Transformer, problem)
+    lookup::wrong_kind(expected, node.kind_name())
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use yaml::{
     Node,
-    node::{Content, Entry, Mapping, Scalar},
+    node::{Content, Mapping},
 };
 
 use super::{decode, namespace::Namespace, set};
@@ -11,7 +11,7 @@ use crate::{
     Error,
     error::Step,
     fieldspec::split,
-    lookup::raw_text,
+    lookup::{Leads, child_mut, condition, is_condition, raw_text, step},
     model::Selector,
     resmap::ResMap,
     selector::select,
@@ -73,8 +73,7 @@ impl ValueAdd {
 
     fn apply(&self, object: &mut Node, target: &Target) -> Result<(), Error> {
         let path = split(&target.field_path, '/');
-        let parts = path.iter().map(|part| part.trim());
-        let path: Vec<&str> = parts.filter(|part| !part.is_empty()).collect();
+        let path: Vec<&str> = path.iter().map(|part| part.trim()).collect();
         let Some(field) = find_or_create(object, &path)? else {
             return Ok(());
         };
@@ -107,29 +106,10 @@ fn find_or_create<'a>(node: &'a mut Node, path: &[&str]) -> Result<Option<&'a mu
     let Some((part, rest)) = path.split_first() else {
         return Ok(Some(node));
     };
-    if node.is_null() {
-        return Ok(None);
-    }
-    let next = if let Ok(index) = part.parse::<i64>() {
-        let index = usize::try_from(index).map_err(|_| {
-            Error::new(
-                Step::Transformer,
-                format!("array index {index} cannot be negative"),
-            )
-        })?;
-        list(node)?.get_mut(index)
-    } else {
-        match *part {
-            "-" => list(node)?.last_mut(),
-            "*" => {
-                let problem = "wildcard is not supported in PathGetter";
-                return Err(Error::new(Step::Transformer, problem));
-            }
-            part => match condition(part)? {
-                Some((key, value)) => element(list(node)?, key, value),
-                None => field(node, part, rest.first())?,
-            },
-        }
+    let next = match step(node, part)? {
+        Leads::Stay => Some(node),
+        Leads::Down(place) => child_mut(node, place),
+        Leads::Nowhere => create(node, part, rest.first().copied())?,
     };
     match next {
         Some(next) => find_or_create(next, rest),
@@ -137,64 +117,34 @@ fn find_or_create<'a>(node: &'a mut Node, path: &[&str]) -> Result<Option<&'a mu
     }
 }
 
-fn list(node: &mut Node) -> Result<&mut Vec<Node>, Error> {
-    if node.as_seq().is_none() {
-        return Err(set::wrong_kind("SequenceNode", node));
-    }
-    node.as_seq_mut()
-        .ok_or_else(|| Error::new(Step::Transformer, "expected SequenceNode"))
-}
-
-fn condition(part: &str) -> Result<Option<(&str, &str)>, Error> {
-    let Some(inner) = part.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) else {
-        return Ok(None);
-    };
-    inner.split_once('=').map(Some).ok_or_else(|| {
-        let problem = "list path element must contain fieldName=fieldValue for element to match";
-        Error::new(Step::Transformer, problem)
-    })
-}
-
-fn element<'a>(items: &'a mut Vec<Node>, key: &str, value: &str) -> Option<&'a mut Node> {
-    let fits = |item: &Node| {
-        let text = if key.is_empty() { Some(item) } else { item.get(key) };
-        text.is_some_and(|text| raw_text(text) == value)
-    };
-    let index = match items.iter().position(fits) {
-        Some(index) => index,
-        None => {
-            items.push(if key.is_empty() {
-                Node::plain(value)
-            } else {
-                let entry = Entry {
-                    key: Scalar::plain(key),
-                    ..Entry::new("", Node::plain(value))
-                };
-                Mapping::from(vec![entry]).into()
+/// Nothing is made in null.
+fn create<'a>(node: &'a mut Node, part: &str, next: Option<&str>) -> Result<Option<&'a mut Node>, Error> {
+    match &mut node.content {
+        Content::Seq(items) if is_condition(part) => {
+            items.push(match condition(part)? {
+                ("", value) => Node::plain(value),
+                (key, value) => with(key, Node::plain(value)).into(),
             });
-            items.len() - 1
+            Ok(items.last_mut())
         }
-    };
-    items.get_mut(index)
+        Content::Map(map) => {
+            let is_item = |part: &str| is_condition(part) || part.parse::<u64>().is_ok();
+            let made = match next {
+                None => Node::plain(""),
+                Some(next) if is_item(next) => Node::seq(Vec::new()),
+                Some(_) => Node::map(),
+            };
+            set::put(map, part, made);
+            Ok(map.get_mut(part))
+        }
+        _ => Ok(None),
+    }
 }
 
-fn field<'a>(node: &'a mut Node, key: &str, next: Option<&&str>) -> Result<Option<&'a mut Node>, Error> {
-    if node.as_map().is_none() {
-        return Err(set::wrong_kind("MappingNode", node));
-    }
-    let is_index = |part: &str| part.parse::<u64>().is_ok() || (part.starts_with('[') && part.ends_with(']'));
-    let Some(map) = node.as_map_mut() else {
-        return Ok(None);
-    };
-    if !map.contains_key(key) {
-        let made = match next {
-            None => Node::plain(""),
-            Some(part) if is_index(part) => Node::new(Content::Seq(Vec::new())),
-            Some(_) => Node::map(),
-        };
-        set::put(map, key, made);
-    }
-    Ok(map.get_mut(key))
+fn with(key: &str, value: Node) -> Mapping {
+    let mut map = Mapping::new();
+    set::put(&mut map, key, value);
+    map
 }
 
 /// A path with a part inserted; behind its end is at its end.
