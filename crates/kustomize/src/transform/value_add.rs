@@ -73,7 +73,8 @@ impl ValueAdd {
 
     fn apply(&self, object: &mut Node, target: &Target) -> Result<(), Error> {
         let path = split(&target.field_path, '/');
-        let path: Vec<&str> = path.iter().map(|part| part.trim()).collect();
+        let parts = path.iter().map(|part| part.trim());
+        let path: Vec<&str> = parts.filter(|part| !part.is_empty()).collect();
         let Some(field) = find_or_create(object, &path)? else {
             return Ok(());
         };
