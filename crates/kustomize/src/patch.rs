@@ -127,7 +127,7 @@ fn target_of(patch: &Resource, resources: &mut ResMap) -> Result<usize, Error> {
     Err(Error::new(Step::Patch, problem))
 }
 
-/// A patch that is merged into objects which it doesn't name: it leaves their apiVersion alone.
+/// A patch that is merged into objects which it doesn't name.
 ///
 /// quirk: the values of its labels and annotations are texts then, null too, and without any the field has no meaning.
 fn detached(patch: &Resource) -> Node {
@@ -137,7 +137,6 @@ fn detached(patch: &Resource) -> Node {
         patch.set_metadata_map(field, &map);
     }
     let mut node = patch.into_node();
-    node.remove("apiVersion");
     let without_namespace = node
         .pointer(&["metadata", "namespace"])
         .is_some_and(|namespace| namespace.as_text().unwrap_or_default().is_empty());
@@ -145,6 +144,19 @@ fn detached(patch: &Resource) -> Node {
         metadata.remove("namespace");
     }
     node
+}
+
+/// Merges a patch into an object which it doesn't name: its own apiVersion is that of the object.
+fn merge_detached(
+    resources: &mut ResMap,
+    index: usize,
+    patch: &mut Node,
+    allowed: Allowed,
+    run: &Run<'_>,
+) -> Result<(), Error> {
+    let api_version = resources.get(index).map(|resource| resource.gvk().api_version());
+    patch.set("apiVersion", Node::plain(api_version.unwrap_or_default()));
+    merge_into(resources, index, patch, allowed, run)
 }
 
 /// Merges a patch into one object. What it is stays, as far as no change is allowed.

@@ -24,9 +24,12 @@ use crate::{
 /// When the text is no YAML, or holds something that is no object; the error has file and line.
 pub(crate) fn resources(text: &[u8], file: &Arc<TreePath>, run: &Run<'_>) -> Result<Vec<Resource>, Error> {
     let objects = nodes(text, file, run)?.into_iter();
+    let mut schema = run.schema.borrow_mut();
     Ok(objects
         .map(|node| {
             let line = node.position.line.max(1);
+            let text = |key: &str| node.get(key).and_then(Node::as_text).unwrap_or_default();
+            schema.note_kind(text("apiVersion"), text("kind"));
             Resource::new(node, file.clone(), line)
         })
         .collect())

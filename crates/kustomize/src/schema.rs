@@ -27,8 +27,21 @@ pub(crate) struct Schema {
     /// Whether a kustomization has said which schema it wants; the first one decides.
     is_set: bool,
     custom: Option<Result<Custom, String>>,
-    /// Whether the custom schema takes the place of the built-in one.
-    replaces: bool,
+    beside: Beside,
+    /// Whether an object of a kind was read that the built-in schema doesn't know.
+    saw_unknown: bool,
+}
+
+/// What becomes of the built-in schema beside a custom one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Beside {
+    /// It is gone.
+    #[default]
+    Replaced,
+    /// It knows what the custom one doesn't.
+    Second,
+    /// The custom one knows what it doesn't.
+    First,
 }
 
 /// What is known of one field, or of a whole object.
@@ -42,6 +55,16 @@ pub(crate) enum Shape<'s> {
 }
 
 impl Schema {
+    /// Takes note of the kind of an object that was read.
+    ///
+    /// quirk: before the original knows of a custom schema, it looks up in the built-in one what it can't tell of a kind
+    /// otherwise, and then keeps that.
+    pub(crate) fn note_kind(&mut self, api_version: &str, kind: &str) {
+        if !self.is_set && !self.saw_unknown {
+            self.saw_unknown = tables::namespaced(api_version, kind).is_none();
+        }
+    }
+
     /// Obeys the `openapi` field of a kustomization, with the content of the file that its `path` names. Only the
     /// outermost kustomization, for which `reset` is true, puts something in the place of what was set before.
     ///
@@ -67,7 +90,11 @@ impl Schema {
             )),
             (Some(document), None) => {
                 self.custom = Some(Custom::read(document, budget)?);
-                self.replaces = mode == OpenApi::Replace;
+                self.beside = match mode {
+                    OpenApi::Add => Beside::Second,
+                    OpenApi::Replace if self.saw_unknown => Beside::First,
+                    OpenApi::Replace => Beside::Replaced,
+                };
                 self.is_set = true;
                 Ok(())
             }
@@ -90,26 +117,28 @@ impl Schema {
     /// When the document of `openapi.path` is no schema.
     pub(crate) fn root(&self, api_version: &str, kind: &str) -> Result<Option<Shape<'_>>, Error> {
         let built_in = || {
-            let known = !self.replaces || api_version.starts_with(OWN_GROUP);
-            let target = tables::root(api_version, kind).filter(|_| known)?;
-            Some(Shape::BuiltIn {
-                keys: None,
-                target: Some(target),
-            })
+            let target = Some(tables::root(api_version, kind)?);
+            Some(Shape::BuiltIn { keys: None, target })
         };
-        match &self.custom {
-            None => Ok(built_in()),
-            Some(Err(problem)) => Err(Error::new(
-                Step::Schema,
-                format!("invalid schema file: {problem}"),
-            )),
-            Some(Ok(custom)) => {
-                let definition = custom.kind(api_version, kind);
-                Ok(definition
-                    .map(|definition| Shape::Custom(self, definition))
-                    .or_else(built_in))
+        let custom = match &self.custom {
+            None => return Ok(built_in()),
+            Some(Err(problem)) => {
+                return Err(Error::new(
+                    Step::Schema,
+                    format!("invalid schema file: {problem}"),
+                ));
             }
-        }
+            Some(Ok(custom)) => custom,
+        };
+        let definition = custom
+            .kind(api_version, kind)
+            .map(|found| Shape::Custom(self, found));
+        Ok(match self.beside {
+            Beside::First => built_in().or(definition),
+            Beside::Second => definition.or_else(built_in),
+            Beside::Replaced if api_version.starts_with(OWN_GROUP) => built_in().or(definition),
+            Beside::Replaced => definition,
+        })
     }
 
     /// Follows `$ref` to what is no reference.
@@ -121,7 +150,7 @@ impl Schema {
             };
             match custom.follow(reference) {
                 Some(next) => definition = next,
-                None if self.replaces => return None,
+                None if self.beside == Beside::Replaced => return None,
                 None => return built_in(reference),
             }
         }

@@ -1,22 +1,12 @@
-//! The configurations of the patch transformers: how they are read, and how messages print them.
+//! The configurations of the patch transformers, as messages print them.
 
-use serde::de::DeserializeOwned;
 use yaml::{Map, Value};
 
-use crate::{
-    Error,
-    error::Step,
-    model::{Patch, Selector},
-};
+use crate::model::{Patch, Selector};
 
 /// What is said in front of what is wrong with a configuration.
 pub(super) fn trouble(transformer: &str, config: &str) -> String {
     format!("trouble configuring builtin {transformer} with config: `\n{config}`")
-}
-
-/// Reads the configuration of a transformer; fields that it doesn't know are for others.
-pub(super) fn decode<T: DeserializeOwned>(config: &Value) -> Result<T, Error> {
-    serde_json::from_value(config.to_json()).map_err(|error| Error::new(Step::Plugin, error))
 }
 
 /// The configuration of an entry of `patches`.

@@ -5,7 +5,7 @@ use yaml::Value;
 use super::{
     Allowed, apply_json, config, detached, inline_objects,
     json6902::{JsonPatch, ParseError},
-    merge_into, target_of, text,
+    merge_detached, merge_into, target_of, text,
 };
 use crate::{
     Error,
@@ -16,7 +16,7 @@ use crate::{
     resmap::ResMap,
     resource::Resource,
     selector,
-    transform::{Scene, Transformer},
+    transform::{Scene, Transformer, decode},
 };
 
 const NAME: &str = "PatchTransformer";
@@ -35,7 +35,7 @@ pub(super) fn from_entry(entry: &model::Patch, scene: &Scene<'_>) -> Result<Entr
 /// # Errors
 /// As [`from_entry`].
 pub(super) fn from_config(config: &Value, scene: &Scene<'_>) -> Result<EntryPatches, Error> {
-    let entry: model::Patch = config::decode(config)?;
+    let entry: model::Patch = decode::config(config)?;
     made(&entry, &yaml::print::goyaml(config), scene)
 }
 
@@ -152,9 +152,9 @@ impl EntryPatches {
                 described(target)
             )
         })?;
-        let patch = detached(patch);
+        let mut patch = detached(patch);
         for index in selected {
-            merge_into(resources, index, &patch, self.allowed, run)?;
+            merge_detached(resources, index, &mut patch, self.allowed, run)?;
         }
         if self.allowed.any() {
             refuse_equal(resources)?;

@@ -14,7 +14,7 @@ use crate::{
     read,
     resmap::ResMap,
     resource::Resource,
-    transform::{Scene, Transformer},
+    transform::{Scene, Transformer, decode},
 };
 
 const STRATEGIC: &str = "PatchStrategicMergeTransformer";
@@ -40,7 +40,7 @@ pub(super) fn strategic_from_config(config: &Value, scene: &Scene<'_>) -> Result
         #[serde(default)]
         patches: String,
     }
-    let Config { paths, patches } = config::decode(config)?;
+    let Config { paths, patches } = decode::config(config)?;
     strategic(&paths, &patches, scene)
 }
 
@@ -89,6 +89,7 @@ impl Transformer for StrategicMerges {
     fn transform(&self, resources: &mut ResMap, scene: &Scene<'_>) -> Result<(), Error> {
         for (node, patch) in &self.merges {
             let index = target_of(patch, resources)?;
+            // It names the object, so that its apiVersion is the object's.
             merge_into(resources, index, node, Allowed::default(), scene.run)?;
         }
         Ok(())
@@ -122,7 +123,7 @@ pub(super) fn json6902_from_config(config: &Value, scene: &Scene<'_>) -> Result<
         target,
         path,
         json_op,
-    } = config::decode(config)?;
+    } = decode::config(config)?;
     json6902(target.as_ref(), &path, &json_op, scene)
 }
 

@@ -1,7 +1,7 @@
 use tree::{Budget, Mem, TreePath};
 
 use super::*;
-use crate::{loader::Loader, testing};
+use crate::{loader::Loader, testing, transform};
 
 const OBJECTS: &str = "
 {apiVersion: apps/v1, kind: Deployment, metadata: {name: web, labels: {tier: a}}, spec: {template: {spec: {containers: [{name: c}]}}}}
@@ -30,6 +30,13 @@ type Make = fn(&model::Patch, &Scene<'_>) -> Result<Patches, Error>;
 
 /// The objects of [`OBJECTS`] after a transformer, on a line each as JSON.
 fn run(make: impl Fn(&Scene<'_>) -> Result<Patches, Error>) -> Result<Vec<String>, String> {
+    run_on(&mut testing::objects(OBJECTS), make)
+}
+
+fn run_on(
+    objects: &mut ResMap,
+    make: impl Fn(&Scene<'_>) -> Result<Patches, Error>,
+) -> Result<Vec<String>, String> {
     let tree = Mem::from_files(FILES.iter().copied()).unwrap();
     let budget = Budget::default();
     let run = testing::run(&budget);
@@ -38,8 +45,7 @@ fn run(make: impl Fn(&Scene<'_>) -> Result<Patches, Error>) -> Result<Vec<String
         loader: &loader,
         run: &run,
     };
-    let mut objects = testing::objects(OBJECTS);
-    let done = make(&scene).and_then(|transformer| transformer.transform(&mut objects, &scene));
+    let done = make(&scene).and_then(|transformer| transformer.transform(objects, &scene));
     done.map_err(|error| error.to_string())?;
     objects.drop_empties();
     Ok(objects
@@ -50,7 +56,7 @@ fn run(make: impl Fn(&Scene<'_>) -> Result<Patches, Error>) -> Result<Vec<String
 
 fn patched(make: Make, entry: &str) -> Result<Vec<String>, String> {
     let entry = yaml::read::goyaml(entry, &Budget::default()).unwrap().value;
-    let entry: model::Patch = config::decode(&entry).unwrap();
+    let entry: model::Patch = transform::decode::config(&entry).unwrap();
     run(|scene| make(&entry, scene))
 }
 
@@ -146,6 +152,25 @@ fn labels_of_a_patch_with_target_are_texts() {
     };
     assert!(label("").contains("metadata:{labels:{n:5},name:web}"));
     assert!(label("target: {kind: Deployment},").contains("metadata:{labels:{n:5,tier:null},name:web}"));
+}
+
+#[test]
+fn a_patch_with_target_brings_its_kind_where_that_of_the_object_is_unknown() {
+    let entry = |kind: &str| {
+        let containers = "spec: {template: {spec: {containers: [{name: new}]}}}";
+        let patch = format!("{{apiVersion: x/v1, kind: {kind}, metadata: {{name: x}}, {containers}}}");
+        format!("{{target: {{group: apps}}, patch: '{patch}'}}")
+    };
+    let first = |kind: &str| {
+        let mut objects = testing::objects(&OBJECTS.replacen("Deployment", "Unknown", 1));
+        let done = run_on(&mut objects, |scene| {
+            let entry = yaml::read::goyaml(entry(kind), &Budget::default()).unwrap().value;
+            Patches::from_entry(&transform::decode::config(&entry).unwrap(), scene)
+        });
+        done.unwrap().swap_remove(0)
+    };
+    assert!(first("Deployment").contains("containers:[{name:new},{name:c}]"));
+    assert!(first("Other").contains("containers:[{name:new}]"));
 }
 
 #[test]
@@ -272,7 +297,7 @@ fn configurations_make_the_same_transformers() {
     for (make, text) in [
         (
             Patches::from_config as fn(&Value, &Scene<'_>) -> _,
-            "{apiVersion: builtin, kind: P, path: merge.yaml}".to_owned(),
+            "{apiVersion: builtin, kind: P, Path: merge.yaml}".to_owned(),
         ),
         (
             Patches::strategic_from_config,

@@ -111,6 +111,17 @@ fn an_added_schema_leaves_the_built_in_one() {
 }
 
 #[test]
+fn the_built_in_schema_stays_once_it_was_asked() {
+    for (kind, stays) in [("Deployment", false), ("Shop", true)] {
+        let mut schema = Schema::default();
+        schema.note_kind("apps/v1", kind);
+        set(&mut schema, &[], Some(DOCUMENT), false, OpenApi::Replace).unwrap();
+        let keys = keys(&schema, "x.io/v1", "Shop", "template/spec/containers");
+        assert_eq!(keys.is_some(), stays, "{kind}");
+    }
+}
+
+#[test]
 fn what_custom_schemas_refer_to_is_in_the_tables() {
     for (name, ..) in NAMED {
         assert!(built_in(&format!("#/definitions/{name}")).is_some(), "{name}");
