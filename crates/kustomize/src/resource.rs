@@ -5,7 +5,7 @@ use std::{cell::OnceCell, collections::BTreeMap, sync::Arc};
 use tree::TreePath;
 use yaml::{
     Node,
-    node::{Content, Mapping, Scalar},
+    node::{Content, Entry, Mapping, Scalar},
 };
 
 use crate::{
@@ -232,7 +232,7 @@ impl Resource {
         }
         let entries = map
             .iter()
-            .map(|(key, value)| (key.clone(), Node::string(value.as_str())));
+            .map(|(key, value)| entry(key, Node::string(value.as_str())));
         self.set_metadata(field, Node::new(Content::Map(entries.collect::<Mapping>())));
     }
 
@@ -241,6 +241,17 @@ impl Resource {
         self.node
             .pointer(&["metadata", "annotations", name])
             .and_then(Node::as_text)
+    }
+}
+
+/// An entry that is added to a map.
+///
+/// quirk: kustomize leaves the keys that it adds without a tag, so that one that looks like a number, a boolean or null is no
+/// string, and is refused when the object is printed.
+pub(crate) fn entry(key: &str, value: Node) -> Entry {
+    Entry {
+        key: Scalar::plain(key),
+        ..Entry::new("", value)
     }
 }
 

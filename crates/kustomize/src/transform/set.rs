@@ -2,14 +2,14 @@
 
 use yaml::{
     Node,
-    node::{Content, Entry, Mapping, Scalar, Tag},
+    node::{Content, Mapping, Scalar, Tag},
 };
 
 use crate::{
     Error,
     fieldspec::{Create, FieldSpec, visit_selected},
     lookup,
-    resource::Resource,
+    resource::{self, Resource},
 };
 
 /// Calls `set` with the nodes of an object that a field spec names, when it is of its kind.
@@ -53,17 +53,11 @@ pub(crate) fn entry(node: &mut Node, key: &str, text: &str) -> Result<(), Error>
     Ok(())
 }
 
-/// Sets an entry of a map.
-///
-/// quirk: kustomize leaves the keys that it adds without a tag, so that one that looks like a number, a boolean or null is no
-/// string, and is refused when the object is printed.
+/// Sets an entry of a map; see [`resource::entry`] for one that is added.
 pub(crate) fn put(map: &mut Mapping, key: &str, value: Node) {
     match map.get_mut(key) {
         Some(old) => *old = value,
-        None => map.entries_mut().push(Entry {
-            key: Scalar::plain(key),
-            ..Entry::new("", value)
-        }),
+        None => map.entries_mut().push(resource::entry(key, value)),
     }
 }
 
