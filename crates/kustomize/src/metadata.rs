@@ -5,7 +5,12 @@ use std::{collections::BTreeMap, fmt};
 use tree::TreePath;
 use yaml::Value;
 
-use crate::{id::Id, remote, resmap::ResMap, resource::Resource};
+use crate::{
+    id::Id,
+    remote,
+    resmap::ResMap,
+    resource::{Previous, Resource},
+};
 
 /// The annotation that says where an object comes from.
 const ORIGIN: &str = "config.kubernetes.io/origin";
@@ -171,6 +176,35 @@ fn clean(base: &str, path: &str) -> String {
         }
     }
     parts.join("/")
+}
+
+/// Takes over what an object says of its own past, in the annotations in which the original keeps it: outputs of a build
+/// that was stopped on the way have them.
+pub(crate) fn adopt(resource: &mut Resource) {
+    let list = |name: &str| -> Vec<String> {
+        let name = format!("internal.config.kubernetes.io/{name}");
+        let texts = resource.annotation(&name).map(|text| text.split(','));
+        texts.into_iter().flatten().map(str::to_owned).collect()
+    };
+    let (names, kinds, namespaces) = (
+        list("previousNames"),
+        list("previousKinds"),
+        list("previousNamespaces"),
+    );
+    let (prefixes, suffixes) = (list("prefixes"), list("suffixes"));
+    // Lists that don't belong together say nothing.
+    if names.len() == kinds.len() && names.len() == namespaces.len() {
+        let previous = names.into_iter().zip(kinds).zip(namespaces);
+        resource.history.previous = previous
+            .map(|((name, kind), namespace)| Previous {
+                kind,
+                name,
+                namespace,
+            })
+            .collect();
+    }
+    resource.history.prefixes = prefixes;
+    resource.history.suffixes = suffixes;
 }
 
 /// Gives the objects that have no origin yet one.

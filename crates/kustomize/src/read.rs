@@ -14,6 +14,7 @@ use yaml::{
 use crate::{
     Error,
     error::{Context as _, Step},
+    metadata,
     options::Run,
     resource::{self, Resource},
 };
@@ -30,7 +31,9 @@ pub(crate) fn resources(text: &[u8], file: &Arc<TreePath>, run: &Run<'_>) -> Res
             let line = node.position.line.max(1);
             let text = |key: &str| node.get(key).and_then(Node::as_text).unwrap_or_default();
             schema.note_kind(text("apiVersion"), text("kind"));
-            Resource::new(node, file.clone(), line)
+            let mut resource = Resource::new(node, file.clone(), line);
+            metadata::adopt(&mut resource);
+            resource
         })
         .collect())
 }

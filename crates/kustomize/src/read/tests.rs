@@ -68,6 +68,9 @@ fn what_is_no_object_is_refused_with_its_place() {
         assert_eq!(read(text).unwrap_err(), expected, "{text}");
     }
     let broken = read("kind: [\n").unwrap_err();
-    assert!(broken.starts_with("m.yaml:2: MalformedYAMLError: yaml: line "), "{broken}");
+    assert!(
+        broken.starts_with("m.yaml:2: MalformedYAMLError: yaml: line "),
+        "{broken}"
+    );
     assert!(broken.ends_with("in File: m.yaml"), "{broken}");
 }
