@@ -83,7 +83,7 @@ impl<'a> Loader<'a> {
                 dir: self.root.clone(),
                 source,
             })?;
-        if let Some(repository) = remote::parse(path) {
+        if let Ok(repository) = remote::parse(path) {
             return self.fetch(path, &repository, depth);
         }
         if path.starts_with('/') {

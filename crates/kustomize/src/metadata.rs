@@ -70,13 +70,13 @@ impl Origin {
     pub(crate) fn append(&self, entry: &str) -> Self {
         let mut appended = self.clone();
         let entry = match remote::parse(entry) {
-            Some(repository) => {
+            Ok(repository) => {
                 appended.repository = repository.clone_spec();
                 appended.reference = repository.reference.unwrap_or_default();
                 appended.path.clear();
                 repository.path
             }
-            None => entry.to_owned(),
+            Err(_) => entry.to_owned(),
         };
         appended.path = clean(&appended.path, &entry);
         appended
