@@ -68,7 +68,10 @@ pub fn parse(entry: &str) -> Result<Repository, NoRepository> {
         path: directory.strip_prefix('/').unwrap_or(directory).to_owned(),
         reference: query.first("ref").or(query.first("version")).map(str::to_owned),
         submodules: query.first("submodules").and_then(parse_bool).unwrap_or(true),
-        timeout_seconds: query.first("timeout").and_then(seconds).unwrap_or(TIMEOUT_SECONDS),
+        timeout_seconds: query
+            .first("timeout")
+            .and_then(seconds)
+            .unwrap_or(TIMEOUT_SECONDS),
     })
 }
 
@@ -128,7 +131,11 @@ fn user(rest: &str) -> (&str, &str) {
     let (name, _) = rest.split_at(end);
     let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic())
         && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
-    if is_name { rest.split_at(end + 1) } else { ("", rest) }
+    if is_name {
+        rest.split_at(end + 1)
+    } else {
+        ("", rest)
+    }
 }
 
 /// Where the host ends: at a slash, or in the form of scp at a colon before it.
@@ -253,7 +260,9 @@ fn seconds(text: &str) -> Option<u64> {
     while !rest.is_empty() {
         let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.')?;
         let (number, unit) = rest.split_at(end);
-        let end = unit.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(unit.len());
+        let end = unit
+            .find(|c: char| c.is_ascii_digit() || c == '.')
+            .unwrap_or(unit.len());
         let (unit, after) = unit.split_at(end);
         total += number.parse::<f64>().ok()? * unit_seconds(unit)?;
         rest = after;

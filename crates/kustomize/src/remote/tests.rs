@@ -11,8 +11,18 @@ fn addresses_are_taken_apart() {
         // GitHub, in all of its forms.
         ("github.com/o/r", "https://github.com/o/r", "", None),
         ("GitHub.com:o/r/d/e", "https://github.com/o/r", "d/e", None),
-        ("http://github.com/o/r.git/d", "https://github.com/o/r.git", "d", None),
-        ("hTTps://github.com/o/r?ref=v1", "https://github.com/o/r", "", Some("v1")),
+        (
+            "http://github.com/o/r.git/d",
+            "https://github.com/o/r.git",
+            "d",
+            None,
+        ),
+        (
+            "hTTps://github.com/o/r?ref=v1",
+            "https://github.com/o/r",
+            "",
+            Some("v1"),
+        ),
         ("git@github.com:o/r/d", "git@github.com:o/r", "d", None),
         ("git@github.com/o/r.git//d", "git@github.com:o/r.git", "d", None),
         ("org-1@github.com/o/r", "org-1@github.com:o/r", "", None),
@@ -21,17 +31,67 @@ fn addresses_are_taken_apart() {
         ("git::git@github.com:o/r", "git@github.com:o/r", "", None),
         ("https://user@github.com/o/r", "user@github.com:o/r", "", None),
         // Others.
-        ("https://example.com/o/r/d?ref=a/b", "https://example.com/o/r", "d", Some("a/b")),
-        ("git::https://example.com/o/r", "https://example.com/o/r", "", None),
+        (
+            "https://example.com/o/r/d?ref=a/b",
+            "https://example.com/o/r",
+            "d",
+            Some("a/b"),
+        ),
+        (
+            "git::https://example.com/o/r",
+            "https://example.com/o/r",
+            "",
+            None,
+        ),
         ("GIT::http://example.com/o/r", "http://example.com/o/r", "", None),
-        ("https://example.com/a/b/c.git/d/e", "https://example.com/a/b/c.git", "d/e", None),
-        ("https://example.com/a/b/c//d//e", "https://example.com/a/b/c", "d//e", None),
-        ("https://example.com/a/r///d", "https://example.com/a/r", "d", None),
-        ("https://example.com/c/p/_git/r/d/e", "https://example.com/c/p/_git/r", "d/e", None),
-        ("https://example.com/c/_git/r?version=v2", "https://example.com/c/_git/r", "", Some("v2")),
-        ("https://u:p@example.com/o/r/d", "https://u:p@example.com/o/r", "d", None),
-        ("ssh://git.example.com:7999/o/r", "ssh://git.example.com:7999/o/r", "", None),
-        ("git@example.com:a/b/c.git?ref=x", "git@example.com:a/b/c.git", "", Some("x")),
+        (
+            "https://example.com/a/b/c.git/d/e",
+            "https://example.com/a/b/c.git",
+            "d/e",
+            None,
+        ),
+        (
+            "https://example.com/a/b/c//d//e",
+            "https://example.com/a/b/c",
+            "d//e",
+            None,
+        ),
+        (
+            "https://example.com/a/r///d",
+            "https://example.com/a/r",
+            "d",
+            None,
+        ),
+        (
+            "https://example.com/c/p/_git/r/d/e",
+            "https://example.com/c/p/_git/r",
+            "d/e",
+            None,
+        ),
+        (
+            "https://example.com/c/_git/r?version=v2",
+            "https://example.com/c/_git/r",
+            "",
+            Some("v2"),
+        ),
+        (
+            "https://u:p@example.com/o/r/d",
+            "https://u:p@example.com/o/r",
+            "d",
+            None,
+        ),
+        (
+            "ssh://git.example.com:7999/o/r",
+            "ssh://git.example.com:7999/o/r",
+            "",
+            None,
+        ),
+        (
+            "git@example.com:a/b/c.git?ref=x",
+            "git@example.com:a/b/c.git",
+            "",
+            Some("x"),
+        ),
         ("git@example.com/a/b.git//d", "git@example.com/a/b.git", "d", None),
         ("git@example.com/a:b/c/d", "git@example.com/a:b/c", "d", None),
         ("https://example.com/o/r/", "https://example.com/o/r", "", None),
@@ -42,8 +102,18 @@ fn addresses_are_taken_apart() {
         ("file:///a/r.git/d", "file:///a/r.git", "d", None),
         ("FILE://me@a/b", "file://me@a/b", "", None),
         // Directories that come back into the repository.
-        ("https://example.com/o/r//a/../b", "https://example.com/o/r", "a/../b", None),
-        ("https://example.com/o/r////..", "https://example.com/o/r", "/..", None),
+        (
+            "https://example.com/o/r//a/../b",
+            "https://example.com/o/r",
+            "a/../b",
+            None,
+        ),
+        (
+            "https://example.com/o/r////..",
+            "https://example.com/o/r",
+            "/..",
+            None,
+        ),
     ] {
         let expected = (url.to_owned(), path.to_owned(), reference.map(str::to_owned));
         assert_eq!(parsed(entry), expected, "{entry}");
@@ -112,8 +182,14 @@ fn the_query_says_how_to_fetch() {
 #[test]
 fn what_is_shown_has_no_secrets() {
     for (entry, expected) in [
-        ("https://user:pass@example.com/o/r?ref=x&token=y", "https://example.com/o/r"),
-        ("git::https://token@example.com/o/r", "git::https://example.com/o/r"),
+        (
+            "https://user:pass@example.com/o/r?ref=x&token=y",
+            "https://example.com/o/r",
+        ),
+        (
+            "git::https://token@example.com/o/r",
+            "git::https://example.com/o/r",
+        ),
         ("https://a@b@example.com", "https://example.com"),
         ("git@example.com:o/r", "git@example.com:o/r"),
         ("git::git@example.com:o/r", "git::git@example.com:o/r"),
