@@ -108,10 +108,11 @@ fn drop_local(resources: &mut ResMap) -> Result<(), Error> {
         let value = annotations.and_then(|annotations| annotations.get(LOCAL));
         value.is_some_and(|value| value.as_text() != Some("false"))
     };
-    if resources.iter().any(is_local) {
-        resources.list_mut().retain(|resource| !is_local(resource));
-    }
-    Ok(())
+    // Patches and replacements may have made objects the same: that is noticed here.
+    let all = std::mem::take(resources).into_list();
+    all.into_iter()
+        .filter(|resource| !is_local(resource))
+        .try_for_each(|resource| resources.append(resource))
 }
 
 fn sort(resources: &mut ResMap, target: &Target<'_>, options: &Options<'_>) -> Result<(), Error> {

@@ -11,7 +11,7 @@ use std::collections::{HashMap, HashSet};
 
 use yaml::{
     Node,
-    node::{Content, Entry, Mapping},
+    node::{Content, Entry, Mapping, Scalar},
 };
 
 use crate::{
@@ -251,7 +251,7 @@ impl<'m> Merger<'m> {
                 Some(value) => {
                     let kept = self.walk(Sources::Two(Some(&mut entry.value), Some(value)), shape)?;
                     if kept == Kept::Patch {
-                        entry.value = value.clone();
+                        entry.value = overwritten(&entry.value, value);
                     }
                     kept
                 }
@@ -277,6 +277,23 @@ impl<'m> Merger<'m> {
 /// The map of a node; none for null.
 fn as_map(node: Option<&mut Node>) -> Option<&mut Mapping> {
     node.and_then(Node::as_map_mut)
+}
+
+/// quirk: a scalar is written in the style of the one that it overwrites. A number over a text in quotes is a text.
+fn overwritten(old: &Node, new: &Node) -> Node {
+    let mut node = new.clone();
+    if let (Some(old), Content::Scalar(scalar)) = (old.as_scalar(), &mut node.content) {
+        let kind = scalar.kind();
+        // A tag that says what the text looks like anyway is not written.
+        let looks = Scalar::plain(scalar.text.clone()).kind();
+        scalar.tag = if !old.plain && kind == looks {
+            None
+        } else {
+            Some(kind)
+        };
+        scalar.plain = old.plain;
+    }
+    node
 }
 
 /// What is left where the patch's value takes the place of the object's.

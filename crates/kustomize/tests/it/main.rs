@@ -2,3 +2,5 @@
 
 #[cfg(test)]
 mod conformance;
+#[cfg(test)]
+mod differ;

@@ -1,0 +1,68 @@
+//! Random choices.
+
+use std::ops::Range;
+
+use serde_json::{Map, Value as Json};
+
+/// The random choices of one tree: the same seed makes the same tree.
+pub(super) struct Dice(fastrand::Rng);
+
+impl Dice {
+    pub(super) fn new(seed: u64) -> Self {
+        Self(fastrand::Rng::with_seed(seed))
+    }
+
+    pub(super) fn below(&mut self, n: usize) -> usize {
+        self.0.usize(..n)
+    }
+
+    pub(super) fn one_in(&mut self, n: usize) -> bool {
+        self.below(n) == 0
+    }
+
+    pub(super) fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
+        &from[self.below(from.len())]
+    }
+
+    pub(super) fn text(&mut self, from: &[&str]) -> String {
+        (*self.pick(from)).to_owned()
+    }
+
+    pub(super) fn list<T>(&mut self, length: Range<usize>, mut item: impl FnMut(&mut Self) -> T) -> Vec<T> {
+        let length = length.start + self.below(length.len());
+        (0..length).map(|_| item(self)).collect()
+    }
+
+    /// Some of the names, in their order, none of them twice.
+    pub(super) fn some<'a>(&mut self, from: &[&'a str]) -> Vec<&'a str> {
+        let keep = self.below(from.len()) + 1;
+        let mut names = from.to_vec();
+        while names.len() > keep {
+            names.remove(self.below(names.len()));
+        }
+        names
+    }
+
+    /// Puts a field, once in `n` times.
+    pub(super) fn field(
+        &mut self,
+        map: &mut Json,
+        n: usize,
+        key: &str,
+        make: impl FnOnce(&mut Self) -> Json,
+    ) {
+        if self.one_in(n) {
+            let value = make(self);
+            map[key] = value;
+        }
+    }
+
+    /// A map of texts.
+    pub(super) fn pairs(&mut self, keys: &[&str], values: &[&str]) -> Json {
+        let mut map = Map::new();
+        for key in self.some(keys) {
+            map.insert(key.to_owned(), self.text(values).into());
+        }
+        map.into()
+    }
+}
