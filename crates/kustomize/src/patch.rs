@@ -199,6 +199,7 @@ fn merge_into(
             }
         }
         *resource.node_mut() = merged;
+        resource.settle();
     }
     if allowed.any() || !is_left {
         resources.forget_places();
@@ -243,6 +244,7 @@ fn apply_json(
         let patched = patch.apply(resource.node(), run.budget)?;
         read::check(&patched)?;
         *resource.node_mut() = patched;
+        resource.history.shared.clear();
     }
     Ok(())
 }

@@ -251,6 +251,7 @@ impl Objects<'_> {
                 Err(error) => return Err(error.context(missing())),
             }
         }
+        resource.settle();
         Ok(())
     }
 }

@@ -1,5 +1,7 @@
 //! An object on its way through a build, with what kustomize remembers of it.
 
+mod shared;
+
 use std::{cell::OnceCell, collections::BTreeMap, sync::Arc};
 
 use tree::TreePath;
@@ -8,6 +10,7 @@ use yaml::{
     node::{Content, Entry, Mapping, Scalar},
 };
 
+pub(crate) use self::shared::Shared;
 use crate::{
     id::{Gvk, Id},
     metadata::Origin,
@@ -68,6 +71,8 @@ pub(crate) struct History {
     pub(crate) needs_hash: bool,
     /// Whether it comes from a Helm chart, which set its namespace.
     pub(crate) from_helm: bool,
+    /// The labels and annotations that were added to several maps of it at once.
+    pub(crate) shared: Vec<Shared>,
     /// The vars whose values come from this object.
     pub(crate) vars: Vec<String>,
     /// Where it comes from, when that is recorded.
@@ -157,6 +162,13 @@ impl Resource {
             name: id.name.clone(),
             namespace: id.effective_namespace().to_owned(),
         });
+    }
+
+    /// Has what is shared follow a change of one of its places; see [`Shared`].
+    pub(crate) fn settle(&mut self) {
+        for shared in &mut self.history.shared {
+            shared.settle(&mut self.node);
+        }
     }
 
     /// Whether nothing of it is left.

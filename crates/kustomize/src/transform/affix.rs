@@ -111,8 +111,7 @@ impl Affix {
             Side::Prefix => &mut resource.history.prefixes,
             Side::Suffix => &mut resource.history.suffixes,
         };
-        // A text with commas counts as several: it is kept in a list that commas take apart.
-        affixes.extend(self.text.split(',').map(str::to_owned));
+        affixes.push(self.text.clone());
         resource.store_previous_id();
     }
 }

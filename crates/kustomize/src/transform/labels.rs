@@ -154,6 +154,32 @@ mod tests {
     }
 
     #[test]
+    fn selectors_follow_a_label_that_was_added_with_them() {
+        let tables = Config {
+            common_labels: vec![METADATA, testing::row("spec/selector", true)],
+            ..Config::default()
+        };
+        let pairs = |text: &str| [("a".to_owned(), text.to_owned())].into();
+        let later = Pairs {
+            pairs: pairs("2"),
+            specs: vec![METADATA],
+        };
+        let after = |object: &str| {
+            let resources =
+                testing::transformed_all(object, &[&common(&pairs("1"), &tables), &later]).unwrap();
+            testing::text(&resources)
+        };
+        let object = "{apiVersion: v1, kind: A, metadata: {name: x}}";
+        assert!(
+            after(object).ends_with("labels:\n    a: \"2\"\n  name: x\nspec:\n  selector:\n    a: \"2\"\n")
+        );
+        let object = "{apiVersion: v1, kind: A, metadata: {name: x}, spec: {selector: {a: b}}}";
+        assert!(
+            after(object).ends_with("labels:\n    a: \"2\"\n  name: x\nspec:\n  selector:\n    a: \"1\"\n")
+        );
+    }
+
+    #[test]
     fn a_configuration_has_its_own_fields() {
         let config = testing::config("{labels: {a: b}, fieldSpecs: [{path: spec/labels, create: true}]}");
         let labels = from_config(&config).unwrap();

@@ -6,6 +6,7 @@ use crate::{
     Error,
     fieldspec::{Create, FieldSpec},
     resmap::ResMap,
+    resource::{Resource, Shared},
     transform::{Scene, Transformer, set},
 };
 
@@ -16,6 +17,30 @@ pub(crate) struct Pairs {
     pub(super) specs: Vec<FieldSpec>,
 }
 
+impl Pairs {
+    fn apply(&self, resource: &mut Resource) -> Result<(), Error> {
+        let mut added = vec![Vec::new(); self.pairs.len()];
+        for spec in &self.specs {
+            set::visit(resource, spec, Create::Map, &mut |node| {
+                for ((key, text), added) in self.pairs.iter().zip(&mut added) {
+                    if set::entry(node, key, text)? {
+                        added.push(spec.path.clone());
+                    }
+                }
+                Ok(())
+            })?;
+        }
+        resource.settle();
+        for ((key, text), mut paths) in self.pairs.iter().zip(added) {
+            if paths.len() > 1 {
+                paths.dedup();
+                resource.history.shared.push(Shared::new(key, text, paths));
+            }
+        }
+        Ok(())
+    }
+}
+
 impl Transformer for Pairs {
     fn transform(&self, resources: &mut ResMap, scene: &Scene<'_>) -> Result<(), Error> {
         if self.pairs.is_empty() {
@@ -23,13 +48,7 @@ impl Transformer for Pairs {
         }
         for resource in resources.iter_mut() {
             scene.step()?;
-            for spec in &self.specs {
-                set::visit(resource, spec, Create::Map, &mut |node| {
-                    self.pairs
-                        .iter()
-                        .try_for_each(|(key, text)| set::entry(node, key, text))
-                })?;
-            }
+            self.apply(resource)?;
         }
         Ok(())
     }

@@ -41,24 +41,25 @@ pub(crate) fn scalar(node: &mut Node, text: &str, tag: Option<Tag>) -> Result<()
     Ok(())
 }
 
-/// Sets a string in a map. Nothing is set in null.
-pub(crate) fn entry(node: &mut Node, key: &str, text: &str) -> Result<(), Error> {
+/// Sets a string in a map. Nothing is set in null. Says whether it was added.
+pub(crate) fn entry(node: &mut Node, key: &str, text: &str) -> Result<bool, Error> {
     if node.is_null() {
-        return Ok(());
+        return Ok(false);
     }
     let Some(map) = node.as_map_mut() else {
         return Err(wrong_kind("MappingNode", node));
     };
-    put(map, key, Node::string(text));
-    Ok(())
+    Ok(put(map, key, Node::string(text)))
 }
 
-/// Sets an entry of a map; see [`resource::entry`] for one that is added.
-pub(crate) fn put(map: &mut Mapping, key: &str, value: Node) {
-    match map.get_mut(key) {
-        Some(old) => *old = value,
-        None => map.entries_mut().push(resource::entry(key, value)),
+/// Sets an entry of a map, and says whether it was added; see [`resource::entry`] for one that is.
+pub(crate) fn put(map: &mut Mapping, key: &str, value: Node) -> bool {
+    if let Some(old) = map.get_mut(key) {
+        *old = value;
+        return false;
     }
+    map.entries_mut().push(resource::entry(key, value));
+    true
 }
 
 /// A node is not what is needed there. What it holds is not said: it may be secret.
