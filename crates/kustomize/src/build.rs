@@ -1,6 +1,9 @@
 //! The build of a directory, from its kustomization to the printed objects.
 
-use std::sync::Arc;
+#[cfg(test)]
+mod tests;
+
+use std::{mem, sync::Arc};
 
 use tree::{Budget, Tree, TreePath};
 use yaml::{Node, Problem, Value};
@@ -108,11 +111,16 @@ fn drop_local(resources: &mut ResMap) -> Result<(), Error> {
         let value = annotations.and_then(|annotations| annotations.get(LOCAL));
         value.is_some_and(|value| value.as_text() != Some("false"))
     };
-    // Patches and replacements may have made objects the same: that is noticed here.
-    let all = std::mem::take(resources).into_list();
-    all.into_iter()
-        .filter(|resource| !is_local(resource))
-        .try_for_each(|resource| resources.append(resource))
+    // What changed names, namespaces and kinds may have left two objects of one identity.
+    for resource in mem::take(resources).into_list() {
+        if !is_local(&resource) {
+            let (file, line) = (resource.file.clone(), resource.line);
+            resources
+                .append(resource)
+                .map_err(|error| error.at(&file, line))?;
+        }
+    }
+    Ok(())
 }
 
 fn sort(resources: &mut ResMap, target: &Target<'_>, options: &Options<'_>) -> Result<(), Error> {
