@@ -100,7 +100,7 @@ impl Patch {
 }
 
 /// An entry of `patches`.
-pub(super) struct EntryPatches {
+pub(crate) struct EntryPatches {
     patch: Patch,
     /// The patch in the words of messages.
     source: String,

@@ -80,7 +80,7 @@ fn objects_of(entry: &str, scene: &Scene<'_>) -> Result<Vec<Resource>, Error> {
 }
 
 /// `patchesStrategicMerge`.
-pub(super) struct StrategicMerges {
+pub(crate) struct StrategicMerges {
     /// What is merged, and the patch that says into which object.
     merges: Vec<(Node, Resource)>,
 }
@@ -164,7 +164,7 @@ fn json6902(
 }
 
 /// An entry of `patchesJson6902`.
-pub(super) struct JsonPatches {
+pub(crate) struct JsonPatches {
     patch: JsonPatch,
     target: Selector,
 }

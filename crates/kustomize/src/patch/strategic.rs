@@ -11,7 +11,7 @@ use std::collections::{HashMap, HashSet};
 
 use yaml::{
     Node,
-    node::{Content, Entry, Mapping, Scalar},
+    node::{Content, Entry, Mapping, Scalar, Tag},
 };
 
 use crate::{
@@ -37,11 +37,8 @@ pub(crate) fn merge(
     let mut patch = patch.clone();
     let merger = Merger { schema, step };
     let kept = merger.walk(Sources::Two(Some(&mut object), Some(&mut patch)), None)?;
-    Ok(match kept {
-        Kept::Object => Some(object),
-        Kept::Patch => Some(patch),
-        Kept::Nothing => None,
-    })
+    // quirk: a patch that says that it replaces the whole object is lost.
+    Ok((kept != Kept::Nothing).then_some(object))
 }
 
 struct Merger<'m> {
@@ -282,18 +279,22 @@ fn as_map(node: Option<&mut Node>) -> Option<&mut Mapping> {
 /// quirk: a scalar is written in the style of the one that it overwrites. A number over a text in quotes is a text.
 fn overwritten(old: &Node, new: &Node) -> Node {
     let mut node = new.clone();
-    if let (Some(old), Content::Scalar(scalar)) = (old.as_scalar(), &mut node.content) {
+    if let (Some(old), Content::Scalar(scalar)) = (old.as_scalar().map(|_| old), &mut node.content) {
         let kind = scalar.kind();
         // A tag that says what the text looks like anyway is not written.
         let looks = Scalar::plain(scalar.text.clone()).kind();
-        scalar.tag = if !old.plain && kind == looks {
-            None
-        } else {
-            Some(kind)
-        };
-        scalar.plain = old.plain;
+        let is_quoted = is_quoted(old);
+        scalar.tag = (!is_quoted || kind != looks).then_some(kind);
+        scalar.plain = !is_quoted;
     }
     node
+}
+
+/// Whether a scalar was read in quotes, or was made of a text that needs them.
+fn is_quoted(node: &Node) -> bool {
+    let was_read = node.position != yaml::Position::default();
+    let needs_them = |old: &Scalar| was_read || Scalar::plain(old.text.clone()).kind() != Tag::Str;
+    node.as_scalar().is_some_and(|scalar| !scalar.plain && needs_them(scalar))
 }
 
 /// What is left where the patch's value takes the place of the object's.

@@ -176,7 +176,9 @@ impl Document {
         match holder {
             Json::Array(items) => {
                 let at = index(&key, items.len()).map_err(|_| missing("key"))?;
-                items.get_mut(at).map(|item| *item = value);
+                if let Some(item) = items.get_mut(at) {
+                    *item = value;
+                }
             }
             Json::Object(fields) => {
                 fields.insert(key, value);

@@ -56,6 +56,7 @@ fn maps_are_merged_and_scalars_replaced() {
         ("{a: null, b: ~}", "{c: 1}", r#"{"a":null,"b":null,"c":1}"#),
         ("{a: , b: {c: }}", "{c: 1}", r#"{"b":{},"c":1}"#),
         ("{a: null}", "{a: {b: null, c: {d: null}}}", r#"{"a":{"c":{}}}"#),
+        ("{a: '1', b: x}", "{a: 2, b: 3}", r#"{"a":"2","b":3}"#),
         ("{a: [1, 2]}", "{a: [3]}", r#"{"a":[3]}"#),
         (
             "{a: [{name: x}]}",
@@ -83,7 +84,7 @@ fn maps_are_merged_and_scalars_replaced() {
 fn directives_of_maps_are_obeyed() {
     for (object, patch, expected) in [
         ("{a: 1}", "{$patch: delete}", "nothing"),
-        ("{a: 1}", "{$patch: replace, b: 1}", r#"{"b":1}"#),
+        ("{a: 1}", "{$patch: replace, b: 1}", r#"{"a":1}"#),
         ("{a: 1}", "{$patch: merge, b: 1}", r#"{"a":1,"b":1}"#),
         (
             "{a: 1}",
@@ -295,6 +296,7 @@ fn ports_are_merged_by_number_and_protocol() {
             "[{port: 80, protocol: UDP, $patch: delete}]",
             "[{port:80,protocol:TCP}]",
         ),
+        ("[{}]", "[{port: 80}, {port: 80, protocol: TCP}]", "[{}]"),
     ] {
         assert_eq!(ports(object, patch), expected, "{object} {patch}");
     }

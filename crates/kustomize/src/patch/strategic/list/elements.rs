@@ -1,0 +1,316 @@
+//! Lists of elements without a key, with keys that come twice, or with several keys, as the original merges them.
+
+use std::collections::HashSet;
+
+use yaml::{Node, node::Scalar};
+
+use super::{
+    super::{Kept, Kind, Merger, Sources, text, wrong_kind},
+    is_gone,
+};
+use crate::{Error, schema::Shape};
+
+/// The elements of both lists, by their places in `nodes`.
+pub(super) struct Elements<'e> {
+    pub(super) nodes: Vec<Node>,
+    pub(super) object: Vec<usize>,
+    pub(super) patch: Option<Vec<usize>>,
+    /// Whether the patch's list is the object's.
+    pub(super) same: bool,
+    pub(super) step: &'e dyn Fn(u64) -> Result<(), Error>,
+}
+
+/// The values of the keys of an element; an empty text where it has none.
+type Values = Vec<String>;
+
+impl Elements<'_> {
+    /// The places of the elements of the merged list.
+    pub(super) fn merge<'m>(
+        &mut self,
+        merger: &Merger<'m>,
+        keys: &[&str],
+        shape: Option<Shape<'m>>,
+    ) -> Result<Vec<usize>, Error> {
+        let mut tuples = self.tuples(keys);
+        let keys = if keys.is_empty() { &[""] } else { keys };
+        if keys.len() > 1 {
+            self.complete(&mut tuples)?;
+        }
+        if tuples.is_empty() {
+            return Ok(self.object.clone());
+        }
+        let used: Vec<bool> = (0..keys.len())
+            .map(|at| {
+                tuples
+                    .iter()
+                    .any(|tuple| tuple.get(at).is_some_and(|value| !value.is_empty()))
+            })
+            .collect();
+        let none = !used.contains(&true);
+        let keys: Vec<&str> = pick(keys, &used, none);
+        let mut items = Vec::new();
+        for tuple in &tuples {
+            let values: Values = pick(tuple, &used, none);
+            match self.walk(merger, &keys, &values, shape)? {
+                None => self.put_object(None, &keys, &values)?,
+                Some(place) => {
+                    self.set_keys(place, &keys, &values)?;
+                    self.put(&mut items, Some(place), &keys, &values)?;
+                }
+            }
+        }
+        for place in self.object.clone() {
+            self.append(&mut items, place, &keys)?;
+        }
+        Ok(items)
+    }
+
+    /// The values of all elements, those of the patch first, each once.
+    fn tuples(&self, keys: &[&str]) -> Vec<Values> {
+        let mut seen = HashSet::new();
+        let mut tuples = Vec::new();
+        for place in self.patch.iter().flatten().chain(&self.object) {
+            let Some(node) = self.nodes.get(*place) else {
+                continue;
+            };
+            let value = |key: &&str| {
+                node.get(key)
+                    .and_then(Node::as_text)
+                    .unwrap_or_default()
+                    .to_owned()
+            };
+            let values: Values = if keys.is_empty() {
+                vec![text(node).to_owned()]
+            } else {
+                keys.iter().map(value).collect()
+            };
+            if seen.insert(values.clone()) {
+                tuples.push(values);
+            }
+        }
+        tuples
+    }
+
+    /// quirk: of values that differ only in what one of them lacks, both become the full ones, by which then only one of
+    /// the elements is found: a patch that lacks the protocol of a port, or is alone in having it, is lost.
+    fn complete(&self, tuples: &mut [Values]) -> Result<(), Error> {
+        if !tuples.iter().flatten().any(String::is_empty) {
+            return Ok(());
+        }
+        for first in 0..tuples.len() {
+            (self.step)(tuples.len() as u64)?;
+            // quirk: it is compared as it was, though it may have become fuller meanwhile.
+            let Some(before) = tuples.get(first).cloned() else {
+                continue;
+            };
+            for second in 0..tuples.len() {
+                let Some(full) = tuples.get(second).and_then(|other| completed(&before, other)) else {
+                    continue;
+                };
+                for at in [first, second] {
+                    if let Some(tuple) = tuples.get_mut(at) {
+                        tuple.clone_from(&full);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Merges the elements that have these values; the place of what is left.
+    fn walk<'m>(
+        &mut self,
+        merger: &Merger<'m>,
+        keys: &[&str],
+        values: &[String],
+        shape: Option<Shape<'m>>,
+    ) -> Result<Option<usize>, Error> {
+        let of_object = self.find(&self.object, keys, values)?;
+        let of_patch = match &self.patch {
+            Some(patch) => self.find(patch, keys, values)?,
+            None => None,
+        };
+        let mut object = of_object.and_then(|place| self.take(place));
+        let mut patch = of_patch.and_then(|place| self.take(place));
+        let sources = match &mut object {
+            Some(node) if self.same => Sources::Same(node),
+            object => Sources::Two(object.as_mut(), patch.as_mut()),
+        };
+        let kept = merger.walk(sources, shape)?;
+        self.give_back(of_object, object);
+        self.give_back(of_patch, patch);
+        let place = match kept {
+            Kept::Nothing => None,
+            Kept::Object => of_object,
+            Kept::Patch => of_patch,
+        };
+        Ok(place.filter(|place| self.nodes.get(*place).is_some_and(|node| !is_gone(node))))
+    }
+
+    fn take(&mut self, place: usize) -> Option<Node> {
+        let node = self.nodes.get_mut(place)?;
+        Some(std::mem::replace(node, Node::null()))
+    }
+
+    fn give_back(&mut self, place: Option<usize>, node: Option<Node>) {
+        if let (Some(place), Some(node)) = (place, node)
+            && let Some(slot) = self.nodes.get_mut(place)
+        {
+            *slot = node;
+        }
+    }
+
+    /// The first element that has these values; what they lack is not looked at, unless they lack everything.
+    fn find(&self, list: &[usize], keys: &[&str], values: &[String]) -> Result<Option<usize>, Error> {
+        (self.step)(list.len() as u64)?;
+        let none = values.iter().all(String::is_empty);
+        let wanted = || {
+            keys.iter()
+                .zip(values)
+                .filter(|(_, value)| none || !value.is_empty())
+        };
+        let is_scalar = wanted().next().is_some_and(|(key, _)| key.is_empty());
+        let fits = |node: &Node| match node.as_map() {
+            _ if is_scalar => wanted().next().is_some_and(|(_, value)| text(node) == value),
+            None => false,
+            Some(map) => wanted().all(|(key, value)| map.get(key).is_some_and(|own| text(own) == value)),
+        };
+        let found = list
+            .iter()
+            .find(|place| self.nodes.get(**place).is_some_and(fits));
+        Ok(found.copied())
+    }
+
+    /// Gives an element the keys that it was found by.
+    fn set_keys(&mut self, place: usize, keys: &[&str], values: &[String]) -> Result<(), Error> {
+        let Some(node) = self.nodes.get_mut(place) else {
+            return Ok(());
+        };
+        for (key, value) in keys.iter().zip(values) {
+            if value.is_empty() || node.get(key).is_some() {
+                continue;
+            }
+            if !key.is_empty() {
+                node.set(key, Node::string(value.as_str()));
+            } else if let Some(Scalar { tag, .. }) = node.as_scalar_mut() {
+                *tag = None;
+            } else {
+                return Err(wrong_kind(Kind::Scalar, node));
+            }
+        }
+        Ok(())
+    }
+
+    fn put_object(&mut self, element: Option<usize>, keys: &[&str], values: &[String]) -> Result<(), Error> {
+        let mut object = std::mem::take(&mut self.object);
+        self.put(&mut object, element, keys, values)?;
+        self.object = object;
+        Ok(())
+    }
+
+    /// Puts an element in the place of those in a list that have these values, or at its end; without an element, takes
+    /// them out.
+    ///
+    /// quirk: an empty value fits every element that has the key, and without values the list loses all of its elements.
+    fn put(
+        &self,
+        list: &mut Vec<usize>,
+        element: Option<usize>,
+        keys: &[&str],
+        values: &[String],
+    ) -> Result<(), Error> {
+        (self.step)(list.len() as u64)?;
+        let is_filled = |text: Option<&str>| text.is_some_and(|text| !text.is_empty());
+        let wants_maps = is_filled(keys.first().copied()) && is_filled(values.first().map(String::as_str));
+        let mut found = false;
+        let mut result = Vec::with_capacity(list.len() + 1);
+        for place in list.iter().copied() {
+            let Some(node) = self.nodes.get(place).filter(|node| !is_gone(node)) else {
+                continue;
+            };
+            if wants_maps && node.as_map().is_none() {
+                result.push(place);
+            } else if has_values(node, keys, values)? {
+                found = true;
+                result.extend(element);
+            } else if !values.is_empty() {
+                result.push(place);
+            }
+        }
+        *list = result;
+        let element = element.filter(|place| self.nodes.get(*place).is_some_and(|node| !node.is_null()));
+        if !found {
+            list.extend(element);
+        }
+        Ok(())
+    }
+
+    /// Adds an element of the object to the merged list, in the place of the one that has its values.
+    fn append(&self, items: &mut Vec<usize>, place: usize, keys: &[&str]) -> Result<(), Error> {
+        let Some(node) = self.nodes.get(place) else {
+            return Ok(());
+        };
+        if keys.first().is_some_and(|key| key.is_empty()) {
+            return self.put(items, Some(place), &[""], &[text(node).to_owned()]);
+        }
+        let mut values = Values::new();
+        for key in keys {
+            if node.as_map().is_none() && !node.is_null() {
+                return Err(wrong_kind(Kind::Map, node));
+            }
+            match node.get(key) {
+                Some(value) => values.push(text(value).to_owned()),
+                // quirk: it is added at once, and the values of the other keys move up.
+                None => items.push(place),
+            }
+        }
+        if keys.len() > 1 {
+            self.put(items, None, keys, &values)?;
+        }
+        self.put(items, Some(place), keys, &values)
+    }
+}
+
+/// Those that are marked, or all.
+fn pick<T: Clone>(all: &[T], marks: &[bool], everything: bool) -> Vec<T> {
+    let marked = all.iter().zip(marks).filter(|(_, mark)| everything || **mark);
+    marked.map(|(one, _)| one.clone()).collect()
+}
+
+/// The full values of two that agree in one value and otherwise differ only in what one of them lacks.
+fn completed(one: &[String], other: &[String]) -> Option<Values> {
+    let mut agree = false;
+    let mut full = Values::with_capacity(one.len());
+    for (first, second) in one.iter().zip(other) {
+        if first == second {
+            agree = true;
+        } else if !first.is_empty() && !second.is_empty() {
+            return None;
+        }
+        full.push(if first.is_empty() { second } else { first }.clone());
+    }
+    agree.then_some(full)
+}
+
+/// Whether an element has values, in the sense of [`Elements::put`].
+fn has_values(node: &Node, keys: &[&str], values: &[String]) -> Result<bool, Error> {
+    let mut has = false;
+    for (at, key) in keys.iter().enumerate() {
+        if let Some(value) = values.get(at) {
+            has = if key.is_empty() {
+                if node.as_scalar().is_none() {
+                    return Err(wrong_kind(Kind::Scalar, node));
+                }
+                text(node) == value
+            } else {
+                let map = node.as_map().ok_or_else(|| wrong_kind(Kind::Map, node))?;
+                map.get(key)
+                    .is_some_and(|own| value.is_empty() || text(own) == value)
+            };
+        }
+        if !has {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
