@@ -294,7 +294,8 @@ fn overwritten(old: &Node, new: &Node) -> Node {
 fn is_quoted(node: &Node) -> bool {
     let was_read = node.position != yaml::Position::default();
     let needs_them = |old: &Scalar| was_read || Scalar::plain(old.text.clone()).kind() != Tag::Str;
-    node.as_scalar().is_some_and(|scalar| !scalar.plain && needs_them(scalar))
+    node.as_scalar()
+        .is_some_and(|scalar| !scalar.plain && needs_them(scalar))
 }
 
 /// What is left where the patch's value takes the place of the object's.
