@@ -279,7 +279,9 @@ fn as_map(node: Option<&mut Node>) -> Option<&mut Mapping> {
 /// quirk: a scalar is written in the style of the one that it overwrites. A number over a text in quotes is a text.
 fn overwritten(old: &Node, new: &Node) -> Node {
     let mut node = new.clone();
-    if let (Some(old), Content::Scalar(scalar)) = (old.as_scalar().map(|_| old), &mut node.content) {
+    if old.as_scalar().is_some()
+        && let Content::Scalar(scalar) = &mut node.content
+    {
         let kind = scalar.kind();
         // A tag that says what the text looks like anyway is not written.
         let looks = Scalar::plain(scalar.text.clone()).kind();
