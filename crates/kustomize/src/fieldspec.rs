@@ -174,16 +174,6 @@ impl<'a, T> ByKind<'a, T> {
     }
 }
 
-/// Calls `set` with every node that one of the field specs names, in their order.
-pub(crate) fn visit_all(
-    object: &mut Node,
-    specs: &[FieldSpec],
-    create: Create,
-    set: &mut dyn FnMut(&mut Node) -> Result<(), Error>,
-) -> Result<(), Error> {
-    specs.iter().try_for_each(|spec| visit(object, spec, create, set))
-}
-
 fn walk(
     node: &mut Node,
     path: &[Cow<'_, str>],

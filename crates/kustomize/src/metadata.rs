@@ -2,7 +2,6 @@
 
 use std::{collections::BTreeMap, fmt};
 
-use tree::TreePath;
 use yaml::Value;
 
 use crate::{
@@ -273,11 +272,6 @@ fn put(annotations: &mut BTreeMap<String, String>, name: &str, wanted: bool, tex
         }
         _ => {}
     }
-}
-
-/// The name of a kustomization file.
-pub(crate) fn file_name(file: &TreePath) -> &str {
-    file.name()
 }
 
 #[cfg(test)]

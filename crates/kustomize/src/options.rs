@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use tree::{Budget, Tree, TreePath};
-use yaml::Node;
 
 use crate::Error;
 
@@ -92,7 +91,7 @@ pub struct Chart {
 
 /// Inflates Helm charts. Without it, `helmCharts` are refused by name.
 pub trait InflateChart: Send + Sync {
-    /// The manifests that a chart gives.
+    /// The manifests that a chart gives, as YAML; `dir` of `tree` is the directory of the kustomization.
     ///
     /// # Errors
     /// When the chart can't be had or rendered; the text goes into the error of the build and holds no secret.
@@ -102,7 +101,7 @@ pub trait InflateChart: Send + Sync {
         tree: &dyn Tree,
         dir: &TreePath,
         budget: &Budget,
-    ) -> Result<Vec<Node>, String>;
+    ) -> Result<String, String>;
 }
 
 /// How a build is done.

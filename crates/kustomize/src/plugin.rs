@@ -7,6 +7,7 @@ use crate::{
     Error,
     error::{Context as _, Step},
     generate::{self, Generator},
+    helm::Inflation,
     patch::Patches,
     replacement::Replacements,
     resmap::ResMap,
@@ -54,14 +55,13 @@ const TRANSFORMERS: &[&str] = &[
 /// # Errors
 /// When the kind is none of a built-in generator, or the configuration is wrong.
 pub(crate) fn generator(config: &Resource) -> Result<Box<dyn Generator>, Error> {
-    let made = || {
+    let made = || -> Result<Box<dyn Generator>, Error> {
         check_kind(config, "generator", GENERATORS, TRANSFORMERS)?;
-        if config.gvk().kind == "HelmChartInflationGenerator" {
-            let problem =
-                "name charts in helmCharts: a HelmChartInflationGenerator of its own is not supported";
-            return Err(Error::new(Step::Helm, problem));
-        }
         let settings = settings(config)?;
+        if let (Value::Map(chart), "HelmChartInflationGenerator") = (&settings, config.gvk().kind.as_ref()) {
+            let inflation = Inflation::from_config(chart, config.file.clone(), config.line);
+            return Ok(Box::new(inflation));
+        }
         generate::from_config(&settings).context(|| failed(config))
     };
     made().map_err(|error| error.at(&config.file, config.line))

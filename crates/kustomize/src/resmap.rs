@@ -31,16 +31,8 @@ impl ResMap {
         self.list.len()
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.list.is_empty()
-    }
-
     pub(crate) fn iter(&self) -> std::slice::Iter<'_, Resource> {
         self.list.iter()
-    }
-
-    pub(crate) fn as_slice(&self) -> &[Resource] {
-        &self.list
     }
 
     /// The objects, to be changed, reordered or removed.

@@ -6,7 +6,8 @@ use super::Target;
 use crate::{
     Error,
     config::Config,
-    generate, helm,
+    generate::{self, Generator as _},
+    helm::Inflation,
     metadata::Origin,
     patch::Patches,
     replacement::Replacements,
@@ -49,7 +50,8 @@ pub(crate) fn generate(target: &Target<'_>) -> Result<Vec<Generated>, Error> {
         generated.push(one(target, "secretGenerator", "SecretGenerator", made)?);
     }
     for chart in &fields.helm_charts {
-        let made = target.at("helmCharts", helm::inflate(chart, target))?;
+        let inflation = Inflation::from_entry(chart, target);
+        let made = target.at("helmCharts", inflation.generate(&scene))?;
         generated.push((made, origin(target, "HelmChartInflationGenerator"), "helmCharts"));
     }
     Ok(generated)
