@@ -177,6 +177,14 @@ fn field_path(dice: &mut Dice, known: &Known, source: bool) -> String {
         }
         _ => place(dice, known),
     };
+    // The original shows its bookkeeping when all metadata is copied.
+    if source
+        && path
+            .last()
+            .is_some_and(|last| last == "metadata" || last == "annotations")
+    {
+        return "metadata.name".to_owned();
+    }
     let part = |part: &String| {
         if part.parse::<usize>().is_ok() {
             dice.text(&[part, part, part, "*", "1", "[name=main]", "[name=v1]", "[name=A]"])

@@ -37,14 +37,23 @@ pub(super) fn smallest(files: &Files, mut differs: impl FnMut(&Files) -> bool) -
 
 /// Leaves out the part with a number, larger parts first; false when there are not so many.
 fn leave_out(files: &mut Files, number: &mut usize) -> bool {
+    // What kustomizations say comes first: then nothing names the rest.
+    for path in [
+        "top/kustomization.yaml",
+        "middle/kustomization.yaml",
+        "base/kustomization.yaml",
+    ] {
+        if let Some(File::Documents(documents)) = files.get_mut(path)
+            && documents
+                .iter_mut()
+                .any(|document| leave_out_of(document, number))
+        {
+            return true;
+        }
+    }
     let names: Vec<String> = files.keys().cloned().collect();
     if let Some(name) = names.get(*number) {
-        if let Some(File::Documents(documents)) = files.remove(name)
-            && documents.len() > 1
-        {
-            // Document by document, below.
-            files.insert(name.clone(), File::Documents(documents));
-        }
+        files.remove(name);
         return true;
     }
     *number -= names.len();
