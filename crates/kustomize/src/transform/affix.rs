@@ -100,6 +100,7 @@ impl Affix {
                 set::scalar(node, &text, None)
             })?;
         }
+        resource.settle();
         Ok(())
     }
 

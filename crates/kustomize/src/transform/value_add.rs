@@ -184,6 +184,7 @@ impl Transformer for ValueAdd {
                     namespace.apply(resource)?;
                 } else {
                     self.apply(resource.node_mut(), target)?;
+                    resource.settle();
                 }
             }
         }
