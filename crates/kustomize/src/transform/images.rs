@@ -106,7 +106,7 @@ impl Images {
         if container.as_map().is_none() {
             return Err(set::wrong_kind("MappingNode", container));
         }
-        match container.get_mut("image").filter(|image| !image.is_null()) {
+        match container.get_mut("image") {
             Some(image) => {
                 let times = listed.remove(&place(image)).unwrap_or_default();
                 self.set(image, times + 1)
@@ -115,7 +115,7 @@ impl Images {
         }
     }
 
-    /// Applies each rule as often as the image comes up.
+    /// Applies each rule as often as the image comes up. Of a null, the text as it is written counts.
     fn set(&self, image: &mut Node, times: usize) -> Result<(), Error> {
         let Content::Scalar(scalar) = &image.content else {
             return Err(set::wrong_kind("ScalarNode", image));
