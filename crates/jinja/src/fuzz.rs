@@ -117,15 +117,38 @@ const PIECES: &[&str] = &[
     "\\",
     "\"",
     "loop.index",
+    "ns.x",
+    "ns.y",
+    "[ns.x, ns.x]",
+    "(ns.y, ns.x)",
+    "{ns.x: ns.y}",
+    "{(ns.x, 1): ns.y}",
+    " not in ",
+    " >= ",
+    " is eq ",
+    "loop.changed(ns.x)",
+    "{% set ns.x = ",
+    "{% set ns.x, ns.y = ",
     "{% break %}",
 ];
 
 fn template(random: &mut Random) -> String {
-    match random.below(8) {
+    match random.below(9) {
         0 => random.word(0..40),
+        8 => shared(random),
         1..5 => format!("{{{{ {} }}}}", random.text(PIECES, 1..7)),
         _ => random.text(PIECES, 0..14),
     }
+}
+
+/// A template that puts a value into itself many times, and uses what comes of it.
+fn shared(random: &mut Random) -> String {
+    let (made, used) = (random.text(PIECES, 1..4), random.text(PIECES, 1..5));
+    let rounds = random.below(60);
+    format!(
+        "{{% set ns = namespace(x=1, y=[1]) %}}{{% for i in range({rounds}) %}}{{% set ns.x = [ns.x, {made}] %}}\
+         {{% set ns.y = [ns.y, ns.y] if i < 12 else ns.y %}}{{% endfor %}}{{{{ ns.x {used} ns.y }}}}"
+    )
 }
 
 fn variables() -> Vars {
@@ -160,7 +183,11 @@ fn has_operators(text: &str) -> bool {
     tokens.flatten().any(|(token, _)| {
         use minijinja::machinery::Token;
         // A star in front of an argument is no operator.
-        let found = matches!(token, Token::Tilde | Token::Plus) || matches!(token, Token::Mul) && !in_front;
+        let counted = matches!(
+            token,
+            Token::Tilde | Token::Plus | Token::Eq | Token::Ne | Token::Lt | Token::Gte
+        );
+        let found = counted || matches!(token, Token::Mul) && !in_front;
         in_front = matches!(token, Token::ParenOpen | Token::Comma);
         found
     })
