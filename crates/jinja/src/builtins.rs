@@ -8,31 +8,37 @@ use minijinja::{
 use crate::{
     account::{self, ENTRY, ITEM, made_value},
     filters::items,
-    format,
+    format, shape,
     signature::defined,
 };
 
 pub(crate) fn register(env: &mut Environment<'_>) {
-    env.add_filter("upper", |text: StringInput<'_>| made_value(engine::upper(text)));
-    env.add_filter("lower", |text: StringInput<'_>| made_value(engine::lower(text)));
-    env.add_filter("capitalize", |text: StringInput<'_>| {
-        made_value(engine::capitalize(text))
+    env.add_filter("upper", |state: &State<'_, '_>, text: &Dynamic| {
+        made_value(engine::upper(input(state, text)?))
     });
-    env.add_filter("title", |text: std::borrow::Cow<'_, str>| {
-        account::made(engine::title(text))
+    env.add_filter("lower", |state: &State<'_, '_>, text: &Dynamic| {
+        made_value(engine::lower(input(state, text)?))
+    });
+    env.add_filter("capitalize", |state: &State<'_, '_>, text: &Dynamic| {
+        made_value(engine::capitalize(input(state, text)?))
+    });
+    env.add_filter("title", |state: &State<'_, '_>, text: &Dynamic| {
+        account::made(engine::title(input(state, text)?.as_str().into()))
     });
     env.add_filter(
         "trim",
-        |text: StringInput<'_>, letters: Option<std::borrow::Cow<'_, str>>| {
-            made_value(engine::trim(text, letters))
+        |state: &State<'_, '_>, text: &Dynamic, letters: Option<&str>| {
+            made_value(engine::trim(input(state, text)?, letters.map(Into::into)))
         },
     );
     env.add_filter("reverse", |value: &Dynamic| made_value(engine::reverse(value)?));
-    env.add_filter("safe", |text: String| {
-        account::made(text).map(Dynamic::from_safe_string)
+    env.add_filter("safe", |state: &State<'_, '_>, text: &Dynamic| {
+        account::made(input(state, text)?.as_str().to_owned()).map(Dynamic::from_safe_string)
     });
-    env.add_filter("striptags", |text: String| {
-        account::made(minijinja_contrib::filters::striptags(text))
+    env.add_filter("striptags", |state: &State<'_, '_>, text: &Dynamic| {
+        account::made(minijinja_contrib::filters::striptags(
+            input(state, text)?.as_str().to_owned(),
+        ))
     });
     env.add_filter("list", |value: &Dynamic| items(defined(value)?));
     env.add_filter("format", format);
@@ -42,7 +48,7 @@ pub(crate) fn register(env: &mut Environment<'_>) {
     register_selecting(env);
     env.add_function("dict", |value: Option<Dynamic>, named: Kwargs| {
         copied(value.as_ref())?;
-        functions::dict(value, named)
+        deepened(functions::dict(value, named)?)
     });
     env.add_function("namespace", |value: Option<ValueOrKwargs>| {
         let value = value.map(ValueOrKwargs::into_value);
@@ -51,52 +57,73 @@ pub(crate) fn register(env: &mut Environment<'_>) {
     });
 }
 
+/// Text that the engine makes of a value; what it takes is known before.
+fn input<'a>(state: &State<'_, '_>, value: &'a Dynamic) -> Result<StringInput<'a>, Error> {
+    shape::whole(value)?;
+    StringInput::new(state, value)
+}
+
 type More = Rest<ValueOrKwargs>;
-type Text<'a> = std::borrow::Cow<'a, str>;
+type Text<'a> = &'a str;
+
+/// Counts a list and what a filter is called with for each of its items.
+fn selecting(value: &Dynamic, args: &More) -> Result<(), Error> {
+    account::list(value)?;
+    let mut args = args.0.iter().cloned().map(ValueOrKwargs::into_value);
+    args.try_for_each(|arg| shape::whole(&arg))
+}
 
 fn register_selecting(env: &mut Environment<'_>) {
     env.add_filter("map", |state: &mut State<'_, '_>, value: Dynamic, args: More| {
-        account::list(&value)?;
-        engine::map(state, value, args)
+        selecting(&value, &args)?;
+        deepened(engine::map(state, value, args)?)
     });
     env.add_filter(
         "select",
         |state: &mut State<'_, '_>, value: Dynamic, test: Option<Text<'_>>, args: More| {
-            account::list(&value)?;
-            engine::select(state, value, test, args)
+            selecting(&value, &args)?;
+            engine::select(state, value, test.map(Into::into), args)
         },
     );
     env.add_filter(
         "reject",
         |state: &mut State<'_, '_>, value: Dynamic, test: Option<Text<'_>>, args: More| {
-            account::list(&value)?;
-            engine::reject(state, value, test, args)
+            selecting(&value, &args)?;
+            engine::reject(state, value, test.map(Into::into), args)
         },
     );
     env.add_filter(
         "selectattr",
         |state: &mut State<'_, '_>, value: Dynamic, name: Text<'_>, test: Option<Text<'_>>, args: More| {
-            account::list(&value)?;
-            engine::selectattr(state, value, name, test, args)
+            selecting(&value, &args)?;
+            engine::selectattr(state, value, name.into(), test.map(Into::into), args)
         },
     );
     env.add_filter(
         "rejectattr",
         |state: &mut State<'_, '_>, value: Dynamic, name: Text<'_>, test: Option<Text<'_>>, args: More| {
-            account::list(&value)?;
-            engine::rejectattr(state, value, name, test, args)
+            selecting(&value, &args)?;
+            engine::rejectattr(state, value, name.into(), test.map(Into::into), args)
         },
     );
 }
 
-/// Counts the copy of a map.
+/// Counts the copy of a map, whose values become parts of another one.
 fn copied(value: Option<&Dynamic>) -> Result<(), Error> {
+    value.map_or(Ok(()), |value| shape::held(value, &[]))?;
     account::charge(
         value
             .and_then(Dynamic::len)
             .unwrap_or_default()
             .saturating_mul(ENTRY),
     )
+}
+
+/// Checks a list whose items a filter put into other ones.
+fn deepened(value: impl Into<Dynamic>) -> Result<Dynamic, Error> {
+    let value = value.into();
+    shape::whole(&value)?;
+    Ok(value)
 }
 
 fn format(state: &mut State<'_, '_>, text: &Dynamic, args: More) -> Result<Dynamic, Error> {
@@ -121,7 +148,7 @@ fn batch(
     count: usize,
     fill: Option<Dynamic>,
 ) -> Result<Dynamic, Error> {
-    engine::batch(state, cut(value, count)?, count, fill)
+    deepened(engine::batch(state, cut(value, count)?, count, fill)?)
 }
 
 fn slice(
@@ -130,7 +157,7 @@ fn slice(
     count: usize,
     fill: Option<Dynamic>,
 ) -> Result<Dynamic, Error> {
-    engine::slice(state, cut(value, count)?, count, fill)
+    deepened(engine::slice(state, cut(value, count)?, count, fill)?)
 }
 
 fn sum(

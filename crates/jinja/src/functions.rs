@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeMap,
+    fmt,
     sync::{Arc, Mutex, PoisonError, atomic::Ordering},
 };
 
@@ -17,7 +18,8 @@ use crate::{
     account, convert,
     error::STRING_NAME,
     jsonpath, python,
-    renderer::{Shared, current_variables, render_text},
+    renderer::{Shared, current_variables, inherited_variables, render_text},
+    shape,
     signature::{Args, bind},
 };
 
@@ -34,7 +36,10 @@ pub(crate) fn register_pure(env: &mut Environment<'_>) {
             at: Mutex::new(0),
         }))
     });
-    env.add_function("joiner", minijinja_contrib::globals::joiner);
+    env.add_function("joiner", |separator: Option<Dynamic>| -> Result<Dynamic, Error> {
+        let separator = separator.map(|separator| python::text(&separator)).transpose()?;
+        Ok(minijinja_contrib::globals::joiner(separator.map(Dynamic::from)))
+    });
     env.remove_global("debug");
 }
 
@@ -65,7 +70,9 @@ pub(crate) fn register(env: &mut Environment<'_>, shared: &Arc<Shared>) {
     env.add_function("get_var", |state: &State<'_, '_>, args: Args| {
         let args = bind("get_var", ["path", "default"], args)?;
         let vars = Dynamic::from_pairs(current_variables(state));
-        jsonpath::get_var(&vars, &args.required("path")?, args.get("default"))
+        let path = args.required("path")?;
+        shape::whole(&path)?;
+        jsonpath::get_var(&vars, &path, args.get("default"))
     });
     register_rendering(env, shared);
 }
@@ -89,7 +96,7 @@ fn register_rendering(env: &mut Environment<'_>, shared: &Arc<Shared>) {
 }
 
 fn render(shared: &Shared, state: &State<'_, '_>, template: &str) -> Result<String, Error> {
-    let context = Dynamic::from_pairs(current_variables(state));
+    let context = Dynamic::from_pairs(inherited_variables(shared, state)?);
     // A short expression is compiled to a long one.
     account::charge(template.len().saturating_mul(account::ITEM))?;
     let text = crate::loader::unify_newlines(template);
@@ -98,9 +105,10 @@ fn render(shared: &Shared, state: &State<'_, '_>, template: &str) -> Result<Stri
 
 fn load_template(shared: &Shared, state: &State<'_, '_>, name: &str, vars: &Kwargs) -> Result<String, Error> {
     let path = resolve(shared, state, name)?;
-    let mut context: BTreeMap<String, Dynamic> = current_variables(state).into_iter().collect();
+    let mut context: BTreeMap<String, Dynamic> = inherited_variables(shared, state)?.into_iter().collect();
     for key in vars.args() {
         let value: Dynamic = vars.get(key)?;
+        shape::whole(&value)?;
         let merged = match context.get(key) {
             Some(old) if old.kind() == ValueKind::Map && value.kind() == ValueKind::Map => {
                 convert::merge(old, &value, 0)?
@@ -129,7 +137,7 @@ fn load_sha256(shared: &Shared, state: &State<'_, '_>, args: Args) -> Result<Str
         return Ok(SELF_SHA256.to_owned());
     }
     let text = resolve(shared, state, &name).and_then(|path| {
-        let context = Dynamic::from_pairs(current_variables(state));
+        let context = Dynamic::from_pairs(inherited_variables(shared, state)?);
         render_path(shared, state, &path, context)
     });
     shared.hashing.store(false, Ordering::Relaxed);
@@ -195,7 +203,11 @@ fn merge_dict(base: &Dynamic, over: &Dynamic) -> Result<Dynamic, Error> {
     }
     match over.kind() {
         ValueKind::None => Ok(base.clone()),
-        ValueKind::Map => convert::merge(base, over, 0),
+        ValueKind::Map => {
+            let merged = convert::merge(base, over, 0)?;
+            shape::remember_joined(&merged, base, over);
+            Ok(merged)
+        }
         _ => Err(no_attribute(over, "items")),
     }
 }
@@ -249,10 +261,15 @@ pub(crate) fn type_name(value: &Dynamic) -> &'static str {
 }
 
 /// Gives its items in turn.
-#[derive(Debug)]
-struct Cycler {
-    items: Vec<Dynamic>,
+pub(crate) struct Cycler {
+    pub(crate) items: Vec<Dynamic>,
     at: Mutex<usize>,
+}
+
+impl fmt::Debug for Cycler {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("<Cycler>")
+    }
 }
 
 impl Cycler {

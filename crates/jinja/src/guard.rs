@@ -3,25 +3,36 @@
 //! Nothing is inserted but text within a line, so lines keep their numbers. A template that can't be parsed stays as
 //! it is: the engine then says what is wrong with it.
 
+mod places;
+
 use std::borrow::Cow;
 
 use minijinja::{
     machinery::{
         Span, Token,
         ast::{BinOpKind, CallArg, Expr, Stmt},
-        parse, tokenize,
+        parse,
     },
     syntax::SyntaxConfig,
 };
 
-use crate::operators::{ADD, JOIN, RAW, SLICED, TIMES};
+use crate::{
+    comparing::{EQ, GE, GT, IN, KEY, LE, LT, NE, WHOLE},
+    operators::{ADD, JOIN, RAW, SLICED, TIMES},
+};
 
 /// Text of a template up to this length isn't counted where it is captured; the steps bound it.
 const SMALL: usize = 64;
 
 /// The text of a template as it is compiled. What is `included` can be so where its output becomes a value.
 pub(crate) fn guarded(text: &str, included: bool) -> Cow<'_, str> {
-    if !included && !text.contains(['~', '+', '*', ':']) && !text.contains("{%") {
+    let marks = ['~', '+', '*', ':', '[', '=', '<', '>'];
+    if !included
+        && !text.contains(marks)
+        && !text.contains("{%")
+        && !text.contains("in")
+        && !text.contains("changed")
+    {
         return Cow::Borrowed(text);
     }
     let Ok(tree) = parse(text, "", SyntaxConfig::default()) else {
@@ -47,13 +58,27 @@ fn filter_of(operator: BinOpKind) -> Option<&'static str> {
         BinOpKind::Concat => Some(JOIN),
         BinOpKind::Add => Some(ADD),
         BinOpKind::Mul => Some(TIMES),
+        BinOpKind::Eq => Some(EQ),
+        BinOpKind::Ne => Some(NE),
+        BinOpKind::Lt => Some(LT),
+        BinOpKind::Lte => Some(LE),
+        BinOpKind::Gt => Some(GT),
+        BinOpKind::Gte => Some(GE),
+        BinOpKind::In => Some(IN),
         _ => None,
     }
+}
+
+fn is_comparison(operator: BinOpKind) -> bool {
+    use BinOpKind::{Eq, Gt, Gte, In, Lt, Lte, Ne};
+    matches!(operator, Eq | Ne | Lt | Lte | Gt | Gte | In)
 }
 
 /// Replaces `length` bytes at `at`.
 struct Edit {
     at: usize,
+    /// Whether it ends what comes before.
+    closing: bool,
     length: usize,
     text: String,
 }
@@ -69,7 +94,7 @@ struct Guard<'a> {
 impl<'a> Guard<'a> {
     fn apply(mut self) -> String {
         // The outer of two that begin at the same place comes first, as does what ends at the place.
-        self.edits.sort_by_key(|edit| edit.at);
+        self.edits.sort_by_key(|edit| (edit.at, !edit.closing));
         let mut out = String::with_capacity(self.text.len() + self.edits.len() * 16);
         let mut from = 0;
         for edit in self.edits {
@@ -83,7 +108,23 @@ impl<'a> Guard<'a> {
 
     fn insert(&mut self, at: usize, text: impl Into<String>) {
         let text = text.into();
-        self.edits.push(Edit { at, length: 0, text });
+        self.edits.push(Edit {
+            at,
+            closing: false,
+            length: 0,
+            text,
+        });
+    }
+
+    /// Inserts what ends at a place.
+    fn close(&mut self, at: usize, text: impl Into<String>) {
+        let text = text.into();
+        self.edits.push(Edit {
+            at,
+            closing: true,
+            length: 0,
+            text,
+        });
     }
 
     fn statements(&mut self, statements: &[Stmt<'a>]) {
@@ -127,12 +168,20 @@ impl<'a> Guard<'a> {
                 self.statements(&node.body);
             }
             Stmt::Set(node) => {
-                self.expression(&node.target);
+                let place = self.assigned(&node.target, &node.expr);
+                if let Some((start, ..)) = &place {
+                    self.insert(*start, "(");
+                }
                 self.expression(&node.expr);
+                if let Some((_, end, check)) = place {
+                    self.close(end, format!("){check}"));
+                }
             }
             Stmt::SetBlock(node) => {
-                self.expression(&node.target);
                 self.maybe(node.filter.as_ref());
+                if node.filter.is_some() {
+                    self.filtered(&node.target);
+                }
                 self.captured(&node.body);
             }
             Stmt::AutoEscape(node) => {
@@ -200,27 +249,35 @@ impl<'a> Guard<'a> {
                 self.maybe(node.start.as_ref());
                 self.maybe(node.stop.as_ref());
                 self.maybe(node.step.as_ref());
-                self.insert(node.span().end_offset as usize, format!(".{SLICED}()"));
+                self.close(node.span().end_offset as usize, format!(".{SLICED}()"));
             }
             Expr::UnaryOp(node) => self.expression(&node.expr),
             Expr::BinOp(node) => {
                 let filter = filter_of(node.op);
+                let mut span = node.span();
+                if is_comparison(node.op) {
+                    span = self.compared(span);
+                }
                 let replaced = filter.is_some_and(|filter| {
                     let chained = matches!(&node.left, Expr::BinOp(left) if filter_of(left.op).is_some()
-                        && left.span().start_offset == node.span().start_offset);
-                    self.operator(node.span(), filter, chained)
+                        && !is_comparison(left.op) && left.span().start_offset == span.start_offset);
+                    self.operator(span, filter, chained)
                 });
                 self.expression(&node.left);
                 self.expression(&node.right);
                 if replaced {
-                    self.insert(node.span().end_offset as usize, ")");
+                    self.close(node.span().end_offset as usize, ")");
                 }
             }
             Expr::Compare(node) => {
+                let span = self.compared(node.span());
+                let parts = self.operands(span);
+                self.wrap(&parts);
                 self.expression(&node.expr);
                 for operation in &node.ops {
                     self.expression(&operation.expr);
                 }
+                self.wrap_end(&parts, WHOLE);
             }
             Expr::IfExpr(node) => {
                 self.expression(&node.test_expr);
@@ -237,25 +294,47 @@ impl<'a> Guard<'a> {
             }
             Expr::GetAttr(node) => self.expression(&node.expr),
             Expr::GetItem(node) => {
+                let end = node.span().end_offset as usize;
+                let parts = match &node.subscript_expr {
+                    Expr::Const(_) => Vec::new(),
+                    _ => self.bracketed(end, false),
+                };
+                self.wrap(&parts);
                 self.expression(&node.expr);
                 self.expression(&node.subscript_expr);
+                self.wrap_end(&parts, WHOLE);
             }
             Expr::Call(node) => {
+                // The method of a loop compares what it gets with what it got before.
+                let changed = matches!(&node.expr, Expr::GetAttr(method) if method.name == "changed");
+                let parts = match changed {
+                    true => self.bracketed(node.span().end_offset as usize, false),
+                    false => Vec::new(),
+                };
+                self.wrap(&parts);
                 self.expression(&node.expr);
                 self.arguments(&node.args);
+                self.wrap_end(&parts, WHOLE);
             }
             Expr::List(node) => self.expressions(&node.items),
             Expr::Tuple(node) => self.expressions(&node.items),
             Expr::Map(node) => {
+                let plain = node.keys.iter().all(|key| matches!(key, Expr::Const(_)));
+                let parts = match plain {
+                    true => Vec::new(),
+                    false => self.bracketed(node.span().end_offset as usize, true),
+                };
+                self.wrap(&parts);
                 self.expressions(&node.keys);
                 self.expressions(&node.values);
+                self.wrap_end(&parts, KEY);
             }
         }
     }
 
     /// Turns `left operator right` into `(left)|filter(right)`; the caller closes it. What is chained to such a filter
     /// needs no parentheses, and must have none: the engine bounds how deep they nest.
-    fn operator(&mut self, span: Span, filter: &str, chained: bool) -> bool {
+    fn operator(&mut self, span: Span, filter: &'static str, chained: bool) -> bool {
         let Some(place) = self.operator_place(span, filter) else {
             return false;
         };
@@ -264,43 +343,12 @@ impl<'a> Guard<'a> {
         }
         let close = if chained { "" } else { ")" };
         self.edits.push(Edit {
-            at: place,
-            length: 1,
-            text: format!("{close}|{filter}("),
+            at: place.at,
+            closing: false,
+            length: place.length,
+            text: format!("{close}|{}(", place.filter),
         });
         true
-    }
-
-    /// Where the operator of an expression is: operators of one precedence bind to the left, so it is the last one
-    /// outside of brackets.
-    fn operator_place(&mut self, span: Span, filter: &str) -> Option<usize> {
-        let text = self.text;
-        let tokens = self
-            .tokens
-            .get_or_insert_with(|| tokenize(text, false, SyntaxConfig::default()).flatten().collect());
-        let first = tokens.partition_point(|(_, token)| token.start_offset < span.start_offset);
-        let end = tokens.partition_point(|(_, token)| token.start_offset < span.end_offset);
-        let mut depth = 0usize;
-        for (token, at) in tokens.get(first..end)?.iter().rev() {
-            let found = match token {
-                Token::ParenClose | Token::BracketClose | Token::BraceClose => {
-                    depth += 1;
-                    false
-                }
-                Token::ParenOpen | Token::BracketOpen | Token::BraceOpen => {
-                    depth = depth.saturating_sub(1);
-                    false
-                }
-                Token::Tilde => filter == JOIN,
-                Token::Plus => filter == ADD,
-                Token::Mul => filter == TIMES,
-                _ => false,
-            };
-            if found && depth == 0 {
-                return Some(at.start_offset as usize);
-            }
-        }
-        None
     }
 
     /// Counts text where it becomes a part of a value.

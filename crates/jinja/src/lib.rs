@@ -7,6 +7,7 @@
 
 mod account;
 mod builtins;
+mod comparing;
 mod convert;
 mod error;
 mod filters;
@@ -23,6 +24,7 @@ mod numbers;
 mod operators;
 mod python;
 mod renderer;
+mod shape;
 mod signature;
 mod slug;
 mod stack;

@@ -11,6 +11,7 @@ use crate::{
     account,
     filters::{attribute_of, items},
     functions::{fail, type_name},
+    shape,
     signature::{Args, bind, defined},
 };
 
@@ -55,13 +56,13 @@ pub(crate) fn compare(a: &Dynamic, b: &Dynamic) -> Result<Ordering, Error> {
     if class(a) == 3 {
         let (a, b) = (items(a)?, items(b)?);
         for (a, b) in a.iter().zip(&b) {
-            if a != b {
+            if !shape::equal(a, b)? {
                 return compare(a, b);
             }
         }
         return Ok(a.len().cmp(&b.len()));
     }
-    Ok(a.cmp(b))
+    shape::order(a, b)
 }
 
 /// An item with what it is sorted by.
@@ -147,11 +148,14 @@ fn unique(value: &Dynamic, args: Args) -> Result<Vec<Dynamic>, Error> {
     let attribute = given(args.get("attribute"));
     let mut seen = HashSet::new();
     let pairs = keyed(value, attribute.as_ref(), args.flag("case_sensitive", false)?)?;
-    Ok(pairs
-        .into_iter()
-        .filter(|(keys, _)| seen.insert(keys.clone()))
-        .map(|(_, item)| item)
-        .collect())
+    let mut kept = Vec::new();
+    for (keys, item) in pairs {
+        keys.iter().try_for_each(shape::whole)?;
+        if seen.insert(keys) {
+            kept.push(item);
+        }
+    }
+    Ok(kept)
 }
 
 fn extreme(name: &'static str, wanted: Ordering, value: &Dynamic, args: Args) -> Result<Dynamic, Error> {
@@ -219,7 +223,7 @@ fn groupby(value: &Dynamic, args: Args) -> Result<Vec<Dynamic>, Error> {
     let mut groups: Vec<(Vec<Dynamic>, Group)> = Vec::new();
     for (keys, (key, item)) in sort_by_keys(pairs, false)? {
         match groups.last_mut() {
-            Some((last, group)) if *last == keys => group.list.push(item),
+            Some((last, group)) if compare_keys(last, &keys)? == Ordering::Equal => group.list.push(item),
             _ => groups.push((
                 keys,
                 Group {
@@ -238,8 +242,8 @@ fn groupby(value: &Dynamic, args: Args) -> Result<Vec<Dynamic>, Error> {
 /// A pair whose parts have names.
 #[derive(Debug)]
 pub(crate) struct Group {
-    grouper: Dynamic,
-    list: Vec<Dynamic>,
+    pub(crate) grouper: Dynamic,
+    pub(crate) list: Vec<Dynamic>,
 }
 
 impl Object for Group {

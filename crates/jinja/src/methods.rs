@@ -11,7 +11,7 @@ use crate::{
     filters::items,
     format,
     functions::{fail, no_attribute},
-    operators, python,
+    operators, python, shape,
     signature::bind_values,
     text::{centered, replaced},
 };
@@ -42,6 +42,7 @@ pub(crate) fn call(
     if method == operators::SLICED {
         return operators::sliced(value);
     }
+    args.iter().try_for_each(shape::whole)?;
     let own = match value.kind() {
         ValueKind::String => of_text(value.as_str().unwrap_or_default(), method, args),
         ValueKind::Seq => of_list(value, method, args),
@@ -82,6 +83,7 @@ fn of_list(value: &Dynamic, method: &str, args: &[Dynamic]) -> Option<Result<Dyn
     match method {
         "copy" => Some(Ok(value.clone())),
         "index" => Some(index(value, args)),
+        "count" => Some(count(value, args)),
         method if CHANGING.contains(&method) && !value.is_tuple() => Some(changing(method)),
         _ => None,
     }
@@ -89,14 +91,22 @@ fn of_list(value: &Dynamic, method: &str, args: &[Dynamic]) -> Option<Result<Dyn
 
 fn index(value: &Dynamic, args: &[Dynamic]) -> Result<Dynamic, Error> {
     let wanted = bind_values("index", ["value"], args.to_vec())?.required("value")?;
-    let place = items(value)?.iter().position(|item| *item == wanted);
-    match place {
+    match shape::place_of(value, &wanted)? {
         Some(place) => Ok(Dynamic::from(place)),
         None => Err(fail(format!(
             "ValueError: {} is not in list",
             python::repr(&wanted)?
         ))),
     }
+}
+
+fn count(value: &Dynamic, args: &[Dynamic]) -> Result<Dynamic, Error> {
+    let wanted = bind_values("count", ["value"], args.to_vec())?.required("value")?;
+    let mut count = 0;
+    for item in value.try_iter()?.checked() {
+        count += usize::from(shape::equal(&item?, &wanted)?);
+    }
+    Ok(Dynamic::from(count))
 }
 
 fn of_number(value: &Dynamic, method: &str) -> Option<Result<Dynamic, Error>> {

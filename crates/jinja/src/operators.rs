@@ -9,8 +9,9 @@ use minijinja::{
 
 use crate::{
     account::{self, ITEM},
+    comparing,
     functions::fail,
-    python,
+    python, shape,
     signature::defined,
 };
 
@@ -23,6 +24,7 @@ pub(crate) const RAW: &str = "__op_raw";
 pub(crate) const SLICED: &str = "__op_sliced";
 
 pub(crate) fn register(env: &mut Environment<'_>) {
+    comparing::register(env);
     env.add_filter(JOIN, join);
     env.add_filter(ADD, add);
     env.add_filter(TIMES, times);
@@ -101,8 +103,10 @@ fn add(left: Dynamic, right: Dynamic) -> Result<Dynamic, Error> {
     } else if is_list(&left) && is_list(&right) {
         let (left, right) = (sized(left)?, sized(right)?);
         let items = |value: &Dynamic| value.len().unwrap_or_default();
-        take(items(&left).saturating_add(items(&right)).saturating_mul(ITEM))?;
-        return calculate(&plain()?.add, &left, &right);
+        account::fits(items(&left).saturating_add(items(&right)).saturating_mul(ITEM))?;
+        let sum = made_list(calculate(&plain()?.add, &left, &right)?)?;
+        shape::remember_joined(&sum, &left, &right);
+        return Ok(sum);
     }
     calculate(&plain()?.add, &left, &right)
 }
@@ -115,7 +119,7 @@ fn take(size: usize) -> Result<(), Error> {
 /// A list whose length is known.
 fn sized(value: Dynamic) -> Result<Dynamic, Error> {
     if is_list(&value) && value.len().is_none() {
-        return crate::filters::items(&value).map(Dynamic::from);
+        return account::collected(&value);
     }
     Ok(value)
 }
@@ -129,22 +133,26 @@ fn times(left: Dynamic, right: Dynamic) -> Result<Dynamic, Error> {
         if let Some(text) = value.as_str() {
             take(text.len().saturating_mul(count))?;
         } else if is_list(value) {
-            take(
-                value
-                    .len()
-                    .unwrap_or_default()
-                    .saturating_mul(count)
-                    .saturating_mul(ITEM),
-            )?;
+            let items = value.len().unwrap_or_default().saturating_mul(count);
+            account::fits(items.saturating_mul(ITEM))?;
         }
     }
-    calculate(&plain()?.times, &left, &right)
+    let product = calculate(&plain()?.times, &left, &right)?;
+    if is_list(&product) {
+        return made_list(product);
+    }
+    Ok(product)
+}
+
+/// Counts a list, which the engine may only make while it is read; a tuple stays one.
+fn made_list(value: Dynamic) -> Result<Dynamic, Error> {
+    if value.is_tuple() {
+        return account::list(&value).map(|()| value);
+    }
+    account::collected(&value)
 }
 
 /// Counts what a slice gave.
 pub(crate) fn sliced(value: &Dynamic) -> Result<Dynamic, Error> {
-    if is_list(value) {
-        return sized(value.clone());
-    }
     account::made_value(value.clone())
 }

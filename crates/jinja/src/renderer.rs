@@ -21,7 +21,7 @@ use crate::{
     error::{Error, LimitReached, STRING_NAME},
     filters, functions, guard,
     loader::{Loader, unify_newlines},
-    methods, operators, python,
+    methods, operators, python, shape,
 };
 
 /// How many steps one template may take, with all that it includes and renders.
@@ -220,6 +220,7 @@ impl Renderer {
             source,
         })?;
         account::start(budget);
+        shape::forget();
         self.shared.fuel.store(0, Ordering::Relaxed);
         self.shared.nested.store(0, Ordering::Relaxed);
         self.shared.hashing.store(false, Ordering::Relaxed);
@@ -233,6 +234,7 @@ impl Renderer {
         budget: &Budget,
         place: &str,
     ) -> Result<String, Error> {
+        shape::forget();
         let text = rendered.map_err(|error| {
             let loader = &self.shared.loader;
             Error::from_engine(&error, place, |name| loader.load(name).ok().flatten())
@@ -384,4 +386,20 @@ pub(crate) fn current_variables(state: &State<'_, '_>) -> Vec<(String, Dynamic)>
     known
         .filter(|(_, value)| !matches!(value.kind(), ValueKind::Undefined | ValueKind::Plain))
         .collect()
+}
+
+/// The variables that a template sees at this point, none of them deeper than a value may be: calls of macros within
+/// templates that render each other could make them so.
+pub(crate) fn inherited_variables(
+    shared: &Shared,
+    state: &State<'_, '_>,
+) -> Result<Vec<(String, Dynamic)>, minijinja::Error> {
+    let variables = current_variables(state);
+    for (name, value) in &variables {
+        let global = shared.vars.values.get(name);
+        if !global.is_some_and(|global| minijinja::tests::is_sameas(global, value)) {
+            shape::whole(value)?;
+        }
+    }
+    Ok(variables)
 }

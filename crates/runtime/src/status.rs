@@ -89,7 +89,26 @@ pub(crate) async fn write(
         // Without it, old fields stay for a while; the next pass tries again.
         tracing::info!(error = %describe(&error), "cannot take over the status of an earlier controller yet");
     }
-    let body = applied(live, &status);
+    match send(api, live, manager, &status, deadline).await {
+        Ok(Some(object)) => Write::Done(Written {
+            sent: status,
+            version: version(&object),
+            stored: object.data.get("status").cloned().unwrap_or(Value::Null),
+        }),
+        Ok(None) => Write::Gone,
+        Err(error) => Write::Failed(error),
+    }
+}
+
+/// Applies `status`, and returns the object as it is then; `None` if it is gone.
+async fn send(
+    api: &Api<DynamicObject>,
+    live: &DynamicObject,
+    manager: &str,
+    status: &Value,
+    deadline: Instant,
+) -> Result<Option<DynamicObject>, kube::Error> {
+    let body = applied(live, status);
     let params = PatchParams::apply(manager).force();
     let mut pause = FIRST_PAUSE;
     let name = live.name_any();
@@ -98,31 +117,20 @@ pub(crate) async fn write(
         let patch = Patch::Apply(&body);
         let attempt = api.patch_status(&name, &params, &patch);
         let limit = ATTEMPT.min(left.max(Duration::from_secs(1)));
-        let late = || kube::Error::Service("the API server did not answer in time".into());
-        let error = match tokio::time::timeout(limit, attempt)
-            .await
-            .unwrap_or_else(|_| Err(late()))
-        {
-            Ok(object) => {
-                let version = version(&object);
-                let stored = object.data.get("status").cloned().unwrap_or(Value::Null);
-                return Write::Done(Written {
-                    sent: status,
-                    stored,
-                    version,
-                });
-            }
-            Err(error) => error,
+        let late = |_| kube::Error::Service("the API server did not answer in time".into());
+        let error = match tokio::time::timeout(limit, attempt).await.map_err(late) {
+            Ok(Ok(object)) => return Ok(Some(object)),
+            Ok(Err(error)) | Err(error) => error,
         };
         match verdict(&error) {
-            Verdict::Gone => return Write::Gone,
-            Verdict::Final => return Write::Failed(error),
-            Verdict::Conflict if !is_still_there(api, live).await => return Write::Gone,
+            Verdict::Gone => return Ok(None),
+            Verdict::Final => return Err(error),
+            Verdict::Conflict if !is_still_there(api, live).await => return Ok(None),
             Verdict::Conflict | Verdict::Again => {}
         }
         let wait = pause.max(retry_after(&error)).min(LONGEST_PAUSE);
         if Instant::now() + wait >= deadline {
-            return Write::Failed(error);
+            return Err(error);
         }
         tokio::time::sleep(wait).await;
         pause = (pause * 2).min(LONGEST_PAUSE);

@@ -3,7 +3,11 @@
 use std::time::Duration;
 
 use cluster::{Applied, ApplyOptions, Cluster};
-use objects::{ObjectRef, conflict, fixup, meta};
+use objects::{
+    ObjectRef,
+    conflict::{self, Resolution},
+    fixup, meta,
+};
 use tokio::time::Instant;
 use yaml::Value;
 
@@ -51,7 +55,7 @@ pub(crate) async fn apply(
             return Err(Failure::Cluster(error));
         };
         let Some(seen) = live else {
-            live = cluster.get(attempt.reference).await.map_err(Failure::Cluster)?;
+            live = cluster.get(attempt.reference).await?;
             if live.is_none() && round > 0 {
                 return Err(Failure::Cluster(error));
             }
@@ -62,45 +66,45 @@ pub(crate) async fn apply(
             // What was seen may be older than the conflict.
             Err(_) if unsure => {
                 unsure = false;
-                live = cluster.get(attempt.reference).await.map_err(Failure::Cluster)?;
+                live = cluster.get(attempt.reference).await?;
                 continue;
             }
             Err(error) => return Err(Failure::Conflict(error)),
         };
-        let mut patch = resolution.patch;
-        pin(&mut patch, &seen);
-        match cluster
-            .apply(
-                &patch,
-                ApplyOptions {
-                    force: true,
-                    ..options
-                },
-            )
-            .await
-        {
-            Ok(mut applied) => {
-                applied.warnings.extend(resolution.warnings);
-                return Ok(applied);
+        match apply_onto(cluster, &seen, resolution, options).await {
+            Err(Failure::Cluster(error)) if error.is_stale() => {
+                live = cluster.get(attempt.reference).await?;
+                cluster.pause(Duration::from_millis(20 << round)).await?;
             }
-            Err(error) if error.is_stale() => {
-                live = cluster.get(attempt.reference).await.map_err(Failure::Cluster)?;
-                cluster
-                    .pause(Duration::from_millis(20 << round))
-                    .await
-                    .map_err(Failure::Cluster)?;
-            }
-            Err(error) => return Err(Failure::Cluster(error)),
+            ended => return ended,
         }
     }
     Err(Failure::Restless)
 }
 
+/// Applies by force what a conflict was resolved to, onto the very state that it was resolved for.
+async fn apply_onto(
+    cluster: &Cluster,
+    seen: &Value,
+    resolution: Resolution,
+    options: ApplyOptions,
+) -> Result<Applied, Failure> {
+    let mut patch = resolution.patch;
+    pin(&mut patch, seen);
+    let options = ApplyOptions {
+        force: true,
+        ..options
+    };
+    let mut applied = cluster.apply(&patch, options).await?;
+    applied.warnings.extend(resolution.warnings);
+    Ok(applied)
+}
+
 /// Why an object could not be applied.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
-    #[error("{0}")]
-    Cluster(cluster::Error),
+    #[error(transparent)]
+    Cluster(#[from] cluster::Error),
     #[error("{0}")]
     Conflict(objects::Error),
     #[error(
@@ -156,10 +160,7 @@ pub(super) async fn apply_in_run(
                         after: DEFINITION_TIMEOUT,
                     }));
                 }
-                run.cluster
-                    .pause(Duration::from_millis(250))
-                    .await
-                    .map_err(Failure::Cluster)?;
+                run.cluster.pause(Duration::from_millis(250)).await?;
                 next = Attempt {
                     manifest,
                     reference,

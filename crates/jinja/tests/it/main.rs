@@ -6,3 +6,5 @@ mod conformance;
 mod dialect;
 #[cfg(test)]
 mod limits;
+#[cfg(test)]
+mod shared;

@@ -49,52 +49,26 @@ fn is_news(past: &Status, fault: &Fault) -> bool {
 }
 
 fn status(meta: &ObjectMeta, past: &Status, fault: Option<&Fault>, now: &Time) -> Status {
+    let stalled = fault.is_some_and(|fault| fault.class == api::Class::Stall);
+    let (reason, message) = fault.map_or((Reason::Succeeded, "Initialized"), |fault| {
+        (fault.reason, fault.message.as_str())
+    });
     let mut list = past.conditions.clone();
-    let condition = |type_: &str, value: bool, reason: Reason, message: &str| {
-        Condition::new(
-            type_,
-            value,
-            reason.as_str(),
-            message,
-            meta.generation,
-            now.clone(),
-        )
-    };
     conditions::remove(&mut list, condition_type::STALLED);
     conditions::remove(&mut list, condition_type::RECONCILING);
-    let stalled = fault.filter(|fault| fault.class == api::Class::Stall);
-    match fault {
-        None => conditions::set(
-            &mut list,
-            condition(condition_type::READY, true, Reason::Succeeded, "Initialized"),
-        ),
-        Some(fault) => {
-            conditions::set(
-                &mut list,
-                condition(condition_type::READY, false, fault.reason, &fault.message),
-            );
-        }
+    let mut set = |type_, holds: bool, reason| {
+        let condition = Condition::new(type_, holds, reason, message, meta.generation, now.clone());
+        conditions::set(&mut list, condition);
+    };
+    set(condition_type::READY, fault.is_none(), reason);
+    if stalled {
+        set(condition_type::STALLED, true, reason);
+    } else if fault.is_some() {
+        set(condition_type::RECONCILING, true, Reason::ProgressingWithRetry);
     }
-    if let Some(fault) = stalled {
-        conditions::set(
-            &mut list,
-            condition(condition_type::STALLED, true, fault.reason, &fault.message),
-        );
-        conditions::carry_times(&past.conditions, &mut list);
-    } else if let Some(fault) = fault {
-        conditions::set(
-            &mut list,
-            condition(
-                condition_type::RECONCILING,
-                true,
-                Reason::ProgressingWithRetry,
-                &fault.message,
-            ),
-        );
-        conditions::carry_times(&past.conditions, &mut list);
-    }
+    conditions::carry_times(&past.conditions, &mut list);
     conditions::sort(&mut list);
-    let observed = if fault.is_none() || stalled.is_some() {
+    let observed = if fault.is_none() || stalled {
         meta.generation
     } else {
         past.observed_generation

@@ -147,38 +147,21 @@ pub(crate) fn done(
     report: &Report,
     now: &Time,
 ) -> Outcome<KluctlDeploymentStatus> {
-    let mut status = handled(object);
-    let past = object.status.clone().unwrap_or_default();
-    status.last_attempted_revision = Some(report.revision.clone());
-    status.discriminator.clone_from(&report.discriminator);
-    status.raw_target = Some(report.raw_target.clone());
-    results::note(&mut status, object, report, now);
-
+    let mut status = attempted(object, report, now);
     let errors = Errors::of(&status, report);
-    let parts = errors.parts();
-    let (ok, reason) = if errors.denied {
-        (false, Reason::AccessDenied)
-    } else if !errors.deploy.is_empty() || !errors.prune.is_empty() {
-        (false, Reason::DeployFailed)
-    } else if errors.validate.as_ref().is_some_and(|errors| !errors.is_empty()) {
-        (false, Reason::ValidateFailed)
-    } else {
-        (true, Reason::ReconciliationSucceeded)
-    };
+    let reason = verdict(&errors);
     settle(
         &mut status,
         object,
         &Ready {
-            status: ok,
+            status: reason == Reason::ReconciliationSucceeded,
             reason,
-            message: text::summary(&parts),
+            message: text::summary(&errors.parts()),
         },
         now,
     );
-
-    let not_ready_for = (reason == Reason::ValidateFailed).then(|| not_ready_for(&past, &status, now));
-    let grace = spec::timeout(&object.spec);
-    if not_ready_for.is_some_and(|since| since < grace) {
+    let not_ready_for = (reason == Reason::ValidateFailed).then(|| not_ready_for(object, &status, now));
+    if not_ready_for.is_some_and(|since| since < spec::timeout(&object.spec)) {
         let message = "waiting for the deployed objects to become ready";
         let waiting = condition(
             condition_type::RECONCILING,
@@ -192,24 +175,40 @@ pub(crate) fn done(
     }
     order(&mut status, object);
     let delay = delay(object, report, reason, not_ready_for);
-    let events = events::of_done(object, &status, report, reason, delay);
-    let fault = matches!(reason, Reason::DeployFailed | Reason::AccessDenied).then(|| {
-        Fault::wait(
-            delay,
-            reason,
-            events::ready_message(&status.conditions).to_owned(),
-        )
-    });
-    let requeue = if ok {
-        Requeue::Interval(delay)
-    } else {
-        Requeue::After(delay)
+    let (requeue, faulty) = match reason {
+        Reason::ReconciliationSucceeded => (Requeue::Interval(delay), false),
+        Reason::ValidateFailed => (Requeue::After(delay), false),
+        _ => (Requeue::After(delay), true),
     };
+    let message = events::ready_message(&status.conditions);
     Outcome {
-        status,
         requeue,
-        events,
-        fault,
+        events: events::of_done(object, &status, report, reason, delay),
+        fault: faulty.then(|| Fault::wait(delay, reason, message)),
+        status,
+    }
+}
+
+/// The past status with what the commands of a pass left.
+fn attempted(object: &KluctlDeployment, report: &Report, now: &Time) -> KluctlDeploymentStatus {
+    let mut status = handled(object);
+    status.last_attempted_revision = Some(report.revision.clone());
+    status.discriminator.clone_from(&report.discriminator);
+    status.raw_target = Some(report.raw_target.clone());
+    results::note(&mut status, object, report, now);
+    status
+}
+
+/// Why the object is ready, or what comes first of all that keeps it from it.
+fn verdict(errors: &Errors) -> Reason {
+    if errors.denied {
+        Reason::AccessDenied
+    } else if !errors.deploy.is_empty() || !errors.prune.is_empty() {
+        Reason::DeployFailed
+    } else if errors.validate.as_ref().is_some_and(|errors| !errors.is_empty()) {
+        Reason::ValidateFailed
+    } else {
+        Reason::ReconciliationSucceeded
     }
 }
 
@@ -270,9 +269,10 @@ fn condition(
 }
 
 /// For how long the deployment has not been ready: since it stopped being ready, or since it was last deployed.
-fn not_ready_for(past: &KluctlDeploymentStatus, status: &KluctlDeploymentStatus, now: &Time) -> Duration {
-    let ready = conditions::get(&past.conditions, condition_type::READY);
-    let unready = ready
+fn not_ready_for(object: &KluctlDeployment, status: &KluctlDeploymentStatus, now: &Time) -> Duration {
+    let past = object.status.as_ref();
+    let unready = past
+        .and_then(|past| conditions::get(&past.conditions, condition_type::READY))
         .filter(|ready| ready.reason == Reason::ValidateFailed.as_str())
         .map_or(Duration::ZERO, |ready| since(&ready.last_transition_time, now));
     let deployed = status
@@ -314,5 +314,5 @@ fn delay(
 }
 
 #[cfg(test)]
-#[path = "tests/status.rs"]
+#[path = "tests/status/mod.rs"]
 mod tests;
