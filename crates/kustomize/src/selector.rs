@@ -27,24 +27,43 @@ const PATTERN_SIZE: usize = 1 << 20;
 pub(crate) fn regex(pattern: &str) -> Result<Regex, Error> {
     let built = RegexBuilder::new(pattern).size_limit(PATTERN_SIZE).build();
     built.map_err(|error| {
-        let problem = format!("error parsing regexp: {}: `{pattern}`", reason(&error));
+        let (reason, at) = reason(&error.to_string(), pattern);
+        let problem = format!("error parsing regexp: {reason}: `{at}`");
         Error::new(Step::Transformer, problem)
     })
 }
 
-/// What is wrong with a pattern, in the original's words where they are known.
-fn reason(error: &regex::Error) -> String {
-    let text = error.to_string();
-    let last = text.lines().next_back().unwrap_or_default();
+/// What is wrong with a pattern, and where; in the original's words where they are known.
+fn reason<'p>(error: &str, pattern: &'p str) -> (String, &'p str) {
+    let last = error.lines().next_back().unwrap_or_default();
     let last = last.strip_prefix("error: ").unwrap_or(last);
-    let known = match last {
-        "unclosed character class" => "missing closing ]",
-        "unclosed group" => "missing closing )",
-        "unopened group" => "unexpected )",
-        "repetition operator missing expression" => "missing argument to repetition operator",
-        other => other,
+    let (reason, at) = match last {
+        "unclosed character class" => {
+            let at = pattern.rfind('[').and_then(|at| pattern.get(at..));
+            ("missing closing ]", at)
+        }
+        "unclosed group" => ("missing closing )", None),
+        "unopened group" => ("unexpected )", None),
+        "repetition operator missing expression" => {
+            ("missing argument to repetition operator", lone_operator(pattern))
+        }
+        other => (other, None),
     };
-    known.to_owned()
+    (reason.to_owned(), at.unwrap_or(pattern))
+}
+
+/// The first operator of a pattern that has nothing to repeat.
+fn lone_operator(pattern: &str) -> Option<&str> {
+    let begins = |(at, _): &(usize, &str)| {
+        let before = pattern.get(..*at).unwrap_or_default();
+        before.is_empty() || before.ends_with(['(', '|', '^']) || before.ends_with("(?:")
+    };
+    let operators = pattern.match_indices(['*', '+', '?']).filter(begins);
+    let is_group = |at: usize| pattern.get(..at).is_some_and(|before| before.ends_with('('));
+    operators
+        .filter(|(at, operator)| !(*operator == "?" && is_group(*at)))
+        .map(|(_, operator)| operator)
+        .next()
 }
 
 /// A pattern that a whole text must fit.

@@ -45,8 +45,19 @@ fn names_are_patterns_of_the_whole() {
     assert_eq!(name("old"), Ok(vec![3]));
     assert_eq!(name("new"), Ok(vec![3]));
     assert_eq!(name("middle"), Ok(vec![]));
-    let problem = name("[a").unwrap_err();
-    assert_eq!(problem, "error parsing regexp: missing closing ]: `^(?:[a)$`");
+    for (pattern, problem) in [
+        ("a[", "missing closing ]: `[)$`"),
+        ("a(", "missing closing ): `^(?:a()$`"),
+        ("a)", "unexpected ): `^(?:a))$`"),
+        ("*", "missing argument to repetition operator: `*`"),
+        ("a|+", "missing argument to repetition operator: `+`"),
+    ] {
+        assert_eq!(
+            name(pattern),
+            Err(format!("error parsing regexp: {problem}")),
+            "{pattern}"
+        );
+    }
 }
 
 #[test]

@@ -120,6 +120,17 @@ fn directives_of_maps_are_obeyed() {
 }
 
 #[test]
+fn what_was_made_of_a_text_has_quotes_only_where_it_needs_them() {
+    for (made, expected) in [("prod", "{\"a\":5}"), ("1", "{\"a\":\"5\"}")] {
+        let mut object = Node::map();
+        object.set("a", Node::string(made));
+        let merged = merge(object, &node("{a: 5}"), &Schema::default(), &|_| Ok(()));
+        let merged = merged.unwrap().unwrap().to_value().unwrap();
+        assert_eq!(yaml::print::json_sorted(&merged), expected, "{made}");
+    }
+}
+
+#[test]
 fn only_the_first_of_equal_keys_takes_part() {
     let merged = merge(
         node("{a: 1, b: 2, a: 3}"),
