@@ -1,11 +1,14 @@
 //! Paths that go on inside of a scalar's text: the text is read, changed and printed again.
 
-use yaml::Node;
+use yaml::{
+    Node,
+    node::{Content, Scalar},
+};
 
 use super::{
     path::Path,
     target::{Kind, Meter, Walk},
-    value::{Source, freeze},
+    value::{Source, write},
 };
 use crate::{
     Error,
@@ -33,10 +36,7 @@ pub(super) fn set(
     };
     match changed(raw_text(scalar), used, source, path, create, meter) {
         Ok(Some(text)) => {
-            if let Some(scalar) = scalar.as_scalar_mut() {
-                freeze(scalar);
-                scalar.text = text.into();
-            }
+            write(scalar, text.into());
             Ok(true)
         }
         Ok(None) => Ok(false),
@@ -134,13 +134,24 @@ fn yaml_text(before: &str, original: &Node, node: &Node, meter: &Meter<'_>) -> R
 }
 
 /// The node as JSON: on one line, or indented when the text had lines and was.
-fn json(node: Node, before: &str) -> Result<String, yaml::Error> {
+fn json(mut node: Node, before: &str) -> Result<String, yaml::Error> {
+    quote_empty(&mut node);
     let value = node.into_value()?;
     let compact = yaml::print::json_sorted_html(&value);
     if before.contains('\n') && before.contains("  ") {
         return Ok(indented(&compact));
     }
     Ok(compact)
+}
+
+/// Makes empty texts of plain scalars: between brackets, they are printed in quotes before they become JSON.
+fn quote_empty(node: &mut Node) {
+    match &mut node.content {
+        Content::Scalar(scalar) if scalar.text.is_empty() => *scalar = Scalar::string(""),
+        Content::Scalar(_) => {}
+        Content::Seq(items) => items.iter_mut().for_each(quote_empty),
+        Content::Map(map) => map.values_mut().for_each(quote_empty),
+    }
 }
 
 /// Compact JSON with a line for every entry, as Go indents it: empty maps and lists stay as they are.

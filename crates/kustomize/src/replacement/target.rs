@@ -81,8 +81,6 @@ pub(super) struct Found<'n> {
     pub(super) node: &'n mut Node,
     /// How deep in its object it is.
     pub(super) depth: usize,
-    /// It was created, and has no type yet.
-    pub(super) fresh: bool,
 }
 
 /// What happens to the fields that are found.
@@ -106,8 +104,7 @@ impl Walk<'_> {
         self.meter.work(1)?;
         self.meter.nest(depth)?;
         let Some((first, rest)) = path.split_first() else {
-            let fresh = false;
-            set(Found { node, depth, fresh })?;
+            set(Found { node, depth })?;
             return Ok(1);
         };
         match first {
@@ -117,23 +114,6 @@ impl Walk<'_> {
             Part::Every => self.every(node, rest, depth, set),
             Part::Key(key) => self.key(node, key, rest, depth, set),
         }
-    }
-
-    /// As [`Self::visit`], in a node that was just created.
-    fn visit_created(
-        &self,
-        node: &mut Node,
-        path: &[Part],
-        depth: usize,
-        set: &mut Set<'_>,
-    ) -> Result<usize, Error> {
-        if !path.is_empty() {
-            return self.visit(node, path, depth, set);
-        }
-        self.meter.nest(depth)?;
-        let fresh = true;
-        set(Found { node, depth, fresh })?;
-        Ok(1)
     }
 
     fn key(
@@ -162,7 +142,7 @@ impl Walk<'_> {
             return Ok(0);
         };
         let mut made = self.make(rest, kind)?;
-        let found = self.visit_created(&mut made, rest, depth + 1, set)?;
+        let found = self.visit(&mut made, rest, depth + 1, set)?;
         // Quirk: what is created below null is lost.
         if !is_null {
             node.set(key, made);
@@ -202,7 +182,7 @@ impl Walk<'_> {
         match self.create {
             Some(kind) if index == count => {
                 let mut made = self.make(rest, kind)?;
-                let found = self.visit_created(&mut made, rest, depth + 1, set)?;
+                let found = self.visit(&mut made, rest, depth + 1, set)?;
                 append(node, made);
                 Ok(found)
             }
@@ -233,7 +213,7 @@ impl Walk<'_> {
         items(node)?;
         let mut found = 0;
         for item in node.as_seq_mut().into_iter().flatten() {
-            found += self.item(item, condition, rest, depth + 1, false, set)?;
+            found += self.item(item, condition, rest, depth + 1, set)?;
         }
         if found > 0 || self.create.is_none() {
             return Ok(found);
@@ -244,7 +224,7 @@ impl Walk<'_> {
             let entries = [(condition.key.as_str(), made)];
             made = entries.into_iter().collect::<Mapping>().into();
         }
-        let found = self.item(&mut made, condition, rest, depth + 1, true, set)?;
+        let found = self.item(&mut made, condition, rest, depth + 1, set)?;
         if found == 0 {
             let problem = format!(
                 "failed to create element for \"[{}={}]\": its own pattern does not select it",
@@ -262,7 +242,6 @@ impl Walk<'_> {
         condition: &Condition,
         rest: &[Part],
         depth: usize,
-        fresh: bool,
         set: &mut Set<'_>,
     ) -> Result<usize, Error> {
         self.meter.work(1)?;
@@ -280,8 +259,7 @@ impl Walk<'_> {
         }
         // Quirk: what follows such a condition in the path is not looked at.
         self.meter.nest(depth)?;
-        let node = item;
-        set(Found { node, depth, fresh })?;
+        set(Found { node: item, depth })?;
         Ok(1)
     }
 

@@ -1,7 +1,7 @@
 //! The value of a replacement, and how it is written into a field.
 
 use yaml::{
-    Node,
+    Node, Position,
     node::{Content, Scalar},
 };
 
@@ -37,17 +37,15 @@ impl Source {
         let Some(options) = options.filter(|options| !options.delimiter.is_empty()) else {
             return self.put_plainly(found, meter);
         };
-        let Some(scalar) = found.node.as_scalar_mut() else {
+        if found.node.as_scalar().is_none() {
             return Err(only_scalars());
-        };
-        let value = if self.node.is_null() {
-            ""
-        } else {
-            raw_text(&self.node)
-        };
-        meter.work(scalar.text.len())?;
+        }
+        let is_null = self.node.is_null() && has_type(&self.node);
+        let value = if is_null { "" } else { raw_text(&self.node) };
+        let text = raw_text(found.node);
+        meter.work(text.len())?;
         meter.grow(value.len() + options.delimiter.len())?;
-        let mut pieces: Vec<&str> = scalar.text.split(options.delimiter.as_str()).collect();
+        let mut pieces: Vec<&str> = text.split(options.delimiter.as_str()).collect();
         match usize::try_from(options.index) {
             Err(_) => pieces.insert(0, value),
             Ok(index) => match pieces.get_mut(index) {
@@ -56,7 +54,7 @@ impl Source {
             },
         }
         let joined = pieces.join(&options.delimiter);
-        write(scalar, joined.into(), found.fresh);
+        write(found.node, joined.into());
         Ok(())
     }
 
@@ -64,15 +62,15 @@ impl Source {
     /// value is none.
     pub(super) fn put_plainly(&self, found: Found<'_>, meter: &Meter<'_>) -> Result<(), Error> {
         meter.work(1 + self.size / NODE_SIZE)?;
-        if let Some(scalar) = found.node.as_scalar_mut() {
+        if found.node.as_scalar().is_some() {
             let text = raw_text(&self.node);
             meter.grow(text.len())?;
-            write(scalar, text.into(), found.fresh);
+            write(found.node, text.into());
             return Ok(());
         }
         meter.grow(self.size)?;
         meter.nest(found.depth + self.depth)?;
-        found.node.content = self.node.content.clone();
+        *found.node = self.node.clone();
         Ok(())
     }
 }
@@ -82,33 +80,39 @@ pub(super) fn refine(node: &Node, options: Option<&FieldOptions>, is_secret: boo
     let Some(options) = options.filter(|options| !options.delimiter.is_empty()) else {
         return Ok(node.clone());
     };
-    let mut piece = node.clone();
-    let Some(scalar) = piece.as_scalar_mut() else {
+    if node.as_scalar().is_none() {
         return Err(only_scalars());
-    };
+    }
+    let text = raw_text(node);
     let index = usize::try_from(options.index).ok();
-    let found = index.and_then(|index| scalar.text.split(options.delimiter.as_str()).nth(index));
-    let Some(found) = found.map(Box::<str>::from) else {
-        let shown = if is_secret { "of a secret" } else { &scalar.text };
+    let found = index.and_then(|index| text.split(options.delimiter.as_str()).nth(index));
+    let Some(found) = found else {
+        let shown = if is_secret { "of a secret" } else { text };
         let index = options.index;
         let problem = format!("options.index {index} is out of bounds for value {shown}");
         return Err(Error::new(Step::Replacement, problem));
     };
-    write(scalar, found, false);
+    let mut piece = node.clone();
+    write(&mut piece, found.into());
     Ok(piece)
 }
 
-/// Fixes the type that plain text has by its looks, so that another text has it too.
-pub(super) fn freeze(scalar: &mut Scalar) {
-    scalar.tag = Some(scalar.kind());
+/// Sets the text of a scalar and leaves its type. Plain text that was read is what it looked like then; plain text that was
+/// made here stays what it looks like.
+pub(super) fn write(node: &mut Node, text: Box<str>) {
+    let has_type = has_type(node);
+    if let Some(scalar) = node.as_scalar_mut() {
+        if has_type {
+            scalar.tag = Some(scalar.kind());
+        }
+        scalar.text = text;
+    }
 }
 
-fn write(scalar: &mut Scalar, text: Box<str>, fresh: bool) {
-    // What was just created has the type that its text looks like.
-    if !fresh {
-        freeze(scalar);
-    }
-    scalar.text = text;
+/// Whether a scalar has a type of its own, rather than what its text looks like.
+fn has_type(node: &Node) -> bool {
+    let is_plain = |scalar: &Scalar| scalar.plain && scalar.tag.is_none();
+    node.position != Position::default() || !node.as_scalar().is_some_and(is_plain)
 }
 
 fn only_scalars() -> Error {

@@ -2,6 +2,7 @@
 //! and comments stay where nothing was changed. It goes by the parser's events, which a [`Node`] no longer has.
 
 mod comments;
+mod fold;
 #[cfg(test)]
 mod tests;
 
@@ -26,10 +27,17 @@ pub(crate) fn restyled(text: &str, before: &Node, after: &Node, budget: &Budget)
         out: Vec::new(),
         origins: Vec::new(),
         flow: 0,
+        folded: Vec::new(),
     };
     writer.node(before, after);
-    let Writer { out, origins, .. } = writer;
-    let printed = emit(out)?;
+    let Writer {
+        out, origins, folded, ..
+    } = writer;
+    let mut printed = emit(out)?;
+    if !folded.is_empty() {
+        let spans: Vec<Span> = parse(&printed, budget)?.iter().map(Span::of).collect();
+        printed = fold::fold(&printed, &spans, &folded);
+    }
     if !text.contains('#') {
         return Ok(printed);
     }
@@ -144,6 +152,8 @@ struct Writer {
     origins: Vec<Option<usize>>,
     /// How many lists and maps in brackets are open.
     flow: usize,
+    /// The events of `out` that are to be folded, with their texts. They are literal blocks at first.
+    folded: Vec<(usize, String)>,
 }
 
 impl Writer {
@@ -152,10 +162,10 @@ impl Writer {
             self.copy();
             return;
         }
-        let data = self.peek();
-        match (data, &before.content, &after.content) {
+        let is_same = before.position == after.position;
+        match (self.peek(), &before.content, &after.content) {
             (Some(EventData::Scalar { .. }), _, Content::Scalar(scalar)) => self.changed(scalar),
-            (Some(EventData::SequenceStart { .. }), Content::Seq(before), Content::Seq(after)) => {
+            (Some(EventData::SequenceStart { .. }), Content::Seq(before), Content::Seq(after)) if is_same => {
                 self.step();
                 for (before, after) in before.iter().zip(after) {
                     self.node(before, after);
@@ -165,7 +175,9 @@ impl Writer {
                 }
                 self.step();
             }
-            (Some(EventData::MappingStart { .. }), Content::Map(before), Content::Map(after)) => {
+            (Some(EventData::MappingStart { .. }), Content::Map(before), Content::Map(after))
+                if is_same && before.keys().eq(after.keys().take(before.len())) =>
+            {
                 self.step();
                 let mut pairs = before.values().zip(after.values());
                 while !matches!(self.peek(), None | Some(EventData::MappingEnd)) {
@@ -201,7 +213,17 @@ impl Writer {
         Some(event)
     }
 
-    fn push(&mut self, event: Event, origin: Option<usize>) {
+    fn push(&mut self, mut event: Event, origin: Option<usize>) {
+        if let EventData::Scalar {
+            value,
+            style: style @ ScalarStyle::Folded,
+            ..
+        } = &mut event.data
+            && self.flow == 0
+        {
+            *style = ScalarStyle::Literal;
+            self.folded.push((self.out.len(), value.clone()));
+        }
         match depth_of(&event.data) {
             1 if self.flow > 0 || Span::of(&event).kind == Kind::Flow => self.flow += 1,
             -1 => self.flow = self.flow.saturating_sub(1),
@@ -217,9 +239,20 @@ impl Writer {
         let Some(mut event) = self.take() else {
             return;
         };
-        // A merge key that was read is written with its tag.
-        if is_merge(&event.data) {
-            event = Event::scalar(None, Some(MERGE), "<<", false, false, ScalarStyle::Plain);
+        if let EventData::Scalar {
+            anchor,
+            tag: None,
+            value,
+            style,
+            ..
+        } = &event.data
+        {
+            // A merge key that was read is written with its tag. Plain text may get quotes without one.
+            event = if is_merge(&event.data) {
+                Event::scalar(None, Some(MERGE), value, false, false, *style)
+            } else {
+                Event::scalar(anchor.as_deref(), None, value, true, true, *style)
+            };
         }
         self.push(event, Some(origin));
     }

@@ -72,6 +72,20 @@ fn yaml_keeps_its_style_and_comments_and_loses_blank_lines() {
 }
 
 #[test]
+fn what_was_made_here_has_the_type_that_its_text_looks_like() {
+    let twice = "\
+- {sourceValue: word, targets: [{select: {}, fieldPaths: [data]}]}
+- {sourceValue: 'true', targets: [{select: {}, fieldPaths: [data]}]}
+- {sourceValue: 'null', targets: [{select: {}, fieldPaths: [data], options: {delimiter: r, index: 5}}]}
+";
+    let out = replaced("kind: A\ndata: {t: x}\n", twice).unwrap();
+    assert!(out.contains("data: truernull\n"), "{out}");
+    let empty = "[{sourceValue: '', targets: [{select: {}, fieldPaths: [data.t.a]}]}]";
+    let out = replaced("kind: A\ndata: {t: '{\"a\":[],\"b\":}'}\n", empty).unwrap();
+    assert!(out.contains(r#"{"a":"","b":""}"#), "{out}");
+}
+
+#[test]
 fn delimiters_are_not_looked_at_inside() {
     let changed = set("a: x:y\n", "data.t.a", "{delimiter: ':', index: 1}");
     assert_eq!(changed.unwrap(), "a: new");

@@ -41,6 +41,12 @@ u: é
 w: >-
   folded
   text
+x: >
+  one
+  two
+
+  three
+y: {a: b:c:d, e: }
 ";
     let expected = "\
 a:
@@ -63,6 +69,12 @@ t: yes
 u: é
 w: >-
   folded text
+x: >
+  one two
+
+  three
+
+y: {a: 'b:c:d', e: ''}
 ";
     assert_eq!(change(text, |node| set(node, &["a", "c"], "new")), expected);
 }
@@ -104,6 +116,11 @@ fn another_kind_takes_the_place_of_a_node() {
         *node.get_mut("c").unwrap() = Node::seq(vec![Node::plain("y")]);
     });
     assert_eq!(changed, "a: x\nc:\n- y\n");
+    let changed = change("a: {b: 'x', c: 2}\n", |node| {
+        let map = [("d", Node::plain("7")), ("c", Node::seq(vec![Node::map()]))];
+        *node.get_mut("a").unwrap() = map.into_iter().collect::<crate::node::Mapping>().into();
+    });
+    assert_eq!(changed, "a:\n  d: 7\n  c:\n  - {}\n");
     let changed = change("a: &x {b: 1}\nc: *x\n", |node| set(node, &["c", "b"], "2"));
     assert_eq!(changed, "a: &x {b: 1}\nc:\n  b: 2\n");
 }
@@ -195,6 +212,21 @@ v: x
 # tail2
 ";
     assert_eq!(change(text, |node| set(node, &["d"], "4")), expected);
+}
+
+#[test]
+fn folded_blocks_have_their_breaks_doubled() {
+    for (text, expected) in [
+        ("a: >-\n  x y\n  z\nb: 1\n", "a: >-\n  x y z\nb: 2\n"),
+        ("a: >\n  x\n\n  y\nb: 1\n", "a: >\n  x\n\n  y\n\nb: 2\n"),
+        (
+            "a: >-\n  x\n    more\n  y\nb: 1\n",
+            "a: >-\n  x\n\n    more\n  y\nb: 2\n",
+        ),
+        ("l:\n- >\n  x\n- y\nb: 1 # c\n", "l:\n- >\n  x\n\n- y\nb: 2 # c\n"),
+    ] {
+        assert_eq!(change(text, |node| set(node, &["b"], "2")), expected, "{text}");
+    }
 }
 
 #[test]
