@@ -144,10 +144,10 @@ fn json(mut node: Node, before: &str) -> Result<String, yaml::Error> {
     Ok(compact)
 }
 
-/// Makes empty texts of plain scalars: between brackets, they are printed in quotes before they become JSON.
+/// Makes empty texts of nulls without one: between brackets, they are printed in quotes before they become JSON.
 fn quote_empty(node: &mut Node) {
     match &mut node.content {
-        Content::Scalar(scalar) if scalar.text.is_empty() => *scalar = Scalar::string(""),
+        Content::Scalar(scalar) if scalar.text.is_empty() && scalar.is_null() => *scalar = Scalar::string(""),
         Content::Scalar(_) => {}
         Content::Seq(items) => items.iter_mut().for_each(quote_empty),
         Content::Map(map) => map.values_mut().for_each(quote_empty),

@@ -34,6 +34,7 @@ pub(super) fn keep(
     let keeper = Keeper {
         lines: &lines,
         spans,
+        keys: keys(spans),
         parents: parents(spans),
         printed: &printed_lines,
         spans_after,
@@ -90,6 +91,8 @@ struct Keeper<'a> {
     lines: &'a [&'a str],
     spans: &'a [Span],
     parents: Vec<Option<usize>>,
+    /// Which events are keys of maps.
+    keys: Vec<bool>,
     printed: &'a [&'a str],
     spans_after: &'a [Span],
     moved: Vec<Option<usize>>,
@@ -101,7 +104,7 @@ impl Keeper<'_> {
         let Some(first) = gap.first() else {
             return;
         };
-        let behind = first.behind.and_then(|event| self.next_moved(event));
+        let behind = first.behind.and_then(|event| self.after(event));
         let texts = gap.iter().map(|comment| comment.text.to_owned());
         if first.in_item {
             if let Some(after) = behind {
@@ -112,14 +115,25 @@ impl Keeper<'_> {
             return;
         }
         if !first.alone {
-            if let Some(after) = first.before.and_then(|event| self.last_moved(event)) {
+            if let Some(after) = first.before.and_then(|event| self.after(event)) {
                 woven.behind.insert(after.end.0, first.text.to_owned());
-                return;
             }
+            return;
+        }
+        // What stood in something that was replaced is gone with it.
+        if first.behind.is_some() && behind.is_none() {
+            return;
         }
         let line = behind.map_or(self.printed.len(), |after| after.start.0);
         let next = first.behind.and_then(|event| self.spans.get(event));
         let next_columns = next.map(|next| (indent(self.lines, next.start.0), indent(self.printed, line)));
+        let is_gone = first.before.is_some_and(|event| self.after(event).is_none());
+        let stays =
+            |comment: &Comment<'_>| !is_gone || next_columns.is_none_or(|(before, _)| comment.at.1 <= before);
+        let gap = gap.get(gap.iter().take_while(|comment| !stays(comment)).count()..);
+        let Some((gap, first)) = gap.and_then(|gap| Some((gap, gap.first()?))) else {
+            return;
+        };
         let placed = woven.before.entry(line).or_default();
         let mut column = 0;
         for (index, comment) in gap.iter().enumerate() {
@@ -134,7 +148,8 @@ impl Keeper<'_> {
             placed.push(" ".repeat(column) + comment.text);
         }
         let last = gap.last().map_or(0, |comment| comment.at.0);
-        let is_foot = !self.is_blank_before(first.at.0) && last - first.at.0 + 1 == gap.len();
+        let is_foot =
+            !self.is_head(first) && !self.is_blank_before(first.at.0) && last - first.at.0 + 1 == gap.len();
         let stands_apart = self.is_blank(last + 1) && (is_foot || first.before.is_none());
         if stands_apart && next_columns.is_some_and(|(_, after)| after == column) {
             placed.push(String::new());
@@ -190,14 +205,19 @@ impl Keeper<'_> {
         Some((before.start.1, after.start.1))
     }
 
-    fn next_moved(&self, event: usize) -> Option<&Span> {
-        let after = self.moved.iter().skip(event).find_map(|after| *after)?;
-        self.spans_after.get(after).filter(|span| span.kind != Kind::End)
+    /// Where an event of the text is in the printed one.
+    fn after(&self, event: usize) -> Option<&Span> {
+        self.spans_after.get(self.moved.get(event).copied().flatten()?)
     }
 
-    fn last_moved(&self, event: usize) -> Option<&Span> {
-        let after = self.moved.get(..=event)?.iter().rev().find_map(|after| *after)?;
-        self.spans_after.get(after)
+    /// Whether comments stand between a key, or what ends with a bracket, and what follows: they belong to the latter.
+    fn is_head(&self, comment: &Comment<'_>) -> bool {
+        let (Some(before), Some(behind)) = (comment.before, comment.behind) else {
+            return false;
+        };
+        let opens = behind == before + 1 && self.keys.get(before).copied().unwrap_or_default();
+        let last = behind.checked_sub(1).and_then(|last| self.spans.get(last));
+        opens || last.is_some_and(|last| last.kind == Kind::End && last.start != last.end)
     }
 }
 
@@ -220,6 +240,30 @@ fn parents(spans: &[Span]) -> Vec<Option<usize>> {
         }
     }
     parents
+}
+
+/// Which events are keys of maps: every other child is one.
+fn keys(spans: &[Span]) -> Vec<bool> {
+    let mut open: Vec<Option<bool>> = Vec::new();
+    let mut keys = Vec::with_capacity(spans.len());
+    for span in spans {
+        if span.kind == Kind::End {
+            open.pop();
+            keys.push(false);
+            continue;
+        }
+        let is_key = match open.last_mut() {
+            Some(Some(next)) => std::mem::replace(next, !*next),
+            _ => false,
+        };
+        keys.push(is_key);
+        match span.kind {
+            Kind::Map => open.push(Some(true)),
+            Kind::Seq | Kind::Flow => open.push(None),
+            _ => {}
+        }
+    }
+    keys
 }
 
 /// Where each event of the text is in the printed one.

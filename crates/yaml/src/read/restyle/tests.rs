@@ -278,6 +278,28 @@ l: # list
 }
 
 #[test]
+fn comments_go_with_what_is_replaced() {
+    let text = "\
+a: # why
+  # head
+  b: 1 # one
+  # foot
+# next
+c: # open
+# low
+
+- 1
+d: [1]
+# not a foot
+
+e: 2
+";
+    let expected = "a: x # why\n# next\nc: # open\n# low\n- 1\nd: [1]\n# not a foot\ne: 2\n";
+    let changed = change(text, |node| *node.get_mut("a").unwrap() = Node::plain("x"));
+    assert_eq!(changed, expected);
+}
+
+#[test]
 fn comments_in_brackets_are_not_lost() {
     let text = "m: {a: 1, # one\n  b: 2}\nn: 1\n";
     assert_eq!(
