@@ -236,7 +236,7 @@ impl Objects<'_> {
             }
             let walk = Walk { create, meter };
             let mut failed = None;
-            let set = &mut |found: target::Found<'_>| {
+            let set = &mut |found: &mut target::Found<'_>| {
                 value
                     .put(found, target.options, meter)
                     .inspect_err(|error| failed = Some(error.to_string()))

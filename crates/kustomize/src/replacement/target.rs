@@ -84,7 +84,7 @@ pub(super) struct Found<'n> {
 }
 
 /// What happens to the fields that are found.
-pub(super) type Set<'s> = dyn FnMut(Found<'_>) -> Result<(), Error> + 's;
+pub(super) type Set<'s> = dyn FnMut(&mut Found<'_>) -> Result<(), Error> + 's;
 
 /// Follows the path of a target.
 pub(super) struct Walk<'a> {
@@ -104,7 +104,7 @@ impl Walk<'_> {
         self.meter.work(1)?;
         self.meter.nest(depth)?;
         let Some((first, rest)) = path.split_first() else {
-            set(Found { node, depth })?;
+            set(&mut Found { node, depth })?;
             return Ok(1);
         };
         match first {
@@ -259,7 +259,7 @@ impl Walk<'_> {
         }
         // Quirk: what follows such a condition in the path is not looked at.
         self.meter.nest(depth)?;
-        set(Found { node: item, depth })?;
+        set(&mut Found { node: item, depth })?;
         Ok(1)
     }
 

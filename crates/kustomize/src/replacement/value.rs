@@ -30,7 +30,7 @@ impl Source {
     /// Writes the value into a field, or into a piece of its text.
     pub(super) fn put(
         &self,
-        found: Found<'_>,
+        found: &mut Found<'_>,
         options: Option<&FieldOptions>,
         meter: &Meter<'_>,
     ) -> Result<(), Error> {
@@ -60,7 +60,7 @@ impl Source {
 
     /// Writes the value into a field as it is. A scalar keeps its type and gets the text alone, which is empty when the
     /// value is none.
-    pub(super) fn put_plainly(&self, found: Found<'_>, meter: &Meter<'_>) -> Result<(), Error> {
+    pub(super) fn put_plainly(&self, found: &mut Found<'_>, meter: &Meter<'_>) -> Result<(), Error> {
         meter.work(1 + self.size / NODE_SIZE)?;
         if found.node.as_scalar().is_some() {
             let text = raw_text(&self.node);

@@ -181,10 +181,10 @@ impl Keeper<'_> {
         let mut chosen = None;
         let mut event = comment.before;
         while let Some(index) = event {
-            if let Some((before, after)) = self.columns(index) {
-                if chosen.is_none() || before >= own {
-                    chosen = Some(after);
-                }
+            if let Some((before, after)) = self.columns(index)
+                && (chosen.is_none() || before >= own)
+            {
+                chosen = Some(after);
             }
             event = self.parents.get(index).copied().flatten();
         }
