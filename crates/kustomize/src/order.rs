@@ -67,13 +67,14 @@ fn by_kind(resources: &mut ResMap, ranks: &Ranks) {
     resources.list_mut().sort_by_cached_key(|resource| {
         let id = resource.id();
         let rank = ranks.of(&id.gvk.kind);
-        (rank, kind_key(&id.gvk), identity_key(id))
+        (rank, kind_key(&id.gvk, rank), identity_key(id))
     });
 }
 
-/// Texts are compared, where `~` comes after all letters: the core group is last. Of kinds named Namespace, it is first.
-fn kind_key(gvk: &Gvk) -> (Reverse<bool>, String) {
-    let core_namespace = gvk.kind == "Namespace" && gvk.group.is_empty();
+/// Texts are compared, where `~` comes after all letters: the core group is last. Of kinds named Namespace, when they have a
+/// place of their own, it is first.
+fn kind_key(gvk: &Gvk, rank: i64) -> (Reverse<bool>, String) {
+    let core_namespace = rank != 0 && gvk.kind == "Namespace" && gvk.group.is_empty();
     (Reverse(core_namespace), gvk.sort_text())
 }
 

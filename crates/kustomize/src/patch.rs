@@ -241,9 +241,12 @@ fn apply_json(
             dir: (*resource.file).clone(),
             source,
         })?;
-        let patched = patch.apply(resource.node(), run.budget)?;
+        let patched = patch.apply(resource.node(), resource.history.is_noted(), run.budget)?;
         read::check(&patched)?;
         *resource.node_mut() = patched;
+        // quirk: annotations are texts then, null too.
+        let annotations = resource.metadata_map("annotations");
+        resource.set_metadata_map("annotations", &annotations);
         resource.history.shared.clear();
     }
     Ok(())

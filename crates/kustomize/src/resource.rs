@@ -81,6 +81,20 @@ pub(crate) struct History {
     pub(crate) transformations: Vec<Origin>,
 }
 
+impl History {
+    /// Whether the original would have noted something in annotations of the object.
+    pub(crate) fn is_noted(&self) -> bool {
+        let names = [&self.prefixes, &self.suffixes, &self.vars];
+        !self.previous.is_empty()
+            || names.iter().any(|names| !names.is_empty())
+            || self.needs_hash
+            || self.from_helm
+            || self.behavior != Behavior::default()
+            || self.origin.is_some()
+            || !self.transformations.is_empty()
+    }
+}
+
 /// An object on its way through a build.
 #[derive(Debug, Clone)]
 pub(crate) struct Resource {

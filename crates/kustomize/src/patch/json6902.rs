@@ -4,7 +4,7 @@ mod apply;
 #[cfg(test)]
 mod tests;
 
-use serde_json::Value as Json;
+use serde_json::{Map, Value as Json};
 use tree::Budget;
 use yaml::{
     Node,
@@ -60,15 +60,22 @@ impl JsonPatch {
         self.operations.as_ref().is_none_or(Vec::is_empty)
     }
 
-    /// The object with the patch applied.
+    /// The object with the patch applied. When something is `noted` of the object, the map of its annotations is there.
     ///
     /// # Errors
     /// When an operation does not apply, or the result is no map or nested too deeply.
-    pub(crate) fn apply(&self, object: &Node, budget: &Budget) -> Result<Node, Error> {
+    pub(crate) fn apply(&self, object: &Node, noted: bool, budget: &Budget) -> Result<Node, Error> {
         let failed = |problem: String| Error::new(Step::Patch, problem);
         let value = object.to_value().map_err(|error| failed(error.to_string()))?;
         let operations = self.operations.as_deref().unwrap_or_default();
-        let patched = apply::apply(operations, value.to_json(), budget).map_err(failed)?;
+        let mut value = value.to_json();
+        if noted {
+            note(&mut value);
+        }
+        let mut patched = apply::apply(operations, value, budget).map_err(failed)?;
+        if noted && let Some(Json::Object(annotations)) = patched.pointer_mut("/metadata/annotations") {
+            annotations.shift_remove(NOTE);
+        }
         match patched {
             Json::Object(_) => Ok(Node {
                 position: object.position,
@@ -81,6 +88,23 @@ impl JsonPatch {
                 )))
             }
         }
+    }
+}
+
+/// Stands for what the original notes in annotations.
+const NOTE: &str = "internal.config.kubernetes.io/previousNames";
+
+/// quirk: as the original notes things in annotations, a patch finds them on objects that have none of their own.
+fn note(object: &mut Json) {
+    let Some(Json::Object(metadata)) = object.get_mut("metadata") else {
+        return;
+    };
+    let annotations = metadata.entry("annotations").or_insert(Json::Null);
+    if annotations.is_null() {
+        *annotations = Json::Object(Map::new());
+    }
+    if let Json::Object(annotations) = annotations {
+        annotations.insert(NOTE.to_owned(), Json::String(String::new()));
     }
 }
 

@@ -4,3 +4,5 @@
 mod conformance;
 #[cfg(test)]
 mod differ;
+#[cfg(test)]
+mod quirks;

@@ -4,7 +4,9 @@ fn patched(object: &str, patch: &str) -> Result<String, String> {
     let budget = Budget::default();
     let object = yaml::read::node(object, &budget).unwrap().unwrap();
     let patch = JsonPatch::parse(patch, &budget).map_err(|error| error.to_string())?;
-    let patched = patch.apply(&object, &budget).map_err(|error| error.to_string())?;
+    let patched = patch
+        .apply(&object, false, &budget)
+        .map_err(|error| error.to_string())?;
     Ok(yaml::print::json_sorted(&patched.to_value().unwrap()))
 }
 
