@@ -123,6 +123,7 @@ fn finish(
     let mut resource = Resource::new(object, place, 1);
     resource.history.behavior = Behavior::parse(&args.behavior);
     resource.history.needs_hash = !options.disable_name_suffix_hash;
+    resource.note();
     Ok(resource)
 }
 

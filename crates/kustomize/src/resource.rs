@@ -176,6 +176,17 @@ impl Resource {
             name: id.name.clone(),
             namespace: id.effective_namespace().to_owned(),
         });
+        self.note();
+    }
+
+    /// quirk: the original makes its notes in annotations. From the first on, an object has a map of them, which patches and
+    /// field specs find that would not create it; it goes at the end when nothing else is in it.
+    pub(crate) fn note(&mut self) {
+        if let Some(metadata) = self.node.get_mut("metadata")
+            && metadata.get("annotations").is_none_or(Node::is_null)
+        {
+            metadata.set("annotations", Node::map());
+        }
     }
 
     /// Has what is shared follow a change of one of its places; see [`Shared`].
@@ -287,5 +298,56 @@ pub(crate) fn is_empty(node: &Node) -> bool {
         Content::Scalar(_) => node.is_null(),
         Content::Seq(items) => items.is_empty(),
         Content::Map(map) => map.is_empty(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::objects;
+
+    fn object(text: &str) -> Resource {
+        objects(text).into_list().remove(0)
+    }
+
+    #[test]
+    fn an_object_that_was_something_else_has_annotations() {
+        for (metadata, expected) in [
+            ("{name: x}", 0),
+            ("{name: x, annotations: null}", 0),
+            ("{name: x, annotations: {a: b}}", 1),
+        ] {
+            let mut object = object(&format!("{{apiVersion: v1, kind: A, metadata: {metadata}}}"));
+            object.store_previous_id();
+            let annotations = object.node().pointer(&["metadata", "annotations"]);
+            assert_eq!(
+                annotations.and_then(Node::as_map).map(Mapping::len),
+                Some(expected),
+                "{metadata}"
+            );
+        }
+    }
+
+    #[test]
+    fn names_stay_in_quotes() {
+        for (old, expected) in [("'1'", "2"), ("1", "2"), ("a", "b")] {
+            let mut object = object(&format!(
+                "{{apiVersion: v1, kind: A, metadata: {{name: {old}, namespace: {old}}}}}"
+            ));
+            object.set_name(expected);
+            object.set_namespace(expected);
+            for key in ["name", "namespace"] {
+                let text = object
+                    .node()
+                    .pointer(&["metadata", key])
+                    .and_then(Node::as_scalar)
+                    .unwrap();
+                assert_eq!(
+                    (&*text.text, text.plain),
+                    (expected, !old.starts_with('\'')),
+                    "{key}"
+                );
+            }
+        }
     }
 }

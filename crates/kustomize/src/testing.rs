@@ -20,9 +20,20 @@ pub(crate) fn objects(text: &str) -> ResMap {
         .collect()
 }
 
+/// The object as it is at the end: without a map of annotations in which there is nothing.
+pub(crate) fn finished(resource: &Resource) -> Result<yaml::Value, yaml::Error> {
+    let mut object = resource.node().clone();
+    if let Some(metadata) = object.get_mut("metadata")
+        && metadata.get("annotations").is_some_and(crate::resource::is_empty)
+    {
+        metadata.remove("annotations");
+    }
+    object.into_value()
+}
+
 /// Prints objects.
 pub(crate) fn text(resources: &ResMap) -> String {
-    let texts = resources.iter().map(|resource| match resource.node().to_value() {
+    let texts = resources.iter().map(|resource| match finished(resource) {
         Ok(value) => yaml::print::goyaml(&value),
         Err(error) => format!("error: {error}\n"),
     });

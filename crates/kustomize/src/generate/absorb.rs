@@ -19,6 +19,7 @@ pub(crate) fn absorbed(old: &Resource, mut new: Resource) -> Resource {
         map.extend(new.metadata_map(field));
         new.set_metadata_map(field, &map);
     }
+    new.note();
     let (name, namespace) = (old.name().to_owned(), old.namespace().to_owned());
     new.set_name(&name);
     new.set_namespace(&namespace);

@@ -50,7 +50,7 @@ fn run_on(
     objects.drop_empties();
     Ok(objects
         .iter()
-        .map(|object| yaml::print::json_sorted(&object.node().to_value().unwrap()).replace('"', ""))
+        .map(|object| yaml::print::json_sorted(&testing::finished(object).unwrap()).replace('"', ""))
         .collect())
 }
 
