@@ -160,6 +160,14 @@ impl Id {
         }
     }
 
+    /// The same, of an object whose kind is known elsewhere to live outside of namespaces.
+    pub(crate) fn outside_of_namespaces(self) -> Self {
+        Self {
+            cluster_scoped: true,
+            ..self
+        }
+    }
+
     /// Reads the identity of an object.
     pub(crate) fn read(object: &Node) -> Self {
         let metadata = object.get("metadata");

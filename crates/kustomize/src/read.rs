@@ -30,7 +30,7 @@ pub(crate) fn resources(text: &[u8], file: &Arc<TreePath>, run: &Run<'_>) -> Res
         .map(|node| {
             let line = node.position.line.max(1);
             let text = |key: &str| node.get(key).and_then(Node::as_text).unwrap_or_default();
-            schema.note_kind(text("apiVersion"), text("kind"));
+            let is_outside = schema.note_kind(text("apiVersion"), text("kind"));
             let mut resource = Resource::new(node, file.clone(), line);
             metadata::adopt(&mut resource);
             resource

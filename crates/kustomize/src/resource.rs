@@ -100,6 +100,8 @@ impl History {
 pub(crate) struct Resource {
     node: Node,
     id: OnceCell<Arc<Id>>,
+    /// Whether a custom schema says that its kind lives outside of namespaces.
+    is_outside: bool,
     pub(crate) history: History,
     /// The file that it was read from, or that has it made.
     pub(crate) file: Arc<TreePath>,
@@ -112,10 +114,17 @@ impl Resource {
         Self {
             node,
             id: OnceCell::new(),
+            is_outside: false,
             history: History::default(),
             file,
             line,
         }
+    }
+
+    /// The same, known to live outside of namespaces when `is_outside` is true.
+    #[must_use]
+    pub(crate) fn outside_of_namespaces(self, is_outside: bool) -> Self {
+        Self { is_outside, ..self }
     }
 
     pub(crate) fn node(&self) -> &Node {
@@ -134,7 +143,14 @@ impl Resource {
 
     /// What it is now.
     pub(crate) fn id(&self) -> &Arc<Id> {
-        self.id.get_or_init(|| Arc::new(Id::read(&self.node)))
+        self.id.get_or_init(|| {
+            let id = Id::read(&self.node);
+            Arc::new(if self.is_outside {
+                id.outside_of_namespaces()
+            } else {
+                id
+            })
+        })
     }
 
     pub(crate) fn gvk(&self) -> &Gvk {

@@ -55,14 +55,18 @@ pub(crate) enum Shape<'s> {
 }
 
 impl Schema {
-    /// Takes note of the kind of an object that was read.
+    /// Takes note of the kind of an object that was read, and says whether a custom schema has it outside of namespaces.
     ///
     /// quirk: before the original knows of a custom schema, it looks up in the built-in one what it can't tell of a kind
     /// otherwise, and then keeps that.
-    pub(crate) fn note_kind(&mut self, api_version: &str, kind: &str) {
-        if !self.is_set && !self.saw_unknown {
-            self.saw_unknown = tables::namespaced(api_version, kind).is_none();
+    pub(crate) fn note_kind(&mut self, api_version: &str, kind: &str) -> bool {
+        let counts = self.custom.is_some() || !(self.is_set || self.saw_unknown);
+        if !counts || tables::namespaced(api_version, kind).is_some() {
+            return false;
         }
+        self.saw_unknown |= !self.is_set;
+        let custom = self.custom.as_ref().and_then(|custom| custom.as_ref().ok());
+        custom.is_some_and(|custom| custom.is_cluster_scoped(api_version, kind))
     }
 
     /// Obeys the `openapi` field of a kustomization, with the content of the file that its `path` names. Only the

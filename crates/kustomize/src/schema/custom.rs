@@ -13,6 +13,8 @@ pub(crate) struct Custom {
     definitions: Map,
     /// The names of the definitions of kinds, by apiVersion and kind.
     kinds: HashMap<(String, String), String>,
+    /// Whether the objects of a kind live in namespaces, where a path tells.
+    scopes: HashMap<(String, String), bool>,
 }
 
 /// One definition, or a part of one.
@@ -42,6 +44,7 @@ impl Custom {
             Some(_) => return Ok(Err("its definitions are no map".to_owned())),
         };
         let kinds = kinds(&definitions);
+        let scopes = document.get_map("paths").map(scopes).unwrap_or_default();
         budget.step(definitions.len() as u64).map_err(|exceeded| {
             let dir = tree::TreePath::root();
             Error::Budget {
@@ -49,12 +52,21 @@ impl Custom {
                 source: exceeded,
             }
         })?;
-        Ok(Ok(Self { definitions, kinds }))
+        Ok(Ok(Self {
+            definitions,
+            kinds,
+            scopes,
+        }))
     }
 
     pub(super) fn kind(&self, api_version: &str, kind: &str) -> Option<Definition<'_>> {
         let name = self.kinds.get(&(api_version.to_owned(), kind.to_owned()))?;
         self.definitions.get_map(name).map(Definition)
+    }
+
+    pub(super) fn is_cluster_scoped(&self, api_version: &str, kind: &str) -> bool {
+        let key = (api_version.to_owned(), kind.to_owned());
+        self.scopes.get(&key) == Some(&false)
     }
 
     /// What a reference is about: a definition, or a part of one.
@@ -77,15 +89,32 @@ fn kinds(definitions: &Map) -> HashMap<(String, String), String> {
             .get("x-kubernetes-group-version-kind")
             .and_then(Value::as_seq);
         for entry in listed.unwrap_or_default() {
-            let text = |key: &str| entry.get(key).and_then(Value::as_str).unwrap_or_default();
-            let api_version = match text("group") {
-                "" => text("version").to_owned(),
-                group => format!("{group}/{}", text("version")),
-            };
-            kinds.insert((api_version, text("kind").to_owned()), name.to_owned());
+            kinds.insert(kind_of(entry), name.to_owned());
         }
     }
     kinds
+}
+
+/// The apiVersion and kind that an extension names.
+fn kind_of(extension: &Value) -> (String, String) {
+    let text = |key: &str| extension.get(key).and_then(Value::as_str).unwrap_or_default();
+    let api_version = match text("group") {
+        "" => text("version").to_owned(),
+        group => format!("{group}/{}", text("version")),
+    };
+    (api_version, text("kind").to_owned())
+}
+
+/// Which kinds live in namespaces, by the paths at which their objects are got.
+fn scopes(paths: &Map) -> HashMap<(String, String), bool> {
+    let mut scopes = HashMap::new();
+    for (path, item) in paths.iter() {
+        if let Some(kind) = item.pointer(&["get", "x-kubernetes-group-version-kind"]) {
+            let is_namespaced = path.contains("namespaces/{namespace}");
+            *scopes.entry(kind_of(kind)).or_default() |= is_namespaced;
+        }
+    }
+    scopes
 }
 
 impl<'s> Definition<'s> {

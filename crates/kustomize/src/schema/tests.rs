@@ -122,6 +122,24 @@ fn the_built_in_schema_stays_once_it_was_asked() {
 }
 
 #[test]
+fn paths_say_which_kinds_live_outside_of_namespaces() {
+    let get = |kind: &str| {
+        format!("{{get: {{x-kubernetes-group-version-kind: {{group: x.io, version: v1, kind: {kind}}}}}}}")
+    };
+    let (town, shop) = (get("Town"), get("Shop"));
+    let document = format!(
+        "{{paths: {{'/apis/x.io/v1/towns': {town}, '/apis/x.io/v1/shops': {shop}, \
+         '/apis/x.io/v1/namespaces/{{namespace}}/shops': {shop}}}}}"
+    );
+    let mut schema = Schema::default();
+    assert!(!schema.note_kind("x.io/v1", "Town"));
+    set(&mut schema, &[], Some(&document), true, OpenApi::Replace).unwrap();
+    for (kind, outside) in [("Town", true), ("Shop", false), ("Street", false)] {
+        assert_eq!(schema.note_kind("x.io/v1", kind), outside, "{kind}");
+    }
+}
+
+#[test]
 fn what_custom_schemas_refer_to_is_in_the_tables() {
     for (name, ..) in NAMED {
         assert!(built_in(&format!("#/definitions/{name}")).is_some(), "{name}");
