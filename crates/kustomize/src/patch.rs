@@ -247,6 +247,9 @@ fn apply_json(
         // quirk: annotations are texts then, null too.
         let annotations = resource.metadata_map("annotations");
         resource.set_metadata_map("annotations", &annotations);
+        if resource.history.is_noted() {
+            resource.note();
+        }
         resource.history.shared.clear();
     }
     Ok(())
