@@ -8,7 +8,7 @@ use crate::{
     id::Id,
     remote,
     resmap::ResMap,
-    resource::{Previous, Resource},
+    resource::{Previous, Resource, Shared},
 };
 
 /// The annotation that says where an object comes from.
@@ -216,6 +216,9 @@ pub(crate) fn set_origin(resources: &mut ResMap, origin: &Origin) {
 /// Notes that a transformer ran over the objects: those without an origin come from it.
 pub(crate) fn add_transformation(resources: &mut ResMap, origin: &Origin) {
     for resource in resources.iter_mut() {
+        // The original notes it in the annotations, and writes all of them anew.
+        let shared = resource.history.shared.iter_mut();
+        shared.for_each(Shared::without_annotations);
         if resource.history.origin.is_some() {
             resource.history.transformations.push(origin.clone());
         } else {

@@ -29,6 +29,11 @@ impl Shared {
         }
     }
 
+    /// Leaves out the annotations of the object itself, which were written anew.
+    pub(crate) fn without_annotations(&mut self) {
+        self.paths.retain(|path| path != "metadata/annotations");
+    }
+
     /// Has all places follow one that was changed; of several, the last. A place that is gone is forgotten: what comes there
     /// later is something else.
     pub(super) fn settle(&mut self, object: &mut Node) {
