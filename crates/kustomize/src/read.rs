@@ -31,7 +31,8 @@ pub(crate) fn resources(text: &[u8], file: &Arc<TreePath>, run: &Run<'_>) -> Res
             let line = node.position.line.max(1);
             let text = |key: &str| node.get(key).and_then(Node::as_text).unwrap_or_default();
             let is_outside = schema.note_kind(text("apiVersion"), text("kind"));
-            let mut resource = Resource::new(node, file.clone(), line);
+            let resource = Resource::new(node, file.clone(), line);
+            let mut resource = resource.outside_of_namespaces(is_outside);
             metadata::adopt(&mut resource);
             resource
         })
