@@ -290,7 +290,7 @@ mod tests {
             .builtin("kustomization.yaml", "ConfigMapGenerator");
         let expected = "configuredIn: a/kustomization.yaml\nconfiguredBy:\n  apiVersion: builtin\n  kind: ConfigMapGenerator\n";
         assert_eq!(made.to_string(), expected);
-        let list = List(&[made.clone(), base]).to_string();
+        let list = List(&[made, base]).to_string();
         let expected = "- configuredIn: a/kustomization.yaml\n  configuredBy:\n    apiVersion: builtin\n    kind: ConfigMapGenerator\n- path: ../base/m.yaml\n";
         assert_eq!(list, expected);
     }
