@@ -107,12 +107,12 @@ mod tests {
         for (message, expected) in [
             (
                 "file 'home/u/a' is not below 'home/u'",
-                "file '/home/u/a' is not below '/home/u'",
+                "file '/srv/u/a' is not below '/srv/u'",
             ),
-            ("home/u/x:2: no", "/home/u/x:2: no"),
+            ("home/u/x:2: no", "/srv/u/x:2: no"),
             (
-                "/home/u/x and my/home/u/x and home/us",
-                "/home/u/x and my/home/u/x and home/us",
+                "/srv/u/x and my/srv/u/x and home/us",
+                "/srv/u/x and my/srv/u/x and home/us",
             ),
             ("nothing", "nothing"),
         ] {
