@@ -86,12 +86,7 @@ fn resolve(dir: &Path) -> Result<PathBuf> {
 }
 
 fn is_address(dir: &Path) -> bool {
-    let text = dir.to_string_lossy();
-    let begins = |with: &&str| text.starts_with(with);
-    text.contains("://")
-        || ["git::", "git@", "gh:", "github.com/", "github.com:"]
-            .iter()
-            .any(begins)
+    kustomize::remote::parse(&dir.to_string_lossy()).is_ok()
 }
 
 #[cfg(test)]
@@ -102,17 +97,17 @@ mod tests {
     fn paths_in_messages_are_made_absolute() {
         let place = Place {
             tree: Disk::open("/", &Limits::default()).unwrap(),
-            dir: TreePath::parse("home/u/x/overlay").unwrap(),
+            dir: TreePath::parse("srv/u/x/overlay").unwrap(),
         };
         for (message, expected) in [
             (
-                "file 'home/u/a' is not below 'home/u'",
+                "file 'srv/u/a' is not below 'srv/u'",
                 "file '/srv/u/a' is not below '/srv/u'",
             ),
-            ("home/u/x:2: no", "/srv/u/x:2: no"),
+            ("srv/u/x:2: no", "/srv/u/x:2: no"),
             (
-                "/srv/u/x and my/srv/u/x and home/us",
-                "/srv/u/x and my/srv/u/x and home/us",
+                "/srv/u/x and my/srv/u/x and srv/us",
+                "/srv/u/x and my/srv/u/x and srv/us",
             ),
             ("nothing", "nothing"),
         ] {

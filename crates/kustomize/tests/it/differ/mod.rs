@@ -65,8 +65,8 @@ struct Choice {
 impl Choice {
     fn of(seed: u64) -> Self {
         Self {
-            legacy: seed % 3 == 0,
-            open: seed % 5 == 0,
+            legacy: seed.is_multiple_of(3),
+            open: seed.is_multiple_of(5),
         }
     }
 }
