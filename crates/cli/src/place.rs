@@ -86,7 +86,8 @@ fn resolve(dir: &Path) -> Result<PathBuf> {
 }
 
 fn is_address(dir: &Path) -> bool {
-    kustomize::remote::parse(&dir.to_string_lossy()).is_ok()
+    let text = dir.to_string_lossy();
+    text.contains("://") || kustomize::remote::parse(&text).is_ok()
 }
 
 #[cfg(test)]
