@@ -1,0 +1,1 @@
+//! What sprig and Helm add to the functions of templates.
