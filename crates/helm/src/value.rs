@@ -80,6 +80,20 @@ pub trait Object: fmt::Debug {
         None
     }
 
+    /// What `range`, `index`, `len` and the functions on lists see, when it is a list.
+    fn as_list(&self) -> Option<List> {
+        None
+    }
+
+    /// What it is as plain data: what `toYaml` and `toJson` write.
+    fn data(&self) -> Value {
+        match (self.as_dict(), self.as_list()) {
+            (Some(map), _) => Value::Dict(map),
+            (None, Some(items)) => Value::List(items),
+            (None, None) => Value::string(self.print()),
+        }
+    }
+
     /// How `{{ . }}` prints it.
     fn print(&self) -> String;
 
@@ -131,6 +145,26 @@ impl Value {
     #[must_use]
     pub fn list(items: Vec<Self>) -> Self {
         Self::List(Rc::new(items))
+    }
+
+    /// The map of a map, or of an object that is one.
+    #[must_use]
+    pub fn as_dict(&self) -> Option<Dict> {
+        match self {
+            Self::Dict(map) => Some(map.clone()),
+            Self::Object(object) => object.as_dict(),
+            _ => None,
+        }
+    }
+
+    /// The items of a list, or of an object that is one.
+    #[must_use]
+    pub fn as_list(&self) -> Option<List> {
+        match self {
+            Self::List(items) | Self::Strings(items) => Some(items.clone()),
+            Self::Object(object) => object.as_list(),
+            _ => None,
+        }
     }
 
     /// A map.
