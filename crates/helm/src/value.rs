@@ -169,7 +169,10 @@ impl Value {
 
     /// A map.
     pub fn dict<K: Into<Rc<str>>>(entries: impl IntoIterator<Item = (K, Self)>) -> Self {
-        let map = entries.into_iter().map(|(key, value)| (key.into(), value)).collect();
+        let map = entries
+            .into_iter()
+            .map(|(key, value)| (key.into(), value))
+            .collect();
         Self::Dict(Rc::new(RefCell::new(map)))
     }
 }
