@@ -3,7 +3,7 @@
 //! Maps are shared and mutable, as in Go: sprig's `set` changes the map that others see too. Integers know which of Go's
 //! types they have, since `kindOf`, `printf` and comparisons tell them apart; numbers of values files are floats.
 
-use std::{cell::RefCell, collections::BTreeMap, fmt, rc::Rc};
+use std::{any::Any, cell::RefCell, collections::BTreeMap, fmt, rc::Rc};
 
 /// A list; it is never changed, only copied with more.
 pub type List = Rc<Vec<Value>>;
@@ -26,6 +26,11 @@ pub enum Kind {
     Uint32,
     /// `uint64`.
     Uint64,
+}
+
+thread_local! {
+    // Nil slices are empty ones that can be told from others: there is only one.
+    static NIL_LIST: List = List::default();
 }
 
 /// A value in a template.
@@ -94,6 +99,11 @@ pub trait Object: fmt::Debug {
         }
     }
 
+    /// Itself, for functions that take objects of one kind, such as times.
+    fn as_any(&self) -> Option<&dyn Any> {
+        None
+    }
+
     /// How `{{ . }}` prints it.
     fn print(&self) -> String;
 
@@ -145,6 +155,27 @@ impl Value {
     #[must_use]
     pub fn list(items: Vec<Self>) -> Self {
         Self::List(Rc::new(items))
+    }
+
+    /// A nil `[]interface {}`: empty, but `null` in JSON and YAML.
+    #[must_use]
+    pub fn nil_list() -> Self {
+        Self::List(NIL_LIST.with(Rc::clone))
+    }
+
+    /// A nil `[]string`.
+    #[must_use]
+    pub fn nil_strings() -> Self {
+        Self::Strings(NIL_LIST.with(Rc::clone))
+    }
+
+    /// Whether this is a list that is nil.
+    #[must_use]
+    pub fn is_nil_list(&self) -> bool {
+        match self {
+            Self::List(items) | Self::Strings(items) => NIL_LIST.with(|nil| Rc::ptr_eq(nil, items)),
+            _ => false,
+        }
     }
 
     /// The map of a map, or of an object that is one.
