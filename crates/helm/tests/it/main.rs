@@ -1,0 +1,4 @@
+//! Tests over real charts.
+
+mod conformance;
+mod options;
