@@ -3,13 +3,23 @@
 //! A [`Set`] holds parsed templates, an [`Executor`] runs them over [`Value`]s. The functions besides the built-in ones come
 //! from a [`Functions`]. Templates nest as deep as their author likes, within limits: run parser and executor on a deep stack.
 
+mod builtin;
 mod executor;
 mod format;
+mod lex;
+mod node;
+mod number;
+mod parse;
+mod quote;
 mod set;
+mod slot;
+#[cfg(test)]
+mod tests;
 mod types;
 
 pub use executor::Executor;
-pub use format::{float_text, print, printf, quote};
+pub use format::{float_text, print, printf};
+pub use quote::quote;
 pub use set::Set;
 pub use types::{Signature, Type, kind_name, truth, type_name};
 

@@ -5,6 +5,8 @@
 
 use std::{any::Any, cell::RefCell, collections::BTreeMap, fmt, rc::Rc};
 
+use crate::template::Signature;
+
 /// A list; it is never changed, only copied with more.
 pub type List = Rc<Vec<Value>>;
 
@@ -73,6 +75,12 @@ pub trait Object: fmt::Debug {
 
     /// A field, or a method without arguments; `None` when it has none of that name.
     fn field(&self, name: &str) -> Option<Value>;
+
+    /// The parameters of a method, so that wrong arguments are refused as Go refuses them; `None` when it doesn't tell.
+    fn signature(&self, name: &str) -> Option<Signature> {
+        let _ = name;
+        None
+    }
 
     /// Calls a method; `None` when it has none of that name.
     ///

@@ -1,7 +1,15 @@
 //! Go's fmt: values as text.
 
+mod float;
+mod integer;
+mod printer;
+mod verbs;
+
+pub use float::float_text;
 use tree::Budget;
 
+use self::{printer::Printer, verbs::run};
+use super::types::kind_name;
 use crate::Value;
 
 /// `fmt.Sprint`: spaces between operands when neither is a string; one value as `%v` prints it.
@@ -9,8 +17,33 @@ use crate::Value;
 /// # Errors
 /// When the text is longer, or the values nest deeper, than the budget allows.
 pub fn print(values: &[Value], budget: &Budget) -> Result<String, String> {
-    let _ = (values, budget);
-    Ok(String::new())
+    let mut printer = Printer::new(budget);
+    let mut after_text = true;
+    for value in values {
+        let text = kind_name(value) == "string";
+        if !text && !after_text {
+            printer.write(" ");
+        }
+        printer.value(value, 'v', 0);
+        after_text = text;
+    }
+    printer.finish()
+}
+
+/// `fmt.Sprintln`: spaces between all operands, and a newline.
+///
+/// # Errors
+/// As [`print`].
+pub(super) fn println(values: &[Value], budget: &Budget) -> Result<String, String> {
+    let mut printer = Printer::new(budget);
+    for (index, value) in values.iter().enumerate() {
+        if index > 0 {
+            printer.write(" ");
+        }
+        printer.value(value, 'v', 0);
+    }
+    printer.write("\n");
+    printer.finish()
 }
 
 /// `fmt.Sprintf`.
@@ -18,20 +51,18 @@ pub fn print(values: &[Value], budget: &Budget) -> Result<String, String> {
 /// # Errors
 /// When the text is longer, or the values nest deeper, than the budget allows.
 pub fn printf(format: &str, values: &[Value], budget: &Budget) -> Result<String, String> {
-    let _ = (format, values, budget);
-    Ok(String::new())
+    let mut printer = Printer::new(budget);
+    run(&mut printer, format, values);
+    printer.finish()
 }
 
-/// `strconv.Quote`, as `%q` prints a string.
-#[must_use]
-pub fn quote(text: &str) -> String {
-    format!("{text:?}")
-}
-
-/// `strconv.FormatFloat` with verb (`e`, `E`, `f`, `g`, `G`, `x`, `X`, `b`) and precision; without one, as many digits as
-/// tell the number from others.
-#[must_use]
-pub fn float_text(value: f64, verb: char, precision: Option<usize>) -> String {
-    let _ = (verb, precision);
-    value.to_string()
+/// Writes a value as `%v` prints it.
+///
+/// # Errors
+/// As [`print`].
+pub(super) fn write_value(out: &mut String, value: &Value, budget: &Budget) -> Result<(), String> {
+    let mut printer = Printer::new(budget);
+    printer.value(value, 'v', 0);
+    out.push_str(&printer.finish()?);
+    Ok(())
 }
