@@ -88,7 +88,10 @@ impl Chart {
     }
 
     fn collect_crds<'a>(&'a self, path: &str, found: &mut Vec<(String, &'a File)>) {
-        let own = self.files.iter().filter(|file| file.name.starts_with("crds/") && is_manifest(&file.name));
+        let own = self
+            .files
+            .iter()
+            .filter(|file| file.name.starts_with("crds/") && is_manifest(&file.name));
         found.extend(own.map(|file| (format!("{path}/{}", file.name), file)));
         for chart in &self.dependencies {
             chart.collect_crds(&format!("{path}/charts/{}", chart.name()), found);
@@ -101,7 +104,10 @@ impl Chart {
     /// When it is a library, or a dependency is missing.
     pub fn check_installable(&self) -> Result<(), Error> {
         if !matches!(self.metadata.kind.as_str(), "" | "application") {
-            return Err(Error::Chart(format!("{} charts are not installable", self.metadata.kind)));
+            return Err(Error::Chart(format!(
+                "{} charts are not installable",
+                self.metadata.kind
+            )));
         }
         let wanted = self.metadata.dependencies.iter().flatten();
         let missing: Vec<String> = wanted
@@ -121,5 +127,7 @@ impl Chart {
 
 fn is_manifest(name: &str) -> bool {
     let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);
-    ["yaml", "yml", "json"].iter().any(|known| extension.eq_ignore_ascii_case(known))
+    ["yaml", "yml", "json"]
+        .iter()
+        .any(|known| extension.eq_ignore_ascii_case(known))
 }

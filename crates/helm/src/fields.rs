@@ -24,7 +24,10 @@ impl<'a> Fields<'a> {
     /// A field that is set; the case of its key doesn't matter, as in Go.
     pub(crate) fn get(&self, key: &str) -> Option<&'a Value> {
         let same = |(name, _): &(&str, &Value)| name.eq_ignore_ascii_case(key);
-        let found = self.map.get(key).or_else(|| self.map.iter().find(same).map(|(_, value)| value));
+        let found = self
+            .map
+            .get(key)
+            .or_else(|| self.map.iter().find(same).map(|(_, value)| value));
         found.filter(|value| !value.is_null())
     }
 
@@ -52,8 +55,13 @@ impl<'a> Fields<'a> {
     }
 
     pub(crate) fn list(&self, key: &str, want: &str) -> Result<Option<&'a [Value]>, String> {
-        let Some(value) = self.get(key) else { return Ok(None) };
-        value.as_seq().map(Some).ok_or_else(|| self.wrong(key, value, want))
+        let Some(value) = self.get(key) else {
+            return Ok(None);
+        };
+        value
+            .as_seq()
+            .map(Some)
+            .ok_or_else(|| self.wrong(key, value, want))
     }
 
     pub(crate) fn texts(&self, key: &str, into: &mut Vec<String>) -> Result<(), String> {
@@ -70,10 +78,15 @@ impl<'a> Fields<'a> {
     /// A map of texts, in key order.
     pub(crate) fn text_map(&self, key: &str, into: &mut Vec<(String, String)>) -> Result<(), String> {
         let Some(value) = self.get(key) else { return Ok(()) };
-        let map = value.as_map().ok_or_else(|| self.wrong(key, value, "map[string]string"))?;
+        let map = value
+            .as_map()
+            .ok_or_else(|| self.wrong(key, value, "map[string]string"))?;
         let entry = |(name, value): (&str, &Value)| match value {
             Value::Null => Ok((name.to_owned(), String::new())),
-            value => Ok((name.to_owned(), text(value).ok_or_else(|| self.wrong(key, value, "string"))?)),
+            value => Ok((
+                name.to_owned(),
+                text(value).ok_or_else(|| self.wrong(key, value, "string"))?,
+            )),
         };
         *into = map.iter().map(entry).collect::<Result<_, String>>()?;
         into.sort();
@@ -82,9 +95,14 @@ impl<'a> Fields<'a> {
 
     /// A list of structs.
     pub(crate) fn structs(&self, key: &str, kind: &'static str) -> Result<Option<Vec<Fields<'a>>>, String> {
-        let Some(items) = self.list(key, &format!("[]*{kind}"))? else { return Ok(None) };
+        let Some(items) = self.list(key, &format!("[]*{kind}"))? else {
+            return Ok(None);
+        };
         let item = |value: &'a Value| match value {
-            Value::Map(map) => Ok(Fields { map, kind: kind.rsplit('.').next().unwrap_or(kind) }),
+            Value::Map(map) => Ok(Fields {
+                map,
+                kind: kind.rsplit('.').next().unwrap_or(kind),
+            }),
             Value::Null => Err(format!("validation: {key} must not contain empty or null nodes")),
             value => Err(self.wrong(key, value, kind)),
         };

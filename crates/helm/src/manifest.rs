@@ -115,7 +115,10 @@ struct Head {
 
 impl Head {
     fn annotation(&self, key: &str) -> Option<&str> {
-        self.annotations.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str())
+        self.annotations
+            .iter()
+            .find(|(name, _)| name == key)
+            .map(|(_, value)| value.as_str())
     }
 }
 
@@ -126,7 +129,11 @@ static SEPARATOR: LazyLock<Option<Regex>> =
 pub(crate) fn split(text: &str) -> Vec<&str> {
     let text = text.trim();
     match &*SEPARATOR {
-        Some(separator) => separator.split(text).filter(|one| !one.is_empty()).map(str::trim).collect(),
+        Some(separator) => separator
+            .split(text)
+            .filter(|one| !one.is_empty())
+            .map(str::trim)
+            .collect(),
         None => vec![text],
     }
 }
@@ -149,23 +156,34 @@ pub(crate) fn sort<'a>(
             budget.step(text.len() as u64)?;
             let head = head(text, budget)
                 .map_err(|words| Error::Manifest(format!("YAML parse error on {path}: {words}")))?;
-            let manifest =
-                Manifest { path: path.to_owned(), kind: head.kind.clone(), text: text.to_owned() };
+            let manifest = Manifest {
+                path: path.to_owned(),
+                kind: head.kind.clone(),
+                text: text.to_owned(),
+            };
             match head.annotation("helm.sh/hook") {
                 None => sorted.manifests.push(manifest),
                 Some(types) => match events(types) {
                     Some(events) => {
                         let weight = head.annotation("helm.sh/hook-weight").unwrap_or_default();
                         let weight = weight.parse().unwrap_or(0);
-                        sorted.hooks.push(Hook { manifest, events, weight });
+                        sorted.hooks.push(Hook {
+                            manifest,
+                            events,
+                            weight,
+                        });
                     }
                     None => warnings.push(format!("info: skipping unknown hook: {types:?}")),
                 },
             }
         }
     }
-    sorted.manifests.sort_by(|a, b| place(&a.kind).cmp(&place(&b.kind)));
-    sorted.hooks.sort_by(|a, b| place(&a.manifest.kind).cmp(&place(&b.manifest.kind)));
+    sorted
+        .manifests
+        .sort_by(|a, b| place(&a.kind).cmp(&place(&b.kind)));
+    sorted
+        .hooks
+        .sort_by(|a, b| place(&a.manifest.kind).cmp(&place(&b.manifest.kind)));
     Ok(sorted)
 }
 
@@ -181,7 +199,11 @@ fn place(kind: &str) -> (usize, &str) {
 fn events(types: &str) -> Option<Vec<String>> {
     let event = |event: &str| {
         let event = event.trim().to_lowercase();
-        let event = if event == "test-success" { "test".to_owned() } else { event };
+        let event = if event == "test-success" {
+            "test".to_owned()
+        } else {
+            event
+        };
         EVENTS.contains(&event.as_str()).then_some(event)
     };
     types.split(',').map(event).collect()
@@ -201,13 +223,19 @@ fn head(text: &str, budget: &Budget) -> Result<Head, String> {
             ));
         }
     };
-    let fields = Fields { map, kind: "SimpleHead" };
+    let fields = Fields {
+        map,
+        kind: "SimpleHead",
+    };
     fields.text("apiVersion", &mut String::new())?;
     fields.text("kind", &mut head.kind)?;
     match fields.get("metadata") {
         None => {}
         Some(yaml::Value::Map(metadata)) => {
-            let fields = Fields { map: metadata, kind: "SimpleHead.metadata" };
+            let fields = Fields {
+                map: metadata,
+                kind: "SimpleHead.metadata",
+            };
             fields.text("name", &mut String::new())?;
             fields.text_map("annotations", &mut head.annotations)?;
         }
@@ -237,7 +265,9 @@ pub(crate) fn show_only(output: &str, paths: &[String]) -> Result<String, Error>
     for path in paths {
         let before = shown.len();
         for document in &documents {
-            let source = SOURCE.as_ref().and_then(|source| source.captures(document)?.get(1));
+            let source = SOURCE
+                .as_ref()
+                .and_then(|source| source.captures(document)?.get(1));
             if source.is_some_and(|source| crate::chart::path_match(path, source.as_str()) == Ok(true)) {
                 let _ = writeln!(shown, "---\n{document}");
             }

@@ -136,10 +136,15 @@ fn render(
     capabilities: &capabilities::Capabilities,
     budget: &Budget,
 ) -> Result<Rendered, Error> {
-    let mut rendered = Rendered { warnings: all_warnings(&mut chart), ..Rendered::default() };
+    let mut rendered = Rendered {
+        warnings: all_warnings(&mut chart),
+        ..Rendered::default()
+    };
     chart.check_installable()?;
     if chart.metadata.deprecated {
-        rendered.warnings.push("WARNING: This chart is deprecated".to_owned());
+        rendered
+            .warnings
+            .push("WARNING: This chart is deprecated".to_owned());
     }
     let name = engine::release_name(options, budget)?;
     check_name(&name)?;
@@ -156,7 +161,14 @@ fn render(
         )));
     }
     let release = release(&name, options);
-    let mut files = engine::run(&chart, &values, &release, capabilities, options.environment, budget)?;
+    let mut files = engine::run(
+        &chart,
+        &values,
+        &release,
+        capabilities,
+        options.environment,
+        budget,
+    )?;
     let notes = format!("{}/templates/NOTES.txt", chart.name());
     rendered.notes = files.get(&notes).cloned().unwrap_or_default();
     files.retain(|path, _| !path.ends_with("NOTES.txt"));
@@ -191,11 +203,20 @@ fn output(rendered: &Rendered, options: &Options<'_>) -> Result<String, Error> {
     }
     let mut output = format!("{}\n", manifests.trim());
     if !options.no_hooks {
-        for hook in rendered.sorted.hooks.iter().filter(|hook| !(options.skip_tests && hook.is_test())) {
+        for hook in rendered
+            .sorted
+            .hooks
+            .iter()
+            .filter(|hook| !(options.skip_tests && hook.is_test()))
+        {
             manifest::print(&hook.manifest.path, &hook.manifest.text, &mut output);
         }
     }
-    if options.show_only.is_empty() { Ok(output) } else { manifest::show_only(&output, &options.show_only) }
+    if options.show_only.is_empty() {
+        Ok(output)
+    } else {
+        manifest::show_only(&output, &options.show_only)
+    }
 }
 
 /// `.Release`
@@ -221,7 +242,9 @@ fn check_name(name: &str) -> Result<(), Error> {
     }
     let is_inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
     let is_label = |label: &str| {
-        label.starts_with(is_inner) && label.ends_with(is_inner) && label.chars().all(|c| is_inner(c) || c == '-')
+        label.starts_with(is_inner)
+            && label.ends_with(is_inner)
+            && label.chars().all(|c| is_inner(c) || c == '-')
     };
     if name.len() <= MAX_NAME && name.split('.').all(is_label) {
         return Ok(());

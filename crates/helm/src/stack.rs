@@ -10,7 +10,9 @@ const STACK_BYTES: usize = 256 << 20;
 /// When the operating system refuses the thread.
 pub(crate) fn on_deep_stack<T: Send>(work: impl FnOnce() -> T + Send) -> std::io::Result<T> {
     std::thread::scope(|scope| {
-        let thread = std::thread::Builder::new().name("helm".to_owned()).stack_size(STACK_BYTES);
+        let thread = std::thread::Builder::new()
+            .name("helm".to_owned())
+            .stack_size(STACK_BYTES);
         match thread.spawn_scoped(scope, work)?.join() {
             Ok(result) => Ok(result),
             Err(panic) => std::panic::resume_unwind(panic),

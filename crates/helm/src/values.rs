@@ -95,7 +95,11 @@ pub(crate) fn read_map(text: &[u8], budget: &Budget) -> Result<Value, String> {
 pub(crate) fn yaml_words(error: &yaml::Error) -> String {
     match error.position {
         Some(position) => {
-            format!("error converting YAML to JSON: yaml: line {}: {}", position.line, error.message())
+            format!(
+                "error converting YAML to JSON: yaml: line {}: {}",
+                position.line,
+                error.message()
+            )
         }
         None => format!("error converting YAML to JSON: yaml: {}", error.message()),
     }
@@ -116,7 +120,10 @@ fn merge_over(base: &Dict, over: &Dict) {
 
 /// The entries of a map as they are now, so that it may be changed meanwhile.
 pub(crate) fn entries(map: &Dict) -> Vec<(Rc<str>, Value)> {
-    map.borrow().iter().map(|(key, value)| (key.clone(), value.clone())).collect()
+    map.borrow()
+        .iter()
+        .map(|(key, value)| (key.clone(), value.clone()))
+        .collect()
 }
 
 /// A copy that shares no map with its source.
@@ -130,16 +137,21 @@ pub(crate) fn deep_copy(value: &Value) -> Value {
 
 /// A copy of a map that shares no map with its source.
 pub(crate) fn deep_copy_map(map: &Dict) -> Dict {
-    let copy = map.borrow().iter().map(|(key, value)| (key.clone(), deep_copy(value))).collect();
+    let copy = map
+        .borrow()
+        .iter()
+        .map(|(key, value)| (key.clone(), deep_copy(value)))
+        .collect();
     Rc::new(RefCell::new(copy))
 }
 
 /// The map at a path of keys; the error names the key that is none.
 pub(crate) fn lookup_table(map: &Dict, path: &str) -> Result<Dict, String> {
-    path.split('.').try_fold(map.clone(), |map, key| match map.borrow().get(key) {
-        Some(Value::Dict(inner)) => Ok(inner.clone()),
-        _ => Err(format!("{key:?} is not a table")),
-    })
+    path.split('.')
+        .try_fold(map.clone(), |map, key| match map.borrow().get(key) {
+            Some(Value::Dict(inner)) => Ok(inner.clone()),
+            _ => Err(format!("{key:?} is not a table")),
+        })
 }
 
 /// What is at a path of keys, unless that is a map.

@@ -73,7 +73,10 @@ pub(super) fn files(data: &[u8], max: u64, budget: &Budget) -> Result<Vec<File>,
         if kind.is_file() {
             entry.by_ref().take(size).read_to_end(&mut data).map_err(failed)?;
         }
-        files.push(File { name, data: without_mark(Bytes::from(data)) });
+        files.push(File {
+            name,
+            data: without_mark(Bytes::from(data)),
+        });
     }
     if files.is_empty() {
         return Err(Error::Chart("no files in chart archive".to_owned()));
@@ -83,7 +86,11 @@ pub(super) fn files(data: &[u8], max: u64, budget: &Budget) -> Result<Vec<File>,
 
 /// The path inside of the chart's directory.
 fn inner_name(path: &str) -> Result<String, String> {
-    let path = if path.contains('\\') { path.replace('\\', "/") } else { path.to_owned() };
+    let path = if path.contains('\\') {
+        path.replace('\\', "/")
+    } else {
+        path.to_owned()
+    };
     let (first, rest) = path.split_once('/').unwrap_or((&path, ""));
     if rest.starts_with('/') {
         return Err("chart illegally contains absolute paths".to_owned());
@@ -106,7 +113,9 @@ fn inner_name(path: &str) -> Result<String, String> {
         return Err("chart yaml not in base directory".to_owned());
     }
     if parts.is_empty() {
-        return Err(format!("chart illegally contains content outside the base directory: {path:?}"));
+        return Err(format!(
+            "chart illegally contains content outside the base directory: {path:?}"
+        ));
     }
     Ok(parts.join("/"))
 }

@@ -21,7 +21,15 @@ pub(super) fn files(tree: &dyn Tree, root: &TreePath, budget: &Budget) -> Result
     } else {
         Rules::default()
     };
-    let mut walk = Walk { tree, rules, budget, files: Vec::new(), above: Vec::new(), entries: 0, bytes: 0 };
+    let mut walk = Walk {
+        tree,
+        rules,
+        budget,
+        files: Vec::new(),
+        above: Vec::new(),
+        entries: 0,
+        bytes: 0,
+    };
     walk.directory(root, "", 0)?;
     Ok(walk.files)
 }
@@ -40,7 +48,9 @@ struct Walk<'a> {
 impl Walk<'_> {
     fn directory(&mut self, path: &TreePath, inside: &str, depth: u32) -> Result<(), Error> {
         if depth > MAX_DEPTH {
-            return Err(Error::Chart(format!("{path}: directories nest deeper than {MAX_DEPTH}")));
+            return Err(Error::Chart(format!(
+                "{path}: directories nest deeper than {MAX_DEPTH}"
+            )));
         }
         let place = self.tree.resolve(path)?.unwrap_or_else(|| path.clone());
         if self.above.contains(&place) {
@@ -53,8 +63,11 @@ impl Walk<'_> {
             if self.entries > MAX_FILES {
                 return Err(Error::Chart(format!("the chart has more than {MAX_FILES} files")));
             }
-            let name =
-                if inside.is_empty() { entry.name.clone() } else { format!("{inside}/{}", entry.name) };
+            let name = if inside.is_empty() {
+                entry.name.clone()
+            } else {
+                format!("{inside}/{}", entry.name)
+            };
             let is_dir = entry.kind == NodeKind::Dir;
             if self.rules.ignore(&name, is_dir) {
                 continue;
@@ -78,7 +91,9 @@ impl Walk<'_> {
             )));
         }
         if self.bytes > MAX_CHART {
-            return Err(Error::Chart(format!("the chart is larger than {MAX_CHART} bytes")));
+            return Err(Error::Chart(format!(
+                "the chart is larger than {MAX_CHART} bytes"
+            )));
         }
         let data = without_mark(self.tree.read(path)?);
         self.files.push(File { name, data });

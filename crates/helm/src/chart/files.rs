@@ -18,7 +18,9 @@ impl Files {
     #[must_use]
     pub fn new(files: &[File]) -> Self {
         let entry = |file: &File| (Rc::from(file.name.as_str()), Rc::from(file.data.as_ref()));
-        Self { files: files.iter().map(entry).collect() }
+        Self {
+            files: files.iter().map(entry).collect(),
+        }
     }
 
     /// As a value of templates.
@@ -28,7 +30,10 @@ impl Files {
     }
 
     fn bytes(&self, name: &str) -> Rc<[u8]> {
-        self.files.get(name).cloned().unwrap_or_else(|| Rc::from([].as_slice()))
+        self.files
+            .get(name)
+            .cloned()
+            .unwrap_or_else(|| Rc::from([].as_slice()))
     }
 
     fn glob(&self, pattern: &str) -> Self {
@@ -36,7 +41,11 @@ impl Files {
             return self.clone();
         };
         let matching = self.files.iter().filter(|(name, _)| pattern.is_match(name));
-        Self { files: matching.map(|(name, data)| (name.clone(), data.clone())).collect() }
+        Self {
+            files: matching
+                .map(|(name, data)| (name.clone(), data.clone()))
+                .collect(),
+        }
     }
 
     fn lines(&self, name: &str) -> Result<Value, String> {
@@ -100,14 +109,21 @@ impl Object for Files {
         }
         let path = match arguments {
             [Value::String(path)] => path,
-            [other] => return Some(Err(format!("expected string; got {}", crate::template::type_name(other)))),
+            [other] => {
+                return Some(Err(format!(
+                    "expected string; got {}",
+                    crate::template::type_name(other)
+                )));
+            }
             others => {
                 let got = others.len();
                 return Some(Err(format!("wrong number of args for {name}: want 1 got {got}")));
             }
         };
         Some(match name {
-            "Get" => Ok(Value::string(String::from_utf8_lossy(&self.bytes(path)).into_owned())),
+            "Get" => Ok(Value::string(
+                String::from_utf8_lossy(&self.bytes(path)).into_owned(),
+            )),
             "GetBytes" => Ok(Value::Bytes(self.bytes(path))),
             "Glob" => Ok(self.glob(path).into_value()),
             _ => self.lines(path),

@@ -35,7 +35,11 @@ fn path_class(rest: &mut std::iter::Peekable<std::str::Chars<'_>>, text: &mut St
     let mut ranges = Vec::new();
     while ranges.is_empty() || rest.peek() != Some(&']') {
         let low = class_character(rest)?;
-        let high = if rest.next_if_eq(&'-').is_some() { class_character(rest)? } else { low };
+        let high = if rest.next_if_eq(&'-').is_some() {
+            class_character(rest)?
+        } else {
+            low
+        };
         ranges.push((low, high));
     }
     rest.next();

@@ -66,7 +66,11 @@ impl Rule {
     }
 
     fn matches(&self, path: &str) -> bool {
-        let name = if self.whole_path { path } else { path.rsplit('/').next().unwrap_or(path) };
+        let name = if self.whole_path {
+            path
+        } else {
+            path.rsplit('/').next().unwrap_or(path)
+        };
         path_match(&self.pattern, name) == Ok(true)
     }
 }

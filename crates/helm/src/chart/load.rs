@@ -14,7 +14,9 @@ const MAX_DEPTH: u32 = 20;
 pub(super) fn from_files(files: Vec<File>, depth: u32, budget: &Budget) -> Result<Chart, Error> {
     budget.include_depth(depth)?;
     if depth > MAX_DEPTH {
-        return Err(Error::Chart(format!("charts lie deeper than {MAX_DEPTH} charts in each other")));
+        return Err(Error::Chart(format!(
+            "charts lie deeper than {MAX_DEPTH} charts in each other"
+        )));
     }
     let mut chart = Chart::default();
     let mut has_metadata = false;
@@ -38,9 +40,10 @@ pub(super) fn from_files(files: Vec<File>, depth: u32, budget: &Budget) -> Resul
             continue;
         }
         let found = subchart(&name, files, depth, budget).map_err(|error| match error {
-            Error::Chart(words) => {
-                Error::Chart(format!("error unpacking subchart {name} in {}: {words}", chart.name()))
-            }
+            Error::Chart(words) => Error::Chart(format!(
+                "error unpacking subchart {name} in {}: {words}",
+                chart.name()
+            )),
             error => error,
         })?;
         chart.dependencies.push(found);
@@ -86,7 +89,10 @@ fn place(
             Some(inner) if !inner.ends_with(".prov") => {
                 let directory = inner.split('/').next().unwrap_or_default().to_owned();
                 let name = inner.to_owned();
-                charts.entry(directory).or_default().push(File { name, data: file.data });
+                charts.entry(directory).or_default().push(File {
+                    name,
+                    data: file.data,
+                });
             }
             _ => chart.files.push(file),
         },
@@ -107,12 +113,19 @@ fn subchart(name: &str, files: Vec<File>, depth: u32, budget: &Budget) -> Result
     // Files that lie beside charts have no place in one.
     let inside = files.into_iter().filter_map(|file| {
         let (_, inner) = file.name.split_once('/')?;
-        Some(File { name: inner.to_owned(), data: file.data })
+        Some(File {
+            name: inner.to_owned(),
+            data: file.data,
+        })
     });
     from_files(inside.collect(), depth.saturating_add(1), budget)
 }
 
 /// A file's content without the byte order mark.
 pub(super) fn without_mark(data: bytes::Bytes) -> bytes::Bytes {
-    if data.starts_with(b"\xEF\xBB\xBF") { data.slice(3..) } else { data }
+    if data.starts_with(b"\xEF\xBB\xBF") {
+        data.slice(3..)
+    } else {
+        data
+    }
 }

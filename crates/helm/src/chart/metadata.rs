@@ -74,8 +74,8 @@ pub struct Metadata {
 /// Reads a file as a map; an empty one is an empty map.
 fn read_map(data: &[u8], file: &str, kind: &str, budget: &Budget) -> Result<Map, Error> {
     let failed = |words: String| Error::Chart(format!("cannot load {file}: {words}"));
-    let document =
-        yaml::read::goyaml_lenient(data, budget).map_err(|error| failed(crate::values::yaml_words(&error)))?;
+    let document = yaml::read::goyaml_lenient(data, budget)
+        .map_err(|error| failed(crate::values::yaml_words(&error)))?;
     match document.value {
         Value::Null => Ok(Map::new()),
         Value::Map(map) => Ok(map),
@@ -95,10 +95,17 @@ impl Metadata {
     /// Reads what a file says over what is there.
     pub(super) fn read(&mut self, data: &[u8], file: &str, budget: &Budget) -> Result<(), Error> {
         let map = read_map(data, file, "chart.Metadata", budget)?;
-        let fields = Fields { map: &map, kind: "Metadata" };
+        let fields = Fields {
+            map: &map,
+            kind: "Metadata",
+        };
         self.take(&fields).map_err(|words| {
             let plain = words.starts_with("validation: ");
-            Error::Chart(if plain { words } else { format!("cannot load {file}: {words}") })
+            Error::Chart(if plain {
+                words
+            } else {
+                format!("cannot load {file}: {words}")
+            })
         })
     }
 
@@ -139,8 +146,13 @@ impl Metadata {
             &mut self.app_version,
             &mut self.kube_version,
         ];
-        texts.into_iter().chain(&mut self.sources).chain(&mut self.keywords).for_each(clean);
-        self.complaint().map_or(Ok(()), |words| Err(Error::Chart(format!("validation: {words}"))))
+        texts
+            .into_iter()
+            .chain(&mut self.sources)
+            .chain(&mut self.keywords)
+            .for_each(clean);
+        self.complaint()
+            .map_or(Ok(()), |words| Err(Error::Chart(format!("validation: {words}"))))
     }
 
     fn complaint(&mut self) -> Option<String> {
@@ -163,7 +175,9 @@ impl Metadata {
             return Some("chart.metadata.type must be application or library".to_owned());
         }
         for one in &mut self.maintainers {
-            [&mut one.name, &mut one.email, &mut one.url].into_iter().for_each(clean);
+            [&mut one.name, &mut one.email, &mut one.url]
+                .into_iter()
+                .for_each(clean);
         }
         let mut keys = Vec::new();
         for one in self.dependencies.iter().flatten() {
@@ -171,7 +185,11 @@ impl Metadata {
             if let Some(words) = one.complaint() {
                 return Some(words);
             }
-            let key = if one.alias.is_empty() { one.name.clone() } else { one.alias.clone() };
+            let key = if one.alias.is_empty() {
+                one.name.clone()
+            } else {
+                one.alias.clone()
+            };
             if keys.contains(&key) {
                 return Some(format!("more than one dependency with name or alias {key:?}"));
             }
@@ -183,11 +201,20 @@ impl Metadata {
 
 impl Dependency {
     fn complaint(&mut self) -> Option<String> {
-        let texts = [&mut self.name, &mut self.version, &mut self.repository, &mut self.condition];
+        let texts = [
+            &mut self.name,
+            &mut self.version,
+            &mut self.repository,
+            &mut self.condition,
+        ];
         texts.into_iter().chain(&mut self.tags).for_each(clean);
         let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
-        (!self.alias.chars().all(allowed))
-            .then(|| format!("dependency {:?} has disallowed characters in the alias", self.name))
+        (!self.alias.chars().all(allowed)).then(|| {
+            format!(
+                "dependency {:?} has disallowed characters in the alias",
+                self.name
+            )
+        })
     }
 }
 
@@ -208,7 +235,10 @@ fn dependency(fields: &Fields<'_>) -> Result<SharedDependency, String> {
     fields.texts("tags", &mut one.tags)?;
     fields.flag("enabled", &mut one.enabled)?;
     fields.text("alias", &mut one.alias)?;
-    one.import_values = fields.list("import-values", "[]interface {}")?.unwrap_or_default().to_vec();
+    one.import_values = fields
+        .list("import-values", "[]interface {}")?
+        .unwrap_or_default()
+        .to_vec();
     Ok(Rc::new(RefCell::new(one)))
 }
 

@@ -22,7 +22,10 @@ const META: &str = "apiVersion: v2\nname: c\nversion: 1.0.0\n";
 #[test]
 fn files_go_where_they_belong() {
     let chart = load(&[
-        ("Chart.yaml", "apiVersion: v2\nname: c\nversion: 1\nappVersion: 1.10\ntype: library\nunknown: {}\n"),
+        (
+            "Chart.yaml",
+            "apiVersion: v2\nname: c\nversion: 1\nappVersion: 1.10\ntype: library\nunknown: {}\n",
+        ),
         ("values.yaml", "\u{feff}a: 1"),
         ("values.schema.json", "{}"),
         ("templates/a.yaml", "x"),
@@ -41,40 +44,88 @@ fn files_go_where_they_belong() {
     ])
     .unwrap();
     let names = |files: &[File]| files.iter().map(|file| file.name.clone()).collect::<Vec<_>>();
-    assert_eq!(names(&chart.templates), ["templates/a.yaml", "templates/sub/_b.tpl"]);
-    assert_eq!(names(&chart.files), [".helmignore", "README.md", "charts/sig.prov", "crds/README.md", "crds/x.yaml"]);
+    assert_eq!(
+        names(&chart.templates),
+        ["templates/a.yaml", "templates/sub/_b.tpl"]
+    );
+    assert_eq!(
+        names(&chart.files),
+        [
+            ".helmignore",
+            "README.md",
+            "charts/sig.prov",
+            "crds/README.md",
+            "crds/x.yaml"
+        ]
+    );
     assert_eq!(format!("{:?}", chart.values), r#"{"a": 1.0}"#);
-    assert_eq!((chart.metadata.version.as_str(), chart.metadata.app_version.as_str()), ("1", "1.1"));
+    assert_eq!(
+        (
+            chart.metadata.version.as_str(),
+            chart.metadata.app_version.as_str()
+        ),
+        ("1", "1.1")
+    );
     assert!(chart.is_library() && chart.schema.is_some());
     let crds: Vec<String> = chart.crds().into_iter().map(|(path, _)| path).collect();
     assert_eq!(crds, ["c/crds/x.yaml", "c/charts/c/crds/y.JSON"]);
-    assert_eq!(chart.check_installable().unwrap_err().to_string(), "library charts are not installable");
+    assert_eq!(
+        chart.check_installable().unwrap_err().to_string(),
+        "library charts are not installable"
+    );
 }
 
 #[test]
 fn what_is_no_chart_is_refused() {
     let table: &[(&[(&str, &str)], &str)] = &[
         (&[("x", "")], "Chart.yaml file is missing"),
-        (&[("Chart.yaml", "name: c")], "validation: chart.metadata.version is required"),
-        (&[("Chart.yaml", "version: 1.0.0")], "validation: chart.metadata.name is required"),
-        (&[("Chart.yaml", "name: a/b\nversion: 1.0.0")], "validation: chart.metadata.name \"a/b\" is invalid"),
-        (&[("Chart.yaml", "name: c\nversion: one")], "validation: chart.metadata.version \"one\" is invalid"),
-        (&[("Chart.yaml", "name: c\nversion: 1.0.0\ntype: x")], "validation: chart.metadata.type must be application or library"),
+        (
+            &[("Chart.yaml", "name: c")],
+            "validation: chart.metadata.version is required",
+        ),
+        (
+            &[("Chart.yaml", "version: 1.0.0")],
+            "validation: chart.metadata.name is required",
+        ),
+        (
+            &[("Chart.yaml", "name: a/b\nversion: 1.0.0")],
+            "validation: chart.metadata.name \"a/b\" is invalid",
+        ),
+        (
+            &[("Chart.yaml", "name: c\nversion: one")],
+            "validation: chart.metadata.version \"one\" is invalid",
+        ),
+        (
+            &[("Chart.yaml", "name: c\nversion: 1.0.0\ntype: x")],
+            "validation: chart.metadata.type must be application or library",
+        ),
         (
             &[("Chart.yaml", "name: [c]\nversion: 1.0.0")],
             "cannot load Chart.yaml: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal array into Go \
              struct field Metadata.name of type string",
         ),
         (
-            &[("Chart.yaml", "name: c\nversion: 1.0.0\ndependencies: [{name: a, alias: 'a b'}]")],
+            &[(
+                "Chart.yaml",
+                "name: c\nversion: 1.0.0\ndependencies: [{name: a, alias: 'a b'}]",
+            )],
             "validation: dependency \"a\" has disallowed characters in the alias",
         ),
         (
-            &[("Chart.yaml", "name: c\nversion: 1.0.0\ndependencies: [{name: a}, {name: b, alias: a}]")],
+            &[(
+                "Chart.yaml",
+                "name: c\nversion: 1.0.0\ndependencies: [{name: a}, {name: b, alias: a}]",
+            )],
             "validation: more than one dependency with name or alias \"a\"",
         ),
-        (&[("Chart.yaml", META), ("charts/README.txt", "")], "error unpacking subchart README.txt in c: Chart.yaml file is missing"),
-        (&[("Chart.yaml", META), ("charts/x.tgz", "no")], "error unpacking subchart x.tgz in c: the archive can't be read"),
+        (
+            &[("Chart.yaml", META), ("charts/README.txt", "")],
+            "error unpacking subchart README.txt in c: Chart.yaml file is missing",
+        ),
+        (
+            &[("Chart.yaml", META), ("charts/x.tgz", "no")],
+            "error unpacking subchart x.tgz in c: the archive can't be read",
+        ),
     ];
     for (files, expected) in table {
         let got = error(files);
@@ -82,12 +133,21 @@ fn what_is_no_chart_is_refused() {
     }
     let asking = format!("{META}dependencies: [{{name: a, version: 1.x}}]");
     let chart = load(&[("Chart.yaml", &asking)]).unwrap();
-    assert!(chart.check_installable().unwrap_err().to_string().ends_with("missing in charts/ directory: a"));
+    assert!(
+        chart
+            .check_installable()
+            .unwrap_err()
+            .to_string()
+            .ends_with("missing in charts/ directory: a")
+    );
 }
 
 #[test]
 fn requirements_are_for_charts_of_the_first_version() {
-    let files = [("Chart.yaml", "name: c\nversion: 1.0.0"), ("requirements.yaml", "dependencies: [{name: a, version: 1}]")];
+    let files = [
+        ("Chart.yaml", "name: c\nversion: 1.0.0"),
+        ("requirements.yaml", "dependencies: [{name: a, version: 1}]"),
+    ];
     let chart = load(&files).unwrap();
     assert_eq!(chart.metadata.api_version, "v1");
     assert_eq!(chart.metadata.dependencies.as_ref().map(Vec::len), Some(1));
@@ -132,7 +192,11 @@ fn patterns_match_as_in_go() {
         ("a.c", "abc", false),
     ];
     for (pattern, name, expected) in table {
-        assert_eq!(path_match(pattern, name).unwrap_or(false), expected, "{pattern} {name}");
+        assert_eq!(
+            path_match(pattern, name).unwrap_or(false),
+            expected,
+            "{pattern} {name}"
+        );
     }
     for bad in ["[", "[a", "a[", r"a\", "[-]", "[]a]"] {
         assert!(path_match(bad, "a").is_err(), "{bad}");
@@ -142,7 +206,10 @@ fn patterns_match_as_in_go() {
 #[test]
 fn files_are_found_by_patterns() {
     let names = ["a.txt", "conf/a.conf", "conf/b.txt", "conf/sub/c.txt", "x{y"];
-    let file = |name: &&str| File { name: (*name).to_owned(), data: Bytes::from(format!("of {name}\n")) };
+    let file = |name: &&str| File {
+        name: (*name).to_owned(),
+        data: Bytes::from(format!("of {name}\n")),
+    };
     let files = Files::new(&names.iter().map(file).collect::<Vec<_>>());
     for (pattern, expected) in [
         ("*", vec!["a.txt", "x{y"]),
@@ -158,7 +225,12 @@ fn files_are_found_by_patterns() {
         ("conf/[", names.to_vec()),
         ("{a", names.to_vec()),
     ] {
-        let found = files.call("Glob", &[Value::string(pattern)]).unwrap().unwrap().as_dict().unwrap();
+        let found = files
+            .call("Glob", &[Value::string(pattern)])
+            .unwrap()
+            .unwrap()
+            .as_dict()
+            .unwrap();
         let found: Vec<String> = found.borrow().keys().map(|key| key.to_string()).collect();
         assert_eq!(found, expected, "{pattern}");
     }
@@ -166,14 +238,21 @@ fn files_are_found_by_patterns() {
 
 #[test]
 fn files_are_read() {
-    let file = |name: &str, text: &'static str| File { name: name.to_owned(), data: Bytes::from(text) };
+    let file = |name: &str, text: &'static str| File {
+        name: name.to_owned(),
+        data: Bytes::from(text),
+    };
     let files = Files::new(&[file("d/a", "1\n\n2\n"), file("empty", "")]);
-    let call = |method: &str, name: &str| format!("{:?}", files.call(method, &[Value::string(name)]).unwrap());
+    let call =
+        |method: &str, name: &str| format!("{:?}", files.call(method, &[Value::string(name)]).unwrap());
     assert_eq!(call("Get", "d/a"), r#"Ok("1\n\n2\n")"#);
     assert_eq!(call("Get", "none"), r#"Ok("")"#);
     assert_eq!(call("Lines", "d/a"), r#"Ok(["1", "", "2"])"#);
     assert_eq!(call("Lines", "none"), "Ok([])");
-    assert_eq!(call("Lines", "empty"), r#"Err("runtime error: index out of range [-1]")"#);
+    assert_eq!(
+        call("Lines", "empty"),
+        r#"Err("runtime error: index out of range [-1]")"#
+    );
     assert_eq!(files.print(), "map[d/a:[49 10 10 50 10] empty:[]]");
     assert!(files.call("Nope", &[]).is_none());
 }
@@ -218,7 +297,9 @@ fn archives_are_charts() {
         ("x", "outside the base directory"),
     ];
     for (path, expected) in table {
-        let got = unpacked(&[("c/Chart.yaml", META.as_bytes()), (path, b"x")]).unwrap_err().to_string();
+        let got = unpacked(&[("c/Chart.yaml", META.as_bytes()), (path, b"x")])
+            .unwrap_err()
+            .to_string();
         assert!(got.contains(expected), "{path}: {got}");
     }
 }
@@ -230,10 +311,18 @@ fn archives_that_are_too_large_are_refused() {
     header.set_path("c/x").unwrap();
     header.set_size(6 << 20);
     header.set_cksum();
-    let got = archive::files(&gzipped(header.as_bytes()), 100 << 20, &Budget::default()).unwrap_err().to_string();
+    let got = archive::files(&gzipped(header.as_bytes()), 100 << 20, &Budget::default())
+        .unwrap_err()
+        .to_string();
     assert!(got.contains("larger than the maximum file size 5242880"), "{got}");
-    let many = archive(&[("c/a", &[0; 40_000]), ("c/b", &[0; 40_000]), ("c/c", &[0; 40_000])]);
-    let got = archive::files(&many, 100_000, &Budget::default()).unwrap_err().to_string();
+    let many = archive(&[
+        ("c/a", &[0; 40_000]),
+        ("c/b", &[0; 40_000]),
+        ("c/c", &[0; 40_000]),
+    ]);
+    let got = archive::files(&many, 100_000, &Budget::default())
+        .unwrap_err()
+        .to_string();
     assert!(got.contains("larger than the maximum file size 100000"), "{got}");
     let mut bomb = archive(&[("c/Chart.yaml", META.as_bytes())]);
     for _ in 0..25 {
@@ -253,6 +342,8 @@ fn links_in_circles_end() {
         std::os::unix::fs::symlink(".", dir.path().join(name)).unwrap();
     }
     let tree = Disk::open(dir.path(), &Limits::default()).unwrap();
-    let got = Chart::load(&tree, &TreePath::root(), &Budget::default()).unwrap_err().to_string();
+    let got = Chart::load(&tree, &TreePath::root(), &Budget::default())
+        .unwrap_err()
+        .to_string();
     assert_eq!(got, "a: links lead in a circle");
 }

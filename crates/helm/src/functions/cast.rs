@@ -102,9 +102,18 @@ fn parse_float(text: &str) -> Option<f64> {
         let value = hex_float(hex)?;
         return Some(if lower.starts_with('-') { -value } else { value });
     }
-    let value: f64 = lower.parse().ok()?;
+    let value: f64 = plain_digits(&lower)?.parse().ok()?;
     let overflow = value.is_infinite() && unsigned.bytes().any(|b| b.is_ascii_digit());
     (!overflow).then_some(value)
+}
+
+/// Without the underscores between digits; none when there are others.
+fn plain_digits(text: &str) -> Option<String> {
+    let bytes = text.as_bytes();
+    let digit = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_digit);
+    let misplaced = |(at, _): (usize, &u8)| !(at > 0 && digit(at - 1) && digit(at + 1));
+    let underscores = || bytes.iter().enumerate().filter(|(_, byte)| **byte == b'_');
+    (!underscores().any(misplaced)).then(|| text.replace('_', ""))
 }
 
 /// `1.8p-2`, without its prefix.

@@ -131,20 +131,29 @@ fn read_yaml(context: &Context<'_>, text: &str) -> Result<Value, String> {
     match yaml::read::goyaml_lenient(text, context.budget) {
         Ok(document) => Ok(Value::from_yaml(&document.value)),
         Err(error) if error.exceeded().is_some() => Err(error.to_string()),
-        Err(error) => Ok(Value::Object(std::rc::Rc::new(json::Failed(yaml_error(&error))))),
+        Err(error) => Ok(Value::Object(std::rc::Rc::new(json::Failed(yaml_error(
+            text, &error,
+        ))))),
     }
 }
 
-/// go-yaml counts lines from zero in places, and leaves a zero out.
-fn yaml_error(error: &yaml::Error) -> String {
-    let line = error.position.map_or(0, |at| at.line);
-    match line {
-        0 | 1 => format!("error converting YAML to JSON: yaml: {}", error.message()),
-        line => format!(
-            "error converting YAML to JSON: yaml: line {line}: {}",
-            error.message()
-        ),
-    }
+/// Why a text is no YAML, as go-yaml says it: lines are counted from 0 where something else was expected, and the first line
+/// is not named.
+fn yaml_error(text: &str, error: &yaml::Error) -> String {
+    let message = error.message();
+    let words = message
+        .split_once(" while ")
+        .map_or(message.as_str(), |(words, _)| words);
+    let expected = words.starts_with("did not find expected");
+    // The end is on the last line, unless that one ends.
+    let last = text.matches('\n').count() as u32 + 1;
+    let line = |at: yaml::Position| if expected { at.line } else { at.line.min(last) };
+    let places = [error.position, error.begin].into_iter().flatten().map(line);
+    let place = match places.into_iter().find(|line| *line > 1) {
+        Some(line) => format!("line {}: ", if expected { line - 1 } else { line }),
+        None => String::new(),
+    };
+    format!("error converting YAML to JSON: yaml: {place}{words}")
 }
 
 const DECODING: &str = "error unmarshaling JSON: while decoding JSON: ";
@@ -167,11 +176,17 @@ fn from_json(context: &Context<'_>, arguments: &[Value]) -> Answer {
 
 fn from_json_array(context: &Context<'_>, arguments: &[Value]) -> Answer {
     let found = json::read(context, text(arguments, 0));
+    if matches!(found, Ok(Value::Nil)) {
+        return Ok(Value::nil_list());
+    }
     let found = found.and_then(|found| json::wanted(found, "", false));
     Ok(found.unwrap_or_else(|error| Value::list(vec![Value::string(error)])))
 }
 
 fn to_toml(context: &Context<'_>, arguments: &[Value]) -> Answer {
+    if matches!(any(arguments, 0), Value::Nil | Value::Missing) {
+        return Err("reflect: call of reflect.Value.Type on zero Value".to_owned());
+    }
     let text = toml::write(context, any(arguments, 0)).unwrap_or_else(|error| error);
     made(context, &text)
 }

@@ -190,9 +190,10 @@ fn decrypt(context: &Context<'_>, arguments: &[Value]) -> Answer {
         .copied()
         .map(usize::from)
         .ok_or("runtime error: index out of range [-1]")?;
-    let end = plain.len().checked_sub(padding);
-    let text = end
-        .and_then(|end| plain.get(..end))
-        .ok_or("runtime error: slice bounds out of range")?;
+    let text = plain.len().checked_sub(padding).and_then(|end| plain.get(..end));
+    let text = text.ok_or_else(|| {
+        let beyond = padding - plain.len();
+        format!("runtime error: slice bounds out of range [:-{beyond}]")
+    })?;
     Ok(Value::string(bytes::to_text(text)))
 }

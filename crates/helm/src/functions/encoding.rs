@@ -157,11 +157,14 @@ fn decode32(text: &str) -> Result<Vec<u8>, usize> {
         }
         let group = group << (5 * (8 - count));
         out.extend(group.to_be_bytes().into_iter().skip(3).take(count * 5 / 8));
+        if count < 8 {
+            break;
+        }
     }
     Ok(out)
 }
 
-/// Whether a last group of so many letters is padded to eight.
+/// Whether a last group of so many letters is padded to eight; what comes behind does not count.
 fn padding(bytes: &[u8], start: usize, count: usize) -> Result<(), usize> {
     let rest = bytes.get(start + count..).unwrap_or_default();
     if rest.is_empty() {
@@ -170,8 +173,9 @@ fn padding(bytes: &[u8], start: usize, count: usize) -> Result<(), usize> {
     if rest.len() + count < 8 {
         return Err(bytes.len());
     }
-    match rest.iter().position(|byte| *byte != b'=') {
-        Some(at) => Err(start + count + at),
+    match rest.iter().take(8 - count).position(|byte| *byte != b'=') {
+        // Go names the byte before.
+        Some(at) => Err((start + count + at).saturating_sub(1)),
         None if matches!(count, 1 | 3 | 6) => Err(start + count),
         None => Ok(()),
     }

@@ -210,7 +210,7 @@ impl Object for Version {
             "Patch" => number(self.patch),
             "Prerelease" => Value::string(self.pre.as_str()),
             "Metadata" => Value::string(self.metadata.as_str()),
-            "Original" => Value::string(self.original.as_str()),
+            "Original" if !self.plain => Value::string(self.original.as_str()),
             "String" => Value::string(self.to_string()),
             "IncMajor" => self.raised((self.major.saturating_add(1), 0, 0)),
             "IncMinor" => self.raised((self.major, self.minor.saturating_add(1), 0)),
@@ -227,7 +227,8 @@ impl Object for Version {
             Some(Value::Object(object)) => object.as_any().and_then(<dyn Any>::downcast_ref::<Self>),
             _ => None,
         };
-        if let Some(other) = other {
+        // These are methods of the pointer.
+        if let Some(other) = other.filter(|_| !self.plain) {
             let order = self.precedence(other);
             return Some(Ok(match name {
                 "Compare" => Value::int(order as i64),

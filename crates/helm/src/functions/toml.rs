@@ -13,7 +13,9 @@ pub(super) fn write(context: &Context<'_>, value: &Value) -> Result<String, Stri
     let mut writer = Writer { out: String::new() };
     match &value {
         yaml::Value::Map(map) => writer.map(&[], map)?,
-        yaml::Value::Null => return Err("toml: cannot encode a nil value".to_owned()),
+        yaml::Value::Seq(items) if is_tables(items) => {
+            return Err("toml: top-level values must be Go maps or structs".to_owned());
+        }
         other => writer.element(other, 0)?,
     }
     Ok(writer.out)

@@ -68,15 +68,30 @@ impl KubeVersion {
         }
         let number = |(n, digits): (usize, &&str)| {
             if n == 0 && digits.len() > 1 && digits.starts_with('0') {
-                return Err(format!("illegal zero-prefixed version component {digits:?} in {text:?}"));
+                return Err(format!(
+                    "illegal zero-prefixed version component {digits:?} in {text:?}"
+                ));
             }
-            digits.parse::<u64>().map(|number| number.to_string()).map_err(|_| {
-                format!("illegal non-numeric version component {digits:?} in {text:?}: value out of range")
-            })
+            digits
+                .parse::<u64>()
+                .map(|number| number.to_string())
+                .map_err(|_| {
+                    format!(
+                        "illegal non-numeric version component {digits:?} in {text:?}: value out of range"
+                    )
+                })
         };
-        let numbers = numbers.iter().enumerate().map(number).collect::<Result<Vec<_>, _>>()?;
+        let numbers = numbers
+            .iter()
+            .enumerate()
+            .map(number)
+            .collect::<Result<Vec<_>, _>>()?;
         let part = |n: usize| numbers.get(n).cloned().unwrap_or_default();
-        Ok(Self { version: format!("v{}", numbers.join(".")), major: part(0), minor: part(1) })
+        Ok(Self {
+            version: format!("v{}", numbers.join(".")),
+            major: part(0),
+            minor: part(1),
+        })
     }
 }
 
@@ -93,20 +108,30 @@ impl Capabilities {
         let kube_version = KubeVersion::parse(version)
             .map_err(|words| Error::Option(format!("invalid kube version '{version}': {words}")))?;
         let own = API_VERSIONS.split_whitespace().map(str::to_owned);
-        Ok(Self { kube_version, api_versions: own.chain(options.api_versions.iter().cloned()).collect() })
+        Ok(Self {
+            kube_version,
+            api_versions: own.chain(options.api_versions.iter().cloned()).collect(),
+        })
     }
 
     /// As a value of templates.
     pub(super) fn value(&self) -> Value {
         let text = |text: &str| Value::string(text);
-        let KubeVersion { version, major, minor } = &self.kube_version;
+        let KubeVersion {
+            version,
+            major,
+            minor,
+        } = &self.kube_version;
         let mut kube = vec![
             field("Version", "Version", text(version)),
             field("Major", "Major", text(major)),
             field("Minor", "Minor", text(minor)),
         ];
         for method in ["GitVersion", "String"] {
-            kube.push(super::records::Field { json: None, ..field(method, "", text(version)) });
+            kube.push(super::records::Field {
+                json: None,
+                ..field(method, "", text(version))
+            });
         }
         let kube = Record {
             type_name: "chartutil.KubeVersion",
@@ -119,9 +144,18 @@ impl Capabilities {
             kind_name: "struct",
             fields: vec![
                 field("Version", "version", text(HELM_VERSION)),
-                super::records::Field { json: None, ..field("GitCommit", "", text("")) },
-                super::records::Field { json: None, ..field("GitTreeState", "", text("")) },
-                super::records::Field { json: None, ..field("GoVersion", "", text("")) },
+                super::records::Field {
+                    json: None,
+                    ..field("GitCommit", "", text(""))
+                },
+                super::records::Field {
+                    json: None,
+                    ..field("GitTreeState", "", text(""))
+                },
+                super::records::Field {
+                    json: None,
+                    ..field("GoVersion", "", text(""))
+                },
             ],
             text: format!("{{{HELM_VERSION}   }}"),
         };
@@ -169,8 +203,14 @@ impl Object for VersionSet {
                 let is_it = |one: &Value| matches!(one, Value::String(one) if one == wanted);
                 Ok(Value::Bool(self.0.iter().any(is_it)))
             }
-            [other] => Err(format!("expected string; got {}", crate::template::type_name(other))),
-            others => Err(format!("wrong number of args for Has: want 1 got {}", others.len())),
+            [other] => Err(format!(
+                "expected string; got {}",
+                crate::template::type_name(other)
+            )),
+            others => Err(format!(
+                "wrong number of args for Has: want 1 got {}",
+                others.len()
+            )),
         })
     }
 

@@ -35,7 +35,10 @@ pub(super) fn run(
     environment: &dyn Environment,
     budget: &Budget,
 ) -> Result<BTreeMap<String, String>, Error> {
-    let shared = Shared { release, capabilities: capabilities.value() };
+    let shared = Shared {
+        release,
+        capabilities: capabilities.value(),
+    };
     let mut templates = BTreeMap::new();
     collect(chart, chart.name(), true, values, &shared, &mut templates);
     let functions = Standard::new(environment);
@@ -47,7 +50,8 @@ pub(super) fn run(
         budget.check()?;
         if let Some(one) = templates.get(*path) {
             let text = String::from_utf8_lossy(one.text);
-            set.parse(path, &text, &functions).map_err(|error| parse_error(path, &error, budget))?;
+            set.parse(path, &text, &functions)
+                .map_err(|error| parse_error(path, &error, budget))?;
         }
     }
     let mut executor = Executor::new(Rc::new(set), &functions, budget, false);
@@ -57,8 +61,13 @@ pub(super) fn run(
         if path.rsplit('/').next().is_some_and(|name| name.starts_with('_')) {
             continue;
         }
-        let about = [("Name", Value::string(path.as_str())), ("BasePath", Value::string(one.base_path.as_str()))];
-        one.data.borrow_mut().insert("Template".into(), Value::dict(about));
+        let about = [
+            ("Name", Value::string(path.as_str())),
+            ("BasePath", Value::string(one.base_path.as_str())),
+        ];
+        one.data
+            .borrow_mut()
+            .insert("Template".into(), Value::dict(about));
         let text = executor
             .execute(path, Value::Dict(one.data.clone()))
             .map_err(|error| execution_error(path, &error, budget))?;
@@ -92,15 +101,24 @@ fn collect<'a>(
         let values = lookup_table(values, inner.name()).unwrap_or_else(|_| table());
         let path = format!("{path}/charts/{}", inner.name());
         let seen = collect(inner, &path, false, &values, shared, templates);
-        subcharts.borrow_mut().insert(inner.name().into(), Value::Dict(seen));
+        subcharts
+            .borrow_mut()
+            .insert(inner.name().into(), Value::Dict(seen));
     }
     for file in &chart.templates {
-        let is_partial = file.name.rsplit('/').next().is_some_and(|name| name.starts_with('_'));
+        let is_partial = file
+            .name
+            .rsplit('/')
+            .next()
+            .is_some_and(|name| name.starts_with('_'));
         if chart.is_library() && !is_partial {
             continue;
         }
-        let one =
-            Renderable { text: &file.data, data: data.clone(), base_path: format!("{path}/templates") };
+        let one = Renderable {
+            text: &file.data,
+            data: data.clone(),
+            base_path: format!("{path}/templates"),
+        };
         templates.insert(format!("{path}/{}", file.name), one);
     }
     data
@@ -115,7 +133,9 @@ pub(super) fn release_name(options: &Options<'_>, budget: &Budget) -> Result<Str
     let functions = Standard::new(options.environment);
     let mut set = Set::new();
     set.parse("name-template", text, &functions).map_err(failed)?;
-    Executor::new(Rc::new(set), &functions, budget, false).execute("name-template", Value::Nil).map_err(failed)
+    Executor::new(Rc::new(set), &functions, budget, false)
+        .execute("name-template", Value::Nil)
+        .map_err(failed)
 }
 
 /// A limit that was reached is the reason, whatever came of it.
@@ -148,7 +168,9 @@ fn execution_error(path: &str, error: &template::Error, budget: &Budget) -> Erro
     let (Some(_), Some(location), Some(rest)) = (tokens.next(), tokens.next(), tokens.next()) else {
         return Error::Template(format!("execution error in ({path}): {words}"));
     };
-    let told = rest.split_once(WARNING_START).and_then(|(_, rest)| rest.rsplit_once(WARNING_END));
+    let told = rest
+        .split_once(WARNING_START)
+        .and_then(|(_, rest)| rest.rsplit_once(WARNING_END));
     Error::Template(match told {
         Some((told, _)) => format!("execution error at ({location}): {told}"),
         None => words,

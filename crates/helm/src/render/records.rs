@@ -28,12 +28,22 @@ pub(super) struct Field {
 
 /// A field that JSON has also when it is empty.
 pub(super) fn field(name: &'static str, json: &'static str, value: Value) -> Field {
-    Field { name, json: Some(json), omit_empty: false, value }
+    Field {
+        name,
+        json: Some(json),
+        omit_empty: false,
+        value,
+    }
 }
 
 /// A field that JSON leaves out when it is empty.
 fn optional(name: &'static str, json: &'static str, value: Value) -> Field {
-    Field { name, json: Some(json), omit_empty: true, value }
+    Field {
+        name,
+        json: Some(json),
+        omit_empty: true,
+        value,
+    }
 }
 
 impl Object for Record {
@@ -46,7 +56,10 @@ impl Object for Record {
     }
 
     fn field(&self, name: &str) -> Option<Value> {
-        self.fields.iter().find(|field| field.name == name).map(|field| field.value.clone())
+        self.fields
+            .iter()
+            .find(|field| field.name == name)
+            .map(|field| field.value.clone())
     }
 
     fn call(&self, name: &str, arguments: &[Value]) -> Option<Result<Value, String>> {
@@ -55,7 +68,10 @@ impl Object for Record {
     }
 
     fn data(&self) -> Value {
-        let shown = self.fields.iter().filter(|field| !field.omit_empty || truth(&field.value));
+        let shown = self
+            .fields
+            .iter()
+            .filter(|field| !field.omit_empty || truth(&field.value));
         Value::dict(shown.filter_map(|field| Some((field.json?, data(&field.value)))))
     }
 
@@ -85,10 +101,19 @@ pub(super) fn chart(metadata: &Metadata, is_root: bool) -> Value {
     let inner = fields(metadata);
     let printed = print(metadata);
     let mut fields = fields(metadata);
-    let embedded =
-        Record { type_name: "chart.Metadata", kind_name: "struct", fields: inner, text: printed.clone() };
+    let embedded = Record {
+        type_name: "chart.Metadata",
+        kind_name: "struct",
+        fields: inner,
+        text: printed.clone(),
+    };
     let embedded = Value::Object(Rc::new(embedded));
-    fields.push(Field { name: "Metadata", json: None, omit_empty: true, value: embedded });
+    fields.push(Field {
+        name: "Metadata",
+        json: None,
+        omit_empty: true,
+        value: embedded,
+    });
     fields.push(field("IsRoot", "IsRoot", Value::Bool(is_root)));
     Value::Object(Rc::new(Record {
         type_name: "struct { chart.Metadata; IsRoot bool }",
@@ -99,8 +124,15 @@ pub(super) fn chart(metadata: &Metadata, is_root: bool) -> Value {
 }
 
 fn fields(metadata: &Metadata) -> Vec<Field> {
-    let annotations = metadata.annotations.iter().map(|(key, value)| (key.as_str(), text(value)));
-    let dependencies = metadata.dependencies.iter().flatten().map(|one| dependency(&one.borrow()));
+    let annotations = metadata
+        .annotations
+        .iter()
+        .map(|(key, value)| (key.as_str(), text(value)));
+    let dependencies = metadata
+        .dependencies
+        .iter()
+        .flatten()
+        .map(|one| dependency(&one.borrow()));
     vec![
         optional("Name", "name", text(&metadata.name)),
         optional("Home", "home", text(&metadata.home)),
@@ -121,7 +153,11 @@ fn fields(metadata: &Metadata) -> Vec<Field> {
         optional("Deprecated", "deprecated", Value::Bool(metadata.deprecated)),
         optional("Annotations", "annotations", Value::dict(annotations)),
         optional("KubeVersion", "kubeVersion", text(&metadata.kube_version)),
-        optional("Dependencies", "dependencies", Value::list(dependencies.collect())),
+        optional(
+            "Dependencies",
+            "dependencies",
+            Value::list(dependencies.collect()),
+        ),
         optional("Type", "type", text(&metadata.kind)),
     ]
 }
@@ -130,7 +166,11 @@ fn fields(metadata: &Metadata) -> Vec<Field> {
 fn print(metadata: &Metadata) -> String {
     let m = metadata;
     let list = |items: &[String]| format!("[{}]", items.join(" "));
-    let annotations: Vec<String> = m.annotations.iter().map(|(key, value)| format!("{key}:{value}")).collect();
+    let annotations: Vec<String> = m
+        .annotations
+        .iter()
+        .map(|(key, value)| format!("{key}:{value}"))
+        .collect();
     let pointers = |count: usize| format!("[{}]", vec!["0xc000000000"; count].join(" "));
     format!(
         "{{{} {} {} {} {} {} {} {} {} {} {} {} {} map[{}] {} {} {}}}",

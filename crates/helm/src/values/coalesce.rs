@@ -31,7 +31,11 @@ pub(crate) fn coalesce_values(
 }
 
 fn join(prefix: &str, key: &str) -> String {
-    if prefix.is_empty() { key.to_owned() } else { format!("{prefix}.{key}") }
+    if prefix.is_empty() {
+        key.to_owned()
+    } else {
+        format!("{prefix}.{key}")
+    }
 }
 
 fn get(map: &Dict, key: &str) -> Option<Value> {
@@ -45,7 +49,8 @@ impl Coalesce<'_> {
             let values = match get(into, inner.name()) {
                 None => {
                     let values = table();
-                    into.borrow_mut().insert(inner.name().into(), Value::Dict(values.clone()));
+                    into.borrow_mut()
+                        .insert(inner.name().into(), Value::Dict(values.clone()));
                     values
                 }
                 Some(Value::Dict(values)) => values,
@@ -60,7 +65,9 @@ impl Coalesce<'_> {
 
     /// Puts a chart's own defaults below its values.
     fn defaults(&mut self, chart: &Chart, into: &Dict, prefix: &str) {
-        let Value::Dict(defaults) = &chart.values else { return };
+        let Value::Dict(defaults) = &chart.values else {
+            return;
+        };
         let prefix = join(prefix, chart.name());
         for (key, default) in entries(&deep_copy_map(defaults)) {
             match (get(into, &key), default) {
@@ -146,7 +153,9 @@ impl Coalesce<'_> {
                 (Some(_), Value::Dict(below)) => {
                     let below = go_text(&Value::Dict(below));
                     let key = join(prefix, &key);
-                    self.warn(format!("warning: cannot overwrite table with non table for {key} ({below})"));
+                    self.warn(format!(
+                        "warning: cannot overwrite table with non table for {key} ({below})"
+                    ));
                 }
                 (Some(Value::Dict(_)), value) if !matches!(value, Value::Nil) => {
                     let (key, value) = (join(prefix, &key), go_text(&value));

@@ -32,14 +32,22 @@ fn enable(chart: &mut Chart, values: &Dict, path: &str, warnings: &mut Vec<Strin
     let values = coalesce_values(chart, values, false, warnings)?;
     by_tags(&wanted, &values, warnings);
     by_conditions(&wanted, &values, path, warnings);
-    let off: Vec<String> =
-        wanted.iter().filter(|one| !one.borrow().enabled).map(|one| one.borrow().name.clone()).collect();
-    chart.dependencies.retain(|inner| !off.iter().any(|name| name == inner.name()));
+    let off: Vec<String> = wanted
+        .iter()
+        .filter(|one| !one.borrow().enabled)
+        .map(|one| one.borrow().name.clone())
+        .collect();
+    chart
+        .dependencies
+        .retain(|inner| !off.iter().any(|name| name == inner.name()));
     for inner in &mut chart.dependencies {
         let path = format!("{path}{}.", inner.name());
         enable(inner, &values, &path, warnings)?;
     }
-    let left = wanted.into_iter().filter(|one| !off.contains(&one.borrow().name)).collect();
+    let left = wanted
+        .into_iter()
+        .filter(|one| !off.contains(&one.borrow().name))
+        .collect();
     chart.metadata.dependencies = Some(left);
     Ok(())
 }
@@ -68,7 +76,9 @@ fn named(charts: &[Chart], wanted: &[SharedDependency]) -> Vec<Chart> {
 }
 
 fn by_tags(wanted: &[SharedDependency], values: &Dict, warnings: &mut Vec<String>) {
-    let Ok(tags) = lookup_table(values, "tags") else { return };
+    let Ok(tags) = lookup_table(values, "tags") else {
+        return;
+    };
     let tags = tags.borrow();
     for one in wanted {
         let mut one = one.borrow_mut();
@@ -79,7 +89,9 @@ fn by_tags(wanted: &[SharedDependency], values: &Dict, warnings: &mut Vec<String
                 Some(Value::Bool(false)) => off = true,
                 Some(_) => {
                     let name = &one.name;
-                    warnings.push(format!("Warning: Tag '{tag}' for chart {name} returned non-bool value"));
+                    warnings.push(format!(
+                        "Warning: Tag '{tag}' for chart {name} returned non-bool value"
+                    ));
                 }
                 None => {}
             }
@@ -138,12 +150,17 @@ fn import(chart: &mut Chart, warnings: &mut Vec<String>) -> Result<(), Error> {
     for one in &wanted {
         let one = one.borrow();
         for import in &one.import_values {
-            let Some((child, parent)) = import_paths(import) else { continue };
+            let Some((child, parent)) = import_paths(import) else {
+                continue;
+            };
             match lookup_table(&values, &format!("{}.{child}", one.name)) {
                 // Copied, so that no map comes to lie in itself.
                 Ok(found) => {
                     let found = at_path(&parent, deep_copy_map(&found));
-                    let mut coalesce = Coalesce { keep_nulls: true, warnings };
+                    let mut coalesce = Coalesce {
+                        keep_nulls: true,
+                        warnings,
+                    };
                     coalesce.tables(&imported, &found, "", true);
                 }
                 Err(words) if matches!(import, yaml::Value::Map(_)) => warnings.push(format!(
@@ -155,7 +172,11 @@ fn import(chart: &mut Chart, warnings: &mut Vec<String>) -> Result<(), Error> {
         }
     }
     let values = deep_copy_map(&values);
-    Coalesce { keep_nulls: true, warnings }.tables(&values, &imported, "", true);
+    Coalesce {
+        keep_nulls: true,
+        warnings,
+    }
+    .tables(&values, &imported, "", true);
     chart.values = Value::Dict(values);
     Ok(())
 }

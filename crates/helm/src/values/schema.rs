@@ -35,7 +35,10 @@ enum Draft {
 impl Draft {
     fn parse(url: &str) -> Option<Self> {
         let url = url.strip_suffix('#').unwrap_or(url);
-        let url = url.strip_prefix("http://").or_else(|| url.strip_prefix("https://")).unwrap_or(url);
+        let url = url
+            .strip_prefix("http://")
+            .or_else(|| url.strip_prefix("https://"))
+            .unwrap_or(url);
         Some(match url {
             "json-schema.org/schema" | "json-schema.org/draft/2020-12/schema" => Self::D2020,
             "json-schema.org/draft/2019-09/schema" => Self::D2019,
@@ -91,7 +94,11 @@ fn address(schema: &Json) -> usize {
 pub(crate) fn validate(chart: &Chart, values: &Dict, budget: &Budget) -> Result<(), Error> {
     let mut words = String::new();
     collect(chart, values, budget, &mut words)?;
-    if words.is_empty() { Ok(()) } else { Err(Error::Schema(words)) }
+    if words.is_empty() {
+        Ok(())
+    } else {
+        Err(Error::Schema(words))
+    }
 }
 
 fn collect(chart: &Chart, values: &Dict, budget: &Budget, words: &mut String) -> Result<(), Error> {
@@ -108,7 +115,10 @@ fn collect(chart: &Chart, values: &Dict, budget: &Budget, words: &mut String) ->
             Some(other) => {
                 let got = crate::template::type_name(&other);
                 let name = inner.name();
-                let _ = writeln!(words, "{name}:\ninvalid type for values: expected object (map), got {got}");
+                let _ = writeln!(
+                    words,
+                    "{name}:\ninvalid type for values: expected object (map), got {got}"
+                );
             }
         }
     }

@@ -91,8 +91,11 @@ impl Parser<'_> {
         if depth > MAX_DEPTH {
             return Err(format!("a value nests deeper than {MAX_DEPTH}").into());
         }
-        let stops: &[char] =
-            if matches!(self.mode, Mode::Literal) { &['=', '[', '.'] } else { &['=', '[', ',', '.'] };
+        let stops: &[char] = if matches!(self.mode, Mode::Literal) {
+            &['=', '[', '.']
+        } else {
+            &['=', '[', ',', '.']
+        };
         let (key, stop) = self.until(stops);
         match stop {
             None if key.is_empty() => Err(Stop::End),
@@ -217,10 +220,9 @@ impl Parser<'_> {
             }
         };
         if index > MAX_INDEX {
-            return Err(format!(
-                "index of {index} is greater than maximum supported index of {MAX_INDEX}"
-            )
-            .into());
+            return Err(
+                format!("index of {index} is greater than maximum supported index of {MAX_INDEX}").into(),
+            );
         }
         if list.len() <= index {
             list.resize(index.saturating_add(1), Value::Nil);
@@ -253,8 +255,7 @@ impl Parser<'_> {
         if stop.is_none() {
             return Err(failed("EOF".to_owned()));
         }
-        i64::from_str(&text)
-            .map_err(|_| failed(format!("strconv.Atoi: parsing {text:?}: invalid syntax")))
+        i64::from_str(&text).map_err(|_| failed(format!("strconv.Atoi: parsing {text:?}: invalid syntax")))
     }
 
     /// `{a,b}`

@@ -64,17 +64,32 @@ fn documents(output: &str) -> Vec<String> {
 
 /// A document as YAML, and the template that it says to come from.
 fn read(document: &str) -> (Result<Value, String>, Vec<&str>) {
-    let sources = document.lines().filter(|line| line.starts_with("# Source: ")).collect();
+    let sources = document
+        .lines()
+        .filter(|line| line.starts_with("# Source: "))
+        .collect();
     let value = yaml::read::goyaml_lenient(document, &Budget::default());
-    (value.map(|document| document.value).map_err(|error| error.to_string()), sources)
+    (
+        value
+            .map(|document| document.value)
+            .map_err(|error| error.to_string()),
+        sources,
+    )
 }
 
 /// The places that differ from run to run.
 fn volatile(case: &Path, variant: &str) -> Vec<(usize, Vec<String>)> {
     let text = fs::read(case.join("case.yaml")).unwrap();
     let document = yaml::read::goyaml_lenient(text, &Budget::default()).unwrap();
-    let places = document.value.pointer(&["volatile", variant]).and_then(Value::as_seq).unwrap_or_default();
-    let part = |part: &Value| part.as_str().map_or_else(|| part.to_json().to_string(), str::to_owned);
+    let places = document
+        .value
+        .pointer(&["volatile", variant])
+        .and_then(Value::as_seq)
+        .unwrap_or_default();
+    let part = |part: &Value| {
+        part.as_str()
+            .map_or_else(|| part.to_json().to_string(), str::to_owned)
+    };
     let place = |place: &Value| {
         let document = place.get("document").and_then(Value::as_u64).unwrap() as usize;
         let path = place.get("path").and_then(Value::as_seq).unwrap_or_default();
@@ -103,7 +118,10 @@ fn judge_documents(got: &str, expected: &str, volatile: &[(usize, Vec<String>)])
             return Some(format!("document {n}: got {ours:?} expected {theirs:?}"));
         }
         for (_, path) in volatile.iter().filter(|(document, _)| *document == n) {
-            for value in [&mut one, &mut other].into_iter().filter_map(|value| value.as_mut().ok()) {
+            for value in [&mut one, &mut other]
+                .into_iter()
+                .filter_map(|value| value.as_mut().ok())
+            {
                 if !mask(value, path) {
                     return Some(format!("document {n}: {path:?} is absent"));
                 }
@@ -121,7 +139,11 @@ fn difference(got: &str, expected: &str) -> String {
     let mut both = got.lines().zip(expected.lines()).enumerate();
     match both.find(|(_, (got, expected))| got != expected) {
         Some((line, (got, expected))) => format!("line {}: got {got:?} expected {expected:?}", line + 1),
-        None => format!("got {} lines, expected {}", got.lines().count(), expected.lines().count()),
+        None => format!(
+            "got {} lines, expected {}",
+            got.lines().count(),
+            expected.lines().count()
+        ),
     }
 }
 
@@ -136,15 +158,26 @@ fn judge(case: &Path, variant: &Path) -> [Option<String>; 2] {
         (Err(error), Err(_)) => {
             let words = fs::read_to_string(variant.join("expected-error.txt")).unwrap();
             let words = words.strip_prefix("Error: ").unwrap_or(&words);
-            let words = words.split("\n\nUse --debug flag").next().unwrap_or_default().trim();
-            [None, (error.trim() != words).then(|| format!("error: got {error} expected {words}"))]
+            let words = words
+                .split("\n\nUse --debug flag")
+                .next()
+                .unwrap_or_default()
+                .trim();
+            [
+                None,
+                (error.trim() != words).then(|| format!("error: got {error} expected {words}")),
+            ]
         }
         (Ok(_), Err(_)) => both("must fail".to_owned()),
         (Ok(got), Ok(expected)) => {
             let volatile = volatile(case, &name);
             let documents = judge_documents(&got, &expected, &volatile);
             let bytes = || (got != expected).then(|| difference(&got, &expected));
-            let bytes = if volatile.is_empty() { bytes() } else { documents.clone() };
+            let bytes = if volatile.is_empty() {
+                bytes()
+            } else {
+                documents.clone()
+            };
             [documents, bytes]
         }
     }
@@ -153,15 +186,20 @@ fn judge(case: &Path, variant: &Path) -> [Option<String>; 2] {
 #[test]
 fn recorded_renders() {
     let elsewhere = std::env::var_os("CONFORMANCE_DIR").filter(|dir| !dir.is_empty());
-    let base = elsewhere.as_ref().map_or_else(|| workspace().join("../shared/conformance"), PathBuf::from);
+    let base = elsewhere
+        .as_ref()
+        .map_or_else(|| workspace().join("../shared/conformance"), PathBuf::from);
     let dir = base.join("helm/cases");
     if !dir.is_dir() {
         println!("\n{} is absent: its renders are not run", dir.display());
         return;
     }
     let sorted = |dir: &Path| {
-        let mut found: Vec<PathBuf> =
-            fs::read_dir(dir).into_iter().flatten().map(|entry| entry.unwrap().path()).collect();
+        let mut found: Vec<PathBuf> = fs::read_dir(dir)
+            .into_iter()
+            .flatten()
+            .map(|entry| entry.unwrap().path())
+            .collect();
         found.sort();
         found
     };
@@ -175,7 +213,14 @@ fn recorded_renders() {
                 match why {
                     None => passes[n] += 1,
                     Some(why) => {
-                        writeln!(failures[n], "{}/{}\t{}", names[0], names[1], why.replace('\n', " | ")).unwrap();
+                        writeln!(
+                            failures[n],
+                            "{}/{}\t{}",
+                            names[0],
+                            names[1],
+                            why.replace('\n', " | ")
+                        )
+                        .unwrap();
                     }
                 }
             }
@@ -190,6 +235,9 @@ fn recorded_renders() {
     }
     for (n, passes) in passes.into_iter().enumerate() {
         let known = PASSES[n];
-        assert!(elsewhere.is_some() || passes >= known, "{passes} renders pass, it was {known} before");
+        assert!(
+            elsewhere.is_some() || passes >= known,
+            "{passes} renders pass, it was {known} before"
+        );
     }
 }

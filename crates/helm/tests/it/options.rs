@@ -22,7 +22,11 @@ impl Environment for Fixed {
     fn fill(&self, bytes: &mut [u8]) {
         let seed = Cell::new(self.0.fetch_add(1, Ordering::Relaxed).wrapping_add(1));
         for byte in bytes {
-            seed.set(seed.get().wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407));
+            seed.set(
+                seed.get()
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1_442_695_040_888_963_407),
+            );
             *byte = (seed.get() >> 33) as u8;
         }
     }
@@ -63,7 +67,9 @@ pub fn parse<'a>(
             // Only matters to who installs.
             "--skip-crds" => {}
             flag => {
-                let value = value.or_else(|| rest.next().cloned()).ok_or(format!("{flag} wants a value"))?;
+                let value = value
+                    .or_else(|| rest.next().cloned())
+                    .ok_or(format!("{flag} wants a value"))?;
                 with_value(&mut options, flag, value, dir)?;
             }
         }

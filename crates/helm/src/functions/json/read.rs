@@ -3,8 +3,6 @@
 use super::super::Context;
 use crate::{Value, template::quote};
 
-/// As deep as Go reads.
-const DEPTH: u32 = 10_000;
 /// As deep as the stack surely allows.
 const NESTED: u32 = 1000;
 
@@ -54,6 +52,11 @@ impl Reader<'_> {
         Ok(c)
     }
 
+    /// The next character where a space is none of those that may come: so the end is taken for a space.
+    fn within(&mut self) -> char {
+        self.next().unwrap_or(' ')
+    }
+
     fn space(&mut self) {
         while matches!(self.peek(), Some(' ' | '\t' | '\r' | '\n')) {
             self.at += 1;
@@ -61,7 +64,7 @@ impl Reader<'_> {
     }
 
     fn value(&mut self, depth: u32) -> Result<Value, String> {
-        if depth > NESTED.min(DEPTH) {
+        if depth > NESTED {
             return Err("exceeded max depth".to_owned());
         }
         self.context.items(1)?;
@@ -79,7 +82,7 @@ impl Reader<'_> {
 
     fn word(&mut self, word: &str, value: Value) -> Result<Value, String> {
         for expected in word.chars() {
-            let c = self.next()?;
+            let c = self.within();
             if c != expected {
                 return Err(invalid(c, &format!("in literal {word} (expecting '{expected}')")));
             }
@@ -153,7 +156,7 @@ impl Reader<'_> {
     }
 
     fn escape(&mut self) -> Result<char, String> {
-        Ok(match self.next()? {
+        Ok(match self.within() {
             'b' => '\u{8}',
             'f' => '\u{c}',
             'n' => '\n',
@@ -181,7 +184,7 @@ impl Reader<'_> {
     fn unit(&mut self) -> Result<u16, String> {
         let mut unit = 0u16;
         for _ in 0..4 {
-            let c = self.next()?;
+            let c = self.within();
             let digit = c
                 .to_digit(16)
                 .ok_or_else(|| invalid(c, "in \\u hexadecimal character escape"))?;
@@ -191,7 +194,7 @@ impl Reader<'_> {
     }
 
     fn digits(&mut self, place: &str) -> Result<(), String> {
-        match self.next()? {
+        match self.within() {
             '0'..='9' => {}
             c => return Err(invalid(c, place)),
         }

@@ -119,7 +119,9 @@ impl<'a> Schema<'a> {
 
     fn name_one(&mut self, schema: &'a Json, map: &'a Map<String, Json>, base: &str) -> String {
         let mut base = base.to_owned();
-        let id = map.get(if self.draft == Draft::D4 { "id" } else { "$id" }).and_then(Json::as_str);
+        let id = map
+            .get(if self.draft == Draft::D4 { "id" } else { "$id" })
+            .and_then(Json::as_str);
         let hidden = self.draft < Draft::D2019 && map.contains_key("$ref");
         if let Some(id) = id.filter(|_| !hidden) {
             let (url, fragment) = id.split_once('#').unwrap_or((id, ""));
@@ -147,9 +149,15 @@ impl<'a> Schema<'a> {
     pub(super) fn resolve(&self, from: &Json, reference: &str) -> Result<&'a Json, String> {
         let base = self.bases.get(&address(from)).map_or(HOME, String::as_str);
         let (url, fragment) = reference.split_once('#').unwrap_or((reference, ""));
-        let url = if url.is_empty() { base.to_owned() } else { join(base, url) };
+        let url = if url.is_empty() {
+            base.to_owned()
+        } else {
+            join(base, url)
+        };
         let Some(resource) = self.named.get(&url) else {
-            return Err(format!("failing loading {url:?}: references lead into the schema itself, nothing is fetched"));
+            return Err(format!(
+                "failing loading {url:?}: references lead into the schema itself, nothing is fetched"
+            ));
         };
         let fragment = percent_decoded(fragment);
         let found = if fragment.is_empty() {
@@ -167,7 +175,12 @@ impl<'a> Schema<'a> {
         let map = match schema {
             Json::Object(map) => map,
             Json::Bool(_) if self.draft > Draft::D4 => return Ok(()),
-            other => return Err(not_sound(at, &format!("got {}, want boolean or object", kind(other)))),
+            other => {
+                return Err(not_sound(
+                    at,
+                    &format!("got {}, want boolean or object", kind(other)),
+                ));
+            }
         };
         if depth > MAX_DEPTH {
             return Err(format!("the schema nests deeper than {MAX_DEPTH}"));
@@ -185,13 +198,19 @@ impl<'a> Schema<'a> {
             let at = format!("{at}/{keyword}");
             let dynamic = ["$dynamicRef", "$recursiveRef"].contains(&keyword.as_str());
             if dynamic && self.draft >= Draft::D2019 {
-                return Err(format!("{at}: the keyword {keyword} of JSON Schema is not supported"));
+                return Err(format!(
+                    "{at}: the keyword {keyword} of JSON Schema is not supported"
+                ));
             }
             if let Some(shape) = shape(keyword, self.draft) {
                 self.keyword(shape, value, &at, depth.saturating_add(1))?;
             }
             if keyword == "patternProperties" {
-                value.as_object().into_iter().flat_map(Map::keys).try_for_each(|text| self.pattern(text, &at))?;
+                value
+                    .as_object()
+                    .into_iter()
+                    .flat_map(Map::keys)
+                    .try_for_each(|text| self.pattern(text, &at))?;
             }
         }
         Ok(())
@@ -200,10 +219,15 @@ impl<'a> Schema<'a> {
     fn keyword(&self, shape: Shape, value: &'a Json, at: &str, depth: usize) -> Result<(), String> {
         let wrong = |want: &str| Err(not_sound(at, &format!("got {}, want {want}", kind(value))));
         let all = |items: &'a [Json]| {
-            items.iter().enumerate().try_for_each(|(n, item)| self.check(item, &format!("{at}/{n}"), depth))
+            items
+                .iter()
+                .enumerate()
+                .try_for_each(|(n, item)| self.check(item, &format!("{at}/{n}"), depth))
         };
         let texts = |value: &Json| {
-            value.as_array().is_some_and(|items| items.iter().all(Json::is_string))
+            value
+                .as_array()
+                .is_some_and(|items| items.iter().all(Json::is_string))
         };
         match (shape, value) {
             (Shape::Schema, value) => self.check(value, at, depth),
@@ -211,9 +235,9 @@ impl<'a> Schema<'a> {
             (Shape::Schemas, _) => wrong("array of schemas"),
             (Shape::SchemaOrSchemas, Json::Array(items)) => all(items),
             (Shape::SchemaOrSchemas, value) => self.check(value, at, depth),
-            (Shape::SchemaMap, Json::Object(map)) => {
-                map.iter().try_for_each(|(key, value)| self.check(value, &format!("{at}/{key}"), depth))
-            }
+            (Shape::SchemaMap, Json::Object(map)) => map
+                .iter()
+                .try_for_each(|(key, value)| self.check(value, &format!("{at}/{key}"), depth)),
             (Shape::Dependencies, Json::Object(map)) => map.iter().try_for_each(|(key, value)| match value {
                 value if texts(value) => Ok(()),
                 value => self.check(value, &format!("{at}/{key}"), depth),
@@ -236,22 +260,26 @@ impl<'a> Schema<'a> {
             {
                 Ok(())
             }
-            (Shape::Types, _) => wrong("one of 'array', 'boolean', 'integer', 'null', 'number', 'object', 'string'"),
+            (Shape::Types, _) => {
+                wrong("one of 'array', 'boolean', 'integer', 'null', 'number', 'object', 'string'")
+            }
             (Shape::Pattern, Json::String(text)) => self.pattern(text, at),
             (Shape::Pattern, _) => wrong("string"),
         }
     }
 
     fn pattern(&self, text: &str, at: &str) -> Result<(), String> {
-        let pattern =
-            Regex::new(text).map_err(|_| not_sound(at, &format!("'{text}' is not valid regex")))?;
+        let pattern = Regex::new(text).map_err(|_| not_sound(at, &format!("'{text}' is not valid regex")))?;
         self.patterns.borrow_mut().insert(text.to_owned(), pattern);
         Ok(())
     }
 }
 
 fn is_type(name: &str) -> bool {
-    ["array", "boolean", "integer", "null", "number", "object", "string"].contains(&name)
+    [
+        "array", "boolean", "integer", "null", "number", "object", "string",
+    ]
+    .contains(&name)
 }
 
 fn kind(value: &Json) -> &'static str {
@@ -266,7 +294,9 @@ fn kind(value: &Json) -> &'static str {
 }
 
 fn not_sound(at: &str, words: &str) -> String {
-    format!("\"{HOME}#\" is not valid against metaschema: jsonschema validation failed\n- at '{at}': {words}\n")
+    format!(
+        "\"{HOME}#\" is not valid against metaschema: jsonschema validation failed\n- at '{at}': {words}\n"
+    )
 }
 
 /// A URL relative to another one.
@@ -275,7 +305,10 @@ fn join(base: &str, url: &str) -> String {
         return url.to_owned();
     }
     let host = base.find("://").map_or(0, |at| at.saturating_add(3));
-    let path = base.get(host..).and_then(|rest| rest.find('/')).map_or(base.len(), |at| host.saturating_add(at));
+    let path = base
+        .get(host..)
+        .and_then(|rest| rest.find('/'))
+        .map_or(base.len(), |at| host.saturating_add(at));
     let (origin, path) = base.split_at_checked(path).unwrap_or((base, ""));
     let path = if url.starts_with('/') {
         url.to_owned()
@@ -300,7 +333,10 @@ fn percent_decoded(text: &str) -> String {
     let mut rest = text.as_bytes();
     while let Some((first, tail)) = rest.split_first() {
         let hex = tail.get(..2).and_then(|hex| std::str::from_utf8(hex).ok());
-        match hex.and_then(|hex| u8::from_str_radix(hex, 16).ok()).filter(|_| *first == b'%') {
+        match hex
+            .and_then(|hex| u8::from_str_radix(hex, 16).ok())
+            .filter(|_| *first == b'%')
+        {
             Some(byte) => {
                 bytes.push(byte);
                 rest = tail.get(2..).unwrap_or_default();

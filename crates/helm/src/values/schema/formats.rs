@@ -30,8 +30,9 @@ fn matches(pattern: &str, text: &str) -> bool {
 }
 
 fn uri_text(text: &str) -> bool {
-    !text.contains(|c: char| c.is_whitespace() || c.is_control() || matches!(c, '\\' | '"' | '<' | '>' | '^' | '`'))
-        && !matches("%([^0-9a-fA-F]|.[^0-9a-fA-F]|.?$)", text)
+    !text.contains(|c: char| {
+        c.is_whitespace() || c.is_control() || matches!(c, '\\' | '"' | '<' | '>' | '^' | '`')
+    }) && !matches("%([^0-9a-fA-F]|.[^0-9a-fA-F]|.?$)", text)
 }
 
 fn hostname(text: &str) -> bool {
@@ -43,7 +44,9 @@ fn hostname(text: &str) -> bool {
 }
 
 fn email(text: &str) -> bool {
-    let Some((local, domain)) = text.rsplit_once('@') else { return false };
+    let Some((local, domain)) = text.rsplit_once('@') else {
+        return false;
+    };
     let quoted = local.len() > 2 && local.starts_with('"') && local.ends_with('"');
     let plain = !local.starts_with('.')
         && !local.ends_with('.')
@@ -58,7 +61,11 @@ fn email(text: &str) -> bool {
 /// The number that some digits of a text are.
 fn number(text: &str, from: usize, to: usize) -> Option<u32> {
     let digits = text.get(from..to)?;
-    if digits.bytes().all(|byte| byte.is_ascii_digit()) { digits.parse().ok() } else { None }
+    if digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        digits.parse().ok()
+    } else {
+        None
+    }
 }
 
 fn date(text: &str) -> bool {
@@ -87,5 +94,8 @@ fn time(text: &str) -> bool {
 fn duration(text: &str) -> bool {
     text.len() > 1
         && !text.ends_with('T')
-        && matches(r"^P(([0-9]+Y)?([0-9]+M)?([0-9]+D)?(T([0-9]+H)?([0-9]+M)?([0-9]+S)?)?|[0-9]+W)$", text)
+        && matches(
+            r"^P(([0-9]+Y)?([0-9]+M)?([0-9]+D)?(T([0-9]+H)?([0-9]+M)?([0-9]+S)?)?|[0-9]+W)$",
+            text,
+        )
 }

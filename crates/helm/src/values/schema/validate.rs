@@ -40,11 +40,19 @@ impl Look<'_> {
     }
 
     fn nested(&mut self, words: String, causes: Vec<Problem>) {
-        self.problems.push(Problem { at: self.at.to_owned(), words, causes });
+        self.problems.push(Problem {
+            at: self.at.to_owned(),
+            words,
+            causes,
+        });
     }
 
     fn below(&self, key: impl std::fmt::Display) -> String {
-        format!("{}/{}", self.at, key.to_string().replace('~', "~0").replace('/', "~1"))
+        format!(
+            "{}/{}",
+            self.at,
+            key.to_string().replace('~', "~0").replace('/', "~1")
+        )
     }
 
     fn number(&self, key: &str) -> Option<f64> {
@@ -66,12 +74,22 @@ impl Schema<'_> {
         let map = match schema {
             Json::Object(map) => map,
             Json::Bool(false) => {
-                problems.push(Problem { at: at.to_owned(), words: "false schema".to_owned(), causes: Vec::new() });
+                problems.push(Problem {
+                    at: at.to_owned(),
+                    words: "false schema".to_owned(),
+                    causes: Vec::new(),
+                });
                 return Ok(Seen::default());
             }
             _ => return Ok(Seen::default()),
         };
-        let mut look = Look { map, at, depth: depth.saturating_add(1), problems: Vec::new(), seen: Seen::default() };
+        let mut look = Look {
+            map,
+            at,
+            depth: depth.saturating_add(1),
+            problems: Vec::new(),
+            seen: Seen::default(),
+        };
         if depth > MAX_DEPTH {
             look.problem(format!("the schema nests deeper than {MAX_DEPTH} there"));
         } else {
@@ -162,7 +180,11 @@ impl Schema<'_> {
             && !same(wanted, value)
         {
             let simple = !wanted.is_array() && !wanted.is_object();
-            look.problem(if simple { format!("value must be {}", display(wanted)) } else { "'const' failed".to_owned() });
+            look.problem(if simple {
+                format!("value must be {}", display(wanted))
+            } else {
+                "'const' failed".to_owned()
+            });
         }
     }
 
@@ -170,7 +192,11 @@ impl Schema<'_> {
         let length = text.chars().count() as f64;
         limits(look, length, "minLength", "maxLength");
         if let Some(Json::String(pattern)) = look.map.get("pattern")
-            && !self.patterns.borrow().get(pattern).is_some_and(|known| known.is_match(text))
+            && !self
+                .patterns
+                .borrow()
+                .get(pattern)
+                .is_some_and(|known| known.is_match(text))
         {
             look.problem(format!("'{text}' does not match pattern '{pattern}'"));
         }
@@ -185,10 +211,27 @@ impl Schema<'_> {
     fn number(&self, number: f64, look: &mut Look<'_>) {
         let is_set = |key: &str| look.map.get(key) == Some(&Json::Bool(true));
         let old = self.draft == Draft::D4;
-        let (open_below, open_above) = (old && is_set("exclusiveMinimum"), old && is_set("exclusiveMaximum"));
+        let (open_below, open_above) = (
+            old && is_set("exclusiveMinimum"),
+            old && is_set("exclusiveMaximum"),
+        );
         let checks: [(&str, fn(f64, f64) -> bool); 4] = [
-            ("minimum", if open_below { |got, want| got > want } else { |got, want| got >= want }),
-            ("maximum", if open_above { |got, want| got < want } else { |got, want| got <= want }),
+            (
+                "minimum",
+                if open_below {
+                    |got, want| got > want
+                } else {
+                    |got, want| got >= want
+                },
+            ),
+            (
+                "maximum",
+                if open_above {
+                    |got, want| got < want
+                } else {
+                    |got, want| got <= want
+                },
+            ),
             ("exclusiveMinimum", |got, want| got > want),
             ("exclusiveMaximum", |got, want| got < want),
         ];
@@ -210,8 +253,17 @@ impl Schema<'_> {
     fn object(&self, entries: &[(Rc<str>, Value)], look: &mut Look<'_>) -> Result<(), Exceeded> {
         limits(look, entries.len() as f64, "minProperties", "maxProperties");
         let has = |key: &str| entries.iter().any(|(name, _)| &**name == key);
-        if let Some(missing) = look.map.get("required").map(|names| missing(names, has)).filter(|it| !it.is_empty()) {
-            let word = if missing.len() == 1 { "property" } else { "properties" };
+        if let Some(missing) = look
+            .map
+            .get("required")
+            .map(|names| missing(names, has))
+            .filter(|it| !it.is_empty())
+        {
+            let word = if missing.len() == 1 {
+                "property"
+            } else {
+                "properties"
+            };
             look.problem(format!("missing {word} {}", missing.join(", ")));
         }
         self.properties(entries, look)?;
@@ -241,7 +293,12 @@ impl Schema<'_> {
             let below = look.below(key);
             let mut schemas: Vec<&Json> = known.and_then(|known| known.get(&**key)).into_iter().collect();
             for (pattern, schema) in patterns.into_iter().flatten() {
-                if self.patterns.borrow().get(pattern).is_some_and(|pattern| pattern.is_match(key)) {
+                if self
+                    .patterns
+                    .borrow()
+                    .get(pattern)
+                    .is_some_and(|pattern| pattern.is_match(key))
+                {
                     schemas.push(schema);
                 }
             }
@@ -259,7 +316,10 @@ impl Schema<'_> {
             }
         }
         if !refused.is_empty() {
-            look.problem(format!("additional properties {} not allowed", refused.join(", ")));
+            look.problem(format!(
+                "additional properties {} not allowed",
+                refused.join(", ")
+            ));
         }
         Ok(())
     }
@@ -271,14 +331,23 @@ impl Schema<'_> {
         look: &mut Look<'_>,
     ) -> Result<(), Exceeded> {
         let map = look.map;
-        let keywords: &[&str] =
-            if self.draft < Draft::D2019 { &["dependencies"] } else { &["dependentRequired", "dependentSchemas"] };
-        let rules = keywords.iter().filter_map(|keyword| map.get(*keyword)?.as_object()).flatten();
+        let keywords: &[&str] = if self.draft < Draft::D2019 {
+            &["dependencies"]
+        } else {
+            &["dependentRequired", "dependentSchemas"]
+        };
+        let rules = keywords
+            .iter()
+            .filter_map(|keyword| map.get(*keyword)?.as_object())
+            .flatten();
         for (key, rule) in rules.filter(|(key, _)| has(key)) {
             if rule.is_array() {
                 let missing = missing(rule, &has);
                 if !missing.is_empty() {
-                    look.problem(format!("properties {} required, if '{key}' exists", missing.join(", ")));
+                    look.problem(format!(
+                        "properties {} required, if '{key}' exists",
+                        missing.join(", ")
+                    ));
                 }
             } else {
                 let value = Value::dict(entries.iter().map(|(key, value)| (key.clone(), value.clone())));
@@ -405,7 +474,11 @@ impl Schema<'_> {
     }
 
     fn unevaluated_keys(&self, entries: &[(Rc<str>, Value)], look: &mut Look<'_>) -> Result<(), Exceeded> {
-        let Some(schema) = look.map.get("unevaluatedProperties").filter(|_| self.draft >= Draft::D2019) else {
+        let Some(schema) = look
+            .map
+            .get("unevaluatedProperties")
+            .filter(|_| self.draft >= Draft::D2019)
+        else {
             return Ok(());
         };
         for (key, value) in entries {
@@ -418,7 +491,11 @@ impl Schema<'_> {
     }
 
     fn unevaluated_items(&self, items: &[Value], look: &mut Look<'_>) -> Result<(), Exceeded> {
-        let Some(schema) = look.map.get("unevaluatedItems").filter(|_| self.draft >= Draft::D2019) else {
+        let Some(schema) = look
+            .map
+            .get("unevaluatedItems")
+            .filter(|_| self.draft >= Draft::D2019)
+        else {
             return Ok(());
         };
         for (n, item) in items.iter().enumerate() {
@@ -443,7 +520,10 @@ fn limits(look: &mut Look<'_>, got: f64, least: &str, most: &str) {
 
 fn missing(names: &Json, has: impl Fn(&str) -> bool) -> Vec<String> {
     let names = names.as_array().into_iter().flatten().filter_map(Json::as_str);
-    names.filter(|name| !has(name)).map(|name| format!("'{name}'")).collect()
+    names
+        .filter(|name| !has(name))
+        .map(|name| format!("'{name}'"))
+        .collect()
 }
 
 fn number(value: &Value) -> Option<f64> {
@@ -488,7 +568,9 @@ fn same(wanted: &Json, value: &Value) -> bool {
         (Json::Object(wanted), Value::Dict(map)) => {
             let map = map.borrow();
             wanted.len() == map.len()
-                && wanted.iter().all(|(key, a)| map.get(key.as_str()).is_some_and(|b| same(a, b)))
+                && wanted
+                    .iter()
+                    .all(|(key, a)| map.get(key.as_str()).is_some_and(|b| same(a, b)))
         }
         _ => false,
     }
