@@ -39,6 +39,16 @@ pub enum Error {
     Unknown(String, String),
 }
 
+impl Error {
+    /// The text of the error.
+    pub(crate) fn into_text(self) -> String {
+        match self {
+            Self::Parse(text) | Self::Execute(text) => text,
+            Self::Unknown(..) => self.to_string(),
+        }
+    }
+}
+
 /// The functions that templates have besides the built-in ones.
 pub trait Functions {
     /// Whether there is a function of that name; asked when a template is parsed.

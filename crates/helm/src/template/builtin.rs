@@ -202,7 +202,8 @@ fn position(index: &Value, capacity: usize) -> Result<usize, String> {
         Value::Int(number, _) => usize::try_from(*number)
             .ok()
             .filter(|number| *number <= capacity)
-            .ok_or_else(|| format!("index out of range: {number}")),
+            // Go looks at the bits of an unsigned number as a signed one.
+            .ok_or_else(|| format!("index out of range: {}", *number as i64)),
         Value::Nil | Value::Missing => Err("cannot index slice/array with nil".to_owned()),
         other => Err(format!("cannot index slice/array with type {}", type_name(other))),
     }
@@ -274,6 +275,10 @@ fn slice(item: &Slot, indexes: &[Slot]) -> Result<Slot, String> {
     };
     let mut places = Vec::with_capacity(3);
     for index in indexes {
+        // As opposed to `index`, it doesn't look into interfaces.
+        if index.boxed {
+            return Err("cannot index slice/array with type interface {}".to_owned());
+        }
         places.push(position(&index.value, length)?);
     }
     let start = places.first().copied().unwrap_or(0);

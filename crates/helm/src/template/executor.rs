@@ -3,6 +3,7 @@
 mod call;
 mod evaluate;
 mod walk;
+mod weight;
 
 use std::{collections::HashMap, rc::Rc};
 
@@ -14,8 +15,11 @@ use crate::Value;
 /// How deep templates, blocks and parentheses may be in each other while templates run.
 const MAX_DEPTH: usize = 20_000;
 
-/// How often Helm lets a template be in itself by way of `include`.
+/// How often Helm lets a template be in itself by way of `include`; as often, texts may be templates in each other.
 const MAX_INCLUDES: u32 = 1000;
+
+/// Errors of this length are handed on as they are: each level adds to them.
+const MAX_ERROR: usize = 256 << 10;
 
 /// What stands where there is no value.
 const NO_VALUE: &str = "<no value>";
@@ -27,7 +31,11 @@ pub struct Executor<'a> {
     budget: &'a Budget,
     strict: bool,
     depth: usize,
+    /// How many levels of lists and maps were made.
+    levels: u64,
     includes: HashMap<Rc<str>, u32>,
+    /// How many texts are running in each other.
+    texts: u32,
 }
 
 impl<'a> Executor<'a> {
@@ -40,7 +48,9 @@ impl<'a> Executor<'a> {
             budget,
             strict,
             depth: 0,
+            levels: 0,
             includes: HashMap::new(),
+            texts: 0,
         }
     }
 
@@ -81,7 +91,7 @@ impl<'a> Executor<'a> {
         self.count_include(name, running + 1);
         let result = self.execute(name, data);
         self.count_include(name, running);
-        result.map_err(|error| error.to_string())
+        result.map_err(Error::into_text)
     }
 
     fn count_include(&mut self, name: &str, running: u32) {
@@ -103,20 +113,33 @@ impl<'a> Executor<'a> {
         self.budget
             .step(steps as u64)
             .map_err(|error| error.to_string())?;
+        if self.texts > MAX_INCLUDES {
+            return Err(format!(
+                "exceeded maximum depth of texts that are templates ({MAX_INCLUDES})"
+            ));
+        }
         let mut set = Set::over(Rc::clone(&self.set));
         let template = set
             .add("gotpl", text, self.functions)
             .map_err(|error| format!("cannot parse template {}: {error}", quote(text)))?;
         let outer = std::mem::replace(&mut self.set, Rc::new(set));
+        self.texts += 1;
         let result = template.map_or_else(|| Ok(String::new()), |template| self.run(&template, data));
+        self.texts -= 1;
         self.set = outer;
         match result {
             Ok(output) if output.contains(NO_VALUE) => Ok(output.replace(NO_VALUE, "")),
             Ok(output) => Ok(output),
-            Err(error) => Err(format!(
-                "error during tpl function execution for {}: {error}",
-                quote(text)
-            )),
+            Err(error) => {
+                let error = error.into_text();
+                if error.len() > MAX_ERROR {
+                    return Err(error);
+                }
+                Err(format!(
+                    "error during tpl function execution for {}: {error}",
+                    quote(text)
+                ))
+            }
         }
     }
 

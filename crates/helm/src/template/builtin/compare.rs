@@ -67,10 +67,9 @@ fn equals(first: &Value, second: &Value, budget: &Budget) -> Result<bool, String
         }
         _ if is_nil(first) || is_nil(second) => Ok(is_nil(first) == is_nil(second)),
         _ if kind_name(first) != kind_name(second) => {
-            let shown = [first, second].map(|value| printf("%s", std::slice::from_ref(value), budget));
-            let [first_text, second_text] = shown;
+            let first_text = printf("%s", std::slice::from_ref(first), budget)?;
+            let second_text = printf("%v", std::slice::from_ref(second), budget)?;
             let (first_type, second_type) = (type_name(first), type_name(second));
-            let (first_text, second_text) = (first_text?, second_text?);
             Err(format!(
                 "non-comparable types {first_text}: {first_type}, {second_type}: {second_text}"
             ))

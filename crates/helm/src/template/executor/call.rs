@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use super::walk::State;
+use super::{MAX_ERROR, walk::State};
 use crate::{
     Kind, Object, Value,
     template::{
@@ -110,31 +110,15 @@ impl<'s> State<'s, '_> {
         let Some(result) = result else {
             return Ok(None);
         };
-        let result = result.and_then(|slot| self.weigh(slot));
-        match result {
+        let weighed = result.and_then(|slot| self.executor.weigh(&slot.value).map(|()| slot));
+        match weighed {
             Ok(slot) => Ok(Some(slot)),
+            Err(error) if error.len() > MAX_ERROR => Err(Error::Execute(error)),
             Err(error) => {
                 self.at = Some(node);
                 self.error(format_args!("error calling {}: {error}", callee.name()))
             }
         }
-    }
-
-    /// Counts text that was made anew: work that is never printed takes memory too, but it is printed more than once in
-    /// honest charts.
-    fn weigh(&self, slot: Slot) -> Result<Slot, String> {
-        let bytes = match &slot.value {
-            Value::String(text) if Rc::strong_count(text) == 1 => text.len(),
-            Value::Bytes(bytes) if Rc::strong_count(bytes) == 1 => bytes.len(),
-            _ => 0,
-        };
-        if bytes >= 16 {
-            let budget = self.executor.budget;
-            budget
-                .output(bytes as u64 / 16)
-                .map_err(|error| error.to_string())?;
-        }
-        Ok(slot)
     }
 
     fn check_count(&self, name: &str, signature: &Signature, count: usize, last: bool) -> Result<(), Error> {

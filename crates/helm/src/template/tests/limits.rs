@@ -25,11 +25,12 @@ fn endless_loops_end() {
             r#"{{ range 1000 }}{{ printf "%1000000d" 1 }}{{ end }}"#,
             r#"{{ printf "%.1000000f" 1.5 }}"#,
             r#"{{ $x := list 1 }}{{ range 60 }}{{ $x = list $x $x }}{{ end }}{{ $x }}"#,
+            r#"{{ range 100000 }}{{ $_ := list 1 2 3 4 }}{{ end }}"#,
             r#"{{ define "a" }}{{ template "a" }}{{ template "a" }}{{ end }}{{ template "a" }}"#,
             r#"{{ define "a" }}{{ tpl "{{ template \"a\" }}" . }}{{ end }}{{ template "a" }}"#,
         ] {
             let error = render_within(template, false, &small()).unwrap_err();
-            let limit = ["the limit of", "too long", "exceeded maximum template depth"];
+            let limit = ["the limit of", "too long", "exceeded maximum"];
             assert!(
                 limit.iter().any(|limit| error.contains(limit)),
                 "{template}: {:.300}",
@@ -47,6 +48,18 @@ fn values_that_nest_too_deep_are_not_printed() {
             false,
         );
         assert!(error.unwrap_err().contains("nests too deep"));
+    });
+}
+
+#[test]
+fn values_nest_only_as_deep_as_they_can_be_dropped() {
+    deep(|| {
+        for made in ["list $x", r#"dict "a" $x"#] {
+            let template =
+                format!("{{{{ $x := list }}}}{{{{ range 200000 }}}}{{{{ $x = {made} }}}}{{{{ end }}}}");
+            let error = render(&template, false).unwrap_err();
+            assert!(error.contains("the limit of"), "{error}");
+        }
     });
 }
 
