@@ -245,15 +245,15 @@ impl<'s> State<'s, '_> {
         arguments: &'s [Operand],
         last: Option<Slot>,
     ) -> Result<Slot, Error> {
-        let signature = object.signature(name);
-        if signature.is_none() && object.field(name).is_some() {
+        let callee = Callee::Method(object, name, object.signature(name));
+        if let Some(slot) = self.call(dot, &callee, At::Operand(operand), arguments, last)? {
+            return Ok(slot);
+        }
+        self.at = Some(At::Operand(operand));
+        if object.field(name).is_some() {
             return self.error(format_args!(
                 "{name} has arguments but cannot be invoked as function"
             ));
-        }
-        let callee = Callee::Method(object, name, signature);
-        if let Some(slot) = self.call(dot, &callee, At::Operand(operand), arguments, last)? {
-            return Ok(slot);
         }
         if object.as_dict().is_some() {
             return self.error(format_args!("{name} is not a method but has arguments"));

@@ -33,8 +33,7 @@ fn endless_loops_end() {
             let limit = ["the limit of", "too long", "exceeded maximum"];
             assert!(
                 limit.iter().any(|limit| error.contains(limit)),
-                "{template}: {:.300}",
-                error
+                "{template}: {error:.300}"
             );
         }
     });
@@ -81,7 +80,7 @@ fn includes_of_themselves_end_as_helm_ends_them() {
         let template = r#"{{ define "a" }}{{ include "a" . }}{{ end }}{{ include "a" . }}"#;
         let error = render(template, false).unwrap_err();
         let end = "error calling include: rendering template has a nested reference name: a: unable to execute template";
-        assert!(error.ends_with(end), "{:.200}", error);
+        assert!(error.ends_with(end), "{error:.200}");
     });
 }
 
