@@ -5,7 +5,7 @@
 //! functions, and `getHostByName` answers nothing.
 
 mod arguments;
-mod bytes;
+pub(crate) mod bytes;
 mod cast;
 mod codecs;
 mod crypto;

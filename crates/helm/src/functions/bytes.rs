@@ -6,7 +6,7 @@ use std::borrow::Cow;
 const FIRST: u32 = 0x10_FF00;
 
 /// Bytes as a text.
-pub(super) fn to_text(bytes: &[u8]) -> String {
+pub(crate) fn to_text(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
         text.push_str(chunk.valid());
@@ -21,7 +21,7 @@ pub(super) fn to_text(bytes: &[u8]) -> String {
 }
 
 /// The bytes of a text.
-pub(super) fn of_text(text: &str) -> Cow<'_, [u8]> {
+pub(crate) fn of_text(text: &str) -> Cow<'_, [u8]> {
     if !text.chars().any(|c| stand_in(c).is_some()) {
         return Cow::Borrowed(text.as_bytes());
     }
@@ -35,7 +35,8 @@ pub(super) fn of_text(text: &str) -> Cow<'_, [u8]> {
     Cow::Owned(bytes)
 }
 
-fn stand_in(c: char) -> Option<u8> {
+/// The byte that a character stands for.
+pub(crate) fn stand_in(c: char) -> Option<u8> {
     let byte = u32::from(c).checked_sub(FIRST + 0x80)?;
     u8::try_from(byte + 0x80).ok()
 }

@@ -13,7 +13,10 @@ use super::{
     slot::Slot,
     types::{Signature, Type, truth, type_name},
 };
-use crate::{Kind, Value};
+use crate::{
+    Kind, Value,
+    functions::bytes::{of_text, to_text},
+};
 
 /// A built-in function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -188,7 +191,7 @@ fn length(slot: &Slot) -> Result<usize, String> {
     match plain(&slot.value) {
         Value::Nil | Value::Missing if slot.boxed => Err("len of nil pointer".to_owned()),
         Value::Nil | Value::Missing => Err("reflect: call of reflect.Value.Type on zero Value".to_owned()),
-        Value::String(text) => Ok(text.len()),
+        Value::String(text) => Ok(of_text(&text).len()),
         Value::Bytes(bytes) => Ok(bytes.len()),
         Value::List(items) | Value::Strings(items) => Ok(items.len()),
         Value::Dict(map) => Ok(map.try_borrow().map_or(0, |map| map.len())),
@@ -238,7 +241,8 @@ fn index_once(item: &Slot, index: &Value) -> Result<Slot, String> {
         }
         Value::Bytes(bytes) => byte(&bytes, position(index, bytes.len())?).ok_or_else(|| outside("slice")),
         Value::String(text) => {
-            byte(text.as_bytes(), position(index, text.len())?).ok_or_else(|| outside("string"))
+            let bytes = of_text(&text);
+            byte(&bytes, position(index, bytes.len())?).ok_or_else(|| outside("string"))
         }
         Value::Dict(map) => match index {
             Value::String(key) => {
@@ -268,7 +272,7 @@ fn slice(item: &Slot, indexes: &[Slot]) -> Result<Slot, String> {
     let item = plain(&item.value);
     let length = match &item {
         Value::String(_) if indexes.len() == 3 => return Err("cannot 3-index slice a string".to_owned()),
-        Value::String(text) => text.len(),
+        Value::String(text) => of_text(text).len(),
         Value::Bytes(bytes) => bytes.len(),
         Value::List(items) | Value::Strings(items) => items.len(),
         other => return Err(format!("can't slice item of type {}", pointed(other))),
@@ -292,8 +296,8 @@ fn slice(item: &Slot, indexes: &[Slot]) -> Result<Slot, String> {
     let part = |items: &[Value]| Rc::new(items.get(start..end).unwrap_or_default().to_vec());
     Ok(Slot::bare(match &item {
         Value::String(text) => {
-            let bytes = text.as_bytes().get(start..end).unwrap_or_default();
-            Value::string(String::from_utf8_lossy(bytes).into_owned())
+            let bytes = of_text(text);
+            Value::string(to_text(bytes.get(start..end).unwrap_or_default()))
         }
         Value::Bytes(bytes) => Value::Bytes(bytes.get(start..end).unwrap_or_default().into()),
         Value::List(items) => Value::List(part(items)),

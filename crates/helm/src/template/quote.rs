@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use crate::functions::bytes::{stand_in, to_text};
+
 /// Whether Go prints a character as it is: letters, marks, numbers, punctuation, symbols and the space.
 pub(super) fn is_print(c: char) -> bool {
     if c.is_ascii() {
@@ -47,6 +49,11 @@ fn escape(out: &mut String, c: char, mark: char, ascii: bool) {
         out.push(c);
         return;
     }
+    if let Some(byte) = stand_in(c) {
+        // Writing to a string cannot fail.
+        let _ = write!(out, "\\x{byte:02x}");
+        return;
+    }
     if (c.is_ascii() || !ascii) && is_print(c) {
         out.push(c);
         return;
@@ -61,7 +68,6 @@ fn escape(out: &mut String, c: char, mark: char, ascii: bool) {
         '\u{b}' => 'v',
         _ => {
             let number = u32::from(c);
-            // Writing to a string cannot fail.
             let _ = match number {
                 0..0x80 => write!(out, "\\x{number:02x}"),
                 0x80..0x10000 => write!(out, "\\u{number:04x}"),
@@ -87,7 +93,7 @@ enum Piece {
     Byte(u8),
 }
 
-/// What a string literal means, `None` when it is none. Bytes that make no character are replaced by U+FFFD.
+/// What a string literal means, `None` when it is none. Bytes that make no character get stand-ins.
 pub(super) fn unquote(literal: &str) -> Option<String> {
     if let Some(raw) = literal.strip_prefix('`') {
         return Some(raw.strip_suffix('`')?.replace('\r', ""));
@@ -106,10 +112,7 @@ pub(super) fn unquote(literal: &str) -> Option<String> {
         }
         rest = after;
     }
-    Some(
-        String::from_utf8(bytes)
-            .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()),
-    )
+    Some(String::from_utf8(bytes).unwrap_or_else(|error| to_text(error.as_bytes())))
 }
 
 /// The number of a character literal.

@@ -19,9 +19,9 @@ pub enum Type {
     Int64,
     /// `float64`.
     Float,
-    /// `[]interface {}`; `nil` comes as an empty list.
+    /// `[]interface {}`; `nil` comes as [`Value::nil_list`].
     List,
-    /// `[]string`; `nil` comes as an empty list.
+    /// `[]string`; `nil` comes as [`Value::nil_list`].
     Strings,
     /// `map[string]interface {}`; `nil` comes as an empty map.
     Dict,

@@ -65,7 +65,7 @@ fn equals(first: &Value, second: &Value, budget: &Budget) -> Result<bool, String
                 Err(incompatible(first, second))
             }
         }
-        _ if is_nil(first) || is_nil(second) => Ok(is_nil(first) == is_nil(second)),
+        _ if is_nil(first) || is_nil(second) => Ok(nothing(first) == nothing(second)),
         _ if kind_name(first) != kind_name(second) => {
             let first_text = printf("%s", std::slice::from_ref(first), budget)?;
             let second_text = printf("%v", std::slice::from_ref(second), budget)?;
@@ -74,6 +74,7 @@ fn equals(first: &Value, second: &Value, budget: &Budget) -> Result<bool, String
                 "non-comparable types {first_text}: {first_type}, {second_type}: {second_text}"
             ))
         }
+        _ if first.is_nil_list() || second.is_nil_list() => Ok(nothing(first) == nothing(second)),
         (Value::Object(first), Value::Object(second))
             if first.as_dict().is_none() && first.as_list().is_none() =>
         {
@@ -84,6 +85,11 @@ fn equals(first: &Value, second: &Value, budget: &Budget) -> Result<bool, String
             Err(format!("non-comparable type {shown}: {}", type_name(second)))
         }
     }
+}
+
+/// Whether a value is nothing, or a list that is.
+fn nothing(value: &Value) -> bool {
+    is_nil(value) || value.is_nil_list()
 }
 
 /// Whether a value is less than another one.

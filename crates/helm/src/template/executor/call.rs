@@ -282,8 +282,8 @@ impl Type {
 /// `nil` as one of a type.
 fn zero(wanted: Type) -> Slot {
     Slot::bare(match wanted {
-        Type::List => Value::list(Vec::new()),
-        Type::Strings => Value::Strings(Rc::new(Vec::new())),
+        Type::List => Value::nil_list(),
+        Type::Strings => Value::nil_strings(),
         Type::Dict => Value::dict::<Rc<str>>([]),
         _ => Value::Nil,
     })

@@ -5,6 +5,7 @@ use tree::Budget;
 use super::{float::format_float, integer::format_integer};
 use crate::{
     Dict, Kind, Object, Value,
+    functions::bytes::{of_text, to_text},
     template::{
         quote::{can_backquote, quote_with},
         types::type_name,
@@ -157,6 +158,10 @@ impl<'b> Printer<'b> {
                 self.bad_verb(value, verb);
             }
             Value::Bytes(bytes) => self.bytes(bytes, verb, depth),
+            Value::List(_) | Value::Strings(_) if value.is_nil_list() && self.flags.sharp_v => {
+                self.write(type_name(value));
+                self.write("(nil)");
+            }
             Value::List(items) => self.list(items, "[]interface {}", verb, depth),
             Value::Strings(items) => self.list(items, "[]string", verb, depth),
             Value::Dict(map) => self.map(map, verb, depth),
@@ -208,7 +213,7 @@ impl<'b> Printer<'b> {
         match verb {
             'v' if self.flags.sharp_v => self.quoted(text),
             'v' | 's' => self.text(text),
-            'x' | 'X' => self.hex(text.as_bytes(), verb),
+            'x' | 'X' => self.hex(&of_text(text), verb),
             'q' => self.quoted(text),
             _ => return false,
         }
@@ -257,8 +262,8 @@ impl<'b> Printer<'b> {
 
     fn bytes(&mut self, bytes: &[u8], verb: char, depth: usize) {
         match verb {
-            's' => self.text(&String::from_utf8_lossy(bytes)),
-            'q' => self.quoted(&String::from_utf8_lossy(bytes)),
+            's' => self.text(&to_text(bytes)),
+            'q' => self.quoted(&to_text(bytes)),
             'x' | 'X' => self.hex(bytes, verb),
             _ => {
                 let items: Vec<_> = bytes
