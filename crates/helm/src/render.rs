@@ -51,7 +51,7 @@ pub struct Options<'a> {
     /// The time, randomness and the cluster.
     pub environment: &'a (dyn Environment + Sync),
     /// Reads the files that `--set-file` names.
-    pub read_file: Option<&'a (dyn Fn(&str) -> Result<bytes::Bytes, String> + Sync)>,
+    pub read_file: Option<ReadFile<'a>>,
 }
 
 impl<'a> Options<'a> {
@@ -121,8 +121,7 @@ pub fn template(
 ) -> Result<Rendered, Error> {
     on_deep_stack(|| {
         let capabilities = capabilities::Capabilities::new(options)?;
-        let read = options.read_file.map(|read| read as ReadFile<'_>);
-        let values = options.values.merge(read, budget)?;
+        let values = options.values.merge(options.read_file, budget)?;
         let chart = Chart::load(tree, path, budget)?;
         render(chart, &values, options, &capabilities, budget)
     })

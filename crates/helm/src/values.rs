@@ -18,7 +18,7 @@ pub(crate) use coalesce::coalesce_values;
 pub(crate) use dependencies::process_dependencies;
 
 /// How the files that `--set-file` names are read.
-pub type ReadFile<'a> = &'a dyn Fn(&str) -> Result<Bytes, String>;
+pub type ReadFile<'a> = &'a (dyn Fn(&str) -> Result<Bytes, String> + Sync);
 
 /// Where values come from besides the chart, in the order in which they are put over each other.
 #[derive(Debug, Clone, Default)]
@@ -79,7 +79,7 @@ pub(crate) fn table() -> Dict {
 
 /// Reads a text as values: a map whose numbers are floats. An empty text is an empty map.
 pub(crate) fn read_map(text: &[u8], budget: &Budget) -> Result<Value, String> {
-    let document = yaml::read::goyaml_lenient(text, budget).map_err(|error| yaml_words(&error))?;
+    let document = yaml::read::goyaml_floats(text, budget).map_err(|error| yaml_words(&error))?;
     match document.value {
         yaml::Value::Null => Ok(Value::Dict(table())),
         value @ yaml::Value::Map(_) => Ok(Value::from_yaml(&value)),
@@ -91,17 +91,19 @@ pub(crate) fn read_map(text: &[u8], budget: &Budget) -> Result<Value, String> {
     }
 }
 
-/// What is wrong with a text in YAML, in the words of Helm.
+/// What is wrong with a text in YAML, in the words of Helm: lines count from zero, which isn't said, but for the scanner's.
 pub(crate) fn yaml_words(error: &yaml::Error) -> String {
-    match error.position {
-        Some(position) => {
-            format!(
-                "error converting YAML to JSON: yaml: line {}: {}",
-                position.line,
-                error.message()
-            )
-        }
-        None => format!("error converting YAML to JSON: yaml: {}", error.message()),
+    let message = error.message();
+    let (what, context) = message.split_once(" while ").unwrap_or((&message, ""));
+    let before = |position: yaml::Position| Some(position.line.saturating_sub(1)).filter(|line| *line > 0);
+    let scanned = u32::from(context.starts_with("scanning"));
+    let line = error
+        .position
+        .and_then(before)
+        .map(|line| line.saturating_add(scanned));
+    match line.or_else(|| error.begin.and_then(before)) {
+        None => format!("error converting YAML to JSON: yaml: {what}"),
+        Some(line) => format!("error converting YAML to JSON: yaml: line {line}: {what}"),
     }
 }
 

@@ -1,16 +1,21 @@
 //! `.Files`: the files of a chart that are neither templates nor charts.
 
-use std::{collections::BTreeMap, rc::Rc};
+use std::{cell::OnceCell, collections::BTreeMap, rc::Rc};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 
 use super::{File, glob::files_pattern};
-use crate::{Dict, Object, Value};
+use crate::{
+    Dict, Object, Value,
+    template::{Signature, Type},
+};
 
 /// The files that templates see, by their paths.
 #[derive(Debug, Clone, Default)]
 pub struct Files {
     files: BTreeMap<Rc<str>, Rc<[u8]>>,
+    /// All of them as a map, once somebody wants that.
+    map: OnceCell<Value>,
 }
 
 impl Files {
@@ -20,6 +25,7 @@ impl Files {
         let entry = |file: &File| (Rc::from(file.name.as_str()), Rc::from(file.data.as_ref()));
         Self {
             files: files.iter().map(entry).collect(),
+            map: OnceCell::new(),
         }
     }
 
@@ -41,10 +47,12 @@ impl Files {
             return self.clone();
         };
         let matching = self.files.iter().filter(|(name, _)| pattern.is_match(name));
+        let files = matching
+            .map(|(name, data)| (name.clone(), data.clone()))
+            .collect();
         Self {
-            files: matching
-                .map(|(name, data)| (name.clone(), data.clone()))
-                .collect(),
+            files,
+            map: OnceCell::new(),
         }
     }
 
@@ -78,6 +86,15 @@ impl Files {
     }
 }
 
+/// The parameters of the methods.
+fn signature(name: &str) -> Option<Signature> {
+    match name {
+        "AsConfig" | "AsSecrets" => Some(Signature::fixed(&[])),
+        "Get" | "GetBytes" | "Glob" | "Lines" => Some(Signature::fixed(&[Type::String])),
+        _ => None,
+    }
+}
+
 impl Object for Files {
     fn type_name(&self) -> &str {
         "engine.files"
@@ -88,39 +105,25 @@ impl Object for Files {
     }
 
     fn field(&self, name: &str) -> Option<Value> {
-        Some(match name {
-            "AsConfig" => self.config(),
-            "AsSecrets" => self.secrets(),
-            _ => Value::Bytes(self.bytes(name)),
-        })
+        if signature(name).is_some() {
+            return None;
+        }
+        Some(Value::Bytes(self.bytes(name)))
+    }
+
+    fn signature(&self, name: &str) -> Option<Signature> {
+        signature(name)
     }
 
     fn call(&self, name: &str, arguments: &[Value]) -> Option<Result<Value, String>> {
-        match name {
-            "AsConfig" | "AsSecrets" => {
-                if !arguments.is_empty() {
-                    let got = arguments.len();
-                    return Some(Err(format!("wrong number of args for {name}: want 0 got {got}")));
-                }
-                return self.field(name).map(Ok);
-            }
-            "Get" | "GetBytes" | "Glob" | "Lines" => {}
-            _ => return None,
-        }
+        signature(name)?;
         let path = match arguments {
             [Value::String(path)] => path,
-            [other] => {
-                return Some(Err(format!(
-                    "expected string; got {}",
-                    crate::template::type_name(other)
-                )));
-            }
-            others => {
-                let got = others.len();
-                return Some(Err(format!("wrong number of args for {name}: want 1 got {got}")));
-            }
+            _ => "",
         };
         Some(match name {
+            "AsConfig" => Ok(self.config()),
+            "AsSecrets" => Ok(self.secrets()),
             "Get" => Ok(Value::string(
                 String::from_utf8_lossy(&self.bytes(path)).into_owned(),
             )),
@@ -132,10 +135,9 @@ impl Object for Files {
 
     fn as_dict(&self) -> Option<Dict> {
         let entry = |(name, data): (&Rc<str>, &Rc<[u8]>)| (name.clone(), Value::Bytes(data.clone()));
-        match Value::dict(self.files.iter().map(entry)) {
-            Value::Dict(map) => Some(map),
-            _ => None,
-        }
+        self.map
+            .get_or_init(|| Value::dict(self.files.iter().map(entry)))
+            .as_dict()
     }
 
     fn print(&self) -> String {

@@ -6,7 +6,10 @@ use super::{
     Options,
     records::{Record, field},
 };
-use crate::{Error, List, Object, Value};
+use crate::{
+    Error, List, Object, Value,
+    template::{Signature, Type},
+};
 
 /// The version of Helm that templates see.
 const HELM_VERSION: &str = "v3.19.4";
@@ -194,24 +197,18 @@ impl Object for VersionSet {
         None
     }
 
+    fn signature(&self, name: &str) -> Option<Signature> {
+        (name == "Has").then(|| Signature::fixed(&[Type::String]))
+    }
+
     fn call(&self, name: &str, arguments: &[Value]) -> Option<Result<Value, String>> {
-        if name != "Has" {
-            return None;
-        }
-        Some(match arguments {
-            [Value::String(wanted)] => {
-                let is_it = |one: &Value| matches!(one, Value::String(one) if one == wanted);
-                Ok(Value::Bool(self.0.iter().any(is_it)))
-            }
-            [other] => Err(format!(
-                "expected string; got {}",
-                crate::template::type_name(other)
-            )),
-            others => Err(format!(
-                "wrong number of args for Has: want 1 got {}",
-                others.len()
-            )),
-        })
+        self.signature(name)?;
+        let text = |value: &Value| match value {
+            Value::String(text) => Some(text.clone()),
+            _ => None,
+        };
+        let wanted = arguments.first().and_then(text);
+        Some(Ok(Value::Bool(self.0.iter().any(|one| text(one) == wanted))))
     }
 
     fn as_list(&self) -> Option<List> {

@@ -92,7 +92,7 @@ fn collect<'a>(
         ("Files", Files::new(&chart.files).into_value()),
         ("Release", shared.release.clone()),
         ("Capabilities", shared.capabilities.clone()),
-        ("Values", Value::Dict(values.clone())),
+        ("Values", records::values(values.clone())),
         ("Subcharts", Value::Dict(subcharts.clone())),
     ] {
         data.borrow_mut().insert(key.into(), value);

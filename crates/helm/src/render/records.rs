@@ -1,12 +1,12 @@
 //! Structs of Go that templates see.
 
+use std::rc::Rc;
+
 use crate::{
-    Object, Value,
+    Dict, Object, Value,
     chart::{Dependency, Maintainer, Metadata},
     template::truth,
 };
-
-use std::rc::Rc;
 
 /// A struct: fields in order, and how it is printed.
 #[derive(Debug)]
@@ -15,6 +15,50 @@ pub(super) struct Record {
     pub(super) kind_name: &'static str,
     pub(super) fields: Vec<Field>,
     pub(super) text: String,
+}
+
+/// Values of charts: a map whose type has a name.
+#[derive(Debug)]
+struct Values(Dict);
+
+/// `.Values` and `.Template`
+pub(super) fn values(map: Dict) -> Value {
+    Value::Object(Rc::new(Values(map)))
+}
+
+impl Object for Values {
+    fn type_name(&self) -> &str {
+        "chartutil.Values"
+    }
+
+    fn kind_name(&self) -> &'static str {
+        "map"
+    }
+
+    fn field(&self, _: &str) -> Option<Value> {
+        None
+    }
+
+    fn call(&self, _: &str, _: &[Value]) -> Option<Result<Value, String>> {
+        None
+    }
+
+    fn as_dict(&self) -> Option<Dict> {
+        Some(self.0.clone())
+    }
+
+    fn print(&self) -> String {
+        print_map(&self.0)
+    }
+
+    fn truth(&self) -> bool {
+        !self.0.borrow().is_empty()
+    }
+}
+
+fn print_map(map: &Dict) -> String {
+    let map = Value::Dict(map.clone());
+    crate::template::print(std::slice::from_ref(&map), &tree::Budget::default()).unwrap_or_default()
 }
 
 /// A field, its name in JSON, and whether JSON leaves it out when it is empty.
@@ -62,8 +106,7 @@ impl Object for Record {
             .map(|field| field.value.clone())
     }
 
-    fn call(&self, name: &str, arguments: &[Value]) -> Option<Result<Value, String>> {
-        let _ = (name, arguments);
+    fn call(&self, _: &str, _: &[Value]) -> Option<Result<Value, String>> {
         None
     }
 

@@ -85,11 +85,11 @@ fn errors_name_template_line_and_column() {
         ),
         (
             "{{ required \"need\" .Values.none }}",
-            "execution error at (c/templates/x.yaml:1:4): need",
+            "execution error at (c/templates/x.yaml:1:3): need",
         ),
         (
             "{{ .Values.none.x }}",
-            "template: c/templates/x.yaml:1:16: executing \"c/templates/x.yaml\" at <.Values.none.x>: nil pointer evaluating interface {}.x",
+            "template: c/templates/x.yaml:1:10: executing \"c/templates/x.yaml\" at <.Values.none.x>: nil pointer evaluating interface {}.x",
         ),
         (
             "{{ if }}",

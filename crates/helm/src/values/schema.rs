@@ -4,6 +4,8 @@
 //! implemented is refused by name.
 
 mod check;
+mod compare;
+mod containers;
 mod formats;
 mod validate;
 

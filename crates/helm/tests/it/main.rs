@@ -1,4 +1,6 @@
-//! Tests over real charts.
+//! The integration tests of charts.
 
+#[cfg(test)]
 mod conformance;
+#[cfg(test)]
 mod options;

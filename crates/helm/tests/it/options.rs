@@ -12,7 +12,7 @@ use helm::{Options, functions::Environment};
 
 /// A clock that stands, and numbers that only look random.
 #[derive(Debug, Default)]
-pub struct Fixed(AtomicU64);
+pub(crate) struct Fixed(AtomicU64);
 
 impl Environment for Fixed {
     fn now(&self) -> (i64, u32) {
@@ -33,13 +33,13 @@ impl Environment for Fixed {
 }
 
 /// What a command line asks for.
-pub struct Line<'a> {
-    pub chart: String,
-    pub options: Options<'a>,
+pub(crate) struct Line<'a> {
+    pub(crate) chart: String,
+    pub(crate) options: Options<'a>,
 }
 
 /// Reads the arguments behind `helm template`, whose files are relative to `dir`.
-pub fn parse<'a>(
+pub(crate) fn parse<'a>(
     arguments: &[String],
     dir: &Path,
     environment: &'a Fixed,

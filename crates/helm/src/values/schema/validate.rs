@@ -5,8 +5,12 @@ use std::{collections::BTreeSet, rc::Rc};
 use serde_json::{Map, Value as Json};
 use tree::Exceeded;
 
-use super::{Draft, Problem, Schema, formats};
-use crate::{Value, template::float_text};
+use super::{
+    Draft, Problem, Schema,
+    compare::{display, kind, number, plain, same},
+    formats,
+};
+use crate::Value;
 
 /// How often references and schemas may nest in one check.
 const MAX_DEPTH: usize = 500;
@@ -14,8 +18,8 @@ const MAX_DEPTH: usize = 500;
 /// What of a value some schema has spoken about.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
-    keys: BTreeSet<Rc<str>>,
-    items: BTreeSet<usize>,
+    pub(super) keys: BTreeSet<Rc<str>>,
+    pub(super) items: BTreeSet<usize>,
 }
 
 impl Seen {
@@ -26,20 +30,20 @@ impl Seen {
 }
 
 /// One value in one place, while a schema looks at it.
-struct Look<'a> {
-    map: &'a Map<String, Json>,
-    at: &'a str,
-    depth: usize,
-    problems: Vec<Problem>,
-    seen: Seen,
+pub(super) struct Look<'a> {
+    pub(super) map: &'a Map<String, Json>,
+    pub(super) at: &'a str,
+    pub(super) depth: usize,
+    pub(super) problems: Vec<Problem>,
+    pub(super) seen: Seen,
 }
 
 impl Look<'_> {
-    fn problem(&mut self, words: String) {
+    pub(super) fn problem(&mut self, words: String) {
         self.nested(words, Vec::new());
     }
 
-    fn nested(&mut self, words: String, causes: Vec<Problem>) {
+    pub(super) fn nested(&mut self, words: String, causes: Vec<Problem>) {
         self.problems.push(Problem {
             at: self.at.to_owned(),
             words,
@@ -47,7 +51,7 @@ impl Look<'_> {
         });
     }
 
-    fn below(&self, key: impl std::fmt::Display) -> String {
+    pub(super) fn below(&self, key: impl std::fmt::Display) -> String {
         format!(
             "{}/{}",
             self.at,
@@ -55,7 +59,7 @@ impl Look<'_> {
         )
     }
 
-    fn number(&self, key: &str) -> Option<f64> {
+    pub(super) fn number(&self, key: &str) -> Option<f64> {
         self.map.get(key).and_then(Json::as_f64)
     }
 }
@@ -115,7 +119,7 @@ impl Schema<'_> {
         self.constants(value, look);
         match value {
             Value::Dict(entries) => {
-                let entries = super::super::entries(entries);
+                let entries = crate::values::entries(entries);
                 self.object(&entries, look)?;
                 self.combine(value, look)?;
                 self.unevaluated_keys(&entries, look)
@@ -139,7 +143,7 @@ impl Schema<'_> {
     }
 
     /// Lets another schema look at the same value, and takes over what it finds.
-    fn apply(&self, schema: &Json, value: &Value, look: &mut Look<'_>) -> Result<(), Exceeded> {
+    pub(super) fn apply(&self, schema: &Json, value: &Value, look: &mut Look<'_>) -> Result<(), Exceeded> {
         let mut problems = Vec::new();
         let seen = self.validate(schema, value, look.at, look.depth, &mut problems)?;
         look.problems.append(&mut problems);
@@ -156,7 +160,7 @@ impl Schema<'_> {
         let got = kind(value);
         let is_whole = || number(value).is_some_and(|number| number.fract() == 0.0);
         let fits = |name: &&str| *name == got || *name == "integer" && is_whole();
-        if names.iter().any(|name| fits(&name)) {
+        if names.iter().any(fits) {
             return true;
         }
         look.problem(format!("got {got}, want {}", names.join(" or ")));
@@ -215,201 +219,28 @@ impl Schema<'_> {
             old && is_set("exclusiveMinimum"),
             old && is_set("exclusiveMaximum"),
         );
-        let checks: [(&str, fn(f64, f64) -> bool); 4] = [
-            (
-                "minimum",
-                if open_below {
-                    |got, want| got > want
-                } else {
-                    |got, want| got >= want
-                },
-            ),
-            (
-                "maximum",
-                if open_above {
-                    |got, want| got < want
-                } else {
-                    |got, want| got <= want
-                },
-            ),
-            ("exclusiveMinimum", |got, want| got > want),
-            ("exclusiveMaximum", |got, want| got < want),
-        ];
-        for (keyword, fits) in checks {
-            if let Some(want) = look.number(keyword)
-                && !fits(number, want)
-            {
+        for keyword in [
+            "minimum",
+            "maximum",
+            "exclusiveMinimum",
+            "exclusiveMaximum",
+            "multipleOf",
+        ] {
+            let Some(want) = look.number(keyword) else {
+                continue;
+            };
+            let fits = match keyword {
+                "minimum" => number > want || number == want && !open_below,
+                "maximum" => number < want || number == want && !open_above,
+                "exclusiveMinimum" => number > want,
+                "exclusiveMaximum" => number < want,
+                // A little room for fractions that no float has.
+                _ => ((number / want) - (number / want).round()).abs() < 1e-9,
+            };
+            if !fits {
                 look.problem(format!("{keyword}: got {}, want {}", plain(number), plain(want)));
             }
         }
-        if let Some(want) = look.number("multipleOf") {
-            let times = number / want;
-            if !((times - times.round()).abs() < 1e-9) {
-                look.problem(format!("multipleOf: got {}, want {}", plain(number), plain(want)));
-            }
-        }
-    }
-
-    fn object(&self, entries: &[(Rc<str>, Value)], look: &mut Look<'_>) -> Result<(), Exceeded> {
-        limits(look, entries.len() as f64, "minProperties", "maxProperties");
-        let has = |key: &str| entries.iter().any(|(name, _)| &**name == key);
-        if let Some(missing) = look
-            .map
-            .get("required")
-            .map(|names| missing(names, has))
-            .filter(|it| !it.is_empty())
-        {
-            let word = if missing.len() == 1 {
-                "property"
-            } else {
-                "properties"
-            };
-            look.problem(format!("missing {word} {}", missing.join(", ")));
-        }
-        self.properties(entries, look)?;
-        self.dependencies(entries, has, look)?;
-        if self.draft >= Draft::D6
-            && let Some(names) = look.map.get("propertyNames")
-        {
-            for (key, _) in entries {
-                let mut problems = Vec::new();
-                let name = Value::String(key.clone());
-                self.validate(names, &name, look.at, look.depth, &mut problems)?;
-                if !problems.is_empty() {
-                    look.nested(format!("invalid propertyName '{key}'"), problems);
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn properties(&self, entries: &[(Rc<str>, Value)], look: &mut Look<'_>) -> Result<(), Exceeded> {
-        let map = look.map;
-        let known = map.get("properties").and_then(Json::as_object);
-        let patterns = map.get("patternProperties").and_then(Json::as_object);
-        let additional = map.get("additionalProperties");
-        let mut refused = Vec::new();
-        for (key, value) in entries {
-            let below = look.below(key);
-            let mut schemas: Vec<&Json> = known.and_then(|known| known.get(&**key)).into_iter().collect();
-            for (pattern, schema) in patterns.into_iter().flatten() {
-                if self
-                    .patterns
-                    .borrow()
-                    .get(pattern)
-                    .is_some_and(|pattern| pattern.is_match(key))
-                {
-                    schemas.push(schema);
-                }
-            }
-            if schemas.is_empty() {
-                match additional {
-                    Some(Json::Bool(false)) => refused.push(format!("'{key}'")),
-                    other => schemas.extend(other),
-                }
-            }
-            if self.tracks && !schemas.is_empty() {
-                look.seen.keys.insert(key.clone());
-            }
-            for schema in schemas {
-                self.validate(schema, value, &below, look.depth, &mut look.problems)?;
-            }
-        }
-        if !refused.is_empty() {
-            look.problem(format!(
-                "additional properties {} not allowed",
-                refused.join(", ")
-            ));
-        }
-        Ok(())
-    }
-
-    fn dependencies(
-        &self,
-        entries: &[(Rc<str>, Value)],
-        has: impl Fn(&str) -> bool,
-        look: &mut Look<'_>,
-    ) -> Result<(), Exceeded> {
-        let map = look.map;
-        let keywords: &[&str] = if self.draft < Draft::D2019 {
-            &["dependencies"]
-        } else {
-            &["dependentRequired", "dependentSchemas"]
-        };
-        let rules = keywords
-            .iter()
-            .filter_map(|keyword| map.get(*keyword)?.as_object())
-            .flatten();
-        for (key, rule) in rules.filter(|(key, _)| has(key)) {
-            if rule.is_array() {
-                let missing = missing(rule, &has);
-                if !missing.is_empty() {
-                    look.problem(format!(
-                        "properties {} required, if '{key}' exists",
-                        missing.join(", ")
-                    ));
-                }
-            } else {
-                let value = Value::dict(entries.iter().map(|(key, value)| (key.clone(), value.clone())));
-                self.apply(rule, &value, look)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn array(&self, items: &[Value], look: &mut Look<'_>) -> Result<(), Exceeded> {
-        limits(look, items.len() as f64, "minItems", "maxItems");
-        if look.map.get("uniqueItems") == Some(&Json::Bool(true)) {
-            let texts: Vec<String> = items.iter().map(canonical).collect();
-            let mut seen = std::collections::HashMap::new();
-            for (n, text) in texts.iter().enumerate() {
-                if let Some(first) = seen.insert(text, n) {
-                    look.problem(format!("items at {first} and {n} are equal"));
-                    break;
-                }
-            }
-        }
-        let map = look.map;
-        let new = self.draft >= Draft::D2020;
-        let (prefix, rest) = match (map.get(if new { "prefixItems" } else { "items" }), new) {
-            (Some(Json::Array(prefix)), true) => (prefix.as_slice(), map.get("items")),
-            (Some(Json::Array(prefix)), false) => (prefix.as_slice(), map.get("additionalItems")),
-            (_, _) => ([].as_slice(), map.get("items")),
-        };
-        for (n, item) in items.iter().enumerate() {
-            if let Some(schema) = prefix.get(n).or(rest) {
-                let below = look.below(n);
-                look.seen.items.insert(n);
-                self.validate(schema, item, &below, look.depth, &mut look.problems)?;
-            }
-        }
-        self.contains(items, look)
-    }
-
-    fn contains(&self, items: &[Value], look: &mut Look<'_>) -> Result<(), Exceeded> {
-        let Some(schema) = look.map.get("contains").filter(|_| self.draft >= Draft::D6) else {
-            return Ok(());
-        };
-        let mut found = 0_u32;
-        for (n, item) in items.iter().enumerate() {
-            let mut problems = Vec::new();
-            self.validate(schema, item, look.at, look.depth, &mut problems)?;
-            if problems.is_empty() {
-                found = found.saturating_add(1);
-                if self.draft >= Draft::D2020 {
-                    look.seen.items.insert(n);
-                }
-            }
-        }
-        let newer = self.draft >= Draft::D2019;
-        let least = look.number("minContains").filter(|_| newer).unwrap_or(1.0);
-        let most = look.number("maxContains").filter(|_| newer);
-        if f64::from(found) < least {
-            look.problem("no items match contains schema".to_owned());
-        } else if most.is_some_and(|most| f64::from(found) > most) {
-            look.problem(format!("too many items match contains schema: {found}"));
-        }
-        Ok(())
     }
 
     /// `allOf` and its relatives.
@@ -472,122 +303,15 @@ impl Schema<'_> {
         }
         Ok(())
     }
-
-    fn unevaluated_keys(&self, entries: &[(Rc<str>, Value)], look: &mut Look<'_>) -> Result<(), Exceeded> {
-        let Some(schema) = look
-            .map
-            .get("unevaluatedProperties")
-            .filter(|_| self.draft >= Draft::D2019)
-        else {
-            return Ok(());
-        };
-        for (key, value) in entries {
-            if look.seen.keys.insert(key.clone()) {
-                let below = look.below(key);
-                self.validate(schema, value, &below, look.depth, &mut look.problems)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn unevaluated_items(&self, items: &[Value], look: &mut Look<'_>) -> Result<(), Exceeded> {
-        let Some(schema) = look
-            .map
-            .get("unevaluatedItems")
-            .filter(|_| self.draft >= Draft::D2019)
-        else {
-            return Ok(());
-        };
-        for (n, item) in items.iter().enumerate() {
-            if look.seen.items.insert(n) {
-                let below = look.below(n);
-                self.validate(schema, item, &below, look.depth, &mut look.problems)?;
-            }
-        }
-        Ok(())
-    }
 }
 
-fn limits(look: &mut Look<'_>, got: f64, least: &str, most: &str) {
+/// Checks a length against its bounds.
+pub(super) fn limits(look: &mut Look<'_>, got: f64, least: &str, most: &str) {
     for (keyword, sign) in [(least, 1.0), (most, -1.0)] {
         if let Some(want) = look.number(keyword)
             && got * sign < want * sign
         {
             look.problem(format!("{keyword}: got {}, want {}", plain(got), plain(want)));
         }
-    }
-}
-
-fn missing(names: &Json, has: impl Fn(&str) -> bool) -> Vec<String> {
-    let names = names.as_array().into_iter().flatten().filter_map(Json::as_str);
-    names
-        .filter(|name| !has(name))
-        .map(|name| format!("'{name}'"))
-        .collect()
-}
-
-fn number(value: &Value) -> Option<f64> {
-    match value {
-        Value::Int(value, _) => Some(*value as f64),
-        Value::Float(value) => Some(*value),
-        _ => None,
-    }
-}
-
-fn kind(value: &Value) -> &'static str {
-    match value {
-        Value::Bool(_) => "boolean",
-        Value::Int(..) | Value::Float(_) => "number",
-        Value::String(_) => "string",
-        Value::List(_) | Value::Strings(_) => "array",
-        Value::Dict(_) => "object",
-        Value::Nil | Value::Missing | Value::Bytes(_) | Value::Object(_) => "null",
-    }
-}
-
-fn plain(number: f64) -> String {
-    float_text(number, 'f', None)
-}
-
-fn display(value: &Json) -> String {
-    match value {
-        Json::String(text) => format!("'{text}'"),
-        other => other.to_string(),
-    }
-}
-
-fn same(wanted: &Json, value: &Value) -> bool {
-    match (wanted, value) {
-        (Json::Null, Value::Nil | Value::Missing) => true,
-        (Json::Bool(wanted), Value::Bool(value)) => wanted == value,
-        (Json::Number(wanted), value) => number(value).is_some_and(|value| wanted.as_f64() == Some(value)),
-        (Json::String(wanted), Value::String(value)) => **wanted == **value,
-        (Json::Array(wanted), Value::List(items) | Value::Strings(items)) => {
-            wanted.len() == items.len() && wanted.iter().zip(items.iter()).all(|(a, b)| same(a, b))
-        }
-        (Json::Object(wanted), Value::Dict(map)) => {
-            let map = map.borrow();
-            wanted.len() == map.len()
-                && wanted
-                    .iter()
-                    .all(|(key, a)| map.get(key.as_str()).is_some_and(|b| same(a, b)))
-        }
-        _ => false,
-    }
-}
-
-/// A text that equal values share.
-fn canonical(value: &Value) -> String {
-    match value {
-        Value::List(items) | Value::Strings(items) => {
-            let items: Vec<String> = items.iter().map(canonical).collect();
-            format!("[{}]", items.join(","))
-        }
-        Value::Dict(map) => {
-            let entry = |(key, value): (&Rc<str>, &Value)| format!("{key:?}:{}", canonical(value));
-            let entries: Vec<String> = map.borrow().iter().map(entry).collect();
-            format!("{{{}}}", entries.join(","))
-        }
-        value => number(value).map_or_else(|| format!("{value:?}"), |number| number.to_string()),
     }
 }
