@@ -7,6 +7,7 @@
 mod arguments;
 pub(crate) mod bytes;
 mod cast;
+mod certificates;
 mod codecs;
 mod crypto;
 mod decimal;
@@ -15,6 +16,7 @@ mod encoding;
 mod equal;
 mod flow;
 mod json;
+mod keys;
 mod lists;
 mod merge;
 mod numbers;
@@ -148,6 +150,7 @@ static ENTRIES: LazyLock<HashMap<&'static str, &'static Entry>> = LazyLock::new(
         encoding::TABLE,
         crypto::TABLE,
         random::TABLE,
+        certificates::TABLE,
         time::TABLE,
         semver::TABLE,
         regexes::TABLE,

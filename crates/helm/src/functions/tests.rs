@@ -11,6 +11,7 @@ use crate::{
 };
 
 mod bounds;
+mod keys;
 
 const VALUES: &str = r#"
 list: [3, 1, 2, 1]
@@ -42,19 +43,27 @@ impl Environment for Still {
 
 /// What a template makes, or its error.
 fn render(text: &str, budget: &Budget) -> Result<String, String> {
-    crate::stack::on_deep_stack(|| render_here(text, budget)).unwrap()
+    render_in(text, budget, || Still)
 }
 
-fn render_here(text: &str, budget: &Budget) -> Result<String, String> {
-    let functions = Standard::new(&Still);
-    let mut set = Set::new();
-    set.parse(NAME, text, &functions)
-        .map_err(|error| error.to_string())?;
-    let values = yaml::read::goyaml(VALUES, budget).unwrap().value;
-    let data = Value::dict([("Values", Value::from_yaml(&values))]);
-    let mut executor = Executor::new(Rc::new(set), &functions, budget, false);
-    let made = executor.execute(NAME, data);
-    made.map_err(|error| error.to_string())
+/// What a template makes in a world, or its error.
+fn render_in<E: Environment>(
+    text: &str,
+    budget: &Budget,
+    environment: impl FnOnce() -> E + Send,
+) -> Result<String, String> {
+    crate::stack::on_deep_stack(|| {
+        let environment = environment();
+        let functions = Standard::new(&environment);
+        let mut set = Set::new();
+        set.parse(NAME, text, &functions)
+            .map_err(|error| error.to_string())?;
+        let values = yaml::read::goyaml(VALUES, budget).unwrap().value;
+        let data = Value::dict([("Values", Value::from_yaml(&values))]);
+        let mut executor = Executor::new(Rc::new(set), &functions, budget, false);
+        executor.execute(NAME, data).map_err(|error| error.to_string())
+    })
+    .unwrap()
 }
 
 #[test]
