@@ -74,11 +74,14 @@ pub trait Environment {
     }
 }
 
+/// The maps that templates changed.
+type Changed = RefCell<Vec<Weak<RefCell<BTreeMap<Rc<str>, Value>>>>>;
+
 /// What a function works with besides its arguments.
 struct Context<'a> {
     budget: &'a Budget,
     environment: &'a dyn Environment,
-    changed: &'a RefCell<Vec<Weak<RefCell<BTreeMap<Rc<str>, Value>>>>>,
+    changed: &'a Changed,
 }
 
 impl Context<'_> {
@@ -174,7 +177,7 @@ const LOOKUP: Signature = Signature::fixed(&[Type::String, Type::String, Type::S
 /// are emptied when this is dropped: take what you want of the values before.
 pub struct Standard<'a> {
     environment: &'a dyn Environment,
-    changed: RefCell<Vec<Weak<RefCell<BTreeMap<Rc<str>, Value>>>>>,
+    changed: Changed,
 }
 
 impl<'a> Standard<'a> {

@@ -56,13 +56,13 @@ pub(super) const TABLE: &[Entry] = &[
 ];
 
 /// How an error in an expression is told.
-type Telling = fn(&str, String) -> String;
+type Telling = fn(&str, &str) -> String;
 
-fn plain(_: &str, error: String) -> String {
-    error
+fn plain(_: &str, error: &str) -> String {
+    error.to_owned()
 }
 
-fn compiling(expression: &str, error: String) -> String {
+fn compiling(expression: &str, error: &str) -> String {
     let quoted = if expression.contains(['`', '\n', '\r', '\t']) {
         crate::template::quote(expression)
     } else {
@@ -82,7 +82,7 @@ fn compile(context: &Context<'_>, arguments: &[Value], tell: Telling) -> Result<
             .saturating_add(10_000),
     )?;
     context.text(text(arguments, 1).len().saturating_mul(8))?;
-    let translated = pattern::translate(expression).map_err(|error| tell(expression, error))?;
+    let translated = pattern::translate(expression).map_err(|error| tell(expression, &error))?;
     let regex = RegexBuilder::new(&translated)
         .size_limit(SIZE)
         .dfa_size_limit(SIZE)
@@ -90,7 +90,7 @@ fn compile(context: &Context<'_>, arguments: &[Value], tell: Telling) -> Result<
     regex.map_err(|_| {
         tell(
             expression,
-            "error parsing regexp: expression nests too deeply or is too large".to_owned(),
+            "error parsing regexp: expression nests too deeply or is too large",
         )
     })
 }

@@ -281,7 +281,7 @@ fn write_piece(out: &mut String, piece: Piece, clock: &Clock, time: &Time) -> st
         }
     };
     let short = |name: &'static str| name.get(..3).unwrap_or(name);
-    let hour12 = if clock.hour % 12 == 0 { 12 } else { clock.hour % 12 };
+    let hour12 = (clock.hour + 11) % 12 + 1;
     let year = clock.date.year;
     let sign = if year < 0 { "-" } else { "" };
     match piece {
@@ -300,14 +300,9 @@ fn write_piece(out: &mut String, piece: Piece, clock: &Clock, time: &Time) -> st
         Piece::Second { zero } => out.push_str(&number(zero, clock.second)),
         Piece::LongYear => write!(out, "{sign}{:04}", year.unsigned_abs())?,
         Piece::Year => write!(out, "{:02}", year.unsigned_abs() % 100)?,
-        Piece::Noon { capital } => out.push_str(match (clock.hour >= 12, capital) {
-            (true, true) => "PM",
-            (false, true) => "AM",
-            (true, false) => "pm",
-            (false, false) => "am",
-        }),
+        Piece::Noon { capital } => out.push_str(noon(clock.hour >= 12, capital)),
         Piece::Zone if time.zone.is_empty() => {
-            write_offset(out, time.offset, false, time.offset % 3600 != 0, false)?
+            write_offset(out, time.offset, false, time.offset % 3600 != 0, false)?;
         }
         Piece::Zone => out.push_str(&time.zone),
         Piece::Offset { z: true, .. } if time.offset == 0 => out.push('Z'),
@@ -321,21 +316,32 @@ fn write_piece(out: &mut String, piece: Piece, clock: &Clock, time: &Time) -> st
             digits,
             trimmed,
             comma,
-        } => {
-            let nanos = format!("{:09}", time.nanos);
-            let shown = nanos.get(..digits.min(9)).unwrap_or(&nanos);
-            let shown = if trimmed {
-                shown.trim_end_matches('0')
-            } else {
-                shown
-            };
-            if !(trimmed && shown.is_empty()) {
-                out.push(if comma { ',' } else { '.' });
-                out.push_str(shown);
-            }
-        }
+        } => write_fraction(out, time.nanos, digits, trimmed, comma),
     }
     Ok(())
+}
+
+fn noon(after: bool, capital: bool) -> &'static str {
+    match (after, capital) {
+        (true, true) => "PM",
+        (false, true) => "AM",
+        (true, false) => "pm",
+        (false, false) => "am",
+    }
+}
+
+fn write_fraction(out: &mut String, nanos: u32, digits: usize, trimmed: bool, comma: bool) {
+    let nanos = format!("{nanos:09}");
+    let shown = nanos.get(..digits.min(9)).unwrap_or(&nanos);
+    let shown = if trimmed {
+        shown.trim_end_matches('0')
+    } else {
+        shown
+    };
+    if !(trimmed && shown.is_empty()) {
+        out.push(if comma { ',' } else { '.' });
+        out.push_str(shown);
+    }
 }
 
 fn write_offset(

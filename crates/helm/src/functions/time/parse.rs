@@ -214,6 +214,28 @@ impl Parts {
                 };
                 self.year_day = Some(text.parse().map_err(|_| Wrong::Form)?);
             }
+            Piece::Zone => self.zone(rest)?,
+            Piece::Offset {
+                z,
+                colon,
+                minutes,
+                seconds,
+            } => {
+                if z && rest.starts_with('Z') {
+                    take(rest, 1);
+                    self.offset = Some(0);
+                } else {
+                    self.offset = Some(offset(rest, colon, minutes, seconds)?);
+                }
+            }
+            piece => self.clock(piece, rest, after)?,
+        }
+        Ok(())
+    }
+
+    /// The pieces of a time of day.
+    fn clock(&mut self, piece: Piece, rest: &mut &str, after: &str) -> Result<(), Wrong> {
+        match piece {
             Piece::Hour => self.hour = below(two(rest, false)?, 24, "hour")?,
             Piece::Hour12 { zero } => self.hour = below(two(rest, zero)?, 13, "hour")?,
             Piece::Minute { zero } => self.minute = below(two(rest, zero)?, 60, "minute")?,
@@ -241,20 +263,7 @@ impl Parts {
                 }
             }
             Piece::Fraction { digits, .. } => self.nanos = fraction(rest, digits)?,
-            Piece::Zone => self.zone(rest)?,
-            Piece::Offset {
-                z,
-                colon,
-                minutes,
-                seconds,
-            } => {
-                if z && rest.starts_with('Z') {
-                    take(rest, 1);
-                    self.offset = Some(0);
-                } else {
-                    self.offset = Some(offset(rest, colon, minutes, seconds)?);
-                }
-            }
+            _ => {}
         }
         Ok(())
     }
