@@ -217,12 +217,7 @@ impl<'t> Translator<'t> {
         let mut text = String::new();
         match self.class_escape(&mut text)? {
             None => {
-                let nested = if text.starts_with('[') || text.starts_with('\\') {
-                    text
-                } else {
-                    format!("[{text}]")
-                };
-                self.atom(&nested);
+                self.atom(&format!("[{text}]"));
             }
             Some(c) => {
                 literal(&mut text, c);
