@@ -10,6 +10,8 @@ mod config;
 mod error;
 mod fieldspec;
 mod files;
+#[cfg(test)]
+mod fuzz;
 mod generate;
 mod helm;
 mod id;

@@ -90,6 +90,27 @@ pub(crate) fn shown(entry: &str) -> String {
     }
 }
 
+/// A message without the users, and passwords, of the addresses in it.
+pub(crate) fn redacted(message: &str) -> String {
+    let ends_before = |c: char| c.is_whitespace() || matches!(c, '/' | '\'' | '"' | '`' | '(');
+    let mut out = String::with_capacity(message.len());
+    let mut rest = message;
+    while let Some((before, after)) = rest.split_once('@') {
+        let user = before.rsplit(ends_before).next().unwrap_or_default();
+        let kept = before.strip_suffix(user).unwrap_or(before);
+        // Where an address became a path, one slash is left of two.
+        let is_address = kept.strip_suffix("//").or(kept.strip_suffix('/'));
+        out.push_str(kept);
+        if user == "git" || !is_address.is_some_and(|scheme| scheme.ends_with(':')) {
+            out.push_str(user);
+            out.push('@');
+        }
+        rest = after;
+    }
+    out.push_str(rest);
+    out
+}
+
 const FILE: &str = "file://";
 const HTTPS: &str = "https://";
 const SSH: &str = "ssh://";

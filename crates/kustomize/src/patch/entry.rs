@@ -119,6 +119,13 @@ impl Transformer for EntryPatches {
                         patch.id().to_string()
                     )
                 })?;
+                if !self.allowed.any() {
+                    return merge_into(resources, index, patch.node(), self.allowed, scene.run);
+                }
+                // quirk: annotations of a patch with options are texts, null too.
+                let mut patch = patch.clone();
+                let annotations = patch.metadata_map("annotations");
+                patch.set_metadata_map("annotations", &annotations);
                 merge_into(resources, index, patch.node(), self.allowed, scene.run)
             }),
             (Patch::Strategic(patches), Some(target)) => match patches.as_slice() {

@@ -177,11 +177,10 @@ fn field_path(dice: &mut Dice, known: &Known, source: bool) -> String {
         }
         _ => place(dice, known),
     };
-    // The original shows its bookkeeping when all metadata is copied.
-    if source
-        && path
-            .last()
-            .is_some_and(|last| last == "metadata" || last == "annotations")
+    // The original keeps its books in annotations: it shows them when they are copied, and loses them when they are replaced.
+    if path
+        .last()
+        .is_some_and(|last| last == "metadata" || last == "annotations")
     {
         return "metadata.name".to_owned();
     }
