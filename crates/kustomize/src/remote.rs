@@ -85,8 +85,8 @@ pub(crate) fn shown(entry: &str) -> String {
     let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
     match host.rsplit_once('@') {
         // The user of all of them, which is no secret.
-        Some(("git" | "git::git", _)) | None => format!("{scheme}{host}{path}"),
-        Some((_, host)) => format!("{scheme}{host}{path}"),
+        Some(("git" | "git::git", _)) | None => redacted(&format!("{scheme}{host}{path}")),
+        Some((_, host)) => redacted(&format!("{scheme}{host}{path}")),
     }
 }
 
