@@ -97,7 +97,7 @@ pub fn build(
     let mut objects = Vec::with_capacity(acc.resources.len());
     for resource in acc.resources.into_list() {
         run.step(1, dir)?;
-        objects.push(finish(resource, wanted, managed_by.as_deref())?);
+        objects.push(finish(resource, wanted, managed_by.as_deref(), &run)?);
     }
     let warnings = run.warnings.into_inner();
     Ok(Build { objects, warnings })
@@ -137,7 +137,12 @@ fn sort(resources: &mut ResMap, target: &Target<'_>, options: &Options<'_>) -> R
 }
 
 /// The last touch: labels and annotations of the build itself, and the value of the object.
-fn finish(mut resource: Resource, wanted: Wanted, managed_by: Option<&str>) -> Result<Built, Error> {
+fn finish(
+    mut resource: Resource,
+    wanted: Wanted,
+    managed_by: Option<&str>,
+    run: &Run<'_>,
+) -> Result<Built, Error> {
     if let Some(managed_by) = managed_by {
         let labels = FieldSpec::row("", "", "", "metadata/labels", true);
         fieldspec::visit(resource.node_mut(), &labels, Create::Map, &mut |labels| {
@@ -145,7 +150,7 @@ fn finish(mut resource: Resource, wanted: Wanted, managed_by: Option<&str>) -> R
             Ok(())
         })?;
     }
-    metadata::finish(&mut resource, wanted);
+    metadata::finish(&mut resource, wanted, run)?;
     let (file, line) = (resource.file.clone(), resource.line);
     let object = resource
         .into_node()

@@ -17,6 +17,7 @@ mod helm;
 mod id;
 mod loader;
 mod lookup;
+mod measure;
 mod metadata;
 mod model;
 mod options;

@@ -187,7 +187,9 @@ impl<'a> Loader<'a> {
             let problem = format!("security; file '{joined}' is not in or below '{}'", self.root);
             return Err(Error::new(Step::Load, problem));
         }
-        Ok((self.tree().read(&joined)?, joined))
+        let content = self.tree().read(&joined)?;
+        self.run.took(content.len(), &joined)?;
+        Ok((content, joined))
     }
 
     fn download(&self, url: &str) -> Result<(Bytes, TreePath), Error> {
@@ -198,6 +200,7 @@ impl<'a> Loader<'a> {
         let bytes = fetch
             .file(url, self.run.budget)
             .map_err(|problem| Error::new(Step::Load, format!("fetching {resource}: {problem}")))?;
+        self.run.took(bytes.len(), &self.root)?;
         Ok((bytes, self.root.clone()))
     }
 }

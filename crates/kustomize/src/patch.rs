@@ -15,6 +15,7 @@ use yaml::{Node, Value, node::Content};
 use crate::{
     Error,
     error::Step,
+    measure::printed,
     model::{self, Selector},
     options::Run,
     read,
@@ -172,12 +173,14 @@ fn merge_into(
     };
     let id = resource.id().clone();
     let dir = resource.file.clone();
+    run.check(&dir)?;
     if allowed.any() {
         resource.store_previous_id();
     }
     let schema = run.schema.borrow();
     let step = |n| run.step(n, &dir);
     let object = std::mem::replace(resource.node_mut(), Node::null());
+    let before = printed(&object);
     let merged =
         strategic::merge(object, patch, &schema, &step)?.filter(|merged| !resource::is_empty(merged));
     let is_left = merged.is_some();
@@ -198,11 +201,14 @@ fn merge_into(
                 restore(metadata, "namespace", &id.namespace);
             }
         }
+        run.grow(printed(&merged).saturating_sub(before), &dir)?;
         *resource.node_mut() = merged;
         resource.settle();
     }
     if allowed.any() || !is_left {
         resources.forget_places();
+        // They are all looked for again.
+        run.step(resources.len() as u64, &dir)?;
     }
     Ok(())
 }
@@ -237,11 +243,8 @@ fn apply_json(
             resource.store_previous_id();
         }
         run.step(1, &resource.file)?;
-        run.budget.check().map_err(|source| Error::Budget {
-            dir: (*resource.file).clone(),
-            source,
-        })?;
-        let patched = patch.apply(resource.node(), resource.history.is_noted(), run.budget)?;
+        run.check(&resource.file)?;
+        let patched = patch.apply(resource.node(), resource.history.is_noted(), run, &resource.file)?;
         read::check(&patched)?;
         *resource.node_mut() = patched;
         // quirk: annotations are texts then, null too.

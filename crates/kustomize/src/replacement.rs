@@ -126,7 +126,7 @@ impl Objects<'_> {
             (None, None) => return fail("replacements must specify a source and at least one target"),
         };
         for target in &replacement.targets {
-            let target = Target::new(target)?;
+            let target = Target::new(target, &self.meter)?;
             for place in 0..self.list.len() {
                 if !self.is_selected(place, &target)? {
                     continue;
@@ -196,7 +196,7 @@ impl Objects<'_> {
     }
 
     fn is_selected(&mut self, place: usize, target: &Target<'_>) -> Result<bool, Error> {
-        self.meter.work(1)?;
+        self.meter.work(1 + target.rejects.len())?;
         let Some(resource) = self.list.get(place) else {
             return Ok(false);
         };
@@ -272,7 +272,7 @@ struct Reject {
 }
 
 impl<'a> Target<'a> {
-    fn new(target: &'a ReplacementTarget) -> Result<Self, Error> {
+    fn new(target: &'a ReplacementTarget, meter: &Meter<'_>) -> Result<Self, Error> {
         let Some(select) = &target.select else {
             let problem = "target must specify resources to select";
             return Err(Error::new(Step::Replacement, problem));
@@ -296,9 +296,17 @@ impl<'a> Target<'a> {
                 metadata: has_metadata.then(|| MetadataSelector::new(selector)),
             })
         };
+        let measured = |path| {
+            let path = Path::new(path);
+            meter.work(path.cost())?;
+            Ok(path)
+        };
         let paths = match target.field_paths.as_slice() {
             [] => vec![Path::new(DEFAULT_PATH)],
-            paths => paths.iter().map(|path| Path::new(path)).collect(),
+            paths => paths
+                .iter()
+                .map(|path| measured(path))
+                .collect::<Result<_, Error>>()?,
         };
         Ok(Self {
             patterns: patterns(select)?,

@@ -78,7 +78,7 @@ pub(crate) struct History {
     /// Where it comes from, when that is recorded.
     pub(crate) origin: Option<Origin>,
     /// What changed it, when that is recorded.
-    pub(crate) transformations: Vec<Origin>,
+    pub(crate) transformations: Vec<Arc<Origin>>,
 }
 
 impl History {

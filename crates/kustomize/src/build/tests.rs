@@ -1,4 +1,4 @@
-use tree::Mem;
+use tree::{Limits, Mem};
 
 use super::*;
 
@@ -41,5 +41,126 @@ fn two_objects_that_became_one_are_refused() {
     assert_eq!(
         refused,
         "d/r.yaml:3: may not add resource with an already registered id: A.v1.[noGrp]/a.[noNs]"
+    );
+}
+
+/// Why a build ends that may hold `bytes` and so many `objects`.
+fn limited(files: &[(&str, String)], bytes: u64, objects: u64) -> String {
+    let tree = Mem::from_files(files.iter().cloned()).unwrap();
+    let budget = Budget::new(Limits {
+        bytes,
+        objects,
+        ..Limits::default()
+    });
+    let dir = TreePath::parse("d").unwrap();
+    let error = build(&tree, &dir, &Options::default(), &budget).unwrap_err();
+    assert!(error.exceeded().is_some(), "{error}");
+    error.to_string()
+}
+
+const OBJECT: &str = "{apiVersion: v1, kind: A, metadata: {name: a}}";
+const FILES_END: &str = "the limit of 100000 bytes of files in one build was reached";
+const OUTPUT_ENDS: &str = "the limit of 100000 bytes of rendered output was reached";
+
+#[test]
+fn one_file_counts_as_often_as_it_is_named() {
+    let large = |begin: &str, end: &str| format!("{begin}{}{end}", "x".repeat(10_000));
+    let entries = |field: &str, entry: &dyn Fn(usize) -> String| {
+        let entries: Vec<_> = (0..1000).map(entry).collect();
+        format!("{field}: [{}]", entries.join(", "))
+    };
+    let patch = large("{apiVersion: v1, kind: A, metadata: {name: a}, spec: ", "}");
+    for (kustomization, file) in [
+        (
+            entries("configMapGenerator", &|n| format!("{{name: m{n}, files: [f]}}")),
+            large("", ""),
+        ),
+        (
+            entries("secretGenerator", &|n| format!("{{name: m{n}, envs: [f]}}")),
+            large("A=", ""),
+        ),
+        (entries("patches", &|_| "{path: f}".to_owned()), patch.clone()),
+        (entries("patchesStrategicMerge", &|_| "f".to_owned()), patch),
+        (
+            entries("replacements", &|_| "{path: f}".to_owned()),
+            large("{source: {kind: A}, targets: [], sourceValue: ", "}"),
+        ),
+    ] {
+        let files = [("d/kustomization.yaml", kustomization), ("d/f", file)];
+        let problem = limited(&files, 100_000, 20_000);
+        assert!(problem.ends_with(FILES_END), "{problem}");
+    }
+}
+
+#[test]
+fn what_is_written_into_many_objects_counts_for_each() {
+    let objects: Vec<_> = (0..200)
+        .map(|n| OBJECT.replace("name: a", &format!("name: a{n}")))
+        .collect();
+    let objects = objects.join("\n---\n");
+    let text = "x".repeat(2_000);
+    let patch = format!("{{apiVersion: v1, kind: A, metadata: {{name: a}}, spec: {text}}}");
+    let json = format!("[{{\"op\": \"add\", \"path\": \"/spec\", \"value\": \"{text}\"}}]");
+    for field in [
+        format!("namePrefix: {text}"),
+        format!("namespace: {text}"),
+        format!("commonLabels: {{a: {text}}}"),
+        format!("commonAnnotations: {{a: {text}}}"),
+        format!("patches: [{{target: {{kind: A}}, patch: '{patch}'}}]"),
+        format!("patches: [{{target: {{kind: A}}, patch: '{json}'}}]"),
+    ] {
+        let files = [
+            ("d/kustomization.yaml", format!("resources: [r.yaml]\n{field}\n")),
+            ("d/r.yaml", objects.clone()),
+        ];
+        let problem = limited(&files, 100_000, 20_000);
+        assert!(problem.ends_with(OUTPUT_ENDS), "{field:.40}: {problem}");
+    }
+}
+
+/// Each layer is included twice by the next: the objects at the bottom are a million times as many at the top.
+#[test]
+fn layers_that_double_end_at_a_limit() {
+    let mut files = vec![
+        (
+            "b0/kustomization.yaml".to_owned(),
+            "resources: [r.yaml]".to_owned(),
+        ),
+        ("b0/r.yaml".to_owned(), OBJECT.to_owned()),
+    ];
+    for n in 1..=20 {
+        let below = n - 1;
+        for side in ["l", "r"] {
+            let kustomization = format!("namePrefix: {side}\nresources: [../b{below}]\n");
+            files.push((format!("{side}{n}/kustomization.yaml"), kustomization));
+        }
+        let kustomization = format!("resources: [../l{n}, ../r{n}]\n");
+        files.push((format!("b{n}/kustomization.yaml"), kustomization));
+    }
+    files.push((
+        "d/kustomization.yaml".to_owned(),
+        "resources: [../b20]".to_owned(),
+    ));
+    let files: Vec<_> = files
+        .iter()
+        .map(|(path, text)| (path.as_str(), text.clone()))
+        .collect();
+    let problem = limited(&files, 64 << 20, 100);
+    assert!(
+        problem.ends_with("the limit of 100 objects was reached"),
+        "{problem}"
+    );
+    let problem = limited(&files, 100_000, 1 << 40);
+    assert!(problem.ends_with(FILES_END), "{problem}");
+}
+
+#[test]
+fn generators_end_at_the_limit_of_objects() {
+    let entries: Vec<_> = (0..200).map(|n| format!("{{name: m{n}}}")).collect();
+    let kustomization = format!("configMapGenerator: [{}]", entries.join(", "));
+    let problem = limited(&[("d/kustomization.yaml", kustomization)], 64 << 20, 100);
+    assert!(
+        problem.ends_with("the limit of 100 objects was reached"),
+        "{problem}"
     );
 }

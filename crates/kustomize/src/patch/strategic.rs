@@ -17,6 +17,7 @@ use yaml::{
 use crate::{
     Error,
     error::Step,
+    lookup,
     schema::{Schema, Shape},
 };
 
@@ -100,18 +101,14 @@ impl Sources<'_> {
     }
 }
 
-/// Says what was expected and what is there.
+/// Says what was expected and what is there; what that holds may be secret.
 fn wrong_kind(expected: Kind, node: &Node) -> Error {
     let expected = match expected {
         Kind::Map => "MappingNode",
         Kind::Seq => "SequenceNode",
         Kind::Scalar => "ScalarNode",
     };
-    let contents = node.to_value().map(|value| yaml::print::goyaml(&value));
-    let contents = contents.map_or_else(|_| String::new(), |text| format!(": node contents:\n{text}"));
-    let found = node.kind_name();
-    let problem = format!("wrong node kind: expected {expected} but got {found}{contents}");
-    Error::new(Step::Patch, problem)
+    lookup::wrong_kind(expected, node.kind_name())
 }
 
 impl<'m> Merger<'m> {

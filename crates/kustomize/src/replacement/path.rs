@@ -90,4 +90,13 @@ impl<'p> Path<'p> {
             elements,
         }
     }
+
+    /// The steps that its patterns count for.
+    pub(super) fn cost(&self) -> usize {
+        let cost = |part: &Part| match part {
+            Part::Items(condition) => selector::cost(&condition.value) as usize,
+            _ => 1,
+        };
+        self.parts.iter().map(cost).sum()
+    }
 }

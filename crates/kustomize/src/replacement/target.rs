@@ -11,6 +11,7 @@ use crate::{
     Error,
     error::Step,
     lookup::{items, key_place, raw_text, wrong_kind},
+    measure::NODE_SIZE,
     options::Run,
 };
 
@@ -291,9 +292,6 @@ impl Walk<'_> {
         })
     }
 }
-
-/// What a node counts beside its text.
-pub(super) const NODE_SIZE: usize = 64;
 
 /// Appends to a list; what is appended to null is lost.
 fn append(node: &mut Node, item: Node) {

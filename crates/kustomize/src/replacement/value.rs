@@ -1,12 +1,15 @@
 //! The value of a replacement, and how it is written into a field.
 
-use yaml::{
-    Node, Position,
-    node::{Content, Scalar},
-};
+use yaml::{Node, Position, node::Scalar};
 
-use super::target::{Found, Meter, NODE_SIZE};
-use crate::{Error, error::Step, lookup::raw_text, model::FieldOptions};
+use super::target::{Found, Meter};
+use crate::{
+    Error,
+    error::Step,
+    lookup::raw_text,
+    measure::{NODE_SIZE, measure},
+    model::FieldOptions,
+};
 
 /// The value of a replacement, measured.
 pub(super) struct Source {
@@ -120,18 +123,4 @@ fn only_scalars() -> Error {
         Step::Replacement,
         "delimiter option can only be used with scalar nodes",
     )
-}
-
-/// Levels and bytes of a node; it is not nested deeper than documents may be.
-fn measure(node: &Node) -> (usize, usize) {
-    let add = |(depth, size): (usize, usize), (key, child): (&str, &Node)| {
-        let (below, bytes) = measure(child);
-        (depth.max(below + 1), size + bytes + key.len())
-    };
-    let own = (0, NODE_SIZE);
-    match &node.content {
-        Content::Scalar(scalar) => (0, NODE_SIZE + scalar.text.len()),
-        Content::Seq(items) => items.iter().map(|item| ("", item)).fold(own, add),
-        Content::Map(map) => map.iter().fold(own, add),
-    }
 }
