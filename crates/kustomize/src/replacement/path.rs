@@ -38,7 +38,7 @@ pub(super) struct Condition {
 impl Condition {
     /// Whether a printed value fits.
     ///
-    /// Quirk: the value of a condition is a pattern that has to be found anywhere, so `[name=web]` also means `web2`. In a
+    /// quirk: the value of a condition is a pattern that has to be found anywhere, so `[name=web]` also means `web2`. In a
     /// source's path it is the whole text.
     pub(super) fn fits(&self, printed: &str) -> Result<bool, Error> {
         match &self.pattern {

@@ -144,7 +144,7 @@ impl Walk<'_> {
         };
         let mut made = self.make(rest, kind)?;
         let found = self.visit(&mut made, rest, depth + 1, set)?;
-        // Quirk: what is created below null is lost.
+        // quirk: what is created below null is lost.
         if !is_null {
             node.set(key, made);
         }
@@ -258,7 +258,7 @@ impl Walk<'_> {
         if !condition.fits(&printed(item))? {
             return Ok(0);
         }
-        // Quirk: what follows such a condition in the path is not looked at.
+        // quirk: what follows such a condition in the path is not looked at.
         self.meter.nest(depth)?;
         set(&mut Found { node: item, depth })?;
         Ok(1)
@@ -266,7 +266,7 @@ impl Walk<'_> {
 
     /// Follows a path into the text of a scalar.
     ///
-    /// Quirk: what is set there is lost. Only [`super::structured`], which follows paths as a source's, keeps it; what it
+    /// quirk: what is set there is lost. Only [`super::structured`], which follows paths as a source's, keeps it; what it
     /// can't follow comes here and is only looked at.
     fn inside(&self, text: &str, path: &[Part], depth: usize, set: &mut Set<'_>) -> Result<usize, Error> {
         self.meter.work(text.len())?;
