@@ -8,11 +8,11 @@ use crate::{
     Error,
     config::Config,
     error::{Context as _, Step},
-    loader::Loader,
+    loader::{self, Loader},
     metadata::{self, Origin},
     model::{self, Kind, Kustomization},
     options::Run,
-    plugin, read,
+    plugin, read, remote,
     resmap::ResMap,
     resource::Resource,
     transform::Scene,
@@ -118,7 +118,7 @@ impl<'a> Target<'a> {
             let loader = match self.loader.enter(path) {
                 Ok(loader) => loader,
                 // It is a file, and what is wrong with it says all.
-                Err(_) if as_file.is_malformed_yaml() => return Err(as_file),
+                Err(_) if is_file(path, &as_file) => return Err(as_file),
                 Err(error) => return Err(error.context(format!("accumulation err='{as_file}'"))),
             };
             let base = self
@@ -323,6 +323,11 @@ impl<'a> Target<'a> {
         }
         Ok(())
     }
+}
+
+/// Whether an entry can't be meant as a directory: it was no YAML, or it is a URL, and neither is the address of a repository.
+fn is_file(path: &str, as_file: &Error) -> bool {
+    (as_file.is_malformed_yaml() || loader::is_url(path)) && remote::parse(path).is_err()
 }
 
 /// quirk: the original puts what went wrong with a component into quotation marks.

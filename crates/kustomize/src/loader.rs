@@ -166,7 +166,7 @@ impl<'a> Loader<'a> {
 
     /// The content of a file that the kustomization names, and its path in the tree.
     pub(crate) fn load(&self, path: &str) -> Result<(Bytes, TreePath), Error> {
-        if path.starts_with("http://") || path.starts_with("https://") {
+        if is_url(path) {
             return self.download(path);
         }
         if path.starts_with('/') {
@@ -203,6 +203,11 @@ impl<'a> Loader<'a> {
         self.run.took(bytes.len(), &self.root)?;
         Ok((bytes, self.root.clone()))
     }
+}
+
+/// Whether an entry is a file on another machine; it may be a repository all the same.
+pub(crate) fn is_url(entry: &str) -> bool {
+    entry.starts_with("http://") || entry.starts_with("https://")
 }
 
 /// The directory at a path, links followed.

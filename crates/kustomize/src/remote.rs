@@ -42,9 +42,14 @@ pub enum NoRepository {
 }
 
 impl Repository {
-    /// The address that is cloned, as it is noted on objects.
+    /// The address that is cloned, as it is noted on objects: without users, who may be tokens.
     pub(crate) fn clone_spec(&self) -> String {
-        self.url.clone()
+        // With ssh, the user is a part of the address.
+        if self.url.starts_with("http") {
+            shown(&self.url)
+        } else {
+            self.url.clone()
+        }
     }
 }
 
@@ -76,7 +81,8 @@ pub fn parse(entry: &str) -> Result<Repository, NoRepository> {
 }
 
 /// An entry without what may be secret in it: user and query.
-pub(crate) fn shown(entry: &str) -> String {
+#[must_use]
+pub fn shown(entry: &str) -> String {
     let entry = entry.split_once('?').map_or(entry, |(address, _)| address);
     let (scheme, rest) = match entry.split_once("://") {
         Some((scheme, rest)) => (format!("{scheme}://"), rest),
