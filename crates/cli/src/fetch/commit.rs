@@ -88,13 +88,13 @@ impl Commit {
         let snapshot = self.snapshot.lock().unwrap_or_else(PoisonError::into_inner);
         match snapshot.read(node, &mut content) {
             Ok(()) => Ok(content),
-            Err(error) => Err(failed(path, error)),
+            Err(error) => Err(failed(path, &error)),
         }
     }
 
     fn len(&self, path: &TreePath, node: &Node) -> Result<u64, TreeError> {
         let snapshot = self.snapshot.lock().unwrap_or_else(PoisonError::into_inner);
-        snapshot.len_of(node).map_err(|error| failed(path, error))
+        snapshot.len_of(node).map_err(|error| failed(path, &error))
     }
 }
 
@@ -153,11 +153,11 @@ impl Tree for Commit {
 fn submodule(path: &TreePath, at: &TreePath) -> TreeError {
     failed(
         path,
-        format!("'{at}' is a submodule, and those are not fetched: name its repository"),
+        &format!("'{at}' is a submodule, and those are not fetched: name its repository"),
     )
 }
 
-fn failed(path: &TreePath, why: impl ToString) -> TreeError {
+fn failed(path: &TreePath, why: &(impl ToString + ?Sized)) -> TreeError {
     TreeError::Io {
         path: path.clone(),
         source: io::Error::other(why.to_string()),
