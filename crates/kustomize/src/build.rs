@@ -150,8 +150,13 @@ fn finish(
             Ok(())
         })?;
     }
-    metadata::finish(&mut resource, wanted, run)?;
     let (file, line) = (resource.file.clone(), resource.line);
+    if !resource.history.is_sound() {
+        let problem = "a name, namespace or kind that was changed by the build is empty or has a comma: \
+            number of previous names, number of previous namespaces, number of previous kinds not equal";
+        return Err(Error::new(Step::Reference, problem).at(&file, line));
+    }
+    metadata::finish(&mut resource, wanted, run)?;
     let object = resource
         .into_node()
         .into_value()

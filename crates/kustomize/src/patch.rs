@@ -10,7 +10,7 @@ mod tests;
 
 use std::sync::Arc;
 
-use yaml::{Node, Value, node::Content};
+use yaml::{Node, Position, Value, node::Content};
 
 use crate::{
     Error,
@@ -213,14 +213,22 @@ fn merge_into(
     Ok(())
 }
 
-/// Sets a text of an object to what it was; one that is still that stays as it is written.
+/// Sets a text of an object to what it was. It stays as plain or quoted as it is; plain text is what it looks like from then
+/// on, whatever is written in its place.
 fn restore(map: &mut Node, key: &str, text: &str) {
-    match map.get_mut(key).map(|node| &mut node.content) {
-        Some(Content::Scalar(scalar)) if *scalar.text == *text => {}
-        Some(Content::Scalar(scalar)) if !scalar.is_null() => {
+    match map.get_mut(key) {
+        Some(Node {
+            position,
+            content: Content::Scalar(scalar),
+        }) if !scalar.is_null() && (*scalar.text != *text || scalar.tag.is_none()) => {
+            *position = Position::default();
             scalar.text = text.into();
             scalar.tag = None;
         }
+        Some(Node {
+            content: Content::Scalar(scalar),
+            ..
+        }) if *scalar.text == *text => {}
         _ => {
             map.set(key, Node::string(text));
         }

@@ -164,3 +164,45 @@ fn generators_end_at_the_limit_of_objects() {
         "{problem}"
     );
 }
+
+/// What an object in block style is built to, with a patch and a replacement of one of its fields by another.
+fn replaced(patch: &str, from: &str, to: &str) -> String {
+    let object = "apiVersion: v1\nkind: A\nmetadata:\n  name: a\n  namespace: one\nm:\n  n: 1\n";
+    let targets = format!("[{{select: {{kind: A}}, fieldPaths: [{to}]}}]");
+    let replacement = format!("{{source: {{kind: A, fieldPath: {from}}}, targets: {targets}}}");
+    let kustomization = format!(
+        "{{resources: [r.yaml], patches: [{{target: {{kind: A}}, patch: '{patch}'}}], replacements: [{replacement}]}}"
+    );
+    built(&[("d/kustomization.yaml", &kustomization), ("d/r.yaml", object)])
+}
+
+#[test]
+fn a_number_stays_one_after_a_json_patch() {
+    let patch = "- {op: add, path: /new, value: true}";
+    for to in ["m.n", "new"] {
+        let refused = replaced(patch, "metadata.name", to);
+        assert!(refused.contains("cannot decode !!str `a` as a !!"), "{refused}");
+    }
+}
+
+#[test]
+fn a_namespace_is_what_it_looks_like_after_a_strategic_merge_patch() {
+    let patch = "{apiVersion: v1, kind: A, metadata: {name: a}, new: 1}";
+    let printed = replaced(patch, "m", "metadata.namespace");
+    assert!(printed.contains("  namespace: null\n"), "{printed}");
+}
+
+#[test]
+fn objects_whose_names_are_lists_are_not_renamed() {
+    let object = "{apiVersion: v1, kind: A, metadata: {name: \"a,b\"}}";
+    let with = |more: &str| {
+        let kustomization = format!("{{resources: [r.yaml]{more}}}");
+        built(&[("d/kustomization.yaml", &kustomization), ("d/r.yaml", object)])
+    };
+    assert!(with("").contains("name: a,b\n"));
+    let refused = with(", namePrefix: p-");
+    assert!(
+        refused.starts_with("d/r.yaml:1: a name, namespace or kind that was changed"),
+        "{refused}"
+    );
+}

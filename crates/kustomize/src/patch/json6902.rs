@@ -183,7 +183,7 @@ fn kind_of(json: &Json) -> &'static str {
 fn node(json: &Json) -> Node {
     match json {
         Json::Null => Node::null(),
-        Json::Bool(value) => Node::plain(value.to_string()),
+        Json::Bool(value) => Node::from_value(&yaml::Value::Bool(*value)),
         Json::Number(number) => self::number(number.as_f64().unwrap_or_default()),
         Json::String(text) => Node::string(text.as_str()),
         Json::Array(items) => Node::seq(items.iter().map(node).collect()),
@@ -198,12 +198,15 @@ fn node(json: &Json) -> Node {
 
 fn number(value: f64) -> Node {
     // Whole numbers that JSON writes without an exponent become integers, of the digits that a double is told by.
-    if value.fract() == 0.0 && value.abs() < 1e21 {
-        return Node::plain(format!("{value}"));
-    }
-    let mut node = Node::from_value(&yaml::Value::Float(value));
+    let mut node = if value.fract() == 0.0 && value.abs() < 1e21 {
+        Node::plain(format!("{value}"))
+    } else {
+        Node::from_value(&yaml::Value::Float(value))
+    };
+    // It is read again, and stays what it looks like, whatever is written in its place.
     if let Some(scalar) = node.as_scalar_mut() {
         scalar.tag = None;
+        scalar.tag = Some(scalar.kind());
     }
     node
 }

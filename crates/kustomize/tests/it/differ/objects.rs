@@ -88,6 +88,8 @@ pub(super) struct Known {
     pub(super) name: String,
     pub(super) namespace: String,
     pub(super) object: Json,
+    /// Whether something was done to it, so that not all of it need be there.
+    pub(super) is_changed: bool,
 }
 
 impl Known {
@@ -122,6 +124,7 @@ pub(super) fn known(dice: &mut Dice) -> Known {
         name: dice.text(NAMES),
         namespace,
         object: Json::Null,
+        is_changed: false,
     };
     known.object = object(dice, &known);
     known
