@@ -156,17 +156,8 @@ fn merge_detached(
     run: &Run<'_>,
 ) -> Result<(), Error> {
     let api_version = resources.get(index).map(|resource| resource.gvk().api_version());
-    let api_version = api_version.unwrap_or_default();
-    patch.set("apiVersion", Node::plain(api_version.as_str()));
-    merge_into(resources, index, patch, allowed, run)?;
-    // quirk: an object without one gets one that is null.
-    if api_version.is_empty()
-        && let Some(resource) = resources.get_mut_in_place(index)
-        && resource.node().get("apiVersion").is_none()
-    {
-        resource.node_mut().set("apiVersion", Node::null());
-    }
-    Ok(())
+    patch.set("apiVersion", Node::plain(api_version.unwrap_or_default()));
+    merge_into(resources, index, patch, allowed, run)
 }
 
 /// Merges a patch into one object. What it is stays, as far as no change is allowed.

@@ -206,3 +206,23 @@ fn objects_whose_names_are_lists_are_not_renamed() {
         "{refused}"
     );
 }
+
+#[test]
+fn what_a_replacement_made_becomes_a_text_when_a_patch_comes_by() {
+    let target = "{select: {kind: A}, fieldPaths: [new.b], options: {create: true}}";
+    for (value, expected) in [("1", "b: \"1\""), ("", "b: null"), ("x", "b: x")] {
+        let below = format!(
+            "{{resources: [r.yaml], replacements: [{{sourceValue: '{value}', targets: [{target}]}}]}}"
+        );
+        let patch = "{apiVersion: v1, kind: A, metadata: {name: a}}";
+        let printed = built(&[
+            (
+                "d/kustomization.yaml",
+                &format!("{{resources: [../b], patches: [{{patch: '{patch}'}}]}}"),
+            ),
+            ("b/kustomization.yaml", &below),
+            ("b/r.yaml", OBJECT),
+        ]);
+        assert!(printed.ends_with(&format!("new:\n  {expected}\n")), "{printed}");
+    }
+}

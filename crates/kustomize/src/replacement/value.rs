@@ -1,12 +1,12 @@
 //! The value of a replacement, and how it is written into a field.
 
-use yaml::{Node, Position, node::Scalar};
+use yaml::Node;
 
 use super::target::{Found, Meter};
 use crate::{
     Error,
     error::Step,
-    lookup::raw_text,
+    lookup::{has_type, raw_text},
     measure::{NODE_SIZE, measure},
     model::FieldOptions,
 };
@@ -110,12 +110,6 @@ pub(super) fn write(node: &mut Node, text: Box<str>) {
         }
         scalar.text = text;
     }
-}
-
-/// Whether a scalar has a type of its own, rather than what its text looks like.
-fn has_type(node: &Node) -> bool {
-    let is_plain = |scalar: &Scalar| scalar.plain && scalar.tag.is_none();
-    node.position != Position::default() || !node.as_scalar().is_some_and(is_plain)
 }
 
 fn only_scalars() -> Error {

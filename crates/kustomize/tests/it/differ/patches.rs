@@ -111,7 +111,14 @@ pub(super) fn operations(dice: &mut Dice, known: &Known) -> Json {
                 vec!["metadata".to_owned(), "name".to_owned()],
                 dice.text(NAMES).into(),
             ),
-            1 => place(dice, known),
+            1 => match place(dice, known) {
+                // The hash of an object that is no ConfigMap or Secret any more is one of the original's memory.
+                (path, _) if path == ["kind"] => (
+                    vec!["metadata".to_owned(), "name".to_owned()],
+                    dice.text(NAMES).into(),
+                ),
+                place => place,
+            },
             _ => {
                 let (mut path, _) = place(dice, known);
                 let last = dice.text(&["-", "0", "new", "a~1b"]);
@@ -185,6 +192,7 @@ fn field_path(dice: &mut Dice, known: &Known, source: bool) -> String {
     if path
         .last()
         .is_some_and(|last| last == "metadata" || last == "annotations")
+        || path == ["kind"]
     {
         return "metadata.name".to_owned();
     }
