@@ -115,13 +115,12 @@ fn drop_local(resources: &mut ResMap) -> Result<(), Error> {
     };
     // What changed names, namespaces and kinds may have left two objects of one identity.
     for resource in mem::take(resources).into_list() {
-        if !is_local(&resource) {
-            let (file, line) = (resource.file.clone(), resource.line);
-            resources
-                .append(resource)
-                .map_err(|error| error.at(&file, line))?;
-        }
+        let (file, line) = (resource.file.clone(), resource.line);
+        resources
+            .append(resource)
+            .map_err(|error| error.at(&file, line))?;
     }
+    resources.list_mut().retain(|resource| !is_local(resource));
     Ok(())
 }
 

@@ -35,13 +35,16 @@ fn two_objects_that_became_one_are_refused() {
     let patch = "- {op: replace, path: /metadata/name, value: a}";
     let kustomization =
         format!("{{resources: [r.yaml], patches: [{{target: {{name: b}}, patch: '{patch}'}}]}}");
-    let objects =
-        "{apiVersion: v1, kind: A, metadata: {name: a}}\n---\n{apiVersion: v1, kind: A, metadata: {name: b}}";
-    let refused = built(&[("d/kustomization.yaml", &kustomization), ("d/r.yaml", objects)]);
-    assert_eq!(
-        refused,
-        "d/r.yaml:3: may not add resource with an already registered id: A.v1.[noGrp]/a.[noNs]"
-    );
+    for more in ["", ", annotations: {config.kubernetes.io/local-config: x}"] {
+        let object =
+            |name: &str, more: &str| format!("{{apiVersion: v1, kind: A, metadata: {{name: {name}{more}}}}}");
+        let objects = format!("{}\n---\n{}", object("a", ""), object("b", more));
+        let refused = built(&[("d/kustomization.yaml", &kustomization), ("d/r.yaml", &objects)]);
+        assert_eq!(
+            refused,
+            "d/r.yaml:3: may not add resource with an already registered id: A.v1.[noGrp]/a.[noNs]"
+        );
+    }
 }
 
 /// Why a build ends that may hold `bytes` and so many `objects`.

@@ -417,12 +417,15 @@ fn object(dice: &mut Dice, known: &Known) -> Json {
     });
     dice.field(&mut object["metadata"], 4, "annotations", |dice| {
         let mut annotations = dice.pairs(LABELS, VALUES);
-        dice.field(
-            &mut annotations,
-            12,
-            "config.kubernetes.io/local-config",
-            |dice| dice.text(&["true", "false"]).into(),
-        );
+        // In a wild tree it might get the name of another one: the original prints both then.
+        if !dice.is_wild() {
+            dice.field(
+                &mut annotations,
+                12,
+                "config.kubernetes.io/local-config",
+                |dice| dice.text(&["true", "false"]).into(),
+            );
+        }
         dice.field(&mut annotations, 12, "kustomize.config.k8s.io/needs-hash", |_| {
             "true".into()
         });
