@@ -203,6 +203,8 @@ fn merge_into(
         }
         run.grow(printed(&merged).saturating_sub(before), &dir)?;
         *resource.node_mut() = merged;
+        let shared = resource.history.shared.iter_mut();
+        shared.for_each(|shared| shared.without_replaced(patch));
         resource.settle();
     }
     if allowed.any() || !is_left {

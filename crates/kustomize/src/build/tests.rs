@@ -229,3 +229,27 @@ fn what_a_replacement_made_becomes_a_text_when_a_patch_comes_by() {
         assert!(printed.ends_with(&format!("new:\n  {expected}\n")), "{printed}");
     }
 }
+
+#[test]
+fn labels_in_what_a_patch_replaces_are_no_longer_shared() {
+    let object = "{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {name: a}, spec: {podSelector: {matchLabels: {}}}}";
+    for (directive, expected) in [("$patch: replace, ", "    app: a\n"), ("", "    app: z\n")] {
+        let spec = format!("{{{directive}podSelector: {{matchLabels: {{app: z}}}}}}");
+        let patch = format!(
+            "{{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {{name: a}}, spec: {spec}}}"
+        );
+        let printed = built(&[
+            (
+                "d/kustomization.yaml",
+                &format!("{{resources: [../b], patches: [{{patch: '{patch}'}}]}}"),
+            ),
+            (
+                "b/kustomization.yaml",
+                "{resources: [r.yaml], labels: [{includeSelectors: true, pairs: {app: a}}]}",
+            ),
+            ("b/r.yaml", object),
+        ]);
+        assert!(printed.contains(&format!("  labels:\n{expected}")), "{printed}");
+        assert!(printed.contains("matchLabels:\n      app: z\n"), "{printed}");
+    }
+}
