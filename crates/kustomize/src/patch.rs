@@ -222,7 +222,9 @@ fn restore(map: &mut Node, key: &str, text: &str) {
         Some(Node {
             position,
             content: Content::Scalar(scalar),
-        }) if !scalar.is_null() && (*scalar.text != *text || scalar.tag.is_none()) => {
+        }) if !scalar.is_null()
+            && (*scalar.text != *text || scalar.tag.is_none() || Node::plain(text).as_str().is_some()) =>
+        {
             *position = Position::default();
             scalar.text = text.into();
             scalar.tag = None;
