@@ -11,7 +11,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use kustomize::{Build, LoadRestriction, Options, Order};
 use tree::{Budget, Limits};
 
-use crate::place::Place;
+use crate::{fetch::Fetcher, place::Place};
 
 /// What can be done with kustomizations.
 #[derive(Debug, Subcommand)]
@@ -22,10 +22,11 @@ pub(crate) enum Command {
 
 /// Builds the objects of the kustomization in a directory, and prints them as YAML.
 ///
-/// The output is that of `kustomize build`, version 5.8.1. Nothing is fetched and no program is run.
+/// The output is that of `kustomize build`, version 5.8.1. Repositories and files on other machines are fetched
+/// over http and https. No program is run.
 #[derive(Debug, Args)]
 pub(crate) struct BuildArgs {
-    /// The directory with a kustomization.yaml
+    /// The directory with a kustomization.yaml, or the address of a repository
     #[arg(default_value = ".")]
     dir: PathBuf,
     /// Write to this file, or one file for each object into this directory if there is one
@@ -90,23 +91,27 @@ pub(crate) fn run(command: &Command) -> Result<()> {
 
 fn build(args: &BuildArgs) -> Result<()> {
     let limits = limits();
-    let place = Place::find(&args.dir, &limits)?;
+    let budget = Budget::new(limits);
+    let fetcher = Fetcher::default();
+    let place = Place::find(&args.dir, &fetcher, &budget)?;
     let options = Options {
         load_restriction: match args.load_restrictor {
-            LoadRestrictor::RootOnly => LoadRestriction::RootOnly,
-            LoadRestrictor::None => LoadRestriction::None,
+            LoadRestrictor::None if place.is_ours => LoadRestriction::None,
+            LoadRestrictor::RootOnly | LoadRestrictor::None => LoadRestriction::RootOnly,
         },
         order: match args.reorder {
             Reorder::Legacy => Order::Legacy,
             Reorder::None => Order::Accumulated,
         },
         managed_by_label: args.enable_managedby_label,
+        fetch: Some(&fetcher),
         ..Options::default()
     };
-    let built = kustomize::build(&place.tree, &place.dir, &options, &Budget::new(limits))
-        .map_err(|error| anyhow!(place.absolute(&error.to_string())))?;
+    // Entries may be addresses with passwords.
+    let built = kustomize::build(place.tree.as_ref(), &place.dir, &options, &budget)
+        .map_err(|error| anyhow!(api::redact(&place.absolute(&error.to_string()))))?;
     for warning in &built.warnings {
-        let _ = writeln!(std::io::stderr(), "{}", warning.text.trim_end());
+        let _ = writeln!(std::io::stderr(), "{}", api::redact(warning.text.trim_end()));
     }
     match &args.output {
         Some(dir) if dir.is_dir() => write_files(dir, &built),

@@ -1,5 +1,6 @@
 //! The command line program `weir`.
 
+mod fetch;
 mod kustomize;
 mod place;
 mod usage;

@@ -3,27 +3,55 @@
 use std::{
     io::ErrorKind,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
-use anyhow::{Result, bail};
-use tree::{Disk, Limits, TreePath};
+use anyhow::{Result, anyhow, bail};
+use kustomize::{Fetch as _, remote};
+use tree::{Budget, Disk, Tree, TreePath};
+
+use crate::fetch::Fetcher;
 
 /// A directory to build, in a tree that holds all that its kustomizations may name.
 pub(crate) struct Place {
-    pub(crate) tree: Disk,
+    pub(crate) tree: Arc<dyn Tree>,
     pub(crate) dir: TreePath,
+    /// Whether it is on this machine.
+    pub(crate) is_ours: bool,
 }
 
 impl Place {
-    /// Finds a directory. Its tree is the whole file system: a base may lie anywhere.
-    pub(crate) fn find(dir: &Path, limits: &Limits) -> Result<Self> {
+    /// Finds a directory, on this machine or in a repository that is fetched.
+    pub(crate) fn find(dir: &Path, fetcher: &Fetcher, budget: &Budget) -> Result<Self> {
+        let text = dir.to_str().unwrap_or_default();
+        match remote::parse(text) {
+            Ok(repository) => {
+                let fetched = fetcher
+                    .repository(&repository, budget)
+                    .map_err(|why| anyhow!("fetching {}: {why}", remote::shown(text)))?;
+                Ok(Self {
+                    tree: fetched.tree,
+                    dir: fetched.dir,
+                    is_ours: false,
+                })
+            }
+            Err(why) if text.contains("://") => {
+                bail!("'{}' is no address of a repository: {why}", remote::shown(text))
+            }
+            Err(_) => Self::local(dir, budget),
+        }
+    }
+
+    /// A directory of this machine. Its tree is the whole file system: a base may lie anywhere.
+    fn local(dir: &Path, budget: &Budget) -> Result<Self> {
         let absolute = resolve(dir)?;
         let Some(text) = absolute.to_str() else {
             bail!("{}: the path is no UTF-8", absolute.display());
         };
         Ok(Self {
-            tree: Disk::open("/", limits)?,
+            tree: Arc::new(Disk::open("/", budget.limits())?),
             dir: TreePath::parse(text.trim_start_matches('/'))?,
+            is_ours: true,
         })
     }
 
@@ -32,7 +60,7 @@ impl Place {
     /// What begins as the path of the directory does is taken for a path.
     pub(crate) fn absolute(&self, message: &str) -> String {
         let first: Vec<&str> = self.dir.components().take(2).collect();
-        if first.is_empty() {
+        if first.is_empty() || !self.is_ours {
             return message.to_owned();
         }
         let first = first.join("/");
@@ -61,12 +89,6 @@ fn resolve(dir: &Path) -> Result<PathBuf> {
     let shown = dir.display();
     let absolute = match dir.canonicalize() {
         Ok(absolute) => absolute,
-        // The address stays out of the message: there may be a password in it.
-        Err(_) if is_address(dir) => {
-            bail!(
-                "building what is on another machine is not supported: clone the repository and build its directory"
-            )
-        }
         Err(error) => {
             let whole = std::path::absolute(dir).unwrap_or_else(|_| dir.to_owned());
             let why = match error.kind() {
@@ -85,11 +107,6 @@ fn resolve(dir: &Path) -> Result<PathBuf> {
     Ok(absolute)
 }
 
-fn is_address(dir: &Path) -> bool {
-    let text = dir.to_string_lossy();
-    text.contains("://") || kustomize::remote::parse(&text).is_ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -97,8 +114,9 @@ mod tests {
     #[test]
     fn paths_in_messages_are_made_absolute() {
         let place = Place {
-            tree: Disk::open("/", &Limits::default()).unwrap(),
+            tree: Arc::new(tree::Mem::new()),
             dir: TreePath::parse("srv/u/x/overlay").unwrap(),
+            is_ours: true,
         };
         for (message, expected) in [
             (

@@ -142,16 +142,24 @@ impl Snapshot {
         Ok(nodes)
     }
 
-    /// Reads a file into `buffer`, replacing what it holds.
+    /// Tells how many bytes a file or link has.
+    ///
+    /// # Errors
+    /// When it is missing or damaged.
+    pub fn len_of(&self, node: &Node) -> Result<u64, Error> {
+        match self.objects.try_header(&node.id) {
+            Ok(Some(header)) => Ok(header.size),
+            Ok(None) => Err(unsent(node.id)),
+            Err(error) => Err(broken(node.id, &error)),
+        }
+    }
+
+    /// Reads a file or the target of a link into `buffer`, replacing what it holds.
     ///
     /// # Errors
     /// When it is missing, damaged, no file, or too large.
     pub fn read(&self, node: &Node, buffer: &mut Vec<u8>) -> Result<(), Error> {
-        let header = self
-            .objects
-            .try_header(&node.id)
-            .map_err(|error| broken(node.id, &error))?;
-        if header.is_some_and(|header| header.size > self.limits.object_bytes) {
+        if self.len_of(node)? > self.limits.object_bytes {
             let limit = self.limits.object_bytes;
             return Err(Error::Limit {
                 what: "bytes of a file",
@@ -172,10 +180,7 @@ impl Snapshot {
         buffer.clear();
         match self.objects.try_find(&id, buffer) {
             Ok(Some(data)) => Ok(data.kind),
-            Ok(None) => Err(Error::Object {
-                id: id.to_string(),
-                why: "the server did not send it".to_owned(),
-            }),
+            Ok(None) => Err(unsent(id)),
             Err(error) => Err(broken(id, &error)),
         }
     }
@@ -242,6 +247,13 @@ fn subject(message: &BStr) -> String {
         .unwrap_or_default()
         .trim_end()
         .to_owned()
+}
+
+fn unsent(id: ObjectId) -> Error {
+    Error::Object {
+        id: id.to_string(),
+        why: "the server did not send it".to_owned(),
+    }
 }
 
 fn broken(id: ObjectId, error: &gix::Error) -> Error {

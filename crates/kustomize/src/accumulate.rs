@@ -8,11 +8,11 @@ use crate::{
     Error,
     config::Config,
     error::{Context as _, Step},
-    loader::Loader,
+    loader::{self, Loader},
     metadata::{self, Origin},
     model::{self, Kind, Kustomization},
     options::Run,
-    plugin, read,
+    plugin, read, remote,
     resmap::ResMap,
     resource::Resource,
     transform::Scene,
@@ -28,9 +28,9 @@ pub(crate) struct Accumulator {
 }
 
 impl Accumulator {
-    fn merge(&mut self, other: Self) -> Result<(), Error> {
+    fn merge(&mut self, other: Self, scene: &Scene<'_>) -> Result<(), Error> {
         self.resources.append_all(other.resources)?;
-        self.config.merge(&other.config)?;
+        self.config.merge(&other.config, scene)?;
         self.vars.absorb(other.vars)
     }
 }
@@ -89,10 +89,10 @@ impl<'a> Target<'a> {
             .context(|| "accumulating resources");
         self.at("resources", read)?;
         let config = Config::load(&fields.configurations, &scene);
-        acc.config.merge(&self.at("configurations", config)?)?;
+        acc.config.merge(&self.at("configurations", config)?, &scene)?;
         let crds =
             Config::from_crds(&fields.crds, &scene).context(|| format!("loading CRDs {:?}", fields.crds));
-        acc.config.merge(&self.at("crds", crds)?)?;
+        acc.config.merge(&self.at("crds", crds)?, &scene)?;
         self.generate(&mut acc)?;
         for path in &fields.components {
             let component = self.accumulate_component(&mut acc, path);
@@ -109,6 +109,7 @@ impl<'a> Target<'a> {
         for path in paths {
             self.run().step(1, self.loader.root())?;
             let Err(as_file) = self.accumulate_file(acc, path) else {
+                self.run().fits(acc.resources.len(), self.loader.root())?;
                 continue;
             };
             if as_file.exceeded().is_some() {
@@ -117,17 +118,18 @@ impl<'a> Target<'a> {
             let loader = match self.loader.enter(path) {
                 Ok(loader) => loader,
                 // It is a file, and what is wrong with it says all.
-                Err(_) if as_file.is_malformed_yaml() => return Err(as_file),
+                Err(_) if is_file(path, &as_file) => return Err(as_file),
                 Err(error) => return Err(error.context(format!("accumulation err='{as_file}'"))),
             };
             let base = self
                 .accumulate_directory(&loader, path, Accumulator::default(), Kind::Kustomization)
                 .and_then(|base| {
                     let root = loader.root();
-                    acc.merge(base)
+                    acc.merge(base, &self.scene())
                         .context(|| format!("recursed merging from path '{root}'"))
                 });
             base.context(|| format!("accumulation err='{as_file}'"))?;
+            self.run().fits(acc.resources.len(), self.loader.root())?;
         }
         Ok(())
     }
@@ -215,9 +217,13 @@ impl<'a> Target<'a> {
         let file = Arc::new(self.kustomization.file.clone());
         for entry in entries {
             let inline = read::resources(entry.as_bytes(), &file, self.run()).and_then(unique);
-            let Ok(mut inline) = inline else {
-                paths.push(entry.clone());
-                continue;
+            let mut inline = match inline {
+                Ok(inline) => inline,
+                Err(error) if error.exceeded().is_some() || !read::is_path(entry) => return Err(error),
+                Err(_) => {
+                    paths.push(entry.clone());
+                    continue;
+                }
             };
             if let Some(origin) = &self.origin {
                 let origin = origin.append(self.file_name());
@@ -261,6 +267,8 @@ impl<'a> Target<'a> {
                 field,
                 absorbed.context(|| format!("merging from generator of {field}")),
             )?;
+            self.run().fits(acc.resources.len(), self.loader.root())?;
+            self.run().check(self.loader.root())?;
         }
         Ok(())
     }
@@ -278,6 +286,9 @@ impl<'a> Target<'a> {
             )?;
             if let Some(origin) = &stage.origin {
                 metadata::add_transformation(&mut acc.resources, origin);
+                // Each object holds a pointer more.
+                let pointers = acc.resources.len().saturating_mul(size_of::<usize>());
+                self.run().grow(pointers, self.loader.root())?;
             }
             acc.resources.drop_empties();
         }
@@ -293,7 +304,7 @@ impl<'a> Target<'a> {
                 .history
                 .origin
                 .as_ref()
-                .map(|origin| origin.plugin(config.id()));
+                .map(|origin| Arc::new(origin.plugin(config.id())));
             stages.push(pipeline::Stage {
                 transformer,
                 origin,
@@ -312,6 +323,11 @@ impl<'a> Target<'a> {
         }
         Ok(())
     }
+}
+
+/// Whether an entry can't be meant as a directory: it was no YAML, or it is a URL, and neither is the address of a repository.
+fn is_file(path: &str, as_file: &Error) -> bool {
+    (as_file.is_malformed_yaml() || loader::is_url(path)) && remote::parse(path).is_err()
 }
 
 /// quirk: the original puts what went wrong with a component into quotation marks.

@@ -82,6 +82,8 @@ pub fn build(
             let kustomization = &target.kustomization;
             error.at(&kustomization.file, kustomization.line("vars"))
         })?;
+    // A text with a var may stand in several places.
+    acc.resources.iter_mut().for_each(Resource::settle);
     drop_local(&mut acc.resources)?;
     sort(&mut acc.resources, &target, options)?;
     let wanted = Wanted::of(&target.kustomization.fields.build_metadata);
@@ -95,7 +97,7 @@ pub fn build(
     let mut objects = Vec::with_capacity(acc.resources.len());
     for resource in acc.resources.into_list() {
         run.step(1, dir)?;
-        objects.push(finish(resource, wanted, managed_by.as_deref())?);
+        objects.push(finish(resource, wanted, managed_by.as_deref(), &run)?);
     }
     let warnings = run.warnings.into_inner();
     Ok(Build { objects, warnings })
@@ -113,13 +115,12 @@ fn drop_local(resources: &mut ResMap) -> Result<(), Error> {
     };
     // What changed names, namespaces and kinds may have left two objects of one identity.
     for resource in mem::take(resources).into_list() {
-        if !is_local(&resource) {
-            let (file, line) = (resource.file.clone(), resource.line);
-            resources
-                .append(resource)
-                .map_err(|error| error.at(&file, line))?;
-        }
+        let (file, line) = (resource.file.clone(), resource.line);
+        resources
+            .append(resource)
+            .map_err(|error| error.at(&file, line))?;
     }
+    resources.list_mut().retain(|resource| !is_local(resource));
     Ok(())
 }
 
@@ -135,7 +136,12 @@ fn sort(resources: &mut ResMap, target: &Target<'_>, options: &Options<'_>) -> R
 }
 
 /// The last touch: labels and annotations of the build itself, and the value of the object.
-fn finish(mut resource: Resource, wanted: Wanted, managed_by: Option<&str>) -> Result<Built, Error> {
+fn finish(
+    mut resource: Resource,
+    wanted: Wanted,
+    managed_by: Option<&str>,
+    run: &Run<'_>,
+) -> Result<Built, Error> {
     if let Some(managed_by) = managed_by {
         let labels = FieldSpec::row("", "", "", "metadata/labels", true);
         fieldspec::visit(resource.node_mut(), &labels, Create::Map, &mut |labels| {
@@ -143,8 +149,13 @@ fn finish(mut resource: Resource, wanted: Wanted, managed_by: Option<&str>) -> R
             Ok(())
         })?;
     }
-    metadata::finish(&mut resource, wanted);
     let (file, line) = (resource.file.clone(), resource.line);
+    if !resource.history.is_sound() {
+        let problem = "a name, namespace or kind that was changed by the build is empty or has a comma: \
+            number of previous names, number of previous namespaces, number of previous kinds not equal";
+        return Err(Error::new(Step::Reference, problem).at(&file, line));
+    }
+    metadata::finish(&mut resource, wanted, run)?;
     let object = resource
         .into_node()
         .into_value()

@@ -62,10 +62,10 @@ impl Config {
         for file in files {
             let (text, path) = scene.loader.load(file)?;
             let run = scene.run;
-            own.merge(&Self::read(&text, &path, run.budget, run.options.profile)?)?;
+            own.merge(&Self::read(&text, &path, run.budget, run.options.profile)?, scene)?;
         }
         let mut config = Self::built_in();
-        config.merge(&own)?;
+        config.merge(&own, scene)?;
         Ok(config)
     }
 
@@ -75,7 +75,7 @@ impl Config {
     }
 
     /// Adds the rows of another. A row that is there already is not added again, and must agree in whether it creates.
-    pub(crate) fn merge(&mut self, other: &Self) -> Result<(), Error> {
+    pub(crate) fn merge(&mut self, other: &Self, scene: &Scene<'_>) -> Result<(), Error> {
         let tables = [
             ("NamePrefix", &mut self.name_prefix, &other.name_prefix),
             ("NameSuffix", &mut self.name_suffix, &other.name_suffix),
@@ -97,8 +97,10 @@ impl Config {
             ("Replicas", &mut self.replicas, &other.replicas),
         ];
         for (name, own, new) in tables {
+            compare(own, new, scene)?;
             merge(own, new).context(|| format!("failed to merge {name} fieldSpec"))?;
         }
+        compare(&self.name_reference, &other.name_reference, scene)?;
         merge_references(&mut self.name_reference, &other.name_reference)
             .context(|| "failed to merge NameReference fieldSpec")
     }
@@ -125,6 +127,33 @@ fn merge(own: &mut Vec<FieldSpec>, new: &[FieldSpec]) -> Result<(), Error> {
     merge_all(own, new)?;
     own.sort_by_cached_key(|row| row.gvk.rank());
     Ok(())
+}
+
+/// Counts that each new row is compared with the old ones and those before it.
+fn compare<T: PartialEq + Rows>(own: &[T], new: &[T], scene: &Scene<'_>) -> Result<(), Error> {
+    if own == new {
+        return Ok(());
+    }
+    let rows = |table: &[T]| table.iter().map(Rows::count).sum::<usize>();
+    let pairs = rows(new).saturating_mul(rows(own) + rows(new));
+    scene.run.step(pairs as u64, scene.loader.root())
+}
+
+/// How many rows an entry of a table stands for.
+trait Rows {
+    fn count(&self) -> usize;
+}
+
+impl Rows for FieldSpec {
+    fn count(&self) -> usize {
+        1
+    }
+}
+
+impl Rows for NameReference {
+    fn count(&self) -> usize {
+        1 + self.fields.len()
+    }
 }
 
 /// Adds name references; those to the same kind are joined.

@@ -4,6 +4,8 @@ use std::fmt;
 
 use tree::{Exceeded, PathError, TreeError, TreePath};
 
+use crate::remote::redacted;
+
 /// What was being done when a build failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
@@ -104,7 +106,7 @@ impl Error {
     pub(crate) fn new(step: Step, problem: impl fmt::Display) -> Self {
         Self::Failed {
             step,
-            problem: problem.to_string(),
+            problem: redacted(&problem.to_string()),
         }
     }
 
@@ -127,7 +129,7 @@ impl Error {
             return self;
         }
         Self::In {
-            context: context.to_string(),
+            context: redacted(&context.to_string()),
             source: Box::new(self),
         }
     }

@@ -117,7 +117,7 @@ fn finish(
         }
     }
     if options.immutable {
-        object.set("immutable", Node::plain("true"));
+        object.set("immutable", Node::from_value(&yaml::Value::Bool(true)));
     }
     let place = Arc::new(scene.loader.root().clone());
     let mut resource = Resource::new(object, place, 1);

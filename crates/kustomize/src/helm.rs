@@ -69,6 +69,7 @@ impl Generator for Inflation {
         let manifests = helm
             .inflate(&chart, loader.tree(), loader.root(), run.budget)
             .map_err(|problem| Error::new(Step::Helm, problem))?;
+        run.took(manifests.len(), loader.root())?;
         let made = read::resources(manifests.as_bytes(), &self.file, run);
         let mut resources = ResMap::new();
         for mut resource in made.context(|| "reading the manifests of a Helm chart")? {

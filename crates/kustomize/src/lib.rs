@@ -2,7 +2,11 @@
 //!
 //! [`build`] reads a directory of a [`tree::Tree`] and gives its objects, as kustomize 5.8 does it, byte for byte when they
 //! are printed by [`Build::to_yaml`]. Nothing is fetched or run unless [`Options`] has a callback for it. Where the original
-//! has quirks that users' outputs depend on, they are kept: `docs/differences.md` lists those that are not.
+//! has quirks that users' outputs depend on, they are kept, each with `quirk:` in a comment where it is done:
+//! `docs/differences.md` lists those that are not.
+//!
+//! `loader` reads what may be read, `model` is what a kustomization says, `accumulate` does the work of a directory after
+//! those below it, and `build` finishes: new names are followed, vars replaced, objects sorted and printed.
 
 mod accumulate;
 mod build;
@@ -10,11 +14,14 @@ mod config;
 mod error;
 mod fieldspec;
 mod files;
+#[cfg(test)]
+mod fuzz;
 mod generate;
 mod helm;
 mod id;
 mod loader;
 mod lookup;
+mod measure;
 mod metadata;
 mod model;
 mod options;

@@ -166,7 +166,7 @@ impl<'a> Loader<'a> {
 
     /// The content of a file that the kustomization names, and its path in the tree.
     pub(crate) fn load(&self, path: &str) -> Result<(Bytes, TreePath), Error> {
-        if path.starts_with("http://") || path.starts_with("https://") {
+        if is_url(path) {
             return self.download(path);
         }
         if path.starts_with('/') {
@@ -187,7 +187,9 @@ impl<'a> Loader<'a> {
             let problem = format!("security; file '{joined}' is not in or below '{}'", self.root);
             return Err(Error::new(Step::Load, problem));
         }
-        Ok((self.tree().read(&joined)?, joined))
+        let content = self.tree().read(&joined)?;
+        self.run.took(content.len(), &joined)?;
+        Ok((content, joined))
     }
 
     fn download(&self, url: &str) -> Result<(Bytes, TreePath), Error> {
@@ -198,8 +200,14 @@ impl<'a> Loader<'a> {
         let bytes = fetch
             .file(url, self.run.budget)
             .map_err(|problem| Error::new(Step::Load, format!("fetching {resource}: {problem}")))?;
+        self.run.took(bytes.len(), &self.root)?;
         Ok((bytes, self.root.clone()))
     }
+}
+
+/// Whether an entry is a file on another machine; it may be a repository all the same.
+pub(crate) fn is_url(entry: &str) -> bool {
+    entry.starts_with("http://") || entry.starts_with("https://")
 }
 
 /// The directory at a path, links followed.

@@ -168,6 +168,12 @@ pub(crate) fn raw_text(node: &Node) -> &str {
     }
 }
 
+/// Whether a scalar has a type of its own, rather than what its text looks like.
+pub(crate) fn has_type(node: &Node) -> bool {
+    let is_plain = |scalar: &Scalar| scalar.plain && scalar.tag.is_none();
+    node.position != yaml::Position::default() || !node.as_scalar().is_some_and(is_plain)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,11 +1,13 @@
 //! Where objects come from, and what changed them: `buildMetadata`, and the annotations that are taken away at the end.
 
-use std::{collections::BTreeMap, fmt};
+use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use yaml::Value;
 
 use crate::{
+    Error,
     id::Id,
+    options::Run,
     remote,
     resmap::ResMap,
     resource::{Previous, Resource, Shared},
@@ -150,7 +152,7 @@ impl fmt::Display for Origin {
     }
 }
 
-struct List<'a>(&'a [Origin]);
+struct List<'a>(&'a [Arc<Origin>]);
 
 impl fmt::Display for List<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -214,7 +216,7 @@ pub(crate) fn set_origin(resources: &mut ResMap, origin: &Origin) {
 }
 
 /// Notes that a transformer ran over the objects: those without an origin come from it.
-pub(crate) fn add_transformation(resources: &mut ResMap, origin: &Origin) {
+pub(crate) fn add_transformation(resources: &mut ResMap, origin: &Arc<Origin>) {
     for resource in resources.iter_mut() {
         // The original notes it in the annotations, and writes all of them anew.
         let shared = resource.history.shared.iter_mut();
@@ -222,7 +224,7 @@ pub(crate) fn add_transformation(resources: &mut ResMap, origin: &Origin) {
         if resource.history.origin.is_some() {
             resource.history.transformations.push(origin.clone());
         } else {
-            resource.history.origin = Some(origin.clone());
+            resource.history.origin = Some((**origin).clone());
         }
     }
 }
@@ -249,13 +251,15 @@ impl Wanted {
 /// Writes the annotations that are wanted, and takes away those that the original keeps to itself.
 ///
 /// quirk: all annotations become strings on the way, and an empty map of annotations goes.
-pub(crate) fn finish(resource: &mut Resource, wanted: Wanted) {
+pub(crate) fn finish(resource: &mut Resource, wanted: Wanted, run: &Run<'_>) -> Result<(), Error> {
     let mut annotations = resource.metadata_map("annotations");
     annotations.retain(|name, _| !INTERNAL.contains(&name.as_str()));
     let origin = resource.history.origin.as_ref().map(ToString::to_string);
     put(&mut annotations, ORIGIN, wanted.origins, origin);
     let transformations = &resource.history.transformations;
-    let transformations = (!transformations.is_empty()).then(|| List(transformations).to_string());
+    let noted = wanted.transformations && !transformations.is_empty();
+    let transformations = noted.then(|| List(transformations).to_string());
+    run.grow(transformations.as_ref().map_or(0, String::len), &resource.file)?;
     put(
         &mut annotations,
         TRANSFORMATIONS,
@@ -263,6 +267,7 @@ pub(crate) fn finish(resource: &mut Resource, wanted: Wanted) {
         transformations,
     );
     resource.set_metadata_map("annotations", &annotations);
+    Ok(())
 }
 
 fn put(annotations: &mut BTreeMap<String, String>, name: &str, wanted: bool, text: Option<String>) {
@@ -290,7 +295,7 @@ mod tests {
             .builtin("kustomization.yaml", "ConfigMapGenerator");
         let expected = "configuredIn: a/kustomization.yaml\nconfiguredBy:\n  apiVersion: builtin\n  kind: ConfigMapGenerator\n";
         assert_eq!(made.to_string(), expected);
-        let list = List(&[made, base]).to_string();
+        let list = List(&[made.into(), base.into()]).to_string();
         let expected = "- configuredIn: a/kustomization.yaml\n  configuredBy:\n    apiVersion: builtin\n    kind: ConfigMapGenerator\n- path: ../base/m.yaml\n";
         assert_eq!(list, expected);
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use tree::{Budget, Tree, TreePath};
+use tree::{Budget, Exceeded, Tree, TreePath};
 
 use crate::Error;
 
@@ -138,6 +138,8 @@ pub(crate) struct Run<'a> {
     pub(crate) budget: &'a Budget,
     pub(crate) schema: std::cell::RefCell<crate::schema::Schema>,
     pub(crate) warnings: std::cell::RefCell<Vec<Warning>>,
+    /// How much of files has been read.
+    read: std::cell::Cell<u64>,
 }
 
 impl<'a> Run<'a> {
@@ -148,6 +150,7 @@ impl<'a> Run<'a> {
             budget,
             schema: std::cell::RefCell::default(),
             warnings: std::cell::RefCell::default(),
+            read: std::cell::Cell::default(),
         }
     }
 
@@ -159,9 +162,48 @@ impl<'a> Run<'a> {
 
     /// Counts work, and ends it when the budget does.
     pub(crate) fn step(&self, n: u64, dir: &TreePath) -> Result<(), Error> {
-        self.budget.step(n).map_err(|source| Error::Budget {
-            dir: dir.clone(),
-            source,
-        })
+        self.budget.step(n).map_err(ended(dir))
     }
+
+    /// Ends the work when its time is over, however few steps there were.
+    pub(crate) fn check(&self, dir: &TreePath) -> Result<(), Error> {
+        self.budget.check().map_err(ended(dir))
+    }
+
+    /// Counts what is written into objects again and again: a text, for each field that it is set in.
+    pub(crate) fn grow(&self, bytes: usize, dir: &TreePath) -> Result<(), Error> {
+        self.budget.output(bytes as u64).map_err(ended(dir))
+    }
+
+    /// Counts the content of a file that was read. All that a build holds is made from such, so that this is the bound of
+    /// its memory: a file that is named a thousand times counts as often.
+    pub(crate) fn took(&self, bytes: usize, file: &TreePath) -> Result<(), Error> {
+        let read = self.read.get().saturating_add(bytes as u64);
+        self.read.set(read);
+        self.within(
+            "bytes of files in one build",
+            read,
+            self.budget.limits().bytes,
+            file,
+        )
+    }
+
+    /// Refuses more objects than a build may have, before it holds many times as many.
+    pub(crate) fn fits(&self, objects: usize, dir: &TreePath) -> Result<(), Error> {
+        let limit = self.budget.limits().objects;
+        self.within("objects", objects as u64, limit, dir)
+    }
+
+    fn within(&self, what: &'static str, n: u64, limit: u64, dir: &TreePath) -> Result<(), Error> {
+        if n <= limit {
+            return Ok(());
+        }
+        Err(ended(dir)(Exceeded::Limit { what, limit }))
+    }
+}
+
+/// The error of a budget that ended while a directory was built.
+fn ended(dir: &TreePath) -> impl FnOnce(Exceeded) -> Error {
+    let dir = dir.clone();
+    move |source| Error::Budget { dir, source }
 }

@@ -10,11 +10,12 @@ mod tests;
 
 use std::sync::Arc;
 
-use yaml::{Node, Value, node::Content};
+use yaml::{Node, Position, Value, node::Content};
 
 use crate::{
     Error,
     error::Step,
+    measure::printed,
     model::{self, Selector},
     options::Run,
     read,
@@ -172,12 +173,14 @@ fn merge_into(
     };
     let id = resource.id().clone();
     let dir = resource.file.clone();
+    run.check(&dir)?;
     if allowed.any() {
         resource.store_previous_id();
     }
     let schema = run.schema.borrow();
     let step = |n| run.step(n, &dir);
     let object = std::mem::replace(resource.node_mut(), Node::null());
+    let before = printed(&object);
     let merged =
         strategic::merge(object, patch, &schema, &step)?.filter(|merged| !resource::is_empty(merged));
     let is_left = merged.is_some();
@@ -198,23 +201,38 @@ fn merge_into(
                 restore(metadata, "namespace", &id.namespace);
             }
         }
+        run.grow(printed(&merged).saturating_sub(before), &dir)?;
         *resource.node_mut() = merged;
+        let shared = resource.history.shared.iter_mut();
+        shared.for_each(|shared| shared.without_replaced(patch));
         resource.settle();
     }
     if allowed.any() || !is_left {
         resources.forget_places();
+        // They are all looked for again.
+        run.step(resources.len() as u64, &dir)?;
     }
     Ok(())
 }
 
-/// Sets a text of an object to what it was; one that is still that stays as it is written.
+/// Sets a text of an object to what it was. It stays as plain or quoted as it is; plain text is what it looks like from then
+/// on, whatever is written in its place.
 fn restore(map: &mut Node, key: &str, text: &str) {
-    match map.get_mut(key).map(|node| &mut node.content) {
-        Some(Content::Scalar(scalar)) if *scalar.text == *text => {}
-        Some(Content::Scalar(scalar)) if !scalar.is_null() => {
+    match map.get_mut(key) {
+        Some(Node {
+            position,
+            content: Content::Scalar(scalar),
+        }) if !scalar.is_null()
+            && (*scalar.text != *text || scalar.tag.is_none() || Node::plain(text).as_str().is_some()) =>
+        {
+            *position = Position::default();
             scalar.text = text.into();
             scalar.tag = None;
         }
+        Some(Node {
+            content: Content::Scalar(scalar),
+            ..
+        }) if *scalar.text == *text => {}
         _ => {
             map.set(key, Node::string(text));
         }
@@ -237,11 +255,8 @@ fn apply_json(
             resource.store_previous_id();
         }
         run.step(1, &resource.file)?;
-        run.budget.check().map_err(|source| Error::Budget {
-            dir: (*resource.file).clone(),
-            source,
-        })?;
-        let patched = patch.apply(resource.node(), resource.history.is_noted(), run.budget)?;
+        run.check(&resource.file)?;
+        let patched = patch.apply(resource.node(), resource.history.is_noted(), run, &resource.file)?;
         read::check(&patched)?;
         *resource.node_mut() = patched;
         // quirk: annotations are texts then, null too.

@@ -19,6 +19,11 @@ use crate::{
     resource::{self, Resource},
 };
 
+/// Whether an entry that is no object can be the path of a file. Messages don't show what may be a text with secrets.
+pub(crate) fn is_path(entry: &str) -> bool {
+    !entry.contains('\n') && !entry.contains(": ") && !entry.starts_with(['{', '['])
+}
+
 /// Reads the objects of a text. What lists hold comes after the other documents, as in the original.
 ///
 /// # Errors
@@ -116,7 +121,8 @@ pub(crate) fn check(node: &Node) -> Result<(), Error> {
     Ok(())
 }
 
-/// apiVersion, kind and metadata in the form in which the original prints them.
+/// apiVersion, kind and metadata in the form in which the original prints them, without the texts of annotations: those may
+/// hold whole objects.
 fn described(node: &Node) -> String {
     let text = |path: &[&str]| node.pointer(path).and_then(Node::as_text).unwrap_or_default();
     let map = |field: &str| {
@@ -127,7 +133,8 @@ fn described(node: &Node) -> String {
         for (key, value) in entries {
             let gap = if shown.is_empty() { "" } else { " " };
             // Writing to a string never fails.
-            let _ = write!(shown, "{gap}{key}:{}", value.as_text().unwrap_or_default());
+            let text = value.as_text().filter(|_| field == "labels");
+            let _ = write!(shown, "{gap}{key}:{}", text.unwrap_or_default());
         }
         shown
     };
@@ -213,9 +220,9 @@ fn separators(text: &[u8]) -> Result<usize, (u32, Error)> {
         };
         let rest = rest.trim_ascii();
         if !(rest.is_empty() || rest.starts_with(b"#")) {
-            let shown = String::from_utf8_lossy(line.trim_ascii()).into_owned();
+            // What stands there may be secret.
             let number = u32::try_from(number + 1).unwrap_or(u32::MAX);
-            let problem = format!("invalid document separator: {shown}");
+            let problem = "invalid document separator: only a comment may follow ---";
             return Err((number, Error::new(Step::Resource, problem)));
         }
         found += 1;

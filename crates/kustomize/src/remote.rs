@@ -42,9 +42,14 @@ pub enum NoRepository {
 }
 
 impl Repository {
-    /// The address that is cloned, as it is noted on objects.
+    /// The address that is cloned, as it is noted on objects: without users, who may be tokens.
     pub(crate) fn clone_spec(&self) -> String {
-        self.url.clone()
+        // With ssh, the user is a part of the address.
+        if self.url.starts_with("http") {
+            shown(&self.url)
+        } else {
+            self.url.clone()
+        }
     }
 }
 
@@ -76,7 +81,8 @@ pub fn parse(entry: &str) -> Result<Repository, NoRepository> {
 }
 
 /// An entry without what may be secret in it: user and query.
-pub(crate) fn shown(entry: &str) -> String {
+#[must_use]
+pub fn shown(entry: &str) -> String {
     let entry = entry.split_once('?').map_or(entry, |(address, _)| address);
     let (scheme, rest) = match entry.split_once("://") {
         Some((scheme, rest)) => (format!("{scheme}://"), rest),
@@ -85,9 +91,30 @@ pub(crate) fn shown(entry: &str) -> String {
     let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
     match host.rsplit_once('@') {
         // The user of all of them, which is no secret.
-        Some(("git" | "git::git", _)) | None => format!("{scheme}{host}{path}"),
-        Some((_, host)) => format!("{scheme}{host}{path}"),
+        Some(("git" | "git::git", _)) | None => redacted(&format!("{scheme}{host}{path}")),
+        Some((_, host)) => redacted(&format!("{scheme}{host}{path}")),
     }
+}
+
+/// A message without the users, and passwords, of the addresses in it.
+pub(crate) fn redacted(message: &str) -> String {
+    let ends_before = |c: char| c.is_whitespace() || matches!(c, '/' | '\'' | '"' | '`' | '(');
+    let mut out = String::with_capacity(message.len());
+    let mut rest = message;
+    while let Some((before, after)) = rest.split_once('@') {
+        let user = before.rsplit(ends_before).next().unwrap_or_default();
+        let kept = before.strip_suffix(user).unwrap_or(before);
+        // Where an address became a path, one slash is left of two.
+        let is_address = kept.strip_suffix("//").or(kept.strip_suffix('/'));
+        out.push_str(kept);
+        if user == "git" || !is_address.is_some_and(|scheme| scheme.ends_with(':')) {
+            out.push_str(user);
+            out.push('@');
+        }
+        rest = after;
+    }
+    out.push_str(rest);
+    out
 }
 
 const FILE: &str = "file://";

@@ -1,5 +1,6 @@
 //! Replacements: values of one object, or of the kustomization, copied into fields of others.
 
+mod live;
 mod path;
 mod structured;
 mod target;
@@ -28,6 +29,7 @@ use crate::{
     selector::{MetadataSelector, SelectorRegex},
     transform::{Scene, Transformer},
 };
+use live::Live;
 use path::Path;
 use target::{Kind, Meter, Walk};
 use value::Source;
@@ -126,23 +128,13 @@ impl Objects<'_> {
             (None, None) => return fail("replacements must specify a source and at least one target"),
         };
         for target in &replacement.targets {
-            let target = Target::new(target)?;
+            let target = Target::new(target, &self.meter)?;
             for place in 0..self.list.len() {
                 if !self.is_selected(place, &target)? {
                     continue;
                 }
-                self.write(place, &value, &target)?;
-                // The value is the field itself, not a copy of it, unless it's a piece.
-                if let Some((origin, source)) = origin
-                    && origin == place
-                    && source
-                        .options
-                        .as_ref()
-                        .is_none_or(|options| options.delimiter.is_empty())
-                    && let Ok(changed) = self.read(origin, source)
-                {
-                    value = changed;
-                }
+                let own = origin.filter(|(origin, _)| *origin == place);
+                self.write(place, &mut value, own.map(|(_, source)| source), &target)?;
             }
         }
         Ok(())
@@ -196,7 +188,7 @@ impl Objects<'_> {
     }
 
     fn is_selected(&mut self, place: usize, target: &Target<'_>) -> Result<bool, Error> {
-        self.meter.work(1)?;
+        self.meter.work(1 + target.rejects.len())?;
         let Some(resource) = self.list.get(place) else {
             return Ok(false);
         };
@@ -219,40 +211,61 @@ impl Objects<'_> {
         Ok(!rejected.into_iter().any(fits_any) && fits_any(&target.patterns))
     }
 
-    /// Writes the value into the fields of an object that a target names.
-    fn write(&mut self, place: usize, value: &Source, target: &Target<'_>) -> Result<(), Error> {
+    /// Writes the value into the fields of an object that a target names; `own` is its source, when that is the object too.
+    fn write(
+        &mut self,
+        place: usize,
+        value: &mut Source,
+        own: Option<&ReplacementSource>,
+        target: &Target<'_>,
+    ) -> Result<(), Error> {
         let Some(resource) = self.list.get_mut(place) else {
             return Ok(());
         };
         if let Some(ids) = self.ids.get_mut(place) {
             *ids = None;
         }
-        let meter = &self.meter;
-        let create = target.creates().then(|| Kind::of(value.node()));
+        let mut live = Live::new(own);
         for path in &target.paths {
             let object = resource.node_mut();
-            if structured::set(object, value, path, create, meter)? {
-                continue;
-            }
-            let walk = Walk { create, meter };
-            let mut failed = None;
-            let set = &mut |found: &mut target::Found<'_>| {
-                value
-                    .put(found, target.options, meter)
-                    .inspect_err(|error| failed = Some(error.to_string()))
-            };
-            let found = walk.visit(object, &path.parts, 0, set);
-            let missing = || not_found(path.text, create.is_some());
-            match found {
-                Ok(0) => return Err(Error::new(Step::Replacement, missing())),
-                Ok(_) => {}
-                // The field was found and could not be set.
-                Err(error) if failed.is_some() => return Err(error),
-                Err(error) => return Err(error.context(missing())),
-            }
+            write_at(path, object, value, &mut live, target, &self.meter)?;
+            live.read(object, value);
         }
         resource.settle();
         Ok(())
+    }
+}
+
+/// Writes the value into the fields that a path means.
+fn write_at(
+    path: &Path<'_>,
+    object: &mut Node,
+    value: &mut Source,
+    live: &mut Live<'_>,
+    target: &Target<'_>,
+    meter: &Meter<'_>,
+) -> Result<(), Error> {
+    let create = target.creates().then(|| Kind::of(value.node()));
+    if structured::set(object, value, path, create, meter)? {
+        return Ok(());
+    }
+    let walk = Walk { create, meter };
+    let line = live.line(object);
+    let mut failed = false;
+    let set = &mut |found: &mut target::Found<'_>| {
+        let put = value.put(found, target.options, meter);
+        failed = put.is_err();
+        live.follow(found, &line, value);
+        put
+    };
+    let found = walk.visit(object, &path.parts, 0, set);
+    let missing = || not_found(path.text, create.is_some());
+    match found {
+        Ok(0) => Err(Error::new(Step::Replacement, missing())),
+        Ok(_) => Ok(()),
+        // The field was found and could not be set.
+        Err(error) if failed => Err(error),
+        Err(error) => Err(error.context(missing())),
     }
 }
 
@@ -272,7 +285,7 @@ struct Reject {
 }
 
 impl<'a> Target<'a> {
-    fn new(target: &'a ReplacementTarget) -> Result<Self, Error> {
+    fn new(target: &'a ReplacementTarget, meter: &Meter<'_>) -> Result<Self, Error> {
         let Some(select) = &target.select else {
             let problem = "target must specify resources to select";
             return Err(Error::new(Step::Replacement, problem));
@@ -296,9 +309,17 @@ impl<'a> Target<'a> {
                 metadata: has_metadata.then(|| MetadataSelector::new(selector)),
             })
         };
+        let measured = |path| {
+            let path = Path::new(path);
+            meter.work(path.cost())?;
+            Ok(path)
+        };
         let paths = match target.field_paths.as_slice() {
             [] => vec![Path::new(DEFAULT_PATH)],
-            paths => paths.iter().map(|path| Path::new(path)).collect(),
+            paths => paths
+                .iter()
+                .map(|path| measured(path))
+                .collect::<Result<_, Error>>()?,
         };
         Ok(Self {
             patterns: patterns(select)?,

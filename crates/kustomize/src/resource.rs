@@ -78,10 +78,23 @@ pub(crate) struct History {
     /// Where it comes from, when that is recorded.
     pub(crate) origin: Option<Origin>,
     /// What changed it, when that is recorded.
-    pub(crate) transformations: Vec<Origin>,
+    pub(crate) transformations: Vec<Arc<Origin>>,
 }
 
 impl History {
+    /// Whether as many names as namespaces and kinds are remembered.
+    ///
+    /// quirk: the original keeps them in texts with commas, where an empty one leaves no trace, and ends when they don't match.
+    pub(crate) fn is_sound(&self) -> bool {
+        let count = |part: fn(&Previous) -> &str| -> usize {
+            let parts = self.previous.iter().map(part).filter(|part| !part.is_empty());
+            parts.map(|part| part.split(',').count()).sum()
+        };
+        let names = count(|previous| &previous.name);
+        let is_same = |other: usize| names == 0 || names == other;
+        is_same(count(|previous| &previous.namespace)) && is_same(count(|previous| &previous.kind))
+    }
+
     /// Whether the original would have noted something in annotations of the object.
     pub(crate) fn is_noted(&self) -> bool {
         let names = [&self.prefixes, &self.suffixes, &self.vars];

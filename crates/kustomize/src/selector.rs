@@ -33,6 +33,16 @@ pub(crate) fn regex(pattern: &str) -> Result<Regex, Error> {
     })
 }
 
+/// The steps that a pattern counts for which is kept while a transformer runs: they bound the memory of all of them.
+pub(crate) fn cost(pattern: &str) -> u64 {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@".contains(c);
+    if pattern.chars().all(is_plain) {
+        10_000
+    } else {
+        250_000
+    }
+}
+
 /// What is wrong with a pattern, and where; in the original's words where they are known.
 fn reason<'p>(error: &str, pattern: &'p str) -> (String, &'p str) {
     let last = error.lines().next_back().unwrap_or_default();

@@ -1,6 +1,6 @@
 //! What unit tests share.
 
-use std::{cell::RefCell, sync::Arc};
+use std::sync::Arc;
 
 use tree::{Budget, TreePath};
 
@@ -42,10 +42,5 @@ pub(crate) fn text(resources: &ResMap) -> String {
 
 /// What the parts of a build share.
 pub(crate) fn run(budget: &Budget) -> Run<'_> {
-    Run {
-        options: Options::default(),
-        budget,
-        schema: RefCell::default(),
-        warnings: RefCell::default(),
-    }
+    Run::new(Options::default(), budget)
 }

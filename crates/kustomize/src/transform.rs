@@ -37,9 +37,14 @@ pub(crate) trait Transformer {
 }
 
 impl Scene<'_> {
-    /// Counts the work on one object, and ends it when the budget does.
-    pub(crate) fn step(&self) -> Result<(), Error> {
-        self.run.step(1, self.loader.root())
+    /// Counts the work on one object: each of so many entries and fields is looked at. Ends it when the budget does.
+    pub(crate) fn step(&self, entries: usize) -> Result<(), Error> {
+        self.run.step(1 + entries as u64, self.loader.root())
+    }
+
+    /// Counts a text that is set in a field.
+    pub(crate) fn grow(&self, text: &str) -> Result<(), Error> {
+        self.run.grow(text.len(), self.loader.root())
     }
 }
 

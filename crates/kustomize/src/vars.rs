@@ -26,6 +26,7 @@ use crate::{
     error::{Context as _, Step},
     fieldspec::{self, ByKind, Create, FieldSpec, Path},
     id::{Gvk, Id},
+    lookup,
     model::{Kustomization, Var, VarObject},
     options::Run,
     resmap::ResMap,
@@ -285,9 +286,11 @@ impl Replacer<'_> {
 
     /// Replaces the vars in a field: in a string, in the strings of a map, or in all items of a list.
     fn replace(&mut self, node: &mut Node, file: &TreePath) -> Result<(), Error> {
+        type_text(node);
         match &mut node.content {
             Content::Scalar(scalar) => self.replace_in(scalar, file),
             Content::Seq(items) => items.iter_mut().try_for_each(|item| {
+                type_text(item);
                 match item.as_scalar_mut().filter(|scalar| scalar.is_string()) {
                     Some(scalar) => self.replace_in(scalar, file),
                     None => Err(Error::new(Step::Var, "invalid value type expect a string")),
@@ -299,6 +302,7 @@ impl Replacer<'_> {
                     let problem = format!("invalid map key: value='{}', tag='{}'", key.text, tag(key));
                     return Err(Error::new(Step::Var, problem));
                 }
+                type_text(&mut entry.value);
                 match entry.value.as_scalar_mut() {
                     Some(scalar) => self.replace_in(scalar, file),
                     None => Ok(()),
@@ -329,6 +333,15 @@ impl Replacer<'_> {
             Expanded::Text(text) => Scalar::string(text),
         };
         Ok(())
+    }
+}
+
+/// quirk: plain text that was made here is a text where vars are looked for, whatever it looks like.
+fn type_text(node: &mut Node) {
+    if !lookup::has_type(node)
+        && let Some(scalar) = node.as_scalar_mut()
+    {
+        *scalar = Scalar::string(scalar.text.clone());
     }
 }
 

@@ -1,34 +1,10 @@
 //! `weir kustomize build`.
 
-use std::{
-    fs,
-    path::Path,
-    process::{Command, Output},
-};
+use std::{fs, path::Path};
 
 use tempfile::TempDir;
 
-const MAP: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: m\n";
-const SPACE: &str = "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: s\n";
-
-fn weir(dir: &Path, arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_weir"))
-        .args(["kustomize", "build"])
-        .args(arguments)
-        .current_dir(dir)
-        .output()
-        .unwrap()
-}
-
-fn files(files: &[(&str, &str)]) -> TempDir {
-    let dir = tempfile::tempdir().unwrap();
-    for (path, text) in files {
-        let path = dir.path().join(path);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, text).unwrap();
-    }
-    dir
-}
+use crate::program::{MAP, SPACE, files, printed, refused, weir};
 
 fn shop() -> TempDir {
     files(&[
@@ -41,22 +17,6 @@ fn shop() -> TempDir {
         ),
         ("open/kustomization.yaml", "resources: [../base/map.yaml]\n"),
     ])
-}
-
-#[track_caller]
-fn printed(output: &Output) -> String {
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && said.is_empty(), "{said}");
-    String::from_utf8(output.stdout.clone()).unwrap()
-}
-
-#[track_caller]
-fn refused(output: &Output) -> String {
-    assert_eq!(output.status.code(), Some(1));
-    assert!(output.stdout.is_empty());
-    let said = String::from_utf8(output.stderr.clone()).unwrap();
-    assert!(said.starts_with("Error: "), "{said}");
-    said
 }
 
 #[test]
@@ -170,7 +130,15 @@ fn errors_say_what_is_wrong() {
             "must build at directory: 'file': file is not directory",
         ),
         (&["."], &empty),
-        (&["https://u:secret@example.com/a"], "clone the repository"),
+        (
+            &["https://u:secret@example.com/a"],
+            "'https://example.com/a' is no address of a repository: failed to parse repo path segment",
+        ),
+        (
+            &["ssh://git@example.com/a/b"],
+            "fetching ssh://git@example.com/a/b: ssh is not supported",
+        ),
+        (&["file:///a"], "fetching file:///a: file:// is not supported"),
         (&["a", "b"], "unexpected argument 'b'"),
         (&["--reorder", "x"], "invalid value 'x'"),
         (&["--enable-helm"], "--enable-helm is not supported: Helm charts"),

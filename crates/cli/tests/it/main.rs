@@ -2,3 +2,7 @@
 
 #[cfg(test)]
 mod build;
+#[cfg(test)]
+mod fetch;
+#[cfg(test)]
+mod program;

@@ -13,6 +13,7 @@ use crate::{
     replacement::Replacements,
     resmap::ResMap,
     resource::Resource,
+    selector,
     transform::{
         Transformer,
         affix::{Affix, Side},
@@ -28,7 +29,7 @@ use crate::{
 pub(crate) struct Stage {
     pub(crate) transformer: Box<dyn Transformer>,
     /// What is noted on the objects that it ran over.
-    pub(crate) origin: Option<Origin>,
+    pub(crate) origin: Option<Arc<Origin>>,
     /// The field that asks for it.
     pub(crate) field: &'static str,
 }
@@ -124,6 +125,8 @@ pub(crate) fn transformers(target: &Target<'_>, config: &Config) -> Result<Vec<S
         stages.add("replicas", "ReplicaCountTransformer", Ok(made))?;
     }
     for images in fields.images.chunks(each(fields.images.len())) {
+        let cost = images.iter().map(|image| selector::cost(&image.name)).sum();
+        target.run().step(cost, target.loader.root())?;
         let made = Images::new(images, &config.images, profile);
         stages.add("images", "ImageTagTransformer", Ok(made))?;
     }
@@ -147,7 +150,7 @@ impl Stages<'_> {
         made: Result<T, Error>,
     ) -> Result<(), Error> {
         let transformer = Box::new(self.target.at(field, made)?);
-        let origin = origin(self.target, kind);
+        let origin = origin(self.target, kind).map(Arc::new);
         self.stages.push(Stage {
             transformer,
             origin,

@@ -1,4 +1,4 @@
-use tree::Mem;
+use tree::{Limits, Mem};
 
 use super::*;
 
@@ -35,11 +35,221 @@ fn two_objects_that_became_one_are_refused() {
     let patch = "- {op: replace, path: /metadata/name, value: a}";
     let kustomization =
         format!("{{resources: [r.yaml], patches: [{{target: {{name: b}}, patch: '{patch}'}}]}}");
-    let objects =
-        "{apiVersion: v1, kind: A, metadata: {name: a}}\n---\n{apiVersion: v1, kind: A, metadata: {name: b}}";
-    let refused = built(&[("d/kustomization.yaml", &kustomization), ("d/r.yaml", objects)]);
-    assert_eq!(
-        refused,
-        "d/r.yaml:3: may not add resource with an already registered id: A.v1.[noGrp]/a.[noNs]"
+    for more in ["", ", annotations: {config.kubernetes.io/local-config: x}"] {
+        let object =
+            |name: &str, more: &str| format!("{{apiVersion: v1, kind: A, metadata: {{name: {name}{more}}}}}");
+        let objects = format!("{}\n---\n{}", object("a", ""), object("b", more));
+        let refused = built(&[("d/kustomization.yaml", &kustomization), ("d/r.yaml", &objects)]);
+        assert_eq!(
+            refused,
+            "d/r.yaml:3: may not add resource with an already registered id: A.v1.[noGrp]/a.[noNs]"
+        );
+    }
+}
+
+/// Why a build ends that may hold `bytes` and so many `objects`.
+fn limited(files: &[(&str, String)], bytes: u64, objects: u64) -> String {
+    let tree = Mem::from_files(files.iter().cloned()).unwrap();
+    let budget = Budget::new(Limits {
+        bytes,
+        objects,
+        ..Limits::default()
+    });
+    let dir = TreePath::parse("d").unwrap();
+    let error = build(&tree, &dir, &Options::default(), &budget).unwrap_err();
+    assert!(error.exceeded().is_some(), "{error}");
+    error.to_string()
+}
+
+const OBJECT: &str = "{apiVersion: v1, kind: A, metadata: {name: a}}";
+const FILES_END: &str = "the limit of 100000 bytes of files in one build was reached";
+const OUTPUT_ENDS: &str = "the limit of 100000 bytes of rendered output was reached";
+
+#[test]
+fn one_file_counts_as_often_as_it_is_named() {
+    let large = |begin: &str, end: &str| format!("{begin}{}{end}", "x".repeat(10_000));
+    let entries = |field: &str, entry: &dyn Fn(usize) -> String| {
+        let entries: Vec<_> = (0..1000).map(entry).collect();
+        format!("{field}: [{}]", entries.join(", "))
+    };
+    let patch = large("{apiVersion: v1, kind: A, metadata: {name: a}, spec: ", "}");
+    for (kustomization, file) in [
+        (
+            entries("configMapGenerator", &|n| format!("{{name: m{n}, files: [f]}}")),
+            large("", ""),
+        ),
+        (
+            entries("secretGenerator", &|n| format!("{{name: m{n}, envs: [f]}}")),
+            large("A=", ""),
+        ),
+        (entries("patches", &|_| "{path: f}".to_owned()), patch.clone()),
+        (entries("patchesStrategicMerge", &|_| "f".to_owned()), patch),
+        (
+            entries("replacements", &|_| "{path: f}".to_owned()),
+            large("{source: {kind: A}, targets: [], sourceValue: ", "}"),
+        ),
+    ] {
+        let files = [("d/kustomization.yaml", kustomization), ("d/f", file)];
+        let problem = limited(&files, 100_000, 20_000);
+        assert!(problem.ends_with(FILES_END), "{problem}");
+    }
+}
+
+#[test]
+fn what_is_written_into_many_objects_counts_for_each() {
+    let objects: Vec<_> = (0..200)
+        .map(|n| OBJECT.replace("name: a", &format!("name: a{n}")))
+        .collect();
+    let objects = objects.join("\n---\n");
+    let text = "x".repeat(2_000);
+    let patch = format!("{{apiVersion: v1, kind: A, metadata: {{name: a}}, spec: {text}}}");
+    let json = format!("[{{\"op\": \"add\", \"path\": \"/spec\", \"value\": \"{text}\"}}]");
+    for field in [
+        format!("namePrefix: {text}"),
+        format!("namespace: {text}"),
+        format!("commonLabels: {{a: {text}}}"),
+        format!("commonAnnotations: {{a: {text}}}"),
+        format!("patches: [{{target: {{kind: A}}, patch: '{patch}'}}]"),
+        format!("patches: [{{target: {{kind: A}}, patch: '{json}'}}]"),
+    ] {
+        let files = [
+            ("d/kustomization.yaml", format!("resources: [r.yaml]\n{field}\n")),
+            ("d/r.yaml", objects.clone()),
+        ];
+        let problem = limited(&files, 100_000, 20_000);
+        assert!(problem.ends_with(OUTPUT_ENDS), "{field:.40}: {problem}");
+    }
+}
+
+/// Each layer is included twice by the next: the objects at the bottom are a million times as many at the top.
+#[test]
+fn layers_that_double_end_at_a_limit() {
+    let mut files = vec![
+        (
+            "b0/kustomization.yaml".to_owned(),
+            "resources: [r.yaml]".to_owned(),
+        ),
+        ("b0/r.yaml".to_owned(), OBJECT.to_owned()),
+    ];
+    for n in 1..=20 {
+        let below = n - 1;
+        for side in ["l", "r"] {
+            let kustomization = format!("namePrefix: {side}\nresources: [../b{below}]\n");
+            files.push((format!("{side}{n}/kustomization.yaml"), kustomization));
+        }
+        let kustomization = format!("resources: [../l{n}, ../r{n}]\n");
+        files.push((format!("b{n}/kustomization.yaml"), kustomization));
+    }
+    files.push((
+        "d/kustomization.yaml".to_owned(),
+        "resources: [../b20]".to_owned(),
+    ));
+    let files: Vec<_> = files
+        .iter()
+        .map(|(path, text)| (path.as_str(), text.clone()))
+        .collect();
+    let problem = limited(&files, 64 << 20, 100);
+    assert!(
+        problem.ends_with("the limit of 100 objects was reached"),
+        "{problem}"
     );
+    let problem = limited(&files, 100_000, 1 << 40);
+    assert!(problem.ends_with(FILES_END), "{problem}");
+}
+
+#[test]
+fn generators_end_at_the_limit_of_objects() {
+    let entries: Vec<_> = (0..200).map(|n| format!("{{name: m{n}}}")).collect();
+    let kustomization = format!("configMapGenerator: [{}]", entries.join(", "));
+    let problem = limited(&[("d/kustomization.yaml", kustomization)], 64 << 20, 100);
+    assert!(
+        problem.ends_with("the limit of 100 objects was reached"),
+        "{problem}"
+    );
+}
+
+/// What an object in block style is built to, with a patch and a replacement of one of its fields by another.
+fn replaced(patch: &str, from: &str, to: &str) -> String {
+    let object = "apiVersion: v1\nkind: A\nmetadata:\n  name: a\n  namespace: one\nm:\n  n: 1\n";
+    let targets = format!("[{{select: {{kind: A}}, fieldPaths: [{to}]}}]");
+    let replacement = format!("{{source: {{kind: A, fieldPath: {from}}}, targets: {targets}}}");
+    let kustomization = format!(
+        "{{resources: [r.yaml], patches: [{{target: {{kind: A}}, patch: '{patch}'}}], replacements: [{replacement}]}}"
+    );
+    built(&[("d/kustomization.yaml", &kustomization), ("d/r.yaml", object)])
+}
+
+#[test]
+fn a_number_stays_one_after_a_json_patch() {
+    let patch = "- {op: add, path: /new, value: true}";
+    for to in ["m.n", "new"] {
+        let refused = replaced(patch, "metadata.name", to);
+        assert!(refused.contains("cannot read \"a\" as !!"), "{refused}");
+    }
+}
+
+#[test]
+fn a_namespace_is_what_it_looks_like_after_a_strategic_merge_patch() {
+    let patch = "{apiVersion: v1, kind: A, metadata: {name: a}, new: 1}";
+    let printed = replaced(patch, "m", "metadata.namespace");
+    assert!(printed.contains("  namespace: null\n"), "{printed}");
+}
+
+#[test]
+fn objects_whose_names_are_lists_are_not_renamed() {
+    let object = "{apiVersion: v1, kind: A, metadata: {name: \"a,b\"}}";
+    let with = |more: &str| {
+        let kustomization = format!("{{resources: [r.yaml]{more}}}");
+        built(&[("d/kustomization.yaml", &kustomization), ("d/r.yaml", object)])
+    };
+    assert!(with("").contains("name: a,b\n"));
+    let refused = with(", namePrefix: p-");
+    assert!(
+        refused.starts_with("d/r.yaml:1: a name, namespace or kind that was changed"),
+        "{refused}"
+    );
+}
+
+#[test]
+fn what_a_replacement_made_becomes_a_text_when_a_patch_comes_by() {
+    let target = "{select: {kind: A}, fieldPaths: [new.b], options: {create: true}}";
+    for (value, expected) in [("1", "b: \"1\""), ("", "b: null"), ("x", "b: x")] {
+        let below = format!(
+            "{{resources: [r.yaml], replacements: [{{sourceValue: '{value}', targets: [{target}]}}]}}"
+        );
+        let patch = "{apiVersion: v1, kind: A, metadata: {name: a}}";
+        let printed = built(&[
+            (
+                "d/kustomization.yaml",
+                &format!("{{resources: [../b], patches: [{{patch: '{patch}'}}]}}"),
+            ),
+            ("b/kustomization.yaml", &below),
+            ("b/r.yaml", OBJECT),
+        ]);
+        assert!(printed.ends_with(&format!("new:\n  {expected}\n")), "{printed}");
+    }
+}
+
+#[test]
+fn labels_in_what_a_patch_replaces_are_no_longer_shared() {
+    let object = "{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {name: a}, spec: {podSelector: {matchLabels: {}}}}";
+    for (directive, expected) in [("$patch: replace, ", "    app: a\n"), ("", "    app: z\n")] {
+        let spec = format!("{{{directive}podSelector: {{matchLabels: {{app: z}}}}}}");
+        let patch = format!(
+            "{{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {{name: a}}, spec: {spec}}}"
+        );
+        let printed = built(&[
+            (
+                "d/kustomization.yaml",
+                &format!("{{resources: [../b], patches: [{{patch: '{patch}'}}]}}"),
+            ),
+            (
+                "b/kustomization.yaml",
+                "{resources: [r.yaml], labels: [{includeSelectors: true, pairs: {app: a}}]}",
+            ),
+            ("b/r.yaml", object),
+        ]);
+        assert!(printed.contains(&format!("  labels:\n{expected}")), "{printed}");
+        assert!(printed.contains("matchLabels:\n      app: z\n"), "{printed}");
+    }
 }

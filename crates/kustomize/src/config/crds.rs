@@ -32,7 +32,7 @@ pub(super) fn load(files: &[String], scene: &Scene<'_>) -> Result<Config, Error>
     let mut config = Config::default();
     for name in files {
         let (text, file) = scene.loader.load(name)?;
-        config.merge(&read(&text, name, &file, scene.run.budget)?)?;
+        config.merge(&read(&text, name, &file, scene.run.budget)?, scene)?;
     }
     Ok(config)
 }
@@ -162,11 +162,16 @@ impl<'a> Reader<'a> {
             return Err(Error::new(Step::Schema, problem).at(self.file, 1));
         }
         for (property, schema) in properties {
-            // One definition may stand in many places, so that a small file has very many fields.
-            self.budget.step(1).map_err(|source| Error::Budget {
-                dir: self.file.clone(),
-                source,
-            })?;
+            // One definition may stand in many places, so that a small file has very many fields. What is found of one is
+            // held against what was found of the others.
+            let rows = &self.found;
+            let rows = rows.common_annotations.len() + rows.common_labels.len() + rows.name_reference.len();
+            self.budget
+                .step(1 + rows as u64)
+                .map_err(|source| Error::Budget {
+                    dir: self.file.clone(),
+                    source,
+                })?;
             let Some(schema) = schema.as_map() else {
                 continue;
             };

@@ -1,10 +1,15 @@
 //! Tables and the files that add to them.
 
 use super::*;
+use crate::transform::testing;
 
 fn file(text: &str) -> Result<Config, String> {
     let (path, budget) = (TreePath::default().join("c.yaml").unwrap(), Budget::default());
     Config::read(text.as_bytes(), &path, &budget, Profile::default()).map_err(|error| error.to_string())
+}
+
+fn merge(own: &mut Config, other: &Config) -> Result<(), Error> {
+    testing::scene(&[], Profile::default(), |scene| own.merge(other, scene))
 }
 
 fn paths(rows: &[FieldSpec]) -> Vec<String> {
@@ -17,14 +22,14 @@ fn paths(rows: &[FieldSpec]) -> Vec<String> {
 fn built_in_rows_are_in_order_and_add_nothing_to_themselves() {
     let built_in = Config::built_in();
     let mut merged = Config::default();
-    merged.merge(&built_in).unwrap();
+    merge(&mut merged, &built_in).unwrap();
     assert_eq!(merged, built_in);
-    merged.merge(&built_in).unwrap();
+    merge(&mut merged, &built_in).unwrap();
     assert_eq!(merged, built_in);
     assert!(!merged.name_reference.is_empty() && !merged.var_reference.is_empty());
     // Also where one more row has to be looked for.
     merged.images.pop();
-    merged.merge(&built_in).unwrap();
+    merge(&mut merged, &built_in).unwrap();
     assert_eq!(merged.images.len(), built_in.images.len());
 }
 
@@ -33,14 +38,16 @@ fn rows_of_files_are_put_in_their_places() {
     let mut config =
         file("images: [{kind: Zoo, path: z}, {kind: Namespace, path: m}, {path: a}, {path: a}]").unwrap();
     assert_eq!(paths(&config.images), ["Namespace m", "Zoo z", " a", " a"]);
-    config
-        .merge(&file("images: [{kind: Secret, path: s}, {kind: Zoo, path: z}]").unwrap())
-        .unwrap();
+    let more = file("images: [{kind: Secret, path: s}, {kind: Zoo, path: z}]").unwrap();
+    merge(&mut config, &more).unwrap();
     assert_eq!(
         paths(&config.images),
         ["Namespace m", "Secret s", "Zoo z", " a", " a"]
     );
-    let conflict = config.merge(&file("images: [{kind: Zoo, path: z, create: true}]").unwrap());
+    let conflict = merge(
+        &mut config,
+        &file("images: [{kind: Zoo, path: z, create: true}]").unwrap(),
+    );
     let conflict = conflict.unwrap_err().to_string();
     assert_eq!(
         conflict,
@@ -53,8 +60,8 @@ fn rows_may_contradict_rows_for_fewer_kinds_of_their_own_table() {
     // The narrow row comes after the wide one without a contradiction, but is before it when both are added elsewhere.
     let mut config = file("images: [{path: a}]").unwrap();
     let narrow = file("images: [{kind: Zoo, path: a, create: true}]").unwrap();
-    config.merge(&narrow).unwrap();
-    assert!(Config::default().merge(&config).is_err());
+    merge(&mut config, &narrow).unwrap();
+    assert!(merge(&mut Config::default(), &config).is_err());
 }
 
 #[test]
@@ -62,7 +69,7 @@ fn references_to_one_kind_are_joined() {
     let text = "nameReference: [{kind: B, fieldSpecs: [{path: w}, {path: x}]}, {kind: A, version: v1, fieldSpecs: []}]";
     let mut config = file(text).unwrap();
     let more = file("nameReference: [{kind: B, fieldSpecs: [{path: x}, {path: z}]}]").unwrap();
-    config.merge(&more).unwrap();
+    merge(&mut config, &more).unwrap();
     let found: Vec<_> = config
         .name_reference
         .iter()

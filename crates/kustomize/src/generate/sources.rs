@@ -39,9 +39,9 @@ fn pairs(args: &GeneratorArgs, scene: &Scene<'_>) -> Result<Vec<(String, Bytes)>
         variables(path, scene, &mut pairs)
             .context(|| format!("env source files: [{}]", args.envs.join(" ")))?;
     }
-    for source in &args.literals {
+    for (index, source) in args.literals.iter().enumerate() {
         // What literals hold may be secret: which one is wrong is said by its place.
-        let (key, value) = literal(source).context(|| "literal sources")?;
+        let (key, value) = literal(source).context(|| format!("literal sources: entry {}", index + 1))?;
         pairs.push((key.to_owned(), Bytes::copy_from_slice(value.as_bytes())));
     }
     for source in &args.files {
@@ -86,7 +86,7 @@ fn base_name(path: &str) -> &str {
 /// Key and value of a literal. One pair of quotes around the value is taken away.
 fn literal(source: &str) -> Result<(&str, &str), Error> {
     let Some((key, value)) = source.split_once('=').filter(|(key, _)| !key.is_empty()) else {
-        let problem = format!("invalid literal source {source}, expected key=value");
+        let problem = "invalid literal source, expected key=value";
         return Err(Error::new(Step::Generator, problem));
     };
     let unquoted = ['"', '\''].into_iter().find_map(|quote| {
@@ -148,10 +148,7 @@ mod tests {
         }
         for source in ["a", "=b", ""] {
             let error = literal(source).unwrap_err().to_string();
-            assert_eq!(
-                error,
-                format!("invalid literal source {source}, expected key=value")
-            );
+            assert_eq!(error, "invalid literal source, expected key=value");
         }
     }
 

@@ -45,6 +45,7 @@ pub(crate) fn load(loader: &Loader<'_>) -> Result<Kustomization, Error> {
     let (tree, dir, run) = (loader.tree(), loader.root(), loader.run());
     let file = find(tree, dir)?.ok_or_else(|| missing(dir))?;
     let text = tree.read(&file)?;
+    run.took(text.len(), &file)?;
     let warn = &mut |text: String| run.warn(&file, text);
     self::text(&text, &file, run.options.profile, run.budget, warn)
 }

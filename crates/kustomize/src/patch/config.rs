@@ -1,8 +1,14 @@
-//! The configurations of the patch transformers, as messages print them.
+//! The configurations of the patch transformers, as messages print them: without the texts of patches, which may be secret.
 
 use yaml::{Map, Value};
 
-use crate::model::{Patch, Selector};
+use crate::{
+    model::{Patch, Selector},
+    read::is_path,
+};
+
+/// What messages have in the place of a patch that stands in the kustomization.
+pub(super) const INLINE: &str = "(inline)";
 
 /// What is said in front of what is wrong with a configuration.
 pub(super) fn trouble(transformer: &str, config: &str) -> String {
@@ -19,7 +25,7 @@ pub(super) fn of_patch(entry: &Patch) -> String {
     if !entry.options.is_empty() {
         config.insert("options", Value::Map(options));
     }
-    set(&mut config, "patch", &entry.patch);
+    set_inline(&mut config, "patch", &entry.patch);
     set(&mut config, "path", &entry.path);
     set_target(&mut config, entry.target.as_ref());
     print(config)
@@ -28,7 +34,7 @@ pub(super) fn of_patch(entry: &Patch) -> String {
 /// The configuration of an entry of `patchesJson6902`.
 pub(super) fn of_json6902(entry: &Patch) -> String {
     let mut config = Map::new();
-    set(&mut config, "jsonOp", &entry.patch);
+    set_inline(&mut config, "jsonOp", &entry.patch);
     set(&mut config, "path", &entry.path);
     set_target(&mut config, entry.target.as_ref());
     print(config)
@@ -37,7 +43,7 @@ pub(super) fn of_json6902(entry: &Patch) -> String {
 /// The configuration of `patchesStrategicMerge`.
 pub(super) fn of_paths(paths: &[String]) -> String {
     let mut config = Map::new();
-    let paths = paths.iter().map(|path| Value::String(path.clone())).collect();
+    let paths = paths.iter().map(|path| Value::from(shown(path))).collect();
     config.insert("paths", Value::Seq(paths));
     print(config)
 }
@@ -50,6 +56,15 @@ fn set(config: &mut Map, key: &str, text: &str) {
     if !text.is_empty() {
         config.insert(key, Value::String(text.to_owned()));
     }
+}
+
+fn set_inline(config: &mut Map, key: &str, patch: &str) {
+    set(config, key, if patch.is_empty() { patch } else { INLINE });
+}
+
+/// An entry that is the path of a patch, or else a patch itself.
+pub(super) fn shown(entry: &str) -> &str {
+    if is_path(entry) { entry } else { INLINE }
 }
 
 fn set_target(config: &mut Map, target: Option<&Selector>) {

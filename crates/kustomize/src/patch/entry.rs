@@ -34,9 +34,9 @@ pub(super) fn from_entry(entry: &model::Patch, scene: &Scene<'_>) -> Result<Entr
 ///
 /// # Errors
 /// As [`from_entry`].
-pub(super) fn from_config(config: &Value, scene: &Scene<'_>) -> Result<EntryPatches, Error> {
-    let entry: model::Patch = decode::config(config)?;
-    made(&entry, &yaml::print::goyaml(config), scene)
+pub(super) fn from_config(settings: &Value, scene: &Scene<'_>) -> Result<EntryPatches, Error> {
+    let entry: model::Patch = decode::config(settings)?;
+    made(&entry, &config::of_patch(&entry), scene)
 }
 
 fn made(entry: &model::Patch, config: &str, scene: &Scene<'_>) -> Result<EntryPatches, Error> {
@@ -45,7 +45,7 @@ fn made(entry: &model::Patch, config: &str, scene: &Scene<'_>) -> Result<EntryPa
     let (text, source) = match (inline.is_empty(), entry.path.is_empty()) {
         (true, true) => return fail("must specify one of patch and path in"),
         (false, false) => return fail("patch and path can't be set at the same time"),
-        (false, true) => (inline.to_owned(), format!("[patch: {inline:?}]")),
+        (false, true) => (inline.to_owned(), format!("[patch: {}]", config::INLINE)),
         (true, false) => {
             let path = &entry.path;
             let loaded = scene.loader.load(path);
@@ -119,6 +119,13 @@ impl Transformer for EntryPatches {
                         patch.id().to_string()
                     )
                 })?;
+                if !self.allowed.any() {
+                    return merge_into(resources, index, patch.node(), self.allowed, scene.run);
+                }
+                // quirk: annotations of a patch with options are texts, null too.
+                let mut patch = patch.clone();
+                let annotations = patch.metadata_map("annotations");
+                patch.set_metadata_map("annotations", &annotations);
                 merge_into(resources, index, patch.node(), self.allowed, scene.run)
             }),
             (Patch::Strategic(patches), Some(target)) => match patches.as_slice() {

@@ -5,13 +5,14 @@ mod apply;
 mod tests;
 
 use serde_json::{Map, Value as Json};
-use tree::Budget;
+use tree::{Budget, TreePath};
 use yaml::{
     Node,
     node::{Entry, Mapping},
 };
 
-use crate::{Error, error::Step};
+use self::apply::Failure;
+use crate::{Error, error::Step, options::Run};
 
 /// The operations of a patch. There are none at all in a text without a document.
 #[derive(Debug, Clone)]
@@ -63,8 +64,14 @@ impl JsonPatch {
     /// The object with the patch applied. When something is `noted` of the object, the map of its annotations is there.
     ///
     /// # Errors
-    /// When an operation does not apply, or the result is no map or nested too deeply.
-    pub(crate) fn apply(&self, object: &Node, noted: bool, budget: &Budget) -> Result<Node, Error> {
+    /// When an operation does not apply, the result is no map or nested too deeply, or the budget ends.
+    pub(crate) fn apply(
+        &self,
+        object: &Node,
+        noted: bool,
+        run: &Run<'_>,
+        file: &TreePath,
+    ) -> Result<Node, Error> {
         let failed = |problem: String| Error::new(Step::Patch, problem);
         let value = object.to_value().map_err(|error| failed(error.to_string()))?;
         let operations = self.operations.as_deref().unwrap_or_default();
@@ -72,7 +79,10 @@ impl JsonPatch {
         if noted {
             note(&mut value);
         }
-        let mut patched = apply::apply(operations, value, budget).map_err(failed)?;
+        let mut patched = apply::apply(operations, value, run, file).map_err(|failure| match failure {
+            Failure::Problem(problem) => failed(problem),
+            Failure::Ended(error) => error,
+        })?;
         if noted && let Some(Json::Object(annotations)) = patched.pointer_mut("/metadata/annotations") {
             annotations.shift_remove(NOTE);
         }
@@ -173,7 +183,7 @@ fn kind_of(json: &Json) -> &'static str {
 fn node(json: &Json) -> Node {
     match json {
         Json::Null => Node::null(),
-        Json::Bool(value) => Node::plain(value.to_string()),
+        Json::Bool(value) => Node::from_value(&yaml::Value::Bool(*value)),
         Json::Number(number) => self::number(number.as_f64().unwrap_or_default()),
         Json::String(text) => Node::string(text.as_str()),
         Json::Array(items) => Node::seq(items.iter().map(node).collect()),
@@ -188,12 +198,15 @@ fn node(json: &Json) -> Node {
 
 fn number(value: f64) -> Node {
     // Whole numbers that JSON writes without an exponent become integers, of the digits that a double is told by.
-    if value.fract() == 0.0 && value.abs() < 1e21 {
-        return Node::plain(format!("{value}"));
-    }
-    let mut node = Node::from_value(&yaml::Value::Float(value));
+    let mut node = if value.fract() == 0.0 && value.abs() < 1e21 {
+        Node::plain(format!("{value}"))
+    } else {
+        Node::from_value(&yaml::Value::Float(value))
+    };
+    // It is read again, and stays what it looks like, whatever is written in its place.
     if let Some(scalar) = node.as_scalar_mut() {
         scalar.tag = None;
+        scalar.tag = Some(scalar.kind());
     }
     node
 }

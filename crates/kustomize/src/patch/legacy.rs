@@ -11,7 +11,7 @@ use crate::{
     error::{Context as _, Step},
     model::{self, Selector},
     patch::json6902::{JsonPatch, ParseError},
-    read,
+    read::{self, is_path},
     resmap::ResMap,
     resource::Resource,
     transform::{Scene, Transformer, decode},
@@ -57,8 +57,8 @@ fn strategic(paths: &[String], patches: &str, scene: &Scene<'_>) -> Result<Strat
         objects.extend(inline_objects(patches, scene)?);
     }
     if objects.is_empty() {
-        let files = paths.join(" ");
-        let problem = format!("patch appears to be empty; files=[{files}], Patch={patches}");
+        let files: Vec<_> = paths.iter().map(|path| config::shown(path)).collect();
+        let problem = format!("patch appears to be empty; files=[{}]", files.join(" "));
         return Err(Error::new(Step::Patch, problem));
     }
     let merges = objects
@@ -71,7 +71,7 @@ fn strategic(paths: &[String], patches: &str, scene: &Scene<'_>) -> Result<Strat
 /// The patches of an entry: it is one itself, or the path of a file that holds them.
 fn objects_of(entry: &str, scene: &Scene<'_>) -> Result<Vec<Resource>, Error> {
     match inline_objects(entry, scene) {
-        Err(error) if error.exceeded().is_none() => {
+        Err(error) if error.exceeded().is_none() && is_path(entry) => {
             let (bytes, path) = scene.loader.load(entry)?;
             read::resources(&bytes, &Arc::new(path), scene.run)
         }
@@ -152,15 +152,21 @@ fn json6902(
             let file = scene.loader.root().clone();
             return Err(Error::Yaml { file, source });
         }
-        Err(ParseError::Json(problem)) => return fail(format!("decoding {operations}: {problem}")),
+        Err(ParseError::Json(problem)) => return fail(format!("decoding {}: {problem}", named(path))),
     };
     if patch.is_empty() {
-        return fail(format!(
-            "patch appears to be empty; file={path}, JsonOp={operations}"
-        ));
+        return fail(format!("patch appears to be empty; {}", named(path)));
     }
     let target = target.clone();
     Ok(JsonPatches { patch, target })
+}
+
+/// A patch as messages name it: what it holds may be secret.
+fn named(path: &str) -> String {
+    match path {
+        "" => format!("JsonOp={}", config::INLINE),
+        path => format!("file={path}"),
+    }
 }
 
 /// An entry of `patchesJson6902`.

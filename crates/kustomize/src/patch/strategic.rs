@@ -17,6 +17,7 @@ use yaml::{
 use crate::{
     Error,
     error::Step,
+    lookup::{self, has_type},
     schema::{Schema, Shape},
 };
 
@@ -82,7 +83,7 @@ impl Sources<'_> {
             Self::Two(object, patch) => (object.as_deref(), patch.as_deref()),
             Self::Same(node) => (Some(&**node), None),
         };
-        first.into_iter().chain(second).filter(|node| !node.is_null())
+        first.into_iter().chain(second).filter(|node| !is_null(node))
     }
 
     /// What is merged; a map when there is nothing or only nulls.
@@ -100,18 +101,14 @@ impl Sources<'_> {
     }
 }
 
-/// Says what was expected and what is there.
+/// Says what was expected and what is there; what that holds may be secret.
 fn wrong_kind(expected: Kind, node: &Node) -> Error {
     let expected = match expected {
         Kind::Map => "MappingNode",
         Kind::Seq => "SequenceNode",
         Kind::Scalar => "ScalarNode",
     };
-    let contents = node.to_value().map(|value| yaml::print::goyaml(&value));
-    let contents = contents.map_or_else(|_| String::new(), |text| format!(": node contents:\n{text}"));
-    let found = node.kind_name();
-    let problem = format!("wrong node kind: expected {expected} but got {found}{contents}");
-    Error::new(Step::Patch, problem)
+    lookup::wrong_kind(expected, node.kind_name())
 }
 
 impl<'m> Merger<'m> {
@@ -158,7 +155,7 @@ impl<'m> Merger<'m> {
                     }
                 },
             },
-            Sources::Two(Some(object), None) if object.is_null() => Ok(explicit_null(object)),
+            Sources::Two(Some(object), None) if is_null(object) => Ok(explicit_null(object)),
             Sources::Two(object, patch) => self.two_maps(as_map(object), patch, shape),
         }
     }
@@ -215,6 +212,7 @@ impl<'m> Merger<'m> {
                 Sources::Two(Some(&mut entry.value), None)
             };
             let kept = self.walk(sources, shape)?;
+            settle(&mut entry.value);
             // From here on this says what is to go.
             *first = kept == Kept::Nothing;
             gone |= *first;
@@ -253,6 +251,7 @@ impl<'m> Merger<'m> {
                     kept
                 }
             };
+            settle(&mut entry.value);
             *first = kept == Kept::Nothing;
         }
         drop_marked(object, &first);
@@ -268,6 +267,22 @@ impl<'m> Merger<'m> {
             }
         }
         Ok(())
+    }
+}
+
+/// Whether a node is null. Plain text that was made here has no type yet, and is not.
+fn is_null(node: &Node) -> bool {
+    node.is_null() && has_type(node)
+}
+
+/// quirk: plain text that was made here, and looks like something else than a text, becomes a text when a merge comes by.
+fn settle(node: &mut Node) {
+    if !has_type(node)
+        && let Some(scalar) = node.as_scalar_mut()
+        && !scalar.text.is_empty()
+        && !matches!(scalar.kind(), Tag::Str | Tag::Timestamp)
+    {
+        *scalar = Scalar::string(scalar.text.clone());
     }
 }
 
@@ -303,7 +318,7 @@ fn is_quoted(node: &Node) -> bool {
 /// What is left where the patch's value takes the place of the object's.
 fn replaced(sources: &Sources<'_>) -> Kept {
     match sources {
-        Sources::Two(_, Some(patch)) if patch.is_null() => Kept::Nothing,
+        Sources::Two(_, Some(patch)) if is_null(patch) => Kept::Nothing,
         Sources::Two(_, Some(_)) => Kept::Patch,
         Sources::Two(_, None) | Sources::Same(_) => Kept::Object,
     }

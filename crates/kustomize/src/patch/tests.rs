@@ -182,7 +182,7 @@ fn entries_that_can_not_be_used_say_why() {
         ),
         (
             "{path: a, patch: b}",
-            "patch and path can't be set at the same time\npatch: b\npath: a\n",
+            "patch and path can't be set at the same time\npatch: (inline)\npath: a\n",
         ),
         (
             "{path: none.yaml, target: {kind: X}}",
@@ -190,11 +190,11 @@ fn entries_that_can_not_be_used_say_why() {
         ),
         (
             "{patch: 'x: y'}",
-            "unable to parse SM or JSON patch from [patch: \"x: y\"]",
+            "unable to parse SM or JSON patch from [patch: (inline)]",
         ),
         (
             "{patch: '[{op: add, path: /a, value: b}]'}",
-            "unable to parse SM or JSON patch from [patch: ",
+            "unable to parse SM or JSON patch from [patch: (inline)]",
         ),
         (
             "{path: bad.yaml}",
@@ -247,15 +247,15 @@ fn legacy_json_patches_need_a_name() {
         ),
         (
             "{path: a, patch: b, target: {name: a}}",
-            "jsonOp: b\npath: a\ntarget:\n  name: a\n`: must specify a file path or jsonOp, not both",
+            "jsonOp: (inline)\npath: a\ntarget:\n  name: a\n`: must specify a file path or jsonOp, not both",
         ),
         (
             "{patch: '[]', target: {name: a}}",
-            "patch appears to be empty; file=, JsonOp=[]",
+            "patch appears to be empty; JsonOp=(inline)",
         ),
         (
             "{patch: '{}', target: {name: a}}",
-            "decoding {}: json: cannot unmarshal object into Go value of type jsonpatch.Patch",
+            "decoding JsonOp=(inline): json: cannot unmarshal object into Go value of type jsonpatch.Patch",
         ),
     ] {
         let problem = patched(Patches::json6902_from_entry, entry).unwrap_err();
@@ -280,7 +280,7 @@ fn legacy_merges_are_patches_or_paths() {
     assert!(problem.starts_with(words), "{problem}");
     let problem = paths(&["empty.yaml"]).unwrap_err();
     assert!(
-        problem.ends_with("patch appears to be empty; files=[empty.yaml], Patch="),
+        problem.ends_with("patch appears to be empty; files=[empty.yaml]"),
         "{problem}"
     );
     let problem = paths(&[&inline.replace("far", "near")]).unwrap_err();

@@ -61,7 +61,7 @@ fn what_is_no_object_is_refused_with_its_place() {
         ),
         (
             "kind: A\n--- b\nkind: B\n",
-            "m.yaml:2: invalid document separator: --- b",
+            "m.yaml:2: invalid document separator: only a comment may follow ---",
         ),
     ];
     for (text, expected) in cases {

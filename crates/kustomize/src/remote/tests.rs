@@ -200,3 +200,18 @@ fn what_is_shown_has_no_secrets() {
         assert_eq!(shown(entry), expected, "{entry}");
     }
 }
+
+#[test]
+fn what_is_noted_on_objects_has_no_secrets() {
+    for (entry, expected) in [
+        (
+            "https://user:pass@example.com/o/r?ref=x",
+            "https://example.com/o/r",
+        ),
+        ("https://example.com/o/r", "https://example.com/o/r"),
+        ("ssh://me@example.com/o/r", "ssh://me@example.com/o/r"),
+        ("me@example.com:o/r", "me@example.com:o/r"),
+    ] {
+        assert_eq!(parse(entry).unwrap().clone_spec(), expected, "{entry}");
+    }
+}

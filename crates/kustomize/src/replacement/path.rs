@@ -38,7 +38,7 @@ pub(super) struct Condition {
 impl Condition {
     /// Whether a printed value fits.
     ///
-    /// Quirk: the value of a condition is a pattern that has to be found anywhere, so `[name=web]` also means `web2`. In a
+    /// quirk: the value of a condition is a pattern that has to be found anywhere, so `[name=web]` also means `web2`. In a
     /// source's path it is the whole text.
     pub(super) fn fits(&self, printed: &str) -> Result<bool, Error> {
         match &self.pattern {
@@ -89,5 +89,14 @@ impl<'p> Path<'p> {
             parts: elements.iter().map(|element| Part::parse(element)).collect(),
             elements,
         }
+    }
+
+    /// The steps that its patterns count for.
+    pub(super) fn cost(&self) -> usize {
+        let cost = |part: &Part| match part {
+            Part::Items(condition) => selector::cost(&condition.value) as usize,
+            _ => 1,
+        };
+        self.parts.iter().map(cost).sum()
     }
 }

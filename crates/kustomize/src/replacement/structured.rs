@@ -40,7 +40,7 @@ pub(super) fn set(
             Ok(true)
         }
         Ok(None) => Ok(false),
-        // Quirk: why it can't be done is not said.
+        // quirk: why it can't be done is not said.
         Err(error) if error.exceeded().is_none() => Ok(false),
         Err(error) => Err(error),
     }

@@ -11,6 +11,7 @@ use crate::{
     Error,
     error::Step,
     lookup::{items, key_place, raw_text, wrong_kind},
+    measure::NODE_SIZE,
     options::Run,
 };
 
@@ -143,7 +144,7 @@ impl Walk<'_> {
         };
         let mut made = self.make(rest, kind)?;
         let found = self.visit(&mut made, rest, depth + 1, set)?;
-        // Quirk: what is created below null is lost.
+        // quirk: what is created below null is lost.
         if !is_null {
             node.set(key, made);
         }
@@ -257,7 +258,7 @@ impl Walk<'_> {
         if !condition.fits(&printed(item))? {
             return Ok(0);
         }
-        // Quirk: what follows such a condition in the path is not looked at.
+        // quirk: what follows such a condition in the path is not looked at.
         self.meter.nest(depth)?;
         set(&mut Found { node: item, depth })?;
         Ok(1)
@@ -265,7 +266,7 @@ impl Walk<'_> {
 
     /// Follows a path into the text of a scalar.
     ///
-    /// Quirk: what is set there is lost. Only [`super::structured`], which follows paths as a source's, keeps it; what it
+    /// quirk: what is set there is lost. Only [`super::structured`], which follows paths as a source's, keeps it; what it
     /// can't follow comes here and is only looked at.
     fn inside(&self, text: &str, path: &[Part], depth: usize, set: &mut Set<'_>) -> Result<usize, Error> {
         self.meter.work(text.len())?;
@@ -291,9 +292,6 @@ impl Walk<'_> {
         })
     }
 }
-
-/// What a node counts beside its text.
-pub(super) const NODE_SIZE: usize = 64;
 
 /// Appends to a list; what is appended to null is lost.
 fn append(node: &mut Node, item: Node) {

@@ -347,3 +347,22 @@ fn growth_ends_with_the_budget() {
     let error = run(&mut objects(&items), &every.repeat(100), &budget).unwrap_err();
     assert!(error.exceeded().is_some(), "{error}");
 }
+
+#[test]
+fn a_source_that_is_written_into_is_what_it_became() {
+    let object = "{kind: A, metadata: {name: a}, data: {k: x-y, l: p-q}, m: {n: 1}}";
+    let out = replaced(
+        object,
+        "\
+- source: {kind: A, fieldPath: data.k}
+  targets: [{select: {kind: A}, fieldPaths: [data.k, data.l], options: {delimiter: '-'}}]
+- source: {kind: A, fieldPath: m.n}
+  targets: [{select: {kind: A}, fieldPaths: [m, data.new], options: {create: true}}]
+",
+    )
+    .unwrap();
+    assert_eq!(
+        out,
+        "data:\n  k: x-y-y\n  l: x-y-y-q\n  new: 1\nkind: A\nm: 1\nmetadata:\n  name: a\n"
+    );
+}

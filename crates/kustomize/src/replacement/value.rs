@@ -1,12 +1,15 @@
 //! The value of a replacement, and how it is written into a field.
 
-use yaml::{
-    Node, Position,
-    node::{Content, Scalar},
-};
+use yaml::Node;
 
-use super::target::{Found, Meter, NODE_SIZE};
-use crate::{Error, error::Step, lookup::raw_text, model::FieldOptions};
+use super::target::{Found, Meter};
+use crate::{
+    Error,
+    error::Step,
+    lookup::{has_type, raw_text},
+    measure::{NODE_SIZE, measure},
+    model::FieldOptions,
+};
 
 /// The value of a replacement, measured.
 pub(super) struct Source {
@@ -109,29 +112,9 @@ pub(super) fn write(node: &mut Node, text: Box<str>) {
     }
 }
 
-/// Whether a scalar has a type of its own, rather than what its text looks like.
-fn has_type(node: &Node) -> bool {
-    let is_plain = |scalar: &Scalar| scalar.plain && scalar.tag.is_none();
-    node.position != Position::default() || !node.as_scalar().is_some_and(is_plain)
-}
-
 fn only_scalars() -> Error {
     Error::new(
         Step::Replacement,
         "delimiter option can only be used with scalar nodes",
     )
-}
-
-/// Levels and bytes of a node; it is not nested deeper than documents may be.
-fn measure(node: &Node) -> (usize, usize) {
-    let add = |(depth, size): (usize, usize), (key, child): (&str, &Node)| {
-        let (below, bytes) = measure(child);
-        (depth.max(below + 1), size + bytes + key.len())
-    };
-    let own = (0, NODE_SIZE);
-    match &node.content {
-        Content::Scalar(scalar) => (0, NODE_SIZE + scalar.text.len()),
-        Content::Seq(items) => items.iter().map(|item| ("", item)).fold(own, add),
-        Content::Map(map) => map.iter().fold(own, add),
-    }
 }

@@ -34,6 +34,22 @@ impl Shared {
         self.paths.retain(|path| path != "metadata/annotations");
     }
 
+    /// Leaves out the places in maps that a strategic merge patch puts in the place of others.
+    pub(crate) fn without_replaced(&mut self, patch: &Node) {
+        self.paths.retain(|path| {
+            let mut node = patch;
+            for part in split(path, '/') {
+                let directive = node.get("$patch").map(raw_text);
+                match node.get(name(&part)) {
+                    _ if directive == Some("replace") => return false,
+                    Some(next) => node = next,
+                    None => return true,
+                }
+            }
+            node.get("$patch").map(raw_text) != Some("replace")
+        });
+    }
+
     /// Has all places follow one that was changed; of several, the last. A place that is gone is forgotten: what comes there
     /// later is something else.
     pub(super) fn settle(&mut self, object: &mut Node) {

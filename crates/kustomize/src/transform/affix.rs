@@ -76,7 +76,7 @@ impl Affix {
         })
     }
 
-    fn apply(&self, resource: &mut Resource) -> Result<(), Error> {
+    fn apply(&self, resource: &mut Resource, scene: &Scene<'_>) -> Result<(), Error> {
         let original = resource.original_id();
         if LEFT_ALONE.iter().any(|kind| original.gvk.is_selected_by(kind)) {
             return Ok(());
@@ -97,6 +97,7 @@ impl Affix {
                     Side::Prefix => format!("{}{old}", self.text),
                     Side::Suffix => format!("{old}{}", self.text),
                 };
+                scene.grow(&self.text)?;
                 set::scalar(node, &text, None)
             })?;
         }
@@ -120,8 +121,8 @@ impl Affix {
 impl Transformer for Affix {
     fn transform(&self, resources: &mut ResMap, scene: &Scene<'_>) -> Result<(), Error> {
         for resource in resources.iter_mut() {
-            scene.step()?;
-            self.apply(resource)?;
+            scene.step(self.specs.len())?;
+            self.apply(resource, scene)?;
         }
         Ok(())
     }

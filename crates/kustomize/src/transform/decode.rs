@@ -6,7 +6,8 @@ use std::fmt;
 use serde::{
     Deserializer,
     de::{
-        DeserializeOwned, DeserializeSeed, Error as _, IntoDeserializer, MapAccess, Visitor,
+        DeserializeOwned, DeserializeSeed, Error as _, Expected, IntoDeserializer, MapAccess, Unexpected,
+        Visitor,
         value::{BorrowedStrDeserializer, SeqDeserializer},
     },
     forward_to_deserialize_any,
@@ -44,6 +45,15 @@ impl std::error::Error for Mismatch {}
 impl serde::de::Error for Mismatch {
     fn custom<T: fmt::Display>(problem: T) -> Self {
         Self(problem.to_string())
+    }
+
+    // What is there may be secret: it is not said.
+    fn invalid_type(_: Unexpected<'_>, expected: &dyn Expected) -> Self {
+        Self(format!("expected {expected}"))
+    }
+
+    fn invalid_value(_: Unexpected<'_>, expected: &dyn Expected) -> Self {
+        Self(format!("expected {expected}"))
     }
 }
 

@@ -54,18 +54,19 @@ impl Images {
     /// The original goes over an object twice for each rule: by the names of lists, then by the fields of the tables. Here
     /// the second is done first, only to count how often a field comes up there; what an image becomes is then known
     /// where the first way, or only the second, finds it.
-    fn apply(&self, resource: &mut Resource) -> Result<(), Error> {
+    fn apply(&self, resource: &mut Resource, scene: &Scene<'_>) -> Result<(), Error> {
         let mut listed = HashMap::new();
         self.visit_fields(resource, &mut |image| {
             *listed.entry(place(image)).or_insert(0) += 1;
             Ok(())
         })?;
-        self.walk(resource.node_mut(), &mut listed)?;
-        if listed.is_empty() {
+        let mut pass = Pass { listed, scene };
+        self.walk(resource.node_mut(), &mut pass)?;
+        if pass.listed.is_empty() {
             return Ok(());
         }
-        self.visit_fields(resource, &mut |image| match listed.remove(&place(image)) {
-            Some(times) => self.set(image, times),
+        self.visit_fields(resource, &mut |image| match pass.listed.remove(&place(image)) {
+            Some(times) => self.set(image, times, scene),
             None => Ok(()),
         })
     }
@@ -83,23 +84,23 @@ impl Images {
     /// Sets the images of all lists of containers, wherever they are.
     ///
     /// quirk: those that are in the tables too are set as often again, which shows when a suffix is added to their tags.
-    fn walk(&self, node: &mut Node, listed: &mut HashMap<usize, usize>) -> Result<(), Error> {
+    fn walk(&self, node: &mut Node, pass: &mut Pass<'_>) -> Result<(), Error> {
         match &mut node.content {
             Content::Map(map) => map.iter_mut().try_for_each(|(key, value)| {
-                self.walk(value, listed)?;
+                self.walk(value, pass)?;
                 match (&mut value.content, key) {
                     (Content::Seq(containers), "containers" | "initContainers") => containers
                         .iter_mut()
-                        .try_for_each(|container| self.set_container(container, listed)),
+                        .try_for_each(|container| self.set_container(container, pass)),
                     _ => Ok(()),
                 }
             }),
-            Content::Seq(items) => items.iter_mut().try_for_each(|item| self.walk(item, listed)),
+            Content::Seq(items) => items.iter_mut().try_for_each(|item| self.walk(item, pass)),
             Content::Scalar(_) => Ok(()),
         }
     }
 
-    fn set_container(&self, container: &mut Node, listed: &mut HashMap<usize, usize>) -> Result<(), Error> {
+    fn set_container(&self, container: &mut Node, pass: &mut Pass<'_>) -> Result<(), Error> {
         if container.is_null() {
             return Ok(());
         }
@@ -108,15 +109,16 @@ impl Images {
         }
         match container.get_mut("image") {
             Some(image) => {
-                let times = listed.remove(&place(image)).unwrap_or_default();
-                self.set(image, times + 1)
+                let times = pass.listed.remove(&place(image)).unwrap_or_default();
+                self.set(image, times + 1, pass.scene)
             }
             None => Ok(()),
         }
     }
 
     /// Applies each rule as often as the image comes up. Of a null, the text as it is written counts.
-    fn set(&self, image: &mut Node, times: usize) -> Result<(), Error> {
+    fn set(&self, image: &mut Node, times: usize, scene: &Scene<'_>) -> Result<(), Error> {
+        scene.step(self.rules.len())?;
         let Content::Scalar(scalar) = &image.content else {
             return Err(set::wrong_kind("ScalarNode", image));
         };
@@ -130,10 +132,18 @@ impl Images {
             }
         }
         if let Cow::Owned(text) = text {
+            scene.grow(&text)?;
             set::scalar(image, &text, None)?;
         }
         Ok(())
     }
+}
+
+/// What going over one object needs.
+struct Pass<'s> {
+    /// How often a field comes up in the tables, by its place.
+    listed: HashMap<usize, usize>,
+    scene: &'s Scene<'s>,
 }
 
 /// What tells a node of an object from its others, as long as the object stays as it is.
@@ -147,10 +157,10 @@ impl Transformer for Images {
             return Ok(());
         }
         for resource in resources.iter_mut() {
-            scene.step()?;
+            scene.step(self.specs.len())?;
             // A definition describes containers, it has none.
             if resource.gvk().kind != "CustomResourceDefinition" {
-                self.apply(resource)?;
+                self.apply(resource, scene)?;
             }
         }
         Ok(())

@@ -188,7 +188,8 @@ impl Transformer for Namespace {
             return Ok(());
         }
         for resource in resources.iter_mut() {
-            scene.step()?;
+            scene.step(self.specs.len())?;
+            scene.grow(&self.namespace)?;
             if resource.is_empty() || resource.history.from_helm {
                 continue;
             }

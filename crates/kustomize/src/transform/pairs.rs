@@ -18,12 +18,14 @@ pub(crate) struct Pairs {
 }
 
 impl Pairs {
-    fn apply(&self, resource: &mut Resource) -> Result<(), Error> {
+    fn apply(&self, resource: &mut Resource, scene: &Scene<'_>) -> Result<(), Error> {
         let mut added = vec![Vec::new(); self.pairs.len()];
         for spec in &self.specs {
             set::visit(resource, spec, Create::Map, &mut |node| {
                 for ((key, text), added) in self.pairs.iter().zip(&mut added) {
                     if set::entry(node, key, text)? {
+                        scene.grow(key)?;
+                        scene.grow(text)?;
                         added.push(spec.path.clone());
                     }
                 }
@@ -47,8 +49,8 @@ impl Transformer for Pairs {
             return Ok(());
         }
         for resource in resources.iter_mut() {
-            scene.step()?;
-            self.apply(resource)?;
+            scene.step(self.pairs.len() + self.specs.len())?;
+            self.apply(resource, scene)?;
         }
         Ok(())
     }

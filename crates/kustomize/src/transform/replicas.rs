@@ -94,7 +94,7 @@ impl Transformer for Replicas {
         }
         let mut found = vec![false; self.replicas.len()];
         for resource in resources.iter_mut() {
-            scene.step()?;
+            scene.step(self.specs.len())?;
             let previous = resource
                 .history
                 .previous

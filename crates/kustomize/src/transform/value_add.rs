@@ -176,7 +176,8 @@ impl Transformer for ValueAdd {
             let namespace = Namespace::new(&self.value, &[]);
             let list = resources.list_mut();
             for index in selected {
-                scene.step()?;
+                scene.step(0)?;
+                scene.grow(&self.value)?;
                 let Some(resource) = list.get_mut(index) else {
                     continue;
                 };

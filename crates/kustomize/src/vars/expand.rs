@@ -57,7 +57,7 @@ fn reference(rest: &str, after_last_close: usize) -> Option<(&str, &str)> {
     rest.strip_prefix('(').filter(|_| closes)?.split_once(')')
 }
 
-/// Quirk: the original takes the first byte after a dollar sign for a character of its own. What is left of one that has
+/// quirk: the original takes the first byte after a dollar sign for a character of its own. What is left of one that has
 /// more is no text any more, and what is no text becomes base64.
 fn extend_broken(out: &mut Vec<u8>, broken: char) {
     let mut buffer = [0; 4];

@@ -54,7 +54,7 @@ fn indexed(element: &str) -> Option<(&str, &str)> {
     is_number.then_some((name, index))
 }
 
-/// Quirk: numbers are read as Go writes them, not YAML: `0x1F` and `1_000` are none, and `0777` is 777.
+/// quirk: numbers are read as Go writes them, not YAML: `0x1F` and `1_000` are none, and `0777` is 777.
 fn read(scalar: &Scalar) -> Option<Value> {
     let text = &*scalar.text;
     let (text, inside, tag) = match scalar.kind() {

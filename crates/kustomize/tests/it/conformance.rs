@@ -17,7 +17,7 @@ use tree::{Budget, Disk, Limits, TreePath};
 use yaml::Value;
 
 /// How many of the default set pass today, by their objects and by their bytes; it may only grow.
-const PASSES: [usize; 2] = [516, 516];
+const PASSES: [usize; 2] = [518, 518];
 /// No case takes longer than this.
 const LIMIT: Duration = Duration::from_secs(20);
 

@@ -1,6 +1,8 @@
 //! The integration tests of builds.
 
 #[cfg(test)]
+mod cases;
+#[cfg(test)]
 mod conformance;
 #[cfg(test)]
 mod differ;

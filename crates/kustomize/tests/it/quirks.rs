@@ -85,3 +85,41 @@ fn namespaces_are_first_only_where_they_have_a_place_of_their_own() {
     assert!(sorted("{order: legacy}").starts_with("apiVersion: v2"));
     assert!(sorted("{order: legacy, legacySortOptions: {}}").starts_with("apiVersion: v1"));
 }
+
+#[test]
+fn annotations_of_patches_with_options_are_texts() {
+    let patch = "
+patches:
+- options: {allowNameChange: true}
+  patch: |
+    {apiVersion: v1, kind: ConfigMap, metadata: {name: a, annotations: {none: null}}}
+";
+    let text = built(patch, MAP);
+    assert!(text.contains("  annotations:\n    none: \"null\"\n"), "{text}");
+}
+
+#[test]
+fn passwords_in_addresses_are_never_told() {
+    for entry in [
+        "https://u:secret@h/x?y",
+        "ssh://u:secret@h/x",
+        "git::https://secret@h/x",
+    ] {
+        for field in [
+            "resources",
+            "components",
+            "patchesStrategicMerge",
+            "crds",
+            "transformers",
+        ] {
+            let text = built(
+                &format!("{field}: ['{entry}']\n").replace("resources:", "bases:"),
+                MAP,
+            );
+            assert!(
+                text.starts_with("Error: ") && !text.contains("secret"),
+                "{field}: {text}"
+            );
+        }
+    }
+}

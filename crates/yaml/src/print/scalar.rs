@@ -133,9 +133,6 @@ impl Emitter<'_> {
             }
             before = Some(c);
         }
-        if quoted && before.is_some_and(is_break) {
-            self.line_at(context.indent);
-        }
     }
 
     fn double_quoted(&mut self, text: &str, context: Context) {

@@ -80,6 +80,7 @@ const STRINGS: &[(&str, &str, &str)] = &[
     ("绿", "绿", r#""\u7EFF""#),
     ("\u{a0}x", "\u{a0}x", r#""\_x""#),
     ("\u{feff}", r#""\uFEFF""#, r#""\uFEFF""#),
+    ("a\u{2028}", "'a\u{2028}'", r#""a\L""#),
     ("😀", r#""\U0001F600""#, r#""\U0001F600""#),
     ("a\nb", "|-\n  a\n  b", "|-\n  a\n  b"),
     ("a\nb\n", "|\n  a\n  b\n", "|\n  a\n  b\n"),

@@ -32,6 +32,9 @@ pub(crate) fn measure(program: &Path, arguments: &[&str], dir: &Path, times: usi
         command.args(arguments).arg(dir).stdin(Stdio::null());
         command
     };
+    if times == 1 {
+        return held_up(command(), dir);
+    }
     let mut taken = Vec::new();
     let mut output = Vec::new();
     for _ in 0..times {
@@ -44,31 +47,34 @@ pub(crate) fn measure(program: &Path, arguments: &[&str], dir: &Path, times: usi
     }
     Ok(Measured {
         time: median(taken),
-        memory: peak(command(), dir)?,
+        memory: held_up(command(), dir)?.memory,
         output,
     })
 }
 
-/// The peak memory of a run. The program is held up where it opens its output, a pipe that nobody reads yet: by then it has
-/// made all that it will print, and its figures can still be read.
-fn peak(mut command: Command, dir: &Path) -> Result<u64> {
+/// Time and peak memory of one run. The program is held up where it opens its output, a pipe that nobody reads yet: by then
+/// it has made all that it will print, and its figures can still be read. The time that it waits is not counted.
+fn held_up(mut command: Command, dir: &Path) -> Result<Measured> {
     let pipe = dir.with_extension("pipe");
     let made = Command::new("mkfifo").arg(&pipe).status()?;
     ensure!(made.success(), "mkfifo {} failed", pipe.display());
+    let begin = Instant::now();
     let mut child = command.arg("-o").arg(&pipe).stderr(Stdio::null()).spawn()?;
-    let peak = when_idle(&mut child);
-    let read = fs::read(&pipe);
+    let (memory, idle_since) = when_idle(&mut child)?;
+    let go_on = Instant::now();
+    let output = fs::read(&pipe)?;
     let status = child.wait()?;
+    let time = idle_since.duration_since(begin) + go_on.elapsed();
     fs::remove_file(&pipe)?;
     ensure!(
-        status.success() && !read?.is_empty(),
+        status.success() && !output.is_empty(),
         "{command:?} printed nothing"
     );
-    peak
+    Ok(Measured { time, memory, output })
 }
 
-/// Waits until a process uses no more time, and reads the most that it had in memory.
-fn when_idle(child: &mut Child) -> Result<u64> {
+/// Waits until a process uses no more time, and says how much it had in memory at most, and since when it waits.
+fn when_idle(child: &mut Child) -> Result<(u64, Instant)> {
     let (mut used, mut since) = (None, Instant::now());
     loop {
         if let Some(status) = child.try_wait()? {
@@ -78,7 +84,7 @@ fn when_idle(child: &mut Child) -> Result<u64> {
         if used != Some(now.cpu) {
             (used, since) = (Some(now.cpu), Instant::now());
         } else if since.elapsed() > Duration::from_millis(500) {
-            return Ok(now.peak);
+            return Ok((now.peak, since));
         }
         sleep(Duration::from_millis(10));
     }

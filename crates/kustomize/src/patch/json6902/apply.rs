@@ -1,24 +1,37 @@
 //! Applies operations to a value.
 
 use serde_json::Value as Json;
-use tree::Budget;
+use tree::TreePath;
 
 use super::Operation;
-
-/// How many values the copies of one patch may hold.
-const MAX_COPIED: usize = 1_000_000;
+use crate::{Error, options::Run};
 
 const MISSING: &str = "missing value";
 
+/// Why a patch could not be applied.
+pub(super) enum Failure {
+    /// An operation does not apply.
+    Problem(String),
+    /// The budget ended.
+    Ended(Error),
+}
+
+impl From<String> for Failure {
+    fn from(problem: String) -> Self {
+        Self::Problem(problem)
+    }
+}
+
 /// The value after all operations, or what is wrong with the first that does not apply.
-pub(super) fn apply(operations: &[Operation], value: Json, budget: &Budget) -> Result<Json, String> {
-    let mut document = Document {
-        value,
-        max_depth: budget.limits().yaml_depth as usize,
-        copied: 0,
-    };
+pub(super) fn apply(
+    operations: &[Operation],
+    value: Json,
+    run: &Run<'_>,
+    file: &TreePath,
+) -> Result<Json, Failure> {
+    let mut document = Document { value, run, file };
     for operation in operations {
-        budget.step(1).map_err(|exceeded| exceeded.to_string())?;
+        run.step(1, file).map_err(Failure::Ended)?;
         match operation.kind.as_str() {
             "add" => document.add_to(operation)?,
             "remove" => document.remove(operation)?,
@@ -26,16 +39,16 @@ pub(super) fn apply(operations: &[Operation], value: Json, budget: &Budget) -> R
             "move" => document.shift(operation)?,
             "copy" => document.copy(operation)?,
             "test" => document.test(operation)?,
-            other => return Err(format!("Unexpected kind: {other}")),
+            other => return Err(format!("Unexpected kind: {other}").into()),
         }
     }
     Ok(document.value)
 }
 
-struct Document {
+struct Document<'r> {
     value: Json,
-    max_depth: usize,
-    copied: usize,
+    run: &'r Run<'r>,
+    file: &'r TreePath,
 }
 
 impl Operation {
@@ -52,14 +65,9 @@ impl Operation {
             || format!("{name} operation failed to decode from: operation, missing from field: {MISSING}");
         self.from.as_deref().ok_or_else(failed)
     }
-
-    /// quirk: an operation without a value has null.
-    fn value(&self) -> Json {
-        self.value.clone().unwrap_or_default()
-    }
 }
 
-impl Document {
+impl Document<'_> {
     /// The map or list that holds what a path names, and the key in it; none when there is no such.
     fn holder(&mut self, path: &str) -> Option<(&mut Json, String)> {
         let mut parts = path.split('/');
@@ -123,11 +131,24 @@ impl Document {
         Ok(())
     }
 
-    fn add_to(&mut self, operation: &Operation) -> Result<(), String> {
+    /// Counts a value that is put into the document once more.
+    fn grow(&self, value: &Json) -> Result<(), Failure> {
+        self.run.grow(size(value), self.file).map_err(Failure::Ended)
+    }
+
+    /// quirk: an operation without a value has null.
+    fn value_of(&self, operation: &Operation) -> Result<Json, Failure> {
+        let value = operation.value.clone().unwrap_or_default();
+        self.grow(&value)?;
+        Ok(value)
+    }
+
+    fn add_to(&mut self, operation: &Operation) -> Result<(), Failure> {
         let path = operation.path("add")?;
         let no_holder = format!("add operation does not apply: doc is missing path: \"{path}\"");
         let failed = format!("error in add for path: '{path}'");
-        self.add(path, operation.value(), &no_holder, &failed)
+        let value = self.value_of(operation)?;
+        Ok(self.add(path, value, &no_holder, &failed)?)
     }
 
     fn take(
@@ -157,13 +178,15 @@ impl Document {
     }
 
     /// quirk: a field that a map doesn't have is added.
-    fn replace(&mut self, operation: &Operation) -> Result<(), String> {
+    fn replace(&mut self, operation: &Operation) -> Result<(), Failure> {
         let path = operation.path("replace")?;
-        let value = operation.value();
+        let value = self.value_of(operation)?;
         self.check_depth(path, &value)?;
         if path.is_empty() {
             if !value.is_object() && !value.is_array() {
-                return Err("replace operation value must be object or array".to_owned());
+                return Err("replace operation value must be object or array"
+                    .to_owned()
+                    .into());
             }
             self.value = value;
             return Ok(());
@@ -171,7 +194,7 @@ impl Document {
         let missing =
             |what| format!("replace operation does not apply: doc is missing {what}: {path}: {MISSING}");
         let Some((holder, key)) = self.holder(path) else {
-            return Err(missing("path"));
+            return Err(missing("path").into());
         };
         match holder {
             Json::Array(items) => {
@@ -205,19 +228,16 @@ impl Document {
     }
 
     /// quirk: the copy of a field that isn't there is null.
-    fn copy(&mut self, operation: &Operation) -> Result<(), String> {
+    fn copy(&mut self, operation: &Operation) -> Result<(), Failure> {
         let from = operation.from("copy")?;
         let no_holder =
             || format!("copy operation does not apply: doc is missing from path: {from}: {MISSING}");
         let failed = |_: &str, error| format!("error in copy for from: '{from}': {error}");
         let value = self.get(from, no_holder, failed)?;
-        self.copied += size(&value);
-        if self.copied > MAX_COPIED {
-            return Err(format!("the patch copies more than {MAX_COPIED} values"));
-        }
+        self.grow(&value)?;
         let path = operation.path("copy")?;
         let no_holder = format!("copy operation does not apply: doc is missing destination path: {path}");
-        self.add(path, value, &no_holder, "error while adding value during copy")
+        Ok(self.add(path, value, &no_holder, "error while adding value during copy")?)
     }
 
     fn test(&mut self, operation: &Operation) -> Result<(), String> {
@@ -240,8 +260,9 @@ impl Document {
 
     /// What operations make must not nest deeper than what is read.
     fn check_depth(&self, path: &str, value: &Json) -> Result<(), String> {
-        if path.matches('/').count() + depth(value) > self.max_depth {
-            return Err(format!("the patch nests more than {} levels", self.max_depth));
+        let max_depth = self.run.budget.limits().yaml_depth as usize;
+        if path.matches('/').count() + depth(value) > max_depth {
+            return Err(format!("the patch nests more than {max_depth} levels"));
         }
         Ok(())
     }
@@ -273,6 +294,12 @@ fn depth(value: &Json) -> usize {
     children(value).map(|child| depth(child) + 1).max().unwrap_or(0)
 }
 
+/// About how many bytes a value is when it is printed.
 fn size(value: &Json) -> usize {
-    1 + children(value).map(size).sum::<usize>()
+    let own = match value {
+        Json::String(text) => text.len(),
+        Json::Object(fields) => fields.keys().map(|key| key.len() + 2).sum(),
+        _ => 0,
+    };
+    4 + own + children(value).map(size).sum::<usize>()
 }

@@ -1,11 +1,12 @@
 use super::*;
+use crate::testing;
 
 fn patched(object: &str, patch: &str) -> Result<String, String> {
     let budget = Budget::default();
     let object = yaml::read::node(object, &budget).unwrap().unwrap();
     let patch = JsonPatch::parse(patch, &budget).map_err(|error| error.to_string())?;
     let patched = patch
-        .apply(&object, false, &budget)
+        .apply(&object, false, &testing::run(&budget), &TreePath::root())
         .map_err(|error| error.to_string())?;
     Ok(yaml::print::json_sorted(&patched.to_value().unwrap()))
 }
@@ -188,8 +189,14 @@ fn a_text_without_document_has_no_operations() {
 #[test]
 fn copies_end_at_a_limit() {
     let twice = "- {op: copy, from: /a, path: /b}\n- {op: copy, from: /b, path: /a/-}\n";
-    let problem = patched("{a: []}", &twice.repeat(40)).unwrap_err();
-    assert_eq!(problem, "the patch copies more than 1000000 values");
+    let object = yaml::read::node("{a: []}", &Budget::default()).unwrap().unwrap();
+    let budget = Budget::new(tree::Limits {
+        bytes: 10_000,
+        ..tree::Limits::default()
+    });
+    let patch = JsonPatch::parse(&twice.repeat(40), &budget).unwrap();
+    let ended = patch.apply(&object, false, &testing::run(&budget), &TreePath::root());
+    assert!(ended.unwrap_err().exceeded().is_some());
     let deeper = "- {op: copy, from: /a, path: /a/a}\n";
     let problem = patched("{a: {}}", &deeper.repeat(200)).unwrap_err();
     assert_eq!(problem, "the patch nests more than 100 levels");

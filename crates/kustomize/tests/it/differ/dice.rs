@@ -5,15 +5,30 @@ use std::ops::Range;
 use serde_json::{Map, Value as Json};
 
 /// The random choices of one tree: the same seed makes the same tree.
-pub(super) struct Dice(fastrand::Rng);
+pub(super) struct Dice {
+    random: fastrand::Rng,
+    is_wild: bool,
+}
 
 impl Dice {
     pub(super) fn new(seed: u64) -> Self {
-        Self(fastrand::Rng::with_seed(seed))
+        let mut random = fastrand::Rng::with_seed(seed);
+        let is_wild = random.usize(..6) == 0;
+        Self { random, is_wild }
+    }
+
+    /// Whether the tree may have mistakes in it, which most have not: a tree that can't be built says little.
+    pub(super) fn is_wild(&self) -> bool {
+        self.is_wild
+    }
+
+    /// True once in `n` times, when mistakes may be made.
+    pub(super) fn slips(&mut self, n: usize) -> bool {
+        self.is_wild && self.one_in(n)
     }
 
     pub(super) fn below(&mut self, n: usize) -> usize {
-        self.0.usize(..n)
+        self.random.usize(..n)
     }
 
     pub(super) fn one_in(&mut self, n: usize) -> bool {

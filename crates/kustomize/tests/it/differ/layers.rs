@@ -1,13 +1,15 @@
 //! Random kustomizations of two or three layers.
 
-use std::collections::BTreeMap;
+mod plugins;
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value as Json, json};
 
 use super::{
     dice::Dice,
     objects::{self, Known, LABELS, NAMESPACES, VALUES},
-    patches,
+    patches, tame,
 };
 
 /// The documents of a file, or a text that is no YAML.
@@ -85,9 +87,9 @@ fn layer(
         layer.names();
         layer.maps();
         layer.images_and_replicas();
+        layer.components();
         layer.patches();
         layer.replacements_and_vars();
-        layer.components();
         layer.configurations();
         layer.plugins();
         layer.output();
@@ -119,7 +121,7 @@ impl Layer<'_> {
 
     /// One of the objects that are there, or sometimes one that is not.
     fn any(&mut self) -> Known {
-        if self.known.is_empty() || self.dice.one_in(25) {
+        if self.known.is_empty() || self.dice.slips(5) {
             return objects::known(self.dice);
         }
         self.dice.pick(&self.known).clone()
@@ -138,7 +140,7 @@ impl Layer<'_> {
             let same = |other: &Known| {
                 (&other.api, &other.kind, &other.name) == (&known.api, &known.kind, &known.name)
             };
-            if self.known.iter().any(same) && !self.dice.one_in(20) {
+            if self.known.iter().any(same) && !self.dice.slips(4) {
                 continue;
             }
             files[n % 2].push(known.object.clone());
@@ -186,7 +188,7 @@ impl Layer<'_> {
             .iter()
             .find(same)
             .map(|known| known.namespace.clone());
-        let fits = !self.dice.one_in(15);
+        let fits = !self.dice.slips(4);
         match &exists {
             Some(namespace) if fits => {
                 if !namespace.is_empty() {
@@ -204,7 +206,8 @@ impl Layer<'_> {
             let literal =
                 |dice: &mut Dice| dice.text(&["k=v", "k2=a=b", "a.b='x y'", "n=1", "t=true", "u=<a>&é"]);
             let mut list = dice.list(1..3, literal);
-            list.dedup();
+            let mut keys = BTreeSet::new();
+            list.retain(|literal| keys.insert(literal.split('=').next().map(str::to_owned)));
             list.into()
         });
         if self.dice.one_in(4) {
@@ -231,6 +234,7 @@ impl Layer<'_> {
                 name,
                 namespace,
                 object,
+                is_changed: true,
             });
         }
         entry
@@ -281,6 +285,7 @@ impl Layer<'_> {
         if self.dice.one_in(8) {
             let known = self.any();
             let patch = patches::strategic(self.dice, &known);
+            self.changed(&known);
             let entry = self.by_path_or_inline("psm.yaml", patch);
             self.kustomization["patchesStrategicMerge"] = json!([entry]);
         }
@@ -291,6 +296,7 @@ impl Layer<'_> {
                 target["group"] = known.group().into();
             }
             let patch = print(&patches::operations(self.dice, &known));
+            self.changed(&known);
             self.kustomization["patchesJson6902"] = json!([{"target": target, "patch": patch}]);
         }
     }
@@ -301,6 +307,12 @@ impl Layer<'_> {
         }
         self.file(name, vec![document]);
         name.into()
+    }
+
+    /// Notes that something was done to an object, and to others of its kind perhaps.
+    fn changed(&mut self, known: &Known) {
+        let same = self.known.iter_mut().filter(|other| other.kind == known.kind);
+        same.for_each(|other| other.is_changed = true);
     }
 
     fn patch(&mut self, n: usize) -> Json {
@@ -320,8 +332,13 @@ impl Layer<'_> {
             self.file(&name, vec![document]);
         }
         if json6902 || self.dice.one_in(2) {
-            entry["target"] = patches::target(self.dice, &known);
+            entry["target"] = if json6902 && !self.dice.is_wild() {
+                tame::target(&known)
+            } else {
+                patches::target(self.dice, &known)
+            };
         }
+        self.changed(&known);
         self.dice.field(
             &mut entry,
             8,
@@ -350,9 +367,19 @@ impl Layer<'_> {
             for name in self.dice.some(&["V_A", "V_B"]) {
                 let known = self.any();
                 let mut var = json!({"name": name, "objref": {"apiVersion": known.api, "kind": known.kind, "name": known.name}});
-                self.dice.field(&mut var, 3, "fieldref", |dice| {
-                    json!({"fieldpath": dice.text(&["metadata.name", "metadata.namespace", "spec.replicas", "data.k"])})
-                });
+                let paths: &[&str] = if self.dice.is_wild() {
+                    &["metadata.name", "metadata.namespace", "spec.replicas", "data.k"]
+                } else if !known.is_changed && known.object["data"]["k"].is_string() {
+                    &["metadata.name", "data.k"]
+                } else {
+                    &["metadata.name"]
+                };
+                self.dice.field(
+                    &mut var,
+                    3,
+                    "fieldref",
+                    |dice| json!({"fieldpath": dice.text(paths)}),
+                );
                 list.push(var);
             }
             self.kustomization["vars"] = list.into();
@@ -364,6 +391,8 @@ impl Layer<'_> {
             return;
         }
         let mut part = json!({"apiVersion": "kustomize.config.k8s.io/v1alpha1", "kind": "Component"});
+        self.dice
+            .field(&mut part, 1, "commonAnnotations", |_| json!({"part": "c"}));
         self.dice.field(&mut part, 2, "namePrefix", |_| "c-".into());
         self.dice
             .field(&mut part, 3, "images", |dice| json!([image(dice)]));
@@ -373,8 +402,15 @@ impl Layer<'_> {
         self.dice.field(&mut part, 2, "patches", |dice| {
             json!([{"patch": print(&patches::strategic(dice, &known)), "target": patches::target(dice, &known)}])
         });
-        if self.dice.one_in(2) {
-            let known = objects::known(self.dice);
+        if part.get("patches").is_some() {
+            self.changed(&known);
+        }
+        let known = objects::known(self.dice);
+        let is_new = !self
+            .known
+            .iter()
+            .any(|other| (&other.kind, &other.name) == (&known.kind, &known.name));
+        if self.dice.one_in(2) && (is_new || self.dice.is_wild()) {
             part["resources"] = json!(["object.yaml"]);
             self.files
                 .insert("part/object.yaml".to_owned(), File::Documents(vec![known.object]));
@@ -382,146 +418,6 @@ impl Layer<'_> {
         self.files
             .insert("part/kustomization.yaml".to_owned(), File::Documents(vec![part]));
         self.kustomization["components"] = json!(["../part"]);
-    }
-
-    fn configurations(&mut self) {
-        if !self.dice.one_in(6) {
-            return;
-        }
-        let mut config = json!({});
-        self.dice.field(&mut config, 2, "nameReference", |dice| {
-            let kind = dice.text(&["ConfigMap", "Secret", "Service"]);
-            json!([{"kind": kind, "version": "v1", "fieldSpecs": [{"kind": "Thing", "path": "spec/ref"}]}])
-        });
-        self.dice.field(
-            &mut config,
-            3,
-            "namePrefix",
-            |_| json!([{"path": "spec/ref", "kind": "Thing"}]),
-        );
-        self.dice.field(
-            &mut config,
-            3,
-            "images",
-            |_| json!([{"path": "spec/image", "kind": "Thing"}]),
-        );
-        self.dice.field(
-            &mut config,
-            3,
-            "commonLabels",
-            |_| json!([{"path": "spec/select", "create": true, "kind": "Thing"}]),
-        );
-        self.dice.field(
-            &mut config,
-            3,
-            "varReference",
-            |_| json!([{"path": "spec/values", "kind": "Thing"}]),
-        );
-        self.dice.field(
-            &mut config,
-            4,
-            "namespace",
-            |_| json!([{"path": "spec/nested/ns", "kind": "Thing", "create": true}]),
-        );
-        self.dice.field(
-            &mut config,
-            4,
-            "replicas",
-            |_| json!([{"path": "spec/size", "kind": "Thing", "create": true}]),
-        );
-        self.file("config.yaml", vec![config]);
-        self.kustomization["configurations"] = json!(["config.yaml"]);
-    }
-
-    fn plugins(&mut self) {
-        if self.dice.one_in(4) {
-            let count = self.dice.below(2) + 1;
-            let mut list = Vec::new();
-            for n in 0..count {
-                let mut transformer = self.transformer();
-                transformer["metadata"]["name"] = format!("t{n}").into();
-                list.push(self.by_path_or_inline(&format!("transformer{n}.yaml"), transformer));
-            }
-            self.kustomization["transformers"] = list.into();
-        }
-        if self.dice.one_in(10) {
-            let name = self.dice.text(&["gen", "made"]);
-            let kind = self.dice.text(&["ConfigMapGenerator", "SecretGenerator"]);
-            let generator = json!({"apiVersion": "builtin", "kind": kind, "metadata": {"name": name}, "literals": ["a=b"]});
-            self.kustomization["generators"] = json!([print(&generator)]);
-        }
-    }
-
-    fn transformer(&mut self) -> Json {
-        let known = self.any();
-        let (kind, settings) = match self.dice.below(9) {
-            0 => (
-                "PrefixTransformer",
-                json!({"prefix": "t-", "fieldSpecs": [{"path": "metadata/name"}]}),
-            ),
-            1 => (
-                "SuffixTransformer",
-                json!({"suffix": "-t", "fieldSpecs": [{"path": "metadata/name", "kind": known.kind}]}),
-            ),
-            2 => {
-                let create = self.dice.one_in(2);
-                let path = self
-                    .dice
-                    .text(&["metadata/labels", "spec/template/metadata/labels"]);
-                (
-                    "LabelTransformer",
-                    json!({"labels": {"l": "v"}, "fieldSpecs": [{"path": path, "create": create}]}),
-                )
-            }
-            3 => (
-                "AnnotationsTransformer",
-                json!({"annotations": {"n": "v"}, "fieldSpecs": [{"path": "metadata/annotations", "create": true}]}),
-            ),
-            4 => {
-                let mut settings = json!({"fieldSpecs": [{"path": "metadata/namespace", "create": true}]});
-                self.dice
-                    .field(&mut settings, 2, "setRoleBindingSubjects", |dice| {
-                        dice.text(&["allServiceAccounts", "defaultOnly", "none"]).into()
-                    });
-                self.dice.field(&mut settings, 3, "unsetOnly", |_| true.into());
-                ("NamespaceTransformer", settings)
-            }
-            5 => (
-                "ImageTagTransformer",
-                json!({"imageTag": image(self.dice), "fieldSpecs": [{"path": "spec/image"}]}),
-            ),
-            6 => {
-                let patch = print(&patches::strategic(self.dice, &known));
-                (
-                    "PatchTransformer",
-                    json!({"patch": patch, "target": patches::target(self.dice, &known)}),
-                )
-            }
-            7 => {
-                let patch = print(&patches::operations(self.dice, &known));
-                (
-                    "PatchTransformer",
-                    json!({"patch": patch, "target": patches::target(self.dice, &known)}),
-                )
-            }
-            _ => {
-                let fields = json!([{"path": "spec/replicas", "create": true, "kind": known.kind}]);
-                (
-                    "ReplicaCountTransformer",
-                    json!({"replica": {"name": known.name, "count": 7}, "fieldSpecs": fields}),
-                )
-            }
-        };
-        let mut transformer = json!({"apiVersion": "builtin", "kind": kind, "metadata": {}});
-        if kind == "NamespaceTransformer" {
-            transformer["metadata"]["namespace"] = self.dice.text(NAMESPACES).into();
-        }
-        if let Json::Object(settings) = settings {
-            for (key, value) in settings {
-                transformer[&key] = value;
-            }
-        }
-        transformer
     }
 
     fn output(&mut self) {

@@ -9,6 +9,7 @@ mod layers;
 mod objects;
 mod patches;
 mod shrink;
+mod tame;
 
 use std::{
     env, fs,

@@ -88,6 +88,8 @@ pub(super) struct Known {
     pub(super) name: String,
     pub(super) namespace: String,
     pub(super) object: Json,
+    /// Whether something was done to it, so that not all of it need be there.
+    pub(super) is_changed: bool,
 }
 
 impl Known {
@@ -122,6 +124,7 @@ pub(super) fn known(dice: &mut Dice) -> Known {
         name: dice.text(NAMES),
         namespace,
         object: Json::Null,
+        is_changed: false,
     };
     known.object = object(dice, &known);
     known
@@ -414,12 +417,15 @@ fn object(dice: &mut Dice, known: &Known) -> Json {
     });
     dice.field(&mut object["metadata"], 4, "annotations", |dice| {
         let mut annotations = dice.pairs(LABELS, VALUES);
-        dice.field(
-            &mut annotations,
-            12,
-            "config.kubernetes.io/local-config",
-            |dice| dice.text(&["true", "false"]).into(),
-        );
+        // In a wild tree it might get the name of another one: the original prints both then.
+        if !dice.is_wild() {
+            dice.field(
+                &mut annotations,
+                12,
+                "config.kubernetes.io/local-config",
+                |dice| dice.text(&["true", "false"]).into(),
+            );
+        }
         dice.field(&mut annotations, 12, "kustomize.config.k8s.io/needs-hash", |_| {
             "true".into()
         });

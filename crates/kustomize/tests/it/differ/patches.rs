@@ -5,12 +5,13 @@ use serde_json::{Value as Json, json};
 use super::{
     dice::Dice,
     objects::{self, Known, NAMES, VALUES, scalar},
+    tame,
 };
 
 /// A place in an object: the keys and indices that lead to it, and what is there.
-type Place = (Vec<String>, Json);
+pub(super) type Place = (Vec<String>, Json);
 
-fn places(value: &Json, path: &mut Vec<String>, out: &mut Vec<Place>) {
+pub(super) fn places(value: &Json, path: &mut Vec<String>, out: &mut Vec<Place>) {
     if !path.is_empty() {
         out.push((path.clone(), value.clone()));
     }
@@ -75,7 +76,7 @@ fn damage(dice: &mut Dice, value: &mut Json, depth: usize) {
 /// A strategic merge patch of an object.
 pub(super) fn strategic(dice: &mut Dice, known: &Known) -> Json {
     let mut patch = json!({"apiVersion": known.api, "kind": known.kind, "metadata": known.metadata()});
-    if dice.one_in(15) {
+    if dice.slips(15) {
         patch["$patch"] = dice.text(&["delete", "replace"]).into();
         return patch;
     }
@@ -101,13 +102,23 @@ pub(super) fn strategic(dice: &mut Dice, known: &Known) -> Json {
 
 /// The operations of a JSON patch.
 pub(super) fn operations(dice: &mut Dice, known: &Known) -> Json {
+    if !dice.is_wild() {
+        return tame::operations(dice, known);
+    }
     let operation = |dice: &mut Dice| {
         let (path, value) = match dice.below(3) {
             0 => (
                 vec!["metadata".to_owned(), "name".to_owned()],
                 dice.text(NAMES).into(),
             ),
-            1 => place(dice, known),
+            1 => match place(dice, known) {
+                // The hash of an object that is no ConfigMap or Secret any more is one of the original's memory.
+                (path, _) if path == ["kind"] => (
+                    vec!["metadata".to_owned(), "name".to_owned()],
+                    dice.text(NAMES).into(),
+                ),
+                place => place,
+            },
             _ => {
                 let (mut path, _) = place(dice, known);
                 let last = dice.text(&["-", "0", "new", "a~1b"]);
@@ -177,11 +188,11 @@ fn field_path(dice: &mut Dice, known: &Known, source: bool) -> String {
         }
         _ => place(dice, known),
     };
-    // The original shows its bookkeeping when all metadata is copied.
-    if source
-        && path
-            .last()
-            .is_some_and(|last| last == "metadata" || last == "annotations")
+    // The original keeps its books in annotations: it shows them when they are copied, and loses them when they are replaced.
+    if path
+        .last()
+        .is_some_and(|last| last == "metadata" || last == "annotations")
+        || path == ["kind"]
     {
         return "metadata.name".to_owned();
     }
@@ -207,6 +218,9 @@ fn options(dice: &mut Dice, create: usize) -> Json {
 
 /// A replacement.
 pub(super) fn replacement(dice: &mut Dice, known: &[Known]) -> Json {
+    if !dice.is_wild() {
+        return tame::replacement(dice, known);
+    }
     let from = dice.pick(known).clone();
     let mut source = json!({"kind": from.kind, "name": from.name});
     if !from.namespace.is_empty() {

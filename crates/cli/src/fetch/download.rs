@@ -1,0 +1,146 @@
+//! Files by their URLs.
+
+use std::{
+    error::Error as _,
+    net::{IpAddr, SocketAddr},
+    time::Duration,
+};
+
+use api::address::is_link_local;
+use bytes::{Bytes, BytesMut};
+use reqwest::{
+    Client, ClientBuilder, Url,
+    dns::{Addrs, Name, Resolve, Resolving},
+    redirect::{Attempt, Policy},
+};
+
+/// How long a server may be silent: as long as for repositories whose address doesn't say.
+const SILENCE: Duration = Duration::from_secs(27);
+
+/// How long a whole file may take.
+const TIMEOUT: Duration = Duration::from_secs(5 * 60);
+
+/// Bytes of a file: what is read from a disk may be larger.
+const MAX_BYTES: u64 = 64 << 20;
+
+/// How many redirects are followed.
+const MAX_REDIRECTS: usize = 10;
+
+const LINK_LOCAL: &str = "link-local addresses are not allowed";
+
+/// Downloads files.
+pub(super) struct Downloads {
+    client: Client,
+}
+
+impl Downloads {
+    /// A client that has connected to nobody.
+    pub(super) fn new() -> Result<Self, String> {
+        // A system without any CA certificates can still use plain http.
+        let client = builder()
+            .build()
+            .or_else(|_| builder().tls_certs_only([]).build())
+            .map_err(|error| words(&error))?;
+        Ok(Self { client })
+    }
+
+    /// The content of the file at a URL.
+    pub(super) async fn get(&self, url: &str, limit: u64) -> Result<Bytes, String> {
+        let url = Url::parse(url).map_err(|error| error.to_string())?;
+        if is_refused(&url) {
+            return Err(LINK_LOCAL.to_owned());
+        }
+        let sent = self.client.get(url).send().await;
+        let mut response = sent.map_err(|error| words(&error))?;
+        let status = response.status();
+        if !status.is_success() {
+            let text = status.canonical_reason().unwrap_or_default();
+            return Err(format!("HTTP Error: status code {} ({text})", status.as_u16()));
+        }
+        let limit = limit.min(MAX_BYTES);
+        let mut content = BytesMut::new();
+        while let Some(chunk) = response.chunk().await.map_err(|error| words(&error))? {
+            content.extend_from_slice(&chunk);
+            if content.len() as u64 > limit {
+                return Err(format!("the file is larger than the limit of {limit} bytes"));
+            }
+        }
+        Ok(content.freeze())
+    }
+}
+
+fn builder() -> ClientBuilder {
+    Client::builder()
+        .user_agent(concat!("weir/", env!("CARGO_PKG_VERSION")))
+        .redirect(Policy::custom(follow))
+        .connect_timeout(SILENCE)
+        .read_timeout(SILENCE)
+        .timeout(TIMEOUT)
+        .dns_resolver(Resolver)
+}
+
+fn follow(attempt: Attempt<'_>) -> reqwest::redirect::Action {
+    if attempt.previous().len() > MAX_REDIRECTS {
+        attempt.error("too many redirects")
+    } else if is_refused(attempt.url()) {
+        attempt.error(LINK_LOCAL)
+    } else {
+        attempt.follow()
+    }
+}
+
+/// Whether the host is an address where clouds keep their metadata services.
+fn is_refused(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default();
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    host.parse::<IpAddr>().is_ok_and(is_link_local)
+}
+
+/// What went wrong, innermost cause, without the URL.
+fn words(error: &reqwest::Error) -> String {
+    if error.is_timeout() {
+        return "no answer in time".to_owned();
+    }
+    let mut text = None;
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text = Some(error.to_string());
+        cause = error.source();
+    }
+    api::redact(&text.unwrap_or_else(|| "the server could not be asked".to_owned()))
+}
+
+/// The system's resolver without link-local answers.
+struct Resolver;
+
+impl Resolve for Resolver {
+    fn resolve(&self, name: Name) -> Resolving {
+        Box::pin(async move {
+            let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
+            let mut allowed: Vec<SocketAddr> = found.collect();
+            allowed.retain(|address| !is_link_local(address.ip()));
+            if allowed.is_empty() {
+                return Err("the host has no address that may be used".into());
+            }
+            Ok(Box::new(allowed.into_iter()) as Addrs)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn services_of_clouds_are_not_asked() {
+        for (url, refused) in [
+            ("http://169.254.169.254/latest", true),
+            ("http://[fe80::1]/x", true),
+            ("http://2852039166/", true),
+            ("http://127.0.0.1:1/x", false),
+            ("https://example.com/x", false),
+        ] {
+            assert_eq!(is_refused(&Url::parse(url).unwrap()), refused, "{url}");
+        }
+    }
+}

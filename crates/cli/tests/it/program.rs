@@ -1,0 +1,47 @@
+//! The program and the files that it is given.
+
+use std::{
+    fs,
+    path::Path,
+    process::{Command, Output},
+};
+
+use tempfile::TempDir;
+
+pub(crate) const MAP: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: m\n";
+pub(crate) const SPACE: &str = "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: s\n";
+
+pub(crate) fn weir(dir: &Path, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_weir"))
+        .args(["kustomize", "build"])
+        .args(arguments)
+        .current_dir(dir)
+        .output()
+        .unwrap()
+}
+
+pub(crate) fn files(files: &[(&str, &str)]) -> TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    for (path, text) in files {
+        let path = dir.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    dir
+}
+
+#[track_caller]
+pub(crate) fn printed(output: &Output) -> String {
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && said.is_empty(), "{said}");
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+#[track_caller]
+pub(crate) fn refused(output: &Output) -> String {
+    assert_eq!(output.status.code(), Some(1));
+    assert!(output.stdout.is_empty());
+    let said = String::from_utf8(output.stderr.clone()).unwrap();
+    assert!(said.starts_with("Error: "), "{said}");
+    said
+}
