@@ -18,7 +18,7 @@ use yaml::Value;
 use crate::options::{Fixed, parse};
 
 /// How many of the default set pass today, by their documents and by their bytes; it may only grow.
-const PASSES: [usize; 2] = [0, 0];
+const PASSES: [usize; 2] = [378, 377];
 /// No render takes longer than this.
 const LIMIT: Duration = Duration::from_secs(30);
 
