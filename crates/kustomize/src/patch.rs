@@ -205,7 +205,7 @@ fn merge_into(
         *resource.node_mut() = merged;
         let shared = resource.history.shared.iter_mut();
         shared.for_each(|shared| shared.without_replaced(patch));
-        resource.settle();
+        resource.settle_patched(patch);
     }
     if allowed.any() || !is_left {
         resources.forget_places();

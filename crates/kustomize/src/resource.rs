@@ -221,7 +221,14 @@ impl Resource {
     /// Has what is shared follow a change of one of its places; see [`Shared`].
     pub(crate) fn settle(&mut self) {
         for shared in &mut self.history.shared {
-            shared.settle(&mut self.node);
+            shared.settle(&mut self.node, None);
+        }
+    }
+
+    /// As [`Self::settle`], after a strategic merge patch.
+    pub(crate) fn settle_patched(&mut self, patch: &Node) {
+        for shared in &mut self.history.shared {
+            shared.settle(&mut self.node, Some(patch));
         }
     }
 

@@ -21,7 +21,9 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    pub(crate) fn new(key: &str, text: &str, paths: Vec<Cow<'static, str>>) -> Self {
+    pub(crate) fn new(key: &str, text: &str, mut paths: Vec<Cow<'static, str>>) -> Self {
+        // A merge goes through the fields by name: what it wrote last is what all places have then.
+        paths.sort_unstable();
         Self {
             key: key.into(),
             text: text.into(),
@@ -50,15 +52,19 @@ impl Shared {
         });
     }
 
-    /// Has all places follow one that was changed; of several, the last. A place that is gone is forgotten: what comes there
-    /// later is something else.
-    pub(super) fn settle(&mut self, object: &mut Node) {
+    /// Has all places follow one that was changed; of several, the last. What a patch holds was written, though it be what
+    /// was there before. A place that is gone is forgotten: what comes there later is something else.
+    pub(super) fn settle(&mut self, object: &mut Node, patch: Option<&Node>) {
         let mut changed: Option<Node> = None;
         let (key, text) = (&self.key, &self.text);
         self.paths
             .retain(|path| match find(object, &split(path, '/'), key) {
                 Place::Here(value) => {
-                    if raw_text(value) != &**text {
+                    let is_patched = || {
+                        let place = patch.map(|patch| find(patch, &split(path, '/'), key));
+                        matches!(place, Some(Place::Here(_)))
+                    };
+                    if raw_text(value) != &**text || is_patched() {
                         changed = Some(value.clone());
                     }
                     true

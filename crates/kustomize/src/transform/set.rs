@@ -1,7 +1,7 @@
 //! Sets texts in nodes, with the tags and quotes that kustomize leaves behind.
 
 use yaml::{
-    Node,
+    Node, Position,
     node::{Content, Mapping, Scalar, Tag},
 };
 
@@ -25,7 +25,8 @@ pub(crate) fn visit(
     visit_selected(resource.node_mut(), spec, create, set)
 }
 
-/// Sets the text of a scalar, which stays as plain or quoted as it was. Without a tag, plain text is what it looks like.
+/// Sets the text of a scalar, which stays as plain or quoted as it was. Without a tag, plain text is what it looks like, and
+/// nothing that was read any more: what takes its place has no type either.
 ///
 /// Quotes win over the tag of a number: `"2"` is a string however it is set.
 pub(crate) fn scalar(node: &mut Node, text: &str, tag: Option<Tag>) -> Result<(), Error> {
@@ -33,6 +34,9 @@ pub(crate) fn scalar(node: &mut Node, text: &str, tag: Option<Tag>) -> Result<()
         return Err(wrong_kind("ScalarNode", node));
     };
     let plain = old.plain;
+    if plain && tag.is_none() {
+        node.position = Position::default();
+    }
     node.content = Content::Scalar(Scalar {
         text: text.into(),
         tag: tag.filter(|tag| plain || *tag == Tag::Str),
