@@ -70,6 +70,14 @@ pub fn goyaml_lenient(text: impl AsRef<[u8]>, budget: &Budget) -> Result<Documen
     first(text.as_ref(), &goyaml::LENIENT, budget)
 }
 
+/// Reads the first document as [`goyaml_lenient`] does, for those who take every number for a float: `-0.0` keeps its sign.
+///
+/// # Errors
+/// As [`goyaml_lenient`].
+pub fn goyaml_floats(text: impl AsRef<[u8]>, budget: &Budget) -> Result<Document, Error> {
+    first(text.as_ref(), &goyaml::FLOATS, budget)
+}
+
 /// Reads all documents as [`goyaml`] reads one; those that are null are dropped.
 ///
 /// # Errors

@@ -31,6 +31,19 @@ pub(super) const LENIENT: Dialect = Dialect {
     ..DIALECT
 };
 
+/// The same for those who take every number for a float: zero keeps its sign.
+pub(super) const FLOATS: Dialect = Dialect {
+    scalar: |scalar| {
+        let is_float = |text| matches!(resolve(text), Resolved::Float(_));
+        let minus = scalar.plain && scalar.text.starts_with('-') && is_float(&scalar.text);
+        match (LENIENT.scalar)(scalar)? {
+            Value::Int(0) if minus => Ok(Value::Float(-0.0)),
+            value => Ok(value),
+        }
+    },
+    ..LENIENT
+};
+
 /// What a plain scalar is, before JSON.
 pub(super) enum Resolved {
     Null,

@@ -406,3 +406,12 @@ fn without_strictness_the_last_value_of_a_key_counts() {
     assert_eq!(read("<<: {a: 2}\na: 1"), r#"{"a":1}"#);
     assert_eq!(read("<<: [{a: 1}, {a: 2, b: 3}]"), r#"{"a":1,"b":3}"#);
 }
+
+#[test]
+fn zero_keeps_its_sign_among_floats() {
+    for (text, negative) in [("-0.0", true), ("-0", false), ("'-0.0'", false), ("0.0", false)] {
+        let document = goyaml_floats(text, &Budget::default()).unwrap();
+        let found = matches!(document.value, Value::Float(zero) if zero == 0.0 && zero.is_sign_negative());
+        assert_eq!(found, negative, "{text}");
+    }
+}

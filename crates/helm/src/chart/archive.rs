@@ -1,0 +1,121 @@
+//! Charts in archives: gzipped tar files with one directory that is the chart.
+
+use std::io::Read as _;
+
+use bytes::Bytes;
+use flate2::read::MultiGzDecoder;
+use tree::Budget;
+
+use super::{
+    Chart, File,
+    load::{from_files, without_mark},
+};
+use crate::Error;
+
+/// How large a chart may be that is unpacked.
+pub(super) const MAX_CHART: u64 = 100 << 20;
+/// How large one file of it may be.
+pub(super) const MAX_FILE: u64 = 5 << 20;
+/// How many files a chart may have.
+pub(super) const MAX_FILES: usize = 50_000;
+
+/// A chart from an archive.
+pub(super) fn load(data: &[u8], name: &str, budget: &Budget) -> Result<Chart, Error> {
+    if !data.starts_with(b"\x1F\x8B\x08") {
+        let what = if name.ends_with(".yaml") || name.ends_with(".yml") {
+            "seems to be a YAML file, but expected a gzipped archive"
+        } else {
+            "does not appear to be a gzipped archive"
+        };
+        return Err(Error::Chart(format!("file '{name}' {what}")));
+    }
+    unpack(data, 0, budget)
+}
+
+/// A chart from an archive that lies in another chart, or in none.
+pub(super) fn unpack(data: &[u8], depth: u32, budget: &Budget) -> Result<Chart, Error> {
+    from_files(files(data, MAX_CHART, budget)?, depth, budget)
+}
+
+/// The files of an archive that are together no larger than `max`.
+pub(super) fn files(data: &[u8], max: u64, budget: &Budget) -> Result<Vec<File>, Error> {
+    let failed = |error: std::io::Error| Error::Chart(format!("the archive can't be read: {error}"));
+    // Headers take room besides the files, padding too.
+    let unpacked = MultiGzDecoder::new(data).take(max.saturating_mul(2));
+    let mut archive = tar::Archive::new(unpacked);
+    let mut files = Vec::new();
+    let mut total = 0_u64;
+    for entry in archive.entries().map_err(failed)? {
+        let mut entry = entry.map_err(failed)?;
+        budget.step(1)?;
+        let kind = entry.header().entry_type();
+        if kind.is_dir() || kind.is_pax_global_extensions() || kind.is_pax_local_extensions() {
+            continue;
+        }
+        let path = String::from_utf8(entry.path_bytes().into_owned())
+            .map_err(|_| Error::Chart("chart contains illegally named files".to_owned()))?;
+        if path.ends_with('/') {
+            continue;
+        }
+        let name = inner_name(&path).map_err(Error::Chart)?;
+        let size = if kind.is_file() { entry.size() } else { 0 };
+        total = total.saturating_add(size);
+        if total > max || files.len() >= MAX_FILES {
+            let words = format!("decompressed chart is larger than the maximum file size {max}");
+            return Err(Error::Chart(words));
+        }
+        if size > MAX_FILE.min(budget.limits().file_bytes) {
+            return Err(Error::Chart(format!(
+                "decompressed chart file {path:?} is larger than the maximum file size {MAX_FILE}"
+            )));
+        }
+        let mut data = Vec::new();
+        if kind.is_file() {
+            entry.by_ref().take(size).read_to_end(&mut data).map_err(failed)?;
+        }
+        files.push(File {
+            name,
+            data: without_mark(Bytes::from(data)),
+        });
+    }
+    if files.is_empty() {
+        return Err(Error::Chart("no files in chart archive".to_owned()));
+    }
+    Ok(files)
+}
+
+/// The path inside of the chart's directory.
+fn inner_name(path: &str) -> Result<String, String> {
+    let path = if path.contains('\\') {
+        path.replace('\\', "/")
+    } else {
+        path.to_owned()
+    };
+    let (first, rest) = path.split_once('/').unwrap_or((&path, ""));
+    if rest.starts_with('/') {
+        return Err("chart illegally contains absolute paths".to_owned());
+    }
+    let mut parts = Vec::new();
+    for part in rest.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => {
+                parts.pop().ok_or("chart illegally references parent directory")?;
+            }
+            part => parts.push(part),
+        }
+    }
+    let drive = |part: &&str| matches!(part.as_bytes(), [letter, b':'] if letter.is_ascii_alphabetic());
+    if parts.len() > 1 && parts.first().is_some_and(drive) {
+        return Err("chart contains illegally named files".to_owned());
+    }
+    if first == "Chart.yaml" {
+        return Err("chart yaml not in base directory".to_owned());
+    }
+    if parts.is_empty() {
+        return Err(format!(
+            "chart illegally contains content outside the base directory: {path:?}"
+        ));
+    }
+    Ok(parts.join("/"))
+}

@@ -1,0 +1,155 @@
+//! `.Files`: the files of a chart that are neither templates nor charts.
+
+use std::{cell::OnceCell, collections::BTreeMap, rc::Rc};
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+
+use super::{File, glob::files_pattern};
+use crate::{
+    Dict, Object, Value,
+    template::{Signature, Type},
+};
+
+/// The files that templates see, by their paths.
+#[derive(Debug, Clone, Default)]
+pub struct Files {
+    files: BTreeMap<Rc<str>, Rc<[u8]>>,
+    /// All of them as a map, once somebody wants that.
+    map: OnceCell<Value>,
+}
+
+impl Files {
+    /// The files of a chart.
+    #[must_use]
+    pub fn new(files: &[File]) -> Self {
+        let entry = |file: &File| (Rc::from(file.name.as_str()), Rc::from(file.data.as_ref()));
+        Self {
+            files: files.iter().map(entry).collect(),
+            map: OnceCell::new(),
+        }
+    }
+
+    /// As a value of templates.
+    #[must_use]
+    pub fn into_value(self) -> Value {
+        Value::Object(Rc::new(self))
+    }
+
+    fn bytes(&self, name: &str) -> Rc<[u8]> {
+        self.files
+            .get(name)
+            .cloned()
+            .unwrap_or_else(|| Rc::from([].as_slice()))
+    }
+
+    fn glob(&self, pattern: &str) -> Self {
+        let Some(pattern) = files_pattern(pattern) else {
+            return self.clone();
+        };
+        let matching = self.files.iter().filter(|(name, _)| pattern.is_match(name));
+        let files = matching
+            .map(|(name, data)| (name.clone(), data.clone()))
+            .collect();
+        Self {
+            files,
+            map: OnceCell::new(),
+        }
+    }
+
+    fn lines(&self, name: &str) -> Result<Value, String> {
+        let Some(data) = self.files.get(name) else {
+            return Ok(Value::Strings(Rc::default()));
+        };
+        if data.is_empty() {
+            return Err("runtime error: index out of range [-1]".to_owned());
+        }
+        let text = String::from_utf8_lossy(data);
+        let lines = text.strip_suffix('\n').unwrap_or(&text).split('\n');
+        Ok(Value::Strings(Rc::new(lines.map(Value::string).collect())))
+    }
+
+    /// A map from the last parts of paths to texts, as YAML.
+    fn as_yaml(&self, text: impl Fn(&[u8]) -> String) -> Value {
+        let base = |path: &str| path.rsplit('/').next().unwrap_or(path).to_owned();
+        let entry = |(path, data): (&Rc<str>, &Rc<[u8]>)| (base(path), yaml::Value::from(text(data)));
+        let map: BTreeMap<String, yaml::Value> = self.files.iter().map(entry).collect();
+        let text = yaml::print::goyaml(&yaml::Value::Map(map.into_iter().collect()));
+        Value::string(text.strip_suffix('\n').unwrap_or(&text))
+    }
+
+    fn config(&self) -> Value {
+        self.as_yaml(|data| String::from_utf8_lossy(data).into_owned())
+    }
+
+    fn secrets(&self) -> Value {
+        self.as_yaml(|data| STANDARD.encode(data))
+    }
+}
+
+/// The parameters of the methods.
+fn signature(name: &str) -> Option<Signature> {
+    match name {
+        "AsConfig" | "AsSecrets" => Some(Signature::fixed(&[])),
+        "Get" | "GetBytes" | "Glob" | "Lines" => Some(Signature::fixed(&[Type::String])),
+        _ => None,
+    }
+}
+
+impl Object for Files {
+    fn type_name(&self) -> &str {
+        "engine.files"
+    }
+
+    fn kind_name(&self) -> &'static str {
+        "map"
+    }
+
+    fn field(&self, name: &str) -> Option<Value> {
+        if signature(name).is_some() {
+            return None;
+        }
+        Some(Value::Bytes(self.bytes(name)))
+    }
+
+    fn signature(&self, name: &str) -> Option<Signature> {
+        signature(name)
+    }
+
+    fn call(&self, name: &str, arguments: &[Value]) -> Option<Result<Value, String>> {
+        signature(name)?;
+        let path = match arguments {
+            [Value::String(path)] => path,
+            _ => "",
+        };
+        Some(match name {
+            "AsConfig" => Ok(self.config()),
+            "AsSecrets" => Ok(self.secrets()),
+            "Get" => Ok(Value::string(
+                String::from_utf8_lossy(&self.bytes(path)).into_owned(),
+            )),
+            "GetBytes" => Ok(Value::Bytes(self.bytes(path))),
+            "Glob" => Ok(self.glob(path).into_value()),
+            _ => self.lines(path),
+        })
+    }
+
+    fn as_dict(&self) -> Option<Dict> {
+        let entry = |(name, data): (&Rc<str>, &Rc<[u8]>)| (name.clone(), Value::Bytes(data.clone()));
+        self.map
+            .get_or_init(|| Value::dict(self.files.iter().map(entry)))
+            .as_dict()
+    }
+
+    fn print(&self) -> String {
+        let entry = |(name, data): (&Rc<str>, &Rc<[u8]>)| {
+            let bytes: Vec<String> = data.iter().map(u8::to_string).collect();
+            format!("{name}:[{}]", bytes.join(" "))
+        };
+        let entries: Vec<String> = self.files.iter().map(entry).collect();
+        format!("map[{}]", entries.join(" "))
+    }
+
+    fn truth(&self) -> bool {
+        !self.files.is_empty()
+    }
+}

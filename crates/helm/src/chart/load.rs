@@ -1,0 +1,131 @@
+//! A chart from its files.
+
+use std::collections::BTreeMap;
+
+use tree::Budget;
+
+use super::{Chart, File, archive};
+use crate::Error;
+
+/// How deep charts may lie in charts.
+const MAX_DEPTH: u32 = 20;
+
+/// Puts the files of a chart where they belong, and loads the charts among them.
+pub(super) fn from_files(files: Vec<File>, depth: u32, budget: &Budget) -> Result<Chart, Error> {
+    budget.include_depth(depth)?;
+    if depth > MAX_DEPTH {
+        return Err(Error::Chart(format!(
+            "charts lie deeper than {MAX_DEPTH} charts in each other"
+        )));
+    }
+    let mut chart = Chart::default();
+    let mut has_metadata = false;
+    for file in files.iter().filter(|file| file.name == "Chart.yaml") {
+        chart.metadata.read(&file.data, "Chart.yaml", budget)?;
+        has_metadata = true;
+        if chart.metadata.api_version.is_empty() {
+            chart.metadata.api_version = "v1".to_owned();
+        }
+    }
+    let mut charts = BTreeMap::<String, Vec<File>>::new();
+    for file in files {
+        has_metadata |= place(&mut chart, file, &mut charts, budget)?;
+    }
+    if !has_metadata {
+        return Err(Error::Chart("Chart.yaml file is missing".to_owned()));
+    }
+    chart.metadata.validate()?;
+    for (name, files) in charts {
+        if name.starts_with(['_', '.']) {
+            continue;
+        }
+        let found = subchart(&name, files, depth, budget).map_err(|error| match error {
+            Error::Chart(words) => Error::Chart(format!(
+                "error unpacking subchart {name} in {}: {words}",
+                chart.name()
+            )),
+            error => error,
+        })?;
+        chart.dependencies.push(found);
+    }
+    Ok(chart)
+}
+
+/// Puts one file where it belongs; tells whether it was one that has metadata.
+fn place(
+    chart: &mut Chart,
+    file: File,
+    charts: &mut BTreeMap<String, Vec<File>>,
+    budget: &Budget,
+) -> Result<bool, Error> {
+    let is_v1 = chart.metadata.api_version == "v1";
+    match file.name.as_str() {
+        "Chart.yaml" => {}
+        // What is locked only matters to who fetches charts.
+        "Chart.lock" => super::metadata::check(&file.data, "Chart.lock", budget)?,
+        "values.yaml" => {
+            let words = |words: String| Error::Chart(format!("cannot load values.yaml: {words}"));
+            chart.values = crate::values::read_map(&file.data, budget).map_err(words)?;
+        }
+        "values.schema.json" => chart.schema = Some(file.data),
+        "requirements.yaml" | "requirements.lock" => {
+            if file.name == "requirements.yaml" {
+                chart.metadata.read(&file.data, &file.name, budget)?;
+            } else {
+                super::metadata::check(&file.data, &file.name, budget)?;
+            }
+            if is_v1 {
+                chart.files.push(file);
+            } else {
+                chart.warnings.push(format!(
+                    "Warning: {} is only for charts of apiVersion v1; write what it says into Chart.yaml and Chart.lock",
+                    file.name
+                ));
+            }
+            return Ok(true);
+        }
+        name if name.starts_with("templates/") => chart.templates.push(file),
+        name => match name.strip_prefix("charts/") {
+            Some(inner) if !inner.ends_with(".prov") => {
+                let directory = inner.split('/').next().unwrap_or_default().to_owned();
+                let name = inner.to_owned();
+                charts.entry(directory).or_default().push(File {
+                    name,
+                    data: file.data,
+                });
+            }
+            _ => chart.files.push(file),
+        },
+    }
+    Ok(false)
+}
+
+fn subchart(name: &str, files: Vec<File>, depth: u32, budget: &Budget) -> Result<Chart, Error> {
+    if name.ends_with(".tgz") {
+        return match files.first() {
+            Some(file) if file.name == name => archive::unpack(&file.data, depth.saturating_add(1), budget),
+            file => Err(Error::Chart(format!(
+                "expected {name}, got {}",
+                file.map(|file| file.name.as_str()).unwrap_or_default()
+            ))),
+        };
+    }
+    // Files that lie beside charts have no place in one.
+    let inside = files.into_iter().filter_map(|file| {
+        let (_, inner) = file.name.split_once('/')?;
+        Some(File {
+            name: inner.to_owned(),
+            data: file.data,
+        })
+    });
+    from_files(inside.collect(), depth.saturating_add(1), budget)
+}
+
+/// A file's content without the byte order mark.
+pub(super) fn without_mark(data: bytes::Bytes) -> bytes::Bytes {
+    if data.starts_with(b"\xEF\xBB\xBF") {
+        data.slice(3..)
+    } else {
+        data
+    }
+}

@@ -1,0 +1,252 @@
+//! What `Chart.yaml` says.
+
+use std::{cell::RefCell, rc::Rc};
+
+use tree::Budget;
+use yaml::{Map, Value};
+
+use crate::{
+    Error,
+    fields::{Fields, json_type},
+    version,
+};
+
+/// A dependency, shared by the copies of its chart that have different aliases: what one of them decides, all see.
+pub type SharedDependency = Rc<RefCell<Dependency>>;
+
+/// A chart that another one asks for.
+#[derive(Debug, Clone, Default)]
+pub struct Dependency {
+    /// Its name, and its alias once dependencies are processed.
+    pub name: String,
+    /// The range of versions.
+    pub version: String,
+    /// Where it is fetched.
+    pub repository: String,
+    /// Paths of values that switch it, comma separated.
+    pub condition: String,
+    /// Tags that switch it.
+    pub tags: Vec<String>,
+    /// Whether it is switched on.
+    pub enabled: bool,
+    /// What of its values the parent gets, as written.
+    pub import_values: Vec<Value>,
+    /// The name under which the parent has it.
+    pub alias: String,
+}
+
+/// Who keeps a chart.
+#[derive(Debug, Clone, Default)]
+pub struct Maintainer {
+    /// The name.
+    pub name: String,
+    /// The mail address.
+    pub email: String,
+    /// The address of a page.
+    pub url: String,
+}
+
+/// What `Chart.yaml` says, and `requirements.yaml` in charts of the first version.
+#[derive(Debug, Clone, Default)]
+#[allow(missing_docs, reason = "the fields are those of Chart.yaml")]
+pub struct Metadata {
+    pub name: String,
+    pub home: String,
+    pub sources: Vec<String>,
+    pub version: String,
+    pub description: String,
+    pub keywords: Vec<String>,
+    pub maintainers: Vec<Maintainer>,
+    pub icon: String,
+    pub api_version: String,
+    pub condition: String,
+    pub tags: String,
+    pub app_version: String,
+    pub deprecated: bool,
+    pub annotations: Vec<(String, String)>,
+    pub kube_version: String,
+    /// `None` when the chart doesn't speak of dependencies.
+    pub dependencies: Option<Vec<SharedDependency>>,
+    /// `type`
+    pub kind: String,
+}
+
+/// Reads a file as a map; an empty one is an empty map.
+fn read_map(data: &[u8], file: &str, kind: &str, budget: &Budget) -> Result<Map, Error> {
+    let failed = |words: String| Error::Chart(format!("cannot load {file}: {words}"));
+    let document = yaml::read::goyaml_lenient(data, budget)
+        .map_err(|error| failed(crate::values::yaml_words(&error)))?;
+    match document.value {
+        Value::Null => Ok(Map::new()),
+        Value::Map(map) => Ok(map),
+        other => Err(failed(format!(
+            "error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {} into Go value of type {kind}",
+            json_type(&other)
+        ))),
+    }
+}
+
+/// Checks that a file is a map at all.
+pub(super) fn check(data: &[u8], file: &str, budget: &Budget) -> Result<(), Error> {
+    read_map(data, file, "chart.Lock", budget).map(|_| ())
+}
+
+impl Metadata {
+    /// Reads what a file says over what is there.
+    pub(super) fn read(&mut self, data: &[u8], file: &str, budget: &Budget) -> Result<(), Error> {
+        let map = read_map(data, file, "chart.Metadata", budget)?;
+        let fields = Fields {
+            map: &map,
+            kind: "Metadata",
+        };
+        self.take(&fields).map_err(|words| {
+            let plain = words.starts_with("validation: ");
+            Error::Chart(if plain {
+                words
+            } else {
+                format!("cannot load {file}: {words}")
+            })
+        })
+    }
+
+    fn take(&mut self, fields: &Fields<'_>) -> Result<(), String> {
+        fields.text("name", &mut self.name)?;
+        fields.text("home", &mut self.home)?;
+        fields.texts("sources", &mut self.sources)?;
+        fields.text("version", &mut self.version)?;
+        fields.text("description", &mut self.description)?;
+        fields.texts("keywords", &mut self.keywords)?;
+        fields.text("icon", &mut self.icon)?;
+        fields.text("apiVersion", &mut self.api_version)?;
+        fields.text("condition", &mut self.condition)?;
+        fields.text("tags", &mut self.tags)?;
+        fields.text("appVersion", &mut self.app_version)?;
+        fields.flag("deprecated", &mut self.deprecated)?;
+        fields.text("kubeVersion", &mut self.kube_version)?;
+        fields.text("type", &mut self.kind)?;
+        fields.text_map("annotations", &mut self.annotations)?;
+        if let Some(maintainers) = fields.structs("maintainers", "chart.Maintainer")? {
+            self.maintainers = maintainers.iter().map(maintainer).collect::<Result<_, _>>()?;
+        }
+        if let Some(dependencies) = fields.structs("dependencies", "chart.Dependency")? {
+            self.dependencies = Some(dependencies.iter().map(dependency).collect::<Result<_, _>>()?);
+        }
+        Ok(())
+    }
+
+    /// Cleans the texts and checks what Helm checks.
+    pub(super) fn validate(&mut self) -> Result<(), Error> {
+        let texts = [
+            &mut self.name,
+            &mut self.description,
+            &mut self.home,
+            &mut self.icon,
+            &mut self.condition,
+            &mut self.tags,
+            &mut self.app_version,
+            &mut self.kube_version,
+        ];
+        texts
+            .into_iter()
+            .chain(&mut self.sources)
+            .chain(&mut self.keywords)
+            .for_each(clean);
+        self.complaint()
+            .map_or(Ok(()), |words| Err(Error::Chart(format!("validation: {words}"))))
+    }
+
+    fn complaint(&mut self) -> Option<String> {
+        if self.api_version.is_empty() {
+            return Some("chart.metadata.apiVersion is required".to_owned());
+        }
+        if self.name.is_empty() {
+            return Some("chart.metadata.name is required".to_owned());
+        }
+        if self.name.contains('/') {
+            return Some(format!("chart.metadata.name {:?} is invalid", self.name));
+        }
+        if self.version.is_empty() {
+            return Some("chart.metadata.version is required".to_owned());
+        }
+        if !version::is_version(&self.version) {
+            return Some(format!("chart.metadata.version {:?} is invalid", self.version));
+        }
+        if !matches!(self.kind.as_str(), "" | "application" | "library") {
+            return Some("chart.metadata.type must be application or library".to_owned());
+        }
+        for one in &mut self.maintainers {
+            [&mut one.name, &mut one.email, &mut one.url]
+                .into_iter()
+                .for_each(clean);
+        }
+        let mut keys = Vec::new();
+        for one in self.dependencies.iter().flatten() {
+            let mut one = one.borrow_mut();
+            if let Some(words) = one.complaint() {
+                return Some(words);
+            }
+            let key = if one.alias.is_empty() {
+                one.name.clone()
+            } else {
+                one.alias.clone()
+            };
+            if keys.contains(&key) {
+                return Some(format!("more than one dependency with name or alias {key:?}"));
+            }
+            keys.push(key);
+        }
+        None
+    }
+}
+
+impl Dependency {
+    fn complaint(&mut self) -> Option<String> {
+        let texts = [
+            &mut self.name,
+            &mut self.version,
+            &mut self.repository,
+            &mut self.condition,
+        ];
+        texts.into_iter().chain(&mut self.tags).for_each(clean);
+        let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+        (!self.alias.chars().all(allowed)).then(|| {
+            format!(
+                "dependency {:?} has disallowed characters in the alias",
+                self.name
+            )
+        })
+    }
+}
+
+fn maintainer(fields: &Fields<'_>) -> Result<Maintainer, String> {
+    let mut one = Maintainer::default();
+    fields.text("name", &mut one.name)?;
+    fields.text("email", &mut one.email)?;
+    fields.text("url", &mut one.url)?;
+    Ok(one)
+}
+
+fn dependency(fields: &Fields<'_>) -> Result<SharedDependency, String> {
+    let mut one = Dependency::default();
+    fields.text("name", &mut one.name)?;
+    fields.text("version", &mut one.version)?;
+    fields.text("repository", &mut one.repository)?;
+    fields.text("condition", &mut one.condition)?;
+    fields.texts("tags", &mut one.tags)?;
+    fields.flag("enabled", &mut one.enabled)?;
+    fields.text("alias", &mut one.alias)?;
+    one.import_values = fields
+        .list("import-values", "[]interface {}")?
+        .unwrap_or_default()
+        .to_vec();
+    Ok(Rc::new(RefCell::new(one)))
+}
+
+/// Spaces of any kind become one, what can't be printed goes.
+fn clean(text: &mut String) {
+    let is_fine = |c: char| !c.is_control() && (!c.is_whitespace() || c == ' ');
+    if !text.chars().all(is_fine) {
+        let spaced = text.chars().map(|c| if c.is_whitespace() { ' ' } else { c });
+        *text = spaced.filter(|c| !c.is_control()).collect();
+    }
+}

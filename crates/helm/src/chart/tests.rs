@@ -1,0 +1,349 @@
+use std::io::Write as _;
+
+use tree::{Disk, Limits, Mem};
+
+use super::*;
+use crate::Object as _;
+
+fn mem(files: &[(&str, &str)]) -> Mem {
+    Mem::from_files(files.iter().map(|(path, text)| (*path, (*text).to_owned()))).unwrap()
+}
+
+fn load(files: &[(&str, &str)]) -> Result<Chart, Error> {
+    Chart::load(&mem(files), &TreePath::root(), &Budget::default())
+}
+
+fn error(files: &[(&str, &str)]) -> String {
+    load(files).unwrap_err().to_string()
+}
+
+const META: &str = "apiVersion: v2\nname: c\nversion: 1.0.0\n";
+
+#[test]
+fn files_go_where_they_belong() {
+    let chart = load(&[
+        (
+            "Chart.yaml",
+            "apiVersion: v2\nname: c\nversion: 1\nappVersion: 1.10\ntype: library\nunknown: {}\n",
+        ),
+        ("values.yaml", "\u{feff}a: 1"),
+        ("values.schema.json", "{}"),
+        ("templates/a.yaml", "x"),
+        ("templates/.hidden", "x"),
+        ("templates/sub/_b.tpl", "x"),
+        ("crds/x.yaml", "x"),
+        ("crds/README.md", "x"),
+        ("README.md", "x"),
+        ("charts/.git/x", "x"),
+        ("charts/_off/x", "x"),
+        ("charts/one/Chart.yaml", META),
+        ("charts/one/crds/y.JSON", "x"),
+        ("charts/sig.prov", "x"),
+        (".helmignore", "*.bak\n"),
+        ("x.bak", "x"),
+    ])
+    .unwrap();
+    let names = |files: &[File]| files.iter().map(|file| file.name.clone()).collect::<Vec<_>>();
+    assert_eq!(
+        names(&chart.templates),
+        ["templates/a.yaml", "templates/sub/_b.tpl"]
+    );
+    assert_eq!(
+        names(&chart.files),
+        [
+            ".helmignore",
+            "README.md",
+            "charts/sig.prov",
+            "crds/README.md",
+            "crds/x.yaml"
+        ]
+    );
+    assert_eq!(format!("{:?}", chart.values), r#"{"a": 1.0}"#);
+    assert_eq!(
+        (
+            chart.metadata.version.as_str(),
+            chart.metadata.app_version.as_str()
+        ),
+        ("1", "1.1")
+    );
+    assert!(chart.is_library() && chart.schema.is_some());
+    let crds: Vec<String> = chart.crds().into_iter().map(|(path, _)| path).collect();
+    assert_eq!(crds, ["c/crds/x.yaml", "c/charts/c/crds/y.JSON"]);
+    assert_eq!(
+        chart.check_installable().unwrap_err().to_string(),
+        "library charts are not installable"
+    );
+}
+
+#[test]
+fn what_is_no_chart_is_refused() {
+    let table: &[(&[(&str, &str)], &str)] = &[
+        (&[("x", "")], "Chart.yaml file is missing"),
+        (
+            &[("Chart.yaml", "name: c")],
+            "validation: chart.metadata.version is required",
+        ),
+        (
+            &[("Chart.yaml", "version: 1.0.0")],
+            "validation: chart.metadata.name is required",
+        ),
+        (
+            &[("Chart.yaml", "name: a/b\nversion: 1.0.0")],
+            "validation: chart.metadata.name \"a/b\" is invalid",
+        ),
+        (
+            &[("Chart.yaml", "name: c\nversion: one")],
+            "validation: chart.metadata.version \"one\" is invalid",
+        ),
+        (
+            &[("Chart.yaml", "name: c\nversion: 1.0.0\ntype: x")],
+            "validation: chart.metadata.type must be application or library",
+        ),
+        (
+            &[("Chart.yaml", "name: [c]\nversion: 1.0.0")],
+            "cannot load Chart.yaml: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal array into Go \
+             struct field Metadata.name of type string",
+        ),
+        (
+            &[(
+                "Chart.yaml",
+                "name: c\nversion: 1.0.0\ndependencies: [{name: a, alias: 'a b'}]",
+            )],
+            "validation: dependency \"a\" has disallowed characters in the alias",
+        ),
+        (
+            &[(
+                "Chart.yaml",
+                "name: c\nversion: 1.0.0\ndependencies: [{name: a}, {name: b, alias: a}]",
+            )],
+            "validation: more than one dependency with name or alias \"a\"",
+        ),
+        (
+            &[("Chart.yaml", META), ("charts/README.txt", "")],
+            "error unpacking subchart README.txt in c: Chart.yaml file is missing",
+        ),
+        (
+            &[("Chart.yaml", META), ("charts/x.tgz", "no")],
+            "error unpacking subchart x.tgz in c: the archive can't be read",
+        ),
+    ];
+    for (files, expected) in table {
+        let got = error(files);
+        assert!(got.starts_with(expected), "{files:?}: {got}");
+    }
+    let asking = format!("{META}dependencies: [{{name: a, version: 1.x}}]");
+    let chart = load(&[("Chart.yaml", &asking)]).unwrap();
+    assert!(
+        chart
+            .check_installable()
+            .unwrap_err()
+            .to_string()
+            .ends_with("missing in charts/ directory: a")
+    );
+}
+
+#[test]
+fn requirements_are_for_charts_of_the_first_version() {
+    let files = [
+        ("Chart.yaml", "name: c\nversion: 1.0.0"),
+        ("requirements.yaml", "dependencies: [{name: a, version: 1}]"),
+    ];
+    let chart = load(&files).unwrap();
+    assert_eq!(chart.metadata.api_version, "v1");
+    assert_eq!(chart.metadata.dependencies.as_ref().map(Vec::len), Some(1));
+    assert_eq!(chart.files.len(), 1);
+    let chart = load(&[("Chart.yaml", META), files[1]]).unwrap();
+    assert_eq!((chart.files.len(), chart.warnings.len()), (0, 1));
+}
+
+#[test]
+fn ignore_rules_are_those_of_helm() {
+    let rules = ignore::Rules::parse("# no\n\n*.bak\n/top\ndir/\na/*/c\n!b/keep.txt\n").unwrap();
+    for (path, is_dir, expected) in [
+        ("x.bak", false, true),
+        ("b/x.bak", false, true),
+        ("top", false, true),
+        ("b/keep.txt", false, false),
+        ("dir", true, true),
+        ("a/b/c", false, true),
+        // A rule that is negated ignores all else.
+        ("b/other.txt", false, true),
+    ] {
+        assert_eq!(rules.ignore(path, is_dir), expected, "{path}");
+    }
+    assert!(ignore::Rules::parse("a/**").unwrap_err().contains("double-star"));
+    assert!(ignore::Rules::parse("[a").is_err());
+    assert!(ignore::Rules::default().ignore("templates/.x", false));
+    assert!(!ignore::Rules::default().ignore(".x", false));
+}
+
+#[test]
+fn patterns_match_as_in_go() {
+    let table = [
+        ("a*c", "abbc", true),
+        ("a*c", "a/c", false),
+        ("a?c", "a/c", false),
+        ("[a-c]x", "bx", true),
+        ("[^a-c]x", "bx", false),
+        (r"a\*", "a*", true),
+        ("templates/*.yaml", "templates/x.yaml", true),
+        ("[]a]", "a", false),
+        ("[z-a]", "b", false),
+        ("a.c", "abc", false),
+    ];
+    for (pattern, name, expected) in table {
+        assert_eq!(
+            path_match(pattern, name).unwrap_or(false),
+            expected,
+            "{pattern} {name}"
+        );
+    }
+    for bad in ["[", "[a", "a[", r"a\", "[-]", "[]a]"] {
+        assert!(path_match(bad, "a").is_err(), "{bad}");
+    }
+}
+
+#[test]
+fn files_are_found_by_patterns() {
+    let names = ["a.txt", "conf/a.conf", "conf/b.txt", "conf/sub/c.txt", "x{y"];
+    let file = |name: &&str| File {
+        name: (*name).to_owned(),
+        data: Bytes::from(format!("of {name}\n")),
+    };
+    let files = Files::new(&names.iter().map(file).collect::<Vec<_>>());
+    for (pattern, expected) in [
+        ("*", vec!["a.txt", "x{y"]),
+        ("**", names.to_vec()),
+        ("**.txt", vec!["a.txt", "conf/b.txt", "conf/sub/c.txt"]),
+        ("conf/*", vec!["conf/a.conf", "conf/b.txt"]),
+        ("conf/{a,sub/*}.*", vec!["conf/a.conf", "conf/sub/c.txt"]),
+        ("conf/[ab].*", vec!["conf/a.conf", "conf/b.txt"]),
+        ("conf/[!a]*", vec!["conf/b.txt"]),
+        ("conf/[a-a]*", vec!["conf/a.conf"]),
+        (r"x\{y", vec!["x{y"]),
+        // What is no pattern finds all.
+        ("conf/[", names.to_vec()),
+        ("{a", names.to_vec()),
+    ] {
+        let found = files
+            .call("Glob", &[Value::string(pattern)])
+            .unwrap()
+            .unwrap()
+            .as_dict()
+            .unwrap();
+        let found: Vec<String> = found.borrow().keys().map(|key| key.to_string()).collect();
+        assert_eq!(found, expected, "{pattern}");
+    }
+}
+
+#[test]
+fn files_are_read() {
+    let file = |name: &str, text: &'static str| File {
+        name: name.to_owned(),
+        data: Bytes::from(text),
+    };
+    let files = Files::new(&[file("d/a", "1\n\n2\n"), file("empty", "")]);
+    let call =
+        |method: &str, name: &str| format!("{:?}", files.call(method, &[Value::string(name)]).unwrap());
+    assert_eq!(call("Get", "d/a"), r#"Ok("1\n\n2\n")"#);
+    assert_eq!(call("Get", "none"), r#"Ok("")"#);
+    assert_eq!(call("Lines", "d/a"), r#"Ok(["1", "", "2"])"#);
+    assert_eq!(call("Lines", "none"), "Ok([])");
+    assert_eq!(
+        call("Lines", "empty"),
+        r#"Err("runtime error: index out of range [-1]")"#
+    );
+    assert_eq!(files.print(), "map[d/a:[49 10 10 50 10] empty:[]]");
+    assert!(files.call("Nope", &[]).is_none());
+}
+
+/// An archive of files, as they stand.
+fn archive(files: &[(&str, &[u8])]) -> Vec<u8> {
+    let mut builder = tar::Builder::new(Vec::new());
+    for (path, data) in files {
+        let mut header = tar::Header::new_gnu();
+        // Set by hand: the builder refuses paths that lead elsewhere.
+        header.as_gnu_mut().unwrap().name[..path.len()].copy_from_slice(path.as_bytes());
+        header.set_size(data.len() as u64);
+        header.set_mode(0o644);
+        header.set_cksum();
+        builder.append(&header, *data).unwrap();
+    }
+    gzipped(&builder.into_inner().unwrap())
+}
+
+fn gzipped(data: &[u8]) -> Vec<u8> {
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    gzip.write_all(data).unwrap();
+    gzip.finish().unwrap()
+}
+
+fn unpacked(files: &[(&str, &[u8])]) -> Result<Chart, Error> {
+    let tree = Mem::from_files([("c.tgz", archive(files))]).unwrap();
+    Chart::load(&tree, &TreePath::parse("c.tgz").unwrap(), &Budget::default())
+}
+
+#[test]
+fn archives_are_charts() {
+    let inner = archive(&[("in/Chart.yaml", b"name: in\nversion: 1.0.0")]);
+    let chart = unpacked(&[("c/Chart.yaml", META.as_bytes()), ("c/charts/in.tgz", &inner)]).unwrap();
+    assert_eq!(chart.name(), "c");
+    assert_eq!(chart.dependencies[0].name(), "in");
+    let table: &[(&str, &str)] = &[
+        ("../../x", "references parent directory"),
+        ("c//etc/x", "absolute paths"),
+        ("c/C:/x", "illegally named"),
+        ("Chart.yaml", "not in base directory"),
+        ("x", "outside the base directory"),
+    ];
+    for (path, expected) in table {
+        let got = unpacked(&[("c/Chart.yaml", META.as_bytes()), (path, b"x")])
+            .unwrap_err()
+            .to_string();
+        assert!(got.contains(expected), "{path}: {got}");
+    }
+}
+
+#[test]
+fn archives_that_are_too_large_are_refused() {
+    // The header alone says how large a file is.
+    let mut header = tar::Header::new_gnu();
+    header.set_path("c/x").unwrap();
+    header.set_size(6 << 20);
+    header.set_cksum();
+    let got = archive::files(&gzipped(header.as_bytes()), 100 << 20, &Budget::default())
+        .unwrap_err()
+        .to_string();
+    assert!(got.contains("larger than the maximum file size 5242880"), "{got}");
+    let many = archive(&[
+        ("c/a", &[0; 40_000]),
+        ("c/b", &[0; 40_000]),
+        ("c/c", &[0; 40_000]),
+    ]);
+    let got = archive::files(&many, 100_000, &Budget::default())
+        .unwrap_err()
+        .to_string();
+    assert!(got.contains("larger than the maximum file size 100000"), "{got}");
+    let mut bomb = archive(&[("c/Chart.yaml", META.as_bytes())]);
+    for _ in 0..25 {
+        bomb = archive(&[("c/Chart.yaml", META.as_bytes()), ("c/charts/c.tgz", &bomb)]);
+    }
+    let tree = Mem::from_files([("c.tgz", bomb)]).unwrap();
+    let got = Chart::load(&tree, &TreePath::parse("c.tgz").unwrap(), &Budget::default()).unwrap_err();
+    assert!(got.to_string().contains("deeper than 20"), "{got}");
+}
+
+#[test]
+#[cfg(unix)]
+fn links_in_circles_end() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("Chart.yaml"), META).unwrap();
+    for name in ["a", "b"] {
+        std::os::unix::fs::symlink(".", dir.path().join(name)).unwrap();
+    }
+    let tree = Disk::open(dir.path(), &Limits::default()).unwrap();
+    let got = Chart::load(&tree, &TreePath::root(), &Budget::default())
+        .unwrap_err()
+        .to_string();
+    assert_eq!(got, "a: links lead in a circle");
+}

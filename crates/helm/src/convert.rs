@@ -1,0 +1,72 @@
+//! Values of templates and values of YAML.
+
+use std::rc::Rc;
+
+use tree::Budget;
+
+use crate::{Kind, Value};
+
+/// How deep values may nest; a map that contains itself does so without end.
+const DEPTH: u32 = 1000;
+
+impl Value {
+    /// A value of a file as Helm reads it, which is through JSON: every number is a float.
+    #[must_use]
+    pub fn from_yaml(value: &yaml::Value) -> Self {
+        match value {
+            yaml::Value::Null => Self::Nil,
+            yaml::Value::Bool(value) => Self::Bool(*value),
+            yaml::Value::Int(value) => Self::Float(*value as f64),
+            yaml::Value::UInt(value) => Self::Float(*value as f64),
+            yaml::Value::Float(value) => Self::Float(*value),
+            yaml::Value::String(text) => Self::string(text.as_str()),
+            yaml::Value::Seq(items) => Self::list(items.iter().map(Self::from_yaml).collect()),
+            yaml::Value::Map(map) => Self::dict(map.iter().map(|(key, value)| (key, Self::from_yaml(value)))),
+        }
+    }
+
+    /// The same as plain data. Floats stay floats, and bytes become a text in base64.
+    ///
+    /// # Errors
+    /// When it nests too deep, or is larger than the budget allows.
+    pub fn to_yaml(&self, budget: &Budget) -> Result<yaml::Value, String> {
+        plain(self, budget, 0)
+    }
+}
+
+fn plain(value: &Value, budget: &Budget, depth: u32) -> Result<yaml::Value, String> {
+    if depth > DEPTH {
+        return Err(format!("values nest deeper than {DEPTH} levels"));
+    }
+    let size = if let Value::String(text) = value {
+        text.len() as u64 / 8
+    } else {
+        0
+    };
+    budget.step(16 + size).map_err(|error| error.to_string())?;
+    Ok(match value {
+        Value::Nil | Value::Missing => yaml::Value::Null,
+        Value::Bool(value) => (*value).into(),
+        Value::Int(value, Kind::Uint64) => u64::try_from(*value).unwrap_or(u64::MAX).into(),
+        Value::Int(value, _) => (*value as i64).into(),
+        Value::Float(value) => (*value).into(),
+        Value::String(text) => text.as_ref().into(),
+        Value::Bytes(bytes) => crate::functions::base64(bytes).into(),
+        Value::List(_) | Value::Strings(_) if value.is_nil_list() => yaml::Value::Null,
+        Value::List(items) | Value::Strings(items) => {
+            let items: Result<Vec<_>, _> = items.iter().map(|item| plain(item, budget, depth + 1)).collect();
+            items?.into()
+        }
+        Value::Dict(map) => {
+            let map = map.borrow();
+            let entries = map
+                .iter()
+                .map(|(key, value)| Ok((key.to_string(), plain(value, budget, depth + 1)?)));
+            entries.collect::<Result<yaml::Map, String>>()?.into()
+        }
+        Value::Object(object) => match object.data() {
+            Value::Object(other) if Rc::ptr_eq(&other, object) => other.print().into(),
+            data => plain(&data, budget, depth + 1)?,
+        },
+    })
+}

@@ -1,0 +1,255 @@
+//! What sprig and Helm add to the functions of templates.
+//!
+//! Each group of functions is a table of names, parameters and plain functions in a module of its own. Nothing here reads a
+//! clock, a network or the environment: [`Environment`] tells the time and gives randomness. `env` and `expandenv` are no
+//! functions, and `getHostByName` answers nothing.
+
+mod arguments;
+pub(crate) mod bytes;
+mod cast;
+mod certificates;
+mod codecs;
+mod crypto;
+mod decimal;
+mod dicts;
+mod encoding;
+mod equal;
+mod flow;
+mod json;
+mod keys;
+mod lists;
+mod merge;
+mod numbers;
+mod paths;
+mod pattern;
+mod random;
+mod regexes;
+mod semver;
+mod strings;
+#[cfg(test)]
+mod tests;
+mod time;
+mod toml;
+mod types;
+mod urls;
+mod words;
+
+use std::{
+    cell::RefCell,
+    collections::{BTreeMap, HashMap},
+    rc::{Rc, Weak},
+    sync::LazyLock,
+};
+
+use tree::Budget;
+
+use crate::{
+    Dict, Value,
+    template::{Executor, Functions, Signature, Type},
+};
+
+pub use semver::{Constraint, Version};
+pub use time::Time;
+
+/// What comes before the text of `fail` and `required` in an error: Helm shows the text alone.
+pub const WARNING_START: &str = "HELM_ERR_START";
+/// What comes after the text of `fail` and `required` in an error.
+pub const WARNING_END: &str = "HELM_ERR_END";
+
+/// What functions need of the world outside.
+pub trait Environment {
+    /// The time, in seconds since 1970 and nanoseconds.
+    fn now(&self) -> (i64, u32);
+
+    /// Fills bytes with randomness that keys may be made of.
+    fn fill(&self, bytes: &mut [u8]);
+
+    /// What the function `lookup` answers; an empty map without a cluster.
+    ///
+    /// # Errors
+    /// When the cluster cannot be asked.
+    fn lookup(&self, api_version: &str, kind: &str, namespace: &str, name: &str) -> Result<Value, String> {
+        let _ = (api_version, kind, namespace, name);
+        Ok(Value::dict::<&str>([]))
+    }
+}
+
+/// The maps that templates changed.
+type Changed = RefCell<Vec<Weak<RefCell<BTreeMap<Rc<str>, Value>>>>>;
+
+/// What a function works with besides its arguments.
+struct Context<'a> {
+    budget: &'a Budget,
+    environment: &'a dyn Environment,
+    changed: &'a Changed,
+}
+
+impl Context<'_> {
+    /// Remembers a map that was changed.
+    fn changes(&self, map: &Dict) {
+        self.changed.borrow_mut().push(Rc::downgrade(map));
+    }
+
+    /// Counts the making of so many items of a list or entries of a map.
+    fn items(&self, count: usize) -> Result<(), String> {
+        let steps = (count as u64).saturating_add(1).saturating_mul(64);
+        self.budget.step(steps).map_err(|error| error.to_string())
+    }
+
+    /// Counts the making of a text of so many bytes.
+    fn text(&self, bytes: usize) -> Result<(), String> {
+        let (bytes, limit) = (bytes as u64, self.budget.limits().bytes);
+        if bytes > limit {
+            return Err(format!(
+                "a text of {bytes} bytes is over the limit of {limit} bytes"
+            ));
+        }
+        self.budget.step(bytes / 8 + 1).map_err(|error| error.to_string())
+    }
+
+    /// Counts work that takes long.
+    fn work(&self, steps: u64) -> Result<(), String> {
+        self.budget.step(steps).map_err(|error| error.to_string())
+    }
+}
+
+type Answer = Result<Value, String>;
+type Run = fn(&Context<'_>, &[Value]) -> Answer;
+
+/// A function by its name.
+struct Entry {
+    name: &'static str,
+    signature: Signature,
+    run: Run,
+}
+
+/// A function with exactly these parameters.
+const fn fixed(name: &'static str, parameters: &'static [Type], run: Run) -> Entry {
+    Entry {
+        name,
+        signature: Signature::fixed(parameters),
+        run,
+    }
+}
+
+/// A function whose last parameter stands for any number of arguments.
+const fn variadic(name: &'static str, parameters: &'static [Type], run: Run) -> Entry {
+    Entry {
+        name,
+        signature: Signature::variadic(parameters),
+        run,
+    }
+}
+
+static ENTRIES: LazyLock<HashMap<&'static str, &'static Entry>> = LazyLock::new(|| {
+    let tables = [
+        strings::TABLE,
+        words::TABLE,
+        lists::TABLE,
+        dicts::TABLE,
+        numbers::TABLE,
+        types::TABLE,
+        flow::TABLE,
+        encoding::TABLE,
+        crypto::TABLE,
+        random::TABLE,
+        certificates::TABLE,
+        time::TABLE,
+        semver::TABLE,
+        regexes::TABLE,
+        urls::TABLE,
+        paths::TABLE,
+        codecs::TABLE,
+    ];
+    tables
+        .into_iter()
+        .flatten()
+        .map(|entry| (entry.name, entry))
+        .collect()
+});
+
+const NAME_AND_DATA: Signature = Signature::fixed(&[Type::String, Type::Any]);
+const LOOKUP: Signature = Signature::fixed(&[Type::String, Type::String, Type::String, Type::String]);
+
+/// The functions that Helm gives to templates.
+///
+/// Templates can put a map into itself, as in Go. So that such maps do not stay in memory, all maps that templates changed
+/// are emptied when this is dropped: take what you want of the values before.
+pub struct Standard<'a> {
+    environment: &'a dyn Environment,
+    changed: Changed,
+}
+
+impl<'a> Standard<'a> {
+    /// The functions in an environment.
+    #[must_use]
+    pub fn new(environment: &'a dyn Environment) -> Self {
+        Self {
+            environment,
+            changed: RefCell::default(),
+        }
+    }
+}
+
+impl Drop for Standard<'_> {
+    fn drop(&mut self) {
+        for map in self.changed.get_mut().drain(..) {
+            if let Some(map) = map.upgrade() {
+                let entries = map.try_borrow_mut().map(|mut map| std::mem::take(&mut *map));
+                drop(entries);
+            }
+        }
+    }
+}
+
+impl Functions for Standard<'_> {
+    fn has(&self, name: &str) -> bool {
+        matches!(name, "include" | "tpl" | "lookup") || ENTRIES.contains_key(name)
+    }
+
+    fn signature(&self, name: &str) -> Option<Signature> {
+        match name {
+            "include" | "tpl" => Some(NAME_AND_DATA),
+            "lookup" => Some(LOOKUP),
+            _ => ENTRIES.get(name).map(|entry| entry.signature),
+        }
+    }
+
+    fn call(&self, name: &str, arguments: Vec<Value>, executor: &mut Executor<'_>) -> Result<Value, String> {
+        use arguments::text;
+        match name {
+            "include" | "tpl" => {
+                let data = arguments.get(1).cloned().unwrap_or_default();
+                let made = if name == "include" {
+                    executor.include(text(&arguments, 0), data)
+                } else {
+                    executor.tpl(text(&arguments, 0), data)
+                };
+                made.map(Value::string)
+            }
+            "lookup" => self.environment.lookup(
+                text(&arguments, 0),
+                text(&arguments, 1),
+                text(&arguments, 2),
+                text(&arguments, 3),
+            ),
+            _ => {
+                let entry = ENTRIES
+                    .get(name)
+                    .ok_or_else(|| format!("function {name:?} not defined"))?;
+                let context = Context {
+                    budget: executor.budget(),
+                    environment: self.environment,
+                    changed: &self.changed,
+                };
+                (entry.run)(&context, &arguments)
+            }
+        }
+    }
+}
+
+/// Bytes in base64.
+pub(crate) fn base64(bytes: &[u8]) -> String {
+    use base64::Engine as _;
+    base64::engine::general_purpose::STANDARD.encode(bytes)
+}

@@ -1,0 +1,107 @@
+//! Deep equality as Go's reflect has it, and deep copies. Both stop at values that nest too deep.
+
+use std::rc::Rc;
+
+use super::Context;
+use crate::{
+    Value,
+    template::{kind_name, type_name},
+};
+
+/// How deep values may nest; a map that contains itself does so without end.
+const DEPTH: u32 = 1000;
+
+/// Whether two values are of the same type and deeply equal.
+pub(super) fn equal(context: &Context<'_>, left: &Value, right: &Value) -> Result<bool, String> {
+    same(context, left, right, 0)
+}
+
+fn too_deep() -> String {
+    format!("values nest deeper than {DEPTH} levels")
+}
+
+fn same(context: &Context<'_>, left: &Value, right: &Value, depth: u32) -> Result<bool, String> {
+    context.work(4)?;
+    if depth > DEPTH {
+        return Err(too_deep());
+    }
+    Ok(match (left, right) {
+        (Value::Nil | Value::Missing, Value::Nil | Value::Missing) => true,
+        (Value::Bool(left), Value::Bool(right)) => left == right,
+        (Value::Int(left, one), Value::Int(right, other)) => left == right && one == other,
+        (Value::Float(left), Value::Float(right)) => left == right,
+        (Value::String(left), Value::String(right)) => left == right,
+        (Value::Bytes(left), Value::Bytes(right)) => left == right,
+        (Value::List(one), Value::List(other)) | (Value::Strings(one), Value::Strings(other)) => {
+            if Rc::ptr_eq(one, other) {
+                return Ok(true);
+            }
+            if one.len() != other.len() || left.is_nil_list() != right.is_nil_list() {
+                return Ok(false);
+            }
+            for (left, right) in one.iter().zip(other.iter()) {
+                if !same(context, left, right, depth + 1)? {
+                    return Ok(false);
+                }
+            }
+            true
+        }
+        (Value::Dict(left), Value::Dict(right)) => {
+            if Rc::ptr_eq(left, right) {
+                return Ok(true);
+            }
+            let (left, right) = (left.borrow(), right.borrow());
+            if !left.keys().eq(right.keys()) {
+                return Ok(false);
+            }
+            for (left, right) in left.values().zip(right.values()) {
+                if !same(context, left, right, depth + 1)? {
+                    return Ok(false);
+                }
+            }
+            true
+        }
+        (Value::Object(one), Value::Object(other)) => {
+            if Rc::ptr_eq(one, other) {
+                return Ok(true);
+            }
+            if type_name(left) != type_name(right) {
+                return Ok(false);
+            }
+            match (left.as_dict(), right.as_dict()) {
+                (Some(left), Some(right)) => {
+                    same(context, &Value::Dict(left), &Value::Dict(right), depth + 1)?
+                }
+                _ => one.print() == other.print(),
+            }
+        }
+        _ => false,
+    })
+}
+
+/// A copy that shares no map with the original.
+pub(super) fn copy(context: &Context<'_>, value: &Value, depth: u32) -> Result<Value, String> {
+    if depth > DEPTH {
+        return Err(too_deep());
+    }
+    Ok(match value {
+        Value::List(items) if !value.is_nil_list() => {
+            context.items(items.len())?;
+            let items: Result<Vec<_>, _> = items.iter().map(|item| copy(context, item, depth + 1)).collect();
+            Value::list(items?)
+        }
+        Value::Dict(map) => {
+            let map = map.borrow();
+            context.items(map.len())?;
+            let entries = map
+                .iter()
+                .map(|(key, value)| Ok((key.clone(), copy(context, value, depth + 1)?)));
+            Value::dict(entries.collect::<Result<Vec<_>, String>>()?)
+        }
+        Value::Object(object) if kind_name(value) == "map" => match object.as_dict() {
+            Some(map) => copy(context, &Value::Dict(map), depth)?,
+            None => value.clone(),
+        },
+        other => other.clone(),
+    })
+}

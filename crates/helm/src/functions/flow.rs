@@ -1,0 +1,63 @@
+//! Defaults and decisions.
+
+use super::{
+    Answer, Context, Entry, WARNING_END, WARNING_START,
+    arguments::{any, boolean, rest, text},
+    fixed, variadic,
+};
+use crate::{
+    Value,
+    template::{Type, truth},
+};
+
+pub(super) const TABLE: &[Entry] = &[
+    variadic("default", &[Type::Any, Type::Any], default),
+    fixed("empty", &[Type::Any], empty),
+    variadic("coalesce", &[Type::Any], coalesce),
+    variadic("all", &[Type::Any], |_, arguments| {
+        Ok(Value::Bool(arguments.iter().all(truth)))
+    }),
+    variadic("any", &[Type::Any], |_, arguments| {
+        Ok(Value::Bool(arguments.iter().any(truth)))
+    }),
+    fixed("ternary", &[Type::Any, Type::Any, Type::Bool], ternary),
+    fixed("fail", &[Type::String], |_, arguments| {
+        Err(warning(text(arguments, 0)))
+    }),
+    fixed("required", &[Type::String, Type::Any], required),
+    fixed("hello", &[], |_, _| Ok(Value::string("Hello!"))),
+    fixed("getHostByName", &[Type::String], |_, _| Ok(Value::string(""))),
+];
+
+fn default(_: &Context<'_>, arguments: &[Value]) -> Answer {
+    let given = rest(arguments, 1).first().filter(|given| truth(given));
+    Ok(given.unwrap_or_else(|| any(arguments, 0)).clone())
+}
+
+fn empty(_: &Context<'_>, arguments: &[Value]) -> Answer {
+    Ok(Value::Bool(!truth(any(arguments, 0))))
+}
+
+fn coalesce(_: &Context<'_>, arguments: &[Value]) -> Answer {
+    Ok(arguments
+        .iter()
+        .find(|value| truth(value))
+        .cloned()
+        .unwrap_or_default())
+}
+
+fn ternary(_: &Context<'_>, arguments: &[Value]) -> Answer {
+    Ok(any(arguments, usize::from(!boolean(arguments, 2))).clone())
+}
+
+fn required(_: &Context<'_>, arguments: &[Value]) -> Answer {
+    match any(arguments, 1) {
+        Value::Nil | Value::Missing => Err(warning(text(arguments, 0))),
+        Value::String(found) if found.is_empty() => Err(warning(text(arguments, 0))),
+        found => Ok(found.clone()),
+    }
+}
+
+fn warning(text: &str) -> String {
+    format!("{WARNING_START}{text}{WARNING_END}")
+}

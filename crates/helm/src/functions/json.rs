@@ -1,0 +1,147 @@
+//! JSON as Go reads it, and prints it over several lines.
+
+mod read;
+
+use crate::{Dict, Object, Value, template::kind_name};
+
+pub(super) use read::read;
+
+/// Why a text could not be read, on its way to who says so.
+#[derive(Debug)]
+pub(super) struct Failed(pub(super) String);
+
+impl Object for Failed {
+    fn type_name(&self) -> &str {
+        "error"
+    }
+
+    fn field(&self, _: &str) -> Option<Value> {
+        None
+    }
+
+    fn call(&self, _: &str, _: &[Value]) -> Option<Result<Value, String>> {
+        None
+    }
+
+    fn as_dict(&self) -> Option<Dict> {
+        None
+    }
+
+    fn print(&self) -> String {
+        self.0.clone()
+    }
+}
+
+/// The map, or else the list, that is wanted; null counts as an empty one.
+pub(super) fn wanted(found: Value, prefix: &str, map: bool) -> Result<Value, String> {
+    let name = match &found {
+        Value::Nil if map => return Ok(Value::dict::<&str>([])),
+        Value::Nil => return Ok(Value::list(Vec::new())),
+        Value::Dict(_) if map => return Ok(found),
+        Value::List(_) if !map => return Ok(found),
+        Value::Object(failed) => return Err(failed.print()),
+        Value::Dict(_) => "object",
+        Value::List(_) => "array",
+        Value::Float(_) => "number",
+        other => kind_name(other),
+    };
+    let kind = if map {
+        "map[string]interface {}"
+    } else {
+        "[]interface {}"
+    };
+    Err(format!(
+        "{prefix}json: cannot unmarshal {name} into Go value of type {kind}"
+    ))
+}
+
+/// JSON with two spaces a level.
+pub(super) fn pretty(value: &yaml::Value) -> String {
+    let mut out = String::new();
+    write(&mut out, value, 0);
+    out
+}
+
+fn line(out: &mut String, depth: usize) {
+    out.push('\n');
+    for _ in 0..depth {
+        out.push_str("  ");
+    }
+}
+
+fn write(out: &mut String, value: &yaml::Value, depth: usize) {
+    match value {
+        yaml::Value::Seq(items) if !items.is_empty() => {
+            out.push('[');
+            for (index, item) in items.iter().enumerate() {
+                if index > 0 {
+                    out.push(',');
+                }
+                line(out, depth + 1);
+                write(out, item, depth + 1);
+            }
+            line(out, depth);
+            out.push(']');
+        }
+        yaml::Value::Map(map) if !map.is_empty() => {
+            let mut entries: Vec<_> = map.iter().collect();
+            entries.sort_unstable_by_key(|(key, _)| *key);
+            out.push('{');
+            for (index, (key, value)) in entries.into_iter().enumerate() {
+                if index > 0 {
+                    out.push(',');
+                }
+                line(out, depth + 1);
+                out.push_str(&yaml::print::json_sorted_html(&key.into()));
+                out.push_str(": ");
+                write(out, value, depth + 1);
+            }
+            line(out, depth);
+            out.push('}');
+        }
+        scalar => out.push_str(&yaml::print::json_sorted_html(scalar)),
+    }
+}
+
+/// Moves lists in maps two spaces further in than their key; the printer puts them below it.
+pub(super) fn indented_lists(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + text.len() / 4);
+    // The columns of the lists that the line is in: each moves it two spaces.
+    let mut open: Vec<usize> = Vec::new();
+    let mut key_at: Option<usize> = None;
+    let mut block: Option<usize> = None;
+    for line in text.lines() {
+        let column = line.len() - line.trim_start_matches(' ').len();
+        if let Some(depth) = block {
+            if line.is_empty() || column > depth {
+                pad(&mut out, if line.is_empty() { 0 } else { 2 * open.len() }, line);
+                continue;
+            }
+            block = None;
+        }
+        let item = line.trim_start().starts_with("- ") || line.trim_start() == "-";
+        open.retain(|at| column > *at || (item && column == *at));
+        if item && key_at == Some(column) && open.last() != Some(&column) {
+            open.push(column);
+        }
+        pad(&mut out, 2 * open.len(), line);
+        let (mut rest, mut at) = (line.trim_start(), column);
+        while let Some(inner) = rest.strip_prefix("- ") {
+            (rest, at) = (inner, at + 2);
+        }
+        key_at = rest.ends_with(':').then_some(at);
+        let header = rest.rsplit(' ').next().unwrap_or_default();
+        if header.starts_with(['|', '>']) && header.len() <= 3 {
+            block = Some(at);
+        }
+    }
+    out
+}
+
+fn pad(out: &mut String, by: usize, line: &str) {
+    for _ in 0..by {
+        out.push(' ');
+    }
+    out.push_str(line);
+    out.push('\n');
+}

@@ -1,0 +1,236 @@
+//! A reader of JSON with the errors of Go's encoding/json. Every number is a float.
+
+use super::super::Context;
+use crate::{Value, template::quote};
+
+/// As deep as the stack surely allows.
+const NESTED: u32 = 1000;
+
+/// Reads a text that is one JSON value.
+pub(in super::super) fn read(context: &Context<'_>, text: &str) -> Result<Value, String> {
+    context.items(text.len() / 64)?;
+    let mut reader = Reader { text, at: 0, context };
+    reader.space();
+    let value = reader.value(0)?;
+    reader.space();
+    match reader.peek() {
+        None => Ok(value),
+        Some(c) => Err(invalid(c, "after top-level value")),
+    }
+}
+
+struct Reader<'t> {
+    text: &'t str,
+    at: usize,
+    context: &'t Context<'t>,
+}
+
+fn invalid(c: char, place: &str) -> String {
+    let shown = match c {
+        '\'' => r"'\''".to_owned(),
+        '"' => "'\"'".to_owned(),
+        c => {
+            // Go looks at bytes, and shows each as the character of that number.
+            let first = c.encode_utf8(&mut [0; 4]).bytes().next().unwrap_or_default();
+            let quoted = quote(char::from(first).encode_utf8(&mut [0; 4]));
+            format!("'{}'", quoted.trim_matches('"'))
+        }
+    };
+    format!("invalid character {shown} {place}")
+}
+
+const END: &str = "unexpected end of JSON input";
+
+impl Reader<'_> {
+    fn peek(&self) -> Option<char> {
+        self.text.get(self.at..)?.chars().next()
+    }
+
+    fn next(&mut self) -> Result<char, String> {
+        let c = self.peek().ok_or(END)?;
+        self.at += c.len_utf8();
+        Ok(c)
+    }
+
+    /// The next character where a space is none of those that may come: so the end is taken for a space.
+    fn within(&mut self) -> char {
+        self.next().unwrap_or(' ')
+    }
+
+    fn space(&mut self) {
+        while matches!(self.peek(), Some(' ' | '\t' | '\r' | '\n')) {
+            self.at += 1;
+        }
+    }
+
+    fn value(&mut self, depth: u32) -> Result<Value, String> {
+        if depth > NESTED {
+            return Err("exceeded max depth".to_owned());
+        }
+        self.context.items(1)?;
+        match self.peek().ok_or(END)? {
+            '{' => self.object(depth),
+            '[' => self.array(depth),
+            '"' => self.string().map(Value::string),
+            't' => self.word("true", Value::Bool(true)),
+            'f' => self.word("false", Value::Bool(false)),
+            'n' => self.word("null", Value::Nil),
+            '-' | '0'..='9' => self.number(),
+            c => Err(invalid(c, "looking for beginning of value")),
+        }
+    }
+
+    fn word(&mut self, word: &str, value: Value) -> Result<Value, String> {
+        for expected in word.chars() {
+            let c = self.within();
+            if c != expected {
+                return Err(invalid(c, &format!("in literal {word} (expecting '{expected}')")));
+            }
+        }
+        Ok(value)
+    }
+
+    fn object(&mut self, depth: u32) -> Result<Value, String> {
+        self.at += 1;
+        self.space();
+        let mut entries = Vec::new();
+        if self.peek() == Some('}') {
+            self.at += 1;
+            return Ok(Value::dict::<String>([]));
+        }
+        loop {
+            self.space();
+            match self.peek().ok_or(END)? {
+                '"' => {}
+                c => return Err(invalid(c, "looking for beginning of object key string")),
+            }
+            let key = self.string()?;
+            self.space();
+            match self.next()? {
+                ':' => {}
+                c => return Err(invalid(c, "after object key")),
+            }
+            self.space();
+            let value = self.value(depth + 1)?;
+            entries.push((key, value));
+            self.space();
+            match self.next()? {
+                ',' => {}
+                '}' => return Ok(Value::dict(entries)),
+                c => return Err(invalid(c, "after object key:value pair")),
+            }
+        }
+    }
+
+    fn array(&mut self, depth: u32) -> Result<Value, String> {
+        self.at += 1;
+        self.space();
+        let mut items = Vec::new();
+        if self.peek() == Some(']') {
+            self.at += 1;
+            return Ok(Value::list(items));
+        }
+        loop {
+            self.space();
+            items.push(self.value(depth + 1)?);
+            self.space();
+            match self.next()? {
+                ',' => {}
+                ']' => return Ok(Value::list(items)),
+                c => return Err(invalid(c, "after array element")),
+            }
+        }
+    }
+
+    fn string(&mut self) -> Result<String, String> {
+        self.at += 1;
+        let mut out = String::new();
+        loop {
+            match self.next()? {
+                '"' => return Ok(out),
+                '\\' => out.push(self.escape()?),
+                c if c < ' ' => return Err(invalid(c, "in string literal")),
+                c => out.push(c),
+            }
+        }
+    }
+
+    fn escape(&mut self) -> Result<char, String> {
+        Ok(match self.within() {
+            'b' => '\u{8}',
+            'f' => '\u{c}',
+            'n' => '\n',
+            'r' => '\r',
+            't' => '\t',
+            c @ ('"' | '\\' | '/') => c,
+            'u' => {
+                let high = self.unit()?;
+                let rest = self.text.get(self.at..).unwrap_or_default();
+                if (0xD800..0xDC00).contains(&high) && rest.starts_with("\\u") {
+                    let before = self.at;
+                    self.at += 2;
+                    let low = self.unit()?;
+                    if let Some(Ok(c)) = char::decode_utf16([high, low]).next() {
+                        return Ok(c);
+                    }
+                    self.at = before;
+                }
+                char::from_u32(high.into()).unwrap_or('\u{FFFD}')
+            }
+            c => return Err(invalid(c, "in string escape code")),
+        })
+    }
+
+    fn unit(&mut self) -> Result<u16, String> {
+        let mut unit = 0u16;
+        for _ in 0..4 {
+            let c = self.within();
+            let digit = c
+                .to_digit(16)
+                .ok_or_else(|| invalid(c, "in \\u hexadecimal character escape"))?;
+            unit = unit << 4 | digit as u16;
+        }
+        Ok(unit)
+    }
+
+    fn digits(&mut self, place: &str) -> Result<(), String> {
+        match self.within() {
+            '0'..='9' => {}
+            c => return Err(invalid(c, place)),
+        }
+        while matches!(self.peek(), Some('0'..='9')) {
+            self.at += 1;
+        }
+        Ok(())
+    }
+
+    fn number(&mut self) -> Result<Value, String> {
+        let start = self.at;
+        if self.peek() == Some('-') {
+            self.at += 1;
+        }
+        if self.peek() == Some('0') {
+            self.at += 1;
+        } else {
+            self.digits("in numeric literal")?;
+        }
+        if self.peek() == Some('.') {
+            self.at += 1;
+            self.digits("after decimal point in numeric literal")?;
+        }
+        if matches!(self.peek(), Some('e' | 'E')) {
+            self.at += 1;
+            if matches!(self.peek(), Some('+' | '-')) {
+                self.at += 1;
+            }
+            self.digits("in exponent of numeric literal")?;
+        }
+        let text = self.text.get(start..self.at).unwrap_or_default();
+        match text.parse::<f64>() {
+            Ok(number) if number.is_finite() => Ok(Value::Float(number)),
+            _ => Err(format!(
+                "json: cannot unmarshal number {text} into Go value of type float64"
+            )),
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! Private keys: made from the environment's randomness, and read from PEM.
+
+mod der;
+mod rsa;
+
+use rcgen::KeyPair;
+
+use super::Context;
+use crate::functions::encoding::from_base64;
+
+/// The kinds of keys, by what their PEM says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Rsa,
+    Ec,
+    Other,
+}
+
+/// A private key as its PEM holds it.
+pub(super) struct Key {
+    kind: Kind,
+    der: Vec<u8>,
+}
+
+/// What finding a key costs of the budget, times its bits squared.
+const WORK: u64 = 1;
+
+impl Key {
+    /// A new RSA key.
+    pub(super) fn rsa(context: &Context<'_>, bits: u64) -> Result<Self, String> {
+        context.work(bits * bits * WORK)?;
+        let der = rsa::generate(context, bits)?;
+        Ok(Self { kind: Kind::Rsa, der })
+    }
+
+    /// A new key on the curve P-256.
+    pub(super) fn ecdsa(context: &Context<'_>) -> Result<Self, String> {
+        context.work(1_000_000)?;
+        for _ in 0..100 {
+            let mut scalar = [0; 32];
+            context.environment.fill(&mut scalar);
+            // Nearly every number is the private key of some point.
+            if let Ok(key) = p256::SecretKey::from_slice(&scalar) {
+                let point = key.public_key().to_sec1_bytes();
+                return Ok(Self {
+                    kind: Kind::Ec,
+                    der: der::ec_key(&scalar, &point),
+                });
+            }
+        }
+        Err("failed to generate private key: no randomness".to_owned())
+    }
+
+    /// A new Ed25519 key, which is 32 random bytes.
+    pub(super) fn ed25519(context: &Context<'_>) -> Self {
+        let mut seed = [0; 32];
+        context.environment.fill(&mut seed);
+        let inner = der::octets(&seed);
+        Self {
+            kind: Kind::Other,
+            der: der::pkcs8(&der::ED25519, &inner),
+        }
+    }
+
+    /// Reads a key in PEM.
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
+        let (label, der) = decode_pem(text).ok_or("no PEM data in input")?;
+        let kind = match label.as_str() {
+            "PRIVATE KEY" => return Ok(Self::from_pkcs8(der)),
+            "RSA PRIVATE KEY" => Kind::Rsa,
+            "EC PRIVATE KEY" => Kind::Ec,
+            label => match label.strip_suffix(" PRIVATE KEY") {
+                Some(kind) => return Err(format!("invalid private key type {kind}")),
+                None => return Err(format!("no private key data in PEM block of type {label}")),
+            },
+        };
+        Ok(Self { kind, der })
+    }
+
+    /// RSA keys and those on curves are written in formats of their own.
+    fn from_pkcs8(der: Vec<u8>) -> Self {
+        match der::inside_pkcs8(&der) {
+            Some((true, inner)) => Self {
+                kind: Kind::Rsa,
+                der: inner,
+            },
+            _ => Self {
+                kind: Kind::Other,
+                der,
+            },
+        }
+    }
+
+    /// The key in PEM.
+    pub(super) fn pem(&self) -> String {
+        let label = match self.kind {
+            Kind::Rsa => "RSA PRIVATE KEY",
+            Kind::Ec => "EC PRIVATE KEY",
+            Kind::Other => "PRIVATE KEY",
+        };
+        encode_pem(label, &self.der)
+    }
+
+    /// The key for signing.
+    pub(super) fn pair(&self) -> Result<KeyPair, String> {
+        let pkcs8 = match self.kind {
+            Kind::Rsa => der::pkcs8(&der::RSA, &self.der),
+            Kind::Ec => der::pkcs8(&der::P256, &self.der),
+            Kind::Other => self.der.clone(),
+        };
+        KeyPair::try_from(pkcs8)
+            .map_err(|_| "the private key is of no kind that certificates are made with".to_owned())
+    }
+}
+
+/// Bytes as PEM: base64 in lines of 64 characters.
+pub(super) fn encode_pem(label: &str, bytes: &[u8]) -> String {
+    let text = super::base64(bytes);
+    let mut lines = String::new();
+    let mut rest = text.as_str();
+    while !rest.is_empty() {
+        let (line, after) = rest.split_at_checked(64).unwrap_or((rest, ""));
+        lines.push_str(line);
+        lines.push('\n');
+        rest = after;
+    }
+    format!("-----BEGIN {label}-----\n{lines}-----END {label}-----\n")
+}
+
+/// The label and the bytes of the first block of PEM.
+pub(super) fn decode_pem(text: &str) -> Option<(String, Vec<u8>)> {
+    let (_, begun) = text.split_once("-----BEGIN ")?;
+    let (label, rest) = begun.split_once("-----")?;
+    let (body, _) = rest.split_once(&format!("-----END {label}-----"))?;
+    let body: String = body.split_whitespace().collect();
+    Some((label.to_owned(), from_base64(&body).ok()?))
+}

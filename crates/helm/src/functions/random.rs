@@ -1,0 +1,96 @@
+//! Random texts and numbers; the randomness is the environment's.
+
+use super::{
+    Answer, Context, Entry,
+    arguments::{int, text},
+    fixed,
+};
+use crate::{Value, template::Type};
+
+const COUNT: &[Type] = &[Type::Int];
+const LETTERS: &str = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+const DIGITS: &str = "0123456789";
+
+pub(super) const TABLE: &[Entry] = &[
+    fixed("randAlpha", COUNT, |context, arguments| {
+        characters(context, arguments, LETTERS)
+    }),
+    fixed("randNumeric", COUNT, |context, arguments| {
+        characters(context, arguments, DIGITS)
+    }),
+    fixed("randAlphaNum", COUNT, |context, arguments| {
+        characters(context, arguments, &format!("{LETTERS}{DIGITS}"))
+    }),
+    fixed("randAscii", COUNT, |context, arguments| {
+        characters(context, arguments, &(' '..='~').collect::<String>())
+    }),
+    fixed("randBytes", COUNT, bytes),
+    fixed("randInt", &[Type::Int, Type::Int], integer),
+    fixed("shuffle", &[Type::String], shuffle),
+    fixed("uuidv4", &[], uuid),
+];
+
+/// A number below `limit`, each as likely as the others.
+fn below(context: &Context<'_>, limit: u64) -> u64 {
+    let fair = u64::MAX - u64::MAX % limit;
+    loop {
+        let mut bytes = [0; 8];
+        context.environment.fill(&mut bytes);
+        let number = u64::from_le_bytes(bytes);
+        if number < fair {
+            return number % limit;
+        }
+    }
+}
+
+fn characters(context: &Context<'_>, arguments: &[Value], alphabet: &str) -> Answer {
+    let count = usize::try_from(int(arguments, 0)).unwrap_or(0);
+    context.text(count.saturating_mul(8))?;
+    let letters = alphabet.as_bytes();
+    let pick = |_| {
+        let index = below(context, letters.len() as u64);
+        usize::try_from(index)
+            .ok()
+            .and_then(|index| letters.get(index))
+            .map_or('0', |letter| char::from(*letter))
+    };
+    Ok(Value::string((0..count).map(pick).collect::<String>()))
+}
+
+fn bytes(context: &Context<'_>, arguments: &[Value]) -> Answer {
+    let count =
+        usize::try_from(int(arguments, 0)).map_err(|_| "runtime error: makeslice: len out of range")?;
+    context.text(count)?;
+    let mut bytes = vec![0; count];
+    context.environment.fill(&mut bytes);
+    Ok(Value::string(super::base64(&bytes)))
+}
+
+fn integer(context: &Context<'_>, arguments: &[Value]) -> Answer {
+    let (low, high) = (int(arguments, 0), int(arguments, 1));
+    let range = high.wrapping_sub(low);
+    if range <= 0 {
+        return Err("invalid argument to Intn".to_owned());
+    }
+    Ok(Value::int(
+        low.wrapping_add(below(context, range.unsigned_abs()) as i64),
+    ))
+}
+
+fn shuffle(context: &Context<'_>, arguments: &[Value]) -> Answer {
+    let mut letters: Vec<char> = text(arguments, 0).chars().collect();
+    context.text(letters.len().saturating_mul(8))?;
+    for index in (1..letters.len()).rev() {
+        let other = below(context, index as u64 + 1) as usize;
+        letters.swap(index, other);
+    }
+    Ok(Value::string(letters.into_iter().collect::<String>()))
+}
+
+fn uuid(context: &Context<'_>, _: &[Value]) -> Answer {
+    let mut bytes = [0; 16];
+    context.environment.fill(&mut bytes);
+    Ok(Value::string(
+        uuid::Builder::from_random_bytes(bytes).into_uuid().to_string(),
+    ))
+}

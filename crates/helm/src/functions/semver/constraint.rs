@@ -1,0 +1,184 @@
+//! Ranges of versions: comparisons with `^`, `~`, hyphens and x, all of which must hold, and `||` between alternatives.
+
+use std::{cmp::Ordering, sync::LazyLock};
+
+use regex::Regex;
+
+use super::Version;
+
+/// A range of versions. A pre-release matches only alternatives that name one themselves.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Constraint {
+    alternatives: Vec<Vec<Comparison>>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Comparison {
+    operator: String,
+    version: Version,
+    open: Open,
+}
+
+/// The first number of a version that is missing or an x.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Open {
+    Major,
+    Minor,
+    Patch,
+    Nothing,
+}
+
+struct Grammar {
+    /// `1.2 - 1.4`
+    hyphen: Regex,
+    /// All of an alternative.
+    alternative: Regex,
+    /// One comparison.
+    comparison: Regex,
+}
+
+static GRAMMAR: LazyLock<Option<Grammar>> = LazyLock::new(|| {
+    let part = r"[0-9xX*|]+";
+    let words = r"[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*";
+    let version = format!(r"v?{part}(?:\.{part})?(?:\.{part})?(?:-{words})?(?:\+{words})?");
+    let operator = r"(?:=||!=|>|<|>=|=>|<=|=<|~|~>|\^)";
+    let space = r"[\t\n\f\r ]";
+    let one = format!("{operator}{space}*{version}");
+    Some(Grammar {
+        hyphen: Regex::new(&format!(
+            "{space}*({version}){space}+-{space}+({version}){space}*"
+        ))
+        .ok()?,
+        alternative: Regex::new(&format!(
+            r"\A{space}*{one}{space}*(?:(?:{space}+|,{space}*){one}{space}*)*\z"
+        ))
+        .ok()?,
+        comparison: Regex::new(&format!(
+            r"({operator}){space}*(v?({part})(\.{part})?(\.{part})?(-{words})?(?:\+{words})?)"
+        ))
+        .ok()?,
+    })
+});
+
+impl Constraint {
+    /// Reads a range.
+    ///
+    /// # Errors
+    /// When it is none.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let grammar = GRAMMAR.as_ref().ok_or("constraint parser error")?;
+        let text = grammar.hyphen.replace_all(text, ">= $1, <= $2 ");
+        let mut alternatives = Vec::new();
+        for alternative in text.split("||") {
+            if !grammar.alternative.is_match(alternative) {
+                return Err(format!("improper constraint: {alternative}"));
+            }
+            let comparisons = grammar.comparison.captures_iter(alternative).map(|captures| {
+                let group = |index: usize| captures.get(index).map_or("", |found| found.as_str());
+                comparison(group(1), [group(3), group(4), group(5)], group(6), group(2))
+            });
+            alternatives.push(comparisons.collect::<Result<Vec<_>, String>>()?);
+        }
+        Ok(Self { alternatives })
+    }
+
+    /// Whether a version is in the range.
+    #[must_use]
+    pub fn matches(&self, version: &Version) -> bool {
+        self.alternatives.iter().any(|all| {
+            let with_pre = all.iter().any(|one| !one.version.pre.is_empty());
+            (with_pre || version.pre.is_empty()) && all.iter().all(|one| one.matches(version))
+        })
+    }
+}
+
+fn is_open(part: &str) -> bool {
+    matches!(part.trim_start_matches('.'), "" | "x" | "X" | "*")
+}
+
+fn comparison(
+    operator: &str,
+    [major, minor, patch]: [&str; 3],
+    pre: &str,
+    whole: &str,
+) -> Result<Comparison, String> {
+    let (text, open) = if is_open(major) {
+        (format!("0.0.0{pre}"), Open::Major)
+    } else if is_open(minor) {
+        (format!("{major}.0.0{pre}"), Open::Minor)
+    } else if is_open(patch) {
+        (format!("{major}{minor}.0{pre}"), Open::Patch)
+    } else {
+        (whole.to_owned(), Open::Nothing)
+    };
+    let version = Version::parse(&text).map_err(|_| "constraint parser error")?;
+    Ok(Comparison {
+        operator: operator.to_owned(),
+        version,
+        open,
+    })
+}
+
+impl Comparison {
+    fn matches(&self, v: &Version) -> bool {
+        let c = &self.version;
+        let order = v.precedence(c);
+        match self.operator.as_str() {
+            "" | "=" if self.open == Open::Nothing => order == Ordering::Equal,
+            "" | "=" | "~" | "~>" => self.tilde(v, order),
+            "!=" => self.differs(v, order),
+            ">" => match self.open {
+                Open::Minor => v.major > c.major,
+                Open::Patch => (v.major, v.minor) > (c.major, c.minor),
+                Open::Major | Open::Nothing => order.is_gt(),
+            },
+            ">=" | "=>" => order.is_ge(),
+            "<" => order.is_lt(),
+            "<=" | "=<" => match self.open {
+                Open::Nothing => order.is_le(),
+                Open::Minor => v.major <= c.major,
+                Open::Major | Open::Patch => (v.major, v.minor) <= (c.major, c.minor),
+            },
+            _ => self.caret(v, order),
+        }
+    }
+
+    /// The same minor version, or what is open of it.
+    fn tilde(&self, v: &Version, order: Ordering) -> bool {
+        let c = &self.version;
+        let zero = (c.major, c.minor, c.patch) == (0, 0, 0);
+        if zero && matches!(self.open, Open::Major | Open::Nothing) {
+            return order.is_ge();
+        }
+        order.is_ge() && v.major == c.major && (v.minor == c.minor || self.open == Open::Minor)
+    }
+
+    fn differs(&self, v: &Version, order: Ordering) -> bool {
+        let c = &self.version;
+        match self.open {
+            Open::Nothing => order.is_ne(),
+            Open::Minor => v.major != c.major,
+            Open::Patch if (v.major, v.minor) == (c.major, c.minor) => v.pre != c.pre,
+            Open::Patch => true,
+            Open::Major => (v.major, v.minor, v.patch) != (0, 0, 0) || order.is_ne(),
+        }
+    }
+
+    /// Nothing left of the first number that is not zero may change.
+    fn caret(&self, v: &Version, order: Ordering) -> bool {
+        let c = &self.version;
+        if order.is_lt() {
+            return false;
+        }
+        if c.major > 0 || self.open == Open::Minor {
+            return v.major == c.major;
+        }
+        if v.major > 0 {
+            return false;
+        }
+        if c.minor > 0 || self.open == Open::Patch {
+            return v.minor == c.minor;
+        }
+        v.minor == 0 && v.patch == c.patch
+    }
+}

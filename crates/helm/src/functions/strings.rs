@@ -1,0 +1,320 @@
+//! Plain functions on strings. Lengths and places count bytes, as Go's do.
+
+use std::rc::Rc;
+
+use super::{
+    Answer, Context, Entry,
+    arguments::{any, int, rest, text},
+    bytes, cast, fixed, variadic,
+};
+use crate::{
+    Value,
+    template::{self, Type},
+};
+
+const ONE: &[Type] = &[Type::String];
+const TWO: &[Type] = &[Type::String, Type::String];
+
+pub(super) const TABLE: &[Entry] = &[
+    fixed("trim", ONE, |_, arguments| {
+        Ok(Value::string(text(arguments, 0).trim()))
+    }),
+    fixed("trimAll", TWO, trim_all),
+    fixed("trimall", TWO, trim_all),
+    fixed("trimPrefix", TWO, trim_prefix),
+    fixed("trimSuffix", TWO, trim_suffix),
+    fixed("trunc", &[Type::Int, Type::String], trunc),
+    fixed("substr", &[Type::Int, Type::Int, Type::String], substr),
+    fixed("repeat", &[Type::Int, Type::String], repeat),
+    fixed("contains", TWO, |_, arguments| {
+        Ok(Value::Bool(text(arguments, 1).contains(text(arguments, 0))))
+    }),
+    fixed("hasPrefix", TWO, |_, arguments| {
+        Ok(Value::Bool(text(arguments, 1).starts_with(text(arguments, 0))))
+    }),
+    fixed("hasSuffix", TWO, |_, arguments| {
+        Ok(Value::Bool(text(arguments, 1).ends_with(text(arguments, 0))))
+    }),
+    fixed("replace", &[Type::String, Type::String, Type::String], replace),
+    fixed("indent", &[Type::Int, Type::String], indent),
+    fixed("nindent", &[Type::Int, Type::String], nindent),
+    fixed("plural", &[Type::String, Type::String, Type::Int], plural),
+    variadic("quote", &[Type::Any], quote),
+    variadic("squote", &[Type::Any], squote),
+    variadic("cat", &[Type::Any], cat),
+    fixed("join", &[Type::String, Type::Any], join),
+    fixed("split", TWO, split),
+    fixed("splitn", &[Type::String, Type::Int, Type::String], splitn),
+    fixed("splitList", TWO, split_list),
+    fixed("toString", &[Type::Any], to_string),
+    fixed("toStrings", &[Type::Any], to_strings),
+    fixed("sortAlpha", &[Type::Any], sort_alpha),
+];
+
+fn trim_all(_: &Context<'_>, arguments: &[Value]) -> Answer {
+    let cut = text(arguments, 0);
+    Ok(Value::string(
+        text(arguments, 1).trim_matches(|c| cut.contains(c)),
+    ))
+}
+
+fn trim_prefix(_: &Context<'_>, arguments: &[Value]) -> Answer {
+    let full = text(arguments, 1);
+    Ok(Value::string(
+        full.strip_prefix(text(arguments, 0)).unwrap_or(full),
+    ))
+}
+
+fn trim_suffix(_: &Context<'_>, arguments: &[Value]) -> Answer {
+    let full = text(arguments, 1);
+    Ok(Value::string(
+        full.strip_suffix(text(arguments, 0)).unwrap_or(full),
+    ))
+}
+
+/// A part of a text by bytes, or Go's error for a part that there isn't.
+fn part(full: &str, start: i64, end: Option<i64>) -> Result<String, String> {
+    let bytes = bytes::of_text(full);
+    let length = bytes.len();
+    let failed = |what: String| Err(format!("runtime error: slice bounds out of range [{what}"));
+    let end = match end {
+        Some(end) if end < 0 => return failed(format!(":{end}]")),
+        Some(end) if end as u64 > length as u64 => return failed(format!(":{end}] with length {length}")),
+        Some(end) => end as usize,
+        None => length,
+    };
+    match usize::try_from(start)
+        .ok()
+        .and_then(|start| bytes.get(start..end))
+    {
+        Some(part) => Ok(bytes::to_text(part)),
+        None => failed(format!("{start}:{end}]")),
+    }
+}
+
+fn trunc(_: &Context<'_>, arguments: &[Value]) -> Answer {
+    let (count, full) = (int(arguments, 0), text(arguments, 1));
+    let length = bytes::of_text(full).len() as i64;
+    let cut = match count {
+        ..0 if length.saturating_add(count) > 0 => part(full, length + count, None)?,
+        0.. if length > count => part(full, 0, Some(count))?,
+        _ => return Ok(Value::string(full)),
+    };
+    Ok(Value::string(cut))
+}
+
+fn substr(_: &Context<'_>, arguments: &[Value]) -> Answer {
+    let (start, end, full) = (int(arguments, 0), int(arguments, 1), text(arguments, 2));
+    let length = bytes::of_text(full).len() as i64;
+    let made = if start < 0 {
+        part(full, 0, Some(end))
+    } else if end < 0 || end > length {
+        part(full, start, None)
+    } else {
+        part(full, start, Some(end))
+    };
+    made.map(Value::string)
+}
+
+/// A text many times, when it does not become too long.
+fn repeated(context: &Context<'_>, count: i64, piece: &str) -> Result<String, String> {
+    if count < 0 {
+        return Err("strings: negative Repeat count".to_owned());
+    }
+    let count = usize::try_from(count).unwrap_or(usize::MAX);
+    context.text(piece.len().saturating_mul(count))?;
+    Ok(if piece.is_empty() {
+        String::new()
+    } else {
+        piece.repeat(count)
+    })
+}
+
+fn repeat(context: &Context<'_>, arguments: &[Value]) -> Answer {
+    repeated(context, int(arguments, 0), text(arguments, 1)).map(Value::string)
+}
+
+fn replace(context: &Context<'_>, arguments: &[Value]) -> Answer {
+    let (old, new, full) = (text(arguments, 0), text(arguments, 1), text(arguments, 2));
+    let count = full.matches(old).count();
+    context.text(full.len().saturating_add(count.saturating_mul(new.len())))?;
+    Ok(Value::string(full.replace(old, new)))
+}
+
+/// Puts spaces before every line, and something before all.
+fn indented(context: &Context<'_>, before: &str, arguments: &[Value]) -> Answer {
+    let full = text(arguments, 1);
+    let pad = repeated(context, int(arguments, 0), " ")?;
+    let lines = full.bytes().filter(|byte| *byte == b'\n').count() + 1;
+    context.text(full.len().saturating_add(lines.saturating_mul(pad.len())))?;
+    Ok(Value::string(format!(
+        "{before}{pad}{}",
+        full.replace('\n', &format!("\n{pad}"))
+    )))
+}
+
+fn indent(context: &Context<'_>, arguments: &[Value]) -> Answer {
+    indented(context, "", arguments)
+}
+
+fn nindent(context: &Context<'_>, arguments: &[Value]) -> Answer {
+    indented(context, "\n", arguments)
+}
+
+fn plural(_: &Context<'_>, arguments: &[Value]) -> Answer {
+    Ok(any(arguments, usize::from(int(arguments, 2) != 1)).clone())
+}
+
+/// What is made of each argument that is something, with spaces between.
+fn joined(arguments: &[Value], make: impl Fn(&Value) -> Result<String, String>) -> Answer {
+    let given = arguments
+        .iter()
+        .filter(|value| !matches!(value, Value::Nil | Value::Missing));
+    let parts: Result<Vec<String>, String> = given.map(make).collect();
+    Ok(Value::string(parts?.join(" ")))
+}
+
+fn quote(context: &Context<'_>, arguments: &[Value]) -> Answer {
+    joined(arguments, |value| {
+        Ok(template::quote(&cast::to_text(context, value)?))
+    })
+}
+
+fn squote(context: &Context<'_>, arguments: &[Value]) -> Answer {
+    joined(arguments, |value| {
+        Ok(format!(
+            "'{}'",
+            template::print(std::slice::from_ref(value), context.budget)?
+        ))
+    })
+}
+
+fn cat(context: &Context<'_>, arguments: &[Value]) -> Answer {
+    joined(arguments, |value| {
+        template::print(std::slice::from_ref(value), context.budget)
+    })
+}
+
+/// A value as a list of texts, without what is nothing.
+fn texts(context: &Context<'_>, value: &Value) -> Result<Vec<String>, String> {
+    let items = match value {
+        Value::Nil | Value::Missing => return Ok(Vec::new()),
+        Value::Bytes(bytes) => return Ok(bytes.iter().map(ToString::to_string).collect()),
+        value => match value.as_list() {
+            Some(items) => items,
+            None => return Ok(vec![cast::to_text(context, value)?]),
+        },
+    };
+    context.items(items.len())?;
+    let given = items
+        .iter()
+        .filter(|item| !matches!(item, Value::Nil | Value::Missing));
+    given.map(|item| cast::to_text(context, item)).collect()
+}
+
+fn join(context: &Context<'_>, arguments: &[Value]) -> Answer {
+    let (separator, parts) = (text(arguments, 0), texts(context, any(arguments, 1))?);
+    let bytes: usize = parts
+        .iter()
+        .map(|part| part.len().saturating_add(separator.len()))
+        .sum();
+    context.text(bytes)?;
+    Ok(Value::string(parts.join(separator)))
+}
+
+/// Go's `strings.SplitN`: without a limit when `count` is negative; an empty separator stands between all characters.
+fn parts<'t>(
+    context: &Context<'_>,
+    full: &'t str,
+    separator: &str,
+    count: i64,
+) -> Result<Vec<&'t str>, String> {
+    context.text(full.len())?;
+    let count = usize::try_from(count).unwrap_or(usize::MAX);
+    let mut parts = Vec::new();
+    let mut tail = full;
+    if separator.is_empty() {
+        while let Some(first) = tail.chars().next().filter(|_| parts.len() < count) {
+            let cut = if parts.len() + 1 == count {
+                tail.len()
+            } else {
+                first.len_utf8()
+            };
+            let (part, rest) = tail.split_at(cut);
+            parts.push(part);
+            tail = rest;
+        }
+        return Ok(parts);
+    }
+    while parts.len() < count {
+        match tail.split_once(separator).filter(|_| parts.len() + 1 < count) {
+            Some((part, rest)) => {
+                parts.push(part);
+                tail = rest;
+            }
+            None => {
+                parts.push(tail);
+                break;
+            }
+        }
+    }
+    context.items(parts.len())?;
+    Ok(parts)
+}
+
+fn split(context: &Context<'_>, arguments: &[Value]) -> Answer {
+    numbered(&parts(context, text(arguments, 1), text(arguments, 0), -1)?)
+}
+
+fn splitn(context: &Context<'_>, arguments: &[Value]) -> Answer {
+    numbered(&parts(
+        context,
+        text(arguments, 2),
+        text(arguments, 0),
+        int(arguments, 1),
+    )?)
+}
+
+fn numbered(parts: &[&str]) -> Answer {
+    let entries = parts.iter().enumerate();
+    let map = Value::dict(entries.map(|(index, part)| (format!("_{index}"), Value::string(*part))));
+    Ok(Value::Object(Rc::new(super::dicts::Texts(
+        map.as_dict().unwrap_or_default(),
+    ))))
+}
+
+fn split_list(context: &Context<'_>, arguments: &[Value]) -> Answer {
+    let parts = parts(context, text(arguments, 1), text(arguments, 0), -1)?;
+    Ok(strings(parts.into_iter().map(Value::string)))
+}
+
+/// A `[]string`.
+pub(super) fn strings(items: impl IntoIterator<Item = Value>) -> Value {
+    Value::Strings(Rc::new(items.into_iter().collect()))
+}
+
+fn to_string(context: &Context<'_>, arguments: &[Value]) -> Answer {
+    match rest(arguments, 0) {
+        [text @ Value::String(_)] => Ok(text.clone()),
+        _ => cast::to_text(context, any(arguments, 0)).map(Value::string),
+    }
+}
+
+fn to_strings(context: &Context<'_>, arguments: &[Value]) -> Answer {
+    if let value @ Value::Strings(_) = any(arguments, 0) {
+        return Ok(value.clone());
+    }
+    Ok(strings(
+        texts(context, any(arguments, 0))?.into_iter().map(Value::string),
+    ))
+}
+
+fn sort_alpha(context: &Context<'_>, arguments: &[Value]) -> Answer {
+    let value = any(arguments, 0);
+    if value.as_list().is_none() {
+        return Ok(strings([Value::string(cast::to_text(context, value)?)]));
+    }
+    let mut sorted = texts(context, value)?;
+    sorted.sort_unstable();
+    Ok(strings(sorted.into_iter().map(Value::string)))
+}

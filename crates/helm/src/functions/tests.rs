@@ -1,0 +1,88 @@
+//! Facts of sprig and Helm: `cases.jsonl` holds templates, and what Helm 3.19.4 made of them with the values below.
+
+use std::rc::Rc;
+
+use tree::Budget;
+
+use super::{Environment, Standard};
+use crate::{
+    Value,
+    template::{Executor, Set},
+};
+
+mod bounds;
+mod keys;
+
+const VALUES: &str = r#"
+list: [3, 1, 2, 1]
+none: []
+empty: {}
+map: {a: 1, b: {c: text, d: null, e: [1, {f: 2.5}]}}
+text: "Hello, World"
+zero: 0
+float: 2.75
+big: 123456789
+"#;
+
+const NAME: &str = "c/templates/_t.tpl";
+
+/// A world that stands still.
+struct Still;
+
+impl Environment for Still {
+    fn now(&self) -> (i64, u32) {
+        (1_700_000_000, 0)
+    }
+
+    fn fill(&self, bytes: &mut [u8]) {
+        for (index, byte) in bytes.iter_mut().enumerate() {
+            *byte = (index * 37 + 11) as u8;
+        }
+    }
+}
+
+/// What a template makes, or its error.
+fn render(text: &str, budget: &Budget) -> Result<String, String> {
+    render_in(text, budget, || Still)
+}
+
+/// What a template makes in a world, or its error.
+fn render_in<E: Environment>(
+    text: &str,
+    budget: &Budget,
+    environment: impl FnOnce() -> E + Send,
+) -> Result<String, String> {
+    crate::stack::on_deep_stack(|| {
+        let environment = environment();
+        let functions = Standard::new(&environment);
+        let mut set = Set::new();
+        set.parse(NAME, text, &functions)
+            .map_err(|error| error.to_string())?;
+        let values = yaml::read::goyaml(VALUES, budget).unwrap().value;
+        let data = Value::dict([("Values", Value::from_yaml(&values))]);
+        let mut executor = Executor::new(Rc::new(set), &functions, budget, false);
+        executor.execute(NAME, data).map_err(|error| error.to_string())
+    })
+    .unwrap()
+}
+
+#[test]
+fn templates_make_what_helm_makes_of_them() {
+    let mut wrong = Vec::new();
+    for line in include_str!("tests/cases.jsonl").lines() {
+        let case: serde_json::Value = serde_json::from_str(line).unwrap();
+        let text = |key: &str| case.get(key).and_then(|value| value.as_str()).map(str::to_owned);
+        let template = text("template").unwrap();
+        let wanted = text("output").ok_or_else(|| text("error").unwrap_or_default());
+        let found = render(&template, &Budget::default());
+        if found != wanted {
+            wrong.push(format!("{template}\n  wanted {wanted:?}\n  found  {found:?}"));
+        }
+    }
+    assert!(
+        wrong.is_empty(),
+        "{} differences\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
+}

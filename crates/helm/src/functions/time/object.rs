@@ -1,0 +1,204 @@
+//! Times, and numbers with names, as templates see them.
+
+use std::{any::Any, rc::Rc};
+
+use super::{
+    Time,
+    calendar::{self, Date},
+    duration,
+    layout::{self, clock, month_name, weekday_name},
+};
+use crate::{Kind, Object, Value};
+
+/// A number of a type with names of its own: a month, a day of the week, a duration.
+#[derive(Debug)]
+pub(in super::super) struct Named {
+    type_name: &'static str,
+    pub(in super::super) number: i64,
+    text: String,
+}
+
+impl Named {
+    fn object(type_name: &'static str, number: i64, text: impl Into<String>) -> Value {
+        Value::Object(Rc::new(Self {
+            type_name,
+            number,
+            text: text.into(),
+        }))
+    }
+
+    fn duration(nanos: i64) -> Value {
+        Self::object("time.Duration", nanos, duration::print(nanos))
+    }
+
+    /// A month or a day of the week.
+    pub(in super::super) fn of(object: &dyn Object) -> Option<&Self> {
+        let named = object.as_any()?.downcast_ref::<Self>()?;
+        (named.type_name != "time.Duration").then_some(named)
+    }
+}
+
+impl Object for Named {
+    fn type_name(&self) -> &str {
+        self.type_name
+    }
+
+    fn kind_name(&self) -> &'static str {
+        if self.type_name == "time.Duration" {
+            "int64"
+        } else {
+            "int"
+        }
+    }
+
+    fn field(&self, name: &str) -> Option<Value> {
+        if name == "String" {
+            return Some(Value::string(self.text.as_str()));
+        }
+        if self.type_name != "time.Duration" {
+            return None;
+        }
+        let nanos = self.number as f64;
+        Some(match name {
+            "Nanoseconds" => Value::int64(self.number),
+            "Microseconds" => Value::int64(self.number / 1000),
+            "Milliseconds" => Value::int64(self.number / 1_000_000),
+            "Seconds" => Value::Float(nanos / 1e9),
+            "Minutes" => Value::Float(nanos / 6e10),
+            "Hours" => Value::Float(nanos / 3.6e12),
+            _ => return None,
+        })
+    }
+
+    fn call(&self, name: &str, arguments: &[Value]) -> Option<Result<Value, String>> {
+        if arguments.is_empty() {
+            self.field(name).map(Ok)
+        } else {
+            None
+        }
+    }
+
+    fn as_any(&self) -> Option<&dyn Any> {
+        Some(self)
+    }
+
+    fn data(&self) -> Value {
+        Value::int64(self.number)
+    }
+
+    fn print(&self) -> String {
+        self.text.clone()
+    }
+
+    fn truth(&self) -> bool {
+        self.number != 0
+    }
+}
+
+impl Time {
+    /// Moved by years, months and days; days beyond the end of a month count into the next.
+    fn moved(&self, years: i64, months: i64, days: i64) -> Value {
+        let date = clock(self).date;
+        let month = i64::from(date.month) - 1 + months;
+        let (year, month) = (
+            date.year + years + month.div_euclid(12),
+            month.rem_euclid(12) as u32 + 1,
+        );
+        let first = calendar::days(Date { year, month, day: 1 });
+        let day = first + i64::from(date.day) - 1 + days;
+        let local = self.seconds + i64::from(self.offset);
+        let seconds = day * 86_400 + local.rem_euclid(86_400) - i64::from(self.offset);
+        Self {
+            seconds,
+            ..self.clone()
+        }
+        .object()
+    }
+
+    fn rfc3339(&self) -> String {
+        layout::format(self, "2006-01-02T15:04:05.999999999Z07:00")
+    }
+}
+
+impl Object for Time {
+    fn type_name(&self) -> &str {
+        "time.Time"
+    }
+
+    fn field(&self, name: &str) -> Option<Value> {
+        let clock = clock(self);
+        let int = |value: u32| Value::int(value.into());
+        Some(match name {
+            "Year" => Value::int(clock.date.year),
+            "Month" => Named::object(
+                "time.Month",
+                clock.date.month.into(),
+                month_name(clock.date.month),
+            ),
+            "Day" => int(clock.date.day),
+            "Weekday" => Named::object("time.Weekday", clock.weekday.into(), weekday_name(clock.weekday)),
+            "YearDay" => int(clock.year_day),
+            "Hour" => int(clock.hour),
+            "Minute" => int(clock.minute),
+            "Second" => int(clock.second),
+            "Nanosecond" => int(self.nanos),
+            "Unix" => Value::int64(self.seconds),
+            "UnixMilli" => Value::int64((self.total().div_euclid(1_000_000)) as i64),
+            "UnixMicro" => Value::int64((self.total().div_euclid(1000)) as i64),
+            "UnixNano" => Value::int64(self.total() as i64),
+            "UTC" | "Local" => Self::new(self.seconds, self.nanos).object(),
+            "IsZero" => Value::Bool(self.seconds == -62_135_596_800 && self.nanos == 0),
+            "String" => Value::string(self.print()),
+            _ => return None,
+        })
+    }
+
+    fn call(&self, name: &str, arguments: &[Value]) -> Option<Result<Value, String>> {
+        let other = match arguments.first() {
+            Some(Value::Object(object)) => object.as_any(),
+            _ => None,
+        };
+        if let Some(other) = other.and_then(<dyn Any>::downcast_ref::<Self>) {
+            let order = self.total().cmp(&other.total());
+            return Some(Ok(match name {
+                "Before" => Value::Bool(order.is_lt()),
+                "After" => Value::Bool(order.is_gt()),
+                "Equal" => Value::Bool(order.is_eq()),
+                "Compare" => Value::int(order as i64),
+                "Sub" => Named::duration(self.since(other)),
+                _ => return None,
+            }));
+        }
+        if let Some(span) = other.and_then(<dyn Any>::downcast_ref::<Named>) {
+            return (name == "Add").then(|| Ok(self.plus(span.number).object()));
+        }
+        match (name, arguments) {
+            ("Format", [Value::String(layout)]) => Some(Ok(Value::string(layout::format(self, layout)))),
+            (
+                "AddDate",
+                [
+                    Value::Int(years, Kind::Int),
+                    Value::Int(months, Kind::Int),
+                    Value::Int(days, Kind::Int),
+                ],
+            ) => {
+                let small = |value: i128| i64::try_from(value).unwrap_or(0).clamp(-1_000_000, 1_000_000);
+                Some(Ok(self.moved(small(*years), small(*months), small(*days))))
+            }
+            (name, []) => self.field(name).map(Ok),
+            _ => None,
+        }
+    }
+
+    fn as_any(&self) -> Option<&dyn Any> {
+        Some(self)
+    }
+
+    fn data(&self) -> Value {
+        Value::string(self.rfc3339())
+    }
+
+    fn print(&self) -> String {
+        layout::format(self, "2006-01-02 15:04:05.999999999 -0700 MST")
+    }
+}

@@ -1,0 +1,202 @@
+//! TOML as the library of Helm writes it: plain keys first, then tables, each deeper one indented.
+
+use std::fmt::Write as _;
+
+use super::Context;
+use crate::Value;
+
+const DEPTH: usize = 200;
+
+/// A value as a document.
+pub(super) fn write(context: &Context<'_>, value: &Value) -> Result<String, String> {
+    let value = value.to_yaml(context.budget)?;
+    let mut writer = Writer { out: String::new() };
+    match &value {
+        yaml::Value::Map(map) => writer.map(&[], map)?,
+        yaml::Value::Seq(items) if is_tables(items) => {
+            return Err("toml: top-level values must be Go maps or structs".to_owned());
+        }
+        other => writer.element(other, 0)?,
+    }
+    Ok(writer.out)
+}
+
+struct Writer {
+    out: String,
+}
+
+fn is_table(value: &yaml::Value) -> bool {
+    match value {
+        yaml::Value::Map(_) => true,
+        yaml::Value::Seq(items) => is_tables(items),
+        _ => false,
+    }
+}
+
+/// Whether a list is one of tables alone.
+fn is_tables(items: &[yaml::Value]) -> bool {
+    !items.is_empty() && items.iter().all(|item| matches!(item, yaml::Value::Map(_)))
+}
+
+fn key(name: &str) -> String {
+    let bare = !name.is_empty()
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'));
+    if bare { name.to_owned() } else { text(name) }
+}
+
+fn text(given: &str) -> String {
+    let mut out = String::from('"');
+    for c in given.chars() {
+        match c {
+            '\t' => out.push_str("\\t"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\u{8}' => out.push_str("\\b"),
+            '\u{c}' => out.push_str("\\f"),
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            // Writing to a string doesn't fail.
+            c if c < ' ' || c == '\u{7f}' => drop(write!(out, "\\u{:04x}", u32::from(c))),
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out
+}
+
+fn sorted(map: &yaml::Map) -> Vec<(&str, &yaml::Value)> {
+    let mut entries: Vec<_> = map.iter().filter(|(_, value)| !value.is_null()).collect();
+    entries.sort_unstable_by_key(|(key, _)| *key);
+    let (tables, plain): (Vec<_>, Vec<_>) = entries.into_iter().partition(|(_, value)| is_table(value));
+    plain.into_iter().chain(tables).collect()
+}
+
+impl Writer {
+    /// Begins a line, two spaces in for each level below the top.
+    fn indent(&mut self, level: usize) {
+        for _ in 0..level {
+            self.out.push_str("  ");
+        }
+    }
+
+    fn blank_line(&mut self) {
+        if !self.out.is_empty() {
+            self.out.push('\n');
+        }
+    }
+
+    fn map(&mut self, path: &[&str], map: &yaml::Map) -> Result<(), String> {
+        if path.len() > DEPTH {
+            return Err(format!("toml: values nest deeper than {DEPTH} levels"));
+        }
+        for (name, value) in sorted(map) {
+            let inner: Vec<&str> = path.iter().copied().chain([name]).collect();
+            let header = || inner.iter().map(|name| key(name)).collect::<Vec<_>>().join(".");
+            match value {
+                yaml::Value::Map(map) => {
+                    if inner.len() == 1 {
+                        self.blank_line();
+                    }
+                    self.indent(path.len());
+                    let header = header();
+                    self.out.push_str(&format!("[{header}]\n"));
+                    self.map(&inner, map)?;
+                }
+                yaml::Value::Seq(items) if is_tables(items) => {
+                    for item in items.iter().filter_map(yaml::Value::as_map) {
+                        self.blank_line();
+                        self.indent(path.len());
+                        let header = header();
+                        self.out.push_str(&format!("[[{header}]]\n"));
+                        self.map(&inner, item)?;
+                    }
+                }
+                value => {
+                    self.indent(path.len());
+                    self.out.push_str(&format!("{} = ", key(name)));
+                    self.element(value, 0)?;
+                    self.out.push('\n');
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn element(&mut self, value: &yaml::Value, depth: usize) -> Result<(), String> {
+        if depth > DEPTH {
+            return Err(format!("toml: values nest deeper than {DEPTH} levels"));
+        }
+        match value {
+            yaml::Value::Null => return Err("toml: cannot encode array with nil element".to_owned()),
+            yaml::Value::Bool(value) => self.out.push_str(&value.to_string()),
+            yaml::Value::Int(value) => self.out.push_str(&value.to_string()),
+            yaml::Value::UInt(value) => self.out.push_str(&value.to_string()),
+            yaml::Value::Float(value) => self.out.push_str(&float(*value)),
+            yaml::Value::String(given) => self.out.push_str(&text(given)),
+            yaml::Value::Seq(items) => {
+                self.out.push('[');
+                for (index, item) in items.iter().enumerate() {
+                    if index > 0 {
+                        self.out.push_str(", ");
+                    }
+                    self.element(item, depth + 1)?;
+                }
+                self.out.push(']');
+            }
+            yaml::Value::Map(map) => {
+                self.out.push('{');
+                for (index, (name, value)) in sorted(map).into_iter().enumerate() {
+                    if index > 0 {
+                        self.out.push_str(", ");
+                    }
+                    self.out.push_str(&format!("{} = ", key(name)));
+                    self.element(value, depth + 1)?;
+                }
+                self.out.push('}');
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Always with a point.
+fn float(value: f64) -> String {
+    if value.is_nan() {
+        return "nan".to_owned();
+    }
+    if value.is_infinite() {
+        return if value > 0.0 { "inf" } else { "-inf" }.to_owned();
+    }
+    let text = value.to_string();
+    if text.contains('.') { text } else { text + ".0" }
+}
+
+/// Reads a document.
+pub(super) fn read(text: &str) -> Result<Value, String> {
+    let table: ::toml::Table = text.parse().map_err(|error: ::toml::de::Error| {
+        let before = text
+            .get(..error.span().map_or(0, |span| span.start))
+            .unwrap_or_default();
+        let line = before.matches('\n').count() + 1;
+        format!("toml: line {line}: {}", error.message())
+    })?;
+    Ok(from_table(&table))
+}
+
+fn from_table(table: &::toml::Table) -> Value {
+    Value::dict(table.iter().map(|(key, value)| (key.as_str(), from_toml(value))))
+}
+
+fn from_toml(value: &::toml::Value) -> Value {
+    match value {
+        ::toml::Value::String(text) => Value::string(text.as_str()),
+        ::toml::Value::Integer(value) => Value::int64(*value),
+        ::toml::Value::Float(value) => Value::Float(*value),
+        ::toml::Value::Boolean(value) => Value::Bool(*value),
+        ::toml::Value::Datetime(moment) => Value::string(moment.to_string()),
+        ::toml::Value::Array(items) => Value::list(items.iter().map(from_toml).collect()),
+        ::toml::Value::Table(table) => from_table(table),
+    }
+}

@@ -1,0 +1,226 @@
+//! Words and letters: cases, initials, wrapping, abbreviations.
+
+mod cases;
+
+use super::{
+    Answer, Context, Entry,
+    arguments::{int, text},
+    bytes, fixed,
+};
+use crate::{Value, template::Type};
+
+const ONE: &[Type] = &[Type::String];
+
+pub(super) const TABLE: &[Entry] = &[
+    fixed("upper", ONE, |_, arguments| Ok(mapped(arguments, upper))),
+    fixed("lower", ONE, |_, arguments| Ok(mapped(arguments, lower))),
+    fixed("title", ONE, title),
+    fixed("untitle", ONE, untitle),
+    fixed("swapcase", ONE, swapcase),
+    fixed("nospace", ONE, nospace),
+    fixed("initials", ONE, initials),
+    fixed("abbrev", &[Type::Int, Type::String], abbrev),
+    fixed("abbrevboth", &[Type::Int, Type::Int, Type::String], abbrevboth),
+    fixed("wrap", &[Type::Int, Type::String], wrap),
+    fixed("wrapWith", &[Type::Int, Type::String, Type::String], wrap_with),
+    fixed("snakecase", ONE, |_, arguments| {
+        Ok(Value::string(cases::joined(text(arguments, 0), '_')))
+    }),
+    fixed("kebabcase", ONE, |_, arguments| {
+        Ok(Value::string(cases::joined(text(arguments, 0), '-')))
+    }),
+    fixed("camelcase", ONE, |_, arguments| {
+        Ok(Value::string(cases::camel(text(arguments, 0))))
+    }),
+];
+
+fn mapped(arguments: &[Value], map: fn(char) -> char) -> Value {
+    Value::string(text(arguments, 0).chars().map(map).collect::<String>())
+}
+
+/// The one capital letter of a letter, if it has one.
+fn upper(c: char) -> char {
+    let mut letters = c.to_uppercase();
+    match (letters.next(), letters.next()) {
+        (Some(one), None) => one,
+        _ => c,
+    }
+}
+
+/// The one small letter of a letter.
+fn lower(c: char) -> char {
+    c.to_lowercase().next().unwrap_or(c)
+}
+
+/// Whether words end at a character, as `title` sees it.
+fn separates(c: char) -> bool {
+    match c {
+        '_' => false,
+        c if c.is_alphanumeric() => false,
+        c if c.is_ascii() => true,
+        c => c.is_whitespace(),
+    }
+}
+
+fn title(_: &Context<'_>, arguments: &[Value]) -> Answer {
+    let mut before = ' ';
+    let capital = |c: char| {
+        let made = if separates(before) { upper(c) } else { c };
+        before = c;
+        made
+    };
+    Ok(Value::string(
+        text(arguments, 0).chars().map(capital).collect::<String>(),
+    ))
+}
+
+fn untitle(_: &Context<'_>, arguments: &[Value]) -> Answer {
+    let mut first = true;
+    let small = |c: char| {
+        let made = if first && !c.is_whitespace() { lower(c) } else { c };
+        first = c.is_whitespace();
+        made
+    };
+    Ok(Value::string(
+        text(arguments, 0).chars().map(small).collect::<String>(),
+    ))
+}
+
+/// Capitals become small letters and small ones capitals.
+fn swapcase(_: &Context<'_>, arguments: &[Value]) -> Answer {
+    let swap = |c: char| {
+        if c.is_uppercase() {
+            lower(c)
+        } else if c.is_lowercase() {
+            upper(c)
+        } else {
+            c
+        }
+    };
+    Ok(Value::string(
+        text(arguments, 0).chars().map(swap).collect::<String>(),
+    ))
+}
+
+/// Whether a byte, taken for a character of Latin-1, is a space.
+fn is_space(byte: u8) -> bool {
+    char::from(byte).is_whitespace()
+}
+
+/// Without spaces. Bytes are taken for characters of Latin-1, unless there is nothing to do.
+fn nospace(_: &Context<'_>, arguments: &[Value]) -> Answer {
+    let full = text(arguments, 0);
+    let bytes = bytes::of_text(full);
+    if !bytes.iter().copied().any(is_space) {
+        return Ok(Value::string(full));
+    }
+    let kept = bytes.iter().filter(|byte| !is_space(**byte));
+    Ok(Value::string(
+        kept.map(|byte| char::from(*byte)).collect::<String>(),
+    ))
+}
+
+/// The first byte of each word, taken for a character of Latin-1.
+fn initials(_: &Context<'_>, arguments: &[Value]) -> Answer {
+    let bytes = bytes::of_text(text(arguments, 0));
+    let firsts = bytes.split(|byte| is_space(*byte)).filter_map(<[u8]>::first);
+    Ok(Value::string(
+        firsts.map(|byte| char::from(*byte)).collect::<String>(),
+    ))
+}
+
+fn abbrev(_: &Context<'_>, arguments: &[Value]) -> Answer {
+    let (width, full) = (int(arguments, 0), text(arguments, 1));
+    let Some(width) = usize::try_from(width).ok().filter(|width| *width >= 4) else {
+        return Ok(Value::string(full));
+    };
+    Ok(Value::string(bytes::to_text(&shortened(
+        &bytes::of_text(full),
+        0,
+        width,
+    ))))
+}
+
+fn abbrevboth(_: &Context<'_>, arguments: &[Value]) -> Answer {
+    let (left, right, full) = (int(arguments, 0), int(arguments, 1), text(arguments, 2));
+    if right < 4 || (left > 0 && right < 7) {
+        return Ok(Value::string(full));
+    }
+    let width = usize::try_from(right).unwrap_or(usize::MAX);
+    Ok(Value::string(bytes::to_text(&shortened(
+        &bytes::of_text(full),
+        left,
+        width,
+    ))))
+}
+
+/// Cut to a width with `...` at its ends, so that what stands at `offset` is still seen.
+fn shortened(full: &[u8], offset: i64, width: usize) -> Vec<u8> {
+    let room = width.saturating_sub(3);
+    if full.len() <= width {
+        return full.to_vec();
+    }
+    let offset = offset.min((full.len() - room) as i64);
+    let head = |part: &[u8], room: usize| [part.get(..room).unwrap_or(part), b"..."].concat();
+    let Some(offset) = usize::try_from(offset).ok().filter(|offset| *offset > 4) else {
+        return head(full, room);
+    };
+    if width < 7 {
+        return Vec::new();
+    }
+    let tail = full.get(offset..).unwrap_or_default();
+    if offset + room < full.len() {
+        // What is seen in the middle has a width of its own, the room, and its own dots within.
+        let middle = if tail.len() <= room {
+            tail.to_vec()
+        } else {
+            head(tail, room - 3)
+        };
+        return [b"...", middle.as_slice()].concat();
+    }
+    [b"...", full.get(full.len() - room..).unwrap_or_default()].concat()
+}
+
+fn wrap(context: &Context<'_>, arguments: &[Value]) -> Answer {
+    wrapped(context, text(arguments, 1), int(arguments, 0), "\n", false)
+}
+
+fn wrap_with(context: &Context<'_>, arguments: &[Value]) -> Answer {
+    let end = text(arguments, 1);
+    let end = if end.is_empty() { "\n" } else { end };
+    wrapped(context, text(arguments, 2), int(arguments, 0), end, true)
+}
+
+/// Breaks a text at spaces so that lines have at most `width` bytes; words that are longer are cut, or left alone.
+fn wrapped(context: &Context<'_>, full: &str, width: i64, end: &str, cut: bool) -> Answer {
+    let width = usize::try_from(width).unwrap_or(0).max(1);
+    let bytes = bytes::of_text(full);
+    let lines = bytes.len() / width + 1 + full.matches(' ').count();
+    context.text(bytes.len().saturating_add(lines.saturating_mul(end.len())))?;
+    let mut out = Vec::with_capacity(bytes.len());
+    let mut tail: &[u8] = &bytes;
+    while tail.len() > width {
+        if let Some(after) = tail.strip_prefix(b" ") {
+            tail = after;
+            continue;
+        }
+        let (head, beyond) = tail.split_at(width + 1);
+        let space = head.iter().rposition(|byte| *byte == b' ').or_else(|| {
+            let later = beyond
+                .iter()
+                .position(|byte| *byte == b' ')
+                .map(|at| at + width + 1);
+            later.filter(|_| !cut)
+        });
+        let (line, skip) = match space {
+            Some(space) => (space, 1),
+            None if cut => (width, 0),
+            None => break,
+        };
+        out.extend_from_slice(tail.get(..line).unwrap_or_default());
+        out.extend_from_slice(end.as_bytes());
+        tail = tail.get(line + skip..).unwrap_or_default();
+    }
+    out.extend_from_slice(tail);
+    Ok(Value::string(bytes::to_text(&out)))
+}

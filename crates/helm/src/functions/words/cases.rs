@@ -1,0 +1,236 @@
+//! `snake_case`, `kebab-case` and `CamelCase`.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use super::{lower, upper};
+
+/// What a word is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Word {
+    Number,
+    /// Capitals, or a capital and the small letters behind it.
+    Capital,
+    Letters,
+    Connector,
+    Punctuation,
+    Other,
+    /// Behind the last one.
+    End,
+}
+
+static PUNCTUATION: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"\A\p{P}").ok());
+static LETTER: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"\A\p{L}").ok());
+
+fn matches(regex: &Option<Regex>, c: char) -> bool {
+    let mut buffer = [0; 4];
+    regex
+        .as_ref()
+        .is_some_and(|regex| regex.is_match(c.encode_utf8(&mut buffer)))
+}
+
+fn is_connector(c: char) -> bool {
+    c == '-' || c == '_' || c.is_whitespace()
+}
+
+fn is_punctuation(c: char) -> bool {
+    if c.is_ascii() {
+        c.is_ascii_punctuation() && !"$+<=>^`|~".contains(c)
+    } else {
+        matches(&PUNCTUATION, c)
+    }
+}
+
+/// A letter of a script that has words of letters: common Chinese characters are none.
+fn is_letter(c: char) -> bool {
+    if c.is_ascii() {
+        return c.is_ascii_alphabetic();
+    }
+    let ideograph =
+        matches!(c, '\u{4E00}'..='\u{9FCC}' | '\u{3400}'..='\u{4D85}' | '\u{20000}'..='\u{2B81D}');
+    !ideograph && matches(&LETTER, c)
+}
+
+fn is_small(c: char) -> bool {
+    is_letter(c) && !c.is_uppercase()
+}
+
+/// The words of a text, one after the other.
+struct Words<'t> {
+    tail: &'t str,
+}
+
+impl<'t> Words<'t> {
+    /// Takes the next word.
+    fn take(&mut self) -> (Word, &'t str) {
+        let Some(first) = self.tail.chars().next() else {
+            return (Word::End, "");
+        };
+        let (kind, length) = self.measure(first);
+        let (word, tail) = self.tail.split_at(length);
+        self.tail = tail;
+        (kind, word)
+    }
+
+    fn run(&self, belongs: impl Fn(char) -> bool) -> usize {
+        self.tail.find(|c| !belongs(c)).unwrap_or(self.tail.len())
+    }
+
+    fn measure(&self, first: char) -> (Word, usize) {
+        if is_connector(first) {
+            (Word::Connector, self.run(is_connector))
+        } else if is_punctuation(first) {
+            (Word::Punctuation, self.run(is_punctuation))
+        } else if first.is_uppercase() {
+            (Word::Capital, self.capital(first))
+        } else if is_letter(first) {
+            (Word::Letters, self.run(is_small))
+        } else if first.is_numeric() {
+            (Word::Number, self.run(char::is_numeric))
+        } else {
+            let known = |c: char| is_connector(c) || is_letter(c) || c.is_numeric() || is_punctuation(c);
+            let first = first.len_utf8();
+            let rest = self.tail.get(first..).unwrap_or_default();
+            (Word::Other, first + rest.find(known).unwrap_or(rest.len()))
+        }
+    }
+
+    /// `HTTP` of `HTTPServer`, `Server` of `ServerName`.
+    fn capital(&self, first: char) -> usize {
+        let capitals = self.run(char::is_uppercase);
+        let Some(next) = self.tail.get(capitals..).and_then(|rest| rest.chars().next()) else {
+            return capitals;
+        };
+        if capitals == first.len_utf8() {
+            let rest = self.tail.get(capitals..).unwrap_or_default();
+            return capitals + rest.find(|c| !is_small(c)).unwrap_or(rest.len());
+        }
+        if !is_letter(next) {
+            return capitals;
+        }
+        let last = self.tail.get(..capitals).and_then(|run| run.chars().next_back());
+        capitals - last.map_or(0, char::len_utf8)
+    }
+
+    /// Letters and numbers that follow each other, written out; and what comes then.
+    fn alphanumerics(&mut self, mut next: (Word, &'t str), out: &mut String) -> (Word, &'t str) {
+        while matches!(next.0, Word::Letters | Word::Number) {
+            out.push_str(next.1);
+            next = self.take();
+        }
+        next
+    }
+}
+
+fn separate(word: Word) -> bool {
+    !matches!(word, Word::Connector | Word::Punctuation)
+}
+
+/// Words in small letters with a connector between.
+pub(super) fn joined(full: &str, connector: char) -> String {
+    let mut out = String::with_capacity(full.len() + 8);
+    let mut words = Words { tail: full };
+    let mut next = words.take();
+    while !words.tail.is_empty() {
+        let before = next;
+        if before.0 != Word::Connector {
+            write(&mut out, before, connector);
+        }
+        next = words.take();
+        match before.0 {
+            Word::Connector => write(&mut out, before, connector),
+            Word::Punctuation => {}
+            Word::Number => {
+                next = words.alphanumerics(next, &mut out);
+                if next.0 != Word::End && separate(next.0) {
+                    out.push(connector);
+                }
+            }
+            _ if next.0 != Word::Number => {
+                if separate(next.0) {
+                    out.push(connector);
+                }
+            }
+            _ if words.tail.is_empty() => {}
+            _ => next = number(&mut words, next, connector, &mut out),
+        }
+    }
+    write(&mut out, next, connector);
+    out
+}
+
+/// A number behind a word belongs to it, unless small letters follow: `bld4_floor`, but `http_2xx`.
+fn number<'t>(
+    words: &mut Words<'t>,
+    number: (Word, &'t str),
+    connector: char,
+    out: &mut String,
+) -> (Word, &'t str) {
+    let mut next = words.take();
+    if next.0 != Word::Letters {
+        out.push_str(number.1);
+        if separate(next.0) {
+            out.push(connector);
+        }
+        return next;
+    }
+    out.push(connector);
+    out.push_str(number.1);
+    next = words.alphanumerics(next, out);
+    if next.0 != Word::End && separate(next.0) {
+        out.push(connector);
+    }
+    next
+}
+
+fn write(out: &mut String, (kind, word): (Word, &str), connector: char) {
+    if !matches!(kind, Word::Capital | Word::Connector) {
+        out.push_str(word);
+        return;
+    }
+    out.extend(
+        word.chars()
+            .map(|c| if is_connector(c) { connector } else { lower(c) }),
+    );
+}
+
+/// Words with a capital first letter, without what was between. Connectors at the beginning stay, and so do all but the last
+/// of several ones.
+pub(super) fn camel(full: &str) -> String {
+    let mut out = String::with_capacity(full.len());
+    let mut chars = full.chars().peekable();
+    while let Some(c) = chars.next_if(|c| is_connector(*c)) {
+        out.push(c);
+        // The last connector of a text of nothing else stands twice.
+        if chars.peek().is_none() {
+            out.push(c);
+        }
+    }
+    let Some(first) = chars.next() else { return out };
+    let mut capital = first.is_uppercase();
+    let mut held = upper(first);
+    for c in chars {
+        let mut next = c;
+        if is_connector(held) {
+            if is_connector(c) {
+                out.push(held);
+            } else {
+                capital = c.is_uppercase();
+                next = upper(c);
+            }
+        } else {
+            if capital {
+                if c.is_uppercase() {
+                    next = lower(c);
+                } else {
+                    capital = false;
+                }
+            }
+            out.push(held);
+        }
+        held = next;
+    }
+    out.push(held);
+    out
+}

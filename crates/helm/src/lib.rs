@@ -1,0 +1,22 @@
+//! Helm charts, rendered in process as `helm template` does it.
+//!
+//! [`template`] is Go's text/template, [`functions`] what sprig and Helm add to it. Nothing here does I/O: files come from a
+//! [`tree::Tree`], what a cluster would answer from a callback, and time and randomness from the caller.
+
+pub mod chart;
+mod convert;
+mod error;
+mod fields;
+pub mod functions;
+pub mod manifest;
+mod render;
+mod stack;
+pub mod template;
+mod value;
+pub mod values;
+mod version;
+
+pub use chart::Chart;
+pub use error::Error;
+pub use render::{KubeVersion, Options, Rendered, template};
+pub use value::{Dict, Kind, List, Object, Value};

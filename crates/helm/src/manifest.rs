@@ -1,0 +1,280 @@
+//! Manifests: what templates gave, split into documents, told apart from hooks, sorted and printed.
+
+#[cfg(test)]
+mod tests;
+
+use std::{fmt::Write as _, sync::LazyLock};
+
+use regex::Regex;
+use tree::Budget;
+
+use crate::{
+    Error,
+    fields::{Fields, json_type},
+    values::yaml_words,
+};
+
+/// The kinds that are installed first, in that order; all others follow in the order of their names.
+const INSTALL_ORDER: [&str; 36] = [
+    "PriorityClass",
+    "Namespace",
+    "NetworkPolicy",
+    "ResourceQuota",
+    "LimitRange",
+    "PodSecurityPolicy",
+    "PodDisruptionBudget",
+    "ServiceAccount",
+    "Secret",
+    "SecretList",
+    "ConfigMap",
+    "StorageClass",
+    "PersistentVolume",
+    "PersistentVolumeClaim",
+    "CustomResourceDefinition",
+    "ClusterRole",
+    "ClusterRoleList",
+    "ClusterRoleBinding",
+    "ClusterRoleBindingList",
+    "Role",
+    "RoleList",
+    "RoleBinding",
+    "RoleBindingList",
+    "Service",
+    "DaemonSet",
+    "Pod",
+    "ReplicationController",
+    "ReplicaSet",
+    "Deployment",
+    "HorizontalPodAutoscaler",
+    "StatefulSet",
+    "Job",
+    "CronJob",
+    "IngressClass",
+    "Ingress",
+    "APIService",
+];
+
+/// When a hook may run.
+const EVENTS: [&str; 9] = [
+    "pre-install",
+    "post-install",
+    "pre-delete",
+    "post-delete",
+    "pre-upgrade",
+    "post-upgrade",
+    "pre-rollback",
+    "post-rollback",
+    "test",
+];
+
+/// One document that templates gave, and where it comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Manifest {
+    /// The path of the template.
+    pub path: String,
+    /// `kind`; empty when it has none.
+    pub kind: String,
+    /// The document as the template wrote it.
+    pub text: String,
+}
+
+/// A document that Helm runs at some event instead of installing it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hook {
+    /// The document.
+    pub manifest: Manifest,
+    /// The events, as `pre-install` and `test`.
+    pub events: Vec<String>,
+    /// Its place among the hooks of one event.
+    pub weight: i64,
+}
+
+impl Hook {
+    /// Whether it only runs when the release is tested.
+    #[must_use]
+    pub fn is_test(&self) -> bool {
+        self.events.iter().any(|event| event == "test")
+    }
+}
+
+/// Manifests and hooks, each in the order in which they are installed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Sorted {
+    /// What is installed.
+    pub manifests: Vec<Manifest>,
+    /// What is run.
+    pub hooks: Vec<Hook>,
+}
+
+/// The parts of a document that decide about its place.
+#[derive(Default)]
+struct Head {
+    kind: String,
+    annotations: Vec<(String, String)>,
+}
+
+impl Head {
+    fn annotation(&self, key: &str) -> Option<&str> {
+        self.annotations
+            .iter()
+            .find(|(name, _)| name == key)
+            .map(|(_, value)| value.as_str())
+    }
+}
+
+static SEPARATOR: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"(?:^|[\t\n\x0C\r ]*\n)---[\t\n\x0C\r ]*").ok());
+
+/// Splits a text into documents as Helm does it, which is by lines and not by YAML.
+pub(crate) fn split(text: &str) -> Vec<&str> {
+    let text = text.trim();
+    match &*SEPARATOR {
+        Some(separator) => separator
+            .split(text)
+            .filter(|one| !one.is_empty())
+            .map(str::trim)
+            .collect(),
+        None => vec![text],
+    }
+}
+
+/// Sorts what the templates gave, by the paths of the templates.
+///
+/// # Errors
+/// When a document is no YAML, or no object.
+pub(crate) fn sort<'a>(
+    files: impl IntoIterator<Item = (&'a str, &'a str)>,
+    warnings: &mut Vec<String>,
+    budget: &Budget,
+) -> Result<Sorted, Error> {
+    let mut sorted = Sorted::default();
+    for (path, text) in files {
+        if path.rsplit('/').next().is_some_and(|name| name.starts_with('_')) {
+            continue;
+        }
+        for text in split(text) {
+            budget.step(text.len() as u64)?;
+            let head = head(text, budget)
+                .map_err(|words| Error::Manifest(format!("YAML parse error on {path}: {words}")))?;
+            let manifest = Manifest {
+                path: path.to_owned(),
+                kind: head.kind.clone(),
+                text: text.to_owned(),
+            };
+            match head.annotation("helm.sh/hook") {
+                None => sorted.manifests.push(manifest),
+                Some(types) => match events(types) {
+                    Some(events) => {
+                        let weight = head.annotation("helm.sh/hook-weight").unwrap_or_default();
+                        let weight = weight.parse().unwrap_or(0);
+                        sorted.hooks.push(Hook {
+                            manifest,
+                            events,
+                            weight,
+                        });
+                    }
+                    None => warnings.push(format!("info: skipping unknown hook: {types:?}")),
+                },
+            }
+        }
+    }
+    sorted
+        .manifests
+        .sort_by(|a, b| place(&a.kind).cmp(&place(&b.kind)));
+    sorted
+        .hooks
+        .sort_by(|a, b| place(&a.manifest.kind).cmp(&place(&b.manifest.kind)));
+    Ok(sorted)
+}
+
+/// Where a kind is in the order: those that are not in the list come last, by their names.
+fn place(kind: &str) -> (usize, &str) {
+    match INSTALL_ORDER.iter().position(|known| *known == kind) {
+        Some(place) => (place, ""),
+        None => (INSTALL_ORDER.len(), kind),
+    }
+}
+
+/// The events of a hook; none when one of them is not known.
+fn events(types: &str) -> Option<Vec<String>> {
+    let event = |event: &str| {
+        let event = event.trim().to_lowercase();
+        let event = if event == "test-success" {
+            "test".to_owned()
+        } else {
+            event
+        };
+        EVENTS.contains(&event.as_str()).then_some(event)
+    };
+    types.split(',').map(event).collect()
+}
+
+fn head(text: &str, budget: &Budget) -> Result<Head, String> {
+    let document = yaml::read::goyaml_lenient(text, budget).map_err(|error| yaml_words(&error))?;
+    let mut head = Head::default();
+    let map = match &document.value {
+        yaml::Value::Null => return Ok(head),
+        yaml::Value::Map(map) => map,
+        other => {
+            return Err(format!(
+                "error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {} into Go value of type \
+                 releaseutil.SimpleHead",
+                json_type(other)
+            ));
+        }
+    };
+    let fields = Fields {
+        map,
+        kind: "SimpleHead",
+    };
+    fields.text("apiVersion", &mut String::new())?;
+    fields.text("kind", &mut head.kind)?;
+    match fields.get("metadata") {
+        None => {}
+        Some(yaml::Value::Map(metadata)) => {
+            let fields = Fields {
+                map: metadata,
+                kind: "SimpleHead.metadata",
+            };
+            fields.text("name", &mut String::new())?;
+            fields.text_map("annotations", &mut head.annotations)?;
+        }
+        Some(other) => {
+            let want = "struct { Name string \"json:\\\"name\\\"\"; Annotations map[string]string \
+                        \"json:\\\"annotations\\\"\" }";
+            return Err(fields.wrong("metadata", other, want));
+        }
+    }
+    Ok(head)
+}
+
+/// A document as Helm prints it.
+pub(crate) fn print(path: &str, text: &str, into: &mut String) {
+    let _ = writeln!(into, "---\n# Source: {path}\n{text}");
+}
+
+static SOURCE: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new("# Source: [^/]+/(.+)").ok());
+
+/// The documents of an output that come from templates of these paths, which may be patterns.
+///
+/// # Errors
+/// When a path is that of no template.
+pub(crate) fn show_only(output: &str, paths: &[String]) -> Result<String, Error> {
+    let documents = split(output);
+    let mut shown = String::new();
+    for path in paths {
+        let before = shown.len();
+        for document in &documents {
+            let source = SOURCE
+                .as_ref()
+                .and_then(|source| source.captures(document)?.get(1));
+            if source.is_some_and(|source| crate::chart::path_match(path, source.as_str()) == Ok(true)) {
+                let _ = writeln!(shown, "---\n{document}");
+            }
+        }
+        if shown.len() == before {
+            return Err(Error::Option(format!("could not find template {path} in chart")));
+        }
+    }
+    Ok(shown)
+}

@@ -1,0 +1,230 @@
+//! `.Capabilities`: what a cluster and Helm can do.
+
+use std::rc::Rc;
+
+use super::{
+    Options,
+    records::{Record, field},
+};
+use crate::{
+    Error, List, Object, Value,
+    template::{Signature, Type},
+};
+
+/// The version of Helm that templates see.
+const HELM_VERSION: &str = "v3.19.4";
+
+/// What Helm takes for granted without a cluster.
+const API_VERSIONS: &str = "v1 admissionregistration.k8s.io/v1 admissionregistration.k8s.io/v1alpha1 \
+    admissionregistration.k8s.io/v1beta1 internal.apiserver.k8s.io/v1alpha1 apps/v1 apps/v1beta1 apps/v1beta2 \
+    authentication.k8s.io/v1 authentication.k8s.io/v1alpha1 authentication.k8s.io/v1beta1 authorization.k8s.io/v1 \
+    authorization.k8s.io/v1beta1 autoscaling/v1 autoscaling/v2 autoscaling/v2beta1 autoscaling/v2beta2 batch/v1 \
+    batch/v1beta1 certificates.k8s.io/v1 certificates.k8s.io/v1beta1 certificates.k8s.io/v1alpha1 \
+    coordination.k8s.io/v1alpha2 coordination.k8s.io/v1beta1 coordination.k8s.io/v1 discovery.k8s.io/v1 \
+    discovery.k8s.io/v1beta1 events.k8s.io/v1 events.k8s.io/v1beta1 extensions/v1beta1 \
+    flowcontrol.apiserver.k8s.io/v1 flowcontrol.apiserver.k8s.io/v1beta1 flowcontrol.apiserver.k8s.io/v1beta2 \
+    flowcontrol.apiserver.k8s.io/v1beta3 networking.k8s.io/v1 networking.k8s.io/v1beta1 node.k8s.io/v1 \
+    node.k8s.io/v1alpha1 node.k8s.io/v1beta1 policy/v1 policy/v1beta1 rbac.authorization.k8s.io/v1 \
+    rbac.authorization.k8s.io/v1beta1 rbac.authorization.k8s.io/v1alpha1 resource.k8s.io/v1 resource.k8s.io/v1beta2 \
+    resource.k8s.io/v1beta1 resource.k8s.io/v1alpha3 scheduling.k8s.io/v1alpha1 scheduling.k8s.io/v1beta1 \
+    scheduling.k8s.io/v1 storage.k8s.io/v1beta1 storage.k8s.io/v1 storage.k8s.io/v1alpha1 \
+    storagemigration.k8s.io/v1alpha1 apiextensions.k8s.io/v1beta1 apiextensions.k8s.io/v1";
+
+/// A version of Kubernetes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KubeVersion {
+    /// As `v1.33.0`.
+    pub version: String,
+    /// The first number.
+    pub major: String,
+    /// The second number.
+    pub minor: String,
+}
+
+impl KubeVersion {
+    /// Reads a version of at least two numbers; what follows them is left out.
+    ///
+    /// # Errors
+    /// When it is none.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let bare = text.trim_start();
+        let bare = bare.strip_prefix('v').unwrap_or(bare);
+        let mut numbers = Vec::new();
+        let mut rest = bare;
+        loop {
+            let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+            let (digits, behind) = rest.split_at_checked(end).unwrap_or((rest, ""));
+            if digits.is_empty() {
+                break;
+            }
+            numbers.push(digits);
+            match behind.strip_prefix('.') {
+                Some(next) => rest = next,
+                None => break,
+            }
+        }
+        if numbers.is_empty() || text.contains('\n') {
+            return Err(format!("could not parse {text:?} as version"));
+        }
+        if numbers.len() < 2 {
+            return Err(format!("illegal version string {text:?}"));
+        }
+        let number = |(n, digits): (usize, &&str)| {
+            if n == 0 && digits.len() > 1 && digits.starts_with('0') {
+                return Err(format!(
+                    "illegal zero-prefixed version component {digits:?} in {text:?}"
+                ));
+            }
+            digits
+                .parse::<u64>()
+                .map(|number| number.to_string())
+                .map_err(|_| {
+                    format!(
+                        "illegal non-numeric version component {digits:?} in {text:?}: value out of range"
+                    )
+                })
+        };
+        let numbers = numbers
+            .iter()
+            .enumerate()
+            .map(number)
+            .collect::<Result<Vec<_>, _>>()?;
+        let part = |n: usize| numbers.get(n).cloned().unwrap_or_default();
+        Ok(Self {
+            version: format!("v{}", numbers.join(".")),
+            major: part(0),
+            minor: part(1),
+        })
+    }
+}
+
+/// What templates see of a cluster and of Helm.
+#[derive(Debug)]
+pub(super) struct Capabilities {
+    pub(super) kube_version: KubeVersion,
+    api_versions: Vec<String>,
+}
+
+impl Capabilities {
+    pub(super) fn new(options: &Options<'_>) -> Result<Self, Error> {
+        let version = options.kube_version.as_deref().unwrap_or("1.20.0");
+        let kube_version = KubeVersion::parse(version)
+            .map_err(|words| Error::Option(format!("invalid kube version '{version}': {words}")))?;
+        let own = API_VERSIONS.split_whitespace().map(str::to_owned);
+        Ok(Self {
+            kube_version,
+            api_versions: own.chain(options.api_versions.iter().cloned()).collect(),
+        })
+    }
+
+    /// As a value of templates.
+    pub(super) fn value(&self) -> Value {
+        let text = |text: &str| Value::string(text);
+        let KubeVersion {
+            version,
+            major,
+            minor,
+        } = &self.kube_version;
+        let mut kube = vec![
+            field("Version", "Version", text(version)),
+            field("Major", "Major", text(major)),
+            field("Minor", "Minor", text(minor)),
+        ];
+        for method in ["GitVersion", "String"] {
+            kube.push(super::records::Field {
+                json: None,
+                ..field(method, "", text(version))
+            });
+        }
+        let kube = Record {
+            type_name: "chartutil.KubeVersion",
+            kind_name: "struct",
+            fields: kube,
+            text: version.clone(),
+        };
+        let helm = Record {
+            type_name: "version.BuildInfo",
+            kind_name: "struct",
+            fields: vec![
+                field("Version", "version", text(HELM_VERSION)),
+                super::records::Field {
+                    json: None,
+                    ..field("GitCommit", "", text(""))
+                },
+                super::records::Field {
+                    json: None,
+                    ..field("GitTreeState", "", text(""))
+                },
+                super::records::Field {
+                    json: None,
+                    ..field("GoVersion", "", text(""))
+                },
+            ],
+            text: format!("{{{HELM_VERSION}   }}"),
+        };
+        let printed = format!(
+            "&{{{{{version} {major} {minor}}} [{}] {{{HELM_VERSION}   }}}}",
+            self.api_versions.join(" ")
+        );
+        let versions = VersionSet(Rc::new(self.api_versions.iter().map(|one| text(one)).collect()));
+        Value::Object(Rc::new(Record {
+            type_name: "*chartutil.Capabilities",
+            kind_name: "ptr",
+            fields: vec![
+                field("KubeVersion", "KubeVersion", Value::Object(Rc::new(kube))),
+                field("APIVersions", "APIVersions", Value::Object(Rc::new(versions))),
+                field("HelmVersion", "HelmVersion", Value::Object(Rc::new(helm))),
+            ],
+            text: printed,
+        }))
+    }
+}
+
+/// What an API server serves.
+#[derive(Debug)]
+struct VersionSet(List);
+
+impl Object for VersionSet {
+    fn type_name(&self) -> &str {
+        "chartutil.VersionSet"
+    }
+
+    fn kind_name(&self) -> &'static str {
+        "slice"
+    }
+
+    fn field(&self, _: &str) -> Option<Value> {
+        None
+    }
+
+    fn signature(&self, name: &str) -> Option<Signature> {
+        (name == "Has").then(|| Signature::fixed(&[Type::String]))
+    }
+
+    fn call(&self, name: &str, arguments: &[Value]) -> Option<Result<Value, String>> {
+        self.signature(name)?;
+        let text = |value: &Value| match value {
+            Value::String(text) => Some(text.clone()),
+            _ => None,
+        };
+        let wanted = arguments.first().and_then(text);
+        Some(Ok(Value::Bool(self.0.iter().any(|one| text(one) == wanted))))
+    }
+
+    fn as_list(&self) -> Option<List> {
+        Some(self.0.clone())
+    }
+
+    fn print(&self) -> String {
+        let text = |value: &Value| match value {
+            Value::String(text) => text.to_string(),
+            _ => String::new(),
+        };
+        let items: Vec<String> = self.0.iter().map(text).collect();
+        format!("[{}]", items.join(" "))
+    }
+
+    fn truth(&self) -> bool {
+        !self.0.is_empty()
+    }
+}

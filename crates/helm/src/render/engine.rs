@@ -1,0 +1,178 @@
+//! Runs the templates of a chart and of those that it brings.
+
+use std::{collections::BTreeMap, rc::Rc};
+
+use tree::Budget;
+
+use super::{Options, capabilities::Capabilities, records};
+use crate::{
+    Chart, Dict, Error, Value,
+    chart::Files,
+    functions::{Environment, Standard, WARNING_END, WARNING_START},
+    template::{self, Executor, Set},
+    values::{lookup_table, table},
+};
+
+/// A template with what it sees.
+struct Renderable<'a> {
+    text: &'a [u8],
+    data: Dict,
+    base_path: String,
+}
+
+/// What all templates see.
+struct Shared<'a> {
+    release: &'a Value,
+    capabilities: Value,
+}
+
+/// Runs all templates; gives what they gave, by their paths.
+pub(super) fn run(
+    chart: &Chart,
+    values: &Dict,
+    release: &Value,
+    capabilities: &Capabilities,
+    environment: &dyn Environment,
+    budget: &Budget,
+) -> Result<BTreeMap<String, String>, Error> {
+    let shared = Shared {
+        release,
+        capabilities: capabilities.value(),
+    };
+    let mut templates = BTreeMap::new();
+    collect(chart, chart.name(), true, values, &shared, &mut templates);
+    let functions = Standard::new(environment);
+    let mut paths: Vec<&String> = templates.keys().collect();
+    // Those that lie deep come first, so that others can define anew what they define.
+    paths.sort_by_key(|path| std::cmp::Reverse((path.matches('/').count(), path.as_str())));
+    let mut set = Set::new();
+    for path in &paths {
+        budget.check()?;
+        if let Some(one) = templates.get(*path) {
+            let text = String::from_utf8_lossy(one.text);
+            set.parse(path, &text, &functions)
+                .map_err(|error| parse_error(path, &error, budget))?;
+        }
+    }
+    let mut executor = Executor::new(Rc::new(set), &functions, budget, false);
+    let mut rendered = BTreeMap::new();
+    for path in paths {
+        let Some(one) = templates.get(path) else { continue };
+        if path.rsplit('/').next().is_some_and(|name| name.starts_with('_')) {
+            continue;
+        }
+        let about = [
+            ("Name", Value::string(path.as_str())),
+            ("BasePath", Value::string(one.base_path.as_str())),
+        ];
+        one.data
+            .borrow_mut()
+            .insert("Template".into(), Value::dict(about));
+        let text = executor
+            .execute(path, Value::Dict(one.data.clone()))
+            .map_err(|error| execution_error(path, &error, budget))?;
+        rendered.insert(path.clone(), text.replace("<no value>", ""));
+    }
+    Ok(rendered)
+}
+
+/// Collects the templates of a chart and of those that it brings; gives what its own see.
+fn collect<'a>(
+    chart: &'a Chart,
+    path: &str,
+    is_root: bool,
+    values: &Dict,
+    shared: &Shared<'_>,
+    templates: &mut BTreeMap<String, Renderable<'a>>,
+) -> Dict {
+    let subcharts = table();
+    let data = table();
+    for (key, value) in [
+        ("Chart", records::chart(&chart.metadata, is_root)),
+        ("Files", Files::new(&chart.files).into_value()),
+        ("Release", shared.release.clone()),
+        ("Capabilities", shared.capabilities.clone()),
+        ("Values", records::values(values.clone())),
+        ("Subcharts", Value::Dict(subcharts.clone())),
+    ] {
+        data.borrow_mut().insert(key.into(), value);
+    }
+    for inner in &chart.dependencies {
+        let values = lookup_table(values, inner.name()).unwrap_or_else(|_| table());
+        let path = format!("{path}/charts/{}", inner.name());
+        let seen = collect(inner, &path, false, &values, shared, templates);
+        subcharts
+            .borrow_mut()
+            .insert(inner.name().into(), Value::Dict(seen));
+    }
+    for file in &chart.templates {
+        let is_partial = file
+            .name
+            .rsplit('/')
+            .next()
+            .is_some_and(|name| name.starts_with('_'));
+        if chart.is_library() && !is_partial {
+            continue;
+        }
+        let one = Renderable {
+            text: &file.data,
+            data: data.clone(),
+            base_path: format!("{path}/templates"),
+        };
+        templates.insert(format!("{path}/{}", file.name), one);
+    }
+    data
+}
+
+/// The name of the release, which may be a template itself.
+pub(super) fn release_name(options: &Options<'_>, budget: &Budget) -> Result<String, Error> {
+    let Some(text) = &options.name_template else {
+        return Ok(options.release_name.clone());
+    };
+    let failed = |error: template::Error| Error::Option(error.to_string());
+    let functions = Standard::new(options.environment);
+    let mut set = Set::new();
+    set.parse("name-template", text, &functions).map_err(failed)?;
+    Executor::new(Rc::new(set), &functions, budget, false)
+        .execute("name-template", Value::Nil)
+        .map_err(failed)
+}
+
+/// A limit that was reached is the reason, whatever came of it.
+fn exceeded(budget: &Budget) -> Option<Error> {
+    budget.check().err().map(Error::Exceeded)
+}
+
+fn parse_error(path: &str, error: &template::Error, budget: &Budget) -> Error {
+    if let Some(error) = exceeded(budget) {
+        return error;
+    }
+    let words = error.to_string();
+    let tokens: Vec<&str> = words.split(": ").collect();
+    Error::Template(match tokens.as_slice() {
+        [_, location, .., last] => format!("parse error at ({location}): {last}"),
+        [_, location] => format!("parse error at ({location}): {location}"),
+        _ => format!("parse error in ({path}): {words}"),
+    })
+}
+
+fn execution_error(path: &str, error: &template::Error, budget: &Budget) -> Error {
+    if let Some(error) = exceeded(budget) {
+        return error;
+    }
+    let words = error.to_string();
+    if !matches!(error, template::Error::Execute(_)) {
+        return Error::Template(words);
+    }
+    let mut tokens = words.splitn(3, ": ");
+    let (Some(_), Some(location), Some(rest)) = (tokens.next(), tokens.next(), tokens.next()) else {
+        return Error::Template(format!("execution error in ({path}): {words}"));
+    };
+    let told = rest
+        .split_once(WARNING_START)
+        .and_then(|(_, rest)| rest.rsplit_once(WARNING_END));
+    Error::Template(match told {
+        Some((told, _)) => format!("execution error at ({location}): {told}"),
+        None => words,
+    })
+}

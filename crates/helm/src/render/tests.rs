@@ -1,0 +1,218 @@
+use tree::Mem;
+
+use super::*;
+
+/// An environment in which nothing happens.
+struct Still;
+
+impl Environment for Still {
+    fn now(&self) -> (i64, u32) {
+        (0, 0)
+    }
+
+    fn fill(&self, bytes: &mut [u8]) {
+        bytes.fill(0);
+    }
+}
+
+fn rendered(files: &[(&str, &str)], change: impl FnOnce(&mut Options<'_>)) -> Result<Rendered, String> {
+    let tree = Mem::from_files(files.iter().map(|(path, text)| (*path, (*text).to_owned()))).unwrap();
+    let mut options = Options::new("demo", &Still);
+    change(&mut options);
+    let budget = Budget::default().with_timeout(std::time::Duration::from_secs(20));
+    template(&tree, &TreePath::root(), &options, &budget).map_err(|error| error.to_string())
+}
+
+const META: (&str, &str) = (
+    "Chart.yaml",
+    "apiVersion: v2\nname: c\nversion: 1.0.0\nkubeVersion: '>=1.19'\n",
+);
+
+/// What one template gives.
+fn one(template: &str) -> Result<String, String> {
+    let rendered = rendered(
+        &[META, ("templates/x.yaml", template), ("values.yaml", "a: {b: 1}")],
+        |_| {},
+    )?;
+    Ok(rendered
+        .sorted
+        .manifests
+        .first()
+        .map(|one| one.text.clone())
+        .unwrap_or_default())
+}
+
+#[test]
+fn templates_see_release_chart_and_capabilities() {
+    let table = [
+        (
+            "{{ .Release.Name }}/{{ .Release.Namespace }}/{{ .Release.IsInstall }}/{{ .Release.Revision }}",
+            "demo/default/true/1",
+        ),
+        (
+            "{{ .Chart.Name }} {{ .Chart.Version }} {{ .Chart.IsRoot }} {{ .Chart.AppVersion | quote }}",
+            "c 1.0.0 true \"\"",
+        ),
+        (
+            "{{ .Capabilities.KubeVersion }} {{ .Capabilities.KubeVersion.Minor }}",
+            "v1.20.0 20",
+        ),
+        (
+            "{{ .Capabilities.APIVersions.Has \"apps/v1\" }}{{ .Capabilities.APIVersions.Has \"x/v1\" }}",
+            "truefalse",
+        ),
+        (
+            "{{ .Template.Name }} {{ .Template.BasePath }}",
+            "c/templates/x.yaml c/templates",
+        ),
+        ("{{ .Values.a.b }}{{ .Values.none }}", "1"),
+    ];
+    for (template, expected) in table {
+        assert_eq!(
+            one(&format!("# {template}")),
+            Ok(format!("# {expected}")),
+            "{template}"
+        );
+    }
+}
+
+#[test]
+fn errors_name_template_line_and_column() {
+    let table = [
+        (
+            "\n\n  {{ fail \"no\" }}",
+            "execution error at (c/templates/x.yaml:3:5): no",
+        ),
+        (
+            "{{ required \"need\" .Values.none }}",
+            "execution error at (c/templates/x.yaml:1:3): need",
+        ),
+        (
+            "{{ .Values.none.x }}",
+            "template: c/templates/x.yaml:1:10: executing \"c/templates/x.yaml\" at <.Values.none.x>: nil pointer evaluating interface {}.x",
+        ),
+        (
+            "{{ if }}",
+            "parse error at (c/templates/x.yaml:1): missing value for if",
+        ),
+        (
+            "words",
+            "YAML parse error on c/templates/x.yaml: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal string into Go value of type releaseutil.SimpleHead",
+        ),
+    ];
+    for (template, expected) in table {
+        assert_eq!(one(template), Err(expected.to_owned()), "{template}");
+    }
+}
+
+#[test]
+fn output_is_that_of_helm_template() {
+    let files = [
+        META,
+        ("crds/x.yaml", "kind: CRD\n"),
+        ("templates/NOTES.txt", "hello {{ .Release.Name }}"),
+        ("templates/_h.tpl", "{{ define \"n\" }}{{ .Chart.Name }}{{ end }}"),
+        (
+            "templates/a.yaml",
+            "kind: A\nname: {{ include \"n\" . }}\n---\nkind: Service\n",
+        ),
+        (
+            "templates/h.yaml",
+            "kind: Pod\nmetadata: {annotations: {helm.sh/hook: test}}\n",
+        ),
+        ("charts/in/Chart.yaml", "name: in\nversion: 1.0.0\n"),
+        (
+            "charts/in/templates/a.yaml",
+            "kind: B\nname: {{ include \"n\" . }}{{ .Chart.IsRoot }}",
+        ),
+    ];
+    let all = rendered(&files, |options| options.include_crds = true).unwrap();
+    assert_eq!(
+        all.to_yaml(),
+        "---\n# Source: c/crds/x.yaml\nkind: CRD\n\n---\n# Source: c/templates/a.yaml\nkind: Service\n---\n# Source: \
+         c/templates/a.yaml\nkind: A\nname: c\n---\n# Source: c/charts/in/templates/a.yaml\nkind: B\nname: \
+         infalse\n---\n# Source: c/templates/h.yaml\nkind: Pod\nmetadata: {annotations: {helm.sh/hook: test}}\n"
+    );
+    assert_eq!(all.notes, "hello demo");
+    let less = rendered(&files, |options| {
+        options.skip_tests = true;
+        options.show_only = vec!["charts/*/templates/*.yaml".to_owned()];
+    });
+    assert_eq!(
+        less.unwrap().to_yaml(),
+        "---\n# Source: c/charts/in/templates/a.yaml\nkind: B\nname: infalse\n"
+    );
+    let none = rendered(&[META], |_| {}).unwrap();
+    assert_eq!(none.to_yaml(), "\n");
+}
+
+#[test]
+fn options_that_make_no_sense_are_refused() {
+    type Change = fn(&mut Options<'_>);
+    let table: &[(Change, &str)] = &[
+        (
+            |options| options.release_name = "A_b".to_owned(),
+            "release name \"A_b\": invalid release name, must match regex ",
+        ),
+        (
+            |options| options.release_name = "a".repeat(54),
+            "length must not be longer than 53",
+        ),
+        (
+            |options| options.release_name = String::new(),
+            "release name \"\": no name provided",
+        ),
+        (
+            |options| options.kube_version = Some("abc".to_owned()),
+            "invalid kube version 'abc': could not parse \"abc\" as version",
+        ),
+        (
+            |options| options.kube_version = Some("1".to_owned()),
+            "invalid kube version '1': illegal version string \"1\"",
+        ),
+        (
+            |options| options.kube_version = Some("1.18.2".to_owned()),
+            "chart requires kubeVersion: >=1.19 which is incompatible with Kubernetes v1.18.2",
+        ),
+        (
+            |options| options.show_only = vec!["x".to_owned()],
+            "could not find template x in chart",
+        ),
+        (
+            |options| options.values.set = vec!["a".to_owned()],
+            "failed parsing --set data: key \"a\" has no value",
+        ),
+    ];
+    for (change, expected) in table {
+        let got = rendered(&[META], change).unwrap_err();
+        assert!(got.contains(expected), "{got}");
+    }
+    let named = rendered(
+        &[META, ("templates/x.yaml", "kind: {{ .Release.Name }}")],
+        |options| {
+            options.name_template = Some("x-{{ \"A\" | lower }}".to_owned());
+        },
+    );
+    assert_eq!(named.unwrap().sorted.manifests[0].kind, "x-a");
+}
+
+#[test]
+fn versions_of_kubernetes_are_read() {
+    for (text, expected) in [
+        ("1.33.0", "v1.33.0 1 33"),
+        ("v1.30.1-eks-abc", "v1.30.1 1 30"),
+        ("1.28", "v1.28 1 28"),
+        (" v1.28+", "v1.28 1 28"),
+        ("1.028.0", "v1.28.0 1 28"),
+    ] {
+        let version = KubeVersion::parse(text).unwrap();
+        assert_eq!(
+            format!("{} {} {}", version.version, version.major, version.minor),
+            expected,
+            "{text}"
+        );
+    }
+    for bad in ["", "v", "x1.2", "01.2", "1.99999999999999999999"] {
+        assert!(KubeVersion::parse(bad).is_err(), "{bad}");
+    }
+}

@@ -1,0 +1,307 @@
+//! The functions that every template has.
+
+mod compare;
+mod escape;
+
+use std::rc::Rc;
+
+use tree::Budget;
+
+use super::{
+    format::{print, printf, println},
+    node::Operand,
+    slot::Slot,
+    types::{Signature, Type, truth, type_name},
+};
+use crate::{
+    Kind, Value,
+    functions::bytes::{of_text, to_text},
+};
+
+/// A built-in function.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Builtin {
+    And,
+    Call,
+    Html,
+    Index,
+    Slice,
+    Js,
+    Len,
+    Not,
+    Or,
+    Print,
+    Printf,
+    Println,
+    Urlquery,
+    Eq,
+    Ge,
+    Gt,
+    Le,
+    Lt,
+    Ne,
+}
+
+const ALL: [(&str, Builtin); 19] = [
+    ("and", Builtin::And),
+    ("call", Builtin::Call),
+    ("html", Builtin::Html),
+    ("index", Builtin::Index),
+    ("slice", Builtin::Slice),
+    ("js", Builtin::Js),
+    ("len", Builtin::Len),
+    ("not", Builtin::Not),
+    ("or", Builtin::Or),
+    ("print", Builtin::Print),
+    ("printf", Builtin::Printf),
+    ("println", Builtin::Println),
+    ("urlquery", Builtin::Urlquery),
+    ("eq", Builtin::Eq),
+    ("ge", Builtin::Ge),
+    ("gt", Builtin::Gt),
+    ("le", Builtin::Le),
+    ("lt", Builtin::Lt),
+    ("ne", Builtin::Ne),
+];
+
+impl Builtin {
+    pub(super) fn of(name: &str) -> Option<Self> {
+        ALL.iter()
+            .find(|(known, _)| *known == name)
+            .map(|(_, builtin)| *builtin)
+    }
+
+    pub(super) fn name(self) -> &'static str {
+        ALL.iter()
+            .find(|(_, builtin)| *builtin == self)
+            .map_or("", |(name, _)| name)
+    }
+
+    pub(super) fn signature(self) -> Signature {
+        match self {
+            Self::Html | Self::Js | Self::Urlquery | Self::Print | Self::Println => {
+                Signature::variadic(&[Type::Any])
+            }
+            Self::Printf => Signature::variadic(&[Type::String, Type::Any]),
+            Self::Len | Self::Not => Signature::fixed(&[Type::Reflect]),
+            Self::Ge | Self::Gt | Self::Le | Self::Lt | Self::Ne => {
+                Signature::fixed(&[Type::Reflect, Type::Reflect])
+            }
+            Self::And | Self::Or | Self::Call | Self::Index | Self::Slice | Self::Eq => {
+                Signature::variadic(&[Type::Reflect, Type::Reflect])
+            }
+        }
+    }
+
+    /// Calls the function with arguments that fit; `operands` are they as they are written.
+    ///
+    /// # Errors
+    /// What it answers instead of a value, in the words of Go.
+    pub(super) fn call(
+        self,
+        arguments: &[Slot],
+        operands: &[Operand],
+        budget: &Budget,
+    ) -> Result<Slot, String> {
+        let Some((first, rest)) = arguments.split_first() else {
+            return match self {
+                Self::Print | Self::Html | Self::Js | Self::Urlquery => Ok(text(String::new())),
+                Self::Println => Ok(text("\n".to_owned())),
+                _ => Err("no arguments".to_owned()),
+            };
+        };
+        let second = rest.first().unwrap_or(first);
+        let flag = |value: bool| Ok(Slot::bare(Value::Bool(value)));
+        match self {
+            Self::And | Self::Or => Ok(first.clone()),
+            Self::Call => call(first, operands),
+            Self::Html => Ok(text(escape::html(&escaped(arguments, budget)?))),
+            Self::Js => Ok(text(escape::js(&escaped(arguments, budget)?))),
+            Self::Urlquery => Ok(text(escape::url_query(&escaped(arguments, budget)?))),
+            Self::Index => index(first, rest),
+            Self::Slice => slice(first, rest),
+            Self::Len => length(first).map(|length| Slot::bare(Value::Int(length as i128, Kind::Int))),
+            Self::Not => flag(!truth(&first.value)),
+            Self::Print => print(&values(arguments), budget).map(text),
+            Self::Println => println(&values(arguments), budget).map(text),
+            Self::Printf => match &first.value {
+                Value::String(format) => printf(format, &values(rest), budget).map(text),
+                _ => Err("the format is no string".to_owned()),
+            },
+            Self::Eq => flag(compare::equal(&first.value, rest, budget)?),
+            Self::Ne => flag(!compare::equal(&first.value, rest, budget)?),
+            Self::Lt => flag(compare::less(&first.value, &second.value)?),
+            Self::Ge => flag(!compare::less(&first.value, &second.value)?),
+            Self::Le => flag(compare::less_or_equal(&first.value, &second.value)?),
+            Self::Gt => flag(!compare::less_or_equal(&first.value, &second.value)?),
+        }
+    }
+}
+
+fn text(text: String) -> Slot {
+    Slot::bare(Value::string(text))
+}
+
+fn values(slots: &[Slot]) -> Vec<Value> {
+    slots.iter().map(|slot| slot.value.clone()).collect()
+}
+
+/// The arguments of `html`, `js` and `urlquery` as one text.
+fn escaped(arguments: &[Slot], budget: &Budget) -> Result<String, String> {
+    let shown = |slot: &Slot| match &slot.value {
+        Value::Nil | Value::Missing => Value::string("<no value>"),
+        value => value.clone(),
+    };
+    print(&arguments.iter().map(shown).collect::<Vec<_>>(), budget)
+}
+
+/// There are no functions among our values.
+fn call(function: &Slot, operands: &[Operand]) -> Result<Slot, String> {
+    if function.is_nil() {
+        return Err("call of nil".to_owned());
+    }
+    let kind = type_name(&function.value);
+    let name = match (operands.first(), &function.value) {
+        (Some(operand), _) => operand.to_string(),
+        (None, Value::String(text)) => text.to_string(),
+        (None, _) => format!("<{kind} Value>"),
+    };
+    Err(format!("non-function {name} of type {kind}"))
+}
+
+/// Maps and lists as such, also those that objects are.
+fn plain(value: &Value) -> Value {
+    match value {
+        Value::Object(object) => match (object.as_dict(), object.as_list()) {
+            (Some(map), _) => Value::Dict(map),
+            (None, Some(items)) => Value::Strings(items),
+            (None, None) => value.clone(),
+        },
+        _ => value.clone(),
+    }
+}
+
+/// The type of a value, or what it points to.
+fn pointed(value: &Value) -> &str {
+    let name = type_name(value);
+    name.strip_prefix('*').unwrap_or(name)
+}
+
+fn length(slot: &Slot) -> Result<usize, String> {
+    match plain(&slot.value) {
+        Value::Nil | Value::Missing if slot.boxed => Err("len of nil pointer".to_owned()),
+        Value::Nil | Value::Missing => Err("reflect: call of reflect.Value.Type on zero Value".to_owned()),
+        Value::String(text) => Ok(of_text(&text).len()),
+        Value::Bytes(bytes) => Ok(bytes.len()),
+        Value::List(items) | Value::Strings(items) => Ok(items.len()),
+        Value::Dict(map) => Ok(map.try_borrow().map_or(0, |map| map.len())),
+        other => Err(format!("len of type {}", pointed(&other))),
+    }
+}
+
+/// A number that indexes something of that capacity.
+fn position(index: &Value, capacity: usize) -> Result<usize, String> {
+    match index {
+        Value::Int(number, _) => usize::try_from(*number)
+            .ok()
+            .filter(|number| *number <= capacity)
+            // Go looks at the bits of an unsigned number as a signed one.
+            .ok_or_else(|| format!("index out of range: {}", *number as i64)),
+        Value::Nil | Value::Missing => Err("cannot index slice/array with nil".to_owned()),
+        other => Err(format!("cannot index slice/array with type {}", type_name(other))),
+    }
+}
+
+fn index(item: &Slot, indexes: &[Slot]) -> Result<Slot, String> {
+    if item.is_nil() {
+        return Err("index of untyped nil".to_owned());
+    }
+    let mut item = item.clone();
+    for index in indexes {
+        item = index_once(&item, &index.value)?;
+    }
+    Ok(item)
+}
+
+fn index_once(item: &Slot, index: &Value) -> Result<Slot, String> {
+    let outside = |what: &str| format!("reflect: {what} index out of range");
+    match plain(&item.value) {
+        Value::Nil | Value::Missing => Err("index of nil pointer".to_owned()),
+        Value::List(items) => {
+            let found = items.get(position(index, items.len())?);
+            found
+                .map(|item| Slot::boxed(item.clone()))
+                .ok_or_else(|| outside("slice"))
+        }
+        Value::Strings(items) => {
+            let found = items.get(position(index, items.len())?);
+            found
+                .map(|item| Slot::element(item.clone(), false))
+                .ok_or_else(|| outside("slice"))
+        }
+        Value::Bytes(bytes) => byte(&bytes, position(index, bytes.len())?).ok_or_else(|| outside("slice")),
+        Value::String(text) => {
+            let bytes = of_text(&text);
+            byte(&bytes, position(index, bytes.len())?).ok_or_else(|| outside("string"))
+        }
+        Value::Dict(map) => match index {
+            Value::String(key) => {
+                let found = map.try_borrow().ok().and_then(|map| map.get(key).cloned());
+                Ok(Slot::boxed(found.unwrap_or_default()))
+            }
+            Value::Nil | Value::Missing => Err("value is nil; should be of type string".to_owned()),
+            other => Err(format!("value has type {}; should be string", type_name(other))),
+        },
+        other => Err(format!("can't index item of type {}", pointed(&other))),
+    }
+}
+
+fn byte(bytes: &[u8], at: usize) -> Option<Slot> {
+    bytes
+        .get(at)
+        .map(|byte| Slot::bare(Value::Int((*byte).into(), Kind::Uint8)))
+}
+
+fn slice(item: &Slot, indexes: &[Slot]) -> Result<Slot, String> {
+    if item.is_nil() {
+        return Err("slice of untyped nil".to_owned());
+    }
+    if indexes.len() > 3 {
+        return Err(format!("too many slice indexes: {}", indexes.len()));
+    }
+    let item = plain(&item.value);
+    let length = match &item {
+        Value::String(_) if indexes.len() == 3 => return Err("cannot 3-index slice a string".to_owned()),
+        Value::String(text) => of_text(text).len(),
+        Value::Bytes(bytes) => bytes.len(),
+        Value::List(items) | Value::Strings(items) => items.len(),
+        other => return Err(format!("can't slice item of type {}", pointed(other))),
+    };
+    let mut places = Vec::with_capacity(3);
+    for index in indexes {
+        // As opposed to `index`, it doesn't look into interfaces.
+        if index.boxed {
+            return Err("cannot index slice/array with type interface {}".to_owned());
+        }
+        places.push(position(&index.value, length)?);
+    }
+    let start = places.first().copied().unwrap_or(0);
+    let end = places.get(1).copied().unwrap_or(length);
+    let capacity = places.get(2).copied().unwrap_or(length);
+    for (low, high) in [(start, end), (end, capacity)] {
+        if low > high {
+            return Err(format!("invalid slice index: {low} > {high}"));
+        }
+    }
+    let part = |items: &[Value]| Rc::new(items.get(start..end).unwrap_or_default().to_vec());
+    Ok(Slot::bare(match &item {
+        Value::String(text) => {
+            let bytes = of_text(text);
+            Value::string(to_text(bytes.get(start..end).unwrap_or_default()))
+        }
+        Value::Bytes(bytes) => Value::Bytes(bytes.get(start..end).unwrap_or_default().into()),
+        Value::List(items) => Value::List(part(items)),
+        Value::Strings(items) => Value::Strings(part(items)),
+        other => other.clone(),
+    }))
+}

@@ -1,0 +1,116 @@
+//! `eq`, `lt` and friends: only values of one basic kind compare, and anything with nothing.
+
+use std::{cmp::Ordering, rc::Rc};
+
+use tree::Budget;
+
+use crate::{
+    Kind, Value,
+    template::{
+        format::printf,
+        slot::{Slot, is_nil},
+        types::{kind_name, type_name},
+    },
+};
+
+/// The kinds that compare.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Basic {
+    Bool,
+    Int,
+    Uint,
+    Float,
+    String,
+}
+
+fn basic(value: &Value) -> Option<Basic> {
+    Some(match value {
+        Value::Bool(_) => Basic::Bool,
+        Value::Int(_, Kind::Int | Kind::Int64 | Kind::Int32) => Basic::Int,
+        Value::Int(_, Kind::Uint8 | Kind::Uint32 | Kind::Uint64) => Basic::Uint,
+        Value::Float(_) => Basic::Float,
+        Value::String(_) => Basic::String,
+        _ => return None,
+    })
+}
+
+fn incompatible(first: &Value, second: &Value) -> String {
+    let (first, second) = (type_name(first), type_name(second));
+    format!("incompatible types for comparison: {first} and {second}")
+}
+
+/// Whether a value equals one of the others.
+pub(super) fn equal(first: &Value, others: &[Slot], budget: &Budget) -> Result<bool, String> {
+    if others.is_empty() {
+        return Err("missing argument for comparison".to_owned());
+    }
+    for other in others {
+        if equals(first, &other.value, budget)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn equals(first: &Value, second: &Value, budget: &Budget) -> Result<bool, String> {
+    match (first, second) {
+        (Value::Bool(first), Value::Bool(second)) => Ok(first == second),
+        (Value::Int(first, _), Value::Int(second, _)) => Ok(first == second),
+        (Value::Float(first), Value::Float(second)) => Ok(first == second),
+        (Value::String(first), Value::String(second)) => Ok(first == second),
+        _ if basic(first).is_some() || basic(second).is_some() => {
+            if is_nil(first) || is_nil(second) {
+                Ok(false)
+            } else {
+                Err(incompatible(first, second))
+            }
+        }
+        _ if is_nil(first) || is_nil(second) => Ok(nothing(first) == nothing(second)),
+        _ if kind_name(first) != kind_name(second) => {
+            let first_text = printf("%s", std::slice::from_ref(first), budget)?;
+            let second_text = printf("%v", std::slice::from_ref(second), budget)?;
+            let (first_type, second_type) = (type_name(first), type_name(second));
+            Err(format!(
+                "non-comparable types {first_text}: {first_type}, {second_type}: {second_text}"
+            ))
+        }
+        _ if first.is_nil_list() || second.is_nil_list() => Ok(nothing(first) == nothing(second)),
+        (Value::Object(first), Value::Object(second))
+            if first.as_dict().is_none() && first.as_list().is_none() =>
+        {
+            Ok(Rc::ptr_eq(first, second))
+        }
+        _ => {
+            let shown = printf("%s", std::slice::from_ref(second), budget)?;
+            Err(format!("non-comparable type {shown}: {}", type_name(second)))
+        }
+    }
+}
+
+/// Whether a value is nothing, or a list that is.
+fn nothing(value: &Value) -> bool {
+    is_nil(value) || value.is_nil_list()
+}
+
+/// Whether a value is less than another one.
+pub(super) fn less(first: &Value, second: &Value) -> Result<bool, String> {
+    order(first, second).map(|order| order == Some(Ordering::Less))
+}
+
+/// Whether a value is not greater than another one.
+pub(super) fn less_or_equal(first: &Value, second: &Value) -> Result<bool, String> {
+    order(first, second).map(|order| matches!(order, Some(Ordering::Less | Ordering::Equal)))
+}
+
+fn order(first: &Value, second: &Value) -> Result<Option<Ordering>, String> {
+    let bad = || "invalid type for comparison".to_owned();
+    basic(first).ok_or_else(bad)?;
+    basic(second).ok_or_else(bad)?;
+    match (first, second) {
+        (Value::Bool(_), Value::Bool(_)) => Err(bad()),
+        (Value::Int(first, _), Value::Int(second, _)) => Ok(Some(first.cmp(second))),
+        (Value::Float(first), Value::Float(second)) => Ok(first.partial_cmp(second)),
+        (Value::String(first), Value::String(second)) => Ok(Some(first.cmp(second))),
+        _ => Err(incompatible(first, second)),
+    }
+}

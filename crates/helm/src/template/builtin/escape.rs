@@ -1,0 +1,60 @@
+//! Text for HTML, JavaScript and URLs.
+
+use std::fmt::Write as _;
+
+use crate::{
+    functions::bytes::{of_text, stand_in},
+    template::quote::is_print,
+};
+
+pub(super) fn html(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\0' => out.push('\u{fffd}'),
+            '"' => out.push_str("&#34;"),
+            '\'' => out.push_str("&#39;"),
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+pub(super) fn js(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\\' | '\'' | '"' => {
+                out.push('\\');
+                out.push(c);
+            }
+            '<' | '>' | '&' | '=' | '\0'..=' ' if c != ' ' => {
+                // Writing to a string cannot fail.
+                let _ = write!(out, "\\u{:04X}", u32::from(c));
+            }
+            c if c.is_ascii() || is_print(c) || stand_in(c).is_some() => out.push(c),
+            c => {
+                let _ = write!(out, "\\u{:04X}", u32::from(c));
+            }
+        }
+    }
+    out
+}
+
+pub(super) fn url_query(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for byte in of_text(text).iter().copied() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => out.push(byte.into()),
+            b' ' => out.push('+'),
+            _ => {
+                // Writing to a string cannot fail.
+                let _ = write!(out, "%{byte:02X}");
+            }
+        }
+    }
+    out
+}

@@ -1,0 +1,167 @@
+//! Runs templates.
+
+mod call;
+mod evaluate;
+mod walk;
+mod weight;
+
+use std::{collections::HashMap, rc::Rc};
+
+use tree::{Budget, Exceeded};
+
+use super::{Error, Functions, Set, node::Template, quote::quote};
+use crate::Value;
+
+/// How deep templates, blocks and parentheses may be in each other while templates run.
+const MAX_DEPTH: usize = 20_000;
+
+/// How often Helm lets a template be in itself by way of `include`; as often, texts may be templates in each other.
+const MAX_INCLUDES: u32 = 1000;
+
+/// Errors of this length are handed on as they are: each level adds to them.
+const MAX_ERROR: usize = 256 << 10;
+
+/// What stands where there is no value.
+const NO_VALUE: &str = "<no value>";
+
+/// Runs the templates of a set.
+pub struct Executor<'a> {
+    set: Rc<Set>,
+    functions: &'a dyn Functions,
+    budget: &'a Budget,
+    strict: bool,
+    depth: usize,
+    /// How many levels of lists and maps were made.
+    levels: u64,
+    includes: HashMap<Rc<str>, u32>,
+    /// How many texts are running in each other.
+    texts: u32,
+}
+
+impl<'a> Executor<'a> {
+    /// An executor. When `strict`, a key that a map does not have is an error (`missingkey=error`), else it is nothing.
+    #[must_use]
+    pub fn new(set: Rc<Set>, functions: &'a dyn Functions, budget: &'a Budget, strict: bool) -> Self {
+        Self {
+            set,
+            functions,
+            budget,
+            strict,
+            depth: 0,
+            levels: 0,
+            includes: HashMap::new(),
+            texts: 0,
+        }
+    }
+
+    /// The limits of the work; functions that loop or make much of little poll it.
+    #[must_use]
+    pub fn budget(&self) -> &'a Budget {
+        self.budget
+    }
+
+    /// Whether a key that a map does not have is an error.
+    #[must_use]
+    pub fn strict(&self) -> bool {
+        self.strict
+    }
+
+    /// What a template makes of the data, with `<no value>` where there was none (Helm drops these words from its output).
+    ///
+    /// # Errors
+    /// When there is no such template, it fails, or a limit is reached.
+    pub fn execute(&mut self, name: &str, data: Value) -> Result<String, Error> {
+        match self.set.lookup(name).map(Rc::clone) {
+            Some(template) => self.run(&template, data),
+            None => Err(Error::Unknown(name.to_owned(), "gotpl".to_owned())),
+        }
+    }
+
+    /// Helm's function `include`: what a template of the set makes of the data.
+    ///
+    /// # Errors
+    /// As [`Executor::execute`], and when templates include each other too deep.
+    pub fn include(&mut self, name: &str, data: Value) -> Result<String, String> {
+        let running = self.includes.get(name).copied().unwrap_or_default();
+        if running > MAX_INCLUDES {
+            return Err(format!(
+                "rendering template has a nested reference name: {name}: unable to execute template"
+            ));
+        }
+        self.count_include(name, running + 1);
+        let result = self.execute(name, data);
+        self.count_include(name, running);
+        result.map_err(Error::into_text)
+    }
+
+    fn count_include(&mut self, name: &str, running: u32) {
+        match self.includes.get_mut(name) {
+            Some(count) => *count = running,
+            None => {
+                self.includes.insert(name.into(), running);
+            }
+        }
+    }
+
+    /// Helm's function `tpl`: what a text that is a template makes of the data. It sees the templates of the set; those that
+    /// it defines are seen only by itself.
+    ///
+    /// # Errors
+    /// When the text is no template, it fails, or a limit is reached.
+    pub fn tpl(&mut self, text: &str, data: Value) -> Result<String, String> {
+        let steps = 1 + text.len() / 16;
+        self.budget
+            .step(steps as u64)
+            .map_err(|error| error.to_string())?;
+        if self.texts > MAX_INCLUDES {
+            return Err(format!(
+                "exceeded maximum depth of texts that are templates ({MAX_INCLUDES})"
+            ));
+        }
+        let mut set = Set::over(Rc::clone(&self.set));
+        let template = set
+            .add("gotpl", text, self.functions)
+            .map_err(|error| format!("cannot parse template {}: {error}", quote(text)))?;
+        let outer = std::mem::replace(&mut self.set, Rc::new(set));
+        self.texts += 1;
+        let result = template.map_or_else(|| Ok(String::new()), |template| self.run(&template, data));
+        self.texts -= 1;
+        self.set = outer;
+        match result {
+            Ok(output) if output.contains(NO_VALUE) => Ok(output.replace(NO_VALUE, "")),
+            Ok(output) => Ok(output),
+            Err(error) => {
+                let error = error.into_text();
+                if error.len() > MAX_ERROR {
+                    return Err(error);
+                }
+                Err(format!(
+                    "error during tpl function execution for {}: {error}",
+                    quote(text)
+                ))
+            }
+        }
+    }
+
+    fn run(&mut self, template: &Template, data: Value) -> Result<String, Error> {
+        let mut out = String::new();
+        let depth = self.depth;
+        let result = walk::State::new(self, template, &mut out).run(data);
+        self.depth = depth;
+        result.map(|()| out)
+    }
+
+    /// Goes one level deeper; the level above is restored by whoever was there.
+    fn deeper(&mut self) -> Result<usize, String> {
+        let before = self.depth;
+        if before >= MAX_DEPTH {
+            return Err(format!("exceeded maximum template depth ({MAX_DEPTH})"));
+        }
+        self.depth = before + 1;
+        Ok(before)
+    }
+
+    fn step(&self) -> Result<(), Exceeded> {
+        self.budget.step(1)
+    }
+}

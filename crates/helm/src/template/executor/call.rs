@@ -1,0 +1,301 @@
+//! Calls functions and methods with arguments of the right number and types.
+
+use std::rc::Rc;
+
+use super::{MAX_ERROR, walk::State};
+use crate::{
+    Kind, Object, Value,
+    template::{
+        Error,
+        builtin::Builtin,
+        node::{At, Operand, Term},
+        slot::{Slot, is_nil},
+        types::{Signature, Type, truth, type_name},
+    },
+};
+
+/// What is called.
+pub(super) enum Callee<'c> {
+    Function(&'c str, Option<Signature>),
+    Builtin(Builtin),
+    Method(&'c Rc<dyn Object>, &'c str, Option<Signature>),
+}
+
+/// The parameters of what doesn't tell them.
+const ANYTHING: Signature = Signature::variadic(&[Type::Any]);
+
+impl Callee<'_> {
+    fn name(&self) -> &str {
+        match self {
+            Self::Function(name, _) | Self::Method(_, name, _) => name,
+            Self::Builtin(builtin) => builtin.name(),
+        }
+    }
+
+    fn signature(&self) -> Signature {
+        match self {
+            Self::Function(_, signature) | Self::Method(_, _, signature) => signature.unwrap_or(ANYTHING),
+            Self::Builtin(builtin) => builtin.signature(),
+        }
+    }
+}
+
+impl Signature {
+    /// The type of a parameter, counted from 0.
+    fn parameter(&self, index: usize) -> Type {
+        let found = self.parameters.get(index);
+        let found = if self.variadic {
+            found.or(self.parameters.last())
+        } else {
+            found
+        };
+        found.copied().unwrap_or(Type::Any)
+    }
+}
+
+impl<'s> State<'s, '_> {
+    /// Calls the function that an operand names; `node` is what an error of it is at.
+    pub(super) fn function(
+        &mut self,
+        dot: &Slot,
+        operand: &'s Operand,
+        node: At<'s>,
+        arguments: &'s [Operand],
+        last: Option<Slot>,
+    ) -> Result<Slot, Error> {
+        self.at = Some(At::Operand(operand));
+        let callee = match &operand.term {
+            Term::Builtin(builtin) => Callee::Builtin(*builtin),
+            Term::Function(name) => Callee::Function(name, self.executor.functions.signature(name)),
+            _ => return self.error(format_args!("can't evaluate command \"{operand}\"")),
+        };
+        let slot = self.call(dot, &callee, node, arguments, last)?;
+        Ok(slot.unwrap_or_default())
+    }
+
+    /// Calls something; nothing comes back when an object has no method of that name.
+    pub(super) fn call(
+        &mut self,
+        dot: &Slot,
+        callee: &Callee<'_>,
+        node: At<'s>,
+        arguments: &'s [Operand],
+        last: Option<Slot>,
+    ) -> Result<Option<Slot>, Error> {
+        let signature = callee.signature();
+        self.check_count(callee.name(), &signature, arguments.len(), last.is_some())?;
+        if let Callee::Builtin(builtin @ (Builtin::And | Builtin::Or)) = callee {
+            return self
+                .logic(dot, *builtin == Builtin::Or, arguments, last)
+                .map(Some);
+        }
+        let mut slots = Vec::with_capacity(arguments.len() + 1);
+        for (index, argument) in arguments.iter().enumerate() {
+            slots.push(self.argument(dot, signature.parameter(index), argument)?);
+        }
+        if let Some(last) = last {
+            slots.push(self.fit(last, signature.parameter(arguments.len()))?);
+        }
+        let result = match callee {
+            Callee::Builtin(builtin) => Some(builtin.call(&slots, arguments, self.executor.budget)),
+            Callee::Function(name, _) => {
+                let functions = self.executor.functions;
+                let result = functions.call(name, values(slots), self.executor);
+                Some(result.map(|value| Slot::element(value, false)))
+            }
+            Callee::Method(object, name, _) => object
+                .call(name, &values(slots))
+                .map(|result| result.map(Slot::bare)),
+        };
+        let Some(result) = result else {
+            return Ok(None);
+        };
+        let weighed = result.and_then(|slot| self.executor.weigh(&slot.value).map(|()| slot));
+        match weighed {
+            Ok(slot) => Ok(Some(slot)),
+            Err(error) if error.len() > MAX_ERROR => Err(Error::Execute(error)),
+            Err(error) => {
+                self.at = Some(node);
+                self.error(format_args!("error calling {}: {error}", callee.name()))
+            }
+        }
+    }
+
+    fn check_count(&self, name: &str, signature: &Signature, count: usize, last: bool) -> Result<(), Error> {
+        let got = count + usize::from(last);
+        if signature.variadic {
+            let want = signature.parameters.len().saturating_sub(1);
+            if got < want {
+                return self.error(format_args!(
+                    "wrong number of args for {name}: want at least {want} got {count}"
+                ));
+            }
+            return Ok(());
+        }
+        let want = signature.parameters.len();
+        if got == want {
+            return Ok(());
+        }
+        self.error(format_args!(
+            "wrong number of args for {name}: want {want} got {got}"
+        ))
+    }
+
+    /// `and` and `or`: the first argument that decides, or the last one. Those behind it are not evaluated.
+    fn logic(
+        &mut self,
+        dot: &Slot,
+        or: bool,
+        arguments: &'s [Operand],
+        last: Option<Slot>,
+    ) -> Result<Slot, Error> {
+        let mut slot = Slot::default();
+        for argument in arguments {
+            slot = self.argument(dot, Type::Reflect, argument)?;
+            if truth(&slot.value) == or {
+                return Ok(slot);
+            }
+        }
+        Ok(last.unwrap_or(slot))
+    }
+
+    /// An operand as the base of fields: of any type.
+    pub(super) fn operand(&mut self, dot: &Slot, operand: &'s Operand) -> Result<Slot, Error> {
+        self.at = Some(At::Operand(operand));
+        match &operand.term {
+            Term::Dot => Ok(dot.clone()),
+            Term::Field(fields) => self.fields(dot, dot.clone(), operand, fields, &[], None),
+            Term::Variable(name, fields) => self.variable(dot, operand, name, fields, &[], None),
+            Term::Chain(base, fields) => self.chain(dot, operand, base, fields, &[], None),
+            Term::Pipe(pipe) => self.pipeline(dot, pipe),
+            Term::Function(_) | Term::Builtin(_) => {
+                self.function(dot, operand, At::Operand(operand), &[], None)
+            }
+            Term::Nil => self.error(format_args!("indirection through explicit nil in {operand}")),
+            Term::Bool(value) => Ok(Slot::bare(Value::Bool(*value))),
+            Term::Number(number) => self.number(number).map(Slot::bare),
+            Term::String(_, text) => Ok(Slot::bare(Value::String(Rc::clone(text)))),
+        }
+    }
+
+    /// An operand as an argument of that type.
+    fn argument(&mut self, dot: &Slot, wanted: Type, operand: &'s Operand) -> Result<Slot, Error> {
+        self.at = Some(At::Operand(operand));
+        match &operand.term {
+            Term::Nil if wanted.takes_nil() => Ok(zero(wanted)),
+            Term::Nil => self.error(format_args!("cannot assign nil to {}", wanted.name())),
+            Term::Bool(_) | Term::Number(_) | Term::String(..) => {
+                self.literal(wanted, operand).map(Slot::bare)
+            }
+            _ => {
+                let slot = self.operand(dot, operand)?;
+                self.fit(slot, wanted)
+            }
+        }
+    }
+
+    /// A literal as an argument of that type: a number is of the type that is asked for, if it can be.
+    fn literal(&self, wanted: Type, operand: &Operand) -> Result<Value, Error> {
+        let expected = match (wanted, &operand.term) {
+            (Type::Any | Type::Reflect, Term::Number(number)) => return self.number(number),
+            (Type::Any | Type::Reflect | Type::Bool, Term::Bool(value)) => return Ok(Value::Bool(*value)),
+            (Type::Any | Type::Reflect | Type::String, Term::String(_, text)) => {
+                return Ok(Value::String(Rc::clone(text)));
+            }
+            (Type::Bool, _) => "bool",
+            (Type::String, _) => "string",
+            (Type::Int | Type::Int64, term) => {
+                let kind = if wanted == Type::Int {
+                    Kind::Int
+                } else {
+                    Kind::Int64
+                };
+                match term {
+                    Term::Number(number) if number.int.is_some() => {
+                        return Ok(Value::Int(number.int.unwrap_or_default().into(), kind));
+                    }
+                    _ => "integer",
+                }
+            }
+            (Type::Float, term) => match term {
+                Term::Number(number) if number.float.is_some() => {
+                    return Ok(Value::Float(number.float.unwrap_or_default()));
+                }
+                _ => "float",
+            },
+            _ => {
+                let name = wanted.name();
+                return self.error(format_args!("can't handle {operand} for arg of type {name}"));
+            }
+        };
+        self.error(format_args!("expected {expected}; found {operand}"))
+    }
+
+    /// A value as an argument of that type.
+    fn fit(&self, slot: Slot, wanted: Type) -> Result<Slot, Error> {
+        if wanted == Type::Reflect {
+            return Ok(slot);
+        }
+        if slot.is_invalid() {
+            if wanted.takes_nil() {
+                return Ok(zero(wanted));
+            }
+            return self.error(format_args!("invalid value; expected {}", wanted.name()));
+        }
+        if let Some(value) = wanted.accept(&slot.value) {
+            return Ok(Slot::bare(value));
+        }
+        let got = if slot.is_nil() {
+            slot.type_name()
+        } else {
+            type_name(&slot.value)
+        };
+        self.error(format_args!(
+            "wrong type for value; expected {}; got {got}",
+            wanted.name()
+        ))
+    }
+}
+
+impl Type {
+    /// The value as one of this type, when it is one.
+    fn accept(self, value: &Value) -> Option<Value> {
+        let fits = match (self, value) {
+            (Self::Any | Self::Reflect, _) => true,
+            (Self::Bool, Value::Bool(_))
+            | (Self::String, Value::String(_))
+            | (Self::Float, Value::Float(_))
+            | (Self::Int, Value::Int(_, Kind::Int))
+            | (Self::Int64, Value::Int(_, Kind::Int64))
+            | (Self::List, Value::List(_))
+            | (Self::Strings, Value::Strings(_))
+            | (Self::Dict, Value::Dict(_)) => true,
+            (Self::Object(name), Value::Object(object)) => object.type_name() == name,
+            (Self::Dict, Value::Object(object)) => return object.as_dict().map(Value::Dict),
+            (Self::Strings, Value::Object(object)) => return object.as_list().map(Value::Strings),
+            _ => false,
+        };
+        fits.then(|| value.clone())
+    }
+}
+
+/// `nil` as one of a type.
+fn zero(wanted: Type) -> Slot {
+    Slot::bare(match wanted {
+        Type::List => Value::nil_list(),
+        Type::Strings => Value::nil_strings(),
+        Type::Dict => Value::dict::<Rc<str>>([]),
+        _ => Value::Nil,
+    })
+}
+
+fn values(slots: Vec<Slot>) -> Vec<Value> {
+    let value = |slot: Slot| {
+        if is_nil(&slot.value) {
+            Value::Nil
+        } else {
+            slot.value
+        }
+    };
+    slots.into_iter().map(value).collect()
+}

@@ -1,0 +1,263 @@
+//! Evaluates pipelines, variables and fields.
+
+use std::rc::Rc;
+
+use super::{call::Callee, walk::State};
+use crate::{
+    Object, Value,
+    template::{
+        Error,
+        node::{At, Command, Operand, Pipe, Term},
+        number::Number,
+        quote::quote,
+        slot::Slot,
+    },
+};
+
+impl<'s> State<'s, '_> {
+    /// What a pipeline makes, without its interface; its variables get that.
+    pub(super) fn pipeline(&mut self, dot: &Slot, pipe: &'s Pipe) -> Result<Slot, Error> {
+        self.at = Some(At::Pipe(pipe));
+        let deeper = self.executor.deeper();
+        let depth = self.check(deeper)?;
+        let mut last = None;
+        for command in &pipe.commands {
+            let counted = self.executor.step();
+            self.check(counted)?;
+            last = Some(self.command(dot, command, last)?.opened());
+        }
+        let slot = last.unwrap_or_default();
+        for variable in &pipe.variables {
+            if pipe.assigns {
+                self.assign(variable, slot.clone())?;
+            } else {
+                self.variables.push((Rc::clone(variable), slot.clone()));
+            }
+        }
+        self.executor.depth = depth;
+        Ok(slot)
+    }
+
+    pub(super) fn assign(&mut self, name: &str, value: Slot) -> Result<(), Error> {
+        match self
+            .variables
+            .iter_mut()
+            .rev()
+            .find(|(known, _)| **known == *name)
+        {
+            Some((_, slot)) => {
+                *slot = value;
+                Ok(())
+            }
+            None => self.error(format_args!("undefined variable: {name}")),
+        }
+    }
+
+    /// What a command makes of what came before it in the pipeline.
+    fn command(&mut self, dot: &Slot, command: &'s Command, last: Option<Slot>) -> Result<Slot, Error> {
+        let first = &command.first;
+        let arguments = command.arguments.as_slice();
+        match &first.term {
+            Term::Field(fields) => {
+                self.at = Some(At::Operand(first));
+                self.fields(dot, dot.clone(), first, fields, arguments, last)
+            }
+            Term::Chain(base, fields) => self.chain(dot, first, base, fields, arguments, last),
+            Term::Variable(name, fields) => self.variable(dot, first, name, fields, arguments, last),
+            Term::Function(_) | Term::Builtin(_) => {
+                self.function(dot, first, At::Command(command), arguments, last)
+            }
+            Term::Pipe(pipe) => {
+                self.no_arguments(first, arguments, last.as_ref())?;
+                self.pipeline(dot, pipe)
+            }
+            literal => {
+                self.at = Some(At::Operand(first));
+                self.no_arguments(first, arguments, last.as_ref())?;
+                match literal {
+                    Term::Bool(value) => Ok(Slot::bare(Value::Bool(*value))),
+                    Term::Dot => Ok(dot.clone()),
+                    Term::Number(number) => self.number(number).map(Slot::bare),
+                    Term::String(_, text) => Ok(Slot::bare(Value::String(Rc::clone(text)))),
+                    _ => self.error("nil is not a command"),
+                }
+            }
+        }
+    }
+
+    fn no_arguments(&self, first: &Operand, arguments: &[Operand], last: Option<&Slot>) -> Result<(), Error> {
+        if arguments.is_empty() && last.is_none() {
+            return Ok(());
+        }
+        self.error(format_args!("can't give argument to non-function {first}"))
+    }
+
+    /// A number whose type is not asked for.
+    pub(super) fn number(&self, number: &Number) -> Result<Value, Error> {
+        match (number.float, number.int) {
+            (Some(float), _) if number.is_float() => Ok(Value::Float(float)),
+            (_, Some(int)) => Ok(Value::int(int)),
+            _ => self.error(format_args!("{} overflows int", number.text)),
+        }
+    }
+
+    pub(super) fn variable(
+        &mut self,
+        dot: &Slot,
+        operand: &'s Operand,
+        name: &str,
+        fields: &'s [Rc<str>],
+        arguments: &'s [Operand],
+        last: Option<Slot>,
+    ) -> Result<Slot, Error> {
+        self.at = Some(At::Operand(operand));
+        let found = self.variables.iter().rev().find(|(known, _)| **known == *name);
+        let Some(slot) = found.map(|(_, slot)| slot.clone()) else {
+            return self.error(format_args!("undefined variable: {name}"));
+        };
+        if fields.is_empty() {
+            self.no_arguments(operand, arguments, last.as_ref())?;
+            return Ok(slot);
+        }
+        self.fields(dot, slot, operand, fields, arguments, last)
+    }
+
+    pub(super) fn chain(
+        &mut self,
+        dot: &Slot,
+        operand: &'s Operand,
+        base: &'s Operand,
+        fields: &'s [Rc<str>],
+        arguments: &'s [Operand],
+        last: Option<Slot>,
+    ) -> Result<Slot, Error> {
+        self.at = Some(At::Operand(operand));
+        let slot = self.operand(dot, base)?;
+        self.fields(dot, slot, operand, fields, arguments, last)
+    }
+
+    /// Follows fields; the last one may be a method, which gets the arguments.
+    pub(super) fn fields(
+        &mut self,
+        dot: &Slot,
+        receiver: Slot,
+        operand: &'s Operand,
+        fields: &'s [Rc<str>],
+        arguments: &'s [Operand],
+        last: Option<Slot>,
+    ) -> Result<Slot, Error> {
+        let Some((end, before)) = fields.split_last() else {
+            return Ok(receiver);
+        };
+        let mut receiver = receiver;
+        for name in before {
+            receiver = self.field(dot, &receiver, operand, name, &[], None)?;
+        }
+        self.field(dot, &receiver, operand, end, arguments, last)
+    }
+
+    fn field(
+        &mut self,
+        dot: &Slot,
+        receiver: &Slot,
+        operand: &'s Operand,
+        name: &Rc<str>,
+        arguments: &'s [Operand],
+        last: Option<Slot>,
+    ) -> Result<Slot, Error> {
+        let map = match &receiver.value {
+            Value::Nil | Value::Missing => return self.field_of_nothing(receiver, name),
+            Value::Dict(map) => Some(Rc::clone(map)),
+            Value::Object(object) => {
+                let object = Rc::clone(object);
+                let has_arguments = !arguments.is_empty() || last.is_some();
+                if has_arguments || object.signature(name).is_some() {
+                    return self.method(dot, receiver, &object, operand, name, arguments, last);
+                }
+                if let Some(slot) = self.field_of_object(&object, operand, name)? {
+                    return Ok(slot);
+                }
+                object.as_dict()
+            }
+            _ => None,
+        };
+        let Some(map) = map else {
+            return self.no_field(receiver, name);
+        };
+        if !arguments.is_empty() || last.is_some() {
+            return self.error(format_args!("{name} is not a method but has arguments"));
+        }
+        let found = map.try_borrow().ok().and_then(|map| map.get(name).cloned());
+        match found {
+            Some(value) => Ok(Slot::boxed(value)),
+            None if self.executor.strict => {
+                self.error(format_args!("map has no entry for key {}", quote(name)))
+            }
+            None => Ok(Slot::boxed(Value::Nil)),
+        }
+    }
+
+    fn field_of_nothing(&self, receiver: &Slot, name: &str) -> Result<Slot, Error> {
+        if receiver.boxed {
+            return self.error(format_args!("nil pointer evaluating interface {{}}.{name}"));
+        }
+        if self.executor.strict {
+            return self.error(format_args!("nil data; no entry for key {}", quote(name)));
+        }
+        Ok(Slot::default())
+    }
+
+    fn no_field<T>(&self, receiver: &Slot, name: &str) -> Result<T, Error> {
+        self.error(format_args!(
+            "can't evaluate field {name} in type {}",
+            receiver.type_name()
+        ))
+    }
+
+    /// A field of an object, or what a method of that name makes of no arguments.
+    fn field_of_object(
+        &mut self,
+        object: &Rc<dyn Object>,
+        operand: &'s Operand,
+        name: &str,
+    ) -> Result<Option<Slot>, Error> {
+        if let Some(value) = object.field(name) {
+            return Ok(Some(Slot::element(value, false)));
+        }
+        match object.call(name, &[]) {
+            None => Ok(None),
+            Some(Ok(value)) => Ok(Some(Slot::bare(value))),
+            Some(Err(error)) => {
+                self.at = Some(At::Operand(operand));
+                self.error(format_args!("error calling {name}: {error}"))
+            }
+        }
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "a call is all of this")]
+    fn method(
+        &mut self,
+        dot: &Slot,
+        receiver: &Slot,
+        object: &Rc<dyn Object>,
+        operand: &'s Operand,
+        name: &str,
+        arguments: &'s [Operand],
+        last: Option<Slot>,
+    ) -> Result<Slot, Error> {
+        let callee = Callee::Method(object, name, object.signature(name));
+        if let Some(slot) = self.call(dot, &callee, At::Operand(operand), arguments, last)? {
+            return Ok(slot);
+        }
+        self.at = Some(At::Operand(operand));
+        if object.field(name).is_some() {
+            return self.error(format_args!(
+                "{name} has arguments but cannot be invoked as function"
+            ));
+        }
+        if object.as_dict().is_some() {
+            return self.error(format_args!("{name} is not a method but has arguments"));
+        }
+        self.no_field(receiver, name)
+    }
+}

@@ -1,0 +1,68 @@
+//! Go's fmt: values as text.
+
+mod float;
+mod integer;
+mod printer;
+mod verbs;
+
+pub use float::float_text;
+use tree::Budget;
+
+use self::{printer::Printer, verbs::run};
+use super::types::kind_name;
+use crate::Value;
+
+/// `fmt.Sprint`: spaces between operands when neither is a string; one value as `%v` prints it.
+///
+/// # Errors
+/// When the text is longer, or the values nest deeper, than the budget allows.
+pub fn print(values: &[Value], budget: &Budget) -> Result<String, String> {
+    let mut printer = Printer::new(budget);
+    let mut after_text = true;
+    for value in values {
+        let text = kind_name(value) == "string";
+        if !text && !after_text {
+            printer.write(" ");
+        }
+        printer.value(value, 'v', 0);
+        after_text = text;
+    }
+    printer.finish()
+}
+
+/// `fmt.Sprintln`: spaces between all operands, and a newline.
+///
+/// # Errors
+/// As [`print`].
+pub(super) fn println(values: &[Value], budget: &Budget) -> Result<String, String> {
+    let mut printer = Printer::new(budget);
+    for (index, value) in values.iter().enumerate() {
+        if index > 0 {
+            printer.write(" ");
+        }
+        printer.value(value, 'v', 0);
+    }
+    printer.write("\n");
+    printer.finish()
+}
+
+/// `fmt.Sprintf`.
+///
+/// # Errors
+/// When the text is longer, or the values nest deeper, than the budget allows.
+pub fn printf(format: &str, values: &[Value], budget: &Budget) -> Result<String, String> {
+    let mut printer = Printer::new(budget);
+    run(&mut printer, format, values);
+    printer.finish()
+}
+
+/// Writes a value as `%v` prints it.
+///
+/// # Errors
+/// As [`print`].
+pub(super) fn write_value(out: &mut String, value: &Value, budget: &Budget) -> Result<(), String> {
+    let mut printer = Printer::new(budget);
+    printer.value(value, 'v', 0);
+    out.push_str(&printer.finish()?);
+    Ok(())
+}

@@ -1,0 +1,232 @@
+//! Pipelines and what they are made of.
+
+use std::rc::Rc;
+
+use super::{MAX_NESTING, Parser};
+use crate::template::{
+    Error,
+    builtin::Builtin,
+    lex::{Keyword, Kind, Token},
+    node::{Command, Operand, Pipe, Term},
+    number::Number,
+    quote::{quote, unquote},
+};
+
+impl<'t> Parser<'t> {
+    /// A pipeline up to and with the token that ends it.
+    pub(super) fn pipeline(&mut self, context: &str, end: Kind) -> Result<Pipe, Error> {
+        let (_, at) = self.peek_non_space();
+        let mut pipe = Pipe {
+            at,
+            assigns: false,
+            variables: Vec::new(),
+            commands: Vec::new(),
+        };
+        while self.declaration(&mut pipe, context)? {}
+        loop {
+            let token = self.next_non_space();
+            match token.kind {
+                kind if kind == end => {
+                    self.check(&pipe, context)?;
+                    return Ok(pipe);
+                }
+                Kind::Bool
+                | Kind::CharConstant
+                | Kind::Complex
+                | Kind::Keyword(Keyword::Dot | Keyword::Nil)
+                | Kind::Field
+                | Kind::Identifier
+                | Kind::Number
+                | Kind::RawString
+                | Kind::String
+                | Kind::Variable
+                | Kind::LeftParen => {
+                    self.give_back(token);
+                    let command = self.command()?;
+                    pipe.commands.push(command);
+                }
+                _ => return self.unexpected(&token, context),
+            }
+        }
+    }
+
+    /// A variable that the pipeline declares or assigns, if one comes next; whether another one may follow.
+    fn declaration(&mut self, pipe: &mut Pipe, context: &str) -> Result<bool, Error> {
+        if self.peek_non_space().0 != Kind::Variable {
+            return Ok(false);
+        }
+        let variable = self.next();
+        let after = self.next();
+        let spaced = after.kind == Kind::Space;
+        self.give_back(after.clone());
+        let next = self.next_non_space();
+        let comma = next.kind == Kind::Char && next.text == ",";
+        if !comma && !matches!(next.kind, Kind::Assign | Kind::Declare) {
+            // It is an argument; the space behind it counts.
+            self.give_back(next);
+            if spaced {
+                self.give_back(after);
+            }
+            self.give_back(variable);
+            return Ok(false);
+        }
+        let name: Rc<str> = variable.text.into();
+        pipe.variables.push(Rc::clone(&name));
+        self.scope.variables.push(name);
+        if !comma {
+            pipe.assigns = next.kind == Kind::Assign;
+            return Ok(false);
+        }
+        if context != "range" || pipe.variables.len() > 1 {
+            return self.error(&format!("too many declarations in {context}"));
+        }
+        match self.peek_non_space().0 {
+            Kind::Variable | Kind::RightDelimiter | Kind::RightParen => Ok(true),
+            _ => self.error("range can only initialize variables"),
+        }
+    }
+
+    fn check(&self, pipe: &Pipe, context: &str) -> Result<(), Error> {
+        if pipe.commands.is_empty() {
+            return self.error(&format!("missing value for {context}"));
+        }
+        for (index, command) in pipe.commands.iter().enumerate().skip(1) {
+            if command.first.term.is_literal() {
+                return self.error(&format!("non executable command in pipeline stage {}", index + 1));
+            }
+        }
+        Ok(())
+    }
+
+    /// Operands with spaces between them, up to and with `|`, or up to what ends the pipeline.
+    fn command(&mut self) -> Result<Command, Error> {
+        let (_, at) = self.peek_non_space();
+        let mut operands = Vec::new();
+        loop {
+            self.peek_non_space();
+            operands.extend(self.operand()?);
+            let token = self.next();
+            match token.kind {
+                Kind::Space => {}
+                Kind::RightDelimiter | Kind::RightParen => {
+                    self.give_back(token);
+                    break;
+                }
+                Kind::Pipe => break,
+                _ => return self.unexpected(&token, "operand"),
+            }
+        }
+        let mut operands = operands.into_iter();
+        match operands.next() {
+            Some(first) => Ok(Command {
+                at,
+                first,
+                arguments: operands.collect(),
+            }),
+            None => self.error("empty command"),
+        }
+    }
+
+    /// A term and the fields behind it; nothing when no term comes next.
+    fn operand(&mut self) -> Result<Option<Operand>, Error> {
+        let Some(mut operand) = self.term()? else {
+            return Ok(None);
+        };
+        let (kind, at) = self.peek();
+        if kind != Kind::Field {
+            return Ok(Some(operand));
+        }
+        let mut fields = Vec::new();
+        while self.peek().0 == Kind::Field {
+            fields.push(field(&self.next()));
+        }
+        if operand.term.is_literal() {
+            let what = quote(&operand.to_string());
+            return self.error(&format!("unexpected . after term {what}"));
+        }
+        match &mut operand.term {
+            Term::Field(names) | Term::Variable(_, names) => {
+                names.extend(fields);
+                operand.at = at;
+                Ok(Some(operand))
+            }
+            _ => {
+                let term = Term::Chain(Box::new(operand), fields);
+                Ok(Some(Operand { at, term }))
+            }
+        }
+    }
+
+    fn term(&mut self) -> Result<Option<Operand>, Error> {
+        let token = self.next_non_space();
+        let term = match token.kind {
+            Kind::Identifier => self.function(&token)?,
+            Kind::Keyword(Keyword::Dot) => Term::Dot,
+            Kind::Keyword(Keyword::Nil) => Term::Nil,
+            Kind::Variable => {
+                let known = self.scope.variables.iter().find(|name| ***name == *token.text);
+                match known {
+                    Some(name) => Term::Variable(Rc::clone(name), Vec::new()),
+                    None => return self.error(&format!("undefined variable {}", quote(token.text))),
+                }
+            }
+            Kind::Field => Term::Field(vec![field(&token)]),
+            Kind::Bool => Term::Bool(token.text == "true"),
+            Kind::CharConstant => Term::Number(self.literal(Number::character(token.text))?),
+            Kind::Number => Term::Number(self.literal(Number::parse(token.text))?),
+            Kind::Complex => {
+                let what = format!("complex numbers are not supported: {}", quote(token.text));
+                return self.error(&what);
+            }
+            Kind::LeftParen => {
+                self.nesting += 1;
+                if self.nesting > MAX_NESTING {
+                    return self.error("max expression depth exceeded");
+                }
+                let pipe = self.pipeline("parenthesized pipeline", Kind::RightParen)?;
+                self.nesting -= 1;
+                return Ok(Some(Operand {
+                    at: pipe.at,
+                    term: Term::Pipe(pipe),
+                }));
+            }
+            Kind::String | Kind::RawString => {
+                let text = self.literal(unquote(token.text).ok_or_else(|| "invalid syntax".to_owned()))?;
+                Term::String(token.text.into(), text.into())
+            }
+            _ => {
+                self.give_back(token);
+                return Ok(None);
+            }
+        };
+        Ok(Some(Operand { at: token.at, term }))
+    }
+
+    fn function(&self, token: &Token<'_>) -> Result<Term, Error> {
+        if self.functions.has(token.text) {
+            return Ok(Term::Function(token.text.into()));
+        }
+        match Builtin::of(token.text) {
+            Some(builtin) => Ok(Term::Builtin(builtin)),
+            None => self.error(&format!("function {} not defined", quote(token.text))),
+        }
+    }
+
+    fn literal<T>(&self, read: Result<T, String>) -> Result<T, Error> {
+        read.or_else(|what| self.error(&what))
+    }
+}
+
+fn field(token: &Token<'_>) -> Rc<str> {
+    token.text.strip_prefix('.').unwrap_or(token.text).into()
+}
+
+impl Term {
+    /// Whether it stands for itself: nothing can be called or looked up in it.
+    fn is_literal(&self) -> bool {
+        matches!(
+            self,
+            Self::Bool(_) | Self::Dot | Self::Nil | Self::Number(_) | Self::String(..)
+        )
+    }
+}

@@ -1,0 +1,78 @@
+//! Parsed templates by name.
+
+use std::{collections::HashMap, rc::Rc};
+
+use super::{
+    Error, Functions,
+    node::{Template, is_empty},
+    parse::parse,
+};
+
+/// Templates that know each other.
+#[derive(Debug, Default, Clone)]
+pub struct Set {
+    below: Option<Rc<Set>>,
+    templates: HashMap<Rc<str>, Rc<Template>>,
+}
+
+impl Set {
+    /// A set without templates.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A set with the templates of another one, to which more can be added without changing that.
+    #[must_use]
+    pub fn over(below: Rc<Self>) -> Self {
+        Self {
+            below: Some(below),
+            templates: HashMap::new(),
+        }
+    }
+
+    /// Adds a template and those that it defines. A template whose body is only space doesn't replace one of its name.
+    ///
+    /// # Errors
+    /// When the text is no template, or names a function that there is not.
+    pub fn parse(&mut self, name: &str, text: &str, functions: &dyn Functions) -> Result<(), Error> {
+        self.add(name, text, functions).map(|_| ())
+    }
+
+    /// As [`Set::parse`], and the template of the text itself, whether it replaced another one or not.
+    pub(super) fn add(
+        &mut self,
+        name: &str,
+        text: &str,
+        functions: &dyn Functions,
+    ) -> Result<Option<Rc<Template>>, Error> {
+        let mut whole = None;
+        for (defined, template) in parse(name, text, functions)? {
+            let template = Rc::new(template);
+            if *defined == *name {
+                whole = Some(Rc::clone(&template));
+            }
+            if !is_empty(&template.body) || !self.has(&defined) {
+                self.templates.insert(defined, template);
+            }
+        }
+        Ok(whole)
+    }
+
+    /// Whether there is a template of that name.
+    #[must_use]
+    pub fn has(&self, name: &str) -> bool {
+        self.lookup(name).is_some()
+    }
+
+    pub(super) fn lookup(&self, name: &str) -> Option<&Rc<Template>> {
+        let mut set = self;
+        loop {
+            match (set.templates.get(name), &set.below) {
+                (Some(template), _) => return Some(template),
+                (None, Some(below)) => set = below,
+                (None, None) => return None,
+            }
+        }
+    }
+}

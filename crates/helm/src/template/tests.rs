@@ -1,0 +1,30 @@
+//! Templates and what they make; `cases.jsonl` holds templates of our own and what Go 1.26 made of them.
+
+mod fixture;
+mod limits;
+
+use self::fixture::{deep, render};
+
+#[test]
+fn templates_make_what_go_makes_of_them() {
+    deep(|| {
+        let mut wrong = Vec::new();
+        for line in include_str!("tests/cases.jsonl").lines() {
+            wrong.extend(fixture::difference(line));
+        }
+        assert!(
+            wrong.is_empty(),
+            "{} differences\n{}",
+            wrong.len(),
+            wrong.join("\n")
+        );
+    });
+}
+
+#[test]
+fn what_is_no_complex_number_of_ours_is_refused() {
+    for template in ["{{ 1+2i }}", "{{ 2i }}"] {
+        let error = render(template, false).unwrap_err();
+        assert!(error.contains("complex numbers are not supported"), "{error}");
+    }
+}

@@ -1,0 +1,147 @@
+//! The types of values as Go names them, and what templates do by type.
+
+use crate::{Kind, Value};
+
+/// The type of a parameter of a function.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Type {
+    /// `interface {}`: anything, also nothing.
+    Any,
+    /// `reflect.Value`, as the built-in functions have it: as [`Type::Any`], but a value knows whether it came from a map.
+    Reflect,
+    /// `bool`.
+    Bool,
+    /// `string`.
+    String,
+    /// `int`.
+    Int,
+    /// `int64`.
+    Int64,
+    /// `float64`.
+    Float,
+    /// `[]interface {}`; `nil` comes as [`Value::nil_list`].
+    List,
+    /// `[]string`; `nil` comes as [`Value::nil_list`].
+    Strings,
+    /// `map[string]interface {}`; `nil` comes as an empty map.
+    Dict,
+    /// An [`Object`](crate::Object) of that type.
+    Object(&'static str),
+}
+
+/// The parameters of a function or method.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Signature {
+    /// The types, in order.
+    pub parameters: &'static [Type],
+    /// Whether the last one stands for any number of arguments, also none.
+    pub variadic: bool,
+}
+
+impl Signature {
+    /// A function with exactly these parameters.
+    #[must_use]
+    pub const fn fixed(parameters: &'static [Type]) -> Self {
+        Self {
+            parameters,
+            variadic: false,
+        }
+    }
+
+    /// A function whose last parameter stands for any number of arguments.
+    #[must_use]
+    pub const fn variadic(parameters: &'static [Type]) -> Self {
+        Self {
+            parameters,
+            variadic: true,
+        }
+    }
+}
+
+impl Type {
+    /// The type as Go prints it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Any => "interface {}",
+            Self::Reflect => "reflect.Value",
+            Self::Bool => "bool",
+            Self::String => "string",
+            Self::Int => "int",
+            Self::Int64 => "int64",
+            Self::Float => "float64",
+            Self::List => "[]interface {}",
+            Self::Strings => "[]string",
+            Self::Dict => "map[string]interface {}",
+            Self::Object(name) => name,
+        }
+    }
+
+    /// Whether `nil` fits.
+    pub(super) fn takes_nil(self) -> bool {
+        match self {
+            Self::Any | Self::Reflect | Self::List | Self::Strings | Self::Dict => true,
+            Self::Object(name) => name.starts_with('*'),
+            Self::Bool | Self::String | Self::Int | Self::Int64 | Self::Float => false,
+        }
+    }
+}
+
+/// The type of a value as `%T` and sprig's `typeOf` print it: `map[string]interface {}`, `<nil>`.
+#[must_use]
+pub fn type_name(value: &Value) -> &str {
+    match value {
+        Value::Nil | Value::Missing => "<nil>",
+        Value::Bool(_) => "bool",
+        Value::Int(_, kind) => kind_text(*kind),
+        Value::Float(_) => "float64",
+        Value::String(_) => "string",
+        Value::Bytes(_) => "[]uint8",
+        Value::List(_) => "[]interface {}",
+        Value::Strings(_) => "[]string",
+        Value::Dict(_) => "map[string]interface {}",
+        Value::Object(object) => object.type_name(),
+    }
+}
+
+/// The kind of a value as sprig's `kindOf` prints it: `map`, `slice`, `invalid` for nothing.
+#[must_use]
+pub fn kind_name(value: &Value) -> &'static str {
+    match value {
+        Value::Nil | Value::Missing => "invalid",
+        Value::Bool(_) => "bool",
+        Value::Int(_, kind) => kind_text(*kind),
+        Value::Float(_) => "float64",
+        Value::String(_) => "string",
+        Value::Bytes(_) | Value::List(_) | Value::Strings(_) => "slice",
+        Value::Dict(_) => "map",
+        Value::Object(object) => object.kind_name(),
+    }
+}
+
+fn kind_text(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Int => "int",
+        Kind::Int64 => "int64",
+        Kind::Int32 => "int32",
+        Kind::Uint8 => "uint8",
+        Kind::Uint32 => "uint32",
+        Kind::Uint64 => "uint64",
+    }
+}
+
+/// Whether `if` takes a value for true: neither nothing, false, zero nor empty.
+#[must_use]
+pub fn truth(value: &Value) -> bool {
+    match value {
+        Value::Nil | Value::Missing => false,
+        Value::Bool(value) => *value,
+        Value::Int(value, _) => *value != 0,
+        Value::Float(value) => *value != 0.0,
+        Value::String(text) => !text.is_empty(),
+        Value::Bytes(bytes) => !bytes.is_empty(),
+        Value::List(items) | Value::Strings(items) => !items.is_empty(),
+        Value::Dict(map) => map.try_borrow().is_ok_and(|map| !map.is_empty()),
+        Value::Object(object) => object.truth(),
+    }
+}

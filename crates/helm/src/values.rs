@@ -1,0 +1,167 @@
+//! The values of a render: what charts bring, and what files and settings put over it.
+
+mod coalesce;
+mod dependencies;
+pub(crate) mod schema;
+mod set;
+#[cfg(test)]
+mod tests;
+
+use std::{cell::RefCell, rc::Rc};
+
+use bytes::Bytes;
+use tree::Budget;
+
+use crate::{Dict, Error, Value};
+
+pub(crate) use coalesce::coalesce_values;
+pub(crate) use dependencies::process_dependencies;
+
+/// How the files that `--set-file` names are read.
+pub type ReadFile<'a> = &'a (dyn Fn(&str) -> Result<Bytes, String> + Sync);
+
+/// Where values come from besides the chart, in the order in which they are put over each other.
+#[derive(Debug, Clone, Default)]
+pub struct Sources {
+    /// Files in YAML (`--values`), with the names that errors call them.
+    pub files: Vec<(String, Bytes)>,
+    /// Settings in JSON (`--set-json`).
+    pub json: Vec<String>,
+    /// Settings whose types are guessed (`--set`).
+    pub set: Vec<String>,
+    /// Settings that are texts (`--set-string`).
+    pub string: Vec<String>,
+    /// Settings that name files (`--set-file`).
+    pub file: Vec<String>,
+    /// Settings that are texts as they stand (`--set-literal`).
+    pub literal: Vec<String>,
+}
+
+impl Sources {
+    /// Puts all of them over each other.
+    ///
+    /// # Errors
+    /// When a file is no map in YAML, or a setting makes no sense.
+    pub fn merge(&self, read: Option<ReadFile<'_>>, budget: &Budget) -> Result<Dict, Error> {
+        let base = table();
+        for (name, text) in &self.files {
+            let words = |words: String| Error::Values(format!("failed to parse {name}: {words}"));
+            if let Value::Dict(over) = read_map(text, budget).map_err(words)? {
+                merge_over(&base, &over);
+            }
+        }
+        for text in &self.json {
+            let failed = |_| Error::Values(format!("failed parsing --set-json data {text}"));
+            set::parse(text, &base, &set::Mode::Json).map_err(failed)?;
+        }
+        let missing = |path: &str| Err(format!("open {path}: no such file or directory"));
+        let read = read.unwrap_or(&missing);
+        let others = [
+            ("--set", set::Mode::Typed, &self.set),
+            ("--set-string", set::Mode::Text, &self.string),
+            ("--set-file", set::Mode::File(read), &self.file),
+            ("--set-literal", set::Mode::Literal, &self.literal),
+        ];
+        for (flag, mode, texts) in others {
+            for text in texts {
+                let failed = |words| Error::Values(format!("failed parsing {flag} data: {words}"));
+                set::parse(text, &base, &mode).map_err(failed)?;
+            }
+        }
+        Ok(base)
+    }
+}
+
+/// An empty map.
+pub(crate) fn table() -> Dict {
+    Rc::default()
+}
+
+/// Reads a text as values: a map whose numbers are floats. An empty text is an empty map.
+pub(crate) fn read_map(text: &[u8], budget: &Budget) -> Result<Value, String> {
+    let document = yaml::read::goyaml_floats(text, budget).map_err(|error| yaml_words(&error))?;
+    match document.value {
+        yaml::Value::Null => Ok(Value::Dict(table())),
+        value @ yaml::Value::Map(_) => Ok(Value::from_yaml(&value)),
+        value => Err(format!(
+            "error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {} into Go value of type \
+             map[string]interface {{}}",
+            crate::fields::json_type(&value)
+        )),
+    }
+}
+
+/// What is wrong with a text in YAML, in the words of Helm: lines count from zero, which isn't said, but for the scanner's.
+pub(crate) fn yaml_words(error: &yaml::Error) -> String {
+    let message = error.message();
+    let (what, context) = message.split_once(" while ").unwrap_or((&message, ""));
+    let before = |position: yaml::Position| Some(position.line.saturating_sub(1)).filter(|line| *line > 0);
+    let scanned = u32::from(context.starts_with("scanning"));
+    let line = error
+        .position
+        .and_then(before)
+        .map(|line| line.saturating_add(scanned));
+    match line.or_else(|| error.begin.and_then(before)) {
+        None => format!("error converting YAML to JSON: yaml: {what}"),
+        Some(line) => format!("error converting YAML to JSON: yaml: line {line}: {what}"),
+    }
+}
+
+/// Puts a map over another one: maps in it are merged, all else is replaced.
+fn merge_over(base: &Dict, over: &Dict) {
+    for (key, value) in entries(over) {
+        let below = base.borrow().get(&key).cloned();
+        match (below, &value) {
+            (Some(Value::Dict(below)), Value::Dict(over)) => merge_over(&below, over),
+            _ => {
+                base.borrow_mut().insert(key, value);
+            }
+        }
+    }
+}
+
+/// The entries of a map as they are now, so that it may be changed meanwhile.
+pub(crate) fn entries(map: &Dict) -> Vec<(Rc<str>, Value)> {
+    map.borrow()
+        .iter()
+        .map(|(key, value)| (key.clone(), value.clone()))
+        .collect()
+}
+
+/// A copy that shares no map with its source.
+pub(crate) fn deep_copy(value: &Value) -> Value {
+    match value {
+        Value::Dict(map) => Value::Dict(deep_copy_map(map)),
+        Value::List(items) => Value::list(items.iter().map(deep_copy).collect()),
+        other => other.clone(),
+    }
+}
+
+/// A copy of a map that shares no map with its source.
+pub(crate) fn deep_copy_map(map: &Dict) -> Dict {
+    let copy = map
+        .borrow()
+        .iter()
+        .map(|(key, value)| (key.clone(), deep_copy(value)))
+        .collect();
+    Rc::new(RefCell::new(copy))
+}
+
+/// The map at a path of keys; the error names the key that is none.
+pub(crate) fn lookup_table(map: &Dict, path: &str) -> Result<Dict, String> {
+    path.split('.')
+        .try_fold(map.clone(), |map, key| match map.borrow().get(key) {
+            Some(Value::Dict(inner)) => Ok(inner.clone()),
+            _ => Err(format!("{key:?} is not a table")),
+        })
+}
+
+/// What is at a path of keys, unless that is a map.
+pub(crate) fn lookup_value(map: &Dict, path: &str) -> Option<Value> {
+    let (table, key) = match path.rsplit_once('.') {
+        Some((table, key)) => (lookup_table(map, table).ok()?, key),
+        None => (map.clone(), path),
+    };
+    let found = table.borrow().get(key).cloned();
+    found.filter(|value| !matches!(value, Value::Dict(_)))
+}

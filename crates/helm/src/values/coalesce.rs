@@ -1,0 +1,188 @@
+//! How a chart's defaults, those of the charts it brings, and what is set over them become one.
+//!
+//! Maps are shared where Helm shares them: what one chart changes in a global map, others see.
+
+use std::rc::Rc;
+
+use super::{deep_copy_map, entries, table};
+use crate::{Chart, Dict, Error, Value};
+
+/// The key whose values all charts see.
+const GLOBAL: &str = "global";
+
+/// Coalesces, and collects what is odd about it.
+pub(crate) struct Coalesce<'a> {
+    /// Whether nulls stay, for another time that coalesces.
+    pub(crate) keep_nulls: bool,
+    /// What was said that is no error.
+    pub(crate) warnings: &'a mut Vec<String>,
+}
+
+/// The values of a chart and those it brings, with `over` over them; `over` is left as it is.
+pub(crate) fn coalesce_values(
+    chart: &Chart,
+    over: &Dict,
+    keep_nulls: bool,
+    warnings: &mut Vec<String>,
+) -> Result<Dict, Error> {
+    let values = deep_copy_map(over);
+    Coalesce { keep_nulls, warnings }.chart(chart, &values, "")?;
+    Ok(values)
+}
+
+fn join(prefix: &str, key: &str) -> String {
+    if prefix.is_empty() {
+        key.to_owned()
+    } else {
+        format!("{prefix}.{key}")
+    }
+}
+
+fn get(map: &Dict, key: &str) -> Option<Value> {
+    map.borrow().get(key).cloned()
+}
+
+impl Coalesce<'_> {
+    fn chart(&mut self, chart: &Chart, into: &Dict, prefix: &str) -> Result<(), Error> {
+        self.defaults(chart, into, prefix);
+        for inner in &chart.dependencies {
+            let values = match get(into, inner.name()) {
+                None => {
+                    let values = table();
+                    into.borrow_mut()
+                        .insert(inner.name().into(), Value::Dict(values.clone()));
+                    values
+                }
+                Some(Value::Dict(values)) => values,
+                Some(other) => return Err(mismatch(inner.name(), &other)),
+            };
+            let prefix = join(prefix, chart.name());
+            self.globals(&values, into, &prefix);
+            self.chart(inner, &values, &prefix)?;
+        }
+        Ok(())
+    }
+
+    /// Puts a chart's own defaults below its values.
+    fn defaults(&mut self, chart: &Chart, into: &Dict, prefix: &str) {
+        let Value::Dict(defaults) = &chart.values else {
+            return;
+        };
+        let prefix = join(prefix, chart.name());
+        for (key, default) in entries(&deep_copy_map(defaults)) {
+            match (get(into, &key), default) {
+                (None, default) => {
+                    into.borrow_mut().insert(key, default);
+                }
+                (Some(Value::Nil), _) if !self.keep_nulls => {
+                    into.borrow_mut().remove(&key);
+                }
+                (Some(Value::Dict(_)), Value::Nil) => {}
+                (Some(Value::Dict(values)), Value::Dict(defaults)) => {
+                    let for_chart = chart.dependencies.iter().any(|inner| inner.name() == &*key);
+                    let keep = self.keep_nulls || for_chart;
+                    self.tables(&values, &defaults, &join(&prefix, &key), keep);
+                }
+                (Some(Value::Dict(_)), _) => {
+                    self.warn(format!("warning: skipped value for {prefix}.{key}: Not a table."));
+                }
+                (Some(_), _) => {}
+            }
+        }
+    }
+
+    /// Gives a chart the globals of its parent.
+    fn globals(&mut self, into: &Dict, from: &Dict, prefix: &str) {
+        let own = match get(into, GLOBAL) {
+            None => table(),
+            Some(Value::Dict(own)) => own,
+            Some(_) => {
+                let words = "warning: skipping globals because destination global is not a table.";
+                return self.warn(words.to_owned());
+            }
+        };
+        let parents = match get(from, GLOBAL) {
+            None => table(),
+            Some(Value::Dict(parents)) => parents,
+            Some(_) => {
+                let words = "warning: skipping globals because source global is not a table.";
+                return self.warn(words.to_owned());
+            }
+        };
+        for (key, value) in entries(&parents) {
+            match (value, get(&own, &key)) {
+                (Value::Dict(theirs), mine) => {
+                    let copy = Rc::new(std::cell::RefCell::new(theirs.borrow().clone()));
+                    match mine {
+                        None => {}
+                        Some(Value::Dict(mine)) => self.tables(&copy, &mine, &join(prefix, &key), true),
+                        Some(_) => {
+                            self.warn(format!(
+                                "Conflict: cannot merge map onto non-map for {key:?}. Skipping."
+                            ));
+                            continue;
+                        }
+                    }
+                    own.borrow_mut().insert(key, Value::Dict(copy));
+                }
+                (_, Some(Value::Dict(_))) => self.warn(format!("key {key} is table. Skipping")),
+                (value, _) => {
+                    own.borrow_mut().insert(key, value);
+                }
+            }
+        }
+        into.borrow_mut().insert(GLOBAL.into(), Value::Dict(own));
+    }
+
+    /// Puts a map below another one.
+    pub(crate) fn tables(&mut self, into: &Dict, below: &Dict, prefix: &str, keep_nulls: bool) {
+        if Rc::ptr_eq(into, below) {
+            return;
+        }
+        for (key, value) in entries(below) {
+            match (get(into, &key), value) {
+                (None, value) => {
+                    into.borrow_mut().insert(key, value);
+                }
+                (Some(Value::Nil), _) if !keep_nulls => {
+                    into.borrow_mut().remove(&key);
+                }
+                (Some(Value::Dict(into)), Value::Dict(below)) => {
+                    self.tables(&into, &below, &join(prefix, &key), keep_nulls);
+                }
+                (Some(_), Value::Dict(below)) => {
+                    let below = go_text(&Value::Dict(below));
+                    let key = join(prefix, &key);
+                    self.warn(format!(
+                        "warning: cannot overwrite table with non table for {key} ({below})"
+                    ));
+                }
+                (Some(Value::Dict(_)), value) if !matches!(value, Value::Nil) => {
+                    let (key, value) = (join(prefix, &key), go_text(&value));
+                    self.warn(format!(
+                        "warning: destination for {key} is a table. Ignoring non-table value ({value})"
+                    ));
+                }
+                (Some(_), _) => {}
+            }
+        }
+    }
+
+    fn warn(&mut self, words: String) {
+        self.warnings.push(words);
+    }
+}
+
+fn go_text(value: &Value) -> String {
+    crate::template::print(std::slice::from_ref(value), &tree::Budget::default()).unwrap_or_default()
+}
+
+/// In the words of Helm, which prints any value as if it were a boolean.
+fn mismatch(name: &str, value: &Value) -> Error {
+    let text = match value {
+        Value::Bool(value) => value.to_string(),
+        Value::Nil => "%!t(<nil>)".to_owned(),
+        other => format!("%!t({}={})", crate::template::type_name(other), go_text(other)),
+    };
+    Error::Values(format!("type mismatch on {name}: {text}"))
+}

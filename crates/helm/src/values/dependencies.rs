@@ -1,0 +1,194 @@
+//! Which of its charts a chart takes, under which names, and what it imports of their values.
+
+use std::rc::Rc;
+
+use super::{
+    coalesce::{Coalesce, coalesce_values},
+    deep_copy_map, lookup_table, lookup_value, table,
+};
+use crate::{Chart, Dict, Error, Value, chart::Dependency, chart::SharedDependency, version};
+
+/// Takes the charts that conditions and tags leave, names them by their aliases, and imports values.
+///
+/// # Errors
+/// When values that should be a map aren't.
+pub(crate) fn process_dependencies(
+    chart: &mut Chart,
+    values: &Dict,
+    warnings: &mut Vec<String>,
+) -> Result<(), Error> {
+    enable(chart, values, "", warnings)?;
+    import_all(chart, warnings)
+}
+
+fn enable(chart: &mut Chart, values: &Dict, path: &str, warnings: &mut Vec<String>) -> Result<(), Error> {
+    let Some(wanted) = chart.metadata.dependencies.clone() else {
+        return Ok(());
+    };
+    chart.dependencies = named(&chart.dependencies, &wanted);
+    for one in &wanted {
+        one.borrow_mut().enabled = true;
+    }
+    let values = coalesce_values(chart, values, false, warnings)?;
+    by_tags(&wanted, &values, warnings);
+    by_conditions(&wanted, &values, path, warnings);
+    let off: Vec<String> = wanted
+        .iter()
+        .filter(|one| !one.borrow().enabled)
+        .map(|one| one.borrow().name.clone())
+        .collect();
+    chart
+        .dependencies
+        .retain(|inner| !off.iter().any(|name| name == inner.name()));
+    for inner in &mut chart.dependencies {
+        let path = format!("{path}{}.", inner.name());
+        enable(inner, &values, &path, warnings)?;
+    }
+    let left = wanted
+        .into_iter()
+        .filter(|one| !off.contains(&one.borrow().name))
+        .collect();
+    chart.metadata.dependencies = Some(left);
+    Ok(())
+}
+
+/// The charts that nobody asks for, then those that are asked for under their aliases.
+fn named(charts: &[Chart], wanted: &[SharedDependency]) -> Vec<Chart> {
+    let fits = |chart: &Chart, one: &Dependency| {
+        chart.name() == one.name && version::is_compatible(&one.version, &chart.metadata.version)
+    };
+    let is_wanted = |chart: &&Chart| wanted.iter().any(|one| fits(chart, &one.borrow()));
+    let mut taken: Vec<Chart> = charts.iter().filter(|chart| !is_wanted(chart)).cloned().collect();
+    for one in wanted {
+        let mut one = one.borrow_mut();
+        if let Some(found) = charts.iter().find(|chart| fits(chart, &one)) {
+            let mut found = found.clone();
+            if !one.alias.is_empty() {
+                found.metadata.name.clone_from(&one.alias);
+            }
+            taken.push(found);
+        }
+        if !one.alias.is_empty() {
+            one.name = one.alias.clone();
+        }
+    }
+    taken
+}
+
+fn by_tags(wanted: &[SharedDependency], values: &Dict, warnings: &mut Vec<String>) {
+    let Ok(tags) = lookup_table(values, "tags") else {
+        return;
+    };
+    let tags = tags.borrow();
+    for one in wanted {
+        let mut one = one.borrow_mut();
+        let (mut on, mut off) = (false, false);
+        for tag in &one.tags {
+            match tags.get(tag.as_str()) {
+                Some(Value::Bool(true)) => on = true,
+                Some(Value::Bool(false)) => off = true,
+                Some(_) => {
+                    let name = &one.name;
+                    warnings.push(format!(
+                        "Warning: Tag '{tag}' for chart {name} returned non-bool value"
+                    ));
+                }
+                None => {}
+            }
+        }
+        one.enabled = on || !off;
+    }
+}
+
+fn by_conditions(wanted: &[SharedDependency], values: &Dict, path: &str, warnings: &mut Vec<String>) {
+    for one in wanted {
+        let mut one = one.borrow_mut();
+        let condition = one.condition.trim().to_owned();
+        for condition in condition.split(',').filter(|condition| !condition.is_empty()) {
+            match lookup_value(values, &format!("{path}{condition}")) {
+                Some(Value::Bool(value)) => {
+                    one.enabled = value;
+                    break;
+                }
+                Some(_) => warnings.push(format!(
+                    "Warning: Condition path '{condition}' for chart {} returned non-bool value",
+                    one.name
+                )),
+                None => {}
+            }
+        }
+    }
+}
+
+fn import_all(chart: &mut Chart, warnings: &mut Vec<String>) -> Result<(), Error> {
+    for inner in &mut chart.dependencies {
+        import_all(inner, warnings)?;
+    }
+    import(chart, warnings)
+}
+
+/// What `import-values` of a dependency says: the path of a map below it, and where that goes.
+fn import_paths(import: &yaml::Value) -> Option<(String, String)> {
+    let text = |key: &str| match import.get(key) {
+        None | Some(yaml::Value::Null) => "<nil>".to_owned(),
+        Some(yaml::Value::String(text)) => text.clone(),
+        Some(other) => other.to_json().to_string(),
+    };
+    match import {
+        yaml::Value::Map(_) => Some((text("child"), text("parent"))),
+        yaml::Value::String(name) => Some((format!("exports.{name}"), ".".to_owned())),
+        _ => None,
+    }
+}
+
+fn import(chart: &mut Chart, warnings: &mut Vec<String>) -> Result<(), Error> {
+    let Some(wanted) = chart.metadata.dependencies.clone() else {
+        return Ok(());
+    };
+    let values = coalesce_values(chart, &table(), true, warnings)?;
+    let imported = table();
+    for one in &wanted {
+        let one = one.borrow();
+        for import in &one.import_values {
+            let Some((child, parent)) = import_paths(import) else {
+                continue;
+            };
+            match lookup_table(&values, &format!("{}.{child}", one.name)) {
+                // Copied, so that no map comes to lie in itself.
+                Ok(found) => {
+                    let found = at_path(&parent, deep_copy_map(&found));
+                    let mut coalesce = Coalesce {
+                        keep_nulls: true,
+                        warnings,
+                    };
+                    coalesce.tables(&imported, &found, "", true);
+                }
+                Err(words) if matches!(import, yaml::Value::Map(_)) => warnings.push(format!(
+                    "Warning: ImportValues missing table from chart {}: {words}",
+                    one.name
+                )),
+                Err(words) => warnings.push(format!("Warning: ImportValues missing table: {words}")),
+            }
+        }
+    }
+    let values = deep_copy_map(&values);
+    Coalesce {
+        keep_nulls: true,
+        warnings,
+    }
+    .tables(&values, &imported, "", true);
+    chart.values = Value::Dict(values);
+    Ok(())
+}
+
+/// A map in maps, so that it lies at a path of keys.
+fn at_path(path: &str, map: Dict) -> Dict {
+    if path == "." {
+        return map;
+    }
+    path.rsplit('.').fold(map, |inner, key| {
+        let outer = table();
+        outer.borrow_mut().insert(Rc::from(key), Value::Dict(inner));
+        outer
+    })
+}

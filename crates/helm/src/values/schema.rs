@@ -1,0 +1,151 @@
+//! Checks values against `values.schema.json`: JSON Schema from draft 4 to 2020-12.
+//!
+//! Nothing is fetched: a reference has to lead to a place in the schema itself. What would be an assertion but isn't
+//! implemented is refused by name.
+
+mod check;
+mod compare;
+mod containers;
+mod formats;
+mod validate;
+
+use std::{
+    cell::RefCell,
+    collections::{HashMap, HashSet},
+    fmt::Write as _,
+};
+
+use regex::Regex;
+use serde_json::Value as Json;
+use tree::Budget;
+
+use crate::{Chart, Dict, Error, Value};
+
+/// Where a schema lies when it doesn't say so itself.
+const HOME: &str = "file:///values.schema.json";
+
+/// The versions of the language that differ here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Draft {
+    D4,
+    D6,
+    D7,
+    D2019,
+    D2020,
+}
+
+impl Draft {
+    fn parse(url: &str) -> Option<Self> {
+        let url = url.strip_suffix('#').unwrap_or(url);
+        let url = url
+            .strip_prefix("http://")
+            .or_else(|| url.strip_prefix("https://"))
+            .unwrap_or(url);
+        Some(match url {
+            "json-schema.org/schema" | "json-schema.org/draft/2020-12/schema" => Self::D2020,
+            "json-schema.org/draft/2019-09/schema" => Self::D2019,
+            "json-schema.org/draft-07/schema" => Self::D7,
+            "json-schema.org/draft-06/schema" => Self::D6,
+            "json-schema.org/draft-04/schema" => Self::D4,
+            _ => return None,
+        })
+    }
+}
+
+/// A schema that is sound.
+struct Schema<'a> {
+    draft: Draft,
+    budget: &'a Budget,
+    /// Schemas that have names, by their URLs.
+    named: HashMap<String, &'a Json>,
+    /// The URLs relative to which references are meant, by the address of the schema with the reference.
+    bases: HashMap<usize, String>,
+    checked: RefCell<HashSet<usize>>,
+    patterns: RefCell<HashMap<String, Regex>>,
+    /// Whether it asks what others have looked at.
+    tracks: bool,
+}
+
+/// What a value has that the schema doesn't allow.
+#[derive(Debug, Clone)]
+struct Problem {
+    at: String,
+    words: String,
+    causes: Vec<Problem>,
+}
+
+impl Problem {
+    fn print(&self, depth: usize, into: &mut String) {
+        let indent = "  ".repeat(depth);
+        let _ = write!(into, "{indent}- at '{}': {}", self.at, self.words);
+        for cause in &self.causes {
+            into.push('\n');
+            cause.print(depth.saturating_add(1), into);
+        }
+    }
+}
+
+fn address(schema: &Json) -> usize {
+    std::ptr::from_ref(schema).addr()
+}
+
+/// Checks the values of a chart, and of those that it brings, against their schemas.
+///
+/// # Errors
+/// When they don't fit, or a schema can't be used.
+pub(crate) fn validate(chart: &Chart, values: &Dict, budget: &Budget) -> Result<(), Error> {
+    let mut words = String::new();
+    collect(chart, values, budget, &mut words)?;
+    if words.is_empty() {
+        Ok(())
+    } else {
+        Err(Error::Schema(words))
+    }
+}
+
+fn collect(chart: &Chart, values: &Dict, budget: &Budget, words: &mut String) -> Result<(), Error> {
+    if let Some(schema) = &chart.schema
+        && let Some(problems) = one(schema, values, budget)?
+    {
+        let _ = write!(words, "{}:\n{problems}", chart.name());
+    }
+    for inner in &chart.dependencies {
+        let found = values.borrow().get(inner.name()).cloned();
+        match found {
+            None | Some(Value::Nil) => {}
+            Some(Value::Dict(values)) => collect(inner, &values, budget, words)?,
+            Some(other) => {
+                let got = crate::template::type_name(&other);
+                let name = inner.name();
+                let _ = writeln!(
+                    words,
+                    "{name}:\ninvalid type for values: expected object (map), got {got}"
+                );
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What is wrong with values, or with their schema.
+fn one(schema: &[u8], values: &Dict, budget: &Budget) -> Result<Option<String>, Error> {
+    let root: Json = match serde_json::from_slice(schema) {
+        Ok(root) => root,
+        Err(error) => return Ok(Some(error.to_string())),
+    };
+    let schema = match Schema::new(&root, budget) {
+        Ok(schema) => schema,
+        Err(words) => return Ok(Some(words)),
+    };
+    let mut problems = Vec::new();
+    schema.validate(&root, &Value::Dict(values.clone()), "", 0, &mut problems)?;
+    if problems.is_empty() {
+        return Ok(None);
+    }
+    let mut text = String::new();
+    for problem in problems {
+        problem.print(0, &mut text);
+        text.push('\n');
+    }
+    Ok(Some(text))
+}

@@ -1,0 +1,351 @@
+//! Whether a schema is sound, and where its references lead.
+
+use std::{
+    cell::RefCell,
+    collections::{HashMap, HashSet},
+};
+
+use regex::Regex;
+use serde_json::{Map, Value as Json};
+use tree::Budget;
+
+use super::{Draft, HOME, Schema, address};
+
+/// How deep schemas may nest.
+const MAX_DEPTH: usize = 200;
+
+/// What the value of a keyword is.
+#[derive(Clone, Copy)]
+enum Shape {
+    Schema,
+    Schemas,
+    SchemaMap,
+    SchemaOrSchemas,
+    Count,
+    Number,
+    Flag,
+    Texts,
+    Text,
+    List,
+    Types,
+    Pattern,
+    Dependencies,
+    TextsMap,
+}
+
+fn shape(keyword: &str, draft: Draft) -> Option<Shape> {
+    use Shape as S;
+    Some(match keyword {
+        "additionalProperties" | "not" => S::Schema,
+        "additionalItems" if draft < Draft::D2020 => S::Schema,
+        "propertyNames" | "contains" if draft >= Draft::D6 => S::Schema,
+        "if" | "then" | "else" if draft >= Draft::D7 => S::Schema,
+        "unevaluatedProperties" | "unevaluatedItems" if draft >= Draft::D2019 => S::Schema,
+        "items" if draft >= Draft::D2020 => S::Schema,
+        "items" => S::SchemaOrSchemas,
+        "prefixItems" if draft >= Draft::D2020 => S::Schemas,
+        "allOf" | "anyOf" | "oneOf" => S::Schemas,
+        "properties" | "patternProperties" | "definitions" => S::SchemaMap,
+        "$defs" | "dependentSchemas" if draft >= Draft::D2019 => S::SchemaMap,
+        "dependencies" if draft < Draft::D2019 => S::Dependencies,
+        "dependentRequired" if draft >= Draft::D2019 => S::TextsMap,
+        "minContains" | "maxContains" if draft >= Draft::D2019 => S::Count,
+        "minItems" | "maxItems" | "minLength" | "maxLength" | "minProperties" | "maxProperties" => S::Count,
+        "exclusiveMinimum" | "exclusiveMaximum" if draft == Draft::D4 => S::Flag,
+        "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum" | "multipleOf" => S::Number,
+        "uniqueItems" => S::Flag,
+        "required" => S::Texts,
+        "enum" => S::List,
+        "type" => S::Types,
+        "pattern" => S::Pattern,
+        "$ref" | "$id" | "$schema" | "format" => S::Text,
+        _ => return None,
+    })
+}
+
+impl<'a> Schema<'a> {
+    /// Checks a schema.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub(super) fn new(root: &'a Json, budget: &'a Budget) -> Result<Self, String> {
+        let draft = match root.get("$schema") {
+            None => Draft::D2020,
+            Some(Json::String(url)) => Draft::parse(url).ok_or_else(|| {
+                format!("failing loading {url:?}: only the drafts of json-schema.org are known, nothing is fetched")
+            })?,
+            Some(_) => return Err(not_sound("/$schema", "got another type, want string")),
+        };
+        let mut schema = Self {
+            draft,
+            budget,
+            named: HashMap::new(),
+            bases: HashMap::new(),
+            checked: RefCell::new(HashSet::new()),
+            patterns: RefCell::new(HashMap::new()),
+            tracks: false,
+        };
+        schema.named.insert(HOME.to_owned(), root);
+        schema.name(root, HOME, 0)?;
+        schema.check(root, "", 0)?;
+        Ok(schema)
+    }
+
+    /// Finds the names of schemas and what references are relative to.
+    fn name(&mut self, schema: &'a Json, base: &str, depth: usize) -> Result<(), String> {
+        if depth > MAX_DEPTH {
+            return Err(format!("the schema nests deeper than {MAX_DEPTH}"));
+        }
+        let next = depth.saturating_add(1);
+        match schema {
+            Json::Object(map) => {
+                let base = self.name_one(schema, map, base);
+                for (key, value) in map {
+                    self.tracks |= key.starts_with("unevaluated");
+                    if !matches!(key.as_str(), "enum" | "const" | "default" | "examples") {
+                        self.name(value, &base, next)?;
+                    }
+                }
+            }
+            Json::Array(items) => {
+                for item in items {
+                    self.name(item, base, next)?;
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn name_one(&mut self, schema: &'a Json, map: &'a Map<String, Json>, base: &str) -> String {
+        let mut base = base.to_owned();
+        let id = map
+            .get(if self.draft == Draft::D4 { "id" } else { "$id" })
+            .and_then(Json::as_str);
+        let hidden = self.draft < Draft::D2019 && map.contains_key("$ref");
+        if let Some(id) = id.filter(|_| !hidden) {
+            let (url, fragment) = id.split_once('#').unwrap_or((id, ""));
+            if !url.is_empty() {
+                base = join(&base, url);
+                self.named.insert(base.clone(), schema);
+            }
+            if !fragment.is_empty() {
+                self.named.insert(format!("{base}#{fragment}"), schema);
+            }
+        }
+        if let Some(anchor) = map.get("$anchor").and_then(Json::as_str) {
+            self.named.insert(format!("{base}#{anchor}"), schema);
+        }
+        if map.contains_key("$ref") {
+            self.bases.insert(address(schema), base.clone());
+        }
+        base
+    }
+
+    /// Where a reference leads.
+    ///
+    /// # Errors
+    /// When that is nowhere in the schema.
+    pub(super) fn resolve(&self, from: &Json, reference: &str) -> Result<&'a Json, String> {
+        let base = self.bases.get(&address(from)).map_or(HOME, String::as_str);
+        let (url, fragment) = reference.split_once('#').unwrap_or((reference, ""));
+        let url = if url.is_empty() {
+            base.to_owned()
+        } else {
+            join(base, url)
+        };
+        let Some(resource) = self.named.get(&url) else {
+            return Err(format!(
+                "failing loading {url:?}: references lead into the schema itself, nothing is fetched"
+            ));
+        };
+        let fragment = percent_decoded(fragment);
+        let found = if fragment.is_empty() {
+            Some(*resource)
+        } else if fragment.starts_with('/') {
+            resource.pointer(&fragment)
+        } else {
+            self.named.get(&format!("{url}#{fragment}")).copied()
+        };
+        found.ok_or_else(|| format!("\"{url}#{fragment}\" not found"))
+    }
+
+    /// Checks the keywords of a schema and of those in it.
+    fn check(&self, schema: &'a Json, at: &str, depth: usize) -> Result<(), String> {
+        let map = match schema {
+            Json::Object(map) => map,
+            Json::Bool(_) if self.draft > Draft::D4 => return Ok(()),
+            other => {
+                return Err(not_sound(
+                    at,
+                    &format!("got {}, want boolean or object", kind(other)),
+                ));
+            }
+        };
+        if depth > MAX_DEPTH {
+            return Err(format!("the schema nests deeper than {MAX_DEPTH}"));
+        }
+        if !self.checked.borrow_mut().insert(address(schema)) {
+            return Ok(());
+        }
+        if let Some(Json::String(reference)) = map.get("$ref") {
+            self.check(self.resolve(schema, reference)?, at, depth.saturating_add(1))?;
+            if self.draft < Draft::D2019 {
+                return Ok(());
+            }
+        }
+        for (keyword, value) in map {
+            let at = format!("{at}/{keyword}");
+            let dynamic = ["$dynamicRef", "$recursiveRef"].contains(&keyword.as_str());
+            if dynamic && self.draft >= Draft::D2019 {
+                return Err(format!(
+                    "{at}: the keyword {keyword} of JSON Schema is not supported"
+                ));
+            }
+            if let Some(shape) = shape(keyword, self.draft) {
+                self.keyword(shape, value, &at, depth.saturating_add(1))?;
+            }
+            if keyword == "patternProperties" {
+                value
+                    .as_object()
+                    .into_iter()
+                    .flat_map(Map::keys)
+                    .try_for_each(|text| self.pattern(text, &at))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn keyword(&self, shape: Shape, value: &'a Json, at: &str, depth: usize) -> Result<(), String> {
+        let wrong = |want: &str| Err(not_sound(at, &format!("got {}, want {want}", kind(value))));
+        let all = |items: &'a [Json]| {
+            items
+                .iter()
+                .enumerate()
+                .try_for_each(|(n, item)| self.check(item, &format!("{at}/{n}"), depth))
+        };
+        let texts = |value: &Json| {
+            value
+                .as_array()
+                .is_some_and(|items| items.iter().all(Json::is_string))
+        };
+        match (shape, value) {
+            (Shape::Schema, value) => self.check(value, at, depth),
+            (Shape::Schemas, Json::Array(items)) if !items.is_empty() => all(items),
+            (Shape::Schemas, _) => wrong("array of schemas"),
+            (Shape::SchemaOrSchemas, Json::Array(items)) => all(items),
+            (Shape::SchemaOrSchemas, value) => self.check(value, at, depth),
+            (Shape::SchemaMap, Json::Object(map)) => map
+                .iter()
+                .try_for_each(|(key, value)| self.check(value, &format!("{at}/{key}"), depth)),
+            (Shape::Dependencies, Json::Object(map)) => map.iter().try_for_each(|(key, value)| match value {
+                value if texts(value) => Ok(()),
+                value => self.check(value, &format!("{at}/{key}"), depth),
+            }),
+            (Shape::TextsMap, Json::Object(map)) if map.values().all(texts) => Ok(()),
+            (Shape::SchemaMap | Shape::Dependencies | Shape::TextsMap, _) => wrong("object"),
+            (Shape::Count, value) if value.as_f64().is_some_and(|n| n >= 0.0 && n.fract() == 0.0) => Ok(()),
+            (Shape::Count, _) => wrong("integer that is not negative"),
+            (Shape::Number, Json::Number(_)) | (Shape::Flag, Json::Bool(_)) => Ok(()),
+            (Shape::Text, Json::String(_)) | (Shape::List, Json::Array(_)) => Ok(()),
+            (Shape::Number, _) => wrong("number"),
+            (Shape::Flag, _) => wrong("boolean"),
+            (Shape::Text, _) => wrong("string"),
+            (Shape::List, _) => wrong("array"),
+            (Shape::Texts, value) if texts(value) => Ok(()),
+            (Shape::Texts, _) => wrong("array of strings"),
+            (Shape::Types, Json::String(name)) if is_type(name) => Ok(()),
+            (Shape::Types, Json::Array(names))
+                if names.iter().all(|name| name.as_str().is_some_and(is_type)) =>
+            {
+                Ok(())
+            }
+            (Shape::Types, _) => {
+                wrong("one of 'array', 'boolean', 'integer', 'null', 'number', 'object', 'string'")
+            }
+            (Shape::Pattern, Json::String(text)) => self.pattern(text, at),
+            (Shape::Pattern, _) => wrong("string"),
+        }
+    }
+
+    fn pattern(&self, text: &str, at: &str) -> Result<(), String> {
+        let pattern = Regex::new(text).map_err(|_| not_sound(at, &format!("'{text}' is not valid regex")))?;
+        self.patterns.borrow_mut().insert(text.to_owned(), pattern);
+        Ok(())
+    }
+}
+
+fn is_type(name: &str) -> bool {
+    [
+        "array", "boolean", "integer", "null", "number", "object", "string",
+    ]
+    .contains(&name)
+}
+
+fn kind(value: &Json) -> &'static str {
+    match value {
+        Json::Null => "null",
+        Json::Bool(_) => "boolean",
+        Json::Number(_) => "number",
+        Json::String(_) => "string",
+        Json::Array(_) => "array",
+        Json::Object(_) => "object",
+    }
+}
+
+fn not_sound(at: &str, words: &str) -> String {
+    format!(
+        "\"{HOME}#\" is not valid against metaschema: jsonschema validation failed\n- at '{at}': {words}\n"
+    )
+}
+
+/// A URL relative to another one.
+fn join(base: &str, url: &str) -> String {
+    if url.contains("://") || url.starts_with("urn:") {
+        return url.to_owned();
+    }
+    let host = base.find("://").map_or(0, |at| at.saturating_add(3));
+    let path = base
+        .get(host..)
+        .and_then(|rest| rest.find('/'))
+        .map_or(base.len(), |at| host.saturating_add(at));
+    let (origin, path) = base.split_at_checked(path).unwrap_or((base, ""));
+    let path = if url.starts_with('/') {
+        url.to_owned()
+    } else {
+        format!("{}/{url}", path.rsplit_once('/').map_or("", |(dir, _)| dir))
+    };
+    let mut parts: Vec<&str> = Vec::new();
+    for part in path.split('/').skip(1) {
+        match part {
+            "." => {}
+            ".." => {
+                parts.pop();
+            }
+            part => parts.push(part),
+        }
+    }
+    format!("{origin}/{}", parts.join("/"))
+}
+
+fn percent_decoded(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((first, tail)) = rest.split_first() {
+        let hex = tail.get(..2).and_then(|hex| std::str::from_utf8(hex).ok());
+        match hex
+            .and_then(|hex| u8::from_str_radix(hex, 16).ok())
+            .filter(|_| *first == b'%')
+        {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = tail.get(2..).unwrap_or_default();
+            }
+            None => {
+                bytes.push(*first);
+                rest = tail;
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}

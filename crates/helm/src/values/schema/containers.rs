@@ -1,0 +1,223 @@
+//! Objects and arrays against a sound schema.
+
+use std::rc::Rc;
+
+use serde_json::Value as Json;
+use tree::Exceeded;
+
+use super::{
+    Draft, Schema,
+    compare::canonical,
+    validate::{Look, limits},
+};
+use crate::Value;
+
+impl Schema<'_> {
+    pub(super) fn object(&self, entries: &[(Rc<str>, Value)], look: &mut Look<'_>) -> Result<(), Exceeded> {
+        limits(look, entries.len() as f64, "minProperties", "maxProperties");
+        let has = |key: &str| entries.iter().any(|(name, _)| &**name == key);
+        if let Some(missing) = look
+            .map
+            .get("required")
+            .map(|names| missing(names, has))
+            .filter(|it| !it.is_empty())
+        {
+            let word = if missing.len() == 1 {
+                "property"
+            } else {
+                "properties"
+            };
+            look.problem(format!("missing {word} {}", missing.join(", ")));
+        }
+        self.properties(entries, look)?;
+        self.dependencies(entries, has, look)?;
+        if self.draft >= Draft::D6
+            && let Some(names) = look.map.get("propertyNames")
+        {
+            for (key, _) in entries {
+                let mut problems = Vec::new();
+                let name = Value::String(key.clone());
+                self.validate(names, &name, look.at, look.depth, &mut problems)?;
+                if !problems.is_empty() {
+                    look.nested(format!("invalid propertyName '{key}'"), problems);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn properties(&self, entries: &[(Rc<str>, Value)], look: &mut Look<'_>) -> Result<(), Exceeded> {
+        let map = look.map;
+        let known = map.get("properties").and_then(Json::as_object);
+        let patterns = map.get("patternProperties").and_then(Json::as_object);
+        let additional = map.get("additionalProperties");
+        let mut refused = Vec::new();
+        for (key, value) in entries {
+            let below = look.below(key);
+            let mut schemas: Vec<&Json> = known.and_then(|known| known.get(&**key)).into_iter().collect();
+            for (pattern, schema) in patterns.into_iter().flatten() {
+                if self
+                    .patterns
+                    .borrow()
+                    .get(pattern)
+                    .is_some_and(|pattern| pattern.is_match(key))
+                {
+                    schemas.push(schema);
+                }
+            }
+            if schemas.is_empty() {
+                match additional {
+                    Some(Json::Bool(false)) => refused.push(format!("'{key}'")),
+                    other => schemas.extend(other),
+                }
+            }
+            if self.tracks && !schemas.is_empty() {
+                look.seen.keys.insert(key.clone());
+            }
+            for schema in schemas {
+                self.validate(schema, value, &below, look.depth, &mut look.problems)?;
+            }
+        }
+        if !refused.is_empty() {
+            look.problem(format!(
+                "additional properties {} not allowed",
+                refused.join(", ")
+            ));
+        }
+        Ok(())
+    }
+
+    fn dependencies(
+        &self,
+        entries: &[(Rc<str>, Value)],
+        has: impl Fn(&str) -> bool,
+        look: &mut Look<'_>,
+    ) -> Result<(), Exceeded> {
+        let map = look.map;
+        let keywords: &[&str] = if self.draft < Draft::D2019 {
+            &["dependencies"]
+        } else {
+            &["dependentRequired", "dependentSchemas"]
+        };
+        let rules = keywords
+            .iter()
+            .filter_map(|keyword| map.get(*keyword)?.as_object())
+            .flatten();
+        for (key, rule) in rules.filter(|(key, _)| has(key)) {
+            if rule.is_array() {
+                let missing = missing(rule, &has);
+                if !missing.is_empty() {
+                    look.problem(format!(
+                        "properties {} required, if '{key}' exists",
+                        missing.join(", ")
+                    ));
+                }
+            } else {
+                let value = Value::dict(entries.iter().map(|(key, value)| (key.clone(), value.clone())));
+                self.apply(rule, &value, look)?;
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn array(&self, items: &[Value], look: &mut Look<'_>) -> Result<(), Exceeded> {
+        limits(look, items.len() as f64, "minItems", "maxItems");
+        if look.map.get("uniqueItems") == Some(&Json::Bool(true)) {
+            let texts: Vec<String> = items.iter().map(canonical).collect();
+            let mut seen = std::collections::HashMap::new();
+            for (n, text) in texts.iter().enumerate() {
+                if let Some(first) = seen.insert(text, n) {
+                    look.problem(format!("items at {first} and {n} are equal"));
+                    break;
+                }
+            }
+        }
+        let map = look.map;
+        let new = self.draft >= Draft::D2020;
+        let (prefix, rest) = match (map.get(if new { "prefixItems" } else { "items" }), new) {
+            (Some(Json::Array(prefix)), true) => (prefix.as_slice(), map.get("items")),
+            (Some(Json::Array(prefix)), false) => (prefix.as_slice(), map.get("additionalItems")),
+            (_, _) => ([].as_slice(), map.get("items")),
+        };
+        for (n, item) in items.iter().enumerate() {
+            if let Some(schema) = prefix.get(n).or(rest) {
+                let below = look.below(n);
+                look.seen.items.insert(n);
+                self.validate(schema, item, &below, look.depth, &mut look.problems)?;
+            }
+        }
+        self.contains(items, look)
+    }
+
+    fn contains(&self, items: &[Value], look: &mut Look<'_>) -> Result<(), Exceeded> {
+        let Some(schema) = look.map.get("contains").filter(|_| self.draft >= Draft::D6) else {
+            return Ok(());
+        };
+        let mut found = 0_u32;
+        for (n, item) in items.iter().enumerate() {
+            let mut problems = Vec::new();
+            self.validate(schema, item, look.at, look.depth, &mut problems)?;
+            if problems.is_empty() {
+                found = found.saturating_add(1);
+                if self.draft >= Draft::D2020 {
+                    look.seen.items.insert(n);
+                }
+            }
+        }
+        let newer = self.draft >= Draft::D2019;
+        let least = look.number("minContains").filter(|_| newer).unwrap_or(1.0);
+        let most = look.number("maxContains").filter(|_| newer);
+        if f64::from(found) < least {
+            look.problem("no items match contains schema".to_owned());
+        } else if most.is_some_and(|most| f64::from(found) > most) {
+            look.problem(format!("too many items match contains schema: {found}"));
+        }
+        Ok(())
+    }
+
+    pub(super) fn unevaluated_keys(
+        &self,
+        entries: &[(Rc<str>, Value)],
+        look: &mut Look<'_>,
+    ) -> Result<(), Exceeded> {
+        let Some(schema) = look
+            .map
+            .get("unevaluatedProperties")
+            .filter(|_| self.draft >= Draft::D2019)
+        else {
+            return Ok(());
+        };
+        for (key, value) in entries {
+            if look.seen.keys.insert(key.clone()) {
+                let below = look.below(key);
+                self.validate(schema, value, &below, look.depth, &mut look.problems)?;
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn unevaluated_items(&self, items: &[Value], look: &mut Look<'_>) -> Result<(), Exceeded> {
+        let Some(schema) = look
+            .map
+            .get("unevaluatedItems")
+            .filter(|_| self.draft >= Draft::D2019)
+        else {
+            return Ok(());
+        };
+        for (n, item) in items.iter().enumerate() {
+            if look.seen.items.insert(n) {
+                let below = look.below(n);
+                self.validate(schema, item, &below, look.depth, &mut look.problems)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn missing(names: &Json, has: impl Fn(&str) -> bool) -> Vec<String> {
+    let names = names.as_array().into_iter().flatten().filter_map(Json::as_str);
+    names
+        .filter(|name| !has(name))
+        .map(|name| format!("'{name}'"))
+        .collect()
+}

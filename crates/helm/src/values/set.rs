@@ -1,0 +1,363 @@
+//! The language of `--set` and its relatives: `a.b=c,d[0]=e,f={g,h}`.
+
+use std::{rc::Rc, str::FromStr as _};
+
+use super::{ReadFile, table};
+use crate::{Dict, Value, template::type_name};
+
+/// How high an index may be.
+const MAX_INDEX: usize = 65_536;
+/// How deep a name may nest.
+const MAX_NAME_DEPTH: usize = 30;
+/// How deep lists and names may nest altogether.
+const MAX_DEPTH: usize = 200;
+
+/// What stands behind `=`.
+pub(super) enum Mode<'a> {
+    /// Booleans, null, integers and texts.
+    Typed,
+    /// Texts only.
+    Text,
+    /// JSON.
+    Json,
+    /// The name of a file.
+    File(ReadFile<'a>),
+    /// All that follows, as it stands.
+    Literal,
+}
+
+/// Why parsing ended.
+enum Stop {
+    /// The text ended.
+    End,
+    /// It makes no sense.
+    Failed(String),
+}
+
+impl From<String> for Stop {
+    fn from(words: String) -> Self {
+        Self::Failed(words)
+    }
+}
+
+/// Parses a text and sets what it says.
+///
+/// # Errors
+/// When it makes no sense, or doesn't fit what is there.
+pub(super) fn parse(text: &str, into: &Dict, mode: &Mode<'_>) -> Result<(), String> {
+    let mut parser = Parser { rest: text, mode };
+    loop {
+        match parser.key(into, 0, 0) {
+            Ok(()) => {}
+            Err(Stop::End) => return Ok(()),
+            Err(Stop::Failed(words)) => return Err(words),
+        }
+    }
+}
+
+struct Parser<'a> {
+    rest: &'a str,
+    mode: &'a Mode<'a>,
+}
+
+impl Parser<'_> {
+    fn next(&mut self) -> Option<char> {
+        let mut chars = self.rest.chars();
+        let next = chars.next();
+        self.rest = chars.as_str();
+        next
+    }
+
+    /// Reads up to one of the characters, which is `None` at the end of the text.
+    fn until(&mut self, stops: &[char]) -> (String, Option<char>) {
+        let mut text = String::new();
+        while let Some(c) = self.next() {
+            if stops.contains(&c) {
+                return (text, Some(c));
+            }
+            if c == '\\' && !matches!(self.mode, Mode::Literal) {
+                match self.next() {
+                    Some(escaped) => text.push(escaped),
+                    None => return (text, None),
+                }
+            } else {
+                text.push(c);
+            }
+        }
+        (text, None)
+    }
+
+    fn key(&mut self, map: &Dict, names: usize, depth: usize) -> Result<(), Stop> {
+        if depth > MAX_DEPTH {
+            return Err(format!("a value nests deeper than {MAX_DEPTH}").into());
+        }
+        let stops: &[char] = if matches!(self.mode, Mode::Literal) {
+            &['=', '[', '.']
+        } else {
+            &['=', '[', ',', '.']
+        };
+        let (key, stop) = self.until(stops);
+        match stop {
+            None if key.is_empty() => Err(Stop::End),
+            None => Err(format!("key {key:?} has no value").into()),
+            Some('[') => {
+                let index = self.index()?;
+                let list = match map.borrow().get(key.as_str()) {
+                    None => Vec::new(),
+                    Some(Value::List(items)) => items.to_vec(),
+                    Some(other) => return Err(conversion(other, "[]interface {}").into()),
+                };
+                let (list, result) = self.item(list, index, names, depth.saturating_add(1));
+                insert(map, &key, Value::list(list));
+                result
+            }
+            Some('=') => self.value(map, &key),
+            Some('.') => self.inner(map, &key, names.saturating_add(1), depth),
+            Some(_) => {
+                insert(map, &key, Value::string(""));
+                Err(format!("key {key:?} has no value (cannot end with ,)").into())
+            }
+        }
+    }
+
+    /// What follows `a.`.
+    fn inner(&mut self, map: &Dict, key: &str, names: usize, depth: usize) -> Result<(), Stop> {
+        if names > MAX_NAME_DEPTH {
+            return Err(format!(
+                "value name nested level is greater than maximum supported nested level of {MAX_NAME_DEPTH}"
+            )
+            .into());
+        }
+        let inner = match map.borrow().get(key) {
+            None => table(),
+            Some(Value::Dict(inner)) => inner.clone(),
+            Some(other) => return Err(conversion(other, "map[string]interface {}").into()),
+        };
+        let result = self.key(&inner, names, depth.saturating_add(1));
+        let is_empty = inner.borrow().is_empty();
+        if result.is_ok() && is_empty {
+            return Err(format!("key map {key:?} has no value").into());
+        }
+        if !is_empty {
+            insert(map, key, Value::Dict(inner));
+        }
+        result
+    }
+
+    /// What follows `a=`.
+    fn value(&mut self, map: &Dict, key: &str) -> Result<(), Stop> {
+        match self.mode {
+            Mode::Json => insert(map, key, self.json()?),
+            Mode::Literal => insert(map, key, Value::string(std::mem::take(&mut self.rest))),
+            _ => match self.list()? {
+                Listed::List(items) => insert(map, key, Value::list(items)),
+                Listed::End => {
+                    insert(map, key, Value::string(""));
+                    return Err(Stop::End);
+                }
+                Listed::None => {
+                    let (text, _) = self.until(&[',']);
+                    insert(map, key, self.read(&text)?);
+                }
+            },
+        }
+        Ok(())
+    }
+
+    /// What follows `[1]`; gives the list as it is then, also when that fails.
+    fn item(
+        &mut self,
+        mut list: Vec<Value>,
+        index: i64,
+        names: usize,
+        depth: usize,
+    ) -> (Vec<Value>, Result<(), Stop>) {
+        let result = self.set_item(&mut list, index, names, depth);
+        (list, result)
+    }
+
+    fn set_item(
+        &mut self,
+        list: &mut Vec<Value>,
+        index: i64,
+        names: usize,
+        depth: usize,
+    ) -> Result<(), Stop> {
+        let index = usize::try_from(index).map_err(|_| format!("negative {index} index not allowed"))?;
+        if depth > MAX_DEPTH {
+            return Err(format!("a value nests deeper than {MAX_DEPTH}").into());
+        }
+        let (text, stop) = self.until(&['[', '.', '=']);
+        if !text.is_empty() {
+            let characters: Vec<String> = text.chars().map(|c| format!("{c:?}")).collect();
+            let characters = characters.join(" ");
+            return Err(format!("unexpected data at end of array index: [{characters}]").into());
+        }
+        let value = match stop {
+            None => return Err(Stop::End),
+            Some('=') => self.item_value()?,
+            Some('[') => {
+                let next = self.index()?;
+                let inner = match list.get(index) {
+                    None | Some(Value::Nil) => Vec::new(),
+                    Some(Value::List(items)) => items.to_vec(),
+                    Some(other) => return Err(conversion(other, "[]interface {}").into()),
+                };
+                let (inner, result) = self.item(inner, next, names, depth.saturating_add(1));
+                result?;
+                Value::list(inner)
+            }
+            Some(_) => {
+                let inner = match list.get(index) {
+                    Some(Value::Dict(inner)) => inner.clone(),
+                    _ => table(),
+                };
+                if let Some(item) = list.get_mut(index) {
+                    *item = Value::Dict(inner.clone());
+                }
+                self.key(&inner, names, depth.saturating_add(1))?;
+                Value::Dict(inner)
+            }
+        };
+        if index > MAX_INDEX {
+            return Err(
+                format!("index of {index} is greater than maximum supported index of {MAX_INDEX}").into(),
+            );
+        }
+        if list.len() <= index {
+            list.resize(index.saturating_add(1), Value::Nil);
+        }
+        if let Some(item) = list.get_mut(index) {
+            *item = value;
+        }
+        Ok(())
+    }
+
+    /// What follows `[1]=`.
+    fn item_value(&mut self) -> Result<Value, Stop> {
+        match self.mode {
+            Mode::Json => Ok(self.json()?),
+            Mode::Literal => Ok(Value::string(std::mem::take(&mut self.rest))),
+            _ => match self.list()? {
+                Listed::List(items) => Ok(Value::list(items)),
+                Listed::End => Ok(Value::string("")),
+                Listed::None => {
+                    let (text, _) = self.until(&[',']);
+                    Ok(self.read(&text)?)
+                }
+            },
+        }
+    }
+
+    fn index(&mut self) -> Result<i64, Stop> {
+        let (text, stop) = self.until(&[']']);
+        let failed = |words: String| Stop::Failed(format!("error parsing index: {words}"));
+        if stop.is_none() {
+            return Err(failed("EOF".to_owned()));
+        }
+        i64::from_str(&text).map_err(|_| failed(format!("strconv.Atoi: parsing {text:?}: invalid syntax")))
+    }
+
+    /// `{a,b}`
+    fn list(&mut self) -> Result<Listed, String> {
+        match self.rest.chars().next() {
+            None => return Ok(Listed::End),
+            Some('{') => self.next(),
+            Some(_) => return Ok(Listed::None),
+        };
+        let mut items = Vec::new();
+        loop {
+            let (text, stop) = self.until(&[',', '}']);
+            match stop {
+                None => return Err("list must terminate with '}'".to_owned()),
+                Some('}') => {
+                    if let Some(rest) = self.rest.strip_prefix(',') {
+                        self.rest = rest;
+                    }
+                    items.push(self.read(&text)?);
+                    return Ok(Listed::List(items));
+                }
+                Some(_) => items.push(self.read(&text)?),
+            }
+        }
+    }
+
+    fn read(&self, text: &str) -> Result<Value, String> {
+        match self.mode {
+            Mode::Typed => Ok(typed(text)),
+            Mode::File(read) => {
+                let data = read(text)?;
+                Ok(Value::string(String::from_utf8_lossy(&data).into_owned()))
+            }
+            Mode::Text | Mode::Json | Mode::Literal => Ok(Value::string(text)),
+        }
+    }
+
+    /// One value in JSON, and the comma behind it; nothing is null.
+    fn json(&mut self) -> Result<Value, String> {
+        if self.is_empty() {
+            return Ok(Value::Nil);
+        }
+        let mut stream = serde_json::Deserializer::from_str(self.rest).into_iter::<serde_json::Value>();
+        let value = match stream.next() {
+            Some(Ok(value)) => value,
+            Some(Err(error)) => return Err(error.to_string()),
+            None => return Err("EOF".to_owned()),
+        };
+        self.rest = self.rest.get(stream.byte_offset()..).unwrap_or_default();
+        self.is_empty();
+        Ok(Value::from_yaml(&yaml::Value::from_json(value)))
+    }
+
+    /// Skips spaces; tells whether a comma, which is skipped too, or the end follows.
+    fn is_empty(&mut self) -> bool {
+        self.rest = self.rest.trim_start();
+        match self.rest.strip_prefix(',') {
+            Some(rest) => {
+                self.rest = rest;
+                true
+            }
+            None => self.rest.is_empty(),
+        }
+    }
+}
+
+enum Listed {
+    List(Vec<Value>),
+    None,
+    End,
+}
+
+/// What `--set` takes a text for.
+fn typed(text: &str) -> Value {
+    let is = |word: &str| text.eq_ignore_ascii_case(word);
+    if is("true") {
+        Value::Bool(true)
+    } else if is("false") {
+        Value::Bool(false)
+    } else if is("null") {
+        Value::Nil
+    } else if text == "0" {
+        Value::int64(0)
+    } else if let (false, Ok(number)) = (text.starts_with('0'), i64::from_str(text)) {
+        Value::int64(number)
+    } else {
+        Value::string(text)
+    }
+}
+
+/// Empty names are not set, as in Helm.
+fn insert(map: &Dict, key: &str, value: Value) {
+    if !key.is_empty() {
+        map.borrow_mut().insert(Rc::from(key), value);
+    }
+}
+
+/// What is there is of another type.
+fn conversion(value: &Value, want: &str) -> String {
+    let got = match value {
+        Value::Nil | Value::Missing => "nil",
+        other => type_name(other),
+    };
+    format!("unable to parse key: interface conversion: interface {{}} is {got}, not {want}")
+}

@@ -1,0 +1,478 @@
+use bytes::Bytes;
+use tree::Budget;
+
+use super::*;
+use crate::{Chart, chart::File};
+
+/// What settings make of nothing, or why they can't.
+fn merged(sources: &Sources) -> String {
+    let read = |name: &str| match name {
+        "file" => Ok(Bytes::from("of\na file")),
+        name => Err(format!("open {name}: no such file or directory")),
+    };
+    match sources.merge(Some(&read), &Budget::default()) {
+        Ok(values) => format!("{:?}", Value::Dict(values)),
+        Err(error) => error.to_string(),
+    }
+}
+
+fn strings(texts: &[&str]) -> Vec<String> {
+    texts.iter().map(|text| (*text).to_owned()).collect()
+}
+
+#[test]
+fn settings_guess_types() {
+    let table: &[(&[&str], &str)] = &[
+        (
+            &["a=1,b=true,c=null,d=0,e=01,f=1.5,g=,h=-3"],
+            r#"{"a": 1, "b": true, "c": nil, "d": 0, "e": "01", "f": "1.5", "g": "", "h": -3}"#,
+        ),
+        (&["a=TRUE,b=Null,c=False"], r#"{"a": true, "b": nil, "c": false}"#),
+        (&["a= 1 , b=x"], r#"{" b": "x", "a": " 1 "}"#),
+        (
+            &["a=+5,b=1_000,c=9999999999999999999"],
+            r#"{"a": 5, "b": "1_000", "c": "9999999999999999999"}"#,
+        ),
+        (
+            &["a.b=c,a.d={x,1,true},e[1]=f,g[0].h=i,g[0].j=k"],
+            r#"{"a": {"b": "c", "d": ["x", 1, true]}, "e": [nil, "f"], "g": [{"h": "i", "j": "k"}]}"#,
+        ),
+        (&[r"a\.b=c\,d,e=f\=g"], r#"{"a.b": "c,d", "e": "f=g"}"#),
+        (&["a=1,"], r#"{"a": 1}"#),
+        (&["a={x,y},b=1"], r#"{"a": ["x", "y"], "b": 1}"#),
+        (&["a={}"], r#"{"a": [""]}"#),
+        (&["a[0][1]=2,a[0][0]=1"], r#"{"a": [[1, 2]]}"#),
+        (&["a[0].b=1,a[2].c=1"], r#"{"a": [{"b": 1}, nil, {"c": 1}]}"#),
+        (&["a[0]={1,2},b=3"], r#"{"a": [[1, 2]], "b": 3}"#),
+        (&["a[0]=,b=2"], r#"{"a": [""], "b": 2}"#),
+        (&["=1,b=2"], r#"{"b": 2}"#),
+        (&[r"a=\"], r#"{"a": ""}"#),
+        (&["a[0]"], r#"{"a": []}"#),
+        (&["a[0].=1"], r#"{"a": [{}]}"#),
+        (&[""], "{}"),
+        (&["a.b.c=1,a.b=2"], r#"{"a": {"b": 2}}"#),
+        (&["a.b=1", "a.c=2"], r#"{"a": {"b": 1, "c": 2}}"#),
+    ];
+    for (set, expected) in table {
+        let sources = Sources {
+            set: strings(set),
+            ..Sources::default()
+        };
+        assert_eq!(merged(&sources), *expected, "{set:?}");
+    }
+}
+
+#[test]
+fn settings_that_make_no_sense_are_refused() {
+    let table: &[(&[&str], &str)] = &[
+        (&["a"], "key \"a\" has no value"),
+        (&["a,b=1"], "key \"a\" has no value (cannot end with ,)"),
+        (&["a.b"], "key \"b\" has no value"),
+        (&["a.=1"], "key map \"a\" has no value"),
+        (
+            &["a[x]=1"],
+            "error parsing index: strconv.Atoi: parsing \"x\": invalid syntax",
+        ),
+        (&["a[0"], "error parsing index: EOF"),
+        (&["a[-1]=1"], "negative -1 index not allowed"),
+        (&["a[0]b=1"], "unexpected data at end of array index: ['b']"),
+        (
+            &["a[99999]=1"],
+            "index of 99999 is greater than maximum supported index of 65536",
+        ),
+        (&["a={x,y"], "list must terminate with '}'"),
+        (
+            &["a=1", "a.b=2"],
+            "unable to parse key: interface conversion: interface {} is int64, not map[string]interface {}",
+        ),
+        (
+            &["a=null", "a.b=2"],
+            "unable to parse key: interface conversion: interface {} is nil, not map[string]interface {}",
+        ),
+        (
+            &["a=1", "a[0]=2"],
+            "unable to parse key: interface conversion: interface {} is int64, not []interface {}",
+        ),
+    ];
+    for (set, expected) in table {
+        let sources = Sources {
+            set: strings(set),
+            ..Sources::default()
+        };
+        assert_eq!(
+            merged(&sources),
+            format!("failed parsing --set data: {expected}"),
+            "{set:?}"
+        );
+    }
+    let deep = Sources {
+        set: vec![format!("{}=1", ["a"; 40].join("."))],
+        ..Sources::default()
+    };
+    assert!(merged(&deep).contains("greater than maximum supported nested level of 30"));
+    let deep = Sources {
+        set: vec![format!("a{}=1", "[0]".repeat(100_000))],
+        ..Sources::default()
+    };
+    assert!(merged(&deep).contains("nests deeper than 200"));
+}
+
+#[test]
+fn other_settings_have_values_of_other_types() {
+    let json = |text: &str| Sources {
+        json: strings(&[text]),
+        ..Sources::default()
+    };
+    assert_eq!(
+        merged(&json(r#"a={"b":[1,2.5,null]},c="x",d=,e=1"#)),
+        r#"{"a": {"b": [1.0, 2.5, nil]}, "c": "x", "d": nil, "e": 1.0}"#
+    );
+    assert_eq!(
+        merged(&json(r#"a[1]={"x":1}, b = 2"#)),
+        r#"{" b ": 2.0, "a": [nil, {"x": 1.0}]}"#
+    );
+    assert_eq!(merged(&json("a={")), "failed parsing --set-json data a={");
+    let text = Sources {
+        string: strings(&["a=1,b=null,c={1,true}"]),
+        ..Sources::default()
+    };
+    assert_eq!(merged(&text), r#"{"a": "1", "b": "null", "c": ["1", "true"]}"#);
+    let literal = Sources {
+        literal: strings(&[r"a=b,c={d},e\n", "d.b[1]=x=y"]),
+        ..Sources::default()
+    };
+    assert_eq!(
+        merged(&literal),
+        r#"{"a": "b,c={d},e\\n", "d": {"b": [nil, "x=y"]}}"#
+    );
+    let file = Sources {
+        file: strings(&["a=file,b[0]=file"]),
+        ..Sources::default()
+    };
+    assert_eq!(merged(&file), r#"{"a": "of\na file", "b": ["of\na file"]}"#);
+    let missing = Sources {
+        file: strings(&["a=none"]),
+        ..Sources::default()
+    };
+    assert_eq!(
+        merged(&missing),
+        "failed parsing --set-file data: open none: no such file or directory"
+    );
+}
+
+#[test]
+fn files_come_below_settings() {
+    let file = |name: &str, text: &'static str| (name.to_owned(), Bytes::from(text));
+    let sources = Sources {
+        files: vec![
+            file("a.yaml", "m: {a: 1, b: [1]}\nk: x"),
+            file("b.yaml", "m: {b: [2], c: null}\nk: {o: 1}"),
+        ],
+        set: strings(&["m.a=3"]),
+        ..Sources::default()
+    };
+    assert_eq!(
+        merged(&sources),
+        r#"{"k": {"o": 1.0}, "m": {"a": 3, "b": [2.0], "c": nil}}"#
+    );
+    let list = Sources {
+        files: vec![file("x.yaml", "[1]")],
+        ..Sources::default()
+    };
+    assert_eq!(
+        merged(&list),
+        "failed to parse x.yaml: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal array into Go value \
+         of type map[string]interface {}"
+    );
+}
+
+fn values(text: &str) -> Value {
+    read_map(text.as_bytes(), &Budget::default()).unwrap()
+}
+
+fn chart(name: &str, defaults: &str, dependencies: Vec<Chart>) -> Chart {
+    let mut chart = Chart {
+        values: values(defaults),
+        dependencies,
+        ..Chart::default()
+    };
+    chart.metadata.name = name.to_owned();
+    chart
+}
+
+fn coalesced(chart: &Chart, over: &str) -> (String, Vec<String>) {
+    let Value::Dict(over) = values(over) else {
+        panic!("no map")
+    };
+    let mut warnings = Vec::new();
+    let values = match coalesce_values(chart, &over, false, &mut warnings) {
+        Ok(values) => format!("{:?}", Value::Dict(values)),
+        Err(error) => error.to_string(),
+    };
+    (values, warnings)
+}
+
+#[test]
+fn defaults_lie_below_values() {
+    let one = chart(
+        "c",
+        "{a: 1, m: {x: 1, w: 2, z: {}}, gone: 1, t: {a: 1}, s: 1}",
+        Vec::new(),
+    );
+    let (values, warnings) = coalesced(
+        &one,
+        "{m: {w: null, z: 5}, gone: null, t: {}, s: {b: 1}, own: null}",
+    );
+    assert_eq!(
+        values,
+        r#"{"a": 1.0, "m": {"x": 1.0, "z": 5.0}, "own": nil, "s": {"b": 1.0}, "t": {"a": 1.0}}"#
+    );
+    assert_eq!(
+        warnings,
+        [
+            "warning: cannot overwrite table with non table for c.m.z (map[])",
+            "warning: skipped value for c.s: Not a table."
+        ]
+    );
+}
+
+#[test]
+fn charts_get_their_part_and_the_globals() {
+    let inner = chart("in", "{x: 1, z: 1, global: {a: {deep: 1}}}", Vec::new());
+    let outer = chart("out", "{in: {x: 2}, global: {a: {b: 1}, c: 1}}", vec![inner]);
+    let (values, _) = coalesced(&outer, "{in: {z: 3}, global: {c: 2}}");
+    assert_eq!(
+        values,
+        r#"{"global": {"a": {"b": 1.0}, "c": 2.0}, "in": {"global": {"a": {"b": 1.0, "deep": 1.0}, "c": 2.0}, "x": 2.0, "z": 3.0}}"#
+    );
+    let (error, _) = coalesced(&outer, "{in: text}");
+    assert!(error.starts_with("type mismatch on in: %!t(string="), "{error}");
+}
+
+/// A chart that asks for `names`, each with what follows in its entry.
+fn asking(names: &[(&str, &str)], defaults: &str) -> Chart {
+    let mut asked = String::from("apiVersion: v2\nname: root\nversion: 1.0.0\ndependencies:\n");
+    let mut files = vec![("values.yaml".to_owned(), defaults.to_owned())];
+    for (name, entry) in names {
+        asked.push_str(&format!(
+            "- {{name: {name}, version: 1.x.x, repository: '', {entry}}}\n"
+        ));
+        let path = |file: &str| format!("charts/{name}/{file}");
+        files.push((
+            path("Chart.yaml"),
+            format!("apiVersion: v2\nname: {name}\nversion: 1.2.0\n"),
+        ));
+        files.push((
+            path("values.yaml"),
+            format!("own: {name}\nexports: {{data: {{from: {name}}}}}\nt: {{k: 1}}\n"),
+        ));
+    }
+    files.push(("Chart.yaml".to_owned(), asked));
+    let file = |(name, text): (String, String)| File {
+        name,
+        data: Bytes::from(text),
+    };
+    Chart::from_files(files.into_iter().map(file).collect(), &Budget::default()).unwrap()
+}
+
+fn processed(mut chart: Chart, over: &str) -> (Vec<String>, String, Vec<String>) {
+    let Value::Dict(over) = values(over) else {
+        panic!("no map")
+    };
+    let mut warnings = Vec::new();
+    process_dependencies(&mut chart, &over, &mut warnings).unwrap();
+    let names = chart
+        .dependencies
+        .iter()
+        .map(|inner| inner.name().to_owned())
+        .collect();
+    (names, format!("{:?}", chart.values), warnings)
+}
+
+#[test]
+fn conditions_come_before_tags() {
+    let names = [
+        ("a", "condition: 'a.use,b.use'"),
+        ("b", "tags: [t, u]"),
+        ("c", "condition: c.use, tags: [t]"),
+        ("d", "alias: e"),
+    ];
+    let table = [
+        ("{}", vec!["a", "b", "c", "e"]),
+        ("{a: {use: false}}", vec!["b", "c", "e"]),
+        ("{b: {use: false}}", vec!["b", "c", "e"]),
+        ("{tags: {t: false}}", vec!["a", "e"]),
+        (
+            "{tags: {t: false, u: true}, c: {use: true}}",
+            vec!["a", "b", "c", "e"],
+        ),
+        ("{a: {use: 'no'}, tags: {t: x}}", vec!["a", "b", "c", "e"]),
+    ];
+    for (over, expected) in table {
+        let (names, _, warnings) = processed(asking(&names, "{}"), over);
+        assert_eq!(names, expected, "{over}");
+        assert_eq!(warnings.is_empty(), !over.contains("no"), "{over} {warnings:?}");
+    }
+}
+
+#[test]
+fn values_are_imported_below_those_of_the_chart() {
+    let names = [("a", "import-values: [data, {child: t, parent: into.here}, none]")];
+    let (_, values, warnings) = processed(asking(&names, "{from: root, into: {x: 1}}"), "{}");
+    assert!(values.contains(r#""from": "root""#), "{values}");
+    assert!(
+        values.contains(r#""into": {"here": {"k": 1.0}, "x": 1.0}"#),
+        "{values}"
+    );
+    assert_eq!(
+        warnings,
+        ["Warning: ImportValues missing table: \"none\" is not a table"]
+    );
+    // What would come to lie in itself is copied.
+    let names = [(
+        "a",
+        "import-values: [{child: exports.data, parent: k}, {child: exports, parent: k}]",
+    )];
+    let (_, values, _) = processed(asking(&names, "{}"), "{}");
+    assert!(
+        values.contains(r#""k": {"data": {"from": "a"}, "from": "a"}"#),
+        "{values}"
+    );
+}
+
+fn checked(schema: &str, text: &str) -> String {
+    let mut one = chart("c", "{}", Vec::new());
+    one.schema = Some(Bytes::from(schema.to_owned()));
+    let Value::Dict(values) = values(text) else {
+        panic!("no map")
+    };
+    schema::validate(&one, &values, &Budget::default())
+        .map_or_else(|error| error.to_string(), |()| "ok".to_owned())
+}
+
+#[test]
+fn values_are_checked_against_schemas() {
+    let table: &[(&str, &str, &str)] = &[
+        (r#"{"properties": {"a": {"type": "integer"}}}"#, "a: 1", "ok"),
+        (
+            r#"{"properties": {"a": {"type": "integer"}}}"#,
+            "a: 1.5",
+            "- at '/a': got number, want integer",
+        ),
+        (
+            r#"{"properties": {"a": {"type": ["string", "null"]}}}"#,
+            "a: [1]",
+            "- at '/a': got array, want string or null",
+        ),
+        (
+            r#"{"required": ["a", "b"]}"#,
+            "b: 1",
+            "- at '': missing property 'a'",
+        ),
+        (
+            r#"{"additionalProperties": false, "properties": {"a": true}}"#,
+            "{a: 1, b: 2}",
+            "- at '': additional properties 'b' not allowed",
+        ),
+        (
+            r#"{"properties": {"a": {"enum": ["x", 1]}}}"#,
+            "a: y",
+            "- at '/a': value must be one of 'x', 1",
+        ),
+        (
+            r#"{"properties": {"a": {"pattern": "^b"}}}"#,
+            "a: c",
+            "- at '/a': 'c' does not match pattern '^b'",
+        ),
+        (
+            r#"{"properties": {"a": {"minimum": 3, "multipleOf": 0.5}}}"#,
+            "a: 2.2",
+            "- at '/a': minimum: got 2.2, want 3\n- at '/a': multipleOf: got 2.2, want 0.5",
+        ),
+        (
+            r##"{"$ref": "#/$defs/x", "$defs": {"x": {"required": ["a"]}}}"##,
+            "b: 1",
+            "- at '': missing property 'a'",
+        ),
+        (
+            r#"{"anyOf": [{"required": ["a"]}, {"required": ["b"]}]}"#,
+            "c: 1",
+            "- at '': 'anyOf' failed\n  - at '': missing property 'a'\n  - at '': missing property 'b'",
+        ),
+        (
+            r#"{"oneOf": [{"required": ["a"]}, {"required": ["b"]}]}"#,
+            "{a: 1, b: 1}",
+            "- at '': 'oneOf' failed, subschemas 0, 1 matched",
+        ),
+        (
+            r#"{"if": {"required": ["a"]}, "then": {"required": ["b"]}}"#,
+            "a: 1",
+            "- at '': missing property 'b'",
+        ),
+        (
+            r#"{"properties": {"a": {"items": {"type": "string"}, "uniqueItems": true}}}"#,
+            "a: [x, x, 1]",
+            "- at '/a': items at 0 and 1 are equal\n- at '/a/2': got number, want string",
+        ),
+        (
+            r#"{"properties": {"a": true}, "unevaluatedProperties": false}"#,
+            "{a: 1, b: 1}",
+            "- at '/b': false schema",
+        ),
+        (
+            r#"{"allOf": [{"properties": {"a": true}}], "unevaluatedProperties": false}"#,
+            "a: 1",
+            "ok",
+        ),
+        (
+            r#"{"$schema": "http://json-schema.org/draft-07/schema#", "properties": {"a": {"format": "ipv4"}}}"#,
+            "a: x",
+            "- at '/a': 'x' is not valid ipv4",
+        ),
+        (r#"{"properties": {"a": {"format": "ipv4"}}}"#, "a: x", "ok"),
+    ];
+    for (schema, values, expected) in table {
+        let got = checked(schema, values);
+        let start = "values don't meet the specifications of the schema(s) in the following chart(s):\nc:\n";
+        let got = got.strip_prefix(start).unwrap_or(&got).trim_end();
+        assert_eq!(got, *expected, "{schema} {values}");
+    }
+}
+
+#[test]
+fn schemas_that_cannot_be_used_are_refused() {
+    let table = [
+        (r#"{"type": 5}"#, "is not valid against metaschema"),
+        (
+            r#"{"properties": {"a": {"type": "strin"}}}"#,
+            "at '/properties/a/type'",
+        ),
+        (r#"{"pattern": "("}"#, "is not valid regex"),
+        (
+            r#"{"$ref": "https://example.com/x.json"}"#,
+            "failing loading \"https://example.com/x.json\"",
+        ),
+        (
+            r#"{"$ref": "other.json#/x"}"#,
+            "failing loading \"file:///other.json\"",
+        ),
+        (r##"{"$ref": "#/nowhere"}"##, "not found"),
+        (
+            r##"{"$dynamicRef": "#a"}"##,
+            "$dynamicRef of JSON Schema is not supported",
+        ),
+        (
+            r#"{"$schema": "https://example.com/meta"}"#,
+            "https://example.com/meta",
+        ),
+        (
+            r##"{"$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}, "$ref": "#/$defs/a"}"##,
+            "nests deeper",
+        ),
+        ("{", "EOF"),
+    ];
+    for (schema, expected) in table {
+        let got = checked(schema, "a: 1");
+        assert!(got.contains(expected), "{schema}: {got}");
+    }
+}

@@ -1,0 +1,243 @@
+//! Recorded renders. They are no part of this repository: the test looks for them in `$CONFORMANCE_DIR` (by default
+//! `../shared/conformance` beside the workspace), and says so when they are absent.
+//!
+//! Each render is judged twice: by its documents as YAML, and by the bytes that are printed. One that must fail is judged by
+//! the fact, then by the words.
+
+use std::{
+    fmt::Write as _,
+    fs,
+    panic::{AssertUnwindSafe, catch_unwind},
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use tree::{Budget, Disk, Limits, TreePath};
+use yaml::Value;
+
+use crate::options::{Fixed, parse};
+
+/// How many of the default set pass today, by their documents and by their bytes; it may only grow.
+const PASSES: [usize; 2] = [378, 377];
+/// No render takes longer than this.
+const LIMIT: Duration = Duration::from_secs(30);
+
+fn workspace() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Renders what a folder asks for.
+fn render(case: &Path, variant: &Path) -> Result<String, String> {
+    let text = fs::read_to_string(variant.join("args.txt")).map_err(|error| error.to_string())?;
+    let arguments: Vec<String> = text.lines().map(str::to_owned).collect();
+    let environment = Fixed::default();
+    let read = |name: &str| {
+        let found = fs::read(case.join(name)).map_err(|error| format!("open {name}: {error}"))?;
+        Ok(found.into())
+    };
+    let line = parse(&arguments, case, &environment, &read)?;
+    let tree = Disk::open(case, &Limits::default()).map_err(|error| error.to_string())?;
+    let path = TreePath::parse(&line.chart).map_err(|error| error.to_string())?;
+    let budget = Budget::default().with_timeout(LIMIT);
+    let work = AssertUnwindSafe(|| helm::template(&tree, &path, &line.options, &budget));
+    match catch_unwind(work) {
+        Ok(Ok(rendered)) => Ok(rendered.to_yaml().to_owned()),
+        Ok(Err(error)) => Err(error.to_string()),
+        Err(_) => Err("PANIC".to_owned()),
+    }
+}
+
+/// The documents of an output, each from its separator on.
+fn documents(output: &str) -> Vec<String> {
+    let mut documents = vec![String::new()];
+    for line in output.lines() {
+        let separates = line == "---" || line.starts_with("--- ");
+        if separates && documents.last().is_some_and(|last| !last.trim().is_empty()) {
+            documents.push(String::new());
+        }
+        let last = documents.last_mut().unwrap();
+        last.push_str(line);
+        last.push('\n');
+    }
+    documents
+}
+
+/// A document as YAML, and the template that it says to come from.
+fn read(document: &str) -> (Result<Value, String>, Vec<&str>) {
+    let sources = document
+        .lines()
+        .filter(|line| line.starts_with("# Source: "))
+        .collect();
+    let value = yaml::read::goyaml_lenient(document, &Budget::default());
+    (
+        value
+            .map(|document| document.value)
+            .map_err(|error| error.to_string()),
+        sources,
+    )
+}
+
+/// The places that differ from run to run.
+fn volatile(case: &Path, variant: &str) -> Vec<(usize, Vec<String>)> {
+    let text = fs::read(case.join("case.yaml")).unwrap();
+    let document = yaml::read::goyaml_lenient(text, &Budget::default()).unwrap();
+    let places = document
+        .value
+        .pointer(&["volatile", variant])
+        .and_then(Value::as_seq)
+        .unwrap_or_default();
+    let part = |part: &Value| {
+        part.as_str()
+            .map_or_else(|| part.to_json().to_string(), str::to_owned)
+    };
+    let place = |place: &Value| {
+        let document = place.get("document").and_then(Value::as_u64).unwrap() as usize;
+        let path = place.get("path").and_then(Value::as_seq).unwrap_or_default();
+        (document, path.iter().map(part).collect())
+    };
+    places.iter().map(place).collect()
+}
+
+/// Makes a place that may differ the same; it has to be there.
+fn mask(value: &mut Value, path: &[String]) -> bool {
+    let path: Vec<&str> = path.iter().map(String::as_str).collect();
+    match value.pointer_mut(&path) {
+        Some(place) => {
+            *place = Value::from("(any)");
+            true
+        }
+        None => false,
+    }
+}
+
+fn judge_documents(got: &str, expected: &str, volatile: &[(usize, Vec<String>)]) -> Option<String> {
+    let (got, expected) = (documents(got), documents(expected));
+    for (n, (got, expected)) in got.iter().zip(&expected).enumerate() {
+        let ((mut one, ours), (mut other, theirs)) = (read(got), read(expected));
+        if ours != theirs {
+            return Some(format!("document {n}: got {ours:?} expected {theirs:?}"));
+        }
+        for (_, path) in volatile.iter().filter(|(document, _)| *document == n) {
+            for value in [&mut one, &mut other]
+                .into_iter()
+                .filter_map(|value| value.as_mut().ok())
+            {
+                if !mask(value, path) {
+                    return Some(format!("document {n}: {path:?} is absent"));
+                }
+            }
+        }
+        if one != other {
+            return Some(format!("document {n} {theirs:?}: {}", difference(got, expected)));
+        }
+    }
+    (got.len() != expected.len()).then(|| format!("got {} documents, expected {}", got.len(), expected.len()))
+}
+
+/// The first lines that differ.
+fn difference(got: &str, expected: &str) -> String {
+    let mut both = got.lines().zip(expected.lines()).enumerate();
+    match both.find(|(_, (got, expected))| got != expected) {
+        Some((line, (got, expected))) => format!("line {}: got {got:?} expected {expected:?}", line + 1),
+        None => format!(
+            "got {} lines, expected {}",
+            got.lines().count(),
+            expected.lines().count()
+        ),
+    }
+}
+
+/// What is wrong with the documents and with the bytes of a render, if anything.
+fn judge(case: &Path, variant: &Path) -> [Option<String>; 2] {
+    let both = |why: String| [Some(why.clone()), Some(why)];
+    let name = variant.file_name().unwrap().to_string_lossy();
+    let expected = fs::read_to_string(variant.join("expected.yaml"));
+    match (render(case, variant), expected) {
+        (Err(error), Ok(_)) => both(format!("failed: {error}")),
+        (Err(error), Err(_)) if error == "PANIC" => both(error),
+        (Err(error), Err(_)) => {
+            let words = fs::read_to_string(variant.join("expected-error.txt")).unwrap();
+            let words = words.strip_prefix("Error: ").unwrap_or(&words);
+            let words = words
+                .split("\n\nUse --debug flag")
+                .next()
+                .unwrap_or_default()
+                .trim();
+            [
+                None,
+                (error.trim() != words).then(|| format!("error: got {error} expected {words}")),
+            ]
+        }
+        (Ok(_), Err(_)) => both("must fail".to_owned()),
+        (Ok(got), Ok(expected)) => {
+            let volatile = volatile(case, &name);
+            let documents = judge_documents(&got, &expected, &volatile);
+            let bytes = || (got != expected).then(|| difference(&got, &expected));
+            let bytes = if volatile.is_empty() {
+                bytes()
+            } else {
+                documents.clone()
+            };
+            [documents, bytes]
+        }
+    }
+}
+
+#[test]
+fn recorded_renders() {
+    let elsewhere = std::env::var_os("CONFORMANCE_DIR").filter(|dir| !dir.is_empty());
+    let base = elsewhere
+        .as_ref()
+        .map_or_else(|| workspace().join("../shared/conformance"), PathBuf::from);
+    let dir = base.join("helm/cases");
+    if !dir.is_dir() {
+        println!("\n{} is absent: its renders are not run", dir.display());
+        return;
+    }
+    let sorted = |dir: &Path| {
+        let mut found: Vec<PathBuf> = fs::read_dir(dir)
+            .into_iter()
+            .flatten()
+            .map(|entry| entry.unwrap().path())
+            .collect();
+        found.sort();
+        found
+    };
+    let mut failures = [String::new(), String::new()];
+    let (mut passes, mut total) = ([0; 2], 0);
+    for case in sorted(&dir) {
+        for variant in sorted(&case.join("renders")) {
+            total += 1;
+            let names = [&case, &variant].map(|path| path.file_name().unwrap().to_string_lossy());
+            for (n, why) in judge(&case, &variant).into_iter().enumerate() {
+                match why {
+                    None => passes[n] += 1,
+                    Some(why) => {
+                        writeln!(
+                            failures[n],
+                            "{}/{}\t{}",
+                            names[0],
+                            names[1],
+                            why.replace('\n', " | ")
+                        )
+                        .unwrap();
+                    }
+                }
+            }
+        }
+    }
+    let report = workspace().join("target/conformance");
+    fs::create_dir_all(&report).unwrap();
+    for (n, kind) in ["helm", "helm-bytes"].into_iter().enumerate() {
+        fs::write(report.join(format!("{kind}-failures.txt")), &failures[n]).unwrap();
+        // On a line of its own, whatever the test harness says before.
+        println!("\n{kind}: {} passed, {} failed", passes[n], total - passes[n]);
+    }
+    for (n, passes) in passes.into_iter().enumerate() {
+        let known = PASSES[n];
+        assert!(
+            elsewhere.is_some() || passes >= known,
+            "{passes} renders pass, it was {known} before"
+        );
+    }
+}

@@ -1,0 +1,6 @@
+//! The integration tests of charts.
+
+#[cfg(test)]
+mod conformance;
+#[cfg(test)]
+mod options;
