@@ -36,7 +36,7 @@ test: ## Run all tests (with a real control plane)
 .PHONY: conformance
 # The suites that need a control plane run only when there are cases for them.
 conformance: ## Compare with recordings of the originals (CONFORMANCE_DIR=../shared/conformance)
-	@recorded=$(abspath $(or $(CONFORMANCE_DIR),../shared/conformance)); suites="-p jinja -p kluctl -p kustomize"; \
+	@recorded=$(abspath $(or $(CONFORMANCE_DIR),../shared/conformance)); suites="-p helm -p jinja -p kluctl -p kustomize"; \
 	  if [ -d "$$recorded/kluctl/cases/cluster" ]; then \
 	    suites="$$suites -p engine"; $(CARGO) build -q --locked -p testkit; target/debug/testkit build --tests; \
 	  fi; \
