@@ -106,9 +106,9 @@ fn builder() -> ClientBuilder {
         .dns_resolver(Resolver)
 }
 
-/// The system's resolver without link-local answers.
+/// The system's resolver without link-local answers, for whatever is asked at addresses that users give.
 #[derive(Debug, Clone, Copy)]
-struct Resolver;
+pub struct Resolver;
 
 impl Resolve for Resolver {
     fn resolve(&self, name: Name) -> Resolving {

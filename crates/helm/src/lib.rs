@@ -10,7 +10,6 @@ mod fields;
 pub mod functions;
 pub mod manifest;
 mod render;
-mod stack;
 pub mod template;
 mod value;
 pub mod values;

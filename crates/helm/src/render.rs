@@ -8,13 +8,12 @@ mod tests;
 
 use std::fmt;
 
-use tree::{Budget, Tree, TreePath};
+use tree::{Budget, Tree, TreePath, on_deep_stack};
 
 use crate::{
     Chart, Dict, Error, Value,
     functions::Environment,
     manifest::{self, Sorted},
-    stack::on_deep_stack,
     values::{self, ReadFile, Sources},
     version,
 };

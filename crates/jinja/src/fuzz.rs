@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use testkit::fuzz::{self, Random};
-use tree::{Budget, Mem, TreePath};
+use tree::{Budget, Mem, TreePath, on_deep_stack};
 use yaml::{Map, Value};
 
-use crate::{Renderer, Vars, on_deep_stack};
+use crate::{Renderer, Vars};
 
 /// Pieces of templates that mean something, so that random sequences get past the parser.
 const PIECES: &[&str] = &[

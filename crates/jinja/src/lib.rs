@@ -27,11 +27,9 @@ mod renderer;
 mod shape;
 mod signature;
 mod slug;
-mod stack;
 mod text;
 mod wrap;
 
 pub use convert::Vars;
 pub use error::{Error, Failure};
 pub use renderer::Renderer;
-pub use stack::on_deep_stack;

@@ -26,7 +26,7 @@ const MAX_ERRORS: usize = 10;
 /// When the project is broken, asks for something that is not supported, or the budget ends. Failures of several items
 /// are told together.
 pub fn render(tree: Arc<dyn Tree>, request: &Request, budget: &Budget) -> Result<Rendered, Error> {
-    jinja::on_deep_stack(move || render_here(tree, request, budget))?
+    tree::on_deep_stack(move || render_here(tree, request, budget))?
 }
 
 fn render_here(tree: Arc<dyn Tree>, request: &Request, budget: &Budget) -> Result<Rendered, Error> {

@@ -1,4 +1,4 @@
-//! File trees confined to a root, and the budget of a piece of work.
+//! File trees confined to a root, and the budget and the stack of a piece of work.
 //!
 //! Everything that renders (kustomize, jinja, kluctl) reads through [`Tree`] and never through `std::fs`, so no
 //! repository can name a file outside its own root. This crate performs no network access and never writes files.
@@ -11,12 +11,14 @@ pub mod ignore;
 mod mem;
 mod overlay;
 mod path;
+mod stack;
 
 pub use budget::{Budget, Exceeded, Limits};
 pub use disk::Disk;
 pub use mem::Mem;
 pub use overlay::Overlay;
 pub use path::{PathError, TreePath};
+pub use stack::on_deep_stack;
 
 use bytes::Bytes;
 

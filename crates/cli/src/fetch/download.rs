@@ -1,16 +1,11 @@
 //! Files by their URLs.
 
-use std::{
-    error::Error as _,
-    net::{IpAddr, SocketAddr},
-    time::Duration,
-};
+use std::{error::Error as _, net::IpAddr, time::Duration};
 
 use api::address::is_link_local;
 use bytes::{Bytes, BytesMut};
 use reqwest::{
     Client, ClientBuilder, Url,
-    dns::{Addrs, Name, Resolve, Resolving},
     redirect::{Attempt, Policy},
 };
 
@@ -76,7 +71,7 @@ fn builder() -> ClientBuilder {
         .connect_timeout(SILENCE)
         .read_timeout(SILENCE)
         .timeout(TIMEOUT)
-        .dns_resolver(Resolver)
+        .dns_resolver(git::Resolver)
 }
 
 fn follow(attempt: Attempt<'_>) -> reqwest::redirect::Action {
@@ -108,23 +103,6 @@ fn words(error: &reqwest::Error) -> String {
         cause = error.source();
     }
     api::redact(&text.unwrap_or_else(|| "the server could not be asked".to_owned()))
-}
-
-/// The system's resolver without link-local answers.
-struct Resolver;
-
-impl Resolve for Resolver {
-    fn resolve(&self, name: Name) -> Resolving {
-        Box::pin(async move {
-            let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
-            let mut allowed: Vec<SocketAddr> = found.collect();
-            allowed.retain(|address| !is_link_local(address.ip()));
-            if allowed.is_empty() {
-                return Err("the host has no address that may be used".into());
-            }
-            Ok(Box::new(allowed.into_iter()) as Addrs)
-        })
-    }
 }
 
 #[cfg(test)]

@@ -52,7 +52,7 @@ fn render_in<E: Environment>(
     budget: &Budget,
     environment: impl FnOnce() -> E + Send,
 ) -> Result<String, String> {
-    crate::stack::on_deep_stack(|| {
+    tree::on_deep_stack(|| {
         let environment = environment();
         let functions = Standard::new(&environment);
         let mut set = Set::new();

@@ -5,8 +5,8 @@ use std::{
     time::Duration,
 };
 
-use jinja::{Error, Renderer, Vars, on_deep_stack};
-use tree::{Budget, Limits, Mem, TreePath};
+use jinja::{Error, Renderer, Vars};
+use tree::{Budget, Limits, Mem, TreePath, on_deep_stack};
 
 fn render_with(files: &[(&str, &str)], budget: &Budget) -> Result<(), Error> {
     let files = files.iter().map(|(path, text)| (*path, text.to_string()));

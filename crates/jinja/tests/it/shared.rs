@@ -2,8 +2,8 @@
 
 use std::{sync::Arc, time::Duration};
 
-use jinja::{Error, Renderer, Vars, on_deep_stack};
-use tree::{Budget, Limits, Mem, TreePath};
+use jinja::{Error, Renderer, Vars};
+use tree::{Budget, Limits, Mem, TreePath, on_deep_stack};
 
 fn tight() -> Budget {
     Budget::new(Limits {
