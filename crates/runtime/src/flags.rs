@@ -200,6 +200,29 @@ pub fn report_idle(flags: &[Idle]) {
     }
 }
 
+/// The flags of [`CommonFlags`] with an effect in every controller, for [`differences`].
+pub const OBEYED_BY_ALL: &[&str] = &[
+    "metrics-addr",
+    "health-addr",
+    "concurrent",
+    "watch-all-namespaces",
+    "watch-label-selector",
+    "runtime-namespace",
+    "enable-leader-election",
+    "leader-election-lease-duration",
+    "leader-election-renew-deadline",
+    "leader-election-retry-period",
+    "leader-election-release-on-cancel",
+    "log-level",
+    "log-encoding",
+    "min-retry-delay",
+    "max-retry-delay",
+    "interval-jitter-percentage",
+];
+
+/// The flags of [`CommonFlags`] without one anywhere, each with a value that is not its default.
+pub const IDLE_IN_ALL: &[(&str, &str)] = &[("kube-api-qps", "5"), ("kube-api-burst", "5")];
+
 /// Where a command line differs from the lists of its flags: those that are `obeyed`, and those that have no effect, each
 /// with a value that is not its default, of which `said` must speak. For the tests of the controllers, so that no flag
 /// is accepted in silence.
