@@ -119,6 +119,14 @@ pub enum Error {
         /// Where and why.
         source: kustomize::Error,
     },
+    /// An address of a Helm chart that can't be one.
+    #[error("{address:?} is no address of a Helm chart: {problem}")]
+    ChartAddress {
+        /// The address, without what may be secret.
+        address: String,
+        /// What is wrong.
+        problem: &'static str,
+    },
     /// A limit was reached.
     #[error("{place}: {source}")]
     Budget {

@@ -7,6 +7,7 @@
 
 mod annotations;
 mod args;
+mod chart;
 mod deployment;
 mod error;
 mod fields;
@@ -27,6 +28,7 @@ mod sops;
 mod target;
 mod vars;
 
+pub use chart::{ChartSource, GIT_INFO, GitReference, HelmChart, PULLED_CHARTS};
 pub use error::Error;
 pub use namespaces::{Scope, fix_namespaces};
 pub use render::render;

@@ -1,0 +1,269 @@
+//! `helm-chart.yaml`: which Helm chart is rendered in place of manifests, and how.
+//!
+//! The same type reads the file of an item after its templates ran, and the file as it lies in the project, for those who
+//! pull charts before they are deployed.
+
+mod location;
+#[cfg(test)]
+mod tests;
+
+use tree::{Budget, TreePath};
+
+use crate::{Error, fields::Fields, files};
+
+/// The directory with the charts that were pulled before they are deployed.
+pub const PULLED_CHARTS: &str = ".helm-charts";
+/// The file beside a chart that was pulled from a Git repository; it says from where.
+pub const GIT_INFO: &str = ".git-info.yaml";
+/// Under which name the objects of a chart are written, unless `output` says another one.
+const OUTPUT: &str = "helm-rendered.yaml";
+
+/// What `helm-chart.yaml` says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HelmChart {
+    /// Where the chart comes from.
+    pub source: ChartSource,
+    /// The range of versions that updates stay in.
+    pub update_constraints: Option<String>,
+    /// The name of the release.
+    pub release_name: String,
+    /// The namespace of the release, and of its objects that name none.
+    pub namespace: Option<String>,
+    /// The file that the objects are written to, relative to that of `helm-chart.yaml`.
+    pub output: String,
+    /// Whether the files in `crds` are left out.
+    pub skip_crds: bool,
+    /// Whether updates leave its version as it is.
+    pub skip_update: bool,
+    /// Whether the chart is pulled when it is deployed, instead of before.
+    pub skip_pre_pull: bool,
+}
+
+/// Where a chart comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ChartSource {
+    /// The project itself.
+    Local {
+        /// The directory of the chart, relative to that of `helm-chart.yaml`.
+        path: String,
+    },
+    /// A repository of charts over http or https.
+    Repo {
+        /// Its address.
+        url: String,
+        /// The name of the chart.
+        chart: String,
+        /// The version of the chart.
+        version: String,
+    },
+    /// A registry of images.
+    Oci {
+        /// The address of the chart, which begins with `oci://`.
+        url: String,
+        /// The version of the chart.
+        version: String,
+    },
+    /// A Git repository.
+    Git {
+        /// Its address.
+        url: String,
+        /// What is taken of it.
+        reference: GitReference,
+        /// The directory of the chart; empty for the root.
+        sub_dir: String,
+    },
+}
+
+/// Which commit of a Git repository is meant.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum GitReference {
+    /// That of the default branch.
+    #[default]
+    Head,
+    /// That of a branch.
+    Branch(String),
+    /// That of a tag.
+    Tag(String),
+    /// This one.
+    Commit(String),
+}
+
+const FIELDS: &[&str] = &[
+    "repo",
+    "git",
+    "path",
+    "chartName",
+    "chartVersion",
+    "updateConstraints",
+    "releaseName",
+    "namespace",
+    "output",
+    "skipCRDs",
+    "skipUpdate",
+    "skipPrePull",
+];
+
+impl HelmChart {
+    /// Reads the file, in strict YAML.
+    ///
+    /// # Errors
+    /// When a field is not known, has the wrong type, is missing, or doesn't go with another one.
+    pub fn read(file: &TreePath, text: &[u8], budget: &Budget) -> Result<Self, Error> {
+        let value = files::parse(file, text, budget)?;
+        let document = Fields::new(file, &value, "", 1)?;
+        document.check(&["helmChart"], &[])?;
+        let Some(chart) = document.map.get("helmChart") else {
+            return Err(document.invalid("helmChart", "helmChart is required"));
+        };
+        Self::decode(&Fields::new(
+            file,
+            chart,
+            "helmChart",
+            document.line_of("helmChart"),
+        )?)
+    }
+
+    fn decode(fields: &Fields<'_>) -> Result<Self, Error> {
+        fields.check(FIELDS, &["credentialsId"])?;
+        Ok(Self {
+            source: source(fields)?,
+            update_constraints: fields.filled_string("updateConstraints")?,
+            release_name: fields
+                .filled_string("releaseName")?
+                .ok_or_else(|| fields.invalid("releaseName", "helmChart.releaseName is required"))?,
+            namespace: fields.filled_string("namespace")?,
+            output: fields
+                .filled_string("output")?
+                .unwrap_or_else(|| OUTPUT.to_owned()),
+            skip_crds: fields.boolean("skipCRDs")?,
+            skip_update: fields.boolean("skipUpdate")?,
+            skip_pre_pull: fields.boolean("skipPrePull")?,
+        })
+    }
+}
+
+/// The source of a chart; there is exactly one.
+fn source(fields: &Fields<'_>) -> Result<ChartSource, Error> {
+    let repo = fields.filled_string("repo")?;
+    let path = fields.filled_string("path")?;
+    let git = fields.map.get("git").filter(|git| !git.is_null());
+    let forbid = |names: &[&str], of: &str| match names.iter().find(|name| is_set(fields, name)) {
+        Some(name) => Err(fields.invalid(name, format!("{name} can not be specified for {of} Helm charts"))),
+        None => Ok(()),
+    };
+    match (repo, path, git) {
+        (None, None, None) => Err(fields.invalid("repo", "either repo, path or git must be specified")),
+        (Some(url), None, None) => registry(fields, url),
+        (None, Some(path), None) => {
+            forbid(&["chartName", "chartVersion", "updateConstraints"], "local")?;
+            if path.starts_with('/') {
+                let problem = "absolute path is not allowed in helm-chart.yaml";
+                return Err(fields.invalid("path", problem));
+            }
+            Ok(ChartSource::Local { path })
+        }
+        (None, None, Some(git)) => {
+            forbid(&["chartName", "chartVersion"], "git")?;
+            match git.as_str() {
+                Some(url) => Ok(ChartSource::Git {
+                    url: url.to_owned(),
+                    reference: GitReference::Head,
+                    sub_dir: String::new(),
+                }),
+                None => repository(&Fields::new(
+                    fields.file,
+                    git,
+                    "helmChart.git",
+                    fields.line_of("git"),
+                )?),
+            }
+        }
+        _ => Err(fields.invalid("repo", "only one of repo, path and git can be specified")),
+    }
+}
+
+fn is_set(fields: &Fields<'_>, name: &str) -> bool {
+    fields
+        .map
+        .get(name)
+        .is_some_and(|value| !value.is_null() && value.as_str() != Some(""))
+}
+
+/// A repository of charts, or a registry.
+fn registry(fields: &Fields<'_>, url: String) -> Result<ChartSource, Error> {
+    let version = fields.filled_string("chartVersion")?.ok_or_else(|| {
+        let problem = "chartVersion must be specified when repo is specified";
+        fields.invalid("chartVersion", problem)
+    })?;
+    let chart = fields.filled_string("chartName")?;
+    match (location::is_oci(&url), chart) {
+        (true, None) => Ok(ChartSource::Oci { url, version }),
+        (true, Some(_)) => {
+            let problem = "chartName can not be specified when repo is a OCI url";
+            Err(fields.invalid("chartName", problem))
+        }
+        (false, Some(chart)) => Ok(ChartSource::Repo { url, chart, version }),
+        (false, None) => {
+            let problem = "chartName must be specified when repo is normal Helm repo";
+            Err(fields.invalid("chartName", problem))
+        }
+    }
+}
+
+/// A Git repository.
+fn repository(fields: &Fields<'_>) -> Result<ChartSource, Error> {
+    fields.check(&["url", "ref", "subDir"], &[])?;
+    let url = fields
+        .filled_string("url")?
+        .ok_or_else(|| fields.invalid("url", "helmChart.git.url is required"))?;
+    let reference = match fields.map.get("ref") {
+        None => GitReference::Head,
+        Some(value) if value.is_null() => GitReference::Head,
+        Some(value) => git_reference(&Fields::new(
+            fields.file,
+            value,
+            "helmChart.git.ref",
+            fields.line_of("ref"),
+        )?)?,
+    };
+    Ok(ChartSource::Git {
+        url,
+        reference,
+        sub_dir: fields.filled_string("subDir")?.unwrap_or_default(),
+    })
+}
+
+fn git_reference(fields: &Fields<'_>) -> Result<GitReference, Error> {
+    fields.check(&["branch", "tag", "commit", "ref"], &[])?;
+    let mut found = Vec::new();
+    for name in ["branch", "tag", "commit", "ref"] {
+        if let Some(text) = fields.filled_string(name)? {
+            found.push(match name {
+                "branch" => GitReference::Branch(text),
+                "tag" => GitReference::Tag(text),
+                "commit" => GitReference::Commit(text),
+                _ => full_reference(&text).ok_or_else(|| {
+                    fields.invalid(
+                        "ref",
+                        "helmChart.git.ref.ref begins with refs/heads/ or refs/tags/",
+                    )
+                })?,
+            });
+        }
+    }
+    if found.len() > 1 {
+        let problem = "only one of branch, tag and commit can be specified";
+        return Err(fields.invalid("ref", problem));
+    }
+    Ok(found.pop().unwrap_or_default())
+}
+
+fn full_reference(text: &str) -> Option<GitReference> {
+    let branch = text
+        .strip_prefix("refs/heads/")
+        .map(|name| GitReference::Branch(name.to_owned()));
+    branch.or_else(|| {
+        text.strip_prefix("refs/tags/")
+            .map(|name| GitReference::Tag(name.to_owned()))
+    })
+}

@@ -1,0 +1,158 @@
+//! Where charts lie that were pulled before they are deployed.
+
+use std::fmt;
+
+use tree::TreePath;
+use url::Url;
+
+use super::{ChartSource, GitReference};
+use crate::Error;
+
+/// Whether an address is that of a chart in a registry of images.
+pub(super) fn is_oci(url: &str) -> bool {
+    url.starts_with("oci://")
+}
+
+impl fmt::Display for GitReference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Head => f.write_str("HEAD"),
+            Self::Branch(name) => write!(f, "refs/heads/{name}"),
+            Self::Tag(name) => write!(f, "refs/tags/{name}"),
+            Self::Commit(id) => f.write_str(id),
+        }
+    }
+}
+
+impl ChartSource {
+    /// The name of the chart; that of a local one is in the chart alone.
+    #[must_use]
+    pub fn name(&self) -> Option<&str> {
+        let path = match self {
+            Self::Local { .. } => return None,
+            Self::Repo { chart, .. } => return Some(chart),
+            Self::Oci { url, .. } => url,
+            Self::Git { sub_dir, .. } if !sub_dir.is_empty() => sub_dir,
+            Self::Git { url, .. } => {
+                let path = url.trim_end_matches('/');
+                path.strip_suffix(".git").unwrap_or(path)
+            }
+        };
+        path.trim_end_matches('/').rsplit(['/', ':']).next()
+    }
+
+    /// The version of the chart, or the reference in its Git repository. A local one has none here.
+    #[must_use]
+    pub fn version(&self) -> Option<String> {
+        match self {
+            Self::Local { .. } => None,
+            Self::Repo { version, .. } | Self::Oci { version, .. } => Some(version.clone()),
+            Self::Git { reference, .. } => Some(reference.to_string()),
+        }
+    }
+
+    /// The directory below [`super::PULLED_CHARTS`] that holds all versions of the chart; none for a local one.
+    ///
+    /// # Errors
+    /// When the address or the name of the chart can't be a path.
+    pub fn dir(&self) -> Result<Option<TreePath>, Error> {
+        let (address, parts) = match self {
+            Self::Local { .. } => return Ok(None),
+            Self::Repo { url, chart, .. } => (Address::parse(url, &["http", "https"])?, chart.clone()),
+            Self::Oci { url, .. } => (Address::parse(url, &["oci"])?, String::new()),
+            Self::Git { url, sub_dir, .. } => (Address::git(url)?, sub_dir.to_lowercase()),
+        };
+        let port = address.port.map(|port| format!("_{port}")).unwrap_or_default();
+        let prefix = if matches!(self, Self::Git { .. }) {
+            "git_"
+        } else {
+            ""
+        };
+        let host = format!("{prefix}{}{port}_{}", address.scheme, address.host);
+        below(
+            below(below(TreePath::root(), &host)?, &address.path.to_lowercase())?,
+            &parts,
+        )
+        .map(Some)
+    }
+
+    /// The directory below [`super::PULLED_CHARTS`] that holds this version of the chart; none for a local one.
+    ///
+    /// # Errors
+    /// When the address, the name of the chart or the version can't be a path.
+    pub fn versioned_dir(&self) -> Result<Option<TreePath>, Error> {
+        match (self.dir()?, self.version()) {
+            (Some(dir), Some(version)) => below(dir, &version).map(Some),
+            _ => Ok(None),
+        }
+    }
+}
+
+/// A path that leads down, and nowhere else.
+fn below(dir: TreePath, path: &str) -> Result<TreePath, Error> {
+    let mut found = dir;
+    for part in path.split('/').filter(|part| !matches!(*part, "" | ".")) {
+        if part == ".." || part.contains(['\\', '\0']) {
+            return Err(Error::ChartAddress {
+                address: path.to_owned(),
+                problem: "it can't be the path of a pulled chart",
+            });
+        }
+        found = found.child(part);
+    }
+    Ok(found)
+}
+
+/// The parts of an address that tell repositories apart.
+struct Address {
+    scheme: String,
+    host: String,
+    port: Option<u16>,
+    path: String,
+}
+
+impl Address {
+    fn parse(text: &str, schemes: &[&str]) -> Result<Self, Error> {
+        let failed = |problem| Error::ChartAddress {
+            address: kustomize::remote::shown(text),
+            problem,
+        };
+        let url = Url::parse(text).map_err(|_| failed("it is no address"))?;
+        if !schemes.contains(&url.scheme()) {
+            return Err(failed("its scheme is not supported"));
+        }
+        let host = url.host_str().filter(|host| !host.is_empty());
+        let host = host.ok_or_else(|| failed("it names no host"))?;
+        Ok(Self {
+            scheme: url.scheme().to_owned(),
+            host: host.to_lowercase(),
+            port: url
+                .port()
+                .filter(|port| default_port(url.scheme()) != Some(*port)),
+            path: url.path().to_owned(),
+        })
+    }
+
+    /// The address of a Git repository, also as `git@host:path`.
+    fn git(text: &str) -> Result<Self, Error> {
+        let schemes = ["http", "https", "ssh", "git", "git+ssh"];
+        let mut address = match text.split_once(':') {
+            Some((host, path)) if !text.contains("://") && !host.contains('/') => {
+                Self::parse(&format!("ssh://{host}/{path}"), &schemes)?
+            }
+            _ => Self::parse(text, &schemes)?,
+        };
+        let path = address.path.trim_end_matches('/');
+        address.path = path.strip_suffix(".git").unwrap_or(path).to_owned();
+        Ok(address)
+    }
+}
+
+fn default_port(scheme: &str) -> Option<u16> {
+    match scheme {
+        "http" => Some(80),
+        "https" => Some(443),
+        "ssh" | "git" | "git+ssh" => Some(22),
+        _ => None,
+    }
+}
