@@ -82,8 +82,6 @@ pub fn build(
             let kustomization = &target.kustomization;
             error.at(&kustomization.file, kustomization.line("vars"))
         })?;
-    // A text with a var may stand in several places.
-    acc.resources.iter_mut().for_each(Resource::settle);
     drop_local(&mut acc.resources)?;
     sort(&mut acc.resources, &target, options)?;
     let wanted = Wanted::of(&target.kustomization.fields.build_metadata);

@@ -11,6 +11,7 @@ use crate::{
     Error,
     error::{Context as _, Step},
     id::{Gvk, Id},
+    resource::Written,
 };
 
 /// A field of the kinds that its (possibly empty) group, version and kind select.
@@ -116,9 +117,24 @@ pub(crate) fn visit_selected(
     create: Create,
     set: &mut dyn FnMut(&mut Node) -> Result<(), Error>,
 ) -> Result<(), Error> {
+    visit_shared(object, spec, create, &mut |node, written| {
+        written.write(node, |node| set(node))
+    })
+}
+
+/// As [`visit_selected`], for changes of what is below the nodes: `set` says what it writes into scalars there.
+pub(crate) fn visit_shared(
+    object: &mut Node,
+    spec: &FieldSpec,
+    create: Create,
+    set: &mut Set<'_>,
+) -> Result<(), Error> {
     let create = if spec.create { create } else { Create::Nothing };
     visit_path(object, &Path::of(spec), create, set)
 }
+
+/// What happens to the nodes that are found.
+pub(crate) type Set<'s> = dyn FnMut(&mut Node, &mut Written) -> Result<(), Error> + 's;
 
 /// The path of a field spec, taken apart.
 #[derive(Debug)]
@@ -136,14 +152,18 @@ impl<'a> Path<'a> {
     }
 }
 
-/// As [`visit`], for one path of an object of any kind.
+/// As [`visit_shared`], for one path of an object of any kind.
 pub(crate) fn visit_path(
     object: &mut Node,
     path: &Path<'_>,
     create: Create,
-    set: &mut dyn FnMut(&mut Node) -> Result<(), Error>,
+    set: &mut Set<'_>,
 ) -> Result<(), Error> {
-    let walked = walk(object, &path.elements, create, set);
+    let mut written = Written::default();
+    let walked = walk(object, &path.elements, create, &mut |node| {
+        set(node, &mut written)
+    });
+    written.spread(object);
     walked.context(|| format!("considering field '{}' of object {}", path.text, Id::read(object)))
 }
 

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use yaml::{
     Node,
-    node::{Content, Scalar},
+    node::{Content, Scalar, Tag},
 };
 
 use crate::{Error, error::Step, fieldspec};
@@ -172,6 +172,14 @@ pub(crate) fn raw_text(node: &Node) -> &str {
 pub(crate) fn has_type(node: &Node) -> bool {
     let is_plain = |scalar: &Scalar| scalar.plain && scalar.tag.is_none();
     node.position != yaml::Position::default() || !node.as_scalar().is_some_and(is_plain)
+}
+
+/// Whether a scalar was read in quotes, or was made of a text that needs them.
+pub(crate) fn is_quoted(node: &Node) -> bool {
+    let was_read = node.position != yaml::Position::default();
+    let needs_them = |old: &Scalar| was_read || Scalar::plain(old.text.clone()).kind() != Tag::Str;
+    node.as_scalar()
+        .is_some_and(|scalar| !scalar.plain && needs_them(scalar))
 }
 
 #[cfg(test)]

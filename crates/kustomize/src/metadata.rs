@@ -10,7 +10,7 @@ use crate::{
     options::Run,
     remote,
     resmap::ResMap,
-    resource::{Previous, Resource, Shared},
+    resource::{Previous, Resource},
 };
 
 /// The annotation that says where an object comes from.
@@ -219,8 +219,7 @@ pub(crate) fn set_origin(resources: &mut ResMap, origin: &Origin) {
 pub(crate) fn add_transformation(resources: &mut ResMap, origin: &Arc<Origin>) {
     for resource in resources.iter_mut() {
         // The original notes it in the annotations, and writes all of them anew.
-        let shared = resource.history.shared.iter_mut();
-        shared.for_each(Shared::without_annotations);
+        resource.renew_annotations();
         if resource.history.origin.is_some() {
             resource.history.transformations.push(origin.clone());
         } else {

@@ -203,9 +203,6 @@ fn merge_into(
         }
         run.grow(printed(&merged).saturating_sub(before), &dir)?;
         *resource.node_mut() = merged;
-        let shared = resource.history.shared.iter_mut();
-        shared.for_each(|shared| shared.without_replaced(patch));
-        resource.settle_patched(patch);
     }
     if allowed.any() || !is_left {
         resources.forget_places();
@@ -256,8 +253,9 @@ fn apply_json(
         }
         run.step(1, &resource.file)?;
         run.check(&resource.file)?;
-        let patched = patch.apply(resource.node(), resource.history.is_noted(), run, &resource.file)?;
+        let mut patched = patch.apply(resource.node(), resource.history.is_noted(), run, &resource.file)?;
         read::check(&patched)?;
+        patched.unshare();
         *resource.node_mut() = patched;
         // quirk: annotations are texts then, null too.
         let annotations = resource.metadata_map("annotations");
@@ -265,7 +263,6 @@ fn apply_json(
         if resource.history.is_noted() {
             resource.note();
         }
-        resource.history.shared.clear();
     }
     Ok(())
 }

@@ -20,7 +20,7 @@ use crate::{
     lookup::raw_text,
     options::Run,
     resmap::ResMap,
-    resource::{History, Resource},
+    resource::{History, Resource, Written},
 };
 
 /// A field that may hold the name of an object.
@@ -41,9 +41,15 @@ pub(crate) fn fix(resources: &mut ResMap, rows: &[NameReference], run: &Run<'_>)
         .iter_mut()
         .map(|resource| mem::take(&mut resource.history))
         .collect();
-    let fixed = fix_all(list, &Candidates::new(&ids, &histories), rows, run);
-    for (resource, history) in list.iter_mut().zip(histories) {
+    let candidates = Candidates::new(&ids, &histories);
+    let fixed = fix_all(list, &candidates, rows, run);
+    let referred = candidates.into_referred();
+    for ((resource, history), is_referred) in list.iter_mut().zip(histories).zip(referred) {
         resource.history = history;
+        if is_referred {
+            // The original notes by whom.
+            resource.renew_annotations();
+        }
     }
     fixed
 }
@@ -82,7 +88,7 @@ fn fix_all(
         let fixed = candidates.referrer(object, node).and_then(|referrer| {
             rows.try_for_each(|row| {
                 let question = candidates.question(&referrer, row.target, row.path.text);
-                let mut set = |node: &mut Node| set(node, &question);
+                let mut set = |node: &mut Node, written: &mut Written| set(node, &question, written);
                 let fixed = fieldspec::visit_path(node, &row.path, Create::Nothing, &mut set);
                 fixed.context(|| {
                     format!(
@@ -98,33 +104,35 @@ fn fix_all(
 }
 
 /// Writes new names into a field: a name, a map with a name in it, or a list of those.
-fn set(node: &mut Node, question: &Question<'_>) -> Result<(), Error> {
+fn set(node: &mut Node, question: &Question<'_>, written: &mut Written) -> Result<(), Error> {
     match &mut node.content {
         Content::Seq(items) => items.iter_mut().try_for_each(|item| match item.content {
             Content::Seq(_) => {
                 let problem = "a list in a list is expected to be either a string or a map of string";
                 Err(Error::new(Step::Reference, problem))
             }
-            _ => set_one(item, question),
+            _ => set_one(item, question, written),
         }),
-        _ => set_one(node, question),
+        _ => set_one(node, question, written),
     }
 }
 
-fn set_one(node: &mut Node, question: &Question<'_>) -> Result<(), Error> {
+fn set_one(node: &mut Node, question: &Question<'_>, written: &mut Written) -> Result<(), Error> {
     match &mut node.content {
-        Content::Scalar(scalar) if !scalar.is_null() => {
-            if let Some(found) = question.ask(&scalar.text, None, Identical::Names)? {
+        Content::Scalar(scalar) if !scalar.is_null() => written.write(node, |node| {
+            if let Some(scalar) = node.as_scalar_mut()
+                && let Some(found) = question.ask(&scalar.text, None, Identical::Names)?
+            {
                 rename(scalar, &found.id.name);
             }
             Ok(())
-        }
-        Content::Map(_) => set_in_map(node, question),
+        }),
+        Content::Map(_) => set_in_map(node, question, written),
         Content::Scalar(_) | Content::Seq(_) => Ok(()),
     }
 }
 
-fn set_in_map(node: &mut Node, question: &Question<'_>) -> Result<(), Error> {
+fn set_in_map(node: &mut Node, question: &Question<'_>, written: &mut Written) -> Result<(), Error> {
     let Some(name) = node.get("name").map(raw_text) else {
         let problem = "path config error; no 'name' field in node";
         return Err(Error::new(Step::Reference, problem));
@@ -132,19 +140,22 @@ fn set_in_map(node: &mut Node, question: &Question<'_>) -> Result<(), Error> {
     let namespace = node.get("namespace").map(raw_text);
     let found = question.ask(name, namespace, Identical::NamesAndNamespaces)?;
     if let Some(found) = found {
-        put(node, "name", &found.id.name);
+        put(node, "name", &found.id.name, written);
         // A missing namespace is any: it does not stand for the default one.
         if !found.id.namespace.is_empty() {
-            put(node, "namespace", &found.id.namespace);
+            put(node, "namespace", &found.id.namespace, written);
         }
     }
     Ok(())
 }
 
-fn put(node: &mut Node, key: &str, text: &str) {
-    match node.get_mut(key).map(|field| &mut field.content) {
-        Some(Content::Scalar(scalar)) => rename(scalar, text),
-        _ => {
+fn put(node: &mut Node, key: &str, text: &str, written: &mut Written) {
+    match node.get_mut(key) {
+        Some(field) => written.write(field, |field| match &mut field.content {
+            Content::Scalar(scalar) => rename(scalar, text),
+            _ => *field = Node::string(text),
+        }),
+        None => {
             node.set(key, Node::string(text));
         }
     }

@@ -25,7 +25,7 @@ use crate::{
     },
     options::Run,
     resmap::ResMap,
-    resource::{Resource, is_empty},
+    resource::{Resource, Written, is_empty},
     selector::{MetadataSelector, SelectorRegex},
     transform::{Scene, Transformer},
 };
@@ -231,7 +231,6 @@ impl Objects<'_> {
             write_at(path, object, value, &mut live, target, &self.meter)?;
             live.read(object, value);
         }
-        resource.settle();
         Ok(())
     }
 }
@@ -246,19 +245,25 @@ fn write_at(
     meter: &Meter<'_>,
 ) -> Result<(), Error> {
     let create = target.creates().then(|| Kind::of(value.node()));
-    if structured::set(object, value, path, create, meter)? {
+    let mut written = Written::default();
+    if structured::set(object, value, path, create, meter, &mut written)? {
+        written.spread(object);
         return Ok(());
     }
     let walk = Walk { create, meter };
     let line = live.line(object);
     let mut failed = false;
     let set = &mut |found: &mut target::Found<'_>| {
-        let put = value.put(found, target.options, meter);
+        let depth = found.depth;
+        let put = written.write(found.node, |node| {
+            value.put(&mut target::Found { node, depth }, target.options, meter)
+        });
         failed = put.is_err();
         live.follow(found, &line, value);
         put
     };
     let found = walk.visit(object, &path.parts, 0, set);
+    written.spread(object);
     let missing = || not_found(path.text, create.is_some());
     match found {
         Ok(0) => Err(Error::new(Step::Replacement, missing())),

@@ -1,8 +1,8 @@
 //! An object on its way through a build, with what kustomize remembers of it.
 
-mod shared;
+mod written;
 
-use std::{cell::OnceCell, collections::BTreeMap, sync::Arc};
+use std::{cell::OnceCell, collections::BTreeMap, num::NonZeroU32, sync::Arc};
 
 use tree::TreePath;
 use yaml::{
@@ -10,7 +10,7 @@ use yaml::{
     node::{Content, Entry, Mapping, Scalar},
 };
 
-pub(crate) use self::shared::Shared;
+pub(crate) use self::written::Written;
 use crate::{
     id::{Gvk, Id},
     metadata::Origin,
@@ -71,8 +71,8 @@ pub(crate) struct History {
     pub(crate) needs_hash: bool,
     /// Whether it comes from a Helm chart, which set its namespace.
     pub(crate) from_helm: bool,
-    /// The labels and annotations that were added to several maps of it at once.
-    pub(crate) shared: Vec<Shared>,
+    /// How many numbers its scalars have got that are the same; see [`Written`].
+    pub(crate) shares: u32,
     /// The vars whose values come from this object.
     pub(crate) vars: Vec<String>,
     /// Where it comes from, when that is recorded.
@@ -216,20 +216,22 @@ impl Resource {
         {
             metadata.set("annotations", Node::map());
         }
+        self.renew_annotations();
     }
 
-    /// Has what is shared follow a change of one of its places; see [`Shared`].
-    pub(crate) fn settle(&mut self) {
-        for shared in &mut self.history.shared {
-            shared.settle(&mut self.node, None);
+    /// quirk: the original writes all annotations anew with each of its notes: they are no longer the same as others.
+    pub(crate) fn renew_annotations(&mut self) {
+        if self.history.shares > 0
+            && let Some(annotations) = self.node.pointer_mut(&["metadata", "annotations"])
+        {
+            annotations.unshare();
         }
     }
 
-    /// As [`Self::settle`], after a strategic merge patch.
-    pub(crate) fn settle_patched(&mut self, patch: &Node) {
-        for shared in &mut self.history.shared {
-            shared.settle(&mut self.node, Some(patch));
-        }
+    /// A number that no scalars of the object have got yet; see [`Written`].
+    pub(crate) fn new_share(&mut self) -> Option<NonZeroU32> {
+        self.history.shares = self.history.shares.saturating_add(1);
+        NonZeroU32::new(self.history.shares)
     }
 
     /// Whether nothing of it is left.

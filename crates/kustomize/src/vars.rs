@@ -26,10 +26,11 @@ use crate::{
     error::{Context as _, Step},
     fieldspec::{self, ByKind, Create, FieldSpec, Path},
     id::{Gvk, Id},
-    lookup,
+    lookup::has_type,
     model::{Kustomization, Var, VarObject},
     options::Run,
     resmap::ResMap,
+    resource::Written,
 };
 
 /// The field that a var takes when it names none.
@@ -275,7 +276,7 @@ impl Replacer<'_> {
             self.run.step(1, &file)?;
             let kind = resource.gvk().clone();
             let node = resource.node_mut();
-            let mut set = |node: &mut Node| self.replace(node, &file);
+            let mut set = |node: &mut Node, written: &mut Written| self.replace(node, written, &file);
             let mut paths = paths.of(&kind);
             let replaced =
                 paths.try_for_each(|path| fieldspec::visit_path(node, path, Create::Nothing, &mut set));
@@ -285,15 +286,16 @@ impl Replacer<'_> {
     }
 
     /// Replaces the vars in a field: in a string, in the strings of a map, or in all items of a list.
-    fn replace(&mut self, node: &mut Node, file: &TreePath) -> Result<(), Error> {
-        type_text(node);
+    fn replace(&mut self, node: &mut Node, written: &mut Written, file: &TreePath) -> Result<(), Error> {
         match &mut node.content {
-            Content::Scalar(scalar) => self.replace_in(scalar, file),
+            Content::Scalar(_) => written.write(node, |node| self.replace_in(node, file)),
             Content::Seq(items) => items.iter_mut().try_for_each(|item| {
-                type_text(item);
-                match item.as_scalar_mut().filter(|scalar| scalar.is_string()) {
-                    Some(scalar) => self.replace_in(scalar, file),
-                    None => Err(Error::new(Step::Var, "invalid value type expect a string")),
+                match item
+                    .as_scalar()
+                    .is_some_and(|scalar| scalar.is_string() || !has_type(item))
+                {
+                    true => written.write(item, |item| self.replace_in(item, file)),
+                    false => Err(Error::new(Step::Var, "invalid value type expect a string")),
                 }
             }),
             Content::Map(map) => map.entries_mut().iter_mut().try_for_each(|entry| {
@@ -302,16 +304,16 @@ impl Replacer<'_> {
                     let problem = format!("invalid map key: value='{}', tag='{}'", key.text, tag(key));
                     return Err(Error::new(Step::Var, problem));
                 }
-                type_text(&mut entry.value);
-                match entry.value.as_scalar_mut() {
-                    Some(scalar) => self.replace_in(scalar, file),
-                    None => Ok(()),
-                }
+                written.write(&mut entry.value, |value| self.replace_in(value, file))
             }),
         }
     }
 
-    fn replace_in(&mut self, scalar: &mut Scalar, file: &TreePath) -> Result<(), Error> {
+    fn replace_in(&mut self, node: &mut Node, file: &TreePath) -> Result<(), Error> {
+        type_text(node);
+        let Some(scalar) = node.as_scalar_mut() else {
+            return Ok(());
+        };
         // What has no reference in it stays what it is.
         if !scalar.is_string() || !scalar.text.contains('$') {
             return Ok(());
@@ -338,7 +340,7 @@ impl Replacer<'_> {
 
 /// quirk: plain text that was made here is a text where vars are looked for, whatever it looks like.
 fn type_text(node: &mut Node) {
-    if !lookup::has_type(node)
+    if !has_type(node)
         && let Some(scalar) = node.as_scalar_mut()
     {
         *scalar = Scalar::string(scalar.text.clone());

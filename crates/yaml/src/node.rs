@@ -10,6 +10,8 @@ mod tests;
 
 pub use mapping::{Entry, Mapping};
 
+use std::num::NonZeroU32;
+
 use crate::{Error, Position, Value, print::number::go_yaml, read};
 
 /// A part of a composed document. Nodes are equal when their contents are; positions don't count.
@@ -32,8 +34,8 @@ pub enum Content {
     Map(Mapping),
 }
 
-/// A scalar as written.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A scalar as written. Scalars are equal when their texts, tags and styles are.
+#[derive(Debug, Clone)]
 pub struct Scalar {
     /// Its text, without quotes.
     pub text: Box<str>,
@@ -41,6 +43,9 @@ pub struct Scalar {
     pub tag: Option<Tag>,
     /// Neither quoted nor a block.
     pub plain: bool,
+    /// A number that all places of a document have which are to hold the same scalar. Whoever writes into one of them sees
+    /// to the others; nothing is done about it here.
+    pub share: Option<NonZeroU32>,
 }
 
 /// The kind of a scalar.
@@ -71,6 +76,7 @@ impl Scalar {
             text: text.into(),
             tag: Some(Tag::Str),
             plain: false,
+            share: None,
         }
     }
 
@@ -80,6 +86,7 @@ impl Scalar {
             text: text.into(),
             tag: None,
             plain: true,
+            share: None,
         }
     }
 
@@ -88,6 +95,7 @@ impl Scalar {
             text: text.into(),
             tag: Some(tag),
             plain: true,
+            share: None,
         }
     }
 
@@ -268,6 +276,15 @@ impl Node {
         self.as_map_mut()?.remove(key)
     }
 
+    /// Takes away what makes scalars the same as others: see [`Scalar::share`].
+    pub fn unshare(&mut self) {
+        match &mut self.content {
+            Content::Scalar(scalar) => scalar.share = None,
+            Content::Seq(items) => items.iter_mut().for_each(Self::unshare),
+            Content::Map(map) => map.values_mut().for_each(Self::unshare),
+        }
+    }
+
     /// What this is, in the word that kustomize's messages use.
     #[must_use]
     pub fn kind_name(&self) -> &'static str {
@@ -309,6 +326,14 @@ impl Node {
         }
     }
 }
+
+impl PartialEq for Scalar {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.text, self.tag, self.plain) == (&other.text, other.tag, other.plain)
+    }
+}
+
+impl Eq for Scalar {}
 
 impl PartialEq for Node {
     fn eq(&self, other: &Self) -> bool {

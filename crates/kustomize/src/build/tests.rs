@@ -253,3 +253,43 @@ fn labels_in_what_a_patch_replaces_are_no_longer_shared() {
         assert!(printed.contains("matchLabels:\n      app: z\n"), "{printed}");
     }
 }
+
+#[test]
+fn labels_that_were_added_to_lists_are_followed_too() {
+    let object = "{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: a, labels: {app: z}}, spec: {\
+        template: {metadata: {labels: {app: z}}}, volumeClaimTemplates: [{}]}}";
+    let printed = built(&[
+        (
+            "d/kustomization.yaml",
+            "{resources: [../b], labels: [{includeTemplates: true, pairs: {app: a}}]}",
+        ),
+        (
+            "b/kustomization.yaml",
+            "{resources: [r.yaml], commonLabels: {app: b}}",
+        ),
+        ("b/r.yaml", object),
+    ]);
+    assert!(printed.contains("matchLabels:\n      app: a\n"), "{printed}");
+    assert!(!printed.contains("app: b"), "{printed}");
+}
+
+#[test]
+fn annotations_that_were_noted_upon_are_no_longer_shared() {
+    let object = "{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {template: {}}}";
+    for (prefix, expected) in [("", 2), ("namePrefix: p-, ", 1)] {
+        let printed = built(&[
+            (
+                "d/kustomization.yaml",
+                "{resources: [../m], patches: [{patch: '{apiVersion: apps/v1, kind: Deployment, \
+                 metadata: {name: a, annotations: {k: new}}}', target: {kind: Deployment}}]}",
+            ),
+            ("m/kustomization.yaml", &format!("{{{prefix}resources: [../b]}}")),
+            (
+                "b/kustomization.yaml",
+                "{resources: [r.yaml], commonAnnotations: {k: old}}",
+            ),
+            ("b/r.yaml", object),
+        ]);
+        assert_eq!(printed.matches("k: new").count(), expected, "{printed}");
+    }
+}

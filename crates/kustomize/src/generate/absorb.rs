@@ -33,7 +33,6 @@ pub(crate) fn absorbed(old: &Resource, mut new: Resource) -> Resource {
         // What is read from files has no hash, and gets none because something is generated into it.
         needs_hash: old.history.needs_hash && new.history.needs_hash,
         origin,
-        shared: Vec::new(),
         ..old.history.clone()
     };
     if merges {

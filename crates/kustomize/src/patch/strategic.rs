@@ -7,7 +7,10 @@ mod list;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{HashMap, HashSet};
+use std::{
+    cell::RefCell,
+    collections::{HashMap, HashSet},
+};
 
 use yaml::{
     Node,
@@ -17,7 +20,8 @@ use yaml::{
 use crate::{
     Error,
     error::Step,
-    lookup::{self, has_type},
+    lookup::{self, has_type, is_quoted},
+    resource::Written,
     schema::{Schema, Shape},
 };
 
@@ -36,8 +40,13 @@ pub(crate) fn merge(
 ) -> Result<Option<Node>, Error> {
     // Directives are taken out of the patch where they are obeyed.
     let mut patch = patch.clone();
-    let merger = Merger { schema, step };
+    let merger = Merger {
+        schema,
+        step,
+        written: RefCell::default(),
+    };
     let kept = merger.walk(Sources::Two(Some(&mut object), Some(&mut patch)), None)?;
+    merger.written.into_inner().spread(&mut object);
     // quirk: a patch that says that it replaces the whole object is lost.
     Ok((kept != Kept::Nothing).then_some(object))
 }
@@ -45,6 +54,7 @@ pub(crate) fn merge(
 struct Merger<'m> {
     schema: &'m Schema,
     step: &'m dyn Fn(u64) -> Result<(), Error>,
+    written: RefCell<Written>,
 }
 
 /// What is merged at one place.
@@ -212,7 +222,7 @@ impl<'m> Merger<'m> {
                 Sources::Two(Some(&mut entry.value), None)
             };
             let kept = self.walk(sources, shape)?;
-            settle(&mut entry.value);
+            self.settle(&mut entry.value);
             // From here on this says what is to go.
             *first = kept == Kept::Nothing;
             gone |= *first;
@@ -232,10 +242,11 @@ impl<'m> Merger<'m> {
         let index = index(patch);
         let mut used = HashSet::new();
         let mut first = firsts(object);
-        for (entry, first) in object.entries_mut().iter_mut().zip(&mut first) {
-            if !*first {
-                continue;
-            }
+        let entries = object.entries_mut().iter_mut().zip(&mut first);
+        let mut entries: Vec<_> = entries.filter(|(_, first)| **first).collect();
+        // What is written last into one of the places that are the same is what all of them hold.
+        entries.sort_unstable_by(|(one, _), (other, _)| one.key.text.cmp(&other.key.text));
+        for (entry, first) in entries {
             let shape = shape.and_then(|shape| shape.field(&entry.key.text));
             let at = index.get(&entry.key.text).copied();
             used.extend(at);
@@ -246,12 +257,13 @@ impl<'m> Merger<'m> {
                 Some(value) => {
                     let kept = self.walk(Sources::Two(Some(&mut entry.value), Some(value)), shape)?;
                     if kept == Kept::Patch {
-                        entry.value = overwritten(&entry.value, value);
+                        let mut written = self.written.borrow_mut();
+                        written.write(&mut entry.value, |old| *old = overwritten(old, value));
                     }
                     kept
                 }
             };
-            settle(&mut entry.value);
+            self.settle(&mut entry.value);
             *first = kept == Kept::Nothing;
         }
         drop_marked(object, &first);
@@ -268,22 +280,25 @@ impl<'m> Merger<'m> {
         }
         Ok(())
     }
+
+    /// quirk: plain text that was made here, and looks like something else than a text, becomes a text when a merge comes by.
+    fn settle(&self, node: &mut Node) {
+        let is_text =
+            |scalar: &Scalar| scalar.text.is_empty() || matches!(scalar.kind(), Tag::Str | Tag::Timestamp);
+        if has_type(node) || node.as_scalar().is_none_or(is_text) {
+            return;
+        }
+        self.written.borrow_mut().write(node, |node| {
+            if let Some(scalar) = node.as_scalar_mut() {
+                *scalar = Scalar::string(scalar.text.clone());
+            }
+        });
+    }
 }
 
 /// Whether a node is null. Plain text that was made here has no type yet, and is not.
 fn is_null(node: &Node) -> bool {
     node.is_null() && has_type(node)
-}
-
-/// quirk: plain text that was made here, and looks like something else than a text, becomes a text when a merge comes by.
-fn settle(node: &mut Node) {
-    if !has_type(node)
-        && let Some(scalar) = node.as_scalar_mut()
-        && !scalar.text.is_empty()
-        && !matches!(scalar.kind(), Tag::Str | Tag::Timestamp)
-    {
-        *scalar = Scalar::string(scalar.text.clone());
-    }
 }
 
 /// The map of a node; none for null.
@@ -305,14 +320,6 @@ fn overwritten(old: &Node, new: &Node) -> Node {
         scalar.plain = !is_quoted;
     }
     node
-}
-
-/// Whether a scalar was read in quotes, or was made of a text that needs them.
-fn is_quoted(node: &Node) -> bool {
-    let was_read = node.position != yaml::Position::default();
-    let needs_them = |old: &Scalar| was_read || Scalar::plain(old.text.clone()).kind() != Tag::Str;
-    node.as_scalar()
-        .is_some_and(|scalar| !scalar.plain && needs_them(scalar))
 }
 
 /// What is left where the patch's value takes the place of the object's.

@@ -1,7 +1,7 @@
 //! Values that are fields of the object that they are written into: a value is the field itself, not a copy of it, so that
 //! what is written after the field was changed is what it is then.
 
-use std::{borrow::Cow, ptr};
+use std::{borrow::Cow, num::NonZeroU32, ptr};
 
 use yaml::Node;
 
@@ -59,6 +59,9 @@ impl<'s> Live<'s> {
         match line.iter().position(|node| ptr::eq(*node, found.node)) {
             Some(place) if place + 1 == line.len() => *value = Source::new(found.node.clone()),
             Some(_) => self.path = None,
+            None if share(found.node).is_some_and(|it| share(value.node()) == Some(it)) => {
+                *value = Source::new(found.node.clone());
+            }
             None => {}
         }
     }
@@ -72,4 +75,8 @@ impl<'s> Live<'s> {
             *value = Source::new(field.clone());
         }
     }
+}
+
+fn share(node: &Node) -> Option<NonZeroU32> {
+    node.as_scalar()?.share
 }

@@ -14,6 +14,7 @@ use crate::{
     Error,
     error::Step,
     lookup::{self, Leads, raw_text},
+    resource::Written,
 };
 
 /// Sets what a path means in the text of a scalar; false, and nothing done, when there is no such scalar on the path or it
@@ -24,6 +25,7 @@ pub(super) fn set(
     path: &Path<'_>,
     create: Option<Kind>,
     meter: &Meter<'_>,
+    written: &mut Written,
 ) -> Result<bool, Error> {
     let Some((places, used)) = find(object, path, meter)? else {
         return Ok(false);
@@ -36,7 +38,7 @@ pub(super) fn set(
     };
     match changed(raw_text(scalar), used, source, path, create, meter) {
         Ok(Some(text)) => {
-            write(scalar, text.into());
+            written.write(scalar, |scalar| write(scalar, text.into()));
             Ok(true)
         }
         Ok(None) => Ok(false),

@@ -74,6 +74,7 @@ impl Source {
         meter.grow(self.size)?;
         meter.nest(found.depth + self.depth)?;
         *found.node = self.node.clone();
+        found.node.unshare();
         Ok(())
     }
 }

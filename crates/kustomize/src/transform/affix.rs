@@ -101,7 +101,6 @@ impl Affix {
                 set::scalar(node, &text, None)
             })?;
         }
-        resource.settle();
         Ok(())
     }
 

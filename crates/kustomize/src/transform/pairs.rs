@@ -2,11 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use yaml::{Node, node::Content};
+
 use crate::{
     Error,
-    fieldspec::{Create, FieldSpec},
+    fieldspec::{self, Create, FieldSpec},
+    lookup,
     resmap::ResMap,
-    resource::{Resource, Shared},
+    resource::{self, Resource, Written},
     transform::{Scene, Transformer, set},
 };
 
@@ -17,27 +20,75 @@ pub(crate) struct Pairs {
     pub(super) specs: Vec<FieldSpec>,
 }
 
+/// What is set in the maps of one object, and is the same in all to which it is added.
+struct Pair<'p> {
+    key: &'p str,
+    value: Node,
+    is_added: bool,
+}
+
+impl<'p> Pair<'p> {
+    fn new(key: &'p str, text: &str, resource: &mut Resource) -> Self {
+        let mut value = Node::string(text);
+        if let Some(scalar) = value.as_scalar_mut() {
+            scalar.share = resource.new_share();
+        }
+        let is_added = false;
+        Self { key, value, is_added }
+    }
+
+    /// Sets the entry of a map, and says whether it was added. Nothing is set in null.
+    fn set(&mut self, node: &mut Node, written: &mut Written) -> Result<bool, Error> {
+        if node.is_null() {
+            return Ok(false);
+        }
+        let Some(map) = node.as_map_mut() else {
+            return Err(set::wrong_kind("MappingNode", node));
+        };
+        let Some(old) = map.get_mut(self.key) else {
+            let entry = resource::entry(self.key, self.value.clone());
+            map.entries_mut().push(entry);
+            self.is_added = true;
+            return Ok(true);
+        };
+        self.take_style(old);
+        let mut new = self.value.clone();
+        new.unshare();
+        written.write(old, |old| *old = new);
+        let share = self.value.as_scalar().and_then(|scalar| scalar.share);
+        if let Some(share) = share.filter(|_| self.is_added) {
+            written.put(share, &mut self.value);
+        }
+        Ok(false)
+    }
+
+    /// quirk: what is in the place of an older value is written in its style, and so are the places to which it was added
+    /// already, and those to which it will be.
+    fn take_style(&mut self, old: &Node) {
+        if let (Content::Scalar(value), Some(_)) = (&mut self.value.content, old.as_scalar()) {
+            value.plain = !lookup::is_quoted(old);
+            self.value.position = old.position;
+        }
+    }
+}
+
 impl Pairs {
     fn apply(&self, resource: &mut Resource, scene: &Scene<'_>) -> Result<(), Error> {
-        let mut added = vec![Vec::new(); self.pairs.len()];
+        let pairs = self.pairs.iter();
+        let mut pairs: Vec<_> = pairs.map(|(key, text)| Pair::new(key, text, resource)).collect();
         for spec in &self.specs {
-            set::visit(resource, spec, Create::Map, &mut |node| {
-                for ((key, text), added) in self.pairs.iter().zip(&mut added) {
-                    if set::entry(node, key, text)? {
-                        scene.grow(key)?;
-                        scene.grow(text)?;
-                        added.push(spec.path.clone());
+            if !resource.gvk().is_selected_by(&spec.gvk) {
+                continue;
+            }
+            fieldspec::visit_shared(resource.node_mut(), spec, Create::Map, &mut |node, written| {
+                for pair in &mut pairs {
+                    if pair.set(node, written)? {
+                        scene.grow(pair.key)?;
+                        scene.grow(lookup::raw_text(&pair.value))?;
                     }
                 }
                 Ok(())
             })?;
-        }
-        resource.settle();
-        for ((key, text), mut paths) in self.pairs.iter().zip(added) {
-            if paths.len() > 1 {
-                paths.dedup();
-                resource.history.shared.push(Shared::new(key, text, paths));
-            }
         }
         Ok(())
     }
@@ -53,5 +104,53 @@ impl Transformer for Pairs {
             self.apply(resource, scene)?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transform::testing::{row, text, transformed, transformed_all};
+
+    fn labelled(object: &str, paths: &[&'static str]) -> String {
+        let pairs = Pairs {
+            pairs: [("a".to_owned(), "b".to_owned())].into(),
+            specs: paths.iter().map(|path| row(path, true)).collect(),
+        };
+        let object = format!("{{apiVersion: v1, kind: A, metadata: {{name: x}}, {object}}}");
+        let text = transformed(&object, &pairs);
+        text.split_once("name: x\n")
+            .map_or(text.clone(), |(_, rest)| rest.to_owned())
+    }
+
+    #[test]
+    fn entries_are_set_in_maps_alone() {
+        assert_eq!(labelled("s: {a: 1, c: d}", &["s"]), "s:\n  a: b\n  c: d\n");
+        assert_eq!(
+            labelled("s: [null, {}]", &["s/m"]),
+            "s:\n- null\n- m:\n    a: b\n"
+        );
+        assert!(
+            labelled("s: x", &["s"]).ends_with("wrong node kind: expected MappingNode but got ScalarNode")
+        );
+    }
+
+    #[test]
+    fn what_is_added_to_several_maps_is_one() {
+        let pairs = Pairs {
+            pairs: [("a".to_owned(), "b".to_owned())].into(),
+            specs: vec![row("m", true), row("n", true)],
+        };
+        let other = Pairs {
+            pairs: [("a".to_owned(), "c".to_owned())].into(),
+            specs: vec![row("m", true)],
+        };
+        let object = "{apiVersion: v1, kind: A, metadata: {name: x}}";
+        let resources = transformed_all(object, &[&pairs, &other]).unwrap();
+        let text = text(&resources);
+        assert!(
+            text.ends_with("m:\n  a: c\nmetadata:\n  name: x\n\"n\":\n  a: c\n"),
+            "{text}"
+        );
     }
 }

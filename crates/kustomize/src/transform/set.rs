@@ -33,7 +33,7 @@ pub(crate) fn scalar(node: &mut Node, text: &str, tag: Option<Tag>) -> Result<()
     let Content::Scalar(old) = &node.content else {
         return Err(wrong_kind("ScalarNode", node));
     };
-    let plain = old.plain;
+    let (plain, share) = (old.plain, old.share);
     if plain && tag.is_none() {
         node.position = Position::default();
     }
@@ -41,29 +41,17 @@ pub(crate) fn scalar(node: &mut Node, text: &str, tag: Option<Tag>) -> Result<()
         text: text.into(),
         tag: tag.filter(|tag| plain || *tag == Tag::Str),
         plain,
+        share,
     });
     Ok(())
 }
 
-/// Sets a string in a map. Nothing is set in null. Says whether it was added.
-pub(crate) fn entry(node: &mut Node, key: &str, text: &str) -> Result<bool, Error> {
-    if node.is_null() {
-        return Ok(false);
+/// Sets an entry of a map; see [`resource::entry`] for one that is added.
+pub(crate) fn put(map: &mut Mapping, key: &str, value: Node) {
+    match map.get_mut(key) {
+        Some(old) => *old = value,
+        None => map.entries_mut().push(resource::entry(key, value)),
     }
-    let Some(map) = node.as_map_mut() else {
-        return Err(wrong_kind("MappingNode", node));
-    };
-    Ok(put(map, key, Node::string(text)))
-}
-
-/// Sets an entry of a map, and says whether it was added; see [`resource::entry`] for one that is.
-pub(crate) fn put(map: &mut Mapping, key: &str, value: Node) -> bool {
-    if let Some(old) = map.get_mut(key) {
-        *old = value;
-        return false;
-    }
-    map.entries_mut().push(resource::entry(key, value));
-    true
 }
 
 /// A node is not what is needed there. What it holds is not said: it may be secret.
@@ -99,22 +87,11 @@ mod tests {
 
     #[test]
     fn keys_that_are_added_are_what_they_look_like() {
-        let mut node = Node::map();
-        entry(&mut node, "yes", "1").unwrap();
+        let mut map = Mapping::new();
+        put(&mut map, "yes", Node::string("1"));
+        let node = Node::from(map.clone());
         assert_eq!(yaml::print::goyaml(&node.to_value().unwrap()), "\"yes\": \"1\"\n");
-        entry(&mut node, "true", "1").unwrap();
-        assert!(node.to_value().is_err());
-    }
-
-    #[test]
-    fn entries_are_set_in_maps_alone() {
-        let mut null = Node::null();
-        entry(&mut null, "a", "b").unwrap();
-        assert!(null.is_null());
-        let error = entry(&mut Node::string("x"), "a", "b").unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "wrong node kind: expected MappingNode but got ScalarNode"
-        );
+        put(&mut map, "true", Node::string("1"));
+        assert!(Node::from(map).to_value().is_err());
     }
 }

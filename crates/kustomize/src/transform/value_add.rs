@@ -14,6 +14,7 @@ use crate::{
     lookup::{Leads, child_mut, condition, is_condition, raw_text, step},
     model::Selector,
     resmap::ResMap,
+    resource::Written,
     selector::select,
     transform::{Scene, Transformer},
 };
@@ -85,7 +86,10 @@ impl ValueAdd {
             Ok(position) => inserted(raw_text(field), position, &self.value),
             Err(_) => self.value.clone(),
         };
-        set::scalar(field, &value, None)
+        let mut written = Written::default();
+        written.write(field, |field| set::scalar(field, &value, None))?;
+        written.spread(object);
+        Ok(())
     }
 }
 
@@ -185,7 +189,6 @@ impl Transformer for ValueAdd {
                     namespace.apply(resource)?;
                 } else {
                     self.apply(resource.node_mut(), target)?;
-                    resource.settle();
                 }
             }
         }

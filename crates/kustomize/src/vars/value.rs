@@ -83,6 +83,7 @@ fn read(scalar: &Scalar) -> Option<Value> {
         text: text.into(),
         tag: Some(tag),
         plain: tag != Tag::Str,
+        share: None,
     };
     Some(Value { scalar, text: inside })
 }

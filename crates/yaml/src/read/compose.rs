@@ -140,7 +140,13 @@ impl<'t> Composer<'t> {
                 };
                 let size = value.len();
                 let text = value.into_boxed_str();
-                let scalar = Content::Scalar(Scalar { text, tag, plain });
+                let share = None;
+                let scalar = Content::Scalar(Scalar {
+                    text,
+                    tag,
+                    plain,
+                    share,
+                });
                 (anchor, Composed::new(scalar, at, size))
             }
             EventData::SequenceStart { anchor, tag, .. } => {

@@ -61,7 +61,7 @@ pub(super) fn value(
     resolve: fn(&str) -> Resolved,
     time: fn(String, String) -> String,
 ) -> Result<Value, Problem> {
-    let Scalar { text, tag, plain } = scalar;
+    let Scalar { text, tag, plain, .. } = scalar;
     let resolved = match tag {
         None if plain => resolve(&text),
         Some(Tag::Binary) => return tag::binary(&text).map(Value::String),

@@ -31,7 +31,7 @@ fn scalar_tag(short: &str) -> Result<Option<Tag>, Problem> {
 }
 
 fn scalar(scalar: Scalar) -> Result<Value, Problem> {
-    let Scalar { text, tag, plain } = scalar;
+    let Scalar { text, tag, plain, .. } = scalar;
     let Some(tag) = tag else {
         let resolved = if plain { resolve(&text) } else { None };
         return Ok(resolved.unwrap_or_else(|| Value::String(text.into())));

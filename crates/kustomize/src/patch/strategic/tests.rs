@@ -369,6 +369,7 @@ fn lists_that_are_as_they_should_be_are_merged_the_same_both_ways() {
     let merger = Merger {
         schema: &schema,
         step: &|_| Ok(()),
+        written: RefCell::default(),
     };
     let mut state = 7_u32;
     let mut random = |below: u32| {

@@ -1,0 +1,131 @@
+//! Scalars that are one and the same in several places of an object.
+//!
+//! quirk: where kustomize adds a label or annotation to several maps of an object at once, all of them get the same piece of
+//! memory. Whoever writes into it in one place later (a patch, an overlay's labels, a replacement) writes into all of them:
+//! selectors and templates follow the label. Here these scalars have a number, [`Scalar::share`](yaml::node::Scalar::share),
+//! and whoever writes says so. What is written anew rather than into, as by a JSON patch, has no number any more.
+
+use std::{collections::HashMap, num::NonZeroU32};
+
+use yaml::{Node, node::Content};
+
+/// What was written into scalars of one object that stand in several places, and has not reached all of them yet.
+#[derive(Debug, Default)]
+pub(crate) struct Written {
+    values: HashMap<NonZeroU32, Node>,
+}
+
+impl Written {
+    /// Changes a node as `change` does, which finds it as it is by now.
+    pub(crate) fn write<T>(&mut self, node: &mut Node, change: impl FnOnce(&mut Node) -> T) -> T {
+        let Some(share) = node.as_scalar().and_then(|scalar| scalar.share) else {
+            return change(node);
+        };
+        let known = self.values.get(&share);
+        let before = known.unwrap_or(node).clone();
+        if known.is_some() {
+            node.clone_from(&before);
+        }
+        let changed = change(node);
+        if known.is_some() || (&before, before.position) != (node, node.position) {
+            self.put(share, node);
+        } else {
+            *node = before;
+        }
+        changed
+    }
+
+    /// Takes note of what is to be in all places of a number. The node is one of them from now on.
+    pub(crate) fn put(&mut self, share: NonZeroU32, node: &mut Node) {
+        if let Some(scalar) = node.as_scalar_mut() {
+            scalar.share = Some(share);
+        }
+        self.values.insert(share, node.clone());
+    }
+
+    /// Has all places of an object hold what was written into one of them.
+    pub(crate) fn spread(&self, object: &mut Node) {
+        if !self.values.is_empty() {
+            self.follow(object);
+        }
+    }
+
+    fn follow(&self, node: &mut Node) {
+        match &mut node.content {
+            Content::Seq(items) => items.iter_mut().for_each(|item| self.follow(item)),
+            Content::Map(map) => map.values_mut().for_each(|value| self.follow(value)),
+            Content::Scalar(scalar) => {
+                if let Some(value) = scalar.share.and_then(|share| self.values.get(&share)) {
+                    node.clone_from(value);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{objects, text};
+
+    /// Writes texts into places of an object in which the scalars `x` are one, and the scalars `y` another one.
+    fn written(object: &str, writes: &[(&[&str], &str)]) -> String {
+        let mut resources = objects(object);
+        let resource = resources.iter_mut().next().unwrap();
+        let shares = ["x", "y"].map(|name| (name, resource.new_share()));
+        mark(resource.node_mut(), &shares);
+        let mut written = Written::default();
+        for (path, text) in writes {
+            let place = resource.node_mut().pointer_mut(path).unwrap();
+            written.write(place, |place| *place = Node::string(*text));
+        }
+        written.spread(resource.node_mut());
+        text(&resources)
+    }
+
+    fn mark(node: &mut Node, shares: &[(&str, Option<NonZeroU32>)]) {
+        match &mut node.content {
+            Content::Seq(items) => items.iter_mut().for_each(|item| mark(item, shares)),
+            Content::Map(map) => map.values_mut().for_each(|value| mark(value, shares)),
+            Content::Scalar(scalar) => {
+                let share = shares.iter().find(|(name, _)| *name == &*scalar.text);
+                scalar.share = share.and_then(|(_, share)| *share);
+            }
+        }
+    }
+
+    #[test]
+    fn all_places_follow_what_is_written_into_one() {
+        let object = "{a: x, b: [x, {c: y}], d: z}";
+        for (writes, expected) in [
+            (&[][..], "a: x\nb:\n- x\n- c: \"y\"\nd: z\n"),
+            (&[(&["a"][..], "1")], "a: \"1\"\nb:\n- \"1\"\n- c: \"y\"\nd: z\n"),
+            (&[(&["b", "1", "c"], "2")], "a: x\nb:\n- x\n- c: \"2\"\nd: z\n"),
+            (&[(&["d"], "3")], "a: x\nb:\n- x\n- c: \"y\"\nd: \"3\"\n"),
+            (
+                &[(&["a"], "new"), (&["b", "0"], "x")],
+                "a: x\nb:\n- x\n- c: \"y\"\nd: z\n",
+            ),
+        ] {
+            assert_eq!(written(object, writes), expected, "{writes:?}");
+        }
+    }
+
+    #[test]
+    fn a_change_finds_what_was_written_into_another_place() {
+        let mut resources = objects("{a: x, b: x}");
+        let resource = resources.iter_mut().next().unwrap();
+        let share = resource.new_share();
+        mark(resource.node_mut(), &[("x", share)]);
+        let mut written = Written::default();
+        for key in ["a", "b"] {
+            let place = resource.node_mut().get_mut(key).unwrap();
+            written.write(place, |place| {
+                let longer = format!("p-{}", crate::lookup::raw_text(place));
+                *place = Node::string(longer);
+            });
+        }
+        written.spread(resource.node_mut());
+        assert_eq!(text(&resources), "a: p-p-x\nb: p-p-x\n");
+    }
+}
