@@ -11,7 +11,40 @@ use clap::{Args, Subcommand, ValueEnum};
 use kustomize::{Build, LoadRestriction, Options, Order};
 use tree::{Budget, Limits};
 
-use crate::{fetch::Fetcher, place::Place};
+use crate::{
+    fetch::Fetcher,
+    output::print,
+    place::Place,
+    usage::{Refused, boolean},
+};
+
+/// Flags that kustomize has and this program hasn't, and why. None is accepted and then ignored.
+pub(crate) const REFUSED: Refused = &[
+    (
+        &[
+            "--enable-helm",
+            "--helm-command",
+            "--helm-kube-version",
+            "--helm-api-versions",
+            "--helm-debug",
+        ],
+        "Helm charts are not inflated yet; render the chart with helm and name its output under resources",
+    ),
+    (
+        &[
+            "--enable-alpha-plugins",
+            "--enable-exec",
+            "--network",
+            "--network-name",
+            "--mount",
+            "--env",
+            "-e",
+            "--as-current-user",
+        ],
+        "no programs or containers are run, only the built-in generators and transformers",
+    ),
+    (&["--stack-trace"], "there are no stack traces to print"),
+];
 
 /// What can be done with kustomizations.
 #[derive(Debug, Subcommand)]
@@ -25,6 +58,7 @@ pub(crate) enum Command {
 /// The output is that of `kustomize build`, version 5.8.1. Repositories and files on other machines are fetched
 /// over http and https. No program is run.
 #[derive(Debug, Args)]
+#[command(mut_args = boolean)]
 pub(crate) struct BuildArgs {
     /// The directory with a kustomization.yaml, or the address of a repository
     #[arg(default_value = ".")]
@@ -39,17 +73,7 @@ pub(crate) struct BuildArgs {
     #[arg(long, value_name = "ORDER", default_value = "legacy")]
     reorder: Reorder,
     /// Label every object with app.kubernetes.io/managed-by
-    #[arg(
-        long,
-        value_name = "BOOL",
-        num_args = 0..=1,
-        require_equals = true,
-        default_value_t = false,
-        default_missing_value = "true",
-        action = clap::ArgAction::Set,
-        hide_default_value = true,
-        hide_possible_values = true
-    )]
+    #[arg(long)]
     enable_managedby_label: bool,
 }
 
@@ -131,15 +155,4 @@ fn write_files(dir: &Path, built: &Build) -> Result<()> {
         fs::write(&file, text).with_context(|| format!("write {}", file.display()))?;
     }
     Ok(())
-}
-
-/// Prints to stdout; a reader that has seen enough is no failure.
-fn print(text: &str) -> Result<()> {
-    let mut out = std::io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-            Err(error).context("write the output")
-        }
-        _ => Ok(()),
-    }
 }

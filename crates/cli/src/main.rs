@@ -1,7 +1,9 @@
 //! The command line program `weir`.
 
 mod fetch;
+mod helm;
 mod kustomize;
+mod output;
 mod place;
 mod usage;
 
@@ -27,14 +29,18 @@ enum Command {
     /// What kustomize does
     #[command(subcommand)]
     Kustomize(kustomize::Command),
+    /// What helm does
+    #[command(subcommand)]
+    Helm(helm::Command),
 }
 
 fn main() -> ExitCode {
     let done = match Cli::try_parse() {
-        Err(error) => return usage::tell(&error),
-        Ok(Cli {
-            command: Command::Kustomize(command),
-        }) => kustomize::run(&command),
+        Err(error) => return usage::tell(&error, refused()),
+        Ok(Cli { command }) => match command {
+            Command::Kustomize(command) => kustomize::run(&command),
+            Command::Helm(command) => helm::run(&command),
+        },
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -42,5 +48,14 @@ fn main() -> ExitCode {
             let _ = writeln!(std::io::stderr(), "Error: {error:#}");
             ExitCode::FAILURE
         }
+    }
+}
+
+/// The flags that the command of this call refuses by name.
+fn refused() -> usage::Refused {
+    match std::env::args().nth(1).as_deref() {
+        Some("kustomize") => kustomize::REFUSED,
+        Some("helm") => helm::REFUSED,
+        _ => &[],
     }
 }

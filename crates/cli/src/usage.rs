@@ -2,43 +2,21 @@
 
 use std::{io::Write as _, process::ExitCode};
 
-use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{
+    Arg, ArgAction,
+    error::{ContextKind, ContextValue, ErrorKind},
+};
 
-/// Flags that kustomize has and this program hasn't, and why. None is accepted and then ignored.
-const REFUSED: &[(&[&str], &str)] = &[
-    (
-        &[
-            "--enable-helm",
-            "--helm-command",
-            "--helm-kube-version",
-            "--helm-api-versions",
-            "--helm-debug",
-        ],
-        "Helm charts are not inflated yet; render the chart with helm and name its output under resources",
-    ),
-    (
-        &[
-            "--enable-alpha-plugins",
-            "--enable-exec",
-            "--network",
-            "--network-name",
-            "--mount",
-            "--env",
-            "-e",
-            "--as-current-user",
-        ],
-        "no programs or containers are run, only the built-in generators and transformers",
-    ),
-    (&["--stack-trace"], "there are no stack traces to print"),
-];
+/// Flags that a program has and its command here hasn't, and why. None is accepted and then ignored.
+pub(crate) type Refused = &'static [(&'static [&'static str], &'static str)];
 
 /// Prints help to stdout, and everything else as an error.
-pub(crate) fn tell(error: &clap::Error) -> ExitCode {
+pub(crate) fn tell(error: &clap::Error, refused: Refused) -> ExitCode {
     if !error.use_stderr() {
         let _ = error.print();
         return ExitCode::SUCCESS;
     }
-    let text = match refusal(error) {
+    let text = match refusal(error, refused) {
         Some(text) => text,
         None if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
             let _ = error.print();
@@ -51,13 +29,28 @@ pub(crate) fn tell(error: &clap::Error) -> ExitCode {
     ExitCode::FAILURE
 }
 
-fn refusal(error: &clap::Error) -> Option<String> {
+fn refusal(error: &clap::Error, refused: Refused) -> Option<String> {
     if error.kind() != ErrorKind::UnknownArgument {
         return None;
     }
     let Some(ContextValue::String(flag)) = error.get(ContextKind::InvalidArg) else {
         return None;
     };
-    let (_, why) = REFUSED.iter().find(|(flags, _)| flags.contains(&flag.as_str()))?;
+    let (_, why) = refused.iter().find(|(flags, _)| flags.contains(&flag.as_str()))?;
     Some(format!("{flag} is not supported: {why}"))
+}
+
+/// Lets a flag be written as `--flag=true` and `--flag=false`, too, as programs in Go have it.
+pub(crate) fn boolean(flag: Arg) -> Arg {
+    if !matches!(flag.get_action(), ArgAction::SetTrue) {
+        return flag;
+    }
+    flag.action(ArgAction::Set)
+        .value_name("BOOL")
+        .num_args(0..=1)
+        .require_equals(true)
+        .default_value("false")
+        .default_missing_value("true")
+        .hide_default_value(true)
+        .hide_possible_values(true)
 }

@@ -19,6 +19,7 @@ mod json;
 mod keys;
 mod lists;
 mod merge;
+mod moment;
 mod numbers;
 mod paths;
 mod pattern;
@@ -48,6 +49,7 @@ use crate::{
     template::{Executor, Functions, Signature, Type},
 };
 
+pub use moment::Moment;
 pub use semver::{Constraint, Version};
 pub use time::Time;
 

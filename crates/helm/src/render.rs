@@ -89,6 +89,8 @@ impl fmt::Debug for Options<'_> {
 /// What a chart gave.
 #[derive(Debug, Clone, Default)]
 pub struct Rendered {
+    /// The name of the release.
+    pub name: String,
     /// The files in `crds` of the chart and those it brings, by their paths.
     pub crds: Vec<(String, String)>,
     /// Manifests and hooks.
@@ -159,6 +161,7 @@ fn render(
         )));
     }
     let release = release(&name, options);
+    rendered.name = name;
     let mut files = engine::run(
         &chart,
         &values,

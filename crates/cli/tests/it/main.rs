@@ -4,5 +4,6 @@
 mod build;
 #[cfg(test)]
 mod fetch;
+mod helm;
 #[cfg(test)]
 mod program;

@@ -11,9 +11,14 @@ use tempfile::TempDir;
 pub(crate) const MAP: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: m\n";
 pub(crate) const SPACE: &str = "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: s\n";
 
+/// `weir kustomize build`.
 pub(crate) fn weir(dir: &Path, arguments: &[&str]) -> Output {
+    run(dir, ["kustomize", "build"], arguments)
+}
+
+pub(crate) fn run(dir: &Path, command: [&str; 2], arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_weir"))
-        .args(["kustomize", "build"])
+        .args(command)
         .args(arguments)
         .current_dir(dir)
         .output()

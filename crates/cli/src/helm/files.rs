@@ -1,0 +1,89 @@
+//! Files of values that are read, and manifests that are written.
+
+use std::{
+    collections::HashSet,
+    fs::{self, File},
+    io::{ErrorKind, Read, Write as _},
+    path::{Component, Path},
+};
+
+use anyhow::{Context as _, Result, ensure};
+use bytes::Bytes;
+use helm::{Options, Rendered};
+use tree::Limits;
+
+use crate::output::print;
+
+/// The bytes of a file, in words of Helm when there are none.
+pub(crate) fn read(path: &str, limits: &Limits) -> Result<Bytes, String> {
+    if path.contains("://") {
+        let shown = api::redact(path);
+        return Err(format!(
+            "{shown}: files on other machines are not fetched: download it first"
+        ));
+    }
+    let file = File::open(path).map_err(|error| match error.kind() {
+        ErrorKind::NotFound => format!("open {path}: no such file or directory"),
+        _ => format!("open {path}: {error}"),
+    })?;
+    bounded(file, path, limits)
+}
+
+/// The bytes of a file of values; `-` is stdin.
+pub(crate) fn read_values(path: &str, limits: &Limits) -> Result<Bytes, String> {
+    if path == "-" {
+        return bounded(std::io::stdin().lock(), path, limits);
+    }
+    read(path, limits)
+}
+
+fn bounded(source: impl Read, path: &str, limits: &Limits) -> Result<Bytes, String> {
+    let limit = limits.file_bytes;
+    let mut bytes = Vec::new();
+    source
+        .take(limit.saturating_add(1))
+        .read_to_end(&mut bytes)
+        .map_err(|error| format!("read {path}: {error}"))?;
+    if bytes.len() as u64 > limit {
+        return Err(format!("{path} is larger than {limit} bytes"));
+    }
+    Ok(Bytes::from(bytes))
+}
+
+/// Writes what `helm template` would print into files below a directory, one for each template.
+pub(crate) fn write(dir: &Path, rendered: &Rendered, options: &Options<'_>) -> Result<()> {
+    let crds = rendered.crds.iter().filter(|_| options.include_crds);
+    let crds = crds.map(|(path, text)| (path, text));
+    let hooks = rendered
+        .sorted
+        .hooks
+        .iter()
+        .filter(|hook| !(options.no_hooks || options.skip_tests && hook.is_test()))
+        .map(|hook| &hook.manifest);
+    let manifests = rendered.sorted.manifests.iter().chain(hooks);
+    let mut begun = HashSet::new();
+    for (path, text) in crds.chain(manifests.map(|one| (&one.path, &one.text))) {
+        append(dir, path, text, begun.insert(path))?;
+    }
+    print("\n")
+}
+
+/// Writes a manifest into the file of its template, behind those that are in it.
+fn append(dir: &Path, path: &str, text: &str, is_first: bool) -> Result<()> {
+    let below = Path::new(path);
+    ensure!(
+        below
+            .components()
+            .all(|part| matches!(part, Component::Normal(_))),
+        "{path:?} can't be a file below {}",
+        dir.display()
+    );
+    let file = dir.join(below);
+    let shown = || format!("write {}", file.display());
+    fs::create_dir_all(file.parent().unwrap_or(dir)).with_context(shown)?;
+    let mut open = File::options();
+    open.create(true).write(true).truncate(is_first).append(!is_first);
+    let mut opened = open.open(&file).with_context(shown)?;
+    write!(opened, "---\n# Source: {path}\n{text}\n").with_context(shown)?;
+    print(&format!("wrote {}\n", file.display()))
+}
