@@ -125,6 +125,14 @@ impl Chart {
     }
 }
 
+/// The files of a chart in an archive, by their paths in the chart: for who keeps them, rather than renders them.
+///
+/// # Errors
+/// When it is no archive, its paths lead out of the chart, or it is larger than a chart may be.
+pub fn unpack(data: &[u8], name: &str, budget: &Budget) -> Result<Vec<File>, Error> {
+    archive::named_files(data, name, budget)
+}
+
 fn is_manifest(name: &str) -> bool {
     let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);
     ["yaml", "yml", "json"]

@@ -7,7 +7,10 @@ use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
     KeyUsagePurpose,
 };
-use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+use rustls::{
+    pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, pem::PemObject as _},
+    server::WebPkiClientVerifier,
+};
 
 /// A certificate authority and one server certificate that it signed.
 #[derive(Debug)]
@@ -20,6 +23,7 @@ pub struct Authority {
     pub server_key_pem: String,
     server_der: Vec<u8>,
     key_der: Vec<u8>,
+    clients: Option<String>,
 }
 
 impl Authority {
@@ -42,7 +46,10 @@ impl Authority {
         server
             .distinguished_name
             .push(DnType::CommonName, "testkit server");
-        server.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+        server.extended_key_usages = vec![
+            ExtendedKeyUsagePurpose::ServerAuth,
+            ExtendedKeyUsagePurpose::ClientAuth,
+        ];
         server.key_usages = vec![KeyUsagePurpose::DigitalSignature];
         let key = KeyPair::generate()?;
         let signed = server.signed_by(&key, &issuer)?;
@@ -52,7 +59,15 @@ impl Authority {
             server_key_pem: key.serialize_pem(),
             server_der: signed.der().to_vec(),
             key_der: key.serialize_der(),
+            clients: None,
         })
+    }
+
+    /// Lets the server take only clients with a certificate that another authority signed.
+    #[must_use]
+    pub fn asking_for(self, clients: &Self) -> Self {
+        let clients = Some(clients.ca_pem.clone());
+        Self { clients, ..self }
     }
 
     /// The server's side of TLS.
@@ -62,10 +77,19 @@ impl Authority {
     pub fn server_config(&self) -> Result<Arc<rustls::ServerConfig>> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(self.key_der.clone()));
-        let config = rustls::ServerConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()?
-            .with_no_client_auth()
-            .with_single_cert(vec![self.server_der.clone().into()], key)?;
+        let builder = rustls::ServerConfig::builder_with_provider(Arc::clone(&provider))
+            .with_safe_default_protocol_versions()?;
+        let builder = match &self.clients {
+            None => builder.with_no_client_auth(),
+            Some(pem) => {
+                let mut roots = rustls::RootCertStore::empty();
+                roots.add(CertificateDer::from_pem_slice(pem.as_bytes())?)?;
+                let verifier =
+                    WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).build()?;
+                builder.with_client_cert_verifier(verifier)
+            }
+        };
+        let config = builder.with_single_cert(vec![self.server_der.clone().into()], key)?;
         Ok(Arc::new(config))
     }
 }

@@ -21,6 +21,11 @@ pub(super) const MAX_FILES: usize = 50_000;
 
 /// A chart from an archive.
 pub(super) fn load(data: &[u8], name: &str, budget: &Budget) -> Result<Chart, Error> {
+    from_files(named_files(data, name, budget)?, 0, budget)
+}
+
+/// The files of an archive whose name errors tell.
+pub(super) fn named_files(data: &[u8], name: &str, budget: &Budget) -> Result<Vec<File>, Error> {
     if !data.starts_with(b"\x1F\x8B\x08") {
         let what = if name.ends_with(".yaml") || name.ends_with(".yml") {
             "seems to be a YAML file, but expected a gzipped archive"
@@ -29,7 +34,7 @@ pub(super) fn load(data: &[u8], name: &str, budget: &Budget) -> Result<Chart, Er
         };
         return Err(Error::Chart(format!("file '{name}' {what}")));
     }
-    unpack(data, 0, budget)
+    files(data, MAX_CHART, budget)
 }
 
 /// A chart from an archive that lies in another chart, or in none.

@@ -1,0 +1,198 @@
+//! Why a chart could not be had.
+
+use std::io;
+
+/// Why a chart could not be had. Messages name the place without any credentials and say what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// An address cannot be used.
+    #[error("'{url}' cannot be used: {why}")]
+    InvalidUrl {
+        /// The address without credentials.
+        url: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// Credentials or certificates cannot be used.
+    #[error("{what} cannot be used: {why}")]
+    InvalidAccess {
+        /// Which.
+        what: &'static str,
+        /// What is wrong with them.
+        why: String,
+    },
+    /// A range of versions cannot be read.
+    #[error("{range:?} is no range of versions: {why}")]
+    InvalidRange {
+        /// The range.
+        range: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// A redirect that is not followed.
+    #[error("'{url}' redirects, which is not followed: {why}")]
+    Redirect {
+        /// Where it was asked.
+        url: String,
+        /// Why not.
+        why: String,
+    },
+    /// Credentials are missing or were refused.
+    #[error("authentication failed for '{url}': {why}")]
+    Unauthorized {
+        /// Where it was asked.
+        url: String,
+        /// What to do.
+        why: &'static str,
+    },
+    /// There is nothing of that name.
+    #[error("'{url}' was not found: check the address; private ones also need credentials")]
+    NotFound {
+        /// Where it was looked for.
+        url: String,
+    },
+    /// The server answered with an unexpected status.
+    #[error("'{url}' answered with HTTP status {status}")]
+    Status {
+        /// Where it was asked.
+        url: String,
+        /// The status code.
+        status: u16,
+    },
+    /// The server's certificate is not trusted, or TLS failed otherwise.
+    #[error("tls: no trusted connection to '{url}': {why}: the CA of the server can be given")]
+    Tls {
+        /// Where it was asked.
+        url: String,
+        /// What TLS says.
+        why: String,
+    },
+    /// The server could not be reached, or the connection broke.
+    #[error("network: '{url}': {why}")]
+    Network {
+        /// Where it was asked.
+        url: String,
+        /// What happened.
+        why: String,
+    },
+    /// A limit was reached.
+    #[error("'{url}' is larger than the limit of {limit} {what}")]
+    TooLarge {
+        /// What was read.
+        url: String,
+        /// What was counted.
+        what: &'static str,
+        /// The limit.
+        limit: u64,
+    },
+    /// The answer is not what it has to be.
+    #[error("'{url}' does not answer as it has to: {why}")]
+    Malformed {
+        /// Where it was asked.
+        url: String,
+        /// What is wrong.
+        why: String,
+    },
+    /// The index has no such chart.
+    #[error("chart \"{chart}\" not found in {url} repository")]
+    NoChart {
+        /// The chart.
+        chart: String,
+        /// The repository.
+        url: String,
+    },
+    /// The chart has no version that fits.
+    #[error("chart \"{chart}\" version \"{range}\" not found in {url} repository")]
+    NoVersion {
+        /// The chart.
+        chart: String,
+        /// The range.
+        range: String,
+        /// The repository.
+        url: String,
+    },
+    /// What came is not what was meant to be sent.
+    #[error("'{url}' has digest {found}, but {wanted} is expected")]
+    DigestMismatch {
+        /// Where it was asked.
+        url: String,
+        /// The digest that was promised.
+        wanted: String,
+        /// The digest of what came.
+        found: String,
+    },
+    /// The archive is no chart.
+    #[error("'{url}' is no chart: {source}")]
+    Chart {
+        /// Where it came from.
+        url: String,
+        /// What is wrong with it.
+        source: helm::Error,
+    },
+    /// A file or directory cannot be used.
+    #[error("failed to {what} '{path}': {source}")]
+    Disk {
+        /// What was tried, as in `write`.
+        what: &'static str,
+        /// The path.
+        path: String,
+        /// What the operating system said.
+        source: io::Error,
+    },
+}
+
+impl Error {
+    /// What became of a request, without its URL.
+    pub(crate) fn of_request(url: &str, error: &reqwest::Error) -> Self {
+        let url = url.to_owned();
+        match tls_cause(error) {
+            Some(why) => Self::Tls { url, why },
+            None if error.is_timeout() => Self::Network {
+                url,
+                why: "no answer in time".to_owned(),
+            },
+            None => Self::Network {
+                url,
+                why: innermost(error),
+            },
+        }
+    }
+
+    pub(crate) fn malformed(url: impl Into<String>, why: impl Into<String>) -> Self {
+        Self::Malformed {
+            url: url.into(),
+            why: why.into(),
+        }
+    }
+
+    pub(crate) fn disk(what: &'static str, path: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
+        let path = path.into();
+        move |source| Self::Disk { what, path, source }
+    }
+}
+
+/// What TLS complained about, if it was TLS.
+fn tls_cause(error: &(dyn std::error::Error + 'static)) -> Option<String> {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        if let Some(tls) = error.downcast_ref::<rustls::Error>() {
+            return Some(tls.to_string());
+        }
+        // An io::Error hides what it wraps from source().
+        let wrapped = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+        if let Some(cause) = wrapped.and_then(|inner| tls_cause(inner)) {
+            return Some(cause);
+        }
+        next = error.source();
+    }
+    None
+}
+
+/// The innermost cause: it names what happened and no URL.
+pub(crate) fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut last = error;
+    while let Some(next) = last.source() {
+        last = next;
+    }
+    api::redact(&last.to_string())
+}

@@ -1,0 +1,63 @@
+//! The index of a Helm repository, read as a stream: an index may be large, and one chart is asked for.
+
+mod block;
+mod json;
+mod stream;
+
+use tree::{Budget, Limits};
+
+use crate::{Error, version};
+
+pub(crate) use stream::Stream;
+
+/// One version of a chart in an index.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Entry {
+    /// The version.
+    pub version: String,
+    /// Where its archive is, as written: absolute, or relative to the repository.
+    pub urls: Vec<String>,
+    /// The SHA-256 of the archive; empty when the index doesn't say it.
+    pub digest: String,
+}
+
+/// The entries of a chart, the newest first. Those that are no versions are left out, as Helm does.
+fn parse(text: &[u8], url: &str) -> Result<Vec<Entry>, Error> {
+    let len = text.len() as u64;
+    let budget = Budget::new(Limits {
+        file_bytes: len,
+        alias_bytes: len,
+        ..Limits::default()
+    });
+    let document = yaml::read::goyaml_lenient(text, &budget)
+        .map_err(|error| Error::malformed(url, format!("an entry of the index can't be read: {error}")))?;
+    let items = match document.value {
+        yaml::Value::Null => Vec::new(),
+        yaml::Value::Seq(items) => items,
+        _ => {
+            return Err(Error::malformed(
+                url,
+                "what the index has of the chart is no list",
+            ));
+        }
+    };
+    let entries = items.iter().filter_map(yaml::Value::as_map).map(entry);
+    Ok(version::sort(entries.collect(), |entry| &entry.version))
+}
+
+fn entry(map: &yaml::Map) -> Entry {
+    let text = |key: &str| map.get_str(key).unwrap_or_default().to_owned();
+    let urls = match map.get("urls") {
+        Some(yaml::Value::Seq(urls)) => urls
+            .iter()
+            .filter_map(yaml::Value::as_str)
+            .map(str::to_owned)
+            .collect(),
+        _ => Vec::new(),
+    };
+    Entry {
+        version: text("version"),
+        urls,
+        digest: text("digest"),
+    }
+}

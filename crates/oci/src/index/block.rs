@@ -1,0 +1,188 @@
+//! An index in YAML as Helm writes it: blocks, told apart by their indentation.
+
+use super::stream::{Found, Kept, Trouble};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// Before `entries:`, or behind them.
+    Outside,
+    /// Below `entries:`, before the first chart.
+    Inside,
+    /// Among the charts, whose names are indented so far.
+    Among(usize),
+    /// In the chart that is looked for.
+    Chart(usize),
+    /// All of it is there.
+    Done,
+}
+
+/// Cuts the lines of one chart out.
+#[derive(Debug)]
+pub(super) struct Block {
+    chart: String,
+    kept: Kept,
+    line: Vec<u8>,
+    is_cut: bool,
+    place: Place,
+    charts: bool,
+}
+
+impl Block {
+    pub(super) fn new(chart: &str, kept: Kept) -> Self {
+        Self {
+            chart: chart.to_owned(),
+            kept,
+            line: Vec::new(),
+            is_cut: false,
+            place: Place::Outside,
+            charts: false,
+        }
+    }
+
+    pub(super) fn found(&self) -> Found {
+        match self.place {
+            Place::Done => Found::Chart,
+            _ if self.charts => Found::Charts,
+            _ => Found::Nothing,
+        }
+    }
+
+    pub(super) fn push(&mut self, bytes: &[u8]) -> Result<(), Trouble> {
+        for part in bytes.split_inclusive(|byte| *byte == b'\n') {
+            // Of a longer line of another chart, what it begins with is enough.
+            let room = usize::try_from(self.kept.limit).unwrap_or(usize::MAX);
+            let left = room.saturating_sub(self.line.len());
+            self.is_cut |= part.len() > left;
+            if self.is_cut && matches!(self.place, Place::Chart(_)) {
+                return Err(Trouble::EntryTooLarge);
+            }
+            self.line.extend_from_slice(part.get(..left).unwrap_or(part));
+            if part.ends_with(b"\n") {
+                self.end_of_line()?;
+                if self.place == Place::Done {
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn finish(mut self) -> (Found, Vec<u8>, Option<Trouble>) {
+        let trouble = self.end_of_line().err();
+        if matches!(self.place, Place::Chart(_)) {
+            self.place = Place::Done;
+        }
+        (self.found(), self.kept.text, trouble)
+    }
+
+    fn end_of_line(&mut self) -> Result<(), Trouble> {
+        let mut line = std::mem::take(&mut self.line);
+        let done = self.take(&line);
+        line.clear();
+        self.line = line;
+        self.is_cut = false;
+        done
+    }
+
+    fn take(&mut self, line: &[u8]) -> Result<(), Trouble> {
+        let indent = line.iter().take_while(|byte| **byte == b' ').count();
+        let text = line.get(indent..).unwrap_or_default().trim_ascii_end();
+        let says_nothing = text.is_empty() || text.starts_with(b"#");
+        let is_item = text == b"-" || text.starts_with(b"- ");
+        match self.place {
+            Place::Done => Ok(()),
+            Place::Outside if indent == 0 && !says_nothing => self.outside(text),
+            Place::Inside if !says_nothing => {
+                if indent == 0 {
+                    self.place = Place::Outside;
+                    return self.outside(text);
+                }
+                self.place = Place::Among(indent);
+                self.among(indent, text)
+            }
+            Place::Among(at) if !says_nothing && indent <= at && !is_item => self.next(at, indent, text),
+            Place::Chart(at) if !says_nothing && indent <= at && !(is_item && indent == at) => {
+                self.place = Place::Done;
+                Ok(())
+            }
+            Place::Chart(_) => self.kept.push(line),
+            Place::Outside | Place::Inside | Place::Among(_) => Ok(()),
+        }
+    }
+
+    /// A line as far left as the names of charts, or further.
+    fn next(&mut self, at: usize, indent: usize, text: &[u8]) -> Result<(), Trouble> {
+        match indent {
+            0 => {
+                self.place = Place::Outside;
+                self.outside(text)
+            }
+            indent if indent == at => self.among(at, text),
+            _ => Err(Trouble::Malformed(
+                "the names of the charts in the index are not indented alike",
+            )),
+        }
+    }
+
+    /// A line that is not indented.
+    fn outside(&mut self, text: &[u8]) -> Result<(), Trouble> {
+        match key(text) {
+            Some((name, rest)) if name == b"entries" => {
+                self.charts = true;
+                match rest {
+                    b"" => self.place = Place::Inside,
+                    b"{}" | b"null" | b"~" => {}
+                    _ => {
+                        return Err(Trouble::Malformed(
+                            "the entries of the index are neither YAML in blocks nor JSON",
+                        ));
+                    }
+                }
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The name of a chart.
+    fn among(&mut self, at: usize, text: &[u8]) -> Result<(), Trouble> {
+        let Some((name, rest)) = key(text) else {
+            return Err(Trouble::Malformed(
+                "the index has something else where the name of a chart is expected",
+            ));
+        };
+        if name != self.chart.as_bytes() {
+            return Ok(());
+        }
+        if self.is_cut {
+            return Err(Trouble::EntryTooLarge);
+        }
+        self.place = Place::Chart(at);
+        if !rest.is_empty() {
+            self.kept.push(rest)?;
+            self.kept.push(b"\n")?;
+        }
+        Ok(())
+    }
+}
+
+/// The key of a line, without its quotes, and what follows it, without a comment that is all of it.
+fn key(text: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (name, rest) = match text.first() {
+        Some(quote @ (b'"' | b'\'')) => {
+            let inner = text.get(1..)?;
+            let end = inner.iter().position(|byte| byte == quote)?;
+            let after = inner.get(end + 1..)?.trim_ascii_start();
+            (inner.get(..end)?, after.strip_prefix(b":")?)
+        }
+        _ => {
+            let colon = (0..text.len()).find(|at| {
+                text.get(*at) == Some(&b':')
+                    && text.get(at + 1).is_none_or(|next| matches!(next, b' ' | b'\t'))
+            })?;
+            (text.get(..colon)?.trim_ascii_end(), text.get(colon + 1..)?)
+        }
+    };
+    let rest = rest.trim_ascii();
+    Some((name, if rest.starts_with(b"#") { b"" } else { rest }))
+}

@@ -1,0 +1,147 @@
+//! An index in JSON: the value of one key, found by counting brackets.
+
+use super::stream::{Found, Kept, Trouble};
+
+/// How long a key is looked at: the name of a chart.
+const MAX_KEY: usize = 4096;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Capture {
+    No,
+    /// From the next character that is no blank.
+    Next,
+    /// Until brackets are as deep as here again.
+    Until(u32),
+    Done,
+}
+
+/// Cuts the value of one chart out.
+#[derive(Debug)]
+pub(super) struct Json {
+    chart: String,
+    kept: Kept,
+    depth: u32,
+    in_text: bool,
+    escaped: bool,
+    /// The last text, until it is known whether it is a key.
+    last: Vec<u8>,
+    /// Whether the next value is that of `entries`.
+    entries_next: bool,
+    /// Whether the object two deep is the one of the charts.
+    inside: bool,
+    charts: bool,
+    capture: Capture,
+}
+
+impl Json {
+    pub(super) fn new(chart: &str, kept: Kept) -> Self {
+        Self {
+            chart: chart.to_owned(),
+            kept,
+            depth: 0,
+            in_text: false,
+            escaped: false,
+            last: Vec::new(),
+            entries_next: false,
+            inside: false,
+            charts: false,
+            capture: Capture::No,
+        }
+    }
+
+    pub(super) fn found(&self) -> Found {
+        match self.capture {
+            Capture::Done => Found::Chart,
+            _ if self.charts => Found::Charts,
+            _ => Found::Nothing,
+        }
+    }
+
+    pub(super) fn push(&mut self, bytes: &[u8]) -> Result<(), Trouble> {
+        let mut from = self.is_captured().then_some(0);
+        for (at, byte) in bytes.iter().enumerate() {
+            self.step(*byte)?;
+            match (self.is_captured(), from) {
+                (true, None) => from = Some(at),
+                (false, Some(begin)) => {
+                    // The bracket that ends the value is part of it.
+                    self.kept.push(bytes.get(begin..=at).unwrap_or_default())?;
+                    return Ok(());
+                }
+                _ => {}
+            }
+        }
+        if let Some(begin) = from {
+            self.kept.push(bytes.get(begin..).unwrap_or_default())?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn finish(self) -> (Found, Vec<u8>, Option<Trouble>) {
+        let cut = self.depth != 0 && self.capture != Capture::Done;
+        let trouble = cut.then_some(Trouble::Malformed("the index ends too early"));
+        (self.found(), self.kept.text, trouble)
+    }
+
+    fn is_captured(&self) -> bool {
+        matches!(self.capture, Capture::Until(_))
+    }
+
+    fn step(&mut self, byte: u8) -> Result<(), Trouble> {
+        if self.in_text {
+            self.text(byte);
+            return Ok(());
+        }
+        match byte {
+            b'"' => {
+                self.in_text = true;
+                self.last.clear();
+            }
+            b'{' | b'[' => self.open(byte),
+            b'}' | b']' => {
+                self.depth = self
+                    .depth
+                    .checked_sub(1)
+                    .ok_or(Trouble::Malformed("the index closes too often"))?;
+                if self.depth < 2 {
+                    self.inside = false;
+                }
+                if self.capture == Capture::Until(self.depth) {
+                    self.capture = Capture::Done;
+                }
+            }
+            b':' if self.depth == 1 => self.entries_next = self.last == b"entries",
+            b':' if self.depth == 2 && self.inside && self.last == self.chart.as_bytes() => {
+                self.capture = Capture::Next;
+            }
+            b':' | b',' | b' ' | b'\t' | b'\r' | b'\n' => {}
+            _ if self.capture == Capture::Next => {
+                return Err(Trouble::Malformed("what the index has of the chart is no list"));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn open(&mut self, byte: u8) {
+        if self.capture == Capture::Next {
+            self.capture = Capture::Until(self.depth);
+        }
+        if self.depth == 1 && self.entries_next && byte == b'{' {
+            self.inside = true;
+            self.charts = true;
+        }
+        self.entries_next = false;
+        self.depth = self.depth.saturating_add(1);
+    }
+
+    fn text(&mut self, byte: u8) {
+        match byte {
+            _ if self.escaped => self.escaped = false,
+            b'\\' => self.escaped = true,
+            b'"' => self.in_text = false,
+            _ if self.last.len() < MAX_KEY => self.last.push(byte),
+            _ => {}
+        }
+    }
+}

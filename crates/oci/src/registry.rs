@@ -1,0 +1,308 @@
+//! OCI registries: tags, manifests and blobs.
+
+mod auth;
+mod manifest;
+
+use std::sync::Mutex;
+
+use bytes::Bytes;
+use reqwest::{
+    StatusCode, Url,
+    header::{HeaderMap, HeaderValue, LINK, WWW_AUTHENTICATE},
+};
+use serde::Deserialize;
+
+use crate::{
+    Archive, Client, Credentials, Digest, Error, Reference, Wanted,
+    client::{Answer, Ask, shown},
+    reference::is_tag,
+};
+
+pub use manifest::{Descriptor, Manifest};
+
+/// A repository in a registry. What it was allowed by a token, it remembers.
+#[derive(Debug)]
+pub struct Registry {
+    client: Client,
+    reference: Reference,
+    credentials: Option<Credentials>,
+    authorization: Mutex<Option<HeaderValue>>,
+}
+
+#[derive(Deserialize)]
+struct Tags {
+    tags: Option<Vec<String>>,
+}
+
+impl Registry {
+    /// A repository, asked with the credentials of `client`.
+    #[must_use]
+    pub fn new(client: &Client, reference: Reference) -> Self {
+        let credentials = client.access().credentials.clone();
+        Self::with(client, reference, credentials)
+    }
+
+    pub(crate) fn with(client: &Client, reference: Reference, credentials: Option<Credentials>) -> Self {
+        Self {
+            client: client.clone(),
+            reference,
+            credentials,
+            authorization: Mutex::default(),
+        }
+    }
+
+    /// What it was made for.
+    #[must_use]
+    pub fn reference(&self) -> &Reference {
+        &self.reference
+    }
+
+    /// All tags, as the registry sorts them.
+    ///
+    /// # Errors
+    /// When they can't be had, or are too many.
+    pub async fn tags(&self) -> Result<Vec<String>, Error> {
+        let mut url = self.url(&format!("tags/list?n={}", self.client.limits().page))?;
+        let mut all: Vec<String> = Vec::new();
+        loop {
+            let answer = self.get(&url, "application/json").await?;
+            let next = next_page(&url, answer.response.headers())
+                .map_err(|why| Error::malformed(shown(&url), why))?;
+            let page: Tags = read_json(answer, self.client.limits().document_bytes).await?;
+            let tags = page.tags.unwrap_or_default();
+            let more = !tags.is_empty();
+            all.extend(tags);
+            if all.len() > self.client.limits().tags {
+                return Err(Error::TooLarge {
+                    url: shown(&url),
+                    what: "tags",
+                    limit: self.client.limits().tags as u64,
+                });
+            }
+            match next {
+                Some(next) if more => url = next,
+                _ => return Ok(all),
+            }
+        }
+    }
+
+    /// A manifest, verified against the digest that is asked for or that the registry says.
+    ///
+    /// # Errors
+    /// When it can't be had, is none, or has another digest.
+    pub async fn manifest(&self, wanted: &Wanted) -> Result<Manifest, Error> {
+        if let Wanted::Tag(tag) = wanted
+            && !is_tag(tag)
+        {
+            return Err(Error::InvalidUrl {
+                url: self.reference.to_string(),
+                why: format!("{tag:?} is no tag"),
+            });
+        }
+        let url = self.url(&format!("manifests/{wanted}"))?;
+        let answer = self.get(&url, manifest::ACCEPT).await?;
+        let promised = match wanted {
+            Wanted::Digest(digest) => Some(digest.clone()),
+            Wanted::Tag(_) => promised(answer.response.headers()),
+        };
+        let body = answer.bytes(self.client.limits().document_bytes).await?;
+        if let Some(promised) = promised {
+            verify(&shown(&url), &promised, &body)?;
+        }
+        Manifest::parse(&body, &shown(&url))
+    }
+
+    /// A blob, verified against its descriptor.
+    ///
+    /// # Errors
+    /// When it can't be had, is larger than `limit`, or is another one.
+    pub async fn blob(&self, descriptor: &Descriptor, limit: u64) -> Result<Bytes, Error> {
+        let url = self.url(&format!("blobs/{}", descriptor.digest))?;
+        if descriptor.size > limit {
+            return Err(Error::TooLarge {
+                url: shown(&url),
+                what: "bytes",
+                limit,
+            });
+        }
+        let body = self.get(&url, "*/*").await?.bytes(descriptor.size).await?;
+        verify(&shown(&url), &descriptor.digest, &body)?;
+        Ok(body)
+    }
+
+    /// The chart of a manifest.
+    ///
+    /// # Errors
+    /// When there is none, or it can't be had.
+    pub async fn chart(&self, wanted: &Wanted) -> Result<Archive, Error> {
+        let manifest = self.manifest(wanted).await?;
+        let name = format!("{}:{wanted}", self.reference);
+        let layer = manifest
+            .chart_layer()
+            .map_err(|why| Error::malformed(&name, why))?;
+        let body = self.blob(layer, self.client.limits().archive_bytes).await?;
+        Ok(Archive::new(name, body))
+    }
+
+    /// An address of the repository.
+    fn url(&self, rest: &str) -> Result<Url, Error> {
+        let scheme = if self.client.access().plain_http {
+            "http"
+        } else {
+            "https"
+        };
+        let host = match self.reference.host() {
+            "docker.io" | "index.docker.io" => "registry-1.docker.io",
+            host => host,
+        };
+        let text = format!("{scheme}://{host}/v2/{}/{rest}", self.reference.repository());
+        Url::parse(&text).map_err(|error| Error::InvalidUrl {
+            url: self.reference.to_string(),
+            why: error.to_string(),
+        })
+    }
+
+    /// Asks, and once more with what the registry wants for it.
+    async fn get(&self, url: &Url, accept: &'static str) -> Result<Answer, Error> {
+        let answer = self.ask(url, accept).await?;
+        if answer.response.status() != StatusCode::UNAUTHORIZED || !answer.trusted {
+            return answer.ok(self.credentials.is_some());
+        }
+        let challenges = answer.response.headers().get_all(WWW_AUTHENTICATE);
+        let challenge = challenges
+            .iter()
+            .find_map(|value| auth::Challenge::parse(value.to_str().ok()?));
+        let Some(challenge) = challenge else {
+            return answer.ok(self.credentials.is_some());
+        };
+        let header = self.authorize(url, &challenge).await?;
+        if let Ok(mut kept) = self.authorization.lock() {
+            *kept = header;
+        }
+        self.ask(url, accept).await?.ok(self.credentials.is_some())
+    }
+
+    async fn ask(&self, url: &Url, accept: &'static str) -> Result<Answer, Error> {
+        let authorization = self.authorization.lock().ok().and_then(|kept| kept.clone());
+        let ask = Ask {
+            url,
+            home: url,
+            authorization: authorization.as_ref(),
+            accept,
+            packed: false,
+        };
+        self.client.get(ask).await
+    }
+
+    /// The header that a challenge asks for.
+    async fn authorize(&self, url: &Url, challenge: &auth::Challenge) -> Result<Option<HeaderValue>, Error> {
+        let own = self.credentials.as_ref().and_then(Credentials::header);
+        match challenge {
+            auth::Challenge::Basic => Ok(own),
+            auth::Challenge::Bearer(_) if matches!(self.credentials, Some(Credentials::Bearer(_))) => Ok(own),
+            auth::Challenge::Bearer(bearer) => {
+                let scope = format!("repository:{}:pull", self.reference.repository());
+                let realm = bearer
+                    .address(url, &scope)
+                    .map_err(|why| Error::malformed(shown(url), why))?;
+                let ask = Ask {
+                    url: &realm,
+                    home: &realm,
+                    authorization: own.as_ref(),
+                    accept: "application/json",
+                    packed: false,
+                };
+                let answer = self.client.get(ask).await?.ok(own.is_some())?;
+                let url = answer.url.clone();
+                let token: auth::Token = read_json(answer, self.client.limits().document_bytes).await?;
+                let header = token.header();
+                header
+                    .map(Some)
+                    .ok_or_else(|| Error::malformed(url, "the answer holds no token that can be used"))
+            }
+        }
+    }
+}
+
+/// Reads an answer; what it holds isn't repeated in errors, it may be a secret.
+async fn read_json<T: for<'de> Deserialize<'de>>(answer: Answer, limit: u64) -> Result<T, Error> {
+    let url = answer.url.clone();
+    let body = answer.bytes(limit).await?;
+    serde_json::from_slice(&body).map_err(|error| {
+        let why = format!(
+            "no JSON as expected at line {}, column {}",
+            error.line(),
+            error.column()
+        );
+        Error::malformed(url, why)
+    })
+}
+
+fn promised(headers: &HeaderMap) -> Option<Digest> {
+    Digest::parse(headers.get("docker-content-digest")?.to_str().ok()?)
+}
+
+pub(crate) fn verify(url: &str, wanted: &Digest, body: &[u8]) -> Result<(), Error> {
+    let found = wanted.again(body);
+    if found == *wanted {
+        return Ok(());
+    }
+    Err(Error::DigestMismatch {
+        url: url.to_owned(),
+        wanted: wanted.to_string(),
+        found: found.to_string(),
+    })
+}
+
+/// Where the next page of tags is: on the same host.
+fn next_page(url: &Url, headers: &HeaderMap) -> Result<Option<Url>, &'static str> {
+    let Some(value) = headers.get(LINK) else {
+        return Ok(None);
+    };
+    let text = value
+        .to_str()
+        .map_err(|_| "the link to the next page is no text")?;
+    let Some((target, parameters)) = text.strip_prefix('<').and_then(|rest| rest.split_once('>')) else {
+        return Err("the link to the next page can't be read");
+    };
+    if !parameters.contains("next") {
+        return Ok(None);
+    }
+    let next = url
+        .join(target)
+        .map_err(|_| "the link to the next page is no address")?;
+    if next.origin() != url.origin() || next == *url {
+        return Err("the link to the next page leads elsewhere");
+    }
+    Ok(Some(next))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_stay_on_their_host() {
+        let url = Url::parse("https://h/v2/a/tags/list?n=2").unwrap();
+        let next = |link: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(LINK, link.parse().unwrap());
+            next_page(&url, &headers).map(|next| next.map(String::from))
+        };
+        let page = "https://h/v2/a/tags/list?last=b&n=2";
+        assert_eq!(
+            next("</v2/a/tags/list?last=b&n=2>; rel=\"next\""),
+            Ok(Some(page.to_owned()))
+        );
+        assert_eq!(next("<https://h/x>; rel=\"prev\""), Ok(None));
+        assert_eq!(next_page(&url, &HeaderMap::new()), Ok(None));
+        for link in [
+            "<https://i/x>; rel=next",
+            "<http://h/x>; rel=next",
+            "x",
+            "</v2/a/tags/list?n=2>; rel=next",
+        ] {
+            assert!(next(link).is_err(), "{link}");
+        }
+    }
+}

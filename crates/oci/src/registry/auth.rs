@@ -1,0 +1,185 @@
+//! What a registry asks for before it answers.
+
+use reqwest::{Url, header::HeaderValue};
+use serde::Deserialize;
+
+use crate::access::secret_header;
+
+/// A challenge of a registry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Challenge {
+    Basic,
+    Bearer(Bearer),
+}
+
+/// Where a token is had, and what for.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Bearer {
+    realm: String,
+    service: String,
+    scope: String,
+}
+
+/// The answer of who gives tokens.
+#[derive(Deserialize)]
+pub(super) struct Token {
+    #[serde(default)]
+    token: String,
+    #[serde(default)]
+    access_token: String,
+}
+
+impl Token {
+    /// The header that shows it; `None` when there is no token that a header can hold.
+    pub(super) fn header(&self) -> Option<HeaderValue> {
+        let token = [&self.token, &self.access_token]
+            .into_iter()
+            .find(|token| !token.is_empty())?;
+        secret_header(&format!("Bearer {token}"))
+    }
+}
+
+impl Challenge {
+    /// Reads a `WWW-Authenticate` header; `None` for a scheme that is not known.
+    pub(super) fn parse(header: &str) -> Option<Self> {
+        let (scheme, rest) = header.trim().split_once(' ').unwrap_or((header.trim(), ""));
+        if scheme.eq_ignore_ascii_case("basic") {
+            return Some(Self::Basic);
+        }
+        if !scheme.eq_ignore_ascii_case("bearer") {
+            return None;
+        }
+        let mut bearer = Bearer::default();
+        for (key, value) in parameters(rest) {
+            match key.to_ascii_lowercase().as_str() {
+                "realm" => bearer.realm = value,
+                "service" => bearer.service = value,
+                "scope" => bearer.scope = value,
+                _ => {}
+            }
+        }
+        (!bearer.realm.is_empty()).then_some(Self::Bearer(bearer))
+    }
+}
+
+impl Bearer {
+    /// Where the token is had. `scope` counts when the registry names none.
+    pub(super) fn address(&self, registry: &Url, scope: &str) -> Result<Url, &'static str> {
+        let mut url =
+            Url::parse(&self.realm).map_err(|_| "the place where it wants tokens had is no address")?;
+        if registry.scheme() == "https" && url.scheme() != "https" {
+            return Err("it wants tokens had over http");
+        }
+        let scope = if self.scope.is_empty() { scope } else { &self.scope };
+        let mut query = url.query_pairs_mut();
+        if !self.service.is_empty() {
+            query.append_pair("service", &self.service);
+        }
+        query.append_pair("scope", scope);
+        drop(query);
+        Ok(url)
+    }
+}
+
+/// Pairs of `key="value"` or `key=value` with commas between them.
+fn parameters(text: &str) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    let mut rest = text;
+    while let Some((key, after)) = rest.split_once('=') {
+        let key = key
+            .trim_matches(|c: char| c == ',' || c.is_whitespace())
+            .to_owned();
+        let value = match after.strip_prefix('"') {
+            Some(quoted) => {
+                let (value, behind) = unquoted(quoted);
+                rest = behind;
+                value
+            }
+            None => {
+                let (plain, behind) = after.split_once(',').unwrap_or((after, ""));
+                rest = behind;
+                plain.trim().to_owned()
+            }
+        };
+        found.push((key, value));
+    }
+    found
+}
+
+/// A text up to its closing quote, and what is behind that.
+fn unquoted(text: &str) -> (String, &str) {
+    let mut value = String::new();
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            '"' => break,
+            '\\' => value.extend(chars.next()),
+            c => value.push(c),
+        }
+    }
+    (value, chars.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn challenges_are_read() {
+        let bearer = |realm: &str, service: &str, scope: &str| {
+            Some(Challenge::Bearer(Bearer {
+                realm: realm.to_owned(),
+                service: service.to_owned(),
+                scope: scope.to_owned(),
+            }))
+        };
+        for (header, expected) in [
+            ("Basic realm=\"x\"", Some(Challenge::Basic)),
+            ("basic", Some(Challenge::Basic)),
+            (
+                "Bearer realm=\"https://a/t\",service=\"r\",scope=\"repository:a:pull,push\"",
+                bearer("https://a/t", "r", "repository:a:pull,push"),
+            ),
+            (
+                "bearer Service=r , realm=\"https://a/\\\"t\"",
+                bearer("https://a/\"t", "r", ""),
+            ),
+            ("Bearer service=\"r\"", None),
+            ("Negotiate", None),
+            ("", None),
+        ] {
+            assert_eq!(Challenge::parse(header), expected, "{header}");
+        }
+    }
+
+    #[test]
+    fn tokens_are_not_had_in_the_clear() {
+        let bearer = Bearer {
+            realm: "http://a/t?x=1".to_owned(),
+            service: "r s".to_owned(),
+            scope: String::new(),
+        };
+        let https = Url::parse("https://h/").unwrap();
+        let http = Url::parse("http://h/").unwrap();
+        assert!(bearer.address(&https, "s").is_err());
+        let found = bearer.address(&http, "repository:a:pull").unwrap();
+        assert_eq!(
+            found.as_str(),
+            "http://a/t?x=1&service=r+s&scope=repository%3Aa%3Apull"
+        );
+    }
+
+    #[test]
+    fn tokens_come_under_two_names() {
+        let header = |text: &str| {
+            let token: Token = serde_json::from_str(text).unwrap();
+            token.header().map(|value| value.to_str().unwrap().to_owned())
+        };
+        assert_eq!(header("{\"token\": \"a\"}"), Some("Bearer a".to_owned()));
+        assert_eq!(
+            header("{\"access_token\": \"b\", \"x\": 1}"),
+            Some("Bearer b".to_owned())
+        );
+        assert_eq!(header("{}"), None);
+    }
+}

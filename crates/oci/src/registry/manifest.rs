@@ -1,0 +1,164 @@
+//! Manifests: what an artifact consists of.
+
+use serde::Deserialize;
+
+use crate::{Digest, Error};
+
+/// What is asked for where manifests are.
+pub(super) const ACCEPT: &str = "application/vnd.oci.image.manifest.v1+json, \
+    application/vnd.docker.distribution.manifest.v2+json";
+
+const CHART: &str = "application/vnd.cncf.helm.chart.content.v1.tar+gzip";
+/// What the first versions of Helm that knew registries wrote.
+const OLD_CHART: &str = "application/tar+gzip";
+const CONFIG: &str = "application/vnd.cncf.helm.config.v1+json";
+
+/// A blob by its digest.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Descriptor {
+    /// What it holds.
+    pub media_type: String,
+    /// Its digest.
+    pub digest: Digest,
+    /// Its bytes.
+    pub size: u64,
+}
+
+/// What an artifact consists of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Manifest {
+    /// The digest of the manifest itself.
+    pub digest: Digest,
+    /// What describes it.
+    pub config: Descriptor,
+    /// What it holds.
+    pub layers: Vec<Descriptor>,
+    /// What was noted of it.
+    pub annotations: Vec<(String, String)>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Raw {
+    config: Option<RawDescriptor>,
+    layers: Option<Vec<RawDescriptor>>,
+    manifests: Option<Vec<serde_json::Value>>,
+    annotations: Option<std::collections::BTreeMap<String, String>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RawDescriptor {
+    #[serde(default)]
+    media_type: String,
+    digest: String,
+    size: u64,
+}
+
+impl RawDescriptor {
+    fn checked(self) -> Option<Descriptor> {
+        Some(Descriptor {
+            media_type: self.media_type,
+            digest: Digest::parse(&self.digest)?,
+            size: self.size,
+        })
+    }
+}
+
+impl Manifest {
+    pub(super) fn parse(body: &[u8], url: &str) -> Result<Self, Error> {
+        let malformed = |why: &str| Error::malformed(url, why);
+        let raw: Raw = serde_json::from_slice(body)
+            .map_err(|error| Error::malformed(url, format!("the manifest can't be read: {error}")))?;
+        if raw.manifests.is_some() {
+            return Err(malformed(
+                "it is an index of several manifests: name one of them by its digest",
+            ));
+        }
+        let no_digest = || malformed("a descriptor of the manifest has no digest of sha256 or sha512");
+        let config = raw
+            .config
+            .ok_or_else(|| malformed("the manifest has no config"))?;
+        let layers = raw.layers.unwrap_or_default().into_iter();
+        Ok(Self {
+            digest: Digest::of(body),
+            config: config.checked().ok_or_else(no_digest)?,
+            layers: layers
+                .map(RawDescriptor::checked)
+                .collect::<Option<_>>()
+                .ok_or_else(no_digest)?,
+            annotations: raw.annotations.unwrap_or_default().into_iter().collect(),
+        })
+    }
+
+    /// The layer that holds the archive of a chart.
+    pub(super) fn chart_layer(&self) -> Result<&Descriptor, String> {
+        if self.config.media_type != CONFIG {
+            return Err(format!(
+                "it is no chart: its config is {:?} instead of {CONFIG:?}",
+                self.config.media_type
+            ));
+        }
+        let of = |kind: &str| self.layers.iter().find(|layer| layer.media_type == kind);
+        of(CHART)
+            .or_else(|| of(OLD_CHART))
+            .ok_or_else(|| format!("manifest does not contain a layer with mediatype {CHART}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn manifest(config: &str, layers: &[&str]) -> Manifest {
+        let digest = Digest::of(b"");
+        let descriptor =
+            |kind: &str| format!("{{\"mediaType\": \"{kind}\", \"digest\": \"{digest}\", \"size\": 0}}");
+        let layers: Vec<String> = layers.iter().map(|kind| descriptor(kind)).collect();
+        let text = format!(
+            "{{\"config\": {}, \"layers\": [{}]}}",
+            descriptor(config),
+            layers.join(",")
+        );
+        Manifest::parse(text.as_bytes(), "u").unwrap()
+    }
+
+    #[test]
+    fn the_layer_of_a_chart_is_found_by_its_type() {
+        let prov = "application/vnd.cncf.helm.chart.provenance.v1.prov";
+        assert_eq!(
+            manifest(CONFIG, &[prov, CHART]).chart_layer().unwrap().media_type,
+            CHART
+        );
+        assert_eq!(
+            manifest(CONFIG, &[OLD_CHART]).chart_layer().unwrap().media_type,
+            OLD_CHART
+        );
+        assert!(
+            manifest(CONFIG, &[prov])
+                .chart_layer()
+                .unwrap_err()
+                .contains("mediatype")
+        );
+        assert!(
+            manifest("x", &[CHART])
+                .chart_layer()
+                .unwrap_err()
+                .contains("no chart")
+        );
+    }
+
+    #[test]
+    fn what_is_no_manifest_is_named() {
+        for (text, why) in [
+            ("", "can't be read"),
+            ("{}", "no config"),
+            ("{\"manifests\": []}", "several manifests"),
+            ("{\"config\": {\"digest\": \"md5:0\", \"size\": 1}}", "no digest"),
+            ("{\"config\": {\"digest\": \"x\", \"size\": -1}}", "can't be read"),
+        ] {
+            let error = Manifest::parse(text.as_bytes(), "u").unwrap_err().to_string();
+            assert!(error.contains(why), "{text}: {error}");
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! Helm repositories: an index.yaml over http or https, and the archives that it names.
+
+use api::Secret;
+use reqwest::{
+    Url,
+    header::{CONTENT_ENCODING, HeaderValue},
+};
+
+use crate::{
+    Archive, Client, Credentials, Digest, Entry, Error, Reference,
+    client::{Ask, bare, shown},
+    index::Stream,
+    registry,
+};
+
+/// A Helm repository.
+#[derive(Debug, Clone)]
+pub struct Repository {
+    client: Client,
+    url: Url,
+    credentials: Option<Credentials>,
+}
+
+impl Repository {
+    /// A repository by its address. A user and a password in it are used when `client` has none.
+    ///
+    /// # Errors
+    /// When the address is none of http or https.
+    pub fn new(client: &Client, url: &str) -> Result<Self, Error> {
+        let parsed = parse(url)?;
+        let credentials = client.access().credentials.clone();
+        Ok(Self {
+            client: client.clone(),
+            credentials: credentials.or_else(|| of_url(&parsed)),
+            url: bare(parsed),
+        })
+    }
+
+    /// The versions of a chart, the newest first.
+    ///
+    /// # Errors
+    /// When the index can't be had or read, or has no such chart.
+    pub async fn entries(&self, chart: &str) -> Result<Vec<Entry>, Error> {
+        let url = index_url(&self.url);
+        let mut answer = self.get(&url, "*/*", true).await?;
+        let packed = answer
+            .response
+            .headers()
+            .get(CONTENT_ENCODING)
+            .is_some_and(|value| value == "gzip");
+        let mut stream = Stream::new(chart, &answer.url, packed, self.client.limits());
+        while let Some(piece) = answer.next().await? {
+            if !stream.push(&piece)? {
+                break;
+            }
+        }
+        stream.finish()?.ok_or_else(|| Error::NoChart {
+            chart: chart.to_owned(),
+            url: shown(&self.url),
+        })
+    }
+
+    /// The archive of a version.
+    ///
+    /// # Errors
+    /// When it can't be had, is too large, or is not the one whose digest the index has.
+    pub async fn fetch(&self, entry: &Entry) -> Result<Archive, Error> {
+        let first = entry.urls.first().ok_or_else(|| {
+            let why = format!("version {} has no address in the index", entry.version);
+            Error::malformed(shown(&self.url), why)
+        })?;
+        let archive = if first.starts_with("oci://") {
+            self.fetch_from_registry(first).await?
+        } else {
+            let url = archive_url(&self.url, first)?;
+            let answer = self
+                .get(&url, "application/gzip,application/octet-stream", false)
+                .await?;
+            let url = answer.url.clone();
+            let bytes = answer.bytes(self.client.limits().archive_bytes).await?;
+            Archive::new(url, bytes)
+        };
+        match Digest::parse(&entry.digest) {
+            Some(wanted) => archive.verify(&wanted)?,
+            None if entry.digest.is_empty() => {}
+            None => {
+                let why = format!("the digest of version {} in the index is none", entry.version);
+                return Err(Error::malformed(shown(&self.url), why));
+            }
+        }
+        Ok(archive)
+    }
+
+    /// An archive that the index has in a registry. Credentials of the repository go there only if they are passed on.
+    async fn fetch_from_registry(&self, url: &str) -> Result<Archive, Error> {
+        let reference = Reference::parse(url)?;
+        let passed = self.client.access().pass_credentials;
+        let credentials = self.credentials.clone().filter(|_| passed);
+        let registry = registry::Registry::with(&self.client, reference, credentials);
+        registry.chart(&registry.reference().wanted()).await
+    }
+
+    /// What messages call it.
+    pub(crate) fn shown(&self) -> String {
+        shown(&self.url)
+    }
+
+    async fn get(
+        &self,
+        url: &Url,
+        accept: &'static str,
+        packed: bool,
+    ) -> Result<crate::client::Answer, Error> {
+        let authorization: Option<HeaderValue> = match &self.credentials {
+            Some(credentials) => Some(credentials.header().ok_or(Error::InvalidAccess {
+                what: "the credentials",
+                why: "a header can't hold them".to_owned(),
+            })?),
+            None => None,
+        };
+        let ask = Ask {
+            url,
+            home: &self.url,
+            authorization: authorization.as_ref(),
+            accept,
+            packed,
+        };
+        self.client.get(ask).await?.ok(self.credentials.is_some())
+    }
+}
+
+fn parse(url: &str) -> Result<Url, Error> {
+    let invalid = |why: String| Error::InvalidUrl {
+        url: api::UrlText::from(url).to_string(),
+        why,
+    };
+    let parsed = Url::parse(url).map_err(|error| invalid(error.to_string()))?;
+    match parsed.scheme() {
+        "http" | "https" => Ok(parsed),
+        scheme => Err(invalid(format!(
+            "{scheme} is not spoken, only http, https and oci"
+        ))),
+    }
+}
+
+/// The user and password that an address holds.
+fn of_url(url: &Url) -> Option<Credentials> {
+    let decoded = |text: &str| {
+        let pairs = format!("x={}", text.replace('+', "%2B"));
+        url::form_urlencoded::parse(pairs.as_bytes())
+            .next()
+            .map(|(_, value)| value.into_owned())
+    };
+    let password = url.password()?;
+    Some(Credentials::Basic {
+        username: decoded(url.username())?,
+        password: Secret::new(decoded(password)?),
+    })
+}
+
+/// The address below which a repository has its files.
+fn below(repository: &Url) -> Url {
+    let mut base = repository.clone();
+    base.set_fragment(None);
+    let path = format!("{}/", base.path().trim_end_matches('/'));
+    base.set_path(&path);
+    base
+}
+
+fn index_url(repository: &Url) -> Url {
+    let mut url = below(repository);
+    let path = format!("{}index.yaml", url.path());
+    url.set_path(&path);
+    url
+}
+
+/// The address of an archive: one that is relative gets the query of the repository.
+fn archive_url(repository: &Url, text: &str) -> Result<Url, Error> {
+    if let Ok(absolute) = Url::parse(text) {
+        return Ok(absolute);
+    }
+    let joined = below(repository).join(text);
+    let mut url = joined.map_err(|error| Error::InvalidUrl {
+        url: api::UrlText::from(text).to_string(),
+        why: error.to_string(),
+    })?;
+    url.set_query(repository.query());
+    Ok(url)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_those_of_helm() {
+        for (repository, text, expected) in [
+            ("https://h/stable", "x-1.tgz", "https://h/stable/x-1.tgz"),
+            (
+                "https://h/stable/",
+                "charts/x-1.tgz",
+                "https://h/stable/charts/x-1.tgz",
+            ),
+            ("https://h/stable?t=1", "x-1.tgz", "https://h/stable/x-1.tgz?t=1"),
+            ("https://h/stable", "/x-1.tgz", "https://h/x-1.tgz"),
+            ("https://h/stable", "../x-1.tgz", "https://h/x-1.tgz"),
+            (
+                "https://h/stable?t=1",
+                "https://i/x-1.tgz?s=2",
+                "https://i/x-1.tgz?s=2",
+            ),
+        ] {
+            let url = archive_url(&parse(repository).unwrap(), text).unwrap();
+            assert_eq!(url.as_str(), expected, "{repository} {text}");
+        }
+        let url = index_url(&parse("https://h/a/?t=1").unwrap());
+        assert_eq!(url.as_str(), "https://h/a/index.yaml?t=1");
+    }
+
+    #[test]
+    fn what_is_no_repository_is_refused_without_its_secrets() {
+        for text in ["file:///etc", "ftp://u:s3cret@h/x", "https://u:s3cret@", "x"] {
+            let error = parse(text).unwrap_err().to_string();
+            assert!(!error.contains("s3cret"), "{error}");
+        }
+        let basic = of_url(&parse("https://me:s3%40c+ret@h/x").unwrap());
+        let expected = Credentials::Basic {
+            username: "me".to_owned(),
+            password: Secret::new("s3@c+ret".to_owned()),
+        };
+        assert_eq!(basic, Some(expected));
+        assert_eq!(of_url(&parse("https://h/x").unwrap()), None);
+    }
+}

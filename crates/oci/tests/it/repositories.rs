@@ -1,0 +1,294 @@
+//! Helm repositories.
+
+use api::Secret;
+use oci::{Access, Digest, Identity, Limits, Repository, Source};
+use testkit::{Authority, Page, Registry, WebServer, registry::Login};
+
+use crate::support::{archive, basic, chart, client, client_with, packed, said, version_of};
+
+/// A repository with two versions of the chart `shop`.
+fn stock(server: &WebServer) {
+    let (one, two) = (chart("shop", "1.0.0"), chart("shop", "1.1.0"));
+    let index = format!(
+        "apiVersion: v1\nentries:\n  other:\n  - version: 9.0.0\n  shop:\n  - version: 1.0.0\n    digest: {}\n    urls: \
+         [charts/shop-1.0.0.tgz]\n  - version: 1.1.0\n    urls: [charts/shop-1.1.0.tgz]\n  - version: 2.0.0-rc.1\n    \
+         urls: [charts/no.tgz]\n",
+        Digest::of(&one).hex()
+    );
+    server.page("/stable/index.yaml", Page::Content(index.into()));
+    server.page("/stable/charts/shop-1.0.0.tgz", Page::Content(one.into()));
+    server.page("/stable/charts/shop-1.1.0.tgz", Page::Content(two.into()));
+}
+
+fn shop(server: &WebServer, access: Access) -> Source {
+    Source::new(&client(access), &server.url("stable"), "shop").unwrap()
+}
+
+#[tokio::test]
+async fn versions_are_listed_and_pulled() {
+    let server = WebServer::start().unwrap();
+    stock(&server);
+    let shop = shop(&server, Access::default());
+    assert_eq!(shop.versions().await.unwrap(), ["2.0.0-rc.1", "1.1.0", "1.0.0"]);
+    for (range, expected) in [
+        ("", "1.1.0"),
+        ("1.0.0", "1.0.0"),
+        ("~1.0", "1.0.0"),
+        ("^1", "1.1.0"),
+    ] {
+        assert_eq!(version_of(&shop.pull(range).await.unwrap()), expected, "{range}");
+    }
+    let error = said(shop.pull(">=3").await);
+    assert!(
+        error.contains("chart \"shop\" version \">=3\" not found in"),
+        "{error}"
+    );
+    let nothing = Source::new(&client(Access::default()), &server.url("stable/"), "nothing").unwrap();
+    let error = said(nothing.versions().await);
+    assert!(error.contains("chart \"nothing\" not found in"), "{error}");
+    let error = said(shop.pull("2.0.0-rc.1").await);
+    assert!(error.contains("was not found"), "{error}");
+}
+
+#[tokio::test]
+async fn an_archive_is_the_one_that_the_index_means() {
+    let server = WebServer::start().unwrap();
+    stock(&server);
+    server.page(
+        "/stable/charts/shop-1.0.0.tgz",
+        Page::Content(chart("shop", "6.6.6").into()),
+    );
+    let error = said(shop(&server, Access::default()).pull("1.0.0").await);
+    assert!(error.contains("shop-1.0.0.tgz' has digest sha256:"), "{error}");
+}
+
+#[tokio::test]
+async fn credentials_are_sent_to_their_own_host_alone() {
+    let (server, cdn) = (WebServer::start().unwrap(), WebServer::start().unwrap());
+    stock(&server);
+    server.login("me", "s3cret");
+    cdn.page("/shop.tgz", Page::Content(chart("shop", "1.0.0").into()));
+    let index = format!(
+        "entries:\n  shop:\n  - version: 1.0.0\n    urls: [\"{}\"]\n",
+        cdn.url("shop.tgz")
+    );
+    server.page("/away/index.yaml", Page::Content(index.into()));
+    server.page("/gone/index.yaml", Page::Redirect(cdn.url("index.yaml")));
+
+    let error = said(shop(&server, Access::default()).pull("").await);
+    assert!(
+        error.contains("asks for credentials, and none are given"),
+        "{error}"
+    );
+    let with = |user: &str, password: &str, pass_credentials| Access {
+        credentials: basic(user, password),
+        pass_credentials,
+        ..Access::default()
+    };
+    let error = said(shop(&server, with("me", "wr0ng", false)).pull("").await);
+    assert!(error.contains("refused the credentials"), "{error}");
+    let access = with("me", "s3cret", false);
+    assert_eq!(
+        version_of(&shop(&server, access.clone()).pull("").await.unwrap()),
+        "1.1.0"
+    );
+    // In the address, too.
+    let url = server.url("stable").replace("://", "://me:s3cret@");
+    let source = Source::new(&client(Access::default()), &url, "shop").unwrap();
+    assert_eq!(version_of(&source.pull("").await.unwrap()), "1.1.0");
+
+    let away = |access| Source::new(&client(access), &server.url("away"), "shop").unwrap();
+    away(access.clone()).pull("").await.unwrap();
+    let gone = Source::new(&client(access), &server.url("gone"), "shop").unwrap();
+    said(gone.pull("").await);
+    assert!(
+        cdn.asked().iter().all(|asked| asked.authorization.is_none()),
+        "{:?}",
+        cdn.asked()
+    );
+    away(with("me", "s3cret", true)).pull("").await.unwrap();
+    assert!(cdn.asked().last().unwrap().authorization.is_some());
+}
+
+#[tokio::test]
+async fn redirects_are_followed_but_not_for_ever() {
+    let server = WebServer::start().unwrap();
+    stock(&server);
+    server.page(
+        "/moved/index.yaml",
+        Page::Redirect("/stable/index.yaml".to_owned()),
+    );
+    server.page(
+        "/circle/index.yaml",
+        Page::Redirect("/circle/index.yaml".to_owned()),
+    );
+    server.page(
+        "/cloud/index.yaml",
+        Page::Redirect("http://169.254.169.254/latest".to_owned()),
+    );
+    server.page(
+        "/file/index.yaml",
+        Page::Redirect("file:///etc/passwd".to_owned()),
+    );
+    let entries = async |path: &str| {
+        let repository = Repository::new(&client(Access::default()), &server.url(path)).unwrap();
+        repository.entries("shop").await
+    };
+    assert_eq!(entries("moved").await.unwrap().len(), 3);
+    for (path, why) in [
+        ("circle", "more than 10"),
+        ("cloud", "link-local"),
+        ("file", "only http and https"),
+    ] {
+        let error = said(entries(path).await);
+        assert!(error.contains(why), "{path}: {error}");
+    }
+    assert_eq!(server.asked().len(), 2 + 11 + 1 + 1);
+    let client = client(Access::default());
+    let metadata = Repository::new(&client, "http://169.254.169.254/charts").unwrap();
+    let error = said(metadata.entries("shop").await);
+    assert!(error.contains("link-local"), "{error}");
+}
+
+#[tokio::test]
+async fn what_breaks_or_never_ends_is_an_error() {
+    let server = WebServer::start().unwrap();
+    let limits = Limits {
+        index_bytes: 1 << 20,
+        archive_bytes: 1 << 20,
+        ..Limits::default()
+    };
+    let index = "entries:\n  shop:\n  - version: 1.0.0\n    urls: [endless.tgz]\n  - version: 2.0.0\n    urls: [cut.tgz]\n";
+    server.page("/a/index.yaml", Page::Content(index.into()));
+    server.page("/a/endless.tgz", Page::Endless(vec![0; 1 << 16].into()));
+    server.page("/a/cut.tgz", Page::Cut(vec![0x1f; 100].into()));
+    server.page(
+        "/endless/index.yaml",
+        Page::Endless("entries:\n  other:\n  - version: 1.0.0\n".into()),
+    );
+    server.page(
+        "/cut/index.yaml",
+        Page::Cut("entries:\n  shop:\n  - version: 1.0.0\n".into()),
+    );
+    let bomb = packed(&vec![b' '; 4 << 20]);
+    server.page("/bomb/index.yaml", Page::Packed(bomb.into()));
+    server.page("/html/index.yaml", Page::Content("<html></html>".into()));
+    let client = client_with(Access::default(), limits);
+    let pull = async |path: &str, range: &str| {
+        let source = Source::new(&client, &server.url(path), "shop").unwrap();
+        source.pull(range).await
+    };
+    for (path, range, why) in [
+        ("a", "1.0.0", "larger than the limit of 1048576 bytes"),
+        ("a", "2.0.0", "network:"),
+        ("endless", "", "limit of 1048576 bytes of an index"),
+        ("bomb", "", "limit of 1048576 bytes of an index"),
+        ("cut", "", "network:"),
+        ("html", "", "it is no index"),
+        ("none", "", "was not found"),
+    ] {
+        let error = said(pull(path, range).await);
+        assert!(error.contains(why), "{path}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn a_huge_index_is_read_up_to_the_chart() {
+    let server = WebServer::start().unwrap();
+    let mut index = "apiVersion: v1\nentries:\n".to_owned();
+    for chart in 0..200 {
+        index.push_str(&format!("  chart-{chart}:\n"));
+        for version in 0..200 {
+            index.push_str(&format!(
+                "  - version: 1.{version}.0\n    description: \"{}\"\n    urls:\n    - c-{chart}-{version}.tgz\n",
+                "words ".repeat(100)
+            ));
+        }
+    }
+    assert!(index.len() > 25 << 20);
+    server.page(
+        "/packed/index.yaml",
+        Page::Packed(packed(index.as_bytes()).into()),
+    );
+    server.page("/plain/index.yaml", Page::Content(index.into()));
+    for path in ["packed", "plain"] {
+        let repository = Repository::new(&client(Access::default()), &server.url(path)).unwrap();
+        let entries = repository.entries("chart-150").await.unwrap();
+        assert_eq!((entries.len(), entries[0].version.as_str()), (200, "1.199.0"));
+        assert_eq!(entries[0].urls, ["c-150-199.tgz"]);
+    }
+}
+
+#[tokio::test]
+async fn servers_and_clients_show_certificates() {
+    let names = ["127.0.0.1"];
+    let (authority, clients) = (
+        Authority::new(&names).unwrap(),
+        Authority::new(&["client"]).unwrap(),
+    );
+    let server = WebServer::start_tls(authority.asking_for(&clients)).unwrap();
+    stock(&server);
+    let error = said(shop(&server, Access::default()).pull("").await);
+    assert!(error.contains("no trusted connection"), "{error}");
+    let ca = Some(server.ca_pem().as_bytes().to_vec());
+    let identity = Some(Identity {
+        certificate: clients.server_pem.clone().into_bytes(),
+        key: Secret::new(clients.server_key_pem.clone().into_bytes()),
+    });
+    let trusting = Access {
+        ca: ca.clone(),
+        ..Access::default()
+    };
+    said(shop(&server, trusting).pull("").await);
+    let known = Access {
+        ca,
+        identity: identity.clone(),
+        ..Access::default()
+    };
+    assert_eq!(version_of(&shop(&server, known).pull("").await.unwrap()), "1.1.0");
+    let careless = Access {
+        identity,
+        insecure_skip_verify: true,
+        ..Access::default()
+    };
+    assert_eq!(
+        version_of(&shop(&server, careless).pull("").await.unwrap()),
+        "1.1.0"
+    );
+}
+
+#[tokio::test]
+async fn an_index_may_name_a_registry() {
+    let registry = Registry::start(Login::Anonymous, None).await.unwrap();
+    registry
+        .push_chart("charts/shop", "1.0.0", &chart("shop", "1.0.0"))
+        .await
+        .unwrap();
+    let server = WebServer::start().unwrap();
+    let index = format!(
+        "entries:\n  shop:\n  - version: 1.0.0\n    urls: [oci://{}/charts/shop:1.0.0]\n",
+        registry.host()
+    );
+    server.page("/index.yaml", Page::Content(index.into()));
+    let access = Access {
+        plain_http: true,
+        credentials: basic("me", "s3cret"),
+        ..Access::default()
+    };
+    let source = Source::new(&client(access), &server.url(""), "shop").unwrap();
+    assert_eq!(version_of(&source.pull("").await.unwrap()), "1.0.0");
+}
+
+#[tokio::test]
+async fn what_is_no_archive_is_told_when_it_is_unpacked() {
+    let server = WebServer::start().unwrap();
+    server.page(
+        "/index.yaml",
+        Page::Content("entries:\n  shop:\n  - {version: 1.0.0, urls: [a.tgz]}\n".into()),
+    );
+    server.page("/a.tgz", Page::Content(archive(&[]).into()));
+    let source = Source::new(&client(Access::default()), &server.url(""), "shop").unwrap();
+    let pulled = source.pull("").await.unwrap();
+    let error = said(pulled.tree(&tree::Budget::default()));
+    assert!(error.contains("a.tgz' is no chart: no files"), "{error}");
+}

@@ -1,0 +1,246 @@
+//! A real OCI registry, with the ways to authenticate that registries have.
+
+mod tokens;
+
+use std::{fs, net::SocketAddr, path::PathBuf, process::Command, time::Duration};
+
+use anyhow::{Context as _, Result, bail, ensure};
+use reqwest::{Client, RequestBuilder, header};
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+
+use crate::{
+    gobuild::{Recipe, program},
+    http,
+    ports::free_address,
+    process::{Group, Identity},
+    tls::Authority,
+    wait::eventually,
+};
+use tokens::Tokens;
+
+static RECIPE: Recipe = Recipe {
+    module: "registry",
+    packages: &["weir/hack/registry"],
+    programs: &["registry"],
+    tags: "",
+    usually: "1 to 2 minutes",
+};
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Who may use a registry that asks.
+pub const USER: &str = "me";
+/// The password of [`USER`].
+pub const PASSWORD: &str = "s3cret";
+/// The line of both in a file of htpasswd, with the cheapest hash.
+const HTPASSWD: &str = "me:$2a$04$k6MH4RkROWzMyO.o7kIG/.S0K1wMmPd0xSB9RZNpp9wlS/GTm4G8i\n";
+
+/// How a registry asks who is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Login {
+    /// Not at all.
+    Anonymous,
+    /// By user and password.
+    Basic,
+    /// By a token that another server gives for user and password.
+    Token,
+}
+
+/// A running registry; dropping it ends it.
+#[derive(Debug)]
+pub struct Registry {
+    address: SocketAddr,
+    login: Login,
+    tokens: Tokens,
+    authority: Option<Authority>,
+    client: Client,
+    group: Group,
+}
+
+impl Registry {
+    /// Finds the registry in the cache, or builds it.
+    ///
+    /// # Errors
+    /// When it isn't there and can't be built.
+    pub fn resolve() -> Result<PathBuf> {
+        program("registry", &RECIPE, "github.com/distribution/distribution/v3")
+    }
+
+    /// Starts an empty registry that speaks HTTP, or HTTPS with the certificate of an authority.
+    ///
+    /// # Errors
+    /// When it can't be built or doesn't start; the message holds its last lines.
+    pub async fn start(login: Login, authority: Option<Authority>) -> Result<Self> {
+        let program = tokio::task::spawn_blocking(Self::resolve).await??;
+        let group = Group::create("registry", Identity::current())?;
+        let address = free_address()?;
+        let tokens = Tokens::start()?;
+        let configuration = configuration(&group, address, login, &tokens, authority.as_ref())?;
+        let file = group.dir().join("config.json");
+        fs::write(&file, configuration.to_string())?;
+        let mut command = Command::new(program);
+        command
+            .arg("serve")
+            .arg(&file)
+            .env("OTEL_TRACES_EXPORTER", "none")
+            .current_dir(group.dir());
+        group.spawn("registry", &mut command)?;
+        let this = Self {
+            address,
+            login,
+            tokens,
+            client: http::client(authority.as_ref().map(|authority| authority.ca_pem.as_str()))?,
+            authority,
+            group,
+        };
+        this.ready()
+            .await
+            .with_context(|| format!("the registry last said:\n{}", this.group.tail("registry")))?;
+        Ok(this)
+    }
+
+    async fn ready(&self) -> Result<()> {
+        let ended = eventually("the registry to answer", PATIENCE, || async {
+            if self.group.any_exited().is_some() {
+                return Ok(true);
+            }
+            self.client.get(self.url("")).send().await?;
+            Ok(false)
+        });
+        if ended.await? {
+            bail!("the registry has ended");
+        }
+        Ok(())
+    }
+
+    /// Host and port.
+    #[must_use]
+    pub fn host(&self) -> String {
+        self.address.to_string()
+    }
+
+    /// The authority that clients have to trust; empty without TLS.
+    #[must_use]
+    pub fn ca_pem(&self) -> &str {
+        self.authority.as_ref().map_or("", |authority| &authority.ca_pem)
+    }
+
+    /// How many tokens were given.
+    #[must_use]
+    pub fn tokens_given(&self) -> usize {
+        self.tokens.given()
+    }
+
+    fn url(&self, rest: &str) -> String {
+        let scheme = if self.authority.is_some() { "https" } else { "http" };
+        format!("{scheme}://{}/v2/{rest}", self.address)
+    }
+
+    /// Pushes a chart, as Helm does; returns the digest of its manifest.
+    ///
+    /// # Errors
+    /// When the registry refuses it.
+    pub async fn push_chart(&self, repository: &str, tag: &str, archive: &[u8]) -> Result<String> {
+        let kinds = [
+            "application/vnd.cncf.helm.config.v1+json",
+            "application/vnd.cncf.helm.chart.content.v1.tar+gzip",
+        ];
+        self.push(repository, tag, kinds, archive).await
+    }
+
+    /// Pushes an artifact of one layer, by the types of its config and its layer; returns the digest of its manifest.
+    ///
+    /// # Errors
+    /// When the registry refuses it.
+    pub async fn push(&self, repository: &str, tag: &str, kinds: [&str; 2], layer: &[u8]) -> Result<String> {
+        let config = self.push_blob(repository, kinds[0], b"{}").await?;
+        let layer = self.push_blob(repository, kinds[1], layer).await?;
+        let kind = "application/vnd.oci.image.manifest.v1+json";
+        let manifest =
+            json!({"schemaVersion": 2, "mediaType": kind, "config": config, "layers": [layer]}).to_string();
+        let url = self.url(&format!("{repository}/manifests/{tag}"));
+        let request = self
+            .client
+            .put(url)
+            .header(header::CONTENT_TYPE, kind)
+            .body(manifest.clone());
+        let answer = self.allowed(request, repository)?.send().await?;
+        let status = answer.status();
+        ensure!(status.is_success(), "{status}: {}", answer.text().await?);
+        Ok(digest(manifest.as_bytes()))
+    }
+
+    async fn push_blob(&self, repository: &str, kind: &str, bytes: &[u8]) -> Result<Value> {
+        let begin = self
+            .client
+            .post(self.url(&format!("{repository}/blobs/uploads/")));
+        let answer = self
+            .allowed(begin, repository)?
+            .send()
+            .await?
+            .error_for_status()?;
+        let location = answer
+            .headers()
+            .get(header::LOCATION)
+            .context("no place to upload to")?;
+        let mut url = reqwest::Url::parse(location.to_str()?)?;
+        url.query_pairs_mut().append_pair("digest", &digest(bytes));
+        let put = self.client.put(url).body(bytes.to_vec());
+        self.allowed(put, repository)?.send().await?.error_for_status()?;
+        Ok(json!({"mediaType": kind, "digest": digest(bytes), "size": bytes.len()}))
+    }
+
+    fn allowed(&self, request: RequestBuilder, repository: &str) -> Result<RequestBuilder> {
+        Ok(match self.login {
+            Login::Anonymous => request,
+            Login::Basic => request.basic_auth(USER, Some(PASSWORD)),
+            Login::Token => {
+                request.bearer_auth(self.tokens.sign(&format!("repository:{repository}:pull,push"))?)
+            }
+        })
+    }
+}
+
+fn digest(bytes: &[u8]) -> String {
+    format!("sha256:{}", hex::encode(Sha256::digest(bytes)))
+}
+
+/// What the registry is told; JSON is YAML.
+fn configuration(
+    group: &Group,
+    address: SocketAddr,
+    login: Login,
+    tokens: &Tokens,
+    authority: Option<&Authority>,
+) -> Result<Value> {
+    let write = |name: &str, text: &str| -> Result<String> {
+        let path = group.dir().join(name);
+        fs::write(&path, text)?;
+        Ok(path.display().to_string())
+    };
+    let auth = match login {
+        Login::Anonymous => json!({}),
+        Login::Basic => json!({"htpasswd": {"realm": "test", "path": write("htpasswd", HTPASSWD)?}}),
+        Login::Token => json!({"token": {
+            "realm": tokens.url(),
+            "service": tokens::SERVICE,
+            "issuer": tokens::ISSUER,
+            "jwks": write("jwks.json", &tokens.keys().to_string())?,
+            "signingalgorithms": ["EdDSA"],
+        }}),
+    };
+    let tls = match authority {
+        None => json!({}),
+        Some(authority) => json!({
+            "certificate": write("server.pem", &authority.server_pem)?,
+            "key": write("server.key", &authority.server_key_pem)?,
+        }),
+    };
+    Ok(json!({
+        "version": "0.1",
+        "log": {"level": "warn", "accesslog": {"disabled": true}},
+        "storage": {"inmemory": {}},
+        "http": {"addr": address.to_string(), "tls": tls},
+        "auth": auth,
+    }))
+}

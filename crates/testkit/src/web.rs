@@ -1,0 +1,148 @@
+//! A web server with pages that tests choose, also such as no server should have.
+
+use std::{
+    collections::BTreeMap,
+    io,
+    sync::{Arc, Mutex},
+};
+
+use anyhow::Result;
+use axum::{
+    Router,
+    body::Body,
+    extract::{Request, State},
+    response::{IntoResponse as _, Response},
+};
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use bytes::Bytes;
+use futures::{StreamExt as _, stream};
+use http::{StatusCode, header};
+
+use crate::{http::Server, process::lock, tls::Authority};
+
+/// What is under an address.
+#[derive(Debug, Clone)]
+pub enum Page {
+    /// Some bytes.
+    Content(Bytes),
+    /// Some bytes that were packed with gzip.
+    Packed(Bytes),
+    /// A way to another address.
+    Redirect(String),
+    /// Some bytes, and then the connection breaks.
+    Cut(Bytes),
+    /// The same bytes again and again.
+    Endless(Bytes),
+}
+
+/// One request, as it arrived.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Asked {
+    /// Path and query.
+    pub path: String,
+    /// The `Authorization` header.
+    pub authorization: Option<String>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    pages: Mutex<BTreeMap<String, Page>>,
+    login: Mutex<Option<String>>,
+    asked: Mutex<Vec<Asked>>,
+}
+
+/// A web server on a port of its own.
+#[derive(Debug)]
+pub struct WebServer {
+    inner: Arc<Inner>,
+    server: Server,
+}
+
+impl WebServer {
+    /// Starts a server without any page.
+    ///
+    /// # Errors
+    /// When no port is free.
+    pub fn start() -> Result<Self> {
+        Self::start_with(None)
+    }
+
+    /// Starts a server that speaks HTTPS with the certificate of an authority.
+    ///
+    /// # Errors
+    /// When no port is free.
+    pub fn start_tls(authority: Authority) -> Result<Self> {
+        Self::start_with(Some(authority))
+    }
+
+    fn start_with(authority: Option<Authority>) -> Result<Self> {
+        let inner = Arc::<Inner>::default();
+        let router = Router::new().fallback(answer).with_state(Arc::clone(&inner));
+        let server = Server::start(router, authority)?;
+        Ok(Self { inner, server })
+    }
+
+    /// The URL of a path.
+    #[must_use]
+    pub fn url(&self, path: &str) -> String {
+        format!("{}/{}", self.server.origin(), path.trim_start_matches('/'))
+    }
+
+    /// The authority that clients have to trust; empty without TLS.
+    #[must_use]
+    pub fn ca_pem(&self) -> &str {
+        self.server.ca_pem().unwrap_or_default()
+    }
+
+    /// Puts a page under a path.
+    pub fn page(&self, path: &str, page: Page) {
+        lock(&self.inner.pages).insert(path.to_owned(), page);
+    }
+
+    /// Asks for a user and a password from now on.
+    pub fn login(&self, user: &str, password: &str) {
+        let expected = format!("Basic {}", STANDARD.encode(format!("{user}:{password}")));
+        *lock(&self.inner.login) = Some(expected);
+    }
+
+    /// All requests so far.
+    #[must_use]
+    pub fn asked(&self) -> Vec<Asked> {
+        lock(&self.inner.asked).clone()
+    }
+}
+
+async fn answer(State(inner): State<Arc<Inner>>, request: Request) -> Response {
+    let authorization = request.headers().get(header::AUTHORIZATION);
+    let authorization = authorization
+        .and_then(|value| value.to_str().ok())
+        .map(str::to_owned);
+    let path = request.uri().path_and_query().map(ToString::to_string);
+    lock(&inner.asked).push(Asked {
+        path: path.unwrap_or_default(),
+        authorization: authorization.clone(),
+    });
+    let login = lock(&inner.login).clone();
+    if login.is_some() && login != authorization {
+        return (
+            StatusCode::UNAUTHORIZED,
+            [(header::WWW_AUTHENTICATE, "Basic realm=\"test\"")],
+        )
+            .into_response();
+    }
+    let page = lock(&inner.pages).get(request.uri().path()).cloned();
+    match page {
+        None => StatusCode::NOT_FOUND.into_response(),
+        Some(Page::Content(bytes)) => bytes.into_response(),
+        Some(Page::Packed(bytes)) => ([(header::CONTENT_ENCODING, "gzip")], bytes).into_response(),
+        Some(Page::Redirect(to)) => (StatusCode::FOUND, [(header::LOCATION, to)]).into_response(),
+        Some(Page::Cut(bytes)) => {
+            let rest = stream::once(async { Err(io::Error::other("cut")) });
+            Response::new(Body::from_stream(stream::once(async { Ok(bytes) }).chain(rest)))
+        }
+        Some(Page::Endless(bytes)) => {
+            let again = stream::repeat(bytes).map(Ok::<_, io::Error>);
+            Response::new(Body::from_stream(again))
+        }
+    }
+}
