@@ -11,6 +11,7 @@ use crate::{
     Error,
     error::{Context as _, Step},
     id::{Gvk, Id},
+    lookup::is_null,
     resource::Written,
 };
 
@@ -203,7 +204,7 @@ fn walk(
     let Some((first, rest)) = path.split_first() else {
         return set(node);
     };
-    if node.is_null() {
+    if is_null(node) {
         return Ok(());
     }
     match &mut node.content {
@@ -248,14 +249,13 @@ fn walk_map(
     let Some(field) = node.get_mut(name) else {
         return Ok(());
     };
-    if field.is_null() {
+    if is_null(field) {
         if is_list {
             field.content = Content::Seq(Vec::new());
         } else if let Some(made) = made {
             field.content = tagged(made, create).content;
         }
     }
-    // An empty untagged scalar that was just made is null by its looks, and still to be set.
     if rest.is_empty() {
         return set(field);
     }

@@ -174,6 +174,11 @@ pub(crate) fn has_type(node: &Node) -> bool {
     node.position != yaml::Position::default() || !node.as_scalar().is_some_and(is_plain)
 }
 
+/// Whether a node is null. Plain text that was made here has no type yet, and is not.
+pub(crate) fn is_null(node: &Node) -> bool {
+    node.is_null() && has_type(node)
+}
+
 /// Whether a scalar was read in quotes, or was made of a text that needs them.
 pub(crate) fn is_quoted(node: &Node) -> bool {
     let was_read = node.position != yaml::Position::default();

@@ -15,6 +15,7 @@ use yaml::{Node, Position, Value, node::Content};
 use crate::{
     Error,
     error::Step,
+    lookup,
     measure::printed,
     model::{self, Selector},
     options::Run,
@@ -203,6 +204,9 @@ fn merge_into(
         }
         run.grow(printed(&merged).saturating_sub(before), &dir)?;
         *resource.node_mut() = merged;
+        if loses_annotations(patch) {
+            resource.history.forget();
+        }
     }
     if allowed.any() || !is_left {
         resources.forget_places();
@@ -210,6 +214,17 @@ fn merge_into(
         run.step(resources.len() as u64, &dir)?;
     }
     Ok(())
+}
+
+/// Whether a strategic merge patch takes away the annotations of an object, and puts others in their place at best.
+fn loses_annotations(patch: &Node) -> bool {
+    let places = [&["metadata"][..], &["metadata", "annotations"]];
+    places.into_iter().any(|place| {
+        patch.pointer(place).is_some_and(|node| {
+            let directive = node.get("$patch").map(lookup::raw_text);
+            node.is_null() || matches!(directive, Some("replace" | "delete"))
+        })
+    })
 }
 
 /// Sets a text of an object to what it was. It stays as plain or quoted as it is; plain text is what it looks like from then
@@ -253,14 +268,19 @@ fn apply_json(
         }
         run.step(1, &resource.file)?;
         run.check(&resource.file)?;
-        let mut patched = patch.apply(resource.node(), resource.history.is_noted(), run, &resource.file)?;
-        read::check(&patched)?;
+        let noted = resource.history.is_noted();
+        let (mut patched, are_kept) = patch.apply(resource.node(), noted, run, &resource.file)?;
         patched.unshare();
         *resource.node_mut() = patched;
         // quirk: annotations are texts then, null too.
         let annotations = resource.metadata_map("annotations");
         resource.set_metadata_map("annotations", &annotations);
-        if resource.history.is_noted() {
+        if !are_kept {
+            // The original restores its other notes, but those were not.
+            resource.history.origin = None;
+            resource.history.transformations.clear();
+        }
+        if noted {
             resource.note();
         }
     }

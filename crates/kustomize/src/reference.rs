@@ -41,15 +41,9 @@ pub(crate) fn fix(resources: &mut ResMap, rows: &[NameReference], run: &Run<'_>)
         .iter_mut()
         .map(|resource| mem::take(&mut resource.history))
         .collect();
-    let candidates = Candidates::new(&ids, &histories);
-    let fixed = fix_all(list, &candidates, rows, run);
-    let referred = candidates.into_referred();
-    for ((resource, history), is_referred) in list.iter_mut().zip(histories).zip(referred) {
+    let fixed = fix_all(list, &Candidates::new(&ids, &histories), rows, run);
+    for (resource, history) in list.iter_mut().zip(histories) {
         resource.history = history;
-        if is_referred {
-            // The original notes by whom.
-            resource.renew_annotations();
-        }
     }
     fixed
 }

@@ -95,6 +95,15 @@ impl History {
         is_same(count(|previous| &previous.namespace)) && is_same(count(|previous| &previous.kind))
     }
 
+    /// Forgets what the original notes in annotations, which a patch took away as a whole.
+    pub(crate) fn forget(&mut self) {
+        *self = Self {
+            shares: self.shares,
+            vars: std::mem::take(&mut self.vars),
+            ..Self::default()
+        };
+    }
+
     /// Whether the original would have noted something in annotations of the object.
     pub(crate) fn is_noted(&self) -> bool {
         let names = [&self.prefixes, &self.suffixes, &self.vars];
@@ -216,10 +225,9 @@ impl Resource {
         {
             metadata.set("annotations", Node::map());
         }
-        self.renew_annotations();
     }
 
-    /// quirk: the original writes all annotations anew with each of its notes: they are no longer the same as others.
+    /// Makes the annotations of the object ones that are no longer the same as others.
     pub(crate) fn renew_annotations(&mut self) {
         if self.history.shares > 0
             && let Some(annotations) = self.node.pointer_mut(&["metadata", "annotations"])

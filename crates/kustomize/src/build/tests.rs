@@ -274,16 +274,15 @@ fn labels_that_were_added_to_lists_are_followed_too() {
 }
 
 #[test]
-fn annotations_that_were_noted_upon_are_no_longer_shared() {
+fn annotations_that_are_written_anew_are_no_longer_shared() {
     let object = "{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {template: {}}}";
-    for (prefix, expected) in [("", 2), ("namePrefix: p-, ", 1)] {
+    for (metadata, expected) in [("", 2), (", buildMetadata: [transformerAnnotations]", 1)] {
+        let patch = "{apiVersion: apps/v1, kind: Deployment, metadata: {name: a, annotations: {k: new}}}";
         let printed = built(&[
             (
                 "d/kustomization.yaml",
-                "{resources: [../m], patches: [{patch: '{apiVersion: apps/v1, kind: Deployment, \
-                 metadata: {name: a, annotations: {k: new}}}', target: {kind: Deployment}}]}",
+                &format!("{{namePrefix: p-, resources: [../b], patches: [{{patch: '{patch}'}}]{metadata}}}"),
             ),
-            ("m/kustomization.yaml", &format!("{{{prefix}resources: [../b]}}")),
             (
                 "b/kustomization.yaml",
                 "{resources: [r.yaml], commonAnnotations: {k: old}}",
@@ -291,5 +290,89 @@ fn annotations_that_were_noted_upon_are_no_longer_shared() {
             ("b/r.yaml", object),
         ]);
         assert_eq!(printed.matches("k: new").count(), expected, "{printed}");
+    }
+}
+
+#[test]
+fn an_empty_text_in_the_place_of_a_list_is_none() {
+    let replacement = "{sourceValue: '', targets: [{select: {}, fieldPaths: [spec.rules]}]}";
+    let error = built(&[
+        (
+            "d/kustomization.yaml",
+            &format!("{{resources: [r.yaml], replacements: [{replacement}]}}"),
+        ),
+        (
+            "d/r.yaml",
+            "{kind: Ingress, metadata: {name: a}, spec: {rules: []}}",
+        ),
+    ]);
+    let field = "updating name reference in 'spec/rules/http/paths/backend/serviceName' field of ";
+    assert!(error.contains(field), "{error}");
+    assert!(error.ends_with("expected sequence or mapping node"), "{error}");
+}
+
+#[test]
+fn what_takes_the_annotations_away_takes_the_notes_in_them_too() {
+    let merge = |metadata: &str| {
+        format!(
+            "patches: [{{patch: '{{apiVersion: v1, kind: ConfigMap, metadata: {{name: a, {metadata}}}}}'}}]"
+        )
+    };
+    let operation = r#"{"op": "add", "path": "/metadata", "value": {"name": "a"}}"#;
+    let json = format!("patches: [{{target: {{kind: ConfigMap}}, patch: '[{operation}]'}}]");
+    for (patch, is_hashed) in [
+        (merge("labels: null"), true),
+        (merge("annotations: null"), false),
+        (merge("annotations: {a: b}"), true),
+        (merge("annotations: {a: b, $patch: replace}"), false),
+        (json, true),
+    ] {
+        let kustomization = format!("{{configMapGenerator: [{{name: a}}], {patch}}}");
+        let printed = built(&[("d/kustomization.yaml", &kustomization)]);
+        assert_eq!(printed.contains("name: a-"), is_hashed, "{patch}: {printed}");
+    }
+}
+
+#[test]
+fn a_json_patch_may_take_the_origin_away() {
+    for (path, is_told) in [("/metadata", false), ("/other", true)] {
+        let operation = format!(r#"{{"op": "add", "path": "{path}", "value": {{"name": "a"}}}}"#);
+        let patch = format!("{{target: {{kind: A}}, patch: '[{operation}]'}}");
+        let printed = built(&[
+            (
+                "d/kustomization.yaml",
+                &format!(
+                    "{{resources: [r.yaml], patches: [{patch}], buildMetadata: [transformerAnnotations]}}"
+                ),
+            ),
+            ("d/r.yaml", "{apiVersion: v1, kind: A, metadata: {name: a}}"),
+        ]);
+        assert_eq!(printed.contains("PatchTransformer"), is_told, "{printed}");
+    }
+}
+
+#[test]
+fn an_object_may_be_without_a_name_until_the_end() {
+    let rename = r#"patches: [{target: {}, patch: '[{"op": "remove", "path": "/metadata/name"}]'}]"#;
+    let delete = "patches: [{patch: '{$patch: delete, apiVersion: v1, kind: A, metadata: {name: a}}'}]";
+    for (patch, expected) in [
+        (
+            "",
+            "b/r.yaml:1: missing metadata.name in object {{v1 A} {{ } map[] map[",
+        ),
+        (delete, ""),
+    ] {
+        let printed = built(&[
+            ("d/kustomization.yaml", &format!("{{resources: [../b], {patch}}}")),
+            (
+                "b/kustomization.yaml",
+                &format!("{{resources: [r.yaml], {rename}}}"),
+            ),
+            ("b/r.yaml", "{apiVersion: v1, kind: A, metadata: {name: a}}"),
+        ]);
+        assert!(
+            printed.starts_with(expected) && printed.is_empty() == expected.is_empty(),
+            "{printed}"
+        );
     }
 }

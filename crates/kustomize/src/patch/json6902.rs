@@ -61,7 +61,8 @@ impl JsonPatch {
         self.operations.as_ref().is_none_or(Vec::is_empty)
     }
 
-    /// The object with the patch applied. When something is `noted` of the object, the map of its annotations is there.
+    /// The object with the patch applied, and whether its notes are still there: when something is `noted` of the object, it
+    /// has a map of annotations with them.
     ///
     /// # Errors
     /// When an operation does not apply, the result is no map or nested too deeply, or the budget ends.
@@ -71,7 +72,7 @@ impl JsonPatch {
         noted: bool,
         run: &Run<'_>,
         file: &TreePath,
-    ) -> Result<Node, Error> {
+    ) -> Result<(Node, bool), Error> {
         let failed = |problem: String| Error::new(Step::Patch, problem);
         let value = object.to_value().map_err(|error| failed(error.to_string()))?;
         let operations = self.operations.as_deref().unwrap_or_default();
@@ -83,14 +84,16 @@ impl JsonPatch {
             Failure::Problem(problem) => failed(problem),
             Failure::Ended(error) => error,
         })?;
-        if noted && let Some(Json::Object(annotations)) = patched.pointer_mut("/metadata/annotations") {
-            annotations.shift_remove(NOTE);
-        }
+        let annotations = patched.pointer_mut("/metadata/annotations");
+        let note = annotations.and_then(|annotations| annotations.as_object_mut()?.shift_remove(NOTE));
         match patched {
-            Json::Object(_) => Ok(Node {
-                position: object.position,
-                ..node(&patched)
-            }),
+            Json::Object(_) => {
+                let patched = Node {
+                    position: object.position,
+                    ..node(&patched)
+                };
+                Ok((patched, note.is_some() || !noted))
+            }
             other => {
                 let kind = kind_of(&other);
                 Err(failed(format!(

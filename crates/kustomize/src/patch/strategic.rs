@@ -20,7 +20,7 @@ use yaml::{
 use crate::{
     Error,
     error::Step,
-    lookup::{self, has_type, is_quoted},
+    lookup::{self, has_type, is_null, is_quoted},
     resource::Written,
     schema::{Schema, Shape},
 };
@@ -294,11 +294,6 @@ impl<'m> Merger<'m> {
             }
         });
     }
-}
-
-/// Whether a node is null. Plain text that was made here has no type yet, and is not.
-fn is_null(node: &Node) -> bool {
-    node.is_null() && has_type(node)
 }
 
 /// The map of a node; none for null.

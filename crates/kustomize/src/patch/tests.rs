@@ -218,10 +218,6 @@ fn entries_that_can_not_be_used_say_why() {
             "unable to find patch target \"[noKind].[noVer].[noGrp]/a[.[noNs]:a=:l=\" in `resources`: error parsing regexp",
         ),
         (
-            "{patch: '[{\"op\": \"remove\", \"path\": \"/metadata/name\"}]', target: {name: settings}}",
-            "missing metadata.name in object {{v1 ConfigMap} {{ } map[] map[",
-        ),
-        (
             "{patch: '[{\"op\": \"remove\", \"path\": \"/x\"}]', target: {name: settings}}",
             "error in remove for path: '/x'",
         ),

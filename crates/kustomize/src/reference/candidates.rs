@@ -19,7 +19,6 @@ use crate::{
 /// What an object is, and what it was.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Object<'a> {
-    index: usize,
     pub(super) id: &'a Id,
     history: &'a History,
 }
@@ -94,8 +93,6 @@ pub(super) struct Candidates<'a> {
     origins: HashMap<Place<'a>, HashSet<&'a str>>,
     all_origins: HashSet<&'a str>,
     looked_at: Cell<u64>,
-    /// Which of them were meant.
-    referred: Vec<Cell<bool>>,
 }
 
 impl<'a> Candidates<'a> {
@@ -107,10 +104,9 @@ impl<'a> Candidates<'a> {
             origins: HashMap::new(),
             all_origins: HashSet::new(),
             looked_at: Cell::new(0),
-            referred: vec![Cell::new(false); ids.len()],
         };
         for (index, (id, history)) in ids.iter().zip(histories).enumerate() {
-            let object = Object { index, id, history };
+            let object = Object { id, history };
             for previous in &history.previous {
                 let name = previous.name.as_str();
                 enter(all.by_name.entry(name).or_default(), index);
@@ -126,11 +122,6 @@ impl<'a> Candidates<'a> {
 
     pub(super) fn object(&self, index: usize) -> Option<Object<'a>> {
         self.objects.get(index).copied()
-    }
-
-    /// Which of the objects were meant by others.
-    pub(super) fn into_referred(self) -> Vec<bool> {
-        self.referred.into_iter().map(Cell::into_inner).collect()
     }
 
     /// How many objects were looked at since the last time this was asked.
@@ -321,8 +312,6 @@ impl<'a> Question<'a> {
             other.id.name == first.id.name && (same_namespace || identical == Identical::Names)
         };
         if others.iter().all(same) {
-            let referred = self.candidates.referred.get(first.index);
-            referred.into_iter().for_each(|referred| referred.set(true));
             return Ok(Some(*first));
         }
         let several: Vec<_> = left.iter().map(|object| object.id.to_string()).collect();

@@ -8,7 +8,7 @@ fn patched(object: &str, patch: &str) -> Result<String, String> {
     let patched = patch
         .apply(&object, false, &testing::run(&budget), &TreePath::root())
         .map_err(|error| error.to_string())?;
-    Ok(yaml::print::json_sorted(&patched.to_value().unwrap()))
+    Ok(yaml::print::json_sorted(&patched.0.to_value().unwrap()))
 }
 
 #[test]
