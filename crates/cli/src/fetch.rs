@@ -23,6 +23,9 @@ use download::Downloads;
 /// The longest time that an address may give.
 const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 
+/// How long listing the tags of a repository may take.
+const TAGS: Duration = Duration::from_secs(60);
+
 /// Address and reference of a repository.
 type Key = (String, Option<String>);
 
@@ -65,7 +68,33 @@ impl Fetcher {
             .map_err(Clone::clone)
     }
 
-    fn commit(&self, repository: &Repository, budget: &Budget) -> Result<Commit, String> {
+    /// Waits for something of the network.
+    pub(crate) fn wait<T>(&self, work: impl Future<Output = T>) -> Result<T, String> {
+        Ok(self.online()?.runtime.block_on(work))
+    }
+
+    /// The newest tag of a repository that is in a range of versions.
+    pub(crate) fn newest_tag(&self, url: &str, range: &str) -> Result<Option<String>, String> {
+        if let Some(why) = refusal(url) {
+            return Err(why.to_owned());
+        }
+        let selector = Selector {
+            semver: Some(range.to_owned()),
+            ..Selector::default()
+        };
+        let found = Remote::new(url).and_then(|remote| {
+            let mut session = self.network()?.open(&remote, &Call::new(TAGS))?;
+            session.resolve(&selector.reference()?)
+        });
+        match found {
+            Ok(resolved) => Ok(resolved.name),
+            Err(Error::NoMatch(_) | Error::EmptyRepository { .. }) => Ok(None),
+            Err(error) => Err(words(&error)),
+        }
+    }
+
+    /// A commit of a repository.
+    pub(crate) fn commit(&self, repository: &Repository, budget: &Budget) -> Result<Commit, String> {
         if let Some(why) = refusal(&repository.url) {
             return Err(why.to_owned());
         }

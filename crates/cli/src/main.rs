@@ -1,10 +1,14 @@
 //! The command line program `weir`.
 
+mod charts;
 mod fetch;
 mod helm;
+mod helm_pull;
+mod helm_update;
 mod kustomize;
 mod output;
 mod place;
+mod project;
 mod usage;
 
 use std::{io::Write as _, process::ExitCode};
@@ -12,7 +16,7 @@ use std::{io::Write as _, process::ExitCode};
 use clap::{Parser, Subcommand};
 
 /// GitOps for Kubernetes: what the controllers do, by hand.
-#[derive(Debug, Parser)]
+#[derive(Parser)]
 #[command(
     name = "weir",
     version,
@@ -24,7 +28,7 @@ struct Cli {
     command: Command,
 }
 
-#[derive(Debug, Subcommand)]
+#[derive(Subcommand)]
 enum Command {
     /// What kustomize does
     #[command(subcommand)]
@@ -32,6 +36,10 @@ enum Command {
     /// What helm does
     #[command(subcommand)]
     Helm(helm::Command),
+    /// Pull the charts of a kluctl project
+    HelmPull(Box<helm_pull::PullArgs>),
+    /// Tell which charts of a kluctl project have newer versions
+    HelmUpdate(Box<helm_update::UpdateArgs>),
 }
 
 fn main() -> ExitCode {
@@ -40,6 +48,8 @@ fn main() -> ExitCode {
         Ok(Cli { command }) => match command {
             Command::Kustomize(command) => kustomize::run(&command),
             Command::Helm(command) => helm::run(&command),
+            Command::HelmPull(args) => helm_pull::run(&args),
+            Command::HelmUpdate(args) => helm_update::run(&args),
         },
     };
     match done {
@@ -56,6 +66,7 @@ fn refused() -> usage::Refused {
     match std::env::args().nth(1).as_deref() {
         Some("kustomize") => kustomize::REFUSED,
         Some("helm") => helm::REFUSED,
+        Some("helm-update") => helm_update::REFUSED,
         _ => &[],
     }
 }

@@ -56,23 +56,7 @@ impl Archive {
     /// # Errors
     /// When it is no chart, or the directory is there or can't be made.
     pub fn write(&self, dir: &Path, budget: &Budget) -> Result<(), Error> {
-        let files = self.files(budget)?;
-        let shown = dir.display().to_string();
-        let parent = dir.parent().filter(|parent| !parent.as_os_str().is_empty());
-        let parent = parent.unwrap_or_else(|| Path::new("."));
-        std::fs::create_dir_all(parent).map_err(Error::disk("make the directories above", &shown))?;
-        let unfinished = tempfile::Builder::new()
-            .prefix(".unfinished-")
-            .tempdir_in(parent)
-            .map_err(Error::disk("make a directory beside", &shown))?;
-        let inside = unfinished.path().join("chart");
-        std::fs::create_dir(&inside).map_err(Error::disk("make a directory beside", &shown))?;
-        let root =
-            Dir::open_ambient_dir(&inside, ambient_authority()).map_err(Error::disk("open", &shown))?;
-        for (path, data) in files {
-            write(&root, &path, &data).map_err(Error::disk("write", format!("{shown}/{path}")))?;
-        }
-        std::fs::rename(&inside, dir).map_err(Error::disk("make", &shown))
+        write_new(dir, &self.files(budget)?)
     }
 
     fn files(&self, budget: &Budget) -> Result<Vec<(TreePath, Bytes)>, Error> {
@@ -90,6 +74,28 @@ impl Archive {
         }
         Ok(found)
     }
+}
+
+/// Writes files into a new directory, which is there whole or not at all.
+///
+/// # Errors
+/// When the directory is there, or can't be made.
+pub fn write_new(dir: &Path, files: &[(TreePath, Bytes)]) -> Result<(), Error> {
+    let shown = dir.display().to_string();
+    let parent = dir.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let parent = parent.unwrap_or_else(|| Path::new("."));
+    std::fs::create_dir_all(parent).map_err(Error::disk("make the directories above", &shown))?;
+    let unfinished = tempfile::Builder::new()
+        .prefix(".unfinished-")
+        .tempdir_in(parent)
+        .map_err(Error::disk("make a directory beside", &shown))?;
+    let inside = unfinished.path().join("chart");
+    std::fs::create_dir(&inside).map_err(Error::disk("make a directory beside", &shown))?;
+    let root = Dir::open_ambient_dir(&inside, ambient_authority()).map_err(Error::disk("open", &shown))?;
+    for (path, data) in files {
+        write(&root, path, data).map_err(Error::disk("write", format!("{shown}/{path}")))?;
+    }
+    std::fs::rename(&inside, dir).map_err(Error::disk("make", &shown))
 }
 
 fn write(root: &Dir, path: &TreePath, data: &[u8]) -> std::io::Result<()> {

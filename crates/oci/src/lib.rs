@@ -23,7 +23,7 @@ mod source;
 mod version;
 
 pub use access::{Access, Credentials, Identity};
-pub use archive::Archive;
+pub use archive::{Archive, write_new};
 pub use client::Client;
 pub use digest::Digest;
 pub use error::Error;

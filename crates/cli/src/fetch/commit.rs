@@ -15,7 +15,7 @@ use tree::{Entry, NodeKind, Tree, TreeError, TreePath};
 const MAX_LINKS: usize = 40;
 
 /// The files of a commit.
-pub(super) struct Commit {
+pub(crate) struct Commit {
     nodes: BTreeMap<TreePath, Node>,
     snapshot: Mutex<Snapshot>,
     file_bytes: u64,
@@ -33,6 +33,14 @@ impl Commit {
             file_bytes,
             _dir: dir,
         })
+    }
+
+    /// Its hash.
+    pub(crate) fn id(&self) -> String {
+        self.snapshot
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .commit()
     }
 
     /// What is at a path, links followed. The root has no node.

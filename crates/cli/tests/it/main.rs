@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod build;
 #[cfg(test)]
+mod charts;
+#[cfg(test)]
 mod fetch;
 mod helm;
 #[cfg(test)]

@@ -6,6 +6,7 @@ use std::{
     process::{Command, Output},
 };
 
+use flate2::{Compression, write::GzEncoder};
 use tempfile::TempDir;
 
 pub(crate) const MAP: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: m\n";
@@ -49,4 +50,25 @@ pub(crate) fn refused(output: &Output) -> String {
     let said = String::from_utf8(output.stderr.clone()).unwrap();
     assert!(said.starts_with("Error: "), "{said}");
     said
+}
+
+/// An archive of a chart with one template.
+pub(crate) fn chart(name: &str, version: &str) -> Vec<u8> {
+    let metadata = format!("apiVersion: v2\nname: {name}\nversion: {version}\n");
+    let map = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {{ .Release.Name }}-{{ .Chart.Version }}\n\
+               data: {{ .Values | toJson }}\n";
+    let mut builder = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
+    for (path, text) in [
+        ("Chart.yaml", metadata.as_str()),
+        ("values.yaml", "color: red\nsize: small\n"),
+        ("templates/map.yaml", map),
+    ] {
+        let mut header = tar::Header::new_gnu();
+        header.set_size(text.len() as u64);
+        header.set_mode(0o644);
+        builder
+            .append_data(&mut header, format!("{name}/{path}"), text.as_bytes())
+            .unwrap();
+    }
+    builder.into_inner().unwrap().finish().unwrap()
 }

@@ -1,0 +1,80 @@
+//! Gets charts that are not on this machine: from Helm repositories, registries and Git repositories.
+
+mod logins;
+
+use anyhow::{Result, anyhow};
+use oci::{Archive, Client, Limits, Source};
+use tokio::task::JoinSet;
+
+use crate::fetch::Fetcher;
+pub(crate) use logins::{LoginArgs, Logins};
+
+/// How many charts are pulled at once.
+const AT_ONCE: usize = 8;
+
+/// One version of a chart, or the newest in a range.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Wanted {
+    /// The repository, or the registry.
+    pub(crate) address: String,
+    /// The name; empty when the address of a registry holds it.
+    pub(crate) chart: String,
+    /// The version, or a range.
+    pub(crate) version: String,
+}
+
+/// The way to charts.
+pub(crate) struct Charts<'f> {
+    pub(crate) fetcher: &'f Fetcher,
+    logins: Logins,
+}
+
+impl<'f> Charts<'f> {
+    /// Asks nobody yet.
+    pub(crate) fn new(fetcher: &'f Fetcher, logins: Logins) -> Self {
+        Self { fetcher, logins }
+    }
+
+    fn source(&self, address: &str, chart: &str) -> Result<Source> {
+        let client = Client::new(self.logins.access(address)?, Limits::default())?;
+        Ok(Source::new(&client, address, chart)?)
+    }
+
+    /// Many charts, some of them at the same time; `done` gets each as it comes.
+    pub(crate) fn pull_all(
+        &self,
+        all: &[Wanted],
+        mut done: impl FnMut(usize, Archive) -> Result<()>,
+    ) -> Result<()> {
+        for (begin, some) in all.chunks(AT_ONCE).enumerate() {
+            let mut sources = Vec::new();
+            for wanted in some {
+                sources.push((
+                    self.source(&wanted.address, &wanted.chart)?,
+                    wanted.version.clone(),
+                ));
+            }
+            let pulling = async {
+                let mut tasks = JoinSet::new();
+                for (at, (source, version)) in sources.into_iter().enumerate() {
+                    tasks.spawn(async move { (at, source.pull(&version).await) });
+                }
+                tasks.join_all().await
+            };
+            for (at, archive) in self.wait(pulling)? {
+                done(begin * AT_ONCE + at, archive?)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// All versions of a chart, the newest first.
+    pub(crate) fn versions(&self, address: &str, chart: &str) -> Result<Vec<String>> {
+        let source = self.source(address, chart)?;
+        Ok(self.wait(source.versions())??)
+    }
+
+    fn wait<T>(&self, work: impl Future<Output = T>) -> Result<T> {
+        self.fetcher.wait(work).map_err(|why| anyhow!(why))
+    }
+}

@@ -1,0 +1,410 @@
+//! Who asks for charts, told by flags and by the environment.
+
+use std::{collections::BTreeMap, path::PathBuf};
+
+use anyhow::{Context as _, Result, anyhow, bail};
+use api::Secret;
+use clap::Args;
+use oci::{Access, Credentials, Identity};
+
+/// Flags with credentials and certificates. Each begins with the place that it is for.
+#[derive(Args)]
+pub(crate) struct LoginArgs {
+    /// The user of a Helm repository
+    #[arg(long, value_name = "HOST/PATH=USER", help_heading = "Helm repositories")]
+    helm_username: Vec<String>,
+    /// The password of a Helm repository
+    #[arg(long, value_name = "HOST/PATH=PASSWORD", help_heading = "Helm repositories")]
+    helm_password: Vec<String>,
+    /// User and password of a Helm repository
+    #[arg(
+        long,
+        value_name = "HOST/PATH=USER:PASSWORD",
+        help_heading = "Helm repositories"
+    )]
+    helm_creds: Vec<String>,
+    /// A file with the certificates that a Helm repository is known by
+    #[arg(long, value_name = "HOST/PATH=FILE", help_heading = "Helm repositories")]
+    helm_ca_file: Vec<String>,
+    /// A file with the certificate that a Helm repository is shown
+    #[arg(long, value_name = "HOST/PATH=FILE", help_heading = "Helm repositories")]
+    helm_cert_file: Vec<String>,
+    /// A file with the key of that certificate
+    #[arg(long, value_name = "HOST/PATH=FILE", help_heading = "Helm repositories")]
+    helm_key_file: Vec<String>,
+    /// Trust a Helm repository whatever certificate it shows
+    #[arg(long, value_name = "HOST/PATH", help_heading = "Helm repositories")]
+    helm_insecure_skip_tls_verify: Vec<String>,
+
+    /// The user of a registry
+    #[arg(long, value_name = "HOST/PATH=USER", help_heading = "Registries")]
+    registry_username: Vec<String>,
+    /// The password of a registry
+    #[arg(long, value_name = "HOST/PATH=PASSWORD", help_heading = "Registries")]
+    registry_password: Vec<String>,
+    /// User and password of a registry
+    #[arg(long, value_name = "HOST/PATH=USER:PASSWORD", help_heading = "Registries")]
+    registry_creds: Vec<String>,
+    /// A token that a registry takes
+    #[arg(long, value_name = "HOST/PATH=TOKEN", help_heading = "Registries")]
+    registry_token: Vec<String>,
+    /// A file with the certificates that a registry is known by
+    #[arg(long, value_name = "HOST/PATH=FILE", help_heading = "Registries")]
+    registry_ca_file: Vec<String>,
+    /// A file with the certificate that a registry is shown
+    #[arg(long, value_name = "HOST/PATH=FILE", help_heading = "Registries")]
+    registry_cert_file: Vec<String>,
+    /// A file with the key of that certificate
+    #[arg(long, value_name = "HOST/PATH=FILE", help_heading = "Registries")]
+    registry_key_file: Vec<String>,
+    /// Speak http to a registry
+    #[arg(long, value_name = "HOST/PATH", help_heading = "Registries")]
+    registry_plain_http: Vec<String>,
+    /// Trust a registry whatever certificate it shows
+    #[arg(long, value_name = "HOST/PATH", help_heading = "Registries")]
+    registry_insecure_skip_tls_verify: Vec<String>,
+}
+
+/// What kind of place a login is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    Helm,
+    Registry,
+}
+
+/// What is known of one place.
+#[derive(Debug, Clone, Default)]
+struct Login {
+    host: String,
+    /// A pattern; any path, if there is none.
+    path: Option<String>,
+    username: String,
+    password: Option<Secret<String>>,
+    token: Option<Secret<String>>,
+    ca: Option<PathBuf>,
+    certificate: Option<PathBuf>,
+    key: Option<PathBuf>,
+    insecure: bool,
+    pass: bool,
+    plain: bool,
+}
+
+/// What is known of all places. The first that fits counts.
+#[derive(Debug, Default)]
+pub(crate) struct Logins(Vec<(Kind, Login)>);
+
+impl Logins {
+    /// Those of flags, then those of the environment.
+    pub(crate) fn new(args: &LoginArgs) -> Result<Self> {
+        let mut all = of_flags(args)?;
+        all.extend(of_environment(std::env::vars())?);
+        Ok(Self(all))
+    }
+
+    /// How an address is reached.
+    pub(crate) fn access(&self, address: &str) -> Result<Access> {
+        let (scheme, rest) = address.split_once("://").unwrap_or(("", address));
+        let kind = if scheme == "oci" {
+            Kind::Registry
+        } else {
+            Kind::Helm
+        };
+        let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
+        let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+        let path = path.split(['?', '#']).next().unwrap_or_default();
+        let found = self
+            .0
+            .iter()
+            .find(|(of, login)| *of == kind && login.fits(host, path));
+        found.map_or_else(|| Ok(Access::default()), |(_, login)| login.access())
+    }
+}
+
+impl Login {
+    fn of_place(place: &str) -> Self {
+        let (host, path) = place
+            .split_once('/')
+            .map_or((place, None), |(host, path)| (host, Some(path)));
+        Self {
+            host: host.to_owned(),
+            path: path.map(str::to_owned).filter(|path| !path.is_empty()),
+            ..Self::default()
+        }
+    }
+
+    fn fits(&self, host: &str, path: &str) -> bool {
+        let is_host = self.host.eq_ignore_ascii_case(host);
+        is_host
+            && self
+                .path
+                .as_deref()
+                .is_none_or(|pattern| is_match(pattern.as_bytes(), path.trim_matches('/').as_bytes()))
+    }
+
+    fn access(&self) -> Result<Access> {
+        let read = |file: &Option<PathBuf>| match file {
+            None => Ok(None),
+            Some(file) => std::fs::read(file)
+                .map(Some)
+                .with_context(|| format!("read {}", file.display())),
+        };
+        let credentials = match (&self.token, &self.password) {
+            (Some(token), _) => Some(Credentials::Bearer(token.clone())),
+            (None, Some(password)) => Some(Credentials::Basic {
+                username: self.username.clone(),
+                password: password.clone(),
+            }),
+            (None, None) => None,
+        };
+        let identity = match (read(&self.certificate)?, read(&self.key)?) {
+            (Some(certificate), Some(key)) => Some(Identity {
+                certificate,
+                key: Secret::new(key),
+            }),
+            (None, None) => None,
+            _ => bail!("{}: a client's certificate and its key go together", self.host),
+        };
+        Ok(Access {
+            credentials,
+            pass_credentials: self.pass,
+            ca: read(&self.ca)?,
+            identity,
+            insecure_skip_verify: self.insecure,
+            plain_http: self.plain,
+        })
+    }
+
+    /// Sets a field by the name that the environment has for it.
+    fn set(&mut self, field: &str, value: &str) -> Result<()> {
+        let yes = || match value.to_ascii_lowercase().as_str() {
+            "true" | "1" | "t" => Ok(true),
+            "false" | "0" | "f" | "" => Ok(false),
+            _ => Err(anyhow!("{field} is true or false")),
+        };
+        match field {
+            "HOST" => value.clone_into(&mut self.host),
+            "PATH" | "REPOSITORY" => self.path = Some(value.to_owned()).filter(|path| !path.is_empty()),
+            "USERNAME" => value.clone_into(&mut self.username),
+            "PASSWORD" => self.password = Some(Secret::new(value.to_owned())),
+            "CREDS" => {
+                let (user, password) = value
+                    .split_once(':')
+                    .ok_or_else(|| anyhow!("a user and a password have a colon between them"))?;
+                user.clone_into(&mut self.username);
+                self.password = Some(Secret::new(password.to_owned()));
+            }
+            "TOKEN" => self.token = Some(Secret::new(value.to_owned())),
+            "CA_FILE" => self.ca = Some(value.into()),
+            "CERT_FILE" => self.certificate = Some(value.into()),
+            "KEY_FILE" => self.key = Some(value.into()),
+            "INSECURE_SKIP_TLS_VERIFY" => self.insecure = yes()?,
+            "PASS_CREDENTIALS_ALL" => self.pass = yes()?,
+            "PLAIN_HTTP" => self.plain = yes()?,
+            _ => bail!("{field} is not supported"),
+        }
+        Ok(())
+    }
+}
+
+fn of_flags(args: &LoginArgs) -> Result<Vec<(Kind, Login)>> {
+    use Kind::{Helm, Registry};
+    let with_values = [
+        (Helm, "USERNAME", &args.helm_username),
+        (Helm, "PASSWORD", &args.helm_password),
+        (Helm, "CREDS", &args.helm_creds),
+        (Helm, "CA_FILE", &args.helm_ca_file),
+        (Helm, "CERT_FILE", &args.helm_cert_file),
+        (Helm, "KEY_FILE", &args.helm_key_file),
+        (Registry, "USERNAME", &args.registry_username),
+        (Registry, "PASSWORD", &args.registry_password),
+        (Registry, "CREDS", &args.registry_creds),
+        (Registry, "TOKEN", &args.registry_token),
+        (Registry, "CA_FILE", &args.registry_ca_file),
+        (Registry, "CERT_FILE", &args.registry_cert_file),
+        (Registry, "KEY_FILE", &args.registry_key_file),
+    ];
+    let switches = [
+        (
+            Helm,
+            "INSECURE_SKIP_TLS_VERIFY",
+            &args.helm_insecure_skip_tls_verify,
+        ),
+        (Registry, "PLAIN_HTTP", &args.registry_plain_http),
+        (
+            Registry,
+            "INSECURE_SKIP_TLS_VERIFY",
+            &args.registry_insecure_skip_tls_verify,
+        ),
+    ];
+    let mut places = BTreeMap::<(Kind, String), Login>::new();
+    let mut set = |kind, place: &str, field: &str, value: &str| {
+        let login = places.entry((kind, place.to_owned()));
+        login.or_insert_with(|| Login::of_place(place)).set(field, value)
+    };
+    for (kind, field, texts) in with_values {
+        for text in texts {
+            // The text may be a password.
+            let (place, value) = text.split_once('=').ok_or_else(|| {
+                let flag = format!("{kind:?}-{field}").to_lowercase().replace('_', "-");
+                anyhow!("--{flag} is HOST/PATH=VALUE")
+            })?;
+            set(kind, place, field, value)?;
+        }
+    }
+    for (kind, field, texts) in switches {
+        for place in texts {
+            set(kind, place, field, "true")?;
+        }
+    }
+    // A place with a path is more exact than its host.
+    let (exact, hosts) = places
+        .into_iter()
+        .partition::<Vec<_>, _>(|(_, login)| login.path.is_some());
+    Ok(exact
+        .into_iter()
+        .chain(hosts)
+        .map(|((kind, _), login)| (kind, login))
+        .collect())
+}
+
+/// `KLUCTL_HELM_HOST`, `KLUCTL_HELM_1_HOST` and their like.
+fn of_environment(all: impl Iterator<Item = (String, String)>) -> Result<Vec<(Kind, Login)>> {
+    let mut places = BTreeMap::<(Kind, Option<u32>), Login>::new();
+    for (name, value) in all {
+        let kinds = [("KLUCTL_HELM_", Kind::Helm), ("KLUCTL_REGISTRY_", Kind::Registry)];
+        let Some((rest, kind)) = kinds
+            .iter()
+            .find_map(|(prefix, kind)| Some((name.strip_prefix(prefix)?, *kind)))
+        else {
+            continue;
+        };
+        let (number, field) = match rest.split_once('_') {
+            Some((digits, field)) if digits.parse::<u32>().is_ok() => (digits.parse().ok(), field),
+            _ => (None, rest),
+        };
+        let login = places.entry((kind, number)).or_default();
+        login.set(field, &value).with_context(|| name.clone())?;
+    }
+    for login in places.values_mut() {
+        // A registry may be named with its repository.
+        if login.host.is_empty()
+            && let Some((host, path)) = login.path.as_deref().and_then(|path| path.split_once('/'))
+        {
+            (login.host, login.path) = (host.to_owned(), Some(path.to_owned()));
+        }
+    }
+    Ok(places
+        .into_iter()
+        .map(|((kind, _), login)| (kind, login))
+        .collect())
+}
+
+/// Whether a path is what a pattern means: `*` is anything in one part, `**` anything at all, `?` one character.
+fn is_match(pattern: &[u8], path: &[u8]) -> bool {
+    match pattern {
+        [] => path.is_empty(),
+        [b'*', b'*', rest @ ..] => {
+            (0..=path.len()).any(|at| path.get(at..).is_some_and(|tail| is_match(rest, tail)))
+        }
+        [b'*', rest @ ..] => {
+            let end = path.iter().position(|byte| *byte == b'/').unwrap_or(path.len());
+            (0..=end).any(|at| path.get(at..).is_some_and(|tail| is_match(rest, tail)))
+        }
+        [first, rest @ ..] => match path {
+            [byte, tail @ ..] if byte == first || (*first == b'?' && *byte != b'/') => is_match(rest, tail),
+            _ => false,
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Cli {
+        #[command(flatten)]
+        logins: LoginArgs,
+    }
+
+    fn flags(flags: &[&str]) -> Logins {
+        let args = Cli::parse_from(std::iter::once(&"weir").chain(flags));
+        Logins(of_flags(&args.logins).unwrap())
+    }
+
+    fn user(access: &Access) -> &str {
+        match &access.credentials {
+            Some(Credentials::Basic { username, .. }) => username,
+            Some(Credentials::Bearer(_)) => "(token)",
+            None => "",
+        }
+    }
+
+    #[test]
+    fn a_login_is_for_its_place_alone() {
+        let logins = flags(&[
+            "--helm-creds=h:8080=all:p",
+            "--helm-username=h:8080/a/*=some",
+            "--helm-password=h:8080/a/*=p",
+            "--registry-token=h/x=t",
+            "--registry-plain-http=h/x",
+        ]);
+        for (address, expected) in [
+            ("https://h:8080", "all"),
+            ("https://u:p@H:8080/b?x", "all"),
+            ("https://h:8080/a/b/", "some"),
+            ("https://h:8080/a/b/c", "all"),
+            ("https://h/a/b", ""),
+            ("oci://h:8080/a/b", ""),
+            ("oci://h/x", "(token)"),
+            ("oci://h/y", ""),
+        ] {
+            assert_eq!(user(&logins.access(address).unwrap()), expected, "{address}");
+        }
+        assert!(logins.access("oci://h/x").unwrap().plain_http);
+        let shown = format!("{logins:?}");
+        assert!(!shown.contains("\"p\"") && !shown.contains("\"t\""), "{shown}");
+    }
+
+    #[test]
+    fn the_environment_has_logins_too() {
+        let set = [
+            ("KLUCTL_HELM_HOST", "a"),
+            ("KLUCTL_HELM_USERNAME", "one"),
+            ("KLUCTL_HELM_PASSWORD", "p"),
+            ("KLUCTL_HELM_1_HOST", "b"),
+            ("KLUCTL_HELM_1_USERNAME", "two"),
+            ("KLUCTL_HELM_1_PASSWORD", "p"),
+            ("KLUCTL_HELM_1_INSECURE_SKIP_TLS_VERIFY", "true"),
+            ("KLUCTL_REGISTRY_2_REPOSITORY", "c/**"),
+            ("KLUCTL_REGISTRY_2_TOKEN", "t"),
+            ("KLUCTL_OTHER", "x"),
+        ];
+        let vars = |set: &[(&str, &str)]| {
+            let pairs: Vec<(String, String)> = set
+                .iter()
+                .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
+                .collect();
+            of_environment(pairs.into_iter())
+        };
+        let logins = Logins(vars(&set).unwrap());
+        assert_eq!(user(&logins.access("https://a/x").unwrap()), "one");
+        let two = logins.access("https://b/x").unwrap();
+        assert!(user(&two) == "two" && two.insecure_skip_verify);
+        assert_eq!(user(&logins.access("oci://c/x/y").unwrap()), "(token)");
+        let error = vars(&[("KLUCTL_REGISTRY_IDENTITY_TOKEN", "s3cret")]).unwrap_err();
+        assert_eq!(
+            format!("{error:#}"),
+            "KLUCTL_REGISTRY_IDENTITY_TOKEN: IDENTITY_TOKEN is not supported"
+        );
+    }
+
+    #[test]
+    fn flags_without_a_place_are_refused_without_their_value() {
+        let args = Cli::parse_from(["weir", "--helm-password", "s3cret"]);
+        let error = of_flags(&args.logins).unwrap_err().to_string();
+        assert_eq!(error, "--helm-password is HOST/PATH=VALUE");
+    }
+}

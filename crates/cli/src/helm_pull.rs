@@ -1,0 +1,231 @@
+//! `weir helm-pull`.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    io::Write as _,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context as _, Result, bail};
+use clap::Args;
+use helm::functions::Version;
+use kluctl::{ChartSource, GIT_INFO, GitReference};
+use kustomize::remote::Repository;
+use tree::{Budget, Limits, NodeKind, Tree, TreePath};
+
+use crate::{
+    charts::{Charts, LoginArgs, Logins, Wanted},
+    fetch::Fetcher,
+    project::Project,
+};
+
+/// How long a Git repository may take, in seconds.
+const GIT_SECONDS: u64 = 300;
+
+/// Pulls the charts that a kluctl project names, into its directory .helm-charts.
+///
+/// Versions that no helm-chart.yaml names any more are removed. Charts with skipPrePull are not pulled.
+#[derive(Args)]
+pub(crate) struct PullArgs {
+    /// The directory of the project
+    #[arg(short, long, value_name = "DIR", default_value = ".")]
+    project_dir: PathBuf,
+    #[command(flatten)]
+    logins: LoginArgs,
+}
+
+/// Does the command.
+pub(crate) fn run(args: &PullArgs) -> Result<()> {
+    let fetcher = Fetcher::default();
+    let charts = Charts::new(&fetcher, Logins::new(&args.logins)?);
+    let budget = Budget::new(Limits::default());
+    pull(&Project::open(&args.project_dir, &budget)?, &charts, &budget)
+}
+
+/// A chart in all the versions that a project wants.
+#[derive(Debug, Default)]
+struct Stock<'a> {
+    name: &'a str,
+    versions: BTreeMap<String, &'a ChartSource>,
+}
+
+/// Pulls what is missing, and removes what isn't named any more.
+pub(crate) fn pull(project: &Project, charts: &Charts<'_>, budget: &Budget) -> Result<()> {
+    let mut stocks = BTreeMap::<TreePath, Stock<'_>>::new();
+    for release in &project.releases {
+        let source = &release.chart.source;
+        let Some((dir, version)) = source.dir()?.zip(source.version()) else {
+            continue;
+        };
+        let stock = stocks.entry(dir).or_default();
+        stock.name = source.name().unwrap_or_default();
+        if !release.chart.skip_pre_pull {
+            stock.versions.insert(version, source);
+        }
+    }
+    let mut missing = Vec::new();
+    for (dir, stock) in &stocks {
+        remove_unused(project, dir, stock)?;
+        for (version, source) in &stock.versions {
+            let place = source.versioned_dir()?.unwrap_or_default();
+            let place = project.pulled(&place)?;
+            if is_wanted(source, &place) {
+                say(format_args!(
+                    "Pulling Chart {} with version {version}",
+                    stock.name
+                ));
+                missing.push((*source, place));
+            }
+        }
+    }
+    let (git, others): (Vec<_>, Vec<_>) = missing
+        .into_iter()
+        .partition(|(source, _)| matches!(source, ChartSource::Git { .. }));
+    let wanted: Vec<Wanted> = others.iter().filter_map(|(source, _)| wanted(source)).collect();
+    charts.pull_all(&wanted, |at, archive| match others.get(at) {
+        Some((_, place)) => Ok(archive.write(place, budget)?),
+        None => Ok(()),
+    })?;
+    git.iter()
+        .try_for_each(|(source, place)| pull_git(source, place, charts.fetcher, budget))
+}
+
+pub(crate) fn say(text: std::fmt::Arguments<'_>) {
+    let _ = writeln!(std::io::stderr(), "{text}");
+}
+
+/// What is asked for in a repository or a registry.
+fn wanted(source: &ChartSource) -> Option<Wanted> {
+    let (address, chart, version) = match source {
+        ChartSource::Repo { url, chart, version } => (url, chart.as_str(), version),
+        ChartSource::Oci { url, version } => (url, "", version),
+        ChartSource::Local { .. } | ChartSource::Git { .. } => return None,
+    };
+    Some(Wanted {
+        address: address.clone(),
+        chart: chart.to_owned(),
+        version: version.clone(),
+    })
+}
+
+/// Whether a chart has to be pulled: what a branch means may have changed.
+fn is_wanted(source: &ChartSource, place: &Path) -> bool {
+    let moves = matches!(
+        source,
+        ChartSource::Git {
+            reference: GitReference::Head | GitReference::Branch(_),
+            ..
+        }
+    );
+    moves || !place.join("Chart.yaml").is_file()
+}
+
+/// Removes the versions of a chart that nothing names. What is no version is left alone: another chart may lie there.
+fn remove_unused(project: &Project, dir: &TreePath, stock: &Stock<'_>) -> Result<()> {
+    let is_git = dir.as_str().starts_with("git_");
+    let versions = if is_git {
+        dir.child("refs").child("tags")
+    } else {
+        dir.clone()
+    };
+    let place = project.pulled(&versions)?;
+    let Ok(entries) = fs::read_dir(&place) else {
+        return Ok(());
+    };
+    let kept: BTreeSet<&str> = stock
+        .versions
+        .keys()
+        .map(|version| version.strip_prefix("refs/tags/").unwrap_or(version))
+        .collect();
+    for entry in entries {
+        let entry = entry.with_context(|| place.display().to_string())?;
+        let name = entry.file_name();
+        let is_chart = entry.path().join("Chart.yaml").is_file();
+        let Some(name) = name
+            .to_str()
+            .filter(|name| is_chart && (is_git || Version::parse(name).is_ok()))
+        else {
+            continue;
+        };
+        // A tag may have several parts.
+        if kept.contains(name) || kept.iter().any(|kept| kept.starts_with(&format!("{name}/"))) {
+            continue;
+        }
+        say(format_args!(
+            "Removing unused Chart {} with version {name}",
+            stock.name
+        ));
+        let unused = project.pulled(&versions.child(name))?;
+        fs::remove_dir_all(&unused).with_context(|| format!("remove {}", unused.display()))?;
+    }
+    Ok(())
+}
+
+/// Copies a chart out of a Git repository, with a note where it came from.
+fn pull_git(source: &ChartSource, place: &Path, fetcher: &Fetcher, budget: &Budget) -> Result<()> {
+    let ChartSource::Git {
+        url,
+        reference,
+        sub_dir,
+    } = source
+    else {
+        return Ok(());
+    };
+    let repository = Repository {
+        url: url.clone(),
+        path: sub_dir.clone(),
+        reference: match reference {
+            GitReference::Head => None,
+            other => Some(other.to_string()),
+        },
+        submodules: false,
+        timeout_seconds: GIT_SECONDS,
+    };
+    let shown = kustomize::remote::shown(url);
+    let (commit, tree) = fetcher
+        .commit(&repository, budget)
+        .map(|commit| (commit.id(), commit))
+        .map_err(|why| anyhow::anyhow!("fetching {shown}: {why}"))?;
+    let from = TreePath::parse(sub_dir)?;
+    if !tree.is_file(&from.child("Chart.yaml")) {
+        bail!("{shown} has no chart in '{from}' at {reference}");
+    }
+    let mut files = Vec::new();
+    collect(&tree, &from, &TreePath::root(), budget, &mut files)?;
+    let kind = match reference {
+        GitReference::Head => String::new(),
+        GitReference::Branch(name) => format!("ref:\n  branch: {name:?}\n"),
+        GitReference::Tag(name) => format!("ref:\n  tag: {name:?}\n"),
+        GitReference::Commit(id) => format!("ref:\n  commit: {id:?}\n"),
+    };
+    let info = format!("url: {shown:?}\n{kind}subDir: {sub_dir:?}\ncommit: {commit}\n");
+    files.push((TreePath::parse(GIT_INFO)?, info.into()));
+    if place.exists() {
+        fs::remove_dir_all(place).with_context(|| format!("remove {}", place.display()))?;
+    }
+    Ok(oci::write_new(place, &files)?)
+}
+
+fn collect(
+    tree: &dyn Tree,
+    from: &TreePath,
+    to: &TreePath,
+    budget: &Budget,
+    files: &mut Vec<(TreePath, bytes::Bytes)>,
+) -> Result<()> {
+    for entry in tree.list(from)? {
+        budget.step(1)?;
+        let (from, to) = (from.child(&entry.name), to.child(&entry.name));
+        match entry.kind {
+            // A link in a circle ends here.
+            NodeKind::Dir if to.components().count() > 64 => bail!("{from}: directories nest too deeply"),
+            NodeKind::Dir => collect(tree, &from, &to, budget, files)?,
+            NodeKind::File { len, .. } => {
+                budget.output(len)?;
+                files.push((to, tree.read(&from)?));
+            }
+        }
+    }
+    Ok(())
+}

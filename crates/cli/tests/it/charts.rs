@@ -1,0 +1,258 @@
+//! `weir helm-pull` and `weir helm-update`.
+
+use std::{
+    fs,
+    path::Path,
+    process::{Command, Output},
+};
+
+use tempfile::TempDir;
+use testkit::{
+    GitServer, Page, Registry, WebServer,
+    registry::{Login, PASSWORD, USER},
+};
+
+use crate::program::{chart, files, printed, refused};
+
+fn weir(dir: &Path, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_weir"))
+        .args(arguments)
+        .current_dir(dir)
+        .output()
+        .unwrap()
+}
+
+#[track_caller]
+fn done(output: &Output) -> String {
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{said}");
+    said
+}
+
+/// A repository with the charts `a` and `b`.
+fn repository(versions: &[&str]) -> WebServer {
+    let server = WebServer::start().unwrap();
+    let mut index = "entries:\n".to_owned();
+    for name in ["a", "b"] {
+        index.push_str(&format!("  {name}:\n"));
+        for version in versions {
+            let file = format!("{name}-{version}.tgz");
+            index.push_str(&format!("  - version: {version}\n    urls: [{file}]\n"));
+            server.page(&format!("/{file}"), Page::Content(chart(name, version).into()));
+        }
+    }
+    server.page("/index.yaml", Page::Content(index.into()));
+    server
+}
+
+fn release(url: &str, name: &str, version: &str, more: &str) -> String {
+    format!(
+        "helmChart:\n  repo: {url}\n  chartName: {name}\n  chartVersion: {version} # pinned\n  releaseName: {name}\n{more}"
+    )
+}
+
+/// A project with the charts in its directories.
+fn project(charts: &[(&str, String)]) -> TempDir {
+    let dir = files(&[(".kluctl.yaml", "targets: []\n")]);
+    for (name, text) in charts {
+        fs::create_dir_all(dir.path().join(name)).unwrap();
+        fs::write(dir.path().join(name).join("helm-chart.yaml"), text).unwrap();
+    }
+    dir
+}
+
+/// The directories with charts below `.helm-charts`, without the host.
+fn pulled(dir: &TempDir) -> Vec<String> {
+    fn find(dir: &Path, path: &str, found: &mut Vec<String>) {
+        let Ok(entries) = fs::read_dir(dir) else { return };
+        if dir.join("Chart.yaml").is_file() {
+            found.push(path.split_once('/').unwrap().1.to_owned());
+        }
+        for entry in entries {
+            let entry = entry.unwrap();
+            let name = entry.file_name().into_string().unwrap();
+            find(
+                &entry.path(),
+                format!("{path}/{name}").trim_start_matches('/'),
+                found,
+            );
+        }
+    }
+    let mut found = Vec::new();
+    find(&dir.path().join(".helm-charts"), "", &mut found);
+    found.sort();
+    found
+}
+
+#[test]
+fn charts_are_pulled_and_those_without_use_removed() {
+    let server = repository(&["1.0.0", "1.1.0"]);
+    let url = server.url("");
+    let url = url.trim_end_matches('/');
+    let dir = project(&[
+        ("one", release(url, "a", "1.0.0", "")),
+        ("two", release(url, "b", "1.1.0", "")),
+        ("three", release(url, "b", "1.0.0", "  skipPrePull: true\n")),
+        ("four", "helmChart: {path: ../chart, releaseName: x}\n".to_owned()),
+    ]);
+    let said = done(&weir(dir.path(), &["helm-pull"]));
+    assert_eq!(
+        said,
+        "Pulling Chart a with version 1.0.0\nPulling Chart b with version 1.1.0\n"
+    );
+    assert_eq!(pulled(&dir), ["a/1.0.0", "b/1.1.0"]);
+    assert_eq!(
+        done(&weir(
+            Path::new("/"),
+            &["helm-pull", "-p", dir.path().to_str().unwrap()]
+        )),
+        ""
+    );
+    fs::write(
+        dir.path().join("one/helm-chart.yaml"),
+        release(url, "a", "1.1.0", ""),
+    )
+    .unwrap();
+    let said = done(&weir(dir.path(), &["helm-pull"]));
+    assert_eq!(
+        said,
+        "Removing unused Chart a with version 1.0.0\nPulling Chart a with version 1.1.0\n"
+    );
+    assert_eq!(pulled(&dir), ["a/1.1.0", "b/1.1.0"]);
+}
+
+#[test]
+fn a_directory_that_is_no_project_or_leads_elsewhere_is_refused() {
+    let other = tempfile::tempdir().unwrap();
+    assert!(refused(&weir(other.path(), &["helm-pull"])).contains("which has a .kluctl.yaml"));
+    let server = repository(&["1.0.0"]);
+    let dir = project(&[("one", release(&server.url(""), "a", "1.0.0", ""))]);
+    std::os::unix::fs::symlink(other.path(), dir.path().join(".helm-charts")).unwrap();
+    assert!(
+        refused_at_last(&weir(dir.path(), &["helm-pull"])).contains("charts are not pulled behind links")
+    );
+    assert_eq!(fs::read_dir(other.path()).unwrap().count(), 0);
+}
+
+/// The error behind what was said before.
+#[track_caller]
+fn refused_at_last(output: &Output) -> String {
+    assert_eq!(output.status.code(), Some(1));
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+#[tokio::test]
+async fn registries_ask_who_is_there() {
+    let registry = Registry::start(Login::Token, None).await.unwrap();
+    for version in ["1.0.0", "1.1.0"] {
+        registry
+            .push_chart("charts/c", version, &chart("c", version))
+            .await
+            .unwrap();
+    }
+    let host = registry.host();
+    let text =
+        format!("helmChart:\n  repo: oci://{host}/charts/c\n  chartVersion: 1.0.0\n  releaseName: c\n");
+    let dir = project(&[("one", text)]);
+    let plain = format!("--registry-plain-http={host}");
+    let said = refused_at_last(&weir(dir.path(), &["helm-pull", &plain]));
+    assert!(
+        said.contains("asks for credentials, and none are given"),
+        "{said}"
+    );
+    let login = format!("--registry-creds={host}/charts/*={USER}:{PASSWORD}");
+    let plain = format!("--registry-plain-http={host}/charts/*");
+    done(&weir(dir.path(), &["helm-pull", &plain, &login]));
+    assert_eq!(pulled(&dir), ["charts/c/1.0.0"]);
+    let output = weir(dir.path(), &["helm-update", "--upgrade", &plain, &login]);
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(
+        said,
+        "one: Chart c (old version 1.0.0) has new version 1.1.0 available\n"
+    );
+    assert_eq!(pulled(&dir), ["charts/c/1.1.0"]);
+}
+
+#[test]
+fn updates_stay_in_their_constraints() {
+    let server = repository(&["1.0.0", "1.0.5", "1.4.0", "2.0.0", "3.0.0-rc.1"]);
+    let url = server.url("");
+    let dir = project(&[
+        ("a", release(&url, "a", "1.0.0", "")),
+        ("b", release(&url, "a", "1.0.0", "  updateConstraints: ~1.0.0\n")),
+        ("c", release(&url, "b", "1.0.0", "  skipUpdate: true\n")),
+        ("d", release(&url, "b", "2.0.0", "")),
+        (
+            "e",
+            release(&url, "b", "1.4.0", "  updateConstraints: \">=3.0.0-0\"\n"),
+        ),
+    ]);
+    let told = "a: Chart a (old version 1.0.0) has new version 2.0.0 available\n\
+                b: Chart a (old version 1.0.0) has new version 1.0.5 available\n\
+                c: Skipped update to version 2.0.0\n\
+                e: Chart b (old version 1.4.0) has new version 3.0.0-rc.1 available\n";
+    assert_eq!(printed(&weir(dir.path(), &["helm-update"])), told);
+    assert_eq!(pulled(&dir), [""; 0]);
+    let output = weir(dir.path(), &["helm-update", "--upgrade"]);
+    done(&output);
+    assert_eq!(String::from_utf8_lossy(&output.stdout), told);
+    let text = fs::read_to_string(dir.path().join("b/helm-chart.yaml")).unwrap();
+    assert_eq!(text, release(&url, "a", "1.0.5", "  updateConstraints: ~1.0.0\n"));
+    assert_eq!(
+        pulled(&dir),
+        ["a/1.0.5", "a/2.0.0", "b/1.0.0", "b/2.0.0", "b/3.0.0-rc.1"]
+    );
+    let said = refused(&weir(dir.path(), &["helm-update", "--commit"]));
+    assert!(
+        said.contains("--commit is not supported: nothing is committed"),
+        "{said}"
+    );
+}
+
+#[test]
+fn charts_come_out_of_git_too() {
+    let git = GitServer::start().unwrap();
+    let repo = git.repo("charts").unwrap();
+    let metadata = |version: &str| format!("apiVersion: v2\nname: g\nversion: {version}\n");
+    let commit = |version: &str| {
+        let files = [
+            ("small/Chart.yaml", metadata(version)),
+            ("small/templates/x.yaml", "kind: X\n".to_owned()),
+        ];
+        let files = files.each_ref().map(|(path, text)| (*path, text.as_str()));
+        let id = repo.commit(version, &files).unwrap();
+        repo.tag(version, &id).unwrap();
+    };
+    commit("1.0.0");
+    commit("1.1.0");
+    let url = repo.url();
+    let text = |reference: &str| {
+        format!(
+            "helmChart:\n  git:\n    url: {url}\n    subDir: small\n    ref:\n      {reference}\n  releaseName: g\n"
+        )
+    };
+    let dir = project(&[("tagged", text("tag: 1.0.0")), ("newest", text("branch: main"))]);
+    done(&weir(dir.path(), &["helm-pull"]));
+    let found = |reference: &str| {
+        let mut place = pulled(&dir);
+        place.retain(|place| place.ends_with(reference));
+        assert_eq!(place.len(), 1, "{:?}", pulled(&dir));
+        let host = fs::read_dir(dir.path().join(".helm-charts"))
+            .unwrap()
+            .next()
+            .unwrap()
+            .unwrap();
+        fs::read_to_string(host.path().join(&place[0]).join("Chart.yaml")).unwrap()
+    };
+    assert_eq!(found("small/refs/tags/1.0.0"), metadata("1.0.0"));
+    assert_eq!(found("small/refs/heads/main"), metadata("1.1.0"));
+    commit("1.2.0");
+    let output = weir(dir.path(), &["helm-update", "--upgrade"]);
+    done(&output);
+    let told =
+        "tagged: Chart small (old version refs/tags/1.0.0) has new version refs/tags/1.2.0 available\n";
+    assert_eq!(String::from_utf8_lossy(&output.stdout), told);
+    assert_eq!(found("small/refs/heads/main"), metadata("1.2.0"));
+    assert_eq!(found("small/refs/tags/1.2.0"), metadata("1.2.0"));
+    assert!(!pulled(&dir).iter().any(|place| place.ends_with("1.0.0")));
+}
