@@ -1,7 +1,7 @@
 //! Which kinds a cluster serves.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeSet, HashMap},
     sync::{Arc, PoisonError, RwLock},
     time::{Duration, Instant},
 };
@@ -116,6 +116,17 @@ impl Snapshot {
                 && !(kind.group == "extensions" && kind.plural == "ingresses")
                 && kind.plural != "componentstatuses"
         })
+    }
+
+    /// All that is served, as `group/version` and as `group/version/Kind`.
+    #[must_use]
+    pub fn api_versions(&self) -> Vec<String> {
+        let mut served = BTreeSet::new();
+        for kind in &self.kinds {
+            served.insert(kind.api_version());
+            served.insert(format!("{}/{}", kind.api_version(), kind.kind));
+        }
+        served.into_iter().collect()
     }
 
     /// Whether it is older than this.
@@ -322,5 +333,16 @@ mod tests {
         assert!(snapshot.find("x.io", "v2", "Thing").unwrap().status);
         assert_eq!(snapshot.scope("x.io", "Old"), Some(Scope::Cluster));
         assert_eq!(snapshot.find("x.io", "v1", "Nothing"), None);
+        assert_eq!(
+            snapshot.api_versions(),
+            [
+                "x.io/v1",
+                "x.io/v1/Old",
+                "x.io/v1/Review",
+                "x.io/v1/Thing",
+                "x.io/v2",
+                "x.io/v2/Thing"
+            ]
+        );
     }
 }

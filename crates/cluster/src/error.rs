@@ -43,6 +43,14 @@ pub enum Error {
         /// What is wrong with it.
         reason: String,
     },
+    /// There are more objects than anybody should read at once.
+    #[error("{what}: there are more than {limit} objects: ask for one of them by its name")]
+    TooMany {
+        /// What was attempted.
+        what: String,
+        /// How many there may be.
+        limit: usize,
+    },
     /// A name or namespace that can't stand in a URL.
     #[error("{object}: '{value}' can't be a name: use lower case letters, digits, '-' and '.'")]
     InvalidName {

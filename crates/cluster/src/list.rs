@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures::{StreamExt as _, stream};
-use yaml::Value;
+use yaml::{Map, Value};
 
 use crate::{Cluster, Error, Kind, connection::Call, path};
 
@@ -36,6 +36,8 @@ impl Detail {
 struct Query {
     selector: String,
     detail: Detail,
+    /// How many objects there may be.
+    most: usize,
 }
 
 /// Why a list is not complete.
@@ -82,6 +84,7 @@ impl Cluster {
         let query = Query {
             selector: format!("labelSelector={}%3D{}", path::encode(label), path::encode(value)),
             detail,
+            most: usize::MAX,
         };
         let kinds: Vec<Kind> = snapshot.listable().filter(|kind| only(kind)).cloned().collect();
         let mut lists = stream::iter(kinds)
@@ -97,6 +100,26 @@ impl Cluster {
             listing.incomplete.extend(found.incomplete);
         }
         Ok(listing)
+    }
+
+    /// All objects of a kind, or those in one namespace, as the API server lists them.
+    ///
+    /// # Errors
+    /// When there are more than `most`, or the API server refuses or can't be asked.
+    pub async fn list(&self, kind: &Kind, namespace: Option<&str>, most: usize) -> Result<Value, Error> {
+        let query = Query {
+            selector: String::new(),
+            detail: Detail::Full,
+            most,
+        };
+        let items = self.list_pages(kind, namespace, &query).await?;
+        let list: [(String, Value); 4] = [
+            ("apiVersion".to_owned(), kind.api_version().into()),
+            ("kind".to_owned(), format!("{}List", kind.kind).into()),
+            ("metadata".to_owned(), Value::Map(Map::new())),
+            ("items".to_owned(), Value::Seq(items)),
+        ];
+        Ok(Value::Map(list.into_iter().collect()))
     }
 
     async fn list_kind(&self, kind: &Kind, query: &Query, namespaces: &[String]) -> Result<Listing, Error> {
@@ -163,6 +186,12 @@ impl Cluster {
                 .map(|token| format!("&continue={}", path::encode(token)));
             if let Some(Value::Seq(items)) = list.remove("items") {
                 objects.extend(items.into_iter().map(|item| typed(item, kind)));
+            }
+            if objects.len() > query.most {
+                return Err(Error::TooMany {
+                    what,
+                    limit: query.most,
+                });
             }
             match more {
                 Some(more) => next = more,

@@ -68,6 +68,21 @@ impl Cluster {
         answer.success(Some(reference))?.value(&what).map(Some)
     }
 
+    /// The version of Kubernetes, as `v1.33.0`.
+    ///
+    /// # Errors
+    /// When the API server can't be asked.
+    pub async fn version(&self) -> Result<String, Error> {
+        let what = "version";
+        let answer = self.send(what, &Call::get("/version".to_owned())).await?;
+        let version = answer.success(None)?.value(what)?;
+        let version = version.get("gitVersion").and_then(Value::as_str);
+        version.map(str::to_owned).ok_or_else(|| Error::Malformed {
+            what: what.to_owned(),
+            reason: "it has no gitVersion".to_owned(),
+        })
+    }
+
     /// What tells one cluster from another: the UID of its namespace `kube-system`.
     ///
     /// # Errors

@@ -42,6 +42,9 @@ pub enum Error {
     /// The work was cancelled (shutdown, lost lease, timeout, or a newer version to work on).
     #[error("cancelled")]
     Cancelled,
+    /// The operating system gives no randomness, which keys of charts may be made of.
+    #[error("the operating system gives no randomness: {0}")]
+    Randomness(String),
     /// Rendering panicked: a mistake of this program.
     #[error("rendering failed in an unforeseen way: please report this")]
     Panicked,
@@ -65,9 +68,11 @@ impl Error {
             Self::PruneWithoutDiscriminator | Self::DeleteWithoutDiscriminator => (Class::Stall, reason),
             Self::Cluster(error) if error.is_forbidden() => (Class::Retry, Reason::AccessDenied),
             Self::Cluster(cluster::Error::KubeconfigRefused(_)) => (Class::Retry, Reason::AccessDenied),
-            Self::Render(_) | Self::Cluster(_) | Self::Object(_) | Self::StillRendering { .. } => {
-                (Class::Retry, reason)
-            }
+            Self::Render(_)
+            | Self::Cluster(_)
+            | Self::Object(_)
+            | Self::Randomness(_)
+            | Self::StillRendering { .. } => (Class::Retry, reason),
             Self::Cancelled => (Class::Retry, Reason::Timeout),
             Self::Panicked => (Class::Bug, Reason::InternalError),
         };

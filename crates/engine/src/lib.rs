@@ -4,6 +4,7 @@
 //! carries identity and cancellation, and what was rendered. Nothing here decides when to do what: that is the
 //! controllers' part. Values of Secrets show in no result and no error.
 
+mod charts;
 mod compare;
 mod deploy;
 mod error;

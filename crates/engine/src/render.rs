@@ -14,7 +14,7 @@ use kluctl::Rendered;
 use objects::ObjectRef;
 use tree::{Budget, Limits, Tree};
 
-use crate::{Error, Renders};
+use crate::{Error, Renders, charts};
 
 /// The namespace of objects that name none.
 const DEFAULT_NAMESPACE: &str = "default";
@@ -49,9 +49,13 @@ impl Drop for CancelOnDrop {
 pub async fn render(
     cluster: &Cluster,
     tree: Arc<dyn Tree>,
-    request: kluctl::Request,
+    mut request: kluctl::Request,
     rendering: &Rendering,
 ) -> Result<Rendered, Error> {
+    // Charts may ask the cluster for as long as somebody waits for the render.
+    let waited_for = cluster.cancellation().child_token();
+    charts::equip(&mut request.charts, &cluster.until(waited_for.clone()))?;
+    let _waiting = waited_for.drop_guard();
     let mut rendered = cluster
         .cancellation()
         .run_until_cancelled(in_a_thread(tree, request, rendering))

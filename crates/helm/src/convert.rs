@@ -25,6 +25,20 @@ impl Value {
         }
     }
 
+    /// A live object as Go reads it: whole numbers are integers.
+    #[must_use]
+    pub fn from_object(value: &yaml::Value) -> Self {
+        match value {
+            yaml::Value::Int(value) => Self::Int((*value).into(), Kind::Int64),
+            yaml::Value::UInt(value) => Self::Int((*value).into(), Kind::Int64),
+            yaml::Value::Seq(items) => Self::list(items.iter().map(Self::from_object).collect()),
+            yaml::Value::Map(map) => {
+                Self::dict(map.iter().map(|(key, value)| (key, Self::from_object(value))))
+            }
+            other => Self::from_yaml(other),
+        }
+    }
+
     /// The same as plain data. Floats stay floats, and bytes become a text in base64.
     ///
     /// # Errors

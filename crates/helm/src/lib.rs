@@ -17,5 +17,5 @@ mod version;
 
 pub use chart::Chart;
 pub use error::Error;
-pub use render::{KubeVersion, Options, Rendered, template};
+pub use render::{DEPRECATED, KubeVersion, Options, Rendered, template};
 pub use value::{Dict, Kind, List, Object, Value};

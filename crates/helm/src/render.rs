@@ -20,6 +20,9 @@ use crate::{
 
 pub use capabilities::KubeVersion;
 
+/// The warning for a chart that is deprecated.
+pub const DEPRECATED: &str = "WARNING: This chart is deprecated";
+
 /// How a chart is rendered; the names are those of the options of `helm template`.
 #[derive(Clone)]
 pub struct Options<'a> {
@@ -47,6 +50,8 @@ pub struct Options<'a> {
     pub kube_version: Option<String>,
     /// What the API server serves besides what Helm knows itself.
     pub api_versions: Vec<String>,
+    /// Whether `api_versions` are all that is served, and Helm's own don't count.
+    pub only_api_versions: bool,
     /// The time, randomness and the cluster.
     pub environment: &'a (dyn Environment + Sync),
     /// Reads the files that `--set-file` names.
@@ -70,6 +75,7 @@ impl<'a> Options<'a> {
             show_only: Vec::new(),
             kube_version: None,
             api_versions: Vec::new(),
+            only_api_versions: false,
             environment,
             read_file: None,
         }
@@ -142,9 +148,7 @@ fn render(
     };
     chart.check_installable()?;
     if chart.metadata.deprecated {
-        rendered
-            .warnings
-            .push("WARNING: This chart is deprecated".to_owned());
+        rendered.warnings.push(DEPRECATED.to_owned());
     }
     let name = engine::release_name(options, budget)?;
     check_name(&name)?;

@@ -3,13 +3,19 @@
 //! The same type reads the file of an item after its templates ran, and the file as it lies in the project, for those who
 //! pull charts before they are deployed.
 
+mod find;
 mod location;
+mod render;
 #[cfg(test)]
 mod tests;
+mod world;
 
 use tree::{Budget, TreePath};
 
 use crate::{Error, fields::Fields, files};
+
+pub(crate) use render::{ChartFile, Renderer};
+pub use world::{Charts, ClusterView, PullChart};
 
 /// The directory with the charts that were pulled before they are deployed.
 pub const PULLED_CHARTS: &str = ".helm-charts";

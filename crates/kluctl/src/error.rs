@@ -119,6 +119,66 @@ pub enum Error {
         /// Where and why.
         source: kustomize::Error,
     },
+    /// A Helm chart that could not be rendered.
+    #[error("rendering helm chart {name} for release {release} has failed: {source}")]
+    Chart {
+        /// The chart.
+        name: String,
+        /// The release.
+        release: String,
+        /// Why.
+        source: Box<Error>,
+    },
+    /// What Helm says of a chart.
+    #[error(transparent)]
+    Helm(#[from] helm::Error),
+    /// A chart that is not among those that were pulled before.
+    #[error(
+        "Helm Chart {0} has not been pre-pulled, which is not allowed when skipPrePull is not enabled. Run 'weir helm-pull' \
+         to pre-pull all Helm Charts"
+    )]
+    NotPulled(String),
+    /// A chart that was pulled before in another version.
+    #[error(
+        "pre-pulled Helm Chart {name} need to be pulled (call 'weir helm-pull'). Desired version is {wanted} while \
+         pre-pulled version is {found}"
+    )]
+    OtherChartVersion {
+        /// The chart.
+        name: String,
+        /// The version in `helm-chart.yaml`.
+        wanted: String,
+        /// The version that was pulled.
+        found: String,
+    },
+    /// A chart that is to be pulled where nobody does that.
+    #[error(
+        "Helm Chart {0} has skipPrePull, and charts are not pulled here: remove skipPrePull, pull the chart with 'weir \
+         helm-pull', and add it to the repository"
+    )]
+    NobodyPulls(String),
+    /// A chart that could not be pulled.
+    #[error("pulling Helm Chart {name}: {problem}")]
+    Pull {
+        /// The chart.
+        name: String,
+        /// Why, in words for people.
+        problem: String,
+    },
+    /// The cluster could not be asked what charts may use.
+    #[error("asking the cluster for its version and its kinds: {0}")]
+    Capabilities(String),
+    /// A chart in a render without a clock and randomness.
+    #[error("Helm charts need the time and randomness, and this render has none")]
+    NoMoment,
+    /// A kustomization that leaves out the objects of the chart beside it.
+    #[error("{file} does not include the rendered helm chart: {output}")]
+    ChartNotListed {
+        /// The kustomization.
+        file: TreePath,
+        /// What it must name.
+        output: String,
+    },
     /// An address of a Helm chart that can't be one.
     #[error("{address:?} is no address of a Helm chart: {problem}")]
     ChartAddress {
@@ -162,7 +222,8 @@ impl Error {
                 ..
             } => Some(source),
             Self::Kustomize { source, .. } => source.exceeded(),
-            Self::Load { source, .. } => source.exceeded(),
+            Self::Load { source, .. } | Self::Chart { source, .. } => source.exceeded(),
+            Self::Helm(helm::Error::Exceeded(source)) => Some(source),
             Self::Many(errors) => errors.iter().find_map(Self::exceeded),
             _ => None,
         }

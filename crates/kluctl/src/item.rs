@@ -7,7 +7,7 @@ use jinja::Renderer;
 use tree::{Budget, Mem, NodeKind, Tree, TreePath, ignore::Rules};
 use yaml::{Map, Value};
 
-use crate::{Error, annotations, plan::PlanItem, sops};
+use crate::{Error, annotations, chart::ChartFile, plan::PlanItem, sops};
 
 /// How deep the directory of an item may be.
 const MAX_DEPTH: u32 = 64;
@@ -21,6 +21,8 @@ pub(crate) struct Stage<'a> {
     budget: &'a Budget,
     pub(crate) rendered: Mem,
     pub(crate) messages: Vec<String>,
+    /// What charts were written to, by their `helm-chart.yaml`.
+    outputs: HashMap<TreePath, String>,
     /// How often each directory was rendered.
     seen: HashMap<TreePath, u32>,
 }
@@ -39,6 +41,17 @@ struct Walk<'a> {
     /// The directory of the item, and where its files go.
     from: &'a TreePath,
     to: TreePath,
+    charts: Vec<ChartFile>,
+}
+
+/// A rendered directory.
+pub(crate) struct Staged {
+    /// The directory of the item.
+    pub(crate) dir: TreePath,
+    /// Where its files went.
+    pub(crate) to: TreePath,
+    /// The charts in it.
+    pub(crate) charts: Vec<ChartFile>,
 }
 
 impl<'a> Stage<'a> {
@@ -48,6 +61,7 @@ impl<'a> Stage<'a> {
             budget,
             rendered: Mem::new(),
             messages: Vec::new(),
+            outputs: HashMap::new(),
             seen: HashMap::new(),
         }
     }
@@ -56,8 +70,13 @@ impl<'a> Stage<'a> {
         self.budget
     }
 
-    /// Renders the files of an item and returns where they are.
-    pub(crate) fn render(&mut self, item: &PlanItem, dir: &TreePath) -> Result<TreePath, Error> {
+    /// The files of the project.
+    pub(crate) fn tree(&self) -> &Arc<dyn Tree> {
+        &self.tree
+    }
+
+    /// Renders the files of an item and tells where they are.
+    pub(crate) fn render(&mut self, item: &PlanItem, dir: TreePath) -> Result<Staged, Error> {
         let times = self.seen.entry(dir.clone()).or_default();
         let to = match *times {
             0 => dir.clone(),
@@ -68,16 +87,18 @@ impl<'a> Stage<'a> {
         };
         *times += 1;
         let renderer = item.vars.renderer(&self.tree, &item.search);
-        let rules = self.inherited_rules(dir)?;
+        let rules = self.inherited_rules(&dir)?;
         let mut walk = Walk {
             renderer,
             rules,
-            from: dir,
-            to: to.clone(),
+            from: &dir,
+            to,
+            charts: Vec::new(),
         };
-        let rendered = self.directory(&mut walk, dir, false, 0);
+        let rendered = self.directory(&mut walk, &dir, false, 0);
         self.messages.extend(walk.renderer.take_messages());
-        rendered.map(|()| to)
+        let Walk { to, charts, .. } = walk;
+        rendered.map(|()| Staged { dir, to, charts })
     }
 
     /// The rules of `.templateignore` files above a directory.
@@ -136,14 +157,6 @@ impl<'a> Stage<'a> {
         verbatim: bool,
         executable: bool,
     ) -> Result<(), Error> {
-        if matches!(path.name(), "helm-chart.yaml" | "helm-chart.yml") {
-            let field = "a Helm chart".to_owned();
-            return Err(Error::Unsupported {
-                file: path.clone(),
-                line: 1,
-                field,
-            });
-        }
         let bytes = if verbatim || walk.rules.is_ignored(path, false) {
             self.count(path, self.tree.read(path)?)?
         } else {
@@ -172,7 +185,26 @@ impl<'a> Stage<'a> {
             line: 1,
             problem: problem.to_string(),
         })?;
+        if !verbatim && is_chart(path.name()) {
+            let dir = path.parent().unwrap_or_default();
+            let rendered = target.clone();
+            walk.charts.push(ChartFile { dir, rendered });
+        }
         self.rendered.insert(target, bytes, executable);
+        Ok(())
+    }
+
+    /// Puts the objects of a chart into the directory of its item.
+    pub(crate) fn write_chart(
+        &mut self,
+        file: &ChartFile,
+        name: &str,
+        path: TreePath,
+        text: String,
+    ) -> Result<(), Error> {
+        let text = self.count(&path, Bytes::from(text))?;
+        self.rendered.insert(path, text, false);
+        self.outputs.insert(file.rendered.clone(), name.to_owned());
         Ok(())
     }
 
@@ -228,11 +260,21 @@ impl<'a> Stage<'a> {
         let files = entries
             .into_iter()
             .filter(|entry| matches!(entry.kind, NodeKind::File { .. }));
-        let resources = files
-            .filter(|entry| is_manifest(&entry.name))
-            .map(|entry| Value::from(entry.name));
+        let mut resources: Vec<String> = Vec::new();
+        for name in files.map(|entry| entry.name) {
+            let listed = match self.outputs.get(&dir.child(&name)) {
+                // What lies beside it is listed where it is.
+                Some(output) if !is_manifest(output) || output.contains('/') => output.clone(),
+                None if is_manifest(&name) => name,
+                _ => continue,
+            };
+            if !resources.contains(&listed) {
+                resources.push(listed);
+            }
+        }
         let mut kustomization = Map::new();
-        kustomization.insert("resources", resources.collect::<Vec<_>>());
+        let resources: Vec<Value> = resources.into_iter().map(Value::from).collect();
+        kustomization.insert("resources", resources);
         if let Some(namespace) = &item.namespace {
             kustomization.insert("namespace", namespace.as_str());
         }
@@ -241,11 +283,16 @@ impl<'a> Stage<'a> {
     }
 }
 
+/// Whether a file says which chart is rendered.
+fn is_chart(name: &str) -> bool {
+    matches!(name, "helm-chart.yaml" | "helm-chart.yml")
+}
+
 /// Whether a generated kustomization names a file.
 fn is_manifest(name: &str) -> bool {
     let lower = name.to_ascii_lowercase();
     let values = name.starts_with("helm-values.");
-    !values && (lower.ends_with(".yaml") || lower.ends_with(".yml"))
+    !values && !is_chart(name) && (lower.ends_with(".yaml") || lower.ends_with(".yml"))
 }
 
 /// Adds a namespace to a kustomization, at its end, so that the lines of everything else stay.

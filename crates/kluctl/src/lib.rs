@@ -1,7 +1,7 @@
 //! kluctl projects: from a tree of files to the objects of a target.
 //!
 //! [`render`] loads `.kluctl.yaml`, chooses the target, computes arguments and variables, walks `deployment.yaml` and its
-//! includes, renders each item through Jinja2 and kustomize, and labels the objects. What a project asks for and this
+//! includes, renders each item through Jinja2, Helm and kustomize, and labels the objects. What a project asks for and this
 //! crate doesn't obey is refused by name, with file and line. No network, clock, randomness or environment: kube
 //! contexts and arguments are values of the [`Request`].
 
@@ -28,8 +28,11 @@ mod sops;
 mod target;
 mod vars;
 
-pub use chart::{ChartSource, GIT_INFO, GitReference, HelmChart, PULLED_CHARTS};
+pub use chart::{
+    ChartSource, Charts, ClusterView, GIT_INFO, GitReference, HelmChart, PULLED_CHARTS, PullChart,
+};
 pub use error::Error;
+pub use helm::functions::Moment;
 pub use namespaces::{Scope, fix_namespaces};
 pub use render::render;
 pub use rendered::{Item, Rendered, Target, objects_hash};

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use objects::meta;
+use objects::{annotations::HELM_NAMESPACE, meta};
 use yaml::Value;
 
 use crate::Rendered;
@@ -16,8 +16,8 @@ pub enum Scope {
     Namespaced,
 }
 
-/// Gives `default_namespace` to objects that need a namespace and have none, and takes it from those that can't have
-/// one. What the project itself defines by CRDs comes before `scope`, which answers for group and kind; unknown kinds
+/// Gives a namespace to objects that need one and have none, and takes it from those that can't have one. It is that of the
+/// release for objects of a chart, otherwise `default_namespace`. What the project itself defines by CRDs comes before `scope`, which answers for group and kind; unknown kinds
 /// stay as they are.
 pub fn fix_namespaces(
     rendered: &mut Rendered,
@@ -31,10 +31,11 @@ pub fn fix_namespaces(
         let found = known
             .entry((group, kind))
             .or_insert_with_key(|(group, kind)| scope(group, kind));
+        let release = meta::remove_annotation(object, HELM_NAMESPACE);
         match found {
             Some(Scope::Cluster) => meta::set_namespace(object, None),
             Some(Scope::Namespaced) if meta::text(object, "namespace").is_none() => {
-                meta::set_namespace(object, Some(default_namespace));
+                meta::set_namespace(object, Some(release.as_deref().unwrap_or(default_namespace)));
             }
             _ => {}
         }

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use kustomize::LoadRestriction;
-use tree::{Budget, Tree, TreePath};
+use tree::{Budget, Tree};
 use yaml::Map;
 
 use crate::{
     Error, Item, Rendered, Request,
+    chart::Renderer,
     error::many,
-    item::{Behaviour, Stage},
+    item::{Behaviour, Stage, Staged},
     plan::{PlanItem, Planner, Scope},
     postprocess,
     project::Project,
@@ -49,7 +50,8 @@ fn render_here(tree: Arc<dyn Tree>, request: &Request, budget: &Budget) -> Resul
         ..
     } = planner;
     let mut stage = Stage::new(tree, budget);
-    let items = render_items(&mut stage, plan, chosen.target.discriminator.as_deref());
+    let charts = Renderer::new(&request.charts);
+    let items = render_items(&mut stage, &charts, plan, chosen.target.discriminator.as_deref());
     messages.append(&mut stage.messages);
     let mut warnings = chosen.warnings;
     warnings.append(&mut messages);
@@ -60,41 +62,46 @@ fn render_here(tree: Arc<dyn Tree>, request: &Request, budget: &Budget) -> Resul
     })
 }
 
-/// Renders the directories of all items, then builds them: they may name each other.
+/// Renders the directories of all items, then their charts, then builds them: they may name each other.
 fn render_items(
     stage: &mut Stage<'_>,
+    charts: &Renderer<'_>,
     plan: Vec<PlanItem>,
     discriminator: Option<&str>,
 ) -> Result<Vec<Item>, Error> {
     let staged = collect(plan, |item| {
-        let dir = item
-            .dir
-            .clone()
-            .map(|dir| stage.render(&item, &dir).map(|to| (dir, to)))
-            .transpose()?;
-        Ok((item, dir))
+        let staged = item.dir.clone().map(|dir| stage.render(&item, dir)).transpose()?;
+        Ok((item, staged))
     })?;
-    let prepared = collect(staged, |(item, dirs)| {
-        let behaviour = match &dirs {
-            Some((_, to)) => stage.kustomization(&item, to)?,
+    let charted = collect(staged, |(item, staged)| {
+        if let Some(staged) = &staged {
+            collect(staged.charts.iter().collect(), |file| {
+                charts.render(stage, &staged.dir, file)
+            })?;
+        }
+        Ok((item, staged))
+    })?;
+    let prepared = collect(charted, |(item, staged)| {
+        let behaviour = match &staged {
+            Some(staged) => stage.kustomization(&item, &staged.to)?,
             None => Behaviour::default(),
         };
-        Ok((item, dirs, behaviour))
+        Ok((item, staged, behaviour))
     })?;
-    collect(prepared, |(item, dirs, behaviour)| {
-        build(stage, item, dirs.as_ref(), behaviour, discriminator)
+    collect(prepared, |(item, staged, behaviour)| {
+        build(stage, item, staged.as_ref(), behaviour, discriminator)
     })
 }
 
 fn build(
     stage: &mut Stage<'_>,
     item: PlanItem,
-    dirs: Option<&(TreePath, TreePath)>,
+    staged: Option<&Staged>,
     behaviour: Behaviour,
     discriminator: Option<&str>,
 ) -> Result<Item, Error> {
     let mut objects = Vec::new();
-    if let Some((dir, to)) = dirs {
+    if let Some(Staged { dir, to, .. }) = staged {
         let options = kustomize::Options {
             // Items may name what lies beside them; the tree holds nothing but the project.
             load_restriction: LoadRestriction::None,

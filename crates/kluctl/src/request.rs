@@ -3,6 +3,8 @@
 use tree::TreePath;
 use yaml::Map;
 
+use crate::Charts;
+
 /// What to render, and for whom.
 #[derive(Debug, Clone, Default)]
 pub struct Request {
@@ -18,6 +20,8 @@ pub struct Request {
     pub contexts: Contexts,
     /// Arguments from outside; they win over the project's own.
     pub args: Map,
+    /// What Helm charts are told of the world outside.
+    pub charts: Charts,
 }
 
 /// The contexts of a kubeconfig. None at all means that there is no cluster.

@@ -40,6 +40,8 @@ pub const IGNORE_DIFF_FIELD: &str = "kluctl.io/ignore-diff-field";
 pub const IGNORE_DIFF_FIELD_REGEX: &str = "kluctl.io/ignore-diff-field-regex";
 /// The object counts as ready, unlooked at.
 pub const VALIDATE_IGNORE: &str = "kluctl.io/validate-ignore";
+/// The namespace of the release whose chart gave the object; gone once the object has a namespace.
+pub const HELM_NAMESPACE: &str = "kluctl.io/helm-install-namespace";
 /// Prefix of annotations that become results of a validation.
 pub const VALIDATE_RESULT_PREFIX: &str = "validate-result.kluctl.io/";
 

@@ -24,4 +24,4 @@ pub mod secrets;
 
 pub use error::Error;
 pub use normalize::{Ignore, normalize};
-pub use reference::{ObjectId, ObjectRef, join_api_version};
+pub use reference::{ObjectId, ObjectRef, join_api_version, split_api_version};

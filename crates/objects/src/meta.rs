@@ -123,6 +123,23 @@ pub fn set_namespace(object: &mut Value, namespace: Option<&str>) {
     }
 }
 
+/// Sets an annotation. What is no object, or has no map where annotations belong, stays as it is.
+pub fn annotate(object: &mut Value, name: &str, value: &str) {
+    let annotations = object
+        .as_map_mut()
+        .and_then(|object| object.get_or_insert_map("metadata"))
+        .and_then(|metadata| metadata.get_or_insert_map("annotations"));
+    if let Some(annotations) = annotations {
+        annotations.insert(name, value);
+    }
+}
+
+/// Takes an annotation out of an object, and tells its value.
+pub fn remove_annotation(object: &mut Value, name: &str) -> Option<String> {
+    let annotations = object.get_mut("metadata")?.get_mut("annotations")?.as_map_mut()?;
+    annotations.remove(name)?.as_str().map(str::to_owned)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

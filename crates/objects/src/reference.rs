@@ -106,7 +106,7 @@ pub fn join_api_version(group: &str, version: &str) -> String {
 
 /// Splits an `apiVersion` into group and version.
 #[must_use]
-pub(crate) fn split_api_version(api_version: &str) -> (&str, &str) {
+pub fn split_api_version(api_version: &str) -> (&str, &str) {
     api_version.split_once('/').unwrap_or(("", api_version))
 }
 

@@ -86,6 +86,14 @@ pub fn goyaml_all(text: impl AsRef<[u8]>, budget: &Budget) -> Result<Vec<Documen
     all(text.as_ref(), &goyaml::DIALECT, budget)
 }
 
+/// Reads all documents as [`goyaml_lenient`] reads one; those that are null are dropped.
+///
+/// # Errors
+/// As [`goyaml_lenient`], for any of the documents.
+pub fn goyaml_lenient_all(text: impl AsRef<[u8]>, budget: &Budget) -> Result<Vec<Document>, Error> {
+    all(text.as_ref(), &goyaml::LENIENT, budget)
+}
+
 /// Reads the first document as kustomize does; later documents are not looked at. A text without any document is null.
 ///
 /// # Errors

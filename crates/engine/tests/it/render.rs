@@ -87,3 +87,64 @@ async fn a_broken_template_names_file_and_line() -> Result<()> {
     assert!(text.contains("app/a.yaml") && text.contains('4'), "{text}");
     Ok(())
 }
+
+#[tokio::test]
+async fn charts_look_up_what_is_in_the_cluster() -> Result<()> {
+    let world = World::new("charts").await?;
+    let namespace = &world.namespace;
+    let template = format!(
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: c}}\ndata:\n  \
+         one: '{{{{ (lookup \"v1\" \"Namespace\" \"\" \"{namespace}\").metadata.name }}}}'\n  \
+         some: '{{{{ len (lookup \"v1\" \"Namespace\" \"\" \"\").items | lt 0 }}}}'\n  \
+         none: '{{{{ lookup \"v1\" \"Secret\" \"{namespace}\" \"nope\" | empty }}}}'\n  \
+         has: '{{{{ .Capabilities.APIVersions.Has \"apps/v1/Deployment\" }}}}'\n  \
+         version: '{{{{ semverCompare \">=1.30.0\" .Capabilities.KubeVersion.Version }}}}'\n  \
+         now: '{{{{ now | date \"2006\" | int | lt 2024 }}}}'\n"
+    );
+    let chart = format!("helmChart: {{path: chart, releaseName: r, namespace: {namespace}}}\n");
+    let tree = |template: &str| {
+        project(&[
+            (".kluctl.yaml", "targets:\n- name: test\n"),
+            ("deployment.yaml", "deployments:\n- path: app\n"),
+            ("app/helm-chart.yaml", &chart),
+            (
+                "app/chart/Chart.yaml",
+                "apiVersion: v2\nname: c\nversion: 1.0.0\n",
+            ),
+            ("app/chart/templates/c.yaml", template),
+        ])
+    };
+    let render = async |template: &str| {
+        engine::render(&world.cluster, tree(template), request(), &Rendering::default()).await
+    };
+    let rendered = render(&template).await?;
+    let object = rendered.objects().next().cloned().unwrap_or_default();
+    let data = |key: &str| {
+        object
+            .pointer(&["data", key])
+            .and_then(yaml::Value::as_str)
+            .map(str::to_owned)
+    };
+    assert_eq!(data("one").as_ref(), Some(namespace));
+    for key in ["some", "none", "has", "version", "now"] {
+        assert_eq!(data(key).as_deref(), Some("true"), "{key}");
+    }
+    assert_eq!(
+        objects::meta::text(&object, "namespace"),
+        Some(namespace.as_str())
+    );
+    assert_eq!(
+        objects::meta::annotation(&object, "kluctl.io/helm-install-namespace"),
+        None
+    );
+    let error = render("{{ lookup \"x.io/v1\" \"Nope\" \"\" \"\" }}")
+        .await
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("c/templates/c.yaml:1:3")
+            && error.contains("no matches for kind \"Nope\" in version \"x.io/v1\""),
+        "{error}"
+    );
+    Ok(())
+}

@@ -110,7 +110,12 @@ impl Capabilities {
         let version = options.kube_version.as_deref().unwrap_or("1.20.0");
         let kube_version = KubeVersion::parse(version)
             .map_err(|words| Error::Option(format!("invalid kube version '{version}': {words}")))?;
-        let own = API_VERSIONS.split_whitespace().map(str::to_owned);
+        let own = if options.only_api_versions {
+            ""
+        } else {
+            API_VERSIONS
+        };
+        let own = own.split_whitespace().map(str::to_owned);
         Ok(Self {
             kube_version,
             api_versions: own.chain(options.api_versions.iter().cloned()).collect(),

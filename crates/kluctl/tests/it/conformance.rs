@@ -11,10 +11,10 @@ use kluctl::{Error, Rendered, Request, render};
 use tree::Budget;
 use yaml::{Map, Value};
 
-use crate::support::{read_dir, workspace};
+use crate::support::{Overrides, charts, read_dir, workspace};
 
 /// How many cases pass today; it may only grow.
-const PASSES: usize = 40;
+const PASSES: usize = 108;
 
 /// What became of a case.
 enum Outcome {
@@ -43,7 +43,11 @@ fn strings(value: Option<&Value>) -> Vec<String> {
 
 /// The request that a command line stands for.
 fn request(command: &[String], project: &Path) -> Option<Request> {
-    let mut request = Request::default();
+    let mut request = Request {
+        charts: charts(),
+        ..Request::default()
+    };
+    let mut overrides = Vec::new();
     let mut words = command.iter().map(String::as_str);
     if words.next() != Some("render") {
         return None;
@@ -52,6 +56,12 @@ fn request(command: &[String], project: &Path) -> Option<Request> {
     while let Some(word) = words.next() {
         match word {
             "--print-all" | "--offline-kubernetes" => {}
+            "--kubernetes-version" => request.charts.kube_version = Some(words.next()?.to_owned()),
+            "--local-git-override" => {
+                let (from, to) = words.next()?.split_once('=')?;
+                let to = project.join(to.trim_start_matches("<PROJECT>/"));
+                overrides.push((from.to_owned(), to));
+            }
             "-t" => request.target = Some(words.next()?.to_owned()),
             "-T" => request.target_name_override = Some(words.next()?.to_owned()),
             "-a" | "--arg" => add_argument(&mut request.args, words.next()?, project)?,
@@ -64,6 +74,7 @@ fn request(command: &[String], project: &Path) -> Option<Request> {
             _ => return None,
         }
     }
+    request.charts.pull = Some(Arc::new(Overrides(overrides)));
     for (key, value) in from_files {
         request.args.insert(key, value);
     }

@@ -1,6 +1,8 @@
 //! The integration tests of kluctl projects.
 
 #[cfg(test)]
+mod charts;
+#[cfg(test)]
 mod conformance;
 #[cfg(test)]
 mod projects;

@@ -191,7 +191,7 @@ fn mistakes_are_told_with_file_and_line() {
         ),
         (
             error(&[("app/helm-chart.yaml", "a: 1\n")]),
-            "app/helm-chart.yaml:1: a Helm chart is not supported yet",
+            "app/helm-chart.yaml:1: unknown field \"a\"",
         ),
         (
             error(&[(

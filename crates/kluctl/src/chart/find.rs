@@ -1,0 +1,139 @@
+//! Finds the files of a chart: in the project, among those that were pulled before, or by pulling them now.
+
+use std::sync::Arc;
+
+use tree::{Budget, Tree, TreePath};
+use yaml::Value;
+
+use super::{ChartSource, Charts, HelmChart, PULLED_CHARTS};
+use crate::{Error, files};
+
+/// The files of a chart.
+pub(super) struct Place {
+    pub(super) tree: Arc<dyn Tree>,
+    pub(super) dir: TreePath,
+    pub(super) name: String,
+    version: String,
+}
+
+impl Place {
+    /// Reads who the chart is; nothing is there without a `Chart.yaml`.
+    fn read(tree: &Arc<dyn Tree>, dir: TreePath, budget: &Budget) -> Result<Option<Self>, Error> {
+        let file = dir.child("Chart.yaml");
+        if !tree.is_file(&file) {
+            return Ok(None);
+        }
+        let value = match yaml::read::goyaml_lenient(tree.read(&file)?, budget) {
+            Ok(document) => document.value,
+            Err(source) => return Err(Error::Yaml { file, source }),
+        };
+        let text = |key: &str| {
+            value
+                .get(key)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+                .to_owned()
+        };
+        Ok(Some(Self {
+            tree: Arc::clone(tree),
+            dir,
+            name: text("name"),
+            version: text("version"),
+        }))
+    }
+}
+
+/// A chart of the project itself. `dir` is the directory of `helm-chart.yaml` in the project.
+pub(super) fn local(
+    tree: &Arc<dyn Tree>,
+    file: &TreePath,
+    dir: &TreePath,
+    path: &str,
+    budget: &Budget,
+) -> Result<Place, Error> {
+    let invalid = |problem: String| Error::Invalid {
+        file: file.clone(),
+        line: 1,
+        problem,
+    };
+    let chart = dir
+        .join(path)
+        .map_err(|_| invalid(format!("helmChart.path {path:?} leads outside of the source")))?;
+    let missing = format!("helmChart.path: {}/Chart.yaml does not exist", chart.as_str());
+    Place::read(tree, chart, budget)?.ok_or_else(|| invalid(missing))
+}
+
+/// A chart that comes from elsewhere.
+pub(super) fn pulled(
+    tree: &Arc<dyn Tree>,
+    chart: &HelmChart,
+    item: &TreePath,
+    charts: &Charts,
+    budget: &Budget,
+) -> Result<Place, Error> {
+    let name = chart.source.name().unwrap_or_default().to_owned();
+    if chart.skip_pre_pull {
+        return pull(chart, name, charts, budget);
+    }
+    let found = match (base(tree, item), chart.source.versioned_dir()?) {
+        (Some(base), Some(dir)) => {
+            let dir = base
+                .join(dir.as_str())
+                .map_err(|_| Error::NotPulled(name.clone()))?;
+            Place::read(tree, dir, budget)?
+        }
+        _ => None,
+    };
+    let place = found.ok_or_else(|| Error::NotPulled(name.clone()))?;
+    match &chart.source {
+        // A reference isn't what the chart says of itself.
+        ChartSource::Local { .. } | ChartSource::Git { .. } => {}
+        ChartSource::Repo { version, .. } | ChartSource::Oci { version, .. } => {
+            if *version != place.version {
+                return Err(Error::OtherChartVersion {
+                    name,
+                    wanted: version.clone(),
+                    found: place.version,
+                });
+            }
+        }
+    }
+    Ok(place)
+}
+
+/// The nearest directory with charts that were pulled, from that of the item upwards.
+fn base(tree: &Arc<dyn Tree>, item: &TreePath) -> Option<TreePath> {
+    let mut dir = Some(item.clone());
+    while let Some(at) = dir {
+        let base = at.child(PULLED_CHARTS);
+        if tree.is_dir(&base) {
+            return Some(base);
+        }
+        dir = at.parent();
+    }
+    None
+}
+
+fn pull(chart: &HelmChart, name: String, charts: &Charts, budget: &Budget) -> Result<Place, Error> {
+    let Some(puller) = &charts.pull else {
+        return Err(Error::NobodyPulls(name));
+    };
+    let tree = puller
+        .pull(&chart.source, budget)
+        .map_err(|problem| Error::Pull {
+            name: name.clone(),
+            problem,
+        })?;
+    Place::read(&tree, TreePath::root(), budget)?.ok_or_else(|| Error::Pull {
+        name,
+        problem: "it has no Chart.yaml".to_owned(),
+    })
+}
+
+/// The values beside a `helm-chart.yaml`, by their name.
+pub(super) fn values(rendered: &dyn Tree, dir: &TreePath) -> Result<Vec<(String, bytes::Bytes)>, Error> {
+    match files::find(rendered, dir, "helm-values") {
+        Some(file) => Ok(vec![(file.to_string(), rendered.read(&file)?)]),
+        None => Ok(Vec::new()),
+    }
+}

@@ -1,0 +1,153 @@
+//! What charts are told of the world outside.
+
+use std::{
+    cell::OnceCell,
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+};
+
+use helm::functions::{Environment, Moment};
+use tree::{Budget, Tree};
+use yaml::Value;
+
+use super::ChartSource;
+
+/// How often the templates of one chart may ask the cluster.
+const MAX_LOOKUPS: u32 = 1_000;
+
+/// A cluster, as far as charts see it. It is asked only when a project has charts.
+pub trait ClusterView: Send + Sync {
+    /// The version of Kubernetes, as `v1.33.0`.
+    ///
+    /// # Errors
+    /// When the cluster can't be asked.
+    fn version(&self) -> Result<String, String>;
+
+    /// What it serves: `group/version` and `group/version/Kind`.
+    ///
+    /// # Errors
+    /// When the cluster can't be asked.
+    fn api_versions(&self) -> Result<Vec<String>, String>;
+
+    /// An object, or without a name the list of all; `None` when it isn't there. Without a namespace, all are meant.
+    ///
+    /// # Errors
+    /// When the cluster can't be asked, or serves no such kind.
+    fn lookup(
+        &self,
+        api_version: &str,
+        kind: &str,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Option<Value>, String>;
+}
+
+/// Pulls charts that are not in the project.
+pub trait PullChart: Send + Sync {
+    /// The files of a chart, whose `Chart.yaml` lies at the root.
+    ///
+    /// # Errors
+    /// When it can't be had, in words for people and without secrets.
+    fn pull(&self, source: &ChartSource, budget: &Budget) -> Result<Arc<dyn Tree>, String>;
+}
+
+/// What a render may tell the charts of a project.
+#[derive(Clone, Default)]
+pub struct Charts {
+    /// The time, and a seed of randomness. Without it, charts are refused.
+    pub moment: Option<Arc<Moment>>,
+    /// The version of Kubernetes that charts see, in place of the cluster's; v1.20.0 without both.
+    pub kube_version: Option<String>,
+    /// The cluster. Without it, `lookup` finds nothing, and charts see what Helm takes for granted.
+    pub cluster: Option<Arc<dyn ClusterView>>,
+    /// Who pulls charts that have `skipPrePull`. Without it, they are refused.
+    pub pull: Option<Arc<dyn PullChart>>,
+}
+
+impl fmt::Debug for Charts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Charts")
+            .field("kube_version", &self.kube_version)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What all charts of a render see of the cluster.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Capabilities {
+    pub(super) kube_version: Option<String>,
+    /// All that is served, when there is a cluster.
+    pub(super) api_versions: Option<Vec<String>>,
+}
+
+impl Charts {
+    /// Asks the cluster, unless it was asked.
+    pub(super) fn capabilities<'a>(
+        &self,
+        known: &'a OnceCell<Capabilities>,
+    ) -> Result<&'a Capabilities, String> {
+        if let Some(known) = known.get() {
+            return Ok(known);
+        }
+        let asked = Capabilities {
+            kube_version: match (&self.kube_version, &self.cluster) {
+                (None, Some(cluster)) => Some(cluster.version()?),
+                (version, _) => version.clone(),
+            },
+            api_versions: self
+                .cluster
+                .as_ref()
+                .map(|cluster| cluster.api_versions())
+                .transpose()?,
+        };
+        Ok(known.get_or_init(|| asked))
+    }
+}
+
+/// The world of one chart.
+pub(super) struct World<'a> {
+    moment: &'a Moment,
+    cluster: Option<&'a dyn ClusterView>,
+    lookups: AtomicU32,
+}
+
+impl<'a> World<'a> {
+    pub(super) fn new(moment: &'a Moment, charts: &'a Charts) -> Self {
+        Self {
+            moment,
+            cluster: charts.cluster.as_deref(),
+            lookups: AtomicU32::new(0),
+        }
+    }
+}
+
+impl Environment for World<'_> {
+    fn now(&self) -> (i64, u32) {
+        self.moment.now()
+    }
+
+    fn fill(&self, bytes: &mut [u8]) {
+        self.moment.fill(bytes);
+    }
+
+    fn lookup(
+        &self,
+        api_version: &str,
+        kind: &str,
+        namespace: &str,
+        name: &str,
+    ) -> Result<helm::Value, String> {
+        let nothing = || helm::Value::dict::<&str>([]);
+        let Some(cluster) = self.cluster else {
+            return Ok(nothing());
+        };
+        if self.lookups.fetch_add(1, Ordering::Relaxed) >= MAX_LOOKUPS {
+            return Err(format!("a chart may look up {MAX_LOOKUPS} things, not more"));
+        }
+        let found = cluster.lookup(api_version, kind, namespace, name)?;
+        Ok(found.map_or_else(nothing, |found| helm::Value::from_object(&found)))
+    }
+}
