@@ -1,5 +1,6 @@
 //! What a kustomization file says, as data. [`decode`] reads it; the parts that use a field give it its meaning.
 
+pub(crate) mod configs;
 pub(crate) mod decode;
 mod rewrite;
 pub(crate) mod shape;

@@ -10,6 +10,7 @@ mod value;
 
 use std::sync::Arc;
 
+use serde::Deserialize;
 use tree::TreePath;
 use yaml::Node;
 
@@ -19,15 +20,14 @@ use crate::{
     id::{DEFAULT_NAMESPACE, Gvk, Id},
     lookup,
     model::{
-        FieldOptions, Replacement, ReplacementEntry, ReplacementSource, ReplacementTarget, Selector, decode,
-        shape::{self, Rules, Type},
-        shapes,
+        FieldOptions, Replacement, ReplacementEntry, ReplacementSource, ReplacementTarget, Selector, configs,
+        decode,
     },
     options::Run,
     resmap::ResMap,
     resource::{Resource, Written, is_empty},
     selector::{MetadataSelector, SelectorRegex},
-    transform::{Scene, Transformer},
+    transform::{self, Scene, Transformer},
 };
 use live::Live;
 use path::Path;
@@ -64,19 +64,13 @@ impl Replacements {
 
     /// The replacements of a ReplacementTransformer.
     pub(crate) fn from_config(config: &yaml::Value, scene: &Scene<'_>) -> Result<Self, Error> {
-        const ENTRIES: Type = Type::List(None, &Type::Struct(&shapes::REPLACEMENT_FIELD));
-        let profile = scene.run.options.profile;
-        let rules = Rules {
-            strict: false,
-            coerce: true,
-            profile,
-        };
-        let entries: Vec<ReplacementEntry> = match config.get("replacements") {
-            Some(entries) => shape::decode(entries, &ENTRIES, rules)
-                .map_err(|mismatch| Error::new(Step::Replacement, mismatch.problem))?,
-            None => Vec::new(),
-        };
-        Self::new(&entries, scene)
+        #[derive(Default, Deserialize)]
+        #[serde(default)]
+        struct Settings {
+            replacements: Vec<ReplacementEntry>,
+        }
+        let settings: Settings = transform::decode::config(config, &configs::REPLACEMENTS)?;
+        Self::new(&settings.replacements, scene)
     }
 }
 

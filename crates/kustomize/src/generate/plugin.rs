@@ -6,7 +6,7 @@ use super::{Generator, config_map, iam, secret};
 use crate::{
     Error,
     error::Step,
-    model::GeneratorArgs,
+    model::{GeneratorArgs, configs, shape::Struct},
     resmap::ResMap,
     transform::{Scene, decode},
 };
@@ -18,15 +18,18 @@ use crate::{
 pub(crate) fn from_config(config: &yaml::Value) -> Result<Box<dyn Generator>, Error> {
     let kind = config.as_map().and_then(|map| map.get_str("kind"));
     match kind.unwrap_or_default() {
-        "ConfigMapGenerator" => Ok(Box::new(ConfigMaps(args(config)?))),
-        "SecretGenerator" => Ok(Box::new(Secrets(args(config)?))),
-        "IAMPolicyGenerator" => Ok(Box::new(decode::config::<iam::Policy>(config)?)),
+        "ConfigMapGenerator" => Ok(Box::new(ConfigMaps(args(config, &configs::CONFIG_MAP)?))),
+        "SecretGenerator" => Ok(Box::new(Secrets(args(config, &configs::SECRET)?))),
+        "IAMPolicyGenerator" => {
+            let policy: iam::Policy = decode::config(config, &configs::IAM_POLICY)?;
+            Ok(Box::new(policy))
+        }
         other => Err(Error::new(Step::Plugin, format!("there is no generator {other}"))),
     }
 }
 
 /// The entry that a configuration stands for; what it doesn't say, its metadata does.
-fn args(config: &yaml::Value) -> Result<GeneratorArgs, Error> {
+fn args(config: &yaml::Value, of: &'static Struct) -> Result<GeneratorArgs, Error> {
     #[derive(Default, Deserialize)]
     #[serde(default)]
     struct Settings {
@@ -38,8 +41,8 @@ fn args(config: &yaml::Value) -> Result<GeneratorArgs, Error> {
         name: String,
         namespace: String,
     }
-    let mut args: GeneratorArgs = decode::config(config)?;
-    let Settings { metadata } = decode::config(config)?;
+    let mut args: GeneratorArgs = decode::config(config, of)?;
+    let Settings { metadata } = decode::config(config, of)?;
     if args.name.is_empty() {
         args.name = metadata.name;
     }

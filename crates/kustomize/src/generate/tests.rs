@@ -1,5 +1,6 @@
 use super::*;
 use crate::{
+    model::{configs::SECRET, shapes::GENERATOR_OPTIONS},
     options::Profile,
     transform::{decode, testing},
 };
@@ -14,8 +15,9 @@ const FILES: &[(&str, &[u8])] = &[
 type Make = fn(&GeneratorArgs, Option<&GeneratorOptions>, &Scene<'_>) -> Result<Resource, Error>;
 
 fn made(make: Make, args: &str, global: Option<&str>) -> Result<Resource, String> {
-    let args: GeneratorArgs = decode::config(&testing::config(args)).unwrap();
-    let global: Option<GeneratorOptions> = global.map(|text| decode::config(&testing::config(text)).unwrap());
+    let args: GeneratorArgs = decode::config(&testing::config(args), &SECRET).unwrap();
+    let global: Option<GeneratorOptions> =
+        global.map(|text| decode::config(&testing::config(text), &GENERATOR_OPTIONS).unwrap());
     testing::scene(FILES, Profile::default(), |scene| {
         make(&args, global.as_ref(), scene).map_err(|error| error.to_string())
     })
@@ -103,7 +105,8 @@ fn sources_that_are_wrong_are_refused() {
 fn a_line_that_is_too_long_ends_the_reading() {
     let long = format!("A=1\nB={}\nC=3\n", "x".repeat(64 * 1024));
     let files: &[(&str, &[u8])] = &[("dir/long.env", long.as_bytes())];
-    let args: GeneratorArgs = decode::config(&testing::config("{name: x, envs: [long.env]}")).unwrap();
+    let args: GeneratorArgs =
+        decode::config(&testing::config("{name: x, envs: [long.env]}"), &SECRET).unwrap();
     let resource = testing::scene(files, Profile::default(), |scene| config_map(&args, None, scene)).unwrap();
     assert!(printed(resource).contains("data:\n  A: \"1\"\nkind"));
 }

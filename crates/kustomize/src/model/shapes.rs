@@ -4,7 +4,7 @@ use super::shape::{Field, Struct, Type};
 use crate::Profile;
 
 const TEXT: Type = Type::Text("string");
-const TEXT_MAP: Type = Type::MapOf(None, &TEXT);
+pub(super) const TEXT_MAP: Type = Type::MapOf(None, &TEXT);
 const TEXTS: Type = Type::List(None, &TEXT);
 
 const fn types(name: &'static str, embedded: &'static [&'static Struct], fields: &'static [Field]) -> Struct {
@@ -16,24 +16,24 @@ const fn types(name: &'static str, embedded: &'static [&'static Struct], fields:
     }
 }
 
-const fn field(name: &'static str, of: Type) -> Field {
+pub(super) const fn field(name: &'static str, of: Type) -> Field {
     let since = Profile::V5_8_1;
     Field { name, of, since }
 }
 
-const fn text(name: &'static str) -> Field {
+pub(super) const fn text(name: &'static str) -> Field {
     field(name, TEXT)
 }
 
-const fn texts(name: &'static str) -> Field {
+pub(super) const fn texts(name: &'static str) -> Field {
     field(name, TEXTS)
 }
 
-const fn flag(name: &'static str) -> Field {
+pub(super) const fn flag(name: &'static str) -> Field {
     field(name, Type::Bool)
 }
 
-const fn list(name: &'static str, of: &'static Type) -> Field {
+pub(super) const fn list(name: &'static str, of: &'static Type) -> Field {
     field(name, Type::List(None, of))
 }
 

@@ -11,7 +11,7 @@ use crate::{
     Error,
     error::{Context as _, Step},
     id::{Gvk, Id},
-    model::{self, Selector},
+    model::{self, Selector, shapes},
     options::Run,
     resmap::ResMap,
     resource::Resource,
@@ -35,7 +35,7 @@ pub(super) fn from_entry(entry: &model::Patch, scene: &Scene<'_>) -> Result<Entr
 /// # Errors
 /// As [`from_entry`].
 pub(super) fn from_config(settings: &Value, scene: &Scene<'_>) -> Result<EntryPatches, Error> {
-    let entry: model::Patch = decode::config(settings)?;
+    let entry: model::Patch = decode::config(settings, &shapes::PATCH)?;
     made(&entry, &config::of_patch(&entry), scene)
 }
 

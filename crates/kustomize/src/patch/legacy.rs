@@ -9,7 +9,7 @@ use super::{Allowed, apply_json, config, detached, inline_objects, merge_into, t
 use crate::{
     Error,
     error::{Context as _, Step},
-    model::{self, Selector},
+    model::{self, Selector, configs},
     patch::json6902::{JsonPatch, ParseError},
     read::{self, is_path},
     resmap::ResMap,
@@ -40,7 +40,7 @@ pub(super) fn strategic_from_config(config: &Value, scene: &Scene<'_>) -> Result
         #[serde(default)]
         patches: String,
     }
-    let Config { paths, patches } = decode::config(config)?;
+    let Config { paths, patches } = decode::config(config, &configs::STRATEGIC_MERGE)?;
     strategic(&paths, &patches, scene)
 }
 
@@ -123,7 +123,7 @@ pub(super) fn json6902_from_config(config: &Value, scene: &Scene<'_>) -> Result<
         target,
         path,
         json_op,
-    } = decode::config(config)?;
+    } = decode::config(config, &configs::JSON6902)?;
     json6902(target.as_ref(), &path, &json_op, scene)
 }
 

@@ -1,7 +1,7 @@
 use tree::{Budget, Mem, TreePath};
 
 use super::*;
-use crate::{loader::Loader, testing, transform};
+use crate::{loader::Loader, model::shapes::PATCH, testing, transform};
 
 const OBJECTS: &str = "
 {apiVersion: apps/v1, kind: Deployment, metadata: {name: web, labels: {tier: a}}, spec: {template: {spec: {containers: [{name: c}]}}}}
@@ -56,7 +56,7 @@ fn run_on(
 
 fn patched(make: Make, entry: &str) -> Result<Vec<String>, String> {
     let entry = yaml::read::goyaml(entry, &Budget::default()).unwrap().value;
-    let entry: model::Patch = transform::decode::config(&entry).unwrap();
+    let entry: model::Patch = transform::decode::config(&entry, &PATCH).unwrap();
     run(|scene| make(&entry, scene))
 }
 
@@ -165,7 +165,7 @@ fn a_patch_with_target_brings_its_kind_where_that_of_the_object_is_unknown() {
         let mut objects = testing::objects(&OBJECTS.replacen("Deployment", "Unknown", 1));
         let done = run_on(&mut objects, |scene| {
             let entry = yaml::read::goyaml(entry(kind), &Budget::default()).unwrap().value;
-            Patches::from_entry(&transform::decode::config(&entry).unwrap(), scene)
+            Patches::from_entry(&transform::decode::config(&entry, &PATCH).unwrap(), scene)
         });
         done.unwrap().swap_remove(0)
     };

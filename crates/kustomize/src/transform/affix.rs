@@ -9,7 +9,7 @@ use crate::{
     error::Step,
     fieldspec::{Create, FieldSpec},
     id::Gvk,
-    model::Field,
+    model::{Field, configs},
     resmap::ResMap,
     resource::Resource,
     transform::{Scene, Transformer},
@@ -62,7 +62,11 @@ impl Affix {
     /// # Errors
     /// When something in the configuration is of the wrong type, or it names no fields.
     pub(crate) fn from_config(side: Side, config: &yaml::Value) -> Result<Self, Error> {
-        let settings: Settings = decode::config(config)?;
+        let of = match side {
+            Side::Prefix => &configs::PREFIX,
+            Side::Suffix => &configs::SUFFIX,
+        };
+        let settings: Settings = decode::config(config, of)?;
         let Some(fields) = settings.field_specs else {
             return Err(Error::new(Step::Plugin, "fieldSpecs is not expected to be nil"));
         };

@@ -5,7 +5,12 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::{decode, pairs::Pairs};
-use crate::{Error, config::Config, fieldspec::FieldSpec, model::Field};
+use crate::{
+    Error,
+    config::Config,
+    fieldspec::FieldSpec,
+    model::{Field, configs},
+};
 
 /// The transformer of `commonAnnotations`.
 pub(crate) fn common(annotations: &BTreeMap<String, String>, tables: &Config) -> Pairs {
@@ -26,7 +31,7 @@ pub(crate) fn from_config(config: &yaml::Value) -> Result<Pairs, Error> {
         annotations: BTreeMap<String, String>,
         field_specs: Vec<Field>,
     }
-    let settings: Settings = decode::config(config)?;
+    let settings: Settings = decode::config(config, &configs::ANNOTATIONS)?;
     Ok(Pairs {
         pairs: settings.annotations,
         specs: settings.field_specs.into_iter().map(FieldSpec::from).collect(),

@@ -12,7 +12,7 @@ use super::{decode, set};
 use crate::{
     Error,
     fieldspec::{Create, FieldSpec},
-    model::{Field, Image},
+    model::{Field, Image, configs},
     options::Profile,
     resmap::ResMap,
     resource::Resource,
@@ -46,7 +46,7 @@ impl Images {
             image_tag: Image,
             field_specs: Vec<Field>,
         }
-        let settings: Settings = decode::config(config)?;
+        let settings: Settings = decode::config(config, &configs::IMAGES)?;
         let specs: Vec<_> = settings.field_specs.into_iter().map(FieldSpec::from).collect();
         Ok(Self::new(&[settings.image_tag], &specs, profile))
     }
@@ -170,11 +170,17 @@ impl Transformer for Images {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::transform::testing::{self, transformed};
+    use crate::{
+        model::shapes,
+        transform::testing::{self, transformed},
+    };
 
     fn images(entries: &str) -> Images {
         let list = testing::config(entries);
-        let entries: Vec<Image> = decode::config(&list).unwrap();
+        let entries = list.as_seq().unwrap().iter();
+        let entries: Vec<Image> = entries
+            .map(|entry| decode::config(entry, &shapes::IMAGE).unwrap())
+            .collect();
         let rows = ["spec/containers[]/image", "spec/volumes[]/image/reference"]
             .map(|path| testing::row(path, true));
         Images::new(&entries, &rows, Profile::V5_8_1)

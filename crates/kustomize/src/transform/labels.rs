@@ -10,7 +10,7 @@ use crate::{
     config::Config,
     error::Context as _,
     fieldspec::{FieldSpec, merge_all, merge_one},
-    model::{Field, Label},
+    model::{Field, Label, configs},
     options::Profile,
 };
 
@@ -69,7 +69,7 @@ pub(crate) fn from_config(config: &yaml::Value) -> Result<Pairs, Error> {
         labels: BTreeMap<String, String>,
         field_specs: Vec<Field>,
     }
-    let settings: Settings = decode::config(config)?;
+    let settings: Settings = decode::config(config, &configs::LABELS)?;
     Ok(Pairs {
         pairs: settings.labels,
         specs: settings.field_specs.into_iter().map(FieldSpec::from).collect(),
@@ -79,10 +79,13 @@ pub(crate) fn from_config(config: &yaml::Value) -> Result<Pairs, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::transform::testing::{self, tables, transformed};
+    use crate::{
+        model::shapes,
+        transform::testing::{self, tables, transformed},
+    };
 
     fn label(text: &str) -> Label {
-        decode::config(&testing::config(text)).unwrap()
+        decode::config(&testing::config(text), &shapes::LABEL).unwrap()
     }
 
     fn paths(label: &Label, profile: Profile) -> Vec<String> {

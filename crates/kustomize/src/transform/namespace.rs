@@ -17,7 +17,7 @@ use crate::{
     error::{Context as _, Step},
     fieldspec::{Create, FieldSpec},
     id::Id,
-    model::Field,
+    model::{Field, configs},
     resmap::ResMap,
     resource::Resource,
     transform::{Scene, Transformer},
@@ -77,8 +77,8 @@ impl Namespace {
     /// # Errors
     /// When something in the configuration is of the wrong type, or there are no such subjects.
     pub(crate) fn from_config(config: &yaml::Value) -> Result<Self, Error> {
-        let settings: Settings =
-            decode::config(config).context(|| "unmarshalling NamespaceTransformer config")?;
+        let settings: Settings = decode::config(config, &configs::NAMESPACE)
+            .context(|| "unmarshalling NamespaceTransformer config")?;
         let subjects = match settings.set_role_binding_subjects.as_str() {
             "" | "defaultOnly" => Subjects::NamedDefault,
             "allServiceAccounts" => Subjects::ServiceAccounts,

@@ -11,7 +11,7 @@ use crate::{
     error::Step,
     fieldspec::{Create, FieldSpec},
     id::Gvk,
-    model::{Field, Replica},
+    model::{Field, Replica, configs},
     resmap::ResMap,
     resource::Resource,
     transform::{Scene, Transformer},
@@ -44,7 +44,7 @@ impl Replicas {
             replica: Replica,
             field_specs: Vec<Field>,
         }
-        let settings: Settings = decode::config(config)?;
+        let settings: Settings = decode::config(config, &configs::REPLICAS)?;
         Ok(Self {
             replicas: vec![settings.replica],
             specs: settings.field_specs.into_iter().map(FieldSpec::from).collect(),

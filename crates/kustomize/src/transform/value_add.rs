@@ -12,7 +12,7 @@ use crate::{
     error::Step,
     fieldspec::split,
     lookup::{Leads, child_mut, condition, is_condition, raw_text, step},
-    model::Selector,
+    model::{Selector, configs},
     resmap::ResMap,
     resource::Written,
     selector::select,
@@ -50,12 +50,12 @@ impl ValueAdd {
     /// # Errors
     /// When something in the configuration is of the wrong type or missing, or its file can't be read.
     pub(crate) fn from_config(config: &yaml::Value, scene: &Scene<'_>) -> Result<Self, Error> {
-        let mut settings: Settings = decode::config(config)?;
+        let mut settings: Settings = decode::config(config, &configs::VALUE_ADD)?;
         if !settings.target_file_path.is_empty() {
             let (text, file) = scene.loader.load(&settings.target_file_path)?;
             let document =
                 yaml::read::goyaml(&text, scene.run.budget).map_err(|source| Error::Yaml { file, source })?;
-            let more: Settings = decode::config(&document.value)?;
+            let more: Settings = decode::config(&document.value, &configs::VALUE_ADD)?;
             settings.targets.extend(more.targets);
         }
         if settings.targets.is_empty() {
