@@ -46,6 +46,8 @@ pub struct Scalar {
     /// A number that all places of a document have which are to hold the same scalar. Whoever writes into one of them sees
     /// to the others; nothing is done about it here.
     pub share: Option<NonZeroU32>,
+    /// Read between brackets, without a tag: see [`Node::into_value`].
+    pub in_flow: bool,
 }
 
 /// The kind of a scalar.
@@ -77,6 +79,7 @@ impl Scalar {
             tag: Some(Tag::Str),
             plain: false,
             share: None,
+            in_flow: false,
         }
     }
 
@@ -87,6 +90,7 @@ impl Scalar {
             tag: None,
             plain: true,
             share: None,
+            in_flow: false,
         }
     }
 
@@ -96,6 +100,7 @@ impl Scalar {
             tag: Some(tag),
             plain: true,
             share: None,
+            in_flow: false,
         }
     }
 
@@ -304,6 +309,9 @@ impl Node {
     }
 
     /// The value as [`Node::to_value`] gives it, without copying.
+    ///
+    /// A null of which nothing is written is an empty text between brackets, as in `{a: }`: kustomize prints it with quotes
+    /// there before it reads it again.
     ///
     /// # Errors
     /// As [`Node::to_value`].

@@ -33,7 +33,7 @@ pub(crate) fn scalar(node: &mut Node, text: &str, tag: Option<Tag>) -> Result<()
     let Content::Scalar(old) = &node.content else {
         return Err(wrong_kind("ScalarNode", node));
     };
-    let (plain, share) = (old.plain, old.share);
+    let (plain, share, in_flow) = (old.plain, old.share, old.in_flow);
     if plain && tag.is_none() {
         node.position = Position::default();
     }
@@ -42,6 +42,7 @@ pub(crate) fn scalar(node: &mut Node, text: &str, tag: Option<Tag>) -> Result<()
         tag: tag.filter(|tag| plain || *tag == Tag::Str),
         plain,
         share,
+        in_flow,
     });
     Ok(())
 }

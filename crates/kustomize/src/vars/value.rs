@@ -84,6 +84,7 @@ fn read(scalar: &Scalar) -> Option<Value> {
         tag: Some(tag),
         plain: tag != Tag::Str,
         share: None,
+        in_flow: false,
     };
     Some(Value { scalar, text: inside })
 }

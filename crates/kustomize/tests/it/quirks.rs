@@ -123,3 +123,18 @@ fn passwords_in_addresses_are_never_told() {
         }
     }
 }
+
+#[test]
+fn nulls_without_text_are_texts_between_brackets() {
+    let object = |spec: &str| format!("apiVersion: v1\nkind: A\nmetadata: {{name: a}}\n{spec}\n");
+    let printed = |spec: &str| {
+        let printed = built("", &object(spec));
+        let spec = printed.split_once("spec:").map(|(_, spec)| spec.to_owned());
+        spec.unwrap_or(printed)
+    };
+    assert_eq!(
+        printed("spec: {a: , b: null, c: [d: ]}"),
+        "\n  a: \"\"\n  b: null\n  c:\n  - d: \"\"\n"
+    );
+    assert_eq!(printed("spec:\n  a:\n  b: null"), "\n  a: null\n  b: null\n");
+}

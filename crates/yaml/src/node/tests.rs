@@ -298,3 +298,25 @@ fn equality_ignores_positions_only() {
         assert_ne!(node("{a: [1, x]}"), node(other), "{other}");
     }
 }
+
+#[test]
+fn nulls_without_text_are_texts_between_brackets() {
+    for (text, expected) in [
+        ("a: \nb: null\n", r#"{"a":null,"b":null}"#),
+        (
+            "a: {b: , c: null, d: ~, e: ''}",
+            r#"{"a":{"b":"","c":null,"d":null,"e":""}}"#,
+        ),
+        ("a: [{b: }]\nc: \n", r#"{"a":[{"b":""}],"c":null}"#),
+        ("{a}", r#"{"a":""}"#),
+        ("a: {b: !!null }", r#"{"a":{"b":null}}"#),
+    ] {
+        assert!(node(text).get("a").is_some(), "{text}");
+        assert_eq!(
+            crate::print::json(&node(text).to_value().unwrap()),
+            expected,
+            "{text}"
+        );
+    }
+    assert!(node("{a: }").get("a").is_some_and(Node::is_null));
+}

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use libyaml_safer::{Event, EventData, ScalarStyle};
+use libyaml_safer::{Event, EventData, MappingStyle, ScalarStyle, SequenceStyle};
 use tree::{Budget, Exceeded};
 
 use super::{
@@ -68,6 +68,8 @@ pub(super) struct Composer<'t> {
     copied: u64,
     /// Whether any map so far has a merge key.
     merges: bool,
+    /// Whether what is read is between brackets.
+    in_flow: bool,
 }
 
 impl<'t> Composer<'t> {
@@ -79,6 +81,7 @@ impl<'t> Composer<'t> {
             anchors: HashMap::new(),
             copied: 0,
             merges: false,
+            in_flow: false,
         }
     }
 
@@ -138,24 +141,35 @@ impl<'t> Composer<'t> {
                     Some(tag) => self.scalar_tag(&tag, at)?,
                     None => None,
                 };
+                let in_flow = self.in_flow && tag.is_none();
                 let size = value.len();
                 let text = value.into_boxed_str();
-                let share = None;
                 let scalar = Content::Scalar(Scalar {
                     text,
                     tag,
                     plain,
-                    share,
+                    share: None,
+                    in_flow,
                 });
                 (anchor, Composed::new(scalar, at, size))
             }
-            EventData::SequenceStart { anchor, tag, .. } => {
+            EventData::SequenceStart {
+                anchor, tag, style, ..
+            } => {
                 self.check_tag(tag.as_deref(), at)?;
-                (anchor, self.sequence(depth, at)?)
+                let outer = self.enter(style == SequenceStyle::Flow);
+                let node = self.sequence(depth, at)?;
+                self.in_flow = outer;
+                (anchor, node)
             }
-            EventData::MappingStart { anchor, tag, .. } => {
+            EventData::MappingStart {
+                anchor, tag, style, ..
+            } => {
                 self.check_tag(tag.as_deref(), at)?;
-                (anchor, self.mapping(depth, at)?)
+                let outer = self.enter(style == MappingStyle::Flow);
+                let node = self.mapping(depth, at)?;
+                self.in_flow = outer;
+                (anchor, node)
             }
             _ => return Err(Error::new(at, Problem::Syntax("expected a value".to_owned()))),
         };
@@ -164,6 +178,13 @@ impl<'t> Composer<'t> {
             self.anchors.insert(anchor, node.clone());
         }
         Ok(node)
+    }
+
+    /// Enters a list or map, and gives where it is.
+    fn enter(&mut self, is_flow: bool) -> bool {
+        let outer = self.in_flow;
+        self.in_flow |= is_flow;
+        outer
     }
 
     fn alias(&mut self, anchor: &str, depth: u32, at: Position) -> Result<Composed, Error> {

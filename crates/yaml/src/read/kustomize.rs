@@ -25,9 +25,18 @@ pub(super) const DIALECT: Dialect = Dialect {
 /// The same for nodes, which become values only when they are printed.
 pub(super) const PRINTED: Dialect = Dialect {
     key: string_key,
+    scalar: |scalar| match is_bare(&scalar) {
+        true => Ok(Value::from("")),
+        false => (DIALECT.scalar)(scalar),
+    },
     duplicates: Duplicates::RefusedByLine,
     ..DIALECT
 };
+
+/// quirk: a null of which nothing is written can't be printed between brackets, and is quoted there.
+fn is_bare(scalar: &Scalar) -> bool {
+    scalar.in_flow && scalar.text.is_empty() && scalar.is_null()
+}
 
 fn key(scalar: Scalar) -> Result<String, Problem> {
     // A time is no string, though it becomes one as a value.
