@@ -2,6 +2,11 @@
 
 mod logins;
 
+use std::{
+    collections::HashMap,
+    sync::{Mutex, PoisonError},
+};
+
 use anyhow::{Result, anyhow};
 use oci::{Archive, Client, Limits, Source};
 use tokio::task::JoinSet;
@@ -23,21 +28,38 @@ pub(crate) struct Wanted {
     pub(crate) version: String,
 }
 
-/// The way to charts.
+/// The way to charts. What was pulled by itself is pulled once in a run.
 pub(crate) struct Charts<'f> {
     pub(crate) fetcher: &'f Fetcher,
     logins: Logins,
+    pulled: Mutex<HashMap<Wanted, Archive>>,
 }
 
 impl<'f> Charts<'f> {
     /// Asks nobody yet.
     pub(crate) fn new(fetcher: &'f Fetcher, logins: Logins) -> Self {
-        Self { fetcher, logins }
+        Self {
+            fetcher,
+            logins,
+            pulled: Mutex::default(),
+        }
     }
 
     fn source(&self, address: &str, chart: &str) -> Result<Source> {
         let client = Client::new(self.logins.access(address)?, Limits::default())?;
         Ok(Source::new(&client, address, chart)?)
+    }
+
+    /// One version of a chart.
+    pub(crate) fn pull(&self, wanted: &Wanted) -> Result<Archive> {
+        let mut pulled = self.pulled.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(archive) = pulled.get(wanted) {
+            return Ok(archive.clone());
+        }
+        let source = self.source(&wanted.address, &wanted.chart)?;
+        let archive = self.wait(source.pull(&wanted.version))??;
+        pulled.insert(wanted.clone(), archive.clone());
+        Ok(archive)
     }
 
     /// Many charts, some of them at the same time; `done` gets each as it comes.

@@ -222,7 +222,7 @@ fn sources(args: &TemplateArgs, limits: &Limits) -> Result<Sources> {
 }
 
 /// The time, and randomness of the operating system.
-fn moment() -> Result<Moment> {
+pub(crate) fn moment() -> Result<Moment> {
     let now = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .context("the clock is before 1970")?;

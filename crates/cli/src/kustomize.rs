@@ -12,7 +12,9 @@ use kustomize::{Build, LoadRestriction, Options, Order};
 use tree::{Budget, Limits};
 
 use crate::{
+    charts::{Charts, Logins},
     fetch::Fetcher,
+    inflate::{Defaults, Inflate},
     output::print,
     place::Place,
     usage::{Refused, boolean},
@@ -21,14 +23,8 @@ use crate::{
 /// Flags that kustomize has and this program hasn't, and why. None is accepted and then ignored.
 pub(crate) const REFUSED: Refused = &[
     (
-        &[
-            "--enable-helm",
-            "--helm-command",
-            "--helm-kube-version",
-            "--helm-api-versions",
-            "--helm-debug",
-        ],
-        "Helm charts are not inflated yet; render the chart with helm and name its output under resources",
+        &["--helm-command"],
+        "no program is run; Helm charts are rendered in process",
     ),
     (
         &[
@@ -75,6 +71,18 @@ pub(crate) struct BuildArgs {
     /// Label every object with app.kubernetes.io/managed-by
     #[arg(long)]
     enable_managedby_label: bool,
+    /// Inflate the charts of helmCharts; those that are not in the chart home are pulled
+    #[arg(long)]
+    enable_helm: bool,
+    /// The version of Kubernetes that charts see, if their entry doesn't say it
+    #[arg(long, value_name = "VERSION", requires = "enable_helm")]
+    helm_kube_version: Option<String>,
+    /// What charts see of the API server, if their entry doesn't say it: group/version, or group/version/Kind
+    #[arg(long, value_name = "VERSION", requires = "enable_helm")]
+    helm_api_versions: Vec<String>,
+    /// Tell which charts and values are used
+    #[arg(long, requires = "enable_helm")]
+    helm_debug: bool,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -118,6 +126,17 @@ fn build(args: &BuildArgs) -> Result<()> {
     let budget = Budget::new(limits);
     let fetcher = Fetcher::default();
     let place = Place::find(&args.dir, &fetcher, &budget)?;
+    let charts = Charts::new(&fetcher, Logins::default());
+    let inflate = Inflate {
+        charts: &charts,
+        defaults: Defaults {
+            kube_version: args.helm_kube_version.clone(),
+            api_versions: args.helm_api_versions.clone(),
+            debug: args.helm_debug,
+        },
+        ours: place.is_ours.then_some(place.tree.as_ref()),
+        anywhere: matches!(args.load_restrictor, LoadRestrictor::None),
+    };
     let options = Options {
         load_restriction: match args.load_restrictor {
             LoadRestrictor::None if place.is_ours => LoadRestriction::None,
@@ -129,6 +148,7 @@ fn build(args: &BuildArgs) -> Result<()> {
         },
         managed_by_label: args.enable_managedby_label,
         fetch: Some(&fetcher),
+        helm: args.enable_helm.then_some(&inflate),
         ..Options::default()
     };
     // Entries may be addresses with passwords.

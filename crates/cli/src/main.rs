@@ -5,6 +5,7 @@ mod fetch;
 mod helm;
 mod helm_pull;
 mod helm_update;
+mod inflate;
 mod kustomize;
 mod output;
 mod place;

@@ -8,4 +8,6 @@ mod charts;
 mod fetch;
 mod helm;
 #[cfg(test)]
+mod inflate;
+#[cfg(test)]
 mod program;

@@ -1,0 +1,124 @@
+//! `valuesInline` and a file of values, put together as kustomize does it.
+
+use bytes::Bytes;
+use tree::Budget;
+use yaml::{Map, Node, Value};
+
+/// Values as a text that Helm reads.
+pub(super) fn text(values: &Map) -> Bytes {
+    yaml::print::json(&Value::Map(values.clone())).into()
+}
+
+/// Merges the file with the inline values; `over` tells whether those win.
+pub(super) fn merged(file: &[u8], inline: &Map, over: bool, budget: &Budget) -> Result<Bytes, String> {
+    let node = yaml::read::node(file, budget).map_err(|error| error.to_string())?;
+    let mut node = node.unwrap_or_else(Node::map);
+    if over {
+        drop_empty(&mut node);
+    }
+    let of_file = match node.into_value().map_err(|error| error.to_string())? {
+        Value::Map(map) => map,
+        Value::Null => Map::new(),
+        _ => return Err("the values are no map".to_owned()),
+    };
+    let (mut below, above) = if over {
+        (of_file, inline.clone())
+    } else {
+        (inline.clone(), of_file)
+    };
+    merge(&mut below, &above)?;
+    Ok(text(&below))
+}
+
+/// Drops entries without any value; those that are null in so many letters stay.
+fn drop_empty(node: &mut Node) {
+    let Some(map) = node.as_map_mut() else { return };
+    map.retain(|_, value| {
+        !value
+            .as_scalar()
+            .is_some_and(|scalar| scalar.is_null() && scalar.text.is_empty())
+    });
+    map.values_mut().for_each(drop_empty);
+}
+
+/// Merges maps, removes what is null above, and replaces all else.
+fn merge(below: &mut Map, above: &Map) -> Result<(), String> {
+    for (key, value) in above {
+        match (below.get_mut(key), value) {
+            (_, Value::Null) => {
+                below.remove(key);
+            }
+            (Some(Value::Map(below)), Value::Map(above)) => merge(below, above)?,
+            (None | Some(Value::Null), value) => {
+                below.insert(key, without_nulls(value));
+            }
+            (Some(old), value) if kind(old) != kind(value) => {
+                return Err(format!(
+                    "could not merge values: \"{key}\" is {} in one place and {} in the other",
+                    kind(old),
+                    kind(value)
+                ));
+            }
+            (Some(old), value) => *old = value.clone(),
+        }
+    }
+    Ok(())
+}
+
+/// What is added as a whole loses what would remove something.
+fn without_nulls(value: &Value) -> Value {
+    match value {
+        Value::Map(map) => {
+            let mut kept = Map::new();
+            for (key, value) in map.iter().filter(|(_, value)| !value.is_null()) {
+                kept.insert(key, without_nulls(value));
+            }
+            Value::Map(kept)
+        }
+        other => other.clone(),
+    }
+}
+
+fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Map(_) => "a map",
+        Value::Seq(_) => "a list",
+        _ => "a scalar",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn both(file: &str, inline: &str, over: bool) -> Result<String, String> {
+        let budget = Budget::default();
+        let inline = yaml::read::kustomize(inline, &budget).unwrap().value;
+        let merged = merged(file.as_bytes(), inline.as_map().unwrap(), over, &budget)?;
+        Ok(String::from_utf8(merged.to_vec())
+            .unwrap()
+            .split_whitespace()
+            .collect())
+    }
+
+    #[test]
+    fn one_wins_and_null_removes() {
+        let file = "a: {x: 1, y: 2}\nb: [1]\nc: red\nd:\ne: null\nf: yes\n";
+        let inline = "{a: {x: 3, z: {q: null}}, b: [2], c: null, g: new}";
+        assert_eq!(
+            both(file, inline, true).unwrap(),
+            r#"{"a":{"x":3,"y":2,"z":{}},"b":[2],"e":null,"f":"yes","g":"new"}"#
+        );
+        assert_eq!(
+            both(file, inline, false).unwrap(),
+            r#"{"a":{"x":1,"z":{"q":null},"y":2},"b":[1],"c":"red","g":"new","f":"yes"}"#
+        );
+        assert_eq!(both("", "{a: 1}", true).unwrap(), r#"{"a":1}"#);
+        let error = both("a: 1\n", "{a: {}}", true).unwrap_err();
+        assert!(
+            error.contains("\"a\" is a scalar in one place and a map"),
+            "{error}"
+        );
+        assert!(both("[1]\n", "{a: 1}", true).unwrap_err().contains("no map"));
+    }
+}

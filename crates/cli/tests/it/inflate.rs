@@ -1,0 +1,251 @@
+//! `weir kustomize build --enable-helm`.
+
+use std::{fs, path::Path, process::Output};
+
+use tempfile::TempDir;
+use testkit::{GitServer, Page, Registry, WebServer, registry::Login};
+
+use crate::program::{chart, files, printed, refused, weir};
+
+const METADATA: &str = "apiVersion: v2\nname: shop\nversion: 1.0.0\n";
+const VALUES: &str = "color: red\nempty:\nnulled: null\nmap: {a: 1, b: {c: yes}}\n";
+const TEMPLATE: &str = "kind: Shop\nmetadata: {name: {{ .Release.Name }}, namespace: {{ .Release.Namespace }}}\n\
+    values: {{ .Values | toJson | quote }}\nkube: {{ .Capabilities.KubeVersion.Version }}\n\
+    has: {{ .Capabilities.APIVersions.Has \"x.io/v1\" }}\n";
+const TEST: &str = "kind: Test\nmetadata: {name: t, annotations: {helm.sh/hook: test}}\n";
+const CRD: &str = "kind: CustomResourceDefinition\nmetadata: {name: as.x.io}\n";
+
+/// A kustomization with a chart in its chart home.
+fn shop(kustomization: &str) -> TempDir {
+    files(&[
+        ("app/kustomization.yaml", kustomization),
+        ("app/v.yaml", "color: blue\nmap: {b: null}\n"),
+        ("app/charts/shop/Chart.yaml", METADATA),
+        ("app/charts/shop/values.yaml", VALUES),
+        ("app/charts/shop/templates/shop.yaml", TEMPLATE),
+        ("app/charts/shop/templates/test.yaml", TEST),
+        ("app/charts/shop/crds/crd.yaml", CRD),
+        ("v.yaml", "color: far\n"),
+    ])
+}
+
+fn build(dir: &Path, more: &[&str]) -> Output {
+    weir(dir, &[&["app", "--enable-helm"], more].concat())
+}
+
+/// What a kustomization makes of the chart, without the hook.
+fn inflated(entry: &str) -> String {
+    let text = format!("helmCharts:\n- name: shop\n  skipTests: true\n{entry}");
+    printed(&build(shop(&text).path(), &[]))
+}
+
+fn values(entry: &str) -> String {
+    let text = inflated(entry);
+    let line = text.lines().find_map(|line| line.strip_prefix("values: '"));
+    line.unwrap().trim_end_matches('\'').to_owned()
+}
+
+#[test]
+fn charts_need_the_flag() {
+    let dir = shop("helmCharts: [{name: shop}]\n");
+    let said = refused(&weir(dir.path(), &["app"]));
+    assert!(said.contains("must specify --enable-helm"), "{said}");
+    let said = refused(&weir(dir.path(), &["app", "--helm-command", "helm"]));
+    assert!(
+        said.contains("--helm-command is not supported: no program is run"),
+        "{said}"
+    );
+    refused(&weir(dir.path(), &["app", "--helm-kube-version", "1.30"]));
+}
+
+#[test]
+fn values_are_put_together_as_kustomize_does_it() {
+    assert_eq!(values(""), r#"{"color":"red","map":{"a":1,"b":{"c":true}}}"#);
+    let inline = "  valuesInline: {color: green, map: {a: null, z: {q: null}}}\n";
+    assert_eq!(
+        values(inline),
+        r#"{"color":"green","empty":null,"map":{"a":1,"b":{"c":"yes"},"z":{}}}"#
+    );
+    let file_wins = format!("{inline}  valuesMerge: merge\n");
+    assert_eq!(
+        values(&file_wins),
+        r#"{"color":"red","empty":null,"map":{"a":1,"b":{"c":"yes"},"z":{"q":null}},"nulled":null}"#
+    );
+    let inline_alone = "  valuesInline: {color: x, map: {a: null}}\n  valuesMerge: replace\n";
+    assert_eq!(
+        values(inline_alone),
+        r#"{"color":"x","empty":null,"map":{"b":{"c":true}},"nulled":null}"#
+    );
+    let file = "  valuesFile: v.yaml\n";
+    assert_eq!(
+        values(file),
+        r#"{"color":"blue","empty":null,"map":{"a":1},"nulled":null}"#
+    );
+    let more = "  valuesInline: {color: x}\n  additionalValuesFiles: [v.yaml]\n";
+    assert_eq!(values(more), r#"{"color":"blue","empty":null,"map":{"a":1}}"#);
+}
+
+#[test]
+fn a_release_is_named_and_placed() {
+    let text = inflated("  releaseName: r\n  namespace: nn\n");
+    assert!(text.contains("  name: r\n  namespace: nn\n"), "{text}");
+    let text = inflated("  nameTemplate: 'x-{{ 1 }}'\n");
+    assert!(text.contains("  name: x-1\n  namespace: default\n"), "{text}");
+    let text = inflated("namespace: top\n");
+    assert!(
+        text.contains("  name: release-name\n  namespace: top\n"),
+        "{text}"
+    );
+    let dir = shop("helmCharts: [{name: shop, releaseName: r, nameTemplate: x}]\n");
+    refused(&build(dir.path(), &[]));
+}
+
+#[test]
+fn capabilities_hooks_and_definitions_are_chosen() {
+    let of = |entry: &str, more: &[&str]| {
+        let dir = shop(&format!("helmCharts:\n- {{name: shop{entry}}}\n"));
+        printed(&build(dir.path(), more))
+    };
+    let flags = ["--helm-kube-version", "1.30", "--helm-api-versions=x.io/v1"];
+    let text = of("", &flags);
+    assert!(
+        text.contains("kube: v1.30\n") && text.contains("has: true\n"),
+        "{text}"
+    );
+    let text = of(", kubeVersion: '1.31', apiVersions: [y.io/v1]", &flags);
+    assert!(
+        text.contains("kube: v1.31\n") && text.contains("has: false\n"),
+        "{text}"
+    );
+    assert!(of("", &[]).contains("kind: Test\n"));
+    assert!(!of(", skipTests: true", &[]).contains("kind: Test\n"));
+    assert!(!of(", skipHooks: true", &[]).contains("kind: Test\n"));
+    assert!(!of("", &[]).contains("CustomResourceDefinition"));
+    assert!(of(", includeCRDs: true", &[]).contains("CustomResourceDefinition"));
+}
+
+#[test]
+fn files_stay_below_their_kustomization() {
+    let dir = shop("helmCharts: [{name: shop, valuesFile: ../v.yaml, skipTests: true}]\n");
+    let said = refused(&build(dir.path(), &[]));
+    assert!(said.contains("v.yaml' is not in or below '"), "{said}");
+    let text = printed(&build(dir.path(), &["--load-restrictor", "LoadRestrictionsNone"]));
+    assert!(text.contains(r#""color":"far""#), "{text}");
+    // A chart reads nothing outside of its directory.
+    let dir = shop("helmCharts: [{name: shop}]\n");
+    std::os::unix::fs::symlink(
+        "/etc/hostname",
+        dir.path().join("app/charts/shop/templates/x.yaml"),
+    )
+    .unwrap();
+    let text = printed(&build(dir.path(), &[]));
+    assert!(
+        text.matches("kind: ").count() == 2 && text.contains("kind: Shop\n"),
+        "{text}"
+    );
+    let dir = shop("helmCharts: [{name: ../../v}]\n");
+    assert!(refused(&build(dir.path(), &[])).contains("can't be the name of a chart"));
+}
+
+#[test]
+fn charts_are_pulled_without_a_trace() {
+    let server = WebServer::start().unwrap();
+    for version in ["1.0.0", "1.1.0", "2.0.0-rc.1"] {
+        server.page(
+            &format!("/far-{version}.tgz"),
+            Page::Content(chart("far", version).into()),
+        );
+    }
+    let index = "entries:\n  far:\n  - {version: 1.0.0, urls: [far-1.0.0.tgz]}\n  - {version: 1.1.0, urls: [far-1.1.0.tgz]}\n  \
+                 - {version: 2.0.0-rc.1, urls: [far-2.0.0-rc.1.tgz]}\n";
+    server.page("/index.yaml", Page::Content(index.into()));
+    let url = server.url("");
+    for (entry, expected) in [
+        ("version: 1.0.0", "  name: r-1.0.0\n"),
+        ("namespace: x", "  name: r-1.1.0\n"),
+        ("version: ~1.0", "  name: r-1.0.0\n"),
+        ("devel: true", "  name: r-2.0.0-rc.1\n"),
+    ] {
+        let kustomization = format!(
+            "helmCharts:\n- {{name: far, repo: '{url}', releaseName: r, {entry}}}\n- {{name: far, repo: '{url}', \
+             releaseName: s, {entry}}}\n"
+        );
+        let dir = files(&[("app/kustomization.yaml", &kustomization)]);
+        let before = server.asked().len();
+        let text = printed(&build(dir.path(), &[]));
+        assert!(text.contains(expected), "{entry}: {text}");
+        assert_eq!(server.asked().len(), before + 2, "one index and one archive");
+        assert_eq!(fs::read_dir(dir.path().join("app")).unwrap().count(), 1);
+    }
+    let dir = files(&[(
+        "app/kustomization.yaml",
+        "helmCharts: [{name: far, version: 1.0.0}]\n",
+    )]);
+    let said = refused(&build(dir.path(), &[]));
+    assert!(
+        said.contains("no repo specified for pull, no chart found"),
+        "{said}"
+    );
+    let kustomization = format!("helmCharts: [{{name: far, repo: '{url}', version: '>=9'}}]\n");
+    let dir = files(&[("app/kustomization.yaml", &kustomization)]);
+    let said = refused(&build(dir.path(), &[]));
+    assert!(
+        said.contains("chart \"far\" version \">=9\" not found in http://"),
+        "{said}"
+    );
+}
+
+#[test]
+fn values_of_a_pulled_chart_can_be_named() {
+    let server = WebServer::start().unwrap();
+    server.page("/far.tgz", Page::Content(chart("far", "1.0.0").into()));
+    server.page(
+        "/index.yaml",
+        Page::Content("entries:\n  far:\n  - {version: 1.0.0, urls: [far.tgz]}\n".into()),
+    );
+    let kustomization = format!(
+        "helmCharts:\n- name: far\n  repo: {}\n  version: 1.0.0\n  valuesFile: charts/far-1.0.0/far/values.yaml\n  \
+         valuesInline: {{size: big}}\n",
+        server.url("")
+    );
+    let dir = files(&[("app/kustomization.yaml", &kustomization)]);
+    let output = build(dir.path(), &["--helm-debug"]);
+    assert!(output.status.success());
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.contains("  color: red\n  size: big\n"), "{text}");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.starts_with("chart far from http://127.0.0.1"), "{said}");
+}
+
+#[tokio::test]
+async fn registries_want_https() {
+    let registry = Registry::start(Login::Anonymous, None).await.unwrap();
+    let kustomization = format!(
+        "helmCharts: [{{name: far, repo: 'oci://{}/charts', version: 1.0.0}}]\n",
+        registry.host()
+    );
+    let dir = files(&[("app/kustomization.yaml", &kustomization)]);
+    let said = refused(&build(dir.path(), &[]));
+    assert!(said.contains("https://127.0.0.1"), "{said}");
+}
+
+#[test]
+fn charts_of_repositories_are_inflated_too() {
+    let git = GitServer::start().unwrap();
+    let repo = git.repo("shop").unwrap();
+    let kustomization = "helmCharts: [{name: shop, releaseName: g, skipTests: true}]\n";
+    repo.commit(
+        "first",
+        &[
+            ("base/kustomization.yaml", kustomization),
+            ("base/charts/shop/Chart.yaml", METADATA),
+            ("base/charts/shop/values.yaml", VALUES),
+            ("base/charts/shop/templates/shop.yaml", TEMPLATE),
+        ],
+    )
+    .unwrap();
+    let entry = format!("resources: ['{}//base']\nnamePrefix: p-\n", repo.url());
+    let dir = files(&[("app/kustomization.yaml", &entry)]);
+    let text = printed(&build(dir.path(), &[]));
+    assert!(text.contains("  name: p-g\n"), "{text}");
+}
