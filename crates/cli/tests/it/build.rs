@@ -141,7 +141,10 @@ fn errors_say_what_is_wrong() {
         (&["file:///a"], "fetching file:///a: file:// is not supported"),
         (&["a", "b"], "unexpected argument 'b'"),
         (&["--reorder", "x"], "invalid value 'x'"),
-        (&["--enable-helm"], "--enable-helm is not supported: Helm charts"),
+        (
+            &["--helm-command=x"],
+            "--helm-command is not supported: no program is run",
+        ),
         (&["--enable-alpha-plugins"], "no programs or containers are run"),
         (&["--network=true"], "--network is not supported"),
         (&["-e", "A=b"], "-e is not supported"),
