@@ -22,7 +22,7 @@ control-plane: build ## Build the test control plane into the cache, once
 	@$(BIN)/testkit build
 
 .PHONY: demo
-demo: control-plane ## Play the whole story on a real control plane (KEEP=1, EXAMPLE=DIR PROJECT=SUBDIR TARGET=NAME)
+demo: control-plane ## Play the whole story on a real control plane (KEEP=1, EXAMPLE=DIR PROJECT=SUBDIR TARGET=NAME,NAME)
 	@WEIR_BIN_DIR=$(CURDIR)/$(BIN) $(BIN)/demo $(if $(KEEP),--keep) $(if $(EXAMPLE),--example "$(EXAMPLE)") \
 	  $(if $(PROJECT),--project "$(PROJECT)") $(if $(TARGET),--target "$(TARGET)")
 

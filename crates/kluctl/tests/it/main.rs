@@ -5,6 +5,8 @@ mod charts;
 #[cfg(test)]
 mod conformance;
 #[cfg(test)]
+mod examples;
+#[cfg(test)]
 mod projects;
 #[cfg(test)]
 mod refusals;
