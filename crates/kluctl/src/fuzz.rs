@@ -5,7 +5,7 @@ use std::sync::Arc;
 use testkit::fuzz::{self, Random};
 use tree::{Budget, Limits, Mem};
 
-use crate::{Request, render};
+use crate::{Charts, Moment, Request, render};
 
 /// Lines that mean something in one of the files.
 const LINES: &[&str] = &[
@@ -42,6 +42,15 @@ const LINES: &[&str] = &[
     "metadata: [1]",
     "---",
     "resources: [m.yaml, .., ../b]",
+    "resources: [helm-rendered.yaml]",
+    "helmChart: {path: ../c, releaseName: r, namespace: n}",
+    "helmChart: {path: ., releaseName: r, output: m.yaml}",
+    "helmChart: {repo: 'oci://x.io/c', chartVersion: 1.0.0, releaseName: r}",
+    "apiVersion: v2",
+    "name: c",
+    "version: 1.0.0",
+    "{{ .Values.k }}",
+    "{{ include \"x\" . }}",
     "namespace: n",
     "{% for i in [1, 2] %}",
     "{% endfor %}",
@@ -58,12 +67,18 @@ const FILES: &[&str] = &[
     "b/deployment.yaml",
     "b/kustomization.yaml",
     "f.yaml",
+    "a/helm-chart.yaml",
+    "a/helm-values.yaml",
+    "c/Chart.yaml",
+    "c/values.yaml",
+    "c/templates/m.yaml",
+    ".helm-charts/oci_x.io/c/1.0.0/Chart.yaml",
     ".templateignore",
     "a/.templateignore",
 ];
 
 fn files(random: &mut Random) -> Vec<(&'static str, String)> {
-    random.list(1..8, |random| {
+    random.list(1..12, |random| {
         let lines = random.list(0..7, |random| random.text(LINES, 1..2));
         (*random.pick(FILES), lines.join("\n"))
     })
@@ -82,9 +97,17 @@ fn fuzz_projects_never_panic() {
         };
         let request = Request {
             target: Some("t".to_owned()),
+            charts: Charts {
+                moment: Some(Arc::new(Moment::new(0, 0, [1; 32]))),
+                ..Charts::default()
+            },
             ..Request::default()
         };
         let _ = render(tree.clone(), &request, &Budget::new(limits.clone()));
-        let _ = render(tree, &Request::default(), &Budget::new(limits));
+        let untargeted = Request {
+            target: None,
+            ..request
+        };
+        let _ = render(tree, &untargeted, &Budget::new(limits));
     });
 }

@@ -22,7 +22,7 @@ use crate::world::connect;
 use steps::{Case, Outcome};
 
 /// How many cases behave as recorded today. It only grows.
-const MATCHING: usize = 44;
+const MATCHING: usize = 45;
 
 /// Where other cases than the default ones are; those are only counted.
 fn elsewhere() -> Option<OsString> {

@@ -35,6 +35,8 @@ struct Command {
     discriminator: Option<String>,
     deploy: DeployOptions,
     no_wait: bool,
+    /// Whether a deployment prunes, too.
+    prune: bool,
 }
 
 /// The parts of a result that are compared.
@@ -226,7 +228,18 @@ impl Case {
         let target = rendered.target.discriminator.as_deref().unwrap_or_default();
         let discriminator = command.discriminator.as_deref().unwrap_or(target);
         Ok(match command.verb.as_str() {
-            "deploy" | "diff" => Said::of(&engine::deploy(&self.cluster, rendered, &command.deploy).await?),
+            "deploy" | "diff" => {
+                let mut said = Said::of(&engine::deploy(&self.cluster, rendered, &command.deploy).await?);
+                if command.prune {
+                    let options = PruneOptions {
+                        dry_run,
+                        wait,
+                        ..PruneOptions::default()
+                    };
+                    said.add(Said::of(&engine::prune(&self.cluster, rendered, &options).await?));
+                }
+                said
+            }
             "prune" => {
                 let mut rendered = rendered.clone();
                 rendered.target.discriminator = Some(discriminator.to_owned());
@@ -375,6 +388,18 @@ impl Said {
         }
     }
 
+    /// What a second command said behind the first.
+    fn add(&mut self, other: Self) {
+        for (list, more) in [
+            (&mut self.objects, other.objects),
+            (&mut self.errors, other.errors),
+            (&mut self.warnings, other.warnings),
+        ] {
+            list.extend(more);
+            list.sort();
+        }
+    }
+
     fn recorded(expected: &Value) -> Self {
         let result = expected.get("result").unwrap_or(&Value::Null);
         let list = |key| result.get(key).and_then(Value::as_seq).unwrap_or_default();
@@ -458,6 +483,10 @@ impl Command {
         while let Some(flag) = args.next() {
             match flag {
                 "--dry-run" => command.deploy.dry_run = true,
+                "--prune" if command.verb == "deploy" => {
+                    command.prune = true;
+                    command.deploy.orphans = false;
+                }
                 "--force-apply" => command.deploy.force_apply = true,
                 "--abort-on-error" => command.deploy.abort_on_error = true,
                 "--no-wait" => {
