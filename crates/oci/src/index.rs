@@ -23,15 +23,14 @@ pub struct Entry {
 
 /// The entries of a chart, the newest first. Those that are no versions are left out, as Helm does.
 fn parse(text: &[u8], url: &str) -> Result<Vec<Entry>, Error> {
-    let len = text.len() as u64;
-    let budget = Budget::new(Limits {
-        file_bytes: len,
-        alias_bytes: len,
-        ..Limits::default()
-    });
-    let document = yaml::read::goyaml_lenient(text, &budget)
-        .map_err(|error| Error::malformed(url, format!("an entry of the index can't be read: {error}")))?;
-    let items = match document.value {
+    // YAML has no room for some characters that JSON may hold.
+    let value = match serde_json::from_slice(text) {
+        Ok(value) => value,
+        Err(_) => parse_yaml(text).map_err(|error| {
+            Error::malformed(url, format!("an entry of the index can't be read: {error}"))
+        })?,
+    };
+    let items = match value {
         yaml::Value::Null => Vec::new(),
         yaml::Value::Seq(items) => items,
         _ => {
@@ -43,6 +42,16 @@ fn parse(text: &[u8], url: &str) -> Result<Vec<Entry>, Error> {
     };
     let entries = items.iter().filter_map(yaml::Value::as_map).map(entry);
     Ok(version::sort(entries.collect(), |entry| &entry.version))
+}
+
+fn parse_yaml(text: &[u8]) -> Result<yaml::Value, yaml::Error> {
+    let len = text.len() as u64;
+    let budget = Budget::new(Limits {
+        file_bytes: len,
+        alias_bytes: len,
+        ..Limits::default()
+    });
+    Ok(yaml::read::goyaml_lenient(text, &budget)?.value)
 }
 
 fn entry(map: &yaml::Map) -> Entry {

@@ -12,6 +12,8 @@ mod archive;
 mod client;
 mod digest;
 mod error;
+#[cfg(test)]
+mod fuzz;
 mod hop;
 mod index;
 mod limits;

@@ -18,6 +18,8 @@ use crate::{
     reference::is_tag,
 };
 
+#[cfg(test)]
+pub(crate) use auth::Challenge;
 pub use manifest::{Descriptor, Manifest};
 
 /// A repository in a registry. What it was allowed by a token, it remembers.

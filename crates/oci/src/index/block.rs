@@ -1,5 +1,9 @@
 //! An index in YAML as Helm writes it: blocks, told apart by their indentation.
 
+use std::borrow::Cow;
+
+use tree::Budget;
+
 use super::stream::{Found, Kept, Trouble};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -127,7 +131,7 @@ impl Block {
     /// A line that is not indented.
     fn outside(&mut self, text: &[u8]) -> Result<(), Trouble> {
         match key(text) {
-            Some((name, rest)) if name == b"entries" => {
+            Some((name, rest)) if name.as_ref() == b"entries" => {
                 self.charts = true;
                 match rest {
                     b"" => self.place = Place::Inside,
@@ -151,7 +155,7 @@ impl Block {
                 "the index has something else where the name of a chart is expected",
             ));
         };
-        if name != self.chart.as_bytes() {
+        if name.as_ref() != self.chart.as_bytes() {
             return Ok(());
         }
         if self.is_cut {
@@ -166,23 +170,44 @@ impl Block {
     }
 }
 
-/// The key of a line, without its quotes, and what follows it, without a comment that is all of it.
-fn key(text: &[u8]) -> Option<(&[u8], &[u8])> {
+/// The key of a line, and what follows it, without a comment that is all of it.
+fn key(text: &[u8]) -> Option<(Cow<'_, [u8]>, &[u8])> {
     let (name, rest) = match text.first() {
         Some(quote @ (b'"' | b'\'')) => {
-            let inner = text.get(1..)?;
-            let end = inner.iter().position(|byte| byte == quote)?;
-            let after = inner.get(end + 1..)?.trim_ascii_start();
-            (inner.get(..end)?, after.strip_prefix(b":")?)
+            let end = 1 + end_of_quoted(text.get(1..)?, *quote)?;
+            let after = text.get(end + 1..)?.trim_ascii_start();
+            let inner = text.get(1..end)?;
+            // Quotes and other characters may be escaped.
+            let name = if inner.iter().any(|byte| matches!(byte, b'\\' | b'\'')) {
+                let read = yaml::read::goyaml(text.get(..=end)?, &Budget::default()).ok()?;
+                Cow::Owned(read.value.as_str()?.as_bytes().to_vec())
+            } else {
+                Cow::Borrowed(inner)
+            };
+            (name, after.strip_prefix(b":")?)
         }
         _ => {
             let colon = (0..text.len()).find(|at| {
                 text.get(*at) == Some(&b':')
                     && text.get(at + 1).is_none_or(|next| matches!(next, b' ' | b'\t'))
             })?;
-            (text.get(..colon)?.trim_ascii_end(), text.get(colon + 1..)?)
+            let name = text.get(..colon)?.trim_ascii_end();
+            (Cow::Borrowed(name), text.get(colon + 1..)?)
         }
     };
     let rest = rest.trim_ascii();
     Some((name, if rest.starts_with(b"#") { b"" } else { rest }))
+}
+
+/// Where the quote is that ends a text.
+fn end_of_quoted(text: &[u8], quote: u8) -> Option<usize> {
+    let mut at = 0;
+    loop {
+        match text.get(at)? {
+            b'\\' if quote == b'"' => at += 2,
+            byte if *byte == quote && quote == b'\'' && text.get(at + 1) == Some(&quote) => at += 2,
+            byte if *byte == quote => return Some(at),
+            _ => at += 1,
+        }
+    }
 }

@@ -111,9 +111,7 @@ impl Json {
                 }
             }
             b':' if self.depth == 1 => self.entries_next = self.last == b"entries",
-            b':' if self.depth == 2 && self.inside && self.last == self.chart.as_bytes() => {
-                self.capture = Capture::Next;
-            }
+            b':' if self.depth == 2 && self.inside && self.is_chart() => self.capture = Capture::Next,
             b':' | b',' | b' ' | b'\t' | b'\r' | b'\n' => {}
             _ if self.capture == Capture::Next => {
                 return Err(Trouble::Malformed("what the index has of the chart is no list"));
@@ -121,6 +119,15 @@ impl Json {
             _ => {}
         }
         Ok(())
+    }
+
+    /// Whether the last text is the name of the chart; what is escaped in it counts as what it means.
+    fn is_chart(&self) -> bool {
+        if !self.last.contains(&b'\\') {
+            return self.last == self.chart.as_bytes();
+        }
+        let quoted = [b"\"", self.last.as_slice(), b"\""].concat();
+        serde_json::from_slice::<String>(&quoted).is_ok_and(|name| name == self.chart)
     }
 
     fn open(&mut self, byte: u8) {
@@ -139,9 +146,14 @@ impl Json {
         match byte {
             _ if self.escaped => self.escaped = false,
             b'\\' => self.escaped = true,
-            b'"' => self.in_text = false,
-            _ if self.last.len() < MAX_KEY => self.last.push(byte),
+            b'"' => {
+                self.in_text = false;
+                return;
+            }
             _ => {}
+        }
+        if self.last.len() < MAX_KEY {
+            self.last.push(byte);
         }
     }
 }

@@ -7,14 +7,14 @@ use crate::access::secret_header;
 
 /// A challenge of a registry.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Challenge {
+pub(crate) enum Challenge {
     Basic,
     Bearer(Bearer),
 }
 
 /// Where a token is had, and what for.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Bearer {
+pub(crate) struct Bearer {
     realm: String,
     service: String,
     scope: String,
@@ -41,7 +41,7 @@ impl Token {
 
 impl Challenge {
     /// Reads a `WWW-Authenticate` header; `None` for a scheme that is not known.
-    pub(super) fn parse(header: &str) -> Option<Self> {
+    pub(crate) fn parse(header: &str) -> Option<Self> {
         let (scheme, rest) = header.trim().split_once(' ').unwrap_or((header.trim(), ""));
         if scheme.eq_ignore_ascii_case("basic") {
             return Some(Self::Basic);

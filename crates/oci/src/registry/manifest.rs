@@ -66,7 +66,7 @@ impl RawDescriptor {
 }
 
 impl Manifest {
-    pub(super) fn parse(body: &[u8], url: &str) -> Result<Self, Error> {
+    pub(crate) fn parse(body: &[u8], url: &str) -> Result<Self, Error> {
         let malformed = |why: &str| Error::malformed(url, why);
         let raw: Raw = serde_json::from_slice(body)
             .map_err(|error| Error::malformed(url, format!("the manifest can't be read: {error}")))?;
