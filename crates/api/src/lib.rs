@@ -4,7 +4,6 @@
 //! a consumer may know of a producer), the event that is posted to the notification-controller, and the vocabulary of
 //! conditions and reasons. This crate performs no I/O.
 
-pub mod address;
 mod artifact;
 mod condition;
 pub mod conditions;

@@ -1,17 +1,12 @@
 //! The HTTP clients: one per set of CA certificates, shared by all sessions of the process.
 
 use std::{
-    net::SocketAddr,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
-use api::address::is_link_local;
-use reqwest::{
-    Certificate, Client, ClientBuilder,
-    dns::{Addrs, Name, Resolve, Resolving},
-    redirect::Policy,
-};
+use net::Resolver;
+use reqwest::{Certificate, Client, ClientBuilder, redirect::Policy};
 use tokio::runtime::Handle;
 
 use crate::{Call, Error, Remote, Session, error::innermost};
@@ -104,21 +99,4 @@ fn builder() -> ClientBuilder {
         .pool_idle_timeout(Duration::from_secs(15))
         .pool_max_idle_per_host(2)
         .dns_resolver(Resolver)
-}
-
-/// The system's resolver without link-local answers, for whatever is asked at addresses that users give.
-#[derive(Debug, Clone, Copy)]
-pub struct Resolver;
-
-impl Resolve for Resolver {
-    fn resolve(&self, name: Name) -> Resolving {
-        Box::pin(async move {
-            let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
-            let allowed: Vec<SocketAddr> = found.filter(|address| !is_link_local(address.ip())).collect();
-            if allowed.is_empty() {
-                return Err("the host has no address that may be used".into());
-            }
-            Ok(Box::new(allowed.into_iter()) as Addrs)
-        })
-    }
 }

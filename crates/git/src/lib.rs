@@ -22,7 +22,7 @@ mod session;
 mod snapshot;
 mod wire;
 
-pub use client::{Network, Resolver};
+pub use client::Network;
 pub use clock::Call;
 pub use error::Error;
 pub use limits::Limits;

@@ -1,9 +1,7 @@
 //! The address of a repository and what is needed to enter it.
 
-use std::net::IpAddr;
-
-use api::{Secret, address::is_link_local};
-use url::{Host, Url};
+use api::Secret;
+use url::Url;
 
 use crate::Error;
 
@@ -156,12 +154,7 @@ pub(crate) fn shown(url: &Url) -> String {
 
 /// Refuses hosts that are addresses of the link-local range, where clouds keep their metadata services.
 pub(crate) fn refuse_link_local(url: &Url) -> Result<(), Error> {
-    let address = match url.host() {
-        Some(Host::Ipv4(address)) => IpAddr::V4(address),
-        Some(Host::Ipv6(address)) => IpAddr::V6(address),
-        _ => return Ok(()),
-    };
-    if is_link_local(address) {
+    if net::is_refused(url) {
         let why = "link-local addresses are not allowed".to_owned();
         return Err(Error::InvalidUrl { url: shown(url), why });
     }

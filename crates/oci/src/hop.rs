@@ -1,8 +1,7 @@
 //! Where a request may go: pure decisions.
 
+use net::is_refused;
 use reqwest::Url;
-
-use crate::resolver::is_refused;
 
 /// How many redirects are followed.
 const MAX_REDIRECTS: usize = 10;

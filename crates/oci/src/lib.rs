@@ -20,7 +20,6 @@ mod limits;
 mod reference;
 mod registry;
 mod repository;
-mod resolver;
 mod source;
 mod version;
 

@@ -1,9 +1,9 @@
 //! Files by their URLs.
 
-use std::{error::Error as _, net::IpAddr, time::Duration};
+use std::{error::Error as _, time::Duration};
 
-use api::address::is_link_local;
 use bytes::{Bytes, BytesMut};
+use net::{Resolver, is_refused};
 use reqwest::{
     Client, ClientBuilder, Url,
     redirect::{Attempt, Policy},
@@ -71,7 +71,7 @@ fn builder() -> ClientBuilder {
         .connect_timeout(SILENCE)
         .read_timeout(SILENCE)
         .timeout(TIMEOUT)
-        .dns_resolver(git::Resolver)
+        .dns_resolver(Resolver)
 }
 
 fn follow(attempt: Attempt<'_>) -> reqwest::redirect::Action {
@@ -82,13 +82,6 @@ fn follow(attempt: Attempt<'_>) -> reqwest::redirect::Action {
     } else {
         attempt.follow()
     }
-}
-
-/// Whether the host is an address where clouds keep their metadata services.
-fn is_refused(url: &Url) -> bool {
-    let host = url.host_str().unwrap_or_default();
-    let host = host.trim_start_matches('[').trim_end_matches(']');
-    host.parse::<IpAddr>().is_ok_and(is_link_local)
 }
 
 /// What went wrong, innermost cause, without the URL.
@@ -103,22 +96,4 @@ fn words(error: &reqwest::Error) -> String {
         cause = error.source();
     }
     api::redact(&text.unwrap_or_else(|| "the server could not be asked".to_owned()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn services_of_clouds_are_not_asked() {
-        for (url, refused) in [
-            ("http://169.254.169.254/latest", true),
-            ("http://[fe80::1]/x", true),
-            ("http://2852039166/", true),
-            ("http://127.0.0.1:1/x", false),
-            ("https://example.com/x", false),
-        ] {
-            assert_eq!(is_refused(&Url::parse(url).unwrap()), refused, "{url}");
-        }
-    }
 }

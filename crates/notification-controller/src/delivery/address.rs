@@ -3,8 +3,8 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use api::address::{is_link_local, plain};
 use http::Uri;
+use net::{is_link_local, plain};
 use tokio::net::lookup_host;
 use url::{Host, Url};
 

@@ -2,16 +2,17 @@
 
 use std::net::SocketAddr;
 
-use api::address::is_link_local;
 use reqwest::{
     Url,
     dns::{Addrs, Name, Resolve, Resolving},
 };
 use url::Host;
 
-/// The system's resolver without link-local answers.
+use crate::is_link_local;
+
+/// The system's resolver without link-local answers, for whatever is asked at addresses that users give.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Resolver;
+pub struct Resolver;
 
 impl Resolve for Resolver {
     fn resolve(&self, name: Name) -> Resolving {
@@ -27,10 +28,29 @@ impl Resolve for Resolver {
 }
 
 /// Whether the host is an address where clouds keep their metadata services. Such hosts are never resolved.
-pub(crate) fn is_refused(url: &Url) -> bool {
+#[must_use]
+pub fn is_refused(url: &Url) -> bool {
     match url.host() {
         Some(Host::Ipv4(four)) => is_link_local(four.into()),
         Some(Host::Ipv6(six)) => is_link_local(six.into()),
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn services_of_clouds_are_not_asked() {
+        for (url, refused) in [
+            ("http://169.254.169.254/latest", true),
+            ("http://[fe80::1]/x", true),
+            ("http://2852039166/", true),
+            ("http://127.0.0.1:1/x", false),
+            ("https://example.com/x", false),
+        ] {
+            assert_eq!(is_refused(&Url::parse(url).unwrap()), refused, "{url}");
+        }
     }
 }
