@@ -110,6 +110,11 @@ fuzz-kustomize: ## Compare builds of random trees with those of kustomize (TREES
 	  $(if $(SECONDS_EACH),WEIR_FUZZ_SECONDS=$(SECONDS_EACH),WEIR_FUZZ_TREES=$(or $(TREES),2000)); \
 	  $(CARGO) test --profile fuzz --locked -q -p kustomize --test it random_trees -- --nocapture
 
+.PHONY: fuzz-helm
+fuzz-helm: ## Compare renders of random templates with those of helm (TEMPLATES=5000, SEED=n)
+	@mkdir -p target; export WEIR_FUZZ_SEED=$(or $(SEED),$$(date +%s)) WEIR_FUZZ_TEMPLATES=$(or $(TEMPLATES),5000); \
+	  $(CARGO) test --profile fuzz --locked -q -p helm --test it random_templates -- --nocapture
+
 .PHONY: bench-kustomize
 bench-kustomize: ## Measure builds of kustomizations beside kustomize itself
 	$(CARGO) build --release --locked -p cli -p e2e

@@ -66,8 +66,8 @@ fn plain(value: &Value, budget: &Budget, depth: u32) -> Result<yaml::Value, Stri
         Value::Float(value) => (*value).into(),
         Value::String(text) => text.as_ref().into(),
         Value::Bytes(bytes) => crate::functions::base64(bytes).into(),
-        Value::List(_) | Value::Strings(_) if value.is_nil_list() => yaml::Value::Null,
-        Value::List(items) | Value::Strings(items) => {
+        Value::List(_) | Value::Strings(_) | Value::Ints(_) if value.is_nil_list() => yaml::Value::Null,
+        Value::List(items) | Value::Strings(items) | Value::Ints(items) => {
             let items: Result<Vec<_>, _> = items.iter().map(|item| plain(item, budget, depth + 1)).collect();
             items?.into()
         }

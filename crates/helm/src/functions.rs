@@ -79,11 +79,15 @@ pub trait Environment {
 /// The maps that templates changed.
 type Changed = RefCell<Vec<Weak<RefCell<BTreeMap<Rc<str>, Value>>>>>;
 
+/// Compiled regular expressions: charts use a few again and again, and to compile one takes longer than to use it.
+type Expressions = RefCell<HashMap<String, regex::Regex>>;
+
 /// What a function works with besides its arguments.
 struct Context<'a> {
     budget: &'a Budget,
     environment: &'a dyn Environment,
     changed: &'a Changed,
+    expressions: &'a Expressions,
 }
 
 impl Context<'_> {
@@ -180,6 +184,7 @@ const LOOKUP: Signature = Signature::fixed(&[Type::String, Type::String, Type::S
 pub struct Standard<'a> {
     environment: &'a dyn Environment,
     changed: Changed,
+    expressions: Expressions,
 }
 
 impl<'a> Standard<'a> {
@@ -189,6 +194,7 @@ impl<'a> Standard<'a> {
         Self {
             environment,
             changed: RefCell::default(),
+            expressions: RefCell::default(),
         }
     }
 }
@@ -243,6 +249,7 @@ impl Functions for Standard<'_> {
                     budget: executor.budget(),
                     environment: self.environment,
                     changed: &self.changed,
+                    expressions: &self.expressions,
                 };
                 (entry.run)(&context, &arguments)
             }

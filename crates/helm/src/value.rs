@@ -57,6 +57,8 @@ pub enum Value {
     List(List),
     /// `[]string`: `typeOf` and `printf "%#v"` tell it from a list.
     Strings(List),
+    /// `[]int`, as `until` makes it.
+    Ints(List),
     /// `map[string]interface{}`.
     Dict(Dict),
     /// Something with methods and fields of its own: files, capabilities, a time, an error.
@@ -91,6 +93,11 @@ pub trait Object: fmt::Debug {
     /// What `range`, `index`, `len` and the functions on maps see, when it is a map.
     fn as_dict(&self) -> Option<Dict> {
         None
+    }
+
+    /// Whether the values of the map that it is may be anything, or are all of one type.
+    fn has_any_values(&self) -> bool {
+        true
     }
 
     /// What `range`, `index`, `len` and the functions on lists see, when it is a list.
@@ -131,7 +138,9 @@ impl fmt::Debug for Value {
             Self::Float(value) => value.fmt(f),
             Self::String(value) => value.fmt(f),
             Self::Bytes(value) => value.fmt(f),
-            Self::List(items) | Self::Strings(items) => f.debug_list().entries(items.iter()).finish(),
+            Self::List(items) | Self::Strings(items) | Self::Ints(items) => {
+                f.debug_list().entries(items.iter()).finish()
+            }
             Self::Dict(map) => match map.try_borrow() {
                 Ok(map) => f.debug_map().entries(map.iter()).finish(),
                 Err(_) => f.write_str("{..}"),
@@ -181,7 +190,9 @@ impl Value {
     #[must_use]
     pub fn is_nil_list(&self) -> bool {
         match self {
-            Self::List(items) | Self::Strings(items) => NIL_LIST.with(|nil| Rc::ptr_eq(nil, items)),
+            Self::List(items) | Self::Strings(items) | Self::Ints(items) => {
+                NIL_LIST.with(|nil| Rc::ptr_eq(nil, items))
+            }
             _ => false,
         }
     }
@@ -200,7 +211,7 @@ impl Value {
     #[must_use]
     pub fn as_list(&self) -> Option<List> {
         match self {
-            Self::List(items) | Self::Strings(items) => Some(items.clone()),
+            Self::List(items) | Self::Strings(items) | Self::Ints(items) => Some(items.clone()),
             Self::Object(object) => object.as_list(),
             _ => None,
         }

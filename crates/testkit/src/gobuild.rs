@@ -128,9 +128,16 @@ pub(crate) fn build(
 /// When it isn't there and can't be built.
 pub(crate) fn program(folder: &str, recipe: &'static Recipe, package: &str) -> Result<PathBuf> {
     let module = recipe.module;
+    let own = recipe
+        .packages
+        .iter()
+        .filter_map(|package| package.strip_prefix("./"));
+    let own = own.map(|package| format!("{module}/{package}/main.go"));
     let pins = [format!("{module}/go.mod"), format!("{module}/go.sum")];
+    let pins: Vec<String> = pins.into_iter().chain(own).collect();
     let cache = cache_dir()?.join(folder);
-    let dir = cache.join(key((module, package), &pins.each_ref().map(String::as_str))?);
+    let pins: Vec<&str> = pins.iter().map(String::as_str).collect();
+    let dir = cache.join(key((module, package), &pins)?);
     let name = recipe.programs.first().context("the recipe makes nothing")?;
     let program = dir.join(name);
     if !program.exists() {

@@ -15,12 +15,44 @@ static RECIPE: Recipe = Recipe {
     usually: "15 seconds",
 };
 
+const HELM: &str = "helm.sh/helm/v3";
+static HELM_RECIPE: Recipe = Recipe {
+    module: "helm",
+    packages: &["helm.sh/helm/v3/cmd/helm"],
+    programs: &["helm"],
+    tags: "",
+    usually: "60 seconds",
+};
+static TEMPLATES_RECIPE: Recipe = Recipe {
+    module: "helm",
+    packages: &["./templates"],
+    programs: &["templates"],
+    tags: "",
+    usually: "60 seconds",
+};
+
 /// Finds kustomize, in the version that `hack/kustomize` pins, in the cache, or builds it.
 ///
 /// # Errors
 /// When it isn't there and can't be built.
 pub fn kustomize() -> Result<PathBuf> {
     program("oracle", &RECIPE, KUSTOMIZE)
+}
+
+/// Finds helm, in the version that `hack/helm` pins, in the cache, or builds it.
+///
+/// # Errors
+/// When it isn't there and can't be built.
+pub fn helm() -> Result<PathBuf> {
+    program("oracle", &HELM_RECIPE, HELM)
+}
+
+/// Finds the program that renders one template after another as the pinned version of helm does, in the cache, or builds it.
+///
+/// # Errors
+/// When it isn't there and can't be built.
+pub fn helm_templates() -> Result<PathBuf> {
+    program("oracle", &TEMPLATES_RECIPE, HELM)
 }
 
 #[cfg(test)]
@@ -36,5 +68,18 @@ mod tests {
         let output = Command::new(program).arg("version").output().expect("runs");
         let pinned = version("kustomize", KUSTOMIZE).expect("is pinned");
         assert_eq!(String::from_utf8_lossy(&output.stdout).trim_end(), pinned);
+    }
+
+    #[test]
+    fn helm_is_of_the_pinned_version() {
+        let program = helm().expect("is built");
+        let output = Command::new(program)
+            .args(["version", "--template", "{{ .Version }}"])
+            .output()
+            .expect("runs");
+        let pinned = version("helm", HELM).expect("is pinned");
+        // Only a release sets more than the first two numbers.
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(said.len() > 2 && pinned.starts_with(said.trim_end()), "{said}");
     }
 }

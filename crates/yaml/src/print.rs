@@ -24,6 +24,8 @@ const GO: Dialect = Dialect {
     ambiguous: '"',
     python: false,
     sorted: true,
+    width: 80,
+    tabs: false,
 };
 
 const PYTHON: Dialect = Dialect {
@@ -32,6 +34,8 @@ const PYTHON: Dialect = Dialect {
     ambiguous: '\'',
     python: true,
     sorted: false,
+    width: 80,
+    tabs: false,
 };
 
 /// Prints as sigs.k8s.io/yaml does: keys in its natural order (`a2` before `a10`), ambiguous strings in double quotes,
@@ -39,6 +43,17 @@ const PYTHON: Dialect = Dialect {
 #[must_use]
 pub fn goyaml(value: &Value) -> String {
     Emitter::new(&GO).document(value)
+}
+
+/// Prints as [`goyaml`], in what version 3 of go-yaml does otherwise: long lines stay, and tabs may stand in texts of several.
+#[must_use]
+pub fn goyaml_v3(value: &Value) -> String {
+    let dialect = Dialect {
+        width: usize::MAX,
+        tabs: true,
+        ..GO
+    };
+    Emitter::new(&dialect).document(value)
 }
 
 /// Prints with the quoting of kustomize's output and keeps the order of keys. The tool itself orders keys: where its very

@@ -140,6 +140,10 @@ impl Object for Files {
             .as_dict()
     }
 
+    fn has_any_values(&self) -> bool {
+        false
+    }
+
     fn print(&self) -> String {
         let entry = |(name, data): (&Rc<str>, &Rc<[u8]>)| {
             let bytes: Vec<String> = data.iter().map(u8::to_string).collect();

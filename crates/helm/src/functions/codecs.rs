@@ -3,7 +3,7 @@
 use super::{
     Answer, Context, Entry,
     arguments::{any, text},
-    fixed, json, toml,
+    bytes, fixed, json, toml,
 };
 use crate::{Value, template::Type};
 
@@ -85,22 +85,46 @@ fn made(context: &Context<'_>, text: &str) -> Answer {
 }
 
 fn to_json(context: &Context<'_>, arguments: &[Value], print: fn(&yaml::Value) -> String) -> Answer {
-    made(context, &print(&data(context, arguments)?))
+    let text = print(&data(context, arguments)?);
+    // Bytes that are no text.
+    made(
+        context,
+        &text.replace(|c| bytes::stand_in(c).is_some(), "\\ufffd"),
+    )
 }
 
-/// Through JSON, in which a float without a fraction looks like an integer.
+/// Through JSON, in which a float without a fraction looks like an integer, and a byte that is no text like any such.
 fn to_yaml(context: &Context<'_>, arguments: &[Value]) -> Answer {
     let mut data = match data(context, arguments) {
         Ok(data) => data,
         Err(error) => return quiet(error),
     };
+    if has_controls(&data) {
+        return Ok(Value::string(""));
+    }
     whole_numbers(&mut data);
     let text = yaml::print::goyaml(&data);
     made(context, text.strip_suffix('\n').unwrap_or(&text))
 }
 
+/// Whether there is a character in texts that JSON leaves as it is, and that the original's reader of YAML then refuses.
+fn has_controls(value: &yaml::Value) -> bool {
+    let refused = |c| matches!(c, '\u{7f}'..='\u{84}' | '\u{86}'..='\u{9f}' | '\u{fffe}' | '\u{ffff}');
+    match value {
+        yaml::Value::String(text) => text.contains(refused),
+        yaml::Value::Seq(items) => items.iter().any(has_controls),
+        yaml::Value::Map(map) => map
+            .iter()
+            .any(|(key, value)| key.contains(refused) || has_controls(value)),
+        _ => false,
+    }
+}
+
 fn whole_numbers(value: &mut yaml::Value) {
     match value {
+        yaml::Value::String(text) if text.contains(|c| bytes::stand_in(c).is_some()) => {
+            *text = text.replace(|c| bytes::stand_in(c).is_some(), "\u{fffd}");
+        }
         yaml::Value::Float(float) if float.abs() < 1e21 => {
             let text = float.to_string();
             if let Ok(int) = text.parse::<i64>() {
@@ -118,7 +142,7 @@ fn whole_numbers(value: &mut yaml::Value) {
 /// Not through JSON: floats stay floats. Lists stand two spaces further in than their key.
 fn to_yaml_pretty(context: &Context<'_>, arguments: &[Value]) -> Answer {
     let data = any(arguments, 0).to_yaml(context.budget)?;
-    let text = json::indented_lists(&yaml::print::goyaml(&data));
+    let text = json::indented_lists(&yaml::print::goyaml_v3(&data));
     made(context, text.strip_suffix('\n').unwrap_or(&text))
 }
 
@@ -128,6 +152,10 @@ fn error_map(message: String) -> Value {
 
 fn read_yaml(context: &Context<'_>, text: &str) -> Result<Value, String> {
     context.items(text.len() / 64)?;
+    if let Some(wrong) = wrong_octet(&bytes::of_text(text)) {
+        let message = format!("error converting YAML to JSON: yaml: {wrong}");
+        return Ok(Value::Object(std::rc::Rc::new(json::Failed(message))));
+    }
     match yaml::read::goyaml_lenient(text, context.budget) {
         Ok(document) => Ok(Value::from_yaml(&document.value)),
         Err(error) if error.exceeded().is_some() => Err(error.to_string()),
@@ -137,13 +165,45 @@ fn read_yaml(context: &Context<'_>, text: &str) -> Result<Value, String> {
     }
 }
 
+/// Why bytes are no text in UTF-8, as go-yaml says it.
+fn wrong_octet(bytes: &[u8]) -> Option<&'static str> {
+    let at = std::str::from_utf8(bytes).err()?.valid_up_to();
+    let rest = bytes.get(at..).unwrap_or_default();
+    let width = match rest.first()? {
+        0xc0..0xe0 => 2,
+        0xe0..0xf0 => 3,
+        0xf0..0xf8 => 4,
+        _ => return Some("invalid leading UTF-8 octet"),
+    };
+    let trailing = rest.iter().take(width).skip(1);
+    Some(if rest.len() < width {
+        "incomplete UTF-8 octet sequence"
+    } else if trailing.clone().all(|byte| byte & 0xc0 == 0x80) {
+        "invalid length of a UTF-8 sequence"
+    } else {
+        "invalid trailing UTF-8 octet"
+    })
+}
+
 /// Why a text is no YAML, as go-yaml says it: lines are counted from 0 where something else was expected, and the first line
 /// is not named.
 fn yaml_error(text: &str, error: &yaml::Error) -> String {
     let message = error.message();
+    if message.starts_with("unsupported value: ") {
+        return format!("error converting YAML to JSON: json: {message}");
+    }
     let words = message
         .split_once(" while ")
         .map_or(message.as_str(), |(words, _)| words);
+    if let Some(name) = words.strip_prefix("unknown anchor ") {
+        let name = name.trim_matches('"');
+        return format!("error converting YAML to JSON: yaml: unknown anchor '{name}' referenced");
+    }
+    let words = if words.starts_with("control character ") {
+        "control characters are not allowed"
+    } else {
+        words
+    };
     let expected = words.starts_with("did not find expected");
     // The end is on the last line, unless that one ends.
     let last = text.matches('\n').count() as u32 + 1;

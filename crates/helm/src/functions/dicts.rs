@@ -62,6 +62,10 @@ impl Object for Texts {
         Some(self.0.clone())
     }
 
+    fn has_any_values(&self) -> bool {
+        false
+    }
+
     fn print(&self) -> String {
         let text = |value: &Value| {
             if let Value::String(text) = value {
@@ -221,7 +225,10 @@ fn dig(_: &Context<'_>, arguments: &[Value]) -> Answer {
 }
 
 fn deep_copy(context: &Context<'_>, arguments: &[Value]) -> Answer {
-    equal::copy(context, any(arguments, 0), 0)
+    match any(arguments, 0) {
+        Value::Nil | Value::Missing => Err("reflect: call of reflect.Value.Type on zero Value".to_owned()),
+        value => equal::copy(context, value, 0),
+    }
 }
 
 fn deep_equal(context: &Context<'_>, arguments: &[Value]) -> Answer {

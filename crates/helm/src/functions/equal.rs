@@ -32,7 +32,9 @@ fn same(context: &Context<'_>, left: &Value, right: &Value, depth: u32) -> Resul
         (Value::Float(left), Value::Float(right)) => left == right,
         (Value::String(left), Value::String(right)) => left == right,
         (Value::Bytes(left), Value::Bytes(right)) => left == right,
-        (Value::List(one), Value::List(other)) | (Value::Strings(one), Value::Strings(other)) => {
+        (Value::List(one), Value::List(other))
+        | (Value::Strings(one), Value::Strings(other))
+        | (Value::Ints(one), Value::Ints(other)) => {
             if Rc::ptr_eq(one, other) {
                 return Ok(true);
             }
@@ -98,10 +100,12 @@ pub(super) fn copy(context: &Context<'_>, value: &Value, depth: u32) -> Result<V
                 .map(|(key, value)| Ok((key.clone(), copy(context, value, depth + 1)?)));
             Value::dict(entries.collect::<Result<Vec<_>, String>>()?)
         }
-        Value::Object(object) if kind_name(value) == "map" => match object.as_dict() {
-            Some(map) => copy(context, &Value::Dict(map), depth)?,
-            None => value.clone(),
-        },
+        Value::Object(object) if kind_name(value) == "map" && object.has_any_values() => {
+            match object.as_dict() {
+                Some(map) => copy(context, &Value::Dict(map), depth)?,
+                None => value.clone(),
+            }
+        }
         other => other.clone(),
     })
 }

@@ -180,10 +180,10 @@ fn slice(context: &Context<'_>, arguments: &[Value]) -> Answer {
     let part = part
         .ok_or("reflect.Value.Slice: slice index out of bounds")?
         .to_vec();
-    Ok(if matches!(whole, Value::Strings(_)) {
-        Value::Strings(part.into())
-    } else {
-        Value::list(part)
+    Ok(match whole {
+        Value::Strings(_) => Value::Strings(part.into()),
+        Value::Ints(_) => Value::Ints(part.into()),
+        _ => Value::list(part),
     })
 }
 
@@ -208,15 +208,15 @@ fn concat(context: &Context<'_>, arguments: &[Value]) -> Answer {
 fn chunk(context: &Context<'_>, arguments: &[Value]) -> Answer {
     let items = items(any(arguments, 1), "Cannot chunk type")?;
     context.items(items.len())?;
-    if items.is_empty() {
-        return Ok(Value::list(Vec::new()));
-    }
-    let size = usize::try_from(int(arguments, 0)).ok().filter(|size| *size > 0);
-    let size = size.ok_or("runtime error: makeslice: len out of range")?;
-    Ok(Value::list(
-        items
-            .chunks(size)
-            .map(|chunk| Value::list(chunk.to_vec()))
-            .collect(),
-    ))
+    let size = int(arguments, 0);
+    let magnitude = usize::try_from(size.unsigned_abs()).unwrap_or(usize::MAX);
+    let size = match (size, items.len()) {
+        (1.., _) => magnitude,
+        // What the original's arithmetic makes of less than nothing.
+        (..=-2, 1) => 1,
+        (..=-1, 2..) if items.len() - 1 <= magnitude => return Ok(Value::list(Vec::new())),
+        _ => return Err("runtime error: makeslice: len out of range".to_owned()),
+    };
+    let chunks = items.chunks(size).map(|chunk| Value::list(chunk.to_vec()));
+    Ok(Value::list(chunks.collect()))
 }

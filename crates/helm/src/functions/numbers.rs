@@ -182,12 +182,17 @@ fn numbers(context: &Context<'_>, start: i64, stop: i64, step: i64) -> Result<Ve
 fn until(context: &Context<'_>, arguments: &[Value]) -> Answer {
     let count = int(arguments, 0);
     let numbers = numbers(context, 0, count, if count < 0 { -1 } else { 1 })?;
-    Ok(Value::list(numbers.into_iter().map(Value::int).collect()))
+    Ok(ints(&numbers))
+}
+
+fn ints(numbers: &[i64]) -> Value {
+    let items: Vec<Value> = numbers.iter().copied().map(Value::int).collect();
+    Value::Ints(items.into())
 }
 
 fn until_step(context: &Context<'_>, arguments: &[Value]) -> Answer {
     let numbers = numbers(context, int(arguments, 0), int(arguments, 1), int(arguments, 2))?;
-    Ok(Value::list(numbers.into_iter().map(Value::int).collect()))
+    Ok(ints(&numbers))
 }
 
 fn seq(context: &Context<'_>, arguments: &[Value]) -> Answer {

@@ -6,7 +6,7 @@ use regex::{Regex, RegexBuilder};
 use super::{
     Answer, Context, Entry,
     arguments::{int, text},
-    fixed, pattern,
+    bytes, fixed, pattern,
     strings::strings,
 };
 use crate::{Value, template::Type};
@@ -63,7 +63,10 @@ fn plain(_: &str, error: &str) -> String {
 }
 
 fn compiling(expression: &str, error: &str) -> String {
-    let quoted = if expression.contains(['`', '\n', '\r', '\t']) {
+    let plain = |c: char| {
+        !matches!(c, '`' | '\u{7f}' | '\u{feff}') && (c >= ' ' || c == '\t') && bytes::stand_in(c).is_none()
+    };
+    let quoted = if !expression.chars().all(plain) {
         crate::template::quote(expression)
     } else {
         format!("`{expression}`")
@@ -74,7 +77,24 @@ fn compiling(expression: &str, error: &str) -> String {
 /// How large a compiled expression may be.
 const SIZE: usize = 4 << 20;
 
+/// How many of them are kept.
+const KEPT: usize = 100;
+
 fn compile(context: &Context<'_>, arguments: &[Value], tell: Telling) -> Result<Regex, String> {
+    let expression = text(arguments, 0);
+    if let Some(known) = context.expressions.borrow().get(expression) {
+        context.text(text(arguments, 1).len().saturating_mul(8))?;
+        return Ok(known.clone());
+    }
+    let compiled = compiled(context, arguments, tell)?;
+    let mut kept = context.expressions.borrow_mut();
+    if kept.len() < KEPT {
+        kept.insert(expression.to_owned(), compiled.clone());
+    }
+    Ok(compiled)
+}
+
+fn compiled(context: &Context<'_>, arguments: &[Value], tell: Telling) -> Result<Regex, String> {
     let expression = text(arguments, 0);
     context.work(
         (expression.len() as u64)
@@ -82,6 +102,11 @@ fn compile(context: &Context<'_>, arguments: &[Value], tell: Telling) -> Result<
             .saturating_add(10_000),
     )?;
     context.text(text(arguments, 1).len().saturating_mul(8))?;
+    if let Some(at) = expression.find(|c| bytes::stand_in(c).is_some()) {
+        let rest = expression.get(at..).unwrap_or_default();
+        let invalid = format!("error parsing regexp: invalid UTF-8: `{rest}`");
+        return Err(tell(expression, &invalid));
+    }
     let translated = pattern::translate(expression).map_err(|error| tell(expression, &error))?;
     let regex = RegexBuilder::new(&translated)
         .size_limit(SIZE)

@@ -43,8 +43,7 @@ enum Place {
 fn parse(context: &Context<'_>, arguments: &[Value]) -> Answer {
     let given = text(arguments, 0);
     context.text(given.len().saturating_mul(16))?;
-    let url =
-        Url::parse(given).map_err(|error| format!("unable to parse url: parse {}: {error}", quote(given)))?;
+    let url = Url::parse(given).map_err(|error| format!("unable to parse url: {error}"))?;
     let userinfo = url.user.as_ref().map(userinfo).unwrap_or_default();
     let hostname = hostname(&url.host).to_owned();
     Ok(Value::dict([
@@ -101,12 +100,8 @@ fn join(context: &Context<'_>, arguments: &[Value]) -> Answer {
     let given = get("userinfo")?;
     if !given.is_empty() {
         let whole = format!("proto://{given}@host");
-        let parsed = Url::parse(&whole).map_err(|error| {
-            format!(
-                "unable to parse userinfo in dict: parse {}: {error}",
-                quote(&whole)
-            )
-        })?;
+        let parsed =
+            Url::parse(&whole).map_err(|error| format!("unable to parse userinfo in dict: {error}"))?;
         url.user = parsed.user;
     }
     let made = url.print();
@@ -195,11 +190,12 @@ impl Url {
     fn parse(given: &str) -> Result<Self, String> {
         let mut url = Self::default();
         let (text, fragment) = given.split_once('#').unwrap_or((given, ""));
+        let failed = |part: &str, error: &str| format!("parse {}: {error}", quote(part));
         if text.bytes().any(|byte| byte < b' ' || byte == 0x7f) {
-            return Err("net/url: invalid control character in URL".to_owned());
+            return Err(failed(text, "net/url: invalid control character in URL"));
         }
-        url.rest(text)?;
-        url.fragment = unescape(fragment, Place::Fragment)?;
+        url.rest(text).map_err(|error| failed(text, &error))?;
+        url.fragment = unescape(fragment, Place::Fragment).map_err(|error| failed(given, &error))?;
         if escape(&url.fragment, Place::Fragment) != fragment {
             fragment.clone_into(&mut url.raw_fragment);
         }

@@ -30,12 +30,20 @@ pub(super) const TABLE: &[Entry] = &[
         Ok(Value::string(cases::joined(text(arguments, 0), '-')))
     }),
     fixed("camelcase", ONE, |_, arguments| {
-        Ok(Value::string(cases::camel(text(arguments, 0))))
+        Ok(Value::string(cases::camel(
+            &letters(arguments).collect::<String>(),
+        )))
     }),
 ];
 
+/// The characters of a text; for a byte that is none there is the one for such.
+fn letters(arguments: &[Value]) -> impl Iterator<Item = char> {
+    let known = |c: char| bytes::stand_in(c).map_or(c, |_| char::REPLACEMENT_CHARACTER);
+    text(arguments, 0).chars().map(known)
+}
+
 fn mapped(arguments: &[Value], map: fn(char) -> char) -> Value {
-    Value::string(text(arguments, 0).chars().map(map).collect::<String>())
+    Value::string(letters(arguments).map(map).collect::<String>())
 }
 
 /// The one capital letter of a letter, if it has one.
@@ -44,6 +52,18 @@ fn upper(c: char) -> char {
     match (letters.next(), letters.next()) {
         (Some(one), None) => one,
         _ => c,
+    }
+}
+
+/// The letter at the beginning of a title: two letters in one are a capital and a small one, Georgian has none for that.
+fn title_case(c: char) -> char {
+    match c {
+        '\u{1c4}'..='\u{1c6}' => '\u{1c5}',
+        '\u{1c7}'..='\u{1c9}' => '\u{1c8}',
+        '\u{1ca}'..='\u{1cc}' => '\u{1cb}',
+        '\u{1f1}'..='\u{1f3}' => '\u{1f2}',
+        'ა'..='ჿ' => c,
+        c => upper(c),
     }
 }
 
@@ -65,13 +85,11 @@ fn separates(c: char) -> bool {
 fn title(_: &Context<'_>, arguments: &[Value]) -> Answer {
     let mut before = ' ';
     let capital = |c: char| {
-        let made = if separates(before) { upper(c) } else { c };
+        let made = if separates(before) { title_case(c) } else { c };
         before = c;
         made
     };
-    Ok(Value::string(
-        text(arguments, 0).chars().map(capital).collect::<String>(),
-    ))
+    Ok(Value::string(letters(arguments).map(capital).collect::<String>()))
 }
 
 fn untitle(_: &Context<'_>, arguments: &[Value]) -> Answer {
@@ -81,25 +99,26 @@ fn untitle(_: &Context<'_>, arguments: &[Value]) -> Answer {
         first = c.is_whitespace();
         made
     };
-    Ok(Value::string(
-        text(arguments, 0).chars().map(small).collect::<String>(),
-    ))
+    Ok(Value::string(letters(arguments).map(small).collect::<String>()))
 }
 
-/// Capitals become small letters and small ones capitals.
+/// Capitals become small letters and small ones capitals, at the beginning of a word as a title has them.
 fn swapcase(_: &Context<'_>, arguments: &[Value]) -> Answer {
+    let mut begins = true;
     let swap = |c: char| {
-        if c.is_uppercase() {
+        let begun = std::mem::take(&mut begins);
+        if c.is_uppercase() || (lower(c) != c && title_case(c) == c) {
             lower(c)
-        } else if c.is_lowercase() {
-            upper(c)
-        } else {
+        } else if !c.is_lowercase() {
+            begins = c.is_whitespace();
             c
+        } else if begun {
+            title_case(c)
+        } else {
+            upper(c)
         }
     };
-    Ok(Value::string(
-        text(arguments, 0).chars().map(swap).collect::<String>(),
-    ))
+    Ok(Value::string(letters(arguments).map(swap).collect::<String>()))
 }
 
 /// Whether a byte, taken for a character of Latin-1, is a space.

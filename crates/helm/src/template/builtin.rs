@@ -193,7 +193,7 @@ fn length(slot: &Slot) -> Result<usize, String> {
         Value::Nil | Value::Missing => Err("reflect: call of reflect.Value.Type on zero Value".to_owned()),
         Value::String(text) => Ok(of_text(&text).len()),
         Value::Bytes(bytes) => Ok(bytes.len()),
-        Value::List(items) | Value::Strings(items) => Ok(items.len()),
+        Value::List(items) | Value::Strings(items) | Value::Ints(items) => Ok(items.len()),
         Value::Dict(map) => Ok(map.try_borrow().map_or(0, |map| map.len())),
         other => Err(format!("len of type {}", pointed(&other))),
     }
@@ -225,6 +225,12 @@ fn index(item: &Slot, indexes: &[Slot]) -> Result<Slot, String> {
 
 fn index_once(item: &Slot, index: &Value) -> Result<Slot, String> {
     let outside = |what: &str| format!("reflect: {what} index out of range");
+    if let (Value::Object(object), Value::String(key)) = (&item.value, index)
+        && !object.has_any_values()
+        && let Some(found) = object.field(key)
+    {
+        return Ok(Slot::bare(found));
+    }
     match plain(&item.value) {
         Value::Nil | Value::Missing => Err("index of nil pointer".to_owned()),
         Value::List(items) => {
@@ -233,7 +239,7 @@ fn index_once(item: &Slot, index: &Value) -> Result<Slot, String> {
                 .map(|item| Slot::boxed(item.clone()))
                 .ok_or_else(|| outside("slice"))
         }
-        Value::Strings(items) => {
+        Value::Strings(items) | Value::Ints(items) => {
             let found = items.get(position(index, items.len())?);
             found
                 .map(|item| Slot::element(item.clone(), false))
@@ -274,7 +280,7 @@ fn slice(item: &Slot, indexes: &[Slot]) -> Result<Slot, String> {
         Value::String(_) if indexes.len() == 3 => return Err("cannot 3-index slice a string".to_owned()),
         Value::String(text) => of_text(text).len(),
         Value::Bytes(bytes) => bytes.len(),
-        Value::List(items) | Value::Strings(items) => items.len(),
+        Value::List(items) | Value::Strings(items) | Value::Ints(items) => items.len(),
         other => return Err(format!("can't slice item of type {}", pointed(other))),
     };
     let mut places = Vec::with_capacity(3);
@@ -302,6 +308,7 @@ fn slice(item: &Slot, indexes: &[Slot]) -> Result<Slot, String> {
         Value::Bytes(bytes) => Value::Bytes(bytes.get(start..end).unwrap_or_default().into()),
         Value::List(items) => Value::List(part(items)),
         Value::Strings(items) => Value::Strings(part(items)),
+        Value::Ints(items) => Value::Ints(part(items)),
         other => other.clone(),
     }))
 }

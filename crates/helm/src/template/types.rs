@@ -99,6 +99,7 @@ pub fn type_name(value: &Value) -> &str {
         Value::Bytes(_) => "[]uint8",
         Value::List(_) => "[]interface {}",
         Value::Strings(_) => "[]string",
+        Value::Ints(_) => "[]int",
         Value::Dict(_) => "map[string]interface {}",
         Value::Object(object) => object.type_name(),
     }
@@ -113,7 +114,7 @@ pub fn kind_name(value: &Value) -> &'static str {
         Value::Int(_, kind) => kind_text(*kind),
         Value::Float(_) => "float64",
         Value::String(_) => "string",
-        Value::Bytes(_) | Value::List(_) | Value::Strings(_) => "slice",
+        Value::Bytes(_) | Value::List(_) | Value::Strings(_) | Value::Ints(_) => "slice",
         Value::Dict(_) => "map",
         Value::Object(object) => object.kind_name(),
     }
@@ -140,7 +141,7 @@ pub fn truth(value: &Value) -> bool {
         Value::Float(value) => *value != 0.0,
         Value::String(text) => !text.is_empty(),
         Value::Bytes(bytes) => !bytes.is_empty(),
-        Value::List(items) | Value::Strings(items) => !items.is_empty(),
+        Value::List(items) | Value::Strings(items) | Value::Ints(items) => !items.is_empty(),
         Value::Dict(map) => map.try_borrow().is_ok_and(|map| !map.is_empty()),
         Value::Object(object) => object.truth(),
     }

@@ -9,6 +9,7 @@ use std::{
     fs,
     panic::{AssertUnwindSafe, catch_unwind},
     path::{Path, PathBuf},
+    sync::atomic::{AtomicUsize, Ordering},
     time::Duration,
 };
 
@@ -183,6 +184,30 @@ fn judge(case: &Path, variant: &Path) -> [Option<String>; 2] {
     }
 }
 
+/// Does all jobs, as many at once as there are processors, and gives what came of them in order.
+pub(crate) fn at_once<J: Sync, T: Send>(jobs: &[J], work: impl Fn(&J) -> T + Sync) -> Vec<T> {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let next = AtomicUsize::new(0);
+    let take = || {
+        let mut done = Vec::new();
+        while let Some((at, job)) =
+            Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|at| jobs.get(at).map(|job| (at, job)))
+        {
+            done.push((at, work(job)));
+        }
+        done
+    };
+    let mut done: Vec<(usize, T)> = std::thread::scope(|scope| {
+        let started: Vec<_> = (0..threads).map(|_| scope.spawn(take)).collect();
+        started
+            .into_iter()
+            .flat_map(|thread| thread.join().unwrap())
+            .collect()
+    });
+    done.sort_by_key(|(at, _)| *at);
+    done.into_iter().map(|(_, result)| result).collect()
+}
+
 #[test]
 fn recorded_renders() {
     let elsewhere = std::env::var_os("CONFORMANCE_DIR").filter(|dir| !dir.is_empty());
@@ -203,27 +228,27 @@ fn recorded_renders() {
         found.sort();
         found
     };
-    let mut failures = [String::new(), String::new()];
-    let (mut passes, mut total) = ([0; 2], 0);
+    let mut jobs = Vec::new();
     for case in sorted(&dir) {
-        for variant in sorted(&case.join("renders")) {
-            total += 1;
-            let names = [&case, &variant].map(|path| path.file_name().unwrap().to_string_lossy());
-            for (n, why) in judge(&case, &variant).into_iter().enumerate() {
-                match why {
-                    None => passes[n] += 1,
-                    Some(why) => {
-                        writeln!(
-                            failures[n],
-                            "{}/{}\t{}",
-                            names[0],
-                            names[1],
-                            why.replace('\n', " | ")
-                        )
-                        .unwrap();
-                    }
-                }
-            }
+        jobs.extend(
+            sorted(&case.join("renders"))
+                .into_iter()
+                .map(|variant| (case.clone(), variant)),
+        );
+    }
+    let judged = at_once(&jobs, |(case, variant)| judge(case, variant));
+    let mut failures = [String::new(), String::new()];
+    let mut passes = [0; 2];
+    let total = jobs.len();
+    for ((case, variant), verdict) in jobs.iter().zip(judged) {
+        let names = [case, variant].map(|path| path.file_name().unwrap().to_string_lossy());
+        for (n, why) in verdict.into_iter().enumerate() {
+            let Some(why) = why else {
+                passes[n] += 1;
+                continue;
+            };
+            let why = why.replace('\n', " | ");
+            writeln!(failures[n], "{}/{}\t{why}", names[0], names[1]).unwrap();
         }
     }
     let report = workspace().join("target/conformance");

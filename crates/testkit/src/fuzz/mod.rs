@@ -51,6 +51,30 @@ pub fn run(name: &str, case: impl FnMut(&mut Random)) {
     ));
 }
 
+/// Runs `case` with `cases` seeds from `seed` on, however long that takes, and tells of those that fail, of which `most` are
+/// looked for: each as small as it could be made.
+pub fn failures(
+    name: &str,
+    seed: u64,
+    cases: u64,
+    most: usize,
+    mut case: impl FnMut(&mut Random),
+) -> Vec<String> {
+    let watch = Watch::start(name);
+    let mut failures = Vec::new();
+    for seed in seed..seed.saturating_add(cases) {
+        if failures.len() >= most {
+            break;
+        }
+        let mut random = Random::seeded(seed);
+        watch.begin(seed);
+        if let Some(message) = attempt(&mut case, &mut random).or_else(|| watch.end()) {
+            failures.push(describe(name, seed, random.taken(), message, &mut case));
+        }
+    }
+    failures
+}
+
 /// How long to search, and from where on.
 #[derive(Debug, Clone, Copy)]
 struct Plan {

@@ -11,8 +11,6 @@ use crate::{Map, Value};
 
 /// Spaces a level.
 pub(super) const INDENT: usize = 2;
-/// Blanks beyond this column become line breaks where the style can fold.
-pub(super) const WIDTH: usize = 80;
 /// Longer keys need the explicit form.
 const KEY_BYTES: usize = 128;
 
@@ -27,6 +25,10 @@ pub(super) struct Dialect {
     pub(super) python: bool,
     /// Keys in their natural order.
     pub(super) sorted: bool,
+    /// Blanks beyond this column become line breaks where the style can fold.
+    pub(super) width: usize,
+    /// Tabs may stand in texts of several lines.
+    pub(super) tabs: bool,
 }
 
 pub(super) struct Emitter<'d> {

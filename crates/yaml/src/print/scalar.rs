@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::{
     analysis::{analyse, is_break},
-    emit::{Dialect, Emitter, INDENT, WIDTH},
+    emit::{Dialect, Emitter, INDENT},
 };
 
 /// Where a scalar stands.
@@ -31,7 +31,9 @@ impl Style {
     /// The style of `text`; `key` for one that must stay on its line.
     pub(super) fn of(text: &str, key: bool, dialect: &Dialect) -> Self {
         let analysis = analyse(text, dialect.printable());
-        if text.contains('\n') && !key && analysis.block {
+        let block =
+            analysis.block || (dialect.tabs && analyse(&text.replace('\t', "x"), dialect.printable()).block);
+        if text.contains('\n') && !key && block {
             return Self::Literal;
         }
         // As a key this would be a merge, whatever the tools print.
@@ -112,7 +114,7 @@ impl Emitter<'_> {
             let after_break = before.is_some_and(is_break);
             if c == ' ' {
                 let single = before.is_some_and(|c| c != ' ') && chars.peek().is_some_and(|c| *c != ' ');
-                if single && !context.key && self.column > WIDTH {
+                if single && !context.key && self.column > self.dialect.width {
                     self.line_at(context.indent);
                 } else {
                     self.push(c);
@@ -137,11 +139,15 @@ impl Emitter<'_> {
 
     fn double_quoted(&mut self, text: &str, context: Context) {
         self.put("\"");
+        // quirk: go-yaml escapes all of a text that begins with a byte order mark.
+        let marked = text.starts_with('\u{feff}');
         let mut chars = text.chars().peekable();
         let mut before = None;
         while let Some(c) = chars.next() {
             let foldable = before.is_some_and(|c| c != ' ') && chars.peek().is_some();
-            if c == ' ' && foldable && !context.key && self.column > WIDTH {
+            if marked {
+                self.put(&escaped(c));
+            } else if c == ' ' && foldable && !context.key && self.column > self.dialect.width {
                 self.line_at(context.indent);
                 if chars.peek() == Some(&' ') {
                     self.push('\\');
@@ -177,7 +183,7 @@ impl Emitter<'_> {
             } else {
                 (self.column.saturating_sub(1), true)
             };
-            if inner && stop && !context.key && end > WIDTH {
+            if inner && stop && !context.key && end > self.dialect.width {
                 self.put(&std::mem::take(&mut waiting));
                 waiting_chars = 0;
                 self.put("\\");

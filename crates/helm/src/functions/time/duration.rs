@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::template::quote;
+use super::parse::quote;
 
 /// Nanoseconds of a duration such as `-1.5h` or `2h45m`.
 pub(super) fn parse(text: &str) -> Result<i64, String> {

@@ -5,7 +5,7 @@ use super::{
     calendar::{self, Date, MONTHS, WEEKDAYS},
     layout::{self, Piece},
 };
-use crate::template::quote;
+use crate::functions::bytes;
 
 /// What was read so far.
 struct Parts {
@@ -71,7 +71,7 @@ fn read(layout: &str, value: &str) -> Result<Time, String> {
     let range = |what: &str| format!("parsing time {}: {what} out of range", quote(value));
     loop {
         let (before, piece, after) = layout::split(pattern);
-        rest = skip(before, rest).ok_or_else(|| cannot(rest, before))?;
+        rest = skip(before, rest).map_err(|rest| cannot(rest, before))?;
         let Some((piece, word)) = piece else { break };
         let start = rest;
         match parts.take(piece, &mut rest, after) {
@@ -91,22 +91,36 @@ fn read(layout: &str, value: &str) -> Result<Time, String> {
     parts.finish().map_err(range)
 }
 
-/// What is behind a text between pieces; spaces match any number of them.
-fn skip<'v>(pattern: &str, value: &'v str) -> Option<&'v str> {
+/// A text as the errors about times show it: with the bytes of what isn't ASCII.
+pub(super) fn quote(text: &str) -> String {
+    let mut out = String::from('"');
+    for byte in bytes::of_text(text).iter() {
+        match byte {
+            b'"' | b'\\' => out.extend(['\\', char::from(*byte)]),
+            b' '..0x80 => out.push(char::from(*byte)),
+            byte => out.push_str(&format!("\\x{byte:02x}")),
+        }
+    }
+    out.push('"');
+    out
+}
+
+/// What is behind a text between pieces; spaces match any number of them. When it isn't there, what stands in its place.
+fn skip<'v>(pattern: &str, value: &'v str) -> Result<&'v str, &'v str> {
     let mut rest = value;
     let mut pattern = pattern;
     while let Some(c) = pattern.chars().next() {
         if c == ' ' {
             if !rest.is_empty() && !rest.starts_with(' ') {
-                return None;
+                return Err(rest);
             }
             (pattern, rest) = (pattern.trim_start_matches(' '), rest.trim_start_matches(' '));
         } else {
-            rest = rest.strip_prefix(c)?;
-            pattern = pattern.strip_prefix(c)?;
+            rest = rest.strip_prefix(c).ok_or(rest)?;
+            pattern = pattern.strip_prefix(c).unwrap_or_default();
         }
     }
-    Some(rest)
+    Ok(rest)
 }
 
 /// Takes a number of one or two digits; two when it is `fixed`.
@@ -207,12 +221,14 @@ impl Parts {
                 self.date.day = two(rest, pad == layout::Pad::Zero)?;
             }
             Piece::YearDay { spaces } => {
-                let text = if spaces {
-                    take(rest, 3).trim_start_matches(' ')
-                } else {
-                    take(rest, 3)
-                };
-                self.year_day = Some(text.parse().map_err(|_| Wrong::Form)?);
+                for _ in 0..if spaces { 2 } else { 0 } {
+                    *rest = rest.strip_prefix(' ').unwrap_or(rest);
+                }
+                let digits = rest.bytes().take(3).take_while(u8::is_ascii_digit).count();
+                if digits == 0 || (digits < 3 && !spaces) {
+                    return Err(Wrong::Form);
+                }
+                self.year_day = Some(take(rest, digits).parse().map_err(|_| Wrong::Form)?);
             }
             Piece::Zone => self.zone(rest)?,
             Piece::Offset {

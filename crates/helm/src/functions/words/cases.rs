@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::{lower, upper};
+use crate::functions::bytes;
 
 /// What a word is made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,7 +17,7 @@ enum Word {
     Connector,
     Punctuation,
     Other,
-    /// Behind the last one.
+    /// Behind the last one, or something that is no character.
     End,
 }
 
@@ -28,6 +29,11 @@ fn matches(regex: &Option<Regex>, c: char) -> bool {
     regex
         .as_ref()
         .is_some_and(|regex| regex.is_match(c.encode_utf8(&mut buffer)))
+}
+
+/// Whether a character stands for bytes that are none.
+fn is_invalid(c: char) -> bool {
+    c == char::REPLACEMENT_CHARACTER || bytes::stand_in(c).is_some()
 }
 
 fn is_connector(c: char) -> bool {
@@ -73,12 +79,22 @@ impl<'t> Words<'t> {
         (kind, word)
     }
 
+    /// The length of a run; what is no character belongs to what follows it.
     fn run(&self, belongs: impl Fn(char) -> bool) -> usize {
-        self.tail.find(|c| !belongs(c)).unwrap_or(self.tail.len())
+        let mut end = 0;
+        for (at, c) in self.tail.char_indices().filter(|(_, c)| !is_invalid(*c)) {
+            if !belongs(c) {
+                return end;
+            }
+            end = at + c.len_utf8();
+        }
+        self.tail.len()
     }
 
     fn measure(&self, first: char) -> (Word, usize) {
-        if is_connector(first) {
+        if is_invalid(first) {
+            (Word::End, first.len_utf8())
+        } else if is_connector(first) {
             (Word::Connector, self.run(is_connector))
         } else if is_punctuation(first) {
             (Word::Punctuation, self.run(is_punctuation))
@@ -90,9 +106,7 @@ impl<'t> Words<'t> {
             (Word::Number, self.run(char::is_numeric))
         } else {
             let known = |c: char| is_connector(c) || is_letter(c) || c.is_numeric() || is_punctuation(c);
-            let first = first.len_utf8();
-            let rest = self.tail.get(first..).unwrap_or_default();
-            (Word::Other, first + rest.find(known).unwrap_or(rest.len()))
+            (Word::Other, self.run(|c| !known(c)))
         }
     }
 

@@ -250,7 +250,7 @@ impl<'s> State<'s, '_> {
             return Ok(slot);
         }
         self.at = Some(At::Operand(operand));
-        if object.field(name).is_some() {
+        if object.has_any_values() && object.field(name).is_some() {
             return self.error(format_args!(
                 "{name} has arguments but cannot be invoked as function"
             ));

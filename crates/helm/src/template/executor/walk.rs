@@ -1,9 +1,9 @@
 //! Walks the bodies of templates.
 
-use std::{fmt::Display, rc::Rc};
+use std::{collections::BTreeMap, fmt::Display, rc::Rc};
 
 use crate::{
-    Kind, Value,
+    Dict, Kind, Value,
     template::{
         Error,
         executor::{Executor, NO_VALUE},
@@ -164,7 +164,7 @@ impl<'s, 'e> State<'s, 'e> {
                 let items = Rc::clone(items);
                 self.elements(items.iter().map(|item| Slot::boxed(item.clone())), branch)
             }
-            Value::Strings(items) => {
+            Value::Strings(items) | Value::Ints(items) => {
                 let items = Rc::clone(items);
                 self.elements(
                     items.iter().map(|item| Slot::element(item.clone(), false)),
@@ -178,19 +178,11 @@ impl<'s, 'e> State<'s, 'e> {
                     .map(|byte| Slot::bare(Value::Int((*byte).into(), Kind::Uint8)));
                 self.elements(slots, branch)
             }
-            Value::Dict(map) => {
-                let entries: Vec<_> = match map.try_borrow() {
-                    Ok(map) => map
-                        .iter()
-                        .map(|(key, value)| (Rc::clone(key), value.clone()))
-                        .collect(),
-                    Err(_) => Vec::new(),
-                };
-                self.entries(entries, branch)
-            }
+            Value::Dict(map) => self.entries(entries(map), true, branch),
             Value::Object(object) => {
                 if let Some(map) = object.as_dict() {
-                    self.iterate(&Value::Dict(map), branch)
+                    let boxed = object.has_any_values();
+                    self.entries(entries(&map), boxed, branch)
                 } else if let Some(items) = object.as_list() {
                     self.iterate(&Value::Strings(items), branch)
                 } else {
@@ -233,11 +225,16 @@ impl<'s, 'e> State<'s, 'e> {
         Ok(ran)
     }
 
-    fn entries(&mut self, entries: Vec<(Rc<str>, Value)>, branch: &'s Branch) -> Result<bool, Error> {
+    fn entries(
+        &mut self,
+        entries: Vec<(Rc<str>, Value)>,
+        boxed: bool,
+        branch: &'s Branch,
+    ) -> Result<bool, Error> {
         let ran = !entries.is_empty();
         for (key, value) in entries {
             let key = Slot::bare(Value::String(key));
-            if self.iteration(Some(key), &Slot::boxed(value), branch)? == Flow::Break {
+            if self.iteration(Some(key), &Slot::element(value, boxed), branch)? == Flow::Break {
                 break;
             }
         }
@@ -287,4 +284,14 @@ impl<'s, 'e> State<'s, 'e> {
         };
         State::new(self.executor, &template, self.out).run(data.value)
     }
+}
+
+/// The entries of a map as they are now.
+fn entries(map: &Dict) -> Vec<(Rc<str>, Value)> {
+    let entries = |map: &BTreeMap<Rc<str>, Value>| {
+        map.iter()
+            .map(|(key, value)| (Rc::clone(key), value.clone()))
+            .collect()
+    };
+    map.try_borrow().map(|map| entries(&map)).unwrap_or_default()
 }

@@ -50,7 +50,7 @@ fn measure(value: &Value) -> Weight {
             bytes: bytes.len(),
             levels: 0,
         },
-        Value::List(items) | Value::Strings(items) if Rc::strong_count(items) == 1 => {
+        Value::List(items) | Value::Strings(items) | Value::Ints(items) if Rc::strong_count(items) == 1 => {
             around(items.iter(), (items.len() + 1) * item)
         }
         Value::Dict(map) if Rc::strong_count(map) == 1 => match map.try_borrow() {

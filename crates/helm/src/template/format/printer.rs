@@ -154,18 +154,23 @@ impl<'b> Printer<'b> {
                     self.bad_verb(value, verb);
                 }
             }
-            Value::List(_) | Value::Strings(_) | Value::Dict(_) | Value::Object(_) if verb == 'w' => {
+            Value::List(_) | Value::Strings(_) | Value::Ints(_) | Value::Dict(_) | Value::Object(_)
+                if verb == 'w' =>
+            {
                 self.bad_verb(value, verb);
             }
             Value::Bytes(bytes) => self.bytes(bytes, verb, depth),
-            Value::List(_) | Value::Strings(_) if value.is_nil_list() && self.flags.sharp_v => {
+            Value::List(_) | Value::Strings(_) | Value::Ints(_)
+                if value.is_nil_list() && self.flags.sharp_v =>
+            {
                 self.write(type_name(value));
                 self.write("(nil)");
             }
             Value::List(items) => self.list(items, "[]interface {}", verb, depth),
             Value::Strings(items) => self.list(items, "[]string", verb, depth),
+            Value::Ints(items) => self.list(items, "[]int", verb, depth),
             Value::Dict(map) => self.map(map, verb, depth),
-            Value::Object(object) => self.object(object.as_ref(), verb),
+            Value::Object(object) => self.object(object.as_ref(), verb, depth),
             Value::Bool(_) => self.bad_verb(value, verb),
         }
     }
@@ -186,7 +191,7 @@ impl<'b> Printer<'b> {
     /// An address is different in each run, so there is always the same one.
     fn address(&mut self, value: &Value) {
         match value {
-            Value::Bytes(_) | Value::List(_) | Value::Strings(_) | Value::Dict(_) => {
+            Value::Bytes(_) | Value::List(_) | Value::Strings(_) | Value::Ints(_) | Value::Dict(_) => {
                 format_integer(self, 0xc0_0000_0000, Kind::Uint64, 'v');
             }
             _ => self.bad_verb(value, 'p'),
@@ -317,7 +322,13 @@ impl<'b> Printer<'b> {
         self.write(close);
     }
 
-    fn object(&mut self, object: &dyn Object, verb: char) {
+    fn object(&mut self, object: &dyn Object, verb: char, depth: usize) {
+        if !self.flags.sharp_v
+            && !object.has_any_values()
+            && let Some(map) = object.as_dict()
+        {
+            return self.map(&map, verb, depth);
+        }
         let text = object.print();
         if verb == 'v' {
             return self.text(&text);

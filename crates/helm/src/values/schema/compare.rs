@@ -21,7 +21,7 @@ pub(super) fn kind(value: &Value) -> &'static str {
         Value::Bool(_) => "boolean",
         Value::Int(..) | Value::Float(_) => "number",
         Value::String(_) => "string",
-        Value::List(_) | Value::Strings(_) => "array",
+        Value::List(_) | Value::Strings(_) | Value::Ints(_) => "array",
         Value::Dict(_) => "object",
         Value::Nil | Value::Missing | Value::Bytes(_) | Value::Object(_) => "null",
     }
@@ -47,7 +47,7 @@ pub(super) fn same(wanted: &Json, value: &Value) -> bool {
         (Json::Bool(wanted), Value::Bool(value)) => wanted == value,
         (Json::Number(wanted), value) => number(value).is_some_and(|value| wanted.as_f64() == Some(value)),
         (Json::String(wanted), Value::String(value)) => **wanted == **value,
-        (Json::Array(wanted), Value::List(items) | Value::Strings(items)) => {
+        (Json::Array(wanted), Value::List(items) | Value::Strings(items) | Value::Ints(items)) => {
             wanted.len() == items.len() && wanted.iter().zip(items.iter()).all(|(a, b)| same(a, b))
         }
         (Json::Object(wanted), Value::Dict(map)) => {
@@ -64,7 +64,7 @@ pub(super) fn same(wanted: &Json, value: &Value) -> bool {
 /// A text that equal values share.
 pub(super) fn canonical(value: &Value) -> String {
     match value {
-        Value::List(items) | Value::Strings(items) => {
+        Value::List(items) | Value::Strings(items) | Value::Ints(items) => {
             let items: Vec<String> = items.iter().map(canonical).collect();
             format!("[{}]", items.join(","))
         }

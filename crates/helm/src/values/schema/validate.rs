@@ -124,7 +124,7 @@ impl Schema<'_> {
                 self.combine(value, look)?;
                 self.unevaluated_keys(&entries, look)
             }
-            Value::List(items) | Value::Strings(items) => {
+            Value::List(items) | Value::Strings(items) | Value::Ints(items) => {
                 self.array(items, look)?;
                 self.combine(value, look)?;
                 self.unevaluated_items(items, look)

@@ -69,6 +69,8 @@ fn run(cli: &Cli) -> Result<()> {
             if *tests {
                 Prometheus::resolve()?;
                 oracle::kustomize()?;
+                oracle::helm()?;
+                oracle::helm_templates()?;
             }
             let kubectl = binaries.path("kubectl").display().to_string();
             say(format_args!(

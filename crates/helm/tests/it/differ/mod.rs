@@ -1,0 +1,152 @@
+//! Random templates, rendered by this crate and by Helm: both must give the same text, or fail with the same words.
+//!
+//! `make test` tries a number of templates that are always the same; `WEIR_FUZZ_TEMPLATES` asks for more, with new ones, and
+//! `WEIR_FUZZ_DIFFERENCES` for more than the first difference. Each is made as small as possible.
+
+mod expression;
+mod oracle;
+mod table;
+mod template;
+mod words;
+
+use std::{env, io::Write as _, rc::Rc, time::SystemTime};
+
+use helm::{
+    Value,
+    functions::Standard,
+    template::{Error, Executor, Functions as _, Set},
+};
+use serde_json::Value as Json;
+use testkit::fuzz;
+use tree::{Budget, Limits};
+
+use crate::options::Fixed;
+use oracle::Oracle;
+
+/// How many templates are tried when nobody asked for more.
+const FEW: u64 = 600;
+const NAME: &str = "c/templates/t.yaml";
+/// Enough for the deepest of templates.
+const STACK_BYTES: usize = 256 << 20;
+
+/// What came of a template: a text, or an error.
+type Outcome = Result<String, String>;
+
+fn ours(template: &str, values: &Json) -> Outcome {
+    let (environment, budget) = (Fixed::default(), Budget::new(Limits::default()));
+    let functions = Standard::new(&environment);
+    let mut set = Set::new();
+    set.parse(NAME, template, &functions)
+        .map_err(|error| parse_error(&error))?;
+    let values = Value::from_yaml(&yaml::Value::from_json(values.clone()));
+    let data = Value::dict([("Values", values)]);
+    let mut executor = Executor::new(Rc::new(set), &functions, &budget, false);
+    let made = executor.execute(NAME, data);
+    made.map(|text| text.replace("<no value>", ""))
+        .map_err(|error| told(error.to_string()))
+}
+
+/// Helm tells place and last part of an error in the syntax.
+fn parse_error(error: &Error) -> String {
+    let words = error.to_string();
+    let parts: Vec<&str> = words.split(": ").collect();
+    match parts.as_slice() {
+        [_, place, .., last] => format!("parse error at ({place}): {last}"),
+        _ => words,
+    }
+}
+
+/// Helm tells only the words of `fail` and `required`.
+fn told(error: String) -> String {
+    let place = error.split(": ").nth(1).unwrap_or_default();
+    let words = error
+        .split_once(helm::functions::WARNING_START)
+        .and_then(|(_, rest)| rest.rsplit_once(helm::functions::WARNING_END));
+    match words {
+        Some((words, _)) => format!("execution error at ({place}): {words}"),
+        None => error,
+    }
+}
+
+/// A text as the oracle prints it: bytes that are none are each the character for such.
+fn printed(text: &str) -> String {
+    let mut bytes = Vec::new();
+    for c in text.chars() {
+        match u32::from(c).checked_sub(0x10_FF00) {
+            Some(byte @ 0x80..) => bytes.push(byte as u8),
+            _ => bytes.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
+        }
+    }
+    let mut text = String::new();
+    for chunk in bytes.utf8_chunks() {
+        text.push_str(chunk.valid());
+        text.extend(chunk.invalid().iter().map(|_| '\u{fffd}'));
+    }
+    text
+}
+
+/// Whether the outcomes are the same, as far as they are to be.
+fn same(ours: &Outcome, theirs: &Outcome) -> bool {
+    match (ours, theirs) {
+        (Ok(ours), Ok(theirs)) => printed(ours) == *theirs,
+        (Err(ours), Err(theirs)) => printed(ours) == *theirs,
+        _ => false,
+    }
+}
+
+fn on_deep_stack<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().stack_size(STACK_BYTES);
+        thread.spawn_scoped(scope, work).unwrap().join().unwrap()
+    })
+}
+
+#[test]
+fn random_templates_give_what_the_original_gives() {
+    let number = |name: &str| env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+    let asked = number("WEIR_FUZZ_TEMPLATES");
+    let now = || SystemTime::UNIX_EPOCH.elapsed().map_or(0, |now| now.as_secs());
+    let seed = number("WEIR_FUZZ_SEED").unwrap_or_else(|| if asked.is_some() { now() } else { 0 });
+    let (count, most) = (asked.unwrap_or(FEW), number("WEIR_FUZZ_DIFFERENCES").unwrap_or(1));
+    let (mut made, mut failed) = (0_u64, 0_u64);
+    let differences = on_deep_stack(|| {
+        let mut oracle = Oracle::start();
+        fuzz::failures("templates", seed, count, most as usize, |random| {
+            let (values, template) = (words::values(random), template::whole(random));
+            random.note("template", &template);
+            random.note("values", &values.to_string());
+            let (ours, theirs) = (ours(&template, &values), oracle.render(&template, &values));
+            assert!(
+                same(&ours, &theirs),
+                "\n  ours:     {ours:?}\n  original: {theirs:?}"
+            );
+            *if theirs.is_ok() { &mut made } else { &mut failed } += 1;
+        })
+    });
+    let line = format!(
+        "helm-fuzz: {count} templates from WEIR_FUZZ_SEED={seed} on: {made} gave the same, {failed} failed with the same words, {} differ",
+        differences.len()
+    );
+    if asked.is_some() {
+        let _ = writeln!(std::io::stderr(), "{line}");
+    } else {
+        println!("{line}");
+    }
+    assert!(differences.is_empty(), "{}", differences.join("\n"));
+}
+
+#[test]
+fn all_functions_of_sprig_are_there_and_tried() {
+    let environment = Fixed::default();
+    let functions = Standard::new(&environment);
+    let mut wrong = Vec::new();
+    for name in Oracle::start().names() {
+        let refused = table::REFUSED.contains(&name.as_str());
+        let tried = table::FUNCTIONS.iter().any(|function| function.name == name);
+        let left_out = refused || table::LEFT_OUT.contains(&name.as_str());
+        if functions.has(&name) == refused || tried == left_out {
+            wrong.push(name);
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:?}");
+}
