@@ -190,12 +190,11 @@ pub(crate) fn at_once<J: Sync, T: Send>(jobs: &[J], work: impl Fn(&J) -> T + Syn
     let next = AtomicUsize::new(0);
     let take = || {
         let mut done = Vec::new();
-        while let Some((at, job)) =
-            Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|at| jobs.get(at).map(|job| (at, job)))
-        {
+        loop {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            let Some(job) = jobs.get(at) else { return done };
             done.push((at, work(job)));
         }
-        done
     };
     let mut done: Vec<(usize, T)> = std::thread::scope(|scope| {
         let started: Vec<_> = (0..threads).map(|_| scope.spawn(take)).collect();

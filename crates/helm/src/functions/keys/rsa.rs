@@ -1,11 +1,16 @@
 //! New RSA keys: two random primes and what follows from them.
+//!
+//! Charts only ever make such keys; nothing here signs or decrypts with them, so nobody can watch how long that takes. The
+//! crate `rsa` would bring what can be watched (RUSTSEC-2023-0071) for the sake of this one search.
 
 use num_bigint::BigUint;
 
 use super::{super::Context, der};
 
 /// How many random numbers have to witness that a number is a prime.
-const WITNESSES: u32 = 20;
+///
+/// FIPS 186-5 asks for 5 where candidates of 1024 bits are random, for an error below 2^-112, and for fewer of larger ones.
+const WITNESSES: u32 = 7;
 const EXPONENT: u32 = 65_537;
 
 /// A key in PKCS#1.
@@ -42,11 +47,12 @@ pub(super) fn generate(context: &Context<'_>, bits: u64) -> Result<Vec<u8>, Stri
     Ok(der::sequence(&parts))
 }
 
-/// The odd primes below 2,000.
+/// The odd primes below 2^15: dividing by them costs far less than a witness.
 fn small_primes() -> Vec<u32> {
     let mut primes: Vec<u32> = Vec::new();
-    for number in (3..2000).step_by(2) {
-        if primes.iter().all(|prime| number % prime != 0) {
+    for number in (3..1u32 << 15).step_by(2) {
+        let mut divisors = primes.iter().take_while(|prime| *prime * *prime <= number);
+        if divisors.all(|prime| number % prime != 0) {
             primes.push(number);
         }
     }
