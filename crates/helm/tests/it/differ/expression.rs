@@ -91,7 +91,7 @@ pub(super) fn operand(random: &mut Random, scope: &Scope, sort: Sort, depth: usi
 
 fn name(random: &mut Random, scope: &Scope) -> &'static str {
     match TEMPLATES.get(..scope.templates) {
-        Some(known) if !known.is_empty() && !random.one_in(12) => random.pick(known),
+        Some(known) if !known.is_empty() && !random.one_in(12) => random.pick::<&str>(known),
         _ => "none",
     }
 }
@@ -151,7 +151,7 @@ fn function(random: &mut Random, sort: Sort) -> &'static Function {
         _ => function.gives == Sort::Text,
     };
     let fitting: Vec<&Function> = FUNCTIONS.iter().filter(gives).collect();
-    random.pick(&fitting)
+    random.pick::<&Function>(&fitting)
 }
 
 fn call(random: &mut Random, scope: &Scope, function: &Function, depth: usize) -> String {

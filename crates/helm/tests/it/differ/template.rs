@@ -78,7 +78,7 @@ fn body(random: &mut Random, scope: &mut Scope, depth: usize) -> String {
     let variables = scope.variables.len();
     let mut text = String::new();
     for _ in 0..random.within(1..4) {
-        text.push_str(random.pick(SPACE));
+        text.push_str(random.pick::<&str>(SPACE));
         text.push_str(&node(random, scope, depth));
     }
     scope.variables.truncate(variables);

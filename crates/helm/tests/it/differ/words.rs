@@ -50,7 +50,7 @@ const TYPES: &str = "string¦int¦float64¦map¦slice¦bool¦invalid¦*int¦[]in
 /// One of the words of a list, between broken bars.
 fn one_of(random: &mut Random, words: &'static str) -> &'static str {
     let words: Vec<&str> = words.split('¦').collect();
-    random.pick(&words)
+    random.pick::<&str>(&words)
 }
 
 /// A text as Go writes it between quotes.
@@ -88,7 +88,7 @@ fn number(random: &mut Random) -> String {
         0 | 1 => random.below(20).to_string(),
         2 => random.int().to_string(),
         3 => format!("{float:e}"),
-        4 => quoted(random.pick(&[
+        4 => quoted(random.pick::<&str>(&[
             "1", "-5", "0x1F", "1e3", "2.5", "x", "", "010", "1_0", " 1", "1.0", "1.9", "+2", "0b11", "1e400",
         ])),
         _ => format!("{float:.3}"),
