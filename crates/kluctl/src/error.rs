@@ -171,6 +171,17 @@ pub enum Error {
     /// A chart in a render without a clock and randomness.
     #[error("Helm charts need the time and randomness, and this render has none")]
     NoMoment,
+    /// A hook of a chart that is more than a test.
+    #[error(
+        "{template}: a hook ({events}) is not supported yet: switch it off by the values of the chart, or deploy what it \
+         does by other means"
+    )]
+    ChartHook {
+        /// The template that it comes from.
+        template: String,
+        /// When it should run.
+        events: String,
+    },
     /// A kustomization that leaves out the objects of the chart beside it.
     #[error("{file} does not include the rendered helm chart: {output}")]
     ChartNotListed {

@@ -86,7 +86,7 @@ impl<'a> Renderer<'a> {
         )
     }
 
-    /// The objects of a chart, in the order in which Helm installs them; hooks come last.
+    /// The objects of a chart, in the order in which Helm installs them.
     fn objects(
         &self,
         stage: &mut Stage<'_>,
@@ -120,15 +120,18 @@ impl<'a> Renderer<'a> {
             }
         }));
         let mut objects = Vec::new();
-        // Helm prints them one behind the other, each with a line end; hooks it keeps apart, without.
+        // Helm prints them one behind the other, each with a line end.
         for (path, text) in rendered.crds.iter().filter(|_| !chart.skip_crds) {
             parse(path, &format!("{text}\n"), stage, &mut objects)?;
         }
         for one in &rendered.sorted.manifests {
             parse(&one.path, &format!("{}\n", one.text), stage, &mut objects)?;
         }
-        for hook in rendered.sorted.hooks.iter().filter(|hook| !hook.is_test()) {
-            parse(&hook.manifest.path, &hook.manifest.text, stage, &mut objects)?;
+        if let Some(hook) = rendered.sorted.hooks.iter().find(|hook| !hook.is_test()) {
+            return Err(Error::ChartHook {
+                template: hook.manifest.path.clone(),
+                events: hook.events.join(","),
+            });
         }
         if let Some(namespace) = namespace {
             for object in &mut objects {
