@@ -2,7 +2,7 @@
 
 use std::{
     sync::Arc,
-    time::{SystemTime, UNIX_EPOCH},
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use cluster::Cluster;
@@ -13,6 +13,8 @@ use yaml::Value;
 
 use crate::Error;
 
+/// How old the list of kinds may be: charts ask for kinds that an operator brought a moment ago.
+const KINDS_AGE: Duration = Duration::from_secs(10);
 /// How many objects a chart may list at once.
 const MAX_LISTED: usize = 5_000;
 
@@ -47,8 +49,9 @@ impl ClusterView for View {
     }
 
     fn api_versions(&self) -> Result<Vec<String>, String> {
-        let snapshot = self.runtime.block_on(self.cluster.snapshot());
-        snapshot
+        let snapshot = self.cluster.recent_snapshot(KINDS_AGE);
+        self.runtime
+            .block_on(snapshot)
             .map(|snapshot| snapshot.api_versions())
             .map_err(|error| error.to_string())
     }
