@@ -8,6 +8,8 @@ mod convert;
 mod error;
 mod fields;
 pub mod functions;
+#[cfg(test)]
+mod fuzz;
 pub mod manifest;
 mod render;
 pub mod template;

@@ -5,4 +5,6 @@ mod conformance;
 #[cfg(test)]
 mod differ;
 #[cfg(test)]
+mod malice;
+#[cfg(test)]
 mod options;

@@ -74,7 +74,8 @@ impl Schema<'_> {
         depth: usize,
         problems: &mut Vec<Problem>,
     ) -> Result<Seen, Exceeded> {
-        self.budget.step(1)?;
+        // A place in a schema costs far more than a step of a template, and schemas can double at each level.
+        self.budget.step(256)?;
         let map = match schema {
             Json::Object(map) => map,
             Json::Bool(false) => {
