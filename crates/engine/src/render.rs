@@ -14,7 +14,7 @@ use kluctl::Rendered;
 use objects::ObjectRef;
 use tree::{Budget, Limits, Tree};
 
-use crate::{Error, Renders, charts};
+use crate::{Error, Pulling, Renders, charts};
 
 /// The namespace of objects that name none.
 const DEFAULT_NAMESPACE: &str = "default";
@@ -26,6 +26,8 @@ pub struct Rendering {
     pub name: String,
     /// The renders that it runs beside.
     pub renders: Renders,
+    /// The charts that were pulled for it and others.
+    pub pulling: Pulling,
     /// How much it may use.
     pub limits: Limits,
     /// How long it may take.
@@ -55,6 +57,9 @@ pub async fn render(
     // Charts may ask the cluster for as long as somebody waits for the render.
     let waited_for = cluster.cancellation().child_token();
     charts::equip(&mut request.charts, &cluster.until(waited_for.clone()))?;
+    if request.charts.pull.is_none() {
+        request.charts.pull = Some(Arc::new(rendering.pulling.until(waited_for.clone())));
+    }
     let _waiting = waited_for.drop_guard();
     let mut rendered = cluster
         .cancellation()

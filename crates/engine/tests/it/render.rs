@@ -148,3 +148,26 @@ async fn charts_look_up_what_is_in_the_cluster() -> Result<()> {
     );
     Ok(())
 }
+
+#[tokio::test]
+async fn a_chart_that_is_not_pulled_before_is_pulled_now() -> Result<()> {
+    let world = World::new("pulled").await?;
+    let tree = project(&[
+        (".kluctl.yaml", "targets:\n- name: test\n"),
+        ("deployment.yaml", "deployments:\n- path: app\n"),
+        (
+            "app/helm-chart.yaml",
+            "helmChart: {repo: 'http://169.254.169.254/charts', chartName: a, chartVersion: 1.0.0, releaseName: a, \
+             skipPrePull: true}\n",
+        ),
+    ]);
+    let error = engine::render(&world.cluster, tree, request(), &Rendering::default())
+        .await
+        .unwrap_err();
+    let text = error.to_string();
+    assert!(
+        text.contains("Helm Chart a") && text.contains("link-local addresses are not allowed"),
+        "{text}"
+    );
+    Ok(())
+}

@@ -32,7 +32,7 @@ use api::{
     kluctl::{KluctlDeployment, KluctlDeploymentStatus},
 };
 use artifact::Fetcher;
-use engine::Renders;
+use engine::{Pulling, Renders};
 use futures::stream::BoxStream;
 use kube::Client;
 use runtime::{Context, ObjectKey, Outcome, Pass, Reconciler, Requeue, Trigger, now, scratch};
@@ -65,6 +65,7 @@ pub struct Controller {
     references: References,
     rendering: tree::Limits,
     renders: Renders,
+    pulling: Pulling,
     dry_run: bool,
 }
 
@@ -88,6 +89,7 @@ impl Controller {
             },
             rendering: flags.rendering(),
             renders: Renders::default(),
+            pulling: Pulling::default(),
             dry_run: flags.dry_run,
         })
     }

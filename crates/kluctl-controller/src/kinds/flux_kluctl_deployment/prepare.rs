@@ -79,6 +79,7 @@ impl Controller {
         let rendering = Rendering {
             name: format!("KluctlDeployment/{}", spec::key(pass.object)),
             renders: self.renders.clone(),
+            pulling: self.pulling.clone(),
             limits: self.rendering.clone(),
             timeout: Some(timeout / 2),
         };
