@@ -20,6 +20,7 @@ use crate::{
     order, reference,
     resmap::ResMap,
     resource::Resource,
+    transform::set,
 };
 
 /// The annotation of objects that only serve the build itself.
@@ -140,14 +141,16 @@ fn finish(
     managed_by: Option<&str>,
     run: &Run<'_>,
 ) -> Result<Built, Error> {
+    let (file, line) = (resource.file.clone(), resource.line);
     if let Some(managed_by) = managed_by {
         let labels = FieldSpec::row("", "", "", "metadata/labels", true);
-        fieldspec::visit(resource.node_mut(), &labels, Create::Map, &mut |labels| {
-            labels.set(MANAGED_BY, Node::string(managed_by));
-            Ok(())
-        })?;
+        let set = &mut |labels: &mut Node| match labels.set(MANAGED_BY, Node::string(managed_by)) {
+            true => Ok(()),
+            false => Err(set::wrong_kind("MappingNode", labels)),
+        };
+        fieldspec::visit(resource.node_mut(), &labels, Create::Map, set)
+            .map_err(|error| error.at(&file, line))?;
     }
-    let (file, line) = (resource.file.clone(), resource.line);
     if !resource.history.is_sound() {
         let problem = "a name, namespace or kind that was changed by the build is empty or has a comma: \
             number of previous names, number of previous namespaces, number of previous kinds not equal";

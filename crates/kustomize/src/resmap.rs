@@ -122,6 +122,20 @@ impl ResMap {
         self.any = None;
     }
 
+    /// Refuses objects that are the same by now, and drops those of which nothing is left. Where objects are known to differ,
+    /// they are not looked at.
+    ///
+    /// # Errors
+    /// When there are two of one identity.
+    pub(crate) fn refuse_equal(&mut self) -> Result<(), Error> {
+        self.drop_empties();
+        if self.current.is_some() {
+            return Ok(());
+        }
+        let list = std::mem::take(self.list_mut());
+        list.into_iter().try_for_each(|resource| self.append(resource))
+    }
+
     /// Drops the objects of which nothing is left.
     pub(crate) fn drop_empties(&mut self) {
         if self.list.iter().any(Resource::is_empty) {

@@ -376,3 +376,40 @@ fn an_object_may_be_without_a_name_until_the_end() {
         );
     }
 }
+
+#[test]
+fn objects_that_are_the_same_are_refused_where_a_patch_is_merged() {
+    let rename = r#"{target: {}, patch: '[{"op": "add", "path": "/metadata/name", "value": "c"}]'}"#;
+    let merge = |patch: &str| {
+        let object = "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}";
+        let made = "configMapGenerator: [{name: b}]";
+        let kustomization = format!("{{resources: [r.yaml], {made}, patches: [{rename}{patch}]}}");
+        built(&[("d/kustomization.yaml", &kustomization), ("d/r.yaml", object)])
+    };
+    assert_eq!(merge("").matches("name: c").count(), 2);
+    for target in ["", "name: none"] {
+        let patch = "{apiVersion: v1, kind: ConfigMap, metadata: {name: c}}";
+        let refused = merge(&format!(", {{target: {{{target}}}, patch: '{patch}'}}"));
+        let problem = "may not add resource with an already registered id: ConfigMap.v1.[noGrp]/c.[noNs]";
+        assert!(refused.ends_with(problem), "{refused}");
+    }
+}
+
+#[test]
+fn the_label_of_the_tool_needs_a_map() {
+    let labelled = |labels: &str| {
+        let object = format!("{{apiVersion: v1, kind: A, metadata: {{name: a}}, labels: {labels}}}");
+        let patch = r#"[{"op": "move", "from": "/labels", "path": "/metadata/labels"}]"#;
+        let kustomization = format!(
+            "{{resources: [r.yaml], buildMetadata: [managedByLabel], patches: [{{target: {{}}, patch: '{patch}'}}]}}"
+        );
+        built(&[("d/kustomization.yaml", &kustomization), ("d/r.yaml", &object)])
+    };
+    let label = "labels:\n    app.kubernetes.io/managed-by: kustomize-v5.8.1\n";
+    assert!(labelled("null").contains(label), "{}", labelled("null"));
+    let refused = labelled("x");
+    assert!(
+        refused.ends_with("wrong node kind: expected MappingNode but got ScalarNode"),
+        "{refused}"
+    );
+}

@@ -163,18 +163,8 @@ impl EntryPatches {
         for index in selected {
             merge_detached(resources, index, &mut patch, self.allowed, run)?;
         }
-        if self.allowed.any() {
-            refuse_equal(resources)?;
-        }
-        Ok(())
+        resources.refuse_equal()
     }
-}
-
-/// Refuses objects that a patch made equal.
-pub(super) fn refuse_equal(resources: &mut ResMap) -> Result<(), Error> {
-    let list = std::mem::take(resources.list_mut()).into_iter();
-    list.filter(|resource| !resource.is_empty())
-        .try_for_each(|resource| resources.append(resource))
 }
 
 /// A selector as messages have it.

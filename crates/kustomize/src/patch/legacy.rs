@@ -91,6 +91,7 @@ impl Transformer for StrategicMerges {
             let index = target_of(patch, resources)?;
             // It names the object, so that its apiVersion is the object's.
             merge_into(resources, index, node, Allowed::default(), scene.run)?;
+            resources.refuse_equal()?;
         }
         Ok(())
     }

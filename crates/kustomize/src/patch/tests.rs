@@ -135,7 +135,7 @@ fn objects_that_a_patch_makes_equal_are_refused() {
     let mut objects = testing::objects(
         "{apiVersion: v1, kind: A, metadata: {name: a}}\n---\n{apiVersion: v1, kind: A, metadata: {name: a}}",
     );
-    let problem = entry::refuse_equal(&mut objects).unwrap_err().to_string();
+    let problem = objects.refuse_equal().unwrap_err().to_string();
     assert_eq!(
         problem,
         "may not add resource with an already registered id: A.v1.[noGrp]/a.[noNs]"
