@@ -175,7 +175,10 @@ fn fuzz_readers_answer_any_bytes() {
         );
         let node = read::node(&bytes, &budget).and_then(|node| node.map(Node::into_value).transpose());
         if let (Ok(value), Ok(document)) = (node, read::kustomize(&bytes, &budget)) {
-            assert_eq!(value.unwrap_or_default(), document.value, "by way of a node");
+            // A node's null without text may be an empty text.
+            let shown = |value: &Value| print::json(value).replace("null", r#""""#);
+            let value = value.unwrap_or_default();
+            assert_eq!(shown(&value), shown(&document.value), "by way of a node");
         }
     });
 }
