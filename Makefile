@@ -120,8 +120,13 @@ bench-kustomize: ## Measure builds of kustomizations beside kustomize itself
 	$(CARGO) build --release --locked -p cli -p e2e
 	@WEIR_BIN_DIR=$(CURDIR)/$(BIN) $(BIN)/bench-kustomize $(if $(QUICK),--quick)
 
+.PHONY: bench-helm
+bench-helm: ## Measure renders of Helm charts beside helm itself
+	$(CARGO) build --release --locked -p cli -p e2e
+	@WEIR_BIN_DIR=$(CURDIR)/$(BIN) $(BIN)/bench-helm
+
 .PHONY: bench
-bench: control-plane bench-kustomize ## Measure 50 and 200 pairs of GitRepository and KluctlDeployment, and builds of kustomizations
+bench: control-plane bench-kustomize bench-helm ## Measure 50 and 200 pairs of GitRepository and KluctlDeployment, kustomizations and charts
 	@WEIR_BIN_DIR=$(CURDIR)/$(BIN) $(BIN)/bench $(if $(PAIRS),--pairs $(PAIRS))
 
 .PHONY: clean
