@@ -40,7 +40,7 @@ conformance: ## Compare with recordings of the originals (CONFORMANCE_DIR=../sha
 	  if [ -d "$$recorded/kluctl/cases/cluster" ]; then \
 	    suites="$$suites -p engine"; $(CARGO) build -q --locked -p testkit; target/debug/testkit build --tests; \
 	  fi; \
-	  $(CARGO) test -q --locked --no-fail-fast $$suites --test it recorded -- --nocapture \
+	  WEIR_CHARTS=1 $(CARGO) test -q --locked --no-fail-fast $$suites --test it recorded -- --nocapture \
 	    | sed -E '/^(\.*|running .*|test result: ok.*)$$/d'
 
 .PHONY: up

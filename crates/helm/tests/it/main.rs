@@ -7,4 +7,6 @@ mod differ;
 #[cfg(test)]
 mod malice;
 #[cfg(test)]
+mod modules;
+#[cfg(test)]
 mod options;

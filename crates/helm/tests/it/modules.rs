@@ -1,0 +1,174 @@
+//! Charts that Go modules bring (`hack/charts.txt`), rendered by this crate and by Helm with three sets of values each.
+//! `make conformance` asks for it; `make test` fetches nothing.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Output},
+    time::Duration,
+};
+
+use helm::{Options, functions::Moment};
+use tree::{Budget, Disk, Limits, TreePath};
+use yaml::Value;
+
+use crate::conformance::at_once;
+
+/// The directories of the charts; modules that aren't there are fetched.
+fn charts() -> Vec<PathBuf> {
+    let list = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../hack/charts.txt");
+    let text = fs::read_to_string(list).unwrap();
+    let mut charts = Vec::new();
+    for line in text.lines().filter(|line| !line.starts_with('#')) {
+        let mut words = line.split(' ');
+        let [module, version, sum] = [(); 3].map(|()| words.next().unwrap());
+        let fetched = Command::new("go")
+            .args(["mod", "download", "-json", &format!("{module}@{version}")])
+            .current_dir(std::env::temp_dir())
+            .env("GOFLAGS", "-mod=mod")
+            .output()
+            .unwrap();
+        let told: serde_json::Value = serde_json::from_slice(&fetched.stdout).unwrap();
+        assert_eq!(told["Sum"], sum, "{told}");
+        let dir = Path::new(told["Dir"].as_str().unwrap());
+        charts.extend(words.map(|path| dir.join(path)));
+    }
+    charts
+}
+
+/// A set of values, made of the chart's own.
+#[derive(Debug, Clone, Copy)]
+enum Set {
+    Default,
+    /// Everything that can be on is on.
+    On,
+    /// What is empty has something in it, numbers are larger, and what is on is off.
+    Filled,
+}
+
+fn changed(value: &Value, set: Set) -> Value {
+    match (value, set) {
+        (Value::Bool(_), Set::On) => true.into(),
+        (Value::Bool(on), Set::Filled) => (!on).into(),
+        (Value::Int(number), Set::Filled) => (number + 1).into(),
+        (Value::String(text), Set::Filled) if text.is_empty() => "filled".into(),
+        (Value::Map(map), Set::Filled) if map.iter().next().is_none() => {
+            Value::Map(yaml::Map::from_iter([("filled".to_owned(), Value::from("yes"))]))
+        }
+        (Value::Map(map), _) => Value::Map(
+            map.iter()
+                .map(|(key, value)| (key.to_owned(), changed(value, set)))
+                .collect(),
+        ),
+        (Value::Seq(items), _) => items.iter().map(|item| changed(item, set)).collect(),
+        _ => value.clone(),
+    }
+}
+
+fn values(chart: &Path, set: Set) -> String {
+    if matches!(set, Set::Default) {
+        return "{}\n".to_owned();
+    }
+    let text = fs::read(chart.join("values.yaml")).unwrap_or_default();
+    let own = yaml::read::goyaml_lenient(text, &Budget::default())
+        .unwrap()
+        .value;
+    yaml::print::goyaml(&changed(&own, set))
+}
+
+fn theirs(helm: &Path, chart: &Path, values: &Path) -> Result<String, String> {
+    let Output {
+        status,
+        stdout,
+        stderr,
+    } = Command::new(helm)
+        .args(["template", "demo", "--values"])
+        .args([values, chart])
+        .env_clear()
+        .env("HOME", "/nowhere")
+        .env("TZ", "UTC")
+        .output()
+        .unwrap();
+    if status.success() {
+        return Ok(String::from_utf8(stdout).unwrap());
+    }
+    let said = String::from_utf8_lossy(&stderr).into_owned();
+    let words = said.split("\n\nUse --debug flag").next().unwrap_or_default();
+    let (_, error) = words.split_once("Error: ").unwrap_or(("", words));
+    Err(error.trim().to_owned())
+}
+
+fn ours(chart: &Path, values: &str) -> Result<String, String> {
+    let moment = Moment::new(1_760_000_000, 0, [7; 32]);
+    let mut options = Options::new("demo", &moment);
+    options
+        .values
+        .files
+        .push(("values.yaml".to_owned(), values.to_owned().into()));
+    let tree = Disk::open(chart, &Limits::default()).map_err(|error| error.to_string())?;
+    let budget = Budget::default().with_timeout(Duration::from_secs(60));
+    let rendered = helm::template(&tree, &TreePath::root(), &options, &budget);
+    rendered
+        .map(|rendered| rendered.to_yaml().to_owned())
+        .map_err(|error| error.to_string().trim().to_owned())
+}
+
+/// How a render differs from two of the original: what those don't agree on may be anything.
+fn difference(ours: &Result<String, String>, theirs: &[Result<String, String>; 2]) -> Option<String> {
+    let (Ok(made), [Ok(one), Ok(other)]) = (ours, theirs) else {
+        let [one, _] = theirs;
+        return (ours != one).then(|| match (ours, one) {
+            (Err(ours), Err(one)) => format!("fails with {ours:?}, the original with {one:?}"),
+            (Err(ours), Ok(_)) => format!("fails with {ours:?}"),
+            _ => "does not fail as the original does".to_owned(),
+        });
+    };
+    if made.lines().count() != one.lines().count() {
+        return Some(format!(
+            "has {} lines, not {}",
+            made.lines().count(),
+            one.lines().count()
+        ));
+    }
+    let lines = made.lines().zip(one.lines()).zip(other.lines()).enumerate();
+    let mut wrong = lines.filter(|(_, ((made, one), other))| one == other && made != one);
+    wrong
+        .next()
+        .map(|(at, ((made, one), _))| format!("line {}: {made:?}, the original has {one:?}", at + 1))
+}
+
+#[test]
+fn recorded_nowhere_charts_of_modules() {
+    if std::env::var_os("WEIR_CHARTS").is_none() {
+        println!("WEIR_CHARTS is not set: the charts of Go modules are not fetched");
+        return;
+    }
+    let helm = testkit::oracle::helm().unwrap();
+    let charts = charts();
+    let jobs: Vec<(&PathBuf, Set)> = charts
+        .iter()
+        .flat_map(|chart| [Set::Default, Set::On, Set::Filled].map(|set| (chart, set)))
+        .collect();
+    let differences = at_once(&jobs, |(chart, set)| {
+        let values = values(chart, *set);
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("values.yaml");
+        fs::write(&file, &values).unwrap();
+        let original = [(); 2].map(|()| theirs(&helm, chart, &file));
+        let failed = original[0].is_err();
+        let difference = difference(&ours(chart, &values), &original);
+        (
+            failed,
+            difference.map(|what| format!("{} with {set:?} values {what}", chart.display())),
+        )
+    });
+    let failed = differences.iter().filter(|(failed, _)| *failed).count();
+    let wrong: Vec<String> = differences.into_iter().filter_map(|(_, what)| what).collect();
+    println!(
+        "\nhelm-modules: {} charts: {} passed ({failed} of all fail with helm, too), {} failed",
+        charts.len(),
+        jobs.len() - wrong.len(),
+        wrong.len()
+    );
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
