@@ -10,4 +10,6 @@ mod helm;
 #[cfg(test)]
 mod inflate;
 #[cfg(test)]
+mod oracle;
+#[cfg(test)]
 mod program;
