@@ -10,6 +10,14 @@ const BAD: &str = "syntax error in pattern";
 /// # Errors
 /// When it is no pattern.
 pub(crate) fn path_match(pattern: &str, name: &str) -> Result<bool, String> {
+    Ok(path_pattern(pattern)?.is_match(name))
+}
+
+/// A pattern of `path.Match`, for many names.
+///
+/// # Errors
+/// When it is no pattern.
+pub(super) fn path_pattern(pattern: &str) -> Result<Regex, String> {
     let mut text = String::from("(?s)^");
     let mut rest = pattern.chars().peekable();
     while let Some(c) = rest.next() {
@@ -22,7 +30,7 @@ pub(crate) fn path_match(pattern: &str, name: &str) -> Result<bool, String> {
         }
     }
     text.push('$');
-    Ok(Regex::new(&text).map_err(|_| BAD)?.is_match(name))
+    Regex::new(&text).map_err(|_| BAD.to_owned())
 }
 
 fn literal(c: char, text: &mut String) {

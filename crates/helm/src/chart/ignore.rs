@@ -1,7 +1,9 @@
 //! The rules of `.helmignore`. They look like those of git, but differ: the first that matches decides, and one that is
 //! negated ignores all that it doesn't match.
 
-use super::glob::path_match;
+use regex::Regex;
+
+use super::glob::path_pattern;
 
 /// The rules of a chart.
 #[derive(Debug, Default)]
@@ -11,7 +13,8 @@ pub(super) struct Rules {
 
 #[derive(Debug)]
 struct Rule {
-    pattern: String,
+    /// Nothing matches when it is none without its marks.
+    pattern: Option<Regex>,
     negated: bool,
     directories: bool,
     whole_path: bool,
@@ -29,7 +32,7 @@ impl Rules {
             if line.contains("**") {
                 return Err("double-star (**) syntax is not supported".to_owned());
             }
-            path_match(line, "abc")?;
+            path_pattern(line)?;
             rules.push(Rule::new(line));
         }
         Ok(Self { rules })
@@ -47,7 +50,8 @@ impl Rules {
             }
         }
         // Hidden files among the templates are ignored in any chart.
-        path_match("templates/.?*", path) == Ok(true)
+        let hidden = path.strip_prefix("templates/.");
+        hidden.is_some_and(|rest| !rest.is_empty() && !rest.contains('/'))
     }
 }
 
@@ -58,7 +62,7 @@ impl Rule {
         let directory = rest.strip_suffix('/');
         let rest = directory.unwrap_or(rest);
         Self {
-            pattern: rest.strip_prefix('/').unwrap_or(rest).to_owned(),
+            pattern: path_pattern(rest.strip_prefix('/').unwrap_or(rest)).ok(),
             negated: negated.is_some(),
             directories: directory.is_some(),
             whole_path: rest.contains('/'),
@@ -71,6 +75,8 @@ impl Rule {
         } else {
             path.rsplit('/').next().unwrap_or(path)
         };
-        path_match(&self.pattern, name) == Ok(true)
+        self.pattern
+            .as_ref()
+            .is_some_and(|pattern| pattern.is_match(name))
     }
 }
