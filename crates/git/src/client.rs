@@ -5,11 +5,11 @@ use std::{
     time::Duration,
 };
 
-use net::Resolver;
+use net::{Resolver, innermost};
 use reqwest::{Certificate, Client, ClientBuilder, redirect::Policy};
 use tokio::runtime::Handle;
 
-use crate::{Call, Error, Remote, Session, error::innermost};
+use crate::{Call, Error, Remote, Session};
 
 /// How many clients with own CA certificates are kept.
 const MAX_KEPT: usize = 32;

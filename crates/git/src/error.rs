@@ -165,15 +165,6 @@ pub(crate) fn chain(error: &gix::Error) -> String {
     api::redact(&text)
 }
 
-/// The innermost cause of an error: the part that names what happened, and never a URL.
-pub(crate) fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut last = error;
-    while let Some(next) = last.source() {
-        last = next;
-    }
-    api::redact(&first_line(last))
-}
-
 fn first_line(error: impl fmt::Display) -> String {
     let text = error.to_string();
     text.lines().next().unwrap_or_default().trim().to_owned()

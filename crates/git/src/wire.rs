@@ -18,7 +18,6 @@ use url::Url;
 use crate::{
     Error, Remote,
     clock::Clock,
-    error::innermost,
     remote::{refuse_link_local, shown},
 };
 
@@ -209,7 +208,7 @@ impl Wire {
 
     fn classify(&self, error: &reqwest::Error) -> Error {
         let url = self.remote.shown();
-        match tls_cause(error) {
+        match net::tls_cause(error) {
             Some(why) => Error::Tls { url, why },
             None if error.is_timeout() => Error::Network {
                 url,
@@ -217,7 +216,7 @@ impl Wire {
             },
             None => Error::Network {
                 url,
-                why: innermost(error),
+                why: net::innermost(error),
             },
         }
     }
@@ -247,23 +246,6 @@ impl Wire {
         }
         Ok(Some(bytes))
     }
-}
-
-/// What TLS complained about, if it was TLS.
-fn tls_cause(error: &(dyn std::error::Error + 'static)) -> Option<String> {
-    let mut next = Some(error);
-    while let Some(error) = next {
-        if let Some(tls) = error.downcast_ref::<rustls::Error>() {
-            return Some(tls.to_string());
-        }
-        // An io::Error hides what it wraps from source().
-        let wrapped = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
-        if let Some(cause) = wrapped.and_then(|inner| tls_cause(inner)) {
-            return Some(cause);
-        }
-        next = error.source();
-    }
-    None
 }
 
 pub(crate) fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

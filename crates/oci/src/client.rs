@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use api::SafeUrl;
 use bytes::{Bytes, BytesMut};
-use net::Resolver;
+use net::{Resolver, innermost};
 use reqwest::{
     Certificate, ClientBuilder, Response, StatusCode, Url,
     header::{ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, HeaderValue, LOCATION},
     redirect::Policy,
 };
 
-use crate::{Access, Error, Limits, error::innermost, hop};
+use crate::{Access, Error, Limits, hop};
 
 /// How long a connection may take to stand, and a server may send nothing.
 const SILENCE: Duration = Duration::from_secs(30);

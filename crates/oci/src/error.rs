@@ -145,7 +145,7 @@ impl Error {
     /// What became of a request, without its URL.
     pub(crate) fn of_request(url: &str, error: &reqwest::Error) -> Self {
         let url = url.to_owned();
-        match tls_cause(error) {
+        match net::tls_cause(error) {
             Some(why) => Self::Tls { url, why },
             None if error.is_timeout() => Self::Network {
                 url,
@@ -153,7 +153,7 @@ impl Error {
             },
             None => Self::Network {
                 url,
-                why: innermost(error),
+                why: net::innermost(error),
             },
         }
     }
@@ -169,30 +169,4 @@ impl Error {
         let path = path.into();
         move |source| Self::Disk { what, path, source }
     }
-}
-
-/// What TLS complained about, if it was TLS.
-fn tls_cause(error: &(dyn std::error::Error + 'static)) -> Option<String> {
-    let mut next = Some(error);
-    while let Some(error) = next {
-        if let Some(tls) = error.downcast_ref::<rustls::Error>() {
-            return Some(tls.to_string());
-        }
-        // An io::Error hides what it wraps from source().
-        let wrapped = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
-        if let Some(cause) = wrapped.and_then(|inner| tls_cause(inner)) {
-            return Some(cause);
-        }
-        next = error.source();
-    }
-    None
-}
-
-/// The innermost cause: it names what happened and no URL.
-pub(crate) fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut last = error;
-    while let Some(next) = last.source() {
-        last = next;
-    }
-    api::redact(&last.to_string())
 }

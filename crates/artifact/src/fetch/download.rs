@@ -43,7 +43,7 @@ pub(super) fn client() -> Result<Client, Error> {
         .or_else(|_| builder().tls_certs_only([]).build());
     client.map_err(|error| Error::Download {
         url: "any".to_owned(),
-        why: innermost(&error),
+        why: net::innermost(&error),
     })
 }
 
@@ -103,7 +103,7 @@ impl From<Error> for Try {
 
 async fn once(client: &Client, wanted: &Wanted<'_>, to: &Path) -> Result<(), Try> {
     let url = wanted.url.to_string();
-    let again = |error: reqwest::Error| Try::Again(innermost(&error));
+    let again = |error: reqwest::Error| Try::Again(net::innermost(&error));
     let mut response = client
         .get(wanted.url.expose().clone())
         .send()
@@ -150,13 +150,4 @@ async fn once(client: &Client, wanted: &Wanted<'_>, to: &Path) -> Result<(), Try
         .into());
     }
     Ok(())
-}
-
-/// The innermost cause: it names what happened and no URL.
-fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut last = error;
-    while let Some(next) = last.source() {
-        last = next;
-    }
-    api::redact(&last.to_string())
 }

@@ -1,6 +1,6 @@
 //! Files by their URLs.
 
-use std::{error::Error as _, time::Duration};
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use net::{Resolver, is_refused};
@@ -89,11 +89,5 @@ fn words(error: &reqwest::Error) -> String {
     if error.is_timeout() {
         return "no answer in time".to_owned();
     }
-    let mut text = None;
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text = Some(error.to_string());
-        cause = error.source();
-    }
-    api::redact(&text.unwrap_or_else(|| "the server could not be asked".to_owned()))
+    net::innermost(error)
 }

@@ -1,0 +1,52 @@
+//! Why a request failed, in words that hold no address.
+
+use std::{error::Error, io};
+
+/// What TLS complained about, if it was TLS.
+#[must_use]
+pub fn tls(error: &(dyn Error + 'static)) -> Option<String> {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        if let Some(tls) = error.downcast_ref::<rustls::Error>() {
+            return Some(tls.to_string());
+        }
+        // An io::Error hides what it wraps from source().
+        let wrapped = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+        if let Some(cause) = wrapped.and_then(|inner| tls(inner)) {
+            return Some(cause);
+        }
+        next = error.source();
+    }
+    None
+}
+
+/// The innermost cause, in a line and without what may be secret: it names what happened and no URL.
+#[must_use]
+pub fn innermost(error: &(dyn Error + 'static)) -> String {
+    let mut last = error;
+    while let Some(next) = last.source() {
+        last = next;
+    }
+    let text = last.to_string();
+    api::redact(text.lines().next().unwrap_or_default().trim())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_innermost_cause_is_told() {
+        let inner = io::Error::other("refused\nby https://u:p@example.com");
+        let error = io::Error::other(Box::<dyn Error + Send + Sync>::from(inner));
+        assert_eq!(innermost(&error), "refused");
+    }
+
+    #[test]
+    fn tls_is_found_below_errors_of_reading() {
+        let alert = rustls::Error::General("bad hello".to_owned());
+        let error = io::Error::other(io::Error::other(alert));
+        assert_eq!(tls(&error).as_deref(), Some("unexpected error: bad hello"));
+        assert_eq!(tls(&io::Error::other("no")), None);
+    }
+}
