@@ -13,6 +13,7 @@ mod parse;
 mod quote;
 mod set;
 mod slot;
+mod source;
 #[cfg(test)]
 mod tests;
 mod types;

@@ -5,7 +5,12 @@ use std::{
     rc::Rc,
 };
 
-use super::{builtin::Builtin, number::Number, quote::quote};
+use super::{
+    builtin::Builtin,
+    number::Number,
+    quote::quote,
+    source::{Excerpt, Literal, Source},
+};
 
 /// A parsed template.
 #[derive(Debug)]
@@ -14,23 +19,6 @@ pub(super) struct Template {
     /// The text it stands in, and the name of that.
     pub(super) source: Rc<Source>,
     pub(super) body: Vec<Node>,
-}
-
-/// A text with templates.
-#[derive(Debug)]
-pub(super) struct Source {
-    pub(super) name: Rc<str>,
-    pub(super) text: Rc<str>,
-}
-
-impl Source {
-    /// Where a byte of the text is: `name:line:column`.
-    pub(super) fn place(&self, at: usize) -> String {
-        let before = self.text.get(..at).unwrap_or(&self.text);
-        let line = 1 + before.bytes().filter(|byte| *byte == b'\n').count();
-        let column = before.len() - before.rfind('\n').map_or(0, |newline| newline + 1);
-        format!("{}:{line}:{column}", self.name)
-    }
 }
 
 /// A part of the body of a template; where it is, in bytes.
@@ -42,11 +30,11 @@ pub(super) struct Node {
 
 #[derive(Debug)]
 pub(super) enum NodeKind {
-    Text(Rc<str>),
+    Text(Excerpt),
     Action(Pipe),
-    If(Branch),
-    With(Branch),
-    Range(Branch),
+    If(Box<Branch>),
+    With(Box<Branch>),
+    Range(Box<Branch>),
     Template(Rc<str>, Option<Pipe>),
     Break,
     Continue,
@@ -65,7 +53,7 @@ pub(super) struct Branch {
 pub(super) struct Pipe {
     pub(super) at: usize,
     pub(super) assigns: bool,
-    pub(super) variables: Vec<Rc<str>>,
+    pub(super) variables: Vec<Excerpt>,
     pub(super) commands: Vec<Command>,
 }
 
@@ -89,17 +77,16 @@ pub(super) enum Term {
     Dot,
     Nil,
     Bool(bool),
-    Number(Number),
-    /// A string as it is written, and as it is meant.
-    String(Rc<str>, Rc<str>),
+    Number(Box<Number>),
+    String(Literal),
     /// `.a.b`
-    Field(Vec<Rc<str>>),
-    /// `$x.a.b`
-    Variable(Rc<str>, Vec<Rc<str>>),
-    /// `(pipe).a.b`
-    Chain(Box<Operand>, Vec<Rc<str>>),
-    Pipe(Pipe),
-    Function(Rc<str>),
+    Field(Excerpt),
+    /// `$x` and `.a.b`
+    Variable(Excerpt, Excerpt),
+    /// `(pipe)` and `.a.b`
+    Chain(Box<Operand>, Excerpt),
+    Pipe(Box<Pipe>),
+    Function(Excerpt),
     Builtin(Builtin),
 }
 
@@ -174,7 +161,10 @@ impl Branch {
 impl Display for Pipe {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         if !self.variables.is_empty() {
-            f.write_str(&self.variables.join(", "))?;
+            for (index, variable) in self.variables.iter().enumerate() {
+                f.write_str(if index > 0 { ", " } else { "" })?;
+                f.write_str(variable)?;
+            }
             f.write_str(if self.assigns { " = " } else { " := " })?;
         }
         for (index, command) in self.commands.iter().enumerate() {
@@ -215,7 +205,7 @@ impl Display for Operand {
             Term::Nil => return f.write_str("nil"),
             Term::Bool(value) => return value.fmt(f),
             Term::Number(number) => return f.write_str(&number.text),
-            Term::String(quoted, _) => return f.write_str(quoted),
+            Term::String(literal) => return f.write_str(&literal.quoted),
             Term::Pipe(pipe) => return pipe.fmt(f),
             Term::Function(name) => return f.write_str(name),
             Term::Builtin(builtin) => return f.write_str(builtin.name()),
@@ -229,6 +219,6 @@ impl Display for Operand {
                 fields
             }
         };
-        fields.iter().try_for_each(|field| write!(f, ".{field}"))
+        f.write_str(fields)
     }
 }

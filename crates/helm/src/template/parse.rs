@@ -7,8 +7,9 @@ use std::{collections::BTreeMap, rc::Rc};
 use super::{
     Error, Functions,
     lex::{Keyword, Kind, Lexer, Token},
-    node::{Branch, Node, NodeKind, Pipe, Source, Template, is_empty},
+    node::{Branch, Node, NodeKind, Operand, Pipe, Template, is_empty},
     quote::{quote, unquote},
+    source::{Excerpt, Source},
 };
 
 /// How deep parentheses and blocks may nest.
@@ -32,6 +33,7 @@ pub(super) fn parse(
         source: Rc::clone(&source),
         functions,
         pending: Vec::new(),
+        operands: Vec::new(),
         latest: 0,
         nesting: 0,
         scope: Scope::default(),
@@ -42,17 +44,17 @@ pub(super) fn parse(
 }
 
 /// What belongs to one template of a text.
-struct Scope {
-    variables: Vec<Rc<str>>,
+struct Scope<'t> {
+    variables: Vec<&'t str>,
     ranges: usize,
     /// Where the action began that is being read.
     action: Option<usize>,
 }
 
-impl Default for Scope {
+impl Default for Scope<'_> {
     fn default() -> Self {
         Self {
-            variables: vec!["$".into()],
+            variables: vec!["$"],
             ranges: 0,
             action: None,
         }
@@ -81,10 +83,12 @@ struct Parser<'t> {
     functions: &'t dyn Functions,
     /// Tokens that were given back, the next one last.
     pending: Vec<Token<'t>>,
+    /// The arguments of the commands that are being read, the innermost last.
+    operands: Vec<Operand>,
     /// Where the token begins that was read last: errors name its line.
     latest: usize,
     nesting: usize,
-    scope: Scope,
+    scope: Scope<'t>,
     templates: BTreeMap<Rc<str>, Template>,
 }
 
@@ -113,17 +117,30 @@ impl<'t> Parser<'t> {
 
     /// The kind and place of the next token.
     fn peek(&mut self) -> (Kind, usize) {
-        let token = self.next();
-        let found = (token.kind, token.at);
-        self.give_back(token);
-        found
+        let token = match self.pending.last() {
+            Some(token) => *token,
+            None => {
+                let token = self.next();
+                self.give_back(token);
+                token
+            }
+        };
+        (token.kind, token.at)
     }
 
     fn peek_non_space(&mut self) -> (Kind, usize) {
-        let token = self.next_non_space();
-        let found = (token.kind, token.at);
-        self.give_back(token);
-        found
+        loop {
+            let found = self.peek();
+            if found.0 != Kind::Space {
+                return found;
+            }
+            self.next();
+        }
+    }
+
+    /// What a token covers.
+    fn excerpt(&self, token: &Token<'_>) -> Excerpt {
+        self.source.excerpt(token.at, token.at + token.text.len())
     }
 
     fn line(&self, at: usize) -> usize {
@@ -141,9 +158,12 @@ impl<'t> Parser<'t> {
 
     fn unexpected<T>(&self, token: &Token<'_>, context: &str) -> Result<T, Error> {
         if token.kind != Kind::Error {
-            return self.error(&format!("unexpected {} in {context}", token.shown()));
+            return self.error(&format!(
+                "unexpected {} in {context}",
+                token.shown(&self.lexer.problem)
+            ));
         }
-        let mut what = token.shown();
+        let mut what = token.shown(&self.lexer.problem);
         if let Some(action) = self
             .scope
             .action
@@ -272,7 +292,7 @@ impl<'t> Parser<'t> {
         match token.kind {
             Kind::Text => Ok(Item::Node(Node {
                 at: token.at,
-                kind: NodeKind::Text(token.text.into()),
+                kind: NodeKind::Text(self.excerpt(&token)),
             })),
             Kind::LeftDelimiter => {
                 self.scope.action = Some(token.at);
@@ -341,11 +361,11 @@ impl<'t> Parser<'t> {
         };
         self.scope.variables.truncate(variables);
         let at = pipe.at;
-        let branch = Branch {
+        let branch = Box::new(Branch {
             pipe,
             body,
             otherwise,
-        };
+        });
         let kind = match word {
             "if" => NodeKind::If(branch),
             "with" => NodeKind::With(branch),

@@ -1,6 +1,6 @@
 //! Go's strconv: texts and characters as literals, and literals as texts.
 
-use std::fmt::Write as _;
+use std::{borrow::Cow, fmt::Write as _};
 
 use crate::functions::bytes::{stand_in, to_text};
 
@@ -94,13 +94,18 @@ enum Piece {
 }
 
 /// What a string literal means, `None` when it is none. Bytes that make no character get stand-ins.
-pub(super) fn unquote(literal: &str) -> Option<String> {
+pub(super) fn unquote(literal: &str) -> Option<Cow<'_, str>> {
     if let Some(raw) = literal.strip_prefix('`') {
-        return Some(raw.strip_suffix('`')?.replace('\r', ""));
+        let inner = raw.strip_suffix('`')?;
+        return Some(if inner.contains('\r') {
+            inner.replace('\r', "").into()
+        } else {
+            inner.into()
+        });
     }
     let inner = literal.strip_prefix('"')?.strip_suffix('"')?;
     if !inner.contains(['\\', '"', '\n']) {
-        return Some(inner.to_owned());
+        return Some(inner.into());
     }
     let mut bytes = Vec::with_capacity(inner.len());
     let mut rest = inner;
@@ -112,7 +117,8 @@ pub(super) fn unquote(literal: &str) -> Option<String> {
         }
         rest = after;
     }
-    Some(String::from_utf8(bytes).unwrap_or_else(|error| to_text(error.as_bytes())))
+    let text = String::from_utf8(bytes).unwrap_or_else(|error| to_text(error.as_bytes()));
+    Some(text.into())
 }
 
 /// The number of a character literal.

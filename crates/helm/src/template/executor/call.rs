@@ -174,7 +174,7 @@ impl<'s> State<'s, '_> {
             Term::Nil => self.error(format_args!("indirection through explicit nil in {operand}")),
             Term::Bool(value) => Ok(Slot::bare(Value::Bool(*value))),
             Term::Number(number) => self.number(number).map(Slot::bare),
-            Term::String(_, text) => Ok(Slot::bare(Value::String(Rc::clone(text)))),
+            Term::String(literal) => Ok(Slot::bare(Value::String(literal.text()))),
         }
     }
 
@@ -199,8 +199,8 @@ impl<'s> State<'s, '_> {
         let expected = match (wanted, &operand.term) {
             (Type::Any | Type::Reflect, Term::Number(number)) => return self.number(number),
             (Type::Any | Type::Reflect | Type::Bool, Term::Bool(value)) => return Ok(Value::Bool(*value)),
-            (Type::Any | Type::Reflect | Type::String, Term::String(_, text)) => {
-                return Ok(Value::String(Rc::clone(text)));
+            (Type::Any | Type::Reflect | Type::String, Term::String(literal)) => {
+                return Ok(Value::String(literal.text()));
             }
             (Type::Bool, _) => "bool",
             (Type::String, _) => "string",

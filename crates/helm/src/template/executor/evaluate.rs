@@ -31,7 +31,7 @@ impl<'s> State<'s, '_> {
             if pipe.assigns {
                 self.assign(variable, slot.clone())?;
             } else {
-                self.variables.push((Rc::clone(variable), slot.clone()));
+                self.variables.push((variable, slot.clone()));
             }
         }
         self.executor.depth = depth;
@@ -39,12 +39,7 @@ impl<'s> State<'s, '_> {
     }
 
     pub(super) fn assign(&mut self, name: &str, value: Slot) -> Result<(), Error> {
-        match self
-            .variables
-            .iter_mut()
-            .rev()
-            .find(|(known, _)| **known == *name)
-        {
+        match self.variables.iter_mut().rev().find(|(known, _)| *known == name) {
             Some((_, slot)) => {
                 *slot = value;
                 Ok(())
@@ -78,7 +73,7 @@ impl<'s> State<'s, '_> {
                     Term::Bool(value) => Ok(Slot::bare(Value::Bool(*value))),
                     Term::Dot => Ok(dot.clone()),
                     Term::Number(number) => self.number(number).map(Slot::bare),
-                    Term::String(_, text) => Ok(Slot::bare(Value::String(Rc::clone(text)))),
+                    Term::String(literal) => Ok(Slot::bare(Value::String(literal.text()))),
                     _ => self.error("nil is not a command"),
                 }
             }
@@ -106,12 +101,12 @@ impl<'s> State<'s, '_> {
         dot: &Slot,
         operand: &'s Operand,
         name: &str,
-        fields: &'s [Rc<str>],
+        fields: &'s str,
         arguments: &'s [Operand],
         last: Option<Slot>,
     ) -> Result<Slot, Error> {
         self.at = Some(At::Operand(operand));
-        let found = self.variables.iter().rev().find(|(known, _)| **known == *name);
+        let found = self.variables.iter().rev().find(|(known, _)| *known == name);
         let Some(slot) = found.map(|(_, slot)| slot.clone()) else {
             return self.error(format_args!("undefined variable: {name}"));
         };
@@ -127,7 +122,7 @@ impl<'s> State<'s, '_> {
         dot: &Slot,
         operand: &'s Operand,
         base: &'s Operand,
-        fields: &'s [Rc<str>],
+        fields: &'s str,
         arguments: &'s [Operand],
         last: Option<Slot>,
     ) -> Result<Slot, Error> {
@@ -142,15 +137,15 @@ impl<'s> State<'s, '_> {
         dot: &Slot,
         receiver: Slot,
         operand: &'s Operand,
-        fields: &'s [Rc<str>],
+        fields: &'s str,
         arguments: &'s [Operand],
         last: Option<Slot>,
     ) -> Result<Slot, Error> {
-        let Some((end, before)) = fields.split_last() else {
+        let Some((before, end)) = fields.rsplit_once('.') else {
             return Ok(receiver);
         };
         let mut receiver = receiver;
-        for name in before {
+        for name in before.split('.').skip(1) {
             receiver = self.field(dot, &receiver, operand, name, &[], None)?;
         }
         self.field(dot, &receiver, operand, end, arguments, last)
@@ -161,7 +156,7 @@ impl<'s> State<'s, '_> {
         dot: &Slot,
         receiver: &Slot,
         operand: &'s Operand,
-        name: &Rc<str>,
+        name: &str,
         arguments: &'s [Operand],
         last: Option<Slot>,
     ) -> Result<Slot, Error> {

@@ -29,7 +29,7 @@ pub(super) struct State<'s, 'e> {
     template: &'s Template,
     /// What is being looked at: errors name it.
     pub(super) at: Option<At<'s>>,
-    pub(super) variables: Vec<(Rc<str>, Slot)>,
+    pub(super) variables: Vec<(&'s str, Slot)>,
     out: &'s mut String,
 }
 
@@ -46,7 +46,7 @@ impl<'s, 'e> State<'s, 'e> {
 
     pub(super) fn run(mut self, data: Value) -> Result<(), Error> {
         let dot = Slot::bare(data);
-        self.variables.push(("$".into(), dot.clone()));
+        self.variables.push(("$", dot.clone()));
         self.body(&dot, &self.template.body).map(|_| ())
     }
 

@@ -1,7 +1,5 @@
 //! Pipelines and what they are made of.
 
-use std::rc::Rc;
-
 use super::{MAX_NESTING, Parser};
 use crate::template::{
     Error,
@@ -10,6 +8,7 @@ use crate::template::{
     node::{Command, Operand, Pipe, Term},
     number::Number,
     quote::{quote, unquote},
+    source::Literal,
 };
 
 impl<'t> Parser<'t> {
@@ -20,7 +19,7 @@ impl<'t> Parser<'t> {
             at,
             assigns: false,
             variables: Vec::new(),
-            commands: Vec::new(),
+            commands: Vec::with_capacity(1),
         };
         while self.declaration(&mut pipe, context)? {}
         loop {
@@ -58,7 +57,7 @@ impl<'t> Parser<'t> {
         let variable = self.next();
         let after = self.next();
         let spaced = after.kind == Kind::Space;
-        self.give_back(after.clone());
+        self.give_back(after);
         let next = self.next_non_space();
         let comma = next.kind == Kind::Char && next.text == ",";
         if !comma && !matches!(next.kind, Kind::Assign | Kind::Declare) {
@@ -70,9 +69,8 @@ impl<'t> Parser<'t> {
             self.give_back(variable);
             return Ok(false);
         }
-        let name: Rc<str> = variable.text.into();
-        pipe.variables.push(Rc::clone(&name));
-        self.scope.variables.push(name);
+        pipe.variables.push(self.excerpt(&variable));
+        self.scope.variables.push(variable.text);
         if !comma {
             pipe.assigns = next.kind == Kind::Assign;
             return Ok(false);
@@ -101,10 +99,14 @@ impl<'t> Parser<'t> {
     /// Operands with spaces between them, up to and with `|`, or up to what ends the pipeline.
     fn command(&mut self) -> Result<Command, Error> {
         let (_, at) = self.peek_non_space();
-        let mut operands = Vec::new();
+        let mut first = None;
+        let mark = self.operands.len();
         loop {
             self.peek_non_space();
-            operands.extend(self.operand()?);
+            match self.operand()? {
+                Some(operand) if first.is_none() => first = Some(operand),
+                operand => self.operands.extend(operand),
+            }
             let token = self.next();
             match token.kind {
                 Kind::Space => {}
@@ -116,13 +118,9 @@ impl<'t> Parser<'t> {
                 _ => return self.unexpected(&token, "operand"),
             }
         }
-        let mut operands = operands.into_iter();
-        match operands.next() {
-            Some(first) => Ok(Command {
-                at,
-                first,
-                arguments: operands.collect(),
-            }),
+        let arguments = self.operands.drain(mark..).collect();
+        match first {
+            Some(first) => Ok(Command { at, first, arguments }),
             None => self.error("empty command"),
         }
     }
@@ -136,22 +134,24 @@ impl<'t> Parser<'t> {
         if kind != Kind::Field {
             return Ok(Some(operand));
         }
-        let mut fields = Vec::new();
+        let mut end = at;
         while self.peek().0 == Kind::Field {
-            fields.push(field(&self.next()));
+            let token = self.next();
+            end = token.at + token.text.len();
         }
         if operand.term.is_literal() {
             let what = quote(&operand.to_string());
             return self.error(&format!("unexpected . after term {what}"));
         }
+        // Fields stand one behind the other, without space.
         match &mut operand.term {
             Term::Field(names) | Term::Variable(_, names) => {
-                names.extend(fields);
+                names.extend_to(end);
                 operand.at = at;
                 Ok(Some(operand))
             }
             _ => {
-                let term = Term::Chain(Box::new(operand), fields);
+                let term = Term::Chain(Box::new(operand), self.source.excerpt(at, end));
                 Ok(Some(Operand { at, term }))
             }
         }
@@ -164,16 +164,16 @@ impl<'t> Parser<'t> {
             Kind::Keyword(Keyword::Dot) => Term::Dot,
             Kind::Keyword(Keyword::Nil) => Term::Nil,
             Kind::Variable => {
-                let known = self.scope.variables.iter().find(|name| ***name == *token.text);
-                match known {
-                    Some(name) => Term::Variable(Rc::clone(name), Vec::new()),
-                    None => return self.error(&format!("undefined variable {}", quote(token.text))),
+                if !self.scope.variables.contains(&token.text) {
+                    return self.error(&format!("undefined variable {}", quote(token.text)));
                 }
+                let end = token.at + token.text.len();
+                Term::Variable(self.excerpt(&token), self.source.excerpt(end, end))
             }
-            Kind::Field => Term::Field(vec![field(&token)]),
+            Kind::Field => Term::Field(self.excerpt(&token)),
             Kind::Bool => Term::Bool(token.text == "true"),
-            Kind::CharConstant => Term::Number(self.literal(Number::character(token.text))?),
-            Kind::Number => Term::Number(self.literal(Number::parse(token.text))?),
+            Kind::CharConstant => Term::Number(Box::new(self.literal(Number::character(token.text))?)),
+            Kind::Number => Term::Number(Box::new(self.literal(Number::parse(token.text))?)),
             Kind::Complex => {
                 let what = format!("complex numbers are not supported: {}", quote(token.text));
                 return self.error(&what);
@@ -187,12 +187,14 @@ impl<'t> Parser<'t> {
                 self.nesting -= 1;
                 return Ok(Some(Operand {
                     at: pipe.at,
-                    term: Term::Pipe(pipe),
+                    term: Term::Pipe(Box::new(pipe)),
                 }));
             }
             Kind::String | Kind::RawString => {
-                let text = self.literal(unquote(token.text).ok_or_else(|| "invalid syntax".to_owned()))?;
-                Term::String(token.text.into(), text.into())
+                if unquote(token.text).is_none() {
+                    return self.error("invalid syntax");
+                }
+                Term::String(Literal::new(self.excerpt(&token)))
             }
             _ => {
                 self.give_back(token);
@@ -204,7 +206,7 @@ impl<'t> Parser<'t> {
 
     fn function(&self, token: &Token<'_>) -> Result<Term, Error> {
         if self.functions.has(token.text) {
-            return Ok(Term::Function(token.text.into()));
+            return Ok(Term::Function(self.excerpt(token)));
         }
         match Builtin::of(token.text) {
             Some(builtin) => Ok(Term::Builtin(builtin)),
@@ -215,10 +217,6 @@ impl<'t> Parser<'t> {
     fn literal<T>(&self, read: Result<T, String>) -> Result<T, Error> {
         read.or_else(|what| self.error(&what))
     }
-}
-
-fn field(token: &Token<'_>) -> Rc<str> {
-    token.text.strip_prefix('.').unwrap_or(token.text).into()
 }
 
 impl Term {
