@@ -11,7 +11,7 @@ use std::{
 use bytes::Bytes;
 use cap_std::{
     ambient_authority,
-    fs::{Dir, Metadata},
+    fs::{Dir, File, Metadata, OpenOptions},
 };
 
 use crate::{Entry, Limits, NodeKind, Tree, TreeError, TreePath};
@@ -50,16 +50,40 @@ impl Disk {
     fn metadata(&self, path: &TreePath) -> Result<Metadata, TreeError> {
         self.root.metadata(os(path)).map_err(|error| explain(path, error))
     }
+
+    /// Opens a file to read. It may turn out to be something else, but never waits: a pipe would for a writer.
+    fn open_file(&self, path: &TreePath) -> Result<File, TreeError> {
+        let mut options = OpenOptions::new();
+        options.read(true);
+        #[cfg(unix)]
+        {
+            use cap_std::fs::OpenOptionsExt as _;
+            options.custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed());
+        }
+        let opened = self.root.open_with(os(path), &options);
+        opened.map_err(|error| match self.metadata(path) {
+            Ok(metadata) if !metadata.is_file() => TreeError::NotAFile(path.clone()),
+            _ => explain(path, error),
+        })
+    }
+
+    /// Why a directory could not be opened.
+    fn no_dir(&self, dir: &TreePath, error: io::Error) -> TreeError {
+        match self.metadata(dir) {
+            Ok(metadata) if !metadata.is_dir() => TreeError::NotADirectory(dir.clone()),
+            _ => explain(dir, error),
+        }
+    }
 }
 
 impl Tree for Disk {
     fn read(&self, path: &TreePath) -> Result<Bytes, TreeError> {
-        // Looked at before it is opened: opening a pipe would wait for a writer.
-        if !self.metadata(path)?.is_file() {
+        let file = self.open_file(path)?;
+        let metadata = file.metadata().map_err(|error| explain(path, error))?;
+        if !metadata.is_file() {
             return Err(TreeError::NotAFile(path.clone()));
         }
-        let file = self.root.open(os(path)).map_err(|error| explain(path, error))?;
-        let len = file.metadata().map_err(|error| explain(path, error))?.len();
+        let len = metadata.len();
         let limit = self.file_bytes;
         let too_large = |len| TreeError::TooLarge {
             path: path.clone(),
@@ -83,16 +107,22 @@ impl Tree for Disk {
     }
 
     fn list(&self, dir: &TreePath) -> Result<Vec<Entry>, TreeError> {
-        if !self.metadata(dir)?.is_dir() {
-            return Err(TreeError::NotADirectory(dir.clone()));
-        }
         let mut entries = Vec::new();
-        for entry in self.root.read_dir(os(dir)).map_err(|error| explain(dir, error))? {
+        for entry in self
+            .root
+            .read_dir(os(dir))
+            .map_err(|error| self.no_dir(dir, error))?
+        {
             let entry = entry.map_err(|error| explain(dir, error))?;
             let Ok(name) = entry.file_name().into_string() else {
                 continue;
             };
-            let Ok(metadata) = self.root.metadata(os(&dir.child(&name))) else {
+            // Asked of the directory that is open; only links need to be followed from the root.
+            let metadata = match entry.metadata() {
+                Ok(metadata) if metadata.is_symlink() => self.root.metadata(os(&dir.child(&name))),
+                other => other,
+            };
+            let Ok(metadata) = metadata else {
                 continue;
             };
             if let Some(kind) = node_kind(&metadata) {
