@@ -18,6 +18,7 @@
 //! Every reader accepts bytes in UTF-8, or in UTF-16 with a byte order mark, and ends with one error when the text is
 //! larger than a file may be, nested too deeply, or expands its aliases too far.
 
+mod comments;
 mod compose;
 mod construct;
 mod dialect;
@@ -164,7 +165,7 @@ pub(crate) fn kustomize_value(node: Node) -> Result<Value, Error> {
 }
 
 fn first(text: &[u8], dialect: &Dialect, budget: &Budget) -> Result<Document, Error> {
-    let text = events::decode(text, budget)?;
+    let text = events::decode(text, budget)?.shortened();
     Ok(document(&mut Composer::new(&text, dialect, budget), dialect)?.unwrap_or_default())
 }
 

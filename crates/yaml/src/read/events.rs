@@ -8,6 +8,7 @@ use std::{
 use libyaml_safer::{Encoding, Event, EventData, Mark, Parser, ScalarStyle};
 use tree::{Budget, Exceeded};
 
+use super::comments;
 use crate::{Error, Position, Problem};
 
 /// Text that the parser accepts.
@@ -35,7 +36,11 @@ pub(super) fn decode<'t>(bytes: &'t [u8], budget: &Budget) -> Result<Text<'t>, E
         [0xfe, 0xff, rest @ ..] => utf16(rest, u16::from_be_bytes)?,
         _ => utf8(bytes)?,
     };
-    if let Some((index, c)) = text.char_indices().find(|(_, c)| !allowed(*c)) {
+    // Most texts are ASCII, which is looked through fast.
+    let plain = |byte: u8| matches!(byte, b'\t' | b'\n' | b'\r' | b' '..=b'~');
+    if !text.bytes().all(plain)
+        && let Some((index, c)) = text.char_indices().find(|(_, c)| !allowed(*c))
+    {
         let before = text.get(..index).unwrap_or_default();
         return Err(Error::new(end_of(before), Problem::ControlCharacter(c.into())));
     }
@@ -154,6 +159,17 @@ impl<'t> Events<'t> {
 }
 
 impl Text<'_> {
+    /// The text with shorter comments: they take time, too.
+    pub(super) fn shortened(self) -> Self {
+        match comments::shortened(&self.text) {
+            None => self,
+            Some(text) => Self {
+                text: Cow::Owned(text),
+                ..self
+            },
+        }
+    }
+
     /// Removes the line break that was added from a block scalar that reaches the end of the text.
     fn take_back(&self, event: &mut Event) {
         let EventData::Scalar {
