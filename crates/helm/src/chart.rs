@@ -16,7 +16,7 @@ use tree::{Budget, Tree, TreePath};
 use crate::{Error, Value};
 
 pub use files::Files;
-pub(crate) use glob::path_match;
+pub(crate) use glob::Pattern;
 pub use metadata::{Dependency, Maintainer, Metadata, SharedDependency};
 
 /// One file of a chart.

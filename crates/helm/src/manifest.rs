@@ -264,11 +264,13 @@ pub(crate) fn show_only(output: &str, paths: &[String]) -> Result<String, Error>
     let mut shown = String::new();
     for path in paths {
         let before = shown.len();
+        let pattern = crate::chart::Pattern::parse(path).ok();
         for document in &documents {
             let source = SOURCE
                 .as_ref()
                 .and_then(|source| source.captures(document)?.get(1));
-            if source.is_some_and(|source| crate::chart::path_match(path, source.as_str()) == Ok(true)) {
+            let matches = |name: &str| pattern.as_ref().is_some_and(|pattern| pattern.is_match(name));
+            if source.is_some_and(|source| matches(source.as_str())) {
                 let _ = writeln!(shown, "---\n{document}");
             }
         }

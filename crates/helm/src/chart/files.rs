@@ -3,6 +3,7 @@
 use std::{cell::OnceCell, collections::BTreeMap, rc::Rc};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
+use bytes::Bytes;
 
 use super::{File, glob::files_pattern};
 use crate::{
@@ -13,7 +14,7 @@ use crate::{
 /// The files that templates see, by their paths.
 #[derive(Debug, Clone, Default)]
 pub struct Files {
-    files: BTreeMap<Rc<str>, Rc<[u8]>>,
+    files: BTreeMap<Rc<str>, Bytes>,
     /// All of them as a map, once somebody wants that.
     map: OnceCell<Value>,
 }
@@ -22,7 +23,7 @@ impl Files {
     /// The files of a chart.
     #[must_use]
     pub fn new(files: &[File]) -> Self {
-        let entry = |file: &File| (Rc::from(file.name.as_str()), Rc::from(file.data.as_ref()));
+        let entry = |file: &File| (Rc::from(file.name.as_str()), file.data.clone());
         Self {
             files: files.iter().map(entry).collect(),
             map: OnceCell::new(),
@@ -36,10 +37,7 @@ impl Files {
     }
 
     fn bytes(&self, name: &str) -> Rc<[u8]> {
-        self.files
-            .get(name)
-            .cloned()
-            .unwrap_or_else(|| Rc::from([].as_slice()))
+        Rc::from(self.files.get(name).map(AsRef::as_ref).unwrap_or_default())
     }
 
     fn glob(&self, pattern: &str) -> Self {
@@ -71,7 +69,7 @@ impl Files {
     /// A map from the last parts of paths to texts, as YAML.
     fn as_yaml(&self, text: impl Fn(&[u8]) -> String) -> Value {
         let base = |path: &str| path.rsplit('/').next().unwrap_or(path).to_owned();
-        let entry = |(path, data): (&Rc<str>, &Rc<[u8]>)| (base(path), yaml::Value::from(text(data)));
+        let entry = |(path, data): (&Rc<str>, &Bytes)| (base(path), yaml::Value::from(text(data)));
         let map: BTreeMap<String, yaml::Value> = self.files.iter().map(entry).collect();
         let text = yaml::print::goyaml(&yaml::Value::Map(map.into_iter().collect()));
         Value::string(text.strip_suffix('\n').unwrap_or(&text))
@@ -134,7 +132,7 @@ impl Object for Files {
     }
 
     fn as_dict(&self) -> Option<Dict> {
-        let entry = |(name, data): (&Rc<str>, &Rc<[u8]>)| (name.clone(), Value::Bytes(data.clone()));
+        let entry = |(name, data): (&Rc<str>, &Bytes)| (name.clone(), Value::Bytes(Rc::from(data.as_ref())));
         self.map
             .get_or_init(|| Value::dict(self.files.iter().map(entry)))
             .as_dict()
@@ -145,7 +143,7 @@ impl Object for Files {
     }
 
     fn print(&self) -> String {
-        let entry = |(name, data): (&Rc<str>, &Rc<[u8]>)| {
+        let entry = |(name, data): (&Rc<str>, &Bytes)| {
             let bytes: Vec<String> = data.iter().map(u8::to_string).collect();
             format!("{name}:[{}]", bytes.join(" "))
         };

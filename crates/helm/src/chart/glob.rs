@@ -5,32 +5,84 @@ use regex::Regex;
 /// What both call a pattern that is none.
 const BAD: &str = "syntax error in pattern";
 
-/// Whether a name matches a pattern of `path.Match`: `*` and `?` stop at slashes.
-///
-/// # Errors
-/// When it is no pattern.
-pub(crate) fn path_match(pattern: &str, name: &str) -> Result<bool, String> {
-    Ok(path_pattern(pattern)?.is_match(name))
+/// A pattern of `path.Match`: `*` and `?` stop at slashes.
+#[derive(Debug)]
+pub(crate) struct Pattern(Vec<Part>);
+
+#[derive(Debug)]
+enum Part {
+    Char(char),
+    /// `?`
+    One,
+    /// `*`
+    Star,
+    /// Ranges, and whether all but these are meant.
+    Class(Vec<(char, char)>, bool),
 }
 
-/// A pattern of `path.Match`, for many names.
-///
-/// # Errors
-/// When it is no pattern.
-pub(super) fn path_pattern(pattern: &str) -> Result<Regex, String> {
-    let mut text = String::from("(?s)^");
-    let mut rest = pattern.chars().peekable();
-    while let Some(c) = rest.next() {
-        match c {
-            '*' => text.push_str("[^/]*"),
-            '?' => text.push_str("[^/]"),
-            '[' => path_class(&mut rest, &mut text)?,
-            '\\' => literal(rest.next().ok_or(BAD)?, &mut text),
-            c => literal(c, &mut text),
+impl Part {
+    fn fits(&self, c: char) -> bool {
+        match self {
+            Self::Char(wanted) => *wanted == c,
+            Self::One => c != '/',
+            Self::Star => false,
+            Self::Class(ranges, negated) => {
+                ranges.iter().any(|(low, high)| (*low..=*high).contains(&c)) != *negated
+            }
         }
     }
-    text.push('$');
-    Regex::new(&text).map_err(|_| BAD.to_owned())
+}
+
+impl Pattern {
+    /// Reads a pattern.
+    ///
+    /// # Errors
+    /// When it is none.
+    pub(crate) fn parse(pattern: &str) -> Result<Self, String> {
+        let mut parts = Vec::new();
+        let mut rest = pattern.chars().peekable();
+        while let Some(c) = rest.next() {
+            parts.push(match c {
+                '*' => Part::Star,
+                '?' => Part::One,
+                '[' => path_class(&mut rest)?,
+                '\\' => Part::Char(rest.next().ok_or(BAD)?),
+                c => Part::Char(c),
+            });
+        }
+        Ok(Self(parts))
+    }
+
+    /// Whether a name matches.
+    pub(crate) fn is_match(&self, name: &str) -> bool {
+        let (mut parts, mut rest) = (self.0.as_slice(), name);
+        // What comes behind the last star, and what was there when it took nothing more.
+        let mut star: Option<(&[Part], &str)> = None;
+        loop {
+            let mut chars = rest.chars();
+            match (parts.split_first(), chars.next()) {
+                (Some((Part::Star, behind)), _) => {
+                    parts = behind;
+                    star = Some((behind, rest));
+                }
+                (Some((part, behind)), Some(c)) if part.fits(c) => {
+                    parts = behind;
+                    rest = chars.as_str();
+                }
+                (None, None) => return true,
+                _ => {
+                    let Some((behind, from)) = star else { return false };
+                    let mut chars = from.chars();
+                    if matches!(chars.next(), None | Some('/')) {
+                        return false;
+                    }
+                    parts = behind;
+                    rest = chars.as_str();
+                    star = Some((behind, rest));
+                }
+            }
+        }
+    }
 }
 
 fn literal(c: char, text: &mut String) {
@@ -38,7 +90,7 @@ fn literal(c: char, text: &mut String) {
 }
 
 /// `[a-z]`, `[^a]`, with escapes. A class never matches more than Go's does: a range that is none matches nothing.
-fn path_class(rest: &mut std::iter::Peekable<std::str::Chars<'_>>, text: &mut String) -> Result<(), String> {
+fn path_class(rest: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Result<Part, String> {
     let negated = rest.next_if_eq(&'^').is_some();
     let mut ranges = Vec::new();
     while ranges.is_empty() || rest.peek() != Some(&']') {
@@ -51,8 +103,7 @@ fn path_class(rest: &mut std::iter::Peekable<std::str::Chars<'_>>, text: &mut St
         ranges.push((low, high));
     }
     rest.next();
-    class(&ranges, negated, text);
-    Ok(())
+    Ok(Part::Class(ranges, negated))
 }
 
 fn class_character(rest: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Result<char, String> {

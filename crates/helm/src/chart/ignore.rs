@@ -1,9 +1,7 @@
 //! The rules of `.helmignore`. They look like those of git, but differ: the first that matches decides, and one that is
 //! negated ignores all that it doesn't match.
 
-use regex::Regex;
-
-use super::glob::path_pattern;
+use super::glob::Pattern;
 
 /// The rules of a chart.
 #[derive(Debug, Default)]
@@ -14,7 +12,7 @@ pub(super) struct Rules {
 #[derive(Debug)]
 struct Rule {
     /// Nothing matches when it is none without its marks.
-    pattern: Option<Regex>,
+    pattern: Option<Pattern>,
     negated: bool,
     directories: bool,
     whole_path: bool,
@@ -32,7 +30,7 @@ impl Rules {
             if line.contains("**") {
                 return Err("double-star (**) syntax is not supported".to_owned());
             }
-            path_pattern(line)?;
+            Pattern::parse(line)?;
             rules.push(Rule::new(line));
         }
         Ok(Self { rules })
@@ -40,12 +38,14 @@ impl Rules {
 
     /// Whether a path is ignored.
     pub(super) fn ignore(&self, path: &str, is_dir: bool) -> bool {
+        let name = path.rsplit('/').next().unwrap_or(path);
         for rule in &self.rules {
+            let matches = || rule.matches(if rule.whole_path { path } else { name });
             if rule.negated {
-                if rule.directories && !is_dir || !rule.matches(path) {
+                if rule.directories && !is_dir || !matches() {
                     return true;
                 }
-            } else if (is_dir || !rule.directories) && rule.matches(path) {
+            } else if (is_dir || !rule.directories) && matches() {
                 return true;
             }
         }
@@ -62,19 +62,14 @@ impl Rule {
         let directory = rest.strip_suffix('/');
         let rest = directory.unwrap_or(rest);
         Self {
-            pattern: path_pattern(rest.strip_prefix('/').unwrap_or(rest)).ok(),
+            pattern: Pattern::parse(rest.strip_prefix('/').unwrap_or(rest)).ok(),
             negated: negated.is_some(),
             directories: directory.is_some(),
             whole_path: rest.contains('/'),
         }
     }
 
-    fn matches(&self, path: &str) -> bool {
-        let name = if self.whole_path {
-            path
-        } else {
-            path.rsplit('/').next().unwrap_or(path)
-        };
+    fn matches(&self, name: &str) -> bool {
         self.pattern
             .as_ref()
             .is_some_and(|pattern| pattern.is_match(name))

@@ -190,16 +190,25 @@ fn patterns_match_as_in_go() {
         ("[]a]", "a", false),
         ("[z-a]", "b", false),
         ("a.c", "abc", false),
+        ("*a*b*", "xxaxxbxx", true),
+        ("*ab", "aab", true),
+        ("*ab", "aabx", false),
+        ("*/*b", "x/ab", true),
+        ("*/b", "x/y/b", false),
+        ("*", "", true),
+        ("", "a", false),
+        ("a?", "aß", true),
+        ("[^z-a]", "/", true),
     ];
     for (pattern, name, expected) in table {
         assert_eq!(
-            path_match(pattern, name).unwrap_or(false),
+            Pattern::parse(pattern).is_ok_and(|pattern| pattern.is_match(name)),
             expected,
             "{pattern} {name}"
         );
     }
     for bad in ["[", "[a", "a[", r"a\", "[-]", "[]a]"] {
-        assert!(path_match(bad, "a").is_err(), "{bad}");
+        assert!(Pattern::parse(bad).is_err(), "{bad}");
     }
 }
 

@@ -1,6 +1,6 @@
 //! Runs the templates of a chart and of those that it brings.
 
-use std::{collections::BTreeMap, rc::Rc};
+use std::{borrow::Cow, collections::BTreeMap, rc::Rc};
 
 use tree::Budget;
 
@@ -49,7 +49,9 @@ pub(super) fn run(
     for path in &paths {
         budget.check()?;
         if let Some(one) = templates.get(*path) {
-            let text = String::from_utf8_lossy(one.text);
+            // The usual case is checked much faster than others are mended.
+            let text =
+                str::from_utf8(one.text).map_or_else(|_| String::from_utf8_lossy(one.text), Cow::Borrowed);
             set.parse(path, &text, &functions)
                 .map_err(|error| parse_error(path, &error, budget))?;
         }
