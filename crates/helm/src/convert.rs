@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use tree::Budget;
 
-use crate::{Kind, Value};
+use crate::{Kind, Value, functions::bytes};
 
 /// How deep values may nest; a map that contains itself does so without end.
 const DEPTH: u32 = 1000;
@@ -44,11 +44,16 @@ impl Value {
     /// # Errors
     /// When it nests too deep, or is larger than the budget allows.
     pub fn to_yaml(&self, budget: &Budget) -> Result<yaml::Value, String> {
-        plain(self, budget, 0)
+        plain(self, budget, true, 0)
+    }
+
+    /// Likewise, for what is no JSON: lists that are nil are empty ones, and bytes that are no text are replaced.
+    pub(crate) fn to_yaml_alone(&self, budget: &Budget) -> Result<yaml::Value, String> {
+        plain(self, budget, false, 0)
     }
 }
 
-fn plain(value: &Value, budget: &Budget, depth: u32) -> Result<yaml::Value, String> {
+fn plain(value: &Value, budget: &Budget, json: bool, depth: u32) -> Result<yaml::Value, String> {
     if depth > DEPTH {
         return Err(format!("values nest deeper than {DEPTH} levels"));
     }
@@ -58,29 +63,38 @@ fn plain(value: &Value, budget: &Budget, depth: u32) -> Result<yaml::Value, Stri
         0
     };
     budget.step(16 + size).map_err(|error| error.to_string())?;
+    let words = |text: &str| {
+        if json {
+            text.to_owned()
+        } else {
+            bytes::replaced(text)
+        }
+    };
     Ok(match value {
         Value::Nil | Value::Missing => yaml::Value::Null,
         Value::Bool(value) => (*value).into(),
         Value::Int(value, Kind::Uint64) => u64::try_from(*value).unwrap_or(u64::MAX).into(),
         Value::Int(value, _) => (*value as i64).into(),
         Value::Float(value) => (*value).into(),
-        Value::String(text) => text.as_ref().into(),
+        Value::String(text) => words(text).into(),
         Value::Bytes(bytes) => crate::functions::base64(bytes).into(),
-        Value::List(_) | Value::Strings(_) | Value::Ints(_) if value.is_nil_list() => yaml::Value::Null,
+        Value::List(_) | Value::Strings(_) | Value::Ints(_) if json && value.is_nil_list() => {
+            yaml::Value::Null
+        }
         Value::List(items) | Value::Strings(items) | Value::Ints(items) => {
-            let items: Result<Vec<_>, _> = items.iter().map(|item| plain(item, budget, depth + 1)).collect();
-            items?.into()
+            let items = items.iter().map(|item| plain(item, budget, json, depth + 1));
+            items.collect::<Result<Vec<_>, _>>()?.into()
         }
         Value::Dict(map) => {
             let map = map.borrow();
             let entries = map
                 .iter()
-                .map(|(key, value)| Ok((key.to_string(), plain(value, budget, depth + 1)?)));
+                .map(|(key, value)| Ok((words(key), plain(value, budget, json, depth + 1)?)));
             entries.collect::<Result<yaml::Map, String>>()?.into()
         }
         Value::Object(object) => match object.data() {
             Value::Object(other) if Rc::ptr_eq(&other, object) => other.print().into(),
-            data => plain(&data, budget, depth + 1)?,
+            data => plain(&data, budget, json, depth + 1)?,
         },
     })
 }

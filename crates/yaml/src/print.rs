@@ -12,6 +12,8 @@ mod scalar;
 #[cfg(test)]
 mod tests;
 
+pub use number::shortest;
+
 use emit::{Dialect, Emitter};
 
 use tree::Budget;

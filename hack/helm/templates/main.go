@@ -1,7 +1,8 @@
 // Command templates renders templates as Helm does, one after another: the test of crates/helm compares random ones with it.
 //
 // Each line of the input is a request in JSON, each line of the output its answer. The request {"names": true} asks for the
-// functions that templates have.
+// functions that templates have. A template that takes too long or too much memory is answered with {"stopped": true}; the
+// program ends then, as nothing else stops it.
 package main
 
 import (
@@ -11,6 +12,8 @@ import (
 	"io"
 	"log"
 	"os"
+	"runtime/metrics"
+	"time"
 
 	"github.com/Masterminds/sprig/v3"
 	"helm.sh/helm/v3/pkg/chart"
@@ -20,6 +23,12 @@ import (
 
 // The file that holds the template.
 const file = "templates/t.yaml"
+
+// What a template may take.
+const (
+	longest = 5 * time.Second
+	most    = 1 << 30
+)
 
 type request struct {
 	Template string         `json:"template"`
@@ -31,6 +40,8 @@ type answer struct {
 	Output *string  `json:"output,omitempty"`
 	Error  string   `json:"error,omitempty"`
 	Names  []string `json:"names,omitempty"`
+	// Whether the template took more than it may.
+	Stopped bool `json:"stopped,omitempty"`
 }
 
 func main() {
@@ -53,13 +64,41 @@ func serve(input io.Reader, output io.Writer) error {
 		} else if err != nil {
 			return err
 		}
-		if err := answers.Encode(reply(asked)); err != nil {
+		made := bounded(asked)
+		if err := answers.Encode(made); err != nil {
 			return err
 		}
-		if err := out.Flush(); err != nil {
+		if err := out.Flush(); err != nil || made.Stopped {
 			return err
 		}
 	}
+}
+
+func bounded(asked request) answer {
+	done := make(chan answer, 1)
+	go func() { done <- reply(asked) }()
+	end := time.After(longest)
+	look := time.NewTicker(20 * time.Millisecond)
+	defer look.Stop()
+	for {
+		select {
+		case made := <-done:
+			return made
+		case <-end:
+			return answer{Stopped: true}
+		case <-look.C:
+			if held() > most {
+				return answer{Stopped: true}
+			}
+		}
+	}
+}
+
+// How many bytes the program holds.
+func held() uint64 {
+	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+	metrics.Read(sample)
+	return sample[0].Value.Uint64()
 }
 
 func reply(asked request) answer {

@@ -40,3 +40,8 @@ pub(crate) fn stand_in(c: char) -> Option<u8> {
     let byte = u32::from(c).checked_sub(FIRST + 0x80)?;
     u8::try_from(byte + 0x80).ok()
 }
+
+/// The text with the character for what is none in place of each byte that is no part of one.
+pub(crate) fn replaced(text: &str) -> String {
+    text.replace(|c| stand_in(c).is_some(), "\u{fffd}")
+}

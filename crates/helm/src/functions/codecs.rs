@@ -123,7 +123,7 @@ fn has_controls(value: &yaml::Value) -> bool {
 fn whole_numbers(value: &mut yaml::Value) {
     match value {
         yaml::Value::String(text) if text.contains(|c| bytes::stand_in(c).is_some()) => {
-            *text = text.replace(|c| bytes::stand_in(c).is_some(), "\u{fffd}");
+            *text = bytes::replaced(text);
         }
         yaml::Value::Float(float) if float.abs() < 1e21 => {
             let text = float.to_string();
@@ -139,9 +139,9 @@ fn whole_numbers(value: &mut yaml::Value) {
     }
 }
 
-/// Not through JSON: floats stay floats. Lists stand two spaces further in than their key.
+/// Not through JSON: floats stay floats, and lists that are nil are empty. Lists stand two spaces further in than their key.
 fn to_yaml_pretty(context: &Context<'_>, arguments: &[Value]) -> Answer {
-    let data = any(arguments, 0).to_yaml(context.budget)?;
+    let data = any(arguments, 0).to_yaml_alone(context.budget)?;
     let text = json::indented_lists(&yaml::print::goyaml_v3(&data));
     made(context, text.strip_suffix('\n').unwrap_or(&text))
 }

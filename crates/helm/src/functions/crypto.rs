@@ -175,12 +175,14 @@ fn decrypt(context: &Context<'_>, arguments: &[Value]) -> Answer {
     if given.is_empty() {
         return Ok(Value::string(""));
     }
+    let capacity = given.len() / 4 * 3;
     let given = encoding::from_base64(given)?;
     let Some((iv, encrypted)) = given.split_first_chunk::<16>() else {
-        return Err(format!(
-            "runtime error: slice bounds out of range [:16] with capacity {}",
-            given.len()
-        ));
+        return Err(if capacity < 16 {
+            format!("runtime error: slice bounds out of range [:16] with capacity {capacity}")
+        } else {
+            format!("runtime error: slice bounds out of range [16:{}]", given.len())
+        });
     };
     let cipher = cbc::Decryptor::<Aes256>::new(&key(password).into(), &(*iv).into());
     let plain = cipher.decrypt_padded_vec::<NoPadding>(encrypted);

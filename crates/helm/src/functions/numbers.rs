@@ -46,8 +46,8 @@ pub(super) const TABLE: &[Entry] = &[
         Ok(fold(arguments, i64::MIN, i64::max))
     }),
     variadic("min", TWO, |_, arguments| Ok(fold(arguments, i64::MAX, i64::min))),
-    variadic("maxf", TWO, |_, arguments| Ok(extreme(arguments, f64::max))),
-    variadic("minf", TWO, |_, arguments| Ok(extreme(arguments, f64::min))),
+    variadic("maxf", TWO, |_, arguments| Ok(extreme(arguments, greater))),
+    variadic("minf", TWO, |_, arguments| Ok(extreme(arguments, lesser))),
     fixed("floor", ONE, |_, arguments| {
         Ok(Value::Float(cast::to_f64(any(arguments, 0)).floor()))
     }),
@@ -89,11 +89,26 @@ pub(super) const TABLE: &[Entry] = &[
 fn atoi(_: &Context<'_>, arguments: &[Value]) -> Answer {
     let text = text(arguments, 0);
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
-    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
-        return Ok(Value::int(0));
-    }
     let limit = if text.starts_with('-') { i64::MIN } else { i64::MAX };
-    Ok(Value::int(text.parse().unwrap_or(limit)))
+    let mut total = 0_u64;
+    for byte in digits.bytes() {
+        if !byte.is_ascii_digit() {
+            return Ok(Value::int(0));
+        }
+        // What is behind that is not looked at.
+        let next = total
+            .checked_mul(10)
+            .and_then(|total| total.checked_add(u64::from(byte - b'0')));
+        let Some(next) = next else {
+            return Ok(Value::int(limit));
+        };
+        total = next;
+    }
+    Ok(Value::int(if digits.is_empty() {
+        0
+    } else {
+        text.parse().unwrap_or(limit)
+    }))
 }
 
 /// Octal digits as a number.
@@ -103,6 +118,21 @@ fn to_decimal(context: &Context<'_>, arguments: &[Value]) -> Answer {
     Ok(Value::int64(
         cast::radix(printed.starts_with('-'), digits, 8).unwrap_or(0),
     ))
+}
+
+/// What is no number wins, but for the least of all; -0 is less than 0.
+fn lesser(one: f64, other: f64) -> f64 {
+    let least = [one, other].contains(&f64::NEG_INFINITY);
+    match one.is_nan() || other.is_nan() {
+        true if least => f64::NEG_INFINITY,
+        true => f64::NAN,
+        false if one.total_cmp(&other).is_lt() => one,
+        false => other,
+    }
+}
+
+fn greater(one: f64, other: f64) -> f64 {
+    -lesser(-one, -other)
 }
 
 fn fold(arguments: &[Value], start: i64, operate: fn(i64, i64) -> i64) -> Value {
@@ -127,13 +157,7 @@ fn divided(arguments: &[Value], operate: fn(i64, i64) -> i64) -> Answer {
 fn extreme(arguments: &[Value], choose: fn(f64, f64) -> f64) -> Value {
     let mut floats = arguments.iter().map(cast::to_f64);
     let first = floats.next().unwrap_or(0.0);
-    Value::Float(floats.fold(first, |a, b| {
-        if a.is_nan() || b.is_nan() {
-            f64::NAN
-        } else {
-            choose(a, b)
-        }
-    }))
+    Value::Float(floats.fold(first, choose))
 }
 
 fn round(_: &Context<'_>, arguments: &[Value]) -> Answer {

@@ -315,6 +315,6 @@ fn sort_alpha(context: &Context<'_>, arguments: &[Value]) -> Answer {
         return Ok(strings([Value::string(cast::to_text(context, value)?)]));
     }
     let mut sorted = texts(context, value)?;
-    sorted.sort_unstable();
+    sorted.sort_unstable_by(|one, other| bytes::of_text(one).cmp(&bytes::of_text(other)));
     Ok(strings(sorted.into_iter().map(Value::string)))
 }

@@ -66,11 +66,14 @@ fn text(given: &str) -> String {
     out
 }
 
-fn sorted(map: &yaml::Map) -> Vec<(&str, &yaml::Value)> {
-    let mut entries: Vec<_> = map.iter().filter(|(_, value)| !value.is_null()).collect();
+type Entry<'m> = (&'m str, &'m yaml::Value);
+
+/// Plain entries, and tables.
+fn sorted(map: &yaml::Map) -> [Vec<Entry<'_>>; 2] {
+    let mut entries: Vec<_> = map.iter().collect();
     entries.sort_unstable_by_key(|(key, _)| *key);
-    let (tables, plain): (Vec<_>, Vec<_>) = entries.into_iter().partition(|(_, value)| is_table(value));
-    plain.into_iter().chain(tables).collect()
+    let (tables, plain) = entries.into_iter().partition(|(_, value)| is_table(value));
+    [plain, tables]
 }
 
 impl Writer {
@@ -91,7 +94,11 @@ impl Writer {
         if path.len() > DEPTH {
             return Err(format!("toml: values nest deeper than {DEPTH} levels"));
         }
-        for (name, value) in sorted(map) {
+        for (name, value) in sorted(map)
+            .into_iter()
+            .flatten()
+            .filter(|(_, value)| !value.is_null())
+        {
             let inner: Vec<&str> = path.iter().copied().chain([name]).collect();
             let header = || inner.iter().map(|name| key(name)).collect::<Vec<_>>().join(".");
             match value {
@@ -147,12 +154,18 @@ impl Writer {
             }
             yaml::Value::Map(map) => {
                 self.out.push('{');
-                for (index, (name, value)) in sorted(map).into_iter().enumerate() {
-                    if index > 0 {
-                        self.out.push_str(", ");
+                let mut left = map.len();
+                for (name, value) in sorted(map).into_iter().flatten() {
+                    left -= 1;
+                    if value.is_null() {
+                        continue;
                     }
                     self.out.push_str(&format!("{} = ", key(name)));
                     self.element(value, depth + 1)?;
+                    // Also before entries that are nothing.
+                    if left > 0 {
+                        self.out.push_str(", ");
+                    }
                 }
                 self.out.push('}');
             }

@@ -12,6 +12,8 @@ use super::{
     source::{Excerpt, Source},
 };
 
+const BLOCK: &str = "block clause";
+
 /// How deep parentheses and blocks may nest.
 const MAX_NESTING: usize = 10_000;
 
@@ -262,9 +264,16 @@ impl<'t> Parser<'t> {
 
     /// A body that must end with `{{end}}`.
     fn body_to_end(&mut self, context: &str) -> Result<Vec<Node>, Error> {
+        let header = self.latest;
         match self.items()? {
             (body, Item::End) => Ok(body),
-            (_, end) => self.error(&format!("unexpected {} in {context}", end.shown())),
+            (_, end) => {
+                if context == BLOCK {
+                    // The body of a block is read by another parser there, and this one stands at the header still.
+                    self.latest = header;
+                }
+                self.error(&format!("unexpected {} in {context}", end.shown()))
+            }
         }
     }
 
@@ -396,7 +405,7 @@ impl<'t> Parser<'t> {
 
     /// `{{block "name" pipeline}}`: a definition and its use.
     fn block(&mut self) -> Result<Node, Error> {
-        let context = "block clause";
+        let context = BLOCK;
         let token = self.next_non_space();
         let name = self.template_name(&token, context)?;
         let pipe = self.pipeline(context, Kind::RightDelimiter)?;

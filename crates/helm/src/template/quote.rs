@@ -82,9 +82,9 @@ fn escape(out: &mut String, c: char, mark: char, ascii: bool) {
 
 /// Whether a text can be written between backquotes.
 pub(super) fn can_backquote(text: &str) -> bool {
-    !text
-        .chars()
-        .any(|c| (c.is_ascii_control() && c != '\t') || c == '`' || c == '\u{feff}')
+    !text.chars().any(|c| {
+        (c.is_ascii_control() && c != '\t') || matches!(c, '`' | '\u{feff}') || stand_in(c).is_some()
+    })
 }
 
 /// One character of a literal: as it stands there, or a byte by its number.

@@ -49,6 +49,21 @@ impl Decimal {
     }
 }
 
+/// The shortest digits that read back as the same number, such as `1.5e20`; of two that are equally near, those with an even
+/// end, as Go and Python have it.
+#[must_use]
+pub fn shortest(float: f64) -> String {
+    let text = format!("{float:e}");
+    let digits = text.bytes().take_while(|byte| *byte != b'e');
+    let digits = digits.filter(u8::is_ascii_digit).count();
+    // No two of fewer digits are equally near.
+    if digits < 15 {
+        return text;
+    }
+    let even = format!("{float:.*e}", digits - 1);
+    if even.parse() == Ok(float) { even } else { text }
+}
+
 /// Go's `'g'` with the shortest digits.
 fn go_g(decimal: &Decimal) -> String {
     if (-4..6).contains(&decimal.exponent) {
@@ -62,7 +77,7 @@ fn go_g(decimal: &Decimal) -> String {
 pub(crate) fn go_yaml(float: f64) -> String {
     match words(float, ".nan", "+.inf", "-.inf") {
         Some(word) => word.to_owned(),
-        None => go_g(&Decimal::new(&format!("{float:e}"))),
+        None => go_g(&Decimal::new(&shortest(float))),
     }
 }
 
@@ -76,7 +91,7 @@ pub(super) fn go_json(float: f64) -> String {
     if !float.is_finite() {
         return "null".to_owned();
     }
-    let decimal = Decimal::new(&format!("{float:e}"));
+    let decimal = Decimal::new(&shortest(float));
     if float == 0.0 || (-6..21).contains(&decimal.exponent) {
         decimal.plain()
     } else {
@@ -89,7 +104,7 @@ pub(crate) fn python_float(float: f64) -> String {
     if let Some(word) = words(float, "nan", "inf", "-inf") {
         return word.to_owned();
     }
-    let decimal = Decimal::new(&format!("{float:e}"));
+    let decimal = Decimal::new(&shortest(float));
     if !(-4..16).contains(&decimal.exponent) {
         return decimal.scientific(2);
     }

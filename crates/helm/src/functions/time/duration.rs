@@ -17,14 +17,14 @@ pub(super) fn parse(text: &str) -> Result<i64, String> {
     }
     let (mut rest, mut total) = (unsigned, 0i128);
     while !rest.is_empty() {
-        let end = rest
-            .find(|c: char| c != '.' && !c.is_ascii_digit())
-            .unwrap_or(rest.len());
-        let (number, after) = rest.split_at(end);
-        let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
-        if (whole.is_empty() && fraction.is_empty()) || fraction.contains('.') {
+        let (whole, after) = digits(rest);
+        let (fraction, after) = after.strip_prefix('.').map_or(("", after), digits);
+        if whole.is_empty() && fraction.is_empty() {
             return Err(invalid());
         }
+        let whole = number(whole).ok_or_else(invalid)?;
+        let fraction = fraction.get(..fraction.len().min(18)).unwrap_or_default();
+        let part = number(fraction).ok_or_else(invalid)?;
         let end = after
             .find(|c: char| c == '.' || c.is_ascii_digit())
             .unwrap_or(after.len());
@@ -45,17 +45,6 @@ pub(super) fn parse(text: &str) -> Result<i64, String> {
                 ));
             }
         };
-        let digits = |digits: &str| {
-            if digits.is_empty() {
-                Some(0)
-            } else {
-                digits.parse::<i64>().ok().map(i128::from)
-            }
-        };
-        let fraction = fraction.get(..fraction.len().min(18)).unwrap_or_default();
-        let (Some(whole), Some(part)) = (digits(whole), digits(fraction)) else {
-            return Err(invalid());
-        };
         total += whole * size + part * size / 10i128.pow(fraction.len() as u32);
         if total > i128::from(i64::MAX) + i128::from(negative) {
             return Err(invalid());
@@ -63,6 +52,21 @@ pub(super) fn parse(text: &str) -> Result<i64, String> {
         rest = after;
     }
     i64::try_from(if negative { -total } else { total }).map_err(|_| invalid())
+}
+
+/// The digits at the beginning, and the rest.
+fn digits(text: &str) -> (&str, &str) {
+    text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()))
+}
+
+/// The number that digits make; none when it is too large.
+fn number(digits: &str) -> Option<i128> {
+    let number: u64 = if digits.is_empty() {
+        0
+    } else {
+        digits.parse().ok()?
+    };
+    (number <= 1 << 63).then_some(number.into())
 }
 
 /// Nanoseconds as a text.

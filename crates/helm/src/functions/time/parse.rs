@@ -71,7 +71,7 @@ fn read(layout: &str, value: &str) -> Result<Time, String> {
     let range = |what: &str| format!("parsing time {}: {what} out of range", quote(value));
     loop {
         let (before, piece, after) = layout::split(pattern);
-        rest = skip(before, rest).map_err(|rest| cannot(rest, before))?;
+        rest = skip(before, rest).map_err(|rest| cannot(&rest, before))?;
         let Some((piece, word)) = piece else { break };
         let start = rest;
         match parts.take(piece, &mut rest, after) {
@@ -106,21 +106,31 @@ pub(super) fn quote(text: &str) -> String {
 }
 
 /// What is behind a text between pieces; spaces match any number of them. When it isn't there, what stands in its place.
-fn skip<'v>(pattern: &str, value: &'v str) -> Result<&'v str, &'v str> {
+fn skip<'v>(pattern: &str, value: &'v str) -> Result<&'v str, String> {
     let mut rest = value;
     let mut pattern = pattern;
     while let Some(c) = pattern.chars().next() {
         if c == ' ' {
             if !rest.is_empty() && !rest.starts_with(' ') {
-                return Err(rest);
+                return Err(rest.to_owned());
             }
             (pattern, rest) = (pattern.trim_start_matches(' '), rest.trim_start_matches(' '));
         } else {
-            rest = rest.strip_prefix(c).ok_or(rest)?;
+            rest = rest.strip_prefix(c).ok_or_else(|| behind_common(pattern, rest))?;
             pattern = pattern.strip_prefix(c).unwrap_or_default();
         }
     }
     Ok(rest)
+}
+
+/// What follows the bytes that both begin with.
+fn behind_common(pattern: &str, value: &str) -> String {
+    let (pattern, value) = (bytes::of_text(pattern), bytes::of_text(value));
+    let common = pattern
+        .iter()
+        .zip(value.iter())
+        .take_while(|(one, other)| one == other);
+    bytes::to_text(value.get(common.count()..).unwrap_or_default())
 }
 
 /// Takes a number of one or two digits; two when it is `fixed`.

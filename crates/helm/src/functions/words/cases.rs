@@ -62,6 +62,24 @@ fn is_small(c: char) -> bool {
     is_letter(c) && !c.is_uppercase()
 }
 
+/// The characters of a text, each with where it ends; what is no character belongs to what follows it.
+fn characters(text: &str) -> impl Iterator<Item = (char, usize)> {
+    let valid = text.char_indices().filter(|(_, c)| !is_invalid(*c));
+    valid.map(|(at, c)| (c, at + c.len_utf8()))
+}
+
+/// The length of the run at the beginning of a text.
+fn run(text: &str, belongs: impl Fn(char) -> bool) -> usize {
+    let mut length = 0;
+    for (c, end) in characters(text) {
+        if !belongs(c) {
+            return length;
+        }
+        length = end;
+    }
+    text.len()
+}
+
 /// The words of a text, one after the other.
 struct Words<'t> {
     tail: &'t str,
@@ -70,36 +88,26 @@ struct Words<'t> {
 impl<'t> Words<'t> {
     /// Takes the next word.
     fn take(&mut self) -> (Word, &'t str) {
-        let Some(first) = self.tail.chars().next() else {
-            return (Word::End, "");
-        };
-        let (kind, length) = self.measure(first);
+        let (kind, length) = self.measure();
         let (word, tail) = self.tail.split_at(length);
         self.tail = tail;
         (kind, word)
     }
 
-    /// The length of a run; what is no character belongs to what follows it.
     fn run(&self, belongs: impl Fn(char) -> bool) -> usize {
-        let mut end = 0;
-        for (at, c) in self.tail.char_indices().filter(|(_, c)| !is_invalid(*c)) {
-            if !belongs(c) {
-                return end;
-            }
-            end = at + c.len_utf8();
-        }
-        self.tail.len()
+        run(self.tail, belongs)
     }
 
-    fn measure(&self, first: char) -> (Word, usize) {
-        if is_invalid(first) {
-            (Word::End, first.len_utf8())
-        } else if is_connector(first) {
+    fn measure(&self) -> (Word, usize) {
+        let Some((first, behind_first)) = characters(self.tail).next() else {
+            return (Word::End, self.tail.len());
+        };
+        if is_connector(first) {
             (Word::Connector, self.run(is_connector))
         } else if is_punctuation(first) {
             (Word::Punctuation, self.run(is_punctuation))
         } else if first.is_uppercase() {
-            (Word::Capital, self.capital(first))
+            (Word::Capital, self.capital(behind_first))
         } else if is_letter(first) {
             (Word::Letters, self.run(is_small))
         } else if first.is_numeric() {
@@ -111,20 +119,20 @@ impl<'t> Words<'t> {
     }
 
     /// `HTTP` of `HTTPServer`, `Server` of `ServerName`.
-    fn capital(&self, first: char) -> usize {
+    fn capital(&self, behind_first: usize) -> usize {
         let capitals = self.run(char::is_uppercase);
-        let Some(next) = self.tail.get(capitals..).and_then(|rest| rest.chars().next()) else {
+        let (several, rest) = self.tail.split_at(capitals);
+        let Some((next, _)) = characters(rest).next() else {
             return capitals;
         };
-        if capitals == first.len_utf8() {
-            let rest = self.tail.get(capitals..).unwrap_or_default();
-            return capitals + rest.find(|c| !is_small(c)).unwrap_or(rest.len());
+        if capitals == behind_first {
+            return capitals + run(rest, is_small);
         }
         if !is_letter(next) {
             return capitals;
         }
-        let last = self.tail.get(..capitals).and_then(|run| run.chars().next_back());
-        capitals - last.map_or(0, char::len_utf8)
+        let ends: Vec<usize> = characters(several).map(|(_, end)| end).collect();
+        ends.iter().rev().nth(1).copied().unwrap_or(capitals)
     }
 
     /// Letters and numbers that follow each other, written out; and what comes then.
@@ -205,7 +213,14 @@ fn write(out: &mut String, (kind, word): (Word, &str), connector: char) {
     }
     out.extend(
         word.chars()
-            .map(|c| if is_connector(c) { connector } else { lower(c) }),
+            .map(|c| if is_connector(c) { connector } else { lower(c) })
+            .map(|c| {
+                if is_invalid(c) {
+                    char::REPLACEMENT_CHARACTER
+                } else {
+                    c
+                }
+            }),
     );
 }
 

@@ -6,6 +6,7 @@ use tree::Budget;
 
 use crate::{
     Kind, Value,
+    functions::bytes::of_text,
     template::{
         format::printf,
         slot::{Slot, is_nil},
@@ -110,7 +111,7 @@ fn order(first: &Value, second: &Value) -> Result<Option<Ordering>, String> {
         (Value::Bool(_), Value::Bool(_)) => Err(bad()),
         (Value::Int(first, _), Value::Int(second, _)) => Ok(Some(first.cmp(second))),
         (Value::Float(first), Value::Float(second)) => Ok(first.partial_cmp(second)),
-        (Value::String(first), Value::String(second)) => Ok(Some(first.cmp(second))),
+        (Value::String(first), Value::String(second)) => Ok(Some(of_text(first).cmp(&of_text(second)))),
         _ => Err(incompatible(first, second)),
     }
 }

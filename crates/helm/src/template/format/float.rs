@@ -104,7 +104,7 @@ pub fn float_text(value: f64, verb: char, precision: Option<usize>) -> String {
 fn decimal(value: f64, count: Option<usize>) -> (String, i32) {
     let text = match count {
         Some(count) => format!("{value:.*e}", count.saturating_sub(1).min(MAX_DIGITS)),
-        None => format!("{value:e}"),
+        None => yaml::print::shortest(value),
     };
     let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
     (digits.replace('.', ""), exponent.parse().unwrap_or_default())

@@ -23,7 +23,8 @@ pub(super) enum Root {
 #[derive(Debug, Clone)]
 pub(super) struct Scope {
     pub(super) root: Root,
-    pub(super) variables: Vec<String>,
+    /// With what they were declared as.
+    pub(super) variables: Vec<(String, Sort)>,
     /// How many of the templates that are defined may be called: each calls only those before it.
     pub(super) templates: usize,
     pub(super) in_loop: bool,
@@ -53,39 +54,71 @@ impl Scope {
 pub(super) fn operand(random: &mut Random, scope: &Scope, sort: Sort, depth: usize) -> String {
     // A wrong sort now and then, where it can't make something endless.
     let sort = match sort {
-        Sort::Small | Sort::Fresh | Sort::Scalar | Sort::Name | Sort::Time | Sort::Toml => sort,
+        Sort::Small
+        | Sort::Index
+        | Sort::Password
+        | Sort::Encrypted
+        | Sort::Fresh
+        | Sort::Scalar
+        | Sort::Name
+        | Sort::Time
+        | Sort::Moment
+        | Sort::Toml => sort,
         Sort::Any => *random.pick(PLAIN),
-        sort if random.one_in(24) => {
+        sort if random.one_in(80) => {
             *random.pick(&[sort, Sort::Any, Sort::Text, Sort::Dict, Sort::Int, Sort::List])
         }
         sort => sort,
     };
     match (sort, random.below(20)) {
         (Sort::Name, _) => quoted(name(random, scope)),
+        // Ends of lines that only YAML 1.1 has are told in the differences.
+        (Sort::Yaml, 0..6) if depth > 0 => {
+            format!("(toYaml {})", operand(random, scope, Sort::Any, depth - 1))
+        }
+        // So is what reading null gives.
+        (Sort::Json, 0..6) if depth > 0 => {
+            let holder = *random.pick(&["list", "dict \"a\""]);
+            format!(
+                "(toJson ({holder} {}))",
+                operand(random, scope, Sort::Any, depth - 1)
+            )
+        }
+        (Sort::Yaml | Sort::Json, _) => literal(random, sort),
         // The words about texts that are no TOML are not those of the original.
         (Sort::Toml, _) => literal(random, sort),
         (Sort::Template, _) => quoted(&template::inner(random, scope)),
-        (Sort::Fresh, 13..) if depth > 0 => {
+        (Sort::Fresh, 14..) if depth > 0 => {
             format!(
                 "(merge dict (deepCopy {}))",
                 operand(random, scope, Sort::Dict, depth - 1)
             )
         }
-        (Sort::Small | Sort::Fresh | Sort::Scalar | Sort::Time, 0..18) => literal(random, sort),
+        (Sort::Index | Sort::Password | Sort::Encrypted, _) => literal(random, sort),
+        (Sort::Small | Sort::Fresh | Sort::Scalar | Sort::Time | Sort::Moment, 0..18) => {
+            literal(random, sort)
+        }
         (_, 0..6) => literal(random, sort),
         (_, 6..11) => place(random, scope, sort),
-        (_, 11..13) => variable(random, scope).unwrap_or_else(|| literal(random, sort)),
+        (_, 11..14) => variable(random, scope, sort).unwrap_or_else(|| literal(random, sort)),
         _ if depth == 0 => literal(random, sort),
         // What counts is not computed, lest it be large.
         (Sort::Small, _) => place(random, scope, sort),
-        _ => {
-            let call = format!("({})", pipeline(random, scope, sort, depth - 1));
-            if random.one_in(20) {
-                format!("{call}.{}", *random.pick(&["a", "b.c", "none"]))
-            } else {
-                call
-            }
+        _ => computed(random, scope, sort, depth - 1),
+    }
+}
+
+/// A pipeline in parentheses, or what a map holds.
+fn computed(random: &mut Random, scope: &Scope, sort: Sort, depth: usize) -> String {
+    let call = format!("({})", pipeline(random, scope, sort, depth));
+    match sort {
+        // Of what is no map, that is a mistake.
+        Sort::Any if random.one_in(80) => format!("{call}.{}", *random.pick(&["a", "b.c", "none"])),
+        Sort::Any if random.one_in(12) => {
+            let map = operand(random, scope, Sort::Fresh, 0);
+            format!("{map}.{}", *random.pick(&["a", "b", "none"]))
         }
+        _ => call,
     }
 }
 
@@ -99,19 +132,44 @@ fn name(random: &mut Random, scope: &Scope) -> &'static str {
 /// A value that the template was given.
 fn place(random: &mut Random, scope: &Scope, sort: Sort) -> String {
     // What the dot is isn't known, and may be large.
-    if scope.root != Root::Dot && sort != Sort::Small && random.one_in(3) {
-        return (*random.pick(&[".", ".", ".a", ".b.c"])).to_owned();
+    let dot = if sort == Sort::Any { 3 } else { 60 };
+    if scope.root != Root::Dot && sort != Sort::Small && random.one_in(dot) {
+        return if random.one_in(8) {
+            *random.pick(&[".a", ".b.c"])
+        } else {
+            "."
+        }
+        .to_owned();
     }
     let path = path(random, sort);
-    scope.reach(path).unwrap_or_else(|| literal(random, sort))
+    let Some(place) = scope.reach(path) else {
+        return literal(random, sort);
+    };
+    match sort {
+        _ if random.one_in(20) => place,
+        // Numbers in values are no whole ones.
+        Sort::Small | Sort::Int => format!("({place} | int)"),
+        Sort::Any | Sort::Scalar | Sort::Dict => place,
+        _ if path.contains('.') => format!("({place} | toString)"),
+        _ => place,
+    }
 }
 
-fn variable(random: &mut Random, scope: &Scope) -> Option<String> {
-    if random.one_in(400) {
+fn variable(random: &mut Random, scope: &Scope, sort: Sort) -> Option<String> {
+    if random.one_in(2000) {
         return Some("$nobody".to_owned());
     }
-    let name = (!scope.variables.is_empty()).then(|| random.pick(&scope.variables).clone())?;
-    let fields = if random.one_in(6) {
+    let anyone = sort == Sort::Any || random.one_in(30);
+    let fit = |(name, declared): &(String, Sort)| {
+        let hidden = scope.variables.iter().rfind(|(other, _)| other == name);
+        (anyone || *declared == sort) && hidden.is_some_and(|(_, last)| last == declared)
+    };
+    let fitting: Vec<&(String, Sort)> = scope.variables.iter().filter(|variable| fit(variable)).collect();
+    if fitting.is_empty() {
+        return None;
+    }
+    let (name, declared) = random.pick::<&(String, Sort)>(&fitting);
+    let fields = if random.one_in(if *declared == Sort::Dict { 6 } else { 60 }) {
         *random.pick(&[".a", ".b.c", ".none"])
     } else {
         ""
@@ -132,25 +190,27 @@ pub(super) fn pipeline(random: &mut Random, scope: &Scope, sort: Sort, depth: us
         }
         1 if matches!(sort, Sort::Any | Sort::Text) => printf(random, scope, depth),
         _ => {
-            let function = function(random, sort);
+            let function = function(random, scope, sort);
             call(random, scope, function, depth)
         }
     }
 }
 
-fn function(random: &mut Random, sort: Sort) -> &'static Function {
+fn function(random: &mut Random, scope: &Scope, sort: Sort) -> &'static Function {
     let gives = |function: &&Function| match sort {
         Sort::Any | Sort::Scalar => true,
-        Sort::Small | Sort::Int | Sort::Float | Sort::Number => {
+        Sort::Small | Sort::Index | Sort::Int | Sort::Float | Sort::Number => {
             matches!(
                 function.gives,
                 Sort::Small | Sort::Int | Sort::Float | Sort::Number
             )
         }
-        Sort::Bool | Sort::List | Sort::Dict | Sort::Time => function.gives == sort,
+        Sort::Bool | Sort::List | Sort::Dict | Sort::Moment => function.gives == sort,
+        Sort::Time => function.gives == Sort::Moment,
         _ => function.gives == Sort::Text,
     };
-    let fitting: Vec<&Function> = FUNCTIONS.iter().filter(gives).collect();
+    let can = |function: &&Function| function.name != "include" || scope.templates > 0;
+    let fitting: Vec<&Function> = FUNCTIONS.iter().filter(gives).filter(can).collect();
     random.pick::<&Function>(&fitting)
 }
 
@@ -163,7 +223,7 @@ fn call(random: &mut Random, scope: &Scope, function: &Function, depth: usize) -
     if function.name == "dict" {
         sorts = random.list(0..3, |_| [Sort::Key, Sort::Any]).concat();
     }
-    match random.below(60) {
+    match random.below(400) {
         59 => sorts.push(Sort::Any),
         58 => {
             sorts.pop();

@@ -33,30 +33,33 @@ impl Oracle {
         Self { child, input, output }
     }
 
-    fn ask(&mut self, request: &Json) -> Json {
+    /// Its answer, unless it ended.
+    fn ask(&mut self, request: &Json) -> Option<Json> {
         let mut line = String::new();
         let asked = writeln!(self.input, "{request}").and_then(|()| self.input.flush());
         let answered = asked.and_then(|()| self.output.read_line(&mut line));
-        if answered.is_err() || line.is_empty() {
-            // Some mistakes end the whole program.
-            *self = Self::start();
-            panic!("the original ends at {request}");
-        }
-        serde_json::from_str(&line).unwrap()
+        answered.is_ok().then_some(())?;
+        serde_json::from_str(&line).ok()
     }
 
-    /// What comes of a template.
-    pub(super) fn render(&mut self, template: &str, values: &Json) -> Outcome {
-        let answer = self.ask(&json!({"template": template, "values": values}));
+    /// What comes of a template; nothing if that took too long or too much memory, or ended the whole program.
+    pub(super) fn render(&mut self, template: &str, values: &Json) -> Option<Outcome> {
+        let answer = self
+            .ask(&json!({"template": template, "values": values}))
+            .unwrap_or_default();
         match (&answer["output"], &answer["error"]) {
-            (Json::String(output), _) => Ok(output.clone()),
-            (_, error) => Err(error.as_str().unwrap().to_owned()),
+            (Json::String(output), _) => Some(Ok(output.clone())),
+            (_, Json::String(error)) => Some(Err(error.clone())),
+            _ => {
+                *self = Self::start();
+                None
+            }
         }
     }
 
     /// The names of the functions of sprig.
     pub(super) fn names(&mut self) -> Vec<String> {
-        let answer = self.ask(&json!({"names": true}));
+        let answer = self.ask(&json!({"names": true})).unwrap();
         let names = answer["names"].as_array().unwrap().iter();
         names.map(|name| name.as_str().unwrap().to_owned()).collect()
     }

@@ -9,6 +9,8 @@ pub(super) enum Sort {
     Text,
     /// A small number; lengths and counts are.
     Small,
+    /// A number that most lists have.
+    Index,
     Int,
     Float,
     Number,
@@ -30,10 +32,15 @@ pub(super) enum Sort {
     Url,
     Parts,
     Time,
+    /// A time that is no number.
+    Moment,
     Layout,
     Zone,
     Duration,
     Type,
+    /// A password, and what was encrypted with it.
+    Password,
+    Encrypted,
     /// The name of a template.
     Name,
     /// A text that is a template.
@@ -100,13 +107,13 @@ pub(super) const REFUSED: &[&str] = &["env", "expandenv"];
 const ROWS: &str = "
 trim S:S|trimAll SS:S|trimall SS:S|trimPrefix SS:S|trimSuffix SS:S|trunc JS:S|substr IIS:S|repeat IS:S|contains SS:B
 hasPrefix SS:B|hasSuffix SS:B|replace SSS:S|indent IS:S|nindent IS:S|plural SSJ:S|quote A*:S|squote A*:S|cat A*:S
-join SL:S|join SA:S|split SS:D|splitn SIS:D|splitList SS:L|toString A:S|toStrings A:L|sortAlpha A:L|sortAlpha L:L|upper S:S
+join SL:S|join SA:S|split SS:A|splitn SIS:A|splitList SS:L|toString A:S|toStrings A:L|sortAlpha A:L|sortAlpha L:L|upper S:S
 lower S:S|title S:S|untitle S:S|swapcase S:S|nospace S:S|initials S:S|abbrev IS:S|abbrevboth IIS:S|wrap IS:S
 wrapWith ISS:S|snakecase S:S|kebabcase S:S|camelcase S:S
 list A*:L|tuple A*:L|append LA:L|push LA:L|mustAppend LA:L|mustPush LA:L|prepend LA:L|mustPrepend LA:L|first L:A
 mustFirst L:A|last L:A|mustLast L:A|rest L:L|mustRest L:L|initial L:L|mustInitial L:L|reverse L:L|mustReverse L:L
-compact L:L|mustCompact L:L|uniq L:L|mustUniq L:L|without LA*:L|mustWithout LA*:L|has AL:B|mustHas AL:B|slice LI:L
-slice L:L|mustSlice LI:L|concat LL*:L|chunk IL:S|mustChunk IL:S|until I:L|untilStep III:L|seq I*:S|seq II:S
+compact L:L|mustCompact L:L|uniq L:L|mustUniq L:L|without LA*:L|mustWithout LA*:L|has AL:B|mustHas AL:B|slice Li:L
+slice L:L|mustSlice Li:L|concat LL*:L|chunk IL:S|mustChunk IL:S|until I:L|untilStep III:L|seq I*:S|seq II:S
 get DK:A|set FKE:D|unset FK:D|hasKey DK:B|pluck KDD*:L|keys DD*:L|values D:L|pick DK*:D|omit DK*:D|merge FF*:D
 mustMerge FF*:D|mergeOverwrite FF*:D|mustMergeOverwrite FF*:D|dig KAD:A|dig KKAD:A|deepCopy A:A|mustDeepCopy A:A
 deepEqual AA:B
@@ -115,9 +122,9 @@ biggest NN*:I|min NN*:I|maxf NN*:G|minf NN*:G|floor N:G|ceil N:G|round NI:G|roun
 subf NN*:G|mulf NN*:G|divf NN*:G|int A:I|float64 A:G|toString N:S
 typeOf A:S|typeIs tA:B|typeIsLike tA:B|kindOf A:S|kindIs tA:B
 default AA:A|default SS:S|empty A:B|coalesce A*:A|all A*:B|any A*:B|dict :D|ternary AAB:A|fail S:A|required SA:A|hello :S
-b64enc S:S|b64dec S:S|b32enc S:S|b32dec S:S|sha1sum S:S|sha256sum S:S|sha512sum S:S|adler32sum S:S|decryptAES SS:S
-date ZW:S|dateInZone ZWQ:S|date_in_zone ZWQ:S|htmlDate W:S|htmlDateInZone WQ:S|dateModify dW:W|date_modify dW:W
-mustDateModify dW:W|must_date_modify dW:W|toDate ZS:W|mustToDate ZS:W|unixEpoch W:S|duration N:S|durationRound d:S
+b64enc S:S|b64dec S:S|b32enc S:S|b32dec S:S|sha1sum S:S|sha256sum S:S|sha512sum S:S|adler32sum S:S|decryptAES kc:S
+date ZW:S|dateInZone ZWQ:S|date_in_zone ZWQ:S|htmlDate W:S|htmlDateInZone WQ:S|dateModify dw:w|date_modify dw:w
+mustDateModify dw:w|must_date_modify dw:w|toDate ZS:w|mustToDate ZS:w|unixEpoch W:S|duration N:S|durationRound d:S
 durationRound N:S
 semver V:A|semverCompare CV:B
 regexMatch XS:B|mustRegexMatch XS:B|regexFind XS:S|mustRegexFind XS:S|regexFindAll XSI:L|mustRegexFindAll XSI:L
@@ -128,8 +135,8 @@ toYaml A:S|toYaml D:S|toYamlPretty A:S|toYamlPretty D:S|fromYaml Y:D|fromYamlArr
 toRawJson A:S|mustToRawJson A:S|toPrettyJson A:S|mustToPrettyJson A:S|fromJson O:D|fromJsonArray O:L|mustFromJson O:A
 toToml D:S|fromToml M:S
 include nA:S|tpl pA:S|lookup SSSS:D
-and AA*:A|or AA*:A|not A:B|eq AA*:B|eq SS*:B|eq NN:B|ne AA:B|lt AA:B|le NN:B|gt II:B|ge SS:B|lt GG:B|len A:I|len L:I
-index A A*:A|index LI:A|index DK:A|index DKK:A|print A*:S|println A*:S|html A*:S|js A*:S|urlquery A*:S|call A:A
+and AA*:A|or AA*:A|not A:B|eq AAA*:B|eq SSS*:B|eq NN:B|ne AA:B|lt SS:B|le II:B|le NN:B|gt II:B|ge SS:B|lt GG:B|len A:I|len L:I|len S:I
+len D:I|index A A*:A|index Li:A|index DK:A|index DK:A|print A*:S|println A*:S|html A*:S|js A*:S|urlquery A*:S|call A:A
 ";
 
 fn sort(letter: char) -> Sort {
@@ -137,6 +144,7 @@ fn sort(letter: char) -> Sort {
         'A' => Sort::Any,
         'S' => Sort::Text,
         'I' => Sort::Small,
+        'i' => Sort::Index,
         'J' => Sort::Int,
         'G' => Sort::Float,
         'N' => Sort::Number,
@@ -157,10 +165,13 @@ fn sort(letter: char) -> Sort {
         'U' => Sort::Url,
         'u' => Sort::Parts,
         'W' => Sort::Time,
+        'w' => Sort::Moment,
         'Z' => Sort::Layout,
         'Q' => Sort::Zone,
         'd' => Sort::Duration,
         't' => Sort::Type,
+        'k' => Sort::Password,
+        'c' => Sort::Encrypted,
         'n' => Sort::Name,
         'p' => Sort::Template,
         other => panic!("the table has no letter {other}"),

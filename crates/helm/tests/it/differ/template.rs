@@ -34,8 +34,8 @@ pub(super) fn whole(random: &mut Random) -> String {
             "|",
             "\"",
             "end",
-            ".",
-            "$",
+            ".q",
+            "$q",
             "{{ end }}",
             "{{ else }}",
             "1",
@@ -113,7 +113,7 @@ fn node(random: &mut Random, scope: &mut Scope, depth: usize) -> String {
         9 => {
             let name = TEMPLATES.get(..scope.templates).filter(|known| !known.is_empty());
             let name = name.map_or("none", |known| *random.pick(known));
-            if name == "none" && !random.one_in(10) {
+            if name == "none" && !random.one_in(40) {
                 return String::new();
             }
             let what = format!(
@@ -142,13 +142,12 @@ fn node(random: &mut Random, scope: &mut Scope, depth: usize) -> String {
 
 fn declaration(random: &mut Random, scope: &mut Scope) -> String {
     let name = (*random.pick(&["$x", "$y", "$é"])).to_owned();
-    let known = scope.variables.contains(&name);
-    let assign = if known && random.flag() { "=" } else { ":=" };
-    let sort = *random.pick(&[Sort::Any, Sort::Dict, Sort::List, Sort::Text]);
+    let known = scope.variables.iter().rfind(|(known, _)| *known == name);
+    let kept = known.map(|(_, sort)| *sort).filter(|_| random.flag());
+    let assign = if kept.is_some() { "=" } else { ":=" };
+    let sort = kept.unwrap_or_else(|| *random.pick(&[Sort::Any, Sort::Dict, Sort::List, Sort::Text]));
     let what = format!("{name} {assign} {}", pipeline(random, scope, sort, 2));
-    if !known {
-        scope.variables.push(name);
-    }
+    scope.variables.push((name, sort));
     action(random, &what)
 }
 
@@ -187,7 +186,7 @@ fn with(random: &mut Random, scope: &mut Scope, depth: usize) -> String {
     let declares = random.one_in(4);
     let value = pipeline(random, scope, Sort::Any, 1);
     let first = if declares {
-        inside.variables.push("$w".to_owned());
+        inside.variables.push(("$w".to_owned(), Sort::Any));
         format!("with $w := {value}")
     } else {
         format!("with {value}")
@@ -217,7 +216,7 @@ fn range(random: &mut Random, scope: &mut Scope, depth: usize) -> String {
     };
     inside
         .variables
-        .extend(declares.iter().map(|name| (*name).to_owned()));
+        .extend(declares.iter().map(|name| ((*name).to_owned(), Sort::Any)));
     let text = action(random, &first) + &body(random, &mut inside, depth - 1);
     finish(random, scope, depth, text)
 }

@@ -9,7 +9,7 @@ use super::table::Sort;
 
 const TEXTS: &str = "a¦¦b c¦Hello World¦ ¦\n¦é¦straße¦日本¦😀¦1¦-5¦0x1F¦1e3¦0.50¦true¦null¦a,b,c¦foo-bar_baz¦\
     CamelCaseID¦<&>'\"¦\t¦\\¦$1¦key: value¦- x¦{{¦%d¦the quick brown fox¦YWJj¦~¦ÀÉ¦a.b¦x=y¦#¦aaa¦\
-    A1b2¦\u{301}¦\u{a0}¦\r\n¦\u{7f}¦İ¦ǆ¦ﬁ¦0o17¦1_000¦+7¦.5¦inf¦NaN¦MFRGG===¦\u{2028}¦\u{feff}¦\0¦'¦\
+    A1b2¦\u{301}¦\u{a0}¦\r\n¦\u{7f}¦İ¦ǆ¦ﬁ¦0o17¦1_000¦+7¦inf¦NaN¦MFRGG===¦\u{2028}¦\u{feff}¦\0¦'¦\
     ---¦[1]¦yes¦2020-01-02¦1:30¦9223372036854775808";
 const KEYS: &str = "a¦b¦c¦x-y¦¦é¦A¦1";
 const REGEXES: &str = "a¦.¦[a-z]+¦(a)(b)?¦^¦$¦\\\\d+¦\\\\s*¦(?i)hello¦a|b¦(?P<n>[aeiou])¦[^a-c]¦x*¦\
@@ -21,7 +21,7 @@ const YAMLS: &str = "a: 1¦a: {b: [1, 2.5, null]}¦- 1\\n- x¦a: b: c¦x¦¦a: &
     a: \\\"q\\\"¦a: 2020-01-02¦a: 1\\na: 2¦null¦a: 1e3\\nb: 1.0\\nc: -0¦[1, [2]]¦a: !!str 1¦\
     ? a\\n: b¦\\ta: 1¦a: *x¦a: 123456789012345678901¦# c¦---\\na: 1\\n---\\nb: 2¦a: <<\\n<<: {b: 1}¦\
     \\\"a\\\": '\\\\u00e9'¦true: 1¦a: 'x¦a:\\n- b\\n- c:\\n    d: e¦3.0: x¦%¦a: @b¦[a¦a: 12:30";
-const JSONS: &str = "{}¦[1, 2.5, \\\"x\\\", null]¦{\\\"a\\\": {\\\"b\\\": [true]}}¦x¦¦{\\\"a\\\":1,}¦1¦null¦\\\"s\\\"¦[1¦{\\\"a\\\":\\\"\\\\u00e9\\\"}¦{\\\"a\\\" 1}¦[01]¦tru¦{} x¦\
+const JSONS: &str = "{}¦[1, 2.5, \\\"x\\\", null]¦{\\\"a\\\": {\\\"b\\\": [true]}}¦x¦¦{\\\"a\\\":1,}¦1¦\\\"s\\\"¦[1¦{\\\"a\\\":\\\"\\\\u00e9\\\"}¦{\\\"a\\\" 1}¦[01]¦tru¦{} x¦\
     {\\\"a\\\":123456789012345678901}¦[\\\"\\\\ud83d\\\"]¦{\\\"b\\\":1,\\\"a\\\":2,\\\"b\\\":3}¦ [ ] ¦\
     {a:1}¦-¦[1 2]¦\\\"\\\\x\\\"¦1.¦'a'¦[-0, 1.0, 1e3]¦true";
 const TOMLS: &str = "a = 1¦a = 'x'\\n[b]\\nc = [1, 2]¦¦[[l]]\\nx = 1\\n[[l]]\\nx = 2¦a = 1.5\\nb = true¦a = {b = 1}¦\
@@ -38,6 +38,8 @@ const URLS: &str = "http://user:pw@host:80/p/a?q=1&r=%20#f¦host/path¦¦://x¦m
 const TIMES: &str = "(toDate \\\"2006-01-02\\\" \\\"2020-02-29\\\")¦0¦1700000000¦-1¦\
     (toDate \\\"2006-01-02T15:04:05Z07:00\\\" \\\"2021-12-31T23:59:59+05:30\\\")¦(int64 1e9)¦\
     (toDate \\\"15:04\\\" \\\"07:08\\\")¦951782400";
+const ENCRYPTED: &str = "¦b9zBB+vCB/3vEQFdDSRvGLtrSqHsnHos+st5Wgl7kRA=¦FdYRe9JNEoU9sw1VxEg24Uwrt5kdtU4DAQ9iNqt44Mw=¦x¦YQ==¦\
+    GqChlgfKFAxHQxX/w0Bn4ch9HOAU63aLzCqE1i/dCgpxr8dXD5z3G5IeJJoaKlh8";
 const LAYOUTS: &str = "2006-01-02¦15:04:05¦Mon, 02 Jan 2006 15:04:05 MST¦2006-01-02T15:04:05Z07:00¦3:04PM¦Jan _2 06¦\
     January Monday .000 -0700¦¦x¦2006-002¦04.05,999¦1/2/06 03pm¦__2¦\
     2006-01-02T15:04:05.999999999Z07:00";
@@ -73,7 +75,11 @@ pub(super) fn quoted(text: &str) -> String {
 /// A text of one to three pieces.
 pub(super) fn text(random: &mut Random) -> String {
     if random.one_in(20) {
-        return random.word(0..6).chars().filter(|c| *c < '\u{10f000}').collect();
+        return random
+            .word(0..6)
+            .chars()
+            .filter(|c| *c < '\u{10000}' && *c != '\u{85}')
+            .collect();
     }
     random.list(1..4, |random| one_of(random, TEXTS)).concat()
 }
@@ -89,7 +95,8 @@ fn number(random: &mut Random) -> String {
         2 => random.int().to_string(),
         3 => format!("{float:e}"),
         4 => quoted(random.pick::<&str>(&[
-            "1", "-5", "0x1F", "1e3", "2.5", "x", "", "010", "1_0", " 1", "1.0", "1.9", "+2", "0b11", "1e400",
+            "1", "-5", "0x1F", "1e3", "2.5", "x", "", "010", "1_0", " 1", "1.0", "1.9", "+2", "0b11",
+            "1e400", ".5",
         ])),
         _ => format!("{float:.3}"),
     }
@@ -99,7 +106,8 @@ fn number(random: &mut Random) -> String {
 pub(super) fn literal(random: &mut Random, sort: Sort) -> String {
     let from = |random: &mut Random, words| format!("\"{}\"", one_of(random, words));
     match sort {
-        Sort::Small => (random.within(0..12) as i64 - if random.one_in(6) { 14 } else { 0 }).to_string(),
+        Sort::Small => (random.within(0..12) as i64 - if random.one_in(12) { 14 } else { 0 }).to_string(),
+        Sort::Index => (*random.pick(&["0", "0", "0", "0", "1", "1", "2", "5"])).to_owned(),
         Sort::Int => random.int().to_string(),
         Sort::Float => format!("{:.2}", random.int() as f64 / 8.0),
         Sort::Number => number(random),
@@ -115,6 +123,14 @@ pub(super) fn literal(random: &mut Random, sort: Sort) -> String {
         Sort::Path => from(random, PATHS),
         Sort::Url => from(random, URLS),
         Sort::Time => one_of(random, TIMES).replace('\\', ""),
+        Sort::Moment => loop {
+            let time = one_of(random, TIMES);
+            if time.starts_with('(') && !time.contains("int64") {
+                break time.replace('\\', "");
+            }
+        },
+        Sort::Password => from(random, "weir¦weir¦weir¦¦x"),
+        Sort::Encrypted => from(random, ENCRYPTED),
         Sort::Layout => from(random, LAYOUTS),
         Sort::Zone => from(random, ZONES),
         Sort::Duration => from(random, DURATIONS),
@@ -195,12 +211,12 @@ pub(super) fn path(random: &mut Random, sort: Sort) -> &'static str {
         Sort::Small => "n",
         Sort::Int | Sort::Float | Sort::Number => "n¦f¦i¦s¦yes",
         Sort::Bool => "yes¦no¦b",
-        Sort::List => "l¦w¦e¦nil",
+        Sort::List => "l¦l¦w¦w¦e¦e¦nil",
         Sort::Dict => "m¦d¦o¦d.a¦d.b.b",
         Sort::Any | Sort::Scalar => {
             "s¦n¦f¦i¦yes¦no¦nil¦none¦l¦w¦e¦m¦d¦o¦m.a¦m.b.c¦d.a.a¦d.b.b.c¦none.x¦s.x¦l.a"
         }
-        _ => "s¦t¦s¦t¦m.a",
+        _ => "s¦t¦s¦t¦s¦t¦s¦t¦m.a",
     };
     one_of(random, words)
 }
