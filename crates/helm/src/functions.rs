@@ -38,6 +38,7 @@ mod words;
 use std::{
     cell::RefCell,
     collections::{BTreeMap, HashMap},
+    hash::{BuildHasherDefault, Hasher},
     rc::{Rc, Weak},
     sync::LazyLock,
 };
@@ -147,7 +148,31 @@ const fn variadic(name: &'static str, parameters: &'static [Type], run: Run) -> 
     }
 }
 
-static ENTRIES: LazyLock<HashMap<&'static str, &'static Entry>> = LazyLock::new(|| {
+/// Hashes names by FNV-1a, which is fast for short ones. Only what stands here is looked up by it: nobody can choose names
+/// that collide.
+struct Names(u64);
+
+impl Default for Names {
+    fn default() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+    }
+}
+
+impl Hasher for Names {
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+type Table = HashMap<&'static str, &'static Entry, BuildHasherDefault<Names>>;
+
+static ENTRIES: LazyLock<Table> = LazyLock::new(|| {
     let tables = [
         strings::TABLE,
         words::TABLE,

@@ -175,7 +175,7 @@ fn render(
         budget,
     )?;
     let notes = format!("{}/templates/NOTES.txt", chart.name());
-    rendered.notes = files.get(&notes).cloned().unwrap_or_default();
+    rendered.notes = files.remove(&notes).unwrap_or_default();
     files.retain(|path, _| !path.ends_with("NOTES.txt"));
     let texts = files.iter().map(|(path, text)| (path.as_str(), text.as_str()));
     rendered.sorted = manifest::sort(texts, &mut rendered.warnings, budget)?;

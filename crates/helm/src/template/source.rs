@@ -24,8 +24,8 @@ impl Source {
     pub(super) fn excerpt(self: &Rc<Self>, start: usize, end: usize) -> Excerpt {
         Excerpt {
             source: Rc::clone(self),
-            start,
-            end,
+            start: short(start),
+            end: short(end),
         }
     }
 }
@@ -34,14 +34,19 @@ impl Source {
 #[derive(Clone)]
 pub(super) struct Excerpt {
     source: Rc<Source>,
-    start: usize,
-    end: usize,
+    start: u32,
+    end: u32,
+}
+
+/// A place in a text: no budget allows one of more than 4 GiB.
+fn short(at: usize) -> u32 {
+    u32::try_from(at).unwrap_or(u32::MAX)
 }
 
 impl Excerpt {
     /// Makes it longer: up to a byte of the text.
     pub(super) fn extend_to(&mut self, end: usize) {
-        self.end = end;
+        self.end = short(end);
     }
 }
 
@@ -49,7 +54,8 @@ impl Deref for Excerpt {
     type Target = str;
 
     fn deref(&self) -> &str {
-        self.source.text.get(self.start..self.end).unwrap_or_default()
+        let (start, end) = (self.start as usize, self.end as usize);
+        self.source.text.get(start..end).unwrap_or_default()
     }
 }
 

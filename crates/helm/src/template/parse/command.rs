@@ -99,14 +99,10 @@ impl<'t> Parser<'t> {
     /// Operands with spaces between them, up to and with `|`, or up to what ends the pipeline.
     fn command(&mut self) -> Result<Command, Error> {
         let (_, at) = self.peek_non_space();
-        let mut first = None;
         let mark = self.operands.len();
         loop {
             self.peek_non_space();
-            match self.operand()? {
-                Some(operand) if first.is_none() => first = Some(operand),
-                operand => self.operands.extend(operand),
-            }
+            self.operand()?;
             let token = self.next();
             match token.kind {
                 Kind::Space => {}
@@ -118,46 +114,56 @@ impl<'t> Parser<'t> {
                 _ => return self.unexpected(&token, "operand"),
             }
         }
-        let arguments = self.operands.drain(mark..).collect();
-        match first {
-            Some(first) => Ok(Command { at, first, arguments }),
-            None => self.error("empty command"),
+        let mut operands = self.operands.drain(mark..);
+        if let Some(first) = operands.next() {
+            return Ok(Command {
+                at,
+                first,
+                arguments: operands.collect(),
+            });
         }
+        drop(operands);
+        self.error("empty command")
     }
 
-    /// A term and the fields behind it; nothing when no term comes next.
-    fn operand(&mut self) -> Result<Option<Operand>, Error> {
-        let Some(mut operand) = self.term()? else {
-            return Ok(None);
-        };
+    /// Adds a term and the fields behind it to the operands; nothing when no term comes next.
+    fn operand(&mut self) -> Result<(), Error> {
+        if !self.term()? {
+            return Ok(());
+        }
         let (kind, at) = self.peek();
         if kind != Kind::Field {
-            return Ok(Some(operand));
+            return Ok(());
         }
         let mut end = at;
         while self.peek().0 == Kind::Field {
             let token = self.next();
             end = token.at + token.text.len();
         }
+        let Some(mut operand) = self.operands.pop() else {
+            return Ok(());
+        };
         if operand.term.is_literal() {
             let what = quote(&operand.to_string());
             return self.error(&format!("unexpected . after term {what}"));
         }
         // Fields stand one behind the other, without space.
         match &mut operand.term {
-            Term::Field(names) | Term::Variable(_, names) => {
-                names.extend_to(end);
-                operand.at = at;
-                Ok(Some(operand))
-            }
+            Term::Field(names) | Term::Variable(_, names) => names.extend_to(end),
             _ => {
-                let term = Term::Chain(Box::new(operand), self.source.excerpt(at, end));
-                Ok(Some(Operand { at, term }))
+                operand = Operand {
+                    at,
+                    term: Term::Chain(Box::new(operand), self.source.excerpt(at, end)),
+                }
             }
         }
+        operand.at = at;
+        self.operands.push(operand);
+        Ok(())
     }
 
-    fn term(&mut self) -> Result<Option<Operand>, Error> {
+    /// Adds a term to the operands; whether one comes next.
+    fn term(&mut self) -> Result<bool, Error> {
         let token = self.next_non_space();
         let term = match token.kind {
             Kind::Identifier => self.function(&token)?,
@@ -185,10 +191,11 @@ impl<'t> Parser<'t> {
                 }
                 let pipe = self.pipeline("parenthesized pipeline", Kind::RightParen)?;
                 self.nesting -= 1;
-                return Ok(Some(Operand {
+                self.operands.push(Operand {
                     at: pipe.at,
                     term: Term::Pipe(Box::new(pipe)),
-                }));
+                });
+                return Ok(true);
             }
             Kind::String | Kind::RawString => {
                 if unquote(token.text).is_none() {
@@ -198,10 +205,11 @@ impl<'t> Parser<'t> {
             }
             _ => {
                 self.give_back(token);
-                return Ok(None);
+                return Ok(false);
             }
         };
-        Ok(Some(Operand { at: token.at, term }))
+        self.operands.push(Operand { at: token.at, term });
+        Ok(true)
     }
 
     fn function(&self, token: &Token<'_>) -> Result<Term, Error> {
