@@ -89,8 +89,10 @@ impl Block {
     }
 
     fn take(&mut self, line: &[u8]) -> Result<(), Trouble> {
-        let indent = line.iter().take_while(|byte| **byte == b' ').count();
-        let text = line.get(indent..).unwrap_or_default().trim_ascii_end();
+        let breaks = other_breaks(line);
+        let content = line.get(breaks..).unwrap_or_default();
+        let indent = content.iter().take_while(|byte| **byte == b' ').count();
+        let text = content.get(indent..).unwrap_or_default().trim_ascii_end();
         let says_nothing = text.is_empty() || text.starts_with(b"#");
         let is_item = text == b"-" || text.starts_with(b"- ");
         match self.place {
@@ -105,6 +107,8 @@ impl Block {
                 self.among(indent, text)
             }
             Place::Among(at) if !says_nothing && indent <= at && !is_item => self.next(at, indent, text),
+            // A text in quotation marks goes on behind its line ends, wherever that is.
+            Place::Chart(_) if breaks > 0 && key(text).is_none() => self.kept.push(line),
             Place::Chart(at) if !says_nothing && indent <= at && !(is_item && indent == at) => {
                 self.place = Place::Done;
                 Ok(())
@@ -168,6 +172,16 @@ impl Block {
         }
         Ok(())
     }
+}
+
+/// How many bytes of line ends a line begins with: YAML 1.1 has those of Unicode, too, and texts hold them as they are.
+fn other_breaks(line: &[u8]) -> usize {
+    let breaks = ["\u{85}", "\u{2028}", "\u{2029}"].map(str::as_bytes);
+    let mut rest = line;
+    while let Some(behind) = breaks.iter().find_map(|end| rest.strip_prefix(*end)) {
+        rest = behind;
+    }
+    line.len() - rest.len()
 }
 
 /// The key of a line, and what follows it, without a comment that is all of it.

@@ -100,6 +100,13 @@ fn a_chart_is_found_however_the_index_is_written() {
 }
 
 #[test]
+fn texts_may_have_line_ends_of_unicode() {
+    let text = "entries:\n  redis:\n  - description: |2+\n\n\u{2028}    urls: [a.tgz]\n    version: 1.0.0\n  z:\n  - a: |\n      b\u{85}    version: 2.0.0\n";
+    let found = read(text).unwrap().unwrap();
+    assert_eq!((found.len(), found[0].version.as_str()), (1, "1.0.0"));
+}
+
+#[test]
 fn an_index_without_the_chart_is_still_one() {
     for text in [
         "entries:\n  a:\n  - version: 1.0.0\n",
