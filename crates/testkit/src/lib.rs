@@ -23,6 +23,8 @@
 //!
 //! Whatever a test process starts ends with it, also when it is killed: see [`process::Group`].
 
+pub mod archive;
+pub mod conformance;
 pub mod controller;
 pub mod controlplane;
 pub mod fuzz;

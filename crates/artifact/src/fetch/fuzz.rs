@@ -2,13 +2,14 @@
 
 use std::{
     fs,
-    io::Write as _,
     path::{Path, PathBuf},
 };
 
-use flate2::{Compression, write::GzEncoder};
 use tar::EntryType;
-use testkit::fuzz::{self, Random};
+use testkit::{
+    archive::gzip,
+    fuzz::{self, Random},
+};
 
 use super::{Limits, unpack::unpack};
 
@@ -98,12 +99,6 @@ fn records(random: &mut Random) -> Vec<u8> {
         format!("{length}{rest}")
     };
     random.list(0..4, record).concat().into_bytes()
-}
-
-fn gzip(bytes: &[u8]) -> Vec<u8> {
-    let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
-    gzip.write_all(bytes).unwrap();
-    gzip.finish().unwrap()
 }
 
 fn tarball(random: &mut Random) -> Vec<u8> {

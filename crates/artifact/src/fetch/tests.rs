@@ -1,9 +1,6 @@
-use std::{
-    io::Write,
-    sync::atomic::{AtomicUsize, Ordering},
-};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use flate2::{Compression, write::GzEncoder};
+use testkit::archive::gzip;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpListener,
@@ -12,12 +9,6 @@ use tree::{Tree, TreePath};
 
 use super::*;
 use crate::{Algorithm, digest::of};
-
-fn gzip(bytes: &[u8]) -> Vec<u8> {
-    let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
-    gzip.write_all(bytes).unwrap();
-    gzip.finish().unwrap()
-}
 
 /// A header written by hand, so that names no library would write are possible.
 fn entry(name: &str, kind: tar::EntryType, content: &[u8]) -> Vec<u8> {

@@ -6,7 +6,6 @@ use std::{
     process::{Command, Output},
 };
 
-use flate2::{Compression, write::GzEncoder};
 use tempfile::TempDir;
 
 pub(crate) const MAP: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: m\n";
@@ -57,18 +56,10 @@ pub(crate) fn chart(name: &str, version: &str) -> Vec<u8> {
     let metadata = format!("apiVersion: v2\nname: {name}\nversion: {version}\n");
     let map = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {{ .Release.Name }}-{{ .Chart.Version }}\n\
                data: {{ .Values | toJson }}\n";
-    let mut builder = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
-    for (path, text) in [
-        ("Chart.yaml", metadata.as_str()),
-        ("values.yaml", "color: red\nsize: small\n"),
-        ("templates/map.yaml", map),
-    ] {
-        let mut header = tar::Header::new_gnu();
-        header.set_size(text.len() as u64);
-        header.set_mode(0o644);
-        builder
-            .append_data(&mut header, format!("{name}/{path}"), text.as_bytes())
-            .unwrap();
-    }
-    builder.into_inner().unwrap().finish().unwrap()
+    let place = |path: &str| format!("{name}/{path}");
+    testkit::archive::tar_gz(&[
+        (&place("Chart.yaml"), metadata.as_bytes()),
+        (&place("values.yaml"), b"color: red\nsize: small\n"),
+        (&place("templates/map.yaml"), map.as_bytes()),
+    ])
 }

@@ -1,20 +1,15 @@
-//! Recorded behaviour of the original on a cluster. The recordings are not part of the project: they are read from
-//! `$CONFORMANCE_DIR` (by default `../shared/conformance` beside the workspace), and it is said when they are absent.
+//! Recorded behaviour of the original on a cluster; see [`testkit::conformance`].
 //!
 //! A case with something that is not there yet (the render refuses it by name, or a flag is unknown) is counted as
 //! skipped; all others must behave as recorded.
 
 mod steps;
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    ffi::OsString,
-    path::{Path, PathBuf},
-};
+use std::{collections::BTreeMap, path::Path};
 
 use anyhow::{Context as _, Result};
 use futures::{StreamExt as _, stream};
-use testkit::ControlPlane;
+use testkit::{ControlPlane, conformance::Recordings};
 use tree::Budget;
 use yaml::Value;
 
@@ -24,17 +19,6 @@ use steps::{Case, Outcome};
 /// How many cases behave as recorded today. It only grows.
 const MATCHING: usize = 45;
 
-/// Where other cases than the default ones are; those are only counted.
-fn elsewhere() -> Option<OsString> {
-    std::env::var_os("CONFORMANCE_DIR").filter(|dir| !dir.is_empty())
-}
-
-fn folder() -> PathBuf {
-    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let conformance = elsewhere().map_or_else(|| workspace.join("../shared/conformance"), PathBuf::from);
-    conformance.join("kluctl/cases/cluster")
-}
-
 fn read_yaml(path: &Path) -> Result<Value> {
     let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
     Ok(yaml::read::pyyaml(text, &Budget::default())?.value)
@@ -42,22 +26,24 @@ fn read_yaml(path: &Path) -> Result<Value> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn cases_behave_as_recorded() -> Result<()> {
-    let folder = folder();
-    if !folder.is_dir() {
-        println!("skipped: there are no recordings in {}", folder.display());
+    let Some(recordings) = Recordings::find("kluctl/cases/cluster") else {
         return Ok(());
-    }
+    };
     let plane = ControlPlane::shared().await?;
     let cluster = connect(plane.kubeconfig()).await?;
-    let mut names = BTreeSet::new();
-    for entry in std::fs::read_dir(&folder)? {
-        names.insert(entry?.file_name().to_string_lossy().into_owned());
-    }
+    let mut cases = recordings.entries()?;
     let chosen = std::env::var("RECORDED").ok();
-    names.retain(|name| chosen.as_ref().is_none_or(|chosen| name.contains(chosen)));
-    let mut running = stream::iter(names)
-        .map(|name| {
-            let case = Case::new(plane, cluster.clone(), folder.join(&name));
+    let name = |case: &Path| {
+        case.file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned()
+    };
+    cases.retain(|case| chosen.as_ref().is_none_or(|chosen| name(case).contains(chosen)));
+    let mut running = stream::iter(cases)
+        .map(|dir| {
+            let name = name(&dir);
+            let case = Case::new(plane, cluster.clone(), dir);
             async move { (name, case.run().await) }
         })
         .buffer_unordered(4);
@@ -84,7 +70,7 @@ async fn cases_behave_as_recorded() -> Result<()> {
         skipped.len(),
         failed.len()
     );
-    if elsewhere().is_some() {
+    if recordings.are_elsewhere() {
         return Ok(());
     }
     assert!(failed.is_empty(), "{:?}", failed.keys());

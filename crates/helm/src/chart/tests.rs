@@ -1,5 +1,4 @@
-use std::io::Write as _;
-
+use testkit::archive::{gzip, tar_gz};
 use tree::{Disk, Limits, Mem};
 
 use super::*;
@@ -266,35 +265,14 @@ fn files_are_read() {
     assert!(files.call("Nope", &[]).is_none());
 }
 
-/// An archive of files, as they stand.
-fn archive(files: &[(&str, &[u8])]) -> Vec<u8> {
-    let mut builder = tar::Builder::new(Vec::new());
-    for (path, data) in files {
-        let mut header = tar::Header::new_gnu();
-        // Set by hand: the builder refuses paths that lead elsewhere.
-        header.as_gnu_mut().unwrap().name[..path.len()].copy_from_slice(path.as_bytes());
-        header.set_size(data.len() as u64);
-        header.set_mode(0o644);
-        header.set_cksum();
-        builder.append(&header, *data).unwrap();
-    }
-    gzipped(&builder.into_inner().unwrap())
-}
-
-fn gzipped(data: &[u8]) -> Vec<u8> {
-    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-    gzip.write_all(data).unwrap();
-    gzip.finish().unwrap()
-}
-
 fn unpacked(files: &[(&str, &[u8])]) -> Result<Chart, Error> {
-    let tree = Mem::from_files([("c.tgz", archive(files))]).unwrap();
+    let tree = Mem::from_files([("c.tgz", tar_gz(files))]).unwrap();
     Chart::load(&tree, &TreePath::parse("c.tgz").unwrap(), &Budget::default())
 }
 
 #[test]
 fn archives_are_charts() {
-    let inner = archive(&[("in/Chart.yaml", b"name: in\nversion: 1.0.0")]);
+    let inner = tar_gz(&[("in/Chart.yaml", b"name: in\nversion: 1.0.0")]);
     let chart = unpacked(&[("c/Chart.yaml", META.as_bytes()), ("c/charts/in.tgz", &inner)]).unwrap();
     assert_eq!(chart.name(), "c");
     assert_eq!(chart.dependencies[0].name(), "in");
@@ -320,11 +298,11 @@ fn archives_that_are_too_large_are_refused() {
     header.set_path("c/x").unwrap();
     header.set_size(6 << 20);
     header.set_cksum();
-    let got = archive::files(&gzipped(header.as_bytes()), 100 << 20, &Budget::default())
+    let got = archive::files(&gzip(header.as_bytes()), 100 << 20, &Budget::default())
         .unwrap_err()
         .to_string();
     assert!(got.contains("larger than the maximum file size 5242880"), "{got}");
-    let many = archive(&[
+    let many = tar_gz(&[
         ("c/a", &[0; 40_000]),
         ("c/b", &[0; 40_000]),
         ("c/c", &[0; 40_000]),
@@ -333,9 +311,9 @@ fn archives_that_are_too_large_are_refused() {
         .unwrap_err()
         .to_string();
     assert!(got.contains("larger than the maximum file size 100000"), "{got}");
-    let mut bomb = archive(&[("c/Chart.yaml", META.as_bytes())]);
+    let mut bomb = tar_gz(&[("c/Chart.yaml", META.as_bytes())]);
     for _ in 0..25 {
-        bomb = archive(&[("c/Chart.yaml", META.as_bytes()), ("c/charts/c.tgz", &bomb)]);
+        bomb = tar_gz(&[("c/Chart.yaml", META.as_bytes()), ("c/charts/c.tgz", &bomb)]);
     }
     let tree = Mem::from_files([("c.tgz", bomb)]).unwrap();
     let got = Chart::load(&tree, &TreePath::parse("c.tgz").unwrap(), &Budget::default()).unwrap_err();

@@ -1,11 +1,9 @@
-//! Recorded renders. They are no part of this repository: the test looks for them in `$CONFORMANCE_DIR` (by default
-//! `../shared/conformance` beside the workspace), and says so when they are absent.
+//! Recorded renders; see [`testkit::conformance`].
 //!
 //! Each render is judged twice: by its documents as YAML, and by the bytes that are printed. One that must fail is judged by
 //! the fact, then by the words.
 
 use std::{
-    fmt::Write as _,
     fs,
     panic::{AssertUnwindSafe, catch_unwind},
     path::{Path, PathBuf},
@@ -13,6 +11,7 @@ use std::{
     time::Duration,
 };
 
+use testkit::conformance::Recordings;
 use tree::{Budget, Disk, Limits, TreePath};
 use yaml::Value;
 
@@ -22,10 +21,6 @@ use crate::options::{Fixed, parse};
 const PASSES: [usize; 2] = [378, 377];
 /// No render takes longer than this.
 const LIMIT: Duration = Duration::from_secs(300);
-
-fn workspace() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
 
 /// Renders what a folder asks for.
 fn render(case: &Path, variant: &Path) -> Result<String, String> {
@@ -209,15 +204,9 @@ pub(crate) fn at_once<J: Sync, T: Send>(jobs: &[J], work: impl Fn(&J) -> T + Syn
 
 #[test]
 fn recorded_renders() {
-    let elsewhere = std::env::var_os("CONFORMANCE_DIR").filter(|dir| !dir.is_empty());
-    let base = elsewhere
-        .as_ref()
-        .map_or_else(|| workspace().join("../shared/conformance"), PathBuf::from);
-    let dir = base.join("helm/cases");
-    if !dir.is_dir() {
-        println!("\n{} is absent: its renders are not run", dir.display());
+    let Some(recordings) = Recordings::find("helm/cases") else {
         return;
-    }
+    };
     let sorted = |dir: &Path| {
         let mut found: Vec<PathBuf> = fs::read_dir(dir)
             .into_iter()
@@ -228,7 +217,7 @@ fn recorded_renders() {
         found
     };
     let mut jobs = Vec::new();
-    for case in sorted(&dir) {
+    for case in recordings.entries().unwrap() {
         jobs.extend(
             sorted(&case.join("renders"))
                 .into_iter()
@@ -236,7 +225,7 @@ fn recorded_renders() {
         );
     }
     let judged = at_once(&jobs, |(case, variant)| judge(case, variant));
-    let mut failures = [String::new(), String::new()];
+    let mut failures = [Vec::new(), Vec::new()];
     let mut passes = [0; 2];
     let total = jobs.len();
     for ((case, variant), verdict) in jobs.iter().zip(judged) {
@@ -246,21 +235,18 @@ fn recorded_renders() {
                 passes[n] += 1;
                 continue;
             };
-            let why = why.replace('\n', " | ");
-            writeln!(failures[n], "{}/{}\t{why}", names[0], names[1]).unwrap();
+            failures[n].push(format!("{}/{}\t{why}", names[0], names[1]));
         }
     }
-    let report = workspace().join("target/conformance");
-    fs::create_dir_all(&report).unwrap();
     for (n, kind) in ["helm", "helm-bytes"].into_iter().enumerate() {
-        fs::write(report.join(format!("{kind}-failures.txt")), &failures[n]).unwrap();
+        recordings.report(kind, &failures[n]).unwrap();
         // On a line of its own, whatever the test harness says before.
         println!("\n{kind}: {} passed, {} failed", passes[n], total - passes[n]);
     }
     for (n, passes) in passes.into_iter().enumerate() {
         let known = PASSES[n];
         assert!(
-            elsewhere.is_some() || passes >= known,
+            recordings.are_elsewhere() || passes >= known,
             "{passes} renders pass, it was {known} before"
         );
     }

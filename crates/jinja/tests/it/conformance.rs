@@ -1,15 +1,10 @@
-//! Recorded templates with their results. They are no part of this repository: the tests look for them in
-//! `$CONFORMANCE_DIR` (by default `../shared/conformance` beside the workspace), and say so when they are absent.
+//! Recorded templates with their results; see [`testkit::conformance`].
 
-use std::{
-    ffi::OsString,
-    fs,
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::{fs, path::Path, sync::Arc};
 
 use jinja::{Renderer, Vars};
 use serde_json::Value as Json;
+use testkit::conformance::Recordings;
 use tree::{Budget, Disk, Limits, Mem, Overlay, Tree, TreePath};
 use yaml::Value;
 
@@ -17,25 +12,6 @@ use yaml::Value;
 const JINJA_PASSES: usize = 395;
 /// What of `kluctl/template/vectors.jsonl` passes today; it may only grow.
 const TEMPLATE_PASSES: usize = 190;
-
-fn workspace() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
-
-/// Where other cases than the default ones are; those are only counted.
-fn elsewhere() -> Option<OsString> {
-    std::env::var_os("CONFORMANCE_DIR").filter(|dir| !dir.is_empty())
-}
-
-fn recorded(name: &str) -> Option<PathBuf> {
-    let base = elsewhere().map_or_else(|| workspace().join("../shared/conformance"), PathBuf::from);
-    let dir = base.join(name);
-    if !dir.is_dir() {
-        println!("{} is absent: its cases are not run", dir.display());
-        return None;
-    }
-    Some(dir)
-}
 
 fn lines(file: &Path) -> Vec<Json> {
     let text = fs::read_to_string(file).unwrap();
@@ -60,15 +36,12 @@ fn difference(case: &Json, result: &Result<String, jinja::Error>) -> Option<Stri
         (Ok(text), Some(expected)) if text == expected => None,
         (Ok(_), None) if !fails => None,
         (Ok(text), _) => Some(format!("got {text:?}")),
-        (Err(error), _) => Some(format!("failed: {error}").replace('\n', " | ")),
+        (Err(error), _) => Some(format!("failed: {error}")),
     }
 }
 
-fn report(kind: &str, passes: usize, failures: &[String], at_least: usize) {
-    let dir = workspace().join("target/conformance");
-    fs::create_dir_all(&dir).unwrap();
-    let file = dir.join(format!("{kind}-failures.txt"));
-    fs::write(&file, failures.join("\n")).unwrap();
+fn report(recordings: &Recordings, kind: &str, passes: usize, failures: &[String], at_least: usize) {
+    let file = recordings.report(kind, failures).unwrap();
     // On a line of its own, whatever the test harness says before.
     println!(
         "\n{kind}: {passes} of {} pass, the others are in {}",
@@ -76,15 +49,21 @@ fn report(kind: &str, passes: usize, failures: &[String], at_least: usize) {
         file.display()
     );
     assert!(
-        elsewhere().is_some() || passes >= at_least,
+        recordings.are_elsewhere() || passes >= at_least,
         "{kind}: {passes} cases pass, it was {at_least} before"
     );
 }
 
-fn run(kind: &str, cases: &[Json], at_least: usize, render: impl Fn(&Json) -> Result<String, jinja::Error>) {
+fn run(
+    recordings: &Recordings,
+    kind: &str,
+    at_least: usize,
+    render: impl Fn(&Json) -> Result<String, jinja::Error>,
+) {
+    let cases = lines(&recordings.dir().join("vectors.jsonl"));
     let mut failures = Vec::new();
     let mut passes = 0;
-    for case in cases {
+    for case in &cases {
         match difference(case, &render(case)) {
             None => passes += 1,
             Some(difference) => failures.push(format!(
@@ -95,17 +74,19 @@ fn run(kind: &str, cases: &[Json], at_least: usize, render: impl Fn(&Json) -> Re
             )),
         }
     }
-    report(kind, passes, &failures, at_least);
+    report(recordings, kind, passes, &failures, at_least);
 }
 
 #[test]
 fn recorded_jinja_vectors() {
-    let Some(dir) = recorded("jinja") else { return };
-    let cases = lines(&dir.join("vectors.jsonl"));
+    let Some(recordings) = Recordings::find("jinja") else {
+        return;
+    };
+    let dir = recordings.dir();
     let context = serde_json::from_str(&fs::read_to_string(dir.join("context.json")).unwrap()).unwrap();
     let vars = Vars::new(&variables(&context));
     let files = Arc::new(Disk::open(dir.join("files"), &Limits::default()).unwrap());
-    run("jinja", &cases, JINJA_PASSES, |case| {
+    run(&recordings, "jinja", JINJA_PASSES, |case| {
         let tree = Overlay::new(Arc::clone(&files) as Arc<dyn Tree>);
         let root = TreePath::parse("vector.txt").unwrap();
         tree.write(root.clone(), case["template"].as_str().unwrap().to_owned())
@@ -118,11 +99,10 @@ fn recorded_jinja_vectors() {
 
 #[test]
 fn recorded_template_vectors() {
-    let Some(dir) = recorded("kluctl/template") else {
+    let Some(recordings) = Recordings::find("kluctl/template") else {
         return;
     };
-    let cases = lines(&dir.join("vectors.jsonl"));
-    run("template", &cases, TEMPLATE_PASSES, |case| {
+    run(&recordings, "template", TEMPLATE_PASSES, |case| {
         let mut mem = Mem::new();
         let root = TreePath::parse("item/template.txt").unwrap();
         mem.insert(root.clone(), case["template"].as_str().unwrap().to_owned(), false);

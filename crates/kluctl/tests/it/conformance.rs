@@ -1,17 +1,17 @@
-//! Recorded renders. They are no part of this repository: the test looks for them in `$CONFORMANCE_DIR` (by default
-//! `../shared/conformance` beside the workspace), and says so when they are absent.
+//! Recorded renders; see [`testkit::conformance`].
 
 use std::{
     fs,
-    path::{Path, PathBuf},
+    path::Path,
     sync::Arc,
 };
 
 use kluctl::{Error, Rendered, Request, render};
+use testkit::conformance::Recordings;
 use tree::Budget;
 use yaml::{Map, Value};
 
-use crate::support::{Overrides, charts, read_dir, workspace};
+use crate::support::{Overrides, charts, read_dir};
 
 /// How many cases pass today; it may only grow.
 const PASSES: usize = 108;
@@ -169,20 +169,11 @@ fn run(case: &Path) -> Outcome {
 
 #[test]
 fn recorded_renders() {
-    // Cases from elsewhere are only counted.
-    let elsewhere = std::env::var_os("CONFORMANCE_DIR").filter(|dir| !dir.is_empty());
-    let base = elsewhere
-        .as_ref()
-        .map_or_else(|| workspace().join("../shared/conformance"), PathBuf::from);
-    let dir = base.join("kluctl/cases/render");
-    let Ok(entries) = fs::read_dir(&dir) else {
-        println!("{} is absent: its cases are not run", dir.display());
+    let Some(recordings) = Recordings::find("kluctl/cases/render") else {
         return;
     };
-    let mut cases: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
-    cases.sort();
     let (mut passes, mut refused, mut others, mut lines) = (0, 0, 0, Vec::new());
-    for case in &cases {
+    for case in &recordings.entries().unwrap() {
         let name = case.file_name().unwrap().to_string_lossy();
         match run(case) {
             Outcome::Pass => passes += 1,
@@ -191,17 +182,15 @@ fn recorded_renders() {
                 refused += 1;
                 lines.push(format!("{name}\trefused\t{why}"));
             }
-            Outcome::Fail(why) => lines.push(format!("{name}\tFAILED\t{why}").replace('\n', " | ")),
+            Outcome::Fail(why) => lines.push(format!("{name}\tFAILED\t{why}")),
         }
     }
-    let report = workspace().join("target/conformance");
-    fs::create_dir_all(&report).unwrap();
-    fs::write(report.join("kluctl-failures.txt"), lines.join("\n")).unwrap();
+    recordings.report("kluctl", &lines).unwrap();
     let failed = lines.len() - refused;
     // On a line of its own, whatever the test harness says before.
     println!("\nkluctl: {passes} pass, {failed} fail, {refused} refused by name, {others} of other commands");
     assert!(
-        elsewhere.is_some() || passes >= PASSES,
+        recordings.are_elsewhere() || passes >= PASSES,
         "{passes} cases pass, it was {PASSES} before"
     );
 }

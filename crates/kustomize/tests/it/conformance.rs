@@ -1,18 +1,17 @@
-//! Recorded builds. They are no part of this repository: the test looks for them in `$CONFORMANCE_DIR` (by default
-//! `../shared/conformance` beside the workspace), and says so when they are absent.
+//! Recorded builds; see [`testkit::conformance`].
 //!
 //! Each case is judged twice: by its objects, and by the bytes that are printed. A case that must fail is judged by the words
 //! of the error, both times.
 
 use std::{
-    fmt::Write as _,
     fs,
     panic::{AssertUnwindSafe, catch_unwind},
-    path::{Path, PathBuf},
+    path::Path,
     time::Duration,
 };
 
 use kustomize::{Build, LoadRestriction, Options, Order, build};
+use testkit::conformance::Recordings;
 use tree::{Budget, Disk, Limits, TreePath};
 use yaml::Value;
 
@@ -20,10 +19,6 @@ use yaml::Value;
 const PASSES: [usize; 2] = [518, 518];
 /// No case takes longer than this.
 const LIMIT: Duration = Duration::from_secs(20);
-
-fn workspace() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
 
 /// Errors name files by their paths in the tree; the recorded ones have the directory of the tree in front.
 fn below_root(words: &str) -> String {
@@ -147,33 +142,24 @@ fn judge(dir: &Path) -> [Option<String>; 2] {
 
 #[test]
 fn recorded_builds() {
-    let elsewhere = std::env::var_os("CONFORMANCE_DIR").filter(|dir| !dir.is_empty());
-    let base = elsewhere
-        .as_ref()
-        .map_or_else(|| workspace().join("../shared/conformance"), PathBuf::from);
-    let dir = base.join("kustomize/cases");
-    let Ok(entries) = fs::read_dir(&dir) else {
-        println!("\n{} is absent: its cases are not run", dir.display());
+    let Some(recordings) = Recordings::find("kustomize/cases") else {
         return;
     };
-    let mut cases: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+    let mut cases = recordings.entries().unwrap();
     cases.retain(|case| case.join("case.yaml").is_file());
-    cases.sort();
-    let mut failures = [String::new(), String::new()];
+    let mut failures = [Vec::new(), Vec::new()];
     let mut passes = [0; 2];
     for case in &cases {
         let name = case.file_name().unwrap().to_string_lossy();
         for (n, why) in judge(case).into_iter().enumerate() {
             match why {
                 None => passes[n] += 1,
-                Some(why) => writeln!(failures[n], "{name}\t{}", why.replace('\n', " | ")).unwrap(),
+                Some(why) => failures[n].push(format!("{name}\t{why}")),
             }
         }
     }
-    let report = workspace().join("target/conformance");
-    fs::create_dir_all(&report).unwrap();
     for (n, kind) in ["kustomize", "kustomize-bytes"].into_iter().enumerate() {
-        fs::write(report.join(format!("{kind}-failures.txt")), &failures[n]).unwrap();
+        recordings.report(kind, &failures[n]).unwrap();
         // On a line of its own, whatever the test harness says before.
         println!(
             "\n{kind}: {} passed, {} failed",
@@ -183,7 +169,7 @@ fn recorded_builds() {
     }
     for (n, passes) in passes.into_iter().enumerate() {
         assert!(
-            elsewhere.is_some() || passes >= PASSES[n],
+            recordings.are_elsewhere() || passes >= PASSES[n],
             "{passes} cases pass, it was {} before",
             PASSES[n]
         );

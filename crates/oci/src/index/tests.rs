@@ -1,8 +1,6 @@
 //! One chart out of an index, in whatever pieces it comes.
 
-use std::io::Write as _;
-
-use flate2::{Compression, write::GzEncoder};
+use testkit::archive::gzip;
 
 use super::*;
 use crate::Limits;
@@ -69,12 +67,6 @@ fn read(text: &str) -> Result<Option<Vec<Entry>>, String> {
     read_with(text.as_bytes(), 7, false, &Limits::default())
 }
 
-fn packed(text: &[u8]) -> Vec<u8> {
-    let mut packer = GzEncoder::new(Vec::new(), Compression::fast());
-    packer.write_all(text).unwrap();
-    packer.finish().unwrap()
-}
-
 #[test]
 fn a_chart_is_found_however_the_index_is_written() {
     let entry = |version: &str, url: &str, digest: &str| Entry {
@@ -90,7 +82,7 @@ fn a_chart_is_found_however_the_index_is_written() {
         for step in [1, 2, 3, 64, 100_000] {
             let found = read_with(text.as_bytes(), step, false, &Limits::default()).unwrap();
             assert_eq!(found, expected, "{step}: {text}");
-            let found = read_with(&packed(text.as_bytes()), step, true, &Limits::default()).unwrap();
+            let found = read_with(&gzip(text.as_bytes()), step, true, &Limits::default()).unwrap();
             assert_eq!(found, expected, "packed {step}: {text}");
         }
         let windows = text.replace('\n', "\r\n");
@@ -138,7 +130,7 @@ fn what_is_no_index_is_named() {
         let error = read(text).unwrap_err();
         assert!(error.contains(why), "{text:?}: {error}");
     }
-    let cut = packed(HELM.as_bytes());
+    let cut = gzip(HELM.as_bytes());
     let error = read_with(&cut[..20], 4, true, &Limits::default()).unwrap_err();
     assert!(
         error.contains("unpacked") || error.contains("no entries"),
@@ -165,7 +157,7 @@ fn limits_hold() {
     // Others may be as large as they like, if all of it fits.
     let other = long.replace("redis", "other");
     assert_eq!(read_with(other.as_bytes(), 100, false, &limits), Ok(None));
-    let bomb = packed(format!("entries:\n  a: {}", "x".repeat(4 << 20)).as_bytes());
+    let bomb = gzip(format!("entries:\n  a: {}", "x".repeat(4 << 20)).as_bytes());
     let error = read_with(&bomb, 1000, true, &limits).unwrap_err();
     assert!(error.contains("1048576 bytes of an index"), "{error}");
 }

@@ -2,9 +2,13 @@
 
 use api::Secret;
 use oci::{Access, Digest, Identity, Limits, Repository, Source};
-use testkit::{Authority, Page, Registry, WebServer, registry::Login};
+use testkit::{
+    Authority, Page, Registry, WebServer,
+    archive::{gzip, tar_gz},
+    registry::Login,
+};
 
-use crate::support::{archive, basic, chart, client, client_with, packed, said, version_of};
+use crate::support::{basic, chart, client, client_with, said, version_of};
 
 /// A repository with two versions of the chart `shop`.
 fn stock(server: &WebServer) {
@@ -170,7 +174,7 @@ async fn what_breaks_or_never_ends_is_an_error() {
         "/cut/index.yaml",
         Page::Cut("entries:\n  shop:\n  - version: 1.0.0\n".into()),
     );
-    let bomb = packed(&vec![b' '; 4 << 20]);
+    let bomb = gzip(&vec![b' '; 4 << 20]);
     server.page("/bomb/index.yaml", Page::Packed(bomb.into()));
     server.page("/html/index.yaml", Page::Content("<html></html>".into()));
     let client = client_with(Access::default(), limits);
@@ -206,10 +210,7 @@ async fn a_huge_index_is_read_up_to_the_chart() {
         }
     }
     assert!(index.len() > 25 << 20);
-    server.page(
-        "/packed/index.yaml",
-        Page::Packed(packed(index.as_bytes()).into()),
-    );
+    server.page("/packed/index.yaml", Page::Packed(gzip(index.as_bytes()).into()));
     server.page("/plain/index.yaml", Page::Content(index.into()));
     for path in ["packed", "plain"] {
         let repository = Repository::new(&client(Access::default()), &server.url(path)).unwrap();
@@ -286,7 +287,7 @@ async fn what_is_no_archive_is_told_when_it_is_unpacked() {
         "/index.yaml",
         Page::Content("entries:\n  shop:\n  - {version: 1.0.0, urls: [a.tgz]}\n".into()),
     );
-    server.page("/a.tgz", Page::Content(archive(&[]).into()));
+    server.page("/a.tgz", Page::Content(tar_gz(&[]).into()));
     let source = Source::new(&client(Access::default()), &server.url(""), "shop").unwrap();
     let pulled = source.pull("").await.unwrap();
     let error = said(pulled.tree(&tree::Budget::default()));

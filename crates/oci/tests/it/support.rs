@@ -1,37 +1,14 @@
 //! Charts in archives, and who asks for them.
 
-use std::io::Write as _;
-
 use api::Secret;
-use flate2::{Compression, write::GzEncoder};
 use oci::{Access, Client, Credentials, Limits};
+use testkit::archive::tar_gz;
 use tree::{Tree as _, TreePath};
-
-pub(crate) fn packed(text: &[u8]) -> Vec<u8> {
-    let mut packer = GzEncoder::new(Vec::new(), Compression::fast());
-    packer.write_all(text).unwrap();
-    packer.finish().unwrap()
-}
-
-/// An archive of files by their whole names.
-pub(crate) fn archive(files: &[(&str, &[u8])]) -> Vec<u8> {
-    let mut builder = tar::Builder::new(Vec::new());
-    for (path, data) in files {
-        let mut header = tar::Header::new_gnu();
-        // As it is: also what no packer would write.
-        header.as_gnu_mut().unwrap().name[..path.len()].copy_from_slice(path.as_bytes());
-        header.set_size(data.len() as u64);
-        header.set_mode(0o644);
-        header.set_cksum();
-        builder.append(&header, *data).unwrap();
-    }
-    packed(&builder.into_inner().unwrap())
-}
 
 pub(crate) fn chart(name: &str, version: &str) -> Vec<u8> {
     let metadata = format!("apiVersion: v2\nname: {name}\nversion: {version}\n");
     let (first, second) = (format!("{name}/Chart.yaml"), format!("{name}/templates/a.yaml"));
-    archive(&[(&first, metadata.as_bytes()), (&second, b"kind: A\n")])
+    tar_gz(&[(&first, metadata.as_bytes()), (&second, b"kind: A\n")])
 }
 
 pub(crate) fn version_of(archive: &oci::Archive) -> String {

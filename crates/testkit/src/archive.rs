@@ -1,0 +1,34 @@
+//! Archives for tests, also such as no packer would write.
+
+use std::io::Write as _;
+
+use flate2::{Compression, write::GzEncoder};
+
+/// Bytes, packed by gzip.
+#[must_use]
+pub fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut packer = GzEncoder::new(Vec::new(), Compression::fast());
+    // A vector takes all that is written.
+    let _ = packer.write_all(bytes);
+    packer.finish().unwrap_or_default()
+}
+
+/// A tar.gz of files under exactly these names, wherever they lead. Of a name, the first 100 bytes count.
+#[must_use]
+pub fn tar_gz(files: &[(&str, &[u8])]) -> Vec<u8> {
+    let mut archive = Vec::new();
+    for (name, data) in files {
+        let mut header = tar::Header::new_gnu();
+        // Set by hand: the library refuses names that lead elsewhere.
+        let place = header.as_old_mut().name.iter_mut();
+        place.zip(name.bytes()).for_each(|(to, byte)| *to = byte);
+        header.set_size(data.len() as u64);
+        header.set_mode(0o644);
+        header.set_cksum();
+        archive.extend_from_slice(header.as_bytes());
+        archive.extend_from_slice(data);
+        archive.resize(archive.len().next_multiple_of(512), 0);
+    }
+    archive.resize(archive.len() + 1024, 0);
+    gzip(&archive)
+}
