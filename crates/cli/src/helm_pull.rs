@@ -97,15 +97,11 @@ pub(crate) fn say(text: std::fmt::Arguments<'_>) {
 
 /// What is asked for in a repository or a registry.
 fn wanted(source: &ChartSource) -> Option<Wanted> {
-    let (address, chart, version) = match source {
-        ChartSource::Repo { url, chart, version } => (url, chart.as_str(), version),
-        ChartSource::Oci { url, version } => (url, "", version),
-        ChartSource::Local { .. } | ChartSource::Git { .. } => return None,
-    };
+    let (address, chart, version) = source.remote()?;
     Some(Wanted {
-        address: address.clone(),
+        address: address.to_owned(),
         chart: chart.to_owned(),
-        version: version.clone(),
+        version: version.to_owned(),
     })
 }
 

@@ -79,15 +79,6 @@ fn newer(release: &Release, charts: &Charts<'_>) -> Result<Option<(String, Strin
     let range = release.chart.update_constraints.as_deref().unwrap_or_default();
     let failed = || format!("{}", release.file);
     let (old, new) = match &release.chart.source {
-        ChartSource::Local { .. } => return Ok(None),
-        ChartSource::Repo { url, chart, version } => {
-            let versions = charts.versions(url, chart).with_context(failed)?;
-            (version.clone(), oci::newest(versions, |version| version, range)?)
-        }
-        ChartSource::Oci { url, version } => {
-            let versions = charts.versions(url, "").with_context(failed)?;
-            (version.clone(), oci::newest(versions, |version| version, range)?)
-        }
         ChartSource::Git {
             url,
             reference: GitReference::Tag(tag),
@@ -101,8 +92,17 @@ fn newer(release: &Release, charts: &Charts<'_>) -> Result<Option<(String, Strin
                 newest.map(|tag| format!("refs/tags/{tag}")),
             )
         }
-        // What a branch means has no version.
-        ChartSource::Git { .. } => return Ok(None),
+        source => {
+            // Neither what a branch means nor what lies in the project has a version.
+            let Some((address, chart, version)) = source.remote() else {
+                return Ok(None);
+            };
+            let versions = charts.versions(address, chart).with_context(failed)?;
+            (
+                version.to_owned(),
+                oci::newest(versions, |version| version, range)?,
+            )
+        }
     };
     Ok(new.filter(|new| *new != old).map(|new| (old, new)))
 }

@@ -96,45 +96,34 @@ async fn fetch((address, chart, version): &Key) -> Result<Archive, String> {
 }
 
 fn key(source: &ChartSource) -> Result<Key, String> {
+    if let Some((address, chart, version)) = source.remote() {
+        return Ok((address.to_owned(), chart.to_owned(), version.to_owned()));
+    }
     match source {
-        ChartSource::Repo { url, chart, version } => Ok((url.clone(), chart.clone(), version.clone())),
-        ChartSource::Oci { url, version } => Ok((url.clone(), String::new(), version.clone())),
         ChartSource::Git { .. } => Err(
             "charts of Git repositories are not pulled while they are deployed: remove skipPrePull, pull the chart with \
              'weir helm-pull', and add it to the repository"
                 .to_owned(),
         ),
-        ChartSource::Local { .. } => Err("a chart of the project itself is not pulled".to_owned()),
+        _ => Err("a chart of the project itself is not pulled".to_owned()),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::process::Command;
-
     use kluctl::GitReference;
-    use testkit::{Page, WebServer};
+    use testkit::{Page, WebServer, archive::tar_gz};
 
     use super::*;
 
     /// A repository with one version of a chart.
     fn repository() -> WebServer {
-        let dir = std::env::temp_dir().join(format!("weir-pull-{}", std::process::id()));
-        std::fs::create_dir_all(dir.join("a")).unwrap();
-        std::fs::write(
-            dir.join("a/Chart.yaml"),
-            "apiVersion: v2\nname: a\nversion: 1.0.0\n",
-        )
-        .unwrap();
-        let packed = Command::new("tar")
-            .args(["-czf", "-", "-C"])
-            .arg(&dir)
-            .arg("a")
-            .output()
-            .unwrap();
-        std::fs::remove_dir_all(&dir).unwrap();
+        let metadata = b"apiVersion: v2\nname: a\nversion: 1.0.0\n";
         let server = WebServer::start().unwrap();
-        server.page("/a.tgz", Page::Content(packed.stdout.into()));
+        server.page(
+            "/a.tgz",
+            Page::Content(tar_gz(&[("a/Chart.yaml", metadata)]).into()),
+        );
         let index = "entries:\n  a:\n  - {version: 1.0.0, urls: [a.tgz]}\n";
         server.page("/index.yaml", Page::Content(index.into()));
         server

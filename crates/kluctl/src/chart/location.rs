@@ -76,6 +76,16 @@ impl ChartSource {
         .map(Some)
     }
 
+    /// The address, the name (none in a registry) and the version of a chart that a repository or a registry holds.
+    #[must_use]
+    pub fn remote(&self) -> Option<(&str, &str, &str)> {
+        match self {
+            Self::Repo { url, chart, version } => Some((url, chart, version)),
+            Self::Oci { url, version } => Some((url, "", version)),
+            Self::Local { .. } | Self::Git { .. } => None,
+        }
+    }
+
     /// The directory below [`super::PULLED_CHARTS`] that holds this version of the chart; none for a local one.
     ///
     /// # Errors
