@@ -35,5 +35,5 @@ pub use error::Error;
 pub use helm::functions::Moment;
 pub use namespaces::{Scope, fix_namespaces};
 pub use render::render;
-pub use rendered::{Item, Rendered, Target, objects_hash};
+pub use rendered::{Item, ObjectSelector, Rendered, Target, objects_hash};
 pub use request::{Contexts, Request};

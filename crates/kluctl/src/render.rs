@@ -125,6 +125,7 @@ fn build(
         wait_readiness: item.wait_readiness || behaviour.wait_readiness,
         message: item.message,
         objects,
+        ..Item::default()
     })
 }
 

@@ -1,5 +1,8 @@
 //! What a render gives.
 
+use std::sync::Arc;
+
+use objects::rules::Rules;
 use sha2::{Digest as _, Sha256};
 use tree::TreePath;
 use yaml::{Map, Value};
@@ -48,8 +51,27 @@ pub struct Item {
     pub wait_readiness: bool,
     /// What to tell while the barrier waits.
     pub message: Option<String>,
+    /// What is removed before anything of the item is applied.
+    pub delete_objects: Vec<ObjectSelector>,
+    /// What must be ready before the item is finished, besides its own objects.
+    pub wait_readiness_objects: Vec<ObjectSelector>,
+    /// What its projects say about fields of its objects.
+    pub rules: Arc<Rules>,
     /// Its objects in the order of deployment: labelled and annotated, but with namespaces as they were written.
     pub objects: Vec<Value>,
+}
+
+/// Objects that an item names without bringing them: those of all kinds that match. Group or kind is there.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ObjectSelector {
+    /// The API group.
+    pub group: Option<String>,
+    /// The kind.
+    pub kind: Option<String>,
+    /// The name.
+    pub name: String,
+    /// The namespace.
+    pub namespace: Option<String>,
 }
 
 /// A checksum of objects and their order, in hex.

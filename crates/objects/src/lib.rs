@@ -20,6 +20,7 @@ pub mod orphans;
 pub mod path;
 pub mod readiness;
 mod reference;
+pub mod rules;
 pub mod secrets;
 
 pub use error::Error;

@@ -1,10 +1,6 @@
 //! Recorded renders; see [`testkit::conformance`].
 
-use std::{
-    fs,
-    path::Path,
-    sync::Arc,
-};
+use std::{fs, path::Path, sync::Arc};
 
 use kluctl::{Error, Rendered, Request, render};
 use testkit::conformance::Recordings;
