@@ -1,0 +1,253 @@
+//! Signature version 4.
+
+use api::Secret;
+use hmac::{Hmac, KeyInit, Mac};
+use jiff::Timestamp;
+use sha2::{Digest, Sha256};
+use url::{Host, Url};
+
+use super::Credentials;
+use crate::Error;
+
+/// A request that is to be signed. The host is that of the URL.
+#[derive(Debug, Clone, Copy)]
+pub struct Request<'a> {
+    /// `GET`, `POST` and the like.
+    pub method: &'a str,
+    /// Where it goes.
+    pub url: &'a Url,
+    /// The headers that the signature covers besides its own; their names in any case.
+    pub headers: &'a [(&'a str, &'a str)],
+    /// The body.
+    pub body: &'a [u8],
+}
+
+/// The headers to add to the request, besides those that it names itself.
+///
+/// # Errors
+/// When the address has no host.
+pub fn sign(
+    request: Request<'_>,
+    credentials: &Credentials,
+    region: &str,
+    service: &str,
+    now: Timestamp,
+) -> Result<Vec<(&'static str, Secret<String>)>, Error> {
+    let time = now.strftime("%Y%m%dT%H%M%SZ").to_string();
+    let day = now.strftime("%Y%m%d").to_string();
+    let body_hash = hex::encode(Sha256::digest(request.body));
+    let mut added = vec![("x-amz-date", Secret::new(time.clone()))];
+    if let Some(token) = &credentials.session_token {
+        added.push(("x-amz-security-token", token.clone()));
+    }
+    if service == "s3" {
+        added.push(("x-amz-content-sha256", Secret::new(body_hash.clone())));
+    }
+    let headers = canonical_headers(&request, &added)?;
+    let names: Vec<&str> = headers.iter().map(|(name, _)| name.as_str()).collect();
+    let names = names.join(";");
+    let lines: String = headers
+        .iter()
+        .map(|(name, value)| format!("{name}:{value}\n"))
+        .collect();
+    let canonical = format!(
+        "{}\n{}\n{}\n{lines}\n{names}\n{body_hash}",
+        request.method,
+        canonical_path(request.url.path(), service != "s3"),
+        canonical_query(request.url),
+    );
+    let scope = format!("{day}/{region}/{service}/aws4_request");
+    let text = format!(
+        "AWS4-HMAC-SHA256\n{time}\n{scope}\n{}",
+        hex::encode(Sha256::digest(canonical))
+    );
+    let first = format!("AWS4{}", credentials.secret_access_key.expose());
+    let key = [day.as_str(), region, service, "aws4_request"]
+        .into_iter()
+        .fold(first.into_bytes(), |key, part| mac(&key, part));
+    let signature = hex::encode(mac(&key, &text));
+    let id = &credentials.access_key_id;
+    let value =
+        format!("AWS4-HMAC-SHA256 Credential={id}/{scope}, SignedHeaders={names}, Signature={signature}");
+    added.push(("authorization", Secret::new(value)));
+    Ok(added)
+}
+
+fn mac(key: &[u8], text: &str) -> Vec<u8> {
+    // A key of any length is taken.
+    let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(key) else {
+        return Vec::new();
+    };
+    mac.update(text.as_bytes());
+    mac.finalize().into_bytes().to_vec()
+}
+
+/// Lower names in their order, values without needless spaces.
+fn canonical_headers(
+    request: &Request<'_>,
+    added: &[(&'static str, Secret<String>)],
+) -> Result<Vec<(String, String)>, Error> {
+    let host = host(request.url).ok_or_else(|| Error::Address {
+        url: api::SafeUrl::from(request.url.clone()).to_string(),
+        why: "it has no host",
+    })?;
+    let own = request.headers.iter().copied();
+    let added = added.iter().map(|(name, value)| (*name, value.expose().as_str()));
+    let mut headers: Vec<(String, String)> = own
+        .chain(added)
+        .chain([("host", host.as_str())])
+        .map(|(name, value)| (name.to_ascii_lowercase(), spaced(value)))
+        .collect();
+    headers.sort();
+    Ok(headers)
+}
+
+fn spaced(value: &str) -> String {
+    value.split_ascii_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// The host as the header of that name has it.
+fn host(url: &Url) -> Option<String> {
+    let host = match url.host()? {
+        Host::Ipv6(address) => format!("[{address}]"),
+        other => other.to_string(),
+    };
+    Some(match url.port() {
+        Some(port) => format!("{host}:{port}"),
+        None => host,
+    })
+}
+
+/// Each part encoded once more than it is already: all services but S3 want it so.
+fn canonical_path(path: &str, again: bool) -> String {
+    if !again {
+        return path.to_owned();
+    }
+    let parts: Vec<String> = path.split('/').map(encoded).collect();
+    parts.join("/")
+}
+
+fn canonical_query(url: &Url) -> String {
+    let mut pairs: Vec<(String, String)> = url
+        .query_pairs()
+        .map(|(name, value)| (encoded(&name), encoded(&value)))
+        .collect();
+    pairs.sort();
+    let pairs: Vec<String> = pairs
+        .into_iter()
+        .map(|(name, value)| format!("{name}={value}"))
+        .collect();
+    pairs.join("&")
+}
+
+/// All but the characters that RFC 3986 calls unreserved as `%XX`.
+fn encoded(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            out.push(char::from(byte));
+        } else {
+            out.push('%');
+            out.push_str(&hex::encode_upper([byte]));
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn example() -> Credentials {
+        Credentials {
+            access_key_id: "AKIDEXAMPLE".to_owned(),
+            secret_access_key: Secret::new("wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY".to_owned()),
+            session_token: None,
+        }
+    }
+
+    fn signature(method: &str, url: &str, service: &str, headers: &[(&str, &str)]) -> String {
+        let url = Url::parse(url).unwrap();
+        let request = Request {
+            method,
+            url: &url,
+            headers,
+            body: b"",
+        };
+        let now = "2015-08-30T12:36:00Z".parse().unwrap();
+        let added = sign(request, &example(), "us-east-1", service, now).unwrap();
+        let (_, value) = added.iter().find(|(name, _)| *name == "authorization").unwrap();
+        value.expose().rsplit_once('=').unwrap().1.to_owned()
+    }
+
+    /// The vectors that AWS publishes for its signature.
+    #[test]
+    fn signatures_are_those_of_the_published_vectors() {
+        let root = "https://example.amazonaws.com/";
+        for (method, url, expected) in [
+            (
+                "GET",
+                root.to_owned(),
+                "5fa00fa31553b73ebf1942676e86291e8372ff2a2260956d9b8aae1d763fbf31",
+            ),
+            (
+                "POST",
+                root.to_owned(),
+                "5da7c1a2acd57cee7505fc6676e4e544621c30862966e37dddb68e92efbe5d6b",
+            ),
+            (
+                "GET",
+                format!("{root}?Param2=value2&Param1=value1"),
+                "b97d918cfa904a5beff61c982a1b6f458b799221646efd99d3219ec94cdf2500",
+            ),
+        ] {
+            assert_eq!(
+                signature(method, &url, "service", &[]),
+                expected,
+                "{method} {url}"
+            );
+        }
+        let url = "https://iam.amazonaws.com/?Action=ListUsers&Version=2010-05-08";
+        let kind = [(
+            "Content-Type",
+            "application/x-www-form-urlencoded;  charset=utf-8",
+        )];
+        assert_eq!(
+            signature("GET", url, "iam", &kind),
+            "5d672d79c15b13162d9279b0855cfba6789a8edb4c82c400e06b5924a6f2b5d7"
+        );
+    }
+
+    #[test]
+    fn session_tokens_and_ports_are_covered() {
+        let url = Url::parse("http://127.0.0.1:8080/a%20b/").unwrap();
+        let request = Request {
+            method: "POST",
+            url: &url,
+            headers: &[("X-Amz-Target", "TrentService.Decrypt")],
+            body: b"{}",
+        };
+        let credentials = Credentials {
+            session_token: Some(Secret::new("tok".to_owned())),
+            ..example()
+        };
+        let added = sign(request, &credentials, "r", "kms", Timestamp::UNIX_EPOCH).unwrap();
+        let all: Vec<(&str, &str)> = added
+            .iter()
+            .map(|(name, value)| (*name, value.expose().as_str()))
+            .collect();
+        assert_eq!(
+            all[..2],
+            [
+                ("x-amz-date", "19700101T000000Z"),
+                ("x-amz-security-token", "tok")
+            ]
+        );
+        assert!(all[2].1.starts_with(
+            "AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/19700101/r/kms/aws4_request, \
+             SignedHeaders=host;x-amz-date;x-amz-security-token;x-amz-target, Signature="
+        ));
+        assert_eq!(host(&url).as_deref(), Some("127.0.0.1:8080"));
+        assert_eq!(canonical_path(url.path(), true), "/a%2520b/");
+    }
+}

@@ -1,0 +1,179 @@
+//! Azure: access tokens for applications of Entra ID.
+
+use api::Secret;
+use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
+use jiff::Timestamp;
+use rustls::pki_types::{CertificateDer, pem::PemObject};
+use serde_json::json;
+use sha1::{Digest, Sha1};
+use url::Url;
+
+use crate::{Error, TokenRequest, jwt};
+
+/// Who gives tokens in the public cloud.
+pub const AUTHORITY: &str = "https://login.microsoftonline.com/";
+
+/// What tokens for key vaults of the public cloud are asked for.
+pub const VAULT_SCOPE: &str = "https://vault.azure.net/.default";
+
+/// Who gives tokens.
+pub const SERVICE: &str = "Microsoft Entra ID";
+
+const ASSERTION: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
+/// How long an assertion holds, in seconds.
+const LIFETIME: i64 = 600;
+
+/// An application and how it proves itself.
+#[derive(Debug, Clone)]
+pub struct Client {
+    /// The tenant's id or name.
+    pub tenant: String,
+    /// The application's id.
+    pub client_id: String,
+    /// Its proof.
+    pub proof: Proof,
+    /// Who gives tokens; [`AUTHORITY`] unless it is another cloud.
+    pub authority: Option<Url>,
+}
+
+/// How an application proves itself.
+#[derive(Debug, Clone)]
+pub enum Proof {
+    /// By a password.
+    Secret(Secret<String>),
+    /// By a certificate and its RSA key, both in one PEM text.
+    Certificate(Secret<String>),
+    /// By a token of somebody whom the application trusts (a service account of Kubernetes).
+    Federated(Secret<String>),
+}
+
+impl Client {
+    /// The form to send for an access token; `id` names the assertion that a certificate signs, each needs another.
+    ///
+    /// # Errors
+    /// When tenant or authority make no address, or certificate and key cannot be used.
+    pub fn request(&self, scope: &str, now: Timestamp, id: &str) -> Result<TokenRequest, Error> {
+        let url = self.address()?;
+        let signed;
+        let (kind, proof) = match &self.proof {
+            Proof::Secret(secret) => ("client_secret", secret.expose()),
+            Proof::Federated(token) => ("client_assertion", token.expose()),
+            Proof::Certificate(pem) => {
+                signed = self.assertion(pem.expose(), &url, now, id)?;
+                ("client_assertion", &signed)
+            }
+        };
+        let mut fields = vec![
+            ("grant_type", "client_credentials"),
+            ("client_id", self.client_id.as_str()),
+            ("scope", scope),
+        ];
+        if kind == "client_assertion" {
+            fields.push(("client_assertion_type", ASSERTION));
+        }
+        fields.push((kind, proof));
+        Ok(TokenRequest::new(url, &fields))
+    }
+
+    fn address(&self) -> Result<Url, Error> {
+        let base = self.authority.as_ref().map_or(AUTHORITY, Url::as_str);
+        let wrong = |why| Error::Address {
+            url: base.to_owned(),
+            why,
+        };
+        let plain = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
+        if self.tenant.is_empty() || self.tenant.starts_with('.') || !self.tenant.chars().all(plain) {
+            return Err(wrong("the tenant is no id and no name"));
+        }
+        let base = base.trim_end_matches('/');
+        Url::parse(&format!("{base}/{}/oauth2/v2.0/token", self.tenant)).map_err(|_| wrong("it is no URL"))
+    }
+
+    fn assertion(&self, pem: &str, url: &Url, now: Timestamp, id: &str) -> Result<String, Error> {
+        const WHAT: &str = "client certificate for Azure";
+        let certificate = CertificateDer::from_pem_slice(pem.as_bytes())
+            .map_err(|_| Error::credentials(WHAT, "it holds no certificate in PEM"))?;
+        let key = jwt::key(WHAT, pem)?;
+        let thumb = BASE64_URL_SAFE_NO_PAD.encode(Sha1::digest(&certificate));
+        let header = json!({"alg": "RS256", "typ": "JWT", "x5t": thumb});
+        let issued = now.as_second();
+        let claims = json!({
+            "aud": url.as_str(),
+            "iss": self.client_id,
+            "sub": self.client_id,
+            "jti": id,
+            "nbf": issued,
+            "exp": issued.saturating_add(LIFETIME),
+        });
+        jwt::signed(WHAT, &header, &claims, &key)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn client(proof: Proof) -> Client {
+        Client {
+            tenant: "contoso.example".to_owned(),
+            client_id: "app".to_owned(),
+            proof,
+            authority: None,
+        }
+    }
+
+    #[test]
+    fn secrets_and_tokens_go_into_the_form() {
+        let request = client(Proof::Secret("p&w".to_owned().into()))
+            .request(VAULT_SCOPE, Timestamp::UNIX_EPOCH, "")
+            .unwrap();
+        assert_eq!(
+            request.url.as_str(),
+            "https://login.microsoftonline.com/contoso.example/oauth2/v2.0/token"
+        );
+        assert_eq!(
+            request.body.expose(),
+            "grant_type=client_credentials&client_id=app&scope=https%3A%2F%2Fvault.azure.net%2F.default&client_secret=p%26w"
+        );
+        let federated = client(Proof::Federated("a.b".to_owned().into()));
+        let request = federated.request("s", Timestamp::UNIX_EPOCH, "").unwrap();
+        assert!(request.body.expose().ends_with(
+            "&client_assertion_type=urn%3Aietf%3Aparams%3Aoauth%3Aclient-assertion-type%3Ajwt-bearer&client_assertion=a.b"
+        ));
+    }
+
+    /// The thumbprint and the signature are those of openssl.
+    #[test]
+    fn certificates_sign_an_assertion() {
+        let pem = [
+            include_str!("../fixtures/rsa.pem"),
+            include_str!("../fixtures/rsa.crt"),
+        ]
+        .concat();
+        let client = client(Proof::Certificate(pem.into()));
+        let now = "2026-01-02T03:04:05Z".parse().unwrap();
+        let request = client.request("s", now, "id").unwrap();
+        let assertion = request.body.expose().rsplit_once('=').unwrap().1;
+        assert_eq!(assertion, include_str!("../fixtures/azure.assertion").trim());
+    }
+
+    #[test]
+    fn what_makes_no_address_is_refused() {
+        for tenant in ["", "..", "a/b", "a?b"] {
+            let client = Client {
+                tenant: tenant.to_owned(),
+                ..client(Proof::Secret("hunter2".to_owned().into()))
+            };
+            let error = client.request("s", Timestamp::UNIX_EPOCH, "").unwrap_err();
+            assert!(error.to_string().contains("the tenant is no id"), "{error}");
+        }
+        let client = client(Proof::Certificate("hunter2".to_owned().into()));
+        assert_eq!(
+            client
+                .request("s", Timestamp::UNIX_EPOCH, "")
+                .unwrap_err()
+                .to_string(),
+            "the client certificate for Azure cannot be used: it holds no certificate in PEM"
+        );
+    }
+}
