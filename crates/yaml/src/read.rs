@@ -159,6 +159,46 @@ pub fn node(text: impl AsRef<[u8]>, budget: &Budget) -> Result<Option<Node>, Err
     Ok(first.filter(|node| !node.is_null()))
 }
 
+/// All of a text: what [`written`] gives.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Written {
+    /// The documents, those that are null, too.
+    pub documents: Vec<Node>,
+    /// The comments of all documents, in their order.
+    pub comments: Vec<Comment>,
+}
+
+/// A comment of a text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Comment {
+    /// Where its `#` is.
+    pub position: Position,
+    /// What stands behind the `#`, without blanks at its end.
+    pub text: String,
+    /// Nothing else is on its line.
+    pub alone: bool,
+}
+
+/// Reads all documents as [`nodes`] does, as they are written: with those that are null, with comments, and with merge keys
+/// as the keys that they are.
+///
+/// # Errors
+/// When the text is no YAML in UTF-8, or has a key that is a list or a map.
+pub fn written(text: &str, budget: &Budget) -> Result<Written, Error> {
+    let decoded = events::decode(text.as_bytes(), budget)?;
+    let mut composer = Composer::new(&decoded, &kustomize::DIALECT, budget);
+    let mut documents = Vec::new();
+    while let Some(node) = composer.document()? {
+        documents.push(node);
+    }
+    let comments = if text.contains('#') {
+        restyle::comments(text, budget)?
+    } else {
+        Vec::new()
+    };
+    Ok(Written { documents, comments })
+}
+
 /// What [`Node::into_value`] gives.
 pub(crate) fn kustomize_value(node: Node) -> Result<Value, Error> {
     construct::value(node, &kustomize::PRINTED)

@@ -119,6 +119,24 @@ fn parse(text: &str, budget: &Budget) -> Result<Vec<Event>, Error> {
     }
 }
 
+/// What [`super::written`] lists: the comments of all documents.
+pub(super) fn comments(text: &str, budget: &Budget) -> Result<Vec<super::Comment>, Error> {
+    let decoded = events::decode(text.as_bytes(), budget)?;
+    let mut parser = events::Events::new(&decoded, budget);
+    let mut spans = Vec::new();
+    loop {
+        let event = parser.next()?;
+        match event.data {
+            EventData::StreamStart { .. }
+            | EventData::DocumentStart { .. }
+            | EventData::DocumentEnd { .. } => {}
+            EventData::StreamEnd => break,
+            _ => spans.push(Span::of(&event)),
+        }
+    }
+    Ok(comments::list(text, &spans))
+}
+
 fn emit(content: Vec<Event>) -> Result<String, Error> {
     let written = catch_unwind(AssertUnwindSafe(|| {
         let mut bytes = Vec::new();

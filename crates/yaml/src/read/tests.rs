@@ -415,3 +415,24 @@ fn zero_keeps_its_sign_among_floats() {
         assert_eq!(found, negative, "{text}");
     }
 }
+
+#[test]
+fn texts_are_read_as_they_are_written() {
+    let text = "# top\na: 1 # behind\nb: 'x # y'\n---\n# two\n<<: {c: 1}\n---\n";
+    let written = written(text, &Budget::default()).unwrap();
+    let comments: Vec<_> = written
+        .comments
+        .iter()
+        .map(|comment| (comment.position.line, comment.text.as_str(), comment.alone))
+        .collect();
+    assert_eq!(
+        comments,
+        [(1, " top", true), (2, " behind", false), (5, " two", true)]
+    );
+    assert_eq!(written.documents.len(), 3);
+    assert_eq!(
+        written.documents[1].as_map().unwrap().keys().collect::<Vec<_>>(),
+        ["<<"]
+    );
+    assert!(written.documents[2].is_null());
+}

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use super::{Kind, Place, Span};
+use crate::{Position, read};
 
 /// A comment that was found.
 struct Comment<'t> {
@@ -275,6 +276,27 @@ fn moved(count: usize, origins: &[Option<usize>]) -> Vec<Option<usize>> {
         }
     }
     moved
+}
+
+/// The comments of a text with their places.
+pub(super) fn list(text: &str, spans: &[Span]) -> Vec<read::Comment> {
+    // Where lines end for the parser: it counts the ends of Unicode, too.
+    let joined = text.replace("\r\n", "\n");
+    let lines: Vec<&str> = joined
+        .split(['\n', '\r', '\u{85}', '\u{2028}', '\u{2029}'])
+        .collect();
+    let number = |n: usize| u32::try_from(n + 1).unwrap_or(u32::MAX);
+    let found = find(&lines, spans).into_iter();
+    found
+        .map(|comment| read::Comment {
+            position: Position {
+                line: number(comment.at.0),
+                column: number(comment.at.1),
+            },
+            text: comment.text.get(1..).unwrap_or_default().to_owned(),
+            alone: comment.alone,
+        })
+        .collect()
 }
 
 /// The comments of a text, in order.

@@ -1,0 +1,69 @@
+//! Getting the key of a file's values from those who can open it.
+
+use zeroize::Zeroizing;
+
+use crate::{
+    DataKey, Error, Keys,
+    metadata::{Master, Metadata},
+    shamir,
+};
+
+/// Asks for the data key: each group in its order, in a group the keys that need no network first.
+pub(crate) async fn get(metadata: &Metadata, keys: &Keys) -> Result<DataKey, Error> {
+    let wanted = match (metadata.groups.len(), metadata.threshold) {
+        (groups, 0) => groups,
+        (1, _) => 1,
+        (_, threshold) => threshold,
+    };
+    let mut parts = Vec::new();
+    let mut failures = Vec::new();
+    for (number, group) in metadata.groups.iter().enumerate() {
+        if parts.len() == wanted {
+            break;
+        }
+        match open(group, keys).await {
+            Ok(part) => parts.push(part),
+            Err(reasons) => failures.push(format!("group {number}: {reasons}")),
+        }
+    }
+    if parts.len() < wanted {
+        return Err(Error::DataKey(explained(parts.len(), wanted, &failures, keys)));
+    }
+    let key = if metadata.groups.len() == 1 {
+        parts.pop().unwrap_or_default()
+    } else {
+        shamir::combine(&parts).map_err(|why| Error::DataKey(why.to_owned()))?
+    };
+    DataKey::new(&key).ok_or_else(|| Error::DataKey("what was decrypted is no key of 32 bytes".to_owned()))
+}
+
+async fn open(group: &[Master], keys: &Keys) -> Result<Zeroizing<Vec<u8>>, String> {
+    let mut masters: Vec<&Master> = group.iter().collect();
+    masters.sort_by_key(|master| master.rank());
+    let mut reasons = Vec::new();
+    for master in masters {
+        match keys.open(master).await {
+            Ok(key) if key.is_empty() => reasons.push(format!("{}: it is empty", master.name())),
+            Ok(key) => return Ok(key),
+            Err(why) => reasons.push(format!("{}: {why}", master.name())),
+        }
+    }
+    if reasons.is_empty() {
+        reasons.push("it has no keys".to_owned());
+    }
+    Err(reasons.join("; "))
+}
+
+fn explained(got: usize, wanted: usize, failures: &[String], keys: &Keys) -> String {
+    let mut text = if wanted > 1 {
+        format!("{wanted} groups of keys have to open it, {got} did: ")
+    } else {
+        "no key opens the file: ".to_owned()
+    };
+    text.push_str(&failures.join("; "));
+    for note in keys.notes() {
+        text.push_str("; ");
+        text.push_str(note);
+    }
+    text
+}

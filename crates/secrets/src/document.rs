@@ -1,0 +1,111 @@
+//! What a file holds, whatever its format: values in their order, with the comments between them.
+
+use zeroize::Zeroize;
+
+/// A value.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Value {
+    Null,
+    Bool(bool),
+    Int(i64),
+    Float(f64),
+    Text(String),
+    /// Text that is no UTF-8.
+    Bytes(Vec<u8>),
+    /// A time of day of YAML, as RFC 3339 has it.
+    Time(String),
+    /// A comment between the items of a list.
+    Comment(String),
+    Seq(Vec<Value>),
+    Map(Branch),
+}
+
+/// The entries of a map, in their order; a key may be there twice.
+pub(crate) type Branch = Vec<Item>;
+
+/// An entry of a map, or a comment between entries.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Item {
+    Comment(String),
+    Entry(String, Value),
+}
+
+impl Value {
+    /// Text, or bytes when it is none.
+    pub(crate) fn text(bytes: Vec<u8>) -> Self {
+        match String::from_utf8(bytes) {
+            Ok(text) => Self::Text(text),
+            Err(error) => Self::Bytes(error.into_bytes()),
+        }
+    }
+
+    /// The bytes that the MAC covers; null and comments are not covered.
+    pub(crate) fn mac_bytes(&self) -> Vec<u8> {
+        match self {
+            Self::Bool(true) => b"True".to_vec(),
+            Self::Bool(false) => b"False".to_vec(),
+            Self::Int(number) => number.to_string().into_bytes(),
+            Self::Float(number) => float(*number).into_bytes(),
+            Self::Text(text) | Self::Time(text) => text.clone().into_bytes(),
+            Self::Bytes(bytes) => bytes.clone(),
+            Self::Null | Self::Comment(_) | Self::Seq(_) | Self::Map(_) => Vec::new(),
+        }
+    }
+}
+
+/// Without an exponent, and as many digits as it takes.
+fn float(number: f64) -> String {
+    if number.is_infinite() {
+        return if number > 0.0 { "+Inf" } else { "-Inf" }.to_owned();
+    }
+    number.to_string()
+}
+
+impl Drop for Wiped {
+    fn drop(&mut self) {
+        for branch in &mut self.0 {
+            wipe_branch(branch);
+        }
+    }
+}
+
+/// Values that are overwritten when they are no longer needed.
+pub(crate) struct Wiped(pub(crate) Vec<Branch>);
+
+fn wipe_branch(branch: &mut Branch) {
+    for item in branch {
+        match item {
+            Item::Comment(text) => text.zeroize(),
+            Item::Entry(_, value) => wipe(value),
+        }
+    }
+}
+
+fn wipe(value: &mut Value) {
+    match value {
+        Value::Text(text) | Value::Time(text) | Value::Comment(text) => text.zeroize(),
+        Value::Bytes(bytes) => bytes.zeroize(),
+        Value::Seq(items) => items.iter_mut().for_each(wipe),
+        Value::Map(branch) => wipe_branch(branch),
+        Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_mac_covers_floats_without_an_exponent() {
+        for (number, text) in [
+            (1e21, "1000000000000000000000"),
+            (1.5e-7, "0.00000015"),
+            (-0.0, "-0"),
+            (f64::INFINITY, "+Inf"),
+            (f64::NEG_INFINITY, "-Inf"),
+            (f64::NAN, "NaN"),
+        ] {
+            assert_eq!(Value::Float(number).mac_bytes(), text.as_bytes());
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! A file, from its encrypted bytes to its content.
+
+use sha2::{Digest, Sha256};
+use tree::Budget;
+
+use crate::{
+    DataKey, Error, Format, Keys, data_key,
+    document::{Branch, Value, Wiped},
+    metadata::Metadata,
+    store, walk,
+};
+
+/// An encrypted file that was read.
+pub struct File {
+    metadata: Metadata,
+    documents: Vec<Branch>,
+    format: Format,
+}
+
+/// What the MAC says of the values of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mac {
+    /// They are those that were encrypted.
+    Verified,
+    /// They were changed since, or somebody made the file who has no key.
+    Mismatch,
+    /// The file has none.
+    Absent,
+}
+
+/// A decrypted file.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Decrypted {
+    /// Its content, as `sops --decrypt` prints it.
+    pub content: Vec<u8>,
+    /// What the MAC says of it.
+    pub mac: Mac,
+}
+
+impl std::fmt::Debug for Decrypted {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Decrypted(*** {:?})", self.mac)
+    }
+}
+
+impl std::fmt::Debug for File {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "File({:?})", self.format)
+    }
+}
+
+impl File {
+    /// Reads a file; `None` when it has no metadata of SOPS, and so is not encrypted.
+    ///
+    /// # Errors
+    /// When it is not of its format, its metadata cannot be used, or a limit is reached.
+    pub fn read(format: Format, bytes: &[u8], budget: &Budget) -> Result<Option<Self>, Error> {
+        let Some(loaded) = store::load(format, bytes, budget)? else {
+            return Ok(None);
+        };
+        Ok(Some(Self {
+            metadata: Metadata::read(&loaded.metadata)?,
+            documents: loaded.documents,
+            format,
+        }))
+    }
+
+    /// What stands for the data key before it is decrypted: equal for files that have the same one, so that it has to be
+    /// asked for only once.
+    #[must_use]
+    pub fn key_id(&self) -> [u8; 32] {
+        let mut hash = Sha256::new();
+        hash.update(self.metadata.threshold.to_le_bytes());
+        for group in &self.metadata.groups {
+            hash.update(group.len().to_le_bytes());
+            for master in group {
+                for part in [master.name(), master.enc.clone()] {
+                    hash.update(part.len().to_le_bytes());
+                    hash.update(part);
+                }
+            }
+        }
+        hash.finalize().into()
+    }
+
+    /// Asks for the data key.
+    ///
+    /// # Errors
+    /// When too few keys open it; the message says why each did not.
+    pub async fn data_key(&self, keys: &Keys) -> Result<DataKey, Error> {
+        data_key::get(&self.metadata, keys).await
+    }
+
+    /// Decrypts the values, and prints them in the format that they were read in.
+    ///
+    /// # Errors
+    /// When a value cannot be decrypted or a limit is reached. A MAC that does not match is no error.
+    pub fn decrypt(self, key: &DataKey, budget: &Budget) -> Result<Decrypted, Error> {
+        let format = self.format;
+        self.decrypt_as(format, key, budget)
+    }
+
+    /// Decrypts the values, and prints them in another format.
+    ///
+    /// # Errors
+    /// As [`File::decrypt`], and when the values do not fit the format.
+    pub fn decrypt_as(self, format: Format, key: &DataKey, budget: &Budget) -> Result<Decrypted, Error> {
+        let mut documents = Wiped(self.documents);
+        let computed = walk::decrypt(&mut documents.0, &self.metadata, key, budget)?;
+        Ok(Decrypted {
+            content: store::print(format, &documents.0)?,
+            mac: verified(&self.metadata, key, &computed),
+        })
+    }
+}
+
+/// Compares the MAC of the file with that of the values. One that cannot be decrypted doesn't match.
+fn verified(metadata: &Metadata, key: &DataKey, computed: &str) -> Mac {
+    if metadata.mac.is_empty() {
+        return Mac::Absent;
+    }
+    match key.open(&metadata.mac, &metadata.last_modified) {
+        Ok(Value::Text(mac)) if mac == computed => Mac::Verified,
+        _ => Mac::Mismatch,
+    }
+}
+
+/// Decrypts a file with these keys; `None` when it is not encrypted.
+///
+/// # Errors
+/// Those of [`File`].
+pub async fn decrypt(
+    format: Format,
+    bytes: &[u8],
+    keys: &Keys,
+    budget: &Budget,
+) -> Result<Option<Decrypted>, Error> {
+    let Some(file) = File::read(format, bytes, budget)? else {
+        return Ok(None);
+    };
+    let key = file.data_key(keys).await?;
+    file.decrypt(&key, budget).map(Some)
+}
+
+/// Whether a file has metadata of SOPS. One that cannot be read is not encrypted.
+#[must_use]
+pub fn is_encrypted(format: Format, bytes: &[u8], budget: &Budget) -> bool {
+    store::load(format, bytes, budget).is_ok_and(|loaded| loaded.is_some())
+}

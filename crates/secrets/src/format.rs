@@ -1,0 +1,56 @@
+//! The formats of files.
+
+/// How a file is laid out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Format {
+    /// YAML, of any number of documents.
+    Yaml,
+    /// A JSON object.
+    Json,
+    /// Lines of `KEY=value`.
+    Dotenv,
+    /// Sections of keys.
+    Ini,
+    /// Anything else, wrapped into a JSON object.
+    Binary,
+}
+
+impl Format {
+    /// The format that a file's name stands for, as SOPS has it.
+    #[must_use]
+    pub fn of_name(name: &str) -> Self {
+        let ends = |end: &str| name.ends_with(end);
+        if ends(".yaml") || ends(".yml") {
+            Self::Yaml
+        } else if ends(".json") {
+            Self::Json
+        } else if ends(".env") {
+            Self::Dotenv
+        } else if ends(".ini") {
+            Self::Ini
+        } else {
+            Self::Binary
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_stand_for_formats() {
+        for (name, format) in [
+            ("a/b.yaml", Format::Yaml),
+            ("b.yml", Format::Yaml),
+            ("b.json", Format::Json),
+            (".env", Format::Dotenv),
+            ("x.env", Format::Dotenv),
+            ("x.ini", Format::Ini),
+            ("x.txt", Format::Binary),
+            ("yaml", Format::Binary),
+        ] {
+            assert_eq!(Format::of_name(name), format, "{name}");
+        }
+    }
+}

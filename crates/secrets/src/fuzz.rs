@@ -1,0 +1,205 @@
+//! Damaged files, random metadata and random keys: an answer, and never a panic.
+
+use testkit::fuzz::{self, Random};
+use tree::Budget;
+
+use crate::{
+    DataKey, Format, Keys,
+    document::{Branch, Item, Value},
+    file::File,
+    is_encrypted, store,
+    tests::{age_keys, fixture, opened},
+};
+
+const FILES: &[&str] = &[
+    "notes.yaml",
+    "notes.json",
+    "shop.env",
+    "shop.ini",
+    "blob.bin",
+    "comments.yaml",
+    "mac-only.yaml",
+    "shamir.yaml",
+];
+const PIECES: &[&str] = &[
+    "sops:",
+    "sops_",
+    "[sops]",
+    "mac: ",
+    "age",
+    "__list_",
+    "__map_",
+    "0",
+    "1",
+    "enc",
+    "=",
+    ":",
+    "\n",
+    "  ",
+    "- ",
+    "# c",
+    "\"",
+    "'",
+    "`",
+    "\"\"\"",
+    "{",
+    "}",
+    "[",
+    "]",
+    ",",
+    "&a",
+    "*a",
+    "<<",
+    "---",
+    "|",
+    ">",
+    "\\",
+    ";",
+    "é",
+    "\u{2028}",
+    "ENC[AES256_GCM,data:AAAA,iv:AAAAAAAAAAAAAAAA,tag:AAAAAAAAAAAAAAAAAAAAAA==,type:str]",
+    "lastmodified: 2020-01-01T00:00:00Z",
+];
+
+/// A damaged file is refused, not encrypted, or decrypted; what is decrypted can be read again.
+#[test]
+fn fuzz_damaged_files() {
+    let keys = age_keys();
+    let files: Vec<(&str, Vec<u8>)> = FILES.iter().map(|name| (*name, fixture(name))).collect();
+    fuzz::run("damaged files", |random| {
+        let (name, bytes) = random.pick(&files);
+        let mut bytes = bytes.clone();
+        random.damage(&mut bytes, 4);
+        random.note("file", &(name, String::from_utf8_lossy(&bytes)));
+        if let Ok(Some(found)) = opened(name, &bytes, &keys)
+            && name.ends_with(".yaml")
+        {
+            yaml::read::written(&String::from_utf8_lossy(&found.content), &Budget::default()).unwrap();
+        }
+    });
+}
+
+#[test]
+fn fuzz_random_texts() {
+    let formats = [
+        Format::Yaml,
+        Format::Json,
+        Format::Dotenv,
+        Format::Ini,
+        Format::Binary,
+    ];
+    fuzz::run("random texts", |random| {
+        let text = random.text(PIECES, 0..40);
+        let format = *random.pick(&formats);
+        random.note("text", &(format, &text));
+        let budget = Budget::default();
+        let read = File::read(format, text.as_bytes(), &budget);
+        if matches!(read, Ok(Some(_))) {
+            assert!(is_encrypted(format, text.as_bytes(), &budget));
+        }
+        let key = DataKey::new(&[7; 32]).unwrap();
+        if let Ok(Some(file)) = read {
+            let _ = file.decrypt(&key, &budget);
+        }
+    });
+}
+
+#[test]
+fn fuzz_keys() {
+    let parts = [
+        "AGE-SECRET-KEY-1",
+        "-----BEGIN PGP PRIVATE KEY BLOCK-----\n",
+        "\n",
+        "-----END",
+        "#",
+        "AAAA",
+        "=",
+        "lQ",
+        "-----BEGIN OPENSSH PRIVATE KEY-----\n",
+        "é",
+    ];
+    let good = [
+        fixture("rsa.asc"),
+        fixture("ecc.asc"),
+        fixture("ssh-ed25519"),
+        fixture("age.txt"),
+    ];
+    fuzz::run("keys", |random| {
+        let mut bytes = random.text(&parts, 0..8).into_bytes();
+        if random.flag() {
+            bytes = random.pick(&good).clone();
+            random.damage(&mut bytes, 3);
+        }
+        random.note("key", &String::from_utf8_lossy(&bytes));
+        let mut keys = Keys::new();
+        let _ = keys.add_pgp(&bytes.clone().into());
+        if let Ok(text) = String::from_utf8(bytes) {
+            let _ = keys.add_age(&text.clone().into());
+            let _ = keys.add_ssh(&text.into());
+        }
+    });
+}
+
+fn value(random: &mut Random, depth: usize) -> Value {
+    match random.below(if depth < 4 { 9 } else { 6 }) {
+        0 => Value::Null,
+        1 => Value::Bool(random.flag()),
+        2 => Value::Int(random.int()),
+        3 => Value::Float(fraction(random)),
+        4 | 5 => Value::Text(text(random)),
+        6 => Value::Seq(random.list(0..4, |random| value(random, depth + 1))),
+        _ => Value::Map(branch(random, depth + 1)),
+    }
+}
+
+/// A whole number reads as an integer.
+fn fraction(random: &mut Random) -> f64 {
+    let number = random.float();
+    if number.is_finite() && number.fract() != 0.0 {
+        number
+    } else {
+        0.5
+    }
+}
+
+fn text(random: &mut Random) -> String {
+    let pieces = [
+        "a", " ", "\n", "\t", ": ", "- ", "#", "'", "\"", "yes", "1", "é", "💥", "|", "\\", "\u{85}",
+        "\u{7}", "~",
+    ];
+    random.text(&pieces, 0..6)
+}
+
+fn branch(random: &mut Random, depth: usize) -> Branch {
+    let mut entries: Vec<(String, Value)> = Vec::new();
+    for _ in 0..random.below(5) {
+        let key = text(random);
+        if key != "sops" && !entries.iter().any(|(known, _)| *known == key) {
+            entries.push((key, value(random, depth)));
+        }
+    }
+    entries
+        .into_iter()
+        .map(|(key, value)| Item::Entry(key, value))
+        .collect()
+}
+
+/// What is printed is read again as the same values.
+#[test]
+fn fuzz_printed_yaml() {
+    fuzz::run("printed yaml", |random| {
+        let branch = branch(random, 0);
+        random.note("branch", &branch);
+        let printed = store::print(Format::Yaml, std::slice::from_ref(&branch)).unwrap();
+        let mut text = String::from_utf8(printed).unwrap();
+        random.note("printed", &text);
+        if branch.is_empty() {
+            text.clear();
+        }
+        text.push_str("sops: {}\n");
+        let loaded = store::load(Format::Yaml, text.as_bytes(), &Budget::default())
+            .unwrap()
+            .unwrap();
+        assert_eq!(loaded.documents, [branch]);
+    });
+}

@@ -1,0 +1,101 @@
+//! OpenPGP: private keys without a passphrase. No agent and no program is asked.
+
+use std::{fmt, io::Read, sync::Arc};
+
+use pgp::{
+    composed::{Deserializable, Message, SignedSecretKey, TheRing},
+    types::Password,
+};
+use zeroize::Zeroizing;
+
+use crate::Error;
+
+const WHAT: &str = "OpenPGP keys";
+/// More than this no data key takes.
+const MOST_BYTES: u64 = 4096;
+/// More keys than this are not tried.
+const MOST_KEYS: usize = 100;
+/// A larger message is none of a data key.
+const LARGEST: usize = 64 << 10;
+
+/// Private keys, which print as their number.
+#[derive(Clone, Default)]
+pub(super) struct SecretKeys(Vec<Arc<SignedSecretKey>>);
+
+impl fmt::Debug for SecretKeys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} OpenPGP keys", self.0.len())
+    }
+}
+
+impl SecretKeys {
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(super) fn add(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        let wrong = || Error::key(WHAT, "it is no OpenPGP private key");
+        let mut found = Vec::new();
+        // A binary packet begins with a set bit, armor with a dash or words.
+        if bytes.first().is_some_and(|byte| byte & 0x80 != 0) {
+            for key in SignedSecretKey::from_bytes_many(bytes).map_err(|_| wrong())? {
+                found.push(Arc::new(key.map_err(|_| wrong())?));
+            }
+        } else {
+            let (keys, _) = SignedSecretKey::from_armor_many(bytes).map_err(|_| wrong())?;
+            for key in keys {
+                found.push(Arc::new(key.map_err(|_| wrong())?));
+            }
+        }
+        if found.is_empty() {
+            return Err(wrong());
+        }
+        if self.0.len() + found.len() > MOST_KEYS {
+            return Err(Error::key(WHAT, format!("there are more than {MOST_KEYS}")));
+        }
+        self.0.extend(found);
+        Ok(())
+    }
+
+    /// Opens an armored message.
+    pub(super) fn open(&self, enc: &str) -> Result<Zeroizing<Vec<u8>>, String> {
+        if self.is_empty() {
+            return Err("no OpenPGP key is given".to_owned());
+        }
+        let damaged = || "its encrypted key is no OpenPGP message".to_owned();
+        if enc.len() > LARGEST {
+            return Err(damaged());
+        }
+        let (message, _) = Message::from_armor(enc.as_bytes()).map_err(|_| damaged())?;
+        let password = Password::empty();
+        let ring = TheRing {
+            secret_keys: self.0.iter().map(|key| &**key).collect(),
+            key_passwords: vec![&password],
+            ..TheRing::default()
+        };
+        let (message, _) = message
+            .decrypt_the_ring(ring, true)
+            .map_err(|_| "no OpenPGP key that is given opens it".to_owned())?;
+        let mut message = message.decompress().map_err(|_| damaged())?;
+        let mut key = Zeroizing::new(Vec::new());
+        let read = (&mut message).take(MOST_BYTES).read_to_end(&mut key);
+        read.map_err(|_| "its encrypted key is damaged".to_owned())?;
+        Ok(key)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_private_key_is_refused() {
+        let mut keys = SecretKeys::default();
+        for bytes in [&b""[..], b"hunter2", b"\xff\xff\xff", b"\x99\x00"] {
+            let error = keys.add(bytes).unwrap_err().to_string();
+            assert_eq!(error, "OpenPGP keys: it is no OpenPGP private key");
+        }
+        assert!(keys.is_empty());
+        assert!(keys.open("x").unwrap_err().contains("no OpenPGP key"));
+    }
+}

@@ -1,0 +1,32 @@
+//! Files that SOPS encrypted, and the keys that open them.
+//!
+//! A [`File`] is read in one of five [`Format`]s. [`File::data_key`] asks [`Keys`] for the key of its values: first the keys
+//! that need no network (age, OpenPGP), then the services (AWS, GCP, Azure, Vault). [`File::decrypt`] is pure: it decrypts
+//! the values, prints them as `sops --decrypt` does, and says whether the [`Mac`] matches; what a mismatch means is up to the
+//! caller. [`decrypt`] is all three in one.
+//!
+//! Nothing is looked up in the environment unless [`Keys::from_environment`] is asked to: controllers give keys alone that
+//! somebody put into a Secret. No program is run: no gpg, no agent, no plugin of age.
+
+mod cipher;
+mod data_key;
+mod document;
+mod error;
+mod file;
+mod format;
+#[cfg(test)]
+mod fuzz;
+mod keys;
+mod metadata;
+mod selection;
+mod shamir;
+mod store;
+#[cfg(test)]
+mod tests;
+mod walk;
+
+pub use cipher::DataKey;
+pub use error::Error;
+pub use file::{Decrypted, File, Mac, decrypt, is_encrypted};
+pub use format::Format;
+pub use keys::Keys;

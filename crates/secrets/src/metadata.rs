@@ -1,0 +1,161 @@
+//! What SOPS writes beside the values: who can open the file, which values are encrypted, and the MAC.
+
+mod master;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use master::{Kind, Master};
+
+use regex::RegexBuilder;
+use yaml::{Map, Value};
+
+use crate::{Error, selection::Selection};
+
+/// More keys than this no file of people has; each one may cost a request.
+const MOST_KEYS: usize = 100;
+/// What a regular expression of a file may take, compiled.
+const REGEX_BYTES: usize = 1 << 20;
+
+/// The metadata of a file.
+#[derive(Debug, Clone)]
+pub(crate) struct Metadata {
+    /// Who can open the file; with several groups each one opens a part of the key.
+    pub(crate) groups: Vec<Vec<Master>>,
+    /// How many groups it takes; all when it is 0.
+    pub(crate) threshold: usize,
+    pub(crate) mac: String,
+    /// The additional data of the MAC.
+    pub(crate) last_modified: String,
+    pub(crate) mac_only_encrypted: bool,
+    pub(crate) selection: Selection,
+}
+
+impl Metadata {
+    /// Reads what stands under `sops`.
+    pub(crate) fn read(sops: &Value) -> Result<Self, Error> {
+        let wrong = |why: &str| Error::Metadata(why.to_owned());
+        let sops = sops.as_map().ok_or_else(|| wrong("`sops` is no map"))?;
+        let groups = groups(sops)?;
+        let keys: usize = groups.iter().map(Vec::len).sum();
+        if keys == 0 {
+            return Err(wrong("no keys found in file"));
+        }
+        if keys > MOST_KEYS {
+            return Err(Error::Metadata(format!("more than {MOST_KEYS} keys in file")));
+        }
+        Ok(Self {
+            threshold: threshold(sops, groups.len())?,
+            groups,
+            mac: text(sops, "mac")?,
+            last_modified: last_modified(&text(sops, "lastmodified")?)
+                .ok_or_else(|| wrong("`lastmodified` is no time of RFC 3339"))?,
+            mac_only_encrypted: flag(sops, "mac_only_encrypted")?,
+            selection: selection(sops)?,
+        })
+    }
+}
+
+/// The keys beside the rest are the one group; only without any, `key_groups` counts.
+fn groups(sops: &Map) -> Result<Vec<Vec<Master>>, Error> {
+    let own = Master::all(sops)?;
+    if !own.is_empty() {
+        return Ok(vec![own]);
+    }
+    let Some(groups) = sops.get("key_groups").filter(|groups| !groups.is_null()) else {
+        return Ok(Vec::new());
+    };
+    let groups = groups
+        .as_seq()
+        .ok_or_else(|| Error::Metadata("`key_groups` is no list".to_owned()))?;
+    let group = |group: &Value| match group.as_map() {
+        Some(group) => Master::all(group),
+        None => Err(Error::Metadata(
+            "`key_groups` holds something else than maps".to_owned(),
+        )),
+    };
+    groups.iter().take(MOST_KEYS + 1).map(group).collect()
+}
+
+/// A number, which dotenv and INI have as text, once even with a fraction.
+fn threshold(sops: &Map, groups: usize) -> Result<usize, Error> {
+    let text = text(sops, "shamir_threshold")?;
+    if text.is_empty() {
+        return Ok(0);
+    }
+    let whole = text.split_once('.').map_or(text.as_str(), |(whole, rest)| {
+        if rest.bytes().all(|byte| byte == b'0') {
+            whole
+        } else {
+            ""
+        }
+    });
+    let threshold: Option<usize> = whole.parse().ok();
+    threshold.filter(|number| *number <= groups).ok_or_else(|| {
+        Error::Metadata("`shamir_threshold` is no number up to that of the key groups".to_owned())
+    })
+}
+
+fn selection(sops: &Map) -> Result<Selection, Error> {
+    let mut found = Vec::new();
+    for name in [
+        "unencrypted_suffix",
+        "encrypted_suffix",
+        "unencrypted_regex",
+        "encrypted_regex",
+        "unencrypted_comment_regex",
+        "encrypted_comment_regex",
+    ] {
+        let rule = text(sops, name)?;
+        if !rule.is_empty() {
+            found.push((name, rule));
+        }
+    }
+    if found.len() > 1 {
+        return Err(Error::Metadata(format!(
+            "more than one of the rules that select values: {}",
+            found.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
+        )));
+    }
+    let Some((name, rule)) = found.pop() else {
+        return Ok(Selection::default());
+    };
+    let regex = || {
+        let built = RegexBuilder::new(&rule).size_limit(REGEX_BYTES).build();
+        built.map_err(|_| Error::Metadata(format!("`{name}` is no regular expression that can be used")))
+    };
+    Ok(match name {
+        "unencrypted_suffix" => Selection::UnencryptedSuffix(rule),
+        "encrypted_suffix" => Selection::EncryptedSuffix(rule),
+        "unencrypted_regex" => Selection::UnencryptedRegex(regex()?),
+        "encrypted_regex" => Selection::EncryptedRegex(regex()?),
+        "unencrypted_comment_regex" => Selection::UnencryptedCommentRegex(regex()?),
+        _ => Selection::EncryptedCommentRegex(regex()?),
+    })
+}
+
+/// The time as it is printed again: without a fraction of seconds.
+fn last_modified(text: &str) -> Option<String> {
+    let time = crate::cipher::time(text)?;
+    let Some((seconds, rest)) = time.split_once('.') else {
+        return Some(time);
+    };
+    let zone = rest.find(['Z', '+', '-'])?;
+    Some(format!("{seconds}{}", rest.get(zone..)?))
+}
+
+/// A text, or what a number or boolean without quotes looks like; empty when it isn't there.
+fn text(map: &Map, name: &str) -> Result<String, Error> {
+    match map.get(name) {
+        None | Some(Value::Null) => Ok(String::new()),
+        Some(Value::String(text)) => Ok(text.to_string()),
+        Some(Value::Bool(flag)) => Ok(flag.to_string()),
+        Some(Value::Int(number)) => Ok(number.to_string()),
+        Some(Value::UInt(number)) => Ok(number.to_string()),
+        Some(Value::Float(number)) => Ok(number.to_string()),
+        Some(Value::Seq(_) | Value::Map(_)) => Err(Error::Metadata(format!("`{name}` is no text"))),
+    }
+}
+
+fn flag(map: &Map, name: &str) -> Result<bool, Error> {
+    Ok(text(map, name)? == "true")
+}

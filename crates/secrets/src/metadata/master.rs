@@ -1,0 +1,144 @@
+//! A key that opens a file, or its part of one: what SOPS calls a master key.
+
+use std::collections::BTreeMap;
+
+use yaml::{Map, Value};
+
+use super::text;
+use crate::Error;
+
+/// Who can open the data key, and the data key as it was encrypted for them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Master {
+    pub(crate) kind: Kind,
+    /// The encrypted data key, in the encoding of its kind.
+    pub(crate) enc: String,
+}
+
+/// The kinds of keys, with what names one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Age {
+        recipient: String,
+    },
+    Pgp {
+        fingerprint: String,
+    },
+    Aws {
+        arn: String,
+        role: String,
+        profile: String,
+        context: BTreeMap<String, String>,
+    },
+    Gcp {
+        resource: String,
+    },
+    Azure {
+        vault: String,
+        name: String,
+        version: String,
+    },
+    Vault {
+        address: String,
+        engine: String,
+        name: String,
+    },
+    /// Keys of Huawei Cloud, which nothing here opens.
+    Huawei {
+        id: String,
+    },
+}
+
+impl Master {
+    /// The keys of one group, in the order in which SOPS reads them.
+    pub(super) fn all(group: &Map) -> Result<Vec<Self>, Error> {
+        let mut found = Vec::new();
+        for list in ["kms", "gcp_kms", "hckms", "azure_kv", "hc_vault", "pgp", "age"] {
+            let Some(keys) = group.get(list).filter(|keys| !keys.is_null()) else {
+                continue;
+            };
+            let wrong = || Error::Metadata(format!("`{list}` is no list of maps"));
+            for key in keys.as_seq().ok_or_else(wrong)? {
+                found.push(Self::read(list, key.as_map().ok_or_else(wrong)?)?);
+            }
+        }
+        Ok(found)
+    }
+
+    fn read(list: &str, key: &Map) -> Result<Self, Error> {
+        let text = |name: &str| text(key, name);
+        let kind = match list {
+            "age" => Kind::Age {
+                recipient: text("recipient")?,
+            },
+            "pgp" => Kind::Pgp {
+                fingerprint: text("fp")?,
+            },
+            "kms" => Kind::Aws {
+                arn: text("arn")?,
+                role: text("role")?,
+                profile: text("aws_profile")?,
+                context: context(key)?,
+            },
+            "gcp_kms" => Kind::Gcp {
+                resource: text("resource_id")?,
+            },
+            "azure_kv" => Kind::Azure {
+                vault: text("vault_url")?,
+                name: text("name")?,
+                version: text("version")?,
+            },
+            "hc_vault" => Kind::Vault {
+                address: text("vault_address")?,
+                engine: text("engine_path")?,
+                name: text("key_name")?,
+            },
+            _ => Kind::Huawei { id: text("key_id")? },
+        };
+        Ok(Self {
+            kind,
+            enc: text("enc")?,
+        })
+    }
+
+    /// Whether it takes no network to try it. Those are tried first, age before PGP.
+    pub(crate) fn rank(&self) -> u8 {
+        match self.kind {
+            Kind::Age { .. } => 0,
+            Kind::Pgp { .. } => 1,
+            _ => 2,
+        }
+    }
+
+    /// What messages call it; nothing of it is secret.
+    pub(crate) fn name(&self) -> String {
+        match &self.kind {
+            Kind::Age { recipient } => recipient.clone(),
+            Kind::Pgp { fingerprint } => fingerprint.clone(),
+            Kind::Aws { arn, role, .. } if role.is_empty() => arn.clone(),
+            Kind::Aws { arn, role, .. } => format!("{arn}+{role}"),
+            Kind::Gcp { resource } => resource.clone(),
+            Kind::Azure { vault, name, version } => format!("{vault}/keys/{name}/{version}"),
+            Kind::Vault {
+                address,
+                engine,
+                name,
+            } => format!("{address}/v1/{engine}/keys/{name}"),
+            Kind::Huawei { id } => id.clone(),
+        }
+    }
+}
+
+fn context(key: &Map) -> Result<BTreeMap<String, String>, Error> {
+    let Some(context) = key.get("context").filter(|context| !context.is_null()) else {
+        return Ok(BTreeMap::new());
+    };
+    let context = context
+        .as_map()
+        .ok_or_else(|| Error::Metadata("the `context` of a kms key is no map".to_owned()))?;
+    context
+        .iter()
+        .filter(|(_, value)| !matches!(value, Value::Null))
+        .map(|(name, _)| Ok((name.to_owned(), text(context, name)?)))
+        .collect()
+}

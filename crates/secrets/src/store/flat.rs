@@ -1,0 +1,139 @@
+//! Metadata in formats without nesting: `age__list_0__map_enc`.
+
+use yaml::{Map, Value};
+
+use crate::{Error, document};
+
+const MAP: &str = "__map_";
+const LIST: &str = "__list_";
+/// Longer lists are no metadata.
+const LONGEST: usize = 1000;
+
+/// The metadata that these names and values stand for.
+pub(super) fn unflatten<'t>(entries: impl IntoIterator<Item = (&'t str, &'t str)>) -> Result<Value, Error> {
+    let mut root = Value::Null;
+    for (name, text) in entries {
+        let text = text.replace("\\n", "\n");
+        let slot = place(&mut root, name)
+            .ok_or_else(|| Error::Metadata(format!("`{}` contradicts other names", shown(name))))?;
+        *slot = Value::String(text);
+    }
+    Ok(if root.is_null() {
+        Value::Map(Map::new())
+    } else {
+        root
+    })
+}
+
+/// A name, cut to what a message bears.
+fn shown(name: &str) -> String {
+    name.chars().take(100).collect()
+}
+
+/// Where the value of a name goes.
+fn place<'v>(root: &'v mut Value, name: &str) -> Option<&'v mut Value> {
+    let end = next(name);
+    let (first, mut rest) = name.split_at_checked(end)?;
+    let mut slot = entry(root, first)?;
+    while !rest.is_empty() {
+        let (step, is_map) = match rest.strip_prefix(MAP) {
+            Some(step) => (step, true),
+            None => (rest.strip_prefix(LIST)?, false),
+        };
+        let (part, behind) = step.split_at_checked(next(step))?;
+        slot = if is_map {
+            entry(slot, part)?
+        } else {
+            item(slot, part.parse().ok()?)?
+        };
+        rest = behind;
+    }
+    Some(slot)
+}
+
+/// Where the next part of a name begins.
+fn next(name: &str) -> usize {
+    let ends = [name.find(MAP), name.find(LIST)];
+    ends.into_iter().flatten().min().unwrap_or(name.len())
+}
+
+fn entry<'v>(slot: &'v mut Value, key: &str) -> Option<&'v mut Value> {
+    if slot.is_null() {
+        *slot = Value::Map(Map::new());
+    }
+    let map = slot.as_map_mut()?;
+    if !map.contains_key(key) {
+        map.insert(key, Value::Null);
+    }
+    map.get_mut(key)
+}
+
+fn item(slot: &mut Value, index: usize) -> Option<&mut Value> {
+    if slot.is_null() {
+        *slot = Value::Seq(Vec::new());
+    }
+    let items = slot.as_seq_mut().filter(|_| index < LONGEST)?;
+    if items.len() <= index {
+        items.resize(index + 1, Value::Null);
+    }
+    items.get_mut(index)
+}
+
+/// A value as text, where a format knows nothing else.
+pub(super) fn text(value: &document::Value) -> Option<Vec<u8>> {
+    use document::Value as V;
+    Some(match value {
+        V::Null => b"<nil>".to_vec(),
+        V::Bool(flag) => flag.to_string().into_bytes(),
+        V::Int(number) => number.to_string().into_bytes(),
+        V::Float(number) => float(*number).into_bytes(),
+        V::Text(text) | V::Time(text) => text.clone().into_bytes(),
+        V::Bytes(bytes) => bytes.clone(),
+        V::Comment(_) | V::Seq(_) | V::Map(_) => return None,
+    })
+}
+
+/// A float that cannot be taken for a whole number; the exponent is upper case.
+fn float(number: f64) -> String {
+    let value = Value::Float(number);
+    let text = yaml::print::json(&value).to_uppercase();
+    if text.contains(['.', 'E']) {
+        text
+    } else {
+        format!("{text}.0")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_become_lists_and_maps() {
+        let found = unflatten([
+            ("age__list_1__map_enc", "b\\nc"),
+            ("age__list_0__map_enc", "a"),
+            ("kms__list_0__map_context__map_x", "1"),
+            ("mac", "m"),
+        ])
+        .unwrap();
+        assert_eq!(
+            yaml::print::json(&found),
+            r#"{"age":[{"enc":"a"},{"enc":"b\nc"}],"kms":[{"context":{"x":"1"}}],"mac":"m"}"#
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused() {
+        for names in [
+            &["a__list_1000"][..],
+            &["a__list_x"],
+            &["a", "a__map_b"],
+            &["a__map_b", "a__list_0"],
+            &["a__list_99999999999999999999"],
+        ] {
+            let entries = names.iter().map(|name| (*name, "x"));
+            assert!(unflatten(entries).is_err(), "{names:?}");
+        }
+    }
+}

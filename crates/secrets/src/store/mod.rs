@@ -1,0 +1,66 @@
+//! The formats: what each one makes of bytes, and of values.
+
+mod dotenv;
+mod flat;
+mod ini;
+mod json;
+mod yaml;
+
+use tree::{Budget, Exceeded};
+
+use crate::{Error, Format, document::Branch};
+
+/// A file before it is decrypted.
+pub(crate) struct Loaded {
+    /// What stands under `sops`.
+    pub(crate) metadata: ::yaml::Value,
+    /// The documents without it; one, but for YAML.
+    pub(crate) documents: Vec<Branch>,
+}
+
+/// Reads a file. It is `None` when it has no metadata, and so is not encrypted.
+pub(crate) fn load(format: Format, bytes: &[u8], budget: &Budget) -> Result<Option<Loaded>, Error> {
+    let limit = budget.limits().file_bytes;
+    if bytes.len() as u64 > limit {
+        return Err(Error::Exceeded(Exceeded::Limit {
+            what: "bytes of one encrypted file",
+            limit,
+        }));
+    }
+    match format {
+        Format::Yaml => yaml::load(bytes, budget),
+        Format::Json | Format::Binary => json::load(bytes),
+        Format::Dotenv => dotenv::load(bytes),
+        Format::Ini => ini::load(bytes),
+    }
+}
+
+/// Prints decrypted values.
+pub(crate) fn print(format: Format, documents: &[Branch]) -> Result<Vec<u8>, Error> {
+    let one = || match documents {
+        [one] => Ok(one),
+        _ => Err(Error::Print {
+            format: "one document",
+            why: "there are several",
+        }),
+    };
+    match format {
+        Format::Yaml => Ok(yaml::print(documents)),
+        Format::Json => Ok(json::print(one()?)),
+        Format::Binary => json::print_binary(one()?),
+        Format::Dotenv => dotenv::print(one()?),
+        Format::Ini => ini::print(one()?),
+    }
+}
+
+/// Text, or why it is none.
+fn utf8<'b>(format: &'static str, bytes: &'b [u8]) -> Result<&'b str, Error> {
+    str::from_utf8(bytes).map_err(|error| {
+        let line = bytes
+            .iter()
+            .take(error.valid_up_to())
+            .filter(|byte| **byte == b'\n')
+            .count();
+        Error::syntax(format, format!("line {} is no UTF-8", line + 1))
+    })
+}

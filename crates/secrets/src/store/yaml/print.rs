@@ -1,0 +1,269 @@
+//! Printing as go-yaml's version 3 does with four spaces a level: lists are indented, comments stand on lines of their own.
+
+use base64::{Engine, prelude::BASE64_STANDARD};
+use yaml::print::goyaml_v3;
+
+use super::MERGE;
+use crate::document::{Branch, Item, Value};
+
+/// Columns a level.
+const LEVEL: usize = 4;
+
+/// Prints all documents.
+pub(in crate::store) fn print(documents: &[Branch]) -> Vec<u8> {
+    let texts = documents.iter().map(|branch| {
+        let mut printer = Printer {
+            out: String::new(),
+            begun: false,
+        };
+        if has_entries(branch) {
+            printer.branch(branch, 0);
+        } else {
+            printer.comments(branch.iter().filter_map(of_item), 0);
+            printer.out.push_str("{}\n");
+        }
+        printer.out
+    });
+    texts.collect::<Vec<_>>().join("---\n").into_bytes()
+}
+
+struct Printer {
+    out: String,
+    /// The cursor is where the first line of what comes next goes.
+    begun: bool,
+}
+
+fn of_item(item: &Item) -> Option<&str> {
+    match item {
+        Item::Comment(text) => Some(text),
+        Item::Entry(..) => None,
+    }
+}
+
+fn of_value(value: &Value) -> Option<&str> {
+    match value {
+        Value::Comment(text) => Some(text),
+        _ => None,
+    }
+}
+
+fn has_entries(branch: &[Item]) -> bool {
+    branch.iter().any(|item| of_item(item).is_none())
+}
+
+fn has_items(items: &[Value]) -> bool {
+    items.iter().any(|item| of_value(item).is_none())
+}
+
+/// The column of what is in a map at `column`: the next level.
+fn inside(column: usize) -> usize {
+    (column + LEVEL) / LEVEL * LEVEL
+}
+
+impl Printer {
+    /// Begins a line, unless it has begun.
+    fn line(&mut self, column: usize) {
+        if !std::mem::take(&mut self.begun) {
+            self.out.extend(std::iter::repeat_n(' ', column));
+        }
+    }
+
+    fn comments<'c>(&mut self, texts: impl Iterator<Item = &'c str>, column: usize) {
+        for text in texts {
+            self.line(column);
+            self.out.push('#');
+            self.out.push_str(text);
+            self.out.push('\n');
+        }
+    }
+
+    /// Prints the comments that a list or map begins with before the line on which it begins, and counts them.
+    fn hoist(&mut self, value: &Value, column: usize) -> usize {
+        let texts: Vec<&str> = match value {
+            Value::Map(branch) if has_entries(branch) => branch.iter().map_while(of_item).collect(),
+            Value::Seq(items) if has_items(items) => items.iter().map_while(of_value).collect(),
+            _ => return 0,
+        };
+        self.comments(texts.iter().copied(), column);
+        texts.len()
+    }
+
+    /// A map that has entries.
+    fn branch(&mut self, branch: &[Item], column: usize) {
+        for item in branch {
+            match item {
+                Item::Comment(text) => self.comments([text.as_str()].into_iter(), column),
+                Item::Entry(key, value) => self.entry(key, value, column),
+            }
+        }
+    }
+
+    fn entry(&mut self, key: &str, value: &Value, column: usize) {
+        let (lead, is_simple) = lead(key, column);
+        self.line(column);
+        self.out.push_str(&lead);
+        let inner = inside(column);
+        if !is_simple && is_collection(value) {
+            let gap = inner.saturating_sub(column + 1);
+            self.out.extend(std::iter::repeat_n(' ', gap));
+            self.begun = true;
+        } else if is_collection(value) {
+            self.out.push('\n');
+        } else {
+            self.out.push(' ');
+        }
+        match value {
+            Value::Map(branch) if has_entries(branch) => self.branch(branch, inner),
+            Value::Seq(items) if has_items(items) => self.seq(items, inner),
+            // Comments alone stand before the brackets; here is no place for them.
+            leaf => self.leaf(leaf, inner, inner - column),
+        }
+    }
+
+    /// A list that has items.
+    fn seq(&mut self, items: &[Value], column: usize) {
+        let inner = column + 2;
+        for item in items {
+            match item {
+                Value::Comment(text) => self.comments([text.as_str()].into_iter(), column),
+                item => {
+                    let hoisted = self.hoist(item, column);
+                    self.line(column);
+                    self.out.push_str("- ");
+                    match item {
+                        Value::Map(branch) if has_entries(branch) => {
+                            self.begun = true;
+                            self.branch(rest(branch, hoisted), inner);
+                        }
+                        Value::Seq(items) if has_items(items) => {
+                            self.begun = true;
+                            self.seq(rest(items, hoisted), inner);
+                        }
+                        leaf => self.leaf(leaf, inner, 2),
+                    }
+                }
+            }
+        }
+    }
+
+    /// A scalar or an empty list or map, and the end of its line. A text of several lines is indented to `column`, which is
+    /// `by` more than what it is in.
+    fn leaf(&mut self, value: &Value, column: usize, by: usize) {
+        let text = match value {
+            Value::Null | Value::Comment(_) => "null".to_owned(),
+            Value::Time(text) => text.clone(),
+            Value::Bytes(bytes) => format!("!!binary {}", BASE64_STANDARD.encode(bytes)),
+            Value::Bool(flag) => flag.to_string(),
+            Value::Int(number) => number.to_string(),
+            Value::Float(number) if !number.is_finite() => {
+                let word = if number.is_nan() { "nan" } else { "inf" };
+                format!("{}.{word}", if *number < 0.0 { "-" } else { "" })
+            }
+            Value::Float(number) => scalar(yaml::Value::Float(*number)),
+            Value::Seq(_) => "[]".to_owned(),
+            Value::Map(_) => "{}".to_owned(),
+            Value::Text(text) if text == MERGE => "!!merge <<".to_owned(),
+            Value::Text(text) => {
+                let printed = scalar(yaml::Value::String(text.as_str().into()));
+                self.block(&printed, column, by);
+                return;
+            }
+        };
+        self.out.push_str(&text);
+        self.out.push('\n');
+    }
+
+    /// What was printed at two columns, put where it belongs.
+    fn block(&mut self, printed: &str, column: usize, by: usize) {
+        let Some((header, content)) = printed.split_once('\n') else {
+            self.out.push_str(printed);
+            self.out.push('\n');
+            return;
+        };
+        match header.strip_prefix("|2") {
+            Some(chomp) => self.out.push_str(&format!("|{by}{chomp}")),
+            None => self.out.push_str(header),
+        }
+        self.out.push('\n');
+        for line in content.split('\n') {
+            if let Some(line) = line.strip_prefix("  ") {
+                self.out.extend(std::iter::repeat_n(' ', column));
+                self.out.push_str(line);
+            }
+            self.out.push('\n');
+        }
+    }
+}
+
+/// What is behind the comments that were printed already.
+fn rest<T>(parts: &[T], hoisted: usize) -> &[T] {
+    parts.get(hoisted..).unwrap_or_default()
+}
+
+fn is_collection(value: &Value) -> bool {
+    match value {
+        Value::Map(branch) => has_entries(branch),
+        Value::Seq(items) => has_items(items),
+        _ => false,
+    }
+}
+
+/// A scalar as the value of a key, without its last line break.
+fn scalar(value: yaml::Value) -> String {
+    if let yaml::Value::String(text) = &value
+        && let Some(quoted) = quoted(text)
+    {
+        return quoted;
+    }
+    let mut map = yaml::Map::new();
+    map.insert("k", value);
+    let printed = goyaml_v3(&yaml::Value::Map(map));
+    let text = printed.strip_prefix("k: ").unwrap_or(&printed);
+    text.strip_suffix('\n').unwrap_or(text).to_owned()
+}
+
+/// A text of several lines that begins with a tab: as a block, which the original makes of it, nobody could read it.
+fn quoted(text: &str) -> Option<String> {
+    let first = text.trim_start_matches('\n');
+    if !text.contains('\n') || !first.starts_with('\t') {
+        return None;
+    }
+    let json = yaml::print::json(&yaml::Value::String(text.to_owned()));
+    let mut out = String::with_capacity(json.len());
+    for c in json.chars() {
+        match c {
+            '\u{7f}'..='\u{9f}' | '\u{2028}' | '\u{2029}' | '\u{feff}' => {
+                out.push_str(&format!("\\u{:04x}", u32::from(c)));
+            }
+            c => out.push(c),
+        }
+    }
+    Some(out)
+}
+
+/// A key with its colon, and whether both are on one line without a question mark.
+fn lead(key: &str, column: usize) -> (String, bool) {
+    if key == MERGE {
+        return ("!!merge <<:".to_owned(), true);
+    }
+    if let Some(quoted) = quoted(key) {
+        return (quoted + ":", true);
+    }
+    let mut map = yaml::Map::new();
+    map.insert(key, yaml::Value::Null);
+    let printed = goyaml_v3(&yaml::Value::Map(map));
+    let Some(explicit) = printed.strip_prefix("? ") else {
+        let lead = printed.strip_suffix(" null\n").unwrap_or(&printed);
+        return (lead.to_owned(), true);
+    };
+    let text = explicit.strip_suffix("\n: null\n").unwrap_or(explicit);
+    let mut printer = Printer {
+        out: "? ".to_owned(),
+        begun: false,
+    };
+    let inner = inside(column);
+    printer.block(text, inner, inner - column);
+    printer.line(column);
+    printer.out.push(':');
+    (printer.out, false)
+}

@@ -1,0 +1,168 @@
+//! Decrypting all values of a file in their order, and the MAC over them.
+
+use sha2::{Digest, Sha512};
+use tree::Budget;
+
+use crate::{
+    DataKey, Error,
+    document::{Branch, Item, Value},
+    metadata::Metadata,
+    selection::Comments,
+};
+
+/// What the MAC begins with when it covers encrypted values alone: SHA-256 of the word `sops`.
+const ONLY_ENCRYPTED: [u8; 32] = [
+    0x8a, 0x3f, 0xd2, 0xad, 0x54, 0xce, 0x66, 0x52, 0x7b, 0x10, 0x34, 0xf3, 0xd1, 0x47, 0xbe, 0x0b, 0x0b,
+    0x97, 0x5b, 0x3b, 0xf4, 0x4f, 0x72, 0xc6, 0xfd, 0xad, 0xec, 0x81, 0x76, 0xf2, 0x7d, 0x69,
+];
+
+/// Decrypts all documents in place, and gives their MAC.
+pub(crate) fn decrypt(
+    documents: &mut [Branch],
+    metadata: &Metadata,
+    key: &DataKey,
+    budget: &Budget,
+) -> Result<String, Error> {
+    let mut walk = Walk {
+        metadata,
+        key,
+        budget,
+        path: Vec::new(),
+        comments: Vec::new(),
+        hash: Sha512::new(),
+    };
+    if metadata.mac_only_encrypted {
+        walk.hash.update(ONLY_ENCRYPTED);
+    }
+    for document in documents {
+        walk.branch(document)?;
+    }
+    Ok(hex::encode_upper(walk.hash.finalize()))
+}
+
+struct Walk<'a> {
+    metadata: &'a Metadata,
+    key: &'a DataKey,
+    budget: &'a Budget,
+    /// The keys that lead to where it is.
+    path: Vec<String>,
+    comments: Comments,
+    hash: Sha512,
+}
+
+impl Walk<'_> {
+    fn branch(&mut self, branch: &mut Branch) -> Result<(), Error> {
+        self.comments.push(Vec::new());
+        for item in branch {
+            match item {
+                Item::Comment(text) => {
+                    self.heard(text);
+                    if let Some(clear) = self.comment(text)? {
+                        *text = clear;
+                    }
+                }
+                Item::Entry(key, value) => {
+                    self.path.push(key.clone());
+                    self.value(value)?;
+                    self.path.pop();
+                    self.forget();
+                }
+            }
+        }
+        self.comments.pop();
+        Ok(())
+    }
+
+    fn value(&mut self, value: &mut Value) -> Result<(), Error> {
+        self.budget.step(1)?;
+        match value {
+            Value::Null => Ok(()),
+            Value::Map(branch) => self.branch(branch),
+            Value::Seq(items) => self.seq(items),
+            Value::Comment(text) => {
+                if let Some(clear) = self.comment(text)? {
+                    *text = clear;
+                }
+                Ok(())
+            }
+            leaf => self.leaf(leaf),
+        }
+    }
+
+    fn seq(&mut self, items: &mut [Value]) -> Result<(), Error> {
+        self.comments.push(Vec::new());
+        for item in items {
+            let comment = match item {
+                Value::Comment(text) => Some(text.clone()),
+                _ => None,
+            };
+            if let Some(text) = &comment {
+                self.heard(text);
+            }
+            self.value(item)?;
+            if comment.is_none() {
+                self.forget();
+            }
+        }
+        self.comments.pop();
+        Ok(())
+    }
+
+    fn leaf(&mut self, leaf: &mut Value) -> Result<(), Error> {
+        let selected = self.metadata.selection.picks(&self.path, &self.comments, false);
+        if selected {
+            let Value::Text(text) = &*leaf else {
+                return Err(self.failed("it is to be encrypted, and is no text"));
+            };
+            *leaf = self.key.open(text, &self.aad()).map_err(|why| self.failed(why))?;
+        }
+        if selected || !self.metadata.mac_only_encrypted {
+            self.hash.update(leaf.mac_bytes());
+        }
+        Ok(())
+    }
+
+    /// The clear text of a comment. One that was never encrypted stays as it is; the MAC doesn't cover comments, but does
+    /// what was encrypted as another type.
+    fn comment(&mut self, text: &str) -> Result<Option<String>, Error> {
+        self.budget.step(1)?;
+        let selected = self.metadata.selection.picks(&self.path, &self.comments, true);
+        if !selected {
+            return Ok(None);
+        }
+        Ok(match self.key.open(text, &self.aad()) {
+            Ok(Value::Comment(clear)) => Some(clear),
+            Ok(other) => {
+                self.hash.update(other.mac_bytes());
+                match other {
+                    Value::Text(clear) => Some(clear),
+                    _ => return Err(self.failed("a comment was encrypted as something else")),
+                }
+            }
+            Err(_) => None,
+        })
+    }
+
+    fn heard(&mut self, comment: &str) {
+        if let Some(comments) = self.comments.last_mut() {
+            comments.push(comment.to_owned());
+        }
+    }
+
+    fn forget(&mut self) {
+        if let Some(comments) = self.comments.last_mut() {
+            comments.clear();
+        }
+    }
+
+    fn aad(&self) -> String {
+        self.path.join(":") + ":"
+    }
+
+    fn failed(&self, why: &'static str) -> Error {
+        Error::Value {
+            path: self.path.join("."),
+            why,
+        }
+    }
+}
