@@ -18,6 +18,7 @@ mod renders;
 mod result;
 mod seen;
 mod stand_in;
+mod unobeyed;
 mod validate;
 
 pub use compare::{CompareOptions, Comparison, compare};

@@ -1,29 +1,23 @@
-//! Annotations that ask for something which is not obeyed.
+//! Annotations that decide what becomes of an object before anything is deployed.
 
-use objects::{annotations as names, meta};
+use objects::meta;
 use yaml::Value;
 
 /// The object is left out of the deployment.
 pub(crate) const IGNORE: &str = "kluctl.io/ignore";
 /// On a kustomization: everything before is finished before anything after starts.
 pub(crate) const BARRIER: &str = "kluctl.io/barrier";
+/// The object isn't deleted when items are chosen by tags.
+pub(crate) const SKIP_DELETE_IF_TAGS: &str = "kluctl.io/skip-delete-if-tags";
 
 /// Prefixes of annotations that change a deployment in ways that are not obeyed.
-const REFUSED: &[&str] = &[
-    "kluctl.io/hook",
-    "helm.sh/hook",
-    "kluctl.io/skip-delete-if-tags",
-    "kluctl.io/downscale-",
-];
+const REFUSED: &[&str] = &["kluctl.io/downscale-"];
 
 /// The first annotation of an object that must be refused by name.
 pub(crate) fn refused(object: &Value) -> Option<&str> {
-    let by_prefix = meta::annotations(object).map(|(name, _)| name);
-    by_prefix
-        .into_iter()
+    meta::annotations(object)
+        .map(|(name, _)| name)
         .find(|name| REFUSED.iter().any(|prefix| name.starts_with(prefix)))
-        .or_else(|| meta::flag(object, names::DELETE).then_some(names::DELETE))
-        .or_else(|| names::unsupported(object))
 }
 
 #[cfg(test)]
@@ -44,18 +38,12 @@ mod tests {
     #[test]
     fn what_is_not_obeyed_is_refused() {
         for (name, value, is_refused) in [
-            ("kluctl.io/hook", "pre-deploy", true),
-            ("kluctl.io/hook-weight", "1", true),
-            ("helm.sh/hook", "pre-install", true),
-            ("kluctl.io/delete", "true", true),
-            ("kluctl.io/delete", "false", false),
-            ("kluctl.io/skip-delete-if-tags", "true", true),
-            ("kluctl.io/skip-delete", "true", false),
-            ("kluctl.io/diff-name", "x", true),
+            ("kluctl.io/hook", "pre-deploy", false),
+            ("helm.sh/hook", "pre-install", false),
+            ("kluctl.io/delete", "true", false),
+            ("kluctl.io/skip-delete-if-tags", "true", false),
             ("kluctl.io/downscale-patch", "x", true),
-            ("kluctl.io/force-apply", "true", false),
-            ("kluctl.io/ignore-conflicts-field-1", "spec", false),
-            ("kluctl.io/wait-readiness", "true", false),
+            ("kluctl.io/downscale-delete", "true", true),
             ("example.com/hook", "x", false),
         ] {
             assert_eq!(

@@ -1,8 +1,48 @@
 //! The arguments of a target.
 
+use tree::Budget;
 use yaml::{Map, Value};
 
 use crate::{Error, merge, project::Argument};
+
+/// Adds an argument of a command line, `name=value`, to others. Dots of the name nest, and the value is YAML: that of the file
+/// behind an `@`, which `read` reads, or what stands there; `\@` is an `@` that stands there.
+///
+/// # Errors
+/// When it is no argument, in words for people.
+pub fn add_argument(
+    args: &mut Map,
+    argument: &str,
+    read: &dyn Fn(&str) -> Result<Vec<u8>, String>,
+    budget: &Budget,
+) -> Result<(), String> {
+    let in_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '/' | '-');
+    let parts = argument
+        .split_once('=')
+        .filter(|(name, _)| name.chars().all(in_name));
+    let (name, text) = parts.ok_or_else(|| {
+        format!("invalid --arg argument. Must be --arg=some_var_name=value, not '{argument}'")
+    })?;
+    let text = match (text.strip_prefix('@'), text.strip_prefix("\\@")) {
+        (Some(file), _) => read(file)?,
+        (_, Some(rest)) => format!("@{rest}").into_bytes(),
+        _ => text.as_bytes().to_vec(),
+    };
+    let value = yaml::read::goyaml(text, budget);
+    let value = value.map_err(|error| format!("the value of --arg {name} is no YAML: {error}"))?;
+    let mut path: Vec<&str> = name.split('.').collect();
+    let last = path.pop().unwrap_or_default();
+    let map = path.into_iter().try_fold(args, |map, part| {
+        if map.get(part).is_none_or(|value| value.as_map().is_none()) {
+            map.insert(part, Map::new());
+        }
+        map.get_or_insert_map(part)
+    });
+    if let Some(map) = map {
+        map.insert(last, value.value);
+    }
+    Ok(())
+}
 
 /// Defaults, then the target's arguments, then those from outside; every argument without a default must be there.
 ///
@@ -45,6 +85,25 @@ mod tests {
             Value::Map(map) => map,
             _ => Map::new(),
         }
+    }
+
+    #[test]
+    fn arguments_of_command_lines_nest_and_are_yaml() {
+        let read = |file: &str| match file {
+            "f" => Ok(b"{b: 1}".to_vec()),
+            _ => Err(format!("no {file}")),
+        };
+        let mut args = Map::new();
+        let mut add = |argument: &str| add_argument(&mut args, argument, &read, &Budget::default());
+        for argument in ["a=1", "b.c=[x]", "b.d=@f", "a=true", "e=", "g=k=v", "b.c.d=1"] {
+            add(argument).unwrap();
+        }
+        let name = "invalid --arg argument. Must be --arg=some_var_name=value, not 'a b=1'";
+        assert_eq!(add("a b=1").unwrap_err(), name);
+        assert!(add("novalue").is_err() && add("x=@g").is_err() && add("x={a: [}").is_err());
+        // As in the original, what is escaped is YAML, too.
+        assert!(add("x=\\@home").is_err());
+        assert_eq!(args, map("{a: true, b: {c: {d: 1}, d: {b: 1}}, e: null, g: k=v}"));
     }
 
     fn declared(name: &str, default: Option<i64>) -> Argument {

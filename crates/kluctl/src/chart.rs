@@ -12,9 +12,14 @@ mod world;
 
 use tree::{Budget, TreePath};
 
-use crate::{Error, fields::Fields, files};
+use crate::{
+    Error, SourceAddress,
+    fields::Fields,
+    files,
+    source::{self, Remote},
+};
 
-pub(crate) use render::{ChartFile, Renderer};
+pub(crate) use render::{ChartFile, Renderer, rendered_chart};
 pub use world::{Charts, ClusterView, PullChart};
 
 /// The directory with the charts that were pulled before they are deployed.
@@ -168,21 +173,22 @@ fn source(fields: &Fields<'_>) -> Result<ChartSource, Error> {
             }
             Ok(ChartSource::Local { path })
         }
-        (None, None, Some(git)) => {
+        (None, None, Some(_)) => {
             forbid(&["chartName", "chartVersion"], "git")?;
-            match git.as_str() {
-                Some(url) => Ok(ChartSource::Git {
-                    url: url.to_owned(),
-                    reference: GitReference::Head,
-                    sub_dir: String::new(),
-                }),
-                None => repository(&Fields::new(
-                    fields.file,
-                    git,
-                    "helmChart.git",
-                    fields.line_of("git"),
-                )?),
-            }
+            let remote = source::git(fields, "git")?;
+            let Some(Remote {
+                address: SourceAddress::Git { url, reference },
+                sub_dir,
+            }) = remote
+            else {
+                return Err(fields.invalid("git", "helmChart.git.url is required"));
+            };
+            let sub_dir = sub_dir.as_str().to_owned();
+            Ok(ChartSource::Git {
+                url,
+                reference,
+                sub_dir,
+            })
         }
         _ => Err(fields.invalid("repo", "only one of repo, path and git can be specified")),
     }
@@ -214,62 +220,4 @@ fn registry(fields: &Fields<'_>, url: String) -> Result<ChartSource, Error> {
             Err(fields.invalid("chartName", problem))
         }
     }
-}
-
-/// A Git repository.
-fn repository(fields: &Fields<'_>) -> Result<ChartSource, Error> {
-    fields.check(&["url", "ref", "subDir"], &[])?;
-    let url = fields
-        .filled_string("url")?
-        .ok_or_else(|| fields.invalid("url", "helmChart.git.url is required"))?;
-    let reference = match fields.map.get("ref") {
-        None => GitReference::Head,
-        Some(value) if value.is_null() => GitReference::Head,
-        Some(value) => git_reference(&Fields::new(
-            fields.file,
-            value,
-            "helmChart.git.ref",
-            fields.line_of("ref"),
-        )?)?,
-    };
-    Ok(ChartSource::Git {
-        url,
-        reference,
-        sub_dir: fields.filled_string("subDir")?.unwrap_or_default(),
-    })
-}
-
-fn git_reference(fields: &Fields<'_>) -> Result<GitReference, Error> {
-    fields.check(&["branch", "tag", "commit", "ref"], &[])?;
-    let mut found = Vec::new();
-    for name in ["branch", "tag", "commit", "ref"] {
-        if let Some(text) = fields.filled_string(name)? {
-            found.push(match name {
-                "branch" => GitReference::Branch(text),
-                "tag" => GitReference::Tag(text),
-                "commit" => GitReference::Commit(text),
-                _ => full_reference(&text).ok_or_else(|| {
-                    fields.invalid(
-                        "ref",
-                        "helmChart.git.ref.ref begins with refs/heads/ or refs/tags/",
-                    )
-                })?,
-            });
-        }
-    }
-    if found.len() > 1 {
-        let problem = "only one of branch, tag and commit can be specified";
-        return Err(fields.invalid("ref", problem));
-    }
-    Ok(found.pop().unwrap_or_default())
-}
-
-fn full_reference(text: &str) -> Option<GitReference> {
-    let branch = text
-        .strip_prefix("refs/heads/")
-        .map(|name| GitReference::Branch(name.to_owned()));
-    branch.or_else(|| {
-        text.strip_prefix("refs/tags/")
-            .map(|name| GitReference::Tag(name.to_owned()))
-    })
 }

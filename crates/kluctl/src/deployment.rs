@@ -1,17 +1,31 @@
 //! `deployment.yaml`.
 
+mod outline;
+mod rules;
+
+use objects::rules::Rules;
 use tree::TreePath;
 use yaml::{Map, Value};
 
-use crate::{Error, fields::Fields};
+use crate::{
+    Error, ObjectSelector,
+    fields::Fields,
+    source::{self, Remote},
+    vars,
+};
 
-/// What is obeyed of a deployment project, apart from its variables.
+pub use outline::Outline;
+pub(crate) use outline::{ItemOutline, ProjectOutline};
+
+/// What a deployment project says, apart from its variables.
 #[derive(Debug)]
 pub(crate) struct Deployment {
     pub(crate) when: String,
     pub(crate) tags: Vec<String>,
     pub(crate) labels: Vec<(String, String)>,
+    pub(crate) annotations: Vec<(String, String)>,
     pub(crate) namespace: Option<String>,
+    pub(crate) rules: Rules,
 }
 
 /// An entry of `deployments`, apart from its variables.
@@ -23,6 +37,16 @@ pub(crate) struct ItemConfig {
     pub(crate) barrier: bool,
     pub(crate) wait_readiness: bool,
     pub(crate) message: Option<String>,
+    pub(crate) delete_objects: Vec<ObjectSelector>,
+    pub(crate) wait_readiness_objects: Vec<ObjectSelector>,
+    pub(crate) recursive: bool,
+    pub(crate) only_render: bool,
+    pub(crate) always_deploy: bool,
+    pub(crate) skip_delete_if_tags: bool,
+    /// The arguments of a library.
+    pub(crate) args: Map,
+    /// Whether a library sees the variables of who includes it.
+    pub(crate) pass_vars: bool,
 }
 
 /// Where the objects of an item come from.
@@ -32,6 +56,8 @@ pub(crate) enum Source {
     Path(String),
     /// Another project of the same tree.
     Include(String),
+    /// Another project from elsewhere.
+    Remote(Remote),
     /// Nowhere.
     Nothing,
 }
@@ -41,13 +67,13 @@ const FIELDS: &[&str] = &[
     "when",
     "deployments",
     "commonLabels",
+    "commonAnnotations",
     "overrideNamespace",
     "tags",
-];
-const NOT_OBEYED: &[&str] = &[
-    "commonAnnotations",
     "ignoreForDiff",
     "conflictResolution",
+];
+const NOT_OBEYED: &[&str] = &[
     "args",
     "deleteByLabels",
     "includes",
@@ -58,16 +84,14 @@ const NOT_OBEYED: &[&str] = &[
 const ITEM_FIELDS: &[&str] = &[
     "path",
     "include",
+    "git",
+    "oci",
     "barrier",
     "message",
     "when",
     "tags",
     "vars",
     "waitReadiness",
-];
-const ITEM_NOT_OBEYED: &[&str] = &[
-    "git",
-    "oci",
     "deleteObjects",
     "waitReadinessObjects",
     "recursive",
@@ -76,53 +100,129 @@ const ITEM_NOT_OBEYED: &[&str] = &[
     "onlyRender",
     "alwaysDeploy",
     "skipDeleteIfTags",
-    "renderedObjects",
-    "renderedHelmChartConfig",
-    "renderedInclude",
 ];
+/// What stands in results only.
+const RESULTS: [&str; 3] = ["renderedObjects", "renderedHelmChartConfig", "renderedInclude"];
 
 impl Deployment {
     pub(crate) fn decode(fields: &Fields<'_>) -> Result<Self, Error> {
         fields.check(FIELDS, NOT_OBEYED)?;
+        vars::check(fields)?;
         Ok(Self {
             when: fields.string("when")?.unwrap_or_default(),
             tags: fields.strings("tags")?,
             labels: fields.string_map("commonLabels")?,
+            annotations: fields.string_map("commonAnnotations")?,
             namespace: fields.filled_string("overrideNamespace")?,
+            rules: rules::decode(fields)?,
         })
     }
 }
 
 impl ItemConfig {
     pub(crate) fn decode(fields: &Fields<'_>) -> Result<Self, Error> {
-        fields.check(ITEM_FIELDS, ITEM_NOT_OBEYED)?;
-        let source = match (fields.filled_string("path")?, fields.filled_string("include")?) {
-            (Some(path), None) => Source::Path(path),
-            (None, Some(include)) => Source::Include(include),
-            (None, None) => Source::Nothing,
-            (Some(_), Some(_)) => {
-                let problem = "only one of path, include, git and oci can be set at the same time";
-                return Err(fields.invalid("include", problem));
-            }
-        };
-        let wait_readiness = fields.boolean("waitReadiness")?;
-        if wait_readiness && !matches!(source, Source::Path(_)) {
-            let problem = "only kustomize deployments are allowed to have waitReadiness set";
-            return Err(fields.invalid("waitReadiness", problem));
+        if let Some(field) = RESULTS.iter().find(|field| fields.map.contains_key(field)) {
+            return Err(fields.invalid(field, format!("{field} is not allowed here")));
         }
-        let mut tags = fields.strings("tags")?;
-        if tags.is_empty() {
-            tags.extend(source.default_tag());
-        }
-        Ok(Self {
-            source,
+        fields.check(ITEM_FIELDS, &[])?;
+        vars::check(fields)?;
+        let item = Self {
+            source: source_of(fields)?,
             when: fields.string("when")?.unwrap_or_default(),
-            tags,
+            tags: fields.strings("tags")?,
             barrier: fields.boolean("barrier")?,
-            wait_readiness,
+            wait_readiness: fields.boolean("waitReadiness")?,
             message: fields.filled_string("message")?,
-        })
+            delete_objects: rules::each(fields, "deleteObjects", selector)?,
+            wait_readiness_objects: rules::each(fields, "waitReadinessObjects", selector)?,
+            recursive: fields.boolean("recursive")?,
+            only_render: fields.boolean("onlyRender")?,
+            always_deploy: fields.boolean("alwaysDeploy")?,
+            skip_delete_if_tags: fields.boolean("skipDeleteIfTags")?,
+            args: fields.map("args")?.cloned().unwrap_or_default(),
+            pass_vars: fields.boolean("passVars")?,
+        };
+        item.check(fields)?;
+        Ok(item.with_default_tag())
     }
+
+    /// Refuses what doesn't go together.
+    fn check(&self, fields: &Fields<'_>) -> Result<(), Error> {
+        let manifests = matches!(self.source, Source::Path(_));
+        let project = matches!(self.source, Source::Include(_) | Source::Remote(_));
+        for (wrong, field, problem) in [
+            (
+                self.wait_readiness && !manifests,
+                "waitReadiness",
+                "only kustomize deployments are allowed to have waitReadiness set",
+            ),
+            (
+                self.recursive && !manifests,
+                "recursive",
+                "only kustomize deployments are allowed to have recursive set",
+            ),
+            (
+                !self.args.is_empty() && !project,
+                "args",
+                "args are only allowed when another project is included",
+            ),
+            (
+                self.pass_vars && !project,
+                "passVars",
+                "passVars is only allowed when another project is included",
+            ),
+        ] {
+            if wrong {
+                return Err(fields.invalid(field, problem));
+            }
+        }
+        Ok(())
+    }
+
+    fn with_default_tag(mut self) -> Self {
+        if self.tags.is_empty() {
+            self.tags.extend(self.source.default_tag());
+        }
+        self
+    }
+}
+
+fn source_of(fields: &Fields<'_>) -> Result<Source, Error> {
+    let found = [
+        ("path", fields.filled_string("path")?.map(Source::Path)),
+        ("include", fields.filled_string("include")?.map(Source::Include)),
+        ("git", source::git(fields, "git")?.map(Source::Remote)),
+        ("oci", source::oci(fields, "oci")?.map(Source::Remote)),
+    ];
+    let mut found = found
+        .into_iter()
+        .filter_map(|(field, source)| Some((field, source?)));
+    match (found.next(), found.next()) {
+        (_, Some((field, _))) => {
+            let problem = "only one of path, include, git and oci can be set at the same time";
+            Err(fields.invalid(field, problem))
+        }
+        (Some((_, source)), None) => Ok(source),
+        (None, None) => Ok(Source::Nothing),
+    }
+}
+
+/// Objects that an item names without bringing them.
+fn selector(fields: &Fields<'_>) -> Result<ObjectSelector, Error> {
+    fields.check(&["group", "kind", "name", "namespace"], &[])?;
+    let selector = ObjectSelector {
+        group: fields.filled_string("group")?,
+        kind: fields.filled_string("kind")?,
+        name: fields.filled_string("name")?.unwrap_or_default(),
+        namespace: fields.filled_string("namespace")?,
+    };
+    if selector.group.is_none() && selector.kind.is_none() {
+        return Err(fields.invalid("", "at least one of group or kind must be set"));
+    }
+    if selector.name.is_empty() {
+        return Err(fields.invalid("name", format!("{} is required", fields.path_of("name"))));
+    }
+    Ok(selector)
 }
 
 impl Source {

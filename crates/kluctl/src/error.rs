@@ -2,6 +2,8 @@
 
 use tree::{Exceeded, TreeError, TreePath};
 
+use crate::decrypt::NOBODY;
+
 /// Why a project could not be rendered.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -171,17 +173,6 @@ pub enum Error {
     /// A chart in a render without a clock and randomness.
     #[error("Helm charts need the time and randomness, and this render has none")]
     NoMoment,
-    /// A hook of a chart that is more than a test.
-    #[error(
-        "{template}: a hook ({events}) is not supported yet: switch it off by the values of the chart, or deploy what it \
-         does by other means"
-    )]
-    ChartHook {
-        /// The template that it comes from.
-        template: String,
-        /// When it should run.
-        events: String,
-    },
     /// A kustomization that leaves out the objects of the chart beside it.
     #[error("{file} does not include the rendered helm chart: {output}")]
     ChartNotListed {
@@ -198,6 +189,42 @@ pub enum Error {
         /// What is wrong.
         problem: &'static str,
     },
+    /// An encrypted file that could not be decrypted.
+    #[error("failed to decrypt {file}: {problem}")]
+    Decrypt {
+        /// The file.
+        file: TreePath,
+        /// Why, in words for people.
+        problem: String,
+    },
+    /// An encrypted file where nobody decrypts.
+    #[error("{0}: {NOBODY}")]
+    NobodyDecrypts(TreePath),
+    /// A source that could not be fetched.
+    #[error("failed to fetch {address}: {problem}")]
+    Fetch {
+        /// Its address, without what may be secret.
+        address: String,
+        /// Why, in words for people.
+        problem: String,
+    },
+    /// What went wrong with something of another source.
+    #[error("{from}: {source}")]
+    Included {
+        /// The source.
+        from: String,
+        /// What went wrong.
+        source: Box<Error>,
+    },
+    /// An image that templates ask for and no list names.
+    #[error("failed to find fixed image for {0}")]
+    NoImage(String),
+    /// An object that is none.
+    #[error("{0}")]
+    Object(String),
+    /// A cluster that a target names and no project describes.
+    #[error("{0}")]
+    Cluster(String),
     /// A limit was reached.
     #[error("{place}: {source}")]
     Budget {
@@ -233,7 +260,9 @@ impl Error {
                 ..
             } => Some(source),
             Self::Kustomize { source, .. } => source.exceeded(),
-            Self::Load { source, .. } | Self::Chart { source, .. } => source.exceeded(),
+            Self::Load { source, .. } | Self::Chart { source, .. } | Self::Included { source, .. } => {
+                source.exceeded()
+            }
             Self::Helm(helm::Error::Exceeded(source)) => Some(source),
             Self::Many(errors) => errors.iter().find_map(Self::exceeded),
             _ => None,

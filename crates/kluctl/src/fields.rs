@@ -109,6 +109,20 @@ impl<'a> Fields<'a> {
         Ok(self.string(field)?.filter(|text| !text.is_empty()))
     }
 
+    /// Text that must be there.
+    pub(crate) fn required(&self, field: &str) -> Result<String, Error> {
+        self.filled_string(field)?
+            .ok_or_else(|| self.invalid(field, format!("{} is required", self.path_of(field))))
+    }
+
+    /// A list of text; a single text is one, too.
+    pub(crate) fn string_or_strings(&self, field: &str) -> Result<Vec<String>, Error> {
+        match self.map.get(field) {
+            Some(Value::Seq(_)) => self.strings(field),
+            _ => Ok(self.filled_string(field)?.into_iter().collect()),
+        }
+    }
+
     pub(crate) fn boolean(&self, field: &str) -> Result<bool, Error> {
         match self.map.get(field) {
             None | Some(Value::Null) => Ok(false),

@@ -1,9 +1,12 @@
-//! Well-known files, under either of YAML's extensions.
+//! Well-known files, under either of YAML's extensions, and walks through trees.
 
-use tree::{Budget, Tree, TreePath};
+use tree::{Budget, NodeKind, Tree, TreePath};
 use yaml::Value;
 
 use crate::Error;
+
+/// How deep a tree may be.
+pub(crate) const MAX_DEPTH: u32 = 64;
 
 /// Finds `<stem>.yml` or `<stem>.yaml` in a directory.
 pub(crate) fn find(tree: &dyn Tree, dir: &TreePath, stem: &str) -> Option<TreePath> {
@@ -11,6 +14,20 @@ pub(crate) fn find(tree: &dyn Tree, dir: &TreePath, stem: &str) -> Option<TreePa
         .iter()
         .map(|end| dir.child(&format!("{stem}.{end}")))
         .find(|file| tree.is_file(file))
+}
+
+/// The file itself, or the one with YAML's other extension when only that is there.
+pub(crate) fn either_extension(tree: &dyn Tree, file: TreePath) -> TreePath {
+    let name = file.as_str();
+    let other = match (name.strip_suffix(".yml"), name.strip_suffix(".yaml")) {
+        (Some(stem), _) => format!("{stem}.yaml"),
+        (_, Some(stem)) => format!("{stem}.yml"),
+        _ => return file,
+    };
+    match TreePath::parse(&other) {
+        Ok(other) if !tree.is_file(&file) && tree.is_file(&other) => other,
+        _ => file,
+    }
 }
 
 /// Parses the text of a file as kluctl does.
@@ -21,5 +38,63 @@ pub(crate) fn parse(file: &TreePath, text: &[u8], budget: &Budget) -> Result<Val
             file: file.clone(),
             source,
         }),
+    }
+}
+
+/// Parses all documents of a text; those without content are left out.
+pub(crate) fn parse_all(file: &TreePath, text: &[u8], budget: &Budget) -> Result<Value, Error> {
+    match yaml::read::goyaml_all(text, budget) {
+        Ok(documents) => Ok(Value::Seq(
+            documents
+                .into_iter()
+                .map(|document| document.value)
+                .filter(|value| !value.is_null())
+                .collect(),
+        )),
+        Err(source) => Err(Error::Yaml {
+            file: file.clone(),
+            source,
+        }),
+    }
+}
+
+/// All files below a directory, each with whether it is executable, in the order of their names.
+pub(crate) fn walk(tree: &dyn Tree, dir: &TreePath, budget: &Budget) -> Result<Vec<(TreePath, bool)>, Error> {
+    let mut found = Vec::new();
+    descend(tree, dir, budget, 0, &mut found)?;
+    Ok(found)
+}
+
+fn descend(
+    tree: &dyn Tree,
+    dir: &TreePath,
+    budget: &Budget,
+    depth: u32,
+    found: &mut Vec<(TreePath, bool)>,
+) -> Result<(), Error> {
+    if depth > MAX_DEPTH {
+        return Err(too_deep(dir));
+    }
+    for entry in tree.list(dir)? {
+        budget.step(1).map_err(|source| Error::Budget {
+            place: format!("listing {dir}"),
+            source,
+        })?;
+        let path = dir.child(&entry.name);
+        match entry.kind {
+            NodeKind::Dir if entry.name == ".git" => {}
+            NodeKind::Dir => descend(tree, &path, budget, depth + 1, found)?,
+            NodeKind::File { executable, .. } => found.push((path, executable)),
+        }
+    }
+    Ok(())
+}
+
+/// The error for a directory that nests too deep.
+pub(crate) fn too_deep(dir: &TreePath) -> Error {
+    Error::Invalid {
+        file: dir.clone(),
+        line: 1,
+        problem: format!("directories nest deeper than {MAX_DEPTH} levels"),
     }
 }

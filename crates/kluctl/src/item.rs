@@ -7,24 +7,24 @@ use jinja::Renderer;
 use tree::{Budget, Mem, NodeKind, Tree, TreePath, ignore::Rules};
 use yaml::{Map, Value};
 
-use crate::{Error, annotations, chart::ChartFile, plan::PlanItem, sops};
-
-/// How deep the directory of an item may be.
-const MAX_DEPTH: u32 = 64;
+use crate::{Decrypt, Error, annotations, chart::ChartFile, decrypt::Decrypting, files, plan::PlanItem};
 
 /// The text by which templates ask for an image to be looked up later.
 const IMAGE_PLACEHOLDER: &[u8] = b"XXXXXbegin_get_image_";
+/// The objects of an item, in the files that are kept.
+const RENDERED: &str = ".rendered.yml";
 
-/// Rendered directories, all in one tree, so that they can name each other.
+/// Rendered directories of one source, all in one tree, so that they can name each other.
 pub(crate) struct Stage<'a> {
     tree: Arc<dyn Tree>,
     budget: &'a Budget,
+    decrypt: Option<&'a dyn Decrypt>,
     pub(crate) rendered: Mem,
     pub(crate) messages: Vec<String>,
     /// What charts were written to, by their `helm-chart.yaml`.
     outputs: HashMap<TreePath, String>,
-    /// How often each directory was rendered.
-    seen: HashMap<TreePath, u32>,
+    /// Whether any file asks for an image to be looked up.
+    pub(crate) asks_for_images: bool,
 }
 
 /// What the kustomization of an item says about its deployment.
@@ -55,19 +55,29 @@ pub(crate) struct Staged {
 }
 
 impl<'a> Stage<'a> {
-    pub(crate) fn new(tree: Arc<dyn Tree>, budget: &'a Budget) -> Self {
+    pub(crate) fn new(tree: Arc<dyn Tree>, decrypt: Option<&'a dyn Decrypt>, budget: &'a Budget) -> Self {
         Self {
             tree,
             budget,
+            decrypt,
             rendered: Mem::new(),
             messages: Vec::new(),
             outputs: HashMap::new(),
-            seen: HashMap::new(),
+            asks_for_images: false,
         }
     }
 
     pub(crate) fn budget(&self) -> &'a Budget {
         self.budget
+    }
+
+    /// The rendered files, those in clear that are encrypted.
+    pub(crate) fn clear(&self) -> Decrypting<'_> {
+        Decrypting {
+            tree: &self.rendered,
+            decrypt: self.decrypt,
+            budget: self.budget,
+        }
     }
 
     /// The files of the project.
@@ -77,15 +87,13 @@ impl<'a> Stage<'a> {
 
     /// Renders the files of an item and tells where they are.
     pub(crate) fn render(&mut self, item: &PlanItem, dir: TreePath) -> Result<Staged, Error> {
-        let times = self.seen.entry(dir.clone()).or_default();
-        let to = match *times {
+        let to = match item.index {
             0 => dir.clone(),
             again => match dir.parent() {
                 Some(parent) => parent.child(&format!("{}-{again}", dir.name())),
                 None => TreePath::root().child(&format!("-{again}")),
             },
         };
-        *times += 1;
         let renderer = item.vars.renderer(&self.tree, &item.search);
         let rules = self.inherited_rules(&dir)?;
         let mut walk = Walk {
@@ -127,13 +135,8 @@ impl<'a> Stage<'a> {
         verbatim: bool,
         depth: u32,
     ) -> Result<(), Error> {
-        if depth > MAX_DEPTH {
-            let problem = format!("directories nest deeper than {MAX_DEPTH} levels");
-            return Err(Error::Invalid {
-                file: dir.clone(),
-                line: 1,
-                problem,
-            });
+        if depth > files::MAX_DEPTH {
+            return Err(files::too_deep(dir));
         }
         self.add_rules(&mut walk.rules, dir)?;
         let entries = self.tree.list(dir)?;
@@ -170,15 +173,7 @@ impl<'a> Stage<'a> {
                     },
                 })?
         };
-        sops::refuse(path, &bytes, self.budget)?;
-        if contains(&bytes, IMAGE_PLACEHOLDER) {
-            let field = "an image placeholder".to_owned();
-            return Err(Error::Unsupported {
-                file: path.clone(),
-                line: 1,
-                field,
-            });
-        }
+        self.asks_for_images |= contains(&bytes, IMAGE_PLACEHOLDER);
         let rest = path.strip(walk.from).unwrap_or_default();
         let target = walk.to.join(rest).map_err(|problem| Error::Invalid {
             file: path.clone(),
@@ -218,14 +213,24 @@ impl<'a> Stage<'a> {
         })
     }
 
+    /// Puts the objects of an item among its files.
+    pub(crate) fn keep(&mut self, dir: &TreePath, objects: &[Value]) {
+        let text = yaml::print::all(objects, yaml::print::goyaml);
+        self.rendered.insert(dir.child(RENDERED), text, false);
+    }
+
     /// Makes sure that a rendered directory has a kustomization, with the namespace that the project wants.
     pub(crate) fn kustomization(&mut self, item: &PlanItem, dir: &TreePath) -> Result<Behaviour, Error> {
         let kustomize = |source| Error::Kustomize {
             dir: dir.clone(),
             source,
         };
-        let Some(file) = kustomize::find_kustomization(&self.rendered, dir).map_err(kustomize)? else {
-            self.generate(item, dir);
+        let found = kustomize::find_kustomization(&self.rendered, dir).map_err(kustomize)?;
+        if item.recursive {
+            self.refuse_kustomizations(dir, found.is_some())?;
+        }
+        let Some(file) = found else {
+            self.generate(item, dir)?;
             return Ok(Behaviour::default());
         };
         let text = self.rendered.read(&file)?;
@@ -254,18 +259,59 @@ impl<'a> Stage<'a> {
         })
     }
 
-    /// Writes a kustomization that names every manifest of the directory.
-    fn generate(&mut self, item: &PlanItem, dir: &TreePath) {
+    /// Every manifest of a directory with others below it is listed, so none of these may be a kustomization.
+    fn refuse_kustomizations(&self, dir: &TreePath, own: bool) -> Result<(), Error> {
+        let nested = |path: &TreePath| {
+            let is_one = kustomize::FILE_NAMES.contains(&path.name());
+            is_one.then(|| path.parent().unwrap_or_default())
+        };
+        let problem = if own {
+            format!("recursive: true cannot be used when a kustomization.yaml/yml already exists in {dir}")
+        } else {
+            let files = files::walk(&self.rendered, dir, self.budget)?;
+            let Some(found) = files.iter().find_map(|(path, _)| nested(path)) else {
+                return Ok(());
+            };
+            format!(
+                "recursive: true cannot be used when a nested kustomization.yaml/yml already exists in {found}"
+            )
+        };
+        Err(Error::Invalid {
+            file: dir.clone(),
+            line: 1,
+            problem,
+        })
+    }
+
+    /// The files that a generated kustomization may name, relative to the directory.
+    fn candidates(&self, dir: &TreePath, recursive: bool) -> Result<Vec<String>, Error> {
+        if recursive {
+            let files = files::walk(&self.rendered, dir, self.budget)?;
+            let below = files.iter().filter_map(|(path, _)| path.strip(dir));
+            return Ok(below.map(str::to_owned).collect());
+        }
         let entries = self.rendered.list(dir).unwrap_or_default();
         let files = entries
             .into_iter()
             .filter(|entry| matches!(entry.kind, NodeKind::File { .. }));
+        Ok(files.map(|entry| entry.name).collect())
+    }
+
+    /// Writes a kustomization that names every manifest of the directory.
+    fn generate(&mut self, item: &PlanItem, dir: &TreePath) -> Result<(), Error> {
         let mut resources: Vec<String> = Vec::new();
-        for name in files.map(|entry| entry.name) {
-            let listed = match self.outputs.get(&dir.child(&name)) {
+        for file in self.candidates(dir, item.recursive)? {
+            let (parent, name) = match file.rsplit_once('/') {
+                Some((parent, name)) => (format!("{parent}/"), name),
+                None => (String::new(), file.as_str()),
+            };
+            let path = dir.join(&file).unwrap_or_default();
+            let listed = match self.outputs.get(&path) {
                 // What lies beside it is listed where it is.
-                Some(output) if !is_manifest(output) || output.contains('/') => output.clone(),
-                None if is_manifest(&name) => name,
+                Some(output) if !is_manifest(output) || (output.contains('/') && !item.recursive) => {
+                    format!("{parent}{output}")
+                }
+                None if is_manifest(name) => file,
                 _ => continue,
             };
             if !resources.contains(&listed) {
@@ -280,6 +326,7 @@ impl<'a> Stage<'a> {
         }
         let text = yaml::print::kustomize(&Value::Map(kustomization));
         self.rendered.insert(dir.child("kustomization.yaml"), text, false);
+        Ok(())
     }
 }
 

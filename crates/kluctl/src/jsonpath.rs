@@ -1,43 +1,114 @@
-//! The paths of `targetPath`: fields and indexes.
+//! The paths of `targetPath`: where a value is put in an empty map.
 
 use yaml::{Map, Value};
 
-/// Wraps a value so that it stands at `path` of a map. The message of a failure doesn't repeat the path.
-pub(crate) fn wrap(path: &str, value: Value) -> Result<Map, String> {
-    let steps = parse(path)?;
+/// Why a value can't be put at a path. The messages don't repeat the path.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Failure {
+    /// It is no path.
+    Parse(String),
+    /// It doesn't say where.
+    Set(String),
+}
+
+/// A step of a path.
+#[derive(Debug, PartialEq, Eq)]
+enum Step {
+    Field(String),
+    Index(i64),
+    /// What could be several places, by its kind.
+    Several(&'static str),
+}
+
+/// How far a list may be filled with nothing.
+const MAX_INDEX: i64 = 1_000;
+
+/// Wraps a value so that it stands at `path` of a map.
+pub(crate) fn wrap(path: &str, value: Value) -> Result<Map, Failure> {
+    let steps = parse(path).map_err(Failure::Parse)?;
+    let set = |why: String| Err(Failure::Set(why));
+    match steps.last() {
+        None => return set("can not set with an expression ending with a Root".to_owned()),
+        Some(Step::Several(kind @ ("Filter" | "Slice"))) => {
+            return set(format!("can not set with an expression ending with a {kind}"));
+        }
+        _ => {}
+    }
+    // What the path says before each step, for messages.
+    let mut before = String::new();
+    let mut places = Vec::new();
+    for step in &steps {
+        places.push(before.clone());
+        match step {
+            Step::Field(name) if before.is_empty() => before.push_str(name),
+            Step::Field(name) => before.push_str(&format!(".{name}")),
+            Step::Index(index) => before.push_str(&format!("[{index}]")),
+            Step::Several(_) => before.push_str("[*]"),
+        }
+    }
     let mut wrapped = value;
-    for step in steps.into_iter().rev() {
-        let mut map = Map::new();
-        map.insert(step, wrapped);
-        wrapped = Value::Map(map);
+    let last = steps.len() - 1;
+    for (at, (step, place)) in steps.iter().zip(&places).enumerate().rev() {
+        match step {
+            Step::Field(name) => {
+                let mut map = Map::new();
+                map.insert(name.as_str(), wrapped);
+                wrapped = Value::Map(map);
+            }
+            Step::Index(index) if *index < 0 => {
+                return set(format!(
+                    "can not deduce the length of the array to add at '{place}'"
+                ));
+            }
+            Step::Index(index) if at != last => {
+                return set(format!("can not follow a <nil> at '{place}[{index}]'"));
+            }
+            Step::Index(index) if *index > MAX_INDEX => {
+                return set(format!("an index is at most {MAX_INDEX}"));
+            }
+            Step::Index(index) => {
+                let mut list = vec![Value::Null; usize::try_from(*index).unwrap_or_default()];
+                list.push(wrapped);
+                wrapped = Value::Seq(list);
+            }
+            Step::Several(_) => return set(format!("can not deduce what element to add at '{place}'")),
+        }
     }
     match wrapped {
         Value::Map(map) => Ok(map),
-        _ => Err("the path is empty".to_owned()),
+        _ => set("can not follow a map at '$'".to_owned()),
     }
 }
 
-/// The fields of a path: `a.b`, `$.a['b c'].d`.
-fn parse(path: &str) -> Result<Vec<String>, String> {
+/// The steps of a path: `a.b`, `$.a['b c'].d[0]`.
+fn parse(path: &str) -> Result<Vec<Step>, String> {
     let mut steps = Vec::new();
     let mut rest = path
         .strip_prefix('$')
         .or_else(|| path.strip_prefix('@'))
         .unwrap_or(path);
-    rest = rest.strip_prefix('.').unwrap_or(rest);
+    if path.is_empty() {
+        return Err("the path is empty".to_owned());
+    }
+    // `..x` leads to the first place where a field can be: the root.
+    rest = rest
+        .strip_prefix("..")
+        .or_else(|| rest.strip_prefix('.'))
+        .unwrap_or(rest);
     while !rest.is_empty() {
         if let Some(after) = rest.strip_prefix('[') {
-            let (name, after) = quoted(after)?;
-            steps.push(name.to_owned());
+            let (step, after) = bracket(after)?;
+            steps.push(step);
             rest = after;
         } else {
             let end = rest.find(['.', '[']).unwrap_or(rest.len());
             let (name, after) = rest.split_at(end);
             let plain = |letter: char| letter.is_alphanumeric() || letter == '_';
-            if name.is_empty() || !name.chars().all(plain) {
-                return Err(format!("{name:?} is no plain field name: write it as ['...']"));
-            }
-            steps.push(name.to_owned());
+            steps.push(match name {
+                "*" => Step::Several("Wildcard"),
+                name if !name.is_empty() && name.chars().all(plain) => Step::Field(name.to_owned()),
+                _ => return Err(format!("{name:?} is no plain field name: write it as ['...']")),
+            });
             rest = after;
         }
         if let Some(after) = rest.strip_prefix('.') {
@@ -49,19 +120,31 @@ fn parse(path: &str) -> Result<Vec<String>, String> {
             return Err("a dot is missing between two fields".to_owned());
         }
     }
-    if steps.is_empty() {
-        Err("the path names no field".to_owned())
-    } else {
-        Ok(steps)
-    }
+    Ok(steps)
 }
 
-fn quoted(text: &str) -> Result<(&str, &str), String> {
-    let found = ['\'', '"'].iter().find_map(|quote| {
-        let (name, after) = text.strip_prefix(*quote)?.split_once(*quote)?;
-        Some((name, after.strip_prefix(']')?))
-    });
-    found.ok_or_else(|| "only fields are supported yet, no indexes, wildcards or filters".to_owned())
+/// What stands in brackets, and what comes behind them.
+fn bracket(text: &str) -> Result<(Step, &str), String> {
+    for quote in ['\'', '"'] {
+        let quoted = text.strip_prefix(quote).and_then(|text| text.split_once(quote));
+        if let Some((name, after)) = quoted
+            && let Some(after) = after.strip_prefix(']')
+        {
+            return Ok((Step::Field(name.to_owned()), after));
+        }
+    }
+    let (inside, after) = text.split_once(']').ok_or("a bracket is not closed")?;
+    let step = match inside.trim() {
+        "*" => Step::Several("Wildcard"),
+        filter if filter.starts_with('?') => Step::Several("Filter"),
+        slice if slice.contains(':') => Step::Several("Slice"),
+        union if union.contains(',') => Step::Several("Union"),
+        index => {
+            let index = index.parse();
+            Step::Index(index.map_err(|_| format!("[{inside}] is no index and no quoted field"))?)
+        }
+    };
+    Ok((step, after))
 }
 
 #[cfg(test)]
@@ -69,20 +152,46 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_nest() {
+    fn fields_nest_and_lists_are_filled() {
         for (path, expected) in [
             ("a", r#"{"a":1}"#),
             ("a.b.c", r#"{"a":{"b":{"c":1}}}"#),
             ("$.a['b c'].d", r#"{"a":{"b c":{"d":1}}}"#),
             ("$[\"a-b\"]", r#"{"a-b":1}"#),
+            ("..x", r#"{"x":1}"#),
+            ("list[0]", r#"{"list":[1]}"#),
+            ("a.list[1]", r#"{"a":{"list":[null,1]}}"#),
         ] {
             let wrapped = wrap(path, Value::from(1)).unwrap();
             assert_eq!(Value::Map(wrapped).to_json().to_string(), expected, "{path}");
         }
-        for path in [
-            "", "$", "a..b", "a.", "a[0]", "a.*", "a-b", "..a", "['a", "['a']b",
+    }
+
+    #[test]
+    fn what_is_no_single_place_is_refused() {
+        for (path, expected) in [
+            ("$", "can not set with an expression ending with a Root"),
+            (
+                "a[?(@.b==1)]",
+                "can not set with an expression ending with a Filter",
+            ),
+            ("a[0:2]", "can not set with an expression ending with a Slice"),
+            ("list[*]", "can not deduce what element to add at 'list'"),
+            ("a.*", "can not deduce what element to add at 'a'"),
+            ("a[0,1]", "can not deduce what element to add at 'a'"),
+            ("a[-1]", "can not deduce the length of the array to add at 'a'"),
+            ("list[0].a", "can not follow a <nil> at 'list[0]'"),
+            ("a[1001]", "an index is at most 1000"),
+            ("[0]", "can not follow a map at '$'"),
         ] {
-            assert!(wrap(path, Value::Null).is_err(), "{path}");
+            let failed = wrap(path, Value::Null).unwrap_err();
+            assert_eq!(failed, Failure::Set(expected.to_owned()), "{path}");
+        }
+        for path in ["", "a..b", "a.", "a-b", "['a", "['a']b", "a[x]"] {
+            assert!(
+                matches!(wrap(path, Value::Null), Err(Failure::Parse(_))),
+                "{path}"
+            );
         }
     }
 }

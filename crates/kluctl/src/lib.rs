@@ -3,19 +3,24 @@
 //! [`render`] loads `.kluctl.yaml`, chooses the target, computes arguments and variables, walks `deployment.yaml` and its
 //! includes, renders each item through Jinja2, Helm and kustomize, and labels the objects. What a project asks for and this
 //! crate doesn't obey is refused by name, with file and line. No network, clock, randomness or environment: kube
-//! contexts and arguments are values of the [`Request`].
+//! contexts and arguments are values of the [`Request`], and what is read from elsewhere comes through its callbacks.
 
 mod annotations;
 mod args;
 mod chart;
+mod decrypt;
 mod deployment;
 mod error;
 mod fields;
 mod files;
 #[cfg(test)]
 mod fuzz;
+mod images;
+mod inclusion;
 mod item;
 mod jsonpath;
+mod legacy;
+mod list;
 mod merge;
 mod namespaces;
 mod plan;
@@ -24,16 +29,24 @@ mod project;
 mod render;
 mod rendered;
 mod request;
-mod sops;
+mod source;
 mod target;
 mod vars;
 
+pub use args::add_argument;
 pub use chart::{
     ChartSource, Charts, ClusterView, GIT_INFO, GitReference, HelmChart, PULLED_CHARTS, PullChart,
 };
+pub use decrypt::Decrypt;
+pub use deployment::Outline;
 pub use error::Error;
 pub use helm::functions::Moment;
+pub use images::{FixedImage, SeenImage};
+pub use inclusion::Inclusion;
+pub use list::{list_images, list_targets};
 pub use namespaces::{Scope, fix_namespaces};
 pub use render::render;
 pub use rendered::{Item, ObjectSelector, Rendered, Target, objects_hash};
 pub use request::{Contexts, Request};
+pub use source::{Fetched, SourceAddress, Sources};
+pub use vars::{HttpAnswer, HttpRequest, Lookup, ObjectQuery, SecretQuery, VarsSources, Which};

@@ -1,16 +1,23 @@
 //! From deployment projects, with all that they include, to a flat list of items.
 
-use std::sync::Arc;
+mod include;
+mod scope;
 
-use tree::{Budget, NodeKind, Tree, TreePath};
+use std::{collections::HashMap, sync::Arc};
+
+use objects::rules::Rules;
+use tree::{NodeKind, TreePath};
 use yaml::{Map, Value};
 
+pub(crate) use scope::Scope;
+use scope::union;
+
 use crate::{
-    Error,
-    deployment::{self, Deployment, ItemConfig, Source},
+    Error, Inclusion, ObjectSelector,
+    deployment::{self, Deployment, ItemConfig, ItemOutline, ProjectOutline, Source},
     fields::Fields,
-    files,
-    vars::{Context, Loader},
+    files, source,
+    vars::{Context, Loader, World},
 };
 
 /// What loading one project costs of the budget of steps, so that includes can't multiply for long.
@@ -19,7 +26,10 @@ const STEPS_OF_A_PROJECT: u64 = 1_000;
 /// An item, before it is rendered.
 #[derive(Debug)]
 pub(crate) struct PlanItem {
+    pub(crate) source: Arc<source::Source>,
     pub(crate) dir: Option<TreePath>,
+    /// How often its directory was an item before.
+    pub(crate) index: u32,
     pub(crate) tags: Vec<String>,
     pub(crate) barrier: bool,
     pub(crate) wait_readiness: bool,
@@ -29,105 +39,86 @@ pub(crate) struct PlanItem {
     /// Where its templates are found.
     pub(crate) search: Vec<TreePath>,
     pub(crate) labels: Arc<Map>,
+    pub(crate) annotations: Arc<Map>,
     pub(crate) namespace: Option<String>,
-}
-
-/// What a project hands down to its items and includes.
-#[derive(Debug, Clone)]
-pub(crate) struct Scope {
-    pub(crate) dir: TreePath,
-    /// The directory of the project, then those of the projects that include it.
-    pub(crate) search: Vec<TreePath>,
-    pub(crate) vars: Context,
-    /// The tags of the including item; with those of the projects once the project's own file is read.
-    pub(crate) tags: Vec<String>,
-    /// The tags of the projects around.
-    outer_tags: Vec<String>,
-    pub(crate) labels: Arc<Map>,
-    pub(crate) namespace: Option<String>,
-    depth: u32,
+    pub(crate) rules: Arc<Rules>,
+    pub(crate) delete_objects: Vec<ObjectSelector>,
+    pub(crate) wait_readiness_objects: Vec<ObjectSelector>,
+    pub(crate) recursive: bool,
+    pub(crate) only_render: bool,
+    pub(crate) skip_delete_if_tags: bool,
 }
 
 /// Walks projects and collects their items.
 pub(crate) struct Planner<'a> {
-    pub(crate) tree: Arc<dyn Tree>,
-    pub(crate) budget: &'a Budget,
+    pub(crate) world: World<'a>,
+    pub(crate) inclusion: &'a Inclusion,
     pub(crate) items: Vec<PlanItem>,
     pub(crate) messages: Vec<String>,
+    /// The number of the last source.
+    sources: usize,
+    /// How often each directory of each source was an item.
+    seen: HashMap<(usize, TreePath), u32>,
 }
 
-impl Scope {
-    pub(crate) fn root(dir: TreePath, vars: Context) -> Self {
-        let search = vec![dir.clone()];
-        let (tags, outer_tags) = (Vec::new(), Vec::new());
+impl<'a> Planner<'a> {
+    pub(crate) fn new(world: World<'a>, inclusion: &'a Inclusion) -> Self {
         Self {
-            dir,
-            search,
-            vars,
-            tags,
-            outer_tags,
-            labels: Arc::default(),
-            namespace: None,
-            depth: 0,
+            world,
+            inclusion,
+            items: Vec::new(),
+            messages: Vec::new(),
+            sources: 0,
+            seen: HashMap::new(),
         }
     }
 
-    /// The scope of an included project, before its own file is read.
-    fn included(&self, dir: TreePath, tags: &[String], vars: Context) -> Self {
-        let mut search = vec![dir.clone()];
-        search.extend(self.search.iter().filter(|other| **other != dir).cloned());
-        let (tags, outer_tags) = (tags.to_vec(), self.tags.clone());
-        Self {
-            dir,
-            search,
-            vars,
-            tags,
-            outer_tags,
-            depth: self.depth + 1,
-            ..self.clone()
-        }
-    }
-}
-
-impl Planner<'_> {
     /// Loads the project of `scope` and everything that it includes.
-    pub(crate) fn project(&mut self, mut scope: Scope, from: Option<&TreePath>) -> Result<(), Error> {
+    pub(crate) fn project(
+        &mut self,
+        mut scope: Scope,
+        from: Option<&TreePath>,
+    ) -> Result<ProjectOutline, Error> {
         let budget = |source| Error::Budget {
             place: format!("loading the project in {}", scope.dir),
             source,
         };
-        self.budget.include_depth(scope.depth).map_err(budget)?;
-        self.budget.step(STEPS_OF_A_PROJECT).map_err(budget)?;
+        self.world.budget.include_depth(scope.depth).map_err(budget)?;
+        self.world.budget.step(STEPS_OF_A_PROJECT).map_err(budget)?;
         let (file, value) = self.read(&scope, from)?;
         let fields = Fields::new(&file, &value, "", 1)?;
         let deployment = Deployment::decode(&fields)?;
-        scope.vars = self.load_vars(&scope.vars, &scope.search, &fields)?;
+        let mut told = Vec::new();
+        if fields.map.contains_key("vars") {
+            (scope.vars, told) = self.load_vars(&scope.vars, &scope, &scope.search, &fields)?;
+        }
+        let mut outline = ProjectOutline::new(fields.map, told);
         if !deployment.when.is_empty() {
             if from.is_none() {
                 return Err(fields.invalid("when", "the root deployment project can not contain 'when'"));
             }
             if !self.condition(&deployment.when, &scope, &fields, "when")? {
-                return Ok(());
+                return Ok(outline);
             }
         }
-        inherit(&mut scope, deployment);
+        scope.inherit(deployment);
         for (index, item) in fields.seq("deployments")?.iter().enumerate() {
             let path = format!("deployments[{index}]");
             let item = Fields::new(&file, item, &path, fields.line_of("deployments"))?;
-            self.item(&scope, &item, &path)?;
+            outline.items.push(self.item(&scope, &item, &path)?);
         }
-        Ok(())
+        Ok(outline)
     }
 
     /// The rendered and parsed `deployment.yaml`.
     fn read(&mut self, scope: &Scope, from: Option<&TreePath>) -> Result<(TreePath, Value), Error> {
-        let dir = &scope.dir;
-        let Some(file) = files::find(&*self.tree, dir, "deployment") else {
+        let (dir, tree) = (&scope.dir, &scope.source.tree);
+        let Some(file) = files::find(&**tree, dir, "deployment") else {
             if from.is_none() {
                 return Ok((deployment::implicit_file(dir), deployment::implicit()));
             }
             return Err(Error::NoDeployment(
-                match files::find(&*self.tree, dir, "kustomization") {
+                match files::find(&**tree, dir, "kustomization") {
                     Some(_) => {
                         format!("deployment.yml not found but folder {dir} contains a kustomization.yml")
                     }
@@ -139,67 +130,55 @@ impl Planner<'_> {
             dir: dir.clone(),
             source: Box::new(source),
         };
-        let mut renderer = scope.vars.renderer(&self.tree, &scope.search);
-        let text = renderer.render_file(&file, self.budget).map_err(|source| {
+        let mut renderer = scope.vars.renderer(tree, &scope.search);
+        let text = renderer.render_file(&file, self.world.budget).map_err(|source| {
             wrap(Error::Template {
                 what: format!("template '{file}'"),
                 source,
             })
         })?;
         self.messages.extend(renderer.take_messages());
-        let value = files::parse(&file, &text, self.budget).map_err(wrap)?;
-        Ok((
-            file,
-            if value.is_null() {
-                Value::Map(Map::new())
-            } else {
-                value
-            },
-        ))
+        let value = files::parse(&file, &text, self.world.budget).map_err(wrap)?;
+        let value = if value.is_null() { Map::new().into() } else { value };
+        Ok((file, value))
     }
 
-    fn item(&mut self, scope: &Scope, fields: &Fields<'_>, path: &str) -> Result<(), Error> {
+    fn item(&mut self, scope: &Scope, fields: &Fields<'_>, path: &str) -> Result<ItemOutline, Error> {
         let item = ItemConfig::decode(fields)?;
+        let mut outline = ItemOutline::new(fields.map, &item.tags);
         // A missing directory is told even when the item is switched off, a missing project isn't.
         let dir = match &item.source {
             Source::Path(_) => self.directory(scope, fields, &item.source)?,
             _ => scope.dir.clone(),
         };
         if !self.condition(&item.when, scope, fields, &format!("{path}.when"))? {
-            return Ok(());
+            return Ok(outline);
         }
         match &item.source {
             Source::Path(_) => {
                 let mut search = vec![dir.clone()];
                 search.extend(scope.search.iter().filter(|other| **other != dir).cloned());
-                let vars = self.load_vars(&scope.vars, &search, fields)?;
-                self.push(scope, item, Some(dir), vars, search);
+                let (vars, told) = self.load_vars(&scope.vars, scope, &search, fields)?;
+                outline.loaded(told);
+                outline.item = self.push(scope, item, Some(dir), vars, search);
             }
-            Source::Include(_) => {
-                let dir = self.directory(scope, fields, &item.source)?;
-                if let Some(library) = files::find(&*self.tree, &dir, ".kluctl-library") {
-                    let field = "a library project".to_owned();
-                    return Err(Error::Unsupported {
-                        file: library,
-                        line: 1,
-                        field,
-                    });
-                }
-                let vars = self.load_vars(&scope.vars, &scope.search, fields)?;
-                self.project(scope.included(dir, &item.tags, vars), Some(fields.file))?;
+            Source::Include(_) | Source::Remote(_) => {
+                self.include(scope, fields, &item, &mut outline)?;
                 if item.barrier {
                     self.push(scope, item, None, scope.vars.clone(), Vec::new());
                 }
             }
             Source::Nothing => {
                 // Variables of an item without content go nowhere, but broken ones are told.
-                let vars = self.load_vars(&scope.vars, &scope.search, fields)?;
-                self.push(scope, item, None, vars, Vec::new());
+                let (vars, told) = self.load_vars(&scope.vars, scope, &scope.search, fields)?;
+                outline.loaded(told);
+                outline.item = self.push(scope, item, None, vars, Vec::new());
             }
         }
-        Ok(())
+        Ok(outline)
     }
 
+    /// Takes an item, and tells its place, unless it is left out.
     fn push(
         &mut self,
         scope: &Scope,
@@ -207,18 +186,38 @@ impl Planner<'_> {
         dir: Option<TreePath>,
         vars: Context,
         search: Vec<TreePath>,
-    ) {
+    ) -> Option<usize> {
+        let index = dir.clone().map_or(0, |dir| {
+            let times = self.seen.entry((scope.source.id, dir)).or_default();
+            *times += 1;
+            *times - 1
+        });
+        let tags = union(&scope.tags, &item.tags);
+        let always = item.only_render || item.always_deploy || item.barrier;
+        if !always && !self.inclusion.includes(&tags, dir.as_ref()) {
+            return None;
+        }
         self.items.push(PlanItem {
+            source: scope.source.clone(),
             dir,
-            tags: union(&scope.tags, &item.tags),
+            index,
+            tags,
             barrier: item.barrier,
             wait_readiness: item.wait_readiness,
             message: item.message,
             vars,
             search,
             labels: scope.labels.clone(),
+            annotations: scope.annotations.clone(),
             namespace: scope.namespace.clone(),
+            rules: scope.rules.clone(),
+            delete_objects: item.delete_objects,
+            wait_readiness_objects: item.wait_readiness_objects,
+            recursive: item.recursive,
+            only_render: item.only_render,
+            skip_delete_if_tags: item.skip_delete_if_tags,
         });
+        Some(self.items.len() - 1)
     }
 
     /// The directory that an item names; it must exist and lie in the tree.
@@ -226,7 +225,7 @@ impl Planner<'_> {
         let (field, name) = match source {
             Source::Path(name) => ("path", name),
             Source::Include(name) => ("include", name),
-            Source::Nothing => return Ok(scope.dir.clone()),
+            Source::Remote(_) | Source::Nothing => return Ok(scope.dir.clone()),
         };
         let missing = |because: &'static str| {
             let (file, line, dir) = (fields.file.clone(), fields.line_of(field), name.clone());
@@ -249,7 +248,7 @@ impl Planner<'_> {
             .dir
             .join(name)
             .map_err(|_| missing(", it leads outside of the source"))?;
-        match self.tree.kind(&path)? {
+        match scope.source.tree.kind(&path)? {
             Some(NodeKind::Dir) => Ok(path),
             Some(NodeKind::File { .. }) if field == "path" => {
                 Err(fields.invalid(field, format!("deployment path is not a directory: {name}")))
@@ -268,57 +267,33 @@ impl Planner<'_> {
         if when.is_empty() {
             return Ok(true);
         }
-        let mut renderer = scope.vars.renderer(&self.tree, &[]);
+        let mut renderer = scope.vars.renderer(&scope.source.tree, &[]);
         renderer
-            .condition(when, self.budget)
+            .condition(when, self.world.budget)
             .map_err(|source| Error::Template {
                 what: format!("{path} of {}", fields.file),
                 source,
             })
     }
 
+    /// The variables that a project or an item adds to those that are there, and its sources as results tell them.
     fn load_vars(
         &mut self,
         context: &Context,
+        scope: &Scope,
         search: &[TreePath],
         fields: &Fields<'_>,
-    ) -> Result<Context, Error> {
+    ) -> Result<(Context, Vec<Value>), Error> {
         if !fields.map.contains_key("vars") {
-            return Ok(context.clone());
+            return Ok((context.clone(), Vec::new()));
         }
         let messages = &mut self.messages;
         Loader {
-            tree: &self.tree,
+            world: self.world,
+            tree: &scope.source.tree,
             search,
-            budget: self.budget,
             messages,
         }
         .load(context, fields)
     }
-}
-
-/// Adds what the project itself says to what it inherits. The tags of an include come before those of the project, and
-/// both before those of the projects around.
-fn inherit(scope: &mut Scope, deployment: Deployment) {
-    scope.tags = union(&union(&scope.tags, &deployment.tags), &scope.outer_tags);
-    if !deployment.labels.is_empty() {
-        let labels = Arc::make_mut(&mut scope.labels);
-        for (key, value) in deployment.labels {
-            labels.insert(key, value);
-        }
-    }
-    if deployment.namespace.is_some() {
-        scope.namespace = deployment.namespace;
-    }
-}
-
-/// Both lists without duplicates, in order.
-fn union(first: &[String], second: &[String]) -> Vec<String> {
-    let mut union: Vec<String> = Vec::with_capacity(first.len() + second.len());
-    for tag in first.iter().chain(second) {
-        if !union.contains(tag) {
-            union.push(tag.clone());
-        }
-    }
-    union
 }

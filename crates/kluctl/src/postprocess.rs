@@ -14,18 +14,7 @@ pub(crate) fn finish(
     discriminator: Option<&str>,
     built: Vec<Built>,
 ) -> Result<Vec<Value>, Error> {
-    let mut labels: Vec<(String, Value)> = item
-        .labels
-        .iter()
-        .map(|(key, value)| (key.to_owned(), value.clone()))
-        .collect();
-    if let Some(discriminator) = discriminator {
-        labels.push((names::DISCRIMINATOR.to_owned(), Value::from(discriminator)));
-    }
-    for (index, tag) in item.tags.iter().enumerate() {
-        labels.push((format!("kluctl.io/tag-{index}"), Value::from(tag.as_str())));
-    }
-    let dir = Value::from(dir.to_string());
+    let marks = Marks::new(item, dir, discriminator);
     let mut objects = Vec::with_capacity(built.len());
     for Built {
         mut object,
@@ -44,31 +33,80 @@ pub(crate) fn finish(
                 field,
             });
         }
-        let invalid = |what: &str| Error::Invalid {
+        let marked = marks.set(&mut object).and_then(|()| match is_list(&object) {
+            true => marks.set_items(&mut object),
+            false => Ok(()),
+        });
+        marked.map_err(|what| Error::Invalid {
             file: file.as_ref().clone(),
             line,
             problem: format!("{what} of an object must be a map"),
-        };
-        let metadata = object
-            .as_map_mut()
-            .and_then(|object| object.get_or_insert_map("metadata"));
-        let metadata = metadata.ok_or_else(|| invalid("metadata"))?;
-        insert_all(metadata, "labels", labels.iter().cloned()).ok_or_else(|| invalid("metadata.labels"))?;
-        let item_dir = std::iter::once((names::ITEM_DIR.to_owned(), dir.clone()));
-        insert_all(metadata, "annotations", item_dir).ok_or_else(|| invalid("metadata.annotations"))?;
+        })?;
         objects.push(object);
     }
     Ok(objects)
 }
 
-fn insert_all(metadata: &mut Map, field: &str, entries: impl Iterator<Item = (String, Value)>) -> Option<()> {
-    let mut entries = entries.peekable();
-    if entries.peek().is_none() {
+/// What every object of an item carries.
+struct Marks {
+    labels: Vec<(String, Value)>,
+    annotations: Vec<(String, Value)>,
+}
+
+impl Marks {
+    fn new(item: &PlanItem, dir: &TreePath, discriminator: Option<&str>) -> Self {
+        let entries = |map: &Map| -> Vec<(String, Value)> {
+            map.iter()
+                .map(|(key, value)| (key.to_owned(), value.clone()))
+                .collect()
+        };
+        let mut labels = entries(&item.labels);
+        if let Some(discriminator) = discriminator {
+            labels.push((names::DISCRIMINATOR.to_owned(), Value::from(discriminator)));
+        }
+        for (index, tag) in item.tags.iter().enumerate() {
+            labels.push((format!("kluctl.io/tag-{index}"), Value::from(tag.as_str())));
+        }
+        let mut annotations = entries(&item.annotations);
+        annotations.push((names::ITEM_DIR.to_owned(), Value::from(dir.to_string())));
+        if item.skip_delete_if_tags {
+            annotations.push((annotations::SKIP_DELETE_IF_TAGS.to_owned(), Value::from("true")));
+        }
+        Self { labels, annotations }
+    }
+
+    /// Marks an object, or tells what of it is no map.
+    fn set(&self, object: &mut Value) -> Result<(), &'static str> {
+        let metadata = object
+            .as_map_mut()
+            .and_then(|object| object.get_or_insert_map("metadata"));
+        let metadata = metadata.ok_or("metadata")?;
+        insert_all(metadata, "labels", &self.labels).ok_or("metadata.labels")?;
+        insert_all(metadata, "annotations", &self.annotations).ok_or("metadata.annotations")
+    }
+
+    /// Marks what a list holds, and takes out what is ignored.
+    fn set_items(&self, list: &mut Value) -> Result<(), &'static str> {
+        let Some(Value::Seq(items)) = list.get_mut("items") else {
+            return Ok(());
+        };
+        items.retain(|item| !meta::flag(item, annotations::IGNORE));
+        items.iter_mut().try_for_each(|item| self.set(item))
+    }
+}
+
+fn is_list(object: &Value) -> bool {
+    let text = |key: &str| object.get(key).and_then(Value::as_str);
+    text("apiVersion") == Some("v1") && text("kind") == Some("List")
+}
+
+fn insert_all(metadata: &mut Map, field: &str, entries: &[(String, Value)]) -> Option<()> {
+    if entries.is_empty() {
         return Some(());
     }
     let map = metadata.get_or_insert_map(field)?;
     for (key, value) in entries {
-        map.insert(key, value);
+        map.insert(key.as_str(), value.clone());
     }
     Some(())
 }

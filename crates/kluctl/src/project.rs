@@ -1,11 +1,17 @@
 //! `.kluctl.yaml`.
 
-use tree::{Budget, Tree, TreePath};
+use tree::{Budget, Tree};
 use yaml::{Map, Value};
 
-use crate::{Error, fields::Fields, files, merge};
+use crate::{
+    Error, Request,
+    fields::Fields,
+    files, images,
+    legacy::{self, External, TargetFile},
+    merge,
+};
 
-/// What is obeyed of a project file.
+/// What a project file says.
 #[derive(Debug, Default)]
 pub(crate) struct Project {
     /// Whether the file names any target, usable or not.
@@ -13,6 +19,10 @@ pub(crate) struct Project {
     pub(crate) targets: Vec<TargetConfig>,
     pub(crate) args: Vec<Argument>,
     pub(crate) warnings: Vec<String>,
+    /// Where the clusters of targets are described.
+    pub(crate) clusters: Vec<External>,
+    /// Where the deployment is, when it isn't beside the file.
+    pub(crate) external: Option<External>,
 }
 
 /// The declaration of an argument.
@@ -29,44 +39,73 @@ pub(crate) struct TargetConfig {
     pub(crate) context: Option<String>,
     pub(crate) discriminator: Option<String>,
     pub(crate) args: Map,
+    pub(crate) aws: Map,
+    pub(crate) images: Vec<Value>,
+    /// The cluster that it names, in projects that describe clusters.
+    pub(crate) cluster: Option<String>,
+    /// Where its arguments and images are kept, besides here.
+    pub(crate) file: Option<TargetFile>,
+    /// The branch that it was made for.
+    pub(crate) reference: Option<String>,
 }
 
-const ROOT_FIELDS: &[&str] = &["targets", "args", "discriminator"];
-const ROOT_NOT_OBEYED: &[&str] = &["aws"];
-const TARGET_FIELDS: &[&str] = &["name", "context", "args", "discriminator"];
-const TARGET_NOT_OBEYED: &[&str] = &["aws", "images"];
+const ROOT_FIELDS: &[&str] = &[
+    "targets",
+    "args",
+    "discriminator",
+    "aws",
+    "clusters",
+    "deployment",
+];
+const ROOT_NOT_OBEYED: &[&str] = &["sealedSecrets", "secretsConfig"];
+const TARGET_FIELDS: &[&str] = &[
+    "name",
+    "context",
+    "args",
+    "discriminator",
+    "aws",
+    "images",
+    "cluster",
+    "dynamicArgs",
+    "targetConfig",
+];
+const TARGET_NOT_OBEYED: &[&str] = &["sealingConfig"];
 
 impl Project {
     /// Loads the project file; without one the project is empty.
-    pub(crate) fn load(tree: &dyn Tree, dir: &TreePath, budget: &Budget) -> Result<Self, Error> {
-        let Some(file) = files::find(tree, dir, ".kluctl") else {
+    pub(crate) fn load(tree: &dyn Tree, request: &Request, budget: &Budget) -> Result<Self, Error> {
+        let file = match &request.project_file {
+            Some(file) => Some(files::either_extension(tree, file.clone())),
+            None => files::find(tree, &request.project_dir, ".kluctl"),
+        };
+        let Some(file) = file else {
             return Ok(Self {
                 targets: vec![TargetConfig::default()],
                 ..Self::default()
             });
         };
         let value = files::parse(&file, &tree.read(&file)?, budget)?;
-        let value = if value.is_null() {
-            Value::Map(Map::new())
-        } else {
-            value
-        };
-        Self::decode(&file, &value)
+        let value = if value.is_null() { Map::new().into() } else { value };
+        Self::decode(&Fields::new(&file, &value, "", 1)?)
     }
 
-    fn decode(file: &TreePath, value: &Value) -> Result<Self, Error> {
-        let fields = Fields::new(file, value, "", 1)?;
+    fn decode(fields: &Fields<'_>) -> Result<Self, Error> {
         fields.check(ROOT_FIELDS, ROOT_NOT_OBEYED)?;
         let discriminator = fields.filled_string("discriminator")?;
+        let aws = aws(fields)?;
         let mut project = Self {
-            args: arguments(&fields)?,
+            args: arguments(fields)?,
+            clusters: legacy::clusters(fields)?,
+            external: legacy::external_deployment(fields)?,
             ..Self::default()
         };
+        let file = fields.file;
         for (index, target) in fields.seq("targets")?.iter().enumerate() {
             project.has_targets = true;
             let path = format!("targets[{index}]");
             let mut target = decode_target(&Fields::new(file, target, &path, fields.line_of("targets"))?)?;
             target.discriminator = target.discriminator.or_else(|| discriminator.clone());
+            fill(&mut target.aws, &aws);
             if target.name.is_empty() {
                 project
                     .warnings
@@ -82,6 +121,7 @@ impl Project {
         if !project.has_targets {
             project.targets.push(TargetConfig {
                 discriminator,
+                aws,
                 ..TargetConfig::default()
             });
         }
@@ -91,6 +131,8 @@ impl Project {
 
 fn decode_target(fields: &Fields<'_>) -> Result<TargetConfig, Error> {
     fields.check(TARGET_FIELDS, TARGET_NOT_OBEYED)?;
+    // They may hold templates, so that what they say counts only later.
+    images::fixed_images(fields, "images")?;
     Ok(TargetConfig {
         name: fields.string("name")?.unwrap_or_default(),
         context: fields.string("context")?,
@@ -99,10 +141,49 @@ fn decode_target(fields: &Fields<'_>) -> Result<TargetConfig, Error> {
             .map("args")?
             .map(merge::map_through_json)
             .unwrap_or_default(),
+        aws: aws(fields)?,
+        images: fields.seq("images")?.to_vec(),
+        cluster: fields.filled_string("cluster")?,
+        file: legacy::target_file(fields)?,
+        reference: None,
     })
 }
 
-fn arguments(fields: &Fields<'_>) -> Result<Vec<Argument>, Error> {
+/// `aws`, without what says nothing.
+fn aws(fields: &Fields<'_>) -> Result<Map, Error> {
+    let mut known = Map::new();
+    let Some(value) = fields.map.get("aws").filter(|aws| !aws.is_null()) else {
+        return Ok(known);
+    };
+    let path = fields.path_of("aws");
+    let aws = Fields::new(fields.file, value, &path, fields.line_of("aws"))?;
+    aws.check(&["profile", "serviceAccount"], &[])?;
+    if let Some(profile) = aws.filled_string("profile")? {
+        known.insert("profile", profile);
+    }
+    if let Some(value) = aws.map.get("serviceAccount").filter(|account| !account.is_null()) {
+        let path = aws.path_of("serviceAccount");
+        let account = Fields::new(fields.file, value, &path, aws.line_of("serviceAccount"))?;
+        account.check(&["name", "namespace"], &[])?;
+        let mut map = Map::new();
+        map.insert("name", account.required("name")?);
+        map.insert("namespace", account.required("namespace")?);
+        known.insert("serviceAccount", map);
+    }
+    Ok(known)
+}
+
+/// What the target doesn't say, the project says.
+fn fill(aws: &mut Map, of_project: &Map) {
+    for (key, value) in of_project {
+        if !aws.contains_key(key) {
+            aws.insert(key, value.clone());
+        }
+    }
+}
+
+/// The arguments that a project or a library declares.
+pub(crate) fn arguments(fields: &Fields<'_>) -> Result<Vec<Argument>, Error> {
     let mut arguments = Vec::new();
     for (index, value) in fields.seq("args")?.iter().enumerate() {
         let path = format!("args[{index}]");

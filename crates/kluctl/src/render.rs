@@ -1,21 +1,24 @@
 //! From a tree and a request to objects.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use kustomize::LoadRestriction;
-use tree::{Budget, Tree};
+use tree::{Budget, Mem, Tree, TreePath};
 use yaml::Map;
 
 use crate::{
-    Error, Item, Rendered, Request,
-    chart::Renderer,
+    Decrypt, Error, FixedImage, Item, Outline, Rendered, Request, SeenImage,
+    chart::{Renderer, rendered_chart},
     error::many,
+    files, images,
     item::{Behaviour, Stage, Staged},
+    legacy,
     plan::{PlanItem, Planner, Scope},
     postprocess,
     project::Project,
+    source::Source,
     target,
-    vars::Context,
+    vars::{Context, World},
 };
 
 /// How many failures are told at once.
@@ -31,102 +34,199 @@ pub fn render(tree: Arc<dyn Tree>, request: &Request, budget: &Budget) -> Result
 }
 
 fn render_here(tree: Arc<dyn Tree>, request: &Request, budget: &Budget) -> Result<Rendered, Error> {
-    let project = Project::load(&*tree, &request.project_dir, budget)?;
-    let chosen = target::choose(project, request, budget)?;
+    let project = Project::load(&*tree, request, budget)?;
+    let external = project.external.clone();
+    let chosen = target::choose(project, &tree, request, budget)?;
     let mut vars = Map::new();
     vars.insert("args", chosen.target.args.clone());
-    vars.insert("target", target::variable(&chosen.target));
-    let (items, messages) = (Vec::new(), Vec::new());
-    let mut planner = Planner {
-        tree: tree.clone(),
+    vars.insert("target", chosen.target.to_map());
+    if let Some(cluster) = chosen.cluster {
+        vars.insert("cluster", cluster);
+    }
+    let world = World {
         budget,
-        items,
-        messages,
+        decrypt: request.decrypt.as_deref(),
+        sources: request.sources.as_deref(),
+        vars: request.vars.as_deref(),
+        aws: &chosen.target.aws,
     };
-    planner.project(Scope::root(request.project_dir.clone(), Context::new(vars)), None)?;
-    let Planner {
-        items: plan,
-        mut messages,
-        ..
-    } = planner;
-    let mut stage = Stage::new(tree, budget);
-    let charts = Renderer::new(&request.charts);
-    let items = render_items(&mut stage, &charts, plan, chosen.target.discriminator.as_deref());
-    messages.append(&mut stage.messages);
+    let (source, dir) = legacy::deployment(tree, request, external.as_ref(), budget)?;
+    let mut planner = Planner::new(world, &request.inclusion);
+    let scope = Scope::root(source.clone(), dir, Context::new(vars));
+    let project = source.say(planner.project(scope, None))?;
     let mut warnings = chosen.warnings;
-    warnings.append(&mut messages);
+    warnings.append(&mut planner.messages);
+    let mut fixed = chosen.images;
+    fixed.extend(request.images.iter().cloned());
+    let mut run = Run {
+        stages: BTreeMap::new(),
+        charts: Renderer::new(&request.charts, request.sources.as_deref()),
+        discriminator: chosen.target.discriminator.as_deref(),
+        decrypt: request.decrypt.as_deref(),
+        keep: request.keep_files,
+        fixed,
+        seen: Vec::new(),
+        budget,
+    };
+    let items = run.items(planner.items);
+    for stage in run.stages.values_mut() {
+        warnings.append(&mut stage.messages);
+    }
+    let (items, images) = (items?, run.seen);
+    let stages = run.stages;
+    let files = match request.keep_files {
+        true => Some(Arc::new(all_files(&stages, budget)?)),
+        false => None,
+    };
     Ok(Rendered {
+        outline: Outline { project },
         target: chosen.target,
-        items: items?,
+        items,
+        images,
+        files,
         warnings,
     })
 }
 
-/// Renders the directories of all items, then their charts, then builds them: they may name each other.
-fn render_items(
-    stage: &mut Stage<'_>,
-    charts: &Renderer<'_>,
-    plan: Vec<PlanItem>,
-    discriminator: Option<&str>,
-) -> Result<Vec<Item>, Error> {
-    let staged = collect(plan, |item| {
-        let staged = item.dir.clone().map(|dir| stage.render(&item, dir)).transpose()?;
-        Ok((item, staged))
-    })?;
-    let charted = collect(staged, |(item, staged)| {
-        if let Some(staged) = &staged {
-            collect(staged.charts.iter().collect(), |file| {
-                charts.render(stage, &staged.dir, file)
-            })?;
-        }
-        Ok((item, staged))
-    })?;
-    let prepared = collect(charted, |(item, staged)| {
-        let behaviour = match &staged {
-            Some(staged) => stage.kustomization(&item, &staged.to)?,
-            None => Behaviour::default(),
-        };
-        Ok((item, staged, behaviour))
-    })?;
-    collect(prepared, |(item, staged, behaviour)| {
-        build(stage, item, staged.as_ref(), behaviour, discriminator)
-    })
+/// Renders items.
+struct Run<'a> {
+    /// The rendered files, by the number of their source.
+    stages: BTreeMap<usize, Stage<'a>>,
+    charts: Renderer<'a>,
+    discriminator: Option<&'a str>,
+    decrypt: Option<&'a dyn Decrypt>,
+    keep: bool,
+    /// Images that are used in place of others.
+    fixed: Vec<FixedImage>,
+    seen: Vec<SeenImage>,
+    budget: &'a Budget,
 }
 
-fn build(
-    stage: &mut Stage<'_>,
-    item: PlanItem,
-    staged: Option<&Staged>,
-    behaviour: Behaviour,
-    discriminator: Option<&str>,
-) -> Result<Item, Error> {
-    let mut objects = Vec::new();
-    if let Some(Staged { dir, to, .. }) = staged {
-        let options = kustomize::Options {
-            // Items may name what lies beside them; the tree holds nothing but the project.
-            load_restriction: LoadRestriction::None,
-            ..kustomize::Options::default()
-        };
-        let built = kustomize::build(&stage.rendered, to, &options, stage.budget());
-        let built = built.map_err(|source| Error::Kustomize {
-            dir: dir.clone(),
-            source,
-        })?;
-        let told = built.warnings.iter();
-        stage
-            .messages
-            .extend(told.map(|warning| format!("{}: {}", warning.file, warning.text)));
-        objects = postprocess::finish(&item, dir, discriminator, built.objects)?;
+impl<'a> Run<'a> {
+    fn stage(&mut self, source: &Source) -> &mut Stage<'a> {
+        let (decrypt, budget) = (self.decrypt, self.budget);
+        self.stages
+            .entry(source.id)
+            .or_insert_with(|| Stage::new(source.tree.clone(), decrypt, budget))
     }
-    Ok(Item {
-        dir: item.dir,
-        tags: item.tags,
-        barrier: item.barrier || behaviour.barrier,
-        wait_readiness: item.wait_readiness || behaviour.wait_readiness,
-        message: item.message,
-        objects,
-        ..Item::default()
-    })
+
+    /// Renders the directories of all items, then their charts, then builds them: they may name each other.
+    fn items(&mut self, plan: Vec<PlanItem>) -> Result<Vec<Item>, Error> {
+        let staged = collect(plan, |item| {
+            let stage = self.stage(&item.source);
+            let staged = item.dir.clone().map(|dir| stage.render(&item, dir)).transpose();
+            let staged = item.source.say(staged)?;
+            Ok((item, staged))
+        })?;
+        let charted = collect(staged, |(item, staged)| {
+            if let Some(staged) = &staged {
+                let rendered = collect(staged.charts.iter().collect(), |file| {
+                    self.stage(&item.source);
+                    match self.stages.get_mut(&item.source.id) {
+                        Some(stage) => self.charts.render(stage, &staged.dir, file),
+                        None => Ok(()),
+                    }
+                });
+                item.source.say(rendered)?;
+            }
+            Ok((item, staged))
+        })?;
+        let prepared = collect(charted, |(item, staged)| {
+            let behaviour = match &staged {
+                Some(staged) if !item.only_render => {
+                    let behaviour = self.stage(&item.source).kustomization(&item, &staged.to);
+                    item.source.say(behaviour)?
+                }
+                _ => Behaviour::default(),
+            };
+            Ok((item, staged, behaviour))
+        })?;
+        let asks = self.stages.values().any(|stage| stage.asks_for_images);
+        let mut place = 0;
+        collect(prepared, |(item, staged, behaviour)| {
+            let source = item.source.clone();
+            let built = self.build(item, staged.as_ref(), behaviour, asks.then_some(place));
+            place += 1;
+            source.say(built)
+        })
+    }
+
+    /// Builds an item; `place` is its number, when images may have to be looked up.
+    fn build(
+        &mut self,
+        item: PlanItem,
+        staged: Option<&Staged>,
+        behaviour: Behaviour,
+        place: Option<usize>,
+    ) -> Result<Item, Error> {
+        let (mut objects, mut chart) = (Vec::new(), None);
+        let discriminator = self.discriminator;
+        if let Some(Staged { dir, to, .. }) = staged {
+            let stage = self.stage(&item.source);
+            chart = rendered_chart(stage, to)?;
+            if !item.only_render {
+                let built = kustomize(stage, dir, to)?;
+                objects = postprocess::finish(&item, dir, discriminator, built)?;
+            }
+        }
+        if let (Some(number), Some(Staged { dir, .. })) = (place, staged) {
+            let place = images::Place {
+                item: number,
+                tags: &item.tags,
+                dir: &dir.to_string(),
+                fixed: &self.fixed,
+                variables: item.vars.map().get("images"),
+            };
+            self.seen.extend(images::resolve(&mut objects, &place)?);
+        }
+        if let (true, Some(Staged { to, .. })) = (self.keep && !item.only_render, staged) {
+            self.stage(&item.source).keep(to, &objects);
+        }
+        Ok(Item {
+            dir: item.dir,
+            tags: item.tags,
+            barrier: item.barrier || behaviour.barrier,
+            wait_readiness: item.wait_readiness || behaviour.wait_readiness,
+            message: item.message,
+            delete_objects: item.delete_objects,
+            wait_readiness_objects: item.wait_readiness_objects,
+            rules: item.rules,
+            chart,
+            objects,
+        })
+    }
+}
+
+/// The objects of a rendered directory.
+fn kustomize(stage: &mut Stage<'_>, dir: &TreePath, to: &TreePath) -> Result<Vec<kustomize::Built>, Error> {
+    let options = kustomize::Options {
+        // Items may name what lies beside them; the tree holds nothing but the project.
+        load_restriction: LoadRestriction::None,
+        ..kustomize::Options::default()
+    };
+    let built = kustomize::build(&stage.clear(), to, &options, stage.budget());
+    let built = built.map_err(|source| Error::Kustomize {
+        dir: dir.clone(),
+        source,
+    })?;
+    let told = built.warnings.iter();
+    stage
+        .messages
+        .extend(told.map(|warning| format!("{}: {}", warning.file, warning.text)));
+    Ok(built.objects)
+}
+
+/// The rendered files of all sources, each source in a directory with its number.
+fn all_files(stages: &BTreeMap<usize, Stage<'_>>, budget: &Budget) -> Result<Mem, Error> {
+    let mut all = Mem::new();
+    for (id, stage) in stages {
+        let dir = TreePath::root().child(&id.to_string());
+        for (path, executable) in files::walk(&stage.rendered, &TreePath::root(), budget)? {
+            let bytes = stage.rendered.read(&path)?;
+            all.insert(dir.join(path.as_str()).unwrap_or_default(), bytes, executable);
+        }
+    }
+    Ok(all)
 }
 
 /// Does all of a step, and goes on only when nothing failed. A breach of the budget ends the step at once.

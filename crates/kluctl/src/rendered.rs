@@ -4,16 +4,25 @@ use std::sync::Arc;
 
 use objects::rules::Rules;
 use sha2::{Digest as _, Sha256};
-use tree::TreePath;
+use tree::{Mem, TreePath};
 use yaml::{Map, Value};
 
+use crate::{Outline, SeenImage};
+
 /// A project rendered for one target.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Rendered {
     /// The target.
     pub target: Target,
     /// The items, in the order of deployment.
     pub items: Vec<Item>,
+    /// What the files of the project say, with what became of it.
+    pub outline: Outline,
+    /// The images that templates asked for.
+    pub images: Vec<SeenImage>,
+    /// The rendered files, when they were asked for: those of each source in a directory with its number. The objects of an
+    /// item are in `.rendered.yml` beside its files.
+    pub files: Option<Arc<Mem>>,
     /// What the user should know although the render succeeded.
     pub warnings: Vec<String>,
 }
@@ -22,6 +31,12 @@ impl Rendered {
     /// All objects in the order of deployment.
     pub fn objects(&self) -> impl Iterator<Item = &Value> {
         self.items.iter().flat_map(|item| &item.objects)
+    }
+
+    /// The deployment as results tell it, with the objects as they are now.
+    #[must_use]
+    pub fn deployment(&self) -> Value {
+        self.outline.to_value(&self.items)
     }
 }
 
@@ -36,6 +51,31 @@ pub struct Target {
     pub discriminator: Option<String>,
     /// Its arguments, with defaults and arguments from outside.
     pub args: Map,
+    /// What it says of AWS.
+    pub aws: Map,
+    /// The images that it uses in place of others, as they are written.
+    pub images: Vec<Value>,
+}
+
+impl Target {
+    /// As templates and results see it.
+    #[must_use]
+    pub fn to_map(&self) -> Map {
+        let mut map = Map::new();
+        map.insert("name", self.name.as_str());
+        map.insert("context", self.context.as_deref().unwrap_or_default());
+        if !self.args.is_empty() {
+            map.insert("args", self.args.clone());
+        }
+        map.insert("aws", self.aws.clone());
+        if !self.images.is_empty() {
+            map.insert("images", self.images.clone());
+        }
+        if let Some(discriminator) = &self.discriminator {
+            map.insert("discriminator", discriminator.as_str());
+        }
+        map
+    }
 }
 
 /// A deployment item.
@@ -57,6 +97,8 @@ pub struct Item {
     pub wait_readiness_objects: Vec<ObjectSelector>,
     /// What its projects say about fields of its objects.
     pub rules: Arc<Rules>,
+    /// Its `helm-chart.yaml`, rendered, if it has one.
+    pub chart: Option<Value>,
     /// Its objects in the order of deployment: labelled and annotated, but with namespaces as they were written.
     pub objects: Vec<Value>,
 }

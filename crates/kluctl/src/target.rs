@@ -3,12 +3,14 @@
 use std::sync::Arc;
 
 use jinja::{Renderer, Vars};
-use tree::{Budget, Mem, Tree};
+use tree::{Budget, Mem, Tree, TreePath};
 use yaml::{Map, Value};
 
 use crate::{
-    Error, Request, Target, args, merge,
-    project::{Project, TargetConfig},
+    Error, FixedImage, Request, Target, args,
+    fields::Fields,
+    images, legacy, merge,
+    project::{Argument, Project, TargetConfig},
 };
 
 /// How often a target is rendered so that its values may refer to each other.
@@ -17,22 +19,71 @@ const MAX_PASSES: usize = 10;
 /// A chosen target.
 pub(crate) struct Chosen {
     pub(crate) target: Target,
+    /// Its images, as they are used.
+    pub(crate) images: Vec<FixedImage>,
+    /// What is said of its cluster.
+    pub(crate) cluster: Option<Map>,
     pub(crate) warnings: Vec<String>,
 }
 
-/// Renders all targets and chooses the one that was asked for.
-pub(crate) fn choose(project: Project, request: &Request, budget: &Budget) -> Result<Chosen, Error> {
+/// A target, and what it became.
+type Loaded = (TargetConfig, Result<TargetConfig, Error>);
+
+/// Renders all targets.
+fn load(project: &mut Project, tree: &Arc<dyn Tree>, request: &Request, budget: &Budget) -> Vec<Loaded> {
     let outside = merge::map_through_json(&request.args);
-    let mut warnings = project.warnings;
+    let mut loaded = Vec::new();
+    for config in std::mem::take(&mut project.targets) {
+        match legacy::expand(&config, tree, request, budget) {
+            Ok(expanded) => loaded.extend(expanded.into_iter().map(|expanded| {
+                let rendered = render_target(&expanded, &project.args, &outside, budget);
+                (expanded, rendered)
+            })),
+            Err(error) => loaded.push((config, Err(error))),
+        }
+    }
+    loaded
+}
+
+/// All targets of a project that can be rendered, by name, as listings print them.
+pub(crate) fn all(
+    mut project: Project,
+    tree: &Arc<dyn Tree>,
+    request: &Request,
+    budget: &Budget,
+) -> Result<(Vec<Map>, Vec<String>), Error> {
+    let mut warnings = std::mem::take(&mut project.warnings);
+    let mut targets = Vec::new();
+    for (config, rendered) in load(&mut project, tree, request, budget) {
+        match rendered {
+            Ok(rendered) if project.has_targets => targets.push(to_map(&rendered)),
+            Ok(_) => {}
+            Err(error) if error.exceeded().is_some() || !project.has_targets => return Err(error),
+            Err(error) => warnings.push(format!("Failed to load target {}: {error}", config.name)),
+        }
+    }
+    targets.sort_by(|a, b| a.get_str("name").cmp(&b.get_str("name")));
+    Ok((targets, warnings))
+}
+
+/// Renders all targets and chooses the one that was asked for.
+pub(crate) fn choose(
+    mut project: Project,
+    tree: &Arc<dyn Tree>,
+    request: &Request,
+    budget: &Budget,
+) -> Result<Chosen, Error> {
+    let outside = merge::map_through_json(&request.args);
+    let mut warnings = std::mem::take(&mut project.warnings);
     let wanted = match &request.target {
         Some(name) => name.as_str(),
         None if project.has_targets => return Err(Error::NoTargetSelected),
         None => "",
     };
     let mut chosen = None;
-    for config in &project.targets {
-        match render_target(config, &project.args, &outside, budget) {
-            Ok(rendered) if config.name == wanted => chosen = Some(rendered),
+    for (config, rendered) in load(&mut project, tree, request, budget) {
+        match rendered {
+            Ok(rendered) if rendered.name == wanted => chosen = chosen.or(Some(rendered)),
             Ok(_) => {}
             Err(error) if !project.has_targets && wanted.is_empty() => return Err(error),
             Err(error) if config.name == wanted => {
@@ -51,20 +102,33 @@ pub(crate) fn choose(project: Project, request: &Request, budget: &Budget) -> Re
         because,
     })?;
     let args = args::compute(&project.args, &config.args, &outside)?;
-    let name = request.target_name_override.clone().unwrap_or(config.name);
-    let discriminator = config
-        .discriminator
-        .filter(|discriminator| !discriminator.is_empty());
-    let context = context(request, config.context)?;
+    let cluster = legacy::cluster(&project, &config, tree, request, budget)?;
+    let of_cluster = cluster.as_ref().and_then(|cluster| cluster.get_str("context"));
+    let context = config.context.clone().filter(|context| !context.is_empty());
+    let context = context.or_else(|| of_cluster.map(str::to_owned));
+    let discriminator = request.discriminator.clone().or(config.discriminator);
     Ok(Chosen {
+        images: fixed_images(&config.name, &config.images)?,
         target: Target {
-            name,
-            context,
-            discriminator,
+            name: request.target_name_override.clone().unwrap_or(config.name),
+            context: self::context(request, context)?,
+            discriminator: discriminator.filter(|discriminator| !discriminator.is_empty()),
             args,
+            aws: config.aws,
+            images: config.images,
         },
+        cluster,
         warnings,
     })
+}
+
+/// The images of a rendered target.
+fn fixed_images(target: &str, images: &[Value]) -> Result<Vec<FixedImage>, Error> {
+    let mut map = Map::new();
+    map.insert("images", images.to_vec());
+    let value = Value::Map(map);
+    let place = TreePath::root().child(&format!("target {target}"));
+    images::fixed_images(&Fields::new(&place, &value, "", 1)?, "images")
 }
 
 /// The kube context: asked for, of the target, or the current one.
@@ -92,7 +156,7 @@ fn context(request: &Request, of_target: Option<String>) -> Result<Option<String
 /// Renders a target until nothing changes any more.
 fn render_target(
     config: &TargetConfig,
-    declared: &[crate::project::Argument],
+    declared: &[Argument],
     outside: &Map,
     budget: &Budget,
 ) -> Result<TargetConfig, Error> {
@@ -105,7 +169,7 @@ fn render_target(
         vars.insert("target", Value::Map(to_map(&current)));
         let mut renderer = Renderer::new(nothing.clone(), &[], &Vars::sorted(&vars));
         let (value, errors) = renderer.render_partly(&Value::Map(to_map(&current)), budget);
-        let rendered = from_map(&value);
+        let rendered = from_map(&current, &value);
         let settled = rendered == current && errors.is_empty();
         current = rendered;
         last = match errors.into_iter().next() {
@@ -122,45 +186,49 @@ fn render_target(
     last.map(|()| current)
 }
 
-/// The target as its own templates see it.
+/// The target as its own templates and listings see it.
 fn to_map(config: &TargetConfig) -> Map {
-    let mut map = visible(&config.name, &config.args, config.discriminator.as_deref());
-    if let Some(context) = &config.context {
-        map.insert("context", context.as_str());
+    let mut map = Map::new();
+    map.insert("name", config.name.as_str());
+    let mut text = |key: &str, text: &Option<String>| {
+        if let Some(text) = text {
+            map.insert(key, text.as_str());
+        }
+    };
+    text("context", &config.context);
+    text("cluster", &config.cluster);
+    text("discriminator", &config.discriminator);
+    if let Some(reference) = &config.reference {
+        let mut of_branch = Map::new();
+        of_branch.insert("ref", reference.as_str());
+        map.insert("targetConfig", of_branch);
+    }
+    if !config.args.is_empty() {
+        map.insert("args", config.args.clone());
+    }
+    map.insert("aws", config.aws.clone());
+    if !config.images.is_empty() {
+        map.insert("images", config.images.clone());
     }
     map
 }
 
-fn from_map(value: &Value) -> TargetConfig {
+fn from_map(before: &TargetConfig, value: &Value) -> TargetConfig {
     let text = |key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
+    let map = |key: &str| value.get(key).and_then(Value::as_map).cloned();
     TargetConfig {
         name: text("name").unwrap_or_default(),
         context: text("context"),
         discriminator: text("discriminator"),
-        args: value
-            .get("args")
-            .and_then(Value::as_map)
-            .cloned()
-            .unwrap_or_default(),
+        args: map("args").unwrap_or_default(),
+        aws: map("aws").unwrap_or_default(),
+        images: value
+            .get("images")
+            .and_then(Value::as_seq)
+            .unwrap_or_default()
+            .to_vec(),
+        cluster: text("cluster"),
+        file: before.file.clone(),
+        reference: before.reference.clone(),
     }
-}
-
-fn visible(name: &str, args: &Map, discriminator: Option<&str>) -> Map {
-    let mut map = Map::new();
-    map.insert("name", name);
-    if !args.is_empty() {
-        map.insert("args", args.clone());
-    }
-    map.insert("aws", Map::new());
-    if let Some(discriminator) = discriminator {
-        map.insert("discriminator", discriminator);
-    }
-    map
-}
-
-/// The target as templates of the deployment see it, with the context that is used.
-pub(crate) fn variable(target: &Target) -> Map {
-    let mut map = visible(&target.name, &target.args, target.discriminator.as_deref());
-    map.insert("context", target.context.as_deref().unwrap_or_default());
-    map
 }

@@ -1,12 +1,22 @@
 //! Variables and their sources.
 
+mod cluster;
+mod environment;
+mod git_files;
+mod outside;
+mod read;
+mod source;
+
 use std::sync::Arc;
 
 use jinja::{Renderer, Vars};
-use tree::{Budget, Tree, TreePath};
+use tree::{Budget, TreePath};
 use yaml::{Map, Value};
 
-use crate::{Error, fields::Fields, files, jsonpath, merge, sops};
+pub use outside::{HttpAnswer, HttpRequest, Lookup, ObjectQuery, SecretQuery, VarsSources, Which};
+use source::Source;
+
+use crate::{Decrypt, Error, Sources, fields::Fields, jsonpath, merge};
 
 /// The variables that something sees. Cheap to clone as long as nothing is added.
 #[derive(Debug, Clone)]
@@ -23,181 +33,161 @@ impl Context {
         }
     }
 
+    pub(crate) fn map(&self) -> &Map {
+        &self.map
+    }
+
     /// A renderer that sees these variables.
-    pub(crate) fn renderer(&self, tree: &Arc<dyn Tree>, search: &[TreePath]) -> Renderer {
+    pub(crate) fn renderer(&self, tree: &Arc<dyn tree::Tree>, search: &[TreePath]) -> Renderer {
         Renderer::new(tree.clone(), search, &self.converted)
     }
 }
 
+/// What sources of variables are read with.
+#[derive(Clone, Copy)]
+pub(crate) struct World<'a> {
+    pub(crate) budget: &'a Budget,
+    pub(crate) decrypt: Option<&'a dyn Decrypt>,
+    pub(crate) sources: Option<&'a dyn Sources>,
+    pub(crate) vars: Option<&'a dyn VarsSources>,
+    /// What the target says of AWS.
+    pub(crate) aws: &'a Map,
+}
+
 /// Where variables are loaded, and from what.
 pub(crate) struct Loader<'a> {
-    pub(crate) tree: &'a Arc<dyn Tree>,
+    pub(crate) world: World<'a>,
+    pub(crate) tree: &'a Arc<dyn tree::Tree>,
     /// Where `file` sources are found.
     pub(crate) search: &'a [TreePath],
-    pub(crate) budget: &'a Budget,
     /// What templates said while they were rendered.
     pub(crate) messages: &'a mut Vec<String>,
 }
 
-const OBEYED: &[&str] = &[
-    "values",
-    "file",
-    "ignoreMissing",
-    "noOverride",
-    "sensitive",
-    "multidoc",
-    "targetPath",
-    "when",
-];
-const NOT_OBEYED: &[&str] = &[
-    "git",
-    "gitFiles",
-    "clusterConfigMap",
-    "clusterSecret",
-    "clusterObject",
-    "systemEnvVars",
-    "http",
-    "awsSecretsManager",
-    "gcpSecretManager",
-    "azureKeyVault",
-    "vault",
-    "renderedVars",
-    "renderedSensitive",
-];
+/// What a source gave.
+struct Loaded {
+    /// None when nothing is there and that is fine.
+    value: Option<Value>,
+    sensitive: bool,
+}
+
+/// Refuses sources that can't be loaded, before any of them is.
+pub(crate) fn check(fields: &Fields<'_>) -> Result<(), Error> {
+    for (index, source) in fields.seq("vars")?.iter().enumerate() {
+        let path = fields.path_of(&format!("vars[{index}]"));
+        let raw = Fields::new(fields.file, source, &path, fields.line_of("vars"))?;
+        Source::decode(&raw, &path)?;
+    }
+    Ok(())
+}
 
 impl Loader<'_> {
-    /// Loads sources one after the other; each sees the variables of those before it.
-    pub(crate) fn load(&mut self, context: &Context, fields: &Fields<'_>) -> Result<Context, Error> {
+    /// Loads sources one after the other; each sees the variables of those before it. Besides the variables it gives the
+    /// sources as results tell them.
+    pub(crate) fn load(
+        &mut self,
+        context: &Context,
+        fields: &Fields<'_>,
+    ) -> Result<(Context, Vec<Value>), Error> {
         let sources = fields.seq("vars")?;
         let mut context = context.clone();
+        let mut told = Vec::with_capacity(sources.len());
         for (index, source) in sources.iter().enumerate() {
             let path = fields.path_of(&format!("vars[{index}]"));
             let line = fields.line_of("vars");
             let raw = Fields::new(fields.file, source, &path, line)?;
-            raw.check(OBEYED, NOT_OBEYED)?;
-            if let Some(loaded) = self.load_source(&context, &raw, &path)? {
-                let mut map = (*context.map).clone();
-                if raw.boolean("noOverride")? {
-                    let mut base = loaded;
-                    merge::deep(&mut base, &map);
-                    map = base;
-                } else {
-                    merge::deep(&mut map, &loaded);
+            let mut tell = raw.map.clone();
+            if let Some((loaded, sensitive)) = self.load_source(&context, &raw, &path)? {
+                tell.insert("renderedVars", loaded.clone().unwrap_or_default());
+                if sensitive {
+                    tell.insert("renderedSensitive", true);
                 }
-                context = Context::new(map);
+                if let Some(loaded) = loaded {
+                    context = Context::new(merged(&context.map, loaded, raw.boolean("noOverride")?));
+                }
             }
+            told.push(Value::Map(tell));
         }
-        Ok(context)
+        Ok((context, told))
     }
 
-    /// The variables of one source; none when its condition is false.
-    fn load_source(&mut self, context: &Context, raw: &Fields<'_>, path: &str) -> Result<Option<Map>, Error> {
+    /// The variables of one source, and whether they are secret; nothing when its condition is false.
+    fn load_source(
+        &mut self,
+        context: &Context,
+        raw: &Fields<'_>,
+        path: &str,
+    ) -> Result<Option<(Option<Map>, bool)>, Error> {
         let mut renderer = context.renderer(self.tree, self.search);
         let template = |source| Error::Template {
             what: format!("{}: {path}", raw.file),
             source,
         };
-        let rendered = renderer.render_value(&Value::Map(raw.map.clone()), self.budget);
+        let budget = self.world.budget;
+        let rendered = renderer.render_value(&Value::Map(raw.map.clone()), budget);
         let rendered = rendered.map_err(|mut errors| template(errors.remove(0)))?;
-        let source = Fields::new(raw.file, &rendered, path, raw.line())?;
-        let when = source.string("when")?.unwrap_or_default();
-        let wanted = renderer.condition(&when, self.budget).map_err(template)?;
+        let fields = Fields::new(raw.file, &rendered, path, raw.line())?;
+        let when = fields.string("when")?.unwrap_or_default();
+        let wanted = renderer.condition(&when, budget).map_err(template)?;
         self.messages.extend(renderer.take_messages());
         if !wanted {
             return Ok(None);
         }
-        let target_path = source.filled_string("targetPath")?;
-        if source.boolean("multidoc")? && target_path.is_none() {
+        let target_path = fields.filled_string("targetPath")?;
+        if fields.boolean("multidoc")? && target_path.is_none() {
             let problem = "multidoc vars sources can only be used when targetPath is also specified";
-            return Err(source.invalid("multidoc", format!("{path}: {problem}")));
+            return Err(fields.invalid("multidoc", format!("{path}: {problem}")));
         }
-        let loaded = self.load_value(&source, &mut renderer, path)?;
-        let loaded = merge::through_json(&loaded);
-        match (target_path, loaded) {
-            (Some(target), value) => {
-                let wrapped = jsonpath::wrap(&target, value);
-                let failed = |why| format!("{path}: failed to parse targetPath {target:?}: {why}");
-                wrapped
-                    .map(Some)
-                    .map_err(|why| source.invalid("targetPath", failed(why)))
-            }
-            (None, Value::Map(map)) => Ok(Some(map)),
+        let source = Source::decode(&fields, path)?;
+        let mut reader = read::Reader {
+            world: self.world,
+            context,
+            fields: &fields,
+            path,
+            ignore_missing: fields.boolean("ignoreMissing")?,
+            multidoc: fields.boolean("multidoc")?,
+            renderer,
+            messages: &mut *self.messages,
+        };
+        let loaded = reader.read(&source)?;
+        let sensitive = match fields.map.get("sensitive") {
+            Some(Value::Bool(said)) => *said,
+            _ => loaded.sensitive,
+        };
+        let Some(value) = loaded.value else {
+            return Ok(Some((None, sensitive)));
+        };
+        let value = merge::through_json(&value);
+        let map = match (target_path, value) {
+            (Some(target), value) => wrap(&fields, path, &target, value)?,
+            (None, Value::Map(map)) => map,
             (None, _) => {
                 let problem = format!("{path}: 'targetPath' is required for this variable source");
-                Err(source.invalid("file", problem))
+                return Err(fields.invalid("file", problem));
             }
-        }
+        };
+        Ok(Some((Some(map), sensitive)))
     }
+}
 
-    fn load_value(
-        &mut self,
-        source: &Fields<'_>,
-        renderer: &mut Renderer,
-        path: &str,
-    ) -> Result<Value, Error> {
-        let there = |key: &str| source.map.get(key).is_some_and(|value| !value.is_null());
-        match (there("values"), there("file")) {
-            (true, false) => Ok(source
-                .map("values")?
-                .map_or_else(|| Value::Map(Map::new()), |map| Value::Map(map.clone()))),
-            (false, true) => self.load_file(source, renderer, path),
-            (true, true) => Err(source.invalid("file", format!("{path}: more then one vars source type"))),
-            (false, false) => Err(source.invalid("", format!("{path}: unknown vars source type"))),
-        }
-    }
+/// Puts a value at a path of an empty map.
+fn wrap(fields: &Fields<'_>, path: &str, target: &str, value: Value) -> Result<Map, Error> {
+    jsonpath::wrap(target, value).map_err(|why| {
+        let problem = match why {
+            jsonpath::Failure::Parse(why) => format!("failed to parse targetPath {target:?}: {why}"),
+            jsonpath::Failure::Set(why) => format!("failed to set value to targetPath {target:?}: {why}"),
+        };
+        fields.invalid("targetPath", format!("{path}: {problem}"))
+    })
+}
 
-    fn load_file(
-        &mut self,
-        source: &Fields<'_>,
-        renderer: &mut Renderer,
-        path: &str,
-    ) -> Result<Value, Error> {
-        let name = source.string("file")?.unwrap_or_default();
-        let multidoc = source.boolean("multidoc")?;
-        let empty = if multidoc {
-            Value::Seq(Vec::new())
-        } else {
-            Value::Map(Map::new())
-        };
-        let Some(file) = renderer.find(&name) else {
-            if source.boolean("ignoreMissing")? {
-                return Ok(empty);
-            }
-            return Err(Error::VarsFile {
-                path: name.clone(),
-                source: jinja::Error::NotFound(name),
-            });
-        };
-        let text = renderer
-            .render_file(&file, self.budget)
-            .map_err(|source| Error::VarsFile {
-                path: file.as_str().to_owned(),
-                source,
-            })?;
-        self.messages.extend(renderer.take_messages());
-        let value = if multidoc {
-            let documents = yaml::read::goyaml_all(&text, self.budget).map_err(|source| Error::Yaml {
-                file: file.clone(),
-                source,
-            })?;
-            Value::Seq(documents.into_iter().map(|document| document.value).collect())
-        } else {
-            files::parse(&file, &text, self.budget)?
-        };
-        if sops::is_encrypted(&value) {
-            return Err(sops::unsupported(&file));
-        }
-        match value {
-            Value::Null => Ok(empty),
-            value if multidoc || value.as_map().is_some() => Ok(value),
-            other => {
-                let problem = format!("{path}: a vars file is a map, not {}", other.type_name());
-                Err(Error::Invalid {
-                    file,
-                    line: 1,
-                    problem,
-                })
-            }
-        }
-    }
+/// Variables with more of them, which win unless they are told not to.
+fn merged(map: &Map, loaded: Map, no_override: bool) -> Map {
+    let (mut base, over) = if no_override {
+        (loaded, map.clone())
+    } else {
+        (map.clone(), loaded)
+    };
+    merge::deep(&mut base, &over);
+    base
 }

@@ -76,6 +76,13 @@ fn get_mut<'a>(value: &'a mut Value, path: &[Key]) -> Option<&'a mut Value> {
     })
 }
 
+/// Puts a value in place of the one at a path; where there is none, nothing happens.
+pub fn set(value: &mut Value, path: &[Key], new: Value) {
+    if let Some(old) = get_mut(value, path) {
+        *old = new;
+    }
+}
+
 /// Removes what is at each of the paths; those that are not there are passed over.
 pub fn remove_all(value: &mut Value, mut paths: Vec<Path>) {
     // From the end, so that the indexes of what is still to be removed stay right.

@@ -78,7 +78,7 @@ impl World {
         Rendered {
             target,
             items: items.collect(),
-            warnings: Vec::new(),
+            ..Rendered::default()
         }
     }
 

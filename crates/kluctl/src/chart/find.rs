@@ -6,7 +6,7 @@ use tree::{Budget, Tree, TreePath};
 use yaml::Value;
 
 use super::{ChartSource, Charts, HelmChart, PULLED_CHARTS};
-use crate::{Error, files};
+use crate::{Error, SourceAddress, Sources, files, source};
 
 /// The files of a chart.
 pub(super) struct Place {
@@ -68,12 +68,28 @@ pub(super) fn pulled(
     tree: &Arc<dyn Tree>,
     chart: &HelmChart,
     item: &TreePath,
-    charts: &Charts,
+    (charts, sources): (&Charts, Option<&dyn Sources>),
     budget: &Budget,
 ) -> Result<Place, Error> {
     let name = chart.source.name().unwrap_or_default().to_owned();
     if chart.skip_pre_pull {
-        return pull(chart, name, charts, budget);
+        return match (&chart.source, sources) {
+            (
+                ChartSource::Git {
+                    url,
+                    reference,
+                    sub_dir,
+                },
+                Some(sources),
+            ) => {
+                let (url, reference) = (url.clone(), reference.clone());
+                let address = SourceAddress::Git { url, reference };
+                let tree = source::fetch(Some(sources), &address, budget)?.tree;
+                let dir = TreePath::parse(sub_dir).unwrap_or_default();
+                Place::read(&tree, dir, budget)?.ok_or_else(|| no_chart(name))
+            }
+            _ => pull(chart, name, charts, budget),
+        };
     }
     let found = match (base(tree, item), chart.source.versioned_dir()?) {
         (Some(base), Some(dir)) => {
@@ -124,10 +140,14 @@ fn pull(chart: &HelmChart, name: String, charts: &Charts, budget: &Budget) -> Re
             name: name.clone(),
             problem,
         })?;
-    Place::read(&tree, TreePath::root(), budget)?.ok_or_else(|| Error::Pull {
+    Place::read(&tree, TreePath::root(), budget)?.ok_or_else(|| no_chart(name))
+}
+
+fn no_chart(name: String) -> Error {
+    Error::Pull {
         name,
         problem: "it has no Chart.yaml".to_owned(),
-    })
+    }
 }
 
 /// The values beside a `helm-chart.yaml`, by their name.

@@ -10,7 +10,7 @@ use super::{
     ChartSource, Charts, HelmChart, find,
     world::{Capabilities, World},
 };
-use crate::{Error, item::Stage};
+use crate::{Error, Sources, files, item::Stage};
 
 /// The namespace of a release that names none.
 const DEFAULT_NAMESPACE: &str = "default";
@@ -27,13 +27,15 @@ pub(crate) struct ChartFile {
 /// Renders charts, all at the same moment and for the same cluster.
 pub(crate) struct Renderer<'a> {
     charts: &'a Charts,
+    sources: Option<&'a dyn Sources>,
     capabilities: OnceCell<Capabilities>,
 }
 
 impl<'a> Renderer<'a> {
-    pub(crate) fn new(charts: &'a Charts) -> Self {
+    pub(crate) fn new(charts: &'a Charts, sources: Option<&'a dyn Sources>) -> Self {
         Self {
             charts,
+            sources,
             capabilities: OnceCell::new(),
         }
     }
@@ -74,7 +76,13 @@ impl<'a> Renderer<'a> {
         };
         let place = match place {
             Some(place) => Ok(place),
-            None => find::pulled(stage.tree(), &chart, item, self.charts, stage.budget()),
+            None => find::pulled(
+                stage.tree(),
+                &chart,
+                item,
+                (self.charts, self.sources),
+                stage.budget(),
+            ),
         };
         let objects = place.and_then(|place| self.objects(stage, &chart, &place, &dir));
         let objects = objects.map_err(failed)?;
@@ -105,7 +113,7 @@ impl<'a> Renderer<'a> {
         namespace
             .unwrap_or(DEFAULT_NAMESPACE)
             .clone_into(&mut options.namespace);
-        options.values.files = find::values(&stage.rendered, dir)?;
+        options.values.files = find::values(&stage.clear(), dir)?;
         options.kube_version.clone_from(&capabilities.kube_version);
         if let Some(served) = &capabilities.api_versions {
             options.api_versions.clone_from(served);
@@ -127,11 +135,14 @@ impl<'a> Renderer<'a> {
         for one in &rendered.sorted.manifests {
             parse(&one.path, &format!("{}\n", one.text), stage, &mut objects)?;
         }
-        if let Some(hook) = rendered.sorted.hooks.iter().find(|hook| !hook.is_test()) {
-            return Err(Error::ChartHook {
-                template: hook.manifest.path.clone(),
-                events: hook.events.join(","),
-            });
+        for hook in rendered.sorted.hooks.iter().filter(|hook| !hook.is_test()) {
+            let manifest = &hook.manifest;
+            parse(
+                &manifest.path,
+                &format!("{}\n", manifest.text),
+                stage,
+                &mut objects,
+            )?;
         }
         if let Some(namespace) = namespace {
             for object in &mut objects {
@@ -139,6 +150,14 @@ impl<'a> Renderer<'a> {
             }
         }
         Ok(objects)
+    }
+}
+
+/// What the `helm-chart.yaml` of a rendered directory says, if it has one.
+pub(crate) fn rendered_chart(stage: &Stage<'_>, dir: &TreePath) -> Result<Option<Value>, Error> {
+    match files::find(&stage.rendered, dir, "helm-chart") {
+        Some(file) => files::parse(&file, &stage.rendered.read(&file)?, stage.budget()).map(Some),
+        None => Ok(None),
     }
 }
 

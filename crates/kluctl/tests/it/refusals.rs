@@ -20,58 +20,80 @@ fn error(files: &[(&str, &str)]) -> String {
 
 #[test]
 fn fields_that_are_not_obeyed_are_refused_by_name() {
-    let aws = error(&[(".kluctl.yaml", "\naws: {profile: x}\n")]);
-    assert_eq!(aws, ".kluctl.yaml:2: aws is not supported yet: remove it");
-    for field in ["aws: {profile: x}", "images: [{image: a, resultImage: b}]"] {
-        let text = format!("targets:\n- name: x\n  {field}\n");
+    for field in ["secretsConfig: {a: b}", "sealedSecrets: {a: b}"] {
         let name = field.split(':').next().unwrap();
-        let expected = format!(".kluctl.yaml:3: targets[0].{name} is not supported yet: remove it");
-        assert_eq!(error(&[(".kluctl.yaml", &text)]), expected);
+        let expected = format!(".kluctl.yaml:1: {name} is not supported yet: remove it");
+        assert_eq!(error(&[(".kluctl.yaml", field)]), expected);
     }
+    let sealing = "targets:\n- name: x\n  sealingConfig: {a: b}\n";
+    let expected = ".kluctl.yaml:3: targets[0].sealingConfig is not supported yet: remove it";
+    assert_eq!(error(&[(".kluctl.yaml", sealing)]), expected);
     for field in [
-        "commonAnnotations: {a: b}",
-        "ignoreForDiff: [{fieldPath: x}]",
-        "conflictResolution: [{manager: x}]",
+        "deleteByLabels: {a: b}",
+        "includes: [{path: x}]",
+        "templateExcludes: [x]",
     ] {
         let name = field.split(':').next().unwrap();
         let expected = format!("deployment.yaml:1: {name} is not supported yet: remove it");
         assert_eq!(error(&[("deployment.yaml", field)]), expected);
     }
-    for field in [
-        "git: https://x/y",
-        "oci: {url: 'oci://x'}",
-        "deleteObjects: [{kind: A, name: a}]",
-        "waitReadinessObjects: [{kind: A, name: a}]",
-        "recursive: true",
-        "args: {a: 1}",
-        "passVars: true",
-        "onlyRender: true",
-        "alwaysDeploy: true",
-        "skipDeleteIfTags: true",
+}
+
+#[test]
+fn what_comes_from_elsewhere_needs_somebody_who_fetches_it() {
+    for (source, expected) in [
+        (
+            "git: {url: 'https://u:s3cret@x/y', path: p}",
+            "failed to fetch https://x/y: nothing is fetched here",
+        ),
+        (
+            "gitFiles: {url: https://x/y, ref: {branch: .*}}",
+            "deployment.yaml:2: vars[0]: Git repositories are not asked here",
+        ),
+        (
+            "clusterConfigMap: {name: x, namespace: n, key: k}",
+            "deployment.yaml:2: vars[0]: loading vars from cluster is disabled",
+        ),
+        (
+            "clusterObject: {kind: X, name: x, path: p}",
+            "deployment.yaml:2: vars[0]: loading vars from cluster is disabled",
+        ),
+        (
+            "systemEnvVars: {a: HOME}",
+            "deployment.yaml:2: vars[0]: the environment variable HOME is not read here",
+        ),
+        (
+            "http: {url: https://x}",
+            "deployment.yaml:2: vars[0]: servers are not asked here",
+        ),
+        (
+            "awsSecretsManager: {secretName: x, region: r}",
+            "deployment.yaml:2: vars[0]: AWS Secrets Manager is not asked here",
+        ),
+        (
+            "gcpSecretManager: {secretName: x}",
+            "deployment.yaml:2: vars[0]: Google Secret Manager is not asked here",
+        ),
+        (
+            "azureKeyVault: {vaultUri: x, secretName: y}",
+            "deployment.yaml:2: vars[0]: Azure Key Vault is not asked here",
+        ),
+        (
+            "vault: {address: x, path: y}",
+            "deployment.yaml:2: vars[0]: Vault is not asked here",
+        ),
     ] {
-        let text = format!("deployments:\n- path: app\n  {field}\n");
-        let name = field.split(':').next().unwrap();
-        let expected = format!("deployment.yaml:3: deployments[0].{name} is not supported yet: remove it");
-        assert_eq!(error(&[("deployment.yaml", &text)]), expected);
+        let text = format!("vars:\n- {source}\n  targetPath: x\n");
+        let found = error(&[("deployment.yaml", &text)]);
+        assert!(found.starts_with(expected), "{found}\nexpected {expected}");
     }
-    for source in [
-        "git: {url: x, path: y}",
-        "gitFiles: {url: x}",
-        "clusterConfigMap: {name: x}",
-        "clusterSecret: {name: x}",
-        "clusterObject: {kind: x}",
-        "systemEnvVars: {a: HOME}",
-        "http: {url: x}",
-        "awsSecretsManager: {secretName: x}",
-        "gcpSecretManager: {secretName: x}",
-        "azureKeyVault: {vaultUri: x}",
-        "vault: {address: x, path: y}",
-    ] {
-        let text = format!("vars:\n- {source}\n");
-        let name = source.split(':').next().unwrap();
-        let expected = format!("deployment.yaml:2: vars[0].{name} is not supported yet: remove it");
-        assert_eq!(error(&[("deployment.yaml", &text)]), expected);
-    }
+    let git = error(&[("deployment.yaml", "deployments: [{git: 'https://x/y'}]")]);
+    assert_eq!(git, "failed to fetch https://x/y: nothing is fetched here");
+    let oci = error(&[(
+        "deployment.yaml",
+        "deployments: [{oci: {url: 'oci://x/y', ref: {tag: v1}}}]",
+    )]);
+    assert_eq!(oci, "failed to fetch oci://x/y:v1: nothing is fetched here");
 }
 
 #[test]
@@ -164,7 +186,7 @@ fn mistakes_are_told_with_file_and_line() {
         ),
         (
             deployment("vars:\n- values: {}\n  targetPath: 'a[*]'\n"),
-            "deployment.yaml:3: vars[0]: failed to parse targetPath",
+            "deployment.yaml:3: vars[0]: failed to set value to targetPath",
         ),
         (
             deployment("vars:\n- file: x\n  multidoc: true\n"),
@@ -198,33 +220,62 @@ fn mistakes_are_told_with_file_and_line() {
                 "app/a.yaml",
                 "apiVersion: v1\nkind: S\nmetadata: {name: s}\nsops: {mac: x}\n",
             )]),
-            "app/a.yaml:1: encryption with SOPS is not supported yet",
+            "building kustomize objects for app failed: app/kustomization.yaml:1: accumulating resources: accumulation \
+             err='accumulating resources from 'a.yaml': app/a.yaml: cannot get sops data key: it is encrypted",
         ),
         (
             error(&[
                 ("deployment.yaml", "vars:\n- file: v.yaml\n"),
                 ("v.yaml", "a: ENC\nsops: {mac: x}\n"),
             ]),
-            "v.yaml:1: encryption with SOPS is not supported yet",
+            "v.yaml: cannot get sops data key: it is encrypted",
         ),
         (
             error(&[(
                 "app/a.yaml",
-                "\napiVersion: v1\nkind: J\nmetadata: {name: j, annotations: {helm.sh/hook: x}}\n",
+                "\napiVersion: v1\nkind: J\nmetadata: {name: j, annotations: {kluctl.io/downscale-delete: x}}\n",
             )]),
-            "app/a.yaml:2: the annotation helm.sh/hook is not supported yet",
-        ),
-        (
-            error(&[("app/a.yaml", "a: XXXXXbegin_get_image_\n")]),
-            "app/a.yaml:1: an image placeholder is not supported yet",
+            "app/a.yaml:2: the annotation kluctl.io/downscale-delete is not supported yet",
         ),
         (
             error(&[
                 ("deployment.yaml", "deployments: [{include: l}]"),
-                ("l/.kluctl-library.yaml", ""),
+                ("l/.kluctl-library.yaml", "args: [{name: x}]"),
                 ("l/deployment.yaml", ""),
             ]),
-            "l/.kluctl-library.yaml:1: a library project is not supported yet",
+            "required argument x not set",
+        ),
+        (
+            deployment("deployments:\n- path: app\n  args: {a: 1}\n"),
+            "deployment.yaml:3: args are only allowed when another project is included",
+        ),
+        (
+            deployment("deployments:\n- path: app\n  passVars: true\n"),
+            "deployment.yaml:3: passVars is only allowed when another project is included",
+        ),
+        (
+            deployment("deployments:\n- path: app\n  renderedObjects: []\n"),
+            "deployment.yaml:3: renderedObjects is not allowed here",
+        ),
+        (
+            deployment("deployments:\n- git: {url: x, subDir: ../y}\n"),
+            "deployment.yaml:2: '../y' is not a valid subDir",
+        ),
+        (
+            deployment("vars:\n- renderedVars: {}\n  values: {}\n"),
+            "deployment.yaml:2: renderedVars is not allowed here",
+        ),
+        (
+            deployment("vars:\n- awsSecretsManager: {secretName: x}\n"),
+            "deployment.yaml:2: when omitting the AWS region",
+        ),
+        (
+            project("targets:\n- name: t\n  dynamicArgs: [{name: x}]\n"),
+            ".kluctl.yaml:3: dynamicArgs belong to a targetConfig",
+        ),
+        (
+            project("targets:\n- name: t\n  images: [{image: x}]\n"),
+            ".kluctl.yaml:3: targets[0].images[0].resultImage is required",
         ),
     ] {
         assert!(found.starts_with(expected), "{found}\nexpected {expected}");

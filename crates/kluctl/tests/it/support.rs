@@ -5,8 +5,10 @@ use std::{
     sync::Arc,
 };
 
-use kluctl::{ChartSource, Charts, Error, Moment, PullChart, Rendered, Request, render};
-use tree::{Budget, Disk, Limits, Mem, Tree};
+use kluctl::{
+    Charts, Error, Fetched, Lookup, Moment, Rendered, Request, SourceAddress, Sources, VarsSources, render,
+};
+use tree::{Budget, Disk, Limits, Mem};
 use yaml::Value;
 
 /// The root of the workspace.
@@ -59,17 +61,46 @@ pub(crate) fn charts() -> Charts {
     }
 }
 
-/// Charts of Git repositories that lie in directories, by `host/path`.
-pub(crate) struct Overrides(pub(crate) Vec<(String, PathBuf)>);
+/// Git repositories and artifacts that lie in directories, by what their addresses begin with.
+#[derive(Default)]
+pub(crate) struct Overrides {
+    /// `host/path` of a repository, or of those below it.
+    pub(crate) git: Vec<(String, PathBuf)>,
+    pub(crate) oci: Vec<(String, PathBuf)>,
+}
 
-impl PullChart for Overrides {
-    fn pull(&self, source: &ChartSource, _: &Budget) -> Result<Arc<dyn Tree>, String> {
-        let ChartSource::Git { url, sub_dir, .. } = source else {
-            return Err(format!("{source:?} is not overridden"));
+impl Sources for Overrides {
+    fn fetch(&self, address: &SourceAddress, _: &Budget) -> Result<Fetched, String> {
+        let places = match address {
+            SourceAddress::Git { .. } => &self.git,
+            SourceAddress::Oci { .. } => &self.oci,
         };
-        let key = url.split_once("://").map_or(url.as_str(), |(_, key)| key);
-        let dir = self.0.iter().find(|(from, _)| from == key).map(|(_, dir)| dir);
+        let url = address.url();
+        let key = url.split_once("://").map_or(url, |(_, key)| key);
+        let key = key.trim_start_matches("git@").trim_end_matches(".git");
+        let dir = places.iter().find_map(|(from, dir)| {
+            let rest = key.strip_prefix(from.as_str())?;
+            Some(dir.join(rest.trim_start_matches('/')))
+        });
         let dir = dir.ok_or_else(|| format!("{url} is not overridden"))?;
-        Ok(Arc::new(read_dir(&dir.join(sub_dir))))
+        Ok(Fetched {
+            tree: Arc::new(read_dir(&dir)),
+            commit: None,
+        })
+    }
+
+    fn references(&self, url: &str, _: &Budget) -> Result<Vec<(String, String)>, String> {
+        Err(format!("{url} has no references"))
+    }
+}
+
+/// The variables of an environment, and no cluster.
+#[derive(Default)]
+pub(crate) struct Environment(pub(crate) Vec<(String, String)>);
+
+impl VarsSources for Environment {
+    fn environment(&self, name: &str) -> Result<Option<String>, Lookup> {
+        let found = self.0.iter().find(|(known, _)| known == name);
+        Ok(found.map(|(_, value)| value.clone()))
     }
 }

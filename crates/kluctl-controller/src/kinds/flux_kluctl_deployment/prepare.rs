@@ -158,7 +158,7 @@ fn request(object: &KluctlDeployment) -> Result<Request, Fault> {
             Value::Map(map) => map,
             _ => Map::new(),
         },
-        charts: kluctl::Charts::default(),
+        ..Request::default()
     })
 }
 

@@ -1,0 +1,112 @@
+//! Files encrypted with SOPS: who decrypts them, and how they are recognised where nobody does.
+
+use bytes::Bytes;
+use tree::{Budget, Entry, NodeKind, Tree, TreeError, TreePath};
+use yaml::Value;
+
+use crate::Error;
+
+/// Decrypts files that are encrypted with SOPS.
+pub trait Decrypt: Send + Sync {
+    /// The content in clear; `None` when it isn't encrypted. The format follows from the ending of `path`.
+    ///
+    /// # Errors
+    /// When it is encrypted and can't be decrypted, in words for people and without secrets.
+    fn decrypt(&self, path: &TreePath, content: &Bytes) -> Result<Option<Bytes>, String>;
+}
+
+impl std::fmt::Debug for dyn Decrypt {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Decrypt")
+    }
+}
+
+/// The content of a file, and whether it was encrypted.
+pub(crate) struct Opened {
+    pub(crate) bytes: Bytes,
+    pub(crate) secret: bool,
+}
+
+/// Decrypts a file if it is encrypted, and refuses it where nobody can.
+pub(crate) fn open(
+    decrypt: Option<&dyn Decrypt>,
+    path: &TreePath,
+    bytes: Bytes,
+    budget: &Budget,
+) -> Result<Opened, Error> {
+    let clear = |bytes| Opened { bytes, secret: false };
+    if !bytes.windows(4).any(|window| window == b"sops") {
+        return Ok(clear(bytes));
+    }
+    let file = || path.clone();
+    match decrypt {
+        Some(decrypt) => match decrypt.decrypt(path, &bytes) {
+            Ok(Some(bytes)) => Ok(Opened { bytes, secret: true }),
+            Ok(None) => Ok(clear(bytes)),
+            Err(problem) => Err(Error::Decrypt {
+                file: file(),
+                problem,
+            }),
+        },
+        None if is_encrypted(path, &bytes, budget) => Err(Error::NobodyDecrypts(file())),
+        None => Ok(clear(bytes)),
+    }
+}
+
+/// Whether a file that mentions SOPS carries its metadata.
+fn is_encrypted(file: &TreePath, text: &[u8], budget: &Budget) -> bool {
+    let structured = [".yaml", ".yml", ".json"]
+        .iter()
+        .any(|end| file.as_str().ends_with(end));
+    if structured {
+        // A file that is no YAML fails later, where its content matters.
+        yaml::read::kustomize_all(text, budget)
+            .is_ok_and(|documents| documents.iter().any(|document| has_metadata(&document.value)))
+    } else {
+        String::from_utf8_lossy(text)
+            .lines()
+            .any(|line| line.starts_with("sops_mac=") || line == "[sops]")
+    }
+}
+
+fn has_metadata(value: &Value) -> bool {
+    let sops = value.get("sops").and_then(Value::as_map);
+    sops.is_some_and(|sops| sops.contains_key("mac") || sops.contains_key("lastmodified"))
+}
+
+/// A tree whose encrypted files are decrypted when they are read.
+pub(crate) struct Decrypting<'a> {
+    pub(crate) tree: &'a dyn Tree,
+    pub(crate) decrypt: Option<&'a dyn Decrypt>,
+    pub(crate) budget: &'a Budget,
+}
+
+impl Tree for Decrypting<'_> {
+    fn read(&self, path: &TreePath) -> Result<Bytes, TreeError> {
+        let bytes = self.tree.read(path)?;
+        let opened = open(self.decrypt, path, bytes, self.budget);
+        opened.map(|opened| opened.bytes).map_err(|error| TreeError::Io {
+            path: path.clone(),
+            source: std::io::Error::other(match error {
+                Error::Decrypt { problem, .. } => format!("failed to decrypt: {problem}"),
+                _ => NOBODY.to_owned(),
+            }),
+        })
+    }
+
+    fn list(&self, dir: &TreePath) -> Result<Vec<Entry>, TreeError> {
+        self.tree.list(dir)
+    }
+
+    fn kind(&self, path: &TreePath) -> Result<Option<NodeKind>, TreeError> {
+        self.tree.kind(path)
+    }
+
+    fn resolve(&self, path: &TreePath) -> Result<Option<TreePath>, TreeError> {
+        self.tree.resolve(path)
+    }
+}
+
+/// Why an encrypted file can't be read where nobody decrypts.
+pub(crate) const NOBODY: &str =
+    "cannot get sops data key: it is encrypted with SOPS, and no keys are there to decrypt it";

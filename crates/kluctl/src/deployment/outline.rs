@@ -1,0 +1,113 @@
+//! A deployment as results tell it: what its files say, with what became of it.
+
+use objects::ObjectRef;
+use yaml::{Map, Value};
+
+use crate::Item;
+
+/// What the files of a deployment say, and which items they became.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Outline {
+    pub(crate) project: ProjectOutline,
+}
+
+/// A project, without the entries of `deployments`.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct ProjectOutline {
+    pub(crate) config: Map,
+    pub(crate) items: Vec<ItemOutline>,
+}
+
+/// An entry of `deployments`.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct ItemOutline {
+    pub(crate) config: Map,
+    /// Its place among the items, if it became one.
+    pub(crate) item: Option<usize>,
+    pub(crate) include: Option<ProjectOutline>,
+}
+
+impl Outline {
+    /// As results print it.
+    pub(crate) fn to_value(&self, items: &[Item]) -> Value {
+        Value::Map(self.project.to_map(items))
+    }
+}
+
+impl ProjectOutline {
+    /// A project as its file says it, with its variables as they were loaded.
+    pub(crate) fn new(fields: &Map, vars: Vec<Value>) -> Self {
+        let mut config = filled(fields);
+        config.remove("deployments");
+        set_list(&mut config, "vars", vars);
+        Self {
+            config,
+            items: Vec::new(),
+        }
+    }
+
+    fn to_map(&self, items: &[Item]) -> Map {
+        let mut map = self.config.clone();
+        let entries = self.items.iter().map(|item| Value::Map(item.to_map(items)));
+        set_list(&mut map, "deployments", entries.collect());
+        map
+    }
+}
+
+impl ItemOutline {
+    /// An item as its file says it; none of its variables were loaded yet.
+    pub(crate) fn new(fields: &Map, tags: &[String]) -> Self {
+        let mut config = filled(fields);
+        let tags = tags.iter().map(|tag| Value::from(tag.as_str()));
+        set_list(&mut config, "tags", tags.collect());
+        Self {
+            config,
+            ..Self::default()
+        }
+    }
+
+    pub(crate) fn loaded(&mut self, vars: Vec<Value>) {
+        set_list(&mut self.config, "vars", vars);
+    }
+
+    fn to_map(&self, items: &[Item]) -> Map {
+        let mut map = self.config.clone();
+        if let Some(include) = &self.include {
+            map.insert("renderedInclude", include.to_map(items));
+        }
+        if let Some(item) = self.item.and_then(|item| items.get(item)) {
+            let references = item
+                .objects
+                .iter()
+                .filter_map(|object| ObjectRef::of(object).ok());
+            let references = references.map(|reference| Value::Map(crate::images::reference_map(&reference)));
+            set_list(&mut map, "renderedObjects", references.collect());
+            if let Some(chart) = &item.chart {
+                map.insert("renderedHelmChartConfig", chart.clone());
+            }
+        }
+        map
+    }
+}
+
+fn set_list(map: &mut Map, field: &str, list: Vec<Value>) {
+    if list.is_empty() {
+        map.remove(field);
+    } else {
+        map.insert(field, list);
+    }
+}
+
+/// A map without what says nothing.
+fn filled(fields: &Map) -> Map {
+    let says_something = |value: &Value| match value {
+        Value::Null | Value::Bool(false) => false,
+        Value::String(text) => !text.is_empty(),
+        Value::Seq(items) => !items.is_empty(),
+        Value::Map(map) => !map.is_empty(),
+        _ => true,
+    };
+    let mut map = fields.clone();
+    map.retain(|_, value| says_something(value));
+    map
+}

@@ -1,0 +1,243 @@
+//! Finds what templates left open in objects, and puts images there.
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use objects::{
+    ObjectRef,
+    path::{self, Key, Path},
+};
+use yaml::{Map, Value};
+
+use super::{
+    FixedImage,
+    fixed::{Asks, of_variables, reference_map},
+};
+use crate::Error;
+
+const BEGIN: &str = "XXXXXbegin_get_image_";
+const END: &str = "_end_get_imageXXXXX";
+
+/// An image that an object asked for, and got.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SeenImage {
+    /// The image that the template asked for.
+    pub image: String,
+    /// The image that it got.
+    pub result_image: String,
+    /// The object, with its namespace as it was written.
+    pub object: ObjectRef,
+    /// The name of the container.
+    pub container: Option<String>,
+    /// The tags of the item.
+    pub tags: Vec<String>,
+    /// The directory of the item.
+    pub dir: String,
+    /// The item, by its place in [`crate::Rendered::items`], and the object, by its place there.
+    pub place: (usize, usize),
+    /// The field, when it is an image and nothing else.
+    pub field: Option<Path>,
+}
+
+impl SeenImage {
+    /// As results and listings print it; `deployed` is the image that runs now.
+    #[must_use]
+    pub fn to_map(&self, deployed: Option<&str>) -> Map {
+        let mut map = Map::new();
+        map.insert("image", self.image.as_str());
+        map.insert("resultImage", self.result_image.as_str());
+        if let Some(deployed) = deployed {
+            map.insert("deployedImage", deployed);
+        }
+        if let Some(namespace) = &self.object.namespace {
+            map.insert("namespace", namespace.as_str());
+        }
+        map.insert("object", reference_map(&self.object));
+        map.insert("deployment", format!("{}/{}", self.object.kind, self.object.name));
+        if let Some(container) = &self.container {
+            map.insert("container", container.as_str());
+        }
+        if !self.tags.is_empty() {
+            let tags: Vec<Value> = self.tags.iter().map(|tag| tag.as_str().into()).collect();
+            map.insert("deployTags", tags);
+        }
+        map.insert("deploymentDir", self.dir.as_str());
+        map
+    }
+}
+
+/// The item that asks.
+pub(crate) struct Place<'a> {
+    pub(crate) item: usize,
+    pub(crate) tags: &'a [String],
+    pub(crate) dir: &'a str,
+    /// The images of the target and of who asks for the render, the last one first to be looked at.
+    pub(crate) fixed: &'a [FixedImage],
+    /// `images` of the variables.
+    pub(crate) variables: Option<&'a Value>,
+}
+
+/// Puts images where the objects of an item ask for them, and tells which.
+pub(crate) fn resolve(objects: &mut [Value], place: &Place<'_>) -> Result<Vec<SeenImage>, Error> {
+    let mut seen = Vec::new();
+    let (mut missing, mut of_vars) = (Vec::new(), None);
+    for (index, object) in objects.iter_mut().enumerate() {
+        let asking: Vec<Path> = path::leaves(object)
+            .into_iter()
+            .filter(|leaf| text(object, leaf).is_some_and(|text| text.contains(BEGIN)))
+            .collect();
+        if asking.is_empty() {
+            continue;
+        }
+        if of_vars.is_none() {
+            of_vars = Some(of_variables(place.variables)?);
+        }
+        let reference = ObjectRef::of(object).map_err(|error| Error::Object(error.to_string()))?;
+        for leaf in asking {
+            let container = container(object, &leaf);
+            let asks = Asks {
+                reference: &reference,
+                deployment: format!("{}/{}", reference.kind, reference.name),
+                container: container.as_deref(),
+            };
+            let before = text(object, &leaf).unwrap_or_default().to_owned();
+            let mut found = Vec::new();
+            let after = replace(&before, |image| {
+                let result = place
+                    .fixed
+                    .iter()
+                    .rev()
+                    .chain(of_vars.iter().flatten().rev())
+                    .find(|fixed| fixed.matches(image, &asks))
+                    .map(|fixed| fixed.result_image.clone());
+                match &result {
+                    Some(result) => found.push((image.to_owned(), result.clone())),
+                    None if missing.iter().any(|other| other == image) => {}
+                    None => missing.push(image.to_owned()),
+                }
+                result
+            });
+            let whole =
+                before.matches(BEGIN).count() == 1 && before.starts_with(BEGIN) && before.ends_with(END);
+            seen.extend(found.into_iter().map(|(image, result_image)| SeenImage {
+                image,
+                result_image,
+                object: reference.clone(),
+                container: container.clone(),
+                tags: place.tags.to_vec(),
+                dir: place.dir.to_owned(),
+                place: (place.item, index),
+                field: whole.then(|| leaf.clone()),
+            }));
+            path::set(object, &leaf, Value::String(after));
+        }
+    }
+    crate::error::many(missing.into_iter().map(Error::NoImage).collect()).map(|()| seen)
+}
+
+fn text<'a>(object: &'a Value, leaf: &[Key]) -> Option<&'a str> {
+    path::get(object, leaf).and_then(Value::as_str)
+}
+
+/// The name of what holds a field.
+fn container(object: &Value, leaf: &[Key]) -> Option<String> {
+    let (_, parent) = leaf.split_last()?;
+    let name = path::get(object, parent)?.get("name")?.as_str()?;
+    Some(name.to_owned())
+}
+
+/// Replaces every placeholder of a text; those without an image stay.
+fn replace(text: &str, mut image_of: impl FnMut(&str) -> Option<String>) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once(BEGIN) {
+        out.push_str(before);
+        let Some((encoded, behind)) = after.split_once(END) else {
+            out.push_str(BEGIN);
+            rest = after;
+            continue;
+        };
+        match decode(encoded).as_deref().and_then(&mut image_of) {
+            Some(image) => out.push_str(&image),
+            None => out.push_str(&format!("{BEGIN}{encoded}{END}")),
+        }
+        rest = behind;
+    }
+    out.push_str(rest);
+    out
+}
+
+/// The image in a placeholder: `{"image": "repo/name"}` in base64.
+fn decode(encoded: &str) -> Option<String> {
+    let bytes = STANDARD.decode(encoded).ok()?;
+    let value = yaml::read::goyaml(bytes, &tree::Budget::default()).ok()?.value;
+    value.get("image")?.as_str().map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn placeholder(image: &str) -> String {
+        let json = format!("{{\"image\": \"{image}\"}}");
+        format!("{BEGIN}{}{END}", STANDARD.encode(json))
+    }
+
+    fn object(image: &str) -> Value {
+        let text = format!(
+            "apiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: d, namespace: ns}}\nspec:\n  - {{name: main, image: '{image}'}}\n"
+        );
+        yaml::read::goyaml(text, &tree::Budget::default()).unwrap().value
+    }
+
+    fn place<'a>(fixed: &'a [FixedImage], variables: Option<&'a Value>) -> Place<'a> {
+        Place {
+            item: 0,
+            tags: &[],
+            dir: "app",
+            fixed,
+            variables,
+        }
+    }
+
+    #[test]
+    fn the_last_match_wins_and_variables_come_last() {
+        let fixed = |text: &str| FixedImage::parse(text).unwrap();
+        let variables = yaml::read::goyaml(
+            "- {imageRegex: '^a', resultImage: 'v:1'}",
+            &tree::Budget::default(),
+        );
+        let variables = variables.unwrap().value;
+        for (list, expected) in [
+            (vec![], "v:1"),
+            (vec![fixed("a=b:1"), fixed("a=b:2")], "b:2"),
+            (vec![fixed("a=b:1"), fixed("a:other=b:2")], "b:1"),
+            (vec![fixed("a=b:1"), fixed("a:ns:Deployment/d:main=b:2")], "b:2"),
+            (vec![fixed("a=b:1"), fixed("a:ns:Deployment/d:init=b:2")], "b:1"),
+        ] {
+            let mut objects = [object(&placeholder("a"))];
+            let seen = resolve(&mut objects, &place(&list, Some(&variables))).unwrap();
+            assert_eq!(seen.len(), 1);
+            assert_eq!(seen[0].result_image, expected);
+            assert_eq!(seen[0].container.as_deref(), Some("main"));
+            assert!(seen[0].field.is_some());
+            let image = path::get(&objects[0], seen[0].field.as_ref().unwrap());
+            assert_eq!(image.and_then(Value::as_str), Some(expected));
+        }
+    }
+
+    #[test]
+    fn a_text_may_hold_several_and_all_that_is_missing_is_told() {
+        let text = format!("x {} y {}", placeholder("a"), placeholder("b"));
+        let fixed = [
+            FixedImage::parse("a=1").unwrap(),
+            FixedImage::parse("b=2").unwrap(),
+        ];
+        let mut objects = [object(&text)];
+        let seen = resolve(&mut objects, &place(&fixed, None)).unwrap();
+        assert_eq!((seen.len(), seen[0].field.is_none()), (2, true));
+        let replaced = objects[0].pointer(&["spec"]).unwrap().as_seq().unwrap()[0].get("image");
+        assert_eq!(replaced.unwrap().as_str(), Some("x 1 y 2"));
+        let error = resolve(&mut [object(&text)], &place(&[], None)).unwrap_err();
+        let expected = "2 errors: failed to find fixed image for a; failed to find fixed image for b";
+        assert_eq!(error.to_string(), expected);
+    }
+}

@@ -1,0 +1,81 @@
+//! Which items of a project are deployed.
+
+use tree::TreePath;
+
+/// A choice of items by their tags and directories; without any, all are chosen.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Inclusion {
+    /// Items with one of these tags are chosen.
+    pub include_tags: Vec<String>,
+    /// Items with one of these tags are left out.
+    pub exclude_tags: Vec<String>,
+    /// Items in these directories are chosen.
+    pub include_dirs: Vec<String>,
+    /// Items in these directories are left out.
+    pub exclude_dirs: Vec<String>,
+}
+
+impl Inclusion {
+    /// Whether an item is chosen. What leaves out wins, and all that chooses is one set.
+    #[must_use]
+    pub fn includes(&self, tags: &[String], dir: Option<&TreePath>) -> bool {
+        let among = |named: &[String], dirs: &[String]| {
+            tags.iter().any(|tag| named.contains(tag))
+                || dir.is_some_and(|dir| {
+                    let dir = dir.to_string();
+                    dirs.iter()
+                        .any(|named| named.trim_start_matches("./").trim_end_matches('/') == dir)
+                })
+        };
+        if among(&self.exclude_tags, &self.exclude_dirs) {
+            return false;
+        }
+        let everything = self.include_tags.is_empty() && self.include_dirs.is_empty();
+        everything || among(&self.include_tags, &self.include_dirs)
+    }
+
+    /// Whether nothing is chosen and nothing is left out.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn list(text: &str) -> Vec<String> {
+        text.split_whitespace().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn what_leaves_out_wins_and_choices_are_pooled() {
+        let choice = |tags, not_tags, dirs, not_dirs| Inclusion {
+            include_tags: list(tags),
+            exclude_tags: list(not_tags),
+            include_dirs: list(dirs),
+            exclude_dirs: list(not_dirs),
+        };
+        for (choice, tags, dir, expected) in [
+            (choice("", "", "", ""), "", "", true),
+            (choice("a", "", "", ""), "b", "x", false),
+            (choice("a b", "", "", ""), "b", "x", true),
+            (choice("a", "", "x", ""), "b", "x", true),
+            (choice("a", "", "./x/", ""), "b", "x", true),
+            (choice("a", "", "x", ""), "b", "x/y", false),
+            (choice("a", "b", "", ""), "a b", "x", false),
+            (choice("", "", "", "x"), "a", "x", false),
+            (choice("", "b", "", ""), "a", "x", true),
+        ] {
+            let dir = TreePath::parse(dir).unwrap();
+            assert_eq!(
+                choice.includes(&list(tags), Some(&dir)),
+                expected,
+                "{choice:?} {tags} {dir}"
+            );
+        }
+        assert!(!choice("a", "", "", "").includes(&[], None));
+        assert!(choice("", "", "", "").is_empty() && !choice("a", "", "", "").is_empty());
+    }
+}

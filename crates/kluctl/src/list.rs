@@ -1,0 +1,52 @@
+//! What a project has, told without deploying it.
+
+use std::sync::Arc;
+
+use tree::{Budget, Tree};
+use yaml::{Map, Value};
+
+use crate::{Error, Rendered, Request, project::Project, target};
+
+/// The targets of a project, rendered, as the listing of targets prints them, and what the user should know besides.
+/// Targets that can't be rendered are left out; null stands for none at all.
+///
+/// # Errors
+/// When the project is broken.
+pub fn list_targets(
+    tree: &Arc<dyn Tree>,
+    request: &Request,
+    budget: &Budget,
+) -> Result<(Value, Vec<String>), Error> {
+    tree::on_deep_stack(move || {
+        let project = Project::load(&**tree, request, budget)?;
+        let (targets, warnings) = target::all(project, tree, request, budget)?;
+        let targets: Vec<Value> = targets.into_iter().map(Value::Map).collect();
+        let targets = if targets.is_empty() {
+            Value::Null
+        } else {
+            Value::Seq(targets)
+        };
+        Ok((targets, warnings))
+    })?
+}
+
+/// The images of a render as a map with a list `images`, as the listing of images prints it. `simple` leaves out where
+/// they are used.
+#[must_use]
+pub fn list_images(rendered: &Rendered, simple: bool) -> Value {
+    let mut images: Vec<Map> = Vec::new();
+    for seen in &rendered.images {
+        let mut map = seen.to_map(None);
+        if simple {
+            map.retain(|field, _| matches!(field, "image" | "resultImage"));
+        }
+        if !images.contains(&map) {
+            images.push(map);
+        }
+    }
+    images.sort_by(|a, b| a.get_str("image").cmp(&b.get_str("image")));
+    let mut map = Map::new();
+    let images: Vec<Value> = images.into_iter().map(Value::Map).collect();
+    map.insert("images", images);
+    Value::Map(map)
+}

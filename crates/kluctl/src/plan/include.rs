@@ -1,0 +1,87 @@
+//! Projects that items include: of the same source, or from elsewhere.
+
+use std::sync::Arc;
+
+use tree::{NodeKind, TreePath};
+use yaml::Map;
+
+use super::{Planner, Scope};
+use crate::{
+    Error, args,
+    deployment::{ItemConfig, ItemOutline, Source as From},
+    fields::Fields,
+    files,
+    project::arguments,
+    source::{self, Remote, Source},
+    vars::Context,
+};
+
+impl Planner<'_> {
+    /// Loads the project that an item includes.
+    pub(super) fn include(
+        &mut self,
+        scope: &Scope,
+        fields: &Fields<'_>,
+        item: &ItemConfig,
+        outline: &mut ItemOutline,
+    ) -> Result<(), Error> {
+        let (source, dir) = match &item.source {
+            From::Remote(remote) => self.fetch(fields, remote)?,
+            _ => (scope.source.clone(), self.directory(scope, fields, &item.source)?),
+        };
+        let start = self.start(scope, &source, &dir, item);
+        let start = source.say(start)?;
+        let (vars, told) = self.load_vars(&start, scope, &scope.search, fields)?;
+        outline.loaded(told);
+        let inner = scope.included(source.clone(), dir, &item.tags, vars);
+        let project = self.project(inner, Some(fields.file));
+        outline.include = Some(source.say(project)?);
+        Ok(())
+    }
+
+    /// A source from elsewhere, which is another one each time.
+    fn fetch(&mut self, fields: &Fields<'_>, remote: &Remote) -> Result<(Arc<Source>, TreePath), Error> {
+        let fetched = source::fetch(self.world.sources, &remote.address, self.world.budget)?;
+        self.sources += 1;
+        let source = Source {
+            id: self.sources,
+            tree: fetched.tree,
+            name: Some(remote.address.to_string()),
+        };
+        if !matches!(source.tree.kind(&remote.sub_dir)?, Some(NodeKind::Dir)) {
+            let problem = format!("{} has no directory {}", remote.address, remote.sub_dir);
+            return Err(fields.invalid("git", problem));
+        }
+        Ok((Arc::new(source), remote.sub_dir.clone()))
+    }
+
+    /// The variables that an included project begins with: all that are there, or for a library what it is given.
+    fn start(
+        &self,
+        scope: &Scope,
+        source: &Source,
+        dir: &TreePath,
+        item: &ItemConfig,
+    ) -> Result<Context, Error> {
+        let Some(file) = files::find(&*source.tree, dir, ".kluctl-library") else {
+            return Ok(scope.vars.clone());
+        };
+        let value = files::parse(&file, &source.tree.read(&file)?, self.world.budget)?;
+        let value = if value.is_null() { Map::new().into() } else { value };
+        let fields = Fields::new(&file, &value, "", 1)?;
+        fields.check(&["args"], &[])?;
+        let declared = arguments(&fields)?;
+        let args = args::compute(
+            &declared,
+            &crate::merge::map_through_json(&item.args),
+            &Map::new(),
+        )?;
+        let mut vars = if item.pass_vars {
+            scope.vars.map().clone()
+        } else {
+            Map::new()
+        };
+        vars.insert("args", args);
+        Ok(Context::new(vars))
+    }
+}

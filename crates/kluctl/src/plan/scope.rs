@@ -1,0 +1,111 @@
+//! What a project hands down to its items and includes.
+
+use std::sync::Arc;
+
+use objects::rules::Rules;
+use tree::TreePath;
+use yaml::Map;
+
+use crate::{deployment::Deployment, source::Source, vars::Context};
+
+/// What a project hands down to its items and includes.
+#[derive(Debug, Clone)]
+pub(crate) struct Scope {
+    pub(crate) source: Arc<Source>,
+    pub(crate) dir: TreePath,
+    /// The directory of the project, then those of the projects of the same source that include it.
+    pub(crate) search: Vec<TreePath>,
+    pub(crate) vars: Context,
+    /// The tags of the including item; with those of the projects once the project's own file is read.
+    pub(crate) tags: Vec<String>,
+    /// The tags of the projects around.
+    outer_tags: Vec<String>,
+    pub(crate) labels: Arc<Map>,
+    pub(crate) annotations: Arc<Map>,
+    pub(crate) namespace: Option<String>,
+    pub(crate) rules: Arc<Rules>,
+    pub(super) depth: u32,
+}
+
+impl Scope {
+    pub(crate) fn root(source: Arc<Source>, dir: TreePath, vars: Context) -> Self {
+        let search = vec![dir.clone()];
+        Self {
+            source,
+            dir,
+            search,
+            vars,
+            tags: Vec::new(),
+            outer_tags: Vec::new(),
+            labels: Arc::default(),
+            annotations: Arc::default(),
+            namespace: None,
+            rules: Arc::default(),
+            depth: 0,
+        }
+    }
+
+    /// The scope of an included project, before its own file is read.
+    pub(super) fn included(
+        &self,
+        source: Arc<Source>,
+        dir: TreePath,
+        tags: &[String],
+        vars: Context,
+    ) -> Self {
+        let mut search = vec![dir.clone()];
+        if source.id == self.source.id {
+            search.extend(self.search.iter().filter(|other| **other != dir).cloned());
+        }
+        let (tags, outer_tags) = (tags.to_vec(), self.tags.clone());
+        Self {
+            source,
+            dir,
+            search,
+            vars,
+            tags,
+            outer_tags,
+            depth: self.depth + 1,
+            ..self.clone()
+        }
+    }
+
+    /// Adds what the project itself says to what it inherits. The tags of an include come before those of the project, and
+    /// both before those of the projects around.
+    pub(super) fn inherit(&mut self, deployment: Deployment) {
+        self.tags = union(&union(&self.tags, &deployment.tags), &self.outer_tags);
+        add(&mut self.labels, deployment.labels);
+        add(&mut self.annotations, deployment.annotations);
+        if deployment.namespace.is_some() {
+            self.namespace = deployment.namespace;
+        }
+        let mut own = deployment.rules;
+        if own != Rules::default() {
+            own.ignore_for_diff
+                .extend(self.rules.ignore_for_diff.iter().cloned());
+            own.conflict_resolution
+                .extend(self.rules.conflict_resolution.iter().cloned());
+            self.rules = Arc::new(own);
+        }
+    }
+}
+
+fn add(to: &mut Arc<Map>, entries: Vec<(String, String)>) {
+    if !entries.is_empty() {
+        let map = Arc::make_mut(to);
+        for (key, value) in entries {
+            map.insert(key, value);
+        }
+    }
+}
+
+/// Both lists without duplicates, in order.
+pub(super) fn union(first: &[String], second: &[String]) -> Vec<String> {
+    let mut union: Vec<String> = Vec::with_capacity(first.len() + second.len());
+    for tag in first.iter().chain(second) {
+        if !union.contains(tag) {
+            union.push(tag.clone());
+        }
+    }
+    union
+}

@@ -1,0 +1,269 @@
+//! Where projects come from: the tree that is rendered, and what its items take from Git repositories and registries.
+
+use std::{fmt, sync::Arc};
+
+use tree::{Budget, Tree, TreePath};
+use yaml::{Map, Value};
+
+use crate::{Error, GitReference, fields::Fields};
+
+/// Fetches what projects take from elsewhere.
+pub trait Sources: Send + Sync {
+    /// All files of a source.
+    ///
+    /// # Errors
+    /// When it can't be had, in words for people and without secrets.
+    fn fetch(&self, address: &SourceAddress, budget: &Budget) -> Result<Fetched, String>;
+
+    /// The branches and tags of a Git repository, as `refs/heads/main`, with their commits.
+    ///
+    /// # Errors
+    /// When they can't be listed, in words for people and without secrets.
+    fn references(&self, url: &str, budget: &Budget) -> Result<Vec<(String, String)>, String>;
+}
+
+impl fmt::Debug for dyn Sources {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Sources")
+    }
+}
+
+/// Which files of which repository are meant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SourceAddress {
+    /// A commit of a Git repository.
+    Git {
+        /// Its address.
+        url: String,
+        /// Which commit.
+        reference: GitReference,
+    },
+    /// An artifact of a registry.
+    Oci {
+        /// Its address, which begins with `oci://`.
+        url: String,
+        /// Its tag.
+        tag: Option<String>,
+        /// Its digest.
+        digest: Option<String>,
+    },
+}
+
+impl SourceAddress {
+    /// The address itself.
+    #[must_use]
+    pub fn url(&self) -> &str {
+        match self {
+            Self::Git { url, .. } | Self::Oci { url, .. } => url,
+        }
+    }
+}
+
+impl fmt::Display for SourceAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&kustomize::remote::shown(self.url()))?;
+        match self {
+            Self::Git {
+                reference: GitReference::Head,
+                ..
+            } => Ok(()),
+            Self::Git { reference, .. } => write!(f, "@{reference}"),
+            Self::Oci { tag, digest, .. } => {
+                if let Some(tag) = tag {
+                    write!(f, ":{tag}")?;
+                }
+                digest.iter().try_for_each(|digest| write!(f, "@{digest}"))
+            }
+        }
+    }
+}
+
+/// What was fetched.
+#[derive(Clone)]
+pub struct Fetched {
+    /// Its files.
+    pub tree: Arc<dyn Tree>,
+    /// The commit that they are of, if that is known.
+    pub commit: Option<String>,
+}
+
+/// A source of the items of a deployment. Each include that fetches one makes another.
+pub(crate) struct Source {
+    /// Its number; the project that is rendered has the first.
+    pub(crate) id: usize,
+    pub(crate) tree: Arc<dyn Tree>,
+    /// How it is called in errors; the project that is rendered needs no name.
+    pub(crate) name: Option<String>,
+}
+
+impl Source {
+    pub(crate) fn root(tree: Arc<dyn Tree>) -> Arc<Self> {
+        let (id, name) = (0, None);
+        Arc::new(Self { id, tree, name })
+    }
+
+    /// Says in an error which source it is about.
+    pub(crate) fn say<T>(&self, result: Result<T, Error>) -> Result<T, Error> {
+        result.map_err(|error| match (&self.name, error) {
+            (Some(_), error @ Error::Included { .. }) => error,
+            (Some(name), error) => Error::Included {
+                from: name.clone(),
+                source: Box::new(error),
+            },
+            (None, error) => error,
+        })
+    }
+}
+
+impl fmt::Debug for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Source")
+            .field("id", &self.id)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A directory of a source that is elsewhere.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Remote {
+    pub(crate) address: SourceAddress,
+    pub(crate) sub_dir: TreePath,
+}
+
+/// Fetches a source, if anybody does that.
+pub(crate) fn fetch(
+    sources: Option<&dyn Sources>,
+    address: &SourceAddress,
+    budget: &Budget,
+) -> Result<Fetched, Error> {
+    let failed = |problem| Error::Fetch {
+        address: address.to_string(),
+        problem,
+    };
+    match sources {
+        Some(sources) => sources.fetch(address, budget).map_err(failed),
+        None => Err(failed("nothing is fetched here".to_owned())),
+    }
+}
+
+/// `git`: an address, or a map with `url`, `ref` and `subDir`. `path` is that of the field.
+pub(crate) fn git(fields: &Fields<'_>, field: &str) -> Result<Option<Remote>, Error> {
+    let Some(value) = given(fields, field) else {
+        return Ok(None);
+    };
+    let path = fields.path_of(field);
+    if let Some(url) = value.as_str() {
+        let address = SourceAddress::Git {
+            url: url.to_owned(),
+            reference: GitReference::Head,
+        };
+        let sub_dir = TreePath::root();
+        return Ok(Some(Remote { address, sub_dir }));
+    }
+    let git = Fields::new(fields.file, value, &path, fields.line_of(field))?;
+    git.check(&["url", "ref", "subDir"], &[])?;
+    let address = SourceAddress::Git {
+        url: git.required("url")?,
+        reference: git_reference(&git)?,
+    };
+    let sub_dir = sub_dir(&git)?;
+    Ok(Some(Remote { address, sub_dir }))
+}
+
+/// `oci`: an address, or a map with `url`, `ref` and `subDir`.
+pub(crate) fn oci(fields: &Fields<'_>, field: &str) -> Result<Option<Remote>, Error> {
+    let Some(value) = given(fields, field) else {
+        return Ok(None);
+    };
+    let path = fields.path_of(field);
+    let oci = Fields::new(fields.file, value, &path, fields.line_of(field))?;
+    oci.check(&["url", "ref", "subDir"], &[])?;
+    let url = oci.required("url")?;
+    let scheme = url.split_once("://").map_or("", |(scheme, _)| scheme);
+    if scheme != "oci" {
+        let problem = format!("unsupported scheme {scheme}, must be oci://");
+        return Err(oci.invalid("url", problem));
+    }
+    let (mut tag, mut digest) = (None, None);
+    if let Some(value) = given(&oci, "ref") {
+        let path = oci.path_of("ref");
+        let reference = Fields::new(oci.file, value, &path, oci.line_of("ref"))?;
+        reference.check(&["tag", "digest"], &[])?;
+        tag = reference.filled_string("tag")?;
+        digest = reference.filled_string("digest")?;
+    }
+    let address = SourceAddress::Oci { url, tag, digest };
+    let sub_dir = sub_dir(&oci)?;
+    Ok(Some(Remote { address, sub_dir }))
+}
+
+/// A field that is there and says something.
+fn given<'a>(fields: &Fields<'a>, field: &str) -> Option<&'a Value> {
+    let value = fields.map.get(field);
+    value.filter(|value| !value.is_null() && value.as_str() != Some(""))
+}
+
+fn sub_dir(fields: &Fields<'_>) -> Result<TreePath, Error> {
+    let Some(text) = fields.filled_string("subDir")? else {
+        return Ok(TreePath::root());
+    };
+    let forbidden =
+        |c: char| matches!(c, '\\' | ':' | '*' | '?' | '"' | '<' | '>' | '|' | '^') || c.is_control();
+    let dir = TreePath::parse(text.trim_matches('/'));
+    match dir {
+        Ok(dir) if !text.contains(forbidden) && !text.split('/').any(|part| part == "..") => Ok(dir),
+        _ => Err(fields.invalid("subDir", format!("'{text}' is not a valid subDir"))),
+    }
+}
+
+/// The `ref` of a Git project: exactly one of a branch, a tag and a commit.
+pub(crate) fn git_reference(fields: &Fields<'_>) -> Result<GitReference, Error> {
+    let Some(value) = given(fields, "ref") else {
+        return Ok(GitReference::Head);
+    };
+    let path = fields.path_of("ref");
+    let line = fields.line_of("ref");
+    let reference = Fields::new(fields.file, value, &path, line)?;
+    reference.check(&["branch", "tag", "commit", "ref"], &[])?;
+    let mut found = Vec::new();
+    for name in ["branch", "tag", "commit", "ref"] {
+        if let Some(text) = reference.filled_string(name)? {
+            found.push(match name {
+                "branch" => GitReference::Branch(text),
+                "tag" => GitReference::Tag(text),
+                "commit" => GitReference::Commit(text),
+                _ => GitReference::from_full(&text).ok_or_else(|| {
+                    let problem = format!("{path}.ref begins with refs/heads/ or refs/tags/");
+                    reference.invalid("ref", problem)
+                })?,
+            });
+        }
+    }
+    if found.len() > 1 {
+        let problem = "only one of branch, tag and commit can be specified";
+        return Err(reference.invalid("ref", problem));
+    }
+    Ok(found.pop().unwrap_or_default())
+}
+
+impl GitReference {
+    /// The branch or tag of a full name, as `refs/heads/main`.
+    #[must_use]
+    pub fn from_full(text: &str) -> Option<Self> {
+        let branch = text.strip_prefix("refs/heads/").map(str::to_owned);
+        let tag = || text.strip_prefix("refs/tags/").map(str::to_owned);
+        branch.map(Self::Branch).or_else(|| tag().map(Self::Tag))
+    }
+
+    /// As a map with one field, as `ref` of a project says it.
+    pub(crate) fn to_map(&self) -> Map {
+        let mut map = Map::new();
+        match self {
+            Self::Head => {}
+            Self::Branch(name) => drop(map.insert("branch", name.as_str())),
+            Self::Tag(name) => drop(map.insert("tag", name.as_str())),
+            Self::Commit(name) => drop(map.insert("commit", name.as_str())),
+        }
+        map
+    }
+}

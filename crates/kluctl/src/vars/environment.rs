@@ -1,0 +1,60 @@
+//! Variables of the environment.
+
+use objects::path::{self, Key};
+use yaml::{Map, Value};
+
+use super::{outside::Lookup, read::Reader};
+use crate::Error;
+
+impl Reader<'_> {
+    /// The same map, with the values of the variables that its texts name in their places.
+    pub(super) fn environment(&mut self, names: &Value) -> Result<Value, Error> {
+        let mut found = Map::new();
+        for leaf in path::leaves(names) {
+            let Some(value) =
+                path::get(names, &leaf).filter(|value| !value.as_map().is_some_and(Map::is_empty))
+            else {
+                continue;
+            };
+            let place = path::canonical(&leaf);
+            let Some(text) = value.as_str() else {
+                return Err(self.failed(format!("value at {place} is not a string")));
+            };
+            let (name, default) = match text.split_once(':') {
+                Some((name, default)) => (name, Some(default)),
+                None => (text, None),
+            };
+            let set = self
+                .outside()
+                .environment(name)
+                .map_err(|error| self.failed(error))?;
+            let missing = || Lookup::Missing(format!("environment variable {name} not found for {place}"));
+            let text = set.or_else(|| default.map(str::to_owned)).ok_or_else(missing);
+            let Some(text) = self.unless_missing(text)? else {
+                continue;
+            };
+            let value = if text.is_empty() {
+                Value::from("")
+            } else {
+                self.parse(&text)?
+            };
+            put(&mut found, &leaf, value).ok_or_else(|| {
+                self.failed(format!("failed to set value for {place}: key is not a string"))
+            })?;
+        }
+        Ok(Value::Map(found))
+    }
+}
+
+/// Puts a value at a path of fields.
+fn put(map: &mut Map, path: &[Key], value: Value) -> Option<()> {
+    let (last, above) = path.split_last()?;
+    let mut at = map;
+    for key in above {
+        let Key::Field(name) = key else { return None };
+        at = at.get_or_insert_map(name)?;
+    }
+    let Key::Field(name) = last else { return None };
+    at.insert(name.as_str(), value);
+    Some(())
+}

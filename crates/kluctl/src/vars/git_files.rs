@@ -1,0 +1,209 @@
+//! Files of branches and tags of Git repositories.
+
+use objects::jsonpath::bounded_regex;
+use regex::Regex;
+use tree::{Tree, TreePath};
+use yaml::{Map, Value};
+
+use super::{
+    outside::Lookup,
+    read::{Reader, read_open},
+    source::{GitFile, GitFiles},
+};
+use crate::{Error, GitReference, SourceAddress, files, source as sources};
+
+impl Reader<'_> {
+    /// For each branch or tag that matches, in the order of their names, the files that match.
+    pub(super) fn git_files(&mut self, source: &GitFiles) -> Result<Option<Value>, Error> {
+        let globs = source
+            .files
+            .iter()
+            .map(|file| glob(&file.glob).map(|pattern| (pattern, file)));
+        let globs = globs.collect::<Result<Vec<_>, String>>();
+        let globs = globs.map_err(|why| self.failed(why))?;
+        let mut matches = Vec::new();
+        for (full, reference) in self.references(source)? {
+            let address = SourceAddress::Git {
+                url: source.url.clone(),
+                reference: reference.clone(),
+            };
+            let fetched = sources::fetch(self.world.sources, &address, self.world.budget)?;
+            self.renderer = self.context.renderer(&fetched.tree, &[TreePath::root()]);
+            matches.push(Value::Map(self.files_of(
+                &*fetched.tree,
+                &globs,
+                &reference,
+                &full,
+            )?));
+        }
+        if matches.is_empty() {
+            let problem = format!("no ref of {} matches", kustomize::remote::shown(&source.url));
+            return self.unless_missing(Err(Lookup::Missing(problem)));
+        }
+        Ok(Some(Value::Seq(matches)))
+    }
+
+    /// The references that are meant, with their full names.
+    fn references(&self, source: &GitFiles) -> Result<Vec<(String, GitReference)>, Error> {
+        let prefix = match &source.reference {
+            GitReference::Head => return Ok(vec![("HEAD".to_owned(), GitReference::Head)]),
+            GitReference::Commit(_) => "",
+            GitReference::Branch(_) => "refs/heads/",
+            GitReference::Tag(_) => "refs/tags/",
+        };
+        let all = match self.world.sources {
+            Some(sources) => sources
+                .references(&source.url, self.world.budget)
+                .map_err(|problem| self.failed(problem))?,
+            None => return Err(self.failed("Git repositories are not asked here")),
+        };
+        let mut found = Vec::new();
+        match &source.reference {
+            GitReference::Commit(id) => {
+                let of_commit = all.into_iter().find(|(_, commit)| commit == id);
+                found.extend(of_commit.map(|(full, id)| (full, GitReference::Commit(id))));
+            }
+            GitReference::Branch(pattern) | GitReference::Tag(pattern) => {
+                let pattern = format!("^{prefix}(?:{pattern})$");
+                let pattern = bounded_regex(&pattern).map_err(|why| self.failed(format!("ref: {why}")))?;
+                let matching = all.into_iter().filter(|(full, _)| pattern.is_match(full));
+                found.extend(matching.filter_map(|(full, _)| {
+                    let reference = GitReference::from_full(&full)?;
+                    Some((full, reference))
+                }));
+            }
+            GitReference::Head => {}
+        }
+        found.sort_by(|(a, _), (b, _)| a.cmp(b));
+        Ok(found)
+    }
+
+    fn files_of(
+        &mut self,
+        tree: &dyn Tree,
+        globs: &[(Regex, &GitFile)],
+        reference: &GitReference,
+        full: &str,
+    ) -> Result<Map, Error> {
+        let (mut list, mut by_path, mut nested) = (Vec::new(), Map::new(), Map::new());
+        for (path, _) in files::walk(tree, &TreePath::root(), self.world.budget)? {
+            let matching = globs.iter().find(|(pattern, _)| pattern.is_match(path.as_str()));
+            let Some((_, config)) = matching else {
+                continue;
+            };
+            let file = self.one_file(tree, &path, config)?;
+            let parent = path.parent().unwrap_or_default();
+            let dir = parent
+                .components()
+                .try_fold(&mut nested, |map, name| map.get_or_insert_map(name));
+            if let Some(dir) = dir {
+                dir.insert(path.name(), file.clone());
+            }
+            by_path.insert(path.as_str(), file.clone());
+            list.push(Value::Map(file));
+        }
+        let mut found = Map::new();
+        found.insert("ref", reference.to_map());
+        found.insert("refStr", full);
+        found.insert("files", list);
+        found.insert("filesByPath", by_path);
+        found.insert("filesTree", nested);
+        Ok(found)
+    }
+
+    fn one_file(&mut self, tree: &dyn Tree, path: &TreePath, config: &GitFile) -> Result<Map, Error> {
+        let opened = read_open(&self.world, tree, path)?;
+        let size = opened.bytes.len() as i64;
+        let mut text = String::from_utf8_lossy(&opened.bytes).into_owned();
+        if config.render {
+            text = self.render(&text)?;
+        }
+        let mut file = Map::new();
+        file.insert("file", config.config.clone());
+        file.insert("path", path.as_str());
+        file.insert("size", size);
+        if config.parse {
+            let parse = if config.multidoc {
+                files::parse_all
+            } else {
+                files::parse
+            };
+            file.insert("parsed", parse(path, text.as_bytes(), self.world.budget)?);
+        }
+        file.insert("content", text);
+        Ok(file)
+    }
+}
+
+/// A pattern of paths, in which `*` stays in a directory and `**` doesn't.
+fn glob(text: &str) -> Result<Regex, String> {
+    let mut pattern = "^".to_owned();
+    let mut chars = text.chars().peekable();
+    let mut braces = 0_u32;
+    while let Some(c) = chars.next() {
+        match c {
+            '*' if chars.peek() == Some(&'*') => {
+                chars.next();
+                pattern.push_str("(?s:.*)");
+            }
+            '*' => pattern.push_str("[^/]*"),
+            '?' => pattern.push_str("[^/]"),
+            '[' => {
+                pattern.push('[');
+                if chars.next_if_eq(&'!').is_some() {
+                    pattern.push('^');
+                }
+                for c in chars.by_ref() {
+                    if matches!(c, '[' | '&' | '~' | '\\') {
+                        pattern.push('\\');
+                    }
+                    pattern.push(c);
+                    if c == ']' {
+                        break;
+                    }
+                }
+            }
+            '{' => {
+                braces += 1;
+                pattern.push_str("(?:");
+            }
+            '}' if braces > 0 => {
+                braces -= 1;
+                pattern.push(')');
+            }
+            ',' if braces > 0 => pattern.push('|'),
+            '\\' => pattern.push_str(&regex::escape(&chars.next().unwrap_or('\\').to_string())),
+            c => pattern.push_str(&regex::escape(&c.to_string())),
+        }
+    }
+    pattern.push('$');
+    bounded_regex(&pattern).map_err(|why| format!("glob {text:?}: {why}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn globs_know_directories() {
+        for (pattern, path, expected) in [
+            ("*.yaml", "a.yaml", true),
+            ("*.yaml", "d/a.yaml", false),
+            ("**.yaml", "d/a.yaml", true),
+            ("d/**/x", "d/a/b/x", true),
+            ("{a,b}.y?ml", "b.yaml", true),
+            ("{a,b}.y?ml", "c.yaml", false),
+            ("[!a-c].x", "d.x", true),
+            ("[!a-c].x", "b.x", false),
+            ("a.b", "aXb", false),
+            ("\\*", "*", true),
+        ] {
+            assert_eq!(
+                glob(pattern).unwrap().is_match(path),
+                expected,
+                "{pattern} {path}"
+            );
+        }
+        assert!(glob("[a").is_err() && glob("{a").is_err());
+    }
+}

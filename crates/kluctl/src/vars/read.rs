@@ -1,0 +1,232 @@
+//! Reads the value of one source.
+
+use jinja::Renderer;
+use objects::jsonpath::JsonPath;
+use tree::{Tree, TreePath};
+use yaml::{Map, Value};
+
+use super::{
+    Context, Loaded, World,
+    outside::{HttpRequest, Lookup, Nowhere, SecretQuery, VarsSources},
+    source::Source,
+};
+use crate::{Error, SourceAddress, decrypt, fields::Fields, files, source as sources};
+
+/// Reads one source.
+pub(super) struct Reader<'a> {
+    pub(super) world: World<'a>,
+    pub(super) context: &'a Context,
+    pub(super) fields: &'a Fields<'a>,
+    /// The path of the source in its file.
+    pub(super) path: &'a str,
+    pub(super) ignore_missing: bool,
+    pub(super) multidoc: bool,
+    pub(super) renderer: Renderer,
+    pub(super) messages: &'a mut Vec<String>,
+}
+
+impl Reader<'_> {
+    pub(super) fn read(&mut self, source: &Source) -> Result<Loaded, Error> {
+        let sensitive = source.is_sensitive();
+        let value = match source {
+            Source::Values(map) => Some(Value::Map(map.clone())),
+            Source::File(name) => return self.file(name),
+            Source::Git { address, path } => return self.git(address, path),
+            Source::GitFiles(files) => self.git_files(files)?,
+            Source::ClusterData(data) => self.cluster_data(data)?,
+            Source::ClusterObject(object) => self.cluster_object(object)?,
+            Source::Environment(variables) => Some(self.environment(variables)?),
+            Source::Http { request, json_path } => self.http(request, json_path.as_deref())?,
+            Source::Secret(query) => self.secret(query)?,
+        };
+        Ok(Loaded { value, sensitive })
+    }
+
+    /// Who reads from outside.
+    pub(super) fn outside(&self) -> &dyn VarsSources {
+        self.world.vars.unwrap_or(&Nowhere)
+    }
+
+    /// An error that names the source.
+    pub(super) fn failed(&self, problem: impl std::fmt::Display) -> Error {
+        self.fields.invalid("", format!("{}: {problem}", self.path))
+    }
+
+    /// What was found; nothing when that is missing and may be.
+    pub(super) fn unless_missing<T>(&self, found: Result<T, Lookup>) -> Result<Option<T>, Error> {
+        match found {
+            Ok(found) => Ok(Some(found)),
+            Err(Lookup::Missing(_)) if self.ignore_missing => Ok(None),
+            Err(error) => Err(self.failed(error)),
+        }
+    }
+
+    pub(super) fn render(&mut self, text: &str) -> Result<String, Error> {
+        let rendered = self.renderer.render_str(text, self.world.budget);
+        self.messages.extend(self.renderer.take_messages());
+        rendered.map_err(|source| Error::Template {
+            what: format!("{}: {}", self.fields.file, self.path),
+            source,
+        })
+    }
+
+    /// Parses text that belongs to no file.
+    pub(super) fn parse(&self, text: &str) -> Result<Value, Error> {
+        let parsed = yaml::read::goyaml(text, self.world.budget);
+        parsed
+            .map(|document| document.value)
+            .map_err(|error| self.failed(error))
+    }
+
+    /// The value of a text that was found: a template of YAML.
+    pub(super) fn text(&mut self, text: &str) -> Result<Value, Error> {
+        if self.multidoc {
+            // quirk: as the original does, the templates in it are not rendered.
+            return files::parse_all(self.fields.file, text.as_bytes(), self.world.budget);
+        }
+        let rendered = self.render(text)?;
+        self.parse(&rendered)
+    }
+
+    fn empty(&self) -> Value {
+        if self.multidoc {
+            Value::Seq(Vec::new())
+        } else {
+            Value::Map(Map::new())
+        }
+    }
+
+    fn file(&mut self, name: &str) -> Result<Loaded, Error> {
+        let Some(file) = self.renderer.find(name) else {
+            if self.ignore_missing {
+                return Ok(Loaded {
+                    value: Some(self.empty()),
+                    sensitive: false,
+                });
+            }
+            return Err(Error::VarsFile {
+                path: name.to_owned(),
+                source: jinja::Error::NotFound(name.to_owned()),
+            });
+        };
+        let budget = self.world.budget;
+        let rendered = self.renderer.render_file(&file, budget);
+        self.messages.extend(self.renderer.take_messages());
+        let text = rendered.map_err(|source| Error::VarsFile {
+            path: file.as_str().to_owned(),
+            source,
+        })?;
+        let opened = decrypt::open(self.world.decrypt, &file, text, budget)?;
+        let value = if self.multidoc {
+            files::parse_all(&file, &opened.bytes, budget)?
+        } else {
+            files::parse(&file, &opened.bytes, budget)?
+        };
+        let value = match value {
+            Value::Null => self.empty(),
+            value if self.multidoc || value.as_map().is_some() => value,
+            other => {
+                let problem = format!("{}: a vars file is a map, not {}", self.path, other.type_name());
+                return Err(Error::Invalid {
+                    file,
+                    line: 1,
+                    problem,
+                });
+            }
+        };
+        Ok(Loaded {
+            value: Some(value),
+            sensitive: opened.secret,
+        })
+    }
+
+    /// A file of another repository, which sees no other files than those of it.
+    fn git(&mut self, address: &SourceAddress, path: &str) -> Result<Loaded, Error> {
+        let fetched = sources::fetch(self.world.sources, address, self.world.budget)?;
+        self.renderer = self.context.renderer(&fetched.tree, &[TreePath::root()]);
+        self.file(path)
+    }
+
+    fn http(&mut self, request: &HttpRequest, json_path: Option<&str>) -> Result<Option<Value>, Error> {
+        let answer = self.outside().http(request, self.world.budget);
+        let answer = answer.and_then(|answer| {
+            if (200..300).contains(&answer.status) {
+                return Ok(answer);
+            }
+            let problem = format!(
+                "http request to {} failed with status code {}",
+                kustomize::remote::shown(&request.url),
+                answer.status
+            );
+            Err(match answer.status {
+                404 => Lookup::Missing(problem),
+                _ => Lookup::Failed(problem),
+            })
+        });
+        let Some(answer) = self.unless_missing(answer)? else {
+            return Ok(None);
+        };
+        if self.multidoc && json_path.is_none() {
+            return files::parse_all(self.fields.file, &answer.body, self.world.budget).map(Some);
+        }
+        let body = String::from_utf8_lossy(&answer.body);
+        let value = self.parse(&body)?;
+        let Some(json_path) = json_path else {
+            return Ok(Some(value));
+        };
+        let path = JsonPath::parse(json_path).map_err(|why| self.failed(format!("jsonPath: {why}")))?;
+        let found = path.find(&value).map_err(|why| self.failed(why))?;
+        let first = found.first().and_then(|at| objects::path::get(&value, at));
+        match first.map(|value| (value, value.as_str())) {
+            Some((_, Some(text))) if self.multidoc => {
+                files::parse_all(self.fields.file, text.as_bytes(), self.world.budget).map(Some)
+            }
+            Some((_, Some(text))) => self.parse(text).map(Some),
+            Some(_) => Err(self.failed(format!(
+                "{json_path} in the result of the http request is not a string"
+            ))),
+            None => Err(self.failed(format!("{json_path} not found in the result of the http request"))),
+        }
+    }
+
+    fn secret(&mut self, query: &SecretQuery) -> Result<Option<Value>, Error> {
+        let query = with_target(query, self.world.aws);
+        let found = self.outside().secret(&query, self.world.budget);
+        match self.unless_missing(found)? {
+            Some(text) => self.text(&text).map(Some),
+            None => Ok(None),
+        }
+    }
+}
+
+/// A query with what the target says of AWS.
+fn with_target(query: &SecretQuery, aws: &Map) -> SecretQuery {
+    let mut query = query.clone();
+    if let SecretQuery::Aws {
+        profile,
+        service_account,
+        ..
+    } = &mut query
+    {
+        let of_target = || aws.get_str("profile").map(str::to_owned);
+        *profile = profile
+            .take()
+            .or_else(of_target)
+            .filter(|profile| !profile.is_empty());
+        let account = aws.get_map("serviceAccount");
+        *service_account = account.and_then(|account| {
+            let part = |key: &str| account.get_str(key).map(str::to_owned);
+            Some((part("namespace")?, part("name")?))
+        });
+    }
+    query
+}
+
+/// A file of a tree, decrypted.
+pub(super) fn read_open(
+    world: &World<'_>,
+    tree: &dyn Tree,
+    file: &TreePath,
+) -> Result<decrypt::Opened, Error> {
+    decrypt::open(world.decrypt, file, tree.read(file)?, world.budget)
+}
