@@ -122,20 +122,31 @@ impl Head {
     }
 }
 
-static SEPARATOR: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(r"(?:^|[\t\n\x0C\r ]*\n)---[\t\n\x0C\r ]*").ok());
+/// What Helm takes for space around a separator.
+const SPACES: [char; 5] = ['\t', '\n', '\x0C', '\r', ' '];
 
-/// Splits a text into documents as Helm does it, which is by lines and not by YAML.
+/// Splits a text into documents as Helm does it, which is by lines and not by YAML: where a line begins with `---`, which goes
+/// with the space around it.
 pub(crate) fn split(text: &str) -> Vec<&str> {
     let text = text.trim();
-    match &*SEPARATOR {
-        Some(separator) => separator
-            .split(text)
-            .filter(|one| !one.is_empty())
-            .map(str::trim)
-            .collect(),
-        None => vec![text],
+    let mut documents = Vec::new();
+    let (mut begin, mut from) = (0, 0);
+    while let Some(found) = text.get(from..).and_then(|rest| rest.find("---")) {
+        let at = from + found;
+        let before = text.get(begin..at).unwrap_or_default();
+        // The break that a separator took is none for the next one.
+        if at > 0 && !before.ends_with('\n') {
+            from = at + 1;
+            continue;
+        }
+        documents.push(before.trim_end_matches(SPACES));
+        let behind = text.get(at + 3..).unwrap_or_default();
+        begin = text.len() - behind.trim_start_matches(SPACES).len();
+        from = begin;
     }
+    documents.push(text.get(begin..).unwrap_or_default());
+    documents.retain(|one| !one.is_empty());
+    documents.into_iter().map(str::trim).collect()
 }
 
 /// Sorts what the templates gave, by the paths of the templates.
@@ -210,7 +221,13 @@ fn events(types: &str) -> Option<Vec<String>> {
 }
 
 fn head(text: &str, budget: &Budget) -> Result<Head, String> {
-    let document = yaml::read::goyaml_lenient(text, budget).map_err(|error| yaml_words(&error))?;
+    let wanted = |key: &str| {
+        ["apiVersion", "kind", "metadata"]
+            .iter()
+            .any(|known| known.eq_ignore_ascii_case(key))
+    };
+    let document =
+        yaml::read::goyaml_lenient_part(text, &wanted, budget).map_err(|error| yaml_words(&error))?;
     let mut head = Head::default();
     let map = match &document.value {
         yaml::Value::Null => return Ok(head),

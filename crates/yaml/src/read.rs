@@ -29,6 +29,7 @@ mod merge;
 mod number;
 mod pyyaml;
 mod restyle;
+mod simple;
 mod tag;
 #[cfg(test)]
 mod tests;
@@ -69,6 +70,19 @@ pub fn goyaml(text: impl AsRef<[u8]>, budget: &Budget) -> Result<Document, Error
 /// As [`goyaml`], but for keys that are set twice.
 pub fn goyaml_lenient(text: impl AsRef<[u8]>, budget: &Budget) -> Result<Document, Error> {
     first(text.as_ref(), &goyaml::LENIENT, budget)
+}
+
+/// Reads the first document as [`goyaml_lenient`] does, for those who only want some entries of the map that it is: those with
+/// keys that `wanted` tells. Others may be left out.
+///
+/// # Errors
+/// As [`goyaml_lenient`].
+pub fn goyaml_lenient_part(
+    text: impl AsRef<[u8]>,
+    wanted: &dyn Fn(&str) -> bool,
+    budget: &Budget,
+) -> Result<Document, Error> {
+    part(text.as_ref(), wanted, &goyaml::LENIENT, budget)
 }
 
 /// Reads the first document as [`goyaml_lenient`] does, for those who take every number for a float: `-0.0` keeps its sign.
@@ -205,7 +219,24 @@ pub(crate) fn kustomize_value(node: Node) -> Result<Value, Error> {
 }
 
 fn first(text: &[u8], dialect: &Dialect, budget: &Budget) -> Result<Document, Error> {
-    let text = events::decode(text, budget)?.shortened();
+    part(text, &|_| true, dialect, budget)
+}
+
+/// The first document, of which all that is wanted is kept.
+fn part(
+    text: &[u8],
+    wanted: &dyn Fn(&str) -> bool,
+    dialect: &Dialect,
+    budget: &Budget,
+) -> Result<Document, Error> {
+    let text = events::decode(text, budget)?;
+    if let Some(simple) = simple::read(&text, wanted, budget) {
+        budget
+            .step(simple.events)
+            .map_err(|exceeded| Error::new(simple.node.position, exceeded))?;
+        return constructed(simple.node, dialect);
+    }
+    let text = text.shortened();
     Ok(document(&mut Composer::new(&text, dialect, budget), dialect)?.unwrap_or_default())
 }
 
@@ -226,9 +257,14 @@ fn document(composer: &mut Composer<'_>, dialect: &Dialect) -> Result<Option<Doc
     let Some(node) = composer.document()? else {
         return Ok(None);
     };
+    constructed(node, dialect).map(Some)
+}
+
+/// A node as a value.
+fn constructed(node: Node, dialect: &Dialect) -> Result<Document, Error> {
     let position = node.position;
     let value = construct::value(node, dialect)?;
-    Ok(Some(Document { value, position }))
+    Ok(Document { value, position })
 }
 
 /// The next document as a node without merge keys.

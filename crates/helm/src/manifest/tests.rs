@@ -148,3 +148,23 @@ fn only_some_templates_are_shown() {
         Err("could not find template templates/none.yaml in chart".to_owned())
     );
 }
+
+#[test]
+fn texts_are_split_as_an_expression_splits_them() {
+    let separator = regex::Regex::new(r"(?:^|[\t\n\x0C\r ]*\n)---[\t\n\x0C\r ]*").unwrap();
+    let pieces = ["", "---", "\n", " ", "-", "a", "\u{a0}", "\x0C"];
+    let mut texts = vec![String::new()];
+    for _ in 0..6 {
+        texts = texts
+            .iter()
+            .flat_map(|text| pieces.map(|piece| format!("{text}{piece}")))
+            .collect();
+        texts.sort();
+        texts.dedup();
+    }
+    for text in texts {
+        let parts = separator.split(text.trim()).filter(|one| !one.is_empty());
+        let expected: Vec<&str> = parts.map(str::trim).collect();
+        assert_eq!(super::split(&text), expected, "{text:?}");
+    }
+}

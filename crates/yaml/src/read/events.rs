@@ -38,7 +38,9 @@ pub(super) fn decode<'t>(bytes: &'t [u8], budget: &Budget) -> Result<Text<'t>, E
     };
     // Most texts are ASCII, which is looked through fast.
     let plain = |byte: u8| matches!(byte, b'\t' | b'\n' | b'\r' | b' '..=b'~');
-    if !text.bytes().all(plain)
+    // In pieces, and each of them to its end, so that many bytes are looked at together.
+    let all_plain = |piece: &[u8]| piece.iter().fold(true, |all, byte| all & plain(*byte));
+    if !text.as_bytes().chunks(256).all(all_plain)
         && let Some((index, c)) = text.char_indices().find(|(_, c)| !allowed(*c))
     {
         let before = text.get(..index).unwrap_or_default();
@@ -159,6 +161,11 @@ impl<'t> Events<'t> {
 }
 
 impl Text<'_> {
+    /// The text, which ends with a break, and whether that was added.
+    pub(super) fn parts(&self) -> (&str, bool) {
+        (&self.text, self.completed)
+    }
+
     /// The text with shorter comments: they take time, too.
     pub(super) fn shortened(self) -> Self {
         match comments::shortened(&self.text) {

@@ -1,0 +1,355 @@
+//! Reads the texts that most files are, without the parser, which looks at each character many times.
+//!
+//! These are block maps and lists of scalars that end in their line, literal blocks, and lists of words between brackets. Of
+//! anything else, and of anything that may be an error, there is no answer here: the parser has it.
+
+mod scalar;
+#[cfg(test)]
+mod tests;
+
+use tree::Budget;
+
+use super::events::Text;
+use crate::{
+    Position,
+    node::{Content, Entry, Mapping, Node, Scalar},
+};
+use scalar::{Chomping, Found};
+
+/// Nothing deeper is simple.
+const MAX_DEPTH: u32 = 50;
+
+/// What a text turned out to be.
+pub(super) struct Simple {
+    pub(super) node: Node,
+    /// How many events the parser would have made of it.
+    pub(super) events: u64,
+}
+
+/// Reads a text that is one simple document. Of its entries whose keys are not `wanted` it only tells that they are sound.
+pub(super) fn read(text: &Text<'_>, wanted: &dyn Fn(&str) -> bool, budget: &Budget) -> Option<Simple> {
+    let odd = |c: char| matches!(c, '\u{85}' | '\u{2028}' | '\u{2029}' | '\u{feff}');
+    let (text, completed) = text.parts();
+    if text.contains('\r') || (!text.is_ascii() && text.contains(odd)) {
+        return None;
+    }
+    let mut reader = Reader {
+        rest: text,
+        number: 0,
+        line: None,
+        has_tabs: text.contains('\t'),
+        completed,
+        max_depth: MAX_DEPTH.min(budget.limits().yaml_depth),
+        // Beginning and end of the stream's only document, and the beginning of the stream.
+        events: 3,
+        keeps: true,
+    };
+    reader.advance()?;
+    let first = reader.line?;
+    if first.content == "---" && first.indent == 0 {
+        reader.advance()?;
+    }
+    let indent = reader.line?.indent;
+    let node = if reader.line?.is_item() {
+        reader.sequence(indent, 1)?
+    } else {
+        reader.mapping(indent, 1, wanted)?
+    };
+    let events = reader.events;
+    reader.line.is_none().then_some(Simple { node, events })
+}
+
+/// A line, or the part of it behind dashes.
+#[derive(Debug, Clone, Copy)]
+struct Line<'t> {
+    number: u32,
+    indent: usize,
+    /// Without spaces around it.
+    content: &'t str,
+}
+
+impl Line<'_> {
+    fn is_item(&self) -> bool {
+        self.content == "-" || self.content.starts_with("- ")
+    }
+
+    /// Where a byte of the content is; all that stands before values is ASCII.
+    fn position(&self, at: usize) -> Option<Position> {
+        Some(Position {
+            line: self.number,
+            column: u32::try_from(self.indent + at + 1).ok()?,
+        })
+    }
+}
+
+struct Reader<'t> {
+    /// What comes behind the line that is looked at.
+    rest: &'t str,
+    /// The number of that line.
+    number: u32,
+    /// The next line with something to say; none at the end.
+    line: Option<Line<'t>>,
+    has_tabs: bool,
+    /// The last line was given its break.
+    completed: bool,
+    max_depth: u32,
+    events: u64,
+    /// Whether what is read is kept.
+    keeps: bool,
+}
+
+impl<'t> Reader<'t> {
+    /// The next line as it stands.
+    fn raw(&mut self) -> Option<&'t str> {
+        let (line, rest) = self.rest.split_once('\n')?;
+        self.rest = rest;
+        self.number = self.number.checked_add(1)?;
+        Some(line)
+    }
+
+    /// Goes to the next line that is neither empty nor a comment. None where a line is not simple.
+    fn advance(&mut self) -> Option<()> {
+        loop {
+            if self.rest.is_empty() {
+                self.line = None;
+                return Some(());
+            }
+            let line = self.raw()?;
+            let content = line.trim_start_matches(' ');
+            if content.is_empty() || content.starts_with('#') {
+                continue;
+            }
+            if self.has_tabs && content.contains('\t') {
+                return None;
+            }
+            self.line = Some(Line {
+                number: self.number,
+                indent: line.len() - content.len(),
+                content: content.trim_end_matches(' '),
+            });
+            return Some(());
+        }
+    }
+
+    fn enter(&mut self, depth: u32) -> Option<()> {
+        self.events += 2;
+        (depth <= self.max_depth).then_some(())
+    }
+
+    /// A map or a list that begins with the line that is looked at.
+    fn block(&mut self, depth: u32) -> Option<Node> {
+        let line = self.line?;
+        if line.is_item() {
+            self.sequence(line.indent, depth)
+        } else {
+            self.mapping(line.indent, depth, &|_| true)
+        }
+    }
+
+    fn mapping(&mut self, indent: usize, depth: u32, wanted: &dyn Fn(&str) -> bool) -> Option<Node> {
+        self.enter(depth)?;
+        let position = self.line?.position(0)?;
+        let mut entries = Vec::new();
+        while let Some(line) = self.line.filter(|line| line.indent >= indent) {
+            if line.indent > indent {
+                return None;
+            }
+            let (key, length) = scalar::key(line.content)?;
+            self.events += 1;
+            let outer = self.keeps;
+            self.keeps &= wanted(key.text);
+            let value = self.value(line, length, indent, depth + 1)?;
+            if self.keeps {
+                entries.push(Entry {
+                    position: line.position(0)?,
+                    key: found(&key),
+                    value,
+                });
+            }
+            self.keeps = outer;
+        }
+        Some(Node {
+            position,
+            content: Content::Map(Mapping::from(entries)),
+        })
+    }
+
+    fn sequence(&mut self, indent: usize, depth: u32) -> Option<Node> {
+        self.enter(depth)?;
+        let position = self.line?.position(0)?;
+        let mut items = Vec::new();
+        // A list may have the indentation of the key that it belongs to: another key ends it.
+        while let Some(line) = self.line.filter(|line| line.indent >= indent && line.is_item()) {
+            if line.indent > indent {
+                return None;
+            }
+            let item = self.item(line, indent, depth + 1)?;
+            if self.keeps {
+                items.push(item);
+            }
+        }
+        Some(Node {
+            position,
+            content: Content::Seq(items),
+        })
+    }
+
+    /// What stands behind a dash.
+    fn item(&mut self, line: Line<'t>, indent: usize, depth: u32) -> Option<Node> {
+        let behind = line.content.get(1..)?.trim_start_matches(' ');
+        let at = line.content.len() - behind.len();
+        let inner = Line {
+            indent: indent + at,
+            content: behind,
+            ..line
+        };
+        if inner.is_item() || scalar::key(behind).is_some() {
+            self.line = Some(inner);
+            return self.block(depth);
+        }
+        self.value(line, 1, indent, depth)
+    }
+
+    /// The value behind a key or a dash that ends at a byte of a line.
+    fn value(&mut self, line: Line<'t>, from: usize, parent: usize, depth: u32) -> Option<Node> {
+        let behind = line.content.get(from..)?;
+        let text = behind.trim_start_matches(' ');
+        if text.is_empty() || text.starts_with('#') {
+            self.advance()?;
+            return match self.line {
+                Some(next) if next.indent > parent => self.block(depth),
+                Some(next) if next.indent == parent && next.is_item() && !line.is_item() => {
+                    self.sequence(parent, depth)
+                }
+                _ => self.scalar(&Found::plain(""), line.position(from)?, depth),
+            };
+        }
+        let position = line.position(line.content.len() - text.len())?;
+        if let Some(header) = text.strip_prefix('|') {
+            let text = self.literal(Chomping::of(header)?, parent)?;
+            self.dedented(parent)?;
+            return self.scalar(&Found::quoted(&text), position, depth);
+        }
+        self.advance()?;
+        self.dedented(parent)?;
+        if text.starts_with(['[', '{']) {
+            return self.flow(text, position, depth);
+        }
+        self.scalar(&scalar::inline(text)?, position, depth)
+    }
+
+    /// Whether the line behind a scalar is none of its own.
+    fn dedented(&self, parent: usize) -> Option<()> {
+        self.line.is_none_or(|line| line.indent <= parent).then_some(())
+    }
+
+    fn scalar(&mut self, scalar: &Found<'_>, position: Position, depth: u32) -> Option<Node> {
+        self.events += 1;
+        if depth > self.max_depth {
+            return None;
+        }
+        if self.keeps {
+            return Some(Node {
+                position,
+                content: Content::Scalar(found(scalar)),
+            });
+        }
+        // Numbers that are none are refused, and to refuse is the parser's.
+        (!scalar.may_be_infinite()).then(nothing)
+    }
+
+    /// A list between brackets, or an empty map.
+    fn flow(&mut self, text: &str, position: Position, depth: u32) -> Option<Node> {
+        self.enter(depth)?;
+        if let Some(behind) = text.strip_prefix("{}") {
+            let content = Content::Map(Mapping::new());
+            return scalar::ends(behind).then_some(Node { position, content });
+        }
+        let mut items = Vec::new();
+        let mut rest = text.strip_prefix('[')?.trim_start_matches(' ');
+        while !rest.starts_with(']') {
+            let (item, length) = scalar::word(rest)?;
+            let before = text.len().checked_sub(rest.len())?;
+            let position = Position {
+                column: position.column.checked_add(u32::try_from(before).ok()?)?,
+                ..position
+            };
+            let mut node = self.scalar(&item, position, depth + 1)?;
+            if let Content::Scalar(scalar) = &mut node.content {
+                scalar.in_flow = true;
+            }
+            items.push(node);
+            rest = rest.get(length..)?.trim_start_matches(' ');
+            match rest.strip_prefix(',') {
+                Some(behind) => rest = behind.trim_start_matches(' '),
+                None if rest.starts_with(']') => {}
+                None => return None,
+            }
+        }
+        scalar::ends(rest.get(1..)?).then_some(Node {
+            position,
+            content: Content::Seq(items),
+        })
+    }
+
+    /// The lines below `|`: all that have more indentation than what it belongs to.
+    fn literal(&mut self, chomping: Chomping, parent: usize) -> Option<String> {
+        let mut text = String::new();
+        let mut indent = None;
+        let mut breaks = 0;
+        loop {
+            let (rest, number) = (self.rest, self.number);
+            if rest.is_empty() {
+                break;
+            }
+            let line = self.raw()?;
+            let content = line.trim_start_matches(' ');
+            let spaces = line.len() - content.len();
+            if content.is_empty() && indent.is_none_or(|indent| spaces <= indent) {
+                // Spaces may count where it isn't known yet how many belong to the lines, or where the text ends.
+                if (indent.is_none() && spaces > 0) || (self.rest.is_empty() && self.completed) {
+                    return None;
+                }
+                breaks += 1;
+                continue;
+            }
+            if indent.is_none() && (spaces <= parent || content.starts_with('\t')) {
+                return None;
+            }
+            let indent = *indent.get_or_insert(spaces);
+            if spaces < indent {
+                (self.rest, self.number) = (rest, number);
+                break;
+            }
+            if self.rest.is_empty() && self.completed && content.is_empty() {
+                return None;
+            }
+            if self.keeps {
+                text.extend(std::iter::repeat_n('\n', breaks));
+                text.push_str(line.get(indent..)?);
+            }
+            breaks = 1;
+        }
+        indent?;
+        let at_end = self.rest.is_empty() && self.completed;
+        let breaks = chomping.kept(breaks).saturating_sub(at_end.into());
+        text.extend(std::iter::repeat_n('\n', breaks));
+        self.advance()?;
+        Some(text)
+    }
+}
+
+fn found(scalar: &Found<'_>) -> Scalar {
+    Scalar {
+        text: scalar.text.into(),
+        tag: None,
+        plain: scalar.plain,
+        share: None,
+        in_flow: false,
+    }
+}
+
+/// What stands for a value that isn't wanted.
+fn nothing() -> Node {
+    Node::new(Content::Seq(Vec::new()))
+}

@@ -1,0 +1,136 @@
+//! Scalars that end in the line in which they begin.
+
+/// The longest key; the parser has a limit of its own.
+const MAX_KEY: usize = 256;
+
+/// A scalar without its quotes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Found<'t> {
+    pub(super) text: &'t str,
+    pub(super) plain: bool,
+}
+
+impl<'t> Found<'t> {
+    pub(super) fn plain(text: &'t str) -> Self {
+        Self { text, plain: true }
+    }
+
+    pub(super) fn quoted(text: &'t str) -> Self {
+        Self { text, plain: false }
+    }
+
+    /// Whether this looks like a number without end, or like none at all.
+    pub(super) fn may_be_infinite(&self) -> bool {
+        self.plain
+            && self.text.len() <= 5
+            && self.text.contains('.')
+            && self.text.ends_with(['f', 'F', 'n', 'N'])
+    }
+}
+
+/// What becomes of the breaks behind a block.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Chomping {
+    Strip,
+    Clip,
+    Keep,
+}
+
+impl Chomping {
+    /// What stands behind `|`.
+    pub(super) fn of(header: &str) -> Option<Self> {
+        let (chomping, rest) = match header.as_bytes().first() {
+            Some(b'-') => (Self::Strip, header.get(1..)?),
+            Some(b'+') => (Self::Keep, header.get(1..)?),
+            _ => (Self::Clip, header),
+        };
+        ends(rest).then_some(chomping)
+    }
+
+    /// How many of so many breaks stay.
+    pub(super) fn kept(self, breaks: usize) -> usize {
+        match self {
+            Self::Strip => 0,
+            Self::Clip => breaks.min(1),
+            Self::Keep => breaks,
+        }
+    }
+}
+
+/// Whether nothing but spaces and a comment comes.
+pub(super) fn ends(rest: &str) -> bool {
+    rest.is_empty()
+        || (rest.starts_with(' ') && matches!(rest.trim_start_matches(' ').bytes().next(), None | Some(b'#')))
+}
+
+/// A key and the length of it with its colon.
+pub(super) fn key(text: &str) -> Option<(Found<'_>, usize)> {
+    let bytes = text.as_bytes();
+    let (found, length) = match bytes.first()? {
+        b'"' | b'\'' => unescaped(text)?,
+        first if first.is_ascii_alphanumeric() || matches!(first, b'_' | b'/' | b'.' | b'$') => {
+            let inner = |byte: &u8| byte.is_ascii_alphanumeric() || b"_/.$-+@=()*~".contains(byte);
+            let mut length = bytes.iter().take_while(|byte| inner(byte)).count();
+            // A colon belongs to the key unless a space follows.
+            while bytes.get(length) == Some(&b':') && bytes.get(length + 1).is_some_and(inner) {
+                length += 1 + bytes
+                    .get(length + 1..)?
+                    .iter()
+                    .take_while(|byte| inner(byte))
+                    .count();
+            }
+            (Found::plain(text.get(..length)?), length)
+        }
+        _ => return None,
+    };
+    let is_key = bytes.get(length) == Some(&b':') && matches!(bytes.get(length + 1), None | Some(b' '));
+    let is_null = found.plain && matches!(found.text, "null" | "Null" | "NULL");
+    (is_key && !is_null && length <= MAX_KEY).then_some((found, length + 1))
+}
+
+/// A text in quotation marks in which nothing is escaped, and its length with them.
+fn unescaped(text: &str) -> Option<(Found<'_>, usize)> {
+    let mark = text.get(..1)?;
+    let end = 1 + text.get(1..)?.find(mark)?;
+    let inner = text.get(1..end)?;
+    let escapes = if mark == "\"" {
+        inner.contains('\\')
+    } else {
+        text.get(end + 1..)?.starts_with('\'')
+    };
+    (!escapes && inner.is_ascii()).then_some((Found::quoted(inner), end + 1))
+}
+
+/// A value that is all of the rest of its line, but for a comment.
+pub(super) fn inline(text: &str) -> Option<Found<'_>> {
+    if text.starts_with(['"', '\'']) {
+        let mark = text.get(..1)?;
+        let end = 1 + text.get(1..)?.find(mark)?;
+        let inner = text.get(1..end)?;
+        let behind = text.get(end + 1..)?;
+        let escapes = mark == "\"" && inner.contains('\\');
+        return (!escapes && ends(behind)).then_some(Found::quoted(inner));
+    }
+    let text = match text.find(" #") {
+        Some(comment) => text.get(..comment)?.trim_end_matches(' '),
+        None => text,
+    };
+    let begins = match text.as_bytes() {
+        [b'-', next, ..] => *next != b' ',
+        [first, ..] => !b"-?:,[]{}#&*!|>'\"%@`".contains(first),
+        [] => false,
+    };
+    let is_map = text.ends_with(':') || text.contains(": ");
+    (begins && !is_map).then_some(Found::plain(text))
+}
+
+/// A word between brackets and its length.
+pub(super) fn word(text: &str) -> Option<(Found<'_>, usize)> {
+    if text.starts_with(['"', '\'']) {
+        return unescaped(text);
+    }
+    let first = text.as_bytes().first()?;
+    let inner = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'/' | b'.' | b'-');
+    let length = text.bytes().take_while(|byte| inner(byte)).count();
+    (*first != b'-' && length > 0).then_some((Found::plain(text.get(..length)?), length))
+}
