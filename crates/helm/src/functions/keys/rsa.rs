@@ -3,9 +3,13 @@
 //! Charts only ever make such keys; nothing here signs or decrypts with them, so nobody can watch how long that takes. The
 //! crate `rsa` would bring what can be watched (RUSTSEC-2023-0071) for the sake of this one search.
 
+use std::{sync::LazyLock, thread};
+
 use num_bigint::BigUint;
+use tree::Budget;
 
 use super::{super::Context, der};
+use crate::functions::{Environment as _, Moment};
 
 /// How many random numbers have to witness that a number is a prime.
 ///
@@ -17,13 +21,9 @@ const EXPONENT: u32 = 65_537;
 pub(super) fn generate(context: &Context<'_>, bits: u64) -> Result<Vec<u8>, String> {
     let one = BigUint::from(1u32);
     let exponent = BigUint::from(EXPONENT);
-    let small = small_primes();
-    let (mut p, mut q) = (
-        prime(context, bits / 2, &small)?,
-        prime(context, bits / 2, &small)?,
-    );
+    let (mut p, mut q) = primes(context, bits / 2)?;
     while p == q {
-        q = prime(context, bits / 2, &small)?;
+        q = Search::new(context).prime(bits / 2)?;
     }
     if p < q {
         std::mem::swap(&mut p, &mut q);
@@ -47,73 +47,134 @@ pub(super) fn generate(context: &Context<'_>, bits: u64) -> Result<Vec<u8>, Stri
     Ok(der::sequence(&parts))
 }
 
-/// The odd primes below 2^15: dividing by them costs far less than a witness.
-fn small_primes() -> Vec<u32> {
-    let mut primes: Vec<u32> = Vec::new();
-    for number in (3..1u32 << 15).step_by(2) {
+/// Two primes, looked for at a time. Each search has randomness of its own, so that the same comes of it whichever is faster.
+fn primes(context: &Context<'_>, bits: u64) -> Result<(BigUint, BigUint), String> {
+    let (first, second) = (Search::new(context), Search::new(context));
+    thread::scope(|scope| {
+        let other = thread::Builder::new()
+            .name("prime".to_owned())
+            .spawn_scoped(scope, || second.prime(bits))
+            .map_err(|error| format!("failed to generate private key: {error}"))?;
+        let found = first.prime(bits);
+        match other.join() {
+            Ok(other) => Ok((found?, other?)),
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    })
+}
+
+/// How far a walk of candidates goes.
+const WALK: u32 = 2000;
+
+/// The odd primes below 2^16: dividing by them costs far less than a witness.
+static SMALL_PRIMES: LazyLock<Vec<u32>> = LazyLock::new(|| {
+    let mut primes = Vec::<u32>::new();
+    for number in (3..1u32 << 16).step_by(2) {
         let mut divisors = primes.iter().take_while(|prime| *prime * *prime <= number);
         if divisors.all(|prime| number % prime != 0) {
             primes.push(number);
         }
     }
     primes
+});
+
+/// A search for a prime.
+struct Search<'a> {
+    random: Moment,
+    budget: &'a Budget,
 }
 
-/// A random number with its lowest bit and its two highest set, so that products have all their bits.
-fn candidate(context: &Context<'_>, bits: u64) -> BigUint {
-    let mut bytes = vec![0; usize::try_from(bits / 8).unwrap_or_default()];
-    context.environment.fill(&mut bytes);
-    let mut number = BigUint::from_bytes_be(&bytes);
-    for bit in [0, bits - 1, bits - 2] {
-        number.set_bit(bit, true);
+impl<'a> Search<'a> {
+    fn new(context: &Context<'a>) -> Self {
+        let mut seed = [0; 32];
+        context.environment.fill(&mut seed);
+        Self {
+            random: Moment::new(0, 0, seed),
+            budget: context.budget,
+        }
     }
-    number
-}
 
-fn prime(context: &Context<'_>, bits: u64, small: &[u32]) -> Result<BigUint, String> {
-    loop {
-        // Each walk of candidates begins anew, as they would else gather behind large gaps.
-        let start = candidate(context, bits);
-        let rests: Vec<u32> = small
-            .iter()
-            .map(|prime| (&start % *prime).try_into().unwrap_or(0))
-            .collect();
-        for step in (0..2000u32).step_by(2) {
-            let divided = small
-                .iter()
-                .zip(&rests)
-                .any(|(prime, rest)| (rest + step) % prime == 0);
-            if divided {
-                continue;
-            }
-            context.work(bits)?;
-            let number = &start + step;
-            let coprime = &number % EXPONENT != BigUint::from(1u32);
-            if coprime && number.bits() == bits && is_prime(context, &number, bits) {
-                return Ok(number);
+    /// A random number with its lowest bit and its two highest set, so that products have all their bits.
+    fn candidate(&self, bits: u64) -> BigUint {
+        let mut bytes = vec![0; usize::try_from(bits / 8).unwrap_or_default()];
+        self.random.fill(&mut bytes);
+        let mut number = BigUint::from_bytes_be(&bytes);
+        for bit in [0, bits - 1, bits - 2] {
+            number.set_bit(bit, true);
+        }
+        number
+    }
+
+    fn prime(&self, bits: u64) -> Result<BigUint, String> {
+        loop {
+            // Each walk of candidates begins anew, as they would else gather behind large gaps.
+            let start = self.candidate(bits);
+            for step in undivided(&start) {
+                self.budget.step(bits).map_err(|error| error.to_string())?;
+                let number = &start + step;
+                let coprime = &number % EXPONENT != BigUint::from(1u32);
+                if coprime && number.bits() == bits && self.is_prime(&number, bits) {
+                    return Ok(number);
+                }
             }
         }
     }
-}
 
-/// Whether a number passes the test of Miller and Rabin.
-fn is_prime(context: &Context<'_>, number: &BigUint, bits: u64) -> bool {
-    let one = BigUint::from(1u32);
-    let last = number - &one;
-    let twos = last.trailing_zeros().unwrap_or(0);
-    let odd = &last >> twos;
-    let witness = |base: &BigUint| {
-        let mut power = base.modpow(&odd, number);
-        if power == one || power == last {
-            return true;
-        }
-        for _ in 1..twos {
-            power = &power * &power % number;
-            if power == last {
+    /// Whether a number passes the test of Miller and Rabin.
+    fn is_prime(&self, number: &BigUint, bits: u64) -> bool {
+        let one = BigUint::from(1u32);
+        let last = number - &one;
+        let twos = last.trailing_zeros().unwrap_or(0);
+        let odd = &last >> twos;
+        let witness = |base: &BigUint| {
+            let mut power = base.modpow(&odd, number);
+            if power == one || power == last {
                 return true;
             }
+            for _ in 1..twos {
+                power = &power * &power % number;
+                if power == last {
+                    return true;
+                }
+            }
+            false
+        };
+        witness(&BigUint::from(2u32)) && (0..WITNESSES).all(|_| witness(&self.candidate(bits - 1)))
+    }
+}
+
+/// The steps from an odd number to those behind it that no small prime divides.
+fn undivided(start: &BigUint) -> impl Iterator<Item = u32> {
+    let mut divided = [false; WALK as usize / 2];
+    for pair in SMALL_PRIMES.chunks(2) {
+        // The rest of a large number takes long: two primes share one.
+        let rest: u32 = (start % pair.iter().product::<u32>())
+            .try_into()
+            .unwrap_or_default();
+        for prime in pair {
+            // Half the way to the next number that it divides, as steps are of two; when that is odd, to the one behind.
+            let way = (prime - rest % prime) % prime;
+            let first = (way + prime * (way % 2)) / 2;
+            let multiples = divided.iter_mut().skip(first as usize).step_by(*prime as usize);
+            multiples.for_each(|divided| *divided = true);
         }
-        false
-    };
-    witness(&BigUint::from(2u32)) && (0..WITNESSES).all(|_| witness(&(candidate(context, bits - 1))))
+    }
+    let steps = (0..WALK).step_by(2).zip(divided);
+    steps.filter_map(|(step, divided)| (!divided).then_some(step))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_lead_to_numbers_without_small_divisors() {
+        let start = (BigUint::from(1u32) << 300) + 1u32;
+        let found: Vec<u32> = undivided(&start).collect();
+        let zero = BigUint::from(0u32);
+        let has_none = |step: &u32| SMALL_PRIMES.iter().all(|prime| (&start + *step) % *prime != zero);
+        let expected: Vec<u32> = (0..WALK).step_by(2).filter(has_none).collect();
+        assert_eq!(found, expected);
+        assert!(!found.is_empty());
+    }
 }
