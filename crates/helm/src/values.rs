@@ -139,11 +139,13 @@ pub(crate) fn deep_copy(value: &Value) -> Value {
 
 /// A copy of a map that shares no map with its source.
 pub(crate) fn deep_copy_map(map: &Dict) -> Dict {
-    let copy = map
-        .borrow()
-        .iter()
-        .map(|(key, value)| (key.clone(), deep_copy(value)))
-        .collect();
+    // To make a map of entries would sort them.
+    let mut copy = map.borrow().clone();
+    for value in copy.values_mut() {
+        if matches!(value, Value::Dict(_) | Value::List(_)) {
+            *value = deep_copy(value);
+        }
+    }
     Rc::new(RefCell::new(copy))
 }
 

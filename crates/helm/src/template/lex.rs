@@ -106,8 +106,13 @@ pub(super) struct Lexer<'t> {
 
 const SPACES: [char; 4] = [' ', '\t', '\r', '\n'];
 
-fn is_space(c: char) -> bool {
-    SPACES.contains(&c)
+fn is_space(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\r' | b'\n')
+}
+
+/// Whether a byte is a character that can be part of a name.
+fn is_plain_name(byte: u8) -> bool {
+    byte == b'_' || byte.is_ascii_alphanumeric()
 }
 
 /// Whether a character can be part of a name.
@@ -168,8 +173,14 @@ impl<'t> Lexer<'t> {
         Some(c)
     }
 
+    /// The next byte, or the one that many behind it; zero behind the end. Most of what is read is ASCII.
+    fn byte(&self, ahead: usize) -> u8 {
+        let bytes = self.text.as_bytes();
+        bytes.get(self.next + ahead).copied().unwrap_or_default()
+    }
+
     fn accept(&mut self, wanted: &str) -> bool {
-        let found = self.peek().is_some_and(|c| wanted.contains(c));
+        let found = wanted.as_bytes().contains(&self.byte(0));
         if found {
             self.next += 1;
         }
@@ -181,9 +192,13 @@ impl<'t> Lexer<'t> {
     }
 
     fn accept_name(&mut self) {
-        let plain = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
-        self.next += self.rest().bytes().take_while(plain).count();
-        while self.peek().is_some_and(is_name) {
+        loop {
+            while is_plain_name(self.byte(0)) {
+                self.next += 1;
+            }
+            if self.byte(0).is_ascii() || !self.peek().is_some_and(is_name) {
+                return;
+            }
             self.advance();
         }
     }
@@ -282,17 +297,9 @@ impl<'t> Lexer<'t> {
 
     /// Whether a right delimiter comes next, and if so, whether it trims what follows.
     fn at_right_delimiter(&self) -> Option<bool> {
-        let rest = self.rest();
-        if !rest.starts_with(['}', ' ', '\t', '\r', '\n']) {
-            return None;
-        }
-        if rest
-            .strip_prefix(SPACES)
-            .is_some_and(|rest| rest.starts_with("-}}"))
-        {
-            return Some(true);
-        }
-        rest.starts_with("}}").then_some(false)
+        let trims = is_space(self.byte(0)) && [self.byte(1), self.byte(2), self.byte(3)] == *b"-}}";
+        let ends = trims || (self.byte(0) == b'}' && self.byte(1) == b'}');
+        ends.then_some(trims)
     }
 
     fn pass_right_delimiter(&mut self, trims: bool) {
@@ -335,11 +342,11 @@ impl<'t> Lexer<'t> {
             ':' if self.accept("=") => self.emit(Kind::Declare),
             ':' => self.error("expected :=".to_owned()),
             '|' => self.emit(Kind::Pipe),
-            '"' => self.quoted('"', Kind::String, "unterminated quoted string"),
-            '\'' => self.quoted('\'', Kind::CharConstant, "unterminated character constant"),
+            '"' => self.quoted(b'"', Kind::String, "unterminated quoted string"),
+            '\'' => self.quoted(b'\'', Kind::CharConstant, "unterminated character constant"),
             '`' => self.raw_string(),
             '$' => self.field_or_variable(Kind::Variable, Kind::Variable),
-            '.' if self.peek().is_some_and(|c| !c.is_ascii_digit()) => {
+            '.' if self.next < self.text.len() && !self.byte(0).is_ascii_digit() => {
                 self.field_or_variable(Kind::Field, Kind::Keyword(Keyword::Dot))
             }
             '.' | '+' | '-' | '0'..='9' => self.number(),
@@ -361,11 +368,11 @@ impl<'t> Lexer<'t> {
     /// A run of spaces, without the one that belongs to ` -}}`.
     fn space(&mut self) -> Token<'t> {
         let mut last = self.start;
-        while self.peek().is_some_and(is_space) {
+        while is_space(self.byte(0)) {
             last = self.next;
             self.next += 1;
         }
-        if self.rest().starts_with("-}}") {
+        if [self.byte(0), self.byte(1), self.byte(2)] == *b"-}}" {
             self.next = last;
             if last == self.start {
                 return self.right_delimiter(true);
@@ -401,19 +408,26 @@ impl<'t> Lexer<'t> {
 
     /// The next character, when no name may end before it.
     fn unterminated(&self) -> Option<char> {
-        let c = self.peek()?;
-        let ends =
-            is_space(c) || matches!(c, '.' | ',' | '|' | ':' | ')' | '(') || self.rest().starts_with("}}");
-        (!ends).then_some(c)
+        let byte = self.byte(0);
+        let ends = is_space(byte) || matches!(byte, b'.' | b',' | b'|' | b':' | b')' | b'(');
+        if ends || (byte == b'}' && self.byte(1) == b'}') {
+            return None;
+        }
+        self.peek()
     }
 
-    fn quoted(&mut self, end: char, kind: Kind, unterminated: &str) -> Token<'t> {
+    fn quoted(&mut self, end: u8, kind: Kind, unterminated: &str) -> Token<'t> {
         loop {
+            let rest = self.text.as_bytes().get(self.next..).unwrap_or_default();
+            let special = |byte: &u8| *byte == end || matches!(byte, b'\\' | b'\n');
+            let Some(plain) = rest.iter().position(special) else {
+                return self.error(unterminated.to_owned());
+            };
+            self.next += plain;
             match self.advance() {
                 Some('\\') if self.advance().is_some_and(|c| c != '\n') => {}
-                Some('\\' | '\n') | None => return self.error(unterminated.to_owned()),
-                Some(c) if c == end => return self.emit(kind),
-                Some(_) => {}
+                Some('\\' | '\n') => return self.error(unterminated.to_owned()),
+                _ => return self.emit(kind),
             }
         }
     }

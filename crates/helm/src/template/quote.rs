@@ -104,7 +104,7 @@ pub(super) fn unquote(literal: &str) -> Option<Cow<'_, str>> {
         });
     }
     let inner = literal.strip_prefix('"')?.strip_suffix('"')?;
-    if !inner.contains(['\\', '"', '\n']) {
+    if !inner.bytes().any(|byte| matches!(byte, b'\\' | b'"' | b'\n')) {
         return Some(inner.into());
     }
     let mut bytes = Vec::with_capacity(inner.len());

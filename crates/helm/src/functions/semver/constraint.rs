@@ -66,6 +66,15 @@ impl Constraint {
     /// # Errors
     /// When it is none.
     pub fn parse(text: &str) -> Result<Self, String> {
+        if let Some(only) = single(text) {
+            return Ok(Self {
+                alternatives: vec![vec![only?]],
+            });
+        }
+        Self::by_grammar(text)
+    }
+
+    fn by_grammar(text: &str) -> Result<Self, String> {
         let grammar = GRAMMAR.as_ref().ok_or("constraint parser error")?;
         let text = grammar.hyphen.replace_all(text, ">= $1, <= $2 ");
         let mut alternatives = Vec::new();
@@ -90,6 +99,38 @@ impl Constraint {
             (with_pre || version.pre.is_empty()) && all.iter().all(|one| one.matches(version))
         })
     }
+}
+
+/// The only comparison of a range. Most have one, and to compile the grammar takes longer than to render a small chart.
+fn single(text: &str) -> Option<Result<Comparison, String>> {
+    const OPERATORS: [&str; 12] = ["", "=", "!=", ">", "<", ">=", "=>", "<=", "=<", "~", "~>", "^"];
+    const SPACES: [char; 5] = ['\t', '\n', '\x0C', '\r', ' '];
+    let text = text.trim_matches(SPACES);
+    let rest = text.trim_start_matches(['=', '!', '<', '>', '~', '^']);
+    let operator = text.get(..text.len() - rest.len())?;
+    let whole = rest.trim_start_matches(SPACES);
+    let (numbers, pre) = whole.split_at(whole.find('-').unwrap_or(whole.len()));
+    let mut parts = [""; 3];
+    let mut rest = numbers.strip_prefix('v').unwrap_or(numbers);
+    for (index, part) in parts.iter_mut().enumerate() {
+        let dot = usize::from(index > 0 && rest.starts_with('.'));
+        let end = rest.get(dot..)?.find('.').map_or(rest.len(), |at| at + dot);
+        (*part, rest) = rest.split_at_checked(end)?;
+        let number = part.get(dot..)?;
+        let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+        if !(is_number || matches!(number, "x" | "X" | "*") || (index > 0 && part.is_empty())) {
+            return None;
+        }
+    }
+    let is_word = |word: &str| {
+        !word.is_empty()
+            && word
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+    };
+    let has_words = pre.is_empty() || pre.get(1..)?.split('.').all(is_word);
+    let is_single = OPERATORS.contains(&operator) && rest.is_empty() && has_words;
+    is_single.then(|| comparison(operator, parts, pre, whole))
 }
 
 fn is_open(part: &str) -> bool {
@@ -180,5 +221,46 @@ impl Comparison {
             return v.minor == c.minor;
         }
         v.minor == 0 && v.patch == c.patch
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn single_comparisons_are_those_of_the_grammar() {
+        let pieces = [
+            "", "=", ">", "!", "~", "^", " ", "v", "1", "02", ".", "x", "*", "-", "a", "+", "|", ",",
+            "\u{a0}",
+        ];
+        let mut texts = vec![String::new()];
+        let mut found = 0;
+        for _ in 0..4 {
+            texts = texts
+                .iter()
+                .flat_map(|text| pieces.map(|piece| format!("{text}{piece}")))
+                .collect();
+            texts.sort();
+            texts.dedup();
+        }
+        let more = [
+            ">=1.21.0-0",
+            " <= v1.2.3-a.4-b ",
+            "~> 1.x",
+            "^1.2.3-",
+            "1.2.3.4",
+            "=>99999999999999999999",
+            "1.2-a..b",
+        ];
+        for text in texts.iter().map(String::as_str).chain(more) {
+            if let Some(only) = single(text) {
+                let only = only.map(|only| vec![vec![only]]);
+                let expected = Constraint::by_grammar(text).map(|range| range.alternatives);
+                assert_eq!(only, expected, "{text:?}");
+                found += 1;
+            }
+        }
+        assert!(found > 200, "{found}");
     }
 }
