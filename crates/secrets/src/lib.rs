@@ -29,4 +29,4 @@ pub use cipher::DataKey;
 pub use error::Error;
 pub use file::{Decrypted, File, Mac, decrypt, is_encrypted};
 pub use format::Format;
-pub use keys::Keys;
+pub use keys::{Endpoints, Keys};

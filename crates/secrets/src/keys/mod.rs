@@ -1,24 +1,58 @@
 //! The keys that somebody has.
 
 mod age;
+mod aws;
+mod azure;
+mod environment;
+mod gcp;
 mod pgp;
+mod service;
+#[cfg(test)]
+mod tests;
+mod vault;
 
+use ::url::Url;
 use api::Secret;
+use tokio::sync::OnceCell;
 use zeroize::Zeroizing;
 
-use self::{age::Identities, pgp::SecretKeys};
+use self::{
+    age::Identities,
+    aws::Aws,
+    azure::Azure,
+    gcp::{Access, Gcp},
+    pgp::SecretKeys,
+    service::Http,
+    vault::Vault,
+};
 use crate::{
     Error,
     metadata::{Kind, Master},
 };
 
 /// What can open files. Without anything put into it, it opens none: nothing is looked up in the environment.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Default)]
 pub struct Keys {
     age: Identities,
     pgp: SecretKeys,
+    aws: Option<Aws>,
+    gcp: Option<Gcp>,
+    azure: Option<Azure>,
+    vault: Option<Vault>,
+    http: OnceCell<Http>,
     /// Why keys that might have been there are not.
     notes: Vec<String>,
+}
+
+/// Where key services are asked instead of their usual addresses: private endpoints.
+#[derive(Debug, Clone, Default)]
+pub struct Endpoints {
+    /// AWS KMS, and STS for roles.
+    pub aws: Option<Url>,
+    /// Google Cloud KMS.
+    pub gcp: Option<Url>,
+    /// Azure Key Vault; the vault of a key still decides what its token is for.
+    pub azure: Option<Url>,
 }
 
 impl Keys {
@@ -52,23 +86,119 @@ impl Keys {
         self.pgp.add(text.expose())
     }
 
-    /// Whether there is nothing that could open a file.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.age.is_empty() && self.pgp.is_empty()
+    /// Requests to AWS are signed with these credentials.
+    pub fn set_aws(&mut self, credentials: cloud::aws::Credentials) {
+        self.aws = Some(Aws {
+            credentials,
+            endpoint: None,
+        });
+    }
+
+    /// Google Cloud is asked with these credentials.
+    pub fn set_gcp(&mut self, credentials: cloud::gcp::Credentials) {
+        self.set_gcp_access(Access::Credentials(credentials));
+    }
+
+    fn set_gcp_access(&mut self, access: Access) {
+        self.gcp = Some(Gcp {
+            access,
+            endpoint: None,
+        });
+    }
+
+    /// Azure is asked as this application.
+    pub fn set_azure(&mut self, client: cloud::azure::Client) {
+        self.azure = Some(Azure {
+            client,
+            endpoint: None,
+        });
+    }
+
+    /// Vault is asked with this token; with a `server`, that one alone.
+    pub fn set_vault(&mut self, token: Secret<String>, server: Option<Url>) {
+        self.vault = Some(Vault { token, server });
+    }
+
+    /// Services that are set are asked at these addresses.
+    pub fn set_endpoints(&mut self, endpoints: &Endpoints) {
+        if let Some(aws) = &mut self.aws {
+            aws.endpoint.clone_from(&endpoints.aws);
+        }
+        if let Some(gcp) = &mut self.gcp {
+            gcp.endpoint.clone_from(&endpoints.gcp);
+        }
+        if let Some(azure) = &mut self.azure {
+            azure.endpoint.clone_from(&endpoints.azure);
+        }
+    }
+
+    /// Adds what an entry of a Secret holds, by its name: `*.agekey`, `*.asc`, `sops.vault-token`, `sops.aws-kms`,
+    /// `sops.azure-kv` or `sops.gcp-kms`. False, and nothing done, for any other name.
+    ///
+    /// # Errors
+    /// When it cannot be used.
+    pub fn add_entry(&mut self, name: &str, value: &[u8]) -> Result<bool, Error> {
+        let text = || {
+            let text = str::from_utf8(value).map(str::to_owned);
+            text.map_err(|_| Error::key("an entry of a Secret", format!("`{name}` is no UTF-8")))
+        };
+        match name {
+            _ if name.ends_with(".asc") => self.pgp.add(value)?,
+            _ if name.ends_with(".agekey") => self.age.add(&Zeroizing::new(text()?))?,
+            "sops.vault-token" => self.set_vault(Secret::new(text()?.trim().to_owned()), None),
+            "sops.aws-kms" => self.set_aws(aws::parse(&Zeroizing::new(text()?))?),
+            "sops.azure-kv" => self.set_azure(azure::parse(value)?),
+            "sops.gcp-kms" => self.set_gcp(gcp_credentials("sops.gcp-kms", value)?),
+            _ => return Ok(false),
+        }
+        Ok(true)
     }
 
     /// Opens what was encrypted for one key, or says why not.
     pub(crate) async fn open(&self, master: &Master) -> Result<Zeroizing<Vec<u8>>, String> {
+        let enc = master.enc.trim();
         match &master.kind {
             Kind::Age { .. } => self.age.open(&master.enc),
             Kind::Pgp { .. } => self.pgp.open(&master.enc),
-            _ => Err("keys of this kind are not supported".to_owned()),
+            kind @ Kind::Aws { .. } => match &self.aws {
+                Some(aws) => aws.open(self.http().await?, kind, enc).await,
+                None => missing("AWS"),
+            },
+            Kind::Gcp { resource } => match &self.gcp {
+                Some(gcp) => gcp.open(self.http().await?, resource, enc).await,
+                None => missing("Google Cloud"),
+            },
+            Kind::Azure { vault, name, version } => match &self.azure {
+                Some(azure) => azure.open(self.http().await?, (vault, name, version), enc).await,
+                None => missing("Azure"),
+            },
+            Kind::Vault {
+                address,
+                engine,
+                name,
+            } => match &self.vault {
+                Some(vault) => vault.open(self.http().await?, (address, engine, name), enc).await,
+                None => missing("Vault"),
+            },
+            Kind::Huawei { .. } => Err("keys of Huawei Cloud are not supported".to_owned()),
         }
+    }
+
+    /// The client, made when a service is asked for the first time.
+    async fn http(&self) -> Result<&Http, String> {
+        self.http.get_or_try_init(async || Http::new()).await
     }
 
     /// Why keys that might have been there are not.
     pub(crate) fn notes(&self) -> &[String] {
         &self.notes
     }
+}
+
+fn missing<T>(service: &str) -> Result<T, String> {
+    Err(format!("no credentials for {service} are given"))
+}
+
+fn gcp_credentials(what: &'static str, text: &[u8]) -> Result<cloud::gcp::Credentials, Error> {
+    cloud::gcp::Credentials::parse(text).map_err(|error| Error::key(what, error.to_string()))
 }

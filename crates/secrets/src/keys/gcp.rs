@@ -1,0 +1,105 @@
+//! Google Cloud KMS.
+
+use api::Secret;
+use base64::{Engine, prelude::BASE64_STANDARD};
+use cloud::{
+    Token,
+    gcp::{Credentials, SCOPE, SERVICE},
+};
+use jiff::Timestamp;
+use serde_json::json;
+use url::Url;
+use zeroize::Zeroizing;
+
+use super::service::{Ask, Http, bearer, form};
+
+const SERVER: &str = "https://cloudkms.googleapis.com/";
+
+/// Credentials, or a token that somebody else got, and where the service is asked instead of its usual address.
+#[derive(Debug, Clone)]
+pub(super) struct Gcp {
+    pub(super) access: Access,
+    pub(super) endpoint: Option<Url>,
+}
+
+#[derive(Debug, Clone)]
+pub(super) enum Access {
+    Credentials(Credentials),
+    Token(Secret<String>),
+}
+
+/// `projects/P/locations/L/keyRings/R/cryptoKeys/K`, of plain parts.
+fn is_resource(text: &str) -> bool {
+    let parts: Vec<&str> = text.split('/').collect();
+    let names = ["projects", "locations", "keyRings", "cryptoKeys"];
+    let plain = |part: &str| {
+        let known = |c: char| c.is_ascii_alphanumeric() || "-_.:".contains(c);
+        !part.is_empty() && part != "." && part != ".." && part.chars().all(known)
+    };
+    parts.len() == 8
+        && parts.chunks(2).zip(names).all(|(pair, name)| {
+            let [kind, value] = pair else { return false };
+            *kind == name && plain(value)
+        })
+}
+
+impl Gcp {
+    pub(super) async fn open(
+        &self,
+        http: &Http,
+        resource: &str,
+        enc: &str,
+    ) -> Result<Zeroizing<Vec<u8>>, String> {
+        if !is_resource(resource) {
+            return Err("it is no name of a key of Google Cloud".to_owned());
+        }
+        BASE64_STANDARD
+            .decode(enc)
+            .map_err(|_| "its encrypted key is no base64")?;
+        let token = self.token(http).await?;
+        let server = self.endpoint.as_ref().map_or(SERVER, Url::as_str);
+        let url = Url::parse(&format!("{server}v1/{resource}:decrypt")).map_err(|_| "it makes no address")?;
+        let answer = http
+            .post(Ask {
+                url: &url,
+                headers: bearer(&token)?,
+                body: Zeroizing::new(json!({"ciphertext": enc}).to_string()),
+            })
+            .await?;
+        let key = BASE64_STANDARD.decode(&*answer.text("/plaintext")?);
+        key.map(Zeroizing::new)
+            .map_err(|_| "the service's key is no base64".to_owned())
+    }
+
+    async fn token(&self, http: &Http) -> Result<Secret<String>, String> {
+        let credentials = match &self.access {
+            Access::Token(token) => return Ok(token.clone()),
+            Access::Credentials(credentials) => credentials,
+        };
+        let request = credentials
+            .request(SCOPE, Timestamp::now())
+            .map_err(|error| error.to_string())?;
+        let answer = http.post(form(&request)?).await?;
+        let token = Token::from_answer(SERVICE, &answer.body).map_err(|error| error.to_string())?;
+        Ok(token.access)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn resources_are_plain_names() {
+        assert!(is_resource("projects/p/locations/global/keyRings/r/cryptoKeys/k"));
+        for text in [
+            "",
+            "projects/p/locations/l/keyRings/r/cryptoKeys/..",
+            "projects/p/locations/l/keyRings/r/cryptoKeys/k?x",
+            "projects/p/locations/l/keyRings/r/cryptoKeys/k/x",
+            "projects/p/locations/l/keyRings/r/keys/k",
+        ] {
+            assert!(!is_resource(text), "{text}");
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! The transit engine of HashiCorp Vault and OpenBao.
+
+use api::Secret;
+use base64::{Engine, prelude::BASE64_STANDARD};
+use serde_json::json;
+use url::Url;
+use zeroize::Zeroizing;
+
+use super::service::{Ask, Http, headers};
+
+/// A token, and the one server that it is for, when that is known.
+#[derive(Debug, Clone)]
+pub(super) struct Vault {
+    pub(super) token: Secret<String>,
+    pub(super) server: Option<Url>,
+}
+
+impl Vault {
+    pub(super) async fn open(
+        &self,
+        http: &Http,
+        (address, engine, name): (&str, &str, &str),
+        enc: &str,
+    ) -> Result<Zeroizing<Vec<u8>>, String> {
+        let url = decrypt_url(address, engine, name).ok_or("its address is none of a transit key")?;
+        // Whoever writes a file chooses the address in it.
+        if let Some(server) = &self.server
+            && server.origin() != url.origin()
+        {
+            return Err("the token is for another server".to_owned());
+        }
+        let answer = http
+            .post(Ask {
+                url: &url,
+                headers: headers(
+                    [
+                        ("content-type", "application/json"),
+                        ("x-vault-token", self.token.expose().trim()),
+                    ]
+                    .into_iter(),
+                )?,
+                body: Zeroizing::new(json!({"ciphertext": enc}).to_string()),
+            })
+            .await?;
+        let key = BASE64_STANDARD.decode(&*answer.text("/data/plaintext")?);
+        key.map(Zeroizing::new)
+            .map_err(|_| "the service's key is no base64".to_owned())
+    }
+}
+
+/// Where a key decrypts: `ADDRESS/v1/ENGINE/decrypt/NAME`.
+fn decrypt_url(address: &str, engine: &str, name: &str) -> Option<Url> {
+    let mut url = Url::parse(address).ok()?;
+    if !matches!(url.scheme(), "http" | "https") || !url.username().is_empty() || url.password().is_some() {
+        return None;
+    }
+    url.set_query(None);
+    url.set_fragment(None);
+    let parts: Vec<&str> = engine.split('/').filter(|part| !part.is_empty()).collect();
+    let odd = |part: &&str| matches!(*part, "." | "..");
+    if parts.iter().any(odd) || name.is_empty() || name.contains('/') || odd(&name) {
+        return None;
+    }
+    url.path_segments_mut()
+        .ok()?
+        .pop_if_empty()
+        .push("v1")
+        .extend(parts)
+        .push("decrypt")
+        .push(name);
+    Some(url)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_lead_to_the_key_s_decrypt() {
+        let url = |address, engine, name| decrypt_url(address, engine, name).map(String::from);
+        assert_eq!(
+            url("https://v:8200", "/team/transit/", "k").as_deref(),
+            Some("https://v:8200/v1/team/transit/decrypt/k")
+        );
+        assert_eq!(
+            url("https://v/x/?a#b", "t", "k?").as_deref(),
+            Some("https://v/x/v1/t/decrypt/k%3F")
+        );
+        for (address, engine, name) in [
+            ("file:///x", "t", "k"),
+            ("https://u:p@v", "t", "k"),
+            ("v", "t", "k"),
+            ("https://v", "../sys", "k"),
+            ("https://v", "t", "../k"),
+            ("https://v", "t", ""),
+        ] {
+            assert_eq!(url(address, engine, name), None, "{address} {engine} {name}");
+        }
+    }
+}
