@@ -147,7 +147,7 @@ impl<'a> Target<'a> {
         let (bytes, file) = self.loader.load(path)?;
         let mut resources = unique(read::resources(&bytes, &Arc::new(file), self.run())?)?;
         if let Some(origin) = &self.origin {
-            let origin = origin.append(path);
+            let origin = Arc::new(origin.append(path));
             for resource in resources.iter_mut() {
                 resource.history.origin = Some(origin.clone());
             }
@@ -226,7 +226,7 @@ impl<'a> Target<'a> {
                 }
             };
             if let Some(origin) = &self.origin {
-                let origin = origin.append(self.file_name());
+                let origin = Arc::new(origin.append(self.file_name()));
                 for resource in inline.iter_mut() {
                     resource.history.origin = Some(origin.clone());
                 }
@@ -255,7 +255,7 @@ impl<'a> Target<'a> {
                 .history
                 .origin
                 .as_ref()
-                .map(|origin| origin.plugin(config.id()));
+                .map(|origin| Arc::new(origin.plugin(config.id())));
             generated.push((made, origin, "generators"));
         }
         for (mut made, origin, field) in generated {

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
-use yaml::Value;
+use yaml::{Value, node::Text};
 
 use crate::{
     Error,
@@ -182,10 +182,10 @@ fn clean(base: &str, path: &str) -> String {
 /// Takes over what an object says of its own past, in the annotations in which the original keeps it: outputs of a build
 /// that was stopped on the way have them.
 pub(crate) fn adopt(resource: &mut Resource) {
-    let list = |name: &str| -> Vec<String> {
+    let list = |name: &str| -> Vec<Text> {
         let name = format!("internal.config.kubernetes.io/{name}");
         let texts = resource.annotation(&name).map(|text| text.split(','));
-        texts.into_iter().flatten().map(str::to_owned).collect()
+        texts.into_iter().flatten().map(Text::from).collect()
     };
     let (names, kinds, namespaces) = (
         list("previousNames"),
@@ -209,7 +209,7 @@ pub(crate) fn adopt(resource: &mut Resource) {
 }
 
 /// Gives the objects that have no origin yet one.
-pub(crate) fn set_origin(resources: &mut ResMap, origin: &Origin) {
+pub(crate) fn set_origin(resources: &mut ResMap, origin: &Arc<Origin>) {
     for resource in resources.iter_mut() {
         resource.history.origin.get_or_insert_with(|| origin.clone());
     }
@@ -223,7 +223,7 @@ pub(crate) fn add_transformation(resources: &mut ResMap, origin: &Arc<Origin>) {
         if resource.history.origin.is_some() {
             resource.history.transformations.push(origin.clone());
         } else {
-            resource.history.origin = Some((**origin).clone());
+            resource.history.origin = Some(origin.clone());
         }
     }
 }

@@ -7,7 +7,7 @@ use std::{cell::OnceCell, collections::BTreeMap, num::NonZeroU32, sync::Arc};
 use tree::TreePath;
 use yaml::{
     Node,
-    node::{Content, Entry, Mapping, Scalar},
+    node::{Content, Entry, Mapping, Scalar, Text},
 };
 
 pub(crate) use self::written::Written;
@@ -50,9 +50,9 @@ impl Behavior {
 /// Kind, name and effective namespace that an object had before.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Previous {
-    pub(crate) kind: String,
-    pub(crate) name: String,
-    pub(crate) namespace: String,
+    pub(crate) kind: Text,
+    pub(crate) name: Text,
+    pub(crate) namespace: Text,
 }
 
 /// What is remembered of an object beside its content. The original keeps it in annotations of its own, which it takes
@@ -62,9 +62,9 @@ pub(crate) struct History {
     /// From the first to the last before now.
     pub(crate) previous: Vec<Previous>,
     /// Name prefixes, from the innermost kustomization to the outermost.
-    pub(crate) prefixes: Vec<String>,
+    pub(crate) prefixes: Vec<Text>,
     /// Name suffixes, likewise.
-    pub(crate) suffixes: Vec<String>,
+    pub(crate) suffixes: Vec<Text>,
     /// What a generator says about an object that is there already.
     pub(crate) behavior: Behavior,
     /// Whether a hash of the content is added to the name.
@@ -76,7 +76,7 @@ pub(crate) struct History {
     /// The vars whose values come from this object.
     pub(crate) vars: Vec<String>,
     /// Where it comes from, when that is recorded.
-    pub(crate) origin: Option<Origin>,
+    pub(crate) origin: Option<Arc<Origin>>,
     /// What changed it, when that is recorded.
     pub(crate) transformations: Vec<Arc<Origin>>,
 }
@@ -106,9 +106,10 @@ impl History {
 
     /// Whether the original would have noted something in annotations of the object.
     pub(crate) fn is_noted(&self) -> bool {
-        let names = [&self.prefixes, &self.suffixes, &self.vars];
         !self.previous.is_empty()
-            || names.iter().any(|names| !names.is_empty())
+            || !self.prefixes.is_empty()
+            || !self.suffixes.is_empty()
+            || !self.vars.is_empty()
             || self.needs_hash
             || self.from_helm
             || self.behavior != Behavior::default()
@@ -184,10 +185,10 @@ impl Resource {
         let gvk = self.gvk();
         self.history.previous.iter().map(move |previous| {
             let gvk = Gvk {
-                kind: previous.kind.clone().into(),
+                kind: String::from(&previous.kind).into(),
                 ..gvk.clone()
             };
-            Id::previous(gvk, previous.name.clone(), previous.namespace.clone())
+            Id::previous(gvk, (&previous.name).into(), (&previous.namespace).into())
         })
     }
 
@@ -209,11 +210,12 @@ impl Resource {
     /// Remembers what it is, before that changes.
     pub(crate) fn store_previous_id(&mut self) {
         let id = self.id().clone();
-        self.history.previous.push(Previous {
-            kind: id.gvk.kind.clone().into_owned(),
-            name: id.name.clone(),
-            namespace: id.effective_namespace().to_owned(),
-        });
+        let previous = Previous {
+            kind: id.gvk.kind.as_ref().into(),
+            name: id.name.as_str().into(),
+            namespace: id.effective_namespace().into(),
+        };
+        push(&mut self.history.previous, previous);
         self.note();
     }
 
@@ -325,6 +327,14 @@ impl Resource {
             .pointer(&["metadata", "annotations", name])
             .and_then(Node::as_text)
     }
+}
+
+/// Appends to one of the lists that every object has: most stay short, and doubling would leave half of the memory unused.
+pub(crate) fn push<T>(list: &mut Vec<T>, item: T) {
+    if list.len() == list.capacity() {
+        list.reserve_exact(list.len() / 4 + 1);
+    }
+    list.push(item);
 }
 
 /// An entry that is added to a map.

@@ -190,9 +190,13 @@ fn note_sources(vars: &[Var], resources: &mut ResMap) -> Result<(), Error> {
         if resource.is_empty() {
             continue;
         }
-        let names = resource.history.previous.iter().map(|previous| &previous.name);
-        for name in names.chain([&resource.id().name]) {
-            let places = by_name.entry(name.clone()).or_default();
+        let names = resource
+            .history
+            .previous
+            .iter()
+            .map(|previous| previous.name.as_str());
+        for name in names.chain([resource.name()]) {
+            let places = by_name.entry(name.to_owned()).or_default();
             if places.last() != Some(&index) {
                 places.push(index);
             }

@@ -8,6 +8,7 @@ mod mapping;
 #[cfg(test)]
 mod tests;
 
+pub use ecow::EcoString as Text;
 pub use mapping::{Entry, Mapping};
 
 use std::num::NonZeroU32;
@@ -38,7 +39,7 @@ pub enum Content {
 #[derive(Debug, Clone)]
 pub struct Scalar {
     /// Its text, without quotes.
-    pub text: Box<str>,
+    pub text: Text,
     /// Its tag. Without one, plain text is what it looks like, and any other text is a string.
     pub tag: Option<Tag>,
     /// Neither quoted nor a block.
@@ -73,7 +74,7 @@ pub enum Tag {
 
 impl Scalar {
     /// A string, whatever its text looks like.
-    pub fn string(text: impl Into<Box<str>>) -> Self {
+    pub fn string(text: impl Into<Text>) -> Self {
         Self {
             text: text.into(),
             tag: Some(Tag::Str),
@@ -84,7 +85,7 @@ impl Scalar {
     }
 
     /// Plain text, which is what it looks like.
-    pub fn plain(text: impl Into<Box<str>>) -> Self {
+    pub fn plain(text: impl Into<Text>) -> Self {
         Self {
             text: text.into(),
             tag: None,
@@ -94,7 +95,7 @@ impl Scalar {
         }
     }
 
-    fn tagged(text: impl Into<Box<str>>, tag: Tag) -> Self {
+    fn tagged(text: impl Into<Text>, tag: Tag) -> Self {
         Self {
             text: text.into(),
             tag: Some(tag),
@@ -143,12 +144,12 @@ impl Node {
     }
 
     /// A string, whatever its text looks like.
-    pub fn string(text: impl Into<Box<str>>) -> Self {
+    pub fn string(text: impl Into<Text>) -> Self {
         Scalar::string(text).into()
     }
 
     /// A scalar of plain text, which is what it looks like.
-    pub fn plain(text: impl Into<Box<str>>) -> Self {
+    pub fn plain(text: impl Into<Text>) -> Self {
         Scalar::plain(text).into()
     }
 

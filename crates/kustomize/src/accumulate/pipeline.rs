@@ -35,7 +35,7 @@ pub(crate) struct Stage {
 }
 
 /// What a generator made, what is noted on it, and the field that asks for it.
-pub(crate) type Generated = (ResMap, Option<Origin>, &'static str);
+pub(crate) type Generated = (ResMap, Option<Arc<Origin>>, &'static str);
 
 /// Runs the generators of the fields.
 pub(crate) fn generate(target: &Target<'_>) -> Result<Vec<Generated>, Error> {
@@ -70,9 +70,9 @@ fn one(
     Ok((ResMap::from_iter([made]), origin(target, kind), field))
 }
 
-fn origin(target: &Target<'_>, kind: &str) -> Option<Origin> {
+fn origin(target: &Target<'_>, kind: &str) -> Option<Arc<Origin>> {
     let origin = target.origin.as_ref()?;
-    Some(origin.builtin(target.file_name(), kind))
+    Some(Arc::new(origin.builtin(target.file_name(), kind)))
 }
 
 /// Makes the transformers of the fields.
@@ -150,7 +150,7 @@ impl Stages<'_> {
         made: Result<T, Error>,
     ) -> Result<(), Error> {
         let transformer = Box::new(self.target.at(field, made)?);
-        let origin = origin(self.target, kind).map(Arc::new);
+        let origin = origin(self.target, kind);
         self.stages.push(Stage {
             transformer,
             origin,

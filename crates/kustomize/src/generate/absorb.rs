@@ -81,6 +81,8 @@ fn put(object: &mut Node, field: &str, key: &str, text: String) {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
     use crate::{
         metadata::Origin,
@@ -144,9 +146,11 @@ mod tests {
 
     #[test]
     fn a_merge_keeps_where_the_object_comes_from() {
-        let origin = |path: &str| Origin {
-            path: path.to_owned(),
-            ..Origin::default()
+        let origin = |path: &str| {
+            Arc::new(Origin {
+                path: path.to_owned(),
+                ..Origin::default()
+            })
         };
         for (behavior, before, expected) in [
             (Behavior::Merge, Some("old"), "old"),

@@ -14,7 +14,7 @@ use std::{
 
 use yaml::{
     Node,
-    node::{Content, Entry, Mapping, Scalar, Tag},
+    node::{Content, Entry, Mapping, Scalar, Tag, Text},
 };
 
 use crate::{
@@ -275,7 +275,7 @@ impl<'m> Merger<'m> {
                 continue;
             };
             if self.walk(Sources::Two(None, Some(&mut entry.value)), shape)? == Kept::Patch {
-                object.entries_mut().push(Entry::clone(entry));
+                object.push(Entry::clone(entry));
             }
         }
         Ok(())
@@ -373,10 +373,10 @@ fn firsts(map: &Mapping) -> Vec<bool> {
 }
 
 /// Where the first entry with each key is.
-fn index(map: &Mapping) -> HashMap<Box<str>, usize> {
+fn index(map: &Mapping) -> HashMap<Text, usize> {
     let mut index = HashMap::with_capacity(map.len());
     for (at, key) in map.keys().enumerate() {
-        index.entry(Box::from(key)).or_insert(at);
+        index.entry(Text::from(key)).or_insert(at);
     }
     index
 }

@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use yaml::Node;
+use yaml::{Node, node::Text};
 
 use crate::{
     Error,
@@ -28,7 +28,7 @@ impl<'a> Object<'a> {
     pub(super) fn original_kind(&self) -> Gvk {
         let mut kind = self.id.gvk.clone();
         if let Some(first) = self.history.previous.first() {
-            kind.kind = first.kind.clone().into();
+            kind.kind = String::from(&first.kind).into();
         }
         kind
     }
@@ -52,7 +52,7 @@ impl<'a> Object<'a> {
 
     /// Whether both went through the same outer kustomizations, as far as prefixes and suffixes tell.
     fn has_affixes_of(&self, other: &Object<'_>, or_none: bool) -> bool {
-        let same = |one: &[String], other: &[String]| {
+        let same = |one: &[Text], other: &[Text]| {
             let none = one.is_empty() || other.is_empty();
             if none && (or_none || one.len() != other.len()) {
                 return or_none;

@@ -1,6 +1,6 @@
 //! The value of a replacement, and how it is written into a field.
 
-use yaml::Node;
+use yaml::{Node, node::Text};
 
 use super::target::{Found, Meter};
 use crate::{
@@ -103,7 +103,7 @@ pub(super) fn refine(node: &Node, options: Option<&FieldOptions>, is_secret: boo
 
 /// Sets the text of a scalar and leaves its type. Plain text that was read is what it looked like then; plain text that was
 /// made here stays what it looks like.
-pub(super) fn write(node: &mut Node, text: Box<str>) {
+pub(super) fn write(node: &mut Node, text: Text) {
     let has_type = has_type(node);
     if let Some(scalar) = node.as_scalar_mut() {
         if has_type {

@@ -11,7 +11,7 @@ use crate::{
     id::Gvk,
     model::{Field, configs},
     resmap::ResMap,
-    resource::Resource,
+    resource::{self, Resource},
     transform::{Scene, Transformer},
 };
 
@@ -116,7 +116,7 @@ impl Affix {
             Side::Prefix => &mut resource.history.prefixes,
             Side::Suffix => &mut resource.history.suffixes,
         };
-        affixes.push(self.text.clone());
+        resource::push(affixes, self.text.as_str().into());
         resource.store_previous_id();
     }
 }

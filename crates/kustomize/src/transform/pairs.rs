@@ -47,7 +47,7 @@ impl<'p> Pair<'p> {
         };
         let Some(old) = map.get_mut(self.key) else {
             let entry = resource::entry(self.key, self.value.clone());
-            map.entries_mut().push(entry);
+            map.push(entry);
             self.is_added = true;
             return Ok(true);
         };

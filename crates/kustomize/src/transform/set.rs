@@ -51,7 +51,7 @@ pub(crate) fn scalar(node: &mut Node, text: &str, tag: Option<Tag>) -> Result<()
 pub(crate) fn put(map: &mut Mapping, key: &str, value: Node) {
     match map.get_mut(key) {
         Some(old) => *old = value,
-        None => map.entries_mut().push(resource::entry(key, value)),
+        None => map.push(resource::entry(key, value)),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Maps of nodes.
 
-use super::{Node, Scalar};
+use super::{Node, Scalar, Text};
 use crate::{Map, Position};
 
 /// The entries of a map in order, where a key may be there twice and may be any scalar.
@@ -22,7 +22,7 @@ pub struct Entry {
 
 impl Entry {
     /// An entry that comes from nowhere, with a string as its key.
-    pub fn new(key: impl Into<Box<str>>, value: Node) -> Self {
+    pub fn new(key: impl Into<Text>, value: Node) -> Self {
         Self {
             position: Position::default(),
             key: Scalar::string(key),
@@ -132,8 +132,17 @@ impl Mapping {
     pub fn set(&mut self, key: &str, value: Node) {
         match self.get_mut(key) {
             Some(slot) => *slot = value,
-            None => self.entries.push(Entry::new(key, value)),
+            None => self.push(Entry::new(key, value)),
         }
+    }
+
+    /// Appends an entry, whatever keys are there.
+    pub fn push(&mut self, entry: Entry) {
+        // Most maps get one or two entries more than they were read with: doubling would leave half of the memory unused.
+        if self.entries.len() == self.entries.capacity() {
+            self.entries.reserve_exact(self.entries.len() / 4 + 1);
+        }
+        self.entries.push(entry);
     }
 
     /// Removes all entries with this key and gives the value of the first; the others keep their order.
@@ -167,7 +176,7 @@ impl FromIterator<Entry> for Mapping {
 }
 
 /// Appends the entries as they come, without looking for equal keys.
-impl<K: Into<Box<str>>> FromIterator<(K, Node)> for Mapping {
+impl<K: Into<Text>> FromIterator<(K, Node)> for Mapping {
     fn from_iter<I: IntoIterator<Item = (K, Node)>>(entries: I) -> Self {
         entries
             .into_iter()

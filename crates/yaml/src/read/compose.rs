@@ -64,6 +64,11 @@ pub(super) struct Composer<'t> {
     dialect: &'t Dialect,
     budget: &'t Budget,
     anchors: HashMap<String, Composed>,
+    /// The items of the lists that are being read, those of the innermost last. A list is made when all are known: it takes
+    /// no more memory than it needs.
+    items: Vec<Node>,
+    /// The entries of the maps that are being read, likewise.
+    entries: Vec<Entry>,
     /// Bytes that anchors and aliases have copied so far.
     copied: u64,
     /// Whether any map so far has a merge key.
@@ -79,6 +84,8 @@ impl<'t> Composer<'t> {
             dialect,
             budget,
             anchors: HashMap::new(),
+            items: Vec::new(),
+            entries: Vec::new(),
             copied: 0,
             merges: false,
             in_flow: false,
@@ -143,9 +150,8 @@ impl<'t> Composer<'t> {
                 };
                 let in_flow = self.in_flow && tag.is_none();
                 let size = value.len();
-                let text = value.into_boxed_str();
                 let scalar = Content::Scalar(Scalar {
-                    text,
+                    text: value.into(),
                     tag,
                     plain,
                     share: None,
@@ -202,25 +208,27 @@ impl<'t> Composer<'t> {
     }
 
     fn sequence(&mut self, depth: u32, at: Position) -> Result<Composed, Error> {
-        let mut items = Vec::new();
+        let first = self.items.len();
         let mut cost = Cost::default();
         loop {
             let event = self.events.next()?;
             if event.data == EventData::SequenceEnd {
+                let items = self.items.drain(first..).collect();
                 return Ok(cost.of(Content::Seq(items), at));
             }
             let item = self.node(event, depth + 1)?;
             cost.add(&item);
-            items.push(item.node);
+            self.items.push(item.node);
         }
     }
 
     fn mapping(&mut self, depth: u32, at: Position) -> Result<Composed, Error> {
-        let mut entries = Vec::new();
+        let first = self.entries.len();
         let mut cost = Cost::default();
         loop {
             let event = self.events.next()?;
             if event.data == EventData::MappingEnd {
+                let entries: Vec<Entry> = self.entries.drain(first..).collect();
                 return Ok(cost.of(Content::Map(Mapping::from(entries)), at));
             }
             let position = position(event.start_mark);
@@ -229,7 +237,7 @@ impl<'t> Composer<'t> {
             let value = self.node(event, depth + 1)?;
             cost.bytes += (key.text.len() + size_of::<Entry>() - size_of::<Node>()) as u64;
             cost.add(&value);
-            entries.push(Entry {
+            self.entries.push(Entry {
                 position,
                 key,
                 value: value.node,

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use crate::{
     Error, Position, Problem,
-    node::{Content, Entry, Mapping, Node},
+    node::{Content, Entry, Mapping, Node, Text},
 };
 
 /// Replaces all merge keys by what they bring, behind the map's own entries. A map's own key wins, then an earlier map of a
@@ -43,8 +43,8 @@ fn take_merge(entries: &mut Vec<Entry>) -> Result<Option<Entry>, Error> {
 
 fn add(mapping: &mut Mapping, merge: Entry) -> Result<(), Error> {
     let sources = sources(merge.value, merge.position)?;
-    let own: HashSet<Box<str>> = mapping.keys().map(Box::from).collect();
-    let mut added: HashMap<Box<str>, usize> = HashMap::new();
+    let own: HashSet<Text> = mapping.keys().map(Text::from).collect();
+    let mut added: HashMap<Text, usize> = HashMap::new();
     let entries = mapping.entries_mut();
     for source in sources {
         // Of a key that is there twice the first counts.

@@ -7,7 +7,7 @@ mod elements;
 
 use std::collections::{HashMap, HashSet};
 
-use yaml::Node;
+use yaml::{Node, node::Text};
 
 use elements::Elements;
 
@@ -101,7 +101,7 @@ impl<'m> Merger<'m> {
         &self,
         list: &mut Vec<Node>,
         same: bool,
-        values: &[Box<str>],
+        values: &[Text],
         key: &str,
         shape: Option<Shape<'m>>,
     ) -> Result<(), Error> {
@@ -126,16 +126,20 @@ impl<'m> Merger<'m> {
     fn by_key(
         &self,
         list: &mut Vec<Node>,
-        own: &[Box<str>],
+        own: &[Text],
         patch: &mut [Node],
-        theirs: &[Box<str>],
+        theirs: &[Text],
         key: &str,
         shape: Option<Shape<'m>>,
     ) -> Result<(), Error> {
-        let places: HashMap<&str, usize> = own.iter().enumerate().map(|(at, value)| (&**value, at)).collect();
+        let places: HashMap<&str, usize> = own
+            .iter()
+            .enumerate()
+            .map(|(at, value)| (value.as_str(), at))
+            .collect();
         let mut rest: Vec<_> = std::mem::take(list).into_iter().map(Some).collect();
         for (element, value) in patch.iter_mut().zip(theirs) {
-            let at = places.get(&**value);
+            let at = places.get(value.as_str());
             let mut node = at.and_then(|at| rest.get_mut(*at)).and_then(Option::take);
             let kept = self.walk(Sources::Two(node.as_mut(), Some(element)), shape)?;
             let node = match kept {
@@ -208,12 +212,12 @@ fn is_gone(node: &Node) -> bool {
 }
 
 /// The values of a key, if each element is a map that has one of its own.
-fn key_values(list: &[Node], key: &str) -> Option<Vec<Box<str>>> {
+fn key_values(list: &[Node], key: &str) -> Option<Vec<Text>> {
     let value = |node: &Node| {
         let text = node.get(key)?.as_text()?;
-        (!text.is_empty()).then(|| Box::from(text))
+        (!text.is_empty()).then(|| Text::from(text))
     };
-    let values: Vec<Box<str>> = list.iter().map(value).collect::<Option<_>>()?;
+    let values: Vec<Text> = list.iter().map(value).collect::<Option<_>>()?;
     let distinct: HashSet<_> = values.iter().collect();
     (distinct.len() == values.len()).then_some(values)
 }

@@ -54,9 +54,9 @@ fn targets_are_selected_by_patterns_of_whole_parts() {
 fn objects_are_selected_by_what_they_were_too() {
     let mut resources = objects("{kind: A, metadata: {name: pre-one, namespace: ns}, v: x}");
     resources.get_mut(0).unwrap().history.previous.push(Previous {
-        kind: "A".to_owned(),
-        name: "one".to_owned(),
-        namespace: "default".to_owned(),
+        kind: "A".into(),
+        name: "one".into(),
+        namespace: "default".into(),
     });
     let select = |selector: &str, namespace: &str| {
         let text = format!(
