@@ -1,21 +1,21 @@
 //! `weir kustomize`.
 
 use std::{
-    fs,
-    io::Write as _,
+    fs::{self, File},
+    io::{BufWriter, Write as _},
     path::{Path, PathBuf},
 };
 
 use anyhow::{Context as _, Result, anyhow, ensure};
 use clap::{Args, Subcommand, ValueEnum};
-use kustomize::{Build, LoadRestriction, Options, Order};
+use kustomize::{Build, Built, LoadRestriction, Options, Order, Warning};
 use tree::{Budget, Limits};
 
 use crate::{
     charts::{Charts, Logins},
     fetch::Fetcher,
     inflate::{Defaults, Inflate},
-    output::print,
+    output::{print_all, write_texts},
     place::Place,
     usage::{Refused, boolean},
 };
@@ -152,16 +152,37 @@ fn build(args: &BuildArgs) -> Result<()> {
         ..Options::default()
     };
     // Entries may be addresses with passwords.
-    let built = kustomize::build(place.tree.as_ref(), &place.dir, &options, &budget)
-        .map_err(|error| anyhow!(api::redact(&place.absolute(&error.to_string()))))?;
-    for warning in &built.warnings {
+    let failed = |error: kustomize::Error| anyhow!(api::redact(&place.absolute(&error.to_string())));
+    let (tree, dir) = (place.tree.as_ref(), &place.dir);
+    if let Some(files) = args.output.as_ref().filter(|output| output.is_dir()) {
+        let built = kustomize::build(tree, dir, &options, &budget).map_err(failed)?;
+        warn(&built.warnings);
+        return write_files(files, &built);
+    }
+    // Printed one by one: the text of an object needs far less memory than the object, and takes its place.
+    let mut texts: Vec<Box<str>> = Vec::new();
+    let print = |built: Built| {
+        let separator = if texts.is_empty() { "" } else { "---\n" };
+        texts.push((separator.to_owned() + &yaml::print::goyaml(&built.object)).into());
+    };
+    let warnings = kustomize::build_each(tree, dir, &options, &budget, print).map_err(failed)?;
+    warn(&warnings);
+    match &args.output {
+        Some(file) => write_file(file, &texts).with_context(|| format!("write {}", file.display())),
+        None => print_all(&texts),
+    }
+}
+
+/// Prints what else is to be said.
+fn warn(warnings: &[Warning]) {
+    for warning in warnings {
         let _ = writeln!(std::io::stderr(), "{}", api::redact(warning.text.trim_end()));
     }
-    match &args.output {
-        Some(dir) if dir.is_dir() => write_files(dir, &built),
-        Some(file) => fs::write(file, built.to_yaml()).with_context(|| format!("write {}", file.display())),
-        None => print(&built.to_yaml()),
-    }
+}
+
+/// Writes texts into one file.
+fn write_file(file: &Path, texts: &[Box<str>]) -> std::io::Result<()> {
+    write_texts(BufWriter::new(File::create(file)?), texts)
 }
 
 /// Writes one file for each object.

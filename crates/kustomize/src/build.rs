@@ -3,7 +3,7 @@
 #[cfg(test)]
 mod tests;
 
-use std::{mem, sync::Arc};
+use std::sync::Arc;
 
 use tree::{Budget, Tree, TreePath};
 use yaml::{Node, Problem, Value};
@@ -70,6 +70,23 @@ pub fn build(
     options: &Options<'_>,
     budget: &Budget,
 ) -> Result<Build, Error> {
+    let mut objects = Vec::new();
+    let warnings = build_each(tree, dir, options, budget, |built| objects.push(built))?;
+    Ok(Build { objects, warnings })
+}
+
+/// Builds a directory as [`build`] does, and gives the objects away one by one, in order, so that they needn't all be in
+/// memory as values. What else is to be said is returned.
+///
+/// # Errors
+/// As [`build`]; some objects may have been given away by then.
+pub fn build_each(
+    tree: &dyn Tree,
+    dir: &TreePath,
+    options: &Options<'_>,
+    budget: &Budget,
+    mut take: impl FnMut(Built),
+) -> Result<Vec<Warning>, Error> {
     let run = Run::new(*options, budget);
     let loader = Loader::new(tree, dir, &run)?;
     let target = Target::root(&loader)?;
@@ -93,13 +110,11 @@ pub fn build(
         dir: dir.clone(),
         source,
     })?;
-    let mut objects = Vec::with_capacity(acc.resources.len());
     for resource in acc.resources.into_list() {
         run.step(1, dir)?;
-        objects.push(finish(resource, wanted, managed_by.as_deref(), &run)?);
+        take(finish(resource, wanted, managed_by.as_deref(), &run)?);
     }
-    let warnings = run.warnings.into_inner();
-    Ok(Build { objects, warnings })
+    Ok(run.warnings.into_inner())
 }
 
 /// Drops the objects that only serve the build.
@@ -113,12 +128,9 @@ fn drop_local(resources: &mut ResMap) -> Result<(), Error> {
         value.is_some_and(|value| value.as_text() != Some("false"))
     };
     // What changed names, namespaces and kinds may have left two objects of one identity.
-    for resource in mem::take(resources).into_list() {
-        let (file, line) = (resource.file.clone(), resource.line);
-        resources
-            .append(resource)
-            .map_err(|error| error.at(&file, line))?;
-    }
+    resources
+        .refuse_equal_by_now()
+        .map_err(|(error, second)| error.at(&second.file, second.line))?;
     resources.list_mut().retain(|resource| !is_local(resource));
     Ok(())
 }

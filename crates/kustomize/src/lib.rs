@@ -42,7 +42,7 @@ mod testing;
 mod transform;
 mod vars;
 
-pub use build::{Build, Built, build};
+pub use build::{Build, Built, build, build_each};
 pub use error::{Error, Step};
 pub use model::{FILE_NAMES, find as find_kustomization};
 pub use options::{

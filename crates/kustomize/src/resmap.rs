@@ -60,11 +60,7 @@ impl ResMap {
             .current
             .get_or_insert_with(|| list.iter().map(|resource| resource.id().clone()).collect());
         if !current.insert(resource.id().clone()) {
-            let problem = format!(
-                "may not add resource with an already registered id: {}",
-                resource.id()
-            );
-            return Err(Error::new(Step::Accumulate, problem));
+            return Err(is_there(&resource));
         }
         if let Some(any) = &mut self.any {
             let index = self.list.len();
@@ -77,7 +73,14 @@ impl ResMap {
     }
 
     /// Adds objects, each as [`Self::append`] does.
-    pub(crate) fn append_all(&mut self, other: Self) -> Result<(), Error> {
+    pub(crate) fn append_all(&mut self, mut other: Self) -> Result<(), Error> {
+        if self.list.is_empty() {
+            if other.current.is_none() {
+                other.refuse_equal_by_now().map_err(|(error, _)| error)?;
+            }
+            *self = other;
+            return Ok(());
+        }
         other
             .list
             .into_iter()
@@ -132,8 +135,22 @@ impl ResMap {
         if self.current.is_some() {
             return Ok(());
         }
-        let list = std::mem::take(self.list_mut());
-        list.into_iter().try_for_each(|resource| self.append(resource))
+        self.refuse_equal_by_now().map_err(|(error, _)| error)
+    }
+
+    /// Looks at all objects for two that are the same by now. What they are is known behind that.
+    ///
+    /// # Errors
+    /// When there are two of one identity; the second one is given, too.
+    pub(crate) fn refuse_equal_by_now(&mut self) -> Result<(), (Error, &Resource)> {
+        self.forget_places();
+        let mut current = HashSet::with_capacity(self.list.len());
+        let mut is_new = |resource: &Resource| current.insert(resource.id().clone());
+        if let Some(second) = self.list.iter().find(|resource| !is_new(resource)) {
+            return Err((is_there(second), second));
+        }
+        self.current = Some(current);
+        Ok(())
     }
 
     /// Drops the objects of which nothing is left.
@@ -194,6 +211,12 @@ impl ResMap {
         }
         Ok(())
     }
+}
+
+fn is_there(resource: &Resource) -> Error {
+    let id = resource.id();
+    let problem = format!("may not add resource with an already registered id: {id}");
+    Error::new(Step::Accumulate, problem)
 }
 
 fn enter(any: &mut HashMap<Arc<Id>, Vec<usize>>, id: Arc<Id>, index: usize) {
