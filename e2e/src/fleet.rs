@@ -12,13 +12,15 @@ use kube::runtime::{WatchStreamExt as _, watcher};
 use serde_json::json;
 use testkit::{Repo, process::Usage};
 
-use crate::world::{CONTROLLERS, World, is_at, is_ready};
+use crate::{
+    measure::mebibytes,
+    world::{CONTROLLERS, World, is_at, is_ready},
+};
 
 /// How many API requests are under way at once while the pairs are made.
 const HANDS: usize = 8;
 /// How long after the last pass a controller counts as idle.
 const IDLE: Duration = Duration::from_secs(60);
-const MIB: u64 = 1024 * 1024;
 
 /// What was measured with one number of pairs.
 #[derive(Debug)]
@@ -157,11 +159,6 @@ impl Figures {
         }
         text
     }
-}
-
-#[allow(clippy::cast_precision_loss, reason = "for people to read")]
-fn mebibytes(bytes: u64) -> f64 {
-    bytes as f64 / MIB as f64
 }
 
 fn pair(index: usize) -> String {

@@ -9,6 +9,7 @@ pub mod crash;
 pub mod fleet;
 pub mod foreign;
 pub mod granted;
+pub mod measure;
 pub mod rights;
 pub mod shop;
 pub mod stage;

@@ -7,7 +7,7 @@ use std::{
 
 use anyhow::Result;
 
-use crate::measure::Job;
+use crate::Job;
 
 /// Where recorded charts and examples are, beside the workspace.
 fn shared() -> PathBuf {

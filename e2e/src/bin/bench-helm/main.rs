@@ -1,20 +1,18 @@
 //! `make bench-helm`: renders of Helm charts, measured beside the original.
 
 mod charts;
-mod measure;
 
 use std::{
-    io::Write as _,
     path::{Path, PathBuf},
+    process::Command,
     time::{Duration, Instant},
 };
 
 use anyhow::{Context as _, Result};
 use clap::Parser;
+use e2e::measure::{Measured, head, line, measure, median, say, time};
 use helm::{Options, functions::Moment};
 use tree::{Budget, Disk, Limits, TreePath};
-
-use measure::{Job, Measured, measure};
 
 /// Measures time and memory of `weir helm template`, beside the original.
 #[derive(Debug, Parser)]
@@ -25,20 +23,19 @@ struct Args {
     bin: PathBuf,
 }
 
+/// A chart to render: arguments behind `template`, and the directory that they are relative to.
+pub(crate) struct Job {
+    pub(crate) dir: PathBuf,
+    pub(crate) arguments: Vec<String>,
+}
+
 /// How often each chart is rendered.
 const TIMES: usize = 7;
-
-fn say(text: &str) {
-    let _ = writeln!(std::io::stdout(), "{text}");
-}
 
 fn main() -> Result<()> {
     let args = Args::parse();
     let programs = [args.bin.join("weir"), testkit::oracle::helm()?];
-    say(&format!(
-        "{:<34} {:>21} {:>8} {:>23} {:>7}",
-        "render", "weir / helm", "faster", "peak memory", "part"
-    ));
+    say(&head("render", "helm"));
     match charts::redis() {
         Some(dir) => {
             let arguments = ["demo", ".", "--set", "auth.password=made-up"];
@@ -46,7 +43,8 @@ fn main() -> Result<()> {
                 dir: dir.clone(),
                 arguments: arguments.map(str::to_owned).to_vec(),
             };
-            say(&line("redis", &both(&programs, &[job])?));
+            let [ours, theirs] = both(&programs, &[job])?;
+            say(&line("redis", &ours, &theirs));
             say(&format!(
                 "redis, in process: {} (median of 100)",
                 time(in_process(&dir)?)
@@ -60,18 +58,19 @@ fn main() -> Result<()> {
         dir: made.path().to_owned(),
         arguments: vec!["demo".to_owned(), ".".to_owned()],
     };
-    let measured = both(&programs, &[umbrella])?;
+    let [ours, theirs] = both(&programs, &[umbrella])?;
     anyhow::ensure!(
-        measured[0].output == measured[1].output,
+        ours.output == theirs.output,
         "weir and helm print different manifests of the umbrella chart"
     );
-    say(&line("40 charts of 20 objects in one", &measured));
+    say(&line("40 charts of 20 objects in one", &ours, &theirs));
     let recorded = charts::recorded(20);
     if recorded.is_empty() {
         say("charts in a row: the recorded charts beside this project are absent");
     } else {
         let name = format!("{} charts in a row", recorded.len());
-        say(&line(&name, &both(&programs, &recorded)?));
+        let [ours, theirs] = both(&programs, &recorded)?;
+        say(&line(&name, &ours, &theirs));
     }
     Ok(())
 }
@@ -82,7 +81,16 @@ fn both(programs: &[PathBuf; 2], jobs: &[Job]) -> Result<[Measured; 2]> {
     let sum = |program: &Path, first: &[&str]| {
         let mut sum = Measured::default();
         for job in jobs {
-            let one = measure(program, first, job, TIMES).with_context(|| job.dir.display().to_string())?;
+            let command = || {
+                let mut command = Command::new(program);
+                command
+                    .args(first)
+                    .args(&job.arguments)
+                    .current_dir(&job.dir)
+                    .env("TZ", "UTC");
+                command
+            };
+            let one = measure(command, TIMES).with_context(|| job.dir.display().to_string())?;
             sum.time += one.time;
             sum.memory = sum.memory.max(one.memory);
             sum.output.extend(one.output);
@@ -90,27 +98,6 @@ fn both(programs: &[PathBuf; 2], jobs: &[Job]) -> Result<[Measured; 2]> {
         anyhow::Ok(sum)
     };
     Ok([sum(weir, &["helm", "template"])?, sum(helm, &["template"])?])
-}
-
-fn time(time: Duration) -> String {
-    format!("{:.1} ms", time.as_secs_f64() * 1000.0)
-}
-
-#[allow(clippy::cast_precision_loss, reason = "for people")]
-fn mebibytes(bytes: u64) -> f64 {
-    bytes as f64 / f64::from(1 << 20)
-}
-
-fn line(name: &str, [ours, theirs]: &[Measured; 2]) -> String {
-    format!(
-        "{name:<34} {:>10} {:>10} {:>7.1}x {:>9.1} {:>9.1} MiB {:>7.2}",
-        time(ours.time),
-        time(theirs.time),
-        theirs.time.as_secs_f64() / ours.time.as_secs_f64(),
-        mebibytes(ours.memory),
-        mebibytes(theirs.memory),
-        mebibytes(ours.memory) / mebibytes(theirs.memory),
-    )
 }
 
 /// How long a render takes where nothing has to be started; the files are read each time.
@@ -125,5 +112,5 @@ fn in_process(dir: &Path) -> Result<Duration> {
         times.push(begin.elapsed());
         anyhow::ensure!(!rendered.to_yaml().is_empty(), "nothing was rendered");
     }
-    Ok(measure::median(times))
+    Ok(median(times))
 }

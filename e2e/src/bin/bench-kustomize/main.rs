@@ -1,20 +1,19 @@
 //! `make bench-kustomize`: builds of kustomizations, measured beside the original.
 
-mod measure;
 mod trees;
 
 use std::{
-    io::Write as _,
     path::{Path, PathBuf},
+    process::Command,
     time::{Duration, Instant},
 };
 
 use anyhow::{Context as _, Result};
 use clap::Parser;
+use e2e::measure::{Measured, head, line, measure, median, say, time};
 use kustomize::{Options, build};
 use tree::{Budget, Mem, TreePath};
 
-use measure::Measured;
 use trees::{Layer, Shape};
 
 /// Measures time and memory of `weir kustomize build`, beside the original.
@@ -49,25 +48,18 @@ struct Row {
     theirs: Measured,
 }
 
-fn say(text: &str) {
-    let _ = writeln!(std::io::stdout(), "{text}");
-}
-
 fn main() -> Result<()> {
     let args = Args::parse();
     let weir = args.bin.join("weir");
     let original = testkit::oracle::kustomize()?;
     let mut rows: Vec<Row> = Vec::new();
-    say(&format!(
-        "{:<34} {:>21} {:>8} {:>23} {:>7}",
-        "build", "weir / kustomize", "faster", "peak memory", "part"
-    ));
+    say(&head("build", "kustomize"));
     for &(objects, layer, times) in ROWS {
         if args.quick && times == 1 {
             continue;
         }
         let row = measure_both(&weir, &original, Shape { objects, layer }, times)?;
-        say(&line(&row));
+        say(&line(&row.shape.name(), &row.ours, &row.theirs));
         rows.push(row);
     }
     for (from, to) in [(500, 2000), (2000, 8000)] {
@@ -86,8 +78,16 @@ fn main() -> Result<()> {
 fn measure_both(weir: &Path, original: &Path, shape: Shape, times: usize) -> Result<Row> {
     let dir = tempfile::tempdir()?;
     let top = trees::write(dir.path(), shape)?;
-    let ours = measure::measure(weir, &["kustomize", "build"], &top, times).context("weir")?;
-    let theirs = measure::measure(original, &["build"], &top, times).context("the original")?;
+    let build = |program: &Path, arguments: &[&str]| {
+        let command = || {
+            let mut command = Command::new(program);
+            command.args(arguments).arg(&top);
+            command
+        };
+        measure(command, times)
+    };
+    let ours = build(weir, &["kustomize", "build"]).context("weir")?;
+    let theirs = build(original, &["build"]).context("the original")?;
     anyhow::ensure!(
         ours.output == theirs.output,
         "{} and kustomize print different objects of {}",
@@ -95,29 +95,6 @@ fn measure_both(weir: &Path, original: &Path, shape: Shape, times: usize) -> Res
         shape.name()
     );
     Ok(Row { shape, ours, theirs })
-}
-
-fn time(time: Duration) -> String {
-    format!("{:.1} ms", time.as_secs_f64() * 1000.0)
-}
-
-#[allow(clippy::cast_precision_loss, reason = "for people")]
-fn mebibytes(bytes: u64) -> f64 {
-    bytes as f64 / f64::from(1 << 20)
-}
-
-fn line(row: &Row) -> String {
-    let (ours, theirs) = (&row.ours, &row.theirs);
-    format!(
-        "{:<34} {:>10} {:>10} {:>7.1}x {:>9.1} {:>9.1} MiB {:>7.2}",
-        row.shape.name(),
-        time(ours.time),
-        time(theirs.time),
-        theirs.time.as_secs_f64() / ours.time.as_secs_f64(),
-        mebibytes(ours.memory),
-        mebibytes(theirs.memory),
-        mebibytes(ours.memory) / mebibytes(theirs.memory),
-    )
 }
 
 fn say_growth(rows: &[Row], layer: Layer, from: usize, to: usize) {
@@ -153,5 +130,5 @@ fn in_process() -> Result<Duration> {
         times.push(begin.elapsed());
         anyhow::ensure!(!text.is_empty(), "nothing was built");
     }
-    Ok(measure::median(times))
+    Ok(median(times))
 }
