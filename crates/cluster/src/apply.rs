@@ -19,13 +19,25 @@ const NOT_YET_SERVED: [Duration; 5] = [
 ];
 
 /// How to apply.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 pub struct ApplyOptions {
     /// The API server does everything but store the result.
     pub dry_run: bool,
     /// Take over the fields of other managers. To be used only on a patch that was trimmed to what may be taken over,
     /// or because the user said so.
     pub force: bool,
+    /// In whose name.
+    pub manager: &'static str,
+}
+
+impl Default for ApplyOptions {
+    fn default() -> Self {
+        Self {
+            dry_run: false,
+            force: false,
+            manager: MANAGER,
+        }
+    }
 }
 
 /// An applied object.
@@ -38,7 +50,36 @@ pub struct Applied {
 }
 
 impl Cluster {
-    /// Applies an object as manager `kluctl`. A `metadata.resourceVersion` in it makes the API server refuse when the
+    /// Replaces an object as a whole. With a `metadata.resourceVersion` in it, the API server refuses when the object was
+    /// changed since, and the request can be sent again without harm.
+    ///
+    /// # Errors
+    /// When the API server refuses or can't be asked.
+    pub async fn replace(&self, object: &Value, dry_run: bool) -> Result<Applied, Error> {
+        let reference = ObjectRef::of(object)?;
+        let what = format!("replace {reference}");
+        let kind = self
+            .kind(&reference.group, &reference.version, &reference.kind)
+            .await?;
+        let mut url = format!("{}?fieldManager={MANAGER}", path::object(&kind, &reference)?);
+        if dry_run {
+            url.push_str("&dryRun=All");
+        }
+        let call = Call {
+            method: Method::PUT,
+            url,
+            accept: "application/json",
+            content_type: "application/json",
+            body: body(object, &what)?,
+        };
+        let answer = self.send(&what, &call).await?.success(Some(&reference))?;
+        Ok(Applied {
+            object: answer.value(&what)?,
+            warnings: answer.warnings,
+        })
+    }
+
+    /// Applies an object as a manager, `kluctl` unless told otherwise. A `metadata.resourceVersion` in it makes the API server refuse when the
     /// object was changed since.
     ///
     /// # Errors
@@ -46,17 +87,14 @@ impl Cluster {
     pub async fn apply(&self, object: &Value, options: ApplyOptions) -> Result<Applied, Error> {
         let reference = ObjectRef::of(object)?;
         let what = format!("apply {reference}");
-        let body = serde_json::to_vec(object).map_err(|error| Error::Malformed {
-            what: what.clone(),
-            reason: error.to_string(),
-        })?;
-        let body = Bytes::from(body);
+        let body = body(object, &what)?;
         let mut pauses = NOT_YET_SERVED.iter();
         loop {
             let kind = self
                 .kind(&reference.group, &reference.version, &reference.kind)
                 .await?;
-            let mut url = format!("{}?fieldManager={MANAGER}", path::object(&kind, &reference)?);
+            let url = path::object(&kind, &reference)?;
+            let mut url = format!("{url}?fieldManager={}", options.manager);
             if options.dry_run {
                 url.push_str("&dryRun=All");
             }
@@ -90,4 +128,12 @@ impl Cluster {
             });
         }
     }
+}
+
+fn body(object: &Value, what: &str) -> Result<Bytes, Error> {
+    let body = serde_json::to_vec(object).map_err(|error| Error::Malformed {
+        what: what.to_owned(),
+        reason: error.to_string(),
+    })?;
+    Ok(Bytes::from(body))
 }

@@ -118,6 +118,17 @@ impl Snapshot {
         })
     }
 
+    /// The preferred versions of the kinds in a group, with a name, or both.
+    #[must_use]
+    pub fn matching(&self, group: Option<&str>, kind: Option<&str>) -> Vec<Kind> {
+        let is_meant = |found: &&Kind| {
+            found.preferred
+                && group.is_none_or(|group| found.group == group)
+                && kind.is_none_or(|kind| found.kind == kind)
+        };
+        self.kinds.iter().filter(is_meant).cloned().collect()
+    }
+
     /// All that is served, as `group/version` and as `group/version/Kind`.
     #[must_use]
     pub fn api_versions(&self) -> Vec<String> {
@@ -234,6 +245,20 @@ impl Cluster {
         Ok(self.refresh(Some(&snapshot)).await?.scope(group, kind))
     }
 
+    /// The preferred versions of the kinds in a group, with a name, or both. When none is known, they are looked for once
+    /// more.
+    ///
+    /// # Errors
+    /// When the API server can't be asked.
+    pub async fn kinds(&self, group: Option<&str>, kind: Option<&str>) -> Result<Vec<Kind>, Error> {
+        let snapshot = self.snapshot().await?;
+        let found = snapshot.matching(group, kind);
+        if !found.is_empty() || !snapshot.is_older_than(Duration::from_millis(200)) {
+            return Ok(found);
+        }
+        Ok(self.refresh(Some(&snapshot)).await?.matching(group, kind))
+    }
+
     async fn discover(&self) -> Result<Vec<Kind>, Error> {
         let mut kinds = Vec::new();
         for root in ["/api", "/apis"] {
@@ -333,6 +358,16 @@ mod tests {
         assert!(snapshot.find("x.io", "v2", "Thing").unwrap().status);
         assert_eq!(snapshot.scope("x.io", "Old"), Some(Scope::Cluster));
         assert_eq!(snapshot.find("x.io", "v1", "Nothing"), None);
+        let matching = |group, kind| {
+            snapshot
+                .matching(group, kind)
+                .iter()
+                .map(Kind::api_version)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(matching(None, Some("Thing")), ["x.io/v2"]);
+        assert_eq!(matching(Some("x.io"), None), ["x.io/v2", "x.io/v1", "x.io/v1"]);
+        assert!(matching(Some("y.io"), Some("Thing")).is_empty());
         assert_eq!(
             snapshot.api_versions(),
             [

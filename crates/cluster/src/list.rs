@@ -68,7 +68,7 @@ pub struct Listing {
 
 impl Cluster {
     /// Lists the objects of all kinds with `label=value`. A kind that may not be listed in the whole cluster is listed
-    /// in each of `namespaces`. `only` narrows the kinds.
+    /// in each of `namespaces`. `wanted` tells how much is wanted of a kind; nothing is asked about the others.
     ///
     /// # Errors
     /// When the kinds can't be found out, or the work is cancelled; a kind that fails is reported in the listing.
@@ -77,21 +77,23 @@ impl Cluster {
         label: &str,
         value: &str,
         namespaces: &[String],
-        detail: Detail,
-        only: impl Fn(&Kind) -> bool,
+        wanted: impl Fn(&Kind) -> Option<Detail>,
     ) -> Result<Listing, Error> {
         let snapshot = self.recent_snapshot(KINDS_AGE).await?;
-        let query = Query {
-            selector: format!("labelSelector={}%3D{}", path::encode(label), path::encode(value)),
-            detail,
-            most: usize::MAX,
-        };
-        let kinds: Vec<Kind> = snapshot.listable().filter(|kind| only(kind)).cloned().collect();
-        let mut lists = stream::iter(kinds)
-            .map(|kind| {
-                let query = &query;
-                async move { self.list_kind(&kind, query, namespaces).await }
+        let selector = format!("labelSelector={}%3D{}", path::encode(label), path::encode(value));
+        let kinds: Vec<(Kind, Query)> = snapshot
+            .listable()
+            .filter_map(|kind| {
+                let query = Query {
+                    selector: selector.clone(),
+                    detail: wanted(kind)?,
+                    most: usize::MAX,
+                };
+                Some((kind.clone(), query))
             })
+            .collect();
+        let mut lists = stream::iter(kinds)
+            .map(|(kind, query)| async move { self.list_kind(&kind, &query, namespaces).await })
             .buffer_unordered(16);
         let mut listing = Listing::default();
         while let Some(found) = lists.next().await {

@@ -5,13 +5,13 @@ use std::collections::HashSet;
 use cluster::{ApplyOptions, Cluster};
 use futures::{StreamExt as _, stream};
 use kluctl::Rendered;
-use objects::{Ignore, ObjectId, ObjectRef, meta, normalize};
+use objects::{Ignore, ObjectId, ObjectRef, annotations, hooks, meta, normalize, rules::Rules};
 use yaml::Value;
 
 use crate::{
     Error, ObjectError, PARALLEL, Seen,
     deploy::{Attempt, apply},
-    live::{self, Live},
+    live::{self, Live, Query},
 };
 
 /// How to compare.
@@ -69,6 +69,8 @@ impl Comparison {
 /// What was found about one object.
 enum Verdict {
     Same(Value),
+    /// It is not there, and should not be.
+    Gone,
     Missing,
     Changed,
 }
@@ -87,14 +89,32 @@ pub async fn compare(
         return Err(Error::EmptyRender);
     }
     let discriminator = rendered.target.discriminator.as_deref();
-    let live = &live::fetch(cluster, &refs, discriminator).await?;
+    let query = Query {
+        refs: &refs,
+        all: &refs,
+        discriminator,
+        orphans: None,
+        renamed: &HashSet::new(),
+    };
+    let live = &live::fetch(cluster, query).await?;
     let mut comparison = Comparison::default();
-    let looks = rendered
-        .objects()
+    let objects = rendered
+        .items
+        .iter()
+        .flat_map(|item| item.objects.iter().map(move |object| (item, object)));
+    let looks = objects
         .zip(&refs)
-        .map(|(manifest, reference)| async move {
+        // Hooks come and go; how they are now says nothing.
+        .filter(|((_, manifest), _)| hooks::read(manifest).hook.is_none())
+        .map(|((item, manifest), reference)| async move {
+            let looking = Looking {
+                cluster,
+                live,
+                seen: options.seen,
+                rules: &item.rules,
+            };
             let mut warnings = Vec::new();
-            let verdict = look(cluster, live, options.seen, manifest, reference, &mut warnings).await;
+            let verdict = looking.look(manifest, reference, &mut warnings).await;
             (manifest, reference, verdict, warnings)
         });
     // Collected, because a stream that holds the closure can't be proven to be Send.
@@ -105,6 +125,7 @@ pub async fn compare(
             .extend(warnings.into_iter().map(|text| ObjectError::of(reference, text)));
         match verdict {
             Ok(Verdict::Same(object)) => comparison.seen.remember(reference.id(), manifest, &object),
+            Ok(Verdict::Gone) => {}
             Ok(Verdict::Missing) => {
                 comparison.missing.insert(reference.id());
             }
@@ -127,52 +148,66 @@ pub async fn compare(
     Ok(comparison)
 }
 
-async fn look(
-    cluster: &Cluster,
-    live: &Live,
-    seen: Option<&Seen>,
-    manifest: &Value,
-    reference: &ObjectRef,
-    warnings: &mut Vec<String>,
-) -> Result<Verdict, String> {
-    if let Some(error) = live.unreadable.get(reference) {
-        return Err(error.clone());
-    }
-    let Some(object) = live.rendered.get(reference) else {
-        return Ok(Verdict::Missing);
-    };
-    if meta::is_terminating(object) {
-        // It will be missing in a moment, and must come back then.
-        return Ok(Verdict::Missing);
-    }
-    if seen.is_some_and(|seen| seen.is_same(&reference.id(), manifest, object)) {
-        return Ok(Verdict::Same(object.clone()));
-    }
-    let attempt = Attempt {
-        manifest,
-        reference,
-        live: Some(object.clone()),
-    };
-    let options = ApplyOptions {
-        dry_run: true,
-        force: false,
-    };
-    let applied = apply(cluster, attempt, options)
-        .await
-        .map_err(|failure| failure.to_string())?;
-    warnings.extend(applied.warnings);
-    let ignore = Ignore::of(manifest).map_err(|error| error.to_string())?;
-    let normalized = |value: &Value| normalize(value, &ignore).map_err(|error| error.to_string());
-    // Equal to the letter, not as sets: the order of a container's arguments matters.
-    let wanted = normalized(&applied.object)?;
-    if normalized(object)? == wanted {
-        return Ok(Verdict::Same(object.clone()));
-    }
-    // A controller may have changed the object between the list and the trial: then it is equal by now.
-    let current = cluster.get(reference).await.map_err(|error| error.to_string())?;
-    match current {
-        Some(current) if normalized(&current)? == wanted => Ok(Verdict::Same(current)),
-        Some(_) => Ok(Verdict::Changed),
-        None => Ok(Verdict::Missing),
+/// What one object is looked at with.
+struct Looking<'a> {
+    cluster: &'a Cluster,
+    live: &'a Live,
+    seen: Option<&'a Seen>,
+    rules: &'a Rules,
+}
+
+impl Looking<'_> {
+    async fn look(
+        &self,
+        manifest: &Value,
+        reference: &ObjectRef,
+        warnings: &mut Vec<String>,
+    ) -> Result<Verdict, String> {
+        let (cluster, live, seen) = (self.cluster, self.live, self.seen);
+        if let Some(error) = live.unreadable.get(reference) {
+            return Err(error.clone());
+        }
+        let doomed = meta::flag(manifest, annotations::DELETE);
+        let Some(object) = live.rendered.get(reference) else {
+            return Ok(if doomed { Verdict::Gone } else { Verdict::Missing });
+        };
+        if doomed {
+            return Ok(Verdict::Changed);
+        }
+        if meta::is_terminating(object) {
+            // It will be missing in a moment, and must come back then.
+            return Ok(Verdict::Missing);
+        }
+        if seen.is_some_and(|seen| seen.is_same(&reference.id(), manifest, object)) {
+            return Ok(Verdict::Same(object.clone()));
+        }
+        let attempt = Attempt {
+            manifest,
+            reference,
+            rules: &self.rules.conflict_resolution,
+            live: Some(object.clone()),
+        };
+        let options = ApplyOptions {
+            dry_run: true,
+            ..ApplyOptions::default()
+        };
+        let applied = apply(cluster, attempt, options)
+            .await
+            .map_err(|failure| failure.to_string())?;
+        warnings.extend(applied.warnings);
+        let ignore = Ignore::of(manifest, &self.rules.ignore_for_diff).map_err(|error| error.to_string())?;
+        let normalized = |value: &Value| normalize(value, &ignore).map_err(|error| error.to_string());
+        // Equal to the letter, not as sets: the order of a container's arguments matters.
+        let wanted = normalized(&applied.object)?;
+        if normalized(object)? == wanted {
+            return Ok(Verdict::Same(object.clone()));
+        }
+        // A controller may have changed the object between the list and the trial: then it is equal by now.
+        let current = cluster.get(reference).await.map_err(|error| error.to_string())?;
+        match current {
+            Some(current) if normalized(&current)? == wanted => Ok(Verdict::Same(current)),
+            Some(_) => Ok(Verdict::Changed),
+            None => Ok(Verdict::Missing),
+        }
     }
 }

@@ -1,9 +1,12 @@
 //! Applying what was rendered.
 
 mod definitions;
+mod delete;
+mod hooks;
 mod item;
 mod object;
 mod outcome;
+mod replace;
 
 use std::{
     collections::HashSet,
@@ -17,14 +20,16 @@ use std::{
 use cluster::Cluster;
 use definitions::Definitions;
 use futures::{StreamExt as _, stream::FuturesUnordered};
-use kluctl::Rendered;
-use objects::{ObjectId, ObjectRef};
+use kluctl::{Inclusion, Rendered};
+use objects::{ObjectId, ObjectRef, rules::IgnoreRule};
 
 pub(crate) use object::{Attempt, apply};
+pub(crate) use outcome::changed;
 
 use crate::{
-    Command, CommandResult, Error, ObjectError, PARALLEL, ResultObject,
-    live::{self, Live},
+    Command, CommandResult, Error, Event, Listener, ObjectError, PARALLEL,
+    live::{self, Live, Query},
+    progress::tell,
 };
 
 /// How to deploy.
@@ -34,27 +39,46 @@ pub struct DeployOptions {
     pub dry_run: bool,
     /// Win all conflicts with other managers.
     pub force_apply: bool,
+    /// Replace an object as a whole when it can't be applied.
+    pub replace_on_error: bool,
+    /// Delete an object and apply it anew when it can neither be applied nor replaced.
+    pub force_replace_on_error: bool,
     /// Don't wait until objects are ready.
     pub no_wait: bool,
     /// Begin nothing new after the first error.
     pub abort_on_error: bool,
     /// How long to wait for one object.
     pub readiness_timeout: Duration,
-    /// Apply only these objects; all when absent.
+    /// Apply only these objects, and no hooks; all when absent.
     pub only: Option<HashSet<ObjectId>>,
     /// Report what is no longer rendered, which needs a list of every kind of the cluster. To be left out when pruning
     /// comes next; never done when only some objects are applied.
     pub orphans: bool,
+    /// The part of the project that was rendered.
+    pub inclusion: Inclusion,
+    /// Differences that don't matter, besides those that the project names.
+    pub unseen: Vec<IgnoreRule>,
+    /// Keep the objects themselves in the result: as rendered, as they were, and as they are.
+    pub contents: bool,
+    /// Show the values of Secrets.
+    pub show_secrets: bool,
+    /// Who is told what happens.
+    pub progress: Listener,
 }
 
 impl DeployOptions {
     /// The references that are to be applied.
     fn chosen(&self, refs: &[ObjectRef]) -> Vec<ObjectRef> {
-        let is_chosen = |id: &ObjectRef| self.only.as_ref().is_none_or(|only| only.contains(&id.id()));
         refs.iter()
-            .filter(|reference| is_chosen(reference))
+            .filter(|reference| self.chooses(reference))
             .cloned()
             .collect()
+    }
+
+    fn chooses(&self, reference: &ObjectRef) -> bool {
+        self.only
+            .as_ref()
+            .is_none_or(|only| only.contains(&reference.id()))
     }
 }
 
@@ -63,11 +87,18 @@ impl Default for DeployOptions {
         Self {
             dry_run: false,
             force_apply: false,
+            replace_on_error: false,
+            force_replace_on_error: false,
             no_wait: false,
             abort_on_error: false,
             readiness_timeout: Duration::from_secs(600),
             only: None,
             orphans: true,
+            inclusion: Inclusion::default(),
+            unseen: Vec::new(),
+            contents: false,
+            show_secrets: false,
+            progress: None,
         }
     }
 }
@@ -80,11 +111,25 @@ pub(crate) struct Run<'a> {
     /// Kinds that the deployment brings itself.
     pub(crate) definitions: Definitions,
     /// Namespaces that don't exist but would, were this no dry run.
-    pub(crate) pretended_namespaces: Mutex<HashSet<String>>,
+    pretended_namespaces: Mutex<HashSet<String>>,
+    /// Objects that would be gone, were this no dry run.
+    pretended_gone: Mutex<HashSet<ObjectRef>>,
     abort: AtomicBool,
 }
 
-impl Run<'_> {
+impl<'a> Run<'a> {
+    fn new(cluster: &'a Cluster, rendered: &Rendered, options: &'a DeployOptions, live: &'a Live) -> Self {
+        Self {
+            cluster,
+            options,
+            live,
+            definitions: Definitions::of(rendered),
+            pretended_namespaces: Mutex::default(),
+            pretended_gone: Mutex::default(),
+            abort: AtomicBool::new(false),
+        }
+    }
+
     /// Whether nothing new may begin.
     pub(crate) fn is_aborted(&self) -> bool {
         self.abort.load(Ordering::Relaxed) || self.cluster.cancellation().is_cancelled()
@@ -97,19 +142,28 @@ impl Run<'_> {
     }
 
     pub(crate) fn pretend_namespace(&self, name: &str) {
-        self.pretended_namespaces
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert(name.to_owned());
+        locked(&self.pretended_namespaces).insert(name.to_owned());
     }
 
     pub(crate) fn is_pretended(&self, namespace: Option<&String>) -> bool {
-        let namespaces = self
-            .pretended_namespaces
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        namespace.is_some_and(|namespace| namespaces.contains(namespace))
+        namespace.is_some_and(|namespace| locked(&self.pretended_namespaces).contains(namespace))
     }
+
+    pub(crate) fn pretend_gone(&self, reference: &ObjectRef) {
+        locked(&self.pretended_gone).insert(reference.clone());
+    }
+
+    pub(crate) fn is_pretended_gone(&self, reference: &ObjectRef) -> bool {
+        locked(&self.pretended_gone).contains(reference)
+    }
+
+    pub(crate) fn tell(&self, event: &Event<'_>) {
+        tell(&self.options.progress, event);
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Applies what was rendered, item by item, in order.
@@ -124,38 +178,65 @@ pub async fn deploy(
     rendered: &Rendered,
     options: &DeployOptions,
 ) -> Result<CommandResult, Error> {
-    let refs = live::references(rendered)?;
-    if refs.is_empty() {
+    if !does_something(rendered) {
         return Err(Error::EmptyRender);
     }
-    let discriminator = rendered.target.discriminator.as_deref();
-    let mut result = CommandResult::begin(Command::Deploy, options.dry_run, discriminator);
-    let live = live::fetch(cluster, &options.chosen(&refs), discriminator).await?;
-    result.warnings.extend(live.warning());
-    if discriminator.is_none_or(str::is_empty) {
-        let message = "no discriminator configured. Orphan object detection will not work";
-        result.warnings.push(ObjectError::general(message));
-    }
-    let run = Run {
-        cluster,
-        options,
-        live: &live,
-        definitions: Definitions::of(rendered),
-        pretended_namespaces: Mutex::default(),
-        abort: AtomicBool::new(false),
-    };
-    run_items(&run, rendered, &mut result).await;
+    let result = deploy_as_far_as_possible(cluster, rendered, options).await?;
     if cluster.cancellation().is_cancelled() {
         return Err(Error::Cancelled);
     }
-    if options.orphans && options.only.is_none() {
-        let orphans = live::orphans(cluster, &refs, discriminator, &mut result.warnings).await?;
-        let entry = |reference| ResultObject {
-            orphan: true,
-            ..ResultObject::new(reference)
-        };
-        result.objects.extend(orphans.into_iter().map(entry));
+    Ok(result)
+}
+
+/// Whether a render has anything to apply, to delete or to wait for.
+pub(crate) fn does_something(rendered: &Rendered) -> bool {
+    rendered.items.iter().any(|item| {
+        !item.objects.is_empty() || !item.delete_objects.is_empty() || !item.wait_readiness_objects.is_empty()
+    })
+}
+
+/// The same, where a cancelled deployment says in its result what was done before.
+pub(crate) async fn deploy_as_far_as_possible(
+    cluster: &Cluster,
+    rendered: &Rendered,
+    options: &DeployOptions,
+) -> Result<CommandResult, Error> {
+    let refs = live::references(rendered)?;
+    let discriminator = rendered.target.discriminator.as_deref();
+    let mut result = CommandResult::begin(Command::Deploy, options.dry_run, discriminator);
+    let looks_for_orphans = options.orphans && options.only.is_none();
+    if discriminator.is_none_or(str::is_empty) {
+        let message = "no discriminator configured. Orphan object detection will not work";
+        result.warnings.push(ObjectError::general(message));
+    } else {
+        tell(
+            &options.progress,
+            &Event::Step("Getting remote objects by discriminator"),
+        );
     }
+    let renamed = live::renamed_kinds(rendered);
+    let mut live = live::fetch(
+        cluster,
+        Query {
+            refs: &options.chosen(&refs),
+            all: &refs,
+            discriminator,
+            orphans: looks_for_orphans.then_some(&options.inclusion),
+            renamed: &renamed,
+        },
+    )
+    .await?;
+    result.warnings.extend(live.warning());
+    result.warnings.append(&mut live.warnings);
+    let run = Run::new(cluster, rendered, options, &live);
+    run_items(&run, rendered, &mut result).await;
+    if options.only.is_none() {
+        result.list_rendered(rendered, &live, options);
+    }
+    if cluster.cancellation().is_cancelled() {
+        result.note_interruption();
+    }
+    result.list_orphans(&live);
     Ok(result.finish())
 }
 
@@ -172,12 +253,12 @@ async fn run_items(run: &Run<'_>, rendered: &Rendered, result: &mut CommandResul
         }
         running.push(item::run(run, index, item));
         if item.barrier {
-            if let Some(message) = &item.message {
-                tracing::debug!(message, "waiting on barrier");
-            }
+            let message = item.message.as_deref();
+            run.tell(&Event::Barrier { message });
             while let Some(outcome) = running.next().await {
                 outcome::collect(result, outcome);
             }
+            run.tell(&Event::BarrierPassed);
         }
     }
     while let Some(outcome) = running.next().await {

@@ -30,6 +30,14 @@ pub enum Error {
         "deletion without a discriminator is not supported: set `discriminator` in .kluctl.yaml or in the target"
     )]
     DeleteWithoutDiscriminator,
+    /// A stored result is gone or broken.
+    #[error("the stored result {id} can't be read: {reason}")]
+    StoredResult {
+        /// Its identity.
+        id: String,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// The last render of the same object did not end when it was told to.
     #[error(
         "the last render of {name} has not ended yet, although it was told to, so no other one begins: if this stays, \
@@ -71,6 +79,7 @@ impl Error {
             Self::Render(_)
             | Self::Cluster(_)
             | Self::Object(_)
+            | Self::StoredResult { .. }
             | Self::Randomness(_)
             | Self::StillRendering { .. } => (Class::Retry, reason),
             Self::Cancelled => (Class::Retry, Reason::Timeout),

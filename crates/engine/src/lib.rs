@@ -5,32 +5,41 @@
 //! controllers' part. Values of Secrets show in no result and no error.
 
 mod charts;
+pub mod commands;
 mod compare;
+mod confirm;
 mod deploy;
 mod error;
 mod live;
+mod poke;
+mod progress;
 mod prune;
 mod pull;
-mod raw;
 mod remove;
 mod render;
 mod renders;
 mod result;
 mod seen;
 mod stand_in;
-mod unobeyed;
+pub mod text;
 mod validate;
 
 pub use compare::{CompareOptions, Comparison, compare};
+pub use confirm::Confirm;
 pub use deploy::{DeployOptions, deploy};
 pub use error::Error;
+pub use poke::{PokedImage, poke_images};
+pub use progress::{Event, ItemCounts, Listener, Progress};
 pub use prune::{DeleteOptions, PruneOptions, delete, prune};
 pub use pull::Pulling;
 pub use render::{Rendering, render};
 pub use renders::Renders;
-pub use result::{Command, CommandResult, Counts, ObjectError, ResultObject};
+pub use result::{
+    Asked, Command, CommandResult, Contents, Counts, GitInfo, Initiator, Keep, KluctlDeployment, ObjectError,
+    Origin, ProjectKey, ResultObject, ResultStore, StoredResult,
+};
 pub use seen::Seen;
-pub use validate::{ValidateResult, validate};
+pub use validate::{Patience, ValidateResult, validate, validate_until};
 
 /// Items, and deletions, that are worked on at once.
 const PARALLEL: usize = 8;
@@ -58,6 +67,20 @@ mod tests {
             check(prune(cluster, rendered, &PruneOptions::default()));
             check(delete(cluster, "", &DeleteOptions::default()));
             check(validate(cluster, rendered));
+            let project = commands::Project::new(cluster, rendered);
+            let options = DeployOptions::default();
+            let store = ResultStore::new(cluster.clone(), "", Keep::default());
+            let result = CommandResult::begin(Command::Deploy, false, None);
+            check(async move {
+                let _ = commands::deploy(&project, &options, true).await;
+                let _ = commands::diff(&project, &options).await;
+                let _ = commands::prune(&project, &options).await;
+                let _ = commands::delete(&project, None, &options).await;
+                let _ = commands::poke_images(&project, &options).await;
+                let _ = commands::validate(&project, None, |_| {}).await;
+                let _ = store.write_command(&result).await;
+                let _ = store.list().await;
+            });
         };
     }
 }

@@ -1,9 +1,9 @@
 //! Removing what is no longer rendered, or everything.
 
-use std::{collections::HashSet, time::Duration};
+use std::{collections::HashSet, fmt, time::Duration};
 
 use cluster::Cluster;
-use kluctl::Rendered;
+use kluctl::{Inclusion, Rendered};
 use objects::{
     ObjectId, ObjectRef,
     discriminator::{self, Claim},
@@ -12,17 +12,23 @@ use objects::{
 };
 
 use crate::{
-    Command, CommandResult, Error, ObjectError, live,
+    Command, CommandResult, Confirm, Error, ObjectError,
+    confirm::ABORTED,
+    live,
     remove::{self, Removal},
 };
 
 /// How to prune.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub struct PruneOptions<'a> {
     /// The API server does everything but delete.
     pub dry_run: bool,
     /// How long to wait until an object is gone; without it nothing is waited for.
     pub wait: Option<Duration>,
+    /// The part of the deployment that is pruned.
+    pub inclusion: Inclusion,
+    /// Who is asked before anything is deleted.
+    pub confirm: Option<&'a dyn Confirm>,
     /// Who prunes.
     pub claim: Option<&'a Claim>,
     /// Everybody else who deploys. Pruning is refused when one of them uses the same discriminator.
@@ -30,16 +36,36 @@ pub struct PruneOptions<'a> {
 }
 
 /// How to delete.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub struct DeleteOptions<'a> {
     /// The API server does everything but delete.
     pub dry_run: bool,
     /// How long to wait until an object is gone; without it nothing is waited for.
     pub wait: Option<Duration>,
+    /// The part of the deployment that is deleted.
+    pub inclusion: Inclusion,
+    /// Who is asked before anything is deleted.
+    pub confirm: Option<&'a dyn Confirm>,
     /// Who deletes.
     pub claim: Option<&'a Claim>,
     /// Everybody else who deploys. Deleting is refused when one of them uses the same discriminator.
     pub others: &'a [Claim],
+}
+
+impl fmt::Debug for PruneOptions<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PruneOptions")
+            .field("dry_run", &self.dry_run)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for DeleteOptions<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DeleteOptions")
+            .field("dry_run", &self.dry_run)
+            .finish_non_exhaustive()
+    }
 }
 
 /// Removes what carries the discriminator, was applied by `kluctl`, is owned by no other object, and is not rendered.
@@ -53,7 +79,8 @@ pub async fn prune(
     options: &PruneOptions<'_>,
 ) -> Result<CommandResult, Error> {
     let refs = live::references(rendered)?;
-    if refs.is_empty() {
+    // Who prunes a part of a deployment rendered that part, of which nothing may be left.
+    if refs.is_empty() && options.inclusion.is_empty() {
         return Err(Error::EmptyRender);
     }
     let discriminator = rendered.target.discriminator.as_deref().unwrap_or_default();
@@ -65,6 +92,8 @@ pub async fn prune(
         discriminator,
         dry_run: options.dry_run,
         wait: options.wait,
+        inclusion: &options.inclusion,
+        confirm: options.confirm,
     };
     run(cluster, Command::Prune, &refs, removal).await
 }
@@ -87,6 +116,8 @@ pub async fn delete(
         discriminator,
         dry_run: options.dry_run,
         wait: options.wait,
+        inclusion: &options.inclusion,
+        confirm: options.confirm,
     };
     run(cluster, Command::Delete, &[], removal).await
 }
@@ -112,10 +143,17 @@ async fn run(
     } else {
         live::identities(refs, &snapshot)
     };
-    let candidates = live::candidates(cluster, refs, removal.discriminator).await?;
+    let candidates = live::candidates(cluster, refs, removal.discriminator, removal.inclusion).await?;
     result.warnings.extend(candidates.warnings);
     let mut doomed = orphans::select(&candidates.objects, &keep)?.doomed;
     spare_used_namespaces(&mut doomed, &keep, &mut result);
+    if let (Some(confirm), false) = (removal.confirm, doomed.is_empty()) {
+        let refs: Vec<ObjectRef> = doomed.iter().map(|one| one.reference.clone()).collect();
+        if !confirm.deletions(&refs).await {
+            result.errors.push(ObjectError::general(ABORTED));
+            return Ok(result.finish());
+        }
+    }
     remove::remove(cluster, doomed, removal, &mut result).await;
     if cluster.cancellation().is_cancelled() {
         return Err(Error::Cancelled);

@@ -4,18 +4,19 @@ use std::time::Duration;
 
 use cluster::{Cluster, DeleteOptions, Deleted};
 use futures::{StreamExt as _, stream};
+use kluctl::Inclusion;
 use objects::{
     ObjectRef, annotations, meta, order,
     orphans::{self, Doomed},
 };
 
-use crate::{CommandResult, ObjectError, PARALLEL, ResultObject};
+use crate::{CommandResult, Confirm, ObjectError, PARALLEL, ResultObject};
 
 /// How often an object that others keep changing is decided about anew.
 const ATTEMPTS: u32 = 8;
 
 /// How to remove.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub(crate) struct Removal<'a> {
     /// What every object must still carry when its turn comes.
     pub(crate) discriminator: &'a str,
@@ -23,6 +24,10 @@ pub(crate) struct Removal<'a> {
     pub(crate) dry_run: bool,
     /// How long to wait until an object is gone; without it nothing is waited for.
     pub(crate) wait: Option<Duration>,
+    /// The part of the deployment that is meant.
+    pub(crate) inclusion: &'a Inclusion,
+    /// Who is asked before.
+    pub(crate) confirm: Option<&'a dyn Confirm>,
 }
 
 /// What became of one object.

@@ -14,7 +14,7 @@ use kluctl::Rendered;
 use objects::ObjectRef;
 use tree::{Budget, Limits, Tree};
 
-use crate::{Error, Pulling, Renders, charts, unobeyed};
+use crate::{Error, Pulling, Renders, charts};
 
 /// The namespace of objects that name none.
 const DEFAULT_NAMESPACE: &str = "default";
@@ -66,7 +66,6 @@ pub async fn render(
         .run_until_cancelled(in_a_thread(tree, request, rendering))
         .await
         .ok_or(Error::Cancelled)??;
-    unobeyed::refuse(&rendered)?;
     fix_namespaces(cluster, &mut rendered).await?;
     Ok(rendered)
 }

@@ -1,21 +1,39 @@
 //! What came of an operation.
 
+mod contents;
+mod delta;
+mod origin;
+mod status;
+mod store;
+mod summary;
+mod value;
+
 use std::fmt::Write as _;
 
 use jiff::Timestamp;
+use kluctl::{Inclusion, Rendered};
 use objects::{ObjectRef, diff::Change};
+use yaml::Value;
 
-use crate::Seen;
+pub use contents::Contents;
+pub use origin::{GitInfo, Initiator, KluctlDeployment, Origin, ProjectKey};
+pub use store::{Keep, ResultStore, StoredResult};
 
-/// An operation that changes a cluster.
+use crate::{DeployOptions, Seen, live::Live};
+
+/// An operation on a cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Command {
     /// Apply what was rendered.
     Deploy,
+    /// See what applying would change.
+    Diff,
     /// Remove what is no longer rendered.
     Prune,
     /// Remove everything.
     Delete,
+    /// Replace images, and nothing else.
+    PokeImages,
 }
 
 impl Command {
@@ -24,8 +42,10 @@ impl Command {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Deploy => "deploy",
+            Self::Diff => "diff",
             Self::Prune => "prune",
             Self::Delete => "delete",
+            Self::PokeImages => "poke-images",
         }
     }
 }
@@ -82,6 +102,10 @@ impl std::fmt::Display for ObjectError {
 
 /// What happened to an object.
 #[derive(Debug, Clone, PartialEq)]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "they are independent of each other, and results have them so"
+)]
 pub struct ResultObject {
     /// Which one.
     pub reference: ObjectRef,
@@ -91,10 +115,22 @@ pub struct ResultObject {
     pub orphan: bool,
     /// It was removed.
     pub deleted: bool,
-    /// It was there, and is not as it was.
+    /// It is a hook, and ran.
+    pub hook: bool,
+    /// It was applied.
+    pub is_applied: bool,
+    /// It is a part of what was rendered.
+    pub(crate) listed: bool,
+    /// It is not as it was before.
     pub changed: bool,
-    /// What changed; values of Secrets are masked. Lists that only have another order show no change here.
+    /// What changed; values of Secrets are masked.
     pub changes: Vec<Change>,
+    /// As it was rendered, if results keep that.
+    pub rendered: Option<Value>,
+    /// As it was before, if results keep that.
+    pub remote: Option<Value>,
+    /// As it was after, if results keep that.
+    pub applied: Option<Value>,
 }
 
 impl ResultObject {
@@ -104,13 +140,62 @@ impl ResultObject {
             new: false,
             orphan: false,
             deleted: false,
+            hook: false,
+            is_applied: false,
+            listed: false,
             changed: false,
             changes: Vec::new(),
+            rendered: None,
+            remote: None,
+            applied: None,
         }
+    }
+
+    /// Whether the result says anything by listing it: an orphan that went with its namespace is nothing.
+    pub(crate) fn is_telling(&self) -> bool {
+        self.orphan || self.listed || self.deleted
+    }
+
+    /// Adds what else is known of the same object.
+    fn absorb(&mut self, other: Self) {
+        self.new |= other.new;
+        self.deleted |= other.deleted;
+        self.hook |= other.hook;
+        self.is_applied |= other.is_applied;
+        self.listed |= other.listed;
+        self.changed |= other.changed;
+        self.orphan = (self.orphan || other.orphan) && !self.deleted;
+        if self.changes.is_empty() {
+            self.changes = other.changes;
+        }
+        self.rendered = self.rendered.take().or(other.rendered);
+        self.remote = self.remote.take().or(other.remote);
+        self.applied = self.applied.take().or(other.applied);
     }
 }
 
-/// What came of a deploy, prune or delete.
+/// How an operation was asked for, apart from [`DeployOptions::dry_run`].
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "they are independent of each other, and results have them so"
+)]
+pub struct Asked {
+    /// Nothing was waited for.
+    pub no_wait: bool,
+    /// All conflicts were to be won.
+    pub force_apply: bool,
+    /// Objects were to be replaced when they could not be applied.
+    pub replace_on_error: bool,
+    /// The same, by deleting them if need be.
+    pub force_replace_on_error: bool,
+    /// The first error was to be the end.
+    pub abort_on_error: bool,
+    /// The part of the project.
+    pub inclusion: Inclusion,
+}
+
+/// What came of an operation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CommandResult {
     /// Which operation.
@@ -123,7 +208,11 @@ pub struct CommandResult {
     pub start: Timestamp,
     /// When it ended.
     pub end: Timestamp,
-    /// The objects that were applied or removed, or would be, in a stable order.
+    /// Where it comes from.
+    pub origin: Origin,
+    /// How it was asked for.
+    pub asked: Asked,
+    /// The objects that were rendered, applied or removed, or would be, in a stable order.
     pub objects: Vec<ResultObject>,
     /// What failed.
     pub errors: Vec<ObjectError>,
@@ -159,6 +248,8 @@ impl CommandResult {
             discriminator: discriminator.map(str::to_owned),
             start: now,
             end: now,
+            origin: Origin::default(),
+            asked: Asked::default(),
             objects: Vec::new(),
             errors: Vec::new(),
             warnings: Vec::new(),
@@ -166,9 +257,52 @@ impl CommandResult {
         }
     }
 
+    /// Lists all that was rendered, and keeps the objects if the result should have them.
+    pub(crate) fn list_rendered(&mut self, rendered: &Rendered, live: &Live, options: &DeployOptions) {
+        for manifest in rendered.objects() {
+            let Ok(reference) = ObjectRef::of(manifest) else {
+                continue;
+            };
+            let mut object = ResultObject::new(crate::live::shown(manifest, &reference));
+            object.listed = true;
+            if options.contents {
+                object.rendered = Some(manifest.clone());
+                object.remote = live.before(manifest, &reference).cloned();
+            }
+            self.objects.push(object);
+        }
+    }
+
+    /// Lists what is no longer rendered.
+    pub(crate) fn list_orphans(&mut self, live: &Live) {
+        let orphans = live.orphans.iter().map(|reference| ResultObject {
+            orphan: true,
+            ..ResultObject::new(reference.clone())
+        });
+        self.objects.extend(orphans);
+    }
+
+    /// Says how far a deployment came that was told to end.
+    pub(crate) fn note_interruption(&mut self) {
+        let applied = self.objects.iter().filter(|object| object.is_applied).count();
+        self.errors.push(ObjectError::general(format!(
+            "the work was interrupted after {applied} objects were applied; the others were not touched"
+        )));
+    }
+
     /// Puts everything into a stable order, each said once.
     pub(crate) fn finish(mut self) -> Self {
         self.objects.sort_by(|a, b| a.reference.cmp(&b.reference));
+        self.objects.dedup_by(|later, first| {
+            let same = later.reference == first.reference;
+            if same {
+                first.absorb(std::mem::replace(
+                    later,
+                    ResultObject::new(first.reference.clone()),
+                ));
+            }
+            same
+        });
         for list in [&mut self.errors, &mut self.warnings] {
             list.sort();
             list.dedup();
@@ -203,6 +337,13 @@ impl CommandResult {
     #[must_use]
     pub fn message(&self) -> String {
         message(self.command, self.counts())
+    }
+
+    /// Takes over what another operation did.
+    pub(crate) fn add(&mut self, other: Self) {
+        self.objects.extend(other.objects);
+        self.errors.extend(other.errors);
+        self.warnings.extend(other.warnings);
     }
 
     /// Why the operation failed, if it did: how many errors, and the first of them.

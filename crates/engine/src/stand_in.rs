@@ -1,53 +1,66 @@
-//! Trying out an object in a namespace that does not exist yet.
+//! Trying out an object whose place is not free yet.
 //!
-//! A dry run creates nothing, so an object in a namespace of the same deployment would be refused. It is tried under
-//! another name in the namespace `default` instead, and what comes back is put in its place.
+//! A dry run creates and deletes nothing, so an object in a namespace of the same deployment would be refused, and one that
+//! takes the place of another would be compared with it. It is tried under another name (in the namespace `default`, when its
+//! own is missing), and what comes back is put in its place.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use objects::ObjectRef;
-use yaml::{Map, Value};
+use yaml::Value;
 
 const STAND_IN_NAMESPACE: &str = "default";
 
-/// The object under a name and namespace that do no harm.
-pub(crate) fn disguise(object: &Value, reference: &ObjectRef) -> Value {
+/// The object under a name that is free, and in another namespace if its own is missing.
+pub(crate) fn disguise(object: &Value, reference: &ObjectRef, namespace_is_missing: bool) -> Value {
+    let name = stand_in(reference);
+    let namespace = match &reference.namespace {
+        Some(namespace) if !namespace_is_missing => Some(namespace.as_str()),
+        Some(_) => Some(STAND_IN_NAMESPACE),
+        None => None,
+    };
+    let mut object = object.clone();
+    set(&mut object, namespace, &name);
+    object
+}
+
+/// What came back, under its own name and namespace: the API server writes the name into labels, too.
+pub(crate) fn restore(mut object: Value, reference: &ObjectRef) -> Value {
+    rename(&mut object, &stand_in(reference), &reference.name);
+    set(&mut object, reference.namespace.as_deref(), &reference.name);
+    object
+}
+
+/// At most 63 characters, for names become labels.
+fn stand_in(reference: &ObjectRef) -> String {
     let mut hasher = DefaultHasher::new();
     reference.hash(&mut hasher);
     let name: String = reference.name.chars().filter(char::is_ascii).take(40).collect();
-    let mut object = object.clone();
-    set(
-        &mut object,
-        STAND_IN_NAMESPACE,
-        &format!("{name}-{:016x}", hasher.finish()),
-    );
-    object
+    format!("{name}-{:016x}", hasher.finish())
 }
 
-/// What came back, under its own name and namespace.
-pub(crate) fn restore(mut object: Value, reference: &ObjectRef) -> Value {
-    set(
-        &mut object,
-        reference.namespace.as_deref().unwrap_or(STAND_IN_NAMESPACE),
-        &reference.name,
-    );
-    object
-}
-
-fn set(object: &mut Value, namespace: &str, name: &str) {
-    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_map_mut) {
-        rename(metadata, namespace, name);
+fn rename(value: &mut Value, from: &str, to: &str) {
+    match value {
+        Value::String(text) if text.contains(from) => *text = text.replace(from, to),
+        Value::Map(map) => map.values_mut().for_each(|value| rename(value, from, to)),
+        Value::Seq(items) => items.iter_mut().for_each(|value| rename(value, from, to)),
+        _ => {}
     }
 }
 
-fn rename(metadata: &mut Map, namespace: &str, name: &str) {
-    metadata.insert("namespace", namespace);
-    metadata.insert("name", name);
+fn set(object: &mut Value, namespace: Option<&str>, name: &str) {
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_map_mut) {
+        if let Some(namespace) = namespace {
+            metadata.insert("namespace", namespace);
+        }
+        metadata.insert("name", name);
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use objects::meta;
     use serde_json::json;
 
     #[test]
@@ -55,10 +68,19 @@ mod tests {
         let object = Value::from_json(json!({"apiVersion": "v1", "kind": "ConfigMap",
             "metadata": {"name": "x".repeat(60), "namespace": "missing"}, "data": {"a": "b"}}));
         let reference = ObjectRef::of(&object).unwrap();
-        let disguised = disguise(&object, &reference);
+        let disguised = disguise(&object, &reference, true);
         let other = ObjectRef::of(&disguised).unwrap();
         assert_eq!(other.namespace.as_deref(), Some("default"));
         assert!(other.name != reference.name && other.name.len() <= 63);
+        let mut answered = disguised.clone();
+        meta::annotate(&mut answered, "job-name", &format!("a/{}", other.name));
+        let restored = restore(answered, &reference);
+        assert_eq!(
+            meta::annotation(&restored, "job-name"),
+            Some(&*format!("a/{}", reference.name))
+        );
         assert_eq!(restore(disguised, &reference), object);
+        let near = disguise(&object, &reference, false);
+        assert_eq!(meta::text(&near, "namespace"), Some("missing"));
     }
 }

@@ -1,21 +1,32 @@
 //! Looking whether everything that was rendered is there and ready.
 
+use std::{collections::HashSet, time::Duration};
+
 use cluster::Cluster;
 use jiff::Timestamp;
 use kluctl::Rendered;
-use objects::{ObjectRef, readiness::ValidateResult as AnnotationResult};
+use objects::{ObjectRef, annotations, hooks, meta, readiness::ValidateResult as AnnotationResult};
+use yaml::Value;
 
-use crate::{Error, ObjectError, live, result};
+use crate::{
+    Error, ObjectError, Origin,
+    live::{self, Live, Query},
+    result,
+};
 
 /// What a validation found.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ValidateResult {
     /// Whether everything is there and ready.
     pub ready: bool,
+    /// The discriminator.
+    pub discriminator: Option<String>,
     /// When it began.
     pub start: Timestamp,
     /// When it ended.
     pub end: Timestamp,
+    /// Where it comes from.
+    pub origin: Origin,
     /// What is missing or not ready.
     pub errors: Vec<ObjectError>,
     /// What the user should know.
@@ -32,52 +43,71 @@ impl ValidateResult {
     }
 }
 
+/// How long to look again while something is not ready.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Patience {
+    /// How long.
+    pub limit: Duration,
+    /// How long between two looks.
+    pub pause: Duration,
+}
+
 /// Looks at the live state of everything that was rendered.
 ///
 /// # Errors
 /// When the cluster can't be asked for its state, or the work is cancelled.
 pub async fn validate(cluster: &Cluster, rendered: &Rendered) -> Result<ValidateResult, Error> {
-    let start = Timestamp::now();
     let refs = live::references(rendered)?;
-    let live = live::fetch(cluster, &refs, rendered.target.discriminator.as_deref()).await?;
+    look(cluster, rendered, &refs).await
+}
+
+/// The same, until everything is ready or the patience ends; `attempt` is told what each look but the last one found.
+///
+/// # Errors
+/// When the cluster can't be asked for its state, or the work is cancelled.
+pub async fn validate_until(
+    cluster: &Cluster,
+    rendered: &Rendered,
+    patience: Patience,
+    mut attempt: impl FnMut(&ValidateResult),
+) -> Result<ValidateResult, Error> {
+    let deadline = tokio::time::Instant::now() + patience.limit;
+    let mut result = validate(cluster, rendered).await?;
+    while !(result.errors.is_empty() && result.ready)
+        && tokio::time::Instant::now() + patience.pause <= deadline
+    {
+        attempt(&result);
+        cluster.pause(patience.pause).await?;
+        let start = result.start;
+        result = validate(cluster, rendered).await?;
+        result.start = start;
+    }
+    Ok(result)
+}
+
+async fn look(cluster: &Cluster, rendered: &Rendered, refs: &[ObjectRef]) -> Result<ValidateResult, Error> {
+    let start = Timestamp::now();
+    let discriminator = rendered.target.discriminator.as_deref();
+    let query = Query {
+        refs,
+        all: refs,
+        discriminator,
+        orphans: None,
+        renamed: &HashSet::new(),
+    };
+    let live = live::fetch(cluster, query).await?;
     let mut result = ValidateResult {
         ready: true,
+        discriminator: discriminator.map(str::to_owned),
         start,
         end: start,
+        origin: Origin::default(),
         errors: Vec::new(),
         warnings: Vec::new(),
         results: Vec::new(),
     };
-    for reference in refs {
-        let Some(object) = live.rendered.get(&reference) else {
-            result.ready = false;
-            let unreadable = live.unreadable.get(&reference).map(String::as_str);
-            result.errors.push(ObjectError::of(
-                &reference,
-                unreadable.unwrap_or("object not found"),
-            ));
-            continue;
-        };
-        let readiness = cluster.readiness(object, true).await?;
-        result.ready &= readiness.ready && readiness.errors.is_empty();
-        result.errors.extend(
-            readiness
-                .errors
-                .into_iter()
-                .map(|text| ObjectError::of(&reference, text)),
-        );
-        result.warnings.extend(
-            readiness
-                .warnings
-                .into_iter()
-                .map(|text| ObjectError::of(&reference, text)),
-        );
-        result.results.extend(
-            readiness
-                .results
-                .into_iter()
-                .map(|found| (reference.clone(), found)),
-        );
+    for (manifest, reference) in rendered.objects().zip(refs) {
+        object(cluster, &live, manifest, reference, &mut result).await?;
     }
     for list in [&mut result.errors, &mut result.warnings] {
         list.sort();
@@ -85,4 +115,48 @@ pub async fn validate(cluster: &Cluster, rendered: &Rendered) -> Result<Validate
     }
     result.end = Timestamp::now();
     Ok(result)
+}
+
+/// Looks at one object.
+async fn object(
+    cluster: &Cluster,
+    live: &Live,
+    manifest: &Value,
+    reference: &ObjectRef,
+    result: &mut ValidateResult,
+) -> Result<(), Error> {
+    let about = |texts: Vec<String>| texts.into_iter().map(|text| ObjectError::of(reference, text));
+    let found = live.rendered.get(reference);
+    if meta::flag(manifest, annotations::DELETE) {
+        if found.is_some() {
+            let message = "object is marked for deletion but still exists on the target cluster";
+            result.errors.push(ObjectError::of(reference, message));
+            result.ready = false;
+        }
+        return Ok(());
+    }
+    let reading = hooks::read(manifest);
+    result.errors.extend(about(reading.errors));
+    result.warnings.extend(about(reading.warnings));
+    if reading.hook.is_some_and(|hook| !hook.stays()) {
+        return Ok(());
+    }
+    let Some(found) = found else {
+        let unreadable = live.unreadable.get(reference).map(String::as_str);
+        let message = unreadable.unwrap_or("object not found");
+        result.errors.push(ObjectError::of(reference, message));
+        result.ready = false;
+        return Ok(());
+    };
+    let readiness = cluster.readiness(found, true).await?;
+    result.ready &= readiness.ready && readiness.errors.is_empty();
+    result.errors.extend(about(readiness.errors));
+    result.warnings.extend(about(readiness.warnings));
+    result.results.extend(
+        readiness
+            .results
+            .into_iter()
+            .map(|found| (reference.clone(), found)),
+    );
+    Ok(())
 }

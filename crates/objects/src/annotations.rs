@@ -1,9 +1,5 @@
 //! The names of the annotations and labels that the engine obeys or writes.
 
-use yaml::Value;
-
-use crate::meta;
-
 /// Label that marks everything that one target deployed.
 pub const DISCRIMINATOR: &str = "kluctl.io/discriminator";
 /// Annotation with the directory of the deployment item.
@@ -45,13 +41,23 @@ pub const HELM_NAMESPACE: &str = "kluctl.io/helm-install-namespace";
 /// Prefix of annotations that become results of a validation.
 pub const VALIDATE_RESULT_PREFIX: &str = "validate-result.kluctl.io/";
 
-/// Annotations that ask for something that is not there yet.
-const UNSUPPORTED: [&str; 3] = ["kluctl.io/hook", "helm.sh/hook", "kluctl.io/diff-name"];
-
-/// The first annotation of an object that asks for something that is not obeyed, so that it can be refused by name.
-#[must_use]
-pub fn unsupported(object: &Value) -> Option<&'static str> {
-    UNSUPPORTED
-        .into_iter()
-        .find(|name| meta::annotation(object, name).is_some())
-}
+/// When the object runs, if it is no part of the deployment but a hook.
+pub const HOOK: &str = "kluctl.io/hook";
+/// The order of hooks.
+pub const HOOK_WEIGHT: &str = "kluctl.io/hook-weight";
+/// When a hook is deleted.
+pub const HOOK_DELETE_POLICY: &str = "kluctl.io/hook-delete-policy";
+/// Whether a hook is waited for.
+pub const HOOK_WAIT: &str = "kluctl.io/hook-wait";
+/// How long a hook is waited for.
+pub const HOOK_TIMEOUT: &str = "kluctl.io/hook-timeout";
+/// Helm's way to say [`HOOK`].
+pub const HELM_HOOK: &str = "helm.sh/hook";
+/// Helm's way to say [`HOOK_WEIGHT`].
+pub const HELM_HOOK_WEIGHT: &str = "helm.sh/hook-weight";
+/// Helm's way to say [`HOOK_DELETE_POLICY`].
+pub const HELM_HOOK_DELETE_POLICY: &str = "helm.sh/hook-delete-policy";
+/// The name under which the object is compared and shown, so that objects with a hash in their name have a past.
+pub const DIFF_NAME: &str = "kluctl.io/diff-name";
+/// Prefix of the labels with the tags of the item; a number follows.
+pub const TAG_PREFIX: &str = "kluctl.io/tag-";

@@ -1,8 +1,8 @@
 //! What to do when another manager owns a field that is to be applied.
 //!
 //! The API server answers 409 with one cause for each field. A field is kept in the patch (and taken over by force) when
-//! an annotation says so, or when one of its managers is a tool that people use by hand; it is dropped silently when an
-//! annotation says so; otherwise it is dropped with a warning. The patch that comes out is the only thing that is ever
+//! an annotation or a rule of the project says so, or when one of its managers is a tool that people use by hand; it is dropped silently when one of
+//! these says so; otherwise it is dropped with a warning. The patch that comes out is the only thing that is ever
 //! applied by force.
 
 use std::collections::HashSet;
@@ -11,11 +11,12 @@ use regex::Regex;
 use yaml::Value;
 
 use crate::{
-    Error, annotations as names,
+    Error, ObjectRef, annotations as names,
     jsonpath::{JsonPath, bounded_regex},
     managed::{self, Field, Owner},
     meta,
     path::{self, Path},
+    rules::{ConflictAction, ConflictRule},
 };
 
 /// One conflicting field, as the API server reports it.
@@ -47,6 +48,7 @@ enum Action {
 enum Matcher {
     All,
     Paths(HashSet<Path>),
+    Pattern(Regex),
     Manager(Regex),
 }
 
@@ -58,10 +60,15 @@ struct Rule {
 /// Decides about each conflicting field of `local`, which was applied while the object was as in `live`.
 ///
 /// # Errors
-/// When a cause is of an unknown type or its field can't be found, or an annotation does not parse.
-pub fn resolve(live: &Value, local: &Value, causes: &[Cause]) -> Result<Resolution, Error> {
+/// When a cause is of an unknown type or its field can't be found, or an annotation or a rule does not parse.
+pub fn resolve(
+    live: &Value,
+    local: &Value,
+    rules: &[ConflictRule],
+    causes: &[Cause],
+) -> Result<Resolution, Error> {
     let owners = managed::owners(live);
-    let rules = rules(live, local)?;
+    let rules = all_rules(live, local, rules)?;
     let (mut dropped, mut warnings) = (Vec::new(), Vec::new());
     for cause in causes {
         if cause.reason != "FieldManagerConflict" {
@@ -128,6 +135,9 @@ fn decide(rules: &[Rule], managers: &[&str], at_live: &Path, at_local: &Path) ->
     let matches = |rule: &&Rule| match &rule.matcher {
         Matcher::All => true,
         Matcher::Paths(paths) => paths.contains(at_live) || paths.contains(at_local),
+        Matcher::Pattern(pattern) => {
+            pattern.is_match(&path::canonical(at_local)) || pattern.is_match(&path::canonical(at_live))
+        }
         Matcher::Manager(pattern) => managers.iter().any(|manager| pattern.is_match(manager)),
     };
     match rules.iter().rev().find(matches) {
@@ -146,56 +156,113 @@ fn is_overwritten(manager: &str) -> bool {
         || manager.starts_with("kubectl-")
 }
 
-/// The rules of the object's annotations; later ones override earlier ones.
-fn rules(live: &Value, local: &Value) -> Result<Vec<Rule>, Error> {
-    let mut rules = Vec::new();
-    for (action, all, manager, field) in [
-        (
-            Action::Force,
+/// The rules of the project, then those of the object's annotations; later ones override earlier ones.
+fn all_rules(live: &Value, local: &Value, project: &[ConflictRule]) -> Result<Vec<Rule>, Error> {
+    let mut rules = Rules {
+        live,
+        local,
+        list: Vec::new(),
+    };
+    let reference = ObjectRef::of(local).ok();
+    let is_meant = |rule: &&ConflictRule| {
+        reference
+            .as_ref()
+            .is_some_and(|object| rule.objects.matches(object))
+    };
+    for rule in project.iter().filter(is_meant) {
+        let action = match rule.action {
+            ConflictAction::ForceApply => Action::Force,
+            ConflictAction::Ignore => Action::Ignore,
+        };
+        let place = "conflictResolution";
+        for text in &rule.paths {
+            rules.path(action, place, text)?;
+        }
+        for text in &rule.path_patterns {
+            rules.pattern(action, Matcher::Pattern, place, text)?;
+        }
+        for text in &rule.managers {
+            rules.pattern(action, Matcher::Manager, place, text)?;
+        }
+    }
+    rules.annotations(
+        Action::Force,
+        [
             names::FORCE_APPLY,
             names::FORCE_APPLY_MANAGER,
             names::FORCE_APPLY_FIELD,
-        ),
-        (
-            Action::Ignore,
+        ],
+    )?;
+    rules.annotations(
+        Action::Ignore,
+        [
             names::IGNORE_CONFLICTS,
             names::IGNORE_CONFLICTS_MANAGER,
             names::IGNORE_CONFLICTS_FIELD,
-        ),
-    ] {
+        ],
+    )?;
+    Ok(rules.list)
+}
+
+/// Rules that are being collected.
+struct Rules<'a> {
+    live: &'a Value,
+    local: &'a Value,
+    list: Vec<Rule>,
+}
+
+impl Rules<'_> {
+    fn push(&mut self, action: Action, matcher: Matcher) {
+        self.list.push(Rule { action, matcher });
+    }
+
+    fn annotations(&mut self, action: Action, [all, manager, field]: [&str; 3]) -> Result<(), Error> {
+        let local = self.local;
         if meta::flag(local, all) {
-            rules.push(Rule {
-                action,
-                matcher: Matcher::All,
-            });
+            self.push(action, Matcher::All);
         }
-        for (annotation, pattern) in meta::numbered(local, manager) {
-            let pattern = bounded_regex(pattern).map_err(|reason| Error::Pattern {
-                annotation: annotation.to_owned(),
-                pattern: pattern.to_owned(),
-                reason,
-            })?;
-            rules.push(Rule {
+        for (annotation, text) in meta::numbered(local, manager) {
+            self.pattern(
                 action,
-                matcher: Matcher::Manager(pattern),
-            });
+                Matcher::Manager,
+                &format!("annotation {annotation}"),
+                text,
+            )?;
         }
         for (annotation, text) in meta::numbered(local, field) {
-            let invalid = |reason| Error::JsonPath {
-                annotation: annotation.to_owned(),
-                path: text.to_owned(),
-                reason,
-            };
-            let parsed = JsonPath::parse(text).map_err(invalid)?;
-            let mut paths: HashSet<Path> = parsed.find(local).map_err(invalid)?.into_iter().collect();
-            paths.extend(parsed.find(live).map_err(invalid)?);
-            rules.push(Rule {
-                action,
-                matcher: Matcher::Paths(paths),
-            });
+            self.path(action, &format!("annotation {annotation}"), text)?;
         }
+        Ok(())
     }
-    Ok(rules)
+
+    fn pattern(
+        &mut self,
+        action: Action,
+        matcher: fn(Regex) -> Matcher,
+        place: &str,
+        text: &str,
+    ) -> Result<(), Error> {
+        let pattern = bounded_regex(text).map_err(|reason| Error::Pattern {
+            place: place.to_owned(),
+            pattern: text.to_owned(),
+            reason,
+        })?;
+        self.push(action, matcher(pattern));
+        Ok(())
+    }
+
+    fn path(&mut self, action: Action, place: &str, text: &str) -> Result<(), Error> {
+        let invalid = |reason| Error::JsonPath {
+            place: place.to_owned(),
+            path: text.to_owned(),
+            reason,
+        };
+        let parsed = JsonPath::parse(text).map_err(invalid)?;
+        let mut paths: HashSet<Path> = parsed.find(self.local).map_err(invalid)?.into_iter().collect();
+        paths.extend(parsed.find(self.live).map_err(invalid)?);
+        self.push(action, Matcher::Paths(paths));
+        Ok(())
+    }
 }
 
 #[cfg(test)]

@@ -7,7 +7,11 @@ use std::{collections::HashMap, fmt::Write as _};
 
 use yaml::{Map, Value};
 
-use crate::path::{self, Key, Path};
+use crate::{
+    edits,
+    path::{self, Key, Path},
+    secrets,
+};
 
 /// How a field changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -43,6 +47,8 @@ pub struct Change {
     pub old: Option<Value>,
     /// The value after, unless it is gone.
     pub new: Option<Value>,
+    /// Whether masks stand where the values were.
+    pub masked: bool,
 }
 
 impl Change {
@@ -50,6 +56,28 @@ impl Change {
     #[must_use]
     pub fn json_path(&self) -> String {
         path::canonical(&self.path)
+    }
+
+    /// The change as text: lines that go begin with `-`, lines that come with `+`.
+    #[must_use]
+    pub fn unified(&self) -> String {
+        if self.masked {
+            return format!("{} (obfuscated)", secrets::MASK);
+        }
+        let lines = |sign: &str, text: &str| format!("{sign}{}", text.replace('\n', &format!("\n{sign}")));
+        match (&self.old, &self.new) {
+            (Some(old), Some(new)) => {
+                let (old, new) = (shown(old), shown(new));
+                if old.contains('\n') || new.contains('\n') {
+                    edits::unified(&old, &new)
+                } else {
+                    format!("-{old}\n+{new}")
+                }
+            }
+            (Some(old), None) => lines("-", &shown(old)),
+            (None, Some(new)) => lines("+", &shown(new)),
+            (None, None) => String::new(),
+        }
     }
 
     /// The change as it stands in results.
@@ -64,7 +92,21 @@ impl Change {
         if let Some(new) = &self.new {
             map.insert("newValue", new.clone());
         }
+        map.insert("unifiedDiff", self.unified());
         Value::Map(map)
+    }
+}
+
+/// A value as Go shows it: numbers are floats to it.
+fn shown(value: &Value) -> String {
+    match value {
+        Value::Null => "<nil>".to_owned(),
+        Value::String(text) => text.clone(),
+        Value::Map(_) | Value::Seq(_) => yaml::print::goyaml(value).trim_end().to_owned(),
+        other => match other.as_f64() {
+            Some(number) => yaml::print::go_float(number),
+            None => other.as_bool().unwrap_or_default().to_string(),
+        },
     }
 }
 
@@ -87,6 +129,7 @@ fn compare(at: &mut Path, old: &Value, new: &Value, found: &mut Vec<Change>) {
             path: at.clone(),
             old: Some(old.clone()),
             new: Some(new.clone()),
+            masked: false,
         }),
     }
 }
@@ -102,6 +145,7 @@ fn compare_at(at: &mut Path, key: Key, old: Option<&Value>, new: Option<&Value>,
                 path: at.clone(),
                 old: Some(old.clone()),
                 new: None,
+                masked: false,
             });
         }
         (None, Some(new)) => {
@@ -110,6 +154,7 @@ fn compare_at(at: &mut Path, key: Key, old: Option<&Value>, new: Option<&Value>,
                 path: at.clone(),
                 old: None,
                 new: Some(new.clone()),
+                masked: false,
             });
         }
         (None, None) => {}
@@ -274,5 +319,32 @@ mod tests {
         let mut other = list.clone();
         other.reverse();
         check(json!(list), json!(other), &[]);
+    }
+
+    #[test]
+    fn changes_as_text() {
+        for (old, new, expected) in [
+            (json!({"aa": 1}), json!({"aa": 2}), "-1\n+2"),
+            (
+                json!({"aa": 1_234_567}),
+                json!({"aa": true}),
+                "-1.234567e+06\n+true",
+            ),
+            (json!({"aa": null}), json!({"aa": 100_000}), "-<nil>\n+100000"),
+            (json!({"aa": "x\ny"}), json!({}), "-x\n-y"),
+            (
+                json!({}),
+                json!({"aa": {"bb": 1, "cc": ["d"]}}),
+                "+bb: 1\n+cc:\n+- d",
+            ),
+            (
+                json!({"aa": "l1\nl2\n"}),
+                json!({"aa": "l1\nl3\n"}),
+                "@@ -1,2 +1,2 @@\n l1\n-l2\n+l3\n",
+            ),
+        ] {
+            let found = changes(&Value::from_json(old), &Value::from_json(new));
+            assert_eq!(found[0].unified(), expected);
+        }
     }
 }

@@ -14,21 +14,21 @@ pub enum Error {
         /// The field.
         field: &'static str,
     },
-    /// A regular expression of an annotation does not compile.
-    #[error("annotation {annotation}: '{pattern}' is not a valid regular expression: {reason}")]
+    /// A regular expression of an annotation or a rule does not compile.
+    #[error("{place}: '{pattern}' is not a valid regular expression: {reason}")]
     Pattern {
-        /// The annotation.
-        annotation: String,
+        /// Where it stands.
+        place: String,
         /// Its value.
         pattern: String,
         /// Why.
         reason: String,
     },
-    /// A JSON path of an annotation does not parse.
-    #[error("annotation {annotation}: '{path}' is not a valid JSON path: {reason}")]
+    /// A JSON path of an annotation or a rule does not parse.
+    #[error("{place}: '{path}' is not a valid JSON path: {reason}")]
     JsonPath {
-        /// The annotation.
-        annotation: String,
+        /// Where it stands.
+        place: String,
         /// Its value.
         path: String,
         /// Why.

@@ -196,7 +196,11 @@ fn fuzz_decisions() {
         let (live, local) = (object(random), object(random));
         random.note("live", &live);
         random.note("local", &local);
-        let _ = (ObjectRef::of(&live), Ignore::of(&local), fixup::apply(&local));
+        let _ = (
+            ObjectRef::of(&live),
+            Ignore::of(&local, &[]),
+            fixup::apply(&local),
+        );
         let owners = managed::owners(&live);
         let causes: Vec<Cause> = owners
             .iter()
@@ -208,7 +212,7 @@ fn fuzz_decisions() {
                 field: managed::display(field),
             })
             .collect();
-        if let Ok(resolution) = conflict::resolve(&live, &local, &causes) {
+        if let Ok(resolution) = conflict::resolve(&live, &local, &[], &causes) {
             assert!(resolution.warnings.len() <= causes.len());
         }
         if let Ok(selection) = orphans::select(std::slice::from_ref(&live), &Default::default()) {

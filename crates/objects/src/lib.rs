@@ -1,4 +1,4 @@
-//! Untyped Kubernetes objects: identity, field ownership and conflicts, diff, readiness, orphans.
+//! Untyped Kubernetes objects: identity, field ownership and conflicts, diff, readiness, orphans, hooks.
 //!
 //! Everything here is a function of values: no network, no clock, no randomness, no environment. What a decision needs
 //! from outside (the live object, the time) is passed in.
@@ -7,10 +7,12 @@ pub mod annotations;
 pub mod conflict;
 pub mod diff;
 pub mod discriminator;
+pub mod edits;
 mod error;
 pub mod fixup;
 #[cfg(test)]
 mod fuzz;
+pub mod hooks;
 pub mod jsonpath;
 pub mod managed;
 pub mod meta;

@@ -4,9 +4,10 @@ use regex::Regex;
 use yaml::{Map, Value};
 
 use crate::{
-    Error, annotations as names,
+    Error, ObjectRef, annotations as names,
     jsonpath::{JsonPath, bounded_regex},
     meta, path,
+    rules::IgnoreRule,
 };
 
 /// What the author of a manifest wants left out of comparisons.
@@ -18,35 +19,56 @@ pub struct Ignore {
 }
 
 impl Ignore {
-    /// Reads the annotations of the local object.
+    /// Reads the annotations of the local object, and takes the rules that are about it.
     ///
     /// # Errors
     /// When a JSON path or a regular expression does not parse.
-    pub fn of(local: &Value) -> Result<Self, Error> {
+    pub fn of<'r>(local: &Value, rules: impl IntoIterator<Item = &'r IgnoreRule>) -> Result<Self, Error> {
         let mut ignore = Self {
             everything: meta::flag(local, names::IGNORE_DIFF),
             ..Self::default()
         };
+        let reference = ObjectRef::of(local).ok();
+        let is_meant = |rule: &&IgnoreRule| {
+            reference
+                .as_ref()
+                .is_some_and(|object| rule.objects.matches(object))
+        };
+        for rule in rules.into_iter().filter(is_meant) {
+            for text in &rule.paths {
+                ignore.add_path("ignoreForDiff", text)?;
+            }
+            for pattern in &rule.path_patterns {
+                ignore.add_pattern("ignoreForDiff", pattern)?;
+            }
+        }
         for (annotation, text) in meta::numbered(local, names::IGNORE_DIFF_FIELD) {
-            let parsed = JsonPath::parse(text).map_err(|reason| Error::JsonPath {
-                annotation: annotation.to_owned(),
-                path: text.to_owned(),
-                reason,
-            })?;
-            ignore
-                .paths
-                .push((annotation.to_owned(), text.to_owned(), parsed));
+            ignore.add_path(&format!("annotation {annotation}"), text)?;
         }
         for (annotation, pattern) in meta::numbered(local, names::IGNORE_DIFF_FIELD_REGEX) {
-            ignore
-                .patterns
-                .push(bounded_regex(pattern).map_err(|reason| Error::Pattern {
-                    annotation: annotation.to_owned(),
-                    pattern: pattern.to_owned(),
-                    reason,
-                })?);
+            ignore.add_pattern(&format!("annotation {annotation}"), pattern)?;
         }
         Ok(ignore)
+    }
+
+    fn add_path(&mut self, place: &str, text: &str) -> Result<(), Error> {
+        let parsed = JsonPath::parse(text).map_err(|reason| Error::JsonPath {
+            place: place.to_owned(),
+            path: text.to_owned(),
+            reason,
+        })?;
+        self.paths.push((place.to_owned(), text.to_owned(), parsed));
+        Ok(())
+    }
+
+    fn add_pattern(&mut self, place: &str, pattern: &str) -> Result<(), Error> {
+        let compiled = bounded_regex(pattern).map_err(|reason| Error::Pattern {
+            place: place.to_owned(),
+            pattern: pattern.to_owned(),
+            reason,
+        })?;
+        self.patterns.push(compiled);
+        Ok(())
     }
 
     fn apply(&self, object: &mut Value) -> Result<(), Error> {
@@ -54,9 +76,9 @@ impl Ignore {
             *object = Value::Map(Map::new());
             return Ok(());
         }
-        for (annotation, text, parsed) in &self.paths {
+        for (place, text, parsed) in &self.paths {
             let found = parsed.find(object).map_err(|reason| Error::JsonPath {
-                annotation: annotation.clone(),
+                place: place.clone(),
                 path: text.clone(),
                 reason,
             })?;
@@ -102,7 +124,7 @@ pub fn normalize(object: &Value, ignore: &Ignore) -> Result<Value, Error> {
         }
     }
     match kind.as_str() {
-        "Deployment" | "StatefulSet" | "DaemonSet" => {
+        "Deployment" | "StatefulSet" | "DaemonSet" | "Job" => {
             let containers = object.pointer_mut(&["spec", "template", "spec", "containers"]);
             for container in containers.and_then(Value::as_seq_mut).into_iter().flatten() {
                 normalize_environment(container);
@@ -305,7 +327,7 @@ mod tests {
             ),
         ] {
             let local = annotated(name, value);
-            let normalized = normalize(&local, &Ignore::of(&local).unwrap()).unwrap();
+            let normalized = normalize(&local, &Ignore::of(&local, &[]).unwrap()).unwrap();
             assert_eq!(
                 normalized.get("spec"),
                 Some(&Value::from_json(expected)),
@@ -314,10 +336,57 @@ mod tests {
         }
         let local = annotated("kluctl.io/ignore-diff", "true");
         assert_eq!(
-            normalize(&local, &Ignore::of(&local).unwrap()).unwrap(),
+            normalize(&local, &Ignore::of(&local, &[]).unwrap()).unwrap(),
             Value::from_json(json!({}))
         );
-        assert!(Ignore::of(&annotated("kluctl.io/ignore-diff-field", "a-b")).is_err());
-        assert!(Ignore::of(&annotated("kluctl.io/ignore-diff-field-regex", "(")).is_err());
+        assert!(Ignore::of(&annotated("kluctl.io/ignore-diff-field", "a-b"), &[]).is_err());
+        assert!(Ignore::of(&annotated("kluctl.io/ignore-diff-field-regex", "("), &[]).is_err());
+    }
+
+    #[test]
+    fn rules_ignore_fields_of_the_objects_that_they_name() {
+        let object = Value::from_json(
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c",
+            "labels": {"kluctl.io/tag-0": "a", "team": "t"}}, "data": {"a": "1", "bb": "2"}}),
+        );
+        let rule = |kind: &str, path: &str, pattern: &str| IgnoreRule {
+            objects: crate::rules::ObjectPattern {
+                kind: Some(kind.to_owned()),
+                ..Default::default()
+            },
+            paths: Some(path.to_owned())
+                .filter(|path| !path.is_empty())
+                .into_iter()
+                .collect(),
+            path_patterns: Some(pattern.to_owned())
+                .filter(|pattern| !pattern.is_empty())
+                .into_iter()
+                .collect(),
+        };
+        let mut rules = vec![
+            rule("Secret", "data.bb", ""),
+            rule("ConfigMap", "", r#"\["a"\]$"#),
+        ];
+        let unseen = crate::rules::Unseen {
+            tags: true,
+            ..Default::default()
+        };
+        rules.extend(unseen.rules());
+        let normalized = normalize(&object, &Ignore::of(&object, &rules).unwrap()).unwrap();
+        assert_eq!(
+            normalized.get("data"),
+            Some(&Value::from_json(json!({"bb": "2"})))
+        );
+        assert_eq!(
+            normalized.pointer(&["metadata", "labels"]),
+            Some(&Value::from_json(json!({"team": "t"})))
+        );
+        let broken = Ignore::of(&object, &[rule("ConfigMap", "a-b", "")]).unwrap_err();
+        assert!(
+            broken
+                .to_string()
+                .starts_with("ignoreForDiff: 'a-b' is not a valid JSON path"),
+            "{broken}"
+        );
     }
 }

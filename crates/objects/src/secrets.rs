@@ -1,11 +1,13 @@
 //! Keeping the values of Secrets out of everything that is shown.
 
-use yaml::Value;
+use yaml::{Map, Value};
 
-use crate::{ObjectRef, diff::Change, path::Key};
+use crate::{ObjectRef, diff::Change, meta, path::Key};
 
 /// What stands in for a value.
 pub const MASK: &str = "*****";
+/// The same in base64.
+const MASK_BASE64: &str = "KioqKio=";
 
 /// Whether this is a Secret.
 #[must_use]
@@ -22,8 +24,31 @@ pub fn mask(changes: &mut [Change]) {
             for value in [&mut change.old, &mut change.new].into_iter().flatten() {
                 mask_value(value);
             }
+            change.masked = true;
         }
     }
+}
+
+/// A Secret without its values, for whoever keeps or prints whole objects.
+#[must_use]
+pub fn masked(object: &Value) -> Value {
+    let mut object = object.clone();
+    for (field, mask) in [("data", MASK_BASE64), ("stringData", MASK)] {
+        for value in object
+            .get_mut(field)
+            .and_then(Value::as_map_mut)
+            .into_iter()
+            .flat_map(Map::values_mut)
+        {
+            if !value.is_null() {
+                *value = Value::from(mask);
+            }
+        }
+    }
+    // A copy of the whole manifest, with its values.
+    let applied = "kubectl.kubernetes.io/last-applied-configuration";
+    meta::remove_annotation(&mut object, applied);
+    object
 }
 
 fn mask_value(value: &mut Value) {
@@ -52,5 +77,28 @@ mod tests {
         let text = format!("{changes:?}");
         assert!(!text.contains("canary") && !text.contains("Y2F"), "{text}");
         assert!(text.contains("Opaque") && text.contains(MASK), "{text}");
+        let shown: Vec<_> = changes
+            .iter()
+            .map(|change| change.to_value().to_json().to_string())
+            .collect();
+        assert!(
+            !shown.concat().contains("canary") && !shown.concat().contains("Y2F"),
+            "{shown:?}"
+        );
+        assert_eq!(changes[0].unified(), "***** (obfuscated)");
+    }
+
+    #[test]
+    fn an_object_without_its_values() {
+        let secret = Value::from_json(
+            json!({"kind": "Secret", "metadata": {"name": "s", "annotations": {"a": "b",
+            "kubectl.kubernetes.io/last-applied-configuration": "{\"stringData\":{\"k\":\"canary\"}}"}},
+            "data": {"k": "Y2FuYXJ5", "none": null}, "stringData": {"k": "canary"}}),
+        );
+        assert_eq!(
+            masked(&secret).to_json(),
+            json!({"kind": "Secret", "metadata": {"name": "s", "annotations": {"a": "b"}},
+                "data": {"k": "KioqKio=", "none": null}, "stringData": {"k": "*****"}})
+        );
     }
 }

@@ -12,7 +12,7 @@ mod scalar;
 #[cfg(test)]
 mod tests;
 
-pub use number::shortest;
+pub use number::{go_float, shortest};
 
 use emit::{Dialect, Emitter};
 

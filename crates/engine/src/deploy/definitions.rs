@@ -64,6 +64,14 @@ impl Definitions {
         }
     }
 
+    /// Whether the deployment brings a kind in this group, with this name, or both.
+    pub(crate) fn brings(&self, group: Option<&str>, kind: Option<&str>) -> bool {
+        let by_kind = self.by_kind.lock().unwrap_or_else(PoisonError::into_inner);
+        by_kind.keys().any(|(found_group, found_kind)| {
+            group.is_none_or(|group| found_group == group) && kind.is_none_or(|kind| found_kind == kind)
+        })
+    }
+
     /// Whether an object at this place may expect its kind to be served soon.
     pub(crate) fn expect(&self, reference: &ObjectRef, place: Place) -> Definition {
         let by_kind = self.by_kind.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,127 +1,312 @@
-//! One item: its objects one after the other, then waiting for those that must be ready.
+//! One item: what it deletes, its hooks, its objects one after the other, then waiting for those that must be ready.
+
+use std::{collections::BTreeSet, time::Duration};
 
 use cluster::{WaitOptions, Waited};
-use kluctl::Item;
-use objects::{ObjectRef, annotations, meta};
+use kluctl::{Item, ObjectSelector};
+use objects::{
+    Ignore, ObjectRef, annotations,
+    hooks::{Moment, Round},
+    meta,
+};
 use yaml::Value;
 
 use super::{
-    Run,
-    definitions::Place,
+    Run, delete,
+    hooks::{self, ItemHook},
     object::{self, Attempt},
-    outcome::{ItemOutcome, changed},
+    outcome::{self, ItemOutcome},
 };
-use crate::ObjectError;
+use crate::{Event, ItemCounts, ObjectError, live};
 
-/// Applies the objects of an item in order, and waits.
+/// The work on one item.
+pub(super) struct Work<'r, 'i> {
+    pub(super) run: &'r Run<'i>,
+    item: &'r Item,
+    index: usize,
+    name: String,
+    /// How many objects it has.
+    size: usize,
+    counts: ItemCounts,
+    outcome: ItemOutcome,
+}
+
+/// Does everything for an item, and says what came of it.
 pub(super) async fn run(run: &Run<'_>, index: usize, item: &Item) -> ItemOutcome {
-    let mut outcome = ItemOutcome::default();
-    let mut to_wait_for = Vec::new();
-    for (position, manifest) in item.objects.iter().enumerate() {
-        if run.is_aborted() {
-            return outcome;
-        }
+    let name = name(item);
+    let mut work = Work {
+        run,
+        item,
+        index,
+        size: item.objects.len(),
+        counts: ItemCounts::default(),
+        outcome: ItemOutcome::default(),
+        name,
+    };
+    if item.dir.is_some() {
+        run.tell(&Event::ItemStarted { item: &work.name });
+    }
+    work.all().await;
+    let (counts, name) = (work.counts, work.name);
+    if item.dir.is_some() || counts != ItemCounts::default() {
+        run.tell(&Event::ItemFinished { item: &name, counts });
+    }
+    work.outcome
+}
+
+/// How an item is called: by its directory, or by what it does.
+fn name(item: &Item) -> String {
+    match &item.dir {
+        Some(dir) => dir.to_string(),
+        None if !item.delete_objects.is_empty() => "<delete>".to_owned(),
+        None if !item.wait_readiness_objects.is_empty() => "<wait>".to_owned(),
+        None => "<barrier>".to_owned(),
+    }
+}
+
+impl Work<'_, '_> {
+    pub(super) fn error(&mut self, error: ObjectError) {
+        self.run.note_error();
+        self.counts.errors += 1;
+        self.outcome.errors.push(error);
+    }
+
+    pub(super) fn warning(&mut self, warning: ObjectError) {
+        self.counts.warnings += 1;
+        self.outcome.warnings.push(warning);
+    }
+
+    async fn all(&mut self) {
         // The references of all objects were read before the first item began.
-        let Ok(reference) = ObjectRef::of(manifest) else {
-            continue;
+        let item = self.item;
+        let refs: Vec<Option<ObjectRef>> = item
+            .objects
+            .iter()
+            .map(|object| ObjectRef::of(object).ok())
+            .collect();
+        let chosen: Vec<(usize, &Value, &ObjectRef)> = item
+            .objects
+            .iter()
+            .zip(&refs)
+            .enumerate()
+            .filter_map(|(position, (object, reference))| Some((position, object, reference.as_ref()?)))
+            .filter(|(_, _, reference)| self.run.options.chooses(reference))
+            .collect();
+        let whole = self.run.options.only.is_none();
+        let to_wait_for = if whole {
+            self.resolve(&item.wait_readiness_objects).await
+        } else {
+            Vec::new()
         };
-        if run
-            .options
-            .only
-            .as_ref()
-            .is_some_and(|only| !only.contains(&reference.id()))
-        {
-            continue;
-        }
-        let applied = apply_one(run, manifest, &reference, (index, position), &mut outcome).await;
-        let waits = item.wait_readiness || meta::flag(manifest, annotations::WAIT_READINESS);
-        if applied && waits {
-            to_wait_for.push(reference);
-        }
-    }
-    if run.options.no_wait || run.options.dry_run {
-        return outcome;
-    }
-    for reference in to_wait_for {
-        if run.is_aborted() {
-            return outcome;
-        }
-        wait_for(run, &reference, &mut outcome).await;
-    }
-    outcome
-}
-
-/// Applies an object and notes what came of it; tells whether it was applied.
-async fn apply_one(
-    run: &Run<'_>,
-    manifest: &Value,
-    reference: &ObjectRef,
-    place: Place,
-    outcome: &mut ItemOutcome,
-) -> bool {
-    let before = run.live.rendered.get(reference);
-    let attempt = Attempt {
-        manifest,
-        reference,
-        live: before.cloned(),
-    };
-    let applied = object::apply_in_run(run, attempt, place).await;
-    run.definitions.note(manifest, applied.is_ok());
-    match applied {
-        Ok(applied) => {
-            outcome.warnings.extend(
-                applied
-                    .warnings
-                    .iter()
-                    .map(|text| ObjectError::of(reference, text.as_str())),
-            );
-            if !run.options.dry_run {
-                outcome.seen.remember(reference.id(), manifest, &applied.object);
+        if whole {
+            for reference in self.resolve(&item.delete_objects).await {
+                self.delete(&reference).await;
             }
-            match changed(reference, manifest, before, &applied.object) {
-                Ok(mut object) => {
-                    // What may not be read may well have been there before.
-                    object.new &= !run.live.unreadable.contains_key(reference);
-                    outcome.objects.push(object);
+        }
+        let (doomed, mut rest): (Vec<_>, Vec<_>) = chosen
+            .into_iter()
+            .partition(|(_, object, _)| meta::flag(object, annotations::DELETE));
+        for (_, _, reference) in doomed {
+            self.delete(reference).await;
+        }
+        let mut hooks: Vec<ItemHook<'_>> = Vec::new();
+        rest.retain(|(position, manifest, reference)| {
+            let hook = hooks::read(self, manifest, reference, *position);
+            let is_hook = hook.is_some();
+            hooks.extend(hook.filter(|_| whole));
+            !is_hook
+        });
+        let is_there = |reference: &ObjectRef| self.run.live.rendered.contains_key(reference);
+        let round = if refs.iter().flatten().any(is_there) {
+            Round::Upgrade
+        } else {
+            Round::Initial
+        };
+        hooks::run(self, &hooks, Moment::Before, round).await;
+        self.apply_all(rest, to_wait_for).await;
+        if !self.run.is_aborted() {
+            hooks::run(self, &hooks, Moment::After, round).await;
+        }
+    }
+
+    async fn apply_all(&mut self, rest: Vec<(usize, &Value, &ObjectRef)>, mut to_wait_for: Vec<ObjectRef>) {
+        for (position, manifest, reference) in rest {
+            if self.run.is_aborted() {
+                return;
+            }
+            let applied = self.apply(manifest, reference, position, false).await;
+            let waits = self.item.wait_readiness || meta::flag(manifest, annotations::WAIT_READINESS);
+            if applied && waits && !to_wait_for.contains(reference) {
+                to_wait_for.push(reference.clone());
+            }
+        }
+        if self.run.options.no_wait || self.run.options.dry_run {
+            return;
+        }
+        for reference in to_wait_for {
+            if self.run.is_aborted() {
+                return;
+            }
+            self.wait_for(&reference, self.run.options.readiness_timeout)
+                .await;
+        }
+    }
+
+    /// The objects that selectors name, each once.
+    async fn resolve(&mut self, selectors: &[ObjectSelector]) -> Vec<ObjectRef> {
+        let mut found = BTreeSet::new();
+        for selector in selectors {
+            match delete::select(self.run, selector).await {
+                Ok(refs) => found.extend(refs),
+                Err(Ok(message)) => self.error(ObjectError::general(message)),
+                Err(Err(error)) => {
+                    self.error(ObjectError::general(error.to_string()).denied(error.is_denied()));
                 }
-                Err(error) => outcome.errors.push(ObjectError::of(reference, error.to_string())),
             }
-            true
         }
-        Err(failure) => {
-            run.note_error();
-            let message = format!("failed to patch {reference}: {failure}");
-            let error = ObjectError::of(reference, message).denied(failure.is_denied());
-            outcome.errors.push(error);
-            false
+        found.into_iter().collect()
+    }
+
+    async fn delete(&mut self, reference: &ObjectRef) {
+        if self.run.is_aborted() {
+            return;
+        }
+        if self.delete_if_there(reference).await {
+            self.counts.deleted += 1;
+            self.outcome.deleted.push(reference.clone());
         }
     }
-}
 
-async fn wait_for(run: &Run<'_>, reference: &ObjectRef, outcome: &mut ItemOutcome) {
-    let limit = run.options.readiness_timeout;
-    let mut denied = false;
-    let messages = match run.cluster.wait_ready(reference, WaitOptions { limit }).await {
-        Ok(Waited::Ready) => return,
-        Ok(Waited::Failed(errors)) => errors,
-        Ok(Waited::Disappeared) => vec![format!(
-            "{reference} disappeared while waiting for it to become ready"
-        )],
-        Ok(Waited::TimedOut(last)) => {
-            let last = last.join(", ");
-            vec![format!(
-                "timed out while waiting for readiness of {reference}: {last}"
-            )]
+    /// Hooks come and go: their deletion is no news.
+    pub(super) async fn delete_hook(&mut self, reference: &ObjectRef) {
+        if self.delete_if_there(reference).await {
+            self.counts.deleted_hooks += 1;
         }
-        Ok(Waited::Cancelled) => vec![format!(
-            "context cancelled while waiting for readiness of {reference}"
-        )],
-        Err(error) => {
-            denied = error.is_denied();
-            vec![error.to_string()]
+    }
+
+    pub(super) async fn delete_if_there(&mut self, reference: &ObjectRef) -> bool {
+        match delete::delete(self.run, reference).await {
+            Ok(was_there) => was_there,
+            Err(error) => {
+                let message = format!("failed to delete {reference}: {error}");
+                self.error(ObjectError::of(reference, message).denied(error.is_denied()));
+                false
+            }
         }
-    };
-    run.note_error();
-    let errors = messages.into_iter().map(|text| ObjectError::of(reference, text));
-    outcome.errors.extend(errors.map(|error| error.denied(denied)));
+    }
+
+    /// Applies an object and notes what came of it; tells whether it was applied.
+    pub(super) async fn apply(
+        &mut self,
+        manifest: &Value,
+        reference: &ObjectRef,
+        position: usize,
+        is_hook: bool,
+    ) -> bool {
+        let live = self.run.live;
+        let attempt = Attempt {
+            manifest,
+            reference,
+            rules: &self.item.rules.conflict_resolution,
+            live: live.rendered.get(reference).cloned(),
+        };
+        let applied = object::apply_in_run(self.run, attempt, (self.index, position)).await;
+        self.run.definitions.note(manifest, applied.is_ok());
+        let done = match applied {
+            Ok(done) => done,
+            Err(failure) => {
+                for warning in failure.warnings {
+                    self.warning(ObjectError::of(reference, warning));
+                }
+                let error = ObjectError::of(reference, failure.message).denied(failure.denied);
+                self.error(error);
+                return false;
+            }
+        };
+        for warning in done.warnings {
+            self.warning(ObjectError::of(reference, warning));
+        }
+        if done.deleted {
+            self.outcome.deleted.push(reference.clone());
+        }
+        let options = self.run.options;
+        if !options.dry_run && !is_hook {
+            self.outcome.seen.remember(reference.id(), manifest, &done.object);
+        }
+        self.counts.applied += 1;
+        self.counts.hooks += usize::from(is_hook);
+        self.run.tell(&Event::Applied {
+            item: &self.name,
+            done: self.counts.applied,
+            of: self.size,
+        });
+        let ignored = self.item.rules.ignore_for_diff.iter().chain(&options.unseen);
+        let ignore = match Ignore::of(manifest, ignored) {
+            Ok(ignore) => ignore,
+            Err(error) => {
+                self.error(ObjectError::of(reference, error.to_string()));
+                return true;
+            }
+        };
+        let shown = live::shown(manifest, reference);
+        match outcome::changed(
+            &shown,
+            &ignore,
+            live.before(manifest, reference),
+            &done.object,
+            options.show_secrets,
+        ) {
+            Ok(mut object) => {
+                // What may not be read may well have been there before.
+                object.new &= !live.unreadable.contains_key(reference) && !is_hook;
+                object.hook = is_hook;
+                object.is_applied = true;
+                if options.contents {
+                    object.applied = Some(done.object);
+                }
+                self.outcome.objects.push(object);
+            }
+            Err(error) => self.error(ObjectError::of(reference, error.to_string())),
+        }
+        true
+    }
+
+    /// Waits until an object is ready; tells whether it is.
+    pub(super) async fn wait_for(&mut self, reference: &ObjectRef, limit: Duration) -> bool {
+        let what = format!("Waiting for {reference} to get ready...");
+        self.run.tell(&Event::Waiting {
+            item: &self.name,
+            what: &what,
+        });
+        let mut denied = false;
+        let messages = match self
+            .run
+            .cluster
+            .wait_ready(reference, WaitOptions { limit })
+            .await
+        {
+            Ok(Waited::Ready) => return true,
+            Ok(Waited::Failed(errors)) => errors,
+            Ok(Waited::Disappeared) => vec![format!(
+                "{reference} disappeared while waiting for it to become ready"
+            )],
+            Ok(Waited::TimedOut(last)) => {
+                let last = last.join(", ");
+                vec![format!(
+                    "timed out while waiting for readiness of {reference}: {last}"
+                )]
+            }
+            Ok(Waited::Cancelled) => vec![format!(
+                "context cancelled while waiting for readiness of {reference}"
+            )],
+            Err(error) => {
+                denied = error.is_denied();
+                vec![error.to_string()]
+            }
+        };
+        for text in messages {
+            self.error(ObjectError::of(reference, text).denied(denied));
+        }
+        false
+    }
 }

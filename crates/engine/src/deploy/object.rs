@@ -7,6 +7,7 @@ use objects::{
     ObjectRef,
     conflict::{self, Resolution},
     fixup, meta,
+    rules::ConflictRule,
 };
 use tokio::time::Instant;
 use yaml::Value;
@@ -14,6 +15,7 @@ use yaml::Value;
 use super::{
     Run,
     definitions::{Definition, Place},
+    replace,
 };
 use crate::stand_in;
 
@@ -23,12 +25,14 @@ const STALE_ATTEMPTS: u32 = 8;
 const DEFINITION_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// An object to be applied.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Attempt<'a> {
     /// As it was rendered.
     pub(crate) manifest: &'a Value,
     /// Its reference.
     pub(crate) reference: &'a ObjectRef,
+    /// Who wins conflicts, as the project says.
+    pub(crate) rules: &'a [ConflictRule],
     /// As it was seen before; none when it is new, or could not be read.
     pub(crate) live: Option<Value>,
 }
@@ -52,6 +56,10 @@ pub(crate) async fn apply(
             Err(error) => error,
         };
         let Some(causes) = error.field_conflicts() else {
+            if error.is_stale() && round + 1 < STALE_ATTEMPTS {
+                cluster.pause(Duration::from_millis(20 << round)).await?;
+                continue;
+            }
             return Err(Failure::Cluster(error));
         };
         let Some(seen) = live else {
@@ -61,7 +69,7 @@ pub(crate) async fn apply(
             }
             continue;
         };
-        let resolution = match conflict::resolve(&seen, &manifest, causes) {
+        let resolution = match conflict::resolve(&seen, &manifest, attempt.rules, causes) {
             Ok(resolution) => resolution,
             // What was seen may be older than the conflict.
             Err(_) if unsure => {
@@ -115,12 +123,73 @@ pub(crate) enum Failure {
 
 impl Failure {
     /// Whether it was refused for want of rights.
-    pub(super) fn is_denied(&self) -> bool {
+    fn is_denied(&self) -> bool {
         matches!(self, Self::Cluster(error) if error.is_denied())
+    }
+
+    /// Whether no other way of applying the object can help.
+    pub(super) fn is_hopeless(&self) -> bool {
+        matches!(
+            self,
+            Self::Cluster(
+                cluster::Error::Cancelled
+                    | cluster::Error::NoMatch { .. }
+                    | cluster::Error::Unreachable { .. }
+                    | cluster::Error::Timeout { .. }
+                    | cluster::Error::InvalidName { .. }
+            )
+        )
     }
 }
 
-fn pin(patch: &mut Value, seen: &Value) {
+/// An object that was applied.
+#[derive(Debug)]
+pub(super) struct Done {
+    pub(super) object: Value,
+    pub(super) warnings: Vec<String>,
+    /// Whether it had to be deleted for that.
+    pub(super) deleted: bool,
+}
+
+impl Done {
+    /// An applied object, with what was warned of before.
+    pub(super) fn with(applied: Applied, mut warnings: Vec<String>) -> Self {
+        warnings.extend(applied.warnings);
+        Self {
+            object: applied.object,
+            warnings,
+            deleted: false,
+        }
+    }
+}
+
+/// An object that was not applied, and all that was tried.
+#[derive(Debug)]
+pub(super) struct Failed {
+    pub(super) message: String,
+    pub(super) denied: bool,
+    pub(super) warnings: Vec<String>,
+}
+
+impl Failed {
+    pub(super) fn of(reference: &ObjectRef, failure: &Failure) -> Self {
+        let message = match failure {
+            Failure::Cluster(cluster::Error::Cancelled) => {
+                format!(
+                    "failed to patch {reference}: cancelled in the middle, so whether it was applied is not known"
+                )
+            }
+            other => format!("failed to patch {reference}: {other}"),
+        };
+        Self {
+            message,
+            denied: failure.is_denied(),
+            warnings: Vec::new(),
+        }
+    }
+}
+
+pub(super) fn pin(patch: &mut Value, seen: &Value) {
     let version = meta::resource_version(seen).map(str::to_owned);
     if let (Some(metadata), Some(version)) = (patch.get_mut("metadata").and_then(Value::as_map_mut), version)
     {
@@ -128,19 +197,26 @@ fn pin(patch: &mut Value, seen: &Value) {
     }
 }
 
-/// Applies an object of a deployment, whose kind or namespace the deployment itself may bring.
-pub(super) async fn apply_in_run(
-    run: &Run<'_>,
-    attempt: Attempt<'_>,
-    place: Place,
-) -> Result<Applied, Failure> {
+/// Applies an object of a deployment, whose kind or namespace the deployment itself may bring, and tries harder when told so.
+pub(super) async fn apply_in_run(run: &Run<'_>, attempt: Attempt<'_>, place: Place) -> Result<Done, Failed> {
+    match apply_to_place(run, attempt.clone(), place).await {
+        Ok(applied) => Ok(Done::with(applied, Vec::new())),
+        Err(failure) => replace::try_harder(run, attempt, failure).await,
+    }
+}
+
+async fn apply_to_place(run: &Run<'_>, attempt: Attempt<'_>, place: Place) -> Result<Applied, Failure> {
     let options = ApplyOptions {
         dry_run: run.options.dry_run,
         force: run.options.force_apply,
+        ..ApplyOptions::default()
     };
-    let (manifest, reference) = (attempt.manifest, attempt.reference);
-    if options.dry_run && run.is_pretended(reference.namespace.as_ref()) {
-        return try_elsewhere(run.cluster, manifest, reference, options).await;
+    let (manifest, reference, rules) = (attempt.manifest, attempt.reference, attempt.rules);
+    if options.dry_run {
+        let namespace_is_missing = run.is_pretended(reference.namespace.as_ref());
+        if namespace_is_missing || run.is_pretended_gone(reference) {
+            return try_elsewhere(run.cluster, &attempt, namespace_is_missing, options).await;
+        }
     }
     let is_new = attempt.live.is_none();
     let deadline = Instant::now() + DEFINITION_TIMEOUT;
@@ -164,6 +240,7 @@ pub(super) async fn apply_in_run(
                 next = Attempt {
                     manifest,
                     reference,
+                    rules,
                     live: None,
                 };
             }
@@ -178,18 +255,20 @@ pub(super) async fn apply_in_run(
     }
 }
 
-/// Tries an object of a namespace that does not exist yet.
+/// Tries an object whose namespace does not exist yet, or whose name is not free yet.
 async fn try_elsewhere(
     cluster: &Cluster,
-    manifest: &Value,
-    reference: &ObjectRef,
+    attempt: &Attempt<'_>,
+    namespace_is_missing: bool,
     options: ApplyOptions,
 ) -> Result<Applied, Failure> {
-    let disguised = stand_in::disguise(manifest, reference);
+    let reference = attempt.reference;
+    let disguised = stand_in::disguise(attempt.manifest, reference, namespace_is_missing);
     let other = ObjectRef::of(&disguised).map_err(Failure::Conflict)?;
     let attempt = Attempt {
         manifest: &disguised,
         reference: &other,
+        rules: &[],
         live: None,
     };
     let applied = apply(cluster, attempt, options).await?;
@@ -202,7 +281,8 @@ async fn try_elsewhere(
 /// In a dry run the definition of a kind was not really applied, so the object can't be tried.
 fn pretend(manifest: &Value, reference: &ObjectRef) -> Applied {
     let warning = format!(
-        "the underyling custom resource definition for {reference} has not been applied yet (dry run)"
+        "the underyling custom resource definition for {reference} has not been applied yet as Kluctl is running in dry-run \
+         mode. It is not guaranteed that the object will actually sucessfully apply"
     );
     Applied {
         object: manifest.clone(),

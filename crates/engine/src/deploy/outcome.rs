@@ -9,6 +9,8 @@ use crate::{CommandResult, ObjectError, ResultObject, Seen};
 #[derive(Debug, Default)]
 pub(crate) struct ItemOutcome {
     pub(crate) objects: Vec<ResultObject>,
+    /// Objects that were deleted, apart from hooks.
+    pub(crate) deleted: Vec<ObjectRef>,
     pub(crate) errors: Vec<ObjectError>,
     pub(crate) warnings: Vec<ObjectError>,
     pub(crate) seen: Seen,
@@ -20,25 +22,31 @@ pub(super) fn collect(result: &mut CommandResult, outcome: ItemOutcome) {
     result.errors.extend(outcome.errors);
     result.warnings.extend(outcome.warnings);
     result.seen.extend(outcome.seen);
+    for reference in outcome.deleted {
+        result.objects.push(ResultObject {
+            deleted: true,
+            ..ResultObject::new(reference)
+        });
+    }
 }
 
 /// What an apply changed. Without a live object before, the object is new.
 pub(crate) fn changed(
     reference: &ObjectRef,
-    manifest: &Value,
+    ignore: &Ignore,
     before: Option<&Value>,
     after: &Value,
+    show_secrets: bool,
 ) -> Result<ResultObject, objects::Error> {
     let mut object = ResultObject::new(reference.clone());
     let Some(before) = before else {
         object.new = true;
         return Ok(object);
     };
-    let ignore = Ignore::of(manifest)?;
-    let (before, after) = (normalize(before, &ignore)?, normalize(after, &ignore)?);
+    let (before, after) = (normalize(before, ignore)?, normalize(after, ignore)?);
     object.changed = before != after;
     object.changes = diff::changes(&before, &after);
-    if secrets::is_secret(reference) {
+    if secrets::is_secret(reference) && !show_secrets {
         secrets::mask(&mut object.changes);
     }
     Ok(object)

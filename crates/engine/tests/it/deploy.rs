@@ -68,7 +68,7 @@ async fn changes_are_reported_and_those_of_secrets_masked() -> Result<()> {
             ..Counts::default()
         }
     );
-    let text = format!("{result:?} {}", yaml::print::json(&result.to_value(100_000)));
+    let text = format!("{result:?} {}", yaml::print::json(&result.to_status(100_000)));
     assert!(text.contains("data.key") && text.contains("two"), "{text}");
     // Base64 of "canary-two" begins with Y2FuYXJ5.
     assert!(!text.contains("canary") && !text.contains("Y2FuYXJ5"), "{text}");

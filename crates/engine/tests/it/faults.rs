@@ -7,12 +7,15 @@ use std::{
 
 use anyhow::Result;
 use cluster::{Cluster, Settings};
-use engine::{DeployOptions, Error};
-use serde_json::json;
+use engine::{
+    DeployOptions, Error,
+    commands::{self, Project},
+};
+use serde_json::{Value as Json, json};
 use testkit::{Fate, FaultProxy};
 use tokio_util::sync::CancellationToken;
 
-use crate::world::{World, client, connect};
+use crate::world::{PATIENCE, World, client, connect, deleted};
 
 async fn proxied(world: &World) -> Result<(FaultProxy, Cluster)> {
     let proxy = FaultProxy::start(world.plane)?;
@@ -156,5 +159,261 @@ async fn a_change_between_deciding_and_forcing_is_decided_about_anew() -> Result
         json!({"mine": "ours", "contested": "theirs"})
     );
     assert_eq!(result.warnings.len(), 1, "{:?}", result.warnings);
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_api_server_that_goes_in_the_middle_loses_nothing() -> Result<()> {
+    let world = World::new("gone").await?;
+    let proxy = FaultProxy::start(world.plane)?;
+    let client = client(&proxy.kubeconfig(world.plane.kubeconfig())?).await?;
+    let settings = Settings {
+        attempts: 2,
+        ..Settings::default()
+    };
+    let cluster = Cluster::with_settings(client, settings);
+    let objects: Vec<Json> = (0..6)
+        .map(|i| world.config_map(&format!("c{i}"), json!({})))
+        .collect();
+    let rendered = world.rendered(objects);
+    let count = AtomicUsize::new(0);
+    proxy.rule(move |request| match request.is_write() {
+        true if count.fetch_add(1, Ordering::SeqCst) >= 3 => Fate::Cut,
+        _ => Fate::Pass,
+    });
+    let options = DeployOptions::default();
+    let result = commands::deploy(&Project::new(&cluster, &rendered), &options, true).await?;
+    assert_eq!((result.counts().new, result.errors.len()), (3, 3), "{result:?}");
+    assert!(
+        result.errors[0]
+            .message
+            .contains("the API server can't be reached"),
+        "{:?}",
+        result.errors
+    );
+    proxy.heal();
+    let result = commands::deploy(&Project::new(&cluster, &rendered), &options, true).await?;
+    assert_eq!((result.counts().new, result.errors.len()), (3, 0), "{result:?}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_passing_conflict_of_versions_is_tried_again() -> Result<()> {
+    let world = World::new("stale").await?;
+    let (proxy, cluster) = proxied(&world).await?;
+    let rendered = world.rendered(vec![world.config_map("a", json!({}))]);
+    let count = AtomicUsize::new(0);
+    proxy.rule(move |request| match request.is_write() {
+        true if count.fetch_add(1, Ordering::SeqCst) < 2 => Fate::Status(409, None),
+        _ => Fate::Pass,
+    });
+    let result = engine::deploy(&cluster, &rendered, &DeployOptions::default()).await?;
+    assert_eq!((result.counts().new, result.errors.len()), (1, 0), "{result:?}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_admission_refuses_is_reported_and_the_rest_is_applied() -> Result<()> {
+    let world = World::new("admission").await?;
+    let ns = &world.namespace;
+    let policy = json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": ns}, "spec": {
+            "failurePolicy": "Fail",
+            "matchConstraints": {"resourceRules": [{"apiGroups": [""], "apiVersions": ["v1"],
+                "operations": ["CREATE", "UPDATE"], "resources": ["configmaps"]}],
+                "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": ns}}},
+            "validations": [{"expression": "!has(object.data) || !('refused' in object.data)", "message": "not here"}]}});
+    let binding = json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicyBinding",
+        "metadata": {"name": ns}, "spec": {"policyName": ns, "validationActions": ["Deny"]}});
+    for object in [policy, binding] {
+        world
+            .plane
+            .kubectl_with(&["apply", "-f", "-"], &object.to_string())
+            .await?;
+    }
+    let bad = world.config_map("bad", json!({"refused": "x"}));
+    // The policy is obeyed a moment after it was written.
+    let start = Instant::now();
+    while engine::compare(
+        &world.cluster,
+        &world.rendered(vec![bad.clone()]),
+        Default::default(),
+    )
+    .await
+    .is_ok()
+        && world
+            .plane
+            .kubectl_with(&["create", "--dry-run=server", "-f", "-"], &bad.to_string())
+            .await
+            .is_ok()
+    {
+        anyhow::ensure!(start.elapsed() < PATIENCE, "the policy is never obeyed");
+    }
+    let rendered = world.rendered(vec![bad, world.config_map("good", json!({}))]);
+    let result = world.deploy(&rendered).await?;
+    assert_eq!((result.counts().new, result.errors.len()), (1, 1), "{result:?}");
+    assert!(
+        result.errors[0].message.contains("not here"),
+        "{:?}",
+        result.errors
+    );
+    assert!(world.live("good").await?.is_some() && world.live("bad").await?.is_none());
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_immutable_field_needs_force() -> Result<()> {
+    let world = World::new("immutable").await?;
+    let frozen = |value: &str, skip: bool| {
+        let mut object = world.config_map("frozen", json!({"key": value}));
+        object["immutable"] = json!(true);
+        if skip {
+            object["metadata"]["annotations"] = json!({"kluctl.io/skip-delete": "true"});
+        }
+        world.rendered(vec![object])
+    };
+    world.deploy_well(&frozen("1", false)).await?;
+    let uid = world.live("frozen").await?.unwrap()["metadata"]["uid"].clone();
+    let options = |replace: bool, force: bool, dry_run: bool| DeployOptions {
+        replace_on_error: replace,
+        force_replace_on_error: force,
+        dry_run,
+        ..DeployOptions::default()
+    };
+    let deploy = async |rendered: kluctl::Rendered, options: DeployOptions| {
+        engine::deploy(&world.cluster, &rendered, &options).await
+    };
+    for (skip, replace, force) in [(false, false, false), (false, true, false), (true, true, true)] {
+        let result = deploy(frozen("2", skip), options(replace, force, false)).await?;
+        assert_eq!(result.errors.len(), 1, "{result:?}");
+        assert!(
+            result.errors[0].message.contains("field is immutable"),
+            "{:?}",
+            result.errors
+        );
+        assert_eq!(world.live("frozen").await?.unwrap()["metadata"]["uid"], uid);
+    }
+    let trial = deploy(frozen("2", false), options(false, true, true)).await?;
+    assert_eq!((trial.counts().deleted, trial.errors.len()), (1, 0), "{trial:?}");
+    assert_eq!(
+        world.live("frozen").await?.unwrap()["metadata"]["uid"],
+        uid,
+        "a dry run deletes nothing"
+    );
+    let result = deploy(frozen("2", false), options(false, true, false)).await?;
+    assert_eq!(
+        (
+            result.counts().deleted,
+            result.counts().changed,
+            result.errors.len()
+        ),
+        (1, 1, 0),
+        "{result:?}"
+    );
+    assert_eq!(result.warnings.len(), 2, "{:?}", result.warnings);
+    let live = world.live("frozen").await?.unwrap();
+    assert!(
+        live["metadata"]["uid"] != uid && live["data"]["key"] == "2",
+        "{live}"
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn two_deployers_leave_each_other_alone() -> Result<()> {
+    let (one, other) = (World::new("one").await?, World::new("other").await?);
+    let mine = one.rendered(vec![
+        one.config_map("a", json!({})),
+        one.config_map("b", json!({})),
+    ]);
+    one.deploy_well(&mine).await?;
+    // The same namespace, another discriminator.
+    let mut theirs = one.config_map("c", json!({}));
+    theirs["metadata"]["labels"] = json!({});
+    let mut rendered = one.rendered(vec![theirs]);
+    rendered.target.discriminator = Some(other.namespace.clone());
+    for object in &mut rendered.items[0].objects {
+        let labels = object
+            .pointer_mut(&["metadata", "labels"])
+            .and_then(yaml::Value::as_map_mut)
+            .unwrap();
+        labels.insert("kluctl.io/discriminator", other.namespace.as_str());
+    }
+    let options = DeployOptions::default();
+    let result = commands::deploy(&Project::new(&one.cluster, &rendered), &options, true).await?;
+    assert_eq!(
+        (
+            result.counts().new,
+            deleted(&result).len(),
+            result.counts().orphans
+        ),
+        (1, 0, 0),
+        "{result:?}"
+    );
+    let less = one.rendered(vec![one.config_map("a", json!({}))]);
+    let result = commands::prune(&Project::new(&one.cluster, &less), &options).await?;
+    assert_eq!(deleted(&result), ["b"]);
+    assert!(one.live("c").await?.is_some());
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_render_of_nothing_prunes_nothing() -> Result<()> {
+    let world = World::new("nothing").await?;
+    world
+        .deploy_well(&world.rendered(vec![world.config_map("a", json!({}))]))
+        .await?;
+    let empty = world.rendered(Vec::new());
+    let options = DeployOptions::default();
+    for result in [
+        commands::prune(&Project::new(&world.cluster, &empty), &options).await?,
+        commands::deploy(&Project::new(&world.cluster, &empty), &options, true).await?,
+    ] {
+        assert!(deleted(&result).is_empty(), "{result:?}");
+        assert!(
+            result.errors[0].message.contains("renders no objects at all"),
+            "{:?}",
+            result.errors
+        );
+    }
+    assert!(world.live("a").await?.is_some());
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_interrupted_deployment_says_what_was_done() -> Result<()> {
+    let world = World::new("interrupted").await?;
+    let (proxy, cluster) = proxied(&world).await?;
+    let objects: Vec<Json> = (0..5)
+        .map(|i| world.config_map(&format!("c{i}"), json!({})))
+        .collect();
+    let rendered = world.rendered(objects);
+    let (cancel, count) = (CancellationToken::new(), AtomicUsize::new(0));
+    let reached = cancel.clone();
+    proxy.rule(move |request| {
+        if request.is_write() && count.fetch_add(1, Ordering::SeqCst) == 2 {
+            reached.cancel();
+            return Fate::Hang;
+        }
+        Fate::Pass
+    });
+    let cluster = cluster.until(cancel);
+    let result = commands::deploy(
+        &Project::new(&cluster, &rendered),
+        &DeployOptions::default(),
+        true,
+    )
+    .await?;
+    assert_eq!(result.counts().new, 2, "{result:?}");
+    let errors: Vec<_> = result.errors.iter().map(ToString::to_string).collect();
+    assert!(
+        errors[0].starts_with("the work was interrupted after 2 objects were applied"),
+        "{errors:?}"
+    );
+    assert!(
+        errors[1].contains("c2") && errors[1].contains("cancelled in the middle"),
+        "{errors:?}"
+    );
+    assert_eq!(errors.len(), 2, "what was not touched is no error: {errors:?}");
     Ok(())
 }

@@ -7,6 +7,7 @@ use serde_json::{Value as Json, json};
 use yaml::Value;
 
 use super::*;
+use crate::rules::ObjectPattern;
 
 /// A live object whose `data` fields have these owners, as `[name, value, managers...]`.
 fn live(fields: &[(&str, Json, &[&str])]) -> Value {
@@ -146,7 +147,7 @@ fn each_rule() {
     ] {
         let live = live(&[("aa", json!("theirs"), managers), ("bb", json!("x"), &["kluctl"])]);
         let local = local(annotations, json!({"aa": "ours", "bb": "x"}));
-        let resolution = resolve(&live, &local, &[cause("other", ".data.aa")]).unwrap();
+        let resolution = resolve(&live, &local, &[], &[cause("other", ".data.aa")]).unwrap();
         let data = resolution.patch.get("data").unwrap();
         assert_eq!(data.get("aa").is_some(), kept, "{title}");
         assert_eq!(data.get("bb"), Some(&Value::from("x")), "{title}");
@@ -164,6 +165,7 @@ fn an_equal_value_is_dropped_without_a_warning() {
     let resolution = resolve(
         &live,
         &local(json!({}), json!({"aa": "same"})),
+        &[],
         &[cause("other", ".data.aa")],
     )
     .unwrap();
@@ -190,6 +192,7 @@ fn list_items_are_found_by_key_on_both_sides() {
     let resolution = resolve(
         &live,
         &local,
+        &[],
         &[cause("injector", ".spec.containers[name=\"app\"].image")],
     )
     .unwrap();
@@ -204,8 +207,9 @@ fn list_items_are_found_by_key_on_both_sides() {
 fn what_cannot_be_resolved_is_an_error() {
     let live_object = live(&[("aa", json!("theirs"), &["other"])]);
     let local_object = local(json!({}), json!({"aa": "ours"}));
-    let fails =
-        |live: &Value, local: &Value, cause: Cause| resolve(live, local, &[cause]).unwrap_err().to_string();
+    let fails = |live: &Value, local: &Value, cause: Cause| {
+        resolve(live, local, &[], &[cause]).unwrap_err().to_string()
+    };
     let mut unknown = cause("other", ".data.aa");
     unknown.reason = "Nonsense".to_owned();
     assert!(fails(&live_object, &local_object, unknown).ends_with("unknown type Nonsense"));
@@ -237,8 +241,94 @@ fn a_path_that_two_fields_share_is_ambiguous() {
             "f:data": {"f:a.b": {}, "f:a": {"f:b": {}}}}}]},
         "data": {"a.b": 1, "a": {"b": 1}},
     }));
-    let error = resolve(&live, &live, &[cause("x", ".data.a.b")])
+    let error = resolve(&live, &live, &[], &[cause("x", ".data.a.b")])
         .unwrap_err()
         .to_string();
     assert!(error.ends_with("Field path '.data.a.b' is ambiguous"), "{error}");
+}
+
+#[test]
+fn rules_of_the_project_decide_until_an_annotation_does() {
+    let live = live(&[
+        ("aa", json!("theirs"), &["other"]),
+        ("a", json!("theirs"), &["other"]),
+    ]);
+    let rule = |paths: &[&str], patterns: &[&str], managers: &[&str], action| {
+        let list = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
+        ConflictRule {
+            objects: ObjectPattern {
+                kind: Some("ConfigMap".to_owned()),
+                ..Default::default()
+            },
+            paths: list(paths),
+            path_patterns: list(patterns),
+            managers: list(managers),
+            action,
+        }
+    };
+    let other = ConflictRule {
+        objects: ObjectPattern {
+            kind: Some("Secret".to_owned()),
+            ..Default::default()
+        },
+        ..rule(&["data.aa"], &[], &[], ConflictAction::ForceApply)
+    };
+    let (force, ignore) = (ConflictAction::ForceApply, ConflictAction::Ignore);
+    for (title, rules, annotations, kept, warned) in [
+        ("another kind", vec![other], json!({}), false, true),
+        (
+            "by path",
+            vec![rule(&["data.aa"], &[], &[], force)],
+            json!({}),
+            true,
+            false,
+        ),
+        (
+            "by pattern",
+            vec![rule(&[], &[r"^data\.aa"], &[], force)],
+            json!({}),
+            true,
+            false,
+        ),
+        (
+            "by manager",
+            vec![rule(&[], &[], &["^oth"], ignore)],
+            json!({}),
+            false,
+            false,
+        ),
+        (
+            "the last one counts",
+            vec![
+                rule(&["data.aa"], &[], &[], force),
+                rule(&["data.*"], &[], &[], ignore),
+            ],
+            json!({}),
+            false,
+            false,
+        ),
+        (
+            "annotations come last",
+            vec![rule(&["data.aa"], &[], &[], ignore)],
+            json!({"kluctl.io/force-apply-field": "data.aa"}),
+            true,
+            false,
+        ),
+        (
+            "nothing is named",
+            vec![rule(&[], &[], &[], force)],
+            json!({}),
+            false,
+            true,
+        ),
+    ] {
+        let local = local(annotations, json!({"aa": "ours"}));
+        let resolution = resolve(&live, &local, &rules, &[cause("other", ".data.aa")]).unwrap();
+        assert_eq!(
+            resolution.patch.pointer(&["data", "aa"]).is_some(),
+            kept,
+            "{title}"
+        );
+        assert_eq!(!resolution.warnings.is_empty(), warned, "{title}");
+    }
 }

@@ -81,6 +81,15 @@ pub(crate) fn go_yaml(float: f64) -> String {
     }
 }
 
+/// As Go's `%v` prints a float.
+#[must_use]
+pub fn go_float(float: f64) -> String {
+    match words(float, "NaN", "+Inf", "-Inf") {
+        Some(word) => word.to_owned(),
+        None => go_g(&Decimal::new(&shortest(float))),
+    }
+}
+
 /// As Go prints a float that is a map key.
 pub(crate) fn go_shortest_f32(float: f32) -> String {
     go_g(&Decimal::new(&format!("{float:e}")))

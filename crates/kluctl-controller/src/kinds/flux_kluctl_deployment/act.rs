@@ -276,7 +276,7 @@ fn command_done(result: &CommandResult) -> CommandDone {
         message: result.message(),
         errors: result.errors.iter().map(ToString::to_string).collect(),
         denied: !result.errors.is_empty() && result.errors.iter().all(|error| error.denied),
-        raw: yaml::print::goyaml(&result.to_value(RESULT_BYTES)),
+        raw: yaml::print::goyaml(&result.to_status(RESULT_BYTES)),
     }
 }
 
@@ -311,7 +311,7 @@ fn validate_done(result: &ValidateResult) -> CommandDone {
     if errors.is_empty() && !result.ready {
         errors.push("not ready".to_owned());
     }
-    let mut raw = result.to_value(VALIDATION_ENTRIES);
+    let mut raw = result.to_status(VALIDATION_ENTRIES);
     if let Value::Map(map) = &mut raw {
         // With its times, no two results would be equal, and each validation would be news.
         map.remove("startTime");
@@ -338,6 +338,8 @@ mod tests {
     fn validation(ready: bool, errors: &[&str]) -> ValidateResult {
         ValidateResult {
             ready,
+            discriminator: None,
+            origin: Default::default(),
             start: Timestamp::now(),
             end: Timestamp::now(),
             errors: errors

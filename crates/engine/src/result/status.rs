@@ -1,15 +1,15 @@
 //! Results in the form in which statuses hold them.
 
-use objects::ObjectRef;
 use yaml::{Map, Value};
 
-use crate::{CommandResult, ObjectError, ResultObject, ValidateResult};
+use super::{CommandResult, ObjectError, ResultObject, value::reference};
+use crate::ValidateResult;
 
 impl CommandResult {
     /// The result as data: what happened to which object, without the objects themselves. It is kept below about
     /// `limit` bytes of JSON by leaving out values first, then objects, then messages.
     #[must_use]
-    pub fn to_value(&self, limit: usize) -> Value {
+    pub fn to_status(&self, limit: usize) -> Value {
         let whole = self.value(true, usize::MAX);
         if size(&whole) <= limit {
             return whole;
@@ -63,7 +63,7 @@ impl CommandResult {
 impl ValidateResult {
     /// The result as data, with at most `keep` entries of each kind.
     #[must_use]
-    pub fn to_value(&self, keep: usize) -> Value {
+    pub fn to_status(&self, keep: usize) -> Value {
         let results: Vec<Value> = self
             .results
             .iter()
@@ -131,29 +131,11 @@ fn messages(list: &[ObjectError], keep: usize) -> Value {
     Value::from(list)
 }
 
-fn reference(of: &ObjectRef) -> Value {
-    let mut map = Map::new();
-    for (name, value) in [
-        ("group", of.group.as_str()),
-        ("version", &of.version),
-        ("kind", &of.kind),
-    ] {
-        if !value.is_empty() {
-            map.insert(name, value);
-        }
-    }
-    map.insert("name", of.name.as_str());
-    if let Some(namespace) = &of.namespace {
-        map.insert("namespace", namespace.as_str());
-    }
-    Value::Map(map)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::Command;
-    use objects::diff;
+    use objects::{ObjectRef, diff};
 
     fn result(objects: usize) -> CommandResult {
         let mut result = CommandResult::begin(Command::Deploy, true, Some("d"));
@@ -177,7 +159,7 @@ mod tests {
 
     #[test]
     fn a_result_fits_into_a_status() {
-        let small = result(1).to_value(100_000);
+        let small = result(1).to_status(100_000);
         assert_eq!(
             small
                 .pointer(&["objects", "0", "changes", "0", "jsonPath"])
@@ -188,7 +170,7 @@ mod tests {
             small.pointer(&["command", "dryRun"]).and_then(Value::as_bool),
             Some(true)
         );
-        let without_changes = result(100).to_value(10_000);
+        let without_changes = result(100).to_status(10_000);
         assert_eq!(
             without_changes
                 .get("objects")
@@ -197,7 +179,7 @@ mod tests {
             Some(100)
         );
         assert!(without_changes.pointer(&["objects", "0", "changes"]).is_none());
-        let truncated = result(5000).to_value(10_000);
+        let truncated = result(5000).to_status(10_000);
         assert!(size(&truncated) <= 10_000 && truncated.get("truncatedObjects").is_some());
     }
 }

@@ -1,0 +1,337 @@
+//! Whole commands: what people type and what controllers are asked for.
+//!
+//! Each makes one result that says where it comes from, how it was asked for, and what came of it. What is wrong with the
+//! request itself (no discriminator) is an error in the result, too, so that whoever reads results learns of it.
+
+use std::time::Duration;
+
+use cluster::Cluster;
+use futures::FutureExt as _;
+use kluctl::Rendered;
+use objects::{ObjectRef, discriminator::Claim};
+use yaml::Value;
+
+use crate::{
+    Command, CommandResult, Confirm, DeleteOptions, DeployOptions, Error, ObjectError, Origin, Patience,
+    PokedImage, PruneOptions, ResultObject, ValidateResult,
+    confirm::ABORTED,
+    deploy::{deploy_as_far_as_possible, does_something},
+    live,
+    result::Asked,
+};
+
+/// How long an object may take to go, for commands that wait.
+const GONE: Duration = Duration::from_secs(600);
+
+/// A rendered project and the cluster that it is for.
+pub struct Project<'a> {
+    /// The cluster.
+    pub cluster: &'a Cluster,
+    /// What was rendered.
+    pub rendered: &'a Rendered,
+    /// Where results come from. An identity is made up when it has none.
+    pub origin: Origin,
+    /// Who is asked before anything is changed; nobody if absent.
+    pub confirm: Option<&'a dyn Confirm>,
+    /// Who deploys, for telling others with the same discriminator apart.
+    pub claim: Option<&'a Claim>,
+    /// Everybody else who deploys.
+    pub others: &'a [Claim],
+}
+
+impl<'a> Project<'a> {
+    /// A project for which nobody is asked, and nobody else deploys.
+    #[must_use]
+    pub fn new(cluster: &'a Cluster, rendered: &'a Rendered) -> Self {
+        Self {
+            cluster,
+            rendered,
+            origin: Origin::default(),
+            confirm: None,
+            claim: None,
+            others: &[],
+        }
+    }
+
+    /// The result with all that is known around it.
+    fn told(&self, mut result: CommandResult, command: Command, options: &DeployOptions) -> CommandResult {
+        result.command = command;
+        result.origin = self.origin();
+        result.asked = Asked {
+            no_wait: options.no_wait,
+            force_apply: options.force_apply,
+            replace_on_error: options.replace_on_error,
+            force_replace_on_error: options.force_replace_on_error,
+            abort_on_error: options.abort_on_error,
+            inclusion: options.inclusion.clone(),
+        };
+        if !options.show_secrets {
+            result.mask_secrets();
+        }
+        result.finish()
+    }
+
+    fn origin(&self) -> Origin {
+        let mut origin = self.origin.clone();
+        if origin.id.is_empty() {
+            origin.id = uuid::Uuid::new_v4().to_string();
+        }
+        origin.target = self.rendered.target.clone();
+        origin.tree = Some(self.rendered.deployment());
+        origin.seen_images = self
+            .rendered
+            .images
+            .iter()
+            .map(|image| Value::Map(image.to_map(None)))
+            .collect();
+        origin.objects_hash = kluctl::objects_hash(self.rendered.objects());
+        origin
+    }
+
+    fn begin(&self, command: Command, options: &DeployOptions) -> CommandResult {
+        CommandResult::begin(
+            command,
+            options.dry_run,
+            self.rendered.target.discriminator.as_deref(),
+        )
+    }
+}
+
+/// Deploys: shows what would change and asks, if there is somebody to ask, applies, and removes what is no longer rendered,
+/// if `prune` says so.
+///
+/// # Errors
+/// When the cluster can't be asked for its state. A deployment that is interrupted says in its result what was done.
+pub async fn deploy(
+    project: &Project<'_>,
+    options: &DeployOptions,
+    prune: bool,
+) -> Result<CommandResult, Error> {
+    let (cluster, rendered) = (project.cluster, project.rendered);
+    if let (Some(confirm), false) = (project.confirm, options.dry_run) {
+        let trial = DeployOptions {
+            dry_run: true,
+            contents: false,
+            ..options.clone()
+        };
+        let trial = deploy_as_far_as_possible(cluster, rendered, &trial).await?;
+        let trial = project.told(trial, Command::Deploy, options);
+        if !confirm.changes(&trial).await {
+            let mut refused = project.begin(Command::Deploy, options);
+            refused.errors.push(ObjectError::general(ABORTED));
+            return Ok(project.told(refused, Command::Deploy, options));
+        }
+    }
+    let mut result = deploy_as_far_as_possible(cluster, rendered, options).await?;
+    if prune && !cluster.cancellation().is_cancelled() {
+        prune_after(project, options, &mut result).await?;
+    }
+    Ok(project.told(result, Command::Deploy, options))
+}
+
+/// Removes what is no longer rendered, after a deployment without errors: what replaces it may not be there otherwise.
+async fn prune_after(
+    project: &Project<'_>,
+    options: &DeployOptions,
+    result: &mut CommandResult,
+) -> Result<(), Error> {
+    if !result.errors.is_empty() {
+        let message = "nothing was pruned, because the deployment had errors";
+        result.warnings.push(ObjectError::general(message));
+        return Ok(());
+    }
+    let prune_options = PruneOptions {
+        dry_run: options.dry_run,
+        wait: (!options.no_wait).then_some(GONE),
+        inclusion: options.inclusion.clone(),
+        confirm: None,
+        claim: project.claim,
+        others: project.others,
+    };
+    match crate::prune(project.cluster, project.rendered, &prune_options).await {
+        Ok(pruned) => {
+            // What is gone with its namespace is no orphan any more.
+            let namespaces: Vec<String> = pruned
+                .objects
+                .iter()
+                .filter(|object| object.deleted && objects::order::is_namespace(&object.reference))
+                .map(|object| object.reference.name.clone())
+                .collect();
+            for object in &mut result.objects {
+                object.orphan &= !objects::order::goes_with(&object.reference, &namespaces);
+            }
+            result.objects.retain(ResultObject::is_telling);
+            result.add(pruned);
+        }
+        Err(error) => result.errors.push(request_error(error)?),
+    }
+    Ok(())
+}
+
+/// Shows what a deployment would change.
+///
+/// # Errors
+/// When the cluster can't be asked for its state, or the work is cancelled.
+pub async fn diff(project: &Project<'_>, options: &DeployOptions) -> Result<CommandResult, Error> {
+    let options = DeployOptions {
+        dry_run: true,
+        ..options.clone()
+    };
+    let result = deploy_as_far_as_possible(project.cluster, project.rendered, &options).await?;
+    if project.cluster.cancellation().is_cancelled() {
+        return Err(Error::Cancelled);
+    }
+    Ok(project.told(result, Command::Diff, &options))
+}
+
+/// Removes what is no longer rendered.
+///
+/// # Errors
+/// When the cluster can't be asked for its state, or the work is cancelled.
+pub async fn prune(project: &Project<'_>, options: &DeployOptions) -> Result<CommandResult, Error> {
+    let prune_options = PruneOptions {
+        dry_run: options.dry_run,
+        wait: (!options.no_wait).then_some(GONE),
+        inclusion: options.inclusion.clone(),
+        confirm: project.confirm,
+        claim: project.claim,
+        others: project.others,
+    };
+    let pruned = crate::prune(project.cluster, project.rendered, &prune_options).await;
+    removed(project, Command::Prune, pruned, options)
+}
+
+/// Removes everything that carries the discriminator: the given one, or that of the target.
+///
+/// # Errors
+/// When the cluster can't be asked for its state, or the work is cancelled.
+pub async fn delete(
+    project: &Project<'_>,
+    discriminator: Option<&str>,
+    options: &DeployOptions,
+) -> Result<CommandResult, Error> {
+    let delete_options = DeleteOptions {
+        dry_run: options.dry_run,
+        wait: (!options.no_wait).then_some(GONE),
+        inclusion: options.inclusion.clone(),
+        confirm: project.confirm,
+        claim: project.claim,
+        others: project.others,
+    };
+    let discriminator = discriminator.or(project.rendered.target.discriminator.as_deref());
+    let deleted = crate::delete(
+        project.cluster,
+        discriminator.unwrap_or_default(),
+        &delete_options,
+    )
+    .await;
+    removed(project, Command::Delete, deleted, options)
+}
+
+/// The result of a removal, with all that was rendered.
+fn removed(
+    project: &Project<'_>,
+    command: Command,
+    removed: Result<CommandResult, Error>,
+    options: &DeployOptions,
+) -> Result<CommandResult, Error> {
+    // Whether these wait is no part of their results.
+    let options = &DeployOptions {
+        no_wait: false,
+        ..options.clone()
+    };
+    let mut result = match removed {
+        Ok(result) => result,
+        Err(error) => {
+            let mut result = project.begin(command, options);
+            result.errors.push(request_error(error)?);
+            return Ok(project.told(result, command, options));
+        }
+    };
+    // The target is that of the project, whatever was removed.
+    result
+        .discriminator
+        .clone_from(&project.rendered.target.discriminator);
+    result.list_rendered(project.rendered, &live::Live::default(), options);
+    Ok(project.told(result, command, options))
+}
+
+/// What is wrong with the request is a part of the result; everything else ends the command.
+fn request_error(error: Error) -> Result<ObjectError, Error> {
+    match error {
+        Error::PruneWithoutDiscriminator
+        | Error::DeleteWithoutDiscriminator
+        | Error::EmptyRender
+        | Error::Object(_) => Ok(ObjectError::general(error.to_string())),
+        other => Err(other),
+    }
+}
+
+/// The images that templates asked for, in the containers that got them.
+fn asked_for(rendered: &Rendered) -> Vec<PokedImage> {
+    let images = rendered.images.iter().filter_map(|seen| {
+        let (item, object) = seen.place;
+        let object = rendered.items.get(item)?.objects.get(object)?;
+        Some(PokedImage {
+            object: ObjectRef::of(object).ok()?,
+            container: seen.container.clone()?,
+            image: seen.result_image.clone(),
+        })
+    });
+    images.collect()
+}
+
+/// Replaces the images that templates asked for in what runs.
+///
+/// # Errors
+/// When the cluster can't be asked for its state, or the work is cancelled.
+pub async fn poke_images(project: &Project<'_>, options: &DeployOptions) -> Result<CommandResult, Error> {
+    let images = &asked_for(project.rendered);
+    if let (Some(confirm), false) = (project.confirm, options.dry_run) {
+        let trial = DeployOptions {
+            dry_run: true,
+            contents: false,
+            ..options.clone()
+        };
+        let trial = crate::poke_images(project.cluster, project.rendered, images, &trial)
+            .boxed()
+            .await?;
+        if !confirm
+            .changes(&project.told(trial, Command::PokeImages, options))
+            .await
+        {
+            let mut refused = project.begin(Command::PokeImages, options);
+            refused.errors.push(ObjectError::general(ABORTED));
+            return Ok(project.told(refused, Command::PokeImages, options));
+        }
+    }
+    let result = crate::poke_images(project.cluster, project.rendered, images, options)
+        .boxed()
+        .await?;
+    Ok(project.told(result, Command::PokeImages, options))
+}
+
+/// Looks whether everything is there and ready, until it is or the patience ends.
+///
+/// # Errors
+/// When the cluster can't be asked for its state, or the work is cancelled.
+pub async fn validate(
+    project: &Project<'_>,
+    patience: Option<Patience>,
+    attempt: impl FnMut(&ValidateResult),
+) -> Result<ValidateResult, Error> {
+    let once = Patience {
+        limit: Duration::ZERO,
+        pause: Duration::from_secs(1),
+    };
+    let patience = patience.unwrap_or(once);
+    let mut result = crate::validate_until(project.cluster, project.rendered, patience, attempt).await?;
+    result.origin = project.origin();
+    Ok(result)
+}
+
+/// Whether a deployment of this has anything to do.
+#[must_use]
+pub fn is_empty(rendered: &Rendered) -> bool {
+    !does_something(rendered)
+}

@@ -1,0 +1,101 @@
+//! The hooks of an item: deleted, applied, waited for, and deleted again, as each of them says.
+
+use std::time::Duration;
+
+use api::GoDuration;
+use objects::{
+    ObjectRef, annotations,
+    hooks::{self, Hook, Moment, Round},
+};
+use yaml::Value;
+
+use super::{Run, item::Work};
+use crate::ObjectError;
+
+/// A hook of an item.
+pub(super) struct ItemHook<'a> {
+    pub(super) hook: Hook,
+    pub(super) manifest: &'a Value,
+    pub(super) reference: &'a ObjectRef,
+    /// Its place among the objects of the item.
+    pub(super) position: usize,
+    timeout: Option<Duration>,
+}
+
+/// What an object says about being a hook; what is wrong is noted.
+pub(super) fn read<'a>(
+    work: &mut Work<'_, '_>,
+    manifest: &'a Value,
+    reference: &'a ObjectRef,
+    position: usize,
+) -> Option<ItemHook<'a>> {
+    let reading = hooks::read(manifest);
+    for error in reading.errors {
+        work.error(ObjectError::of(reference, error));
+    }
+    for warning in reading.warnings {
+        work.warning(ObjectError::of(reference, warning));
+    }
+    let hook = reading.hook?;
+    let timeout = hook
+        .timeout
+        .as_deref()
+        .and_then(|text| match text.parse::<GoDuration>() {
+            Ok(timeout) => Some(timeout.as_duration()),
+            Err(error) => {
+                let message = format!("failed to parse {}: {error}", annotations::HOOK_TIMEOUT);
+                work.error(ObjectError::of(reference, message));
+                None
+            }
+        });
+    Some(ItemHook {
+        hook,
+        manifest,
+        reference,
+        position,
+        timeout,
+    })
+}
+
+/// Runs the hooks of a moment, in the order of their weights.
+pub(super) async fn run(work: &mut Work<'_, '_>, hooks: &[ItemHook<'_>], moment: Moment, round: Round) {
+    let mut chosen: Vec<&ItemHook<'_>> = hooks
+        .iter()
+        .filter(|hook| hook.hook.runs(moment, round))
+        .collect();
+    chosen.sort_by_key(|hook| hook.hook.weight);
+    for hook in chosen.iter().filter(|hook| hook.hook.delete_before) {
+        if work.run.is_aborted() {
+            return;
+        }
+        work.delete_hook(hook.reference).await;
+    }
+    let mut ended = Vec::new();
+    for hook in chosen {
+        if work.run.is_aborted() {
+            break;
+        }
+        let applied = work
+            .apply(hook.manifest, hook.reference, hook.position, true)
+            .await;
+        if applied && hook.hook.wait && !work.run.options.no_wait && !work.run.options.dry_run {
+            let limit = hook.timeout.unwrap_or(work.run.options.readiness_timeout);
+            let succeeded = work.wait_for(hook.reference, limit).await;
+            ended.push((hook, succeeded));
+        }
+    }
+    for (hook, succeeded) in ended.into_iter().rev() {
+        let goes = if succeeded {
+            hook.hook.delete_on_success
+        } else {
+            hook.hook.delete_on_failure
+        };
+        if goes && !is_cancelled(work.run) {
+            work.delete_hook(hook.reference).await;
+        }
+    }
+}
+
+fn is_cancelled(run: &Run<'_>) -> bool {
+    run.cluster.cancellation().is_cancelled()
+}

@@ -1,0 +1,214 @@
+//! Replacing images in what runs, and nothing else.
+
+use std::time::Duration;
+
+use cluster::{Applied, Cluster};
+use futures::{StreamExt as _, stream};
+use kluctl::Rendered;
+use objects::{Ignore, ObjectRef};
+use yaml::Value;
+
+use crate::{
+    Command, CommandResult, DeployOptions, Error, ObjectError, PARALLEL,
+    deploy::changed,
+    live::{self, Query},
+};
+
+/// How often an object that others keep changing is tried.
+const ATTEMPTS: u32 = 8;
+
+/// Where pods are described in the kinds that have containers.
+const POD_SPECS: [&[&str]; 3] = [
+    &["spec", "template", "spec"],
+    &["spec", "jobTemplate", "spec", "template", "spec"],
+    &["spec"],
+];
+
+/// An image that a container should run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PokedImage {
+    /// The object.
+    pub object: ObjectRef,
+    /// The name of the container.
+    pub container: String,
+    /// The image.
+    pub image: String,
+}
+
+/// Replaces the images of containers in objects that run. What is not there is warned of.
+///
+/// # Errors
+/// When the cluster can't be asked for its state, or the work is cancelled.
+pub async fn poke_images(
+    cluster: &Cluster,
+    rendered: &Rendered,
+    images: &[PokedImage],
+    options: &DeployOptions,
+) -> Result<CommandResult, Error> {
+    let discriminator = rendered.target.discriminator.as_deref();
+    let mut result = CommandResult::begin(Command::PokeImages, options.dry_run, discriminator);
+    let refs = live::references(rendered)?;
+    let query = Query {
+        refs: &refs,
+        all: &refs,
+        discriminator,
+        orphans: Some(&options.inclusion),
+        renamed: &live::renamed_kinds(rendered),
+    };
+    let live = &live::fetch(cluster, query).await?;
+    result.warnings.extend(live.warning());
+    result.warnings.extend(live.warnings.iter().cloned());
+    let pokes = rendered.items.iter().flat_map(|item| {
+        let objects = item
+            .objects
+            .iter()
+            .filter_map(|object| Some((object, ObjectRef::of(object).ok()?)));
+        objects.map(move |(manifest, reference)| (item, manifest, reference))
+    });
+    let pokes = pokes.filter_map(|(item, manifest, reference)| {
+        let wanted: Vec<&PokedImage> = images.iter().filter(|image| image.object == reference).collect();
+        (!wanted.is_empty()).then_some((item, manifest, reference, wanted))
+    });
+    let pokes = pokes.map(|(item, manifest, reference, wanted)| async move {
+        let poked = poke(
+            cluster,
+            live.rendered.get(&reference),
+            &reference,
+            &wanted,
+            options.dry_run,
+        )
+        .await;
+        (item, manifest, reference, poked)
+    });
+    // Collected, because a stream that holds the closure can't be proven to be Send.
+    let mut work = stream::iter(pokes.collect::<Vec<_>>()).buffer_unordered(PARALLEL);
+    while let Some((item, manifest, reference, poked)) = work.next().await {
+        let applied = match poked {
+            Ok(Some(applied)) => applied,
+            Ok(None) => {
+                let message = "remote object not found, skipped image replacement";
+                result.warnings.push(ObjectError::of(&reference, message));
+                continue;
+            }
+            Err(error) => {
+                result
+                    .errors
+                    .push(ObjectError::of(&reference, error.to_string()).denied(error.is_denied()));
+                continue;
+            }
+        };
+        let warnings = applied.warnings.into_iter();
+        result
+            .warnings
+            .extend(warnings.map(|text| ObjectError::of(&reference, text)));
+        let ignore = Ignore::of(manifest, item.rules.ignore_for_diff.iter().chain(&options.unseen))?;
+        let before = live.rendered.get(&reference);
+        let mut object = changed(&reference, &ignore, before, &applied.object, options.show_secrets)?;
+        object.is_applied = true;
+        if options.contents {
+            object.applied = Some(applied.object);
+        }
+        result.objects.push(object);
+    }
+    drop(work);
+    if cluster.cancellation().is_cancelled() {
+        return Err(Error::Cancelled);
+    }
+    result.list_rendered(rendered, live, options);
+    result.list_orphans(live);
+    Ok(result.finish())
+}
+
+/// Writes the images into the object as it is now; `None` when it is not there.
+async fn poke(
+    cluster: &Cluster,
+    seen: Option<&Value>,
+    reference: &ObjectRef,
+    images: &[&PokedImage],
+    dry_run: bool,
+) -> Result<Option<Applied>, cluster::Error> {
+    let Some(seen) = seen else { return Ok(None) };
+    let mut live = seen.clone();
+    for round in 0..ATTEMPTS {
+        let mut object = live.clone();
+        if !set_images(&mut object, images) {
+            let warnings = Vec::new();
+            return Ok(Some(Applied { object, warnings }));
+        }
+        match cluster.replace(&object, dry_run).await {
+            Ok(applied) => return Ok(Some(applied)),
+            Err(error) if error.is_stale() => {}
+            Err(error) => return Err(error),
+        }
+        cluster.pause(Duration::from_millis(20 << round)).await?;
+        match cluster.get(reference).await? {
+            Some(current) => live = current,
+            None => return Ok(None),
+        }
+    }
+    Err(cluster::Error::Malformed {
+        what: format!("replace {reference}"),
+        reason: "the object is changed by others all the time: try again later".to_owned(),
+    })
+}
+
+/// Sets the images of the named containers; tells whether anything changed.
+fn set_images(object: &mut Value, images: &[&PokedImage]) -> bool {
+    let mut changed = false;
+    for pods in POD_SPECS {
+        let Some(pods) = object.pointer_mut(pods) else {
+            continue;
+        };
+        for list in ["containers", "initContainers"] {
+            let containers = pods.get_mut(list).and_then(Value::as_seq_mut);
+            for container in containers.into_iter().flatten().filter_map(Value::as_map_mut) {
+                let name = container.get_str("name").unwrap_or_default();
+                let Some(wanted) = images.iter().find(|image| image.container == name) else {
+                    continue;
+                };
+                if container.get_str("image") != Some(&wanted.image) {
+                    container.insert("image", wanted.image.as_str());
+                    changed = true;
+                }
+            }
+        }
+    }
+    changed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn images_are_set_in_the_named_containers() {
+        let containers = json!([{"name": "a", "image": "old"}, {"name": "b", "image": "old"}]);
+        for object in [
+            json!({"kind": "Deployment", "spec": {"template": {"spec": {"containers": containers}}}}),
+            json!({"kind": "CronJob", "spec": {"jobTemplate": {"spec": {"template": {"spec": {"initContainers": containers}}}}}}),
+            json!({"kind": "Pod", "spec": {"containers": containers}}),
+        ] {
+            let mut value = Value::from_json(object);
+            let image = PokedImage {
+                object: ObjectRef {
+                    group: String::new(),
+                    version: "v1".to_owned(),
+                    kind: "Pod".to_owned(),
+                    namespace: None,
+                    name: "p".to_owned(),
+                },
+                container: "b".to_owned(),
+                image: "new".to_owned(),
+            };
+            assert!(set_images(&mut value, &[&image]));
+            let text = value.to_json().to_string();
+            assert_eq!(
+                (text.matches("old").count(), text.matches("new").count()),
+                (1, 1),
+                "{text}"
+            );
+            assert!(!set_images(&mut value, &[&image]), "once is enough");
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! The objects in a result, and how they are kept small.
+//!
+//! What was rendered, what was live before and what is live after are mostly the same text, so the second and the third are
+//! kept as the difference to what stands before them.
+
+use objects::secrets;
+use yaml::{Map, Value};
+
+use super::{CommandResult, ResultObject, delta, value};
+
+/// How much of the objects a result has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Contents {
+    /// All of it, each state as a difference to the one before.
+    Compacted,
+    /// What identifies them: type, name, labels, annotations.
+    Reduced,
+    /// Nothing.
+    None,
+}
+
+/// The texts before the two forms of a state.
+const FULL: &str = "full: ";
+const DELTA: &str = "delta: ";
+
+/// The states of an object, in the order of time.
+fn states(object: &ResultObject) -> [(&'static str, Option<&Value>); 3] {
+    [
+        ("rendered", object.rendered.as_ref()),
+        ("remote", object.remote.as_ref()),
+        ("applied", object.applied.as_ref()),
+    ]
+}
+
+impl CommandResult {
+    /// Takes the values of Secrets out of the objects, for good.
+    pub(crate) fn mask_secrets(&mut self) {
+        for object in &mut self.objects {
+            if !secrets::is_secret(&object.reference) {
+                continue;
+            }
+            for state in [&mut object.rendered, &mut object.remote, &mut object.applied]
+                .into_iter()
+                .flatten()
+            {
+                *state = secrets::masked(state);
+            }
+        }
+    }
+}
+
+/// An object with its states, each as the function makes it.
+pub(super) fn with_contents(object: &ResultObject, form: &dyn Fn(&Value) -> Value) -> Value {
+    let mut entry = value::entry(object);
+    if let Some(map) = entry.as_map_mut() {
+        for (name, state) in states(object) {
+            if let Some(state) = state {
+                map.insert(name, form(state));
+            }
+        }
+    }
+    entry
+}
+
+/// What identifies an object.
+pub(super) fn reduced(object: &Value) -> Value {
+    let mut reduced = Map::new();
+    for field in ["apiVersion", "kind"] {
+        if let Some(value) = object.get(field) {
+            reduced.insert(field, value.clone());
+        }
+    }
+    let mut metadata = Map::new();
+    for field in ["name", "namespace", "labels", "annotations"] {
+        if let Some(value) = object.pointer(&["metadata", field]) {
+            metadata.insert(field, value.clone());
+        }
+    }
+    reduced.insert("metadata", metadata);
+    Value::Map(reduced)
+}
+
+/// All objects, each state as text: the first as it is, the others as differences where that is shorter.
+pub(super) fn compacted(objects: &[ResultObject]) -> Vec<Value> {
+    objects.iter().map(compact).collect()
+}
+
+fn compact(object: &ResultObject) -> Value {
+    let mut entry = value::entry(object);
+    let mut before: Option<String> = None;
+    if let Some(map) = entry.as_map_mut() {
+        for (name, state) in states(object) {
+            let Some(state) = state else { continue };
+            let json = yaml::print::json_sorted_html(state);
+            let delta = before.as_ref().map(|before| delta::between(before, &json));
+            let text = match delta.filter(|delta| delta.len() < json.len()) {
+                Some(delta) => format!("{DELTA}{delta}"),
+                None => format!("{FULL}{json}"),
+            };
+            map.insert(name, text);
+            before = Some(json);
+        }
+    }
+    entry
+}
+
+/// The object of which this is the compacted form.
+pub(super) fn expanded(entry: &Value) -> Result<Value, String> {
+    let mut entry = entry.clone();
+    let mut before: Option<String> = None;
+    let Some(map) = entry.as_map_mut() else {
+        return Err("an object is no map".to_owned());
+    };
+    for name in ["rendered", "remote", "applied"] {
+        let Some(text) = map.get_str(name).map(str::to_owned) else {
+            continue;
+        };
+        let json = match (text.strip_prefix(FULL), text.strip_prefix(DELTA), &before) {
+            (Some(json), ..) => json.to_owned(),
+            (None, Some(delta), Some(before)) => delta::apply(before, delta)?,
+            _ => return Err(format!("{name} is neither complete nor a difference")),
+        };
+        let value: Value =
+            serde_json::from_str(&json).map_err(|error| format!("{name} is no JSON: {error}"))?;
+        map.insert(name, value);
+        before = Some(json);
+    }
+    Ok(entry)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use objects::ObjectRef;
+    use serde_json::json;
+
+    fn object() -> ResultObject {
+        let state = |data: &str, managed: bool| {
+            let mut object = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "labels": {"a": "<b>"}},
+                "data": {"key": data, "long": "x".repeat(200)}});
+            if managed {
+                object["metadata"]["uid"] = json!("ü-1");
+            }
+            Value::from_json(object)
+        };
+        let rendered = state("b25l", false);
+        ResultObject {
+            new: true,
+            applied: Some(state("dHdv", true)),
+            remote: Some(state("b25l", true)),
+            ..ResultObject {
+                rendered: Some(rendered.clone()),
+                ..ResultObject::new(ObjectRef::of(&rendered).unwrap())
+            }
+        }
+    }
+
+    #[test]
+    fn there_and_back() {
+        let object = object();
+        let compacted = compact(&object);
+        let text = |name| compacted.get(name).and_then(Value::as_str).unwrap();
+        assert!(text("rendered").starts_with("full: {\"apiVersion\":\"v1\",\"data\""));
+        assert!(text("rendered").contains("\\u003cb\\u003e"), "Go escapes these");
+        assert!(
+            text("remote").starts_with("delta: =") && text("remote").len() < 80,
+            "{}",
+            text("remote")
+        );
+        let expanded = expanded(&compacted).unwrap();
+        assert_eq!(expanded.get("remote"), object.remote.as_ref());
+        assert_eq!(expanded.get("applied"), object.applied.as_ref());
+        assert_eq!(expanded.get("new").and_then(Value::as_bool), Some(true));
+    }
+
+    #[test]
+    fn secrets_are_masked_in_every_state() {
+        let mut result = CommandResult::begin(crate::Command::Deploy, false, None);
+        result.objects.push(object());
+        result.mask_secrets();
+        let text = yaml::print::json(&result.to_value(Contents::Compacted));
+        assert!(
+            !text.contains("b25l") && !text.contains("dHdv") && text.contains("KioqKio="),
+            "{text}"
+        );
+        let reduced = yaml::print::json(&result.to_value(Contents::Reduced));
+        assert!(
+            !reduced.contains("\"data\"") && reduced.contains("labels"),
+            "{reduced}"
+        );
+    }
+
+    #[test]
+    fn broken_forms_are_refused() {
+        for broken in [
+            json!({"rendered": "delta: =1"}),
+            json!({"rendered": "full: {"}),
+            json!({"rendered": "full: {}", "remote": "delta: =99"}),
+            json!([]),
+        ] {
+            assert!(expanded(&Value::from_json(broken.clone())).is_err(), "{broken}");
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! Where a result comes from: who asked for it, which project, which target, which cluster.
+
+use kluctl::Target;
+use yaml::{Map, Value};
+
+/// Who asked for an operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Initiator {
+    /// Somebody at a terminal.
+    CommandLine,
+    /// A controller.
+    #[default]
+    KluctlDeployment,
+}
+
+impl Initiator {
+    /// The word in results.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::CommandLine => "CommandLine",
+            Self::KluctlDeployment => "KluctlDeployment",
+        }
+    }
+}
+
+/// Which project.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ProjectKey {
+    /// Its repository, as in `git://host/path`; empty when it is in none.
+    pub repo_key: String,
+    /// Its directory there.
+    pub sub_dir: String,
+}
+
+/// What Git says about the project.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct GitInfo {
+    /// The URL, without credentials.
+    pub url: String,
+    /// The branch, unless it is a tag.
+    pub branch: String,
+    /// The tag.
+    pub tag: String,
+    /// The directory in the repository.
+    pub sub_dir: String,
+    /// The commit.
+    pub commit: String,
+    /// Whether files differ from the commit.
+    pub dirty: bool,
+}
+
+/// The resource that a controller works for.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct KluctlDeployment {
+    /// Its name.
+    pub name: String,
+    /// Its namespace.
+    pub namespace: String,
+    /// The cluster in which it is.
+    pub cluster_id: String,
+}
+
+/// Where a result comes from.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Origin {
+    /// The identity of the result.
+    pub id: String,
+    /// The identity of the pass of a controller.
+    pub reconcile_id: String,
+    /// Who asked.
+    pub initiator: Initiator,
+    /// Which project.
+    pub project: ProjectKey,
+    /// What Git says about it.
+    pub git: Option<GitInfo>,
+    /// The resource that a controller works for.
+    pub deployment: Option<KluctlDeployment>,
+    /// What somebody overrode in it for once.
+    pub overrides_patch: Option<Value>,
+    /// The UID of the namespace `kube-system`.
+    pub cluster_id: String,
+    /// The target.
+    pub target: Target,
+    /// The name that templates were told in place of the target's.
+    pub target_name_override: String,
+    /// The context that was asked for in place of the target's.
+    pub context_override: String,
+    /// The arguments from outside.
+    pub args: Map,
+    /// The images from outside.
+    pub images: Vec<Value>,
+    /// The project as it was rendered.
+    pub tree: Option<Value>,
+    /// A checksum of what was rendered.
+    pub objects_hash: String,
+    /// The images that templates asked for.
+    pub seen_images: Vec<Value>,
+}

@@ -1,0 +1,475 @@
+//! Results that are kept in the cluster: one Secret each, that kluctl and its web UI read.
+//!
+//! A Secret holds at most one MiB. A result that needs more is kept in parts: the first Secret holds the reduced result and the
+//! first piece of the compressed objects, and names how many parts there are; the others, of the same id, hold the rest. The
+//! original reads the reduced result of such a one, which is all that its lists need.
+
+use std::io::{Read as _, Write as _};
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use cluster::{ApplyOptions, Cluster, DeleteOptions, Detail};
+use flate2::{Compression, read::GzDecoder, write::GzEncoder};
+use jiff::Timestamp;
+use objects::{ObjectRef, meta};
+use yaml::{Map, Value};
+
+use super::{CommandResult, Contents, Origin, contents};
+use crate::{Error, ValidateResult};
+
+const LABEL: &str = "kluctl.io/result";
+const COMMAND_ID: &str = "kluctl.io/command-result-id";
+const VALIDATE_ID: &str = "kluctl.io/validate-result-id";
+const COMMAND_SUMMARY: &str = "kluctl.io/command-result-summary";
+const VALIDATE_SUMMARY: &str = "kluctl.io/validate-result-summary";
+const REPO_KEY: &str = "kluctl.io/result-project-repo-key";
+const SUB_DIR: &str = "kluctl.io/result-project-subdir";
+const DEPLOYMENT_NAME: &str = "kluctl.io/result-deployment-name";
+const DEPLOYMENT_NAMESPACE: &str = "kluctl.io/result-deployment-namespace";
+/// Results are no part of any deployment.
+const AS_RESULTS: ApplyOptions = ApplyOptions {
+    dry_run: false,
+    force: false,
+    manager: "kluctl-results",
+};
+/// How many Secrets the result is in; on the first of them.
+const PARTS: &str = "weir.io/result-parts";
+/// The result of which this is a further part, as `id/number`.
+const PART: &str = "weir.io/result-part";
+/// How much of a result one Secret may hold: room for what else is in it, and for base64 on the way.
+const PART_BYTES: usize = 900 << 10;
+/// How large a stored result may be when it is unpacked.
+const UNPACKED_BYTES: u64 = 512 << 20;
+/// How many parts a result may have.
+const MOST_PARTS: usize = 64;
+
+/// How many results of one project and target are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Keep {
+    /// Results of operations.
+    pub commands: usize,
+    /// Results of validations.
+    pub validations: usize,
+}
+
+impl Default for Keep {
+    fn default() -> Self {
+        Self {
+            commands: 5,
+            validations: 2,
+        }
+    }
+}
+
+/// The place where results are kept.
+#[derive(Debug, Clone)]
+pub struct ResultStore {
+    cluster: Cluster,
+    namespace: String,
+    keep: Keep,
+}
+
+/// A result that is kept.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StoredResult {
+    /// Its identity.
+    pub id: String,
+    /// Whether it is that of a validation.
+    pub is_validation: bool,
+    /// What a list shows of it.
+    pub summary: Value,
+    /// The Secret that holds it, or its first part.
+    pub secret: ObjectRef,
+}
+
+/// What is written of a result.
+struct Record<'a> {
+    id: &'a str,
+    origin: &'a Origin,
+    is_validation: bool,
+    summary: Value,
+    /// The entries of the Secret, compressed.
+    data: Vec<(&'static str, Vec<u8>)>,
+}
+
+impl ResultStore {
+    /// The results in a namespace, which is made when it is missing.
+    #[must_use]
+    pub fn new(cluster: Cluster, namespace: &str, keep: Keep) -> Self {
+        let namespace = namespace.to_owned();
+        Self {
+            cluster,
+            namespace,
+            keep,
+        }
+    }
+
+    /// Keeps the result of an operation, and lets go of older ones. The result should hold its objects.
+    ///
+    /// # Errors
+    /// When the API server refuses or can't be asked.
+    pub async fn write_command(&self, result: &CommandResult) -> Result<(), Error> {
+        let objects = contents::compacted(&result.objects);
+        let record = Record {
+            id: &result.origin.id,
+            origin: &result.origin,
+            is_validation: false,
+            summary: result.summary(),
+            data: vec![
+                ("reducedResult", compressed(&result.to_value(Contents::Reduced))?),
+                ("compactedObjects", compressed(&Value::from(objects))?),
+            ],
+        };
+        self.write(record).await
+    }
+
+    /// Keeps the result of a validation, and lets go of older ones.
+    ///
+    /// # Errors
+    /// When the API server refuses or can't be asked.
+    pub async fn write_validation(&self, result: &ValidateResult) -> Result<(), Error> {
+        let record = Record {
+            id: &result.origin.id,
+            origin: &result.origin,
+            is_validation: true,
+            summary: result.summary(),
+            data: vec![("result", compressed(&result.to_value())?)],
+        };
+        self.write(record).await
+    }
+
+    async fn write(&self, record: Record<'_>) -> Result<(), Error> {
+        self.ensure_namespace().await?;
+        let secrets = secrets(&self.namespace, &record);
+        // The first one last: a result that can be seen is whole.
+        for secret in secrets.iter().rev() {
+            let options = ApplyOptions {
+                force: true,
+                ..AS_RESULTS
+            };
+            self.cluster.apply(secret, options).await?;
+        }
+        self.clean_up(&record).await
+    }
+
+    async fn ensure_namespace(&self) -> Result<(), Error> {
+        let namespace = Value::Map(Map::from([
+            ("apiVersion", Value::from("v1")),
+            ("kind", Value::from("Namespace")),
+            (
+                "metadata",
+                Value::Map(Map::from([("name", self.namespace.as_str())])),
+            ),
+        ]));
+        match self.cluster.get(&ObjectRef::of(&namespace)?).await {
+            Ok(Some(_)) => Ok(()),
+            Ok(None) => {
+                self.cluster.apply(&namespace, AS_RESULTS).await?;
+                Ok(())
+            }
+            // Who may write results need not be able to read namespaces.
+            Err(error) if error.is_forbidden() => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Lets go of older results of the same project and target.
+    async fn clean_up(&self, record: &Record<'_>) -> Result<(), Error> {
+        let stored = match self.list().await {
+            Err(Error::Cluster(error)) if error.is_forbidden() => return Ok(()),
+            other => other?,
+        };
+        let same = |result: &&StoredResult| {
+            result.is_validation == record.is_validation
+                && ["projectKey", "targetKey"]
+                    .iter()
+                    .all(|key| result.summary.get(key) == record.summary.get(key))
+        };
+        let keep = if record.is_validation {
+            self.keep.validations
+        } else {
+            self.keep.commands
+        };
+        for old in stored.iter().filter(same).skip(keep) {
+            self.delete(old).await?;
+        }
+        Ok(())
+    }
+
+    /// All results, the newest first.
+    ///
+    /// # Errors
+    /// When the API server refuses or can't be asked.
+    pub async fn list(&self) -> Result<Vec<StoredResult>, Error> {
+        let secret = |kind: &cluster::Kind| kind.group.is_empty() && kind.kind == "Secret";
+        let namespaces = [self.namespace.clone()];
+        let listing = self
+            .cluster
+            .list_labelled(LABEL, "true", &namespaces, |kind| {
+                secret(kind).then_some(Detail::Metadata)
+            })
+            .await?;
+        let mut found: Vec<StoredResult> = listing.objects.iter().filter_map(stored).collect();
+        found.retain(|result| result.secret.namespace.as_ref() == Some(&self.namespace));
+        found.sort_by_cached_key(|result| std::cmp::Reverse(start(&result.summary)));
+        Ok(found)
+    }
+
+    /// The whole result of an operation, as it would be printed.
+    ///
+    /// # Errors
+    /// When it is gone or broken, or the API server refuses.
+    pub async fn read(&self, stored: &StoredResult) -> Result<Value, Error> {
+        let broken = |reason: String| Error::StoredResult {
+            id: stored.id.clone(),
+            reason,
+        };
+        let first = self
+            .cluster
+            .get(&stored.secret)
+            .await?
+            .ok_or_else(|| broken("it is gone".to_owned()))?;
+        if stored.is_validation {
+            return unpacked(&entry(&first, "result").map_err(broken)?).map_err(broken);
+        }
+        let mut result = unpacked(&entry(&first, "reducedResult").map_err(broken)?).map_err(broken)?;
+        let mut packed = entry(&first, "compactedObjects").map_err(broken)?;
+        let parts = meta::annotation(&first, PARTS).and_then(|text| text.parse::<usize>().ok());
+        for number in 1..parts.unwrap_or(1).min(MOST_PARTS) {
+            let part = part_ref(&stored.secret, number);
+            let part = self.cluster.get(&part).await?;
+            let part = part.ok_or_else(|| broken(format!("part {number} is gone")))?;
+            packed.extend(entry(&part, "compactedObjects").map_err(broken)?);
+        }
+        let objects = unpacked(&packed).map_err(broken)?;
+        let objects = objects
+            .as_seq()
+            .unwrap_or_default()
+            .iter()
+            .map(contents::expanded);
+        let objects: Vec<Value> = objects.collect::<Result<_, _>>().map_err(broken)?;
+        if let Some(root) = result.as_map_mut() {
+            root.insert("objects", objects);
+        }
+        Ok(result)
+    }
+
+    /// Lets go of a result.
+    ///
+    /// # Errors
+    /// When the API server refuses or can't be asked.
+    pub async fn delete(&self, stored: &StoredResult) -> Result<(), Error> {
+        let first = self.cluster.get(&stored.secret).await?;
+        let parts = first
+            .as_ref()
+            .and_then(|first| meta::annotation(first, PARTS)?.parse::<usize>().ok());
+        self.cluster
+            .delete(&stored.secret, DeleteOptions::default())
+            .await?;
+        for number in 1..parts.unwrap_or(1).min(MOST_PARTS) {
+            let part = part_ref(&stored.secret, number);
+            self.cluster.delete(&part, DeleteOptions::default()).await?;
+        }
+        Ok(())
+    }
+}
+
+fn start(summary: &Value) -> Option<Timestamp> {
+    let start = summary
+        .pointer(&["commandInfo", "startTime"])
+        .or_else(|| summary.get("startTime"));
+    start.and_then(Value::as_str)?.parse().ok()
+}
+
+fn stored(secret: &Value) -> Option<StoredResult> {
+    let (id, is_validation) = match meta::label(secret, COMMAND_ID) {
+        Some(id) => (id, false),
+        None => (meta::label(secret, VALIDATE_ID)?, true),
+    };
+    let name = if is_validation {
+        VALIDATE_SUMMARY
+    } else {
+        COMMAND_SUMMARY
+    };
+    Some(StoredResult {
+        id: id.to_owned(),
+        is_validation,
+        summary: serde_json::from_str(meta::annotation(secret, name)?).ok()?,
+        secret: ObjectRef::of(secret).ok()?,
+    })
+}
+
+/// The Secrets that hold a result, the first one first.
+fn secrets(namespace: &str, record: &Record<'_>) -> Vec<Value> {
+    let name = secret_name(record);
+    let mut data: Vec<(&'static str, &[u8])> = Vec::new();
+    let mut rest: Vec<&[u8]> = Vec::new();
+    let mut room = PART_BYTES;
+    for (key, bytes) in &record.data {
+        let (now, later) = bytes.split_at_checked(room).unwrap_or((bytes, &[]));
+        room -= now.len();
+        data.push((key, now));
+        rest.extend(later.chunks(PART_BYTES));
+    }
+    let mut annotations = Map::from([
+        (
+            if record.is_validation {
+                VALIDATE_SUMMARY
+            } else {
+                COMMAND_SUMMARY
+            },
+            Value::from(yaml::print::json_sorted_html(&record.summary)),
+        ),
+        (REPO_KEY, Value::from(record.origin.project.repo_key.as_str())),
+        (SUB_DIR, Value::from(record.origin.project.sub_dir.as_str())),
+    ]);
+    if let Some(deployment) = &record.origin.deployment {
+        annotations.insert(DEPLOYMENT_NAME, deployment.name.as_str());
+        annotations.insert(DEPLOYMENT_NAMESPACE, deployment.namespace.as_str());
+    }
+    if !rest.is_empty() {
+        annotations.insert(PARTS, (rest.len() + 1).to_string());
+    }
+    let id_label = if record.is_validation {
+        VALIDATE_ID
+    } else {
+        COMMAND_ID
+    };
+    let labels = Map::from([(LABEL, Value::from("true")), (id_label, Value::from(record.id))]);
+    let mut secrets = vec![secret(namespace, &name, labels, annotations, &data)];
+    for (index, bytes) in rest.into_iter().enumerate() {
+        let number = index + 1;
+        let annotations = Map::from([(PART, Value::from(format!("{}/{number}", record.id)))]);
+        let name = format!("{name}-{number}");
+        secrets.push(secret(
+            namespace,
+            &name,
+            Map::new(),
+            annotations,
+            &[("compactedObjects", bytes)],
+        ));
+    }
+    secrets
+}
+
+fn secret(namespace: &str, name: &str, labels: Map, annotations: Map, data: &[(&str, &[u8])]) -> Value {
+    let encoded: Map = data
+        .iter()
+        .map(|(key, bytes)| ((*key).to_owned(), Value::from(STANDARD.encode(bytes))))
+        .collect();
+    Value::Map(Map::from([
+        ("apiVersion", Value::from("v1")),
+        ("kind", Value::from("Secret")),
+        (
+            "metadata",
+            Value::Map(Map::from([
+                ("name", Value::from(name)),
+                ("namespace", Value::from(namespace)),
+                ("labels", Value::Map(labels)),
+                ("annotations", Value::Map(annotations)),
+            ])),
+        ),
+        ("data", Value::Map(encoded)),
+    ]))
+}
+
+/// `cr-<repository>-<id>`, at most 60 characters, so that a number fits behind it.
+fn secret_name(record: &Record<'_>) -> String {
+    let prefix = if record.is_validation { "vr" } else { "cr" };
+    let repository = record
+        .origin
+        .project
+        .repo_key
+        .rsplit('/')
+        .next()
+        .unwrap_or_default();
+    let repository = repository.trim_end_matches(".git").to_ascii_lowercase();
+    let clean: String = repository
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' })
+        .take(60_usize.saturating_sub(record.id.len() + prefix.len() + 2))
+        .collect();
+    match clean.trim_matches('-') {
+        "" => format!("{prefix}-{}", record.id),
+        clean => format!("{prefix}-{clean}-{}", record.id),
+    }
+}
+
+fn part_ref(first: &ObjectRef, number: usize) -> ObjectRef {
+    ObjectRef {
+        name: format!("{}-{number}", first.name),
+        ..first.clone()
+    }
+}
+
+fn compressed(value: &Value) -> Result<Vec<u8>, Error> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+    let written = encoder.write_all(yaml::print::json_sorted_html(value).as_bytes());
+    written
+        .and_then(|()| encoder.finish())
+        .map_err(|error| Error::StoredResult {
+            id: String::new(),
+            reason: error.to_string(),
+        })
+}
+
+fn unpacked(bytes: &[u8]) -> Result<Value, String> {
+    let mut text = Vec::new();
+    let read = GzDecoder::new(bytes).take(UNPACKED_BYTES).read_to_end(&mut text);
+    read.map_err(|error| format!("it can't be unpacked: {error}"))?;
+    serde_json::from_slice(&text).map_err(|error| format!("it is no JSON: {error}"))
+}
+
+fn entry(secret: &Value, key: &str) -> Result<Vec<u8>, String> {
+    let text = secret.pointer(&["data", key]).and_then(Value::as_str);
+    let text = text.ok_or_else(|| format!("{key} is missing"))?;
+    STANDARD.decode(text).map_err(|_| format!("{key} is no base64"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(size: usize) -> (Origin, Vec<u8>) {
+        let origin = Origin {
+            id: "0b8f2f6e-1111-2222-3333-444455556666".to_owned(),
+            project: super::super::ProjectKey {
+                repo_key: "git://example.com/Team/My_Project.git".to_owned(),
+                sub_dir: "sub".to_owned(),
+            },
+            ..Origin::default()
+        };
+        (origin, vec![7; size])
+    }
+
+    #[test]
+    fn a_small_result_is_one_secret_and_a_large_one_several() {
+        for (size, parts) in [(10, 1), (PART_BYTES, 2), (3 * PART_BYTES, 4)] {
+            let (origin, bytes) = record(size);
+            let record = Record {
+                id: &origin.id,
+                origin: &origin,
+                is_validation: false,
+                summary: Value::Null,
+                data: vec![("reducedResult", vec![1; 100]), ("compactedObjects", bytes)],
+            };
+            let secrets = secrets("kluctl-results", &record);
+            assert_eq!(secrets.len(), parts, "{size}");
+            let first = &secrets[0];
+            assert_eq!(meta::label(first, LABEL), Some("true"));
+            let name = meta::text(first, "name").unwrap();
+            assert_eq!(name, "cr-my-project-0b8f2f6e-1111-2222-3333-444455556666");
+            assert_eq!(
+                meta::annotation(first, PARTS),
+                (parts > 1).then_some(&*parts.to_string())
+            );
+            for secret in &secrets[1..] {
+                assert!(meta::label(secret, LABEL).is_none(), "only the first is a result");
+            }
+            let all: usize = secrets
+                .iter()
+                .map(|secret| entry(secret, "compactedObjects").unwrap().len())
+                .sum();
+            assert_eq!(all, size);
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! Results in short, as they stand in the annotations of what is stored.
+
+use yaml::{Map, Value};
+
+use super::{CommandResult, ResultObject, value};
+use crate::ValidateResult;
+
+fn number(count: usize) -> Value {
+    Value::from(u64::try_from(count).unwrap_or(u64::MAX))
+}
+
+impl CommandResult {
+    /// What a list of results shows.
+    #[must_use]
+    pub fn summary(&self) -> Value {
+        let count = |accept: fn(&ResultObject) -> bool| {
+            number(self.objects.iter().filter(|object| accept(object)).count())
+        };
+        let mut root = self.head("commandInfo");
+        for (name, count) in [
+            ("renderedObjects", count(|object| object.rendered.is_some())),
+            ("remoteObjects", count(|object| object.remote.is_some())),
+            (
+                "appliedObjects",
+                count(|object| object.is_applied && !object.hook),
+            ),
+            (
+                "appliedHookObjects",
+                count(|object| object.is_applied && object.hook),
+            ),
+            ("newObjects", count(|object| object.new)),
+            ("changedObjects", count(|object| !object.changes.is_empty())),
+            ("orphanObjects", count(|object| object.orphan)),
+            ("deletedObjects", count(|object| object.deleted)),
+        ] {
+            root.insert(name, count);
+        }
+        root.insert("errors", value::messages(&self.errors));
+        root.insert("warnings", value::messages(&self.warnings));
+        root.insert(
+            "totalChanges",
+            number(self.objects.iter().map(|object| object.changes.len()).sum()),
+        );
+        Value::Map(root)
+    }
+
+    /// What a detection of drift says: the objects that are not as rendered.
+    #[must_use]
+    pub fn drift(&self) -> Value {
+        let mut root: Map = self.head("commandInfo");
+        root.remove("commandInfo");
+        let drifted = self.objects.iter().filter(|object| is_drifted(object));
+        root.insert("objects", drifted.map(value::entry).collect::<Vec<_>>());
+        root.insert("errors", value::messages(&self.errors));
+        root.insert("warnings", value::messages(&self.warnings));
+        Value::Map(root)
+    }
+
+    /// The same in a few words, as `1 new/2 chg/1 orp`, or `no drift`.
+    #[must_use]
+    pub fn drift_message(&self) -> String {
+        let count =
+            |accept: fn(&ResultObject) -> bool| self.objects.iter().filter(|object| accept(object)).count();
+        let mut parts = Vec::new();
+        for (count, what) in [
+            (count(|object| object.new), "new"),
+            (count(|object| !object.changes.is_empty()), "chg"),
+            (count(|object| object.orphan), "orp"),
+            (count(|object| object.deleted), "del"),
+        ] {
+            if count > 0 {
+                parts.push(format!("{count} {what}"));
+            }
+        }
+        if parts.is_empty() {
+            return "no drift".to_owned();
+        }
+        for (count, what) in [(self.errors.len(), "err"), (self.warnings.len(), "wrn")] {
+            if count > 0 {
+                parts.push(format!("{count} {what}"));
+            }
+        }
+        parts.join("/")
+    }
+}
+
+fn is_drifted(object: &ResultObject) -> bool {
+    object.new || object.orphan || object.deleted || !object.changes.is_empty()
+}
+
+impl ValidateResult {
+    /// What a list of results shows.
+    #[must_use]
+    pub fn summary(&self) -> Value {
+        let mut root = self.head();
+        root.insert("ready", self.ready);
+        root.insert("warnings", number(self.warnings.len()));
+        root.insert("errors", number(self.errors.len()));
+        root.insert("results", number(self.results.len()));
+        Value::Map(root)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Command, ObjectError};
+    use objects::ObjectRef;
+    use serde_json::json;
+
+    fn object(name: &str) -> ResultObject {
+        let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}});
+        ResultObject::new(ObjectRef::of(&Value::from_json(object)).unwrap())
+    }
+
+    #[test]
+    fn counts_and_drift() {
+        let mut result = CommandResult::begin(Command::Diff, true, Some("d"));
+        assert_eq!(result.drift_message(), "no drift");
+        result.warnings.push(ObjectError::general("w"));
+        assert_eq!(result.drift_message(), "no drift");
+        result.objects = vec![
+            ResultObject {
+                new: true,
+                is_applied: true,
+                ..object("a")
+            },
+            ResultObject {
+                hook: true,
+                is_applied: true,
+                ..object("b")
+            },
+            ResultObject {
+                orphan: true,
+                ..object("c")
+            },
+            object("d"),
+        ];
+        assert_eq!(result.drift_message(), "1 new/1 orp/1 wrn");
+        let summary = result.summary();
+        let number = |name: &str| summary.get(name).and_then(Value::as_u64);
+        assert_eq!(
+            (number("newObjects"), number("appliedObjects")),
+            (Some(1), Some(1))
+        );
+        assert_eq!(
+            (number("appliedHookObjects"), number("totalChanges")),
+            (Some(1), Some(0))
+        );
+        assert_eq!(
+            summary
+                .pointer(&["commandInfo", "command"])
+                .and_then(Value::as_str),
+            Some("diff")
+        );
+        assert_eq!(
+            result
+                .drift()
+                .get("objects")
+                .and_then(Value::as_seq)
+                .map(<[Value]>::len),
+            Some(2)
+        );
+    }
+}

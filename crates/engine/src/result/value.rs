@@ -1,0 +1,237 @@
+//! Results as data, under the names that kluctl has for everything.
+
+use objects::ObjectRef;
+use yaml::{Map, Value};
+
+use super::{CommandResult, Contents, ObjectError, Origin, ResultObject, contents};
+use crate::ValidateResult;
+
+impl CommandResult {
+    /// The whole result as data. Of the objects themselves it has as much as `contents` says.
+    #[must_use]
+    pub fn to_value(&self, contents: Contents) -> Value {
+        let mut root = self.head("command");
+        if let Some(tree) = &self.origin.tree {
+            root.insert("deployment", tree.clone());
+        }
+        match contents {
+            Contents::Compacted => {
+                root.insert("compactedObjects", contents::compacted(&self.objects));
+            }
+            Contents::Reduced => {
+                let objects: Vec<Value> = self
+                    .objects
+                    .iter()
+                    .map(|object| contents::with_contents(object, &contents::reduced))
+                    .collect();
+                root.insert("objects", objects);
+            }
+            Contents::None => {
+                root.insert("objects", self.objects.iter().map(entry).collect::<Vec<_>>());
+            }
+        }
+        root.insert("errors", messages(&self.errors));
+        root.insert("warnings", messages(&self.warnings));
+        if !self.origin.seen_images.is_empty() {
+            root.insert("seenImages", self.origin.seen_images.clone());
+        }
+        Value::Map(root)
+    }
+
+    /// What results and their summaries begin with.
+    pub(super) fn head(&self, command: &str) -> Map {
+        let origin = &self.origin;
+        let mut root = identity(origin, self.discriminator.as_deref());
+        let mut target = origin.target.to_map();
+        let is_empty = |value: &Value| value.as_map().is_some_and(Map::is_empty) || value.as_str() == Some("");
+        target.retain(|name, value| name == "name" || !is_empty(value));
+        root.insert("target", target);
+        root.insert(command, self.command_info());
+        if let Some(git) = &origin.git {
+            let mut reference = Map::new();
+            put(&mut reference, "branch", &git.branch);
+            put(&mut reference, "tag", &git.tag);
+            let mut info = Map::from([
+                ("url", Value::from(git.url.as_str())),
+                ("ref", Value::Map(reference)),
+            ]);
+            info.insert("subDir", git.sub_dir.as_str());
+            info.insert("commit", git.commit.as_str());
+            info.insert("dirty", git.dirty);
+            root.insert("gitInfo", info);
+        }
+        root.insert(
+            "clusterInfo",
+            Map::from([("clusterId", origin.cluster_id.as_str())]),
+        );
+        put(&mut root, "renderedObjectsHash", &origin.objects_hash);
+        root
+    }
+
+    fn command_info(&self) -> Map {
+        let (origin, asked) = (&self.origin, &self.asked);
+        let mut info = Map::from([
+            ("initiator", Value::from(origin.initiator.as_str())),
+            ("startTime", Value::from(self.start.to_string())),
+            ("endTime", Value::from(self.end.to_string())),
+            ("command", Value::from(self.command.as_str())),
+        ]);
+        put(&mut info, "targetNameOverride", &origin.target_name_override);
+        put(&mut info, "contextOverride", &origin.context_override);
+        info.insert("args", origin.args.clone());
+        if !origin.images.is_empty() {
+            info.insert("images", origin.images.clone());
+        }
+        for (name, set) in [
+            ("dryRun", self.dry_run),
+            ("noWait", asked.no_wait),
+            ("forceApply", asked.force_apply),
+            ("replaceOnError", asked.replace_on_error),
+            ("forceReplaceOnError", asked.force_replace_on_error),
+            ("abortOnError", asked.abort_on_error),
+        ] {
+            if set {
+                info.insert(name, true);
+            }
+        }
+        // Tags are missing in the results of the original, too, and who compares results would stumble.
+        for (name, dirs) in [
+            ("includeDeploymentDirs", &asked.inclusion.include_dirs),
+            ("excludeDeploymentDirs", &asked.inclusion.exclude_dirs),
+        ] {
+            if !dirs.is_empty() {
+                info.insert(
+                    name,
+                    dirs.iter()
+                        .map(|dir| Value::from(dir.as_str()))
+                        .collect::<Vec<_>>(),
+                );
+            }
+        }
+        info
+    }
+}
+
+impl ValidateResult {
+    /// The whole result as data.
+    #[must_use]
+    pub fn to_value(&self) -> Value {
+        let mut root = self.head();
+        root.insert("ready", self.ready);
+        root.insert("warnings", messages(&self.warnings));
+        root.insert("errors", messages(&self.errors));
+        let results: Vec<Value> = self
+            .results
+            .iter()
+            .map(|(of, result)| {
+                Value::Map(Map::from([
+                    ("ref", reference(of)),
+                    ("annotation", Value::from(result.annotation.as_str())),
+                    ("message", Value::from(result.message.as_str())),
+                ]))
+            })
+            .collect();
+        root.insert("results", results);
+        Value::Map(root)
+    }
+
+    /// What results and their summaries begin with.
+    pub(super) fn head(&self) -> Map {
+        let mut root = identity(&self.origin, self.discriminator.as_deref());
+        put(&mut root, "renderedObjectsHash", &self.origin.objects_hash);
+        root.insert("startTime", self.start.to_string());
+        root.insert("endTime", self.end.to_string());
+        root
+    }
+}
+
+/// What says which result of which deployment it is.
+fn identity(origin: &Origin, discriminator: Option<&str>) -> Map {
+    let mut root = Map::from([("id", Value::from(origin.id.as_str()))]);
+    put(&mut root, "reconcileId", &origin.reconcile_id);
+    root.insert("projectKey", project_key(origin));
+    root.insert("targetKey", target_key(origin, discriminator));
+    if let Some(deployment) = &origin.deployment {
+        let fields = [
+            ("name", deployment.name.as_str()),
+            ("namespace", deployment.namespace.as_str()),
+            ("clusterId", deployment.cluster_id.as_str()),
+        ];
+        root.insert("kluctlDeployment", Map::from(fields));
+    }
+    if let Some(patch) = &origin.overrides_patch {
+        root.insert("overridesPatch", patch.clone());
+    }
+    root
+}
+
+pub(super) fn project_key(origin: &Origin) -> Map {
+    let mut key = Map::new();
+    put(&mut key, "repoKey", &origin.project.repo_key);
+    put(&mut key, "subDir", &origin.project.sub_dir);
+    key
+}
+
+pub(super) fn target_key(origin: &Origin, discriminator: Option<&str>) -> Map {
+    let mut key = Map::new();
+    put(&mut key, "targetName", &origin.target.name);
+    key.insert("clusterId", origin.cluster_id.as_str());
+    put(&mut key, "discriminator", discriminator.unwrap_or_default());
+    key
+}
+
+/// Empty texts are left out.
+fn put(map: &mut Map, name: &str, text: &str) {
+    if !text.is_empty() {
+        map.insert(name, text);
+    }
+}
+
+/// An object without its content.
+pub(super) fn entry(object: &ResultObject) -> Value {
+    let mut entry = Map::from([("ref", reference(&object.reference))]);
+    if !object.changes.is_empty() {
+        let changes: Vec<Value> = object
+            .changes
+            .iter()
+            .map(objects::diff::Change::to_value)
+            .collect();
+        entry.insert("changes", changes);
+    }
+    for (name, set) in [
+        ("new", object.new),
+        ("orphan", object.orphan),
+        ("deleted", object.deleted),
+        ("hook", object.hook),
+    ] {
+        if set {
+            entry.insert(name, true);
+        }
+    }
+    Value::Map(entry)
+}
+
+pub(super) fn messages(list: &[ObjectError]) -> Value {
+    let list: Vec<Value> = list
+        .iter()
+        .map(|error| {
+            let of = error.reference.as_ref().map_or_else(
+                || Value::Map(Map::from([("kind", Value::from("")), ("name", Value::from(""))])),
+                reference,
+            );
+            let fields = [("ref", of), ("message", Value::from(error.message.as_str()))];
+            Value::Map(Map::from(fields))
+        })
+        .collect();
+    Value::from(list)
+}
+
+pub(super) fn reference(of: &ObjectRef) -> Value {
+    let mut map = Map::new();
+    put(&mut map, "group", &of.group);
+    put(&mut map, "version", &of.version);
+    put(&mut map, "kind", &of.kind);
+    map.insert("name", of.name.as_str());
+    put(&mut map, "namespace", of.namespace.as_deref().unwrap_or_default());
+    Value::Map(map)
+}
