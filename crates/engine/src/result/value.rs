@@ -43,7 +43,8 @@ impl CommandResult {
         let origin = &self.origin;
         let mut root = identity(origin, self.discriminator.as_deref());
         let mut target = origin.target.to_map();
-        let is_empty = |value: &Value| value.as_map().is_some_and(Map::is_empty) || value.as_str() == Some("");
+        let is_empty =
+            |value: &Value| value.as_map().is_some_and(Map::is_empty) || value.as_str() == Some("");
         target.retain(|name, value| name == "name" || !is_empty(value));
         root.insert("target", target);
         root.insert(command, self.command_info());

@@ -87,7 +87,7 @@ async fn hooks_run_around_the_objects_in_the_order_of_their_weights() -> Result<
     let second = written(&world, &names).await?;
     assert_eq!(
         second,
-        ["main", "only-first", "only-later", "early", "late", "after"]
+        ["main", "only-first", "early", "only-later", "late", "after"]
     );
     assert!(
         engine::compare(&world.cluster, &rendered, Default::default())

@@ -38,6 +38,14 @@ impl ProjectOutline {
     /// A project as its file says it, with its variables as they were loaded.
     pub(crate) fn new(fields: &Map, vars: Vec<Value>) -> Self {
         let mut config = filled(fields);
+        for rules in ["ignoreForDiff", "conflictResolution"] {
+            let rules = config.get_mut(rules).and_then(Value::as_seq_mut);
+            rules.into_iter().flatten().for_each(lists_in_rule);
+        }
+        for texts in ["commonLabels", "commonAnnotations"] {
+            let texts = config.get_mut(texts).and_then(Value::as_map_mut);
+            texts.into_iter().flat_map(Map::values_mut).for_each(as_text);
+        }
         config.remove("deployments");
         set_list(&mut config, "vars", vars);
         Self {
@@ -96,6 +104,28 @@ fn set_list(map: &mut Map, field: &str, list: Vec<Value>) {
     } else {
         map.insert(field, list);
     }
+}
+
+/// Where a rule may have one text or a list of them, results have lists.
+fn lists_in_rule(rule: &mut Value) {
+    let Some(rule) = rule.as_map_mut() else { return };
+    for field in ["fieldPath", "fieldPathRegex", "manager"] {
+        if let Some(one @ Value::String(_)) = rule.get(field).cloned() {
+            rule.insert(field, vec![one]);
+        }
+    }
+}
+
+/// Labels and annotations are texts, whatever their file says.
+fn as_text(value: &mut Value) {
+    let text = match &*value {
+        Value::Bool(value) => value.to_string(),
+        Value::Int(value) => value.to_string(),
+        Value::UInt(value) => value.to_string(),
+        Value::Float(value) => yaml::print::go_float(*value),
+        _ => return,
+    };
+    *value = Value::from(text);
 }
 
 /// A map without what says nothing.

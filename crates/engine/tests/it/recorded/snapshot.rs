@@ -47,7 +47,11 @@ pub(crate) async fn state(cluster: &Cluster, scope: &Scope) -> Result<State> {
             continue;
         };
         for namespace in &scope.namespaces {
-            let list = cluster.list(&kind, Some(namespace), 10_000).await?;
+            let list = match cluster.list(&kind, Some(namespace), 10_000).await {
+                // The kind was served a moment ago.
+                Err(error) if error.is_not_found() => break,
+                list => list?,
+            };
             for object in list.get("items").and_then(Value::as_seq).unwrap_or_default() {
                 let name = meta::text(object, "name").unwrap_or_default();
                 if name != "kube-root-ca.crt" {

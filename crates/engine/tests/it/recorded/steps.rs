@@ -163,13 +163,7 @@ impl Case {
             },
             ..Request::default()
         };
-        let mut rendered =
-            engine::render(&self.cluster, Arc::new(tree), request, &Rendering::default()).await?;
-        let inclusion = &command.options.inclusion;
-        rendered
-            .items
-            .retain(|item| inclusion.includes(&item.tags, item.dir.as_ref()));
-        Ok(rendered)
+        engine::render(&self.cluster, Arc::new(tree), request, &Rendering::default()).await
     }
 
     async fn command(&mut self, command: &Command, expected: &Value) -> Result<()> {
