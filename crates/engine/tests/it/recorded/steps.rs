@@ -116,7 +116,7 @@ impl Case {
         let manager = format!("--field-manager={manager}");
         if let Some(object) = step.get("apply") {
             let mut args = vec!["apply", "--server-side", &manager, "-f", "-"];
-            if step.get("force").and_then(Value::as_bool) == Some(true) {
+            if step.get("force").and_then(Value::as_bool) != Some(false) {
                 args.push("--force-conflicts");
             }
             self.plane.kubectl_with(&args, &yaml::print::json(object)).await?;
