@@ -8,6 +8,7 @@ mod charts;
 pub mod commands;
 mod compare;
 mod confirm;
+mod decrypt;
 mod deploy;
 mod error;
 mod live;
@@ -26,6 +27,7 @@ mod validate;
 
 pub use compare::{CompareOptions, Comparison, compare};
 pub use confirm::Confirm;
+pub use decrypt::Decryption;
 pub use deploy::{DeployOptions, deploy};
 pub use error::Error;
 pub use poke::{PokedImage, poke_images};

@@ -12,9 +12,10 @@ use std::{
 use cluster::{Cluster, Scope};
 use kluctl::Rendered;
 use objects::ObjectRef;
+use tokio_util::sync::CancellationToken;
 use tree::{Budget, Limits, Tree};
 
-use crate::{Error, Pulling, Renders, charts};
+use crate::{Decryption, Error, Pulling, Renders, charts};
 
 /// The namespace of objects that name none.
 const DEFAULT_NAMESPACE: &str = "default";
@@ -28,6 +29,8 @@ pub struct Rendering {
     pub renders: Renders,
     /// The charts that were pulled for it and others.
     pub pulling: Pulling,
+    /// The keys of encrypted files. Without any, such files are refused by name.
+    pub keys: Option<Arc<secrets::Keys>>,
     /// How much it may use.
     pub limits: Limits,
     /// How long it may take.
@@ -60,10 +63,10 @@ pub async fn render(
     if request.charts.pull.is_none() {
         request.charts.pull = Some(Arc::new(rendering.pulling.until(waited_for.clone())));
     }
-    let _waiting = waited_for.drop_guard();
+    let _waiting = waited_for.clone().drop_guard();
     let mut rendered = cluster
         .cancellation()
-        .run_until_cancelled(in_a_thread(tree, request, rendering))
+        .run_until_cancelled(in_a_thread(tree, request, rendering, waited_for.clone()))
         .await
         .ok_or(Error::Cancelled)??;
     fix_namespaces(cluster, &mut rendered).await?;
@@ -73,8 +76,9 @@ pub async fn render(
 /// Renders in a thread of its own, which is told to end when the caller goes. Until it does, it keeps its place.
 async fn in_a_thread(
     tree: Arc<dyn Tree>,
-    request: kluctl::Request,
+    mut request: kluctl::Request,
     rendering: &Rendering,
+    waited_for: CancellationToken,
 ) -> Result<Rendered, Error> {
     let place = rendering
         .renders
@@ -86,12 +90,28 @@ async fn in_a_thread(
     if let Some(timeout) = rendering.timeout {
         budget = budget.with_timeout(timeout);
     }
+    let keys = rendering.keys.as_ref().filter(|_| request.decrypt.is_none());
+    let decryption = keys.map(|keys| {
+        Arc::new(Decryption::new(
+            Arc::clone(keys),
+            Arc::clone(&tree),
+            &budget,
+            waited_for,
+        ))
+    });
+    if let Some(decryption) = &decryption {
+        request.decrypt = Some(decryption.clone());
+    }
     let work = move || {
         let _place = place;
         kluctl::render(tree, &request, &budget)
     };
     let rendered = tokio::task::spawn_blocking(work).await;
-    Ok(rendered.map_err(|_| Error::Panicked)??)
+    let mut rendered = rendered.map_err(|_| Error::Panicked)??;
+    if let Some(decryption) = decryption {
+        rendered.warnings.append(&mut decryption.take_warnings());
+    }
+    Ok(rendered)
 }
 
 async fn fix_namespaces(cluster: &Cluster, rendered: &mut Rendered) -> Result<(), Error> {
@@ -168,7 +188,7 @@ mod tests {
             target: Some("test".to_owned()),
             ..kluctl::Request::default()
         };
-        let rendered = in_a_thread(tree, request, rendering).await?;
+        let rendered = in_a_thread(tree, request, rendering, CancellationToken::new()).await?;
         Ok(rendered.objects().count())
     }
 

@@ -27,6 +27,11 @@ pub enum Error {
         /// What is wrong.
         why: &'static str,
     },
+    /// The file isn't what was encrypted.
+    #[error(
+        "MAC mismatch: it was changed since it was encrypted; encrypt it again, with `sops edit --ignore-mac` if the change is yours"
+    )]
+    Mac,
     /// The values cannot be printed in the wanted format.
     #[error("the decrypted values cannot be printed as {format}: {why}")]
     Print {

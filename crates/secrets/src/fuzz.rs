@@ -196,7 +196,7 @@ fn fuzz_printed_yaml() {
         if branch.is_empty() {
             text.clear();
         }
-        text.push_str("sops: {}\n");
+        text.push_str("sops: {lastmodified: x}\n");
         let loaded = store::load(Format::Yaml, text.as_bytes(), &Budget::default())
             .unwrap()
             .unwrap();

@@ -3,7 +3,7 @@
 //! A [`File`] is read in one of five [`Format`]s. [`File::data_key`] asks [`Keys`] for the key of its values: first the keys
 //! that need no network (age, OpenPGP), then the services (AWS, GCP, Azure, Vault). [`File::decrypt`] is pure: it decrypts
 //! the values, prints them as `sops --decrypt` does, and says whether the [`Mac`] matches; what a mismatch means is up to the
-//! caller. [`decrypt`] is all three in one.
+//! caller. [`decrypt`] is all three in one; a [`Session`] does it for many files, and decides about the MAC.
 //!
 //! Nothing is looked up in the environment unless [`Keys::from_environment`] is asked to: controllers give keys alone that
 //! somebody put into a Secret. No program is run: no gpg, no agent, no plugin of age.
@@ -19,6 +19,7 @@ mod fuzz;
 mod keys;
 mod metadata;
 mod selection;
+mod session;
 mod shamir;
 mod store;
 #[cfg(test)]
@@ -30,3 +31,4 @@ pub use error::Error;
 pub use file::{Decrypted, File, Mac, decrypt, is_encrypted};
 pub use format::Format;
 pub use keys::{Endpoints, Keys};
+pub use session::{Cache, Opened, Original, Session};

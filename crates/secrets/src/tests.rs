@@ -175,6 +175,13 @@ fn what_has_no_metadata_is_not_encrypted() {
         ("x.env", "A=sops\n"),
         ("x.env", "sops_enabled=yes\n"),
         ("x.ini", "[a]\nb=sops\n"),
+        // None of these is of its format, or could be encrypted.
+        ("x.yaml", "- sops\n- lastmodified\n"),
+        ("x.yaml", "1: sops lastmodified\n"),
+        ("x.yaml", "sops: ["),
+        ("x.json", "sops {"),
+        ("x.env", "sops\n"),
+        ("x.ini", "sops\n"),
     ] {
         assert!(
             !is_encrypted(Format::of_name(name), text.as_bytes(), &budget),
@@ -246,14 +253,8 @@ fn limits_are_errors() {
     });
     assert_eq!(read(&steps), "the limit of 50 steps was reached");
     let depth = "[".repeat(500) + &"]".repeat(500);
-    assert!(
-        File::read(
-            Format::Json,
-            format!("{{\"a\": {depth}}}").as_bytes(),
-            &Budget::default()
-        )
-        .is_err()
-    );
+    let deep = format!("{{\"sops\": \"lastmodified\", \"a\": {depth}}}");
+    assert!(File::read(Format::Json, deep.as_bytes(), &Budget::default()).is_err());
 }
 
 #[test]
@@ -264,4 +265,23 @@ fn nothing_secret_is_printed() {
         !shown.contains("hunter2") && !shown.contains("AGE-SECRET"),
         "{shown}"
     );
+}
+
+/// What docs/kluctl/sops.md shows.
+#[test]
+fn the_example_of_the_documentation_is_true() {
+    let page = include_str!("../../../docs/kluctl/sops.md");
+    let blocks: Vec<&str> = page.split("```").skip(1).step_by(2).collect();
+    let [key, encrypted, clear] = blocks[..] else {
+        panic!("{} blocks", blocks.len());
+    };
+    let mut keys = Keys::new();
+    keys.add_age(&key.to_owned().into()).unwrap();
+    let bytes = encrypted.strip_prefix("yaml\n").unwrap();
+    let found = opened("x.yaml", bytes.as_bytes(), &keys).unwrap().unwrap();
+    assert_eq!(
+        String::from_utf8(found.content).unwrap(),
+        clear.strip_prefix("yaml\n").unwrap()
+    );
+    assert_eq!(found.mac, Mac::Verified);
 }

@@ -25,6 +25,10 @@ pub(super) fn load(bytes: &[u8], budget: &Budget) -> Result<Option<Loaded>, Erro
         Some(exceeded) => Error::Exceeded(exceeded.clone()),
         None => Error::syntax(FORMAT, error.to_string()),
     })?;
+    let first = written.documents.first().and_then(Node::as_map);
+    if !first.is_some_and(|first| first.contains_key("sops")) {
+        return Ok(None);
+    }
     let mut reader = Reader {
         comments: &written.comments,
         ends: ends(text, &written.documents),

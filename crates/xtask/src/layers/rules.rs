@@ -10,6 +10,9 @@ use super::{
 /// Third-party crates that only some may use, by the beginning of their names.
 const RESTRICTED: &[&str] = &["kube", "gix", "minijinja", "libyaml"];
 
+/// What only the tests of a crate may use besides.
+const TESTS_MAY_USE: &[(&str, &str)] = &[("kluctl", "secrets")];
+
 /// Who may use a restricted crate.
 fn may_use(restricted: &str, name: &str, layer: Layer) -> bool {
     match restricted {
@@ -72,7 +75,8 @@ fn within(name: &str, row: &Row, found: &Crate, crates: &BTreeMap<String, Crate>
         .filter(ours)
         .filter(|used| !row.may_use.contains(used));
     let tests = found.tests_use.iter().filter(ours);
-    let tests = tests.filter(|used| *used != "testkit" && !row.may_use.contains(used));
+    let allowed = |used: &str| used == "testkit" || TESTS_MAY_USE.contains(&(name, used));
+    let tests = tests.filter(|used| !allowed(used) && !row.may_use.contains(used));
     uses.chain(tests)
         .map(|used| format!("`{name}` uses `{used}`, which its row in ARCHITECTURE.md does not name"))
         .collect()

@@ -80,6 +80,7 @@ impl Controller {
             name: format!("KluctlDeployment/{}", spec::key(pass.object)),
             renders: self.renders.clone(),
             pulling: self.pulling.clone(),
+            keys: None,
             limits: self.rendering.clone(),
             timeout: Some(timeout / 2),
         };

@@ -1,0 +1,159 @@
+//! What renders see of keys: files of a project that SOPS encrypted.
+
+use std::{
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use bytes::Bytes;
+use secrets::{Cache, Format, Keys, Original, Session};
+use tokio::runtime::Handle;
+use tokio_util::sync::CancellationToken;
+use tree::{Budget, Tree, TreePath};
+
+/// Decrypts the files of one render. It is asked from the thread of the render, which waits for key services.
+pub struct Decryption {
+    keys: Arc<Keys>,
+    cache: Cache,
+    /// The project before it is rendered: what a MAC is verified on.
+    sources: Arc<dyn Tree>,
+    budget: Budget,
+    runtime: Handle,
+    cancelled: CancellationToken,
+    warnings: Mutex<Vec<String>>,
+}
+
+impl fmt::Debug for Decryption {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Decryption({:?})", self.keys)
+    }
+}
+
+impl Decryption {
+    /// Decrypts with these keys for the project in `sources`, until it is `cancelled`. To be called within a runtime, and
+    /// used from a thread that may block.
+    pub fn new(
+        keys: Arc<Keys>,
+        sources: Arc<dyn Tree>,
+        budget: &Budget,
+        cancelled: CancellationToken,
+    ) -> Self {
+        Self {
+            keys,
+            cache: Cache::default(),
+            sources,
+            budget: budget.clone(),
+            runtime: Handle::current(),
+            cancelled,
+            warnings: Mutex::default(),
+        }
+    }
+
+    /// What has to be told about the files so far, each once.
+    pub fn take_warnings(&self) -> Vec<String> {
+        std::mem::take(&mut *self.warnings.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn warn(&self, path: &TreePath) {
+        let warning = format!(
+            "{path}: the MAC of SOPS doesn't match what templates made of the file; it does match the file itself"
+        );
+        let mut warnings = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
+        if !warnings.contains(&warning) {
+            warnings.push(warning);
+        }
+    }
+
+    fn original(&self, path: &TreePath) -> Original {
+        match self.sources.read(path) {
+            Ok(bytes) => Original::Bytes(bytes.to_vec()),
+            // It comes from another repository, which isn't known here.
+            Err(_) => Original::Unknown,
+        }
+    }
+}
+
+impl kluctl::Decrypt for Decryption {
+    fn decrypt(&self, path: &TreePath, content: &Bytes) -> Result<Option<Bytes>, String> {
+        // As the original has it, files of other names are copied as they are.
+        let format = Format::of_name(path.as_str());
+        if format == Format::Binary {
+            return Ok(None);
+        }
+        let session = Session::new(&self.keys, &self.cache);
+        let opening = session.open(format, content, || self.original(path), &self.budget);
+        let opened = self.runtime.block_on(self.cancelled.run_until_cancelled(opening));
+        let opened = opened.ok_or("cancelled")?.map_err(|error| error.to_string())?;
+        Ok(opened.map(|opened| {
+            if opened.changed {
+                self.warn(path);
+            }
+            Bytes::from(opened.content)
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kluctl::Decrypt as _;
+    use tree::Mem;
+
+    use super::*;
+
+    const KEY: &str = include_str!("../../secrets/fixtures/age.txt");
+    const FILE: &str = include_str!("../../secrets/fixtures/secret.yaml");
+
+    fn path() -> TreePath {
+        TreePath::parse("app/secret.yaml").unwrap()
+    }
+
+    fn decryption(source: &str) -> Decryption {
+        let mut keys = Keys::new();
+        keys.add_age(&KEY.to_owned().into()).unwrap();
+        let mut tree = Mem::new();
+        tree.insert(path(), source.to_owned(), false);
+        Decryption::new(
+            Arc::new(keys),
+            Arc::new(tree),
+            &Budget::default(),
+            CancellationToken::new(),
+        )
+    }
+
+    async fn decrypted(decryption: &Arc<Decryption>, text: &str) -> Result<Option<Bytes>, String> {
+        let (decryption, bytes) = (Arc::clone(decryption), Bytes::from(text.to_owned()));
+        tokio::task::spawn_blocking(move || decryption.decrypt(&path(), &bytes))
+            .await
+            .unwrap()
+    }
+
+    #[tokio::test]
+    async fn what_templates_change_is_a_warning() {
+        let decryption = Arc::new(decryption(FILE));
+        let clear = decrypted(&decryption, FILE).await.unwrap().unwrap();
+        assert!(clear.ends_with(b"password: hunter2\n"));
+        assert_eq!(decryption.take_warnings(), Vec::<String>::new());
+        let rendered = FILE.replace("name: shop", "name: shop-test");
+        for _ in 0..2 {
+            let clear = decrypted(&decryption, &rendered).await.unwrap().unwrap();
+            assert!(String::from_utf8_lossy(&clear).contains("shop-test"));
+        }
+        let warnings = decryption.take_warnings();
+        assert_eq!(warnings.len(), 1);
+        assert!(
+            warnings[0].starts_with("app/secret.yaml: the MAC"),
+            "{warnings:?}"
+        );
+        assert_eq!(decrypted(&decryption, "a: sops\n").await, Ok(None));
+    }
+
+    #[tokio::test]
+    async fn what_was_changed_in_the_repository_is_refused() {
+        let changed = FILE.replace("name: shop", "name: store");
+        let decryption = Arc::new(decryption(&changed));
+        let error = decrypted(&decryption, &changed).await.unwrap_err();
+        assert!(error.starts_with("MAC mismatch"), "{error}");
+        decryption.cancelled.cancel();
+        assert_eq!(decrypted(&decryption, FILE).await, Err("cancelled".to_owned()));
+    }
+}
