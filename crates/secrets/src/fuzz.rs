@@ -203,3 +203,36 @@ fn fuzz_printed_yaml() {
         assert_eq!(loaded.documents, [branch]);
     });
 }
+
+/// Every number of a JSON text is the float next to it, wherever it stands.
+#[test]
+fn fuzz_json_numbers() {
+    fuzz::run("json numbers", |random| {
+        let words: Vec<String> = random.list(1..8, |random| {
+            let number = f64::from_bits(random.bits());
+            let number = if number.is_finite() { number } else { 1.5 };
+            if random.flag() {
+                format!("{number:e}")
+            } else {
+                format!("{number}")
+            }
+        });
+        let key = text(random)
+            .replace(['"', '\\'], "\\\"1")
+            .replace(char::is_control, "");
+        let list = words.join(", ");
+        let json = format!("{{\"lastmodified {key}\": [{list}, \"{key} 2\"], \"sops\": {{}}}}");
+        random.note("json", &json);
+        let loaded = store::load(Format::Json, json.as_bytes(), &Budget::default())
+            .unwrap()
+            .unwrap();
+        let Some(Item::Entry(_, Value::Seq(items))) = loaded.documents[0].first() else {
+            panic!("{:?}", loaded.documents);
+        };
+        let expected: Vec<Value> = words
+            .iter()
+            .map(|word| Value::Float(word.parse().unwrap()))
+            .collect();
+        assert_eq!(items[..words.len()], expected);
+    });
+}

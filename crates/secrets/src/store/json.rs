@@ -27,7 +27,9 @@ pub(super) fn load(bytes: &[u8]) -> Result<Option<Loaded>, Error> {
             format!("line {line} column {column} is no JSON that can be read"),
         )
     };
-    let Value::Map(mut branch) = serde_json::from_slice(bytes).map_err(|error| wrong(&error))? else {
+    let mut value = serde_json::from_slice(bytes).map_err(|error| wrong(&error))?;
+    restore(&mut value, &mut numbers(bytes).into_iter());
+    let Value::Map(mut branch) = value else {
         return Err(Error::syntax(FORMAT, "it is another value"));
     };
     let is_metadata = |item: &Item| matches!(item, Item::Entry(key, _) if key == "sops");
@@ -44,6 +46,56 @@ pub(super) fn load(bytes: &[u8]) -> Result<Option<Loaded>, Error> {
         metadata: plain(metadata),
         documents: vec![branch],
     }))
+}
+
+/// All numbers of a JSON text, in their order. The parser's may be off by the last bit, which the MAC would show.
+fn numbers(text: &[u8]) -> Vec<f64> {
+    let mut found = Vec::new();
+    let mut rest = text;
+    while let Some((first, behind)) = rest.split_first() {
+        let length = match first {
+            b'"' => quoted(behind) + 1,
+            b'-' | b'0'..=b'9' => {
+                let part = |byte: &&u8| matches!(byte, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E');
+                let length = rest.iter().take_while(part).count();
+                let word = rest.get(..length).and_then(|word| str::from_utf8(word).ok());
+                found.extend(word.and_then(|word| word.parse::<f64>().ok()));
+                length
+            }
+            _ => 1,
+        };
+        rest = rest.get(length..).unwrap_or_default();
+    }
+    found
+}
+
+/// The length of what is left of a string behind its first quote.
+fn quoted(text: &[u8]) -> usize {
+    let mut length = 0;
+    loop {
+        match text.get(length) {
+            None => return length,
+            Some(b'"') => return length + 1,
+            Some(b'\\') => length += 2,
+            Some(_) => length += 1,
+        }
+    }
+}
+
+/// Puts the numbers of a text in the places of those that were parsed.
+fn restore(value: &mut Value, numbers: &mut impl Iterator<Item = f64>) {
+    match value {
+        Value::Float(number) => *number = numbers.next().unwrap_or(*number),
+        Value::Seq(items) => items.iter_mut().for_each(|item| restore(item, numbers)),
+        Value::Map(branch) => {
+            for item in branch {
+                if let Item::Entry(_, value) = item {
+                    restore(value, numbers);
+                }
+            }
+        }
+        _ => {}
+    }
 }
 
 /// Metadata as a value of the project.
