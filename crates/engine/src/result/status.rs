@@ -64,25 +64,13 @@ impl ValidateResult {
     /// The result as data, with at most `keep` entries of each kind.
     #[must_use]
     pub fn to_status(&self, keep: usize) -> Value {
-        let results: Vec<Value> = self
-            .results
-            .iter()
-            .take(keep)
-            .map(|(of, result)| {
-                Value::Map(Map::from([
-                    ("ref", reference(of)),
-                    ("annotation", Value::from(result.annotation.as_str())),
-                    ("message", Value::from(result.message.as_str())),
-                ]))
-            })
-            .collect();
         Value::Map(Map::from([
             ("ready", Value::from(self.ready)),
             ("startTime", Value::from(self.start.to_string())),
             ("endTime", Value::from(self.end.to_string())),
             ("errors", messages(&self.errors, keep)),
             ("warnings", messages(&self.warnings, keep)),
-            ("results", Value::from(results)),
+            ("results", Value::from(self.annotation_results(keep))),
         ]))
     }
 }

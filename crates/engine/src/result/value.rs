@@ -121,9 +121,14 @@ impl ValidateResult {
         root.insert("ready", self.ready);
         root.insert("warnings", messages(&self.warnings));
         root.insert("errors", messages(&self.errors));
-        let results: Vec<Value> = self
-            .results
-            .iter()
+        root.insert("results", self.annotation_results(usize::MAX));
+        Value::Map(root)
+    }
+
+    /// What annotations of objects say, at most `keep` of them.
+    pub(super) fn annotation_results(&self, keep: usize) -> Vec<Value> {
+        let found = self.results.iter().take(keep);
+        found
             .map(|(of, result)| {
                 Value::Map(Map::from([
                     ("ref", reference(of)),
@@ -131,9 +136,7 @@ impl ValidateResult {
                     ("message", Value::from(result.message.as_str())),
                 ]))
             })
-            .collect();
-        root.insert("results", results);
-        Value::Map(root)
+            .collect()
     }
 
     /// What results and their summaries begin with.

@@ -235,3 +235,46 @@ pub(crate) fn definition(group: &str) -> serde_json::Value {
             "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {
                 "type": "object", "x-kubernetes-preserve-unknown-fields": true}}}]}})
 }
+
+#[tokio::test]
+async fn a_deployment_without_changes_asks_once_for_each_object() -> Result<()> {
+    let world = World::new("requests").await?;
+    let items = (0..12).map(|i| {
+        let object = |j: usize| world.config_map(&format!("c-{i}-{j}"), json!({"key": "value"}));
+        (0..5).map(object).collect::<Vec<_>>()
+    });
+    let mut rendered = world.items(items.collect());
+    for item in &mut rendered.items {
+        item.barrier = false;
+    }
+    world.deploy_well(&rendered).await?;
+    let proxy = testkit::FaultProxy::start(world.plane)?;
+    let cluster = crate::world::connect(&proxy.kubeconfig(world.plane.kubeconfig())?).await?;
+    cluster.snapshot().await?;
+    let start = std::time::Instant::now();
+    for (orphans, most_lists) in [(false, 1), (true, usize::MAX)] {
+        let before = proxy.requests().len();
+        let options = DeployOptions {
+            orphans,
+            ..DeployOptions::default()
+        };
+        let result = engine::deploy(&cluster, &rendered, &options).await?;
+        assert!(result.is_unchanged() && result.errors.is_empty(), "{result:?}");
+        let requests = proxy.requests().split_off(before);
+        let count = |accept: &dyn Fn(&testkit::ApiRequest) -> bool| {
+            requests.iter().filter(|request| accept(request)).count()
+        };
+        let is_list = |request: &testkit::ApiRequest| request.query.contains("labelSelector");
+        let (patches, lists) = (count(&|request| request.method == "PATCH"), count(&is_list));
+        assert_eq!(patches, 60);
+        assert!(lists >= 1 && lists <= most_lists, "{lists} lists");
+        assert_eq!(
+            requests.len(),
+            patches + lists,
+            "{:?}",
+            requests.iter().map(|r| &r.path).collect::<Vec<_>>()
+        );
+    }
+    println!("two deployments of 60 objects took {:?}", start.elapsed());
+    Ok(())
+}

@@ -6,7 +6,7 @@ use engine::{
     commands::{self, Project},
 };
 use futures::{FutureExt as _, future::BoxFuture};
-use kluctl::Inclusion;
+use kluctl::{Inclusion, SeenImage};
 use objects::{ObjectRef, rules::Unseen};
 use serde_json::json;
 use yaml::Value;
@@ -273,5 +273,67 @@ async fn a_printed_result_holds_no_values_of_secrets_unless_asked_for() -> Resul
         let shows = text.contains("canary") || text.contains("Y2FuYXJ5");
         assert_eq!(shows, expected, "{text}");
     }
+    Ok(())
+}
+
+#[tokio::test]
+async fn images_are_poked_and_nothing_else() -> Result<()> {
+    let world = World::new("poked").await?;
+    let deployment = |image: &str, replicas: u32| {
+        world.object(
+            "apps/v1",
+            "Deployment",
+            "web",
+            json!({"spec": {
+            "replicas": replicas, "selector": {"matchLabels": {"a": "b"}},
+            "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [
+                {"name": "main", "image": image}, {"name": "side", "image": "side:1"}]}}}}),
+        )
+    };
+    world
+        .deploy_well(&world.rendered(vec![deployment("main:1", 0)]))
+        .await?;
+    let mut rendered = world.rendered(vec![
+        deployment("main:2", 0),
+        world.object("apps/v1", "Deployment", "absent", json!({})),
+    ]);
+    let seen = |name: &str, index: usize| SeenImage {
+        image: "main".to_owned(),
+        result_image: "main:2".to_owned(),
+        object: world.reference("apps/v1", "Deployment", name),
+        container: Some("main".to_owned()),
+        tags: Vec::new(),
+        dir: "item-0".to_owned(),
+        place: (0, index),
+        field: None,
+    };
+    rendered.images = vec![seen("web", 0), seen("absent", 1)];
+    let project = Project::new(&world.cluster, &rendered);
+    for dry_run in [true, false] {
+        let options = DeployOptions {
+            dry_run,
+            ..DeployOptions::default()
+        };
+        let result = commands::poke_images(&project, &options).await?;
+        assert!(result.errors.is_empty(), "{:?}", result.errors);
+        let warnings: Vec<_> = result
+            .warnings
+            .iter()
+            .map(|warning| warning.message.as_str())
+            .collect();
+        assert_eq!(warnings, ["remote object not found, skipped image replacement"]);
+        let changed = result.objects.iter().flat_map(|object| &object.changes);
+        let changed: Vec<_> = changed.map(objects::diff::Change::json_path).collect();
+        assert_eq!(changed, ["spec.template.spec.containers[0].image"]);
+    }
+    let live = world
+        .cluster
+        .get(&world.reference("apps/v1", "Deployment", "web"))
+        .await?
+        .unwrap();
+    let image = live.pointer(&["spec", "template", "spec", "containers", "0", "image"]);
+    assert_eq!(image.and_then(Value::as_str), Some("main:2"));
+    let again = commands::poke_images(&project, &DeployOptions::default()).await?;
+    assert!(again.is_unchanged(), "{again:?}");
     Ok(())
 }
