@@ -222,17 +222,18 @@ fn scalar(value: yaml::Value) -> String {
     text.strip_suffix('\n').unwrap_or(text).to_owned()
 }
 
-/// A text of several lines that begins with a tab: as a block, which the original makes of it, nobody could read it.
+/// A text of several lines that begins with a tab or has line ends of Unicode: as a block, which the original makes of it,
+/// nobody could read it.
 fn quoted(text: &str) -> Option<String> {
-    let first = text.trim_start_matches('\n');
-    if !text.contains('\n') || !first.starts_with('\t') {
+    let tab = text.trim_start_matches('\n').starts_with('\t');
+    if !text.contains('\n') || !(tab || text.contains(['\u{2028}', '\u{2029}'])) {
         return None;
     }
     let json = yaml::print::json(&yaml::Value::String(text.to_owned()));
     let mut out = String::with_capacity(json.len());
     for c in json.chars() {
         match c {
-            '\u{7f}'..='\u{9f}' | '\u{2028}' | '\u{2029}' | '\u{feff}' => {
+            '\u{7f}'..='\u{9f}' | '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}' => {
                 out.push_str(&format!("\\u{:04x}", u32::from(c)));
             }
             c => out.push(c),
