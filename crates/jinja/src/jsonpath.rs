@@ -1,160 +1,94 @@
-//! The JSON paths of `get_var`: fields, quoted fields, indexes and wildcards.
+//! The JSON paths of `get_var`.
 
-use minijinja::{Error, Value as Dynamic, value::ValueKind};
+mod find;
+mod parse;
+#[cfg(test)]
+mod tests;
 
-use crate::functions::fail;
+use crate::{
+    eval::call::Cx,
+    exc::{R, raise},
+    format::repr,
+    value::{Value, iter},
+};
 
-/// One step of a path.
-#[derive(Debug, PartialEq, Eq)]
-enum Step {
-    Field(String),
-    Index(i64),
-    Any,
+/// A part of a path, applied to what was found so far.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Path {
+    Root,
+    This,
+    Parent,
+    /// Names, which may hold stars.
+    Fields(Vec<String>),
+    Indexes(Vec<i64>),
+    Slice(Option<i64>, Option<i64>, Option<i64>),
+    Filter(Vec<Test>),
+    Len,
+    Keys,
+    /// One after the other.
+    Child(Box<Path>, Box<Path>),
+    /// At any depth.
+    Descendants(Box<Path>, Box<Path>),
+    Where(Box<Path>, Box<Path>),
+    Union(Box<Path>, Box<Path>),
+}
+
+/// A condition on an item.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Test {
+    target: Path,
+    op: Option<&'static str>,
+    value: Literal,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Literal {
+    None,
+    Bool(bool),
+    Number(f64),
+    Text(String),
 }
 
 /// Looks up a variable; of several paths the first that leads somewhere counts.
-pub(crate) fn get_var(vars: &Dynamic, path: &Dynamic, default: Option<Dynamic>) -> Result<Dynamic, Error> {
-    let paths: Vec<Dynamic> = match path.kind() {
-        ValueKind::Seq => path.try_iter()?.checked().collect::<Result<_, _>>()?,
+pub(crate) fn get_var(cx: &Cx<'_>, path: &Value, default: Value) -> R<Value> {
+    let paths = match path.defined()? {
+        Value::List(_) | Value::Tuple(_) => iter::collect(cx.rt, path)?,
         _ => vec![path.clone()],
     };
     for path in paths {
-        let steps = steps(&path)?;
-        let mut matches = find(vars, &steps);
+        let parsed = read(cx, &path)?;
+        let mut matches = find::find(cx, &parsed)?;
         match matches.len() {
             0 => {}
             1 => return Ok(matches.remove(0)),
-            _ => {
-                return Err(fail(
-                    "Exception: Only simple jsonpath supported in get_dict_value",
-                ));
-            }
+            _ => return raise("Exception", "Only simple jsonpath supported in get_dict_value"),
         }
     }
-    Ok(default.unwrap_or_else(|| Dynamic::from(())))
+    Ok(default)
 }
 
-fn steps(path: &Dynamic) -> Result<Vec<Step>, Error> {
-    if let Some(text) = path.as_str() {
-        return parse(text);
+/// A path as text, or as a list of names and numbers.
+fn read(cx: &Cx<'_>, path: &Value) -> R<Path> {
+    if let Some(text) = path.defined()?.as_str() {
+        cx.rt.step(text.len() as u64)?;
+        return match parse::parse(text) {
+            Ok(path) => Ok(path),
+            Err(why) => raise("Exception", format!("Invalid json path '{text}'. Error={why}")),
+        };
     }
-    let keys: Vec<Dynamic> = path.try_iter()?.checked().collect::<Result<_, _>>()?;
-    let step = |key: &Dynamic| match key.as_i64() {
-        Some(index) => Step::Index(index),
-        None => Step::Field(key.to_string()),
-    };
-    Ok(keys.iter().map(step).collect())
-}
-
-fn parse(path: &str) -> Result<Vec<Step>, Error> {
-    let bad = |why: &str| fail(format!("Exception: Invalid json path '{path}'. Error={why}"));
-    let mut steps = Vec::new();
-    let mut rest = path.trim();
-    if let Some(after) = rest.strip_prefix('$') {
-        rest = after.strip_prefix('.').unwrap_or(after);
-        if rest.is_empty() {
-            return if after.is_empty() {
-                Ok(steps)
-            } else {
-                Err(bad("Parse error near the end of string!"))
-            };
+    let mut whole = Path::Root;
+    let mut count = 0;
+    for part in iter::collect(cx.rt, path)? {
+        count += 1;
+        if count > parse::MAX_PARTS {
+            return raise("Exception", "the path is too long");
         }
+        let part = match &part {
+            Value::Int(index) => Path::Indexes(vec![*index]),
+            Value::Str(name) => Path::Fields(vec![name.to_string()]),
+            other => Path::Fields(vec![repr::text(cx.rt, other)?]),
+        };
+        whole = Path::Child(Box::new(whole), Box::new(part));
     }
-    loop {
-        if let Some(after) = rest.strip_prefix('[') {
-            let (inner, after) = bracket(after).ok_or_else(|| bad("Parse error near the end of string!"))?;
-            steps.push(inner);
-            rest = after;
-        } else {
-            let end = rest.find(['.', '[']).unwrap_or(rest.len());
-            let (name, after) = rest.split_at(end);
-            let plain = |letter: char| letter.is_alphanumeric() || "_-@*".contains(letter);
-            if name.is_empty() || !name.chars().all(plain) {
-                return Err(bad("Parse error near the end of string!"));
-            }
-            match name {
-                "*" => steps.push(Step::Any),
-                name if name.contains('*') => return Err(bad("patterns in names are not supported yet")),
-                name => steps.push(Step::Field(name.to_owned())),
-            }
-            rest = after;
-        }
-        if rest.is_empty() {
-            return Ok(steps);
-        }
-        if let Some(after) = rest.strip_prefix('.') {
-            if after.is_empty() || after.starts_with('.') {
-                return Err(bad("Parse error near the end of string!"));
-            }
-            rest = after;
-        }
-    }
-}
-
-/// Reads what is between brackets, and what comes after them.
-fn bracket(text: &str) -> Option<(Step, &str)> {
-    for quote in ['\'', '"'] {
-        if let Some(quoted) = text.strip_prefix(quote) {
-            let (name, after) = quoted.split_once(quote)?;
-            return Some((Step::Field(name.to_owned()), after.strip_prefix(']')?));
-        }
-    }
-    let (inner, after) = text.split_once(']')?;
-    match inner.trim() {
-        "*" => Some((Step::Any, after)),
-        number => Some((Step::Index(number.parse().ok()?), after)),
-    }
-}
-
-fn find(vars: &Dynamic, steps: &[Step]) -> Vec<Dynamic> {
-    let mut found = vec![vars.clone()];
-    for step in steps {
-        found = found.iter().flat_map(|value| children(value, step)).collect();
-    }
-    found
-}
-
-fn children(value: &Dynamic, step: &Step) -> Vec<Dynamic> {
-    let child = match (step, value.kind()) {
-        (Step::Field(name), ValueKind::Map) => value.get_attr(name).ok(),
-        (Step::Index(index), ValueKind::Seq) => value.get_item(&Dynamic::from(*index)).ok(),
-        (Step::Any, ValueKind::Map) => {
-            let keys = value.try_iter().into_iter().flatten();
-            return keys.filter_map(|key| value.get_item(&key).ok()).collect();
-        }
-        (Step::Any, ValueKind::Seq) => return value.try_iter().into_iter().flatten().collect(),
-        _ => None,
-    };
-    child.filter(|child| !child.is_undefined()).into_iter().collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn get(path: &str) -> Result<String, Error> {
-        let inner = Dynamic::from_pairs([("b", Dynamic::from(1)), ("c", Dynamic::from(vec![1, 2]))]);
-        let vars = Dynamic::from_pairs([("a", inner)]);
-        get_var(&vars, &Dynamic::from(path), Some(Dynamic::from("none"))).map(|found| found.to_string())
-    }
-
-    #[test]
-    fn fields_quotes_indexes_and_wildcards() {
-        for (path, expected) in [
-            ("a.b", "1"),
-            ("$.a.b", "1"),
-            ("a['b']", "1"),
-            ("a[\"b\"]", "1"),
-            ("a.c[1]", "2"),
-            ("a.c[9]", "none"),
-            ("a.b.c", "none"),
-            ("missing-x", "none"),
-            ("a.c", "[1, 2]"),
-        ] {
-            assert_eq!(get(path).unwrap(), expected, "{path}");
-        }
-        for path in ["a..", "a.*", "", "a.", "a[", "a['b", "a[x]", "a.b c", "a.b*"] {
-            assert!(get(path).is_err(), "{path}");
-        }
-    }
+    Ok(whole)
 }

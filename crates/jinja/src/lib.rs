@@ -1,35 +1,37 @@
-//! The Jinja2 dialect of kluctl projects, in process and without an interpreter.
+//! The Jinja2 dialect of kluctl projects, in process and without an interpreter of Python.
 //!
 //! A [`Renderer`] renders files of a [`tree::Tree`], strings, and all strings of a [`yaml::Value`], with [`Vars`] as
-//! globals. Undefined variables are errors, nothing is escaped, values print as Python prints them. Everything is
-//! bounded: instructions, output, values, nesting. This crate reads only through the tree it is given; it knows no clock, no
-//! randomness and no environment, so the functions of the dialect that need them are refused by name.
+//! globals. Undefined variables are errors, nothing is escaped, values are those of Python. A template goes `lexer` ->
+//! `parser` -> `symbols` (which variable a name means) -> `eval`. Everything is bounded: steps, output, values, nesting. This
+//! crate reads only through the tree it is given; it knows no clock, no randomness and no environment: what the functions
+//! of the dialect need of those, [`Surroundings`] has.
+//!
+//! Templates call themselves and nest as their author likes, within limits: run a renderer on a deep stack
+//! ([`tree::on_deep_stack`]) when they are not trusted.
 
-mod account;
-mod builtins;
-mod comparing;
-mod convert;
+mod ast;
+mod checks;
+mod entities;
 mod error;
+mod eval;
+mod exc;
 mod filters;
 mod format;
 mod functions;
 #[cfg(test)]
 mod fuzz;
-mod guard;
 mod jsonpath;
-mod lists;
+mod lexer;
 mod loader;
 mod methods;
-mod numbers;
-mod operators;
-mod python;
+mod parser;
 mod renderer;
-mod shape;
-mod signature;
-mod slug;
+mod rt;
+mod symbols;
 mod text;
-mod wrap;
+mod time;
+mod value;
 
-pub use convert::Vars;
 pub use error::{Error, Failure};
-pub use renderer::Renderer;
+pub use renderer::{Renderer, Surroundings};
+pub use value::frozen::Vars;

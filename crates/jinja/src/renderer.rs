@@ -1,84 +1,57 @@
 //! Renders files, strings and values.
 
-use std::{
-    io::{self, Write},
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, AtomicU64, Ordering},
-    },
-};
+use std::sync::Arc;
 
 use bytes::Bytes;
-use minijinja::{
-    AutoEscape, Environment, ErrorKind, State, Template, UndefinedBehavior, Value as Dynamic,
-    value::ValueKind,
-};
-use tree::{Budget, Exceeded, Tree, TreePath};
+use tree::{Budget, Tree, TreePath};
 use yaml::{Map, Value};
 
 use crate::{
-    Vars, account,
-    error::{Error, LimitReached, STRING_NAME},
-    filters, functions, guard,
+    Vars,
+    error::{Error, STRING_NAME},
+    eval::{
+        context::Context,
+        load::{self, Unit},
+    },
+    exc::{Exc, R},
     loader::{Loader, unify_newlines},
-    methods, operators, python, shape,
+    rt::Rt,
 };
-
-/// How many steps one template may take, with all that it includes and renders.
-pub(crate) const FUEL: u64 = 2_000_000;
-
-/// How deep `render` and `load_template` may nest.
-const MAX_NESTED: u64 = 20;
 
 /// How deep a value may nest whose strings are rendered.
 const MAX_VALUE_DEPTH: u32 = 200;
 
+/// What templates may know of the world, as far as they are told.
+#[derive(Debug, Clone, Default)]
+pub struct Surroundings {
+    /// What `time.now()` gives; without it that is an error.
+    pub now: Option<jiff::Timestamp>,
+    /// Where random choices begin; without it they are errors.
+    pub seed: Option<u64>,
+}
+
 /// Renders templates with one set of variables and search directories.
 ///
-/// Templates that others include or import are parsed once per renderer.
+/// Templates that others include or import are parsed once per renderer. What a template changes in a variable is seen by
+/// the later templates of the same renderer, and by nobody else.
 pub struct Renderer {
-    env: Environment<'static>,
-    shared: Arc<Shared>,
-}
-
-/// What the functions of templates reach, beside the engine's state.
-pub(crate) struct Shared {
-    pub(crate) loader: Loader,
-    pub(crate) vars: Vars,
-    /// Set while a checksum is computed, so that a file may hold its own.
-    pub(crate) hashing: AtomicBool,
-    nested: AtomicU64,
-    fuel: AtomicU64,
-    bytes: AtomicU64,
-    messages: Mutex<Vec<String>>,
-}
-
-impl Shared {
-    pub(crate) fn say(&self, message: String) {
-        self.messages
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(message);
-    }
+    rt: Rt,
 }
 
 impl Renderer {
     /// Makes a renderer. `search` are the directories where templates are found, the nearest first.
     #[must_use]
     pub fn new(tree: Arc<dyn Tree>, search: &[TreePath], vars: &Vars) -> Self {
-        let shared = Arc::new(Shared {
-            loader: Loader::new(tree, search),
-            vars: vars.clone(),
-            hashing: AtomicBool::new(false),
-            nested: AtomicU64::new(0),
-            fuel: AtomicU64::new(0),
-            bytes: AtomicU64::new(0),
-            messages: Mutex::default(),
-        });
         Self {
-            env: environment(&shared),
-            shared,
+            rt: Rt::new(Loader::new(tree, search), vars.clone()),
         }
+    }
+
+    /// Tells templates what they may know of the world.
+    #[must_use]
+    pub fn with_surroundings(mut self, surroundings: Surroundings) -> Self {
+        self.rt.surroundings = surroundings;
+        self
     }
 
     /// Renders a file. Without any `{` it is returned as it is.
@@ -86,7 +59,7 @@ impl Renderer {
     /// # Errors
     /// When it can't be read, is no text, or its template fails.
     pub fn render_file(&mut self, path: &TreePath, budget: &Budget) -> Result<Bytes, Error> {
-        let bytes = self.shared.loader.tree().read(path)?;
+        let bytes = self.rt.loader.tree().read(path)?;
         if !bytes.contains(&b'{') {
             return Ok(bytes);
         }
@@ -95,20 +68,14 @@ impl Renderer {
         };
         self.start(budget, path.as_str())?;
         let text = unify_newlines(text);
-        let rendered = render_text(
-            &self.shared,
-            &self.env,
-            &format!("/{path}"),
-            &text,
-            Dynamic::default(),
-        );
+        let rendered = self.render(&format!("/{path}"), &text);
         self.finish(rendered, budget, path.as_str()).map(Bytes::from)
     }
 
     /// Finds a file by its path relative to one of the search directories, the nearest first.
     #[must_use]
     pub fn find(&self, name: &str) -> Option<TreePath> {
-        self.shared.loader.find_relative(name)
+        self.rt.loader.find_relative(name)
     }
 
     /// Renders text that comes from no file. Without any `{` it is returned as it is.
@@ -121,7 +88,7 @@ impl Renderer {
         }
         self.start(budget, STRING_NAME)?;
         let text = unify_newlines(text);
-        let rendered = render_text(&self.shared, &self.env, STRING_NAME, &text, Dynamic::default());
+        let rendered = self.render(STRING_NAME, &text);
         self.finish(rendered, budget, STRING_NAME)
     }
 
@@ -169,13 +136,7 @@ impl Renderer {
     /// What templates said by `debug_print` since the last call.
     #[must_use]
     pub fn take_messages(&mut self) -> Vec<String> {
-        std::mem::take(
-            &mut *self
-                .shared
-                .messages
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner),
-        )
+        self.rt.messages.take()
     }
 
     fn walk(&mut self, value: &Value, budget: &Budget, depth: u32, errors: &mut Vec<Error>) -> Value {
@@ -219,29 +180,22 @@ impl Renderer {
             place: place.to_owned(),
             source,
         })?;
-        account::start(budget);
-        shape::forget();
-        self.shared.fuel.store(0, Ordering::Relaxed);
-        self.shared.nested.store(0, Ordering::Relaxed);
-        self.shared.hashing.store(false, Ordering::Relaxed);
-        self.shared.bytes.store(budget.limits().bytes, Ordering::Relaxed);
+        self.rt.start(budget);
         Ok(())
     }
 
-    fn finish(
-        &self,
-        rendered: Result<String, minijinja::Error>,
-        budget: &Budget,
-        place: &str,
-    ) -> Result<String, Error> {
-        shape::forget();
-        let text = rendered.map_err(|error| {
-            let loader = &self.shared.loader;
-            Error::from_engine(&error, place, |name| loader.load(name).ok().flatten())
-        })?;
-        let steps = self.shared.fuel.load(Ordering::Relaxed);
+    fn render(&self, name: &str, text: &str) -> R<String> {
+        let unit = Unit::parse(&self.rt, name, text)?;
+        let ctx = Context::new(&unit, None, Vec::new());
+        let mut out = String::new();
+        load::render(&self.rt, &unit, &ctx, &mut out)?;
+        Ok(out)
+    }
+
+    fn finish(&self, rendered: R<String>, budget: &Budget, place: &str) -> Result<String, Error> {
+        let text = rendered.map_err(|error| self.error(*error, place))?;
         budget
-            .step(steps)
+            .step(self.rt.steps())
             .and_then(|()| budget.output(text.len() as u64))
             .map_err(|source| Error::Budget {
                 place: place.to_owned(),
@@ -249,157 +203,16 @@ impl Renderer {
             })?;
         Ok(text)
     }
-}
 
-impl Shared {
-    /// Renders one template, and counts what it takes.
-    pub(crate) fn run(
-        &self,
-        template: &Template<'_, '_>,
-        context: Dynamic,
-    ) -> Result<String, minijinja::Error> {
-        let mut out = Limited {
-            text: Vec::new(),
-            limit: self.bytes.load(Ordering::Relaxed),
-        };
-        let captured = template.render_captured_to(context, &mut out)?;
-        let used = captured.state().fuel_levels().map_or(0, |(used, _)| used);
-        if self.fuel.fetch_add(used, Ordering::Relaxed) + used > FUEL {
-            return Err(minijinja::Error::from(ErrorKind::OutOfFuel));
-        }
-        String::from_utf8(out.text).map_err(|_| {
-            minijinja::Error::new(ErrorKind::InvalidOperation, "UnicodeError: the output is no text")
-        })
-    }
-
-    /// Renders a template from within another one.
-    pub(crate) fn run_nested(
-        &self,
-        render: impl FnOnce() -> Result<String, minijinja::Error>,
-    ) -> Result<String, minijinja::Error> {
-        if self.nested.fetch_add(1, Ordering::Relaxed) >= MAX_NESTED {
-            let limit = Exceeded::Limit {
-                what: "nested calls of render and load_template",
-                limit: MAX_NESTED,
-            };
-            return Err(LimitReached(limit).into_engine());
-        }
-        let rendered = render();
-        self.nested.fetch_sub(1, Ordering::Relaxed);
-        account::made(rendered?)
-    }
-}
-
-/// Renders text as a template of its own.
-pub(crate) fn render_text(
-    shared: &Shared,
-    env: &Environment<'_>,
-    name: &str,
-    text: &str,
-    context: Dynamic,
-) -> Result<String, minijinja::Error> {
-    let text = guard::guarded(text, false);
-    let template = env.template_from_named_str(name, &text)?;
-    shared.run(&template, context)
-}
-
-/// Collects output up to a limit.
-struct Limited {
-    text: Vec<u8>,
-    limit: u64,
-}
-
-impl Write for Limited {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if (self.text.len() + bytes.len()) as u64 > self.limit {
-            let exceeded = Exceeded::Limit {
-                what: "bytes of rendered output",
-                limit: self.limit,
-            };
-            return Err(io::Error::other(LimitReached(exceeded)));
-        }
-        self.text.extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-/// The engine with everything that doesn't depend on the project.
-fn base_environment() -> Environment<'static> {
-    static BASE: std::sync::OnceLock<Environment<'static>> = std::sync::OnceLock::new();
-    let base = BASE.get_or_init(|| {
-        let mut env = Environment::new();
-        env.set_undefined_behavior(UndefinedBehavior::Strict);
-        env.set_auto_escape_callback(|_| AutoEscape::None);
-        env.set_debug(true);
-        env.set_fuel(Some(FUEL));
-        env.set_unknown_method_callback(methods::call);
-        env.set_formatter(|out, _state, value| match value.as_str() {
-            Some(text) => {
-                // What is written may become a part of a value.
-                account::charge(text.len())?;
-                out.write_str(text).map_err(minijinja::Error::from)
-            }
-            None => {
-                let text = python::text(value)?;
-                account::charge(text.len())?;
-                out.write_str(&text).map_err(minijinja::Error::from)
-            }
-        });
-        filters::register(&mut env);
-        operators::register(&mut env);
-        functions::register_pure(&mut env);
-        env
-    });
-    base.clone()
-}
-
-fn environment(shared: &Arc<Shared>) -> Environment<'static> {
-    let mut env = base_environment();
-    for (name, value) in shared.vars.values.iter() {
-        env.add_global(name.clone(), value.clone());
-    }
-    let loader = shared.loader.clone();
-    env.set_loader(move |name| {
-        let text = loader.load(name);
-        let text = text.map(|text| text.map(|text| guard::guarded(&text, true).into_owned()));
-        text.map_err(|error| minijinja::Error::new(ErrorKind::InvalidOperation, format!("OSError: {error}")))
-    });
-    let loader = shared.loader.clone();
-    env.set_path_join_callback(move |name, caller| match loader.resolve(name, caller) {
-        Some(path) => format!("/{path}").into(),
-        None => name.into(),
-    });
-    functions::register(&mut env, shared);
-    env
-}
-
-/// The variables that a template sees at this point, for templates that it renders itself. Functions aren't among them.
-pub(crate) fn current_variables(state: &State<'_, '_>) -> Vec<(String, Dynamic)> {
-    let names = state.known_variables();
-    let known = names
-        .iter()
-        .filter_map(|name| Some((name.to_string(), state.lookup(name)?)));
-    known
-        .filter(|(_, value)| !matches!(value.kind(), ValueKind::Undefined | ValueKind::Plain))
-        .collect()
-}
-
-/// The variables that a template sees at this point, none of them deeper than a value may be: calls of macros within
-/// templates that render each other could make them so.
-pub(crate) fn inherited_variables(
-    shared: &Shared,
-    state: &State<'_, '_>,
-) -> Result<Vec<(String, Dynamic)>, minijinja::Error> {
-    let variables = current_variables(state);
-    for (name, value) in &variables {
-        let global = shared.vars.values.get(name);
-        if !global.is_some_and(|global| minijinja::tests::is_sameas(global, value)) {
-            shape::whole(value)?;
+    fn error(&self, error: Exc, place: &str) -> Error {
+        match error {
+            Exc::Limit(source) => Error::Budget {
+                place: place.to_owned(),
+                source,
+            },
+            Exc::NotFound(name) => Error::NotFound(name),
+            Exc::Syntax(failure) => Error::Template(failure),
+            Exc::Raised { class, message } => Error::Template(Box::new(self.rt.failure(class, &message))),
         }
     }
-    Ok(variables)
 }

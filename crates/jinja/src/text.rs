@@ -1,269 +1,258 @@
-//! Filters on text where the engine's own are missing or differ.
+//! What Python knows of letters, lines and words.
 
-use minijinja::{Environment, Error, Value as Dynamic, value::ValueKind};
-
-use crate::{
-    account,
-    filters::items,
-    functions::fail,
-    python,
-    signature::{Args, bind, defined},
-    wrap,
-};
-
-pub(crate) fn register(env: &mut Environment<'_>) {
-    env.add_filter("indent", indent);
-    env.add_filter("replace", replace);
-    env.add_filter("truncate", truncate);
-    env.add_filter("wordwrap", wrap::wordwrap);
-    env.add_filter("wordcount", wordcount);
-    env.add_filter("center", center);
-    env.add_filter("escape", escape);
-    env.add_filter("e", escape);
-    env.add_filter("forceescape", force_escape);
-    env.add_filter("urlencode", urlencode);
-    env.add_filter("xmlattr", xmlattr);
-    env.add_filter("pprint", pprint);
-    env.add_filter("filesizeformat", filesizeformat);
+/// What `str.isspace` says.
+pub(crate) fn is_space(letter: char) -> bool {
+    letter.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&letter)
 }
 
-/// The input of a filter as text; other values are printed, as the original does.
-fn text_of(value: &Dynamic) -> Result<String, Error> {
-    python::text(defined(value)?)
+pub(crate) fn is_decimal(letter: char) -> bool {
+    letter.is_ascii_digit() || letter.is_numeric() && !is_other_number(letter) && !is_digit_only(letter)
 }
 
-fn indent(value: &Dynamic, args: Args) -> Result<String, Error> {
-    let args = bind("indent", ["width", "first", "blank"], args)?;
-    let text = text_of(value)?;
-    let space = match args.get("width").as_ref().and_then(Dynamic::as_str) {
-        Some(text) => text.to_owned(),
-        None => " ".repeat(args.size("width", 4)?),
+pub(crate) fn is_digit(letter: char) -> bool {
+    is_decimal(letter) || is_digit_only(letter)
+}
+
+/// Superscripts, subscripts and circled digits.
+fn is_digit_only(letter: char) -> bool {
+    matches!(letter, '²' | '³' | '¹' | '⁰' | '⁴'..='⁹' | '₀'..='₉' | '①'..='⑨' | '⑴'..='⑼' | '⒈'..='⒐' | '⓪')
+}
+
+/// Fractions, Roman and other numbers that are no digits.
+fn is_other_number(letter: char) -> bool {
+    matches!(letter, '¼'..='¾' | '⅐'..='\u{218b}' | '⑩'..='⑳' | '〇'..='〩' | '㈠'..='㊰' | '一'..='龥')
+}
+
+/// The lines of a text, with their ends if `keep`.
+pub(crate) fn lines(text: &str, keep: bool) -> Vec<&str> {
+    let ends = |letter: char| {
+        matches!(
+            letter,
+            '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{1c}'..='\u{1e}' | '\u{85}' | '\u{2028}' | '\u{2029}'
+        )
     };
-    let (first, blank) = (args.flag("first", false)?, args.flag("blank", false)?);
-    let mut out = String::with_capacity(text.len() + space.len() * 8);
-    for (index, line) in text.split('\n').enumerate() {
-        account::fits(out.len().saturating_add(line.len()).saturating_add(space.len()))?;
-        if index > 0 {
-            out.push('\n');
-        }
-        if if index == 0 {
-            first
+    let mut lines = Vec::new();
+    let mut rest = text;
+    while let Some(at) = rest.find(ends) {
+        let after = rest.get(at..).unwrap_or_default();
+        let length = if after.starts_with("\r\n") {
+            2
         } else {
-            blank || !line.is_empty()
-        } {
-            out.push_str(&space);
+            after.chars().next().map_or(1, char::len_utf8)
+        };
+        lines.extend(rest.get(..if keep { at + length } else { at }));
+        rest = rest.get(at + length..).unwrap_or_default();
+    }
+    if !rest.is_empty() {
+        lines.push(rest);
+    }
+    lines
+}
+
+/// Splits at a separator.
+pub(crate) fn split<'t>(text: &'t str, separator: &str, limit: usize, from_end: bool) -> Vec<&'t str> {
+    let limit = limit.saturating_add(1);
+    if from_end {
+        let mut parts: Vec<&str> = text.rsplitn(limit, separator).collect();
+        parts.reverse();
+        return parts;
+    }
+    text.splitn(limit, separator).collect()
+}
+
+/// Splits at runs of space.
+pub(crate) fn split_space(text: &str, limit: usize, from_end: bool) -> Vec<&str> {
+    let mut parts = Vec::new();
+    let mut rest = text;
+    loop {
+        rest = if from_end {
+            rest.trim_end_matches(is_space)
+        } else {
+            rest.trim_start_matches(is_space)
+        };
+        if rest.is_empty() {
+            break;
         }
-        out.push_str(line);
+        if parts.len() >= limit {
+            parts.push(if from_end {
+                rest.trim_end_matches(is_space)
+            } else {
+                rest
+            });
+            break;
+        }
+        let (word, after) = if from_end {
+            let at = rest.char_indices().rev().find(|(_, letter)| is_space(*letter));
+            let at = at.map_or(0, |(at, letter)| at + letter.len_utf8());
+            let (before, word) = rest.split_at_checked(at).unwrap_or(("", rest));
+            (word, before)
+        } else {
+            rest.split_at_checked(rest.find(is_space).unwrap_or(rest.len()))
+                .unwrap_or((rest, ""))
+        };
+        parts.push(word);
+        rest = after;
     }
-    account::made(out)
+    if from_end {
+        parts.reverse();
+    }
+    parts
 }
 
-fn replace(value: &Dynamic, args: Args) -> Result<String, Error> {
-    let args = bind("replace", ["old", "new", "count"], args)?;
-    let text = text_of(value)?;
-    let old = python::text(defined(&args.required("old")?)?)?;
-    let new = python::text(defined(&args.required("new")?)?)?;
-    replaced(&text, &old, &new, args.number("count")?)
-}
-
-/// Replaces the first `count` occurrences, or all.
-pub(crate) fn replaced(text: &str, old: &str, new: &str, count: Option<i64>) -> Result<String, Error> {
-    let count = count
-        .and_then(|count| usize::try_from(count).ok())
-        .unwrap_or(usize::MAX);
-    let times = text.matches(old).take(count).count();
-    account::fits(text.len().saturating_add(times.saturating_mul(new.len())))?;
-    account::made(text.replacen(old, new, count))
-}
-
-fn truncate(value: &Dynamic, args: Args) -> Result<String, Error> {
-    let args = bind("truncate", ["length", "killwords", "end", "leeway"], args)?;
-    let text = text_of(value)?;
-    let (length, leeway) = (args.size("length", 255)?, args.size("leeway", 5)?);
-    let end = args.optional_text("end")?.unwrap_or_else(|| "...".to_owned());
-    account::fits(text.len().saturating_mul(4))?;
-    let letters: Vec<char> = text.chars().collect();
-    let Some(kept) = length.checked_sub(end.chars().count()) else {
-        return Err(fail(format!(
-            "AssertionError: expected length >= {}, got {length}",
-            end.chars().count()
-        )));
+/// Pads a text to a width. Of an odd rest `center` puts the larger part to the left when the width is odd.
+pub(crate) fn justified(text: &str, width: usize, fill: char, how: &str) -> String {
+    let margin = width.saturating_sub(crate::value::char_count(text));
+    let left = match how {
+        "ljust" => 0,
+        "rjust" => margin,
+        _ => margin / 2 + (margin & width & 1),
     };
-    if letters.len() <= length + leeway {
-        return Ok(text);
-    }
-    let mut cut: String = letters.iter().take(kept).collect();
-    if !args.flag("killwords", false)? {
-        cut.truncate(cut.rfind(' ').unwrap_or(cut.len()));
-    }
-    account::made(cut + &end)
-}
-
-fn wordcount(value: &Dynamic) -> Result<usize, Error> {
-    let text = text_of(value)?;
-    let words = text.split(|letter: char| !letter.is_alphanumeric() && letter != '_');
-    Ok(words.filter(|word| !word.is_empty()).count())
-}
-
-fn center(value: &Dynamic, args: Args) -> Result<String, Error> {
-    let width = bind("center", ["width"], args)?.size("width", 80)?;
-    account::made(centered(&text_of(value)?, width, ' '))
-}
-
-/// The text in the middle; of an odd remainder Python puts the larger part to the left when the width is odd.
-pub(crate) fn centered(text: &str, width: usize, fill: char) -> String {
-    let length = text.chars().count();
-    let Some(margin) = width.checked_sub(length) else {
-        return text.to_owned();
-    };
-    let left = margin / 2 + (margin & width & 1);
     let pad = |count: usize| std::iter::repeat_n(fill, count);
     pad(left).chain(text.chars()).chain(pad(margin - left)).collect()
 }
 
-fn escape(value: &Dynamic) -> Result<Dynamic, Error> {
-    if value.is_safe() {
-        Ok(value.clone())
-    } else {
-        force_escape(value)
+/// Puts zeros in front, behind a sign.
+pub(crate) fn zero_filled(text: &str, width: usize) -> String {
+    let missing = width.saturating_sub(crate::value::char_count(text));
+    let (sign, digits) = match text.chars().next() {
+        Some(sign @ ('+' | '-')) => (Some(sign), text.get(1..).unwrap_or_default()),
+        _ => (None, text),
+    };
+    sign.into_iter()
+        .chain(std::iter::repeat_n('0', missing))
+        .chain(digits.chars())
+        .collect()
+}
+
+/// For comparing without case.
+pub(crate) fn folded(text: &str) -> String {
+    text.to_lowercase().replace('ß', "ss").replace('ς', "σ")
+}
+
+/// The first letter of a word, in the case of titles.
+fn push_title(letter: char, out: &mut String) {
+    match letter {
+        'ß' => out.push_str("Ss"),
+        'ǆ' | 'ǅ' | 'Ǆ' => out.push('ǅ'),
+        'ǉ' | 'ǈ' | 'Ǉ' => out.push('ǈ'),
+        'ǌ' | 'ǋ' | 'Ǌ' => out.push('ǋ'),
+        'ﬁ' => out.push_str("Fi"),
+        'ﬂ' => out.push_str("Fl"),
+        other => out.extend(other.to_uppercase()),
     }
 }
 
-fn force_escape(value: &Dynamic) -> Result<Dynamic, Error> {
-    let text = account::made(escaped(&text_of(value)?)?)?;
-    Ok(Dynamic::from_safe_string(text))
+pub(crate) fn capitalized(text: &str) -> String {
+    let mut letters = text.chars();
+    let mut out = String::with_capacity(text.len());
+    if let Some(first) = letters.next() {
+        push_title(first, &mut out);
+    }
+    out + &letters.as_str().to_lowercase()
 }
 
-fn escaped(text: &str) -> Result<String, Error> {
-    let special = text.matches(['&', '<', '>', '"', '\'']).count();
-    account::fits(text.len().saturating_add(special.saturating_mul(4)))?;
+fn is_cased(letter: char) -> bool {
+    letter.is_lowercase() || letter.is_uppercase() || matches!(letter, 'ǅ' | 'ǈ' | 'ǋ' | 'ǲ')
+}
+
+pub(crate) fn titled(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut inside = false;
+    for letter in text.chars() {
+        if inside {
+            out.extend(letter.to_lowercase());
+        } else {
+            push_title(letter, &mut out);
+        }
+        inside = is_cased(letter);
+    }
+    out
+}
+
+pub(crate) fn is_titled(text: &str) -> bool {
+    let (mut inside, mut any) = (false, false);
+    for letter in text.chars() {
+        if letter.is_uppercase() && inside || letter.is_lowercase() && !inside {
+            return false;
+        }
+        inside = is_cased(letter);
+        any |= inside;
+    }
+    any
+}
+
+pub(crate) fn swapped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for letter in text.chars() {
-        match letter {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&#34;"),
-            '\'' => out.push_str("&#39;"),
-            other => out.push(other),
-        }
-    }
-    Ok(out)
-}
-
-fn urlencode(value: &Dynamic) -> Result<String, Error> {
-    let value = defined(value)?;
-    let pair = |key: &Dynamic, value: &Dynamic| -> Result<String, Error> {
-        account::made(format!(
-            "{}={}",
-            quoted(&python::text(key)?, true),
-            quoted(&python::text(value)?, true)
-        ))
-    };
-    let mut pairs = Vec::new();
-    match value.kind() {
-        ValueKind::Map => {
-            for key in items(value)? {
-                pairs.push(pair(&key, &value.get_item(&key)?)?);
-            }
-        }
-        ValueKind::Seq | ValueKind::Iterable => {
-            for item in items(value)? {
-                match items(&item)?.as_slice() {
-                    [key, value] => pairs.push(pair(key, value)?),
-                    _ => return Err(fail("ValueError: urlencode needs pairs")),
-                }
-            }
-        }
-        _ => return account::made(quoted(&python::text(value)?, false)),
-    }
-    account::made(pairs.join("&"))
-}
-
-fn quoted(text: &str, in_query: bool) -> String {
-    let mut out = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' | b'.' | b'-' | b'~' => out.push(char::from(byte)),
-            b'/' if !in_query => out.push('/'),
-            b' ' if in_query => out.push('+'),
-            other => out.push_str(&format!("%{other:02X}")),
+        if letter.is_uppercase() {
+            out.extend(letter.to_lowercase());
+        } else {
+            out.extend(letter.to_uppercase());
         }
     }
     out
 }
 
-fn xmlattr(value: &Dynamic, args: Args) -> Result<Dynamic, Error> {
-    let autospace = bind("xmlattr", ["autospace"], args)?.flag("autospace", true)?;
-    let value = defined(value)?;
-    let mut attributes = Vec::new();
-    let mut size = 0usize;
-    for key in items(value)? {
-        let item = value.get_item(&key)?;
-        if item.is_none() || item.is_undefined() {
-            continue;
-        }
-        let name = python::text(&key)?;
-        if name.contains(|letter: char| letter.is_whitespace() || "/>=".contains(letter)) {
-            return Err(fail(format!(
-                "ValueError: Invalid character in attribute name: '{name}'"
-            )));
-        }
-        size = size
-            .saturating_add(name.len())
-            .saturating_add(python::size(&item)?.saturating_mul(6));
-        account::fits(size)?;
-        attributes.push(format!(
-            "{}=\"{}\"",
-            escaped(&name)?,
-            escaped(&python::text(&item)?)?
-        ));
+/// Text without HTML comments and tags, and with single spaces.
+pub(crate) fn without_tags(text: &str) -> String {
+    let mut kept = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find("<!--") {
+        let after = rest.get(at + 4..).unwrap_or_default();
+        let Some(end) = after.find("-->") else { break };
+        kept.push_str(rest.get(..at).unwrap_or_default());
+        rest = after.get(end + 3..).unwrap_or_default();
     }
-    let space = if autospace && !attributes.is_empty() {
-        " "
-    } else {
-        ""
-    };
-    let text = account::made(format!("{space}{}", attributes.join(" ")))?;
-    Ok(Dynamic::from_safe_string(text))
+    kept.push_str(rest);
+    let mut plain = String::new();
+    let mut rest = kept.as_str();
+    while let Some(at) = rest.find('<') {
+        let after = rest.get(at..).unwrap_or_default();
+        let Some(end) = after.find('>') else { break };
+        plain.push_str(rest.get(..at).unwrap_or_default());
+        rest = after.get(end + 1..).unwrap_or_default();
+    }
+    plain.push_str(rest);
+    let words: Vec<&str> = split_space(&plain, usize::MAX, false);
+    unescaped(&words.join(" "))
 }
 
-fn pprint(value: &Dynamic) -> Result<String, Error> {
-    let line = python::sorted_repr(defined(value)?)?;
-    if line.len() > 80 {
-        return Err(fail(
-            "NotImplementedError: pprint of more than one line is not supported yet",
-        ));
-    }
-    Ok(line)
-}
-
-fn filesizeformat(value: &Dynamic, args: Args) -> Result<String, Error> {
-    let binary = bind("filesizeformat", ["binary"], args)?.flag("binary", false)?;
-    let bytes = match defined(value)?.as_str() {
-        Some(text) => text.trim().parse().ok(),
-        None => f64::try_from(value.clone()).ok(),
-    };
-    let bytes: f64 = bytes.ok_or_else(|| fail("ValueError: could not convert string to float"))?;
-    let (base, units) = if binary {
-        (1024.0, ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB", "ZiB", "YiB"])
-    } else {
-        (1000.0, ["kB", "MB", "GB", "TB", "PB", "EB", "ZB", "YB"])
-    };
-    if bytes == 1.0 {
-        return Ok("1 Byte".to_owned());
-    }
-    if bytes < base {
-        return Ok(format!("{} Bytes", bytes.trunc()));
-    }
-    let mut size = bytes;
-    let mut unit = "";
-    for name in units {
-        size /= base;
-        unit = name;
-        if size < base {
-            break;
+/// Replaces the usual references to characters.
+pub(crate) fn unescaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find('&') {
+        let (before, after) = rest.split_at_checked(at).unwrap_or((rest, ""));
+        out.push_str(before);
+        let end = after.find(';').filter(|end| *end < 12);
+        let letter = end.and_then(|end| reference(after.get(1..end)?));
+        match (letter, end) {
+            (Some(letter), Some(end)) => {
+                out.push(letter);
+                rest = after.get(end + 1..).unwrap_or_default();
+            }
+            _ => {
+                out.push('&');
+                rest = after.get(1..).unwrap_or_default();
+            }
         }
     }
-    Ok(format!("{size:.1} {unit}"))
+    out + rest
+}
+
+/// The character of `amp`, `#38` or `#x26`.
+pub(crate) fn reference(name: &str) -> Option<char> {
+    if let Some(number) = name.strip_prefix('#') {
+        let code = match number.strip_prefix(['x', 'X']) {
+            Some(digits) => u32::from_str_radix(digits, 16).ok()?,
+            None => number.parse().ok()?,
+        };
+        return char::from_u32(code).filter(|letter| *letter != '\0');
+    }
+    crate::entities::named(name)
+}
+
+/// Lower case, for filters that ignore case.
+pub(crate) fn folded_only(text: &str) -> String {
+    text.to_lowercase()
 }

@@ -156,7 +156,7 @@ fn failures_name_file_line_and_exception() {
         ),
         (
             "filter",
-            "File \"filter\", line 1, in top-level template code\n    {{ 1 | nofilter }}\n\
+            "File \"filter\", line 1, in template\n    {{ 1 | nofilter }}\n\
              TemplateAssertionError: No filter named 'nofilter'.",
         ),
         (
@@ -170,7 +170,7 @@ fn failures_name_file_line_and_exception() {
         (
             "time",
             "File \"time\", line 1, in top-level template code\n    {{ time.now() }}\n\
-             NotImplementedError: time.now is not supported yet",
+             NotImplementedError: time.now: no clock is given to this render",
         ),
     ] {
         let error = render_file(&files, &[""], file).unwrap_err();
@@ -263,19 +263,23 @@ fn functions_of_kluctl() {
     ] {
         assert_eq!(render(template).unwrap(), expected, "{template}");
     }
-    for template in [
-        "{{ update_dict({}, {}) }}",
-        "{{ images.get_image('x') }}",
-        "{{ version }}",
-        "{{ lipsum() }}",
+    for (template, expected) in [
+        (
+            "{% set d = {} %}{{ update_dict(d, {'a': 1}) }}{{ d }}",
+            "{'a': 1}",
+        ),
+        (
+            "{{ images.get_image('x') }}",
+            "XXXXXbegin_get_image_eyJpbWFnZSI6ICJ4In0=_end_get_imageXXXXX",
+        ),
+        ("{{ version.semver() }}", "semver(allow_no_nums=False)"),
+        ("{{ a.update({'q': 1}) }}{{ a.q }}", "None1"),
     ] {
-        assert!(
-            render(template)
-                .unwrap_err()
-                .to_string()
-                .contains("not supported yet"),
-            "{template}"
-        );
+        assert_eq!(render(template).unwrap(), expected, "{template}");
+    }
+    for template in ["{{ lipsum() }}", "{{ [1] | random }}", "{{ time.now() }}"] {
+        let error = render(template).unwrap_err().to_string();
+        assert!(error.contains("given to this render"), "{template}: {error}");
     }
 }
 

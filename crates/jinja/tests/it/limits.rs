@@ -31,7 +31,7 @@ fn loops_output_and_recursion_end() {
     for (template, says) in [
         (
             "{% for a in range(9999) %}{% for b in range(9999) %}{% endfor %}{% endfor %}",
-            "2000000 steps of one template",
+            "20000000 steps of one template",
         ),
         ("{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}", "recursion"),
         ("{% include 'again' %}", "recursion"),
@@ -44,9 +44,9 @@ fn loops_output_and_recursion_end() {
             "{% for a in range(900) %}{{ 'x' * 99999 }}{% endfor %}",
             "bytes of rendered output",
         ),
-        ("{{ range(9999999999) }}", "range has too many elements"),
-        ("{{ 'a' | indent(99999999) }}", "over the limit"),
-        ("{{ 'a'.ljust(99999999) }}", "over the limit"),
+        ("{{ range(9999999999999999999) }}", "beyond 64 bits"),
+        ("{{ 'a' | indent(99999999) }}", "bytes of one value"),
+        ("{{ 'a'.ljust(99999999) }}", "bytes of one value"),
         ("{{ 'a' * 999999999 }}", "bytes of one value in a template"),
     ] {
         let error = render(template).unwrap_err().to_string();
@@ -182,7 +182,7 @@ fn values_are_bounded_by_their_size() {
         "{{ '%1000000000d' | format(1) }}",
         "{{ '%*d' | format(1000000000, 1) }}",
         "{{ '%.1000000000f' | format(1.5) }}",
-        "{{ ('%9000d' * 100000) | format(1) | length }}",
+        "{{ ('%9000d' * 100000) | format(*range(100000)) | length }}",
         "{{ range(100000) | join('b' * 100000) | length }}",
         "{{ ('b' * 100000).join(['a'] * 100000) | length }}",
         "{{ ('a\n' * 1000000) | indent('b' * 100000) | length }}",

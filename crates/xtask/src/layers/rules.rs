@@ -8,7 +8,7 @@ use super::{
 };
 
 /// Third-party crates that only some may use, by the beginning of their names.
-const RESTRICTED: &[&str] = &["kube", "gix", "minijinja", "libyaml"];
+const RESTRICTED: &[&str] = &["kube", "gix", "libyaml"];
 
 /// What only the tests of a crate may use besides.
 const TESTS_MAY_USE: &[(&str, &str)] = &[("kluctl", "secrets")];
@@ -18,7 +18,6 @@ fn may_use(restricted: &str, name: &str, layer: Layer) -> bool {
     match restricted {
         "kube" => matches!(name, "api" | "cluster" | "runtime" | "engine") || layer >= Layer::L4,
         "gix" => name == "git",
-        "minijinja" => name == "jinja",
         _ => name == "yaml",
     }
 }

@@ -1,0 +1,325 @@
+//! The syntax tree of a template. Names know their slot once `symbols` has seen the tree.
+
+use std::rc::Rc;
+
+use crate::value::{Str, Value};
+
+/// Where a variable lives: how many functions further out, and which slot there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub(crate) struct Slot {
+    pub(crate) out: u16,
+    pub(crate) at: u32,
+}
+
+/// What a slot gets when its scope begins.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Load {
+    /// Set by who enters the scope.
+    Parameter,
+    /// Looked up in the context.
+    Resolve(Str),
+    /// A copy of the variable of a scope further out.
+    Alias(Slot),
+    /// Nothing yet.
+    Undefined,
+}
+
+/// The variables of a scope.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Scope {
+    pub(crate) loads: Vec<(u32, Load)>,
+}
+
+/// A use of a name.
+#[derive(Debug, Clone)]
+pub(crate) struct Name {
+    pub(crate) id: Str,
+    pub(crate) slot: Slot,
+    /// A parameter is there whatever happens.
+    pub(crate) parameter: bool,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Expr {
+    pub(crate) line: u32,
+    pub(crate) kind: ExprKind,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) enum ExprKind {
+    Name(Name),
+    Const(Value),
+    Tuple(Vec<Expr>),
+    List(Vec<Expr>),
+    Dict(Vec<(Expr, Expr)>),
+    Cond(Box<Cond>),
+    Filter(Box<Filter>),
+    Test(Box<Test>),
+    Call(Box<Call>),
+    Item(Box<(Expr, Expr)>),
+    Attr(Box<Expr>, Str),
+    Slice(Box<[Option<Expr>; 3]>),
+    Concat(Vec<Expr>),
+    Compare(Box<Expr>, Vec<(Comparison, Expr)>),
+    And(Box<(Expr, Expr)>),
+    Or(Box<(Expr, Expr)>),
+    Not(Box<Expr>),
+    Negative(Box<Expr>),
+    Positive(Box<Expr>),
+    Binary(Operator, Box<(Expr, Expr)>),
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Cond {
+    pub(crate) test: Expr,
+    pub(crate) then: Expr,
+    pub(crate) otherwise: Option<Expr>,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Filter {
+    /// Nothing in front of a filter block, whose body it is applied to.
+    pub(crate) target: Option<Expr>,
+    pub(crate) name: Str,
+    pub(crate) args: CallArgs,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Test {
+    pub(crate) target: Expr,
+    pub(crate) name: Str,
+    pub(crate) args: CallArgs,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Call {
+    pub(crate) func: Expr,
+    pub(crate) args: CallArgs,
+    /// In the frame of a loop: its variables are shown to functions that take the context.
+    pub(crate) in_loop: bool,
+    /// The same of a block.
+    pub(crate) in_block: bool,
+}
+
+#[derive(Debug, Clone, Default)]
+pub(crate) struct CallArgs {
+    pub(crate) args: Vec<Expr>,
+    pub(crate) kwargs: Vec<(Str, Expr)>,
+    pub(crate) star: Option<Expr>,
+    pub(crate) double_star: Option<Expr>,
+}
+
+impl CallArgs {
+    /// All expressions among the arguments.
+    pub(crate) fn each(&self) -> impl Iterator<Item = &Expr> {
+        let named = self.kwargs.iter().map(|(_, value)| value);
+        self.args
+            .iter()
+            .chain(named)
+            .chain(&self.star)
+            .chain(&self.double_star)
+    }
+
+    /// The same, to change them.
+    pub(crate) fn each_mut(&mut self) -> impl Iterator<Item = &mut Expr> {
+        let named = self.kwargs.iter_mut().map(|(_, value)| value);
+        self.args
+            .iter_mut()
+            .chain(named)
+            .chain(&mut self.star)
+            .chain(&mut self.double_star)
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Comparison {
+    Eq,
+    Ne,
+    Lt,
+    Le,
+    Gt,
+    Ge,
+    In,
+    NotIn,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Operator {
+    Add,
+    Sub,
+    Mul,
+    Div,
+    FloorDiv,
+    Mod,
+    Pow,
+}
+
+/// What a value is assigned to.
+#[derive(Debug, Clone)]
+pub(crate) enum Target {
+    Name(Name),
+    /// An attribute of a namespace.
+    Attr(Name, Str),
+    Tuple(Vec<Target>),
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Stmt {
+    pub(crate) line: u32,
+    pub(crate) kind: StmtKind,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) enum StmtKind {
+    Output(Vec<Piece>),
+    If(Vec<(Expr, Vec<Stmt>)>, Vec<Stmt>),
+    For(Rc<For>),
+    Macro(Rc<Macro>, Name, Track),
+    CallBlock(Rc<Macro>, Expr),
+    FilterBlock(Expr, Vec<Stmt>, Scope),
+    With(Vec<(Target, Expr)>, Vec<Stmt>, Scope),
+    Set(Target, Expr, Track),
+    SetBlock(Box<SetBlock>),
+    Scoped(Vec<Stmt>, Scope),
+    AutoEscape(Expr, Vec<Stmt>),
+    Block(Box<BlockUse>),
+    Extends(Expr),
+    Include(Box<Include>),
+    Import(Box<Import>),
+    FromImport(Box<FromImport>),
+    Break,
+    Continue,
+}
+
+/// A part of the output.
+#[derive(Debug, Clone)]
+pub(crate) enum Piece {
+    Data(Str),
+    Expr(Expr),
+}
+
+/// Who else learns of an assignment.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Track {
+    pub(crate) kind: TrackKind,
+    pub(crate) names: Vec<Name>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum TrackKind {
+    #[default]
+    Nobody,
+    Loop,
+    Block,
+    Context,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct For {
+    pub(crate) target: Target,
+    pub(crate) iter: Expr,
+    pub(crate) body: Vec<Stmt>,
+    pub(crate) otherwise: Vec<Stmt>,
+    pub(crate) test: Option<Expr>,
+    /// The target as the test sees it.
+    pub(crate) test_target: Option<Target>,
+    pub(crate) recursive: bool,
+    /// The slot of `loop`, when somebody uses it.
+    pub(crate) loop_slot: Option<u32>,
+    pub(crate) scope: Scope,
+    pub(crate) test_scope: Scope,
+    pub(crate) else_scope: Scope,
+    /// How many slots a recursive loop has, which is a function of its own.
+    pub(crate) slots: u32,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Macro {
+    pub(crate) name: Str,
+    pub(crate) params: Vec<Name>,
+    /// Of the last parameters.
+    pub(crate) defaults: Vec<Expr>,
+    pub(crate) body: Vec<Stmt>,
+    pub(crate) scope: Scope,
+    pub(crate) slots: u32,
+    pub(crate) caller: Option<u32>,
+    pub(crate) kwargs: Option<u32>,
+    pub(crate) varargs: Option<u32>,
+    /// Whether `caller` is used at all.
+    pub(crate) uses_caller: bool,
+    /// Whether `caller` is a parameter with a default.
+    pub(crate) explicit_caller: bool,
+    pub(crate) line: u32,
+    /// The slot that the function of a call block is in.
+    pub(crate) is_caller: bool,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct SetBlock {
+    pub(crate) target: Target,
+    pub(crate) filter: Option<Expr>,
+    pub(crate) body: Vec<Stmt>,
+    pub(crate) scope: Scope,
+    pub(crate) track: Track,
+}
+
+/// Where a block is, and shows unless a child replaces it.
+#[derive(Debug, Clone)]
+pub(crate) struct BlockUse {
+    pub(crate) name: Str,
+    pub(crate) scoped: bool,
+    pub(crate) required: bool,
+    /// At the top level a child template shows no blocks by itself.
+    pub(crate) toplevel: bool,
+    pub(crate) body: Vec<Stmt>,
+    pub(crate) visible: Vec<Name>,
+}
+
+/// The function of a block.
+#[derive(Debug, Clone)]
+pub(crate) struct Block {
+    pub(crate) name: Str,
+    pub(crate) body: Vec<Stmt>,
+    pub(crate) scope: Scope,
+    pub(crate) slots: u32,
+    pub(crate) own: Option<u32>,
+    pub(crate) parent: Option<u32>,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Include {
+    pub(crate) template: Expr,
+    pub(crate) with_context: bool,
+    pub(crate) ignore_missing: bool,
+    pub(crate) visible: Vec<Name>,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Import {
+    pub(crate) template: Expr,
+    pub(crate) target: Name,
+    pub(crate) with_context: bool,
+    pub(crate) toplevel: bool,
+    pub(crate) visible: Vec<Name>,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct FromImport {
+    pub(crate) template: Expr,
+    pub(crate) names: Vec<(Str, Name)>,
+    pub(crate) with_context: bool,
+    pub(crate) toplevel: bool,
+    pub(crate) visible: Vec<Name>,
+}
+
+/// A whole template.
+#[derive(Debug, Default)]
+pub(crate) struct Template {
+    pub(crate) body: Vec<Stmt>,
+    pub(crate) scope: Scope,
+    pub(crate) slots: u32,
+    /// The slot of `self`, when somebody uses it.
+    pub(crate) own: Option<u32>,
+    pub(crate) blocks: Vec<Rc<Block>>,
+    pub(crate) extends: bool,
+}

@@ -1,0 +1,232 @@
+//! Attributes and items. `a.b` looks for an attribute first, `a['b']` for an item; each falls back to the other.
+
+use std::rc::Rc;
+
+use super::{call::to_int, loops, macros, slice};
+use crate::{
+    exc::{R, type_error},
+    format::repr,
+    functions, methods,
+    rt::Rt,
+    value::{Key, Object, Str, Tuple, Undef, Value, object::BlockRef},
+};
+
+/// `value.name`.
+pub(crate) fn attribute(rt: &Rt, value: &Value, name: &Str) -> R<Value> {
+    if let Value::Undefined(why) = value {
+        return why.fail();
+    }
+    if let Some(found) = own_attribute(rt, value, name)? {
+        return Ok(found);
+    }
+    match index(rt, value, &Value::Str(name.clone()))? {
+        Some(found) => Ok(found),
+        None => Ok(missing_attribute(value, name)),
+    }
+}
+
+fn missing_attribute(value: &Value, name: &str) -> Value {
+    Value::undefined(Undef::Attr {
+        of: value.described(),
+        key: repr::quoted(name),
+    })
+}
+
+/// `value[index]`.
+pub(crate) fn item(rt: &Rt, value: &Value, key: &Value) -> R<Value> {
+    if let Value::Undefined(why) = value {
+        return why.fail();
+    }
+    if let Some(found) = index(rt, value, key)? {
+        return Ok(found);
+    }
+    if matches!(key, Value::Object(object) if matches!(&**object, Object::Slice(_))) {
+        return type_error(match value {
+            Value::Dict(_) => "unhashable type: 'slice'".to_owned(),
+            _ => format!("'{}' object is not subscriptable", value.type_name()),
+        });
+    }
+    if let Some(name) = key.as_str() {
+        return Ok(match own_attribute(rt, value, name)? {
+            Some(found) => found,
+            None => missing_attribute(value, name),
+        });
+    }
+    let mut text = String::new();
+    repr::write_repr(rt, key, &mut text)?;
+    Ok(Value::undefined(Undef::Element {
+        of: value.described(),
+        index: text,
+    }))
+}
+
+/// What a subscript gives, if it gives anything.
+fn index(rt: &Rt, value: &Value, key: &Value) -> R<Option<Value>> {
+    match value {
+        Value::Dict(dict) => {
+            if let Value::Str(text) = key {
+                return Ok(dict.get_str(text));
+            }
+            if matches!(key, Value::List(_) | Value::Dict(_)) {
+                return Ok(None);
+            }
+            Ok(dict.get(&Key::new(key)?))
+        }
+        Value::Object(object) => match (&**object, key.as_str()) {
+            (Object::Blocks(ctx), Some(name)) => {
+                let known = ctx.blocks.borrow().contains_key(name);
+                Ok(known.then(|| {
+                    Value::object(Object::Block(BlockRef {
+                        ctx: ctx.clone(),
+                        name: name.clone(),
+                        depth: 0,
+                    }))
+                }))
+            }
+            _ => Ok(None),
+        },
+        _ => {
+            if let Value::Object(object) = key
+                && let Object::Slice(parts) = &**object
+            {
+                return slice::slice(rt, value, parts);
+            }
+            let at = match key {
+                Value::Int(_) | Value::Bool(_) | Value::Big(_) => to_int(key)?,
+                _ => return Ok(None),
+            };
+            element(rt, value, at)
+        }
+    }
+}
+
+/// The item at a place, which counts from the end when it is negative.
+fn element(rt: &Rt, value: &Value, at: i64) -> R<Option<Value>> {
+    let place = |len: usize| {
+        let len = i64::try_from(len).unwrap_or(i64::MAX);
+        usize::try_from(if at < 0 { at.saturating_add(len) } else { at }).ok()
+    };
+    Ok(match value {
+        Value::List(list) => place(list.len()).and_then(|at| list.get(at)),
+        Value::Tuple(tuple) => place(tuple.items.len()).and_then(|at| tuple.items.get(at).cloned()),
+        Value::Range(range) => {
+            let at = if at < 0 {
+                at.saturating_add(range.len())
+            } else {
+                at
+            };
+            range.get(at).map(Value::Int)
+        }
+        Value::Str(text) | Value::Markup(text) => {
+            rt.step(text.len() as u64 / 64)?;
+            let len = crate::value::char_count(text);
+            let Some(at) = place(len) else { return Ok(None) };
+            let letter = if text.len() == len {
+                text.as_bytes().get(at).copied().map(char::from)
+            } else {
+                text.chars().nth(at)
+            };
+            letter.map(|letter| rt.letter(letter))
+        }
+        Value::Bytes(bytes) => {
+            let byte = place(bytes.len()).and_then(|at| bytes.get(at));
+            byte.map(|byte| Value::Int(i64::from(*byte)))
+        }
+        _ => None,
+    })
+}
+
+/// What `getattr` of Python gives.
+pub(crate) fn own_attribute(rt: &Rt, value: &Value, name: &str) -> R<Option<Value>> {
+    if name == "__class__" {
+        return Ok(Some(Value::object(Object::Type(value.type_name()))));
+    }
+    if let Value::Tuple(tuple) = value
+        && let Some(found) = group_attribute(tuple, name)
+    {
+        return Ok(Some(found));
+    }
+    if let Value::Object(object) = value
+        && let Some(found) = object_attribute(rt, object, value, name)?
+    {
+        return Ok(Some(found));
+    }
+    if let Some(found) = methods::plain_attribute(value, name) {
+        return Ok(Some(found));
+    }
+    let method = methods::find(value, name);
+    Ok(method.map(|name| {
+        Value::object(Object::Method {
+            on: value.clone(),
+            name,
+        })
+    }))
+}
+
+fn group_attribute(tuple: &Tuple, name: &str) -> Option<Value> {
+    if !tuple.group {
+        return None;
+    }
+    match name {
+        "grouper" => tuple.items.first().cloned(),
+        "list" => tuple.items.get(1).cloned(),
+        _ => None,
+    }
+}
+
+fn object_attribute(rt: &Rt, object: &Rc<Object>, value: &Value, name: &str) -> R<Option<Value>> {
+    Ok(match &**object {
+        Object::Namespace(dict) => dict.get_str(name),
+        Object::Cycler { items, at } if name == "current" => items.items.get(at.get()).cloned(),
+        Object::Cycler { items, .. } if name == "items" => Some(Value::tuple(items.items.clone())),
+        Object::Loop(state) => loops::attribute(rt, state, name)?,
+        Object::Macro(made) => macros::attribute(made, name),
+        Object::Module(module) => match name {
+            "__name__" => Some(Value::Str(module.name.clone())),
+            _ => module.exports.get_str(name),
+        },
+        Object::Block(block) => match name {
+            "name" => Some(Value::Str(block.name.clone())),
+            "super" => Some(super_of(block)),
+            _ => None,
+        },
+        Object::Type(of) => match name {
+            "__name__" | "__qualname__" => Some(Value::str(*of)),
+            "__mro__" => {
+                let base = Value::object(Object::Type("object"));
+                Some(Value::tuple(if *of == "object" {
+                    vec![base]
+                } else {
+                    vec![value.clone(), base]
+                }))
+            }
+            _ => None,
+        },
+        Object::Function(function) if name == "__name__" => Some(Value::str(function.name)),
+        Object::Method { name: own, .. } if name == "__name__" => Some(Value::str(*own)),
+        Object::Library(library) => functions::member(library, name),
+        _ => None,
+    })
+}
+
+/// The block of the template that this one extends.
+pub(crate) fn super_of(block: &BlockRef) -> Value {
+    let depth = block.depth + 1;
+    let known = block
+        .ctx
+        .blocks
+        .borrow()
+        .get(&block.name)
+        .is_some_and(|blocks| blocks.len() > depth);
+    if !known {
+        return Value::hint(format!(
+            "there is no parent block called {}.",
+            repr::quoted(&block.name)
+        ));
+    }
+    Value::object(Object::Block(BlockRef {
+        ctx: block.ctx.clone(),
+        name: block.name.clone(),
+        depth,
+    }))
+}

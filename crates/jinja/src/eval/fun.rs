@@ -1,0 +1,147 @@
+//! A running function: its variables, and the context around it.
+
+use std::{
+    cell::{Cell, RefCell},
+    rc::Rc,
+};
+
+use super::{call::Cx, context::Context, load::Unit};
+use crate::{
+    ast::{Load, Scope, Slot},
+    exc::R,
+    rt::Rt,
+    value::{Str, Value, bury},
+};
+
+/// A call of a template, a block, a macro or a recursive loop.
+pub(crate) struct Fun {
+    slots: RefCell<Vec<Value>>,
+    outer: Option<Rc<Fun>>,
+    pub(crate) ctx: Rc<Context>,
+    pub(crate) unit: Rc<Unit>,
+    /// The template that this one extends, once that is known.
+    pub(crate) parent: RefCell<Option<Rc<Unit>>>,
+    /// What `set` made in the innermost loop, for functions that take the context.
+    pub(crate) loop_vars: RefCell<Vec<(Str, Value)>>,
+    /// The same of a block.
+    pub(crate) block_vars: RefCell<Vec<(Str, Value)>>,
+    /// Text of a set block shows even in a template that extends another one.
+    pub(crate) capturing: Cell<u32>,
+}
+
+impl Fun {
+    pub(crate) fn new(slots: u32, outer: Option<Rc<Self>>, ctx: Rc<Context>, unit: Rc<Unit>) -> Rc<Self> {
+        let slots = usize::try_from(slots).unwrap_or_default();
+        Rc::new(Self {
+            slots: RefCell::new(vec![Value::Missing; slots]),
+            outer,
+            ctx,
+            unit,
+            parent: RefCell::default(),
+            loop_vars: RefCell::default(),
+            block_vars: RefCell::default(),
+            capturing: Cell::new(0),
+        })
+    }
+
+    /// What a filter or a function learns of its surroundings.
+    pub(crate) fn cx<'a>(&'a self, rt: &'a Rt) -> Cx<'a> {
+        Cx { rt, ctx: &self.ctx }
+    }
+
+    fn out(&self, count: u16) -> Option<&Self> {
+        let mut fun = self;
+        for _ in 0..count {
+            fun = fun.outer.as_deref()?;
+        }
+        Some(fun)
+    }
+
+    pub(crate) fn get(&self, slot: Slot) -> Value {
+        let Some(fun) = self.out(slot.out) else {
+            return Value::Missing;
+        };
+        let slots = fun.slots.borrow();
+        let value = usize::try_from(slot.at).ok().and_then(|at| slots.get(at));
+        value.cloned().unwrap_or(Value::Missing)
+    }
+
+    pub(crate) fn set(&self, slot: Slot, value: Value) {
+        if let Some(fun) = self.out(slot.out) {
+            fun.set_own(slot.at, value);
+        }
+    }
+
+    pub(crate) fn set_own(&self, at: u32, value: Value) {
+        let mut slots = self.slots.borrow_mut();
+        let place = usize::try_from(at).ok().and_then(|at| slots.get_mut(at));
+        if let Some(place) = place {
+            let old = std::mem::replace(place, value);
+            // Dropping may reach anything, so nothing may be borrowed.
+            drop(slots);
+            drop(old);
+        }
+    }
+
+    /// Gives the variables of a scope their first values.
+    pub(crate) fn enter(&self, rt: &Rt, scope: &Scope) -> R<()> {
+        for (at, load) in &scope.loads {
+            let value = match load {
+                Load::Parameter => continue,
+                Load::Resolve(name) => {
+                    rt.step(1)?;
+                    self.ctx.resolve(rt, name).unwrap_or(Value::Missing)
+                }
+                Load::Alias(slot) => self.get(*slot),
+                Load::Undefined => Value::Missing,
+            };
+            self.set_own(*at, value);
+        }
+        Ok(())
+    }
+
+    /// Forgets the variables of a scope.
+    pub(crate) fn leave(&self, scope: &Scope) {
+        for (at, _) in &scope.loads {
+            self.set_own(*at, Value::Missing);
+        }
+    }
+
+    /// The context, with what was set in this loop or block.
+    pub(crate) fn shown_context(&self, in_loop: bool, in_block: bool) -> Rc<Context> {
+        let mut shown = Vec::new();
+        if in_loop {
+            shown.extend(self.loop_vars.borrow().iter().cloned());
+        }
+        if in_block {
+            shown.extend(self.block_vars.borrow().iter().cloned());
+        }
+        if shown.is_empty() {
+            return self.ctx.clone();
+        }
+        Context::derived(&self.ctx, shown)
+    }
+
+    /// Forgets everything, so that functions which know each other can go.
+    pub(crate) fn clear(&self) {
+        let slots = std::mem::take(&mut *self.slots.borrow_mut());
+        drop(slots);
+        self.loop_vars.borrow_mut().clear();
+        self.block_vars.borrow_mut().clear();
+        self.ctx.clear();
+    }
+
+    /// Ends the call. What a macro may still need is kept until the renderer goes.
+    pub(crate) fn end(self: Rc<Self>, rt: &Rt) -> R<()> {
+        if Rc::strong_count(&self) > 1 {
+            rt.keep(self)?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Fun {
+    fn drop(&mut self) {
+        bury(std::mem::take(self.slots.get_mut()).into_iter());
+    }
+}

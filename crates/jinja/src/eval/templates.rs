@@ -1,0 +1,173 @@
+//! Statements that bring in other templates, and blocks.
+
+use std::rc::Rc;
+
+use super::{
+    context::Context,
+    eval,
+    exec::{body, captured},
+    fun::Fun,
+    load,
+};
+use crate::{
+    ast::{BlockUse, Expr, FromImport, Import, Include, Name},
+    exc::{Exc, R, raise},
+    format::repr::quoted,
+    rt::Rt,
+    value::{Object, Str, Undef, Value, object::BlockRef},
+};
+
+/// Runs the block of this name that the outermost child has.
+fn run_block(rt: &Rt, ctx: &Rc<Context>, name: &Str, depth: usize, out: &mut String) -> R<()> {
+    let _deeper = rt.deeper()?;
+    let found = ctx
+        .blocks
+        .borrow()
+        .get(name)
+        .and_then(|blocks| blocks.get(depth).cloned());
+    let Some((unit, block)) = found else { return Ok(()) };
+    let before = rt.enter(&unit);
+    let fun = Fun::new(block.slots, None, ctx.clone(), unit);
+    if let Some(slot) = block.own {
+        fun.set_own(slot, Value::object(Object::Blocks(ctx.clone())));
+    }
+    if let Some(slot) = block.parent {
+        let reference = BlockRef {
+            ctx: ctx.clone(),
+            name: name.clone(),
+            depth,
+        };
+        fun.set_own(slot, super::attr::super_of(&reference));
+    }
+    fun.enter(rt, &block.scope)?;
+    body(rt, &fun, &block.body, out)?;
+    fun.end(rt)?;
+    rt.leave(before);
+    Ok(())
+}
+
+/// Calls a block as a function.
+pub(crate) fn show_block(rt: &Rt, block: &BlockRef) -> R<Value> {
+    let mut out = String::new();
+    run_block(rt, &block.ctx, &block.name, block.depth, &mut out)?;
+    captured(rt, out)
+}
+
+fn locals(fun: &Fun, names: &[Name]) -> Vec<(Str, Value)> {
+    let values = names.iter().map(|name| (name.id.clone(), fun.get(name.slot)));
+    values
+        .filter(|(_, value)| !matches!(value, Value::Missing))
+        .collect()
+}
+
+pub(super) fn block(rt: &Rt, fun: &Rc<Fun>, node: &BlockUse, out: &mut String) -> R<()> {
+    if node.toplevel && fun.parent.borrow().is_some() {
+        return Ok(());
+    }
+    let ctx = if node.scoped {
+        Context::derived(&fun.ctx, locals(fun, &node.visible))
+    } else {
+        fun.ctx.clone()
+    };
+    if node.required {
+        let count = ctx.blocks.borrow().get(&node.name).map_or(0, Vec::len);
+        if count <= 1 {
+            let message = format!("Required block {} not found", quoted(&node.name));
+            return raise("TemplateRuntimeError", message);
+        }
+    }
+    run_block(rt, &ctx, &node.name, 0, out)
+}
+
+pub(super) fn extends(rt: &Rt, fun: &Rc<Fun>, template: &Expr) -> R<()> {
+    if fun.parent.borrow().is_some() {
+        return raise("TemplateRuntimeError", "extended multiple times");
+    }
+    let name = eval(rt, fun, template)?;
+    let parent = match load::select(rt, &name, &fun.unit.name)? {
+        Ok(parent) => parent,
+        Err(missing) => return Err(Box::new(Exc::NotFound(missing))),
+    };
+    let mut blocks = fun.ctx.blocks.borrow_mut();
+    for block in &parent.ast.blocks {
+        rt.alloc(crate::rt::ENTRY)?;
+        blocks
+            .entry(block.name.clone())
+            .or_default()
+            .push((parent.clone(), block.clone()));
+    }
+    drop(blocks);
+    *fun.parent.borrow_mut() = Some(parent);
+    Ok(())
+}
+
+pub(super) fn include(rt: &Rt, fun: &Rc<Fun>, node: &Include, out: &mut String) -> R<()> {
+    let name = eval(rt, fun, &node.template)?;
+    let unit = match load::select(rt, &name, &fun.unit.name)? {
+        Ok(unit) => unit,
+        Err(_) if node.ignore_missing => return Ok(()),
+        Err(missing) => return Err(Box::new(Exc::NotFound(missing))),
+    };
+    if node.with_context {
+        let ctx = Context::new(&unit, Some(fun.ctx.clone()), locals(fun, &node.visible));
+        return load::render(rt, &unit, &ctx, out);
+    }
+    let module = load::default_module(rt, &unit)?;
+    if let Value::Object(object) = &module
+        && let Object::Module(module) = &**object
+    {
+        rt.output_fits(out.len().saturating_add(module.body.len()))?;
+        out.push_str(&module.body);
+    }
+    Ok(())
+}
+
+fn imported(rt: &Rt, fun: &Rc<Fun>, template: &Expr, with_context: bool, visible: &[Name]) -> R<Value> {
+    let name = eval(rt, fun, template)?;
+    let unit = match load::select(rt, &name, &fun.unit.name)? {
+        Ok(unit) => unit,
+        Err(missing) => return Err(Box::new(Exc::NotFound(missing))),
+    };
+    if with_context {
+        let ctx = Context::new(&unit, Some(fun.ctx.clone()), locals(fun, visible));
+        return load::module(rt, &unit, &ctx);
+    }
+    load::default_module(rt, &unit)
+}
+
+pub(super) fn import(rt: &Rt, fun: &Rc<Fun>, node: &Import) -> R<()> {
+    let module = imported(rt, fun, &node.template, node.with_context, &node.visible)?;
+    fun.set(node.target.slot, module.clone());
+    if node.toplevel {
+        fun.ctx.set(&node.target.id, module);
+        fun.ctx.hide(&node.target.id);
+    }
+    Ok(())
+}
+
+pub(super) fn from_import(rt: &Rt, fun: &Rc<Fun>, node: &FromImport) -> R<()> {
+    let module = imported(rt, fun, &node.template, node.with_context, &node.visible)?;
+    let Value::Object(object) = &module else {
+        return Ok(());
+    };
+    let Object::Module(module) = &**object else {
+        return Ok(());
+    };
+    for (name, alias) in &node.names {
+        let value = module.exports.get_str(name).unwrap_or_else(|| {
+            Value::undefined(Undef::Hint(format!(
+                "the template {} (imported on line {} in {}) does not export the requested name {}",
+                quoted(&module.name),
+                node.template.line,
+                quoted(&fun.unit.name),
+                quoted(name)
+            )))
+        });
+        fun.set(alias.slot, value.clone());
+        if node.toplevel {
+            fun.ctx.set(&alias.id, value);
+            fun.ctx.hide(&alias.id);
+        }
+    }
+    Ok(())
+}

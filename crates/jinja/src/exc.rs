@@ -1,0 +1,45 @@
+//! Python's exceptions, as far as templates see them.
+
+use tree::Exceeded;
+
+use crate::error::Failure;
+
+/// Why an evaluation ended.
+#[derive(Debug)]
+pub(crate) enum Exc {
+    /// An exception of Python.
+    Raised { class: &'static str, message: String },
+    /// None of these templates exists.
+    NotFound(String),
+    /// A template that can't be parsed.
+    Syntax(Box<Failure>),
+    /// A limit was reached. Nothing catches this.
+    Limit(Exceeded),
+}
+
+pub(crate) type R<T> = Result<T, Box<Exc>>;
+
+impl From<Exceeded> for Box<Exc> {
+    fn from(exceeded: Exceeded) -> Self {
+        Self::new(Exc::Limit(exceeded))
+    }
+}
+
+pub(crate) fn error(class: &'static str, message: impl Into<String>) -> Box<Exc> {
+    Box::new(Exc::Raised {
+        class,
+        message: message.into(),
+    })
+}
+
+pub(crate) fn raise<T>(class: &'static str, message: impl Into<String>) -> R<T> {
+    Err(error(class, message))
+}
+
+pub(crate) fn type_error<T>(message: impl Into<String>) -> R<T> {
+    raise("TypeError", message)
+}
+
+pub(crate) fn value_error<T>(message: impl Into<String>) -> R<T> {
+    raise("ValueError", message)
+}

@@ -1,0 +1,99 @@
+//! Filters that put lists together and cut them.
+
+use super::attributes::Getter;
+use crate::{
+    ast::Operator,
+    eval::{
+        call::{Args, Cx},
+        ops,
+    },
+    exc::{R, raise, type_error},
+    rt::ENTRY,
+    value::{Iter, Value, iter},
+};
+
+pub(super) fn sum(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
+    let args = args.bind("do_sum", ["attribute", "start"], 0)?;
+    let getter = Getter::new(&args.value(0), None, false);
+    let mut total = args.get(1).cloned().unwrap_or(Value::Int(0));
+    if total.as_str().is_some() {
+        return type_error("sum() can't sum strings [use ''.join(seq) instead]");
+    }
+    let mut items = iter::of(&value)?;
+    while let Some(item) = items.next(cx.rt)? {
+        let item = getter.get(cx, &item)?;
+        total = ops::binary(cx.rt, Operator::Add, &total, &item)?;
+    }
+    Ok(total)
+}
+
+/// A generator over lists that are made already.
+fn lists(cx: &Cx<'_>, function: &'static str, lists: Vec<Vec<Value>>) -> R<Value> {
+    let lists: Vec<Value> = lists.into_iter().map(Value::list).collect();
+    iter::generator(cx.rt, function, Iter::Owned(lists.into_iter()), |_, list| {
+        Ok(Some(list))
+    })
+}
+
+/// A generator that fails when it is asked, because there is nothing to iterate over.
+pub(super) fn failing(cx: &Cx<'_>, function: &'static str, value: Value) -> R<Value> {
+    iter::generator(
+        cx.rt,
+        function,
+        Iter::Owned(vec![value].into_iter()),
+        |rt, value| iter::collect(rt, &value).map(|_| None),
+    )
+}
+
+pub(super) fn batch(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
+    let args = args.bind("do_batch", ["linecount", "fill_with"], 1)?;
+    let count = usize::try_from(args.int(0, 0)?).unwrap_or_default();
+    if iter::of(&value).is_err() {
+        return failing(cx, "do_batch", value);
+    }
+    let items = iter::collect(cx.rt, &value)?;
+    let mut rows: Vec<Vec<Value>> = Vec::new();
+    for item in items {
+        match rows.last_mut() {
+            Some(row) if row.len() != count => row.push(item),
+            _ => rows.push(vec![item]),
+        }
+    }
+    let fill = args.get(1).filter(|fill| !matches!(fill, Value::None));
+    if let (Some(fill), Some(row)) = (fill, rows.last_mut()) {
+        let missing = count.saturating_sub(row.len());
+        cx.rt.fits(missing.saturating_mul(ENTRY))?;
+        cx.rt.alloc(missing.saturating_mul(ENTRY))?;
+        row.extend(std::iter::repeat_n(fill.clone(), missing));
+    }
+    lists(cx, "do_batch", rows)
+}
+
+pub(super) fn slice(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
+    let args = args.bind("do_slice", ["slices", "fill_with"], 1)?;
+    let slices = args.int(0, 0)?;
+    if iter::of(&value).is_err() {
+        return failing(cx, "sync_do_slice", value);
+    }
+    let mut items = iter::collect(cx.rt, &value)?.into_iter();
+    let Ok(slices) = usize::try_from(slices) else {
+        return lists(cx, "sync_do_slice", Vec::new());
+    };
+    if slices == 0 {
+        return raise("ZeroDivisionError", "integer division or modulo by zero");
+    }
+    cx.rt.fits(slices.saturating_mul(ENTRY))?;
+    cx.rt.alloc(slices.saturating_mul(ENTRY * 2))?;
+    let (each, longer) = (items.len() / slices, items.len() % slices);
+    let fill = args.get(1).filter(|fill| !matches!(fill, Value::None));
+    let mut parts = Vec::with_capacity(slices);
+    for index in 0..slices {
+        cx.rt.step(1)?;
+        let mut part: Vec<Value> = items.by_ref().take(each + usize::from(index < longer)).collect();
+        if let (Some(fill), true) = (fill, index >= longer) {
+            part.push(fill.clone());
+        }
+        parts.push(part);
+    }
+    lists(cx, "sync_do_slice", parts)
+}

@@ -1,0 +1,282 @@
+//! Filters on numbers.
+
+use num_bigint::BigInt;
+
+use crate::{
+    eval::call::{Args, Cx},
+    exc::{R, raise, type_error, value_error},
+    text::is_space,
+    value::{
+        Value,
+        number::{self, Number, from_big, truncated},
+    },
+};
+
+/// The largest number up to which every whole float is exact.
+const EXACT: f64 = 9_007_199_254_740_992.0;
+
+/// `abs(value)`.
+pub(crate) fn absolute(value: &Value) -> R<Value> {
+    let negative = match Number::of(value.defined()?) {
+        Some(Number::Int(number)) => number < 0,
+        Some(Number::Big(number)) => number.sign() == num_bigint::Sign::Minus,
+        Some(Number::Float(number)) => return Ok(Value::Float(number.abs())),
+        None => return type_error(format!("bad operand type for abs(): '{}'", value.type_name())),
+    };
+    let positive = if negative { number::negative(value) } else { None };
+    Ok(positive.unwrap_or_else(|| match value {
+        Value::Bool(flag) => Value::Int(i64::from(*flag)),
+        other => other.clone(),
+    }))
+}
+
+pub(super) fn abs(_: &Cx<'_>, value: Value, args: Args) -> R<Value> {
+    args.none("abs")?;
+    absolute(&value)
+}
+
+pub(super) fn int(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
+    let args = args.bind("do_int", ["default", "base"], 0)?;
+    let default = args.get(0).cloned().unwrap_or(Value::Int(0));
+    let base = args.int(1, 10)?;
+    value.defined()?;
+    let parsed = match &value {
+        Value::Str(text) | Value::Markup(text) => {
+            cx.rt.step((text.len() as u64).saturating_pow(2) / 65_536)?;
+            cx.rt.alloc(text.len())?;
+            let whole = u32::try_from(base).ok().and_then(|base| parse_int(text, base));
+            if text.len() > 4300 && whole.is_some() {
+                return Ok(default);
+            }
+            whole
+                .map(from_big)
+                .or_else(|| parse_float(text).and_then(truncated))
+        }
+        Value::Bool(flag) => Some(Value::Int(i64::from(*flag))),
+        Value::Int(_) | Value::Big(_) => Some(value.clone()),
+        Value::Float(number) => {
+            if number.is_infinite() {
+                return raise("OverflowError", "cannot convert float infinity to integer");
+            }
+            truncated(*number)
+        }
+        _ => None,
+    };
+    Ok(parsed.unwrap_or(default))
+}
+
+fn parse_int(text: &str, base: u32) -> Option<BigInt> {
+    let text = text.trim_matches(is_space);
+    let (negative, digits) = match text.strip_prefix('-') {
+        Some(rest) => (true, rest),
+        None => (false, text.strip_prefix('+').unwrap_or(text)),
+    };
+    let lower = digits.to_ascii_lowercase();
+    let prefixed = |prefix: &str| {
+        let rest = lower.strip_prefix(prefix)?;
+        Some(rest.strip_prefix('_').unwrap_or(rest).to_owned())
+    };
+    let (base, digits) = match base {
+        16 => (16, prefixed("0x").unwrap_or(lower)),
+        8 => (8, prefixed("0o").unwrap_or(lower)),
+        2 => (2, prefixed("0b").unwrap_or(lower)),
+        0 => {
+            let known = [("0x", 16), ("0o", 8), ("0b", 2)];
+            let found = known
+                .iter()
+                .find_map(|(prefix, base)| Some((*base, prefixed(prefix)?)));
+            match found {
+                Some(found) => found,
+                None if lower.starts_with('0') && !lower.trim_start_matches(['0', '_']).is_empty() => {
+                    return None;
+                }
+                None => (10, lower),
+            }
+        }
+        3..=36 => (base, lower),
+        _ => return None,
+    };
+    let odd = digits.starts_with('_')
+        || digits.ends_with('_')
+        || digits.contains("__")
+        || digits.starts_with(['+', '-']);
+    if odd || digits.is_empty() {
+        return None;
+    }
+    let digits: Option<String> = digits
+        .chars()
+        .filter(|letter| *letter != '_')
+        .map(|letter| {
+            if letter.is_ascii() {
+                Some(letter)
+            } else {
+                decimal(letter)
+            }
+        })
+        .collect();
+    let number = BigInt::parse_bytes(digits?.as_bytes(), base)?;
+    Some(if negative { -number } else { number })
+}
+
+/// The ASCII digit of a full-width or Arabic one.
+fn decimal(letter: char) -> Option<char> {
+    let code = u32::from(letter);
+    let zero = [0xff10, 0x0660, 0x06f0, 0x0966]
+        .into_iter()
+        .find(|zero| (*zero..zero + 10).contains(&code))?;
+    char::from_digit(code - zero, 10)
+}
+
+/// What `float(text)` gives.
+fn parse_float(text: &str) -> Option<f64> {
+    let text = text.trim_matches(is_space);
+    let bytes = text.as_bytes();
+    let digit = |at: Option<usize>| at.and_then(|at| bytes.get(at)).is_some_and(u8::is_ascii_digit);
+    let odd = bytes
+        .iter()
+        .enumerate()
+        .any(|(at, byte)| *byte == b'_' && !(digit(at.checked_sub(1)) && digit(Some(at + 1))));
+    if odd {
+        return None;
+    }
+    text.replace('_', "").parse().ok()
+}
+
+pub(super) fn float(_: &Cx<'_>, value: Value, args: Args) -> R<Value> {
+    let args = args.bind("do_float", ["default"], 0)?;
+    let parsed = match value.defined()? {
+        Value::Str(text) | Value::Markup(text) => parse_float(text),
+        Value::Big(number) => {
+            let float = number::big_to_float(number);
+            if float.is_infinite() {
+                return raise("OverflowError", "int too large to convert to float");
+            }
+            Some(float)
+        }
+        other => Number::of(other).map(|number| number.float()),
+    };
+    let default = || args.get(0).cloned().unwrap_or(Value::Float(0.0));
+    Ok(parsed.map_or_else(default, Value::Float))
+}
+
+pub(super) fn round(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
+    let args = args.bind("do_round", ["precision", "method"], 0)?;
+    let precision = i32::try_from(args.int(0, 0)?.clamp(-100_000, 100_000)).unwrap_or_default();
+    let method = args.text(1, "common")?;
+    if !matches!(&*method, "common" | "ceil" | "floor") {
+        return raise("FilterArgumentError", "method must be common, ceil or floor");
+    }
+    let Some(number) = Number::of(value.defined()?) else {
+        return type_error(format!(
+            "type {} doesn't define __round__ method",
+            value.type_name()
+        ));
+    };
+    if &*method == "common" {
+        return match number {
+            Number::Float(number) => Ok(Value::Float(round_float(number, precision))),
+            whole => {
+                cx.rt.step(1)?;
+                Ok(round_int(&whole.big().unwrap_or_default(), precision))
+            }
+        };
+    }
+    let number = number.float();
+    let factor = 10f64.powi(precision.clamp(-300, 300));
+    let scaled = number * factor;
+    if !scaled.is_finite() {
+        return raise("OverflowError", "cannot convert float infinity to integer");
+    }
+    let rounded = if &*method == "ceil" {
+        scaled.ceil()
+    } else {
+        scaled.floor()
+    };
+    // Zero has no sign here, as it was an integer.
+    Ok(Value::Float((rounded + 0.0) / factor))
+}
+
+fn round_int(number: &BigInt, precision: i32) -> Value {
+    if precision >= 0 {
+        return from_big(number.clone());
+    }
+    let digits = precision.unsigned_abs();
+    if u64::from(digits) * 3 > number.bits() + 3 {
+        return Value::Int(0);
+    }
+    let unit = BigInt::from(10).pow(digits);
+    let (mut quotient, mut rest) = (number / &unit, number % &unit);
+    if rest.sign() == num_bigint::Sign::Minus {
+        quotient -= 1;
+        rest += &unit;
+    }
+    let twice = rest * 2;
+    if twice > unit || twice == unit && quotient.bit(0) {
+        quotient += 1;
+    }
+    from_big(quotient * unit)
+}
+
+/// Rounds the exact decimal value, halves to the even digit.
+fn round_float(number: f64, precision: i32) -> f64 {
+    if !number.is_finite() || precision > 300 {
+        return number;
+    }
+    match usize::try_from(precision) {
+        Ok(digits) => format!("{number:.digits$}").parse().unwrap_or(number),
+        Err(_) => {
+            if precision < -308 {
+                return 0f64.copysign(number);
+            }
+            let unit = 10f64.powi(precision.unsigned_abs().min(308).cast_signed());
+            let scaled = number / unit;
+            if scaled.abs() > EXACT {
+                number
+            } else {
+                scaled.round_ties_even() * unit
+            }
+        }
+    }
+}
+
+pub(super) fn filesizeformat(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
+    let binary = args.bind("do_filesizeformat", ["binary"], 0)?.flag(0, false)?;
+    let bytes = match value.defined()? {
+        Value::Str(text) | Value::Markup(text) => parse_float(text),
+        other => match Number::of(other) {
+            Some(number) => Some(number.float()),
+            None => {
+                return type_error(format!(
+                    "float() argument must be a string or a real number, not '{}'",
+                    value.type_name()
+                ));
+            }
+        },
+    };
+    let Some(bytes) = bytes else {
+        let mut text = String::new();
+        crate::format::repr::write_repr(cx.rt, &value, &mut text)?;
+        return value_error(format!("could not convert string to float: {text}"));
+    };
+    let (base, units) = if binary {
+        (1024.0, ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB", "ZiB", "YiB"])
+    } else {
+        (1000.0, ["kB", "MB", "GB", "TB", "PB", "EB", "ZB", "YB"])
+    };
+    if bytes == 1.0 {
+        return Ok(Value::str("1 Byte"));
+    }
+    if bytes < base {
+        return Ok(Value::str(format!("{} Bytes", bytes.trunc() + 0.0)));
+    }
+    let mut unit = base;
+    let mut name = "";
+    for known in units {
+        name = known;
+        unit *= base;
+        if bytes < unit {
+            break;
+        }
+    }
+    Ok(Value::str(format!("{:.1} {name}", base * bytes / unit)))
+}

@@ -1,0 +1,241 @@
+//! `slugify`: text for names and URLs.
+
+use regex::Regex;
+use unicode_normalization::UnicodeNormalization as _;
+
+use crate::{
+    eval::call::{Args, Bound, Cx, to_text},
+    exc::{R, raise, type_error},
+    methods::replaced,
+    text::reference,
+    value::{Value, char_count, iter},
+};
+
+const NAMES: [&str; 12] = [
+    "entities",
+    "decimal",
+    "hexadecimal",
+    "max_length",
+    "word_boundary",
+    "separator",
+    "save_order",
+    "stopwords",
+    "regex_pattern",
+    "lowercase",
+    "replacements",
+    "allow_unicode",
+];
+
+pub(super) fn slugify(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
+    let args = args.bind("slugify", NAMES, 0)?;
+    let rt = cx.rt;
+    let Some(text) = value.defined()?.as_str() else {
+        return type_error("decoding to str: need a bytes-like object");
+    };
+    let unicode = args.flag(11, false)?;
+    rt.alloc(text.len().saturating_mul(8))?;
+    rt.step(text.len() as u64)?;
+    let replacements = pairs(cx, &args)?;
+    let mut text = replace_all(cx, text.to_string(), &replacements)?;
+    text = squeezed(&text, |letter| letter == '\'', '-');
+    text = plain(&text, unicode);
+    text = references(&text, &args)?;
+    text = if unicode {
+        text.nfkc().collect()
+    } else {
+        text.nfkd().collect()
+    };
+    if args.flag(9, true)? {
+        text = text.to_lowercase();
+    }
+    text.retain(|letter| letter != '\'');
+    text = without_group_commas(&text);
+    text = disallowed(&text, &args, unicode)?;
+    text = squeezed(&text, |letter| letter == '-', '-')
+        .trim_matches('-')
+        .to_owned();
+    text = without_stopwords(cx, &text, &args)?;
+    text = replace_all(cx, text, &replacements)?;
+    let limit = usize::try_from(args.int(3, 0)?).unwrap_or_default();
+    if limit > 0 {
+        text = shortened(&text, limit, args.flag(4, false)?, args.flag(6, false)?);
+    }
+    let separator = args.text(5, "-")?;
+    if &*separator != "-" {
+        text = replaced(rt, &text, "-", &separator, -1)?;
+    }
+    rt.text(text)
+}
+
+fn pairs(cx: &Cx<'_>, args: &Bound<12>) -> R<Vec<(String, String)>> {
+    let Some(given) = args.get(10) else {
+        return Ok(Vec::new());
+    };
+    let mut pairs = Vec::new();
+    for pair in iter::collect(cx.rt, given)? {
+        match iter::collect(cx.rt, &pair)?.as_slice() {
+            [old, new] => pairs.push((to_text(old)?.to_string(), to_text(new)?.to_string())),
+            _ => return raise("ValueError", "replacements are pairs"),
+        }
+    }
+    Ok(pairs)
+}
+
+fn replace_all(cx: &Cx<'_>, mut text: String, pairs: &[(String, String)]) -> R<String> {
+    for (old, new) in pairs {
+        text = replaced(cx.rt, &text, old, new, -1)?;
+        cx.rt.alloc(text.len())?;
+    }
+    Ok(text)
+}
+
+/// ASCII, or the composed form of Unicode.
+fn plain(text: &str, unicode: bool) -> String {
+    if text.is_ascii() {
+        return text.to_owned();
+    }
+    if unicode {
+        return text.nfkc().collect();
+    }
+    let mut out = String::with_capacity(text.len());
+    for letter in text.nfkd() {
+        out.push_str(deunicode::deunicode_char(letter).unwrap_or_default());
+    }
+    out
+}
+
+/// Replaces references to characters, of the kinds that are asked for.
+fn references(text: &str, args: &Bound<12>) -> R<String> {
+    let (entities, decimal, hexadecimal) = (args.flag(0, true)?, args.flag(1, true)?, args.flag(2, true)?);
+    if !text.contains('&') {
+        return Ok(text.to_owned());
+    }
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find('&') {
+        let (before, after) = rest.split_at_checked(at).unwrap_or((rest, ""));
+        out.push_str(before);
+        let end = after.find(';').filter(|end| *end < 16);
+        let name = end.and_then(|end| after.get(1..end)).unwrap_or_default();
+        let wanted = match name.strip_prefix('#') {
+            Some(number) if number.starts_with('x') => hexadecimal,
+            Some(_) => decimal,
+            None => entities && name != "apos",
+        };
+        match (end, reference(name)) {
+            (Some(end), Some(letter)) if wanted => {
+                out.push(letter);
+                rest = after.get(end + 1..).unwrap_or_default();
+            }
+            _ => {
+                out.push('&');
+                rest = after.get(1..).unwrap_or_default();
+            }
+        }
+    }
+    out.push_str(rest);
+    Ok(out)
+}
+
+/// A comma between digits groups them.
+fn without_group_commas(text: &str) -> String {
+    let letters: Vec<char> = text.chars().collect();
+    let digit = |at: Option<usize>| {
+        at.and_then(|at| letters.get(at))
+            .is_some_and(|letter| letter.is_numeric())
+    };
+    let kept = letters
+        .iter()
+        .enumerate()
+        .filter(|(at, letter)| **letter != ',' || !digit(at.checked_sub(1)) || !digit(Some(at + 1)));
+    kept.map(|(_, letter)| letter).collect()
+}
+
+/// Replaces rows of letters that aren't allowed by a dash each.
+fn disallowed(text: &str, args: &Bound<12>, unicode: bool) -> R<String> {
+    if let Some(pattern) = args.optional_text(8)? {
+        let pattern = match Regex::new(&pattern) {
+            Ok(pattern) => pattern,
+            Err(error) => return raise("error", format!("the pattern can't be used: {error}")),
+        };
+        return Ok(pattern.replace_all(text, "-").into_owned());
+    }
+    Ok(squeezed(
+        text,
+        |letter| match letter {
+            '-' => false,
+            '_' => true,
+            letter if unicode => !letter.is_alphanumeric(),
+            letter => !letter.is_ascii_alphanumeric(),
+        },
+        '-',
+    ))
+}
+
+fn squeezed(text: &str, part_of_row: impl Fn(char) -> bool, by: char) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut inside = false;
+    for letter in text.chars() {
+        let row = part_of_row(letter);
+        if !row {
+            out.push(letter);
+        } else if !inside {
+            out.push(by);
+        }
+        inside = row;
+    }
+    out
+}
+
+fn without_stopwords(cx: &Cx<'_>, text: &str, args: &Bound<12>) -> R<String> {
+    let Some(given) = args.get(7) else {
+        return Ok(text.to_owned());
+    };
+    let lower = args.flag(9, true)?;
+    let mut words = std::collections::HashSet::new();
+    for word in iter::collect(cx.rt, given)? {
+        let word = to_text(&word)?;
+        words.insert(if lower {
+            word.to_lowercase()
+        } else {
+            word.to_string()
+        });
+    }
+    if words.is_empty() {
+        return Ok(text.to_owned());
+    }
+    let kept: Vec<&str> = text.split('-').filter(|word| !words.contains(*word)).collect();
+    Ok(kept.join("-"))
+}
+
+/// Cuts a slug, between words if it is told to.
+fn shortened(text: &str, limit: usize, word_boundary: bool, save_order: bool) -> String {
+    let text = text.trim_matches('-');
+    let cut = |text: &str| -> String { text.chars().take(limit).collect() };
+    if char_count(text) < limit {
+        return text.to_owned();
+    }
+    if !word_boundary {
+        return cut(text).trim_matches('-').to_owned();
+    }
+    if !text.contains('-') {
+        return cut(text);
+    }
+    let mut short = String::new();
+    for word in text.split('-').filter(|word| !word.is_empty()) {
+        let next = char_count(&short) + char_count(word);
+        if next < limit {
+            short.push_str(word);
+            short.push('-');
+        } else if next == limit {
+            short.push_str(word);
+            break;
+        } else if save_order {
+            break;
+        }
+    }
+    if short.is_empty() {
+        short = cut(text);
+    }
+    short.trim_matches('-').to_owned()
+}

@@ -1,0 +1,214 @@
+//! Sorting, grouping and what compares items.
+
+use std::rc::Rc;
+
+use super::attributes::{self, Getter};
+use crate::{
+    eval::call::{Args, Cx},
+    exc::{R, raise},
+    rt::{ENTRY, Rt},
+    value::{Key, Tuple, Value, compare, iter},
+};
+
+/// A stable sort by a comparison that can fail: items are merged as Python does, which tells whom it compares first.
+pub(crate) fn sort_by<T>(rt: &Rt, items: Vec<T>, before: impl Fn(&Rt, &T, &T) -> R<bool>) -> R<Vec<T>> {
+    rt.step(items.len() as u64)?;
+    let mut runs: Vec<Vec<T>> = Vec::new();
+    let mut rest = items.into_iter().peekable();
+    // Short runs are sorted by insertion, from the front.
+    while rest.peek().is_some() {
+        let mut run: Vec<T> = Vec::new();
+        for item in rest.by_ref().take(32) {
+            let (mut low, mut high) = (0, run.len());
+            // Most often it belongs to the end.
+            if let Some(last) = run.last()
+                && !before(rt, &item, last)?
+            {
+                low = high;
+            }
+            while low < high {
+                let middle = (low + high) / 2;
+                match run.get(middle) {
+                    Some(other) if before(rt, &item, other)? => high = middle,
+                    _ => low = middle + 1,
+                }
+            }
+            run.insert(low, item);
+        }
+        runs.push(run);
+    }
+    while runs.len() > 1 {
+        let mut merged = Vec::new();
+        let mut pairs = runs.into_iter();
+        while let Some(left) = pairs.next() {
+            merged.push(match pairs.next() {
+                Some(right) => merge(rt, left, right, &before)?,
+                None => left,
+            });
+        }
+        runs = merged;
+    }
+    Ok(runs.pop().unwrap_or_default())
+}
+
+fn merge<T>(rt: &Rt, left: Vec<T>, right: Vec<T>, before: &impl Fn(&Rt, &T, &T) -> R<bool>) -> R<Vec<T>> {
+    let mut out = Vec::with_capacity(left.len() + right.len());
+    let (mut left, mut right) = (left.into_iter().peekable(), right.into_iter().peekable());
+    while let (Some(a), Some(b)) = (left.peek(), right.peek()) {
+        let next = if before(rt, b, a)? {
+            right.next()
+        } else {
+            left.next()
+        };
+        out.extend(next);
+    }
+    out.extend(left);
+    out.extend(right);
+    Ok(out)
+}
+
+/// Sorts items by their keys.
+pub(crate) fn sort_keyed(rt: &Rt, mut keyed: Vec<(Value, Value)>, reverse: bool) -> R<Vec<Value>> {
+    if reverse {
+        keyed.reverse();
+    }
+    let mut sorted = sort_by(rt, keyed, |rt, a, b| compare::sorts_before(rt, &a.0, &b.0))?;
+    if reverse {
+        sorted.reverse();
+    }
+    Ok(sorted.into_iter().map(|(_, item)| item).collect())
+}
+
+/// Items with what they are sorted by.
+fn keyed(cx: &Cx<'_>, items: Vec<Value>, getters: &[Getter]) -> R<Vec<(Value, Value)>> {
+    let mut keyed = Vec::with_capacity(items.len());
+    for item in items {
+        cx.rt.alloc(ENTRY * 2)?;
+        let mut keys = Vec::with_capacity(getters.len());
+        for getter in getters {
+            keys.push(getter.get(cx, &item)?);
+        }
+        let key = match keys.pop() {
+            Some(only) if getters.len() == 1 => only,
+            last => {
+                keys.extend(last);
+                Value::tuple(keys)
+            }
+        };
+        keyed.push((key, item));
+    }
+    Ok(keyed)
+}
+
+pub(super) fn sort(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
+    let args = args.bind("do_sort", ["reverse", "case_sensitive", "attribute"], 0)?;
+    let folds = !args.flag(1, false)?;
+    let getters = attributes::several(&args.value(2), folds);
+    let items = iter::collect(cx.rt, &value)?;
+    let keyed = keyed(cx, items, &getters)?;
+    let reverse = args.flag(0, false)?;
+    cx.rt.list(sort_keyed(cx.rt, keyed, reverse)?)
+}
+
+pub(super) fn dictsort(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
+    let args = args.bind("do_dictsort", ["case_sensitive", "by", "reverse"], 0)?;
+    let place = match &*args.text(1, "key")? {
+        "key" => 0,
+        "value" => 1,
+        _ => {
+            return raise(
+                "FilterArgumentError",
+                "You can only sort by either \"key\" or \"value\"",
+            );
+        }
+    };
+    let Value::Dict(dict) = value.defined()? else {
+        return raise(
+            "AttributeError",
+            format!("'{}' object has no attribute 'items'", value.type_name()),
+        );
+    };
+    let pairs = dict
+        .pairs()
+        .into_iter()
+        .map(|(key, value)| Value::tuple(vec![key, value]))
+        .collect();
+    let getter = Getter::new(&Value::Int(place), None, !args.flag(0, false)?);
+    let keyed = keyed(cx, pairs, &[getter])?;
+    cx.rt.list(sort_keyed(cx.rt, keyed, args.flag(2, false)?)?)
+}
+
+pub(super) fn groupby(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
+    let args = args.bind("do_groupby", ["attribute", "default", "case_sensitive"], 1)?;
+    let folds = !args.flag(2, false)?;
+    let default = args
+        .get(1)
+        .filter(|default| !matches!(default, Value::None))
+        .cloned();
+    let getter = Getter::new(&args.value(0), default.clone(), folds);
+    let shown = Getter::new(&args.value(0), default, false);
+    let items = iter::collect(cx.rt, &value)?;
+    let keyed = keyed(cx, items, std::slice::from_ref(&getter))?;
+    let sorted = sort_by(cx.rt, keyed, |rt, a, b| compare::sorts_before(rt, &a.0, &b.0))?;
+    let mut groups: Vec<(Value, Vec<Value>)> = Vec::new();
+    for (key, item) in sorted {
+        match groups.last_mut() {
+            Some((last, group)) if last.same(&key) || compare::equal(cx.rt, last, &key)? => group.push(item),
+            _ => groups.push((key, vec![item])),
+        }
+    }
+    let mut out = Vec::with_capacity(groups.len());
+    for (key, group) in groups {
+        // The name of a group is that of its first item, in its own case.
+        let name = match group.first() {
+            Some(first) if folds => shown.get(cx, first)?,
+            _ => key,
+        };
+        out.push(Value::Tuple(Rc::new(Tuple {
+            items: vec![name, cx.rt.list(group)?],
+            group: true,
+        })));
+    }
+    cx.rt.list(out)
+}
+
+pub(super) fn unique(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
+    let args = args.bind("do_unique", ["case_sensitive", "attribute"], 0)?;
+    let getter = Getter::new(&args.value(1), None, !args.flag(0, false)?);
+    let items = match iter::of(&value) {
+        Ok(items) => items,
+        Err(_) => return super::lists::failing(cx, "do_unique", value),
+    };
+    let ctx = cx.ctx.clone();
+    #[allow(clippy::mutable_key_type, reason = "what can change is no key")]
+    let mut seen = std::collections::HashSet::new();
+    iter::generator(cx.rt, "do_unique", items, move |rt, item| {
+        let key = getter.get(&Cx { rt, ctx: &ctx }, &item)?;
+        rt.alloc(ENTRY)?;
+        Ok(seen.insert(Key::new(&key)?).then_some(item))
+    })
+}
+
+/// `min` and `max`.
+pub(super) fn extreme(cx: &Cx<'_>, value: Value, args: Args, largest: bool) -> R<Value> {
+    let args = args.bind("_min_or_max", ["case_sensitive", "attribute"], 0)?;
+    let getter = Getter::new(&args.value(1), None, !args.flag(0, false)?);
+    let mut items = iter::of(&value)?;
+    let Some(mut best) = items.next(cx.rt)? else {
+        return Ok(Value::hint("No aggregated item, sequence was empty."));
+    };
+    let mut key = getter.get(cx, &best)?;
+    while let Some(item) = items.next(cx.rt)? {
+        let other = getter.get(cx, &item)?;
+        let op = if largest {
+            crate::ast::Comparison::Gt
+        } else {
+            crate::ast::Comparison::Lt
+        };
+        if compare::compare(cx.rt, op, &other, &key)? {
+            best = item;
+            key = other;
+        }
+    }
+    Ok(best)
+}

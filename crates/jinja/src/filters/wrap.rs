@@ -1,0 +1,129 @@
+//! `wordwrap`, as Python's textwrap does it.
+
+use std::collections::VecDeque;
+
+use super::like;
+use crate::{
+    eval::call::{Args, Cx},
+    exc::{R, raise, value_error},
+    rt::ENTRY,
+    text::lines as lines_of,
+    value::Value,
+};
+
+/// What decides where a line ends.
+#[derive(Debug, Clone, Copy)]
+struct Style {
+    width: usize,
+    break_long_words: bool,
+    break_on_hyphens: bool,
+}
+
+pub(super) fn wordwrap(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
+    let names = ["width", "break_long_words", "wrapstring", "break_on_hyphens"];
+    let args = args.bind("do_wordwrap", names, 0)?;
+    let Ok(width @ 1..) = usize::try_from(args.int(0, 79)?) else {
+        return value_error(format!("invalid width {} (must be > 0)", args.int(0, 79)?));
+    };
+    let style = Style {
+        width,
+        break_long_words: args.flag(1, true)?,
+        break_on_hyphens: args.flag(3, true)?,
+    };
+    let separator = args.optional_text(2)?.unwrap_or_else(|| "\n".into());
+    let Some(text) = value.defined()?.as_str() else {
+        return raise(
+            "AttributeError",
+            format!("'{}' object has no attribute 'splitlines'", value.type_name()),
+        );
+    };
+    // Each letter can become a line of its own, and a part of one takes a list while it is looked at.
+    let size = text.len().saturating_mul(separator.len().saturating_add(ENTRY));
+    cx.rt.fits(size)?;
+    cx.rt.alloc(size)?;
+    cx.rt.step(text.len() as u64)?;
+    let lines: Vec<String> = lines_of(text, false)
+        .into_iter()
+        .map(|line| wrapped(line, style).join(&*separator))
+        .collect();
+    Ok(like(&value, cx.rt.made(lines.join(&*separator))?))
+}
+
+fn wrapped(line: &str, style: Style) -> Vec<String> {
+    let mut chunks = chunks(line, style.break_on_hyphens);
+    let mut lines: Vec<String> = Vec::new();
+    while !chunks.is_empty() {
+        if !lines.is_empty() && chunks.front().is_some_and(|chunk| is_blank(chunk)) {
+            chunks.pop_front();
+        }
+        let mut line: Vec<Vec<char>> = Vec::new();
+        let mut length = 0;
+        while let Some(chunk) = chunks.pop_front_if(|chunk| length + chunk.len() <= style.width) {
+            length += chunk.len();
+            line.push(chunk);
+        }
+        if let Some(chunk) = chunks.pop_front_if(|chunk| chunk.len() > style.width) {
+            take_long(chunk, length, style, &mut line, &mut chunks);
+        }
+        if line.last().is_some_and(|chunk| is_blank(chunk)) {
+            line.pop();
+        }
+        if !line.is_empty() {
+            lines.push(line.into_iter().flatten().collect());
+        }
+    }
+    lines
+}
+
+/// Puts a part of a word that fits into no line where it can.
+fn take_long(
+    mut chunk: Vec<char>,
+    length: usize,
+    style: Style,
+    line: &mut Vec<Vec<char>>,
+    chunks: &mut VecDeque<Vec<char>>,
+) {
+    if !style.break_long_words {
+        if line.is_empty() {
+            line.push(chunk);
+        } else {
+            chunks.push_front(chunk);
+        }
+        return;
+    }
+    let mut end = (style.width - length).max(1);
+    if style.break_on_hyphens {
+        let hyphen = chunk.iter().take(end).rposition(|letter| *letter == '-');
+        let has_word = |at: &usize| *at > 0 && chunk.iter().take(*at).any(|letter| *letter != '-');
+        end = hyphen.filter(has_word).map_or(end, |at| at + 1);
+    }
+    let rest = chunk.split_off(end.min(chunk.len()));
+    line.push(chunk);
+    if !rest.is_empty() {
+        chunks.push_front(rest);
+    }
+}
+
+/// Words, the space between them, and parts of words that end with a hyphen.
+fn chunks(line: &str, break_on_hyphens: bool) -> VecDeque<Vec<char>> {
+    let mut chunks: VecDeque<Vec<char>> = VecDeque::new();
+    let letters: Vec<char> = line.chars().collect();
+    let letter_at = |index: Option<usize>| index.and_then(|index| letters.get(index).copied());
+    for (index, letter) in letters.iter().enumerate() {
+        let previous = letter_at(index.checked_sub(1));
+        let after_hyphen = break_on_hyphens
+            && previous == Some('-')
+            && letter.is_alphabetic()
+            && letter_at(index.checked_sub(2)).is_some_and(char::is_alphabetic);
+        let same_kind = previous.is_some_and(|previous| previous.is_whitespace() == letter.is_whitespace());
+        match chunks.back_mut() {
+            Some(chunk) if same_kind && !after_hyphen => chunk.push(*letter),
+            _ => chunks.push_back(vec![*letter]),
+        }
+    }
+    chunks
+}
+
+fn is_blank(chunk: &[char]) -> bool {
+    chunk.iter().all(|letter| letter.is_whitespace())
+}

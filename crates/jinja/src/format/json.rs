@@ -1,0 +1,178 @@
+//! JSON as `json.dumps` writes it.
+
+use std::fmt::Write as _;
+
+use super::repr;
+use crate::{
+    exc::{R, raise, type_error, value_error},
+    rt::{ENTRY, Rt},
+    value::{Str, Value, compare},
+};
+
+/// How deep a value may nest.
+const MAX_DEPTH: usize = 900;
+
+/// How JSON is laid out.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Style {
+    /// Whether keys are sorted.
+    pub(crate) sorted: bool,
+    /// What a level is indented by; nothing for one line.
+    pub(crate) indent: Option<Str>,
+}
+
+/// Prints a value, ASCII only.
+pub(crate) fn dumps(rt: &Rt, value: &Value, style: &Style) -> R<String> {
+    let mut out = String::new();
+    write(rt, value, style, &mut out, &mut Vec::new())?;
+    Ok(out)
+}
+
+fn write(rt: &Rt, value: &Value, style: &Style, out: &mut String, path: &mut Vec<usize>) -> R<()> {
+    rt.step(1)?;
+    rt.fits(out.len())?;
+    match value {
+        Value::None => out.push_str("null"),
+        Value::Bool(flag) => out.push_str(if *flag { "true" } else { "false" }),
+        Value::Int(_) | Value::Big(_) => repr::write_repr(rt, value, out)?,
+        Value::Float(number) => out.push_str(&float(*number)),
+        Value::Str(text) | Value::Markup(text) => {
+            rt.step(text.len() as u64 / 16)?;
+            write_text(text, out);
+        }
+        Value::List(_) | Value::Tuple(_) | Value::Dict(_) => {
+            let address = value.address();
+            if path.contains(&address) {
+                return value_error("Circular reference detected");
+            }
+            if path.len() >= MAX_DEPTH {
+                return raise(
+                    "RecursionError",
+                    "maximum recursion depth exceeded while encoding a JSON object",
+                );
+            }
+            path.push(address);
+            match value {
+                Value::List(list) => write_items(rt, &list.items(), style, out, path)?,
+                Value::Tuple(tuple) => write_items(rt, &tuple.items, style, out, path)?,
+                Value::Dict(dict) => write_map(rt, dict.pairs(), style, out, path)?,
+                _ => {}
+            }
+            path.pop();
+        }
+        _ => {
+            return type_error(format!(
+                "Object of type {} is not JSON serializable",
+                value.type_name()
+            ));
+        }
+    }
+    rt.fits(out.len())
+}
+
+fn float(number: f64) -> String {
+    match repr::float(number).as_str() {
+        "nan" => "NaN".to_owned(),
+        "inf" => "Infinity".to_owned(),
+        "-inf" => "-Infinity".to_owned(),
+        other => other.to_owned(),
+    }
+}
+
+fn write_items(rt: &Rt, items: &[Value], style: &Style, out: &mut String, path: &mut Vec<usize>) -> R<()> {
+    out.push('[');
+    for (index, item) in items.iter().enumerate() {
+        separate(style, index, out, path.len());
+        write(rt, item, style, out, path)?;
+    }
+    if !items.is_empty() {
+        new_line(style, out, path.len() - 1);
+    }
+    out.push(']');
+    Ok(())
+}
+
+fn write_map(
+    rt: &Rt,
+    mut pairs: Vec<(Value, Value)>,
+    style: &Style,
+    out: &mut String,
+    path: &mut Vec<usize>,
+) -> R<()> {
+    rt.alloc(pairs.len().saturating_mul(ENTRY))?;
+    if style.sorted {
+        pairs = sort_pairs(rt, pairs)?;
+    }
+    out.push('{');
+    let empty = pairs.is_empty();
+    for (index, (key, value)) in pairs.into_iter().enumerate() {
+        separate(style, index, out, path.len());
+        write_text(&key_text(rt, &key)?, out);
+        out.push_str(": ");
+        write(rt, &value, style, out, path)?;
+    }
+    if !empty {
+        new_line(style, out, path.len() - 1);
+    }
+    out.push('}');
+    Ok(())
+}
+
+/// Sorts by the keys, which must be comparable.
+pub(crate) fn sort_pairs(rt: &Rt, pairs: Vec<(Value, Value)>) -> R<Vec<(Value, Value)>> {
+    crate::filters::sorting::sort_by(rt, pairs, |rt, a, b| compare::sorts_before(rt, &a.0, &b.0))
+}
+
+fn separate(style: &Style, index: usize, out: &mut String, depth: usize) {
+    if index > 0 {
+        out.push_str(if style.indent.is_some() { "," } else { ", " });
+    }
+    new_line(style, out, depth);
+}
+
+fn new_line(style: &Style, out: &mut String, depth: usize) {
+    if let Some(indent) = &style.indent {
+        out.push('\n');
+        for _ in 0..depth {
+            out.push_str(indent);
+        }
+    }
+}
+
+fn key_text(rt: &Rt, key: &Value) -> R<String> {
+    Ok(match key {
+        Value::Str(text) | Value::Markup(text) => text.to_string(),
+        Value::None => "null".to_owned(),
+        Value::Bool(flag) => flag.to_string(),
+        Value::Float(number) => float(*number),
+        Value::Int(_) | Value::Big(_) => repr::text(rt, key)?,
+        _ => {
+            return type_error(format!(
+                "keys must be str, int, float, bool or None, not {}",
+                key.type_name()
+            ));
+        }
+    })
+}
+
+fn write_text(text: &str, out: &mut String) {
+    out.push('"');
+    for letter in text.chars() {
+        match letter {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            '\u{8}' => out.push_str("\\b"),
+            '\u{c}' => out.push_str("\\f"),
+            ' '..='~' => out.push(letter),
+            other => {
+                for unit in other.encode_utf16(&mut [0; 2]) {
+                    let _ = write!(out, "\\u{unit:04x}");
+                }
+            }
+        }
+    }
+    out.push('"');
+}

@@ -1,0 +1,126 @@
+//! `time`, `images`, `version`, and what asks Git.
+
+use std::{cell::RefCell, rc::Rc};
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+
+use crate::{
+    eval::call::{Args, Cx, to_text},
+    exc::{R, raise},
+    filters::text_of,
+    format::json::{self, Style},
+    time::Time,
+    value::{DictMap, Key, Object, Value},
+};
+
+/// Members of a library that are no functions.
+pub(crate) fn member(library: &str, name: &str) -> Option<Value> {
+    match (library, name) {
+        ("time", "second") => Some(Value::Int(1_000_000)),
+        ("time", "minute") => Some(Value::Int(60 * 1_000_000)),
+        ("time", "hour") => Some(Value::Int(3_600 * 1_000_000)),
+        _ => None,
+    }
+}
+
+fn time(time: Time) -> Value {
+    Value::object(Object::Time(RefCell::new(time)))
+}
+
+/// Calls a function of a library, or a method of a time.
+pub(crate) fn call(cx: &Cx<'_>, object: &Rc<Object>, name: &str, args: Args) -> R<Value> {
+    if let Object::Time(own) = &**object {
+        return match name {
+            "as_timezone" => {
+                let zone = to_text(&args.bind("as_timezone", ["tz"], 1)?.value(0))?;
+                let made = own.borrow().in_zone(&zone)?;
+                Ok(time(made))
+            }
+            "weekday" => args.none("weekday").map(|()| Value::Int(own.borrow().weekday())),
+            _ => args.none(name).map(|()| Value::Int(own.borrow().part(name))),
+        };
+    }
+    match name {
+        "now" | "utcnow" => {
+            args.none(name)?;
+            match cx.rt.surroundings.now {
+                Some(now) => Ok(time(Time::at(now))),
+                None => raise(
+                    "NotImplementedError",
+                    format!("time.{name}: no clock is given to this render"),
+                ),
+            }
+        }
+        "parse_iso" => {
+            let text = args.bind("parse_iso", ["s"], 1)?.value(0);
+            match text.defined()?.as_str() {
+                Some(text) => Time::parse(text).map(time),
+                None => raise("TypeError", "fromisoformat: argument must be str"),
+            }
+        }
+        "get_image" => get_image(cx, args),
+        _ => version(cx, name, args),
+    }
+}
+
+/// A placeholder that is replaced in the finished objects.
+fn get_image(cx: &Cx<'_>, args: Args) -> R<Value> {
+    let image = args.bind("get_image", ["image"], 1)?.value(0);
+    let map: DictMap = [(Key::from("image"), image)].into_iter().collect();
+    let json = json::dumps(cx.rt, &Value::dict(map), &Style::default())?;
+    cx.rt.text(format!(
+        "XXXXXbegin_get_image_{}_end_get_imageXXXXX",
+        STANDARD.encode(json)
+    ))
+}
+
+/// Descriptions of versions, which nothing looks at any more.
+fn version(cx: &Cx<'_>, name: &str, args: Args) -> R<Value> {
+    let text = match name {
+        "semver" => {
+            let flag = args
+                .bind("semver", ["allow_no_nums"], 0)?
+                .get(0)
+                .cloned()
+                .unwrap_or(Value::Bool(false));
+            format!("semver(allow_no_nums={})", text_of(cx, &flag)?)
+        }
+        "prefix" => {
+            let args = args.bind("prefix", ["s", "suffix"], 1)?;
+            let prefix = text_of(cx, &args.value(0))?;
+            match args.value(1) {
+                Value::None => format!("prefix(\"{prefix}\")"),
+                suffix => format!("prefix(\"{prefix}\", suffix=\"{}\")", text_of(cx, &suffix)?),
+            }
+        }
+        "number" => {
+            args.none("number")?;
+            "number()".to_owned()
+        }
+        _ => {
+            let pattern = args.bind("regex", ["r"], 1)?.value(0);
+            format!("regex(\"{}\")", text_of(cx, &pattern)?)
+        }
+    };
+    cx.rt.text(text)
+}
+
+/// `__next__` of what has no iterator of its own.
+pub(crate) fn next_of(cx: &Cx<'_>, on: &Value) -> R<Value> {
+    if let Value::Object(object) = on
+        && let Object::Cycler { .. } = &**object
+    {
+        return crate::methods::call(cx, on, "next", Args::default());
+    }
+    raise("StopIteration", "")
+}
+
+pub(super) fn latest_commit(cx: &Cx<'_>, args: Args) -> R<Value> {
+    let args = args.bind("load_latest_git_commit", ["path", "sha_len"], 1)?;
+    let path = args.text(0, "")?;
+    let _ = cx;
+    raise(
+        "NotImplementedError",
+        format!("load_latest_git_commit({path}): the history of the repository isn't given to this render"),
+    )
+}

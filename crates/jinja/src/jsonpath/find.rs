@@ -1,0 +1,236 @@
+//! Follows a path.
+
+use regex::Regex;
+
+use super::{Literal, Path, Test};
+use crate::{
+    eval::{call::Cx, slice},
+    exc::{R, raise},
+    rt::ENTRY,
+    value::{Value, compare},
+};
+
+/// A value that was found, with those that hold it.
+type Found = Vec<Value>;
+
+/// How deep values may nest that are searched.
+const MAX_DEPTH: usize = 300;
+
+struct Finder<'a> {
+    cx: &'a Cx<'a>,
+    root: Value,
+}
+
+/// All values that a path leads to from all variables.
+pub(super) fn find(cx: &Cx<'_>, path: &Path) -> R<Vec<Value>> {
+    let finder = Finder {
+        cx,
+        root: Value::dict(cx.ctx.all(cx.rt)),
+    };
+    let found = finder.find(path, &vec![finder.root.clone()])?;
+    Ok(found.into_iter().filter_map(|mut found| found.pop()).collect())
+}
+
+impl Finder<'_> {
+    fn find(&self, path: &Path, datum: &Found) -> R<Vec<Found>> {
+        let rt = self.cx.rt;
+        rt.step(1)?;
+        rt.alloc(datum.len().saturating_mul(ENTRY))?;
+        let value = datum.last().cloned().unwrap_or(Value::None);
+        let below = |child: Value| {
+            let mut found = datum.clone();
+            found.push(child);
+            found
+        };
+        Ok(match path {
+            Path::Root => vec![vec![self.root.clone()]],
+            Path::This => vec![datum.clone()],
+            Path::Parent => {
+                let mut parent = datum.clone();
+                parent.pop();
+                if parent.is_empty() {
+                    Vec::new()
+                } else {
+                    vec![parent]
+                }
+            }
+            Path::Fields(names) => fields(&value, names).into_iter().map(below).collect(),
+            Path::Indexes(indexes) => self.indexes(&value, indexes)?.into_iter().map(below).collect(),
+            Path::Slice(start, stop, step) => self
+                .slice(&value, [*start, *stop, *step])?
+                .into_iter()
+                .map(below)
+                .collect(),
+            Path::Filter(tests) => self.filter(&value, tests)?.into_iter().map(below).collect(),
+            Path::Len => value
+                .len()
+                .map(|len| vec![below(Value::int(len))])
+                .unwrap_or_default(),
+            Path::Keys => match &value {
+                Value::Dict(dict) => vec![below(Value::list(dict.keys()))],
+                _ => Vec::new(),
+            },
+            Path::Child(left, right) => self.each(left, datum, |found| self.find(right, found))?,
+            Path::Where(left, right) => self.each(left, datum, |found| {
+                Ok(if self.find(right, found)?.is_empty() {
+                    Vec::new()
+                } else {
+                    vec![found.clone()]
+                })
+            })?,
+            Path::Descendants(left, right) => self.each(left, datum, |found| {
+                let mut all = Vec::new();
+                self.descend(right, found, &mut all)?;
+                Ok(all)
+            })?,
+            Path::Union(left, right) => {
+                let mut all = self.find(left, datum)?;
+                all.extend(self.find(right, datum)?);
+                all
+            }
+        })
+    }
+
+    fn each(&self, left: &Path, datum: &Found, next: impl Fn(&Found) -> R<Vec<Found>>) -> R<Vec<Found>> {
+        let mut all = Vec::new();
+        for found in self.find(left, datum)? {
+            all.extend(next(&found)?);
+        }
+        Ok(all)
+    }
+
+    fn descend(&self, path: &Path, datum: &Found, all: &mut Vec<Found>) -> R<()> {
+        if datum.len() > MAX_DEPTH {
+            return raise("RecursionError", "maximum recursion depth exceeded");
+        }
+        self.cx.rt.alloc(datum.len().saturating_mul(ENTRY))?;
+        all.extend(self.find(path, datum)?);
+        let children = match datum.last() {
+            Some(Value::Dict(dict)) => dict.pairs().into_iter().map(|(_, value)| value).collect(),
+            Some(Value::List(list)) => list.to_vec(),
+            _ => Vec::new(),
+        };
+        for child in children {
+            self.cx.rt.step(1)?;
+            let mut below = datum.clone();
+            below.push(child);
+            self.descend(path, &below, all)?;
+        }
+        Ok(())
+    }
+
+    fn indexes(&self, value: &Value, indexes: &[i64]) -> R<Vec<Value>> {
+        let Value::List(_) = value else {
+            return Ok(Vec::new());
+        };
+        let mut found = Vec::new();
+        for index in indexes {
+            let item = crate::eval::attr::item(self.cx.rt, value, &Value::Int(*index))?;
+            if !item.is_undefined() {
+                found.push(item);
+            }
+        }
+        Ok(found)
+    }
+
+    fn slice(&self, value: &Value, parts: [Option<i64>; 3]) -> R<Vec<Value>> {
+        let Value::List(list) = value else {
+            // What is no list counts as a list of one.
+            return Ok(vec![value.clone()]);
+        };
+        let parts = parts.map(|part| part.map_or(Value::None, Value::Int));
+        let items = list.to_vec();
+        self.cx.rt.alloc(items.len().saturating_mul(ENTRY))?;
+        let places = slice::places(&parts, items.len())?;
+        Ok(places.each().filter_map(|at| items.get(at).cloned()).collect())
+    }
+
+    fn filter(&self, value: &Value, tests: &[Test]) -> R<Vec<Value>> {
+        let items = match value {
+            Value::List(list) => list.to_vec(),
+            Value::Dict(dict) => dict.pairs().into_iter().map(|(_, value)| value).collect(),
+            _ => Vec::new(),
+        };
+        let mut kept = Vec::new();
+        for item in items {
+            let mut holds = true;
+            for test in tests {
+                holds = holds && self.holds(test, &item)?;
+            }
+            if holds {
+                kept.push(item);
+            }
+        }
+        Ok(kept)
+    }
+
+    fn holds(&self, test: &Test, item: &Value) -> R<bool> {
+        let found = self.find(&test.target, &vec![item.clone()])?;
+        let Some(op) = test.op else {
+            return Ok(!found.is_empty());
+        };
+        let Some(value) = found.first().and_then(|found| found.last()) else {
+            return Ok(false);
+        };
+        let rt = self.cx.rt;
+        if op == "=~" {
+            let (Literal::Text(pattern), Some(text)) = (&test.value, value.as_str()) else {
+                return Ok(false);
+            };
+            return Ok(Regex::new(pattern).is_ok_and(|pattern| pattern.is_match(text)));
+        }
+        let other = match &test.value {
+            Literal::None => Value::None,
+            Literal::Bool(flag) => Value::Bool(*flag),
+            Literal::Number(number) => Value::Float(*number),
+            Literal::Text(text) => Value::str(text.as_str()),
+        };
+        let op = match op {
+            "!=" => crate::ast::Comparison::Ne,
+            "<" => crate::ast::Comparison::Lt,
+            "<=" => crate::ast::Comparison::Le,
+            ">" => crate::ast::Comparison::Gt,
+            ">=" => crate::ast::Comparison::Ge,
+            _ => crate::ast::Comparison::Eq,
+        };
+        // Values of different types are never in order.
+        Ok(compare::compare(rt, op, value, &other).unwrap_or(false))
+    }
+}
+
+fn fields(value: &Value, names: &[String]) -> Vec<Value> {
+    let Value::Dict(dict) = value else {
+        return Vec::new();
+    };
+    let mut found = Vec::new();
+    for name in names {
+        if name.contains('*') {
+            for (key, value) in dict.pairs() {
+                if key.as_str().is_some_and(|key| matches(name, key)) {
+                    found.push(value);
+                }
+            }
+        } else {
+            found.extend(dict.get_str(name));
+        }
+    }
+    found
+}
+
+/// Whether a name matches a pattern with stars.
+fn matches(pattern: &str, name: &str) -> bool {
+    let mut parts = pattern.split('*');
+    let first = parts.next().unwrap_or_default();
+    let Some(mut rest) = name.strip_prefix(first) else {
+        return false;
+    };
+    let mut parts: Vec<&str> = parts.collect();
+    let last = parts.pop().unwrap_or_default();
+    for part in parts {
+        match rest.find(part) {
+            Some(at) => rest = rest.get(at + part.len()..).unwrap_or_default(),
+            None => return false,
+        }
+    }
+    rest.ends_with(last)
+}

@@ -1,0 +1,142 @@
+//! Numbers and strings.
+
+use num_bigint::BigInt;
+
+use super::Kind;
+
+/// Digits with single underscores between them.
+fn digits(text: &str, valid: fn(u8) -> bool) -> usize {
+    let bytes = text.as_bytes();
+    let at = |index: usize| bytes.get(index).copied().is_some_and(valid);
+    let mut end = 0;
+    while at(end) || end > 0 && bytes.get(end) == Some(&b'_') && at(end + 1) {
+        end += 1;
+    }
+    end
+}
+
+pub(super) fn number(text: &str) -> (Kind, usize) {
+    let whole = digits(text, |byte| byte.is_ascii_digit());
+    if let Some((kind, length)) = float(text, whole) {
+        return (kind, length);
+    }
+    let prefix = text.get(..2).unwrap_or_default().to_ascii_lowercase();
+    let (radix, valid): (u32, fn(u8) -> bool) = match prefix.as_str() {
+        "0b" => (2, |byte| matches!(byte, b'0' | b'1')),
+        "0o" => (8, |byte| (b'0'..=b'7').contains(&byte)),
+        "0x" => (16, |byte| byte.is_ascii_hexdigit()),
+        _ => (10, |byte| byte.is_ascii_digit()),
+    };
+    let body = text.get(2..).unwrap_or_default();
+    // An underscore may follow the prefix.
+    let skipped = usize::from(body.starts_with('_'));
+    let length = digits(body.get(skipped..).unwrap_or_default(), valid);
+    let (part, length) = if radix != 10 && length > 0 {
+        (body.get(..skipped + length), 2 + skipped + length)
+    } else if text.starts_with('0') {
+        // No number but zero begins with a zero.
+        let zeros = digits(text, |byte| byte == b'0');
+        (text.get(..zeros), zeros)
+    } else {
+        (text.get(..whole), whole)
+    };
+    let digits = part.unwrap_or_default().replace('_', "");
+    let number = BigInt::parse_bytes(digits.as_bytes(), radix).unwrap_or_default();
+    (Kind::Integer(number), length)
+}
+
+fn float(text: &str, whole: usize) -> Option<(Kind, usize)> {
+    let rest = text.get(whole..)?;
+    let digit = |byte: u8| byte.is_ascii_digit();
+    let fraction = match rest.strip_prefix('.').map(|rest| digits(rest, digit)) {
+        Some(length) if length > 0 => length + 1,
+        _ => 0,
+    };
+    let tail = rest.get(fraction..)?;
+    let exponent = match tail.strip_prefix(['e', 'E']) {
+        Some(after) => {
+            let unsigned = after.strip_prefix(['+', '-']).unwrap_or(after);
+            match digits(unsigned, digit) {
+                0 => 0,
+                length => 1 + (after.len() - unsigned.len()) + length,
+            }
+        }
+        None => 0,
+    };
+    if fraction == 0 && exponent == 0 {
+        return None;
+    }
+    let length = whole + fraction + exponent;
+    let number = text.get(..length)?.replace('_', "").parse().ok()?;
+    Some((Kind::Float(number), length))
+}
+
+/// Resolves the escapes of Python's strings.
+pub(super) fn unescaped(text: &str) -> Result<String, String> {
+    if !text.contains('\\') {
+        return Ok(text.to_owned());
+    }
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find('\\') {
+        out.push_str(rest.get(..at).unwrap_or_default());
+        rest = rest.get(at + 1..).unwrap_or_default();
+        let Some(letter) = rest.chars().next() else {
+            return Err("'unicodeescape' codec can't decode bytes: \\ at end of string".to_owned());
+        };
+        rest = rest.get(letter.len_utf8()..).unwrap_or_default();
+        let width = match letter {
+            'x' => 2,
+            'u' => 4,
+            'U' => 8,
+            _ => 0,
+        };
+        match letter {
+            '\n' => {}
+            '\\' | '\'' | '"' => out.push(letter),
+            'a' => out.push('\u{7}'),
+            'b' => out.push('\u{8}'),
+            'f' => out.push('\u{c}'),
+            'n' => out.push('\n'),
+            'r' => out.push('\r'),
+            't' => out.push('\t'),
+            'v' => out.push('\u{b}'),
+            'x' | 'u' | 'U' => {
+                let digits = rest
+                    .get(..width)
+                    .filter(|digits| digits.bytes().all(|b| b.is_ascii_hexdigit()));
+                let code = digits.and_then(|digits| u32::from_str_radix(digits, 16).ok());
+                let Some(code) = code else {
+                    return Err(format!(
+                        "'unicodeescape' codec can't decode bytes: truncated \\{letter} escape"
+                    ));
+                };
+                // Half of a pair has no character of its own.
+                out.push(char::from_u32(code).unwrap_or('\u{fffd}'));
+                rest = rest.get(width..).unwrap_or_default();
+            }
+            'N' => {
+                return Err(
+                    "'unicodeescape' codec can't decode bytes: named characters are not known".to_owned(),
+                );
+            }
+            '0'..='7' => {
+                let more = rest
+                    .bytes()
+                    .take(2)
+                    .take_while(|byte| (b'0'..=b'7').contains(byte))
+                    .count();
+                let digits = format!("{letter}{}", rest.get(..more).unwrap_or_default());
+                let code = u32::from_str_radix(&digits, 8).unwrap_or_default();
+                out.push(char::from_u32(code).unwrap_or('\u{fffd}'));
+                rest = rest.get(more..).unwrap_or_default();
+            }
+            other => {
+                out.push('\\');
+                out.push(other);
+            }
+        }
+    }
+    out.push_str(rest);
+    Ok(out)
+}

@@ -1,0 +1,193 @@
+//! The grammar: tokens become statements and expressions.
+
+mod args;
+mod expr;
+mod imports;
+mod stmt;
+#[cfg(test)]
+mod tests;
+
+use crate::{
+    ast::{Name, Slot, Stmt, Template},
+    lexer::{Kind, SyntaxError, Token, tokens},
+    symbols,
+    value::Str,
+};
+
+type Parsed<T> = Result<T, SyntaxError>;
+
+/// How deep tags and brackets may nest.
+const MAX_DEPTH: u32 = 120;
+
+/// How many operators or calls may follow each other.
+const MAX_CHAIN: usize = 2_000;
+
+/// Parses a template and finds out where its variables live.
+pub(crate) fn parse(source: &str) -> Parsed<Template> {
+    let mut parser = Parser::new(source);
+    let body = parser.subparse(&[])?;
+    symbols::resolve(body)
+}
+
+struct Parser {
+    tokens: Vec<Token>,
+    at: usize,
+    depth: u32,
+    /// The tags that are open.
+    tags: Vec<String>,
+    /// What would close them.
+    ends: Vec<&'static [&'static str]>,
+}
+
+const END: Kind = Kind::End;
+
+impl Parser {
+    fn new(source: &str) -> Self {
+        Self {
+            tokens: tokens(source),
+            at: 0,
+            depth: 0,
+            tags: Vec::new(),
+            ends: Vec::new(),
+        }
+    }
+
+    fn current(&self) -> &Kind {
+        self.tokens.get(self.at).map_or(&END, |token| &token.kind)
+    }
+
+    fn ahead(&self) -> &Kind {
+        self.tokens.get(self.at + 1).map_or(&END, |token| &token.kind)
+    }
+
+    fn line(&self) -> u32 {
+        let token = self.tokens.get(self.at).or(self.tokens.last());
+        token.map_or(1, |token| token.line)
+    }
+
+    fn next(&mut self) -> Kind {
+        let kind = self.current().clone();
+        if self.at + 1 < self.tokens.len() {
+            self.at += 1;
+        }
+        kind
+    }
+
+    fn fail<T>(&self, message: impl Into<String>) -> Parsed<T> {
+        self.fail_at(self.line(), message)
+    }
+
+    /// A token that could not be read is what is wrong, whatever else was expected.
+    fn fail_at<T>(&self, line: u32, message: impl Into<String>) -> Parsed<T> {
+        match self.current() {
+            Kind::Bad(error) => Err(error.clone()),
+            _ => Err(SyntaxError::new(line, message)),
+        }
+    }
+
+    fn is_op(&self, op: &str) -> bool {
+        matches!(self.current(), Kind::Op(found) if *found == op)
+    }
+
+    fn is_word(&self, word: &str) -> bool {
+        is_word(self.current(), word)
+    }
+
+    fn skip_op(&mut self, op: &str) -> bool {
+        let found = self.is_op(op);
+        if found {
+            self.next();
+        }
+        found
+    }
+
+    fn skip_word(&mut self, word: &str) -> bool {
+        let found = self.is_word(word);
+        if found {
+            self.next();
+        }
+        found
+    }
+
+    fn expected<T>(&self, what: &str) -> Parsed<T> {
+        match self.current() {
+            Kind::End => self.fail(format!("unexpected end of template, expected '{what}'.")),
+            found => self.fail(format!(
+                "expected token '{what}', got {}",
+                quoted(&found.describe())
+            )),
+        }
+    }
+
+    fn expect_op(&mut self, op: &str) -> Parsed<()> {
+        if self.skip_op(op) {
+            Ok(())
+        } else {
+            self.expected(op)
+        }
+    }
+
+    fn expect_word(&mut self, word: &str) -> Parsed<()> {
+        if self.skip_word(word) {
+            Ok(())
+        } else {
+            self.expected(word)
+        }
+    }
+
+    fn expect_name(&mut self) -> Parsed<Str> {
+        match self.current().clone() {
+            Kind::Name(name) => {
+                self.next();
+                Ok(name)
+            }
+            _ => self.expected("name"),
+        }
+    }
+
+    fn expect_kind(&mut self, kind: &Kind) -> Parsed<()> {
+        if self.current() == kind {
+            self.next();
+            Ok(())
+        } else {
+            self.expected(&kind.describe())
+        }
+    }
+
+    /// Runs a part of the grammar one level deeper.
+    fn deeper<T>(&mut self, part: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
+        if self.depth >= MAX_DEPTH {
+            return self.fail(format!("tags and brackets nest deeper than {MAX_DEPTH} levels"));
+        }
+        self.depth += 1;
+        let parsed = part(self);
+        self.depth -= 1;
+        parsed
+    }
+
+    fn check_chain(&self, length: usize) -> Parsed<()> {
+        if length > MAX_CHAIN {
+            return self.fail(format!("more than {MAX_CHAIN} operators in a row"));
+        }
+        Ok(())
+    }
+}
+
+fn is_word(kind: &Kind, word: &str) -> bool {
+    matches!(kind, Kind::Name(name) if **name == *word)
+}
+
+fn name(id: Str) -> Name {
+    Name {
+        id,
+        slot: Slot::default(),
+        parameter: false,
+    }
+}
+
+/// As Python's `repr` quotes words of a template.
+fn quoted(text: &str) -> String {
+    crate::format::repr::quoted(text)
+}
+
+type Body = Vec<Stmt>;

@@ -1,0 +1,360 @@
+//! What all templates of a renderer share: variables, parsed templates, and what is counted.
+
+use std::{
+    cell::{Cell, OnceCell, RefCell},
+    collections::HashMap,
+    rc::{Rc, Weak},
+};
+
+use tree::{Budget, Exceeded};
+
+use crate::{
+    ast::Template,
+    error::{Failure, STRING_NAME, display_name},
+    eval::{fun::Fun, load::Unit},
+    exc::{R, raise},
+    functions,
+    loader::Loader,
+    renderer::Surroundings,
+    value::{Dict, List, Str, Value, frozen::Vars},
+};
+
+/// How many steps one template may take, with all that it includes and renders.
+pub(crate) const FUEL: u64 = 20_000_000;
+
+/// How deep calls, includes and generators may nest.
+const MAX_DEPTH: u32 = 250;
+
+/// How deep `render` and `load_template` may nest.
+const MAX_NESTED: u64 = 20;
+
+/// What an item of a container takes, about.
+pub(crate) const ENTRY: usize = 32;
+
+/// A container that may hold itself.
+enum Container {
+    List(Weak<List>),
+    Dict(Weak<Dict>),
+}
+
+/// The state of a renderer.
+pub(crate) struct Rt {
+    pub(crate) loader: Loader,
+    pub(crate) vars: Vars,
+    pub(crate) surroundings: Surroundings,
+    globals: RefCell<HashMap<Str, Value>>,
+    pub(crate) units: RefCell<HashMap<Str, Rc<Unit>>>,
+    pub(crate) messages: RefCell<Vec<String>>,
+    /// Set while a checksum is computed, so that a file may hold its own.
+    pub(crate) hashing: Cell<bool>,
+    /// Whether output is escaped.
+    pub(crate) escapes: Cell<bool>,
+    /// The line that is evaluated.
+    pub(crate) line: Cell<u32>,
+    /// The template that is evaluated.
+    unit: RefCell<Rc<Unit>>,
+    budget: RefCell<Budget>,
+    steps: Cell<u64>,
+    max_steps: Cell<u64>,
+    bytes: Cell<u64>,
+    max_bytes: Cell<u64>,
+    depth: Cell<u32>,
+    nested: Cell<u64>,
+    letters: Vec<OnceCell<Value>>,
+    kept: RefCell<Vec<Rc<Fun>>>,
+    changed: RefCell<Vec<Container>>,
+    pub(crate) random: Cell<u64>,
+}
+
+/// A level of nesting, until it is dropped.
+pub(crate) struct Deeper<'a>(&'a Rt);
+
+impl Drop for Deeper<'_> {
+    fn drop(&mut self) {
+        self.0.depth.set(self.0.depth.get().saturating_sub(1));
+    }
+}
+
+impl Rt {
+    pub(crate) fn new(loader: Loader, vars: Vars) -> Self {
+        Self {
+            loader,
+            vars,
+            surroundings: Surroundings::default(),
+            globals: RefCell::default(),
+            units: RefCell::default(),
+            messages: RefCell::default(),
+            hashing: Cell::new(false),
+            escapes: Cell::new(false),
+            line: Cell::new(0),
+            unit: RefCell::new(Rc::new(Unit::new(
+                STRING_NAME.into(),
+                "".into(),
+                Template::default(),
+            ))),
+            budget: RefCell::default(),
+            steps: Cell::new(0),
+            max_steps: Cell::new(FUEL),
+            bytes: Cell::new(0),
+            max_bytes: Cell::new(0),
+            depth: Cell::new(0),
+            nested: Cell::new(0),
+            letters: (0..128).map(|_| OnceCell::new()).collect(),
+            kept: RefCell::default(),
+            changed: RefCell::default(),
+            random: Cell::new(0),
+        }
+    }
+
+    /// Begins a template.
+    pub(crate) fn start(&self, budget: &Budget) {
+        self.steps.set(0);
+        self.max_steps.set(FUEL.min(budget.limits().steps));
+        self.bytes.set(0);
+        self.max_bytes.set(budget.limits().bytes);
+        self.depth.set(0);
+        self.nested.set(0);
+        self.hashing.set(false);
+        self.escapes.set(false);
+        *self.budget.borrow_mut() = budget.clone();
+    }
+
+    pub(crate) fn steps(&self) -> u64 {
+        self.steps.get()
+    }
+
+    pub(crate) fn budget(&self) -> Budget {
+        self.budget.borrow().clone()
+    }
+
+    /// Counts steps, and looks at the clock from time to time.
+    pub(crate) fn step(&self, count: u64) -> R<()> {
+        let before = self.steps.get();
+        let after = before.saturating_add(count);
+        self.steps.set(after);
+        if before >> 12 != after >> 12 {
+            self.check(after)?;
+        }
+        Ok(())
+    }
+
+    fn check(&self, steps: u64) -> R<()> {
+        let limit = self.max_steps.get();
+        if steps > limit {
+            return Err(Exceeded::Limit {
+                what: "steps of one template",
+                limit,
+            }
+            .into());
+        }
+        Ok(self.budget.borrow().check()?)
+    }
+
+    /// Counts bytes of a new value.
+    pub(crate) fn alloc(&self, bytes: usize) -> R<()> {
+        let total = self.bytes.get().saturating_add(bytes as u64);
+        self.bytes.set(total);
+        let limit = self.max_bytes.get().saturating_mul(4);
+        if total > limit {
+            return Err(Exceeded::Limit {
+                what: "bytes of all values in a template",
+                limit,
+            }
+            .into());
+        }
+        Ok(())
+    }
+
+    /// Whether a value may be that large.
+    pub(crate) fn fits(&self, bytes: usize) -> R<()> {
+        let limit = self.max_bytes.get();
+        if bytes as u64 > limit {
+            return Err(Exceeded::Limit {
+                what: "bytes of one value in a template",
+                limit,
+            }
+            .into());
+        }
+        Ok(())
+    }
+
+    /// Whether the output may be that large.
+    pub(crate) fn output_fits(&self, bytes: usize) -> R<()> {
+        let limit = self.max_bytes.get();
+        if bytes as u64 > limit {
+            return Err(Exceeded::Limit {
+                what: "bytes of rendered output",
+                limit,
+            }
+            .into());
+        }
+        Ok(())
+    }
+
+    /// Counts a text that became a value, and the time that it took.
+    pub(crate) fn made(&self, text: String) -> R<Str> {
+        self.fits(text.len())?;
+        self.alloc(text.len())?;
+        self.step(text.len() as u64 / 64)?;
+        Ok(text.into())
+    }
+
+    /// The same, as a value.
+    pub(crate) fn text(&self, text: String) -> R<Value> {
+        self.made(text).map(Value::Str)
+    }
+
+    /// A list that was just made.
+    pub(crate) fn list(&self, items: Vec<Value>) -> R<Value> {
+        self.alloc(items.len().saturating_mul(ENTRY).saturating_add(ENTRY))?;
+        Ok(Value::list(items))
+    }
+
+    /// Text of one letter.
+    pub(crate) fn letter(&self, letter: char) -> Value {
+        match self.letters.get(letter as usize) {
+            Some(cell) => cell.get_or_init(|| Value::str(letter.to_string())).clone(),
+            None => Value::str(letter.to_string()),
+        }
+    }
+
+    /// Goes a level deeper.
+    pub(crate) fn deeper(&self) -> R<Deeper<'_>> {
+        let depth = self.depth.get();
+        if depth >= MAX_DEPTH {
+            return raise("RecursionError", "maximum recursion depth exceeded");
+        }
+        self.depth.set(depth + 1);
+        Ok(Deeper(self))
+    }
+
+    /// Runs a template from within another one.
+    pub(crate) fn nested<T>(&self, render: impl FnOnce() -> R<T>) -> R<T> {
+        let nested = self.nested.get();
+        if nested >= MAX_NESTED {
+            return Err(Exceeded::Limit {
+                what: "nested calls of render and load_template",
+                limit: MAX_NESTED,
+            }
+            .into());
+        }
+        self.nested.set(nested + 1);
+        let rendered = render()?;
+        self.nested.set(nested);
+        Ok(rendered)
+    }
+
+    /// A variable that every template sees. Those of the dialect hide those of the project, which hide those of Jinja.
+    pub(crate) fn global(&self, name: &str) -> Option<Value> {
+        if let Some(value) = self.globals.borrow().get(name) {
+            return Some(value.clone());
+        }
+        let value = functions::extension(name)
+            .or_else(|| self.vars.values.get(name).map(crate::value::frozen::Frozen::thaw))
+            .or_else(|| functions::builtin(name))?;
+        self.globals.borrow_mut().insert(name.into(), value.clone());
+        Some(value)
+    }
+
+    /// Keeps a function's variables, which macros may need, until the renderer goes.
+    pub(crate) fn keep(&self, fun: Rc<Fun>) -> R<()> {
+        self.alloc(ENTRY * 4)?;
+        self.kept.borrow_mut().push(fun);
+        Ok(())
+    }
+
+    /// Remembers a container that was given another one: both may hold each other from now on.
+    pub(crate) fn linked(&self, container: &Value, item: &Value) -> R<()> {
+        let plain = matches!(
+            item,
+            Value::None
+                | Value::Bool(_)
+                | Value::Int(_)
+                | Value::Big(_)
+                | Value::Float(_)
+                | Value::Str(_)
+                | Value::Markup(_)
+                | Value::Bytes(_)
+        );
+        if plain {
+            return Ok(());
+        }
+        self.alloc(ENTRY)?;
+        let mut changed = self.changed.borrow_mut();
+        let last = changed.last();
+        let entry = match container {
+            Value::List(list) => {
+                if matches!(last, Some(Container::List(known)) if known.as_ptr() == Rc::as_ptr(list)) {
+                    return Ok(());
+                }
+                Container::List(Rc::downgrade(list))
+            }
+            Value::Dict(dict) => {
+                if matches!(last, Some(Container::Dict(known)) if known.as_ptr() == Rc::as_ptr(dict)) {
+                    return Ok(());
+                }
+                Container::Dict(Rc::downgrade(dict))
+            }
+            _ => return Ok(()),
+        };
+        changed.push(entry);
+        Ok(())
+    }
+
+    /// Enters a template, and gives where it was before.
+    pub(crate) fn enter(&self, unit: &Rc<Unit>) -> (Rc<Unit>, u32) {
+        (self.unit.replace(unit.clone()), self.line.get())
+    }
+
+    pub(crate) fn leave(&self, (unit, line): (Rc<Unit>, u32)) {
+        *self.unit.borrow_mut() = unit;
+        self.line.set(line);
+    }
+
+    /// What failed and where.
+    pub(crate) fn failure(&self, class: &str, message: &str) -> Failure {
+        let unit = self.unit.borrow();
+        failure(
+            &unit.name,
+            &unit.source,
+            self.line.get(),
+            false,
+            format!("{class}: {message}"),
+        )
+    }
+}
+
+/// Describes a failure at a line of a template.
+pub(crate) fn failure(name: &str, source: &str, line: u32, syntax: bool, message: String) -> Failure {
+    let line = usize::try_from(line).unwrap_or_default();
+    let source_line = source.lines().nth(line.saturating_sub(1));
+    Failure {
+        source_line: source_line.filter(|_| name != STRING_NAME).map(str::to_owned),
+        file: display_name(name),
+        line,
+        syntax,
+        message,
+    }
+}
+
+impl Drop for Rt {
+    fn drop(&mut self) {
+        for fun in self.kept.take() {
+            fun.clear();
+        }
+        for container in self.changed.take() {
+            match container {
+                Container::List(list) => {
+                    if let Some(list) = list.upgrade() {
+                        drop(list.change(std::mem::take));
+                    }
+                }
+                Container::Dict(dict) => {
+                    if let Some(dict) = dict.upgrade() {
+                        drop(dict.change(std::mem::take));
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,342 @@
+//! Finds out which variable each name of a template means.
+//!
+//! A template, a block, a macro and a recursive loop are functions with slots. Scopes within a function (loops, `with`, `set`
+//! blocks) have slots of their own there. What a scope only reads is looked up in the context where the scope begins; what
+//! it sets hides the variable further out from the beginning of the scope on, as the original does.
+
+mod assign;
+mod search;
+mod table;
+
+use std::rc::Rc;
+
+use crate::{
+    ast::{Block, Expr, ExprKind, Piece, Scope, Stmt, StmtKind, Target, Template},
+    lexer::SyntaxError,
+    value::Str,
+};
+use table::{Id, LoadKind, Table};
+
+type Resolved<T> = Result<T, SyntaxError>;
+
+/// Where a statement is.
+#[derive(Debug, Clone, Copy)]
+struct Frame {
+    scope: usize,
+    func: usize,
+    toplevel: bool,
+    in_loop: bool,
+    in_block: bool,
+    /// What is missing here is told only when it is used.
+    soft: bool,
+    /// Whether a loop of this function is around it.
+    can_break: bool,
+}
+
+struct Resolver {
+    table: Table,
+    blocks: Vec<Rc<Block>>,
+    extends: bool,
+}
+
+/// Gives every name of a parsed template its slot.
+pub(crate) fn resolve(mut body: Vec<Stmt>) -> Resolved<Template> {
+    let mut resolver = Resolver {
+        table: Table::default(),
+        blocks: Vec::new(),
+        extends: false,
+    };
+    let func = resolver.table.function(None);
+    let scope = resolver.table.scope(None, func, 0);
+    let own = undeclared(&body, &["self"])
+        .contains(&"self")
+        .then(|| resolver.table.declare(scope, &"self".into()).slot);
+    resolver.analyze(scope, &body);
+    let frame = Frame {
+        scope,
+        func,
+        toplevel: true,
+        in_loop: false,
+        in_block: false,
+        soft: false,
+        can_break: false,
+    };
+    resolver.statements(&mut body, frame)?;
+    Ok(Template {
+        scope: resolver.scope(scope),
+        slots: resolver.table.slots(func),
+        body,
+        own,
+        blocks: resolver.blocks,
+        extends: resolver.extends,
+    })
+}
+
+impl Resolver {
+    /// What a scope loads when it is entered.
+    fn scope(&self, scope: usize) -> Scope {
+        let table = &self.table;
+        let func = table.func_of(scope);
+        let loads = table.loads(scope).map(|(id, load)| {
+            let load = match load {
+                LoadKind::Parameter => crate::ast::Load::Parameter,
+                LoadKind::Resolve(name) => crate::ast::Load::Resolve(name.clone()),
+                LoadKind::Alias(from) => crate::ast::Load::Alias(table.seen_from(func, *from)),
+                LoadKind::Undefined => crate::ast::Load::Undefined,
+            };
+            (id.slot, load)
+        });
+        Scope {
+            loads: loads.collect(),
+        }
+    }
+
+    /// Notes which names the statements of a scope load and store.
+    fn analyze(&mut self, scope: usize, body: &[Stmt]) {
+        for stmt in body {
+            self.analyze_one(scope, stmt);
+        }
+    }
+
+    fn analyze_one(&mut self, scope: usize, stmt: &Stmt) {
+        match &stmt.kind {
+            StmtKind::Output(pieces) => {
+                for piece in pieces {
+                    if let Piece::Expr(expr) = piece {
+                        self.loads_of(scope, expr);
+                    }
+                }
+            }
+            StmtKind::If(branches, otherwise) => {
+                if let Some((test, _)) = branches.first() {
+                    self.loads_of(scope, test);
+                }
+                let before = self.table.stored(scope);
+                for (index, (test, body)) in branches.iter().enumerate() {
+                    if index > 0 {
+                        self.loads_of(scope, test);
+                    }
+                    self.analyze(scope, body);
+                }
+                self.analyze(scope, otherwise);
+                self.table.branched(scope, before);
+            }
+            StmtKind::For(node) => self.loads_of(scope, &node.iter),
+            StmtKind::Macro(_, name, _) => self.table.store(scope, &name.id),
+            StmtKind::CallBlock(_, expr) | StmtKind::FilterBlock(expr, ..) | StmtKind::Extends(expr) => {
+                self.loads_of(scope, expr);
+            }
+            StmtKind::With(pairs, ..) => {
+                for (_, value) in pairs {
+                    self.loads_of(scope, value);
+                }
+            }
+            StmtKind::Set(target, value, _) => {
+                self.loads_of(scope, value);
+                self.stores_of(scope, target);
+            }
+            StmtKind::SetBlock(node) => self.stores_of(scope, &node.target),
+            StmtKind::Include(node) => self.loads_of(scope, &node.template),
+            StmtKind::Import(node) => {
+                self.loads_of(scope, &node.template);
+                self.table.store(scope, &node.target.id);
+            }
+            StmtKind::FromImport(node) => {
+                self.loads_of(scope, &node.template);
+                for (_, alias) in &node.names {
+                    self.table.store(scope, &alias.id);
+                }
+            }
+            StmtKind::Scoped(..)
+            | StmtKind::AutoEscape(..)
+            | StmtKind::Block(_)
+            | StmtKind::Break
+            | StmtKind::Continue => {}
+        }
+    }
+
+    fn loads_of(&mut self, scope: usize, expr: &Expr) {
+        let table = &mut self.table;
+        walk(expr, &mut |node| {
+            if let ExprKind::Name(name) = &node.kind {
+                table.load(scope, &name.id);
+            }
+        });
+    }
+
+    fn stores_of(&mut self, scope: usize, target: &Target) {
+        match target {
+            Target::Name(name) => self.table.store(scope, &name.id),
+            Target::Attr(space, _) => self.table.load(scope, &space.id),
+            Target::Tuple(items) => {
+                for item in items {
+                    self.stores_of(scope, item);
+                }
+            }
+        }
+    }
+
+    fn declare_target(&mut self, scope: usize, target: &Target) {
+        match target {
+            Target::Name(name) => {
+                self.table.declare(scope, &name.id);
+            }
+            Target::Attr(space, _) => self.table.load(scope, &space.id),
+            Target::Tuple(items) => {
+                for item in items {
+                    self.declare_target(scope, item);
+                }
+            }
+        }
+    }
+}
+
+/// Visits an expression and all that it is made of.
+fn walk<'a>(expr: &'a Expr, visit: &mut dyn FnMut(&'a Expr)) {
+    let mut left = vec![expr];
+    while let Some(node) = left.pop() {
+        visit(node);
+        let mut children = children(node);
+        children.reverse();
+        left.extend(children);
+    }
+}
+
+fn children(node: &Expr) -> Vec<&Expr> {
+    match &node.kind {
+        ExprKind::Name(_) | ExprKind::Const(_) => Vec::new(),
+        ExprKind::Tuple(items) | ExprKind::List(items) | ExprKind::Concat(items) => items.iter().collect(),
+        ExprKind::Dict(items) => items.iter().flat_map(|(key, value)| [key, value]).collect(),
+        ExprKind::Cond(cond) => [&cond.test, &cond.then]
+            .into_iter()
+            .chain(&cond.otherwise)
+            .collect(),
+        ExprKind::Filter(filter) => filter.target.iter().chain(filter.args.each()).collect(),
+        ExprKind::Test(test) => std::iter::once(&test.target).chain(test.args.each()).collect(),
+        ExprKind::Call(call) => std::iter::once(&call.func).chain(call.args.each()).collect(),
+        ExprKind::Slice(parts) => parts.iter().flatten().collect(),
+        ExprKind::Compare(first, rest) => std::iter::once(&**first)
+            .chain(rest.iter().map(|(_, operand)| operand))
+            .collect(),
+        ExprKind::Item(pair) | ExprKind::And(pair) | ExprKind::Or(pair) | ExprKind::Binary(_, pair) => {
+            vec![&pair.0, &pair.1]
+        }
+        ExprKind::Attr(inner, _)
+        | ExprKind::Not(inner)
+        | ExprKind::Negative(inner)
+        | ExprKind::Positive(inner) => vec![inner],
+    }
+}
+
+/// Which of these names a body uses before it sets them.
+fn undeclared<'n>(body: &[Stmt], names: &[&'n str]) -> Vec<&'n str> {
+    let mut search = Undeclared {
+        left: names.to_vec(),
+        found: Vec::new(),
+    };
+    search.body(body);
+    search.found
+}
+
+struct Undeclared<'n> {
+    left: Vec<&'n str>,
+    found: Vec<&'n str>,
+}
+
+impl Undeclared<'_> {
+    fn load(&mut self, expr: &Expr) {
+        walk(expr, &mut |node| {
+            if let ExprKind::Name(name) = &node.kind {
+                let known = self.left.iter().find(|left| ***left == *name.id);
+                if let Some(known) = known.copied().filter(|known| !self.found.contains(known)) {
+                    self.found.push(known);
+                }
+            }
+        });
+    }
+
+    fn store(&mut self, name: &Str) {
+        self.left.retain(|left| **left != **name);
+    }
+
+    fn target(&mut self, target: &Target) {
+        match target {
+            Target::Name(name) => self.store(&name.id),
+            Target::Attr(..) => {}
+            Target::Tuple(items) => items.iter().for_each(|item| self.target(item)),
+        }
+    }
+
+    fn body(&mut self, body: &[Stmt]) {
+        body.iter().for_each(|stmt| self.stmt(stmt));
+    }
+
+    fn stmt(&mut self, stmt: &Stmt) {
+        match &stmt.kind {
+            StmtKind::Output(pieces) => {
+                for piece in pieces {
+                    if let Piece::Expr(expr) = piece {
+                        self.load(expr);
+                    }
+                }
+            }
+            StmtKind::If(branches, otherwise) => {
+                for (test, body) in branches {
+                    self.load(test);
+                    self.body(body);
+                }
+                self.body(otherwise);
+            }
+            StmtKind::For(node) => {
+                self.target(&node.target);
+                self.load(&node.iter);
+                self.body(&node.body);
+                self.body(&node.otherwise);
+                node.test.iter().for_each(|test| self.load(test));
+            }
+            StmtKind::Macro(node, ..) | StmtKind::CallBlock(node, _) => {
+                if let StmtKind::CallBlock(_, call) = &stmt.kind {
+                    self.load(call);
+                }
+                node.params.iter().for_each(|param| self.store(&param.id));
+                node.defaults.iter().for_each(|default| self.load(default));
+                self.body(&node.body);
+            }
+            StmtKind::FilterBlock(expr, body, _) => {
+                self.body(body);
+                self.load(expr);
+            }
+            StmtKind::AutoEscape(expr, body) => {
+                self.load(expr);
+                self.body(body);
+            }
+            StmtKind::With(pairs, body, _) => {
+                for (target, value) in pairs {
+                    self.target(target);
+                    self.load(value);
+                }
+                self.body(body);
+            }
+            StmtKind::Set(target, value, _) => {
+                self.target(target);
+                self.load(value);
+            }
+            StmtKind::SetBlock(node) => {
+                self.target(&node.target);
+                node.filter.iter().for_each(|filter| self.load(filter));
+                self.body(&node.body);
+            }
+            StmtKind::Scoped(body, _) => self.body(body),
+            StmtKind::Extends(expr) => self.load(expr),
+            StmtKind::Include(node) => self.load(&node.template),
+            StmtKind::Import(node) => self.load(&node.template),
+            StmtKind::FromImport(node) => self.load(&node.template),
+            StmtKind::Block(_) | StmtKind::Break | StmtKind::Continue => {}
+        }
+    }
+}
+
+/// What a name is in the table, for who gives it a slot.
+fn is_parameter(table: &Table, scope: usize, id: Id) -> bool {
+    matches!(table.find_load(scope, id), Some(LoadKind::Parameter))
+}

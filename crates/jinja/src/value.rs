@@ -1,0 +1,310 @@
+//! Values as Python has them: containers are shared and change in place, integers have any size.
+
+pub(crate) mod compare;
+pub(crate) mod dict;
+pub(crate) mod frozen;
+pub(crate) mod iter;
+pub(crate) mod number;
+pub(crate) mod object;
+pub(crate) mod sequence;
+
+use std::{cell::RefCell, rc::Rc, sync::Arc};
+
+use num_bigint::BigInt;
+
+pub(crate) use dict::{Dict, DictMap, Key};
+pub(crate) use iter::{Iter, IterObj};
+pub(crate) use object::Object;
+pub(crate) use sequence::{List, Range, Tuple};
+
+use crate::{
+    exc::{R, raise, type_error},
+    format::repr::quoted,
+};
+
+pub(crate) type Str = Arc<str>;
+
+#[derive(Clone, Default)]
+pub(crate) enum Value {
+    /// A slot or an argument that has no value.
+    #[default]
+    Missing,
+    Undefined(Rc<Undef>),
+    None,
+    Bool(bool),
+    Int(i64),
+    Big(Rc<BigInt>),
+    Float(f64),
+    Str(Str),
+    /// Text that is escaped already.
+    Markup(Str),
+    Bytes(Rc<[u8]>),
+    List(Rc<List>),
+    Tuple(Rc<Tuple>),
+    Dict(Rc<Dict>),
+    Range(Rc<Range>),
+    Iter(Rc<IterObj>),
+    Object(Rc<Object>),
+}
+
+impl std::fmt::Debug for Value {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.type_name())
+    }
+}
+
+/// Why something is undefined.
+#[derive(Debug)]
+pub(crate) enum Undef {
+    /// A variable.
+    Name(Str),
+    /// An attribute or item of an object of this type.
+    Attr { of: String, key: String },
+    /// An item of a sequence.
+    Element { of: String, index: String },
+    /// For a reason of its own.
+    Hint(String),
+    /// What an `if` without an `else` gives: it prints nothing.
+    Nothing,
+}
+
+impl Undef {
+    /// What is said when it is used.
+    pub(crate) fn message(&self) -> String {
+        match self {
+            Self::Name(name) => format!("{} is undefined", quoted(name)),
+            Self::Attr { of, key } => format!("{} has no attribute {key}", quoted(of)),
+            Self::Element { of, index } => format!("{of} has no element {index}"),
+            Self::Hint(text) => text.clone(),
+            Self::Nothing => {
+                "the inline if-expression evaluated to false and no else section was defined.".to_owned()
+            }
+        }
+    }
+
+    pub(crate) fn fail<T>(&self) -> R<T> {
+        raise("UndefinedError", self.message())
+    }
+}
+
+impl Value {
+    pub(crate) fn str(text: impl Into<Str>) -> Self {
+        Self::Str(text.into())
+    }
+
+    pub(crate) fn list(items: Vec<Self>) -> Self {
+        Self::List(Rc::new(List::new(items)))
+    }
+
+    pub(crate) fn tuple(items: Vec<Self>) -> Self {
+        Self::Tuple(Rc::new(Tuple::new(items)))
+    }
+
+    pub(crate) fn dict(map: DictMap) -> Self {
+        Self::Dict(Rc::new(Dict::new(map)))
+    }
+
+    pub(crate) fn object(object: Object) -> Self {
+        Self::Object(Rc::new(object))
+    }
+
+    pub(crate) fn undefined(why: Undef) -> Self {
+        Self::Undefined(Rc::new(why))
+    }
+
+    pub(crate) fn hint(text: impl Into<String>) -> Self {
+        Self::undefined(Undef::Hint(text.into()))
+    }
+
+    pub(crate) fn int(number: usize) -> Self {
+        i64::try_from(number).map_or_else(|_| number::from_big(BigInt::from(number)), Self::Int)
+    }
+
+    /// The name of its type.
+    pub(crate) fn type_name(&self) -> &'static str {
+        match self {
+            Self::Missing => "missing",
+            Self::Undefined(why) if matches!(**why, Undef::Nothing) => "Undefined",
+            Self::Undefined(_) => "StrictUndefined",
+            Self::None => "NoneType",
+            Self::Bool(_) => "bool",
+            Self::Int(_) | Self::Big(_) => "int",
+            Self::Float(_) => "float",
+            Self::Str(_) => "str",
+            Self::Markup(_) => "Markup",
+            Self::Bytes(_) => "bytes",
+            Self::List(_) => "list",
+            Self::Tuple(tuple) if tuple.group => "_GroupTuple",
+            Self::Tuple(_) => "tuple",
+            Self::Dict(_) => "dict",
+            Self::Range(_) => "range",
+            Self::Iter(iter) => iter.label,
+            Self::Object(object) => object.type_name(),
+        }
+    }
+
+    /// How messages about missing attributes call it.
+    pub(crate) fn described(&self) -> String {
+        match self {
+            Self::None => "None".to_owned(),
+            Self::Markup(_) => "markupsafe.Markup object".to_owned(),
+            Self::Tuple(tuple) if tuple.group => "jinja2.filters._GroupTuple object".to_owned(),
+            Self::Object(object) if object.module().is_some() => {
+                format!(
+                    "{}.{} object",
+                    object.module().unwrap_or_default(),
+                    self.type_name()
+                )
+            }
+            _ => format!("{} object", self.type_name()),
+        }
+    }
+
+    /// The text of a string, escaped or not.
+    pub(crate) fn as_str(&self) -> Option<&Str> {
+        match self {
+            Self::Str(text) | Self::Markup(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn is_undefined(&self) -> bool {
+        matches!(self, Self::Undefined(_) | Self::Missing)
+    }
+
+    /// Fails for what is strictly undefined.
+    pub(crate) fn defined(&self) -> R<&Self> {
+        match self {
+            Self::Undefined(why) if !matches!(**why, Undef::Nothing) => why.fail(),
+            _ => Ok(self),
+        }
+    }
+
+    /// Whether Python takes it for true.
+    pub(crate) fn truth(&self) -> R<bool> {
+        Ok(match self {
+            Self::Undefined(why) => match **why {
+                Undef::Nothing => false,
+                _ => return why.fail(),
+            },
+            Self::None | Self::Missing => false,
+            Self::Bool(flag) => *flag,
+            Self::Int(number) => *number != 0,
+            Self::Float(number) => *number != 0.0,
+            Self::Str(text) | Self::Markup(text) => !text.is_empty(),
+            Self::Bytes(bytes) => !bytes.is_empty(),
+            Self::List(list) => list.len() > 0,
+            Self::Tuple(tuple) => !tuple.items.is_empty(),
+            Self::Dict(dict) => dict.len() > 0,
+            Self::Range(range) => range.len() > 0,
+            Self::Object(object) => object.len().is_none_or(|len| len > 0),
+            Self::Big(_) | Self::Iter(_) => true,
+        })
+    }
+
+    /// `len`.
+    pub(crate) fn len(&self) -> R<usize> {
+        let len = match self {
+            Self::Undefined(why) => match **why {
+                Undef::Nothing => Some(0),
+                _ => return why.fail(),
+            },
+            Self::Str(text) | Self::Markup(text) => Some(char_count(text)),
+            Self::Bytes(bytes) => Some(bytes.len()),
+            Self::List(list) => Some(list.len()),
+            Self::Tuple(tuple) => Some(tuple.items.len()),
+            Self::Dict(dict) => Some(dict.len()),
+            Self::Range(range) => usize::try_from(range.len()).ok(),
+            Self::Object(object) => object.len(),
+            _ => None,
+        };
+        match len {
+            Some(len) => Ok(len),
+            None => type_error(format!("object of type '{}' has no len()", self.type_name())),
+        }
+    }
+
+    /// Python's `is`, as far as it can be told.
+    pub(crate) fn same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::None, Self::None) => true,
+            (Self::Bool(a), Self::Bool(b)) => a == b,
+            (Self::Int(a), Self::Int(b)) => a == b,
+            (Self::Float(a), Self::Float(b)) => a.to_bits() == b.to_bits(),
+            (Self::Big(a), Self::Big(b)) => Rc::ptr_eq(a, b),
+            (Self::Str(a), Self::Str(b)) | (Self::Markup(a), Self::Markup(b)) => Arc::ptr_eq(a, b) || a == b,
+            (Self::Bytes(a), Self::Bytes(b)) => Rc::ptr_eq(a, b),
+            (Self::List(a), Self::List(b)) => Rc::ptr_eq(a, b),
+            (Self::Tuple(a), Self::Tuple(b)) => Rc::ptr_eq(a, b) || a.items.is_empty() && b.items.is_empty(),
+            (Self::Dict(a), Self::Dict(b)) => Rc::ptr_eq(a, b),
+            (Self::Range(a), Self::Range(b)) => Rc::ptr_eq(a, b),
+            (Self::Iter(a), Self::Iter(b)) => Rc::ptr_eq(a, b),
+            (Self::Object(a), Self::Object(b)) => Rc::ptr_eq(a, b) || a.same(b),
+            (Self::Undefined(a), Self::Undefined(b)) => Rc::ptr_eq(a, b),
+            _ => false,
+        }
+    }
+
+    /// A number that tells objects apart.
+    pub(crate) fn address(&self) -> usize {
+        match self {
+            Self::List(list) => Rc::as_ptr(list).addr(),
+            Self::Tuple(tuple) => Rc::as_ptr(tuple).addr(),
+            Self::Dict(dict) => Rc::as_ptr(dict).addr(),
+            Self::Range(range) => Rc::as_ptr(range).addr(),
+            Self::Iter(iter) => Rc::as_ptr(iter).addr(),
+            Self::Object(object) => Rc::as_ptr(object).addr(),
+            Self::Undefined(why) => Rc::as_ptr(why).addr(),
+            _ => 0,
+        }
+    }
+
+    /// Whether dropping it may drop others.
+    fn holds_others(&self) -> bool {
+        matches!(
+            self,
+            Self::List(_) | Self::Tuple(_) | Self::Dict(_) | Self::Iter(_) | Self::Object(_)
+        )
+    }
+}
+
+/// How many characters a text has.
+pub(crate) fn char_count(text: &str) -> usize {
+    if text.is_ascii() {
+        text.len()
+    } else {
+        text.chars().count()
+    }
+}
+
+thread_local! {
+    /// Values whose owner was dropped. They wait here, so that dropping what nests deeply doesn't recurse.
+    static GRAVES: RefCell<(bool, Vec<Value>)> = const { RefCell::new((false, Vec::new())) };
+}
+
+/// Drops values one after the other, whatever they hold.
+pub(crate) fn bury(values: impl Iterator<Item = Value>) {
+    let digs = GRAVES.try_with(|graves| {
+        let mut graves = graves.borrow_mut();
+        graves.1.extend(values.filter(Value::holds_others));
+        !graves.0 && !graves.1.is_empty() && {
+            graves.0 = true;
+            true
+        }
+    });
+    if digs != Ok(true) {
+        return;
+    }
+    loop {
+        let next = GRAVES.try_with(|graves| {
+            let mut graves = graves.borrow_mut();
+            let next = graves.1.pop();
+            graves.0 = next.is_some();
+            next
+        });
+        match next {
+            Ok(Some(value)) => drop(value),
+            _ => return,
+        }
+    }
+}

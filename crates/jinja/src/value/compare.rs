@@ -1,0 +1,255 @@
+//! Equality and order of values.
+
+use std::cmp::Ordering;
+
+use num_bigint::BigInt;
+
+use super::{Object, Undef, Value, iter, number::Number};
+use crate::{
+    ast::Comparison,
+    exc::{R, raise, type_error},
+    rt::Rt,
+};
+
+/// How deep compared values may nest.
+const MAX_DEPTH: u32 = 900;
+
+fn too_deep<T>() -> R<T> {
+    raise("RecursionError", "maximum recursion depth exceeded in comparison")
+}
+
+/// `Some` when both are numbers.
+pub(crate) fn numbers_equal(a: &Value, b: &Value) -> Option<bool> {
+    Some(order(&Number::of(a)?, &Number::of(b)?) == Some(Ordering::Equal))
+}
+
+/// The order of two numbers; none with what is no number.
+fn order(a: &Number, b: &Number) -> Option<Ordering> {
+    match (a, b) {
+        (Number::Int(a), Number::Int(b)) => Some(a.cmp(b)),
+        (Number::Float(a), Number::Float(b)) => a.partial_cmp(b),
+        (Number::Float(float), whole) => whole_to_float(whole, *float).map(Ordering::reverse),
+        (whole, Number::Float(float)) => whole_to_float(whole, *float),
+        (a, b) => Some(a.big()?.cmp(&b.big()?)),
+    }
+}
+
+fn whole_to_float(whole: &Number, float: f64) -> Option<Ordering> {
+    if float.is_nan() {
+        return None;
+    }
+    if let Number::Int(number) = whole
+        && number.unsigned_abs() < 1 << 53
+    {
+        return (*number as f64).partial_cmp(&float);
+    }
+    if float.is_infinite() {
+        return Some(if float > 0.0 {
+            Ordering::Less
+        } else {
+            Ordering::Greater
+        });
+    }
+    let truncated = BigInt::parse_bytes(format!("{:.0}", float.trunc()).as_bytes(), 10)?;
+    let whole_order = whole.big()?.cmp(&truncated);
+    Some(whole_order.then(0.0.partial_cmp(&float.fract())?))
+}
+
+/// `a == b`.
+pub(crate) fn equal(rt: &Rt, a: &Value, b: &Value) -> R<bool> {
+    eq(rt, a, b, 0)
+}
+
+/// Items of containers are equal to themselves, whatever they are.
+fn item_eq(rt: &Rt, a: &Value, b: &Value, depth: u32) -> R<bool> {
+    Ok(a.same(b) && !matches!(a, Value::Float(number) if number.is_nan()) || eq(rt, a, b, depth)?)
+}
+
+fn eq(rt: &Rt, a: &Value, b: &Value, depth: u32) -> R<bool> {
+    rt.step(1)?;
+    if depth > MAX_DEPTH {
+        return too_deep();
+    }
+    if let Some(equal) = numbers_equal(a, b) {
+        return Ok(equal);
+    }
+    match (a, b) {
+        (Value::Undefined(a), Value::Undefined(b))
+            if matches!((&**a, &**b), (Undef::Nothing, Undef::Nothing)) =>
+        {
+            Ok(true)
+        }
+        (Value::Undefined(why), _) | (_, Value::Undefined(why)) if !matches!(**why, Undef::Nothing) => {
+            why.fail()
+        }
+        (Value::Str(a) | Value::Markup(a), Value::Str(b) | Value::Markup(b)) => {
+            rt.step(a.len() as u64 / 256)?;
+            Ok(a == b)
+        }
+        (Value::Bytes(a), Value::Bytes(b)) => Ok(a == b),
+        (Value::List(a), Value::List(b)) => {
+            let (a, b) = (a.items(), b.items());
+            all_equal(rt, &a, &b, depth)
+        }
+        (Value::Tuple(a), Value::Tuple(b)) => all_equal(rt, &a.items, &b.items, depth),
+        (Value::Dict(a), Value::Dict(b)) => {
+            if a.len() != b.len() {
+                return Ok(false);
+            }
+            a.read(|a| {
+                b.read(|b| {
+                    for (key, value) in a {
+                        match b.get(key) {
+                            Some(other) if item_eq(rt, value, other, depth + 1)? => {}
+                            _ => return Ok(false),
+                        }
+                    }
+                    Ok(true)
+                })
+            })
+        }
+        (Value::Range(a), Value::Range(b)) => {
+            let ends = |range: &super::Range| (range.get(0), range.get(range.len() - 1));
+            Ok(a.len() == b.len() && ends(a) == ends(b))
+        }
+        (Value::Object(a), b) if a.is_time() => a.time_order(b).map(|order| order == Ordering::Equal),
+        (a, Value::Object(b)) if b.is_time() => b.time_order(a).map(|order| order == Ordering::Equal),
+        _ => Ok(a.same(b)),
+    }
+}
+
+fn all_equal(rt: &Rt, a: &[Value], b: &[Value], depth: u32) -> R<bool> {
+    if a.len() != b.len() {
+        return Ok(false);
+    }
+    for (a, b) in a.iter().zip(b) {
+        rt.step(1)?;
+        if !item_eq(rt, a, b, depth + 1)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// An operator of comparison.
+pub(crate) fn compare(rt: &Rt, op: Comparison, a: &Value, b: &Value) -> R<bool> {
+    match op {
+        Comparison::Eq => equal(rt, a, b),
+        Comparison::Ne => equal(rt, a, b).map(|equal| !equal),
+        Comparison::In => contains(rt, b, a),
+        Comparison::NotIn => contains(rt, b, a).map(|found| !found),
+        Comparison::Lt => less(rt, "<", a, b, |order| order == Ordering::Less),
+        Comparison::Le => less(rt, "<=", a, b, |order| order != Ordering::Greater),
+        Comparison::Gt => less(rt, ">", a, b, |order| order == Ordering::Greater),
+        Comparison::Ge => less(rt, ">=", a, b, |order| order != Ordering::Less),
+    }
+}
+
+fn less(rt: &Rt, symbol: &str, a: &Value, b: &Value, means: fn(Ordering) -> bool) -> R<bool> {
+    Ok(ordering(rt, symbol, a, b, 0)?.is_some_and(means))
+}
+
+/// Whether one value sorts before another.
+pub(crate) fn sorts_before(rt: &Rt, a: &Value, b: &Value) -> R<bool> {
+    less(rt, "<", a, b, |order| order == Ordering::Less)
+}
+
+fn ordering(rt: &Rt, symbol: &str, a: &Value, b: &Value, depth: u32) -> R<Option<Ordering>> {
+    rt.step(1)?;
+    if depth > MAX_DEPTH {
+        return too_deep();
+    }
+    if let (Some(a), Some(b)) = (Number::of(a), Number::of(b)) {
+        return Ok(order(&a, &b));
+    }
+    match (a, b) {
+        (Value::Undefined(why), _) | (_, Value::Undefined(why)) => why.fail(),
+        (Value::Str(a) | Value::Markup(a), Value::Str(b) | Value::Markup(b)) => {
+            rt.step(a.len().min(b.len()) as u64 / 256)?;
+            Ok(Some(a.cmp(b)))
+        }
+        (Value::Bytes(a), Value::Bytes(b)) => Ok(Some(a.cmp(b))),
+        (Value::List(a), Value::List(b)) => {
+            let (a, b) = (a.items(), b.items());
+            sequences(rt, symbol, &a, &b, depth)
+        }
+        (Value::Tuple(a), Value::Tuple(b)) => sequences(rt, symbol, &a.items, &b.items, depth),
+        (Value::Object(object), other) if object.is_time() => object.time_order(other).map(Some),
+        (other, Value::Object(object)) if object.is_time() => {
+            object.time_order(other).map(|order| Some(order.reverse()))
+        }
+        _ => type_error(format!(
+            "'{symbol}' not supported between instances of '{}' and '{}'",
+            a.type_name(),
+            b.type_name()
+        )),
+    }
+}
+
+fn sequences(rt: &Rt, symbol: &str, a: &[Value], b: &[Value], depth: u32) -> R<Option<Ordering>> {
+    for (a, b) in a.iter().zip(b) {
+        rt.step(1)?;
+        if !item_eq(rt, a, b, depth + 1)? {
+            return ordering(rt, symbol, a, b, depth + 1);
+        }
+    }
+    Ok(Some(a.len().cmp(&b.len())))
+}
+
+/// `item in container`.
+pub(crate) fn contains(rt: &Rt, container: &Value, item: &Value) -> R<bool> {
+    match container {
+        Value::Undefined(why) if !matches!(**why, Undef::Nothing) => why.fail(),
+        Value::Str(text) | Value::Markup(text) => {
+            item.defined()?;
+            rt.step(text.len() as u64 / 64)?;
+            match item.as_str() {
+                Some(part) => Ok(text.contains(&**part)),
+                None => type_error(format!(
+                    "'in <string>' requires string as left operand, not {}",
+                    item.type_name()
+                )),
+            }
+        }
+        Value::Dict(dict) => {
+            let key = super::Key::new(item)?;
+            Ok(dict.get(&key).is_some())
+        }
+        Value::Range(range) => {
+            item.defined()?;
+            Ok(match Number::of(item) {
+                Some(Number::Int(number)) => range.position(number).is_some(),
+                Some(Number::Float(number)) => matches!(super::number::exact(number),
+                    Some(Value::Int(number)) if range.position(number).is_some()),
+                _ => false,
+            })
+        }
+        Value::Object(object) => match &**object {
+            Object::View(view) if view.kind == super::object::ViewKind::Keys => {
+                let key = super::Key::new(item)?;
+                Ok(view.dict.get(&key).is_some())
+            }
+            _ => search(rt, container, item),
+        },
+        _ => search(rt, container, item),
+    }
+}
+
+fn search(rt: &Rt, container: &Value, item: &Value) -> R<bool> {
+    let mut items = match iter::of(container) {
+        Ok(items) => items,
+        Err(_) => {
+            return type_error(format!(
+                "argument of type '{}' is not iterable",
+                container.type_name()
+            ));
+        }
+    };
+    while let Some(other) = items.next(rt)? {
+        rt.step(1)?;
+        if item_eq(rt, &other, item, 0)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}

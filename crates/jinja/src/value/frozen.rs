@@ -1,0 +1,95 @@
+//! The variables of a project, converted once and shared by all renderers.
+
+use std::{collections::HashMap, rc::Rc, sync::Arc};
+
+use num_bigint::BigInt;
+use yaml::{Map, Value as Yaml};
+
+use super::{Dict, List, Str, Value};
+
+/// A value that no template has changed.
+#[derive(Debug, Clone)]
+pub(crate) enum Frozen {
+    None,
+    Bool(bool),
+    Int(i64),
+    Big(u64),
+    Float(f64),
+    Str(Str),
+    List(Arc<[Frozen]>),
+    Dict(Arc<[(Str, Frozen)]>),
+}
+
+impl Frozen {
+    fn new(value: &Yaml, sorted: bool) -> Self {
+        match value {
+            Yaml::Null => Self::None,
+            Yaml::Bool(flag) => Self::Bool(*flag),
+            Yaml::Int(number) => Self::Int(*number),
+            Yaml::UInt(number) => i64::try_from(*number).map_or(Self::Big(*number), Self::Int),
+            Yaml::Float(number) => Self::Float(*number),
+            Yaml::String(text) => Self::Str(text.as_str().into()),
+            Yaml::Seq(items) => Self::List(items.iter().map(|item| Self::new(item, sorted)).collect()),
+            Yaml::Map(map) => Self::Dict(entries(map, sorted)),
+        }
+    }
+
+    /// A value of one renderer. What it holds stays frozen until somebody looks at it.
+    pub(crate) fn thaw(&self) -> Value {
+        match self {
+            Self::None => Value::None,
+            Self::Bool(flag) => Value::Bool(*flag),
+            Self::Int(number) => Value::Int(*number),
+            Self::Big(number) => Value::Big(Rc::new(BigInt::from(*number))),
+            Self::Float(number) => Value::Float(*number),
+            Self::Str(text) => Value::Str(text.clone()),
+            Self::List(items) => Value::List(Rc::new(List::frozen(items.clone()))),
+            Self::Dict(entries) => Value::Dict(Rc::new(Dict::frozen(entries.clone()))),
+        }
+    }
+}
+
+fn entries(map: &Map, sorted: bool) -> Arc<[(Str, Frozen)]> {
+    let mut entries: Vec<(&str, &Yaml)> = map.iter().collect();
+    if sorted {
+        entries.sort_unstable_by_key(|(key, _)| *key);
+    }
+    let entries = entries.into_iter();
+    entries
+        .map(|(key, value)| (key.into(), Frozen::new(value, sorted)))
+        .collect()
+}
+
+/// The variables of templates, converted once and cheap to clone.
+#[derive(Debug, Clone, Default)]
+pub struct Vars {
+    pub(crate) values: Arc<HashMap<Str, Frozen>>,
+}
+
+impl Vars {
+    /// Takes maps in their own order.
+    #[must_use]
+    pub fn new(vars: &Map) -> Self {
+        Self::build(vars, false)
+    }
+
+    /// Takes maps in the order of their keys, as the variables of kluctl projects arrive.
+    #[must_use]
+    pub fn sorted(vars: &Map) -> Self {
+        Self::build(vars, true)
+    }
+
+    fn build(vars: &Map, sorted: bool) -> Self {
+        let values = vars
+            .iter()
+            .map(|(key, value)| (key.into(), Frozen::new(value, sorted)));
+        Self {
+            values: Arc::new(values.collect()),
+        }
+    }
+}
+
+/// Converts a document that a template read.
+pub(crate) fn from_yaml(value: &Yaml) -> Value {
+    Frozen::new(value, false).thaw()
+}
