@@ -3,7 +3,7 @@
 use super::{like, text_of};
 use crate::{
     eval::{
-        call::{Args, Cx},
+        call::{Args, Cx, to_text},
         ops,
     },
     exc::{R, raise, value_error},
@@ -116,7 +116,7 @@ pub(super) fn xmlattr(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
         if nothing {
             continue;
         }
-        let name = text_of(cx, &key)?;
+        let name = to_text(&key)?;
         let odd = |letter: char| letter.is_whitespace() || "/>=".contains(letter);
         if name.contains(odd) {
             return value_error(format!(

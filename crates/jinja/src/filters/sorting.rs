@@ -173,16 +173,16 @@ pub(super) fn groupby(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
 }
 
 pub(super) fn unique(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
-    let args = args.bind("do_unique", ["case_sensitive", "attribute"], 0)?;
+    let args = args.bind("sync_do_unique", ["case_sensitive", "attribute"], 0)?;
     let getter = Getter::new(&args.value(1), None, !args.flag(0, false)?);
     let items = match iter::of(&value) {
         Ok(items) => items,
-        Err(_) => return super::lists::failing(cx, "do_unique", value),
+        Err(_) => return super::lists::failing(cx, "sync_do_unique", value),
     };
     let ctx = cx.ctx.clone();
     #[allow(clippy::mutable_key_type, reason = "what can change is no key")]
     let mut seen = std::collections::HashSet::new();
-    iter::generator(cx.rt, "do_unique", items, move |rt, item| {
+    iter::generator(cx.rt, "sync_do_unique", items, move |rt, item| {
         let key = getter.get(&Cx { rt, ctx: &ctx }, &item)?;
         rt.alloc(ENTRY)?;
         Ok(seen.insert(Key::new(&key)?).then_some(item))

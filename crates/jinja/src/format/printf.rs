@@ -67,8 +67,11 @@ pub(crate) fn format(rt: &Rt, text: &str, value: &Value) -> R<String> {
         rt.fits(out.len())?;
     }
     out.push_str(rest);
-    // A dictionary or a list may be left over as a whole.
-    let whole = matches!(value, Value::Dict(_) | Value::List(_));
+    // What has items may be left over as a whole.
+    let whole = matches!(
+        value,
+        Value::Dict(_) | Value::List(_) | Value::Undefined(_) | Value::Range(_) | Value::Bytes(_)
+    );
     if values.at < all.len() && !values.by_name && !whole {
         value.defined()?;
         return type_error("not all arguments converted during string formatting");
