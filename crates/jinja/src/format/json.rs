@@ -29,7 +29,7 @@ pub(crate) fn dumps(rt: &Rt, value: &Value, style: &Style) -> R<String> {
 }
 
 fn write(rt: &Rt, value: &Value, style: &Style, out: &mut String, path: &mut Vec<usize>) -> R<()> {
-    rt.step(1)?;
+    rt.step(4)?;
     rt.fits(out.len())?;
     match value {
         Value::None => out.push_str("null"),

@@ -56,7 +56,8 @@ pub(crate) fn write_repr(rt: &Rt, value: &Value, out: &mut String) -> R<()> {
 }
 
 fn write(rt: &Rt, value: &Value, out: &mut String, path: &mut Vec<usize>) -> R<()> {
-    rt.step(1)?;
+    // Printing a part takes as long as several steps do.
+    rt.step(4)?;
     rt.fits(out.len())?;
     match value {
         Value::Missing => out.push_str("missing"),
