@@ -13,5 +13,5 @@ pub mod storage;
 
 pub use digest::{Algorithm, Digest};
 pub use error::Error;
-pub use fetch::{Fetcher, Unpacked};
+pub use fetch::{Fetcher, Limits as FetchLimits, Unpacked, unpack};
 pub use storage::{Key, Storage};

@@ -2,7 +2,6 @@
 //!
 //! Nothing is checked out and no program is run. What was fetched once is used for the whole build.
 
-mod commit;
 mod download;
 
 use std::{
@@ -12,12 +11,11 @@ use std::{
 };
 
 use bytes::Bytes;
-use git::{Call, Error, Network, Remote, Resolved, Selector, Session};
+use git::{Call, Commit, Error, Network, Remote, Resolved, Selector, Session};
 use kustomize::{Fetch, Fetched, remote::Repository};
 use tokio::runtime::{Builder, Runtime};
 use tree::{Budget, Tree, TreePath};
 
-use commit::Commit;
 use download::Downloads;
 
 /// The longest time that an address may give.
@@ -99,19 +97,13 @@ impl Fetcher {
             return Err(why.to_owned());
         }
         let timeout = Duration::from_secs(repository.timeout_seconds).min(LONGEST);
-        let dir = tempfile::Builder::new()
-            .prefix("weir-")
-            .tempdir()
-            .map_err(|error| format!("no temporary directory: {error}"))?;
-        let snapshot = Remote::new(&repository.url)
-            .and_then(|remote| {
-                let mut session = self.network()?.open(&remote, &Call::new(timeout))?;
-                let resolved = resolve(&mut session, repository.reference.as_deref())?;
-                session.fetch(&resolved, dir.path())
-            })
-            .map_err(|error| words(&error))?;
         let file_bytes = budget.limits().file_bytes;
-        Commit::new(snapshot, dir, file_bytes).map_err(|error| words(&error))
+        let commit = Remote::new(&repository.url).and_then(|remote| {
+            let mut session = self.network()?.open(&remote, &Call::new(timeout))?;
+            let resolved = resolve(&mut session, repository.reference.as_deref())?;
+            Commit::fetch(&mut session, &resolved, file_bytes)
+        });
+        commit.map_err(|error| words(&error))
     }
 
     fn network(&self) -> Result<&Network, Error> {

@@ -172,7 +172,6 @@ fn template(args: &TemplateArgs) -> Result<()> {
         kube_version: args.kube_version.clone(),
         api_versions: args.api_versions.clone(),
         read_file: Some(&read),
-        ends: true,
         ..Options::new(name, &moment)
     };
     let chart = chart::find(chart, &limits)?;

@@ -18,8 +18,8 @@ const KINDS_AGE: Duration = Duration::from_secs(10);
 /// How many objects a chart may list at once.
 const MAX_LISTED: usize = 5_000;
 
-/// Gives charts a moment, and this cluster, unless they have one.
-pub(crate) fn equip(charts: &mut Charts, cluster: &Cluster) -> Result<(), Error> {
+/// Gives charts a moment, and this cluster if there is one, unless they have them.
+pub(crate) fn equip(charts: &mut Charts, cluster: Option<&Cluster>) -> Result<(), Error> {
     if charts.moment.is_none() {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let mut seed = [0; 32];
@@ -27,7 +27,7 @@ pub(crate) fn equip(charts: &mut Charts, cluster: &Cluster) -> Result<(), Error>
         let seconds = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
         charts.moment = Some(Arc::new(Moment::new(seconds, now.subsec_nanos(), seed)));
     }
-    if charts.cluster.is_none() {
+    if let (None, Some(cluster)) = (&charts.cluster, cluster) {
         charts.cluster = Some(Arc::new(View {
             cluster: cluster.clone(),
             runtime: Handle::current(),

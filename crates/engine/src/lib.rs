@@ -12,6 +12,7 @@ mod decrypt;
 mod deploy;
 mod error;
 mod live;
+mod outside;
 mod poke;
 mod progress;
 mod prune;
@@ -21,20 +22,23 @@ mod render;
 mod renders;
 mod result;
 mod seen;
+mod sources;
 mod stand_in;
 pub mod text;
 mod validate;
+mod vars;
 
 pub use compare::{CompareOptions, Comparison, compare};
 pub use confirm::Confirm;
 pub use decrypt::Decryption;
 pub use deploy::{DeployOptions, deploy};
 pub use error::Error;
+pub use outside::{Environment, Outside, Override, SourceCredentials};
 pub use poke::{PokedImage, poke_images};
 pub use progress::{Event, ItemCounts, Listener, Progress};
 pub use prune::{DeleteOptions, PruneOptions, delete, prune};
 pub use pull::Pulling;
-pub use render::{Rendering, render};
+pub use render::{Rendering, render, render_offline};
 pub use renders::Renders;
 pub use result::{
     Asked, Command, CommandResult, Contents, Counts, GitInfo, Initiator, Keep, KluctlDeployment, ObjectError,

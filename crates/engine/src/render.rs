@@ -15,7 +15,7 @@ use objects::ObjectRef;
 use tokio_util::sync::CancellationToken;
 use tree::{Budget, Limits, Tree};
 
-use crate::{Decryption, Error, Pulling, Renders, charts};
+use crate::{Decryption, Error, Outside, Pulling, Renders, charts, sources::Fetcher, vars::Reader};
 
 /// The namespace of objects that name none.
 const DEFAULT_NAMESPACE: &str = "default";
@@ -31,6 +31,8 @@ pub struct Rendering {
     pub pulling: Pulling,
     /// The keys of encrypted files. Without any, such files are refused by name.
     pub keys: Option<Arc<secrets::Keys>>,
+    /// What it may take from elsewhere.
+    pub outside: Outside,
     /// How much it may use.
     pub limits: Limits,
     /// How long it may take.
@@ -59,18 +61,52 @@ pub async fn render(
 ) -> Result<Rendered, Error> {
     // Charts may ask the cluster for as long as somebody waits for the render.
     let waited_for = cluster.cancellation().child_token();
-    charts::equip(&mut request.charts, &cluster.until(waited_for.clone()))?;
-    if request.charts.pull.is_none() {
-        request.charts.pull = Some(Arc::new(rendering.pulling.until(waited_for.clone())));
-    }
     let _waiting = waited_for.clone().drop_guard();
+    let until = cluster.until(waited_for.clone());
+    equip(&mut request, Some(until), rendering, waited_for.clone())?;
     let mut rendered = cluster
         .cancellation()
-        .run_until_cancelled(in_a_thread(tree, request, rendering, waited_for.clone()))
+        .run_until_cancelled(in_a_thread(tree, request, rendering, waited_for))
         .await
         .ok_or(Error::Cancelled)??;
     fix_namespaces(cluster, &mut rendered).await?;
     Ok(rendered)
+}
+
+/// Renders a project without any cluster. Objects stay in the namespaces that are written in them.
+///
+/// # Errors
+/// As [`render`], except for those of the cluster.
+pub async fn render_offline(
+    tree: Arc<dyn Tree>,
+    mut request: kluctl::Request,
+    rendering: &Rendering,
+) -> Result<Rendered, Error> {
+    let waited_for = CancellationToken::new();
+    let _waiting = waited_for.clone().drop_guard();
+    equip(&mut request, None, rendering, waited_for.clone())?;
+    in_a_thread(tree, request, rendering, waited_for).await
+}
+
+/// Gives a request everything from outside that it doesn't have, until nobody waits for the render any more.
+fn equip(
+    request: &mut kluctl::Request,
+    cluster: Option<Cluster>,
+    rendering: &Rendering,
+    waited_for: CancellationToken,
+) -> Result<(), Error> {
+    charts::equip(&mut request.charts, cluster.as_ref())?;
+    if request.charts.pull.is_none() {
+        request.charts.pull = Some(Arc::new(rendering.pulling.until(waited_for.clone())));
+    }
+    if request.sources.is_none() {
+        let fetcher = Fetcher::new(&rendering.outside, &rendering.limits, waited_for);
+        request.sources = Some(Arc::new(fetcher));
+    }
+    if request.vars.is_none() {
+        request.vars = Some(Arc::new(Reader::new(cluster, &rendering.outside)));
+    }
+    Ok(())
 }
 
 /// Renders in a thread of its own, which is told to end when the caller goes. Until it does, it keeps its place.

@@ -10,6 +10,7 @@
 
 mod client;
 mod clock;
+mod commit;
 mod error;
 #[cfg(test)]
 mod fuzz;
@@ -24,6 +25,7 @@ mod wire;
 
 pub use client::Network;
 pub use clock::Call;
+pub use commit::Commit;
 pub use error::Error;
 pub use limits::Limits;
 pub use range::Range;

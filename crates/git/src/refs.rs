@@ -158,7 +158,9 @@ impl Advertised {
         })
     }
 
-    fn commit(&self) -> &str {
+    /// The commit that it leads to.
+    #[must_use]
+    pub fn commit(&self) -> &str {
         self.peeled.as_deref().unwrap_or(&self.object)
     }
 }

@@ -72,6 +72,14 @@ impl Session {
         self.list(Some(reference.prefixes()))
     }
 
+    /// Lists all branches and tags.
+    ///
+    /// # Errors
+    /// As [`Session::list_refs`].
+    pub fn list_all(&mut self) -> Result<Vec<Advertised>, Error> {
+        self.list(Some(vec!["refs/heads/".to_owned(), "refs/tags/".to_owned()]))
+    }
+
     /// Lists what `reference` needs and says which commit it means.
     ///
     /// # Errors

@@ -56,8 +56,6 @@ pub struct Options<'a> {
     pub environment: &'a (dyn Environment + Sync),
     /// Reads the files that `--set-file` names.
     pub read_file: Option<ReadFile<'a>>,
-    /// Whether the memory that was needed is left for the end of the process to give back: for programs that end at once.
-    pub ends: bool,
 }
 
 impl<'a> Options<'a> {
@@ -80,7 +78,6 @@ impl<'a> Options<'a> {
             only_api_versions: false,
             environment,
             read_file: None,
-            ends: false,
         }
     }
 }
@@ -169,7 +166,14 @@ fn render(
     }
     let release = release(&name, options);
     rendered.name = name;
-    let mut files = engine::run(&chart, &values, &release, capabilities, options, budget)?;
+    let mut files = engine::run(
+        &chart,
+        &values,
+        &release,
+        capabilities,
+        options.environment,
+        budget,
+    )?;
     let notes = format!("{}/templates/NOTES.txt", chart.name());
     rendered.notes = files.remove(&notes).unwrap_or_default();
     files.retain(|path, _| !path.ends_with("NOTES.txt"));
@@ -180,9 +184,6 @@ fn render(
     };
     rendered.crds = chart.crds().into_iter().map(crd).collect();
     rendered.output = output(&rendered, options)?;
-    if options.ends {
-        std::mem::forget((chart, values, files));
-    }
     Ok(rendered)
 }
 

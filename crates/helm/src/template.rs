@@ -19,7 +19,6 @@ mod tests;
 mod types;
 
 pub use executor::Executor;
-pub(crate) use executor::NO_VALUE;
 pub use format::{float_text, print, printf};
 pub use quote::quote;
 pub use set::Set;

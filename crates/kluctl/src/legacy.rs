@@ -261,33 +261,25 @@ pub(crate) fn cluster(
     Ok(Some(cluster))
 }
 
-/// The targets that a target stands for, with the arguments and images that are kept elsewhere.
+/// The targets that a target stands for, with the arguments and images that are kept elsewhere. One that fails leaves
+/// the others.
 pub(crate) fn expand(
     target: &TargetConfig,
     tree: &Arc<dyn Tree>,
     request: &Request,
     budget: &Budget,
-) -> Result<Vec<TargetConfig>, Error> {
+) -> Vec<Result<TargetConfig, Error>> {
     let Some(config) = &target.file else {
-        return Ok(vec![target.clone()]);
+        return vec![Ok(target.clone())];
     };
     let Some(project) = &config.project else {
-        return one(target, config, &**tree, &request.project_dir, None, budget).map(|one| vec![one]);
+        return vec![one(target, config, &**tree, &request.project_dir, None, budget)];
     };
-    let remotes = match &config.pattern {
-        None => vec![project.resolve(request, budget)?],
-        Some(pattern) => {
-            let pattern = bounded_regex(&format!("^refs/heads/(?:{pattern})$")).map_err(Error::Cluster)?;
-            let all = references(&project.url, request, budget)?;
-            let mut matching: Vec<String> = all.into_iter().map(|(full, _)| full).collect();
-            matching.retain(|full| pattern.is_match(full));
-            matching.sort();
-            let references = matching.iter().filter_map(|full| GitReference::from_full(full));
-            references.map(|reference| project.at(reference)).collect()
-        }
+    let remotes = match remotes(project, config.pattern.as_deref(), request, budget) {
+        Ok(remotes) => remotes,
+        Err(error) => return vec![Err(error)],
     };
-    let mut targets = Vec::new();
-    for remote in remotes {
+    let of_remote = |remote: Remote| {
         let tree = fetch(&remote, request, budget)?;
         let name = match &remote.address {
             SourceAddress::Git {
@@ -296,9 +288,28 @@ pub(crate) fn expand(
             } => Some(name.as_str()),
             _ => None,
         };
-        targets.push(one(target, config, &*tree, &remote.sub_dir, name, budget)?);
-    }
-    Ok(targets)
+        one(target, config, &*tree, &remote.sub_dir, name, budget)
+    };
+    remotes.into_iter().map(of_remote).collect()
+}
+
+/// The one reference of a project, or all branches that match.
+fn remotes(
+    project: &External,
+    pattern: Option<&str>,
+    request: &Request,
+    budget: &Budget,
+) -> Result<Vec<Remote>, Error> {
+    let Some(pattern) = pattern else {
+        return project.resolve(request, budget).map(|remote| vec![remote]);
+    };
+    let pattern = bounded_regex(&format!("^refs/heads/(?:{pattern})$")).map_err(Error::Cluster)?;
+    let all = references(&project.url, request, budget)?;
+    let mut matching: Vec<String> = all.into_iter().map(|(full, _)| full).collect();
+    matching.retain(|full| pattern.is_match(full));
+    matching.sort();
+    let references = matching.iter().filter_map(|full| GitReference::from_full(full));
+    Ok(references.map(|reference| project.at(reference)).collect())
 }
 
 /// A target with what a file says of it.

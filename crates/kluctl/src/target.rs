@@ -34,12 +34,14 @@ fn load(project: &mut Project, tree: &Arc<dyn Tree>, request: &Request, budget: 
     let outside = merge::map_through_json(&request.args);
     let mut loaded = Vec::new();
     for config in std::mem::take(&mut project.targets) {
-        match legacy::expand(&config, tree, request, budget) {
-            Ok(expanded) => loaded.extend(expanded.into_iter().map(|expanded| {
-                let rendered = render_target(&expanded, &project.args, &outside, budget);
-                (expanded, rendered)
-            })),
-            Err(error) => loaded.push((config, Err(error))),
+        for expanded in legacy::expand(&config, tree, request, budget) {
+            loaded.push(match expanded {
+                Ok(expanded) => {
+                    let rendered = render_target(&expanded, &project.args, &outside, budget);
+                    (expanded, rendered)
+                }
+                Err(error) => (config.clone(), Err(error)),
+            });
         }
     }
     loaded

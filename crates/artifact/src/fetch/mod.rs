@@ -44,6 +44,14 @@ impl Default for Limits {
     }
 }
 
+/// Unpacks a tarball that may be hostile into the new directory `root`, which nothing of it leaves.
+///
+/// # Errors
+/// When it is malformed, larger than the limits, or the directory can't be written.
+pub fn unpack(tarball: &Path, root: &Path, limits: &Limits) -> Result<(), Error> {
+    unpack::unpack(tarball, root, limits).map(drop)
+}
+
 /// Fetches artifacts into a directory of its own.
 #[derive(Debug)]
 pub struct Fetcher {

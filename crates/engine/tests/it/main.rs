@@ -10,6 +10,7 @@
 mod compare;
 mod conflicts;
 mod deploy;
+mod elsewhere;
 mod faults;
 mod hooks;
 mod identity;

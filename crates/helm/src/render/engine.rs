@@ -8,8 +8,8 @@ use super::{Options, capabilities::Capabilities, records};
 use crate::{
     Chart, Dict, Error, Value,
     chart::Files,
-    functions::{Standard, WARNING_END, WARNING_START},
-    template::{self, Executor, NO_VALUE, Set},
+    functions::{Environment, Standard, WARNING_END, WARNING_START},
+    template::{self, Executor, Set},
     values::{lookup_table, table},
 };
 
@@ -32,7 +32,7 @@ pub(super) fn run(
     values: &Dict,
     release: &Value,
     capabilities: &Capabilities,
-    options: &Options<'_>,
+    environment: &dyn Environment,
     budget: &Budget,
 ) -> Result<BTreeMap<String, String>, Error> {
     let shared = Shared {
@@ -41,7 +41,7 @@ pub(super) fn run(
     };
     let mut templates = BTreeMap::new();
     collect(chart, chart.name(), true, values, &shared, &mut templates);
-    let functions = Standard::new(options.environment);
+    let functions = Standard::new(environment);
     let mut paths: Vec<&String> = templates.keys().collect();
     // Those that lie deep come first, so that others can define anew what they define.
     paths.sort_by_key(|path| std::cmp::Reverse((path.matches('/').count(), path.as_str())));
@@ -73,15 +73,7 @@ pub(super) fn run(
         let text = executor
             .execute(path, Value::Dict(one.data.clone()))
             .map_err(|error| execution_error(path, &error, budget))?;
-        let text = if text.contains(NO_VALUE) {
-            text.replace(NO_VALUE, "")
-        } else {
-            text
-        };
-        rendered.insert(path.clone(), text);
-    }
-    if options.ends {
-        std::mem::forget((executor, templates));
+        rendered.insert(path.clone(), text.replace("<no value>", ""));
     }
     Ok(rendered)
 }

@@ -22,7 +22,7 @@ const MAX_INCLUDES: u32 = 1000;
 const MAX_ERROR: usize = 256 << 10;
 
 /// What stands where there is no value.
-pub(crate) const NO_VALUE: &str = "<no value>";
+const NO_VALUE: &str = "<no value>";
 
 /// Runs the templates of a set.
 pub struct Executor<'a> {

@@ -11,7 +11,7 @@ use yaml::{Map, Value};
 use crate::support::{Environment, Overrides, charts, read_dir};
 
 /// How many cases pass today; it may only grow.
-const PASSES: usize = 157;
+const PASSES: usize = 161;
 
 /// What became of a case; what fails has words for it.
 type Outcome = Result<(), String>;

@@ -5,7 +5,13 @@ mod charts;
 #[cfg(test)]
 mod conformance;
 #[cfg(test)]
+mod docs;
+#[cfg(test)]
+mod elsewhere;
+#[cfg(test)]
 mod examples;
+#[cfg(test)]
+mod items;
 #[cfg(test)]
 mod projects;
 #[cfg(test)]

@@ -157,7 +157,7 @@ impl<'t> Reader<'t> {
             let (key, length) = scalar::key(line.content)?;
             self.events += 1;
             let outer = self.keeps;
-            self.keeps &= wanted(&key.text);
+            self.keeps &= wanted(key.text);
             let value = self.value(line, length, indent, depth + 1)?;
             if self.keeps {
                 entries.push(Entry {
@@ -217,7 +217,7 @@ impl<'t> Reader<'t> {
         if text.is_empty() || text.starts_with('#') {
             self.advance()?;
             return match self.line {
-                Some(next) if next.indent > parent => self.below(next, parent, depth),
+                Some(next) if next.indent > parent => self.block(depth),
                 Some(next) if next.indent == parent && next.is_item() && !line.is_item() => {
                     self.sequence(parent, depth)
                 }
@@ -228,21 +228,8 @@ impl<'t> Reader<'t> {
         if let Some(header) = text.strip_prefix('|') {
             let text = self.literal(Chomping::of(header)?, parent)?;
             self.dedented(parent)?;
-            return self.scalar(&Found::quoted(text), position, depth);
+            return self.scalar(&Found::quoted(&text), position, depth);
         }
-        self.inline(text, position, parent, depth)
-    }
-
-    /// The value that is in the lines below its key or dash: a map, a list, or what ends in one line.
-    fn below(&mut self, line: Line<'t>, parent: usize, depth: u32) -> Option<Node> {
-        if line.is_item() || scalar::key(line.content).is_some() {
-            return self.block(depth);
-        }
-        self.inline(line.content, line.position(0)?, parent, depth)
-    }
-
-    /// A value that ends in the line that is looked at.
-    fn inline(&mut self, text: &str, position: Position, parent: usize, depth: u32) -> Option<Node> {
         self.advance()?;
         self.dedented(parent)?;
         if text.starts_with(['[', '{']) {
@@ -354,7 +341,7 @@ impl<'t> Reader<'t> {
 
 fn found(scalar: &Found<'_>) -> Scalar {
     Scalar {
-        text: (&*scalar.text).into(),
+        text: scalar.text.into(),
         tag: None,
         plain: scalar.plain,
         share: None,

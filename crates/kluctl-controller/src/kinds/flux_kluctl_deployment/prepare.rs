@@ -83,6 +83,7 @@ impl Controller {
             keys: None,
             limits: self.rendering.clone(),
             timeout: Some(timeout / 2),
+            ..Rendering::default()
         };
         let rendered = engine::render(&cluster, files, request, &rendering)
             .await

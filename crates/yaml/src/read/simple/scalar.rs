@@ -1,30 +1,22 @@
 //! Scalars that end in the line in which they begin.
 
-use std::borrow::Cow;
-
 /// The longest key; the parser has a limit of its own.
 const MAX_KEY: usize = 256;
 
 /// A scalar without its quotes.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Found<'t> {
-    pub(super) text: Cow<'t, str>,
+    pub(super) text: &'t str,
     pub(super) plain: bool,
 }
 
 impl<'t> Found<'t> {
     pub(super) fn plain(text: &'t str) -> Self {
-        Self {
-            text: text.into(),
-            plain: true,
-        }
+        Self { text, plain: true }
     }
 
-    pub(super) fn quoted(text: impl Into<Cow<'t, str>>) -> Self {
-        Self {
-            text: text.into(),
-            plain: false,
-        }
+    pub(super) fn quoted(text: &'t str) -> Self {
+        Self { text, plain: false }
     }
 
     /// Whether this looks like a number without end, or like none at all.
@@ -92,7 +84,7 @@ pub(super) fn key(text: &str) -> Option<(Found<'_>, usize)> {
         _ => return None,
     };
     let is_key = bytes.get(length) == Some(&b':') && matches!(bytes.get(length + 1), None | Some(b' '));
-    let is_null = found.plain && matches!(&*found.text, "null" | "Null" | "NULL");
+    let is_null = found.plain && matches!(found.text, "null" | "Null" | "NULL");
     (is_key && !is_null && length <= MAX_KEY).then_some((found, length + 1))
 }
 
@@ -111,14 +103,13 @@ fn unescaped(text: &str) -> Option<(Found<'_>, usize)> {
 
 /// A value that is all of the rest of its line, but for a comment.
 pub(super) fn inline(text: &str) -> Option<Found<'_>> {
-    if let Some(behind) = text.strip_prefix('\'') {
-        // Another mark behind it would make it one that is meant.
-        let (inner, behind) = behind.split_once('\'')?;
-        return ends(behind).then_some(Found::quoted(inner));
-    }
-    if let Some(behind) = text.strip_prefix('"') {
-        let (inner, behind) = unescape(behind)?;
-        return ends(behind).then_some(Found::quoted(inner));
+    if text.starts_with(['"', '\'']) {
+        let mark = text.get(..1)?;
+        let end = 1 + text.get(1..)?.find(mark)?;
+        let inner = text.get(1..end)?;
+        let behind = text.get(end + 1..)?;
+        let escapes = mark == "\"" && inner.contains('\\');
+        return (!escapes && ends(behind)).then_some(Found::quoted(inner));
     }
     let text = match text.find(" #") {
         Some(comment) => text.get(..comment)?.trim_end_matches(' '),
@@ -131,30 +122,6 @@ pub(super) fn inline(text: &str) -> Option<Found<'_>> {
     };
     let is_map = text.ends_with(':') || text.contains(": ");
     (begins && !is_map).then_some(Found::plain(text))
-}
-
-/// A text up to its quotation mark, with the characters that are meant where it has usual escapes, and what is behind it.
-fn unescape(text: &str) -> Option<(Cow<'_, str>, &str)> {
-    let (plain, behind) = text.split_at_checked(text.find(['"', '\\'])?)?;
-    if let Some(behind) = behind.strip_prefix('"') {
-        return Some((plain.into(), behind));
-    }
-    let mut meant = String::with_capacity(text.len());
-    let mut rest = text;
-    loop {
-        let at = rest.find(['"', '\\'])?;
-        meant.push_str(rest.get(..at)?);
-        let escape = match rest.as_bytes().get(at..)? {
-            [b'"', ..] => return Some((meant.into(), rest.get(at + 1..)?)),
-            [_, b'"', ..] => '"',
-            [_, b'\\', ..] => '\\',
-            [_, b'n', ..] => '\n',
-            [_, b't', ..] => '\t',
-            _ => return None,
-        };
-        meant.push(escape);
-        rest = rest.get(at + 2..)?;
-    }
 }
 
 /// A word between brackets and its length.

@@ -7,15 +7,16 @@ use std::{
 };
 
 use bytes::Bytes;
-use git::{Error, Node, NodeKind as Kind, Snapshot};
 use tempfile::TempDir;
 use tree::{Entry, NodeKind, Tree, TreeError, TreePath};
+
+use crate::{Error, Node, NodeKind as Kind, Resolved, Session, Snapshot};
 
 /// How many links may be followed on the way to one file, as in Linux.
 const MAX_LINKS: usize = 40;
 
-/// The files of a commit.
-pub(crate) struct Commit {
+/// The files of a commit, fetched into a directory that is removed with it.
+pub struct Commit {
     nodes: BTreeMap<TreePath, Node>,
     snapshot: Mutex<Snapshot>,
     file_bytes: u64,
@@ -24,8 +25,14 @@ pub(crate) struct Commit {
 }
 
 impl Commit {
-    /// The tree of a commit that was fetched into `dir`.
-    pub(super) fn new(snapshot: Snapshot, dir: TempDir, file_bytes: u64) -> Result<Self, Error> {
+    /// Fetches a commit. Files that are longer than `file_bytes` can't be read.
+    ///
+    /// # Errors
+    /// As [`Session::fetch`]; when no temporary directory can be made.
+    pub fn fetch(session: &mut Session, wanted: &Resolved, file_bytes: u64) -> Result<Self, Error> {
+        let dir = tempfile::Builder::new().prefix("weir-").tempdir();
+        let dir = dir.map_err(|error| Error::Disk(format!("no temporary directory: {error}")))?;
+        let snapshot = session.fetch(wanted, dir.path())?;
         let nodes = snapshot.nodes()?;
         Ok(Self {
             nodes: nodes.into_iter().map(|node| (node.path.clone(), node)).collect(),
@@ -36,7 +43,8 @@ impl Commit {
     }
 
     /// Its hash.
-    pub(crate) fn id(&self) -> String {
+    #[must_use]
+    pub fn id(&self) -> String {
         self.snapshot
             .lock()
             .unwrap_or_else(PoisonError::into_inner)

@@ -1,0 +1,198 @@
+//! What renders take from other repositories, registries, servers and the cluster.
+
+use std::sync::Arc;
+
+use anyhow::Result;
+use engine::{Environment, Outside, Override, Rendering};
+use kluctl::Request;
+use serde_json::json;
+use testkit::{GitServer, Page, WebServer};
+use tree::Mem;
+use yaml::Value;
+
+use crate::world::World;
+
+const MAP: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: m}\ndata:\n  v: \"{{ v }}\"\n";
+
+fn project(deployment: &str) -> Arc<Mem> {
+    let files = [("deployment.yaml", deployment), ("app/m.yaml", MAP)];
+    let files = files.map(|(path, text)| (path, text.to_owned()));
+    Arc::new(Mem::from_files(files).unwrap())
+}
+
+/// `data.v` of all objects, or the error.
+async fn offline(deployment: &str, outside: Outside) -> String {
+    let rendering = Rendering {
+        outside,
+        ..Rendering::default()
+    };
+    match engine::render_offline(project(deployment), Request::default(), &rendering).await {
+        Ok(rendered) => {
+            let value = |object| Value::pointer(object, &["data", "v"]).and_then(Value::as_str);
+            rendered.objects().filter_map(value).collect::<Vec<_>>().join(",")
+        }
+        Err(error) => error.to_string(),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn projects_come_from_git() -> Result<()> {
+    let server = GitServer::start()?;
+    let repo = server.repo("base")?;
+    let files = [
+        ("d/deployment.yaml", "deployments: [{path: app}]"),
+        ("d/app/m.yaml", MAP),
+        ("v.yaml", "v: old"),
+    ];
+    let first = repo.commit("first", &files)?;
+    repo.tag("v1", &first)?;
+    repo.commit("second", &[("v.yaml", "v: new")])?;
+    let url = repo.url();
+    let text = format!(
+        "vars:\n- git: {{url: '{url}', path: v.yaml}}\ndeployments:\n- git: {{url: '{url}', subDir: d}}\n\
+         - git: {{url: '{url}', subDir: d, ref: {{commit: {first}}}}}\n  vars:\n  - git: {{url: '{url}', path: v.yaml, ref: {{tag: v1}}}}\n"
+    );
+    assert_eq!(offline(&text, Outside::default()).await, "new,old");
+    let branches = format!(
+        "vars:\n- gitFiles: {{url: '{url}', ref: {{branch: main|master}}, files: [{{glob: v.yaml, parseYaml: true}}]}}\n  targetPath: g\n\
+         - values: {{v: '{{% raw %}}{{{{ g[0].files[0].parsed.v }}}}{{% endraw %}}'}}\ndeployments: [{{path: app}}]\n"
+    );
+    assert_eq!(offline(&branches, Outside::default()).await, "new");
+    let missing = format!("deployments: [{{git: {{url: '{url}', ref: {{branch: nope}}}}}}]");
+    let error = offline(&missing, Outside::default()).await;
+    assert!(error.contains("nope") && error.contains("not found"), "{error}");
+    let ssh = "deployments: [{git: 'ssh://git@example.com/x'}]";
+    let error = offline(ssh, Outside::default()).await;
+    assert!(error.ends_with("ssh is not supported yet"), "{error}");
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn directories_stand_for_repositories() -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    std::fs::create_dir_all(dir.path().join("one/app"))?;
+    std::fs::write(
+        dir.path().join("one/deployment.yaml"),
+        "deployments: [{path: app}]",
+    )?;
+    std::fs::write(dir.path().join("one/app/m.yaml"), MAP)?;
+    let outside = Outside {
+        overrides: vec![Override {
+            oci: false,
+            group: true,
+            key: "git.example.com/group".to_owned(),
+            dir: dir.path().to_owned(),
+        }],
+        ..Outside::default()
+    };
+    let text = "vars: [{values: {v: x}}]\ndeployments: [{git: 'git@git.example.com:group/one.git'}]\n";
+    assert_eq!(offline(text, outside).await, "x");
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn variables_come_from_servers_and_the_environment() -> Result<()> {
+    let server = WebServer::start()?;
+    server.page("/v", Page::Content("{\"v\": \"served\"}".into()));
+    let http = |path: &str| {
+        format!(
+            "vars: [{{http: {{url: '{}'}}}}]\ndeployments: [{{path: app}}]\n",
+            server.url(path)
+        )
+    };
+    assert_eq!(offline(&http("/v"), Outside::default()).await, "served");
+    let error = offline(&http("/nope"), Outside::default()).await;
+    assert!(error.ends_with("failed with status code 404"), "{error}");
+    let local = "vars: [{http: {url: 'http://169.254.169.254/latest'}}]";
+    assert!(offline(local, Outside::of_user()).await.contains("link-local"));
+    let service = "vars: [{http: {url: 'https://kubernetes.default.svc/api'}}]";
+    assert!(
+        offline(service, Outside::default())
+            .await
+            .contains("the API server is not asked")
+    );
+
+    let text = "vars: [{systemEnvVars: {v: APP_V}}]\ndeployments: [{path: app}]\n";
+    let closed = offline(text, Outside::default()).await;
+    assert!(closed.contains("APP_V may not be read here"), "{closed}");
+    let open = Outside {
+        environment: Environment::new([("APP_V".to_owned(), "env".to_owned())]).only(&["APP_".to_owned()]),
+        ..Outside::default()
+    };
+    assert_eq!(offline(text, open).await, "env");
+    for store in [
+        "vault: {address: 'https://x', path: p}",
+        "awsSecretsManager: {secretName: x, region: r}",
+        "gcpSecretManager: {secretName: x}",
+        "azureKeyVault: {vaultUri: 'https://x', secretName: y}",
+    ] {
+        let error = offline(&format!("vars: [{{{store}}}]"), Outside::default()).await;
+        assert!(error.contains("is not asked here"), "{error}");
+    }
+    let cluster = "vars: [{clusterSecret: {name: x, namespace: y, key: z}}]";
+    assert!(
+        offline(cluster, Outside::default())
+            .await
+            .contains("loading vars from cluster is disabled")
+    );
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn variables_come_from_the_cluster() -> Result<()> {
+    let world = World::new("vars").await?;
+    let namespace = &world.namespace;
+    let labelled = world.object("v1", "ConfigMap", "labelled", json!({"data": {"k": "a: 1"}}));
+    let mut labelled = labelled;
+    labelled["metadata"]["labels"] = json!({"find": "me"});
+    let items = vec![world.config_map("named", json!({"k": "b: 2"})), labelled];
+    world.deploy_well(&world.rendered(items)).await?;
+    let render = async |sources: &str| -> String {
+        let text = format!(
+            "vars:\n{}\n- values: {{v: '{{% raw %}}{{{{ a | default(0) }}}} {{{{ b | default(0) }}}}{{% endraw %}}'}}\ndeployments: [{{path: app}}]\n",
+            sources.replace("NS", namespace)
+        );
+        match engine::render(
+            &world.cluster,
+            project(&text),
+            Request::default(),
+            &Rendering::default(),
+        )
+        .await
+        {
+            Ok(rendered) => {
+                let object = rendered.objects().next().unwrap();
+                object
+                    .pointer(&["data", "v"])
+                    .and_then(Value::as_str)
+                    .unwrap()
+                    .to_owned()
+            }
+            Err(error) => error.to_string(),
+        }
+    };
+    let by_name = "- clusterConfigMap: {name: named, namespace: NS, key: k}";
+    assert_eq!(render(by_name).await, "0 2");
+    let by_label = "- clusterConfigMap: {labels: {find: me}, namespace: NS, key: k}";
+    assert_eq!(render(by_label).await, "1 0");
+    let object = "- clusterObject: {kind: ConfigMap, name: named, namespace: NS, path: data.k, parseYaml: true}\n  targetPath: b";
+    assert_eq!(render(object).await, "0 {'b': 2}");
+    for (source, expected) in [
+        (
+            "- clusterConfigMap: {name: nope, namespace: NS, key: k}",
+            "configmaps \"nope\" not found",
+        ),
+        (
+            "- clusterObject: {kind: Nonsense, name: x, namespace: NS, path: a}\n  targetPath: b",
+            "no matching resource found for kind Nonsense",
+        ),
+        (
+            "- clusterObject: {kind: Event, name: x, namespace: NS, path: a}\n  targetPath: b",
+            "consider also specifying apiVersion",
+        ),
+    ] {
+        let error = render(source).await;
+        assert!(error.contains(expected), "{error}");
+    }
+    Ok(())
+}

@@ -1,0 +1,58 @@
+//! Google Secret Manager.
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use cloud::gcp::{Credentials, SCOPE, SERVICE};
+use jiff::Timestamp;
+
+use crate::{Client, Error, Request, client::address};
+
+const STORE: &str = "Google Secret Manager";
+const ENDPOINT: &str = "https://secretmanager.googleapis.com";
+
+impl Client {
+    /// The text of a version of a secret, `projects/x/secrets/y/versions/z`. `at` is another server, as tests have it.
+    ///
+    /// # Errors
+    /// When there is no such version, or the service refuses or gives no answer.
+    pub async fn gcp(
+        &self,
+        credentials: &Credentials,
+        name: &str,
+        at: Option<&str>,
+    ) -> Result<String, Error> {
+        let form = credentials.request(SCOPE, Timestamp::now())?;
+        let token = self.token(SERVICE, &form).await?;
+        let plain = |c: char| c.is_ascii_alphanumeric() || "-_/.".contains(c);
+        if !name.starts_with("projects/") || !name.chars().all(plain) || name.contains("..") {
+            return Err(Error::Request {
+                url: STORE.to_owned(),
+                why: format!("{name:?} is no projects/x/secrets/y/versions/z"),
+            });
+        }
+        let base = at.unwrap_or(ENDPOINT).trim_end_matches('/');
+        let url = address(&format!("{base}/v1/{name}:access"))?;
+        let authorization = format!("Bearer {}", token.access.expose());
+        let answer = self
+            .send(Request {
+                method: "GET",
+                url: &url,
+                headers: &[("authorization", &authorization)],
+                body: b"",
+            })
+            .await?;
+        match answer.status {
+            200 => {}
+            404 => return Err(Error::Missing(format!("the GCP secret {name} was not found"))),
+            _ => return Err(answer.refused(STORE, &["/error/message"])),
+        }
+        let json = answer.json(STORE)?;
+        let data = json.pointer("/payload/data").and_then(serde_json::Value::as_str);
+        let bytes = data.and_then(|data| STANDARD.decode(data).ok());
+        bytes
+            .and_then(|bytes| String::from_utf8(bytes).ok())
+            .ok_or(Error::Unknown {
+                store: STORE,
+                why: "the secret is no text",
+            })
+    }
+}

@@ -1,0 +1,56 @@
+//! Vault of HashiCorp.
+
+use api::Secret;
+
+use crate::{
+    Client, Error, Request,
+    client::{address, shown},
+};
+
+const STORE: &str = "Vault";
+
+impl Client {
+    /// The `data` of what is at a path, in JSON.
+    ///
+    /// # Errors
+    /// When nothing is there, or the server refuses or gives no answer.
+    pub async fn vault(&self, at: &str, path: &str, token: &Secret<String>) -> Result<String, Error> {
+        let base = at.trim_end_matches('/');
+        let url = address(&format!("{base}/v1/{}", path.trim_start_matches('/')))?;
+        let headers = [
+            ("x-vault-token", token.expose().as_str()),
+            ("x-vault-request", "true"),
+        ];
+        let answer = self
+            .send(Request {
+                method: "GET",
+                url: &url,
+                headers: &headers,
+                body: b"",
+            })
+            .await?;
+        let missing = || Error::Missing("the specified vault secret was not found".to_owned());
+        match answer.status {
+            200 => {}
+            404 => return Err(missing()),
+            _ => return Err(answer.refused(STORE, &["/errors/0"])),
+        }
+        let json = answer.json(STORE)?;
+        // The newer kind of secrets has its values below a `data` of its own.
+        let data = json.pointer("/data/data").filter(|data| !data.is_null());
+        data.map(serde_json::Value::to_string)
+            .ok_or_else(|| match json.get("data") {
+                Some(data) if !data.is_null() => Error::Unknown {
+                    store: STORE,
+                    why: "the secret has no data: only the version 2 of key/value secrets is read",
+                },
+                _ => missing(),
+            })
+    }
+
+    /// The address of a server, without what may be secret.
+    #[must_use]
+    pub fn shown(url: &str) -> String {
+        address(url).map_or_else(|_| "an address that is none".to_owned(), |url| shown(&url))
+    }
+}
