@@ -19,7 +19,7 @@ use crate::world::connect;
 use steps::Case;
 
 /// How many cases behave as recorded today. It only grows.
-const MATCHING: usize = 65;
+const MATCHING: usize = 73;
 
 fn read_yaml(path: &Path) -> Result<Value> {
     let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
