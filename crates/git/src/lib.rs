@@ -6,8 +6,9 @@
 //!
 //! Everything blocks under one deadline and one cancellation flag, so callers run it on a thread for blocking work.
 //! This crate never checks files out, never reads Git configuration, never starts a process, and refuses every
-//! address that is not http or https.
+//! address that is not http or https. Only [`Checkout`] looks at a directory that somebody else checked out.
 
+mod checkout;
 mod client;
 mod clock;
 mod commit;
@@ -23,6 +24,7 @@ mod session;
 mod snapshot;
 mod wire;
 
+pub use checkout::Checkout;
 pub use client::Network;
 pub use clock::Call;
 pub use commit::Commit;
