@@ -1,5 +1,7 @@
 //! How a process gets to a cluster: its own configuration, a user's kubeconfig, service accounts, contexts.
 
+mod local;
+
 use kube::{
     Client, Config,
     config::{AuthInfo, KubeConfigOptions, Kubeconfig},
@@ -7,6 +9,8 @@ use kube::{
 use secrecy::ExposeSecret;
 
 use crate::Error;
+
+pub use local::LocalKubeconfig;
 
 /// The name of the one context that every cluster is offered as.
 pub const DEFAULT_CONTEXT: &str = "default";
