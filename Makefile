@@ -125,8 +125,12 @@ bench-helm: ## Measure renders of Helm charts beside helm itself
 	$(CARGO) build --release --locked -p cli -p e2e
 	@WEIR_BIN_DIR=$(CURDIR)/$(BIN) $(BIN)/bench-helm
 
+.PHONY: bench-kluctl
+bench-kluctl: control-plane ## Measure what the command line does with kluctl projects (ITEMS=100,1000)
+	@WEIR_BIN_DIR=$(CURDIR)/$(BIN) $(BIN)/bench-kluctl $(if $(ITEMS),--items $(ITEMS))
+
 .PHONY: bench
-bench: control-plane bench-kustomize bench-helm ## Measure 50 and 200 pairs of GitRepository and KluctlDeployment, kustomizations and charts
+bench: control-plane bench-kustomize bench-helm bench-kluctl ## Measure 50 and 200 pairs of GitRepository and KluctlDeployment, kustomizations, charts and projects
 	@WEIR_BIN_DIR=$(CURDIR)/$(BIN) $(BIN)/bench $(if $(PAIRS),--pairs $(PAIRS))
 
 .PHONY: clean
