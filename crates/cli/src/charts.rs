@@ -1,7 +1,5 @@
 //! Gets charts that are not on this machine: from Helm repositories, registries and Git repositories.
 
-mod logins;
-
 use std::{
     collections::HashMap,
     sync::{Mutex, PoisonError},
@@ -12,7 +10,6 @@ use oci::{Archive, Client, Limits, Source};
 use tokio::task::JoinSet;
 
 use crate::fetch::Fetcher;
-pub(crate) use logins::{LoginArgs, Logins};
 
 /// How many charts are pulled at once.
 const AT_ONCE: usize = 8;
@@ -31,22 +28,20 @@ pub(crate) struct Wanted {
 /// The way to charts. What was pulled by itself is pulled once in a run.
 pub(crate) struct Charts<'f> {
     pub(crate) fetcher: &'f Fetcher,
-    logins: Logins,
     pulled: Mutex<HashMap<Wanted, Archive>>,
 }
 
 impl<'f> Charts<'f> {
     /// Asks nobody yet.
-    pub(crate) fn new(fetcher: &'f Fetcher, logins: Logins) -> Self {
+    pub(crate) fn new(fetcher: &'f Fetcher) -> Self {
         Self {
             fetcher,
-            logins,
             pulled: Mutex::default(),
         }
     }
 
     fn source(&self, address: &str, chart: &str) -> Result<Source> {
-        let client = Client::new(self.logins.access(address)?, Limits::default())?;
+        let client = Client::new(self.fetcher.logins.access(address)?, Limits::default())?;
         Ok(Source::new(&client, address, chart)?)
     }
 

@@ -16,6 +16,7 @@ use kustomize::{Fetch, Fetched, remote::Repository};
 use tokio::runtime::{Builder, Runtime};
 use tree::{Budget, Tree, TreePath};
 
+use crate::logins::Logins;
 use download::Downloads;
 
 /// The longest time that an address may give.
@@ -30,6 +31,7 @@ type Key = (String, Option<String>);
 /// Gets repositories and files. It connects to nobody before it is asked for something.
 #[derive(Default)]
 pub(crate) struct Fetcher {
+    pub(crate) logins: Logins,
     online: OnceLock<Result<Online, String>>,
     fetched: Mutex<HashMap<Key, Arc<dyn Tree>>>,
 }
@@ -59,6 +61,14 @@ impl Online {
 }
 
 impl Fetcher {
+    /// One that knows who asks.
+    pub(crate) fn new(logins: Logins) -> Self {
+        Self {
+            logins,
+            ..Self::default()
+        }
+    }
+
     fn online(&self) -> Result<&Online, String> {
         self.online
             .get_or_init(Online::start)
@@ -80,11 +90,12 @@ impl Fetcher {
             semver: Some(range.to_owned()),
             ..Selector::default()
         };
-        let found = Remote::new(url).and_then(|remote| {
+        let remote = self.remote(url)?;
+        let find = || {
             let mut session = self.network()?.open(&remote, &Call::new(TAGS))?;
             session.resolve(&selector.reference()?)
-        });
-        match found {
+        };
+        match find() {
             Ok(resolved) => Ok(resolved.name),
             Err(Error::NoMatch(_) | Error::EmptyRepository { .. }) => Ok(None),
             Err(error) => Err(words(&error)),
@@ -97,13 +108,23 @@ impl Fetcher {
             return Err(why.to_owned());
         }
         let timeout = Duration::from_secs(repository.timeout_seconds).min(LONGEST);
+        let remote = self.remote(&repository.url)?;
         let file_bytes = budget.limits().file_bytes;
-        let commit = Remote::new(&repository.url).and_then(|remote| {
+        let fetch = || {
             let mut session = self.network()?.open(&remote, &Call::new(timeout))?;
             let resolved = resolve(&mut session, repository.reference.as_deref())?;
             Commit::fetch(&mut session, &resolved, file_bytes)
-        });
-        commit.map_err(|error| words(&error))
+        };
+        fetch().map_err(|error| words(&error))
+    }
+
+    fn remote(&self, url: &str) -> Result<Remote, String> {
+        self.logins
+            .remote(url)
+            .map_err(|error| match error.downcast::<Error>() {
+                Ok(error) => words(&error),
+                Err(error) => format!("{error:#}"),
+            })
     }
 
     fn network(&self) -> Result<&Network, Error> {

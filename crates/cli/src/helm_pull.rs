@@ -15,8 +15,9 @@ use kustomize::remote::Repository;
 use tree::{Budget, Limits, NodeKind, Tree, TreePath};
 
 use crate::{
-    charts::{Charts, LoginArgs, Logins, Wanted},
+    charts::{Charts, Wanted},
     fetch::Fetcher,
+    logins::{LoginArgs, Logins},
     project::Project,
 };
 
@@ -37,8 +38,8 @@ pub(crate) struct PullArgs {
 
 /// Does the command.
 pub(crate) fn run(args: &PullArgs) -> Result<()> {
-    let fetcher = Fetcher::default();
-    let charts = Charts::new(&fetcher, Logins::new(&args.logins)?);
+    let fetcher = Fetcher::new(Logins::new(&args.logins)?);
+    let charts = Charts::new(&fetcher);
     let budget = Budget::new(Limits::default());
     pull(&Project::open(&args.project_dir, &budget)?, &charts, &budget)
 }

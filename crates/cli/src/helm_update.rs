@@ -12,9 +12,10 @@ use kluctl::{ChartSource, GitReference, HelmChart};
 use tree::{Budget, Limits};
 
 use crate::{
-    charts::{Charts, LoginArgs, Logins},
+    charts::Charts,
     fetch::Fetcher,
     helm_pull,
+    logins::{LoginArgs, Logins},
     output::print,
     project::{Project, Release},
     usage::{Refused, boolean},
@@ -45,8 +46,8 @@ pub(crate) struct UpdateArgs {
 
 /// Does the command.
 pub(crate) fn run(args: &UpdateArgs) -> Result<()> {
-    let fetcher = Fetcher::default();
-    let charts = Charts::new(&fetcher, Logins::new(&args.logins)?);
+    let fetcher = Fetcher::new(Logins::new(&args.logins)?);
+    let charts = Charts::new(&fetcher);
     let budget = Budget::new(Limits::default());
     let project = Project::open(&args.project_dir, &budget)?;
     let mut upgraded = false;

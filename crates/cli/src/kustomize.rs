@@ -12,7 +12,7 @@ use kustomize::{Build, Built, LoadRestriction, Options, Order, Warning};
 use tree::{Budget, Limits};
 
 use crate::{
-    charts::{Charts, Logins},
+    charts::Charts,
     fetch::Fetcher,
     inflate::{Defaults, Inflate},
     output::{print_all, write_texts},
@@ -126,7 +126,7 @@ fn build(args: &BuildArgs) -> Result<()> {
     let budget = Budget::new(limits);
     let fetcher = Fetcher::default();
     let place = Place::find(&args.dir, &fetcher, &budget)?;
-    let charts = Charts::new(&fetcher, Logins::default());
+    let charts = Charts::new(&fetcher);
     let inflate = Inflate {
         charts: &charts,
         defaults: Defaults {

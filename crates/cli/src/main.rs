@@ -1,20 +1,32 @@
 //! The command line program `weir`.
 
 mod charts;
+mod commands;
+mod environment;
 mod fetch;
+mod flags;
 mod helm;
 mod helm_pull;
 mod helm_update;
 mod inflate;
 mod kustomize;
+mod logins;
 mod output;
+mod paint;
 mod place;
+mod progress;
 mod project;
+mod session;
+mod terminal;
 mod usage;
 
-use std::{io::Write as _, process::ExitCode};
+use std::{ffi::OsString, io::Write as _, process::ExitCode};
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+
+use commands::{completion, deploy, diff, list, poke_images, remove, render, validate};
+use environment::Defaults;
+use terminal::Terminal;
 
 /// GitOps for Kubernetes: what the controllers do, by hand.
 #[derive(Parser)]
@@ -25,6 +37,12 @@ use clap::{Parser, Subcommand};
     arg_required_else_help = true
 )]
 struct Cli {
+    /// Tell more of what is done, line by line
+    #[arg(long, global = true)]
+    debug: bool,
+    /// Use no colours
+    #[arg(long, global = true)]
+    no_color: bool,
     #[command(subcommand)]
     command: Command,
 }
@@ -41,17 +59,35 @@ enum Command {
     HelmPull(Box<helm_pull::PullArgs>),
     /// Tell which charts of a kluctl project have newer versions
     HelmUpdate(Box<helm_update::UpdateArgs>),
+    /// Deploy a target of a kluctl project
+    Deploy(Box<deploy::DeployArgs>),
+    /// Show what a deployment would change
+    Diff(Box<diff::DiffArgs>),
+    /// Delete what is no longer rendered
+    Prune(Box<remove::PruneArgs>),
+    /// Delete everything of a target
+    Delete(Box<remove::DeleteArgs>),
+    /// Look whether everything is there and ready
+    Validate(Box<validate::ValidateArgs>),
+    /// Replace images in what runs
+    PokeImages(Box<poke_images::PokeArgs>),
+    /// Render a project, and change nothing
+    Render(Box<render::RenderArgs>),
+    /// Print the targets of a project
+    ListTargets(Box<list::TargetsArgs>),
+    /// Print the images that templates ask for
+    ListImages(Box<list::ImagesArgs>),
+    /// Print a script that completes commands and flags in a shell
+    Completion(completion::CompletionArgs),
+    /// Write manual pages
+    Man(completion::ManArgs),
 }
 
 fn main() -> ExitCode {
-    let done = match Cli::try_parse() {
-        Err(error) => return usage::tell(&error, refused()),
-        Ok(Cli { command }) => match command {
-            Command::Kustomize(command) => kustomize::run(&command),
-            Command::Helm(command) => helm::run(&command),
-            Command::HelmPull(args) => helm_pull::run(&args),
-            Command::HelmUpdate(args) => helm_update::run(&args),
-        },
+    let done = match parsed(std::env::args_os().collect()) {
+        Err(Unparsed::Usage(error)) => return usage::tell(&error, refused()),
+        Err(Unparsed::Defaults(error)) => Err(error),
+        Ok(cli) => run(cli),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -59,6 +95,54 @@ fn main() -> ExitCode {
             let _ = writeln!(std::io::stderr(), "Error: {error:#}");
             ExitCode::FAILURE
         }
+    }
+}
+
+/// Why arguments could not be read.
+enum Unparsed {
+    Usage(clap::Error),
+    Defaults(anyhow::Error),
+}
+
+/// The arguments, with what the environment adds to them.
+fn parsed(args: Vec<OsString>) -> Result<Cli, Unparsed> {
+    let mut program = Cli::command();
+    // What other programs do has other programs' defaults.
+    let is_foreign = |word: &OsString| {
+        ["kustomize", "helm", "completion", "man"]
+            .iter()
+            .any(|name| word == name)
+    };
+    let args = if args.get(1).is_none_or(is_foreign) {
+        args
+    } else {
+        let defaults = Defaults::read().map_err(Unparsed::Defaults)?;
+        defaults.insert(&program, args)
+    };
+    program
+        .try_get_matches_from_mut(args)
+        .and_then(|matches| Cli::from_arg_matches(&matches))
+        .map_err(|error| Unparsed::Usage(error.format(&mut program)))
+}
+
+fn run(cli: Cli) -> anyhow::Result<()> {
+    let terminal = Terminal::new(cli.no_color, cli.debug);
+    match cli.command {
+        Command::Deploy(args) => deploy::run(&args, terminal),
+        Command::Diff(args) => diff::run(&args, terminal),
+        Command::Prune(args) => remove::prune(&args, terminal),
+        Command::Delete(args) => remove::delete(&args, terminal),
+        Command::Validate(args) => validate::run(&args, terminal),
+        Command::PokeImages(args) => poke_images::run(&args, terminal),
+        Command::Render(args) => render::run(&args, terminal),
+        Command::ListTargets(args) => list::targets(&args, terminal),
+        Command::ListImages(args) => list::images(&args, terminal),
+        Command::Kustomize(command) => kustomize::run(&command),
+        Command::Helm(command) => helm::run(&command),
+        Command::HelmPull(args) => helm_pull::run(&args),
+        Command::HelmUpdate(args) => helm_update::run(&args),
+        Command::Completion(args) => completion::complete(&args, Cli::command()),
+        Command::Man(args) => completion::man(&args, Cli::command()),
     }
 }
 

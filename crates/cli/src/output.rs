@@ -1,8 +1,14 @@
 //! What goes to stdout.
 
-use std::io::{BufWriter, Write};
+use std::{
+    fs,
+    io::{BufWriter, Write},
+    path::{Path, PathBuf},
+};
 
 use anyhow::{Context as _, Result};
+use kluctl::Rendered;
+use tree::{NodeKind, Tree, TreePath};
 
 /// Prints to stdout; a reader that has seen enough is no failure.
 pub(crate) fn print(text: &str) -> Result<()> {
@@ -25,4 +31,48 @@ pub(crate) fn write_texts(mut out: impl Write, texts: &[impl AsRef<str>]) -> std
         out.write_all(text.as_ref().as_bytes())?;
     }
     out.flush()
+}
+
+/// Writes the rendered files of a project into a directory; without one, into a new temporary one, if that is wanted.
+pub(crate) fn write_files(
+    rendered: &Rendered,
+    dir: Option<&Path>,
+    anywhere: bool,
+) -> Result<Option<PathBuf>> {
+    let (Some(files), Some(dir)) = (&rendered.files, place(dir, anywhere)?) else {
+        return Ok(None);
+    };
+    write_tree(&**files, &TreePath::root(), &dir)?;
+    Ok(Some(dir))
+}
+
+fn place(dir: Option<&Path>, anywhere: bool) -> Result<Option<PathBuf>> {
+    match dir {
+        Some(dir) => Ok(Some(dir.to_path_buf())),
+        None if anywhere => {
+            let made = tempfile::Builder::new().prefix("weir-rendered-").tempdir();
+            Ok(Some(made.context("make a temporary directory")?.keep()))
+        }
+        None => Ok(None),
+    }
+}
+
+fn write_tree(tree: &dyn Tree, dir: &TreePath, to: &Path) -> Result<()> {
+    fs::create_dir_all(to).with_context(|| format!("make {}", to.display()))?;
+    for entry in tree.list(dir)? {
+        let (from, to) = (dir.child(&entry.name), to.join(&entry.name));
+        match entry.kind {
+            NodeKind::Dir => write_tree(tree, &from, &to)?,
+            NodeKind::File { .. } => {
+                fs::write(&to, tree.read(&from)?).with_context(|| format!("write {}", to.display()))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// How many columns the terminal has that stdout goes to.
+pub(crate) fn width() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok()?;
+    Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
 }

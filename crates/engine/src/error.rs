@@ -68,6 +68,12 @@ impl From<cluster::Error> for Error {
 }
 
 impl Error {
+    /// Whether the cluster refused it for want of rights.
+    #[must_use]
+    pub fn is_denied(&self) -> bool {
+        matches!(self, Self::Cluster(error) if error.is_denied())
+    }
+
     /// The fault, for a step whose failures have this reason.
     #[must_use]
     pub fn fault(&self, reason: Reason) -> Fault {

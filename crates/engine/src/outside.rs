@@ -90,10 +90,16 @@ pub struct Override {
 /// Knows the credentials of repositories and registries.
 pub trait SourceCredentials: Send + Sync {
     /// What a Git repository is entered with, and the authorities that are trusted beside the system's, as PEM.
-    fn git(&self, url: &str) -> (Option<git::Auth>, Option<Vec<u8>>);
+    ///
+    /// # Errors
+    /// When that can't be read, in words for people and without secrets.
+    fn git(&self, url: &str) -> Result<(Option<git::Auth>, Option<Vec<u8>>), String>;
 
     /// How a registry is reached.
-    fn registry(&self, url: &str) -> oci::Access;
+    ///
+    /// # Errors
+    /// When that can't be read, in words for people and without secrets.
+    fn registry(&self, url: &str) -> Result<oci::Access, String>;
 }
 
 impl fmt::Debug for dyn SourceCredentials {

@@ -62,7 +62,7 @@ impl Fetcher {
         }
         let mut remote = Remote::new(url).map_err(|error| error.to_string())?;
         if let Some(credentials) = &self.outside.credentials {
-            let (auth, ca) = credentials.git(url);
+            let (auth, ca) = credentials.git(url)?;
             remote = match auth {
                 Some(auth) => remote.with_auth(auth),
                 None => remote,
@@ -128,7 +128,7 @@ impl Fetcher {
             name.push_str(&format!("@{digest}"));
         }
         let access = match &self.outside.credentials {
-            Some(credentials) => credentials.registry(url),
+            Some(credentials) => credentials.registry(url)?,
             None => Access::default(),
         };
         let pulled = self.cancelled.run_until_cancelled(layer(&name, access));

@@ -1,9 +1,9 @@
 //! The arguments of a target.
 
-use tree::Budget;
+use tree::{Budget, TreePath};
 use yaml::{Map, Value};
 
-use crate::{Error, merge, project::Argument};
+use crate::{Error, files, merge, project::Argument};
 
 /// Adds an argument of a command line, `name=value`, to others. Dots of the name nest, and the value is YAML: that of the file
 /// behind an `@`, which `read` reads, or what stands there; `\@` is an `@` that stands there.
@@ -40,6 +40,31 @@ pub fn add_argument(
     });
     if let Some(map) = map {
         map.insert(last, value.value);
+    }
+    Ok(())
+}
+
+/// Adds the arguments of a file, a map in YAML, to others: maps are merged, and all else wins.
+///
+/// # Errors
+/// When it is no such map.
+pub fn add_arguments_file(
+    args: &mut Map,
+    file: &TreePath,
+    text: &[u8],
+    budget: &Budget,
+) -> Result<(), Error> {
+    match files::parse(file, text, budget)? {
+        Value::Null => {}
+        Value::Map(more) => merge::deep(args, &more),
+        other => {
+            let problem = format!("arguments are a map, not {}", other.type_name());
+            return Err(Error::Invalid {
+                file: file.clone(),
+                line: 1,
+                problem,
+            });
+        }
     }
     Ok(())
 }

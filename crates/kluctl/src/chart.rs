@@ -4,7 +4,7 @@
 //! pull charts before they are deployed.
 
 mod find;
-mod location;
+pub(crate) mod location;
 mod render;
 #[cfg(test)]
 mod tests;

@@ -33,9 +33,10 @@ mod source;
 mod target;
 mod vars;
 
-pub use args::add_argument;
+pub use args::{add_argument, add_arguments_file};
 pub use chart::{
     ChartSource, Charts, ClusterView, GIT_INFO, GitReference, HelmChart, PULLED_CHARTS, PullChart,
+    location::repo_key,
 };
 pub use decrypt::Decrypt;
 pub use deployment::Outline;
@@ -43,7 +44,7 @@ pub use error::Error;
 pub use helm::functions::Moment;
 pub use images::{FixedImage, SeenImage};
 pub use inclusion::Inclusion;
-pub use list::{list_images, list_targets};
+pub use list::{choose_target, list_images, list_targets};
 pub use namespaces::{Scope, fix_namespaces};
 pub use render::render;
 pub use rendered::{Item, ObjectSelector, Rendered, Target, objects_hash};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tree::{Budget, Tree};
 use yaml::{Map, Value};
 
-use crate::{Error, Rendered, Request, project::Project, target};
+use crate::{Error, Rendered, Request, Target, project::Project, target};
 
 /// The targets of a project, rendered, as the listing of targets prints them, and what the user should know besides.
 /// Targets that can't be rendered are left out; null stands for none at all.
@@ -27,6 +27,17 @@ pub fn list_targets(
             Value::Seq(targets)
         };
         Ok((targets, warnings))
+    })?
+}
+
+/// The target that a request is about, as it is before anything is rendered for it.
+///
+/// # Errors
+/// When the project is broken, or has no such target.
+pub fn choose_target(tree: &Arc<dyn Tree>, request: &Request, budget: &Budget) -> Result<Target, Error> {
+    tree::on_deep_stack(move || {
+        let project = Project::load(&**tree, request, budget)?;
+        Ok(target::choose(project, tree, request, budget)?.target)
     })?
 }
 

@@ -113,6 +113,16 @@ fn below(dir: TreePath, path: &str) -> Result<TreePath, Error> {
     Ok(found)
 }
 
+/// What tells the Git repository at an address from others, as `git://host/path`: results are kept for each. `None` for what is no
+/// address of a repository on a server.
+#[must_use]
+pub fn repo_key(address: &str) -> Option<String> {
+    let address = Address::git(address).ok()?;
+    let port = address.port.map(|port| format!(":{port}")).unwrap_or_default();
+    let path = address.path.trim_matches('/').to_lowercase();
+    Some(format!("git://{}{port}/{path}", address.host))
+}
+
 /// The parts of an address that tell repositories apart.
 struct Address {
     scheme: String,
@@ -164,5 +174,38 @@ fn default_port(scheme: &str) -> Option<u16> {
         "https" => Some(443),
         "ssh" | "git" | "git+ssh" => Some(22),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::repo_key;
+
+    #[test]
+    fn repositories_are_told_apart_by_host_and_path() {
+        for (address, expected) in [
+            (
+                "https://Example.com/Team/Shop.git",
+                Some("git://example.com/team/shop"),
+            ),
+            (
+                "https://u:p@example.com:443/shop/",
+                Some("git://example.com/shop"),
+            ),
+            (
+                "http://example.com:8080/shop",
+                Some("git://example.com:8080/shop"),
+            ),
+            (
+                "git@example.com:team/shop.git",
+                Some("git://example.com/team/shop"),
+            ),
+            ("ssh://git@example.com:22/shop", Some("git://example.com/shop")),
+            ("/srv/shop", None),
+            ("file:///srv/shop", None),
+            ("", None),
+        ] {
+            assert_eq!(repo_key(address).as_deref(), expected, "{address}");
+        }
     }
 }

@@ -1,4 +1,6 @@
-//! Who asks for charts, told by flags and by the environment.
+//! Who asks Helm repositories, registries and Git repositories, told by flags and by the environment.
+
+mod git;
 
 use std::{collections::BTreeMap, path::PathBuf};
 
@@ -36,6 +38,16 @@ pub(crate) struct LoginArgs {
     #[arg(long, value_name = "HOST/PATH", help_heading = "Helm repositories")]
     helm_insecure_skip_tls_verify: Vec<String>,
 
+    /// The user of a Git repository
+    #[arg(long, value_name = "HOST/PATH=USER", help_heading = "Git repositories")]
+    git_username: Vec<String>,
+    /// The password of a Git repository, or a token
+    #[arg(long, value_name = "HOST/PATH=PASSWORD", help_heading = "Git repositories")]
+    git_password: Vec<String>,
+    /// A file with the certificates that a Git repository is known by
+    #[arg(long, value_name = "HOST/PATH=FILE", help_heading = "Git repositories")]
+    git_ca_file: Vec<String>,
+
     /// The user of a registry
     #[arg(long, value_name = "HOST/PATH=USER", help_heading = "Registries")]
     registry_username: Vec<String>,
@@ -70,6 +82,7 @@ pub(crate) struct LoginArgs {
 enum Kind {
     Helm,
     Registry,
+    Git,
 }
 
 /// What is known of one place.
@@ -98,25 +111,28 @@ impl Logins {
     pub(crate) fn new(args: &LoginArgs) -> Result<Self> {
         let mut all = of_flags(args)?;
         all.extend(of_environment(std::env::vars())?);
+        all.extend(git::of_files()?);
         Ok(Self(all))
     }
 
     /// How an address is reached.
     pub(crate) fn access(&self, address: &str) -> Result<Access> {
-        let (scheme, rest) = address.split_once("://").unwrap_or(("", address));
-        let kind = if scheme == "oci" {
-            Kind::Registry
-        } else {
-            Kind::Helm
+        let kind = match address.split_once("://") {
+            Some(("oci", _)) => Kind::Registry,
+            _ => Kind::Helm,
         };
+        let found = self.find(kind, address);
+        found.map_or_else(|| Ok(Access::default()), Login::access)
+    }
+
+    fn find(&self, kind: Kind, address: &str) -> Option<&Login> {
+        let rest = address.split_once("://").map_or(address, |(_, rest)| rest);
         let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
         let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
         let path = path.split(['?', '#']).next().unwrap_or_default();
-        let found = self
-            .0
-            .iter()
-            .find(|(of, login)| *of == kind && login.fits(host, path));
-        found.map_or_else(|| Ok(Access::default()), |(_, login)| login.access())
+        let mut logins = self.0.iter().filter(|(of, _)| *of == kind);
+        let (_, login) = logins.find(|(_, login)| login.fits(host, path))?;
+        Some(login)
     }
 }
 
@@ -194,7 +210,7 @@ impl Login {
                 self.password = Some(Secret::new(password.to_owned()));
             }
             "TOKEN" => self.token = Some(Secret::new(value.to_owned())),
-            "CA_FILE" => self.ca = Some(value.into()),
+            "CA_FILE" | "CA_BUNDLE" => self.ca = Some(value.into()),
             "CERT_FILE" => self.certificate = Some(value.into()),
             "KEY_FILE" => self.key = Some(value.into()),
             "INSECURE_SKIP_TLS_VERIFY" => self.insecure = yes()?,
@@ -207,7 +223,7 @@ impl Login {
 }
 
 fn of_flags(args: &LoginArgs) -> Result<Vec<(Kind, Login)>> {
-    use Kind::{Helm, Registry};
+    use Kind::{Git, Helm, Registry};
     let with_values = [
         (Helm, "USERNAME", &args.helm_username),
         (Helm, "PASSWORD", &args.helm_password),
@@ -215,6 +231,9 @@ fn of_flags(args: &LoginArgs) -> Result<Vec<(Kind, Login)>> {
         (Helm, "CA_FILE", &args.helm_ca_file),
         (Helm, "CERT_FILE", &args.helm_cert_file),
         (Helm, "KEY_FILE", &args.helm_key_file),
+        (Git, "USERNAME", &args.git_username),
+        (Git, "PASSWORD", &args.git_password),
+        (Git, "CA_FILE", &args.git_ca_file),
         (Registry, "USERNAME", &args.registry_username),
         (Registry, "PASSWORD", &args.registry_password),
         (Registry, "CREDS", &args.registry_creds),
@@ -271,7 +290,11 @@ fn of_flags(args: &LoginArgs) -> Result<Vec<(Kind, Login)>> {
 fn of_environment(all: impl Iterator<Item = (String, String)>) -> Result<Vec<(Kind, Login)>> {
     let mut places = BTreeMap::<(Kind, Option<u32>), Login>::new();
     for (name, value) in all {
-        let kinds = [("KLUCTL_HELM_", Kind::Helm), ("KLUCTL_REGISTRY_", Kind::Registry)];
+        let kinds = [
+            ("KLUCTL_HELM_", Kind::Helm),
+            ("KLUCTL_REGISTRY_", Kind::Registry),
+            ("KLUCTL_GIT_", Kind::Git),
+        ];
         let Some((rest, kind)) = kinds
             .iter()
             .find_map(|(prefix, kind)| Some((name.strip_prefix(prefix)?, *kind)))

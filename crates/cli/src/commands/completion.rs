@@ -1,0 +1,43 @@
+//! `weir completion` and `weir man`.
+
+use std::path::PathBuf;
+
+use anyhow::{Context as _, Result};
+use clap::{Args, Command};
+use clap_complete::Shell;
+
+use crate::output;
+
+/// Prints a script that completes commands and flags in a shell.
+///
+/// For bash: source <(weir completion bash)
+/// For zsh:  weir completion zsh > "${fpath[1]}/_weir"
+/// For fish: weir completion fish | source
+#[derive(Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct CompletionArgs {
+    /// The shell
+    shell: Shell,
+}
+
+/// Writes manual pages, one for each command.
+#[derive(Args)]
+pub(crate) struct ManArgs {
+    /// The directory for the pages; it is made if it isn't there
+    dir: PathBuf,
+}
+
+/// Prints the script.
+pub(crate) fn complete(args: &CompletionArgs, mut program: Command) -> Result<()> {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut program, "weir", &mut script);
+    output::print(&String::from_utf8_lossy(&script))
+}
+
+/// Writes the pages.
+pub(crate) fn man(args: &ManArgs, program: Command) -> Result<()> {
+    let dir = &args.dir;
+    let failed = || format!("write manual pages into {}", dir.display());
+    std::fs::create_dir_all(dir).with_context(failed)?;
+    clap_mangen::generate_to(program, dir).with_context(failed)
+}

@@ -1,0 +1,106 @@
+//! `weir list-targets` and `weir list-images`.
+
+use std::path::PathBuf;
+
+use anyhow::{Context as _, Result};
+use clap::Args;
+use tree::Budget;
+use yaml::Value;
+
+use crate::{
+    flags::{ImageFlags, InclusionFlags, ProjectFlags, TargetFlags},
+    output,
+    session::{Asked, Session},
+    terminal::Terminal,
+    usage::boolean,
+};
+
+/// Prints the targets of a project.
+#[derive(Args)]
+#[command(mut_args = boolean, args_override_self = true)]
+pub(crate) struct TargetsArgs {
+    #[command(flatten)]
+    project: ProjectFlags,
+    /// Print into this file
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Print names alone
+    #[arg(long)]
+    only_names: bool,
+}
+
+/// Prints the images that templates ask for, and those that they get.
+///
+/// The output can be given back by --fixed-images-file.
+#[derive(Args)]
+#[command(mut_args = boolean, args_override_self = true)]
+pub(crate) struct ImagesArgs {
+    #[command(flatten)]
+    project: ProjectFlags,
+    #[command(flatten)]
+    target: TargetFlags,
+    #[command(flatten)]
+    images: ImageFlags,
+    #[command(flatten)]
+    inclusion: InclusionFlags,
+    /// Print into this file
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Leave out where images are used
+    #[arg(long)]
+    simple: bool,
+    /// Ask no cluster for anything
+    #[arg(long)]
+    offline_kubernetes: bool,
+    /// The version of Kubernetes that charts see
+    #[arg(long, value_name = "VERSION")]
+    kubernetes_version: Option<String>,
+}
+
+/// Prints the targets.
+pub(crate) fn targets(args: &TargetsArgs, terminal: Terminal) -> Result<()> {
+    let target = TargetFlags::default();
+    let asked = Asked {
+        offline: true,
+        ..Asked::new(&args.project, &target)
+    };
+    let session = Session::open(&asked, terminal)?;
+    let (targets, warnings) = kluctl::list_targets(&session.tree, &session.request, &Budget::default())?;
+    warnings
+        .iter()
+        .for_each(|warning| session.terminal.warning(warning));
+    let text = match args.only_names {
+        true => names(&targets),
+        false => yaml::print::goyaml(&targets),
+    };
+    print(args.output.as_ref(), &text)
+}
+
+fn names(targets: &Value) -> String {
+    let names = targets.as_seq().unwrap_or_default().iter();
+    let names = names.filter_map(|target| target.get("name")?.as_str());
+    names.map(|name| format!("{name}\n")).collect()
+}
+
+/// Prints the images.
+pub(crate) fn images(args: &ImagesArgs, terminal: Terminal) -> Result<()> {
+    let asked = Asked {
+        images: Some(&args.images),
+        inclusion: Some(&args.inclusion),
+        offline: args.offline_kubernetes,
+        kube_version: args.kubernetes_version.as_deref(),
+        ..Asked::new(&args.project, &args.target)
+    };
+    let session = Session::open(&asked, terminal)?;
+    let cluster = session.connect()?;
+    let rendered = session.render(cluster.as_ref())?;
+    let images = kluctl::list_images(&rendered, args.simple);
+    print(args.output.as_ref(), &yaml::print::goyaml(&images))
+}
+
+fn print(file: Option<&PathBuf>, text: &str) -> Result<()> {
+    match file {
+        Some(file) => std::fs::write(file, text).with_context(|| format!("write {}", file.display())),
+        None => output::print(text),
+    }
+}

@@ -1,0 +1,62 @@
+//! `weir poke-images`.
+
+use anyhow::Result;
+use clap::Args;
+use engine::DeployOptions;
+
+use super::operate::Operation;
+use crate::{
+    flags::{ConfirmFlags, ImageFlags, InclusionFlags, OutputFlags, ProjectFlags, ResultFlags, TargetFlags},
+    session::{Asked, Session},
+    terminal::Terminal,
+    usage::boolean,
+};
+
+/// Replaces images in what runs, and changes nothing else.
+///
+/// Only images that templates get by images.get_image() count.
+#[derive(Args)]
+#[command(mut_args = boolean, args_override_self = true)]
+pub(crate) struct PokeArgs {
+    #[command(flatten)]
+    project: ProjectFlags,
+    #[command(flatten)]
+    target: TargetFlags,
+    #[command(flatten)]
+    images: ImageFlags,
+    #[command(flatten)]
+    inclusion: InclusionFlags,
+    #[command(flatten)]
+    confirm: ConfirmFlags,
+    #[command(flatten)]
+    output: OutputFlags,
+    #[command(flatten)]
+    results: ResultFlags,
+}
+
+/// Does the command.
+pub(crate) fn run(args: &PokeArgs, terminal: Terminal) -> Result<()> {
+    let session = Session::open(
+        &Asked {
+            images: Some(&args.images),
+            inclusion: Some(&args.inclusion),
+            ..Asked::new(&args.project, &args.target)
+        },
+        terminal,
+    )?;
+    let cluster = session.cluster()?;
+    let rendered = session.render(Some(&cluster))?;
+    let yes = args.confirm.yes || args.confirm.dry_run;
+    let operation = Operation::new(&session, &cluster, &rendered, &args.output, yes);
+    let options = operation.options(DeployOptions {
+        dry_run: args.confirm.dry_run,
+        contents: true,
+        inclusion: session.request.inclusion.clone(),
+        ..DeployOptions::default()
+    });
+    let project = operation.project()?;
+    let work = engine::commands::poke_images(&project, &options);
+    let result = session.runtime.block_on(work)?;
+    drop(options);
+    operation.conclude(&result, Some(&args.results))
+}

@@ -1,0 +1,95 @@
+//! `weir prune` and `weir delete`.
+
+use anyhow::Result;
+use clap::Args;
+use engine::DeployOptions;
+
+use super::operate::Operation;
+use crate::{
+    flags::{ConfirmFlags, ImageFlags, InclusionFlags, OutputFlags, ProjectFlags, ResultFlags, TargetFlags},
+    session::{Asked, Session},
+    terminal::Terminal,
+    usage::boolean,
+};
+
+/// Deletes what carries the discriminator of a target and is no longer rendered.
+#[derive(Args)]
+#[command(mut_args = boolean, args_override_self = true)]
+pub(crate) struct PruneArgs {
+    #[command(flatten)]
+    common: RemoveFlags,
+}
+
+/// Deletes everything that carries the discriminator of a target.
+#[derive(Args)]
+#[command(mut_args = boolean, args_override_self = true)]
+pub(crate) struct DeleteArgs {
+    #[command(flatten)]
+    common: RemoveFlags,
+    /// Don't wait until the objects are gone
+    #[arg(long)]
+    no_wait: bool,
+}
+
+#[derive(Args)]
+struct RemoveFlags {
+    #[command(flatten)]
+    project: ProjectFlags,
+    #[command(flatten)]
+    target: TargetFlags,
+    #[command(flatten)]
+    images: ImageFlags,
+    #[command(flatten)]
+    inclusion: InclusionFlags,
+    #[command(flatten)]
+    confirm: ConfirmFlags,
+    #[command(flatten)]
+    output: OutputFlags,
+    #[command(flatten)]
+    results: ResultFlags,
+    /// What marks the objects, in place of what the target says
+    #[arg(long, value_name = "TEXT", help_heading = "Target")]
+    discriminator: Option<String>,
+}
+
+/// Deletes what is no longer rendered.
+pub(crate) fn prune(args: &PruneArgs, terminal: Terminal) -> Result<()> {
+    remove(&args.common, terminal, false, false)
+}
+
+/// Deletes everything.
+pub(crate) fn delete(args: &DeleteArgs, terminal: Terminal) -> Result<()> {
+    remove(&args.common, terminal, true, args.no_wait)
+}
+
+fn remove(flags: &RemoveFlags, terminal: Terminal, all: bool, no_wait: bool) -> Result<()> {
+    let session = Session::open(
+        &Asked {
+            images: Some(&flags.images),
+            inclusion: Some(&flags.inclusion),
+            discriminator: flags.discriminator.as_deref(),
+            ..Asked::new(&flags.project, &flags.target)
+        },
+        terminal,
+    )?;
+    let cluster = session.cluster()?;
+    let rendered = session.render(Some(&cluster))?;
+    let yes = flags.confirm.yes || flags.confirm.dry_run;
+    let operation = Operation::new(&session, &cluster, &rendered, &flags.output, yes);
+    let options = operation.options(DeployOptions {
+        dry_run: flags.confirm.dry_run,
+        no_wait,
+        contents: true,
+        inclusion: session.request.inclusion.clone(),
+        ..DeployOptions::default()
+    });
+    let project = operation.project()?;
+    let result = session.runtime.block_on(async {
+        match all {
+            true => engine::commands::delete(&project, None, &options).await,
+            false => engine::commands::prune(&project, &options).await,
+        }
+    })?;
+    drop(options);
+    operation.conclude(&result, Some(&flags.results))
+}

@@ -1,0 +1,68 @@
+//! `weir render`.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::Args;
+
+use crate::{
+    flags::{ImageFlags, InclusionFlags, ProjectFlags, TargetFlags},
+    output,
+    session::{Asked, Session},
+    terminal::Terminal,
+    usage::boolean,
+};
+
+/// Renders a project, and changes nothing.
+///
+/// Without --print-all, the rendered files are written into a directory.
+#[derive(Args)]
+#[command(mut_args = boolean, args_override_self = true)]
+pub(crate) struct RenderArgs {
+    #[command(flatten)]
+    project: ProjectFlags,
+    #[command(flatten)]
+    target: TargetFlags,
+    #[command(flatten)]
+    images: ImageFlags,
+    #[command(flatten)]
+    inclusion: InclusionFlags,
+    /// Print all objects, and write nothing
+    #[arg(long)]
+    print_all: bool,
+    /// Write the rendered files into this directory
+    #[arg(long, value_name = "DIR")]
+    render_output_dir: Option<PathBuf>,
+    /// Ask no cluster for anything
+    #[arg(long)]
+    offline_kubernetes: bool,
+    /// The version of Kubernetes that charts see
+    #[arg(long, value_name = "VERSION")]
+    kubernetes_version: Option<String>,
+}
+
+/// Does the command.
+pub(crate) fn run(args: &RenderArgs, terminal: Terminal) -> Result<()> {
+    let session = Session::open(
+        &Asked {
+            images: Some(&args.images),
+            inclusion: Some(&args.inclusion),
+            offline: args.offline_kubernetes,
+            kube_version: args.kubernetes_version.as_deref(),
+            keep_files: !args.print_all || args.render_output_dir.is_some(),
+            ..Asked::new(&args.project, &args.target)
+        },
+        terminal,
+    )?;
+    let cluster = session.connect()?;
+    let rendered = session.render(cluster.as_ref())?;
+    if let Some(dir) = output::write_files(&rendered, args.render_output_dir.as_deref(), !args.print_all)? {
+        session
+            .terminal
+            .success(&format!("Rendered into {}", dir.display()));
+    }
+    if args.print_all {
+        output::print(&yaml::print::all(rendered.objects(), yaml::print::goyaml))?;
+    }
+    Ok(())
+}

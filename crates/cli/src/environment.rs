@@ -1,0 +1,206 @@
+//! Flags from the environment and from a file: `KLUCTL_TARGET=prod` stands for `--target=prod`.
+//!
+//! A flag of the command line wins over the environment, and that over the file. Of a flag that may be given several times
+//! all count: those of the file and the environment first.
+
+use std::{collections::BTreeMap, ffi::OsString, path::PathBuf};
+
+use anyhow::{Context as _, Result, bail};
+use clap::{Arg, ArgAction, Command};
+use tree::Budget;
+use yaml::Value;
+
+const PREFIX: &str = "KLUCTL_";
+/// The largest file of defaults that is read, in bytes.
+const MAX_FILE: u64 = 1 << 20;
+
+/// Where defaults come from.
+#[derive(Debug, Default)]
+pub(crate) struct Defaults {
+    environment: BTreeMap<String, String>,
+    file: BTreeMap<String, Vec<String>>,
+}
+
+impl Defaults {
+    /// Those of this process.
+    pub(crate) fn read() -> Result<Self> {
+        let environment = std::env::vars_os()
+            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+            .filter(|(name, _)| name.starts_with(PREFIX))
+            .collect();
+        let home = std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".kluctl/config.yaml"));
+        let system = PathBuf::from("/etc/kluctl/config.yaml");
+        let file = home.into_iter().chain([system]).find(|file| file.is_file());
+        Ok(Self {
+            environment,
+            file: file.map(|file| read_file(&file)).transpose()?.unwrap_or_default(),
+        })
+    }
+
+    /// The arguments with the defaults right behind the name of the command, where later ones win.
+    pub(crate) fn insert(&self, program: &Command, args: Vec<OsString>) -> Vec<OsString> {
+        let Some((at, command)) = leaf(program, &args) else {
+            return args;
+        };
+        let mut with = args;
+        let defaults: Vec<OsString> = command
+            .get_arguments()
+            .flat_map(|arg| self.of(arg))
+            .map(OsString::from)
+            .collect();
+        with.splice(at..at, defaults);
+        with
+    }
+
+    /// What a flag is by default, as arguments.
+    fn of(&self, arg: &Arg) -> Vec<String> {
+        let Some(long) = arg.get_long().filter(|long| !is_personal(long)) else {
+            return Vec::new();
+        };
+        let name = format!("{PREFIX}{}", long.to_uppercase().replace('-', "_"));
+        let mut values = self.file.get(long).cloned().unwrap_or_default();
+        let alone = self.environment.get(&name).cloned();
+        if matches!(arg.get_action(), ArgAction::Append) {
+            values.extend(alone);
+            values.extend(self.numbered(&name));
+        } else if let Some(value) = alone {
+            values = vec![value];
+        }
+        let words = values.into_iter().map(|value| format!("--{long}={value}"));
+        words.collect()
+    }
+
+    /// The values of `NAME_0`, `NAME_1` and so on, by their numbers.
+    fn numbered(&self, name: &str) -> Vec<String> {
+        let mut found: Vec<(u32, &String)> = self
+            .environment
+            .range(format!("{name}_")..)
+            .take_while(|(other, _)| other.starts_with(name))
+            .filter_map(|(other, value)| {
+                let number = other.strip_prefix(name)?.strip_prefix('_')?;
+                Some((number.parse().ok()?, value))
+            })
+            .collect();
+        found.sort_by_key(|(number, _)| *number);
+        found.into_iter().map(|(_, value)| value.clone()).collect()
+    }
+}
+
+/// Credentials have variables of their own, one set for each place.
+fn is_personal(long: &str) -> bool {
+    ["git-", "helm-", "registry-"]
+        .iter()
+        .any(|prefix| long.starts_with(prefix))
+        && long != "git-cache-update-interval"
+}
+
+/// The command that the arguments name, and the place of what follows it.
+fn leaf<'a>(program: &'a Command, args: &[OsString]) -> Option<(usize, &'a Command)> {
+    let mut found = None;
+    let mut command = program;
+    for (at, arg) in args.iter().enumerate().skip(1) {
+        let Some(word) = arg.to_str() else { break };
+        if word.starts_with('-') {
+            continue;
+        }
+        let Some(next) = command.find_subcommand(word) else {
+            break;
+        };
+        command = next;
+        found = Some((at + 1, command));
+    }
+    found.filter(|(_, command)| !command.has_subcommands())
+}
+
+fn read_file(file: &std::path::Path) -> Result<BTreeMap<String, Vec<String>>> {
+    let shown = file.display();
+    let size = std::fs::metadata(file)
+        .with_context(|| format!("read {shown}"))?
+        .len();
+    if size > MAX_FILE {
+        bail!("{shown}: it is larger than {MAX_FILE} bytes");
+    }
+    let text = std::fs::read_to_string(file).with_context(|| format!("read {shown}"))?;
+    let document = yaml::read::goyaml(&text, &Budget::default()).with_context(|| shown.to_string())?;
+    let scalar = |value: &Value| match value {
+        Value::Map(_) | Value::Seq(_) => {
+            bail!("{shown}: a flag is a text, a number, a boolean, or a list of those")
+        }
+        Value::Null => Ok(String::new()),
+        Value::String(text) => Ok(text.clone()),
+        other => Ok(yaml::print::json(other)),
+    };
+    match &document.value {
+        Value::Null => Ok(BTreeMap::new()),
+        Value::Map(map) => map
+            .iter()
+            .map(|(flag, value)| {
+                let values = match value {
+                    Value::Seq(values) => values.iter().map(scalar).collect::<Result<_>>()?,
+                    value => vec![scalar(value)?],
+                };
+                Ok((flag.to_owned(), values))
+            })
+            .collect(),
+        _ => bail!("{shown}: it is no map of flags"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn program() -> Command {
+        let deploy = Command::new("deploy")
+            .arg(Arg::new("target").long("target"))
+            .arg(Arg::new("arg").long("arg").action(ArgAction::Append))
+            .arg(Arg::new("pw").long("git-password").action(ArgAction::Append));
+        Command::new("weir")
+            .arg(Arg::new("debug").long("debug").action(ArgAction::SetTrue))
+            .subcommand(deploy)
+            .subcommand(Command::new("kustomize").subcommand(Command::new("build")))
+    }
+
+    fn inserted(line: &str) -> String {
+        let pairs = [
+            ("KLUCTL_TARGET", "env"),
+            ("KLUCTL_ARG", "a=1"),
+            ("KLUCTL_ARG_10", "c=3"),
+            ("KLUCTL_ARG_2", "b=2"),
+            ("KLUCTL_ARGS_FROM_FILE", "x"),
+            ("KLUCTL_GIT_PASSWORD", "secret"),
+        ];
+        let defaults = Defaults {
+            environment: pairs
+                .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                .into(),
+            file: [("target", vec!["file"]), ("arg", vec!["z=0"])]
+                .map(|(flag, values)| (flag.to_owned(), values.into_iter().map(str::to_owned).collect()))
+                .into(),
+        };
+        let args = line.split(' ').map(OsString::from).collect();
+        let with = defaults.insert(&program(), args);
+        with.join(std::ffi::OsStr::new(" ")).into_string().unwrap()
+    }
+
+    #[test]
+    fn defaults_stand_before_what_is_written() {
+        assert_eq!(
+            inserted("weir --debug deploy --target x"),
+            "weir --debug deploy --target=env --arg=z=0 --arg=a=1 --arg=b=2 --arg=c=3 --target x"
+        );
+    }
+
+    #[test]
+    fn other_commands_get_none() {
+        for line in [
+            "weir",
+            "weir kustomize",
+            "weir kustomize build .",
+            "weir --version",
+            "weir nothing",
+        ] {
+            assert_eq!(inserted(line), line);
+        }
+    }
+}

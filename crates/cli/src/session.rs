@@ -1,0 +1,308 @@
+//! What a command about a kluctl project works on: its files, what was asked for, and the cluster of its target.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use anyhow::{Context as _, Result, bail, ensure};
+use cluster::{Cluster, access::LocalKubeconfig};
+use engine::{GitInfo, Outside, Override, Rendering};
+use git::Checkout;
+use kluctl::{Contexts, FixedImage, Inclusion, Rendered, Request};
+use secrets::Keys;
+use tokio::runtime::Runtime;
+use tokio_util::sync::CancellationToken;
+use tree::{Budget, Disk, Limits, Tree, TreePath};
+
+use crate::{
+    commands::Commit,
+    flags::{self, ImageFlags, InclusionFlags, ProjectFlags, TargetFlags},
+    logins::Logins,
+    terminal::Terminal,
+};
+
+/// What the flags of a command say about the project.
+#[derive(Clone, Copy)]
+pub(crate) struct Asked<'a> {
+    pub(crate) project: &'a ProjectFlags,
+    pub(crate) target: &'a TargetFlags,
+    pub(crate) images: Option<&'a ImageFlags>,
+    pub(crate) inclusion: Option<&'a InclusionFlags>,
+    pub(crate) discriminator: Option<&'a str>,
+    /// Whether no cluster is asked for anything.
+    pub(crate) offline: bool,
+    /// The version of Kubernetes that charts see.
+    pub(crate) kube_version: Option<&'a str>,
+    /// Whether the rendered files are wanted, not only the objects.
+    pub(crate) keep_files: bool,
+}
+
+impl<'a> Asked<'a> {
+    /// A project and a target, and nothing else.
+    pub(crate) fn new(project: &'a ProjectFlags, target: &'a TargetFlags) -> Self {
+        Self {
+            project,
+            target,
+            images: None,
+            inclusion: None,
+            discriminator: None,
+            offline: false,
+            kube_version: None,
+            keep_files: false,
+        }
+    }
+}
+
+/// A project on this machine, and what is done with it.
+pub(crate) struct Session {
+    pub(crate) terminal: Terminal,
+    pub(crate) runtime: Runtime,
+    /// Ends at Ctrl-C, and when the time is over.
+    pub(crate) cancel: CancellationToken,
+    pub(crate) checkout: Option<Checkout>,
+    pub(crate) tree: Arc<dyn Tree>,
+    pub(crate) request: Request,
+    kubeconfig: Option<LocalKubeconfig>,
+    outside: Outside,
+    timeout: Duration,
+}
+
+impl Session {
+    /// Finds the project, and reads what flags name.
+    pub(crate) fn open(asked: &Asked<'_>, terminal: Terminal) -> Result<Self> {
+        let runtime = Runtime::new().context("no threads for the network")?;
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let dir = project_dir(asked.project)?;
+        let checkout = Checkout::around(&dir)?;
+        if checkout.is_none() {
+            terminal.warning("Failed to detect git project root. This might cause follow-up errors");
+        }
+        let root = match &checkout {
+            Some(checkout) => checkout.root.canonicalize()?,
+            None => dir.clone(),
+        };
+        let limits = Limits::default();
+        let budget = Budget::new(limits.clone());
+        let tree = Arc::new(Disk::open(&root, &limits)?);
+        let kubeconfig = match asked.offline {
+            true => None,
+            false => LocalKubeconfig::read(asked.target.kubeconfig.as_deref())?,
+        };
+        if kubeconfig.is_none() && !asked.offline {
+            if let Some(context) = &asked.target.context {
+                bail!("context \"{context}\" does not exist: there is no kubeconfig");
+            }
+            terminal.warning(
+                "No valid KUBECONFIG provided, which means the Kubernetes client is not available. Depending on the command, this \
+                 may or may not be a problem",
+            );
+        }
+        let mut request = request(asked, &root, &dir, &budget)?;
+        if let Some(kubeconfig) = &kubeconfig {
+            let contexts = kubeconfig.contexts();
+            request.contexts = Contexts {
+                current: contexts.current,
+                names: contexts.names,
+            };
+        }
+        let cancel = CancellationToken::new();
+        runtime.spawn(end_early(cancel.clone(), terminal.clone(), asked.project.timeout));
+        Ok(Self {
+            terminal,
+            runtime,
+            cancel,
+            checkout,
+            tree,
+            request,
+            kubeconfig,
+            outside: outside(asked.project)?,
+            timeout: asked.project.timeout,
+        })
+    }
+
+    /// The cluster of the target; `None` without a kubeconfig.
+    pub(crate) fn connect(&self) -> Result<Option<Cluster>> {
+        let Some(kubeconfig) = &self.kubeconfig else {
+            return Ok(None);
+        };
+        let step = self.terminal.start("Initializing k8s client");
+        let target = kluctl::choose_target(&self.tree, &self.request, &Budget::default())?;
+        let client = self.runtime.block_on(async {
+            let config = kubeconfig.config(target.context.as_deref()).await?;
+            cluster::access::client(config)
+        })?;
+        step.done();
+        Ok(Some(Cluster::new(client).until(self.cancel.clone())))
+    }
+
+    /// The cluster, where nothing can be done without one.
+    pub(crate) fn cluster(&self) -> Result<Cluster> {
+        self.connect()?.context(
+            "there is no Kubernetes cluster: name one by --kubeconfig, $KUBECONFIG or ~/.kube/config",
+        )
+    }
+
+    /// The commit that the project is of.
+    pub(crate) fn git_info(&self) -> Option<Commit> {
+        let checkout = self.checkout.as_ref()?;
+        let origin = checkout.origin.clone().unwrap_or_default();
+        Some(Commit {
+            info: GitInfo {
+                url: api::redact(&origin),
+                branch: checkout.branch.clone().unwrap_or_default(),
+                tag: checkout.tag.clone().unwrap_or_default(),
+                sub_dir: self.request.project_dir.to_string(),
+                commit: checkout.commit.clone().unwrap_or_default(),
+                dirty: checkout.dirty,
+            },
+            repo_key: kluctl::repo_key(&origin).unwrap_or_default(),
+        })
+    }
+
+    /// Renders the project.
+    pub(crate) fn render(&self, cluster: Option<&Cluster>) -> Result<Rendered> {
+        let step = self.terminal.start("Rendering");
+        let rendering = Rendering {
+            name: "weir".to_owned(),
+            timeout: Some(self.timeout),
+            outside: self.outside.clone(),
+            keys: Some(Arc::new(Keys::from_environment(&|name| std::env::var(name).ok()))),
+            ..Rendering::default()
+        };
+        let (tree, request) = (self.tree.clone(), self.request.clone());
+        let rendered = self.runtime.block_on(async {
+            match cluster {
+                Some(cluster) => engine::render(cluster, tree, request, &rendering).await,
+                None => {
+                    let work = engine::render_offline(tree, request, &rendering);
+                    let ended = self.cancel.run_until_cancelled(work).await;
+                    ended.unwrap_or(Err(engine::Error::Cancelled))
+                }
+            }
+        })?;
+        step.done();
+        for warning in &rendered.warnings {
+            self.terminal.warning(warning);
+        }
+        Ok(rendered)
+    }
+}
+
+/// What a render may take from elsewhere: all that the user may.
+fn outside(project: &ProjectFlags) -> Result<Outside> {
+    let overrides = [
+        (false, false, &project.local_git_override),
+        (false, true, &project.local_git_group_override),
+        (true, false, &project.local_oci_override),
+        (true, true, &project.local_oci_group_override),
+    ];
+    let mut all = Vec::new();
+    for (oci, group, texts) in overrides {
+        for text in texts {
+            let (key, dir) = text
+                .split_once('=')
+                .with_context(|| format!("{text}: an override is HOST/PATH=DIR"))?;
+            all.push(Override {
+                oci,
+                group,
+                key: key.to_owned(),
+                dir: dir.into(),
+            });
+        }
+    }
+    let logins = Logins::new(&project.logins)?;
+    Ok(Outside {
+        overrides: all,
+        credentials: Some(Arc::new(logins)),
+        ..Outside::of_user()
+    })
+}
+
+fn project_dir(project: &ProjectFlags) -> Result<PathBuf> {
+    let dir = project.project_dir.as_deref().unwrap_or(Path::new("."));
+    let shown = dir.display();
+    ensure!(dir.exists(), "{shown} does not exist");
+    ensure!(dir.is_dir(), "{shown} is not a directory");
+    dir.canonicalize().with_context(|| shown.to_string())
+}
+
+fn request(asked: &Asked<'_>, root: &Path, dir: &Path, budget: &Budget) -> Result<Request> {
+    let below = |path: &Path| -> Result<TreePath> {
+        let inside = path.strip_prefix(root);
+        let inside = inside.with_context(|| format!("{} is not in {}", path.display(), root.display()))?;
+        Ok(TreePath::parse(&inside.to_string_lossy())?)
+    };
+    let config = asked.project.project_config.as_deref();
+    let config = config
+        .map(|file| {
+            let file = file
+                .canonicalize()
+                .with_context(|| format!("{} does not exist", file.display()))?;
+            below(&file)
+        })
+        .transpose()?;
+    let mut request = Request {
+        project_dir: below(dir)?,
+        project_file: config,
+        target: asked.target.target.clone(),
+        target_name_override: asked.target.target_name_override.clone(),
+        context_override: asked.target.context.clone(),
+        discriminator: asked.discriminator.map(str::to_owned),
+        args: flags::args::read(&asked.project.arg, &asked.project.args_from_file, budget)?,
+        images: asked
+            .images
+            .map(|images| fixed_images(images, budget))
+            .transpose()?
+            .unwrap_or_default(),
+        inclusion: asked.inclusion.map(InclusionFlags::read).unwrap_or_default(),
+        keep_files: asked.keep_files,
+        ..Request::default()
+    };
+    request.charts.kube_version = asked.kube_version.map(str::to_owned);
+    Ok(request)
+}
+
+/// Those of a file, then those of the command line.
+fn fixed_images(images: &ImageFlags, budget: &Budget) -> Result<Vec<FixedImage>> {
+    let mut all = Vec::new();
+    if let Some(file) = &images.fixed_images_file {
+        let shown = file.display().to_string();
+        let text = std::fs::read(file).with_context(|| format!("read {shown}"))?;
+        let name = TreePath::root().child(&file.file_name().unwrap_or_default().to_string_lossy());
+        all = FixedImage::read_list(&name, &text, budget).context(shown)?;
+    }
+    for image in &images.fixed_image {
+        all.push(FixedImage::parse(image).map_err(anyhow::Error::msg)?);
+    }
+    Ok(all)
+}
+
+impl InclusionFlags {
+    fn read(&self) -> Inclusion {
+        Inclusion {
+            include_tags: self.include_tag.clone(),
+            exclude_tags: self.exclude_tag.clone(),
+            include_dirs: self.include_deployment_dir.clone(),
+            exclude_dirs: self.exclude_deployment_dir.clone(),
+        }
+    }
+}
+
+/// Ends the work at Ctrl-C or after its time; a second Ctrl-C ends the process.
+async fn end_early(cancel: CancellationToken, terminal: Terminal, timeout: Duration) {
+    tokio::select! {
+        () = tokio::time::sleep(timeout) => {
+            terminal.failure(&format!("the time of --timeout {timeout:?} is over"));
+            cancel.cancel();
+        }
+        Ok(()) = tokio::signal::ctrl_c() => {
+            terminal.warning("Interrupted: finishing what is under way. Ctrl-C again ends at once");
+            cancel.cancel();
+        }
+    }
+    if tokio::signal::ctrl_c().await.is_ok() {
+        std::process::exit(130);
+    }
+}
