@@ -52,7 +52,7 @@ fn render_here(tree: Arc<dyn Tree>, request: &Request, budget: &Budget) -> Resul
     };
     let (source, dir) = legacy::deployment(tree, request, external.as_ref(), budget)?;
     let mut planner = Planner::new(world, &request.inclusion);
-    let scope = Scope::root(source.clone(), dir, Context::new(vars));
+    let scope = Scope::root(source.clone(), dir, Context::new(vars, request.surroundings()));
     let project = source.say(planner.project(scope, None))?;
     let mut warnings = chosen.warnings;
     warnings.append(&mut planner.messages);

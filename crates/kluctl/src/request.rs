@@ -2,6 +2,9 @@
 
 use std::sync::Arc;
 
+use helm::functions::Environment as _;
+use jiff::Timestamp;
+use jinja::Surroundings;
 use tree::TreePath;
 use yaml::Map;
 
@@ -40,6 +43,22 @@ pub struct Request {
     pub sources: Option<Arc<dyn Sources>>,
     /// Who reads variables from elsewhere. Without it, they are refused.
     pub vars: Option<Arc<dyn VarsSources>>,
+}
+
+impl Request {
+    /// What templates are told of the world: the same moment as charts.
+    pub(crate) fn surroundings(&self) -> Surroundings {
+        let Some(moment) = &self.charts.moment else {
+            return Surroundings::default();
+        };
+        let (seconds, nanos) = moment.now();
+        let mut seed = [0; 8];
+        moment.fill(&mut seed);
+        Surroundings {
+            now: Timestamp::new(seconds, i32::try_from(nanos).unwrap_or_default()).ok(),
+            seed: Some(u64::from_le_bytes(seed)),
+        }
+    }
 }
 
 /// The contexts of a kubeconfig. None at all means that there is no cluster.

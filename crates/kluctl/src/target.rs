@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use jinja::{Renderer, Vars};
+use jinja::{Renderer, Surroundings, Vars};
 use tree::{Budget, Mem, Tree, TreePath};
 use yaml::{Map, Value};
 
@@ -32,12 +32,13 @@ type Loaded = (TargetConfig, Result<TargetConfig, Error>);
 /// Renders all targets.
 fn load(project: &mut Project, tree: &Arc<dyn Tree>, request: &Request, budget: &Budget) -> Vec<Loaded> {
     let outside = merge::map_through_json(&request.args);
+    let surroundings = request.surroundings();
     let mut loaded = Vec::new();
     for config in std::mem::take(&mut project.targets) {
         for expanded in legacy::expand(&config, tree, request, budget) {
             loaded.push(match expanded {
                 Ok(expanded) => {
-                    let rendered = render_target(&expanded, &project.args, &outside, budget);
+                    let rendered = render_target(&expanded, &project.args, &outside, &surroundings, budget);
                     (expanded, rendered)
                 }
                 Err(error) => (config.clone(), Err(error)),
@@ -160,6 +161,7 @@ fn render_target(
     config: &TargetConfig,
     declared: &[Argument],
     outside: &Map,
+    surroundings: &Surroundings,
     budget: &Budget,
 ) -> Result<TargetConfig, Error> {
     let nothing: Arc<dyn Tree> = Arc::new(Mem::new());
@@ -169,7 +171,8 @@ fn render_target(
         let mut vars = Map::new();
         vars.insert("args", args::compute(declared, &current.args, outside)?);
         vars.insert("target", Value::Map(to_map(&current)));
-        let mut renderer = Renderer::new(nothing.clone(), &[], &Vars::sorted(&vars));
+        let mut renderer =
+            Renderer::new(nothing.clone(), &[], &Vars::sorted(&vars)).with_surroundings(surroundings.clone());
         let (value, errors) = renderer.render_partly(&Value::Map(to_map(&current)), budget);
         let rendered = from_map(&current, &value);
         let settled = rendered == current && errors.is_empty();

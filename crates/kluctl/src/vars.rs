@@ -9,7 +9,7 @@ mod source;
 
 use std::sync::Arc;
 
-use jinja::{Renderer, Vars};
+use jinja::{Renderer, Surroundings, Vars};
 use tree::{Budget, TreePath};
 use yaml::{Map, Value};
 
@@ -23,14 +23,21 @@ use crate::{Decrypt, Error, Sources, fields::Fields, jsonpath, merge};
 pub(crate) struct Context {
     map: Arc<Map>,
     converted: Vars,
+    surroundings: Surroundings,
 }
 
 impl Context {
-    pub(crate) fn new(map: Map) -> Self {
+    pub(crate) fn new(map: Map, surroundings: Surroundings) -> Self {
         Self {
             converted: Vars::sorted(&map),
             map: Arc::new(map),
+            surroundings,
         }
+    }
+
+    /// Other variables in the same world.
+    pub(crate) fn with(&self, map: Map) -> Self {
+        Self::new(map, self.surroundings.clone())
     }
 
     pub(crate) fn map(&self) -> &Map {
@@ -39,7 +46,7 @@ impl Context {
 
     /// A renderer that sees these variables.
     pub(crate) fn renderer(&self, tree: &Arc<dyn tree::Tree>, search: &[TreePath]) -> Renderer {
-        Renderer::new(tree.clone(), search, &self.converted)
+        Renderer::new(tree.clone(), search, &self.converted).with_surroundings(self.surroundings.clone())
     }
 }
 
@@ -103,7 +110,7 @@ impl Loader<'_> {
                     tell.insert("renderedSensitive", true);
                 }
                 if let Some(loaded) = loaded {
-                    context = Context::new(merged(&context.map, loaded, raw.boolean("noOverride")?));
+                    context = context.with(merged(&context.map, loaded, raw.boolean("noOverride")?));
                 }
             }
             told.push(Value::Map(tell));

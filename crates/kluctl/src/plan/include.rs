@@ -82,6 +82,6 @@ impl Planner<'_> {
             Map::new()
         };
         vars.insert("args", args);
-        Ok(Context::new(vars))
+        Ok(scope.vars.with(vars))
     }
 }
