@@ -1,6 +1,9 @@
 //! The kubeconfig of the person who runs this process. It is trusted: programs and files that it names are used.
 
-use std::path::{Path, PathBuf};
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+};
 
 use kube::{
     Config,
@@ -11,8 +14,14 @@ use super::Contexts;
 use crate::Error;
 
 /// A kubeconfig of this machine: one file, or those of `$KUBECONFIG` merged, or `~/.kube/config`.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct LocalKubeconfig(Kubeconfig);
+
+impl fmt::Debug for LocalKubeconfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LocalKubeconfig").finish_non_exhaustive()
+    }
+}
 
 impl LocalKubeconfig {
     /// Reads it; `None` when nobody named a file and there is none.
@@ -131,7 +140,7 @@ mod tests {
     fn a_broken_file_is_named_without_its_content() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("broken");
-        std::fs::write(&path, "token: secret\n  x").unwrap();
+        std::fs::write(&path, "contexts: secret\n").unwrap();
         let error = LocalKubeconfig::read(Some(&path)).unwrap_err().to_string();
         assert!(error.contains("broken") && !error.contains("secret"), "{error}");
         let error = LocalKubeconfig::read(Some(&dir.path().join("none")))
