@@ -26,7 +26,6 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use commands::{completion, deploy, diff, list, poke_images, remove, render, validate};
 use environment::Defaults;
-use terminal::Terminal;
 
 /// GitOps for Kubernetes: what the controllers do, by hand.
 #[derive(Parser)]
@@ -37,12 +36,6 @@ use terminal::Terminal;
     arg_required_else_help = true
 )]
 struct Cli {
-    /// Tell more of what is done, line by line
-    #[arg(long, global = true)]
-    debug: bool,
-    /// Use no colours
-    #[arg(long, global = true)]
-    no_color: bool,
     #[command(subcommand)]
     command: Command,
 }
@@ -87,7 +80,7 @@ fn main() -> ExitCode {
     let done = match parsed(std::env::args_os().collect()) {
         Err(Unparsed::Usage(error)) => return usage::tell(&error, refused()),
         Err(Unparsed::Defaults(error)) => Err(error),
-        Ok(cli) => run(cli),
+        Ok(Cli { command }) => run(command),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -125,18 +118,17 @@ fn parsed(args: Vec<OsString>) -> Result<Cli, Unparsed> {
         .map_err(|error| Unparsed::Usage(error.format(&mut program)))
 }
 
-fn run(cli: Cli) -> anyhow::Result<()> {
-    let terminal = Terminal::new(cli.no_color, cli.debug);
-    match cli.command {
-        Command::Deploy(args) => deploy::run(&args, terminal),
-        Command::Diff(args) => diff::run(&args, terminal),
-        Command::Prune(args) => remove::prune(&args, terminal),
-        Command::Delete(args) => remove::delete(&args, terminal),
-        Command::Validate(args) => validate::run(&args, terminal),
-        Command::PokeImages(args) => poke_images::run(&args, terminal),
-        Command::Render(args) => render::run(&args, terminal),
-        Command::ListTargets(args) => list::targets(&args, terminal),
-        Command::ListImages(args) => list::images(&args, terminal),
+fn run(command: Command) -> anyhow::Result<()> {
+    match command {
+        Command::Deploy(args) => deploy::run(&args),
+        Command::Diff(args) => diff::run(&args),
+        Command::Prune(args) => remove::prune(&args),
+        Command::Delete(args) => remove::delete(&args),
+        Command::Validate(args) => validate::run(&args),
+        Command::PokeImages(args) => poke_images::run(&args),
+        Command::Render(args) => render::run(&args),
+        Command::ListTargets(args) => list::targets(&args),
+        Command::ListImages(args) => list::images(&args),
         Command::Kustomize(command) => kustomize::run(&command),
         Command::Helm(command) => helm::run(&command),
         Command::HelmPull(args) => helm_pull::run(&args),
@@ -152,6 +144,6 @@ fn refused() -> usage::Refused {
         Some("kustomize") => kustomize::REFUSED,
         Some("helm") => helm::REFUSED,
         Some("helm-update") => helm_update::REFUSED,
-        _ => &[],
+        _ => commands::REFUSED,
     }
 }

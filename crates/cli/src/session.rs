@@ -71,7 +71,9 @@ pub(crate) struct Session {
 
 impl Session {
     /// Finds the project, and reads what flags name.
-    pub(crate) fn open(asked: &Asked<'_>, terminal: Terminal) -> Result<Self> {
+    pub(crate) fn open(asked: &Asked<'_>) -> Result<Self> {
+        let flags = &asked.project.terminal;
+        let terminal = Terminal::new(flags.no_color, flags.debug);
         let runtime = Runtime::new().context("no threads for the network")?;
         let _ = rustls::crypto::ring::default_provider().install_default();
         let dir = project_dir(asked.project)?;

@@ -2,6 +2,7 @@
 
 use artifact::fetch;
 use clap::Args;
+use engine::{Environment, Outside};
 use runtime::flags::{Idle, idle};
 
 /// The flags of this controller alone. Limits keep one repository from taking the process down.
@@ -54,6 +55,10 @@ pub struct Flags {
     /// Steps of templates and loops while one project is rendered.
     #[arg(long, default_value_t = 500_000_000)]
     pub limit_steps: u64,
+
+    /// What the names of environment variables begin with that projects may read; without it they may read none.
+    #[arg(long, value_name = "PREFIX")]
+    pub allow_env: Vec<String>,
 }
 
 impl Flags {
@@ -68,6 +73,15 @@ impl Flags {
             include_depth: self.limit_include_depth,
             file_bytes: self.limit_file_bytes,
             objects: self.limit_objects,
+        }
+    }
+
+    /// What projects may take from elsewhere than from their files and their cluster.
+    #[must_use]
+    pub fn outside(&self) -> Outside {
+        Outside {
+            environment: Environment::of_process().only(&self.allow_env),
+            ..Outside::default()
         }
     }
 
@@ -118,6 +132,7 @@ mod tests {
         "limit-yaml-depth",
         "limit-alias-bytes",
         "limit-steps",
+        "allow-env",
     ];
     /// Flags without one, each with a value that is not its default.
     const IDLE: &[(&str, &str)] = &[("http-retry", "3")];

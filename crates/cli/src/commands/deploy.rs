@@ -11,7 +11,6 @@ use crate::{
     },
     output,
     session::{Asked, Session},
-    terminal::Terminal,
     usage::boolean,
 };
 
@@ -51,17 +50,14 @@ pub(crate) struct DeployArgs {
 }
 
 /// Does the command.
-pub(crate) fn run(args: &DeployArgs, terminal: Terminal) -> Result<()> {
-    let session = Session::open(
-        &Asked {
-            images: Some(&args.images),
-            inclusion: Some(&args.inclusion),
-            discriminator: args.discriminator.as_deref(),
-            keep_files: args.files.render_output_dir.is_some(),
-            ..Asked::new(&args.project, &args.target)
-        },
-        terminal,
-    )?;
+pub(crate) fn run(args: &DeployArgs) -> Result<()> {
+    let session = Session::open(&Asked {
+        images: Some(&args.images),
+        inclusion: Some(&args.inclusion),
+        discriminator: args.discriminator.as_deref(),
+        keep_files: args.files.render_output_dir.is_some(),
+        ..Asked::new(&args.project, &args.target)
+    })?;
     let cluster = session.cluster()?;
     let rendered = session.render(Some(&cluster))?;
     output::write_files(&rendered, args.files.render_output_dir.as_deref(), false)?;

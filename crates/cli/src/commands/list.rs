@@ -11,7 +11,6 @@ use crate::{
     flags::{ImageFlags, InclusionFlags, ProjectFlags, TargetFlags},
     output,
     session::{Asked, Session},
-    terminal::Terminal,
     usage::boolean,
 };
 
@@ -58,13 +57,13 @@ pub(crate) struct ImagesArgs {
 }
 
 /// Prints the targets.
-pub(crate) fn targets(args: &TargetsArgs, terminal: Terminal) -> Result<()> {
+pub(crate) fn targets(args: &TargetsArgs) -> Result<()> {
     let target = TargetFlags::default();
     let asked = Asked {
         offline: true,
         ..Asked::new(&args.project, &target)
     };
-    let session = Session::open(&asked, terminal)?;
+    let session = Session::open(&asked)?;
     let (targets, warnings) = kluctl::list_targets(&session.tree, &session.request, &Budget::default())?;
     warnings
         .iter()
@@ -83,7 +82,7 @@ fn names(targets: &Value) -> String {
 }
 
 /// Prints the images.
-pub(crate) fn images(args: &ImagesArgs, terminal: Terminal) -> Result<()> {
+pub(crate) fn images(args: &ImagesArgs) -> Result<()> {
     let asked = Asked {
         images: Some(&args.images),
         inclusion: Some(&args.inclusion),
@@ -91,7 +90,7 @@ pub(crate) fn images(args: &ImagesArgs, terminal: Terminal) -> Result<()> {
         kube_version: args.kubernetes_version.as_deref(),
         ..Asked::new(&args.project, &args.target)
     };
-    let session = Session::open(&asked, terminal)?;
+    let session = Session::open(&asked)?;
     let cluster = session.connect()?;
     let rendered = session.render(cluster.as_ref())?;
     let images = kluctl::list_images(&rendered, args.simple);

@@ -1,4 +1,4 @@
-//! The commands.
+//! The commands on kluctl projects.
 
 pub(crate) mod completion;
 pub(crate) mod deploy;
@@ -10,4 +10,26 @@ pub(crate) mod remove;
 pub(crate) mod render;
 pub(crate) mod validate;
 
+use crate::usage::Refused;
+
 pub(crate) use operate::Commit;
+
+/// Flags that kluctl has and this program hasn't, and why. None is accepted and then ignored.
+pub(crate) const REFUSED: Refused = &[
+    (
+        &["--git-cache-update-interval"],
+        "repositories are not kept on the disk: their commits are fetched alone, each time",
+    ),
+    (
+        &["--git-ssh-key-file", "--git-ssh-known-hosts-file"],
+        "Git repositories are fetched over http and https; ssh is not supported yet",
+    ),
+    (
+        &["--registry-identity-token"],
+        "identity tokens are not supported yet: use --registry-token or --registry-creds",
+    ),
+    (
+        &["--cpu-profile", "--gops-agent", "--gops-agent-addr"],
+        "it belongs to a runtime that is not here",
+    ),
+];

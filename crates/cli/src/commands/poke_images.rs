@@ -8,7 +8,6 @@ use super::operate::Operation;
 use crate::{
     flags::{ConfirmFlags, ImageFlags, InclusionFlags, OutputFlags, ProjectFlags, ResultFlags, TargetFlags},
     session::{Asked, Session},
-    terminal::Terminal,
     usage::boolean,
 };
 
@@ -35,15 +34,12 @@ pub(crate) struct PokeArgs {
 }
 
 /// Does the command.
-pub(crate) fn run(args: &PokeArgs, terminal: Terminal) -> Result<()> {
-    let session = Session::open(
-        &Asked {
-            images: Some(&args.images),
-            inclusion: Some(&args.inclusion),
-            ..Asked::new(&args.project, &args.target)
-        },
-        terminal,
-    )?;
+pub(crate) fn run(args: &PokeArgs) -> Result<()> {
+    let session = Session::open(&Asked {
+        images: Some(&args.images),
+        inclusion: Some(&args.inclusion),
+        ..Asked::new(&args.project, &args.target)
+    })?;
     let cluster = session.cluster()?;
     let rendered = session.render(Some(&cluster))?;
     let yes = args.confirm.yes || args.confirm.dry_run;

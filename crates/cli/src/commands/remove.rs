@@ -8,7 +8,6 @@ use super::operate::Operation;
 use crate::{
     flags::{ConfirmFlags, ImageFlags, InclusionFlags, OutputFlags, ProjectFlags, ResultFlags, TargetFlags},
     session::{Asked, Session},
-    terminal::Terminal,
     usage::boolean,
 };
 
@@ -53,25 +52,22 @@ struct RemoveFlags {
 }
 
 /// Deletes what is no longer rendered.
-pub(crate) fn prune(args: &PruneArgs, terminal: Terminal) -> Result<()> {
-    remove(&args.common, terminal, false, false)
+pub(crate) fn prune(args: &PruneArgs) -> Result<()> {
+    remove(&args.common, false, false)
 }
 
 /// Deletes everything.
-pub(crate) fn delete(args: &DeleteArgs, terminal: Terminal) -> Result<()> {
-    remove(&args.common, terminal, true, args.no_wait)
+pub(crate) fn delete(args: &DeleteArgs) -> Result<()> {
+    remove(&args.common, true, args.no_wait)
 }
 
-fn remove(flags: &RemoveFlags, terminal: Terminal, all: bool, no_wait: bool) -> Result<()> {
-    let session = Session::open(
-        &Asked {
-            images: Some(&flags.images),
-            inclusion: Some(&flags.inclusion),
-            discriminator: flags.discriminator.as_deref(),
-            ..Asked::new(&flags.project, &flags.target)
-        },
-        terminal,
-    )?;
+fn remove(flags: &RemoveFlags, all: bool, no_wait: bool) -> Result<()> {
+    let session = Session::open(&Asked {
+        images: Some(&flags.images),
+        inclusion: Some(&flags.inclusion),
+        discriminator: flags.discriminator.as_deref(),
+        ..Asked::new(&flags.project, &flags.target)
+    })?;
     let cluster = session.cluster()?;
     let rendered = session.render(Some(&cluster))?;
     let yes = flags.confirm.yes || flags.confirm.dry_run;

@@ -9,7 +9,6 @@ use crate::{
     flags::{ImageFlags, InclusionFlags, ProjectFlags, TargetFlags},
     output,
     session::{Asked, Session},
-    terminal::Terminal,
     usage::boolean,
 };
 
@@ -42,18 +41,15 @@ pub(crate) struct RenderArgs {
 }
 
 /// Does the command.
-pub(crate) fn run(args: &RenderArgs, terminal: Terminal) -> Result<()> {
-    let session = Session::open(
-        &Asked {
-            images: Some(&args.images),
-            inclusion: Some(&args.inclusion),
-            offline: args.offline_kubernetes,
-            kube_version: args.kubernetes_version.as_deref(),
-            keep_files: !args.print_all || args.render_output_dir.is_some(),
-            ..Asked::new(&args.project, &args.target)
-        },
-        terminal,
-    )?;
+pub(crate) fn run(args: &RenderArgs) -> Result<()> {
+    let session = Session::open(&Asked {
+        images: Some(&args.images),
+        inclusion: Some(&args.inclusion),
+        offline: args.offline_kubernetes,
+        kube_version: args.kubernetes_version.as_deref(),
+        keep_files: !args.print_all || args.render_output_dir.is_some(),
+        ..Asked::new(&args.project, &args.target)
+    })?;
     let cluster = session.connect()?;
     let rendered = session.render(cluster.as_ref())?;
     if let Some(dir) = output::write_files(&rendered, args.render_output_dir.as_deref(), !args.print_all)? {

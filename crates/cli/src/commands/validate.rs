@@ -13,7 +13,6 @@ use super::operate::{self, Operation};
 use crate::{
     flags::{ImageFlags, InclusionFlags, OutputFlags, ProjectFlags, TargetFlags, duration, output::Format},
     session::{Asked, Session},
-    terminal::Terminal,
     usage::boolean,
 };
 
@@ -43,15 +42,12 @@ pub(crate) struct ValidateArgs {
 }
 
 /// Does the command.
-pub(crate) fn run(args: &ValidateArgs, terminal: Terminal) -> Result<()> {
-    let session = Session::open(
-        &Asked {
-            images: Some(&args.images),
-            inclusion: Some(&args.inclusion),
-            ..Asked::new(&args.project, &args.target)
-        },
-        terminal,
-    )?;
+pub(crate) fn run(args: &ValidateArgs) -> Result<()> {
+    let session = Session::open(&Asked {
+        images: Some(&args.images),
+        inclusion: Some(&args.inclusion),
+        ..Asked::new(&args.project, &args.target)
+    })?;
     let cluster = session.cluster()?;
     let rendered = session.render(Some(&cluster))?;
     let operation = Operation::new(&session, &cluster, &rendered, &args.output, true);

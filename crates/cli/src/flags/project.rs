@@ -45,6 +45,26 @@ pub(crate) struct ProjectFlags {
     pub(crate) local_oci_group_override: Vec<String>,
     #[command(flatten)]
     pub(crate) logins: LoginArgs,
+    #[command(flatten)]
+    pub(crate) terminal: TerminalFlags,
+}
+
+/// What is said on stderr.
+#[derive(Args)]
+#[command(next_help_heading = "Terminal")]
+pub(crate) struct TerminalFlags {
+    /// Tell what is done line by line
+    #[arg(long)]
+    pub(crate) debug: bool,
+    /// Use no colours
+    #[arg(long)]
+    pub(crate) no_color: bool,
+    /// For scripts that were written for kluctl: nobody is asked for a newer version anyway
+    #[arg(long = "no-update-check", hide = true)]
+    _no_update_check: bool,
+    /// For scripts that were written for kluctl: there is no Python
+    #[arg(long = "use-system-python", hide = true)]
+    _use_system_python: bool,
 }
 
 /// The target.

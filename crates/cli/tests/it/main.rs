@@ -5,6 +5,8 @@ mod build;
 #[cfg(test)]
 mod charts;
 #[cfg(test)]
+mod commands;
+#[cfg(test)]
 mod examples;
 #[cfg(test)]
 mod fetch;

@@ -32,7 +32,7 @@ use api::{
     kluctl::{KluctlDeployment, KluctlDeploymentStatus},
 };
 use artifact::Fetcher;
-use engine::{Pulling, Renders};
+use engine::{Outside, Pulling, Renders};
 use futures::stream::BoxStream;
 use kube::Client;
 use runtime::{Context, ObjectKey, Outcome, Pass, Reconciler, Requeue, Trigger, now, scratch};
@@ -64,6 +64,7 @@ pub struct Controller {
     metrics: Metrics,
     references: References,
     rendering: tree::Limits,
+    outside: Outside,
     renders: Renders,
     pulling: Pulling,
     dry_run: bool,
@@ -88,6 +89,7 @@ impl Controller {
                 requeue_dependency: ctx.flags().requeue_dependency,
             },
             rendering: flags.rendering(),
+            outside: flags.outside(),
             renders: Renders::default(),
             pulling: Pulling::default(),
             dry_run: flags.dry_run,

@@ -80,10 +80,10 @@ impl Controller {
             name: format!("KluctlDeployment/{}", spec::key(pass.object)),
             renders: self.renders.clone(),
             pulling: self.pulling.clone(),
+            outside: self.outside.clone(),
             keys: None,
             limits: self.rendering.clone(),
             timeout: Some(timeout / 2),
-            ..Rendering::default()
         };
         let rendered = engine::render(&cluster, files, request, &rendering)
             .await

@@ -1,0 +1,205 @@
+//! The commands on kluctl projects, on a project of their own.
+
+use std::{
+    path::Path,
+    process::{Command, Output},
+};
+
+use anyhow::{Context as _, Result, ensure};
+use serde_json::Value as Json;
+use tempfile::TempDir;
+use testkit::ControlPlane;
+
+use crate::program::files;
+
+/// A project with two targets that names its namespace `namespace`.
+fn project(namespace: &str) -> TempDir {
+    let target = format!(
+        "discriminator: '{namespace}-{{{{ target.name }}}}'\nargs:\n- name: color\ntargets:\n- name: test\n  args: {{color: red}}\n- \
+         name: prod\n"
+    );
+    let map = format!(
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: '{{{{ target.name }}}}', namespace: {namespace}}}\ndata: {{color: '{{{{ \
+         args.color }}}}'}}\n"
+    );
+    let secret = format!(
+        "apiVersion: v1\nkind: Secret\nmetadata: {{name: '{{{{ target.name }}}}', namespace: {namespace}}}\nstringData: {{key: \
+         'word-{{{{ args.color }}}}'}}\n"
+    );
+    files(&[
+        (".kluctl.yaml", target.as_str()),
+        ("deployment.yaml", "deployments:\n- path: maps\n- path: secrets\n"),
+        ("maps/map.yaml", map.as_str()),
+        ("secrets/secret.yaml", secret.as_str()),
+    ])
+}
+
+fn weir(dir: &Path, words: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_weir"));
+    command
+        .args(words.split_whitespace())
+        .current_dir(dir)
+        .env("HOME", dir)
+        .env_remove("KUBECONFIG");
+    command
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn printed(mut command: Command) -> Result<String> {
+    let output = command.output()?;
+    ensure!(output.status.success(), "{command:?}: {}", said(&output));
+    Ok(String::from_utf8(output.stdout)?)
+}
+
+#[test]
+fn a_project_is_rendered_without_a_cluster() -> Result<()> {
+    let dir = project("n");
+    let words = "render --print-all --offline-kubernetes -t prod";
+    let output = weir(dir.path(), words).output()?;
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        said(&output).contains("required argument color not set"),
+        "{}",
+        said(&output)
+    );
+    let objects = printed(weir(dir.path(), &format!("{words} -a color=blue")))?;
+    assert!(
+        objects.contains("color: blue") && objects.contains("word-blue"),
+        "{objects}"
+    );
+
+    // The environment stands behind the command line.
+    let mut command = weir(dir.path(), "render --print-all -a color=green -t test");
+    command
+        .env("KLUCTL_ARG", "color=blue")
+        .env("KLUCTL_OFFLINE_KUBERNETES", "true")
+        .env("KLUCTL_TARGET", "prod");
+    let objects = printed(command)?;
+    assert!(
+        objects.contains("color: green") && objects.contains("name: test"),
+        "{objects}"
+    );
+
+    let mut command = weir(dir.path(), &format!("{words} -a color=x --render-output-dir out"));
+    command.env("KLUCTL_PROJECT_DIR", dir.path());
+    printed(command)?;
+    let rendered = std::fs::read_to_string(dir.path().join("out/0/maps/map.yaml"))?;
+    assert!(rendered.contains("color: 'x'"), "{rendered}");
+    Ok(())
+}
+
+#[test]
+fn targets_and_flags_are_told() -> Result<()> {
+    let dir = project("n");
+    assert_eq!(printed(weir(dir.path(), "list-targets --only-names"))?, "test\n");
+    let output = weir(dir.path(), "list-targets -a color=x --only-names").output()?;
+    assert_eq!(String::from_utf8(output.stdout)?, "prod\ntest\n");
+    for (words, why) in [
+        (
+            "render -t nope --offline-kubernetes",
+            "target nope not existent in kluctl project config",
+        ),
+        (
+            "render --offline-kubernetes",
+            "a target must be explicitly selected",
+        ),
+        (
+            "render -t test -a color",
+            "Must be --arg=some_var_name=value, not 'color'",
+        ),
+        (
+            "deploy -t test --git-cache-update-interval=1m",
+            "--git-cache-update-interval is not supported",
+        ),
+        ("deploy -t test", "there is no Kubernetes cluster"),
+        ("deploy -t test --context x", "context \"x\" does not exist"),
+    ] {
+        let output = weir(dir.path(), words).output()?;
+        assert_eq!(output.status.code(), Some(1), "{words}");
+        assert!(said(&output).contains(why), "{words}: {}", said(&output));
+    }
+    let script = printed(weir(dir.path(), "completion bash"))?;
+    assert!(script.contains("poke-images"), "{script}");
+    printed(weir(dir.path(), "man pages"))?;
+    assert!(dir.path().join("pages/weir-deploy.1").is_file());
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deployment_is_shown_made_kept_and_taken_back() -> Result<()> {
+    let plane = ControlPlane::shared().await?;
+    let namespace = plane.namespace("commands").await?;
+    let dir = project(&namespace);
+    let with = |words: &str| {
+        let mut command = weir(dir.path(), words);
+        command.env("KUBECONFIG", plane.kubeconfig());
+        command
+    };
+    let nobody = with("deploy -t test").output()?;
+    assert_eq!(nobody.status.code(), Some(1));
+    assert!(
+        said(&nobody).contains("there is no terminal to ask at"),
+        "{}",
+        said(&nobody)
+    );
+    let unsure = String::from_utf8(nobody.stdout)?;
+    assert!(unsure.contains("Errors:\n  aborted"), "{unsure}");
+
+    let first = printed(with("deploy -t test --yes -o text -o json=result.json"))?;
+    assert!(
+        first.contains(&format!("New objects:\n  {namespace}/ConfigMap/test")),
+        "{first}"
+    );
+    let result: Json = serde_json::from_str(&std::fs::read_to_string(dir.path().join("result.json"))?)?;
+    let id = result["id"].as_str().context("no id")?;
+    assert!(
+        !result.to_string().contains("word-red"),
+        "a Secret is shown: {result}"
+    );
+    let kept = plane
+        .kubectl(&[
+            "get",
+            "secrets",
+            "-n",
+            "kluctl-results",
+            "-l",
+            &format!("kluctl.io/command-result-id={id}"),
+            "-o",
+            "name",
+        ])
+        .await?;
+    assert_eq!(kept.lines().count(), 1, "{kept}");
+
+    assert_eq!(printed(with("diff -t test"))?, "");
+    let changed = printed(with("diff -t test -a color=blue"))?;
+    assert!(
+        changed.contains("| data.color") && changed.contains("+blue"),
+        "{changed}"
+    );
+    assert!(
+        changed.contains("***** (obfuscated)") && !changed.contains("d29yZ"),
+        "{changed}"
+    );
+    let shown = printed(with("diff -t test -a color=blue --no-obfuscate -I secrets"))?;
+    assert!(
+        !shown.contains("obfuscated") && !shown.contains("data.color"),
+        "{shown}"
+    );
+
+    printed(with("validate -t test"))?;
+    std::fs::write(dir.path().join("deployment.yaml"), "deployments:\n- path: maps\n")?;
+    let pruned = printed(with("deploy -t test --yes --prune"))?;
+    assert!(
+        pruned.contains(&format!("Deleted objects:\n  {namespace}/Secret/test")),
+        "{pruned}"
+    );
+    let deleted = printed(with("delete -t test --yes"))?;
+    assert!(
+        deleted.contains(&format!("{namespace}/ConfigMap/test")),
+        "{deleted}"
+    );
+    Ok(())
+}
