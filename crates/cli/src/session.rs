@@ -300,7 +300,7 @@ async fn end_early(cancel: CancellationToken, terminal: Terminal, timeout: Durat
             cancel.cancel();
         }
         Ok(()) = tokio::signal::ctrl_c() => {
-            terminal.warning("Interrupted: finishing what is under way. Ctrl-C again ends at once");
+            terminal.warning("Interrupted: nothing new is begun. Ctrl-C again ends at once");
             cancel.cancel();
         }
     }

@@ -1,6 +1,6 @@
 //! What all operations on a cluster have in common: who is asked, what is printed, what is kept.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use anyhow::{Context as _, Result, bail};
 use cluster::Cluster;
@@ -12,6 +12,7 @@ use engine::{
 use futures::future::BoxFuture;
 use kluctl::Rendered;
 use objects::ObjectRef;
+use tokio_util::sync::CancellationToken;
 use yaml::Value;
 
 use crate::{
@@ -24,6 +25,9 @@ use crate::{
     session::Session,
     terminal::Terminal,
 };
+
+/// How long keeping a result may take.
+const KEEPING: Duration = Duration::from_secs(60);
 
 /// Somebody at the terminal, who is shown what would change.
 pub(super) struct Asking {
@@ -159,12 +163,12 @@ impl<'a> Operation<'a> {
             return Ok(());
         }
         let step = self.session.terminal.start("Writing command result");
-        let store = ResultStore::new(
-            self.cluster.clone(),
-            &flags.command_result_namespace,
-            flags.keep(),
-        );
-        match self.session.runtime.block_on(store.write_command(result)) {
+        // What was interrupted is kept, too.
+        let cluster = self.cluster.until(CancellationToken::new());
+        let store = ResultStore::new(cluster, &flags.command_result_namespace, flags.keep());
+        let work = async { tokio::time::timeout(KEEPING, store.write_command(result)).await };
+        let written = self.session.runtime.block_on(work);
+        match written.context("keep the result in the cluster: it took too long")? {
             Err(error) if error.is_denied() => {
                 drop(step);
                 let terminal = &self.session.terminal;

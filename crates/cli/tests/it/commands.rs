@@ -203,3 +203,43 @@ async fn a_deployment_is_shown_made_kept_and_taken_back() -> Result<()> {
     );
     Ok(())
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_interrupted_tells_what_was_done() -> Result<()> {
+    let plane = ControlPlane::shared().await?;
+    let namespace = plane.namespace("interrupted").await?;
+    let map = format!(
+        "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: never\n  namespace: {namespace}\n  annotations: {{kluctl.io/wait-readiness: \
+         'true', kluctl.io/is-ready: 'false'}}\n"
+    );
+    let dir = files(&[
+        (".kluctl.yaml", format!("discriminator: {namespace}\n").as_str()),
+        ("deployment.yaml", "deployments:\n- path: maps\n"),
+        ("maps/map.yaml", map.as_str()),
+    ]);
+    let mut command = weir(dir.path(), "deploy --yes --timeout 3s -o json");
+    let output = command.env("KUBECONFIG", plane.kubeconfig()).output()?;
+    assert_eq!(output.status.code(), Some(1));
+    let result: Json = serde_json::from_slice(&output.stdout).with_context(|| said(&output))?;
+    let errors = result["errors"].to_string();
+    assert!(
+        errors.contains("the work was interrupted after 1 objects were applied"),
+        "{errors}"
+    );
+    let id = result["id"].as_str().context("no id")?;
+    let label = format!("kluctl.io/command-result-id={id}");
+    let kept = plane
+        .kubectl(&[
+            "get",
+            "secrets",
+            "-n",
+            "kluctl-results",
+            "-l",
+            &label,
+            "-o",
+            "name",
+        ])
+        .await?;
+    assert_eq!(kept.lines().count(), 1, "{kept}");
+    Ok(())
+}
