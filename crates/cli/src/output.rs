@@ -15,6 +15,14 @@ pub(crate) fn print(text: &str) -> Result<()> {
     print_all(&[text])
 }
 
+/// Prints into a file, or to stdout as [`print`] does.
+pub(crate) fn print_to(file: Option<&Path>, text: &str) -> Result<()> {
+    match file {
+        Some(file) => fs::write(file, text).with_context(|| format!("write {}", file.display())),
+        None => print(text),
+    }
+}
+
 /// Prints texts to stdout as [`print`] does, one behind the other.
 pub(crate) fn print_all(texts: &[impl AsRef<str>]) -> Result<()> {
     match write_texts(BufWriter::new(std::io::stdout().lock()), texts) {

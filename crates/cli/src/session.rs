@@ -18,7 +18,7 @@ use tree::{Budget, Disk, Limits, Tree, TreePath};
 
 use crate::{
     commands::Commit,
-    flags::{self, ImageFlags, InclusionFlags, ProjectFlags, TargetFlags},
+    flags::{self, ChoiceFlags, ImageFlags, InclusionFlags, ProjectFlags, TargetFlags},
     logins::Logins,
     terminal::Terminal,
 };
@@ -40,8 +40,17 @@ pub(crate) struct Asked<'a> {
 }
 
 impl<'a> Asked<'a> {
+    /// A part of a project.
+    pub(crate) fn new(choice: &'a ChoiceFlags) -> Self {
+        Self {
+            images: Some(&choice.images),
+            inclusion: Some(&choice.inclusion),
+            ..Self::whole(&choice.project, &choice.target)
+        }
+    }
+
     /// A project and a target, and nothing else.
-    pub(crate) fn new(project: &'a ProjectFlags, target: &'a TargetFlags) -> Self {
+    pub(crate) fn whole(project: &'a ProjectFlags, target: &'a TargetFlags) -> Self {
         Self {
             project,
             target,

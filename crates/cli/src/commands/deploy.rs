@@ -5,10 +5,7 @@ use clap::Args;
 
 use super::operate::Operation;
 use crate::{
-    flags::{
-        ApplyFlags, ConfirmFlags, FilesFlag, ImageFlags, InclusionFlags, OutputFlags, ProjectFlags,
-        ResultFlags, TargetFlags, WaitFlags,
-    },
+    flags::{ApplyFlags, ChoiceFlags, ConfirmFlags, FilesFlag, OutputFlags, ResultFlags, WaitFlags},
     output,
     session::{Asked, Session},
     usage::boolean,
@@ -22,13 +19,7 @@ use crate::{
 #[command(mut_args = boolean, args_override_self = true)]
 pub(crate) struct DeployArgs {
     #[command(flatten)]
-    project: ProjectFlags,
-    #[command(flatten)]
-    target: TargetFlags,
-    #[command(flatten)]
-    images: ImageFlags,
-    #[command(flatten)]
-    inclusion: InclusionFlags,
+    choice: ChoiceFlags,
     #[command(flatten)]
     confirm: ConfirmFlags,
     #[command(flatten)]
@@ -52,11 +43,9 @@ pub(crate) struct DeployArgs {
 /// Does the command.
 pub(crate) fn run(args: &DeployArgs) -> Result<()> {
     let session = Session::open(&Asked {
-        images: Some(&args.images),
-        inclusion: Some(&args.inclusion),
         discriminator: args.discriminator.as_deref(),
         keep_files: args.files.render_output_dir.is_some(),
-        ..Asked::new(&args.project, &args.target)
+        ..Asked::new(&args.choice)
     })?;
     let cluster = session.cluster()?;
     let rendered = session.render(Some(&cluster))?;

@@ -5,10 +5,7 @@ use clap::Args;
 
 use super::operate::Operation;
 use crate::{
-    flags::{
-        ApplyFlags, FilesFlag, IgnoreFlags, ImageFlags, InclusionFlags, OutputFlags, ProjectFlags,
-        TargetFlags,
-    },
+    flags::{ApplyFlags, ChoiceFlags, FilesFlag, IgnoreFlags, OutputFlags},
     output,
     session::{Asked, Session},
     usage::boolean,
@@ -21,13 +18,7 @@ use crate::{
 #[command(mut_args = boolean, args_override_self = true)]
 pub(crate) struct DiffArgs {
     #[command(flatten)]
-    project: ProjectFlags,
-    #[command(flatten)]
-    target: TargetFlags,
-    #[command(flatten)]
-    images: ImageFlags,
-    #[command(flatten)]
-    inclusion: InclusionFlags,
+    choice: ChoiceFlags,
     #[command(flatten)]
     apply: ApplyFlags,
     #[command(flatten)]
@@ -44,11 +35,9 @@ pub(crate) struct DiffArgs {
 /// Does the command.
 pub(crate) fn run(args: &DiffArgs) -> Result<()> {
     let session = Session::open(&Asked {
-        images: Some(&args.images),
-        inclusion: Some(&args.inclusion),
         discriminator: args.discriminator.as_deref(),
         keep_files: args.files.render_output_dir.is_some(),
-        ..Asked::new(&args.project, &args.target)
+        ..Asked::new(&args.choice)
     })?;
     let cluster = session.cluster()?;
     let rendered = session.render(Some(&cluster))?;

@@ -2,13 +2,13 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use clap::Args;
 use tree::Budget;
 use yaml::Value;
 
 use crate::{
-    flags::{ImageFlags, InclusionFlags, ProjectFlags, TargetFlags},
+    flags::{ChoiceFlags, ProjectFlags, TargetFlags},
     output,
     session::{Asked, Session},
     usage::boolean,
@@ -35,13 +35,7 @@ pub(crate) struct TargetsArgs {
 #[command(mut_args = boolean, args_override_self = true)]
 pub(crate) struct ImagesArgs {
     #[command(flatten)]
-    project: ProjectFlags,
-    #[command(flatten)]
-    target: TargetFlags,
-    #[command(flatten)]
-    images: ImageFlags,
-    #[command(flatten)]
-    inclusion: InclusionFlags,
+    choice: ChoiceFlags,
     /// Print into this file
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -61,7 +55,7 @@ pub(crate) fn targets(args: &TargetsArgs) -> Result<()> {
     let target = TargetFlags::default();
     let asked = Asked {
         offline: true,
-        ..Asked::new(&args.project, &target)
+        ..Asked::whole(&args.project, &target)
     };
     let session = Session::open(&asked)?;
     let (targets, warnings) = kluctl::list_targets(&session.tree, &session.request, &Budget::default())?;
@@ -72,7 +66,7 @@ pub(crate) fn targets(args: &TargetsArgs) -> Result<()> {
         true => names(&targets),
         false => yaml::print::goyaml(&targets),
     };
-    print(args.output.as_ref(), &text)
+    output::print_to(args.output.as_deref(), &text)
 }
 
 fn names(targets: &Value) -> String {
@@ -84,22 +78,13 @@ fn names(targets: &Value) -> String {
 /// Prints the images.
 pub(crate) fn images(args: &ImagesArgs) -> Result<()> {
     let asked = Asked {
-        images: Some(&args.images),
-        inclusion: Some(&args.inclusion),
         offline: args.offline_kubernetes,
         kube_version: args.kubernetes_version.as_deref(),
-        ..Asked::new(&args.project, &args.target)
+        ..Asked::new(&args.choice)
     };
     let session = Session::open(&asked)?;
     let cluster = session.connect()?;
     let rendered = session.render(cluster.as_ref())?;
     let images = kluctl::list_images(&rendered, args.simple);
-    print(args.output.as_ref(), &yaml::print::goyaml(&images))
-}
-
-fn print(file: Option<&PathBuf>, text: &str) -> Result<()> {
-    match file {
-        Some(file) => std::fs::write(file, text).with_context(|| format!("write {}", file.display())),
-        None => output::print(text),
-    }
+    output::print_to(args.output.as_deref(), &yaml::print::goyaml(&images))
 }

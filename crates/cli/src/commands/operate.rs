@@ -213,8 +213,7 @@ pub(super) fn json(value: &Value) -> String {
 /// Prints to stdout or into a file.
 pub(super) fn print(output: &Output, text: &str) -> Result<()> {
     match &output.file {
-        Some(file) => std::fs::write(file, text).with_context(|| format!("write {}", file.display())),
         None if output.format == Format::Text => paint::print(text),
-        None => output::print(text),
+        file => output::print_to(file.as_deref(), text),
     }
 }

@@ -6,7 +6,7 @@ use engine::DeployOptions;
 
 use super::operate::Operation;
 use crate::{
-    flags::{ConfirmFlags, ImageFlags, InclusionFlags, OutputFlags, ProjectFlags, ResultFlags, TargetFlags},
+    flags::{ChoiceFlags, ConfirmFlags, OutputFlags, ResultFlags},
     session::{Asked, Session},
     usage::boolean,
 };
@@ -18,13 +18,7 @@ use crate::{
 #[command(mut_args = boolean, args_override_self = true)]
 pub(crate) struct PokeArgs {
     #[command(flatten)]
-    project: ProjectFlags,
-    #[command(flatten)]
-    target: TargetFlags,
-    #[command(flatten)]
-    images: ImageFlags,
-    #[command(flatten)]
-    inclusion: InclusionFlags,
+    choice: ChoiceFlags,
     #[command(flatten)]
     confirm: ConfirmFlags,
     #[command(flatten)]
@@ -36,9 +30,7 @@ pub(crate) struct PokeArgs {
 /// Does the command.
 pub(crate) fn run(args: &PokeArgs) -> Result<()> {
     let session = Session::open(&Asked {
-        images: Some(&args.images),
-        inclusion: Some(&args.inclusion),
-        ..Asked::new(&args.project, &args.target)
+        ..Asked::new(&args.choice)
     })?;
     let cluster = session.cluster()?;
     let rendered = session.render(Some(&cluster))?;

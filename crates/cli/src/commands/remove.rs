@@ -6,7 +6,7 @@ use engine::DeployOptions;
 
 use super::operate::Operation;
 use crate::{
-    flags::{ConfirmFlags, ImageFlags, InclusionFlags, OutputFlags, ProjectFlags, ResultFlags, TargetFlags},
+    flags::{ChoiceFlags, ConfirmFlags, OutputFlags, ResultFlags},
     session::{Asked, Session},
     usage::boolean,
 };
@@ -33,13 +33,7 @@ pub(crate) struct DeleteArgs {
 #[derive(Args)]
 struct RemoveFlags {
     #[command(flatten)]
-    project: ProjectFlags,
-    #[command(flatten)]
-    target: TargetFlags,
-    #[command(flatten)]
-    images: ImageFlags,
-    #[command(flatten)]
-    inclusion: InclusionFlags,
+    choice: ChoiceFlags,
     #[command(flatten)]
     confirm: ConfirmFlags,
     #[command(flatten)]
@@ -63,10 +57,8 @@ pub(crate) fn delete(args: &DeleteArgs) -> Result<()> {
 
 fn remove(flags: &RemoveFlags, all: bool, no_wait: bool) -> Result<()> {
     let session = Session::open(&Asked {
-        images: Some(&flags.images),
-        inclusion: Some(&flags.inclusion),
         discriminator: flags.discriminator.as_deref(),
-        ..Asked::new(&flags.project, &flags.target)
+        ..Asked::new(&flags.choice)
     })?;
     let cluster = session.cluster()?;
     let rendered = session.render(Some(&cluster))?;

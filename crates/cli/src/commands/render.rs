@@ -6,7 +6,7 @@ use anyhow::Result;
 use clap::Args;
 
 use crate::{
-    flags::{ImageFlags, InclusionFlags, ProjectFlags, TargetFlags},
+    flags::ChoiceFlags,
     output,
     session::{Asked, Session},
     usage::boolean,
@@ -19,13 +19,7 @@ use crate::{
 #[command(mut_args = boolean, args_override_self = true)]
 pub(crate) struct RenderArgs {
     #[command(flatten)]
-    project: ProjectFlags,
-    #[command(flatten)]
-    target: TargetFlags,
-    #[command(flatten)]
-    images: ImageFlags,
-    #[command(flatten)]
-    inclusion: InclusionFlags,
+    choice: ChoiceFlags,
     /// Print all objects, and write nothing
     #[arg(long)]
     print_all: bool,
@@ -43,12 +37,10 @@ pub(crate) struct RenderArgs {
 /// Does the command.
 pub(crate) fn run(args: &RenderArgs) -> Result<()> {
     let session = Session::open(&Asked {
-        images: Some(&args.images),
-        inclusion: Some(&args.inclusion),
         offline: args.offline_kubernetes,
         kube_version: args.kubernetes_version.as_deref(),
         keep_files: !args.print_all || args.render_output_dir.is_some(),
-        ..Asked::new(&args.project, &args.target)
+        ..Asked::new(&args.choice)
     })?;
     let cluster = session.connect()?;
     let rendered = session.render(cluster.as_ref())?;

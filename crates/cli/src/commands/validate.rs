@@ -11,7 +11,7 @@ use engine::{
 
 use super::operate::{self, Operation};
 use crate::{
-    flags::{ImageFlags, InclusionFlags, OutputFlags, ProjectFlags, TargetFlags, duration, output::Format},
+    flags::{ChoiceFlags, OutputFlags, duration, output::Format},
     session::{Asked, Session},
     usage::boolean,
 };
@@ -21,13 +21,7 @@ use crate::{
 #[command(mut_args = boolean, args_override_self = true)]
 pub(crate) struct ValidateArgs {
     #[command(flatten)]
-    project: ProjectFlags,
-    #[command(flatten)]
-    target: TargetFlags,
-    #[command(flatten)]
-    images: ImageFlags,
-    #[command(flatten)]
-    inclusion: InclusionFlags,
+    choice: ChoiceFlags,
     #[command(flatten)]
     output: OutputFlags,
     /// Look again until everything is ready, or this time is over
@@ -44,9 +38,7 @@ pub(crate) struct ValidateArgs {
 /// Does the command.
 pub(crate) fn run(args: &ValidateArgs) -> Result<()> {
     let session = Session::open(&Asked {
-        images: Some(&args.images),
-        inclusion: Some(&args.inclusion),
-        ..Asked::new(&args.project, &args.target)
+        ..Asked::new(&args.choice)
     })?;
     let cluster = session.cluster()?;
     let rendered = session.render(Some(&cluster))?;

@@ -12,4 +12,4 @@ pub(crate) use inclusion::InclusionFlags;
 pub(crate) use operation::{
     ApplyFlags, ConfirmFlags, FilesFlag, IgnoreFlags, OutputFlags, ResultFlags, WaitFlags,
 };
-pub(crate) use project::{ProjectFlags, TargetFlags, duration};
+pub(crate) use project::{ChoiceFlags, ProjectFlags, TargetFlags, duration};

@@ -5,6 +5,7 @@ use std::{path::PathBuf, time::Duration};
 use api::GoDuration;
 use clap::Args;
 
+use super::{ImageFlags, InclusionFlags};
 use crate::logins::LoginArgs;
 
 /// A duration as Go writes it.
@@ -65,6 +66,19 @@ pub(crate) struct TerminalFlags {
     /// For scripts that were written for kluctl: there is no Python
     #[arg(long = "use-system-python", hide = true)]
     _use_system_python: bool,
+}
+
+/// What of a project a command is about.
+#[derive(Args)]
+pub(crate) struct ChoiceFlags {
+    #[command(flatten)]
+    pub(crate) project: ProjectFlags,
+    #[command(flatten)]
+    pub(crate) target: TargetFlags,
+    #[command(flatten)]
+    pub(crate) images: ImageFlags,
+    #[command(flatten)]
+    pub(crate) inclusion: InclusionFlags,
 }
 
 /// The target.
