@@ -35,3 +35,9 @@ mod value;
 pub use error::{Error, Failure};
 pub use renderer::{Renderer, Surroundings};
 pub use value::frozen::Vars;
+
+/// What the text that `images.get_image()` gives begins with; between this and [`IMAGE_END`] stands what is
+/// asked for, as JSON in base64.
+pub const IMAGE_BEGIN: &str = "XXXXXbegin_get_image_";
+/// What that text ends with.
+pub const IMAGE_END: &str = "_end_get_imageXXXXX";

@@ -3,14 +3,12 @@
 use std::{collections::HashMap, sync::Arc};
 
 use bytes::Bytes;
-use jinja::Renderer;
+use jinja::{IMAGE_BEGIN, Renderer};
 use tree::{Budget, Mem, NodeKind, Tree, TreePath, ignore::Rules};
 use yaml::{Map, Value};
 
 use crate::{Decrypt, Error, annotations, chart::ChartFile, decrypt::Decrypting, files, plan::PlanItem};
 
-/// The text by which templates ask for an image to be looked up later.
-const IMAGE_PLACEHOLDER: &[u8] = b"XXXXXbegin_get_image_";
 /// The objects of an item, in the files that are kept.
 const RENDERED: &str = ".rendered.yml";
 
@@ -173,7 +171,7 @@ impl<'a> Stage<'a> {
                     },
                 })?
         };
-        self.asks_for_images |= contains(&bytes, IMAGE_PLACEHOLDER);
+        self.asks_for_images |= contains(&bytes, IMAGE_BEGIN.as_bytes());
         let rest = path.strip(walk.from).unwrap_or_default();
         let target = walk.to.join(rest).map_err(|problem| Error::Invalid {
             file: path.clone(),

@@ -5,6 +5,7 @@ use std::{cell::RefCell, rc::Rc};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 
 use crate::{
+    IMAGE_BEGIN, IMAGE_END,
     eval::call::{Args, Cx, to_text},
     exc::{R, raise},
     filters::text_of,
@@ -68,10 +69,8 @@ fn get_image(cx: &Cx<'_>, args: Args) -> R<Value> {
     let image = args.bind("get_image", ["image"], 1)?.value(0);
     let map: DictMap = [(Key::from("image"), image)].into_iter().collect();
     let json = json::dumps(cx.rt, &Value::dict(map), &Style::default())?;
-    cx.rt.text(format!(
-        "XXXXXbegin_get_image_{}_end_get_imageXXXXX",
-        STANDARD.encode(json)
-    ))
+    cx.rt
+        .text(format!("{IMAGE_BEGIN}{}{IMAGE_END}", STANDARD.encode(json)))
 }
 
 /// Descriptions of versions, which nothing looks at any more.

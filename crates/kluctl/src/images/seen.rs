@@ -1,6 +1,7 @@
 //! Finds what templates left open in objects, and puts images there.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
+use jinja::{IMAGE_BEGIN as BEGIN, IMAGE_END as END};
 use objects::{
     ObjectRef,
     path::{self, Key, Path},
@@ -12,9 +13,6 @@ use super::{
     fixed::{Asks, of_variables, reference_map},
 };
 use crate::Error;
-
-const BEGIN: &str = "XXXXXbegin_get_image_";
-const END: &str = "_end_get_imageXXXXX";
 
 /// An image that an object asked for, and got.
 #[derive(Debug, Clone, PartialEq, Eq)]
