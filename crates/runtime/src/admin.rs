@@ -14,11 +14,26 @@ use axum::{
 
 use crate::metrics::Metrics;
 
+/// What a process waits for until it has said what else it waits for.
+const START: &str = "the start";
+
 /// What must happen before the process is ready. A standby that waits for the lease waits for nothing here.
 #[derive(Debug, Clone, Default)]
 pub struct Readiness(Arc<Mutex<BTreeSet<String>>>);
 
 impl Readiness {
+    /// Of a process that starts: it is not ready before [`Readiness::started`], however early it is asked.
+    pub(crate) fn starting() -> Self {
+        let readiness = Self::default();
+        readiness.expect(START);
+        readiness
+    }
+
+    /// Says that everything that is waited for has been said, or that this process is a standby.
+    pub(crate) fn started(&self) {
+        self.done(START);
+    }
+
     /// Says that the process is not ready until `what` is done.
     pub fn expect(&self, what: &str) {
         self.0
@@ -104,6 +119,15 @@ mod tests {
         );
         readiness.done("GitRepository");
         assert_eq!(status(health_router(readiness), "/readyz").await, StatusCode::OK);
+    }
+
+    #[test]
+    fn nothing_is_ready_before_it_has_started() {
+        let readiness = Readiness::starting();
+        assert_eq!(readiness.pending(), [START]);
+        readiness.expect("GitRepository");
+        readiness.started();
+        assert_eq!(readiness.pending(), ["GitRepository"]);
     }
 
     #[tokio::test]

@@ -117,6 +117,9 @@ impl Context {
     /// When the process is to end before that.
     pub async fn leader(&self) -> Result<(), Error> {
         let mut leadership = self.inner.leadership.clone();
+        if *leadership.borrow() == Leadership::Standby {
+            self.readiness().started();
+        }
         let leads = leadership.wait_for(|state| *state != Leadership::Standby);
         match self.inner.shutdown.run_until_cancelled(leads).await {
             Some(Ok(state)) if *state == Leadership::Leader => Ok(()),

@@ -103,6 +103,7 @@ pub async fn run_kind<R: Reconciler>(ctx: &Context, reconciler: R, options: RunO
     }
     let kind = R::Object::kind(&()).into_owned();
     ctx.readiness().expect(&kind);
+    ctx.readiness().started();
     let concurrency = usize::from(ctx.flags().concurrent.unwrap_or(options.concurrency).max(1));
     let metrics = ctx.metrics().kind(&kind);
     metrics.start(concurrency);

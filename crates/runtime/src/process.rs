@@ -134,7 +134,7 @@ impl Process {
         };
         let (recorder, flush) =
             Recorder::start(spec.name, &instance, teller, &spec.events_addr, metrics.clone())?;
-        let readiness = Readiness::default();
+        let readiness = Readiness::starting();
         let servers = serve_admin(&flags, &metrics, &readiness, &shutdown).await?;
         let (leadership, candidate) = if flags.enable_leader_election {
             let namespace = lease_namespace(&flags, &config);

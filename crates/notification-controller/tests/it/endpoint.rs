@@ -105,15 +105,15 @@ async fn nothing_is_taken_before_the_alerts_are_known() {
     let http = reqwest::Client::builder().no_proxy().build().unwrap();
     let event: Value =
         json!({"involvedObject": {"kind": "GitRepository", "name": "a", "namespace": namespace}});
+    let ready = format!("http://{}/readyz", controller.addresses().health);
     let answer = testkit::eventually("an answer", PATIENCE, || async {
+        // From its first answer on: nobody may be told to send events here.
+        let health = http.get(&ready).send().await?;
+        assert_eq!(health.status(), 503, "{}", health.text().await?);
         Ok(http.post(controller.events_url()).json(&event).send().await?)
     });
     assert_eq!(answer.await.unwrap().status(), 503);
-    let health = http
-        .get(format!("http://{}/readyz", controller.addresses().health))
-        .send()
-        .await
-        .unwrap();
+    let health = http.get(&ready).send().await.unwrap();
     assert_eq!(health.status(), 503);
     assert!(health.text().await.unwrap().contains("Alert"));
 }
