@@ -56,11 +56,7 @@ pub(crate) fn run(args: &DeployArgs) -> Result<()> {
     options.dry_run = args.confirm.dry_run;
     options.no_wait = args.wait.no_wait;
     options.readiness_timeout = args.wait.readiness_timeout;
-    let options = operation.options(options);
-    let project = operation.project()?;
-    let work = engine::commands::deploy(&project, &options, args.prune);
-    let result = session.runtime.block_on(work)?;
-    // The lines of the progress end before the result begins.
-    drop(options);
-    operation.conclude(&result, Some(&args.results))
+    operation.carry_out(options, Some(&args.results), async |project, options| {
+        engine::commands::deploy(project, options, args.prune).await
+    })
 }

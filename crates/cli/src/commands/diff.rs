@@ -45,10 +45,5 @@ pub(crate) fn run(args: &DiffArgs) -> Result<()> {
     let operation = Operation::new(&session, &cluster, &rendered, &args.output, true);
     let mut options = args.apply.options(session.request.inclusion.clone());
     options.unseen = args.ignore.rules();
-    let options = operation.options(options);
-    let result = session
-        .runtime
-        .block_on(engine::commands::diff(&operation.project()?, &options))?;
-    drop(options);
-    operation.conclude(&result, None)
+    operation.carry_out(options, None, engine::commands::diff)
 }

@@ -104,8 +104,8 @@ impl<'a> Operation<'a> {
         Ok(project)
     }
 
-    /// What flags of output and progress make of the options.
-    pub(super) fn options(&self, options: DeployOptions) -> DeployOptions {
+    /// The options with what the flags of output say.
+    fn options(&self, options: DeployOptions) -> DeployOptions {
         DeployOptions {
             show_secrets: self.output.no_obfuscate,
             progress: Some(Arc::new(Shown::on(&self.session.terminal))),
@@ -138,8 +138,25 @@ impl<'a> Operation<'a> {
         })
     }
 
-    /// Prints the result, keeps it, and fails when it holds errors.
-    pub(super) fn conclude(&self, result: &CommandResult, kept: Option<&ResultFlags>) -> Result<()> {
+    /// Lets the engine act, prints the result, keeps it where it is told to, and fails when it holds errors.
+    pub(super) fn carry_out<A>(
+        &self,
+        options: DeployOptions,
+        kept: Option<&ResultFlags>,
+        act: A,
+    ) -> Result<()>
+    where
+        A: AsyncFnOnce(&Project<'_>, &DeployOptions) -> Result<CommandResult, engine::Error>,
+    {
+        let options = self.options(options);
+        let project = self.project()?;
+        let result = self.session.runtime.block_on(act(&project, &options))?;
+        // The lines of the progress end before the result begins.
+        drop(options);
+        self.conclude(&result, kept)
+    }
+
+    fn conclude(&self, result: &CommandResult, kept: Option<&ResultFlags>) -> Result<()> {
         for output in formats(self.output) {
             let text = match output.format {
                 Format::Text => text::command_result(result, style(self.output)),

@@ -29,22 +29,16 @@ pub(crate) struct PokeArgs {
 
 /// Does the command.
 pub(crate) fn run(args: &PokeArgs) -> Result<()> {
-    let session = Session::open(&Asked {
-        ..Asked::new(&args.choice)
-    })?;
+    let session = Session::open(&Asked::new(&args.choice))?;
     let cluster = session.cluster()?;
     let rendered = session.render(Some(&cluster))?;
     let yes = args.confirm.yes || args.confirm.dry_run;
     let operation = Operation::new(&session, &cluster, &rendered, &args.output, yes);
-    let options = operation.options(DeployOptions {
+    let options = DeployOptions {
         dry_run: args.confirm.dry_run,
         contents: true,
         inclusion: session.request.inclusion.clone(),
         ..DeployOptions::default()
-    });
-    let project = operation.project()?;
-    let work = engine::commands::poke_images(&project, &options);
-    let result = session.runtime.block_on(work)?;
-    drop(options);
-    operation.conclude(&result, Some(&args.results))
+    };
+    operation.carry_out(options, Some(&args.results), engine::commands::poke_images)
 }

@@ -64,20 +64,19 @@ fn remove(flags: &RemoveFlags, all: bool, no_wait: bool) -> Result<()> {
     let rendered = session.render(Some(&cluster))?;
     let yes = flags.confirm.yes || flags.confirm.dry_run;
     let operation = Operation::new(&session, &cluster, &rendered, &flags.output, yes);
-    let options = operation.options(DeployOptions {
+    let options = DeployOptions {
         dry_run: flags.confirm.dry_run,
         no_wait,
         contents: true,
         inclusion: session.request.inclusion.clone(),
         ..DeployOptions::default()
-    });
-    let project = operation.project()?;
-    let result = session.runtime.block_on(async {
-        match all {
-            true => engine::commands::delete(&project, None, &options).await,
-            false => engine::commands::prune(&project, &options).await,
-        }
-    })?;
-    drop(options);
-    operation.conclude(&result, Some(&flags.results))
+    };
+    operation.carry_out(
+        options,
+        Some(&flags.results),
+        async |project, options| match all {
+            true => engine::commands::delete(project, None, options).await,
+            false => engine::commands::prune(project, options).await,
+        },
+    )
 }

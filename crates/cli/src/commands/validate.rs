@@ -37,9 +37,7 @@ pub(crate) struct ValidateArgs {
 
 /// Does the command.
 pub(crate) fn run(args: &ValidateArgs) -> Result<()> {
-    let session = Session::open(&Asked {
-        ..Asked::new(&args.choice)
-    })?;
+    let session = Session::open(&Asked::new(&args.choice))?;
     let cluster = session.cluster()?;
     let rendered = session.render(Some(&cluster))?;
     let operation = Operation::new(&session, &cluster, &rendered, &args.output, true);
