@@ -6,6 +6,7 @@
 //! about what to apply or delete.
 
 pub mod access;
+mod admission;
 mod apply;
 mod connection;
 mod delete;
@@ -17,6 +18,7 @@ mod path;
 mod read;
 mod wait;
 
+pub use admission::Admission;
 pub use apply::{Applied, ApplyOptions};
 pub use connection::{Cluster, Settings};
 pub use delete::{DeleteOptions, Deleted};

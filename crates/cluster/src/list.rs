@@ -1,6 +1,6 @@
 //! Listing the objects that carry a label, over all kinds.
 
-use std::time::Duration;
+use std::{collections::HashSet, time::Duration};
 
 use futures::{StreamExt as _, stream};
 use yaml::{Map, Value};
@@ -64,6 +64,24 @@ pub struct Listing {
     pub objects: Vec<Value>,
     /// What could not be looked at.
     pub incomplete: Vec<Incomplete>,
+    /// The groups and kinds that the API server warns of whenever they are asked for.
+    pub warned: HashSet<(String, String)>,
+}
+
+/// The objects of a kind, page by page.
+struct Pages {
+    objects: Vec<Value>,
+    /// Whether the API server warned of the kind.
+    warned: bool,
+}
+
+impl Listing {
+    fn add(&mut self, kind: &Kind, pages: Pages) {
+        self.objects.extend(pages.objects);
+        if pages.warned {
+            self.warned.insert((kind.group.clone(), kind.kind.clone()));
+        }
+    }
 }
 
 impl Cluster {
@@ -100,6 +118,7 @@ impl Cluster {
             let found = found?;
             listing.objects.extend(found.objects);
             listing.incomplete.extend(found.incomplete);
+            listing.warned.extend(found.warned);
         }
         Ok(listing)
     }
@@ -114,7 +133,7 @@ impl Cluster {
             detail: Detail::Full,
             most,
         };
-        let items = self.list_pages(kind, namespace, &query).await?;
+        let items = self.list_pages(kind, namespace, &query).await?.objects;
         let list: [(String, Value); 4] = [
             ("apiVersion".to_owned(), kind.api_version().into()),
             ("kind".to_owned(), format!("{}List", kind.kind).into()),
@@ -128,13 +147,13 @@ impl Cluster {
         let mut listing = Listing::default();
         let name = format!("{}, Kind={}", kind.api_version(), kind.kind);
         match self.list_pages(kind, None, query).await {
-            Ok(objects) => listing.objects = objects,
+            Ok(pages) => listing.add(kind, pages),
             Err(error) if error.is_forbidden() => {
                 listing.incomplete.push(Incomplete::Forbidden { kind: name });
                 if kind.namespaced {
                     for namespace in namespaces {
                         match self.list_pages(kind, Some(namespace), query).await {
-                            Ok(objects) => listing.objects.extend(objects),
+                            Ok(pages) => listing.add(kind, pages),
                             Err(Error::Cancelled) => return Err(Error::Cancelled),
                             Err(_) => {}
                         }
@@ -151,15 +170,10 @@ impl Cluster {
         Ok(listing)
     }
 
-    async fn list_pages(
-        &self,
-        kind: &Kind,
-        namespace: Option<&str>,
-        query: &Query,
-    ) -> Result<Vec<Value>, Error> {
+    async fn list_pages(&self, kind: &Kind, namespace: Option<&str>, query: &Query) -> Result<Pages, Error> {
         let what = format!("list {}", kind.plural);
         let url = path::collection(kind, namespace)?;
-        let mut objects = Vec::new();
+        let (mut objects, mut warned) = (Vec::new(), false);
         let mut next = String::new();
         loop {
             let call = Call {
@@ -175,6 +189,7 @@ impl Cluster {
                 }
                 other => other?,
             };
+            warned |= !answer.warnings.is_empty();
             let Value::Map(mut list) = answer.value(&what)? else {
                 return Err(Error::Malformed {
                     what,
@@ -197,7 +212,7 @@ impl Cluster {
             }
             match more {
                 Some(more) => next = more,
-                None => return Ok(objects),
+                None => return Ok(Pages { objects, warned }),
             }
         }
     }

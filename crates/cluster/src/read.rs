@@ -50,6 +50,14 @@ impl Cluster {
     /// # Errors
     /// When the API server refuses or can't be asked.
     pub async fn get(&self, reference: &ObjectRef) -> Result<Option<Value>, Error> {
+        Ok(self.read(reference).await?.map(|(object, _)| object))
+    }
+
+    /// The same, with what the API server warned of.
+    ///
+    /// # Errors
+    /// When the API server refuses or can't be asked.
+    pub async fn read(&self, reference: &ObjectRef) -> Result<Option<(Value, Vec<String>)>, Error> {
         let kind = match self
             .kind(&reference.group, &reference.version, &reference.kind)
             .await
@@ -65,7 +73,8 @@ impl Cluster {
         if answer.status == 404 {
             return Ok(None);
         }
-        answer.success(Some(reference))?.value(&what).map(Some)
+        let answer = answer.success(Some(reference))?;
+        Ok(Some((answer.value(&what)?, answer.warnings)))
     }
 
     /// The version of Kubernetes, as `v1.33.0`.

@@ -1,6 +1,6 @@
 //! Finding, without changing anything, which objects are not as rendered.
 
-use std::collections::HashSet;
+use std::{collections::HashSet, sync::Arc};
 
 use cluster::{ApplyOptions, Cluster};
 use futures::{StreamExt as _, stream};
@@ -68,7 +68,7 @@ impl Comparison {
 
 /// What was found about one object.
 enum Verdict {
-    Same(Value),
+    Same(Arc<Value>),
     /// It is not there, and should not be.
     Gone,
     Missing,
@@ -179,13 +179,13 @@ impl Looking<'_> {
             return Ok(Verdict::Missing);
         }
         if seen.is_some_and(|seen| seen.is_same(&reference.id(), manifest, object)) {
-            return Ok(Verdict::Same(object.clone()));
+            return Ok(Verdict::Same(Arc::clone(object)));
         }
         let attempt = Attempt {
             manifest,
             reference,
             rules: &self.rules.conflict_resolution,
-            live: Some(object.clone()),
+            live: Some(Arc::clone(object)),
         };
         let options = ApplyOptions {
             dry_run: true,
@@ -200,12 +200,12 @@ impl Looking<'_> {
         // Equal to the letter, not as sets: the order of a container's arguments matters.
         let wanted = normalized(&applied.object)?;
         if normalized(object)? == wanted {
-            return Ok(Verdict::Same(object.clone()));
+            return Ok(Verdict::Same(Arc::clone(object)));
         }
         // A controller may have changed the object between the list and the trial: then it is equal by now.
         let current = cluster.get(reference).await.map_err(|error| error.to_string())?;
         match current {
-            Some(current) if normalized(&current)? == wanted => Ok(Verdict::Same(current)),
+            Some(current) if normalized(&current)? == wanted => Ok(Verdict::Same(Arc::new(current))),
             Some(_) => Ok(Verdict::Changed),
             None => Ok(Verdict::Missing),
         }

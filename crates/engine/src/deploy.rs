@@ -7,6 +7,7 @@ mod item;
 mod object;
 mod outcome;
 mod replace;
+mod settled;
 
 use std::{
     collections::HashSet,
@@ -22,6 +23,7 @@ use definitions::Definitions;
 use futures::{StreamExt as _, stream::FuturesUnordered};
 use kluctl::{Inclusion, Rendered};
 use objects::{ObjectId, ObjectRef, rules::IgnoreRule};
+use settled::Settled;
 
 pub(crate) use object::{Attempt, apply};
 pub(crate) use outcome::changed;
@@ -37,7 +39,7 @@ use crate::{
 pub struct DeployOptions {
     /// The API server does everything but store the results; nothing is waited for.
     pub dry_run: bool,
-    /// Win all conflicts with other managers.
+    /// Win all conflicts with other managers, and apply also what is as rendered already.
     pub force_apply: bool,
     /// Replace an object as a whole when it can't be applied.
     pub replace_on_error: bool,
@@ -108,6 +110,8 @@ pub(crate) struct Run<'a> {
     pub(crate) cluster: &'a Cluster,
     pub(crate) options: &'a DeployOptions,
     pub(crate) live: &'a Live,
+    /// What may be left as it is.
+    settled: Settled,
     /// Kinds that the deployment brings itself.
     pub(crate) definitions: Definitions,
     /// Namespaces that don't exist but would, were this no dry run.
@@ -118,11 +122,18 @@ pub(crate) struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    fn new(cluster: &'a Cluster, rendered: &Rendered, options: &'a DeployOptions, live: &'a Live) -> Self {
+    fn new(
+        cluster: &'a Cluster,
+        rendered: &Rendered,
+        options: &'a DeployOptions,
+        live: &'a Live,
+        settled: Settled,
+    ) -> Self {
         Self {
             cluster,
             options,
             live,
+            settled,
             definitions: Definitions::of(rendered),
             pretended_namespaces: Mutex::default(),
             pretended_gone: Mutex::default(),
@@ -138,6 +149,13 @@ impl<'a> Run<'a> {
     pub(crate) fn note_error(&self) {
         if self.options.abort_on_error {
             self.abort.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Notes that the cluster may not be as it was read any more. A dry run leaves it as it is.
+    pub(crate) fn note_change(&self) {
+        if !self.options.dry_run {
+            self.settled.note_change();
         }
     }
 
@@ -215,20 +233,19 @@ pub(crate) async fn deploy_as_far_as_possible(
         );
     }
     let renamed = live::renamed_kinds(rendered);
-    let mut live = live::fetch(
-        cluster,
-        Query {
-            refs: &options.chosen(&refs),
-            all: &refs,
-            discriminator,
-            orphans: looks_for_orphans.then_some(&options.inclusion),
-            renamed: &renamed,
-        },
-    )
-    .await?;
+    let chosen = options.chosen(&refs);
+    let query = Query {
+        refs: &chosen,
+        all: &refs,
+        discriminator,
+        orphans: looks_for_orphans.then_some(&options.inclusion),
+        renamed: &renamed,
+    };
+    let (settled, live) = futures::join!(Settled::begin(cluster, options), live::fetch(cluster, query));
+    let (settled, mut live) = (settled?, live?);
     result.warnings.extend(live.warning());
     result.warnings.append(&mut live.warnings);
-    let run = Run::new(cluster, rendered, options, &live);
+    let run = Run::new(cluster, rendered, options, &live, settled);
     run_items(&run, rendered, &mut result).await;
     if options.only.is_none() {
         result.list_rendered(rendered, &live, options);

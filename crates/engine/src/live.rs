@@ -9,7 +9,7 @@ use cluster::{Cluster, Detail, Incomplete, Kind, Listing, Scope, Snapshot};
 use futures::{StreamExt as _, stream};
 use kluctl::{Inclusion, Rendered};
 use objects::{ObjectId, ObjectRef, annotations, meta, orphans};
-use yaml::Value;
+use yaml::{Map, Value};
 
 use crate::{Error, ObjectError};
 
@@ -20,11 +20,13 @@ const WORTH_A_LIST: usize = 3;
 #[derive(Debug, Default)]
 pub(crate) struct Live {
     /// The objects that exist, in the version in which they were rendered.
-    pub(crate) rendered: HashMap<ObjectRef, Value>,
+    pub(crate) rendered: HashMap<ObjectRef, Arc<Value>>,
     /// The objects that may not be read, and what the API server said.
     pub(crate) unreadable: HashMap<ObjectRef, String>,
     /// The youngest object of each name for comparisons, by that name.
-    named: HashMap<ObjectRef, Value>,
+    named: HashMap<ObjectRef, Arc<Value>>,
+    /// The objects that the API server warns of whenever they are asked for.
+    pub(crate) warned: HashSet<ObjectRef>,
     /// What carries the discriminator and is not rendered, if it was looked for, as far as it may be removed.
     pub(crate) orphans: Vec<ObjectRef>,
     /// What could not be looked at.
@@ -121,7 +123,7 @@ impl Live {
     }
 
     /// What an object is compared with: itself as it was, or the youngest object that shares its name for comparisons.
-    pub(crate) fn before(&self, manifest: &Value, reference: &ObjectRef) -> Option<&Value> {
+    pub(crate) fn before(&self, manifest: &Value, reference: &ObjectRef) -> Option<&Arc<Value>> {
         if meta::annotation(manifest, annotations::DIFF_NAME).is_none() {
             return self.rendered.get(reference);
         }
@@ -131,7 +133,7 @@ impl Live {
     }
 
     /// Notes an object that was found, under its name for comparisons.
-    fn note_name(&mut self, reference: &ObjectRef, object: &Value) {
+    fn note_name(&mut self, reference: &ObjectRef, object: &Arc<Value>) {
         if meta::annotation(object, annotations::DIFF_NAME).is_none() {
             return;
         }
@@ -144,7 +146,7 @@ impl Live {
         let name = shown(object, reference);
         let is_younger = self.named.get(&name).is_none_or(|known| age(known) < age(object));
         if is_younger {
-            self.named.insert(name, object.clone());
+            self.named.insert(name, Arc::clone(object));
         }
     }
 }
@@ -162,11 +164,16 @@ pub(crate) async fn fetch(cluster: &Cluster, query: Query<'_>) -> Result<Live, E
         let mut candidates = Vec::new();
         for object in listing.objects {
             let reference = ObjectRef::of(&object)?;
+            let object = Arc::new(object);
             live.note_name(&reference, &object);
             if query.orphans.is_some() {
                 candidates.push(head(&object));
             }
             if known.contains(&reference) {
+                let kind = (reference.group.clone(), reference.kind.clone());
+                if listing.warned.contains(&kind) {
+                    live.warned.insert(reference.clone());
+                }
                 // Whatever kind is rendered is listed with all that its objects hold.
                 live.rendered.insert(reference, object);
             }
@@ -187,15 +194,31 @@ pub(crate) async fn fetch(cluster: &Cluster, query: Query<'_>) -> Result<Live, E
     Ok(live)
 }
 
-/// The fields of an object of which only the metadata is known.
-const HEAD: [&str; 3] = ["apiVersion", "kind", "metadata"];
-
-/// An object without its content.
+/// An object without its content. Of its managers only the names are left: their fields are most of an object.
 fn head(object: &Value) -> Value {
-    let fields = HEAD
-        .iter()
-        .filter_map(|field| Some(((*field).to_owned(), object.get(field)?.clone())));
-    Value::Map(fields.collect())
+    let mut head = Map::new();
+    for field in ["apiVersion", "kind"] {
+        if let Some(value) = object.get(field) {
+            head.insert(field, value.clone());
+        }
+    }
+    let mut metadata = Map::new();
+    for (name, value) in meta::metadata(object).into_iter().flatten() {
+        match value.as_seq() {
+            Some(entries) if name == "managedFields" => {
+                let managers = entries.iter().filter_map(|entry| entry.get("manager"));
+                let managers: Vec<Value> = managers
+                    .map(|manager| Value::Map(Map::from([("manager", manager.clone())])))
+                    .collect();
+                metadata.insert(name, managers);
+            }
+            _ => {
+                metadata.insert(name, value.clone());
+            }
+        }
+    }
+    head.insert("metadata", metadata);
+    Value::Map(head)
 }
 
 async fn list(cluster: &Cluster, query: Query<'_>, discriminator: &str) -> Result<Listing, Error> {
@@ -230,12 +253,16 @@ async fn read_missing(cluster: &Cluster, refs: &[ObjectRef], live: &mut Live) ->
         .collect();
     let reads = missing
         .into_iter()
-        .map(|reference| async move { (reference, cluster.get(reference).await) });
+        .map(|reference| async move { (reference, cluster.read(reference).await) });
     // Collected, because a stream that holds the closure can't be proven to be Send.
     let mut reads = stream::iter(reads.collect::<Vec<_>>()).buffer_unordered(16);
     while let Some((reference, found)) = reads.next().await {
         match found {
-            Ok(Some(object)) => {
+            Ok(Some((object, warnings))) => {
+                let object = Arc::new(object);
+                if !warnings.is_empty() {
+                    live.warned.insert(reference.clone());
+                }
                 live.note_name(reference, &object);
                 live.rendered.insert(reference.clone(), object);
             }
@@ -396,12 +423,12 @@ mod tests {
             object("c-a", "2026-01-02T00:00:00Z"),
             object("c-b", "2026-01-02T00:00:00Z"),
         );
-        for object in [&young, &old, &next] {
-            live.note_name(&ObjectRef::of(object).unwrap(), object);
+        for object in [&young, &old, &next].map(|object| Arc::new(object.clone())) {
+            live.note_name(&ObjectRef::of(&object).unwrap(), &object);
         }
         let fresh = object("c-new", "2026-01-03T00:00:00Z");
         let reference = ObjectRef::of(&fresh).unwrap();
-        assert_eq!(live.before(&fresh, &reference), Some(&next));
+        assert_eq!(live.before(&fresh, &reference).map(AsRef::as_ref), Some(&next));
         assert_eq!(shown(&fresh, &reference).name, "c");
     }
 }

@@ -1,6 +1,6 @@
 //! Replacing images in what runs, and nothing else.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use cluster::{Applied, Cluster};
 use futures::{StreamExt as _, stream};
@@ -72,7 +72,7 @@ pub async fn poke_images(
     let pokes = pokes.map(|(item, manifest, reference, wanted)| async move {
         let poked = poke(
             cluster,
-            live.rendered.get(&reference),
+            live.rendered.get(&reference).map(AsRef::as_ref),
             &reference,
             &wanted,
             options.dry_run,
@@ -102,11 +102,11 @@ pub async fn poke_images(
             .warnings
             .extend(warnings.map(|text| ObjectError::of(&reference, text)));
         let ignore = Ignore::of(manifest, item.rules.ignore_for_diff.iter().chain(&options.unseen))?;
-        let before = live.rendered.get(&reference);
+        let before = live.rendered.get(&reference).map(AsRef::as_ref);
         let mut object = changed(&reference, &ignore, before, &applied.object, options.show_secrets)?;
         object.is_applied = true;
         if options.contents {
-            object.applied = Some(applied.object);
+            object.applied = Some(Arc::new(applied.object));
         }
         result.objects.push(object);
     }

@@ -8,7 +8,7 @@ mod store;
 mod summary;
 mod value;
 
-use std::fmt::Write as _;
+use std::{fmt::Write as _, sync::Arc};
 
 use jiff::Timestamp;
 use kluctl::{Inclusion, Rendered};
@@ -128,9 +128,9 @@ pub struct ResultObject {
     /// As it was rendered, if results keep that.
     pub rendered: Option<Value>,
     /// As it was before, if results keep that.
-    pub remote: Option<Value>,
-    /// As it was after, if results keep that.
-    pub applied: Option<Value>,
+    pub remote: Option<Arc<Value>>,
+    /// As it was after, if results keep that: the very same as before when nothing changed.
+    pub applied: Option<Arc<Value>>,
 }
 
 impl ResultObject {
@@ -267,7 +267,7 @@ impl CommandResult {
             object.listed = true;
             if options.contents {
                 object.rendered = Some(manifest.clone());
-                object.remote = live.before(manifest, &reference).cloned();
+                object.remote = live.before(manifest, &reference).map(Arc::clone);
             }
             self.objects.push(object);
         }

@@ -24,6 +24,7 @@ pub mod readiness;
 mod reference;
 pub mod rules;
 pub mod secrets;
+pub mod settled;
 
 pub use error::Error;
 pub use normalize::{Ignore, normalize};

@@ -96,7 +96,7 @@ fn collect(tree: &Value, at: &mut Field, found: &mut Vec<Field>) {
     }
 }
 
-fn element(key: &str) -> Option<Element> {
+pub(crate) fn element(key: &str) -> Option<Element> {
     let (kind, rest) = key.split_once(':')?;
     match kind {
         "f" => Some(Element::Name(rest.to_owned())),

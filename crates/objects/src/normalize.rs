@@ -51,6 +51,12 @@ impl Ignore {
         Ok(ignore)
     }
 
+    /// Whether nothing is left out.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        !self.everything && self.paths.is_empty() && self.patterns.is_empty()
+    }
+
     fn add_path(&mut self, place: &str, text: &str) -> Result<(), Error> {
         let parsed = JsonPath::parse(text).map_err(|reason| Error::JsonPath {
             place: place.to_owned(),

@@ -1,6 +1,6 @@
 //! One item: what it deletes, its hooks, its objects one after the other, then waiting for those that must be ready.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use cluster::{WaitOptions, Waited};
 use kluctl::{Item, ObjectSelector};
@@ -14,8 +14,9 @@ use yaml::Value;
 use super::{
     Run, delete,
     hooks::{self, ItemHook},
-    object::{self, Attempt},
+    object::{self, Attempt, Done, Failed},
     outcome::{self, ItemOutcome},
+    settled,
 };
 use crate::{Event, ItemCounts, ObjectError, live};
 
@@ -185,6 +186,7 @@ impl Work<'_, '_> {
     }
 
     pub(super) async fn delete_if_there(&mut self, reference: &ObjectRef) -> bool {
+        self.run.note_change();
         match delete::delete(self.run, reference).await {
             Ok(was_there) => was_there,
             Err(error) => {
@@ -208,9 +210,19 @@ impl Work<'_, '_> {
             manifest,
             reference,
             rules: &self.item.rules.conflict_resolution,
-            live: live.rendered.get(reference).cloned(),
+            live: live.rendered.get(reference).map(Arc::clone),
         };
-        let applied = object::apply_in_run(self.run, attempt, (self.index, position)).await;
+        let settled = match is_hook {
+            true => None,
+            false => settled::as_it_is(self.run, manifest, reference).await,
+        };
+        let applied = match settled {
+            Some(object) => Ok(Done::unchanged(object)),
+            None => {
+                let applied = object::apply_in_run(self.run, attempt, (self.index, position)).await;
+                self.note_change(reference, applied)
+            }
+        };
         self.run.definitions.note(manifest, applied.is_ok());
         let done = match applied {
             Ok(done) => done,
@@ -252,7 +264,7 @@ impl Work<'_, '_> {
         match outcome::changed(
             &shown,
             &ignore,
-            live.before(manifest, reference),
+            live.before(manifest, reference).map(AsRef::as_ref),
             &done.object,
             options.show_secrets,
         ) {
@@ -269,6 +281,21 @@ impl Work<'_, '_> {
             Err(error) => self.error(ObjectError::of(reference, error.to_string())),
         }
         true
+    }
+
+    /// Notes that an apply may have changed the cluster. What is as it was before is not kept twice.
+    fn note_change(&self, reference: &ObjectRef, applied: Result<Done, Failed>) -> Result<Done, Failed> {
+        let before = self.run.live.rendered.get(reference);
+        match (applied, before) {
+            (Ok(done), Some(before)) if done.object == *before => Ok(Done {
+                object: Arc::clone(before),
+                ..done
+            }),
+            (applied, _) => {
+                self.run.note_change();
+                applied
+            }
+        }
     }
 
     /// Waits until an object is ready; tells whether it is.

@@ -1,6 +1,6 @@
 //! One object: apply, and settle conflicts with other managers.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use cluster::{Applied, ApplyOptions, Cluster};
 use objects::{
@@ -34,7 +34,7 @@ pub(crate) struct Attempt<'a> {
     /// Who wins conflicts, as the project says.
     pub(crate) rules: &'a [ConflictRule],
     /// As it was seen before; none when it is new, or could not be read.
-    pub(crate) live: Option<Value>,
+    pub(crate) live: Option<Arc<Value>>,
 }
 
 /// Applies an object as manager `kluctl`; when other managers own fields, decides field by field.
@@ -63,7 +63,7 @@ pub(crate) async fn apply(
             return Err(Failure::Cluster(error));
         };
         let Some(seen) = live else {
-            live = cluster.get(attempt.reference).await?;
+            live = cluster.get(attempt.reference).await?.map(Arc::new);
             if live.is_none() && round > 0 {
                 return Err(Failure::Cluster(error));
             }
@@ -74,14 +74,14 @@ pub(crate) async fn apply(
             // What was seen may be older than the conflict.
             Err(_) if unsure => {
                 unsure = false;
-                live = cluster.get(attempt.reference).await?;
+                live = cluster.get(attempt.reference).await?.map(Arc::new);
                 continue;
             }
             Err(error) => return Err(Failure::Conflict(error)),
         };
         match apply_onto(cluster, &seen, resolution, options).await {
             Err(Failure::Cluster(error)) if error.is_stale() => {
-                live = cluster.get(attempt.reference).await?;
+                live = cluster.get(attempt.reference).await?.map(Arc::new);
                 cluster.pause(Duration::from_millis(20 << round)).await?;
             }
             ended => return ended,
@@ -145,18 +145,27 @@ impl Failure {
 /// An object that was applied.
 #[derive(Debug)]
 pub(super) struct Done {
-    pub(super) object: Value,
+    pub(super) object: Arc<Value>,
     pub(super) warnings: Vec<String>,
     /// Whether it had to be deleted for that.
     pub(super) deleted: bool,
 }
 
 impl Done {
+    /// An object that is as rendered already.
+    pub(super) fn unchanged(object: Arc<Value>) -> Self {
+        Self {
+            object,
+            warnings: Vec::new(),
+            deleted: false,
+        }
+    }
+
     /// An applied object, with what was warned of before.
     pub(super) fn with(applied: Applied, mut warnings: Vec<String>) -> Self {
         warnings.extend(applied.warnings);
         Self {
-            object: applied.object,
+            object: Arc::new(applied.object),
             warnings,
             deleted: false,
         }

@@ -43,6 +43,9 @@ pub(crate) fn changed(
         object.new = true;
         return Ok(object);
     };
+    if before == after && ignore.is_empty() {
+        return Ok(object);
+    }
     let (before, after) = (normalize(before, ignore)?, normalize(after, ignore)?);
     object.changed = before != after;
     object.changes = diff::changes(&before, &after);

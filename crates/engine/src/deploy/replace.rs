@@ -1,5 +1,7 @@
 //! What is done when an object can't be applied, for who asked for it: replace it, or delete it and apply it anew.
 
+use std::sync::Arc;
+
 use cluster::{Applied, ApplyOptions};
 use objects::{ObjectRef, fixup, orphans};
 use yaml::Value;
@@ -23,7 +25,7 @@ pub(super) async fn try_harder(
         return Err(failed);
     }
     let live = match run.cluster.get(reference).await {
-        Ok(Some(live)) => live,
+        Ok(Some(live)) => Arc::new(live),
         Ok(None) => return Err(failed),
         Err(_) => match attempt.live {
             Some(live) => live,

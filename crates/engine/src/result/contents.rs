@@ -3,6 +3,8 @@
 //! What was rendered, what was live before and what is live after are mostly the same text, so the second and the third are
 //! kept as the difference to what stands before them.
 
+use std::sync::Arc;
+
 use objects::secrets;
 use yaml::{Map, Value};
 
@@ -27,8 +29,8 @@ const DELTA: &str = "delta: ";
 fn states(object: &ResultObject) -> [(&'static str, Option<&Value>); 3] {
     [
         ("rendered", object.rendered.as_ref()),
-        ("remote", object.remote.as_ref()),
-        ("applied", object.applied.as_ref()),
+        ("remote", object.remote.as_deref()),
+        ("applied", object.applied.as_deref()),
     ]
 }
 
@@ -39,11 +41,11 @@ impl CommandResult {
             if !secrets::is_secret(&object.reference) {
                 continue;
             }
-            for state in [&mut object.rendered, &mut object.remote, &mut object.applied]
-                .into_iter()
-                .flatten()
-            {
+            if let Some(state) = &mut object.rendered {
                 *state = secrets::masked(state);
+            }
+            for state in [&mut object.remote, &mut object.applied].into_iter().flatten() {
+                *state = Arc::new(secrets::masked(state));
             }
         }
     }
@@ -85,20 +87,19 @@ pub(super) fn compacted(objects: &[ResultObject]) -> Vec<Value> {
     objects.iter().map(compact).collect()
 }
 
-fn compact(object: &ResultObject) -> Value {
+pub(super) fn compact(object: &ResultObject) -> Value {
     let mut entry = value::entry(object);
-    let mut before: Option<String> = None;
+    let mut before: Option<&Value> = None;
     if let Some(map) = entry.as_map_mut() {
         for (name, state) in states(object) {
             let Some(state) = state else { continue };
-            let json = yaml::print::json_sorted_html(state);
-            let delta = before.as_ref().map(|before| delta::between(before, &json));
-            let text = match delta.filter(|delta| delta.len() < json.len()) {
-                Some(delta) => format!("{DELTA}{delta}"),
-                None => format!("{FULL}{json}"),
+            let delta = before.map(|before| delta::between(before, state));
+            let text = match delta.filter(|delta| delta.text.len() < delta.length) {
+                Some(delta) => format!("{DELTA}{}", delta.text),
+                None => format!("{FULL}{}", yaml::print::json_sorted_html(state)),
             };
             map.insert(name, text);
-            before = Some(json);
+            before = Some(state);
         }
     }
     entry
@@ -146,8 +147,8 @@ mod tests {
         let rendered = state("b25l", false);
         ResultObject {
             new: true,
-            applied: Some(state("dHdv", true)),
-            remote: Some(state("b25l", true)),
+            applied: Some(Arc::new(state("dHdv", true))),
+            remote: Some(Arc::new(state("b25l", true))),
             ..ResultObject {
                 rendered: Some(rendered.clone()),
                 ..ResultObject::new(ObjectRef::of(&rendered).unwrap())
@@ -168,8 +169,8 @@ mod tests {
             text("remote")
         );
         let expanded = expanded(&compacted).unwrap();
-        assert_eq!(expanded.get("remote"), object.remote.as_ref());
-        assert_eq!(expanded.get("applied"), object.applied.as_ref());
+        assert_eq!(expanded.get("remote"), object.remote.as_deref());
+        assert_eq!(expanded.get("applied"), object.applied.as_deref());
         assert_eq!(expanded.get("new").and_then(Value::as_bool), Some(true));
     }
 

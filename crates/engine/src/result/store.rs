@@ -4,17 +4,17 @@
 //! first piece of the compressed objects, and names how many parts there are; the others, of the same id, hold the rest. The
 //! original reads the reduced result of such a one, which is all that its lists need.
 
-use std::io::{Read as _, Write as _};
+mod pack;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use cluster::{ApplyOptions, Cluster, DeleteOptions, Detail};
-use flate2::{Compression, read::GzDecoder, write::GzEncoder};
+use futures::{StreamExt as _, TryStreamExt as _, stream};
 use jiff::Timestamp;
 use objects::{ObjectRef, meta};
 use yaml::{Map, Value};
 
 use super::{CommandResult, Contents, Origin, contents};
-use crate::{Error, ValidateResult};
+use crate::{Error, PARALLEL, ValidateResult};
 
 const LABEL: &str = "kluctl.io/result";
 const COMMAND_ID: &str = "kluctl.io/command-result-id";
@@ -37,8 +37,6 @@ const PARTS: &str = "weir.io/result-parts";
 const PART: &str = "weir.io/result-part";
 /// How much of a result one Secret may hold: room for what else is in it, and for base64 on the way.
 const PART_BYTES: usize = 900 << 10;
-/// How large a stored result may be when it is unpacked.
-const UNPACKED_BYTES: u64 = 512 << 20;
 /// How many parts a result may have.
 const MOST_PARTS: usize = 64;
 
@@ -79,6 +77,8 @@ pub struct StoredResult {
     pub summary: Value,
     /// The Secret that holds it, or its first part.
     pub secret: ObjectRef,
+    /// How many Secrets it is in.
+    pub parts: usize,
 }
 
 /// What is written of a result.
@@ -108,15 +108,17 @@ impl ResultStore {
     /// # Errors
     /// When the API server refuses or can't be asked.
     pub async fn write_command(&self, result: &CommandResult) -> Result<(), Error> {
-        let objects = contents::compacted(&result.objects);
         let record = Record {
             id: &result.origin.id,
             origin: &result.origin,
             is_validation: false,
             summary: result.summary(),
             data: vec![
-                ("reducedResult", compressed(&result.to_value(Contents::Reduced))?),
-                ("compactedObjects", compressed(&Value::from(objects))?),
+                ("reducedResult", pack::value(&result.to_value(Contents::Reduced))?),
+                (
+                    "compactedObjects",
+                    pack::list(result.objects.iter().map(contents::compact))?,
+                ),
             ],
         };
         self.write(record).await
@@ -132,14 +134,18 @@ impl ResultStore {
             origin: &result.origin,
             is_validation: true,
             summary: result.summary(),
-            data: vec![("result", compressed(&result.to_value())?)],
+            data: vec![("result", pack::value(&result.to_value())?)],
         };
         self.write(record).await
     }
 
     async fn write(&self, record: Record<'_>) -> Result<(), Error> {
-        self.ensure_namespace().await?;
-        let secrets = secrets(&self.namespace, &record);
+        let (is_there, stored) = futures::join!(self.ensure_namespace(), self.list());
+        is_there?;
+        let secrets = match self.kept(&record) {
+            0 => Vec::new(),
+            _ => secrets(&self.namespace, &record),
+        };
         // The first one last: a result that can be seen is whole.
         for secret in secrets.iter().rev() {
             let options = ApplyOptions {
@@ -148,7 +154,11 @@ impl ResultStore {
             };
             self.cluster.apply(secret, options).await?;
         }
-        self.clean_up(&record).await
+        match stored {
+            Err(Error::Cluster(error)) if error.is_forbidden() => Ok(()),
+            Err(error) => Err(error),
+            Ok(stored) => self.clean_up(&record, &stored).await,
+        }
     }
 
     async fn ensure_namespace(&self) -> Result<(), Error> {
@@ -172,27 +182,31 @@ impl ResultStore {
         }
     }
 
-    /// Lets go of older results of the same project and target.
-    async fn clean_up(&self, record: &Record<'_>) -> Result<(), Error> {
-        let stored = match self.list().await {
-            Err(Error::Cluster(error)) if error.is_forbidden() => return Ok(()),
-            other => other?,
-        };
+    /// Lets go of older results of the same project and target, of those that were there before this one.
+    async fn clean_up(&self, record: &Record<'_>, stored: &[StoredResult]) -> Result<(), Error> {
         let same = |result: &&StoredResult| {
             result.is_validation == record.is_validation
+                && result.id != record.id
                 && ["projectKey", "targetKey"]
                     .iter()
                     .all(|key| result.summary.get(key) == record.summary.get(key))
         };
-        let keep = if record.is_validation {
+        let others = self.kept(record).saturating_sub(1);
+        let old = stored.iter().filter(same).skip(others);
+        let deletions = old.map(|old| self.delete(old)).collect::<Vec<_>>();
+        stream::iter(deletions)
+            .buffer_unordered(PARALLEL)
+            .try_collect()
+            .await
+    }
+
+    /// How many results like this one are kept.
+    fn kept(&self, record: &Record<'_>) -> usize {
+        if record.is_validation {
             self.keep.validations
         } else {
             self.keep.commands
-        };
-        for old in stored.iter().filter(same).skip(keep) {
-            self.delete(old).await?;
         }
-        Ok(())
     }
 
     /// All results, the newest first.
@@ -229,18 +243,17 @@ impl ResultStore {
             .await?
             .ok_or_else(|| broken("it is gone".to_owned()))?;
         if stored.is_validation {
-            return unpacked(&entry(&first, "result").map_err(broken)?).map_err(broken);
+            return pack::unpacked(&entry(&first, "result").map_err(broken)?).map_err(broken);
         }
-        let mut result = unpacked(&entry(&first, "reducedResult").map_err(broken)?).map_err(broken)?;
+        let mut result = pack::unpacked(&entry(&first, "reducedResult").map_err(broken)?).map_err(broken)?;
         let mut packed = entry(&first, "compactedObjects").map_err(broken)?;
-        let parts = meta::annotation(&first, PARTS).and_then(|text| text.parse::<usize>().ok());
-        for number in 1..parts.unwrap_or(1).min(MOST_PARTS) {
+        for number in 1..stored.parts {
             let part = part_ref(&stored.secret, number);
             let part = self.cluster.get(&part).await?;
             let part = part.ok_or_else(|| broken(format!("part {number} is gone")))?;
             packed.extend(entry(&part, "compactedObjects").map_err(broken)?);
         }
-        let objects = unpacked(&packed).map_err(broken)?;
+        let objects = pack::unpacked(&packed).map_err(broken)?;
         let objects = objects
             .as_seq()
             .unwrap_or_default()
@@ -258,14 +271,10 @@ impl ResultStore {
     /// # Errors
     /// When the API server refuses or can't be asked.
     pub async fn delete(&self, stored: &StoredResult) -> Result<(), Error> {
-        let first = self.cluster.get(&stored.secret).await?;
-        let parts = first
-            .as_ref()
-            .and_then(|first| meta::annotation(first, PARTS)?.parse::<usize>().ok());
         self.cluster
             .delete(&stored.secret, DeleteOptions::default())
             .await?;
-        for number in 1..parts.unwrap_or(1).min(MOST_PARTS) {
+        for number in 1..stored.parts {
             let part = part_ref(&stored.secret, number);
             self.cluster.delete(&part, DeleteOptions::default()).await?;
         }
@@ -295,6 +304,10 @@ fn stored(secret: &Value) -> Option<StoredResult> {
         is_validation,
         summary: serde_json::from_str(meta::annotation(secret, name)?).ok()?,
         secret: ObjectRef::of(secret).ok()?,
+        parts: meta::annotation(secret, PARTS)
+            .and_then(|text| text.parse().ok())
+            .unwrap_or(1)
+            .min(MOST_PARTS),
     })
 }
 
@@ -399,24 +412,6 @@ fn part_ref(first: &ObjectRef, number: usize) -> ObjectRef {
         name: format!("{}-{number}", first.name),
         ..first.clone()
     }
-}
-
-fn compressed(value: &Value) -> Result<Vec<u8>, Error> {
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
-    let written = encoder.write_all(yaml::print::json_sorted_html(value).as_bytes());
-    written
-        .and_then(|()| encoder.finish())
-        .map_err(|error| Error::StoredResult {
-            id: String::new(),
-            reason: error.to_string(),
-        })
-}
-
-fn unpacked(bytes: &[u8]) -> Result<Value, String> {
-    let mut text = Vec::new();
-    let read = GzDecoder::new(bytes).take(UNPACKED_BYTES).read_to_end(&mut text);
-    read.map_err(|error| format!("it can't be unpacked: {error}"))?;
-    serde_json::from_slice(&text).map_err(|error| format!("it is no JSON: {error}"))
 }
 
 fn entry(secret: &Value, key: &str) -> Result<Vec<u8>, String> {

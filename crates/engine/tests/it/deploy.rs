@@ -237,10 +237,10 @@ pub(crate) fn definition(group: &str) -> serde_json::Value {
 }
 
 #[tokio::test]
-async fn a_deployment_without_changes_asks_once_for_each_object() -> Result<()> {
+async fn a_deployment_without_changes_asks_for_lists_alone() -> Result<()> {
     let world = World::new("requests").await?;
     let items = (0..12).map(|i| {
-        let object = |j: usize| world.config_map(&format!("c-{i}-{j}"), json!({"key": "value"}));
+        let object = |j: usize| world.object("v1", "ServiceAccount", &format!("s-{i}-{j}"), json!({}));
         (0..5).map(object).collect::<Vec<_>>()
     });
     let mut rendered = world.items(items.collect());
@@ -252,10 +252,12 @@ async fn a_deployment_without_changes_asks_once_for_each_object() -> Result<()> 
     let cluster = crate::world::connect(&proxy.kubeconfig(world.plane.kubeconfig())?).await?;
     cluster.snapshot().await?;
     let start = std::time::Instant::now();
-    for (orphans, most_lists) in [(false, 1), (true, usize::MAX)] {
+    for (orphans, most_lists, force_apply) in [(false, 1, false), (true, usize::MAX, false), (false, 1, true)]
+    {
         let before = proxy.requests().len();
         let options = DeployOptions {
             orphans,
+            force_apply,
             ..DeployOptions::default()
         };
         let result = engine::deploy(&cluster, &rendered, &options).await?;
@@ -269,15 +271,26 @@ async fn a_deployment_without_changes_asks_once_for_each_object() -> Result<()> 
             .iter()
             .filter(|request| request.query.contains("labelSelector"))
             .count();
-        assert_eq!(patches, 60);
-        assert!(lists >= 1 && lists <= most_lists, "{lists} lists");
+        let looked_at = requests
+            .iter()
+            .filter(|request| request.path.starts_with("/apis/admissionregistration.k8s.io/"))
+            .filter(|request| !request.query.contains("labelSelector"))
+            .count();
+        assert_eq!(
+            (patches, looked_at > 0),
+            if force_apply { (60, false) } else { (0, true) }
+        );
+        assert!(
+            looked_at <= 4 && lists >= 1 && lists <= most_lists,
+            "{lists} lists"
+        );
         assert_eq!(
             requests.len(),
-            patches + lists,
+            patches + lists + looked_at,
             "{:?}",
             requests.iter().map(|r| &r.path).collect::<Vec<_>>()
         );
     }
-    println!("two deployments of 60 objects took {:?}", start.elapsed());
+    println!("three deployments of 60 objects took {:?}", start.elapsed());
     Ok(())
 }

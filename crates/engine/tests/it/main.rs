@@ -19,4 +19,5 @@ mod readiness;
 mod recorded;
 mod render;
 mod results;
+mod settled;
 mod world;

@@ -1,0 +1,194 @@
+//! Who looks at changes before they are stored: the webhooks and policies of a cluster.
+
+use std::time::Duration;
+
+use futures::{StreamExt as _, stream};
+use yaml::Value;
+
+use crate::{Cluster, Error, Kind};
+
+/// The group of everything that is asked about changes.
+const GROUP: &str = "admissionregistration.k8s.io";
+/// How old the list of its kinds may be.
+const KINDS_AGE: Duration = Duration::from_secs(10);
+/// More than anybody has; with more of them everything counts as looked at.
+const MOST: usize = 5_000;
+
+/// Which updates the webhooks and policies of a cluster look at. Whom and which objects they leave out is not told apart,
+/// so it says yes rather too often than too rarely.
+#[derive(Debug, Clone, Default)]
+pub struct Admission {
+    rules: Vec<Rule>,
+    /// Whether it is not known what all of them look at.
+    unclear: bool,
+}
+
+/// The resources that one of them looks at.
+#[derive(Debug, Clone)]
+struct Rule {
+    groups: Vec<String>,
+    resources: Vec<String>,
+}
+
+impl Rule {
+    /// A resource that is named is meant in every group: it may be served in several.
+    fn sees(&self, kind: &Kind) -> bool {
+        let everything = self
+            .resources
+            .iter()
+            .any(|resource| matches!(resource.as_str(), "*" | "*/*"));
+        let group = self
+            .groups
+            .iter()
+            .any(|group| group == "*" || *group == kind.group);
+        everything && group || self.resources.contains(&kind.plural)
+    }
+}
+
+impl Admission {
+    /// Whether somebody may look at updates of objects of this kind, and change or refuse them or warn of them.
+    #[must_use]
+    pub fn sees_updates(&self, kind: &Kind) -> bool {
+        self.unclear || self.rules.iter().any(|rule| rule.sees(kind))
+    }
+
+    /// Adds what one of them looks at.
+    fn add(&mut self, object: &Value) {
+        let rules: Option<Vec<&Value>> = match object.get("webhooks") {
+            Some(webhooks) => Some(
+                items(Some(webhooks))
+                    .flat_map(|webhook| items(webhook.get("rules")))
+                    .collect(),
+            ),
+            None if object.pointer(&["spec", "matchConstraints"]).is_some() => {
+                Some(items(object.pointer(&["spec", "matchConstraints", "resourceRules"])).collect())
+            }
+            // Webhooks may be without any; what else has no rules is not understood.
+            None => object
+                .get("kind")
+                .and_then(Value::as_str)
+                .is_some_and(|kind| kind.ends_with("WebhookConfiguration"))
+                .then(Vec::new),
+        };
+        let Some(rules) = rules else {
+            self.unclear = true;
+            return;
+        };
+        for rule in rules {
+            let texts = |field| -> Vec<String> {
+                let texts = items(rule.get(field)).filter_map(Value::as_str);
+                texts.map(str::to_owned).collect()
+            };
+            if texts("operations")
+                .iter()
+                .any(|operation| operation == "*" || operation == "UPDATE")
+            {
+                self.rules.push(Rule {
+                    groups: texts("apiGroups"),
+                    resources: texts("resources"),
+                });
+            }
+        }
+    }
+}
+
+fn items(list: Option<&Value>) -> impl Iterator<Item = &Value> {
+    list.and_then(Value::as_seq).unwrap_or_default().iter()
+}
+
+impl Cluster {
+    /// Who looks at changes. For an identity that may not read that, everything counts as looked at.
+    ///
+    /// # Errors
+    /// When the kinds can't be found out, or the work is cancelled.
+    pub async fn admission(&self) -> Result<Admission, Error> {
+        let snapshot = self.recent_snapshot(KINDS_AGE).await?;
+        let kinds: Vec<Kind> = snapshot
+            .listable()
+            .filter(|kind| kind.group == GROUP && !kind.kind.ends_with("Binding"))
+            .cloned()
+            .collect();
+        let mut lists = stream::iter(kinds)
+            .map(|kind| async move {
+                let list = self.list(&kind, None, MOST).await;
+                (kind, list)
+            })
+            .buffer_unordered(4);
+        let mut admission = Admission::default();
+        while let Some((_, list)) = lists.next().await {
+            match list {
+                Ok(list) => items(list.get("items")).for_each(|object| admission.add(object)),
+                Err(Error::Cancelled) => return Err(Error::Cancelled),
+                Err(error) if error.is_not_found() => {}
+                Err(_) => admission.unclear = true,
+            }
+        }
+        Ok(admission)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value as Json, json};
+
+    fn kind(group: &str, plural: &str) -> Kind {
+        Kind {
+            group: group.to_owned(),
+            version: "v1".to_owned(),
+            kind: "Thing".to_owned(),
+            plural: plural.to_owned(),
+            namespaced: true,
+            listable: true,
+            preferred: true,
+            status: false,
+        }
+    }
+
+    fn sees(object: Json, group: &str, plural: &str) -> bool {
+        let mut admission = Admission::default();
+        admission.add(&Value::from_json(object));
+        admission.sees_updates(&kind(group, plural))
+    }
+
+    #[test]
+    fn what_is_looked_at_is_known_by_rules() {
+        for (operations, groups, resources, expected) in [
+            (json!(["UPDATE"]), json!([""]), json!(["configmaps"]), true),
+            (json!(["CREATE", "*"]), json!(["*"]), json!(["*"]), true),
+            (json!(["UPDATE"]), json!(["x.io"]), json!(["configmaps"]), true),
+            (json!(["UPDATE"]), json!([""]), json!(["*/*"]), true),
+            (json!(["UPDATE"]), json!(["x.io"]), json!(["*"]), false),
+            (json!(["CREATE", "DELETE"]), json!(["*"]), json!(["*"]), false),
+            (
+                json!(["UPDATE"]),
+                json!([""]),
+                json!(["pods", "*/scale", "configmaps/*"]),
+                false,
+            ),
+        ] {
+            let rule = json!({"operations": operations, "apiGroups": groups, "apiVersions": ["v1"], "resources": resources});
+            for object in [
+                json!({"kind": "MutatingWebhookConfiguration", "webhooks": [{"rules": []}, {"rules": [rule]}]}),
+                json!({"kind": "ValidatingAdmissionPolicy", "spec": {"matchConstraints": {"resourceRules": [rule]}}}),
+            ] {
+                assert_eq!(sees(object.clone(), "", "configmaps"), expected, "{object}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_not_understood_looks_at_everything() {
+        assert!(!sees(
+            json!({"kind": "ValidatingWebhookConfiguration"}),
+            "",
+            "pods"
+        ));
+        assert!(sees(
+            json!({"kind": "ValidatingAdmissionPolicy", "spec": {}}),
+            "",
+            "pods"
+        ));
+        assert!(sees(json!({"kind": "SomethingNew", "rules": []}), "", "pods"));
+    }
+}

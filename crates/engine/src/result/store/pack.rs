@@ -1,0 +1,71 @@
+//! How a result is compressed.
+
+use std::io::{self, Read as _, Write as _};
+
+use flate2::{Compression, read::GzDecoder, write::GzEncoder};
+use yaml::Value;
+
+use crate::Error;
+
+/// How large a stored result may be when it is unpacked.
+const UNPACKED_BYTES: u64 = 512 << 20;
+
+/// A value, compressed.
+pub(super) fn value(value: &Value) -> Result<Vec<u8>, Error> {
+    pack(|packer| write(packer, value))
+}
+
+/// The list of these values, compressed. Each is gone before the next one comes: all of them may be hundreds of megabytes.
+pub(super) fn list(values: impl Iterator<Item = Value>) -> Result<Vec<u8>, Error> {
+    pack(|packer| {
+        packer.write_all(b"[")?;
+        for (index, value) in values.enumerate() {
+            if index > 0 {
+                packer.write_all(b",")?;
+            }
+            write(packer, &value)?;
+        }
+        packer.write_all(b"]")
+    })
+}
+
+fn pack(write: impl FnOnce(&mut GzEncoder<Vec<u8>>) -> io::Result<()>) -> Result<Vec<u8>, Error> {
+    // The highest level takes several times as long for a few percent.
+    let mut packer = GzEncoder::new(Vec::new(), Compression::default());
+    let written = write(&mut packer);
+    written
+        .and_then(|()| packer.finish())
+        .map_err(|error| Error::StoredResult {
+            id: String::new(),
+            reason: error.to_string(),
+        })
+}
+
+fn write(packer: &mut impl io::Write, value: &Value) -> io::Result<()> {
+    packer.write_all(yaml::print::json_sorted_html(value).as_bytes())
+}
+
+/// The value that was compressed.
+pub(super) fn unpacked(bytes: &[u8]) -> Result<Value, String> {
+    let mut text = Vec::new();
+    let read = GzDecoder::new(bytes).take(UNPACKED_BYTES).read_to_end(&mut text);
+    read.map_err(|error| format!("it can't be unpacked: {error}"))?;
+    serde_json::from_slice(&text).map_err(|error| format!("it is no JSON: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn there_and_back() {
+        for list in [json!([]), json!([{"a": "<ü>"}]), json!([1, [2], "three"])] {
+            let all = Value::from_json(list);
+            let items = all.as_seq().unwrap().iter().cloned();
+            assert_eq!(super::list(items).unwrap(), value(&all).unwrap());
+            assert_eq!(unpacked(&value(&all).unwrap()).unwrap(), all);
+        }
+        assert!(unpacked(b"no gzip").is_err());
+    }
+}

@@ -1,0 +1,332 @@
+//! What is as rendered already is not applied, unless somebody looks at it.
+
+use anyhow::{Context as _, Result};
+use cluster::{ApplyOptions, Cluster};
+use engine::{CommandResult, DeployOptions};
+use kluctl::Rendered;
+use objects::{ObjectRef, fixup, meta, orphans::MANAGER, settled::is_settled};
+use serde_json::{Value as Json, json};
+use testkit::FaultProxy;
+use yaml::Value;
+
+use crate::world::{World, connect};
+
+/// A way to the API server that remembers what was written.
+struct Watched {
+    proxy: FaultProxy,
+    cluster: Cluster,
+}
+
+impl Watched {
+    async fn new(world: &World) -> Result<Self> {
+        let proxy = FaultProxy::start(world.plane)?;
+        let cluster = connect(&proxy.kubeconfig(world.plane.kubeconfig())?).await?;
+        Ok(Self { proxy, cluster })
+    }
+
+    /// Deploys, and tells what was written for it.
+    async fn deploy(
+        &self,
+        rendered: &Rendered,
+        options: DeployOptions,
+    ) -> Result<(CommandResult, Vec<String>)> {
+        let before = self.proxy.requests().len();
+        let options = DeployOptions {
+            contents: true,
+            ..options
+        };
+        let result = engine::deploy(&self.cluster, rendered, &options).await?;
+        anyhow::ensure!(result.errors.is_empty(), "{:?}", result.errors);
+        let requests = self.proxy.requests();
+        let writes = requests.iter().skip(before).filter(|request| request.is_write());
+        let names = writes.map(|request| request.path.rsplit('/').next().unwrap_or_default().to_owned());
+        let mut names: Vec<String> = names.collect();
+        names.sort();
+        Ok((result, names))
+    }
+
+    async fn writes(&self, rendered: &Rendered) -> Result<Vec<String>> {
+        Ok(self.deploy(rendered, DeployOptions::default()).await?.1)
+    }
+}
+
+/// Objects of several kinds, with the lists and maps that ownership tells apart in every way.
+fn objects(world: &World) -> Vec<Json> {
+    let pods = json!({"metadata": {"labels": {"app": "web"}}, "spec": {
+        "containers": [{"name": "main", "image": "main:1", "args": ["--port", "80"], "securityContext": {},
+            "env": [{"name": "A", "value": "1"}, {"name": "B", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}],
+            "envFrom": [{"configMapRef": {"name": "none", "optional": true}}],
+            "ports": [{"containerPort": 80}, {"containerPort": 53, "protocol": "UDP"}],
+            "resources": {"requests": {"cpu": "10m", "memory": "16Mi"}},
+            "volumeMounts": [{"name": "tmp", "mountPath": "/tmp"}]}],
+        "nodeSelector": {"none": "such"}, "volumes": [{"name": "tmp", "emptyDir": {}}],
+        "tolerations": [{"key": "a", "operator": "Exists"}]}});
+    vec![
+        world.object("v1", "ServiceAccount", "runner", json!({})),
+        world.object("rbac.authorization.k8s.io/v1", "Role", "reader", json!({"rules": [
+            {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list"]}]})),
+        world.object("v1", "Service", "web", json!({"spec": {"selector": {"app": "web"},
+            "ports": [{"name": "http", "port": 80, "targetPort": 80}, {"name": "dns", "port": 53, "protocol": "UDP"}]}})),
+        world.object("apps/v1", "Deployment", "web", json!({"spec": {"replicas": 0,
+            "selector": {"matchLabels": {"app": "web"}}, "strategy": {"type": "Recreate"}, "template": pods}})),
+        world.object("networking.k8s.io/v1", "NetworkPolicy", "none", json!({"spec": {"podSelector": {},
+            "policyTypes": ["Ingress"], "ingress": [{"from": [{"podSelector": {"matchLabels": {"a": "b"}}}]}]}})),
+        world.object("policy/v1", "PodDisruptionBudget", "web", json!({"spec": {"maxUnavailable": 1,
+            "selector": {"matchLabels": {"app": "web"}}}})),
+    ]
+}
+
+async fn live(world: &World, of: &ObjectRef) -> Result<Value> {
+    world.cluster.get(of).await?.context("it is gone")
+}
+
+/// Applies everything that is said to be settled, and insists that the API server answers what was there.
+async fn check_settled(world: &World, rendered: &Rendered) -> Result<Vec<String>> {
+    let mut settled = Vec::new();
+    for manifest in rendered.objects() {
+        let manifest = fixup::apply(manifest);
+        let before = live(world, &ObjectRef::of(&manifest)?).await?;
+        if is_settled(&manifest, &before, MANAGER) {
+            let after = world
+                .cluster
+                .apply(&manifest, ApplyOptions::default())
+                .await?
+                .object;
+            assert_eq!(before, after, "an apply is not what it was said to be");
+            settled.push(meta::text(&before, "name").unwrap_or_default().to_owned());
+        }
+    }
+    Ok(settled)
+}
+
+#[tokio::test]
+async fn nothing_is_sent_for_what_is_as_rendered() -> Result<()> {
+    let world = World::new("settled").await?;
+    let watched = Watched::new(&world).await?;
+    let all = objects(&world);
+    let rendered = world.rendered(all.clone());
+    let (first, writes) = watched.deploy(&rendered, DeployOptions::default()).await?;
+    assert_eq!((first.counts().new, writes.len()), (all.len(), all.len()));
+    let (second, writes) = watched.deploy(&rendered, DeployOptions::default()).await?;
+    assert_eq!(writes, [""; 0]);
+    assert!(second.is_unchanged() && second.objects.iter().all(|object| object.is_applied));
+    for object in &second.objects {
+        assert!(
+            object.applied.is_some() && object.applied == object.remote,
+            "{}",
+            object.reference
+        );
+    }
+    let dry = DeployOptions {
+        dry_run: true,
+        ..DeployOptions::default()
+    };
+    assert_eq!(watched.deploy(&rendered, dry).await?.1, [""; 0]);
+    let force = DeployOptions {
+        force_apply: true,
+        ..DeployOptions::default()
+    };
+    assert_eq!(
+        watched.deploy(&rendered, force).await?.1.len(),
+        all.len(),
+        "force means force"
+    );
+    assert_eq!(check_settled(&world, &rendered).await?.len(), all.len());
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_somebody_did_is_put_right() -> Result<()> {
+    let world = World::new("unsettled").await?;
+    let watched = Watched::new(&world).await?;
+    let rendered = world.rendered(objects(&world));
+    watched.writes(&rendered).await?;
+    for (manager, what, patch) in [
+        ("kubectl-edit", "deployment/web", json!({"spec": {"replicas": 1}})),
+        (
+            "kubectl-edit",
+            "service/web",
+            json!({"spec": {"selector": {"other": "x"}}}),
+        ),
+        (
+            "kubectl-edit",
+            "networkpolicy/none",
+            json!({"spec": {"ingress": []}}),
+        ),
+        (
+            "kubectl-edit",
+            "role/reader",
+            json!({"metadata": {"labels": {"kluctl.io/discriminator": null}}}),
+        ),
+        (
+            "kubectl-edit",
+            "role/reader",
+            json!({"metadata": {"managedFields": [{}]}}),
+        ),
+        (
+            "kluctl",
+            "serviceaccount/runner",
+            json!({"metadata": {"annotations": {"kluctl.io/deployment-item-dir": null}}}),
+        ),
+    ] {
+        world.patch_as(manager, what, patch.clone()).await?;
+        let name = what.split('/').nth(1).unwrap_or_default();
+        let mut writes = watched.writes(&rendered).await?;
+        writes.dedup();
+        assert_eq!(writes, [name], "{what} {patch}");
+        assert_eq!(watched.writes(&rendered).await?, [""; 0], "{what} {patch}");
+    }
+    // What others add is theirs, and no reason to write.
+    let label = json!({"metadata": {"labels": {"theirs": "x"}}});
+    for what in ["deployment/web", "service/web", "role/reader"] {
+        world.patch_as("somebody", what, label.clone()).await?;
+    }
+    assert_eq!(watched.writes(&rendered).await?, [""; 0]);
+    assert_eq!(
+        check_settled(&world, &rendered).await?.len(),
+        rendered.objects().count()
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_changed_manifest_is_applied() -> Result<()> {
+    let world = World::new("manifests").await?;
+    let watched = Watched::new(&world).await?;
+    let account = |extra: Json| {
+        let mut account = world.object("v1", "ServiceAccount", "a", json!({}));
+        account["metadata"]["annotations"] = json!({"a": "1", "b": "2"});
+        for (at, value) in extra.as_object().into_iter().flatten() {
+            account["metadata"]["annotations"][at] = value.clone();
+        }
+        account
+    };
+    watched
+        .writes(&world.rendered(vec![account(json!({"c": "3"}))]))
+        .await?;
+    let less = world.rendered(vec![account(json!({}))]);
+    assert_eq!(watched.writes(&less).await?, ["a"], "an annotation goes");
+    let reference = ObjectRef::of(&less.items[0].objects[0])?;
+    assert_eq!(meta::annotation(&live(&world, &reference).await?, "c"), None);
+    // Somebody adds what is rendered only later: from then on it is ours, too.
+    let theirs = json!({"metadata": {"annotations": {"d": "4"}}});
+    world.patch_as("somebody", "serviceaccount/a", theirs).await?;
+    assert_eq!(watched.writes(&less).await?, [""; 0]);
+    let more = world.rendered(vec![account(json!({"d": "4"}))]);
+    assert_eq!(watched.writes(&more).await?, ["a"]);
+    assert_eq!(watched.writes(&more).await?, [""; 0]);
+    assert_eq!(watched.writes(&less).await?, ["a"], "and goes from us alone");
+    assert_eq!(meta::annotation(&live(&world, &reference).await?, "d"), Some("4"));
+    // Values that the API server writes otherwise are compared by the API server.
+    let quota = world.object(
+        "v1",
+        "ResourceQuota",
+        "q",
+        json!({"spec": {"hard": {"requests.cpu": "1000m"}}}),
+    );
+    let quota = world.rendered(vec![quota]);
+    assert_eq!(watched.writes(&quota).await?, ["q"]);
+    assert_eq!(watched.writes(&quota).await?, ["q"]);
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_the_deployment_itself_changes_is_looked_at_again() -> Result<()> {
+    let world = World::new("changing").await?;
+    let watched = Watched::new(&world).await?;
+    let account = |name: &str, value: &str| {
+        let mut account = world.object("v1", "ServiceAccount", name, json!({}));
+        account["metadata"]["annotations"] = json!({"value": value});
+        account
+    };
+    let items = |value: &str| world.items(vec![vec![account("a", value)], vec![account("b", "1")]]);
+    watched.writes(&items("1")).await?;
+    assert_eq!(
+        watched.writes(&items("2")).await?,
+        ["a"],
+        "the other one is read anew"
+    );
+    let mut again = items("2");
+    again.items[0].delete_objects = vec![kluctl::ObjectSelector {
+        group: Some(String::new()),
+        kind: Some("ServiceAccount".to_owned()),
+        name: "b".to_owned(),
+        namespace: Some(world.namespace.clone()),
+    }];
+    let old = live(&world, &world.reference("v1", "ServiceAccount", "b")).await?;
+    assert_eq!(watched.writes(&again).await?, ["b", "b"], "deleted and applied");
+    let new = live(&world, &world.reference("v1", "ServiceAccount", "b")).await?;
+    assert_ne!(meta::uid(&old), meta::uid(&new));
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_a_policy_looks_at_is_applied() -> Result<()> {
+    let world = World::new("looked-at").await?;
+    let watched = Watched::new(&world).await?;
+    let ranges = world.object(
+        "v1",
+        "LimitRange",
+        "r",
+        json!({"spec": {"limits": [
+        {"type": "Pod", "max": {"cpu": "2"}}]}}),
+    );
+    let rendered = world.rendered(vec![ranges]);
+    watched.writes(&rendered).await?;
+    let name = format!("{}.example.com", world.namespace);
+    let policy = Value::from_json(
+        json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": name}, "spec": {
+            "matchConstraints": {"resourceRules": [
+                {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["UPDATE"], "resources": ["limitranges"]}]},
+            "validations": [{"expression": "false", "message": "looked at"}]}}),
+    );
+    let binding = Value::from_json(json!({"apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicyBinding", "metadata": {"name": name},
+        "spec": {"policyName": name, "validationActions": ["Warn"]}}));
+    for object in [&policy, &binding] {
+        world.cluster.apply(object, ApplyOptions::default()).await?;
+    }
+    let (_, writes) = watched.deploy(&rendered, DeployOptions::default()).await?;
+    for object in [&binding, &policy] {
+        let reference = ObjectRef::of(object)?;
+        world
+            .cluster
+            .delete(&reference, cluster::DeleteOptions::default())
+            .await?;
+    }
+    assert_eq!(writes, ["r"]);
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_is_warned_of_is_warned_of_every_time() -> Result<()> {
+    let world = World::new("warned-of").await?;
+    let watched = Watched::new(&world).await?;
+    let workload = world.object(
+        "apps/v1",
+        "Deployment",
+        "web",
+        json!({"spec": {"replicas": 0,
+        "selector": {"matchLabels": {"app": "web"}}, "template": {"metadata": {"labels": {"app": "web"}},
+            "spec": {"hostNetwork": true, "containers": [{"name": "main", "image": "main:1"}]}}}}),
+    );
+    let rendered = world.rendered(vec![workload]);
+    watched.writes(&rendered).await?;
+    assert_eq!(watched.writes(&rendered).await?, [""; 0]);
+    let label = "pod-security.kubernetes.io/warn=baseline";
+    world
+        .plane
+        .kubectl(&["label", "namespace", &world.namespace, label])
+        .await?;
+    for _ in 0..2 {
+        let (result, writes) = watched.deploy(&rendered, DeployOptions::default()).await?;
+        assert_eq!(writes, ["web"]);
+        let warned = result
+            .warnings
+            .iter()
+            .any(|warning| warning.message.contains("host"));
+        assert!(warned, "{:?}", result.warnings);
+    }
+    Ok(())
+}
