@@ -188,6 +188,7 @@ fn links_resolve_to_where_they_lead_inside_the_root() {
     let resolved = |text: &str| Ok(disk.resolve(&path(text))?.map(|found| found.to_string()));
     assert_eq!(resolved("linked/deep").unwrap().as_deref(), Some("a/b/deep"));
     assert_eq!(resolved(".").unwrap().as_deref(), Some("."));
+    assert_eq!(resolved("a/b/deep").unwrap().as_deref(), Some("a/b/deep"));
     assert_eq!(resolved("none").unwrap(), None);
     let out: Result<_, TreeError> = resolved("out");
     assert!(matches!(out, Err(TreeError::Escapes(_))));
