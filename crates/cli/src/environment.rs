@@ -43,6 +43,9 @@ impl Defaults {
             return args;
         };
         let mut with = args;
+        // Its flags may not be made yet.
+        let mut command = command.clone();
+        command.build();
         let defaults: Vec<OsString> = command
             .get_arguments()
             .flat_map(|arg| self.of(arg))
@@ -57,6 +60,9 @@ impl Defaults {
         let Some(long) = arg.get_long().filter(|long| !is_personal(long)) else {
             return Vec::new();
         };
+        if matches!(arg.get_action(), ArgAction::Help | ArgAction::Version) {
+            return Vec::new();
+        }
         let name = format!("{PREFIX}{}", long.to_uppercase().replace('-', "_"));
         let mut values = self.file.get(long).cloned().unwrap_or_default();
         let alone = self.environment.get(&name).cloned();
@@ -151,10 +157,12 @@ mod tests {
     use super::*;
 
     fn program() -> Command {
-        let deploy = Command::new("deploy")
-            .arg(Arg::new("target").long("target"))
-            .arg(Arg::new("arg").long("arg").action(ArgAction::Append))
-            .arg(Arg::new("pw").long("git-password").action(ArgAction::Append));
+        let deploy = Command::new("deploy").defer(|deploy| {
+            deploy
+                .arg(Arg::new("target").long("target"))
+                .arg(Arg::new("arg").long("arg").action(ArgAction::Append))
+                .arg(Arg::new("pw").long("git-password").action(ArgAction::Append))
+        });
         Command::new("weir")
             .arg(Arg::new("debug").long("debug").action(ArgAction::SetTrue))
             .subcommand(deploy)
@@ -169,6 +177,7 @@ mod tests {
             ("KLUCTL_ARG_2", "b=2"),
             ("KLUCTL_ARGS_FROM_FILE", "x"),
             ("KLUCTL_GIT_PASSWORD", "secret"),
+            ("KLUCTL_HELP", "true"),
         ];
         let defaults = Defaults {
             environment: pairs

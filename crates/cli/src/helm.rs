@@ -15,7 +15,7 @@ use clap::{Args, Subcommand};
 use helm::{Options, functions::Moment, values::Sources};
 use tree::{Budget, Limits};
 
-use crate::{output::print, usage::boolean};
+use crate::{later::Later, output::print, usage::boolean};
 
 pub(crate) use refused::REFUSED;
 
@@ -23,7 +23,7 @@ pub(crate) use refused::REFUSED;
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Print the manifests of a chart
-    Template(Box<TemplateArgs>),
+    Template(Later<TemplateArgs>),
 }
 
 /// Renders the templates of a chart, and prints the manifests as YAML.

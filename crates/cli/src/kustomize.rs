@@ -15,6 +15,7 @@ use crate::{
     charts::Charts,
     fetch::Fetcher,
     inflate::{Defaults, Inflate},
+    later::Later,
     output::{print_all, write_texts},
     place::Place,
     usage::{Refused, boolean},
@@ -46,7 +47,7 @@ pub(crate) const REFUSED: Refused = &[
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Print the objects of a kustomization
-    Build(BuildArgs),
+    Build(Later<BuildArgs>),
 }
 
 /// Builds the objects of the kustomization in a directory, and prints them as YAML.

@@ -10,6 +10,7 @@ mod helm_pull;
 mod helm_update;
 mod inflate;
 mod kustomize;
+mod later;
 mod logins;
 mod output;
 mod paint;
@@ -26,6 +27,7 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use commands::{completion, deploy, diff, list, poke_images, remove, render, validate};
 use environment::Defaults;
+use later::Later;
 
 /// GitOps for Kubernetes: what the controllers do, by hand.
 #[derive(Parser)]
@@ -49,31 +51,31 @@ enum Command {
     #[command(subcommand)]
     Helm(helm::Command),
     /// Pull the charts of a kluctl project
-    HelmPull(Box<helm_pull::PullArgs>),
+    HelmPull(Later<helm_pull::PullArgs>),
     /// Tell which charts of a kluctl project have newer versions
-    HelmUpdate(Box<helm_update::UpdateArgs>),
+    HelmUpdate(Later<helm_update::UpdateArgs>),
     /// Deploy a target of a kluctl project
-    Deploy(Box<deploy::DeployArgs>),
+    Deploy(Later<deploy::DeployArgs>),
     /// Show what a deployment would change
-    Diff(Box<diff::DiffArgs>),
+    Diff(Later<diff::DiffArgs>),
     /// Delete what is no longer rendered
-    Prune(Box<remove::PruneArgs>),
+    Prune(Later<remove::PruneArgs>),
     /// Delete everything of a target
-    Delete(Box<remove::DeleteArgs>),
+    Delete(Later<remove::DeleteArgs>),
     /// Look whether everything is there and ready
-    Validate(Box<validate::ValidateArgs>),
+    Validate(Later<validate::ValidateArgs>),
     /// Replace images in what runs
-    PokeImages(Box<poke_images::PokeArgs>),
+    PokeImages(Later<poke_images::PokeArgs>),
     /// Render a project, and change nothing
-    Render(Box<render::RenderArgs>),
+    Render(Later<render::RenderArgs>),
     /// Print the targets of a project
-    ListTargets(Box<list::TargetsArgs>),
+    ListTargets(Later<list::TargetsArgs>),
     /// Print the images that templates ask for
-    ListImages(Box<list::ImagesArgs>),
+    ListImages(Later<list::ImagesArgs>),
     /// Print a script that completes commands and flags in a shell
-    Completion(completion::CompletionArgs),
+    Completion(Later<completion::CompletionArgs>),
     /// Write manual pages
-    Man(completion::ManArgs),
+    Man(Later<completion::ManArgs>),
 }
 
 fn main() -> ExitCode {
