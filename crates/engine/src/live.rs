@@ -166,10 +166,14 @@ pub(crate) async fn fetch(cluster: &Cluster, query: Query<'_>) -> Result<Live, E
             let reference = ObjectRef::of(&object)?;
             let object = Arc::new(object);
             live.note_name(&reference, &object);
-            if query.orphans.is_some() {
-                candidates.push(head(&object));
+            let is_known = known.contains(&reference);
+            if query
+                .orphans
+                .is_some_and(|inclusion| includes(inclusion, &object))
+            {
+                candidates.push(head(&object, is_known));
             }
-            if known.contains(&reference) {
+            if is_known {
                 let kind = (reference.group.clone(), reference.kind.clone());
                 if listing.warned.contains(&kind) {
                     live.warned.insert(reference.clone());
@@ -178,9 +182,8 @@ pub(crate) async fn fetch(cluster: &Cluster, query: Query<'_>) -> Result<Live, E
                 live.rendered.insert(reference, object);
             }
         }
-        if let Some(inclusion) = query.orphans {
+        if query.orphans.is_some() {
             live.warnings = warnings(listing.incomplete);
-            candidates.retain(|object| includes(inclusion, object));
             let snapshot = fresh_snapshot(cluster).await?;
             let selection = orphans::select(&candidates, &identities(query.all, &snapshot))?;
             live.orphans = selection
@@ -194,8 +197,9 @@ pub(crate) async fn fetch(cluster: &Cluster, query: Query<'_>) -> Result<Live, E
     Ok(live)
 }
 
-/// An object without its content. Of its managers only the names are left: their fields are most of an object.
-fn head(object: &Value) -> Value {
+/// An object without its content, with its identity alone when it stays anyway. Of its managers only the names are left:
+/// their fields are most of an object.
+fn head(object: &Value, identity: bool) -> Value {
     let mut head = Map::new();
     for field in ["apiVersion", "kind"] {
         if let Some(value) = object.get(field) {
@@ -205,16 +209,17 @@ fn head(object: &Value) -> Value {
     let mut metadata = Map::new();
     for (name, value) in meta::metadata(object).into_iter().flatten() {
         match value.as_seq() {
-            Some(entries) if name == "managedFields" => {
+            Some(entries) if name == "managedFields" && !identity => {
                 let managers = entries.iter().filter_map(|entry| entry.get("manager"));
                 let managers: Vec<Value> = managers
                     .map(|manager| Value::Map(Map::from([("manager", manager.clone())])))
                     .collect();
                 metadata.insert(name, managers);
             }
-            _ => {
+            _ if !identity || matches!(name, "name" | "namespace" | "uid") => {
                 metadata.insert(name, value.clone());
             }
+            _ => {}
         }
     }
     head.insert("metadata", metadata);

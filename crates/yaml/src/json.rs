@@ -164,6 +164,7 @@ impl<'de> Visitor<'de> for ValueVisitor {
         while let Some(item) = access.next_element()? {
             items.push(item);
         }
+        items.shrink_to_fit();
         Ok(Value::Seq(items))
     }
 
@@ -172,6 +173,7 @@ impl<'de> Visitor<'de> for ValueVisitor {
         while let Some((key, value)) = access.next_entry::<String, Value>()? {
             map.insert(key, value);
         }
+        map.shrink_to_fit();
         Ok(Value::Map(map))
     }
 }

@@ -44,6 +44,11 @@ impl Map {
         }
     }
 
+    /// Lets go of room for more entries: thousands of small maps are mostly that.
+    pub(crate) fn shrink_to_fit(&mut self) {
+        self.entries.shrink_to_fit();
+    }
+
     /// The value under `key`.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&Value> {

@@ -43,7 +43,7 @@ pub(crate) fn changed(
         object.new = true;
         return Ok(object);
     };
-    if before == after && ignore.is_empty() {
+    if std::ptr::eq(before, after) && ignore.is_empty() {
         return Ok(object);
     }
     let (before, after) = (normalize(before, ignore)?, normalize(after, ignore)?);

@@ -39,7 +39,7 @@ impl Settled {
     /// To be begun before the live objects are read.
     pub(super) async fn begin(cluster: &Cluster, options: &DeployOptions) -> Result<Self, cluster::Error> {
         let read = Instant::now();
-        let admission = match options.force_apply {
+        let admission = match applies_all(options) {
             true => Admission::default(),
             false => cluster.admission().await?,
         };
@@ -61,12 +61,17 @@ impl Settled {
     }
 }
 
+/// Whether everything is applied. Who names objects knows already that they are not as rendered.
+fn applies_all(options: &DeployOptions) -> bool {
+    options.force_apply || options.only.is_some()
+}
+
 /// The live object, when applying the manifest would change nothing and nobody looks at it. An object that something of this
 /// deployment may have changed is read once more.
 pub(super) async fn as_it_is(run: &Run<'_>, manifest: &Value, reference: &ObjectRef) -> Option<Arc<Value>> {
     let live = run.live.rendered.get(reference)?;
     let pretended = run.is_pretended(reference.namespace.as_ref()) || run.is_pretended_gone(reference);
-    if run.options.force_apply || pretended || run.live.warned.contains(reference) {
+    if applies_all(run.options) || pretended || run.live.warned.contains(reference) {
         return None;
     }
     let manifest = fixup::apply(manifest);

@@ -15,8 +15,6 @@ use super::{CommandResult, ResultObject, delta, value};
 pub enum Contents {
     /// All of it, each state as a difference to the one before.
     Compacted,
-    /// What identifies them: type, name, labels, annotations.
-    Reduced,
     /// Nothing.
     None,
 }
@@ -51,21 +49,20 @@ impl CommandResult {
     }
 }
 
-/// An object with its states, each as the function makes it.
-pub(super) fn with_contents(object: &ResultObject, form: &dyn Fn(&Value) -> Value) -> Value {
+/// An object with what identifies each of its states: type, name, labels, annotations.
+pub(super) fn reduced(object: &ResultObject) -> Value {
     let mut entry = value::entry(object);
     if let Some(map) = entry.as_map_mut() {
         for (name, state) in states(object) {
             if let Some(state) = state {
-                map.insert(name, form(state));
+                map.insert(name, identity(state));
             }
         }
     }
     entry
 }
 
-/// What identifies an object.
-pub(super) fn reduced(object: &Value) -> Value {
+fn identity(object: &Value) -> Value {
     let mut reduced = Map::new();
     for field in ["apiVersion", "kind"] {
         if let Some(value) = object.get(field) {
@@ -184,7 +181,7 @@ mod tests {
             !text.contains("b25l") && !text.contains("dHdv") && text.contains("KioqKio="),
             "{text}"
         );
-        let reduced = yaml::print::json(&result.to_value(Contents::Reduced));
+        let reduced = yaml::print::json(&reduced(&result.objects[0]));
         assert!(
             !reduced.contains("\"data\"") && reduced.contains("labels"),
             "{reduced}"

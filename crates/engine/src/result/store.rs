@@ -13,7 +13,7 @@ use jiff::Timestamp;
 use objects::{ObjectRef, meta};
 use yaml::{Map, Value};
 
-use super::{CommandResult, Contents, Origin, contents};
+use super::{CommandResult, Origin, contents};
 use crate::{Error, PARALLEL, ValidateResult};
 
 const LABEL: &str = "kluctl.io/result";
@@ -114,7 +114,14 @@ impl ResultStore {
             is_validation: false,
             summary: result.summary(),
             data: vec![
-                ("reducedResult", pack::value(&result.to_value(Contents::Reduced))?),
+                (
+                    "reducedResult",
+                    pack::with_list(
+                        &result.frame(None),
+                        "objects",
+                        result.objects.iter().map(contents::reduced),
+                    )?,
+                ),
                 (
                     "compactedObjects",
                     pack::list(result.objects.iter().map(contents::compact))?,

@@ -10,32 +10,28 @@ impl CommandResult {
     /// The whole result as data. Of the objects themselves it has as much as `contents` says.
     #[must_use]
     pub fn to_value(&self, contents: Contents) -> Value {
+        let objects = match contents {
+            Contents::Compacted => ("compactedObjects", contents::compacted(&self.objects)),
+            Contents::None => ("objects", self.objects.iter().map(entry).collect()),
+        };
+        Value::Map(self.frame(Some(objects)))
+    }
+
+    /// The result with these objects, or without any.
+    pub(super) fn frame(&self, objects: Option<(&str, Vec<Value>)>) -> Map {
         let mut root = self.head("command");
         if let Some(tree) = &self.origin.tree {
             root.insert("deployment", tree.clone());
         }
-        match contents {
-            Contents::Compacted => {
-                root.insert("compactedObjects", contents::compacted(&self.objects));
-            }
-            Contents::Reduced => {
-                let objects: Vec<Value> = self
-                    .objects
-                    .iter()
-                    .map(|object| contents::with_contents(object, &contents::reduced))
-                    .collect();
-                root.insert("objects", objects);
-            }
-            Contents::None => {
-                root.insert("objects", self.objects.iter().map(entry).collect::<Vec<_>>());
-            }
+        if let Some((name, objects)) = objects {
+            root.insert(name, objects);
         }
         root.insert("errors", messages(&self.errors));
         root.insert("warnings", messages(&self.warnings));
         if !self.origin.seen_images.is_empty() {
             root.insert("seenImages", self.origin.seen_images.clone());
         }
-        Value::Map(root)
+        root
     }
 
     /// What results and their summaries begin with.

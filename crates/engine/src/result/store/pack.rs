@@ -3,7 +3,7 @@
 use std::io::{self, Read as _, Write as _};
 
 use flate2::{Compression, read::GzDecoder, write::GzEncoder};
-use yaml::Value;
+use yaml::{Map, Value};
 
 use crate::Error;
 
@@ -17,16 +17,44 @@ pub(super) fn value(value: &Value) -> Result<Vec<u8>, Error> {
 
 /// The list of these values, compressed. Each is gone before the next one comes: all of them may be hundreds of megabytes.
 pub(super) fn list(values: impl Iterator<Item = Value>) -> Result<Vec<u8>, Error> {
+    pack(|packer| write_list(packer, values))
+}
+
+/// A map to which a list belongs, under a name that it does not have itself, compressed.
+pub(super) fn with_list(
+    map: &Map,
+    name: &str,
+    values: impl Iterator<Item = Value>,
+) -> Result<Vec<u8>, Error> {
+    let members = map.iter().map(|(key, value)| (key, Some(value)));
+    let mut members: Vec<(&str, Option<&Value>)> = members.chain([(name, None)]).collect();
+    members.sort_unstable_by_key(|(key, _)| *key);
+    let mut values = Some(values);
     pack(|packer| {
-        packer.write_all(b"[")?;
-        for (index, value) in values.enumerate() {
-            if index > 0 {
-                packer.write_all(b",")?;
+        let mut before = b"{";
+        for (key, value) in members {
+            packer.write_all(before)?;
+            before = b",";
+            write(packer, &Value::from(key))?;
+            packer.write_all(b":")?;
+            match value {
+                Some(value) => write(packer, value)?,
+                None => write_list(packer, values.take().into_iter().flatten())?,
             }
-            write(packer, &value)?;
         }
-        packer.write_all(b"]")
+        packer.write_all(b"}")
     })
+}
+
+fn write_list(packer: &mut impl io::Write, values: impl Iterator<Item = Value>) -> io::Result<()> {
+    packer.write_all(b"[")?;
+    for (index, value) in values.enumerate() {
+        if index > 0 {
+            packer.write_all(b",")?;
+        }
+        write(packer, &value)?;
+    }
+    packer.write_all(b"]")
 }
 
 fn pack(write: impl FnOnce(&mut GzEncoder<Vec<u8>>) -> io::Result<()>) -> Result<Vec<u8>, Error> {
@@ -65,6 +93,12 @@ mod tests {
             let items = all.as_seq().unwrap().iter().cloned();
             assert_eq!(super::list(items).unwrap(), value(&all).unwrap());
             assert_eq!(unpacked(&value(&all).unwrap()).unwrap(), all);
+            let map = Map::from([("z", Value::from(1)), ("a", Value::from("<"))]);
+            let mut whole = map.clone();
+            let items = all.as_seq().unwrap().iter().cloned();
+            let packed = with_list(&map, "list", items).unwrap();
+            whole.insert("list", all);
+            assert_eq!(packed, value(&Value::Map(whole)).unwrap());
         }
         assert!(unpacked(b"no gzip").is_err());
     }
