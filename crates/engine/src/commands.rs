@@ -9,14 +9,13 @@ use cluster::Cluster;
 use futures::FutureExt as _;
 use kluctl::Rendered;
 use objects::{ObjectRef, discriminator::Claim};
-use yaml::Value;
 
 use crate::{
     Command, CommandResult, Confirm, DeleteOptions, DeployOptions, Error, ObjectError, Origin, Patience,
     PokedImage, PruneOptions, ResultObject, ValidateResult,
     confirm::ABORTED,
     deploy::{deploy_as_far_as_possible, does_something},
-    live,
+    images, live,
     result::Asked,
 };
 
@@ -57,6 +56,7 @@ impl<'a> Project<'a> {
     fn told(&self, mut result: CommandResult, command: Command, options: &DeployOptions) -> CommandResult {
         result.command = command;
         result.origin = self.origin();
+        result.origin.seen_images = images::listed(self.rendered, &result.objects);
         result.asked = Asked {
             no_wait: options.no_wait,
             force_apply: options.force_apply,
@@ -78,12 +78,7 @@ impl<'a> Project<'a> {
         }
         origin.target = self.rendered.target.clone();
         origin.tree = Some(self.rendered.deployment());
-        origin.seen_images = self
-            .rendered
-            .images
-            .iter()
-            .map(|image| Value::Map(image.to_map(None)))
-            .collect();
+        origin.seen_images = images::listed(self.rendered, &[]);
         origin.objects_hash = kluctl::objects_hash(self.rendered.objects());
         origin
     }

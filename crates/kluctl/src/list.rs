@@ -42,12 +42,13 @@ pub fn choose_target(tree: &Arc<dyn Tree>, request: &Request, budget: &Budget) -
 }
 
 /// The images of a render as a map with a list `images`, as the listing of images prints it. `simple` leaves out where
-/// they are used.
+/// they are used. `deployed` has the images that run in their places, in the same order, as far as they are known.
 #[must_use]
-pub fn list_images(rendered: &Rendered, simple: bool) -> Value {
+pub fn list_images(rendered: &Rendered, deployed: &[Option<String>], simple: bool) -> Value {
     let mut images: Vec<Map> = Vec::new();
-    for seen in &rendered.images {
-        let mut map = seen.to_map(None);
+    for (index, seen) in rendered.images.iter().enumerate() {
+        let deployed = deployed.get(index).and_then(Option::as_deref);
+        let mut map = seen.to_map(deployed);
         if simple {
             map.retain(|field, _| matches!(field, "image" | "resultImage"));
         }

@@ -85,6 +85,12 @@ pub(crate) fn images(args: &ImagesArgs) -> Result<()> {
     let session = Session::open(&asked)?;
     let cluster = session.connect()?;
     let rendered = session.render(cluster.as_ref())?;
-    let images = kluctl::list_images(&rendered, args.simple);
+    let deployed = match &cluster {
+        Some(cluster) if !args.simple => session
+            .runtime
+            .block_on(engine::deployed_images(cluster, &rendered))?,
+        _ => Vec::new(),
+    };
+    let images = kluctl::list_images(&rendered, &deployed, args.simple);
     output::print_to(args.output.as_deref(), &yaml::print::goyaml(&images))
 }

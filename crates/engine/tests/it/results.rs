@@ -7,7 +7,7 @@ use engine::{
 };
 use futures::{FutureExt as _, future::BoxFuture};
 use kluctl::{Inclusion, SeenImage};
-use objects::{ObjectRef, rules::Unseen};
+use objects::{ObjectRef, path::Key, rules::Unseen};
 use serde_json::json;
 use yaml::Value;
 
@@ -305,17 +305,29 @@ async fn images_are_poked_and_nothing_else() -> Result<()> {
         tags: Vec::new(),
         dir: "item-0".to_owned(),
         place: (0, index),
-        field: None,
+        field: Some(
+            ["spec", "template", "spec", "containers"]
+                .map(Key::from)
+                .into_iter()
+                .chain([Key::Index(0), Key::from("image")])
+                .collect(),
+        ),
     };
     rendered.images = vec![seen("web", 0), seen("absent", 1)];
     let project = Project::new(&world.cluster, &rendered);
     for dry_run in [true, false] {
         let options = DeployOptions {
             dry_run,
+            contents: true,
             ..DeployOptions::default()
         };
         let result = commands::poke_images(&project, &options).await?;
         assert!(result.errors.is_empty(), "{:?}", result.errors);
+        let ran = result.origin.seen_images.iter();
+        let ran: Vec<_> = ran
+            .map(|image| image.get("deployedImage").and_then(Value::as_str))
+            .collect();
+        assert_eq!(ran, [Some("main:1"), None]);
         let warnings: Vec<_> = result
             .warnings
             .iter()
@@ -330,6 +342,8 @@ async fn images_are_poked_and_nothing_else() -> Result<()> {
             .collect();
         assert_eq!(changed, ["spec.template.spec.containers[0].image"]);
     }
+    let runs = engine::deployed_images(&world.cluster, &rendered).await?;
+    assert_eq!(runs, [Some("main:2".to_owned()), None]);
     let live = world
         .cluster
         .get(&world.reference("apps/v1", "Deployment", "web"))
