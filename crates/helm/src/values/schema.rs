@@ -7,6 +7,8 @@ mod check;
 mod compare;
 mod containers;
 mod formats;
+#[cfg(test)]
+mod tests;
 mod validate;
 
 use std::{
@@ -66,6 +68,9 @@ struct Schema<'a> {
     tracks: bool,
 }
 
+/// The words above several problems with one value.
+const GROUP: &str = "validation failed";
+
 /// What a value has that the schema doesn't allow.
 #[derive(Debug, Clone)]
 struct Problem {
@@ -75,9 +80,17 @@ struct Problem {
 }
 
 impl Problem {
+    /// What a group holds, or the problem alone.
+    fn parts(self) -> Vec<Self> {
+        match self.words == GROUP {
+            true => self.causes,
+            false => vec![self],
+        }
+    }
+
     fn print(&self, depth: usize, into: &mut String) {
         let indent = "  ".repeat(depth);
-        let _ = write!(into, "{indent}- at '{}': {}", self.at, self.words);
+        let _ = write!(into, "{indent}- at {}: {}", compare::quote(&self.at), self.words);
         for cause in &self.causes {
             into.push('\n');
             cause.print(depth.saturating_add(1), into);
@@ -143,7 +156,8 @@ fn one(schema: &[u8], values: &Dict, budget: &Budget) -> Result<Option<String>, 
         return Ok(None);
     }
     let mut text = String::new();
-    for problem in problems {
+    // What is wrong with the whole needs no line above it.
+    for problem in problems.into_iter().flat_map(Problem::parts) {
         problem.print(0, &mut text);
         text.push('\n');
     }

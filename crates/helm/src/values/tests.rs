@@ -186,11 +186,11 @@ fn files_come_below_settings() {
     );
 }
 
-fn values(text: &str) -> Value {
+pub(super) fn values(text: &str) -> Value {
     read_map(text.as_bytes(), &Budget::default()).unwrap()
 }
 
-fn chart(name: &str, defaults: &str, dependencies: Vec<Chart>) -> Chart {
+pub(super) fn chart(name: &str, defaults: &str, dependencies: Vec<Chart>) -> Chart {
     let mut chart = Chart {
         values: values(defaults),
         dependencies,
@@ -338,141 +338,4 @@ fn values_are_imported_below_those_of_the_chart() {
         values.contains(r#""k": {"data": {"from": "a"}, "from": "a"}"#),
         "{values}"
     );
-}
-
-fn checked(schema: &str, text: &str) -> String {
-    let mut one = chart("c", "{}", Vec::new());
-    one.schema = Some(Bytes::from(schema.to_owned()));
-    let Value::Dict(values) = values(text) else {
-        panic!("no map")
-    };
-    schema::validate(&one, &values, &Budget::default())
-        .map_or_else(|error| error.to_string(), |()| "ok".to_owned())
-}
-
-#[test]
-fn values_are_checked_against_schemas() {
-    let table: &[(&str, &str, &str)] = &[
-        (r#"{"properties": {"a": {"type": "integer"}}}"#, "a: 1", "ok"),
-        (
-            r#"{"properties": {"a": {"type": "integer"}}}"#,
-            "a: 1.5",
-            "- at '/a': got number, want integer",
-        ),
-        (
-            r#"{"properties": {"a": {"type": ["string", "null"]}}}"#,
-            "a: [1]",
-            "- at '/a': got array, want string or null",
-        ),
-        (
-            r#"{"required": ["a", "b"]}"#,
-            "b: 1",
-            "- at '': missing property 'a'",
-        ),
-        (
-            r#"{"additionalProperties": false, "properties": {"a": true}}"#,
-            "{a: 1, b: 2}",
-            "- at '': additional properties 'b' not allowed",
-        ),
-        (
-            r#"{"properties": {"a": {"enum": ["x", 1]}}}"#,
-            "a: y",
-            "- at '/a': value must be one of 'x', 1",
-        ),
-        (
-            r#"{"properties": {"a": {"pattern": "^b"}}}"#,
-            "a: c",
-            "- at '/a': 'c' does not match pattern '^b'",
-        ),
-        (
-            r#"{"properties": {"a": {"minimum": 3, "multipleOf": 0.5}}}"#,
-            "a: 2.2",
-            "- at '/a': minimum: got 2.2, want 3\n- at '/a': multipleOf: got 2.2, want 0.5",
-        ),
-        (
-            r##"{"$ref": "#/$defs/x", "$defs": {"x": {"required": ["a"]}}}"##,
-            "b: 1",
-            "- at '': missing property 'a'",
-        ),
-        (
-            r#"{"anyOf": [{"required": ["a"]}, {"required": ["b"]}]}"#,
-            "c: 1",
-            "- at '': 'anyOf' failed\n  - at '': missing property 'a'\n  - at '': missing property 'b'",
-        ),
-        (
-            r#"{"oneOf": [{"required": ["a"]}, {"required": ["b"]}]}"#,
-            "{a: 1, b: 1}",
-            "- at '': 'oneOf' failed, subschemas 0, 1 matched",
-        ),
-        (
-            r#"{"if": {"required": ["a"]}, "then": {"required": ["b"]}}"#,
-            "a: 1",
-            "- at '': missing property 'b'",
-        ),
-        (
-            r#"{"properties": {"a": {"items": {"type": "string"}, "uniqueItems": true}}}"#,
-            "a: [x, x, 1]",
-            "- at '/a': items at 0 and 1 are equal\n- at '/a/2': got number, want string",
-        ),
-        (
-            r#"{"properties": {"a": true}, "unevaluatedProperties": false}"#,
-            "{a: 1, b: 1}",
-            "- at '/b': false schema",
-        ),
-        (
-            r#"{"allOf": [{"properties": {"a": true}}], "unevaluatedProperties": false}"#,
-            "a: 1",
-            "ok",
-        ),
-        (
-            r#"{"$schema": "http://json-schema.org/draft-07/schema#", "properties": {"a": {"format": "ipv4"}}}"#,
-            "a: x",
-            "- at '/a': 'x' is not valid ipv4",
-        ),
-        (r#"{"properties": {"a": {"format": "ipv4"}}}"#, "a: x", "ok"),
-    ];
-    for (schema, values, expected) in table {
-        let got = checked(schema, values);
-        let start = "values don't meet the specifications of the schema(s) in the following chart(s):\nc:\n";
-        let got = got.strip_prefix(start).unwrap_or(&got).trim_end();
-        assert_eq!(got, *expected, "{schema} {values}");
-    }
-}
-
-#[test]
-fn schemas_that_cannot_be_used_are_refused() {
-    let table = [
-        (r#"{"type": 5}"#, "is not valid against metaschema"),
-        (
-            r#"{"properties": {"a": {"type": "strin"}}}"#,
-            "at '/properties/a/type'",
-        ),
-        (r#"{"pattern": "("}"#, "is not valid regex"),
-        (
-            r#"{"$ref": "https://example.com/x.json"}"#,
-            "failing loading \"https://example.com/x.json\"",
-        ),
-        (
-            r#"{"$ref": "other.json#/x"}"#,
-            "failing loading \"file:///other.json\"",
-        ),
-        (r##"{"$ref": "#/nowhere"}"##, "not found"),
-        (
-            r##"{"$dynamicRef": "#a"}"##,
-            "$dynamicRef of JSON Schema is not supported",
-        ),
-        (
-            r#"{"$schema": "https://example.com/meta"}"#,
-            "https://example.com/meta",
-        ),
-        (
-            r##"{"$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}, "$ref": "#/$defs/a"}"##,
-            "nests deeper",
-        ),
-        ("{", "EOF"),
-    ];
-    for (schema, expected) in table {
-        let got = checked(schema, "a: 1");
-        assert!(got.contains(expected), "{schema}: {got}");
-    }
 }

@@ -10,3 +10,5 @@ mod malice;
 mod modules;
 #[cfg(test)]
 mod options;
+#[cfg(test)]
+mod random_values;

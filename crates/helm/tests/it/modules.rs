@@ -15,7 +15,7 @@ use yaml::Value;
 use crate::conformance::at_once;
 
 /// The directories of the charts; modules that aren't there are fetched.
-fn charts() -> Vec<PathBuf> {
+pub(crate) fn charts() -> Vec<PathBuf> {
     let list = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../hack/charts.txt");
     let text = fs::read_to_string(list).unwrap();
     let mut charts = Vec::new();
@@ -76,7 +76,7 @@ fn values(chart: &Path, set: Set) -> String {
     yaml::print::goyaml(&changed(&own, set))
 }
 
-fn theirs(helm: &Path, chart: &Path, values: &Path) -> Result<String, String> {
+pub(crate) fn theirs(helm: &Path, chart: &Path, values: &Path) -> Result<String, String> {
     let Output {
         status,
         stdout,
@@ -98,7 +98,7 @@ fn theirs(helm: &Path, chart: &Path, values: &Path) -> Result<String, String> {
     Err(error.trim().to_owned())
 }
 
-fn ours(chart: &Path, values: &str) -> Result<String, String> {
+pub(crate) fn ours(chart: &Path, values: &str) -> Result<String, String> {
     let moment = Moment::new(1_760_000_000, 0, [7; 32]);
     let mut options = Options::new("demo", &moment);
     options
@@ -114,7 +114,10 @@ fn ours(chart: &Path, values: &str) -> Result<String, String> {
 }
 
 /// How a render differs from two of the original: what those don't agree on may be anything.
-fn difference(ours: &Result<String, String>, theirs: &[Result<String, String>; 2]) -> Option<String> {
+pub(crate) fn difference(
+    ours: &Result<String, String>,
+    theirs: &[Result<String, String>; 2],
+) -> Option<String> {
     let (Ok(made), [Ok(one), Ok(other)]) = (ours, theirs) else {
         let [one, _] = theirs;
         return (ours != one).then(|| match (ours, one) {

@@ -27,15 +27,57 @@ pub(super) fn kind(value: &Value) -> &'static str {
     }
 }
 
-/// A number without an exponent.
+/// A number for people: digits in groups, and powers of ten from a million on.
 pub(super) fn plain(number: f64) -> String {
-    float_text(number, 'f', None)
+    let size = number.abs();
+    if size == 0.0 || (1e-4..1e6).contains(&size) {
+        return grouped(&float_text(number, 'f', None));
+    }
+    let text = float_text(number, 'e', None);
+    let (digits, power) = text.split_once('e').unwrap_or((&text, "+00"));
+    let power: String = power.chars().filter_map(raised).collect();
+    format!("{digits}×10{power}")
+}
+
+fn grouped(text: &str) -> String {
+    let (whole, fraction) = text.split_at(text.find('.').unwrap_or(text.len()));
+    let mut grouped = String::new();
+    for (n, digit) in whole.chars().enumerate() {
+        let left = whole.len().saturating_sub(n);
+        if left % 3 == 0 && grouped.ends_with(|last: char| last.is_ascii_digit()) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    grouped + fraction
+}
+
+/// A sign of an exponent, written above the line; a plus is left out.
+fn raised(sign: char) -> Option<char> {
+    const DIGITS: [char; 10] = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
+    match sign {
+        '-' => Some('⁻'),
+        sign => DIGITS.get(usize::try_from(sign.to_digit(10)?).ok()?).copied(),
+    }
+}
+
+/// A whole number for people, as lengths are told, however large.
+pub(super) fn count(number: f64) -> String {
+    grouped(&float_text(number, 'f', None))
+}
+
+/// A text in a message.
+pub(super) fn quote(text: &str) -> String {
+    let quoted = crate::template::quote(text);
+    let inner = quoted.get(1..quoted.len().saturating_sub(1)).unwrap_or_default();
+    format!("'{}'", inner.replace("\\\"", "\"").replace('\'', "\\'"))
 }
 
 /// A value of a schema in a message.
 pub(super) fn display(value: &Json) -> String {
     match value {
-        Json::String(text) => format!("'{text}'"),
+        Json::String(text) => quote(text),
+        Json::Null => "<nil>".to_owned(),
         other => other.to_string(),
     }
 }

@@ -6,8 +6,8 @@ use serde_json::Value as Json;
 use tree::Exceeded;
 
 use super::{
-    Draft, Schema,
-    compare::canonical,
+    Draft, Problem, Schema,
+    compare::{canonical, quote},
     validate::{Look, limits},
 };
 use crate::Value;
@@ -37,9 +37,14 @@ impl Schema<'_> {
             for (key, _) in entries {
                 let mut problems = Vec::new();
                 let name = Value::String(key.clone());
-                self.validate(names, &name, look.at, look.depth, &mut problems)?;
+                self.validate(names, &name, "", look.depth, &mut problems)?;
                 if !problems.is_empty() {
-                    look.nested(format!("invalid propertyName '{key}'"), problems);
+                    look.problems.push(Problem {
+                        // The original takes a name for a whole.
+                        at: String::new(),
+                        words: format!("invalid propertyName {}", quote(key)),
+                        causes: problems.into_iter().flat_map(Problem::parts).collect(),
+                    });
                 }
             }
         }
@@ -67,7 +72,7 @@ impl Schema<'_> {
             }
             if schemas.is_empty() {
                 match additional {
-                    Some(Json::Bool(false)) => refused.push(format!("'{key}'")),
+                    Some(Json::Bool(false)) => refused.push(quote(key)),
                     other => schemas.extend(other),
                 }
             }
@@ -108,8 +113,9 @@ impl Schema<'_> {
                 let missing = missing(rule, &has);
                 if !missing.is_empty() {
                     look.problem(format!(
-                        "properties {} required, if '{key}' exists",
-                        missing.join(", ")
+                        "properties {} required, if {} exists",
+                        missing.join(", "),
+                        quote(key)
                     ));
                 }
             } else {
@@ -139,6 +145,13 @@ impl Schema<'_> {
             (Some(Json::Array(prefix)), false) => (prefix.as_slice(), map.get("additionalItems")),
             (_, _) => ([].as_slice(), map.get("items")),
         };
+        if !new && !prefix.is_empty() && rest == Some(&Json::Bool(false)) && items.len() > prefix.len() {
+            look.problem(format!(
+                "last {} additionalItem(s) not allowed",
+                items.len().saturating_sub(prefix.len())
+            ));
+        }
+        let rest = rest.filter(|rest| new || prefix.is_empty() || **rest != Json::Bool(false));
         for (n, item) in items.iter().enumerate() {
             if let Some(schema) = prefix.get(n).or(rest) {
                 let below = look.below(n);
@@ -153,24 +166,38 @@ impl Schema<'_> {
         let Some(schema) = look.map.get("contains").filter(|_| self.draft >= Draft::D6) else {
             return Ok(());
         };
-        let mut found = 0_u32;
+        let (mut found, mut others) = (Vec::new(), Vec::new());
         for (n, item) in items.iter().enumerate() {
             let mut problems = Vec::new();
-            self.validate(schema, item, look.at, look.depth, &mut problems)?;
+            self.validate(schema, item, &look.below(n), look.depth, &mut problems)?;
             if problems.is_empty() {
-                found = found.saturating_add(1);
+                found.push(n.to_string());
                 if self.draft >= Draft::D2020 {
                     look.seen.items.insert(n);
                 }
             }
+            others.append(&mut problems);
         }
         let newer = self.draft >= Draft::D2019;
-        let least = look.number("minContains").filter(|_| newer).unwrap_or(1.0);
-        let most = look.number("maxContains").filter(|_| newer);
-        if f64::from(found) < least {
-            look.problem("no items match contains schema".to_owned());
-        } else if most.is_some_and(|most| f64::from(found) > most) {
-            look.problem(format!("too many items match contains schema: {found}"));
+        let bound = |keyword: &str| look.number(keyword).filter(|_| newer);
+        let (least, most) = (bound("minContains"), bound("maxContains"));
+        let count = found.len() as f64;
+        let which = match found.as_slice() {
+            [] => "but none matched".to_owned(),
+            found => format!("but matched {} items at {}", found.len(), found.join(" ")),
+        };
+        match least {
+            Some(least) if count < least => {
+                let words = format!("min {least} items required to match contains schema, {which}");
+                look.nested(words, others);
+            }
+            None if found.is_empty() => look.nested("no items match contains schema".to_owned(), others),
+            _ => {}
+        }
+        if let Some(most) = most.filter(|most| count > *most) {
+            look.problem(format!(
+                "max {most} items required to match contains schema, {which}"
+            ));
         }
         Ok(())
     }
@@ -216,8 +243,5 @@ impl Schema<'_> {
 
 fn missing(names: &Json, has: impl Fn(&str) -> bool) -> Vec<String> {
     let names = names.as_array().into_iter().flatten().filter_map(Json::as_str);
-    names
-        .filter(|name| !has(name))
-        .map(|name| format!("'{name}'"))
-        .collect()
+    names.filter(|name| !has(name)).map(quote).collect()
 }

@@ -13,15 +13,35 @@ pub(super) fn fits(format: &str, text: &str) -> bool {
         "uuid" => matches(r"^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$", text),
         "date" => date(text),
         "time" => time(text),
-        "date-time" => match text.get(..10).zip(text.get(10..11)).zip(text.get(11..)) {
-            Some(((day, "T" | "t"), rest)) => date(day) && time(rest),
-            _ => false,
-        },
+        "date-time" => moment(text),
         "duration" => duration(text),
-        "json-pointer" => (text.is_empty() || text.starts_with('/')) && !matches("~([^01]|$)", text),
+        "period" => text.split_once('/').is_some_and(|(start, end)| {
+            let lasts = |text: &str| text.starts_with('P') && duration(text);
+            lasts(start) && moment(end) || moment(start) && (lasts(end) || moment(end))
+        }),
+        "semver" => matches(SEMVER, text),
+        "json-pointer" => pointer(text),
+        "relative-json-pointer" => {
+            let rest = text.trim_start_matches(|c: char| c.is_ascii_digit());
+            matches("^(0|[1-9][0-9]*)([^0-9]|$)", text) && (rest == "#" || pointer(rest))
+        }
         "uri" | "iri" => matches(r"^[A-Za-z][A-Za-z0-9+.\-]*:", text) && uri_text(text),
         "uri-reference" | "iri-reference" | "uri-template" => uri_text(text),
         _ => true,
+    }
+}
+
+/// A version as semver.org has it.
+const SEMVER: &str = r"^(0|[1-9][0-9]*)(\.(0|[1-9][0-9]*)){2}(-(0|[1-9][0-9]*|[0-9]*[A-Za-z-][0-9A-Za-z-]*)(\.(0|[1-9][0-9]*|[0-9]*[A-Za-z-][0-9A-Za-z-]*))*)?(\+[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?$";
+
+fn pointer(text: &str) -> bool {
+    (text.is_empty() || text.starts_with('/')) && !matches("~([^01]|$)", text)
+}
+
+fn moment(text: &str) -> bool {
+    match text.get(..10).zip(text.get(10..11)).zip(text.get(11..)) {
+        Some(((day, "T" | "t"), rest)) => date(day) && time(rest),
+        _ => false,
     }
 }
 

@@ -6,14 +6,19 @@ use serde_json::{Map, Value as Json};
 use tree::Exceeded;
 
 use super::{
-    Draft, Problem, Schema,
-    compare::{display, kind, number, plain, same},
+    Draft, GROUP, Problem, Schema,
+    compare::{count, display, kind, number, plain, quote, same},
     formats,
 };
 use crate::Value;
 
 /// How often references and schemas may nest in one check.
 const MAX_DEPTH: usize = 500;
+
+/// The types of JSON, in the order in which messages name them.
+const TYPES: [&str; 7] = [
+    "null", "boolean", "number", "integer", "string", "array", "object",
+];
 
 /// What of a value some schema has spoken about.
 #[derive(Debug, Default)]
@@ -100,7 +105,7 @@ impl Schema<'_> {
         } else {
             self.look(schema, value, &mut look)?;
         }
-        problems.append(&mut look.problems);
+        problems.extend(grouped(at, look.problems));
         Ok(look.seen)
     }
 
@@ -114,10 +119,9 @@ impl Schema<'_> {
                 return Ok(());
             }
         }
-        if !self.types(value, look) {
+        if !self.types(value, look) || !self.constants(value, look) {
             return Ok(());
         }
-        self.constants(value, look);
         match value {
             Value::Dict(entries) => {
                 let entries = crate::values::entries(entries);
@@ -145,9 +149,7 @@ impl Schema<'_> {
 
     /// Lets another schema look at the same value, and takes over what it finds.
     pub(super) fn apply(&self, schema: &Json, value: &Value, look: &mut Look<'_>) -> Result<(), Exceeded> {
-        let mut problems = Vec::new();
-        let seen = self.validate(schema, value, look.at, look.depth, &mut problems)?;
-        look.problems.append(&mut problems);
+        let seen = self.validate(schema, value, look.at, look.depth, &mut look.problems)?;
         look.seen.add(seen);
         Ok(())
     }
@@ -164,22 +166,13 @@ impl Schema<'_> {
         if names.iter().any(fits) {
             return true;
         }
-        look.problem(format!("got {got}, want {}", names.join(" or ")));
+        let wanted: Vec<&str> = TYPES.into_iter().filter(|name| names.contains(name)).collect();
+        look.problem(format!("got {got}, want {}", wanted.join(" or ")));
         false
     }
 
-    fn constants(&self, value: &Value, look: &mut Look<'_>) {
-        if let Some(Json::Array(allowed)) = look.map.get("enum")
-            && !allowed.iter().any(|one| same(one, value))
-        {
-            let simple = allowed.iter().all(|one| !one.is_array() && !one.is_object());
-            let names: Vec<String> = allowed.iter().map(display).collect();
-            look.problem(match names.as_slice() {
-                _ if !simple => "'enum' failed".to_owned(),
-                [name] => format!("value must be {name}"),
-                names => format!("value must be one of {}", names.join(", ")),
-            });
-        }
+    /// What a value must be; nothing else is said of one that it is not.
+    fn constants(&self, value: &Value, look: &mut Look<'_>) -> bool {
         if self.draft >= Draft::D6
             && let Some(wanted) = look.map.get("const")
             && !same(wanted, value)
@@ -190,7 +183,28 @@ impl Schema<'_> {
             } else {
                 "'const' failed".to_owned()
             });
+            return false;
         }
+        if let Some(Json::Array(allowed)) = look.map.get("enum")
+            && !allowed.iter().any(|one| same(one, value))
+        {
+            let simple = allowed.iter().all(|one| !one.is_array() && !one.is_object());
+            let names: Vec<String> = allowed.iter().map(display).collect();
+            look.problem(match names.as_slice() {
+                _ if !simple => "'enum' failed".to_owned(),
+                [name] => format!("value must be {name}"),
+                names => format!("value must be one of {}", names.join(", ")),
+            });
+            return false;
+        }
+        if self.draft < Draft::D2019
+            && let (Some(Json::String(format)), Value::String(text)) = (look.map.get("format"), value)
+            && !formats::fits(format, text)
+        {
+            look.problem(format!("{} is not valid {format}", quote(text)));
+            return false;
+        }
+        true
     }
 
     fn text(&self, text: &str, look: &mut Look<'_>) {
@@ -203,13 +217,11 @@ impl Schema<'_> {
                 .get(pattern)
                 .is_some_and(|known| known.is_match(text))
         {
-            look.problem(format!("'{text}' does not match pattern '{pattern}'"));
-        }
-        if self.draft < Draft::D2019
-            && let Some(Json::String(format)) = look.map.get("format")
-            && !formats::fits(format, text)
-        {
-            look.problem(format!("'{text}' is not valid {format}"));
+            look.problem(format!(
+                "{} does not match pattern {}",
+                quote(text),
+                quote(pattern)
+            ));
         }
     }
 
@@ -306,13 +318,25 @@ impl Schema<'_> {
     }
 }
 
+/// Several problems with one value are told below a line of their own.
+fn grouped(at: &str, problems: Vec<Problem>) -> Vec<Problem> {
+    if problems.len() < 2 {
+        return problems;
+    }
+    vec![Problem {
+        at: at.to_owned(),
+        words: GROUP.to_owned(),
+        causes: problems,
+    }]
+}
+
 /// Checks a length against its bounds.
 pub(super) fn limits(look: &mut Look<'_>, got: f64, least: &str, most: &str) {
     for (keyword, sign) in [(least, 1.0), (most, -1.0)] {
         if let Some(want) = look.number(keyword)
             && got * sign < want * sign
         {
-            look.problem(format!("{keyword}: got {}, want {}", plain(got), plain(want)));
+            look.problem(format!("{keyword}: got {}, want {}", count(got), count(want)));
         }
     }
 }

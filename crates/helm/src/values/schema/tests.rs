@@ -1,0 +1,215 @@
+//! Values against schemas, and what is told of those that don't fit.
+
+use bytes::Bytes;
+use tree::Budget;
+
+use super::validate;
+use crate::{
+    Value,
+    values::tests::{chart, values},
+};
+
+fn checked(schema: &str, text: &str) -> String {
+    let mut one = chart("c", "{}", Vec::new());
+    one.schema = Some(Bytes::from(schema.to_owned()));
+    let Value::Dict(values) = values(text) else {
+        panic!("no map")
+    };
+    validate(&one, &values, &Budget::default()).map_or_else(|error| error.to_string(), |()| "ok".to_owned())
+}
+
+#[test]
+fn texts_have_formats() {
+    let table: &[(&str, &[&str], &[&str])] = &[
+        (
+            "semver",
+            &["1.2.3", "0.0.0-rc.1+b-1.x"],
+            &["1.2", "01.2.3", "1.2.3-01", "1.2.3-", "v1.2.3"],
+        ),
+        (
+            "relative-json-pointer",
+            &["0", "1#", "12/a/b~0"],
+            &["", "#", "01", "1a", "0/~2"],
+        ),
+        (
+            "period",
+            &["P1D/2026-01-02T03:04:05Z", "2026-01-02T03:04:05Z/P1D"],
+            &["P1D", "P1D/P1D", "2026-01-02/P1D"],
+        ),
+    ];
+    for (format, good, bad) in table {
+        let schema = format!(
+            r#"{{"$schema": "http://json-schema.org/draft-07/schema#", "properties": {{"a": {{"format": "{format}"}}}}}}"#
+        );
+        for (text, fits) in good
+            .iter()
+            .map(|text| (text, true))
+            .chain(bad.iter().map(|text| (text, false)))
+        {
+            let got = checked(&schema, &format!("a: \"{text}\""));
+            assert_eq!(got == "ok", fits, "{format} {text}: {got}");
+        }
+    }
+}
+
+#[test]
+fn values_are_checked_against_schemas() {
+    let table: &[(&str, &str, &str)] = &[
+        (r#"{"properties": {"a": {"type": "integer"}}}"#, "a: 1", "ok"),
+        (
+            r#"{"properties": {"a": {"type": "integer"}}}"#,
+            "a: 1.5",
+            "- at '/a': got number, want integer",
+        ),
+        (
+            r#"{"properties": {"a": {"type": ["string", "null"]}}}"#,
+            "a: [1]",
+            "- at '/a': got array, want null or string",
+        ),
+        (
+            r#"{"required": ["a", "b"]}"#,
+            "b: 1",
+            "- at '': missing property 'a'",
+        ),
+        (
+            r#"{"additionalProperties": false, "properties": {"a": true}}"#,
+            "{a: 1, b: 2}",
+            "- at '': additional properties 'b' not allowed",
+        ),
+        (
+            r#"{"properties": {"a": {"enum": ["x", 1]}}}"#,
+            "a: y",
+            "- at '/a': value must be one of 'x', 1",
+        ),
+        (
+            r#"{"properties": {"a": {"pattern": "^b"}}}"#,
+            "a: c",
+            "- at '/a': 'c' does not match pattern '^b'",
+        ),
+        (
+            r#"{"properties": {"a": {"minimum": 3, "multipleOf": 0.5}}}"#,
+            "a: 2.2",
+            "- at '/a': minimum: got 2.2, want 3\n- at '/a': multipleOf: got 2.2, want 0.5",
+        ),
+        (
+            r##"{"$ref": "#/$defs/x", "$defs": {"x": {"required": ["a"]}}}"##,
+            "b: 1",
+            "- at '': missing property 'a'",
+        ),
+        (
+            r#"{"anyOf": [{"required": ["a"]}, {"required": ["b"]}]}"#,
+            "c: 1",
+            "- at '': 'anyOf' failed\n  - at '': missing property 'a'\n  - at '': missing property 'b'",
+        ),
+        (
+            r#"{"allOf": [{"required": ["a"], "properties": {"c": {"type": "string"}}}]}"#,
+            "c: 1",
+            "- at '': 'allOf' failed\n  - at '': validation failed\n    - at '': missing property 'a'\n    - at '/c': got number, want string",
+        ),
+        (
+            r#"{"properties": {"a": {"minimum": 3000000}, "b": {"minLength": 12345}, "c": {"maximum": 0.00001}}}"#,
+            "{a: 80000, b: x, c: 0.5}",
+            "- at '/a': minimum: got 80,000, want 3×10⁰⁶\n- at '/b': minLength: got 1, want 12,345\n- at '/c': maximum: got 0.5, want 1×10⁻⁰⁵",
+        ),
+        (
+            r#"{"properties": {"a": {"enum": ["it's", null]}, "b'~c": false}}"#,
+            "{a: z, b'~c: 1}",
+            "- at '/a': value must be one of 'it\\'s', <nil>\n- at '/b\\'~0c': false schema",
+        ),
+        (
+            r#"{"properties": {"a": {"contains": {"type": "string"}, "minContains": 2}}}"#,
+            "a: [1, x]",
+            "- at '/a': min 2 items required to match contains schema, but matched 1 items at 1\n  - at '/a/0': got number, want string",
+        ),
+        (
+            r#"{"properties": {"a": {"contains": {"type": "string"}}}}"#,
+            "a: [1]",
+            "- at '/a': no items match contains schema\n  - at '/a/0': got number, want string",
+        ),
+        (
+            r#"{"$schema": "http://json-schema.org/draft-07/schema#", "properties": {"a": {"items": [{"type": "string"}], "additionalItems": false}}}"#,
+            "a: [x, 2, 3]",
+            "- at '/a': last 2 additionalItem(s) not allowed",
+        ),
+        (
+            r#"{"propertyNames": {"pattern": "^x", "minLength": 5}}"#,
+            "a: 1",
+            "- at '': invalid propertyName 'a'\n  - at '': minLength: got 1, want 5\n  - at '': 'a' does not match pattern '^x'",
+        ),
+        (
+            r#"{"oneOf": [{"required": ["a"]}, {"required": ["b"]}]}"#,
+            "{a: 1, b: 1}",
+            "- at '': 'oneOf' failed, subschemas 0, 1 matched",
+        ),
+        (
+            r#"{"if": {"required": ["a"]}, "then": {"required": ["b"]}}"#,
+            "a: 1",
+            "- at '': missing property 'b'",
+        ),
+        (
+            r#"{"properties": {"a": {"items": {"type": "string"}, "uniqueItems": true}}}"#,
+            "a: [x, x, 1]",
+            "- at '/a': items at 0 and 1 are equal\n- at '/a/2': got number, want string",
+        ),
+        (
+            r#"{"properties": {"a": true}, "unevaluatedProperties": false}"#,
+            "{a: 1, b: 1}",
+            "- at '/b': false schema",
+        ),
+        (
+            r#"{"allOf": [{"properties": {"a": true}}], "unevaluatedProperties": false}"#,
+            "a: 1",
+            "ok",
+        ),
+        (
+            r#"{"$schema": "http://json-schema.org/draft-07/schema#", "properties": {"a": {"format": "ipv4"}}}"#,
+            "a: x",
+            "- at '/a': 'x' is not valid ipv4",
+        ),
+        (r#"{"properties": {"a": {"format": "ipv4"}}}"#, "a: x", "ok"),
+    ];
+    for (schema, values, expected) in table {
+        let got = checked(schema, values);
+        let start = "values don't meet the specifications of the schema(s) in the following chart(s):\nc:\n";
+        let got = got.strip_prefix(start).unwrap_or(&got).trim_end();
+        assert_eq!(got, *expected, "{schema} {values}");
+    }
+}
+
+#[test]
+fn schemas_that_cannot_be_used_are_refused() {
+    let table = [
+        (r#"{"type": 5}"#, "is not valid against metaschema"),
+        (
+            r#"{"properties": {"a": {"type": "strin"}}}"#,
+            "at '/properties/a/type'",
+        ),
+        (r#"{"pattern": "("}"#, "is not valid regex"),
+        (
+            r#"{"$ref": "https://example.com/x.json"}"#,
+            "failing loading \"https://example.com/x.json\"",
+        ),
+        (
+            r#"{"$ref": "other.json#/x"}"#,
+            "failing loading \"file:///other.json\"",
+        ),
+        (r##"{"$ref": "#/nowhere"}"##, "not found"),
+        (
+            r##"{"$dynamicRef": "#a"}"##,
+            "$dynamicRef of JSON Schema is not supported",
+        ),
+        (
+            r#"{"$schema": "https://example.com/meta"}"#,
+            "https://example.com/meta",
+        ),
+        (
+            r##"{"$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}, "$ref": "#/$defs/a"}"##,
+            "nests deeper",
+        ),
+        ("{", "EOF"),
+    ];
+    for (schema, expected) in table {
+        let got = checked(schema, "a: 1");
+        assert!(got.contains(expected), "{schema}: {got}");
+    }
+}

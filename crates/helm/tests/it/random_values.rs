@@ -1,0 +1,139 @@
+//! Random values for the charts that Go modules bring, rendered by this crate and by Helm: both must give the same objects,
+//! or fail with the same words. `WEIR_FUZZ_VALUES` says how many; `make test` fetches nothing and so tries none.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    time::SystemTime,
+};
+
+use testkit::fuzz::{self, Random};
+use tree::Budget;
+use yaml::{Map, Value};
+
+use crate::modules::{charts, difference, ours, theirs};
+
+/// Texts that some template or reader may take for something else.
+const TEXTS: &str = "¦x¦a: b¦{{ .Release.Name }}¦two\nlines\n¦é€¦1e3¦0x1F¦yes¦on¦null¦~¦012¦1.0¦- a¦# c¦'q'¦\"dq\"¦  lead¦\
+    trail ¦a\tb¦*star¦&amp¦@at¦%p¦true¦123456789012345678901¦100m¦1Gi¦300s¦v1.2.3¦sha256:abc¦10.0.0.0/8¦a,b,c¦key=val¦\
+    [1,2]¦{a: b}¦|¦2001-01-01¦!x¦deep\n\n  indented\n¦\\n¦$(x)¦${Y}¦tcp://1.2.3.4:80";
+/// What else a value may be, in YAML.
+const OTHERS: &str = "null¦true¦false¦0¦1¦-1¦2¦80¦65536¦2147483648¦9007199254740993¦1.5¦1e21¦0.1¦1000000¦[]¦{}¦[a]¦{a: b}¦\
+    [a, 'b: c']¦[{name: n, value: v}]¦[1, 2]¦[{host: h, paths: [/]}]¦[{key: k, operator: Exists}]¦[null]¦{a: {b: c}}¦\
+    {x-y: 1, b: true}¦{z: '1', a: '2'}¦{enabled: true}¦{limits: {cpu: 100m, memory: 1}}¦{nothing: null}¦{a: [b]}";
+
+fn word(random: &mut Random, words: &'static str) -> &'static str {
+    let words: Vec<&str> = words.split('¦').collect();
+    random.pick::<&str>(&words)
+}
+
+fn parsed(text: &str) -> Value {
+    let text = text.as_bytes().to_vec();
+    yaml::read::goyaml_lenient(text, &Budget::default())
+        .map(|read| read.value)
+        .unwrap_or_default()
+}
+
+/// The values of a chart, each with its place.
+type Places = Vec<(Vec<String>, Value)>;
+
+/// A value in the place of another: mostly of its type.
+fn another(random: &mut Random, old: &Value) -> Value {
+    match old {
+        Value::Bool(on) if !random.one_in(8) => (!on).into(),
+        Value::String(_) if !random.one_in(5) => word(random, TEXTS).into(),
+        _ => parsed(word(random, OTHERS)),
+    }
+}
+
+/// The places of a map, and of the maps in it.
+fn places(value: &Value, above: &[String], found: &mut Places) {
+    let Value::Map(map) = value else { return };
+    for (key, value) in map.iter() {
+        let mut place = above.to_vec();
+        place.push(key.to_owned());
+        places(value, &place, found);
+        found.push((place, value.clone()));
+    }
+}
+
+fn put(map: &mut Map, place: &[String], value: Value) {
+    let [key, rest @ ..] = place else { return };
+    if rest.is_empty() {
+        map.insert(key.clone(), value);
+        return;
+    }
+    let mut below = match map.get(key) {
+        Some(Value::Map(below)) => below.clone(),
+        _ => Map::default(),
+    };
+    put(&mut below, rest, value);
+    map.insert(key.clone(), Value::Map(below));
+}
+
+/// The values of a chart, with those of the charts in it.
+fn defaults(chart: &Path) -> Places {
+    let read = |dir: &Path| parsed(&fs::read_to_string(dir.join("values.yaml")).unwrap_or_default());
+    let mut found = Vec::new();
+    let inner = fs::read_dir(chart.join("charts")).into_iter().flatten();
+    let mut inner: Vec<PathBuf> = inner.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    inner.sort();
+    for dir in inner {
+        let name = dir.file_name().map(|name| name.to_string_lossy().into_owned());
+        places(&read(&dir), name.as_slice(), &mut found);
+    }
+    places(&read(chart), &[], &mut found);
+    found
+}
+
+/// Helm tells some of what it finds in the order of its maps, which is another in each run.
+fn sorted(outcome: Result<String, String>) -> Result<String, String> {
+    outcome.map_err(|words| {
+        let mut lines: Vec<&str> = words.lines().map(str::trim).collect();
+        lines.sort_unstable();
+        lines.join("\n")
+    })
+}
+
+#[test]
+fn random_values_give_what_the_original_gives() {
+    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+    let Some(count) = number("WEIR_FUZZ_VALUES") else {
+        println!("WEIR_FUZZ_VALUES is not set: the charts of Go modules are not fetched");
+        return;
+    };
+    let now = || SystemTime::UNIX_EPOCH.elapsed().map_or(0, |now| now.as_secs());
+    let seed = number("WEIR_FUZZ_SEED").unwrap_or_else(now);
+    let most = number("WEIR_FUZZ_DIFFERENCES").unwrap_or(1) as usize;
+    let helm = testkit::oracle::helm().unwrap();
+    let charts: Vec<(PathBuf, Places)> = charts()
+        .into_iter()
+        .map(|chart| (chart.clone(), defaults(&chart)))
+        .filter(|(_, known)| !known.is_empty())
+        .collect();
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("values.yaml");
+    let mut failed = 0;
+    let differences = fuzz::failures("values", seed, count, most, |random| {
+        let (chart, known) = random.pick(&charts);
+        let mut values = Map::default();
+        for _ in 0..*random.pick(&[1, 1, 2, 3, 5, 8, 15, 30]) {
+            let (place, old) = random.pick(known);
+            let new = another(random, old);
+            put(&mut values, place, new);
+        }
+        let text = yaml::print::goyaml(&Value::Map(values));
+        random.note("chart", chart);
+        random.note("values", &text);
+        fs::write(&file, &text).unwrap();
+        let original = [(); 2].map(|()| sorted(theirs(&helm, chart, &file)));
+        failed += u64::from(original[0].is_err());
+        let found = difference(&sorted(ours(chart, &text)), &original);
+        assert!(found.is_none(), "{}", found.unwrap_or_default());
+    });
+    eprintln!(
+        "helm-values: {count} values from WEIR_FUZZ_SEED={seed} on, {failed} renders fail with helm, too, {} differ",
+        differences.len()
+    );
+    assert!(differences.is_empty(), "{}", differences.join("\n"));
+}
