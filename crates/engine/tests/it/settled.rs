@@ -9,7 +9,10 @@ use serde_json::{Value as Json, json};
 use testkit::FaultProxy;
 use yaml::Value;
 
-use crate::world::{World, connect};
+use crate::{
+    deploy::definition,
+    world::{World, connect},
+};
 
 /// A way to the API server that remembers what was written.
 struct Watched {
@@ -328,5 +331,80 @@ async fn what_is_warned_of_is_warned_of_every_time() -> Result<()> {
             .any(|warning| warning.message.contains("host"));
         assert!(warned, "{:?}", result.warnings);
     }
+    Ok(())
+}
+
+#[tokio::test]
+async fn other_versions_and_resources_of_definitions_are_told_apart() -> Result<()> {
+    let world = World::new("versions").await?;
+    let watched = Watched::new(&world).await?;
+    let scaler = |version: &str, spec: Json| {
+        let mut scaler = world.object(version, "HorizontalPodAutoscaler", "web", json!({ "spec": spec }));
+        scaler["spec"]["maxReplicas"] = json!(3);
+        scaler["spec"]["scaleTargetRef"] =
+            json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": "none"});
+        world.rendered(vec![scaler])
+    };
+    let newer = scaler("autoscaling/v2", json!({}));
+    let older = scaler("autoscaling/v1", json!({}));
+    assert_eq!(watched.writes(&newer).await?, ["web"]);
+    assert_eq!(watched.writes(&newer).await?, [""; 0]);
+    // In the older version `scaleTargetRef` is owned as a whole, in the newer one it is merged.
+    for (rendered, writes, settled) in [(&older, 1, 0), (&older, 1, 0), (&newer, 1, 1), (&newer, 0, 1)] {
+        assert_eq!(watched.writes(rendered).await?.len(), writes);
+        assert_eq!(check_settled(&world, rendered).await?.len(), settled);
+    }
+
+    let group = format!("{}.example.com", world.namespace);
+    let definition = definition(&group);
+    let thing =
+        |name: &str, spec: Json| world.object(&format!("{group}/v1"), "Thing", name, json!({ "spec": spec }));
+    let rendered = world.items(vec![
+        vec![definition],
+        vec![
+            thing("simple", json!({"size": 3, "of": {"a": "b"}})),
+            thing("listed", json!({"list": [1, 2]})),
+        ],
+    ]);
+    watched.deploy(&rendered, DeployOptions::default()).await?;
+    let writes = watched.writes(&rendered).await?;
+    assert!(
+        writes.contains(&"listed".to_owned()) && !writes.contains(&"simple".to_owned()),
+        "{writes:?}"
+    );
+    let settled = check_settled(&world, &rendered).await?;
+    assert!(settled.contains(&"simple".to_owned()) && !settled.contains(&"listed".to_owned()));
+    let definition = ObjectRef::of(&rendered.items[0].objects[0])?;
+    world
+        .cluster
+        .delete(&definition, cluster::DeleteOptions::default())
+        .await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_a_webhook_would_change_is_applied() -> Result<()> {
+    let world = World::new("mutated").await?;
+    let watched = Watched::new(&world).await?;
+    let lease = json!({"spec": {"holderIdentity": "nobody", "leaseDurationSeconds": 15}});
+    let lease = world.object("coordination.k8s.io/v1", "Lease", "l", lease);
+    let rendered = world.rendered(vec![lease]);
+    watched.writes(&rendered).await?;
+    assert_eq!(watched.writes(&rendered).await?, [""; 0]);
+    let webhook = Value::from_json(json!({"apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "MutatingWebhookConfiguration", "metadata": {"name": world.namespace}, "webhooks": [{
+            "name": "nobody.example.com", "admissionReviewVersions": ["v1"], "sideEffects": "None",
+            "failurePolicy": "Ignore", "timeoutSeconds": 1, "clientConfig": {"url": "https://127.0.0.1:1/"},
+            "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": world.namespace}},
+            "rules": [{"apiGroups": ["coordination.k8s.io"], "apiVersions": ["v1"], "operations": ["*"],
+                "resources": ["leases"]}]}]}));
+    world.cluster.apply(&webhook, ApplyOptions::default()).await?;
+    let writes = watched.writes(&rendered).await;
+    let reference = ObjectRef::of(&webhook)?;
+    world
+        .cluster
+        .delete(&reference, cluster::DeleteOptions::default())
+        .await?;
+    assert_eq!(writes?, ["l"]);
     Ok(())
 }
