@@ -158,29 +158,17 @@ impl Outside {
     }
 }
 
-/// `host/path` of an address, as repositories are told apart.
+/// `host/path` of an address, as repositories are told apart; registries are, too. Overrides may name it without a scheme.
 fn key(address: &str) -> String {
-    let (scheme, bare) = address.split_once("://").unwrap_or(("", address));
-    // As in git@host:path.
-    let scp = scheme.is_empty() && bare.split('/').next().is_some_and(|host| host.contains('@'));
-    let (authority, path) = match bare.split_once(if scp { ':' } else { '/' }) {
-        Some(parts) => parts,
-        None => (bare, ""),
+    let is_user_at_host = address.split('/').next().is_some_and(|host| host.contains('@'));
+    let whole = match address.split_once("://") {
+        Some(("oci", rest)) => format!("https://{rest}"),
+        None if !is_user_at_host => format!("https://{address}"),
+        _ => address.to_owned(),
     };
-    let host = authority.rsplit('@').next().unwrap_or_default();
-    let port = match scheme {
-        "http" => ":80",
-        "https" | "oci" => ":443",
-        "ssh" | "git" => ":22",
-        _ => "",
-    };
-    let host = host.strip_suffix(port).unwrap_or(host);
-    let path = path.trim_matches('/');
-    let path = path
-        .strip_suffix(".git")
-        .filter(|path| !path.is_empty())
-        .unwrap_or(path);
-    format!("{host}/{path}").to_lowercase()
+    let key = kluctl::repo_key(&whole).unwrap_or_else(|| address.to_lowercase());
+    let key = key.strip_prefix("git://").unwrap_or(&key);
+    key.strip_suffix(".git").unwrap_or(key).to_owned()
 }
 
 #[cfg(test)]
@@ -213,6 +201,7 @@ mod tests {
         let outside = Outside {
             overrides: vec![
                 one(true, "h.io/g", "/g"),
+                one(true, "h.io:8443/own", "/own"),
                 one(true, "h.io/g/deeper", "/deeper"),
                 one(false, "h.io/g/one", "/one"),
                 Override {
@@ -231,6 +220,7 @@ mod tests {
             ("https://h.io/g/deeper/x", Some("/deeper/x")),
             ("https://h.io/g/../x", None),
             ("https://h.io:8443/g/one", None),
+            ("https://h.io:8443/own/one", Some("/own/one")),
             ("https://h.io/gg/one", None),
         ] {
             let found = outside.overridden(address, false);
