@@ -59,7 +59,10 @@ pub(crate) fn eval(rt: &Rt, fun: &Rc<Fun>, expr: &Expr) -> R<Value> {
             }
             match &cond.otherwise {
                 Some(otherwise) => eval(rt, fun, otherwise),
-                None => Ok(Value::undefined(Undef::Nothing)),
+                None => Ok(Value::undefined(Undef::Nothing {
+                    line: expr.line,
+                    file: fun.unit.name.clone(),
+                })),
             }
         }
         _ => eval_other(rt, fun, expr),
@@ -202,7 +205,7 @@ fn eval_test(rt: &Rt, fun: &Rc<Fun>, test: &Test) -> R<Value> {
     let Some(check) = checks::find(&test.name) else {
         return raise(
             "TemplateRuntimeError",
-            format!("No test named {}.", quoted(&test.name)),
+            format!("No test named {} found.", quoted(&test.name)),
         );
     };
     let value = eval(rt, fun, &test.target)?;
@@ -215,7 +218,7 @@ pub(crate) fn apply_filter(rt: &Rt, fun: &Rc<Fun>, filter: &Filter, value: Value
     let Some(apply) = filters::find(&filter.name) else {
         return raise(
             "TemplateRuntimeError",
-            format!("No filter named {}.", quoted(&filter.name)),
+            format!("No filter named {} found.", quoted(&filter.name)),
         );
     };
     let args = eval_args(rt, fun, &filter.args)?;

@@ -8,7 +8,10 @@ use num_bigint::BigInt;
 
 use literals::{number, unescaped};
 
-use crate::value::Str;
+use crate::{
+    format::repr::quoted,
+    value::{Str, char_count},
+};
 
 /// Why a template can't be parsed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,9 +57,10 @@ impl Kind {
             Self::VariableEnd => "end of print statement".to_owned(),
             Self::BlockBegin => "begin of statement block".to_owned(),
             Self::BlockEnd => "end of statement block".to_owned(),
-            Self::Name(text) | Self::String(text) => text.to_string(),
-            Self::Integer(number) => number.to_string(),
-            Self::Float(number) => crate::format::repr::float(*number),
+            Self::Name(text) => text.to_string(),
+            Self::String(_) => "string".to_owned(),
+            Self::Integer(_) => "integer".to_owned(),
+            Self::Float(_) => "float".to_owned(),
             Self::Op(text) => (*text).to_owned(),
             Self::End => "end of template".to_owned(),
             Self::Bad(error) => error.message.clone(),
@@ -80,6 +84,7 @@ const OPERATORS: [&str; 25] = [
 pub(crate) fn tokens(source: &str) -> Vec<Token> {
     let source = source.strip_suffix('\n').unwrap_or(source);
     let mut lexer = Lexer {
+        source,
         rest: source,
         line: 1,
         tokens: Vec::new(),
@@ -88,12 +93,15 @@ pub(crate) fn tokens(source: &str) -> Vec<Token> {
         Ok(()) => Kind::End,
         Err(error) => Kind::Bad(error),
     };
-    let line = lexer.line;
+    // The end is where the last token begins.
+    let last = lexer.tokens.last().map(|token| token.line);
+    let line = last.filter(|_| end == Kind::End).unwrap_or(lexer.line);
     lexer.tokens.push(Token { line, kind: end });
     lexer.tokens
 }
 
 struct Lexer<'a> {
+    source: &'a str,
     rest: &'a str,
     line: u32,
     tokens: Vec<Token>,
@@ -154,6 +162,14 @@ impl<'a> Lexer<'a> {
             }
         }
         Ok(())
+    }
+
+    /// A character that begins no token.
+    fn unexpected(&self, letter: char) -> SyntaxError {
+        let before = self.source.len() - self.rest.len();
+        let at = char_count(self.source.get(..before).unwrap_or_default());
+        let letter = quoted(&letter.to_string());
+        SyntaxError::new(self.line, format!("unexpected char {letter} at {at}"))
     }
 
     fn skip_space(&mut self) {
@@ -251,7 +267,10 @@ impl<'a> Lexer<'a> {
     fn token(&mut self, open: &mut Vec<&'static str>) -> Result<(), SyntaxError> {
         let first = self.rest.chars().next().unwrap_or_default();
         if first.is_ascii_digit() {
-            let (kind, length) = number(self.rest);
+            // Behind a point there is no float.
+            let before = self.source.len() - self.rest.len();
+            let after_point = self.source.get(..before).is_some_and(|text| text.ends_with('.'));
+            let (kind, length) = number(self.rest, after_point);
             self.push(kind);
             self.take(length);
         } else if first == '_' || first.is_alphanumeric() {
@@ -280,10 +299,7 @@ impl<'a> Lexer<'a> {
             .iter()
             .find(|operator| self.rest.starts_with(**operator));
         let Some(operator) = operator.copied() else {
-            return Err(SyntaxError::new(
-                self.line,
-                format!("unexpected char {} at {}", quoted(first), 0),
-            ));
+            return Err(self.unexpected(first));
         };
         match operator {
             "{" => open.push("}"),
@@ -313,24 +329,13 @@ impl<'a> Lexer<'a> {
             ends
         });
         let Some((end, _)) = end else {
-            return Err(SyntaxError::new(
-                self.line,
-                format!("unexpected char {} at {}", quoted(quote), 0),
-            ));
+            return Err(self.unexpected(quote));
         };
         let text = unescaped(body.get(..end).unwrap_or_default())
             .map_err(|message| SyntaxError::new(self.line, message))?;
         self.push(Kind::String(text.into()));
         self.take(end + 2);
         Ok(())
-    }
-}
-
-fn quoted(letter: char) -> String {
-    if letter == '\'' {
-        "\"'\"".to_owned()
-    } else {
-        format!("'{letter}'")
     }
 }
 
@@ -366,7 +371,9 @@ fn raw_tag(text: &str, word: &str) -> Option<(usize, bool)> {
         .trim_start_matches(is_space);
     rest = rest.strip_prefix(word)?.trim_start_matches(is_space);
     let signed = rest.strip_prefix('-').filter(|rest| rest.starts_with("%}"));
-    let plus = rest.strip_prefix('+').filter(|rest| rest.starts_with("%}"));
+    let plus = rest
+        .strip_prefix('+')
+        .filter(|rest| word == "endraw" && rest.starts_with("%}"));
     let after = signed.or(plus).unwrap_or(rest).strip_prefix("%}")?;
     Some((text.len() - after.len(), signed.is_some()))
 }

@@ -10,7 +10,7 @@ pub(crate) use text::{decode_message, replaced};
 use crate::{
     eval::call::{Args, Cx},
     exc::{R, raise},
-    value::{Object, Value, object::ViewKind},
+    value::{Object, Value, date::Date, object::ViewKind},
 };
 
 const TEXT: &[&str] = &[
@@ -187,6 +187,8 @@ const BYTES: &[&str] = &["decode", "hex", "__len__", "__str__", "__repr__"];
 
 const MARKUP: &[&str] = &["striptags", "unescape", "escape"];
 
+const DATE: &[&str] = &["isoformat", "isoweekday", "strftime", "weekday"];
+
 const TIME: &[&str] = &["as_timezone", "weekday", "hour", "minute", "second", "nanosecond"];
 
 /// The name of a method, if a value has it.
@@ -206,6 +208,7 @@ pub(crate) fn find(value: &Value, name: &str) -> Option<&'static str> {
         Value::Iter(_) => search(&["send", "throw", "close", "__next__", "__iter__"]),
         Value::Object(object) => match &**object {
             Object::Time(_) => search(TIME),
+            Object::Date(_) => search(DATE),
             Object::Cycler { .. } => search(&["next", "reset", "__next__"]),
             Object::Loop(_) => search(&["cycle", "changed"]),
             Object::View(view) if view.kind == ViewKind::Values => search(&["__len__"]),
@@ -249,6 +252,8 @@ pub(crate) fn call(cx: &Cx<'_>, on: &Value, name: &str, args: Args) -> R<Value> 
             let made = text::call(cx, text, name, args)?;
             Ok(match (on, made) {
                 (Value::Markup(_), Value::Str(made)) if name != "encode" => Value::Markup(made),
+                (Value::Markup(_), Value::List(list)) => Value::list(escaped(&list.items())),
+                (Value::Markup(_), Value::Tuple(tuple)) => Value::tuple(escaped(&tuple.items)),
                 (_, made) => made,
             })
         }
@@ -261,6 +266,7 @@ pub(crate) fn call(cx: &Cx<'_>, on: &Value, name: &str, args: Args) -> R<Value> 
         Value::Iter(_) => raise("TypeError", format!("generator.{name}() is not known")),
         Value::Object(object) => match &**object {
             Object::Time(_) | Object::Library(_) => crate::functions::library::call(cx, object, name, args),
+            Object::Date(date) => of_date(cx, date, name, args),
             Object::Cycler { items, at } => container::of_cycler(items, at, name, args),
             Object::Loop(state) => match name {
                 "cycle" => state.cycle(&args.plain),
@@ -272,6 +278,33 @@ pub(crate) fn call(cx: &Cx<'_>, on: &Value, name: &str, args: Args) -> R<Value> 
         },
         _ => unknown(on, name),
     }
+}
+
+fn of_date(cx: &Cx<'_>, date: &Date, name: &str, args: Args) -> R<Value> {
+    match name {
+        "strftime" => {
+            let pattern = args.bind("strftime", ["format"], 1)?.text(0, "")?;
+            cx.rt.step(pattern.len() as u64)?;
+            match date.formatted(&pattern) {
+                Some(text) => cx.rt.text(text),
+                None => raise("ValueError", "Invalid format string"),
+            }
+        }
+        "isoformat" => {
+            let separator = args.bind("isoformat", ["sep"], 0)?.text(0, "T")?;
+            cx.rt.text(date.text(separator.chars().next().unwrap_or('T')))
+        }
+        _ => {
+            args.none(name)?;
+            Ok(Value::Int(date.weekday() + i64::from(name == "isoweekday")))
+        }
+    }
+}
+
+/// Parts of escaped text are escaped.
+fn escaped(parts: &[Value]) -> Vec<Value> {
+    let escaped = |part: &Value| part.as_str().map(|text| Value::Markup(text.clone()));
+    parts.iter().filter_map(escaped).collect()
 }
 
 fn unknown<T>(on: &Value, name: &str) -> R<T> {

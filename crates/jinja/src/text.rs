@@ -1,12 +1,47 @@
 //! What Python knows of letters, lines and words.
 
+use std::borrow::Cow;
+
 /// What `str.isspace` says.
 pub(crate) fn is_space(letter: char) -> bool {
     letter.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&letter)
 }
 
+/// The zeros of all scripts; the other digits follow each.
+const ZEROS: [u32; 66] = [
+    0x30, 0x660, 0x6f0, 0x7c0, 0x966, 0x9e6, 0xa66, 0xae6, 0xb66, 0xbe6, 0xc66, 0xce6, 0xd66, 0xde6, 0xe50,
+    0xed0, 0xf20, 0x1040, 0x1090, 0x17e0, 0x1810, 0x1946, 0x19d0, 0x1a80, 0x1a90, 0x1b50, 0x1bb0, 0x1c40,
+    0x1c50, 0xa620, 0xa8d0, 0xa900, 0xa9d0, 0xa9f0, 0xaa50, 0xabf0, 0xff10, 0x104a0, 0x10d30, 0x11066,
+    0x110f0, 0x11136, 0x111d0, 0x112f0, 0x11450, 0x114d0, 0x11650, 0x116c0, 0x11730, 0x118e0, 0x11950,
+    0x11c50, 0x11d50, 0x11da0, 0x16a60, 0x16ac0, 0x16b50, 0x1d7ce, 0x1d7d8, 0x1d7e2, 0x1d7ec, 0x1d7f6,
+    0x1e140, 0x1e2f0, 0x1e950, 0x1fbf0,
+];
+
+/// The value of a decimal digit of any script.
+pub(crate) fn decimal(letter: char) -> Option<u32> {
+    if letter.is_ascii() {
+        return letter.to_digit(10);
+    }
+    let code = u32::from(letter);
+    let after = ZEROS.partition_point(|zero| *zero <= code);
+    let zero = ZEROS.get(after.checked_sub(1)?)?;
+    Some(code - zero).filter(|digit| *digit < 10)
+}
+
+/// A text with its decimal digits in ASCII.
+pub(crate) fn ascii_digits(text: &str) -> Cow<'_, str> {
+    if text.is_ascii() {
+        return text.into();
+    }
+    let digit = |letter: char| decimal(letter).and_then(|digit| char::from_digit(digit, 10));
+    text.chars()
+        .map(|letter| digit(letter).unwrap_or(letter))
+        .collect::<String>()
+        .into()
+}
+
 pub(crate) fn is_decimal(letter: char) -> bool {
-    letter.is_ascii_digit() || letter.is_numeric() && !is_other_number(letter) && !is_digit_only(letter)
+    decimal(letter).is_some()
 }
 
 pub(crate) fn is_digit(letter: char) -> bool {
@@ -16,11 +51,6 @@ pub(crate) fn is_digit(letter: char) -> bool {
 /// Superscripts, subscripts and circled digits.
 fn is_digit_only(letter: char) -> bool {
     matches!(letter, '²' | '³' | '¹' | '⁰' | '⁴'..='⁹' | '₀'..='₉' | '①'..='⑨' | '⑴'..='⑼' | '⒈'..='⒐' | '⓪')
-}
-
-/// Fractions, Roman and other numbers that are no digits.
-fn is_other_number(letter: char) -> bool {
-    matches!(letter, '¼'..='¾' | '⅐'..='\u{218b}' | '⑩'..='⑳' | '〇'..='〩' | '㈠'..='㊰' | '一'..='龥')
 }
 
 /// The lines of a text, with their ends if `keep`.

@@ -1,6 +1,7 @@
 //! Values as Python has them: containers are shared and change in place, integers have any size.
 
 pub(crate) mod compare;
+pub(crate) mod date;
 pub(crate) mod dict;
 pub(crate) mod frozen;
 pub(crate) mod iter;
@@ -18,6 +19,7 @@ pub(crate) use object::Object;
 pub(crate) use sequence::{List, Range, Tuple};
 
 use crate::{
+    error::display_name,
     exc::{R, raise, type_error},
     format::repr::quoted,
 };
@@ -64,8 +66,8 @@ pub(crate) enum Undef {
     Element { of: String, index: String },
     /// For a reason of its own.
     Hint(String),
-    /// What an `if` without an `else` gives: it prints nothing.
-    Nothing,
+    /// What an `if` without an `else` gives, with its place: it prints nothing.
+    Nothing { line: u32, file: Str },
 }
 
 impl Undef {
@@ -76,9 +78,10 @@ impl Undef {
             Self::Attr { of, key } => format!("{} has no attribute {key}", quoted(of)),
             Self::Element { of, index } => format!("{of} has no element {index}"),
             Self::Hint(text) => text.clone(),
-            Self::Nothing => {
-                "the inline if-expression evaluated to false and no else section was defined.".to_owned()
-            }
+            Self::Nothing { line, file } => format!(
+                "the inline if-expression on line {line} in {} evaluated to false and no else section was defined.",
+                quoted(&display_name(file))
+            ),
         }
     }
 
@@ -124,7 +127,7 @@ impl Value {
     pub(crate) fn type_name(&self) -> &'static str {
         match self {
             Self::Missing => "missing",
-            Self::Undefined(why) if matches!(**why, Undef::Nothing) => "Undefined",
+            Self::Undefined(why) if matches!(**why, Undef::Nothing { .. }) => "Undefined",
             Self::Undefined(_) => "StrictUndefined",
             Self::None => "NoneType",
             Self::Bool(_) => "bool",
@@ -175,7 +178,7 @@ impl Value {
     /// Fails for what is strictly undefined.
     pub(crate) fn defined(&self) -> R<&Self> {
         match self {
-            Self::Undefined(why) if !matches!(**why, Undef::Nothing) => why.fail(),
+            Self::Undefined(why) if !matches!(**why, Undef::Nothing { .. }) => why.fail(),
             _ => Ok(self),
         }
     }
@@ -184,7 +187,7 @@ impl Value {
     pub(crate) fn truth(&self) -> R<bool> {
         Ok(match self {
             Self::Undefined(why) => match **why {
-                Undef::Nothing => false,
+                Undef::Nothing { .. } => false,
                 _ => return why.fail(),
             },
             Self::None | Self::Missing => false,
@@ -206,7 +209,7 @@ impl Value {
     pub(crate) fn len(&self) -> R<usize> {
         let len = match self {
             Self::Undefined(why) => match **why {
-                Undef::Nothing => Some(0),
+                Undef::Nothing { .. } => Some(0),
                 _ => return why.fail(),
             },
             Self::Str(text) | Self::Markup(text) => Some(char_count(text)),

@@ -38,6 +38,7 @@ pub mod process;
 pub mod progress;
 pub mod prometheus;
 pub mod proxy;
+mod python;
 pub mod registry;
 pub mod sink;
 pub mod stack;

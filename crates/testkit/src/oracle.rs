@@ -4,7 +4,12 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 
-use crate::gobuild::{Recipe, program};
+use crate::{
+    gobuild::{Recipe, program},
+    python,
+};
+
+pub use crate::python::Python;
 
 const KUSTOMIZE: &str = "sigs.k8s.io/kustomize/kustomize/v5";
 static RECIPE: Recipe = Recipe {
@@ -53,6 +58,14 @@ pub fn helm() -> Result<PathBuf> {
 /// When it isn't there and can't be built.
 pub fn helm_templates() -> Result<PathBuf> {
     program("oracle", &TEMPLATES_RECIPE, HELM)
+}
+
+/// Finds the program that renders one template after another with the version of Jinja2 that `hack/jinja` pins.
+///
+/// # Errors
+/// When its packages aren't in the cache and can't be installed.
+pub fn jinja() -> Result<Python> {
+    python::program("jinja")
 }
 
 #[cfg(test)]

@@ -90,6 +90,9 @@ pub enum Problem {
     /// An alias without its anchor before it.
     #[error("unknown anchor {0:?}")]
     UnknownAnchor(String),
+    /// One name for two nodes.
+    #[error("anchor {0:?} is set twice")]
+    SameAnchor(String),
     /// A scalar that isn't what its tag says.
     #[error("cannot read {text:?} as {tag}")]
     Tag {

@@ -8,6 +8,7 @@
 mod error;
 #[cfg(test)]
 mod fuzz;
+pub mod graph;
 mod json;
 pub mod map;
 pub mod node;

@@ -5,6 +5,7 @@
 
 mod analysis;
 mod emit;
+mod graph;
 mod json;
 pub(crate) mod number;
 mod order;
@@ -18,7 +19,11 @@ use emit::{Dialect, Emitter};
 
 use tree::Budget;
 
-use crate::{Error, Node, Value, read};
+use crate::{
+    Error, Node, Value,
+    graph::{Graph, GraphContent},
+    read,
+};
 
 const GO: Dialect = Dialect {
     resolves: read::goyaml_resolves,
@@ -69,7 +74,42 @@ pub fn kustomize(value: &Value) -> String {
 /// single quotes, everything beyond ASCII escaped, a scalar on its own ended by `...`.
 #[must_use]
 pub fn pyyaml(value: &Value) -> String {
-    Emitter::new(&PYTHON).document(value)
+    let mut graph = Graph::default();
+    let root = held(&mut graph, value);
+    graph.set_root(root);
+    graph::print(&graph)
+}
+
+/// Prints as [`pyyaml`]; what several places hold is named once and then referred to.
+#[must_use]
+pub fn pyyaml_graph(graph: &Graph) -> String {
+    graph::print(graph)
+}
+
+/// A value as nodes, none of which is there twice.
+fn held(graph: &mut Graph, value: &Value) -> usize {
+    let plain = |text: String| GraphContent::Scalar { text, plain: true };
+    let content = match value {
+        Value::Null => plain("null".to_owned()),
+        Value::Bool(value) => plain(value.to_string()),
+        Value::Int(value) => plain(value.to_string()),
+        Value::UInt(value) => plain(value.to_string()),
+        Value::Float(value) => plain(number::python_yaml(*value)),
+        Value::String(text) => GraphContent::Scalar {
+            text: text.clone(),
+            plain: false,
+        },
+        Value::Seq(items) => GraphContent::Seq(items.iter().map(|item| held(graph, item)).collect()),
+        Value::Map(map) => {
+            let key = |text: &str| GraphContent::Scalar {
+                text: text.to_owned(),
+                plain: false,
+            };
+            let entry = |(name, value)| (graph.hold(key(name)), held(graph, value));
+            GraphContent::Map(map.iter().map(entry).collect())
+        }
+    };
+    graph.hold(content)
 }
 
 /// Prints a changed document in the style of the text that it was read from, as go-yaml's version 3 prints what it has read:

@@ -24,6 +24,7 @@ mod construct;
 mod dialect;
 mod events;
 mod goyaml;
+mod graph;
 mod kustomize;
 mod merge;
 mod number;
@@ -38,11 +39,12 @@ mod timestamp;
 pub(crate) use goyaml::resolves as goyaml_resolves;
 pub(crate) use kustomize::kind as kustomize_kind;
 pub(crate) use pyyaml::resolves as pyyaml_resolves;
+pub use pyyaml::{PythonScalar, python_scalar};
 pub(crate) use restyle::restyled;
 
 use tree::Budget;
 
-use crate::{Error, Position, Problem, Value, node::Node};
+use crate::{Error, Position, Problem, Value, graph::Graph, node::Node};
 use compose::Composer;
 use dialect::Dialect;
 
@@ -143,6 +145,16 @@ pub fn pyyaml(text: impl AsRef<[u8]>, budget: &Budget) -> Result<Document, Error
         None => Ok(first),
         Some(second) => Err(Error::new(second.position, Problem::SecondDocument)),
     }
+}
+
+/// Reads the only document with its anchors, for who makes of it what PyYAML's `SafeLoader` does. A text without any document
+/// is nothing.
+///
+/// # Errors
+/// When the text is no YAML or has a second document.
+pub fn graph(text: impl AsRef<[u8]>, budget: &Budget) -> Result<Option<Graph>, Error> {
+    let text = events::decode(text.as_ref(), budget)?;
+    graph::read(&text, budget)
 }
 
 /// Reads all documents in kustomize's dialect without resolving their scalars; those that are null are dropped. Merge keys

@@ -205,6 +205,7 @@ fn object_attribute(rt: &Rt, object: &Rc<Object>, value: &Value, name: &str) -> 
         Object::Function(function) if name == "__name__" => Some(Value::str(function.name)),
         Object::Method { name: own, .. } if name == "__name__" => Some(Value::str(*own)),
         Object::Library(library) => functions::member(library, name),
+        Object::Date(date) => date.part(name).map(Value::Int),
         _ => None,
     })
 }

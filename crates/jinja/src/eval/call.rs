@@ -155,7 +155,7 @@ impl<const N: usize> Bound<N> {
 
 /// An argument that must be an integer. What is too large for one counts as the largest.
 pub(crate) fn to_int(value: &Value) -> R<i64> {
-    match value.defined()? {
+    match value {
         Value::Int(number) => Ok(*number),
         Value::Bool(flag) => Ok(i64::from(*flag)),
         Value::Big(number) if number.sign() == num_bigint::Sign::Minus => Ok(i64::MIN),
@@ -169,7 +169,7 @@ pub(crate) fn to_int(value: &Value) -> R<i64> {
 
 /// An argument that must be text.
 pub(crate) fn to_text(value: &Value) -> R<Str> {
-    match value.defined()?.as_str() {
+    match value.as_str() {
         Some(text) => Ok(text.clone()),
         None => type_error(format!("expected str, not {}", value.type_name())),
     }

@@ -27,7 +27,10 @@ pub(crate) enum Flow {
 /// Runs statements until one of them leaves a loop.
 pub(crate) fn body(rt: &Rt, fun: &Rc<Fun>, body: &[Stmt], out: &mut String) -> R<Flow> {
     for stmt in body {
-        rt.line.set(stmt.line);
+        // What `with` evaluates has no line of its own.
+        if !matches!(stmt.kind, StmtKind::With(..)) {
+            rt.line.set(stmt.line);
+        }
         let flow = statement(rt, fun, stmt, out)?;
         if flow != Flow::Next {
             return Ok(flow);
@@ -106,7 +109,14 @@ fn definition(rt: &Rt, fun: &Rc<Fun>, stmt: &Stmt, out: &mut String) -> R<Flow> 
             let mut text = String::new();
             let flow = body(rt, fun, inner, &mut text)?;
             let text = captured(rt, text)?;
+            rt.line.set(stmt.line);
             let text = filter_text(rt, fun, filter, text)?;
+            if text.as_str().is_none() {
+                return type_error(format!(
+                    "sequence item 0: expected str instance, {} found",
+                    text.type_name()
+                ));
+            }
             print(rt, fun, &text, out)?;
             fun.leave(scope);
             return Ok(flow);

@@ -11,6 +11,7 @@ use std::rc::Rc;
 /// The places that a slice takes.
 pub(crate) struct Places {
     start: i64,
+    stop: i64,
     step: i64,
     count: usize,
 }
@@ -28,10 +29,7 @@ fn part(value: &Value) -> R<Option<i64>> {
     match value {
         Value::None => Ok(None),
         Value::Int(_) | Value::Bool(_) | Value::Big(_) => to_int(value).map(Some),
-        _ => {
-            value.defined()?;
-            type_error("slice indices must be integers or None or have an __index__ method")
-        }
+        _ => type_error("slice indices must be integers or None or have an __index__ method"),
     }
 }
 
@@ -59,6 +57,7 @@ pub(crate) fn places(parts: &[Value; 3], len: usize) -> R<Places> {
     let count = Range { start, stop, step }.len();
     Ok(Places {
         start,
+        stop,
         step,
         count: usize::try_from(count).unwrap_or_default(),
     })
@@ -113,12 +112,9 @@ pub(crate) fn slice(rt: &Rt, value: &Value, parts: &[Value; 3]) -> R<Option<Valu
         }
         Value::Range(range) => {
             let places = places(parts, usize::try_from(range.len()).unwrap_or(usize::MAX))?;
-            let count = i64::try_from(places.count).unwrap_or(i64::MAX);
             let step = range.step.saturating_mul(places.step);
-            let start = range
-                .start
-                .saturating_add(range.step.saturating_mul(places.start));
-            let stop = start.saturating_add(step.saturating_mul(count));
+            let at = |place: i64| range.start.saturating_add(range.step.saturating_mul(place));
+            let (start, stop) = (at(places.start), at(places.stop));
             Value::Range(Rc::new(Range { start, stop, step }))
         }
         _ => return Ok(None),

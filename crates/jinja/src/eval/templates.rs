@@ -11,7 +11,8 @@ use super::{
 };
 use crate::{
     ast::{BlockUse, Expr, FromImport, Import, Include, Name},
-    exc::{Exc, R, raise},
+    error::display_name,
+    exc::{Exc, R, raise, type_error},
     format::repr::quoted,
     rt::Rt,
     value::{Object, Str, Undef, Value, object::BlockRef},
@@ -79,11 +80,19 @@ pub(super) fn block(rt: &Rt, fun: &Rc<Fun>, node: &BlockUse, out: &mut String) -
     run_block(rt, &ctx, &node.name, 0, out)
 }
 
+/// Only `include` takes several names.
+fn one_name(name: Value) -> R<Value> {
+    match &name {
+        Value::List(_) => type_error("unhashable type: 'list'"),
+        _ => Ok(name),
+    }
+}
+
 pub(super) fn extends(rt: &Rt, fun: &Rc<Fun>, template: &Expr) -> R<()> {
     if fun.parent.borrow().is_some() {
         return raise("TemplateRuntimeError", "extended multiple times");
     }
-    let name = eval(rt, fun, template)?;
+    let name = one_name(eval(rt, fun, template)?)?;
     let parent = match load::select(rt, &name, &fun.unit.name)? {
         Ok(parent) => parent,
         Err(missing) => return Err(Box::new(Exc::NotFound(missing))),
@@ -123,7 +132,7 @@ pub(super) fn include(rt: &Rt, fun: &Rc<Fun>, node: &Include, out: &mut String) 
 }
 
 fn imported(rt: &Rt, fun: &Rc<Fun>, template: &Expr, with_context: bool, visible: &[Name]) -> R<Value> {
-    let name = eval(rt, fun, template)?;
+    let name = one_name(eval(rt, fun, template)?)?;
     let unit = match load::select(rt, &name, &fun.unit.name)? {
         Ok(unit) => unit,
         Err(missing) => return Err(Box::new(Exc::NotFound(missing))),
@@ -157,9 +166,9 @@ pub(super) fn from_import(rt: &Rt, fun: &Rc<Fun>, node: &FromImport) -> R<()> {
         let value = module.exports.get_str(name).unwrap_or_else(|| {
             Value::undefined(Undef::Hint(format!(
                 "the template {} (imported on line {} in {}) does not export the requested name {}",
-                quoted(&module.name),
+                quoted(&display_name(&module.name)),
                 node.template.line,
-                quoted(&fun.unit.name),
+                quoted(&display_name(&fun.unit.name)),
                 quoted(name)
             )))
         });

@@ -164,7 +164,10 @@ pub(super) fn replace(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
     let (old, new) = (text_of(cx, &args.value(0))?, text_of(cx, &args.value(1))?);
     let count = args.optional_int(2)?.unwrap_or(-1);
     let made = methods::replaced(cx.rt, &text, &old, &new, count)?;
-    Ok(like(&value, cx.rt.made(made)?))
+    if cx.rt.escapes.get() {
+        return Ok(like(&value, cx.rt.made(made)?));
+    }
+    cx.rt.text(made)
 }
 
 pub(super) fn format(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {

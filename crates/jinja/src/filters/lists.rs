@@ -2,14 +2,14 @@
 
 use super::attributes::Getter;
 use crate::{
-    ast::Operator,
+    ast::{Comparison, Operator},
     eval::{
-        call::{Args, Cx},
+        call::{Args, Cx, to_int},
         ops,
     },
-    exc::{R, raise, type_error},
+    exc::{R, type_error},
     rt::ENTRY,
-    value::{Iter, Value, iter},
+    value::{Iter, Value, compare, iter, number::Number},
 };
 
 pub(super) fn sum(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
@@ -47,20 +47,36 @@ pub(super) fn failing(cx: &Cx<'_>, function: &'static str, value: Value) -> R<Va
 
 pub(super) fn batch(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
     let args = args.bind("do_batch", ["linecount", "fill_with"], 1)?;
-    let count = usize::try_from(args.int(0, 0)?).unwrap_or_default();
+    // A row is full when its length equals the count, whatever that is.
+    let count = match Number::of(args.value(0).defined()?) {
+        Some(Number::Int(count)) => usize::try_from(count).ok(),
+        Some(Number::Float(count)) if count.fract() == 0.0 && count >= 0.0 => Some(count as usize),
+        _ => None,
+    };
     if iter::of(&value).is_err() {
         return failing(cx, "do_batch", value);
     }
     let items = iter::collect(cx.rt, &value)?;
     let mut rows: Vec<Vec<Value>> = Vec::new();
+    let mut row = Vec::new();
     for item in items {
-        match rows.last_mut() {
-            Some(row) if row.len() != count => row.push(item),
-            _ => rows.push(vec![item]),
+        if Some(row.len()) == count {
+            rows.push(std::mem::take(&mut row));
         }
+        row.push(item);
+    }
+    if !row.is_empty() {
+        rows.push(row);
     }
     let fill = args.get(1).filter(|fill| !matches!(fill, Value::None));
     if let (Some(fill), Some(row)) = (fill, rows.last_mut()) {
+        let length = Value::int(row.len());
+        if !compare::compare(cx.rt, Comparison::Lt, &length, &args.value(0))? {
+            return lists(cx, "do_batch", rows);
+        }
+        let Some(count) = count else {
+            return type_error("can't multiply sequence by non-int of type 'float'");
+        };
         let missing = count.saturating_sub(row.len());
         cx.rt.fits(missing.saturating_mul(ENTRY))?;
         cx.rt.alloc(missing.saturating_mul(ENTRY))?;
@@ -71,17 +87,22 @@ pub(super) fn batch(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
 
 pub(super) fn slice(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
     let args = args.bind("do_slice", ["slices", "fill_with"], 1)?;
-    let slices = args.int(0, 0)?;
     if iter::of(&value).is_err() {
         return failing(cx, "sync_do_slice", value);
     }
+    let count = args.value(0);
+    let Ok(slices @ (..=-1 | 1..)) = to_int(&count) else {
+        // What can't divide is told when somebody asks for the first part.
+        let count = Iter::Owned(vec![count].into_iter());
+        return iter::generator(cx.rt, "sync_do_slice", count, |rt, count| {
+            ops::binary(rt, Operator::FloorDiv, &Value::Int(1), &count)?;
+            to_int(&count).map(|_| None)
+        });
+    };
     let mut items = iter::collect(cx.rt, &value)?.into_iter();
     let Ok(slices) = usize::try_from(slices) else {
         return lists(cx, "sync_do_slice", Vec::new());
     };
-    if slices == 0 {
-        return raise("ZeroDivisionError", "integer division or modulo by zero");
-    }
     cx.rt.fits(slices.saturating_mul(ENTRY))?;
     cx.rt.alloc(slices.saturating_mul(ENTRY * 2))?;
     let (each, longer) = (items.len() / slices, items.len() % slices);

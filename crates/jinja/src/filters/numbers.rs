@@ -3,9 +3,13 @@
 use num_bigint::BigInt;
 
 use crate::{
-    eval::call::{Args, Cx},
+    ast::Operator,
+    eval::{
+        call::{Args, Cx, to_int},
+        ops,
+    },
     exc::{R, raise, type_error, value_error},
-    text::is_space,
+    text::{ascii_digits, is_space},
     value::{
         Value,
         number::{self, Number, from_big, truncated},
@@ -17,7 +21,7 @@ const EXACT: f64 = 9_007_199_254_740_992.0;
 
 /// `abs(value)`.
 pub(crate) fn absolute(value: &Value) -> R<Value> {
-    let negative = match Number::of(value.defined()?) {
+    let negative = match Number::of(value) {
         Some(Number::Int(number)) => number < 0,
         Some(Number::Big(number)) => number.sign() == num_bigint::Sign::Minus,
         Some(Number::Float(number)) => return Ok(Value::Float(number.abs())),
@@ -66,7 +70,7 @@ pub(super) fn int(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
 }
 
 fn parse_int(text: &str, base: u32) -> Option<BigInt> {
-    let text = text.trim_matches(is_space);
+    let text = &*ascii_digits(text.trim_matches(is_space));
     let (negative, digits) = match text.strip_prefix('-') {
         Some(rest) => (true, rest),
         None => (false, text.strip_prefix('+').unwrap_or(text)),
@@ -103,33 +107,14 @@ fn parse_int(text: &str, base: u32) -> Option<BigInt> {
     if odd || digits.is_empty() {
         return None;
     }
-    let digits: Option<String> = digits
-        .chars()
-        .filter(|letter| *letter != '_')
-        .map(|letter| {
-            if letter.is_ascii() {
-                Some(letter)
-            } else {
-                decimal(letter)
-            }
-        })
-        .collect();
-    let number = BigInt::parse_bytes(digits?.as_bytes(), base)?;
+    let digits: String = digits.chars().filter(|letter| *letter != '_').collect();
+    let number = BigInt::parse_bytes(digits.as_bytes(), base)?;
     Some(if negative { -number } else { number })
-}
-
-/// The ASCII digit of a full-width or Arabic one.
-fn decimal(letter: char) -> Option<char> {
-    let code = u32::from(letter);
-    let zero = [0xff10, 0x0660, 0x06f0, 0x0966]
-        .into_iter()
-        .find(|zero| (*zero..zero + 10).contains(&code))?;
-    char::from_digit(code - zero, 10)
 }
 
 /// What `float(text)` gives.
 fn parse_float(text: &str) -> Option<f64> {
-    let text = text.trim_matches(is_space);
+    let text = &*ascii_digits(text.trim_matches(is_space));
     let bytes = text.as_bytes();
     let digit = |at: Option<usize>| at.and_then(|at| bytes.get(at)).is_some_and(u8::is_ascii_digit);
     let odd = bytes
@@ -161,39 +146,58 @@ pub(super) fn float(_: &Cx<'_>, value: Value, args: Args) -> R<Value> {
 
 pub(super) fn round(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
     let args = args.bind("do_round", ["precision", "method"], 0)?;
-    let precision = i32::try_from(args.int(0, 0)?.clamp(-100_000, 100_000)).unwrap_or_default();
-    let method = args.text(1, "common")?;
-    if !matches!(&*method, "common" | "ceil" | "floor") {
-        return raise("FilterArgumentError", "method must be common, ceil or floor");
+    let precision = args.get(0).cloned().unwrap_or(Value::Int(0));
+    let method = args.value(1);
+    match method.as_str().map_or("common", |method| &**method) {
+        "common" => common(cx, &value, &precision),
+        "ceil" => shifted(cx, &value, &precision, f64::ceil),
+        "floor" => shifted(cx, &value, &precision, f64::floor),
+        _ => raise("FilterArgumentError", "method must be common, ceil or floor"),
     }
-    let Some(number) = Number::of(value.defined()?) else {
+}
+
+/// Python's `round`.
+fn common(cx: &Cx<'_>, value: &Value, precision: &Value) -> R<Value> {
+    let Some(number) = Number::of(value) else {
         return type_error(format!(
             "type {} doesn't define __round__ method",
             value.type_name()
         ));
     };
-    if &*method == "common" {
-        return match number {
-            Number::Float(number) => Ok(Value::Float(round_float(number, precision))),
-            whole => {
-                cx.rt.step(1)?;
-                Ok(round_int(&whole.big().unwrap_or_default(), precision))
-            }
-        };
-    }
-    let number = number.float();
-    let factor = 10f64.powi(precision.clamp(-300, 300));
-    let scaled = number * factor;
-    if !scaled.is_finite() {
-        return raise("OverflowError", "cannot convert float infinity to integer");
-    }
-    let rounded = if &*method == "ceil" {
-        scaled.ceil()
-    } else {
-        scaled.floor()
+    let whole = matches!(precision, Value::None);
+    let precision = if whole { 0 } else { to_int(precision)? };
+    let precision = i32::try_from(precision.clamp(-100_000, 100_000)).unwrap_or_default();
+    let rounded = match number {
+        Number::Float(number) => Value::Float(round_float(number, precision)),
+        big => {
+            cx.rt.step(1)?;
+            round_int(&big.big().unwrap_or_default(), precision)
+        }
     };
-    // Zero has no sign here, as it was an integer.
-    Ok(Value::Float((rounded + 0.0) / factor))
+    match rounded {
+        Value::Float(number) if whole => match truncated(number) {
+            Some(whole) => Ok(whole),
+            None => raise("OverflowError", "cannot convert float infinity to integer"),
+        },
+        rounded => Ok(rounded),
+    }
+}
+
+/// Up or down to a whole number, after a shift by powers of ten.
+fn shifted(cx: &Cx<'_>, value: &Value, precision: &Value, to_whole: fn(f64) -> f64) -> R<Value> {
+    let factor = ops::binary(cx.rt, Operator::Pow, &Value::Int(10), precision)?;
+    let whole = match ops::binary(cx.rt, Operator::Mul, value.defined()?, &factor)? {
+        Value::Float(number) => match truncated(to_whole(number)) {
+            Some(whole) => whole,
+            None if number.is_nan() => return value_error("cannot convert float NaN to integer"),
+            None => return raise("OverflowError", "cannot convert float infinity to integer"),
+        },
+        number @ (Value::Int(_) | Value::Big(_) | Value::Bool(_)) => number,
+        other => {
+            return type_error(format!("must be real number, not {}", other.type_name()));
+        }
+    };
+    ops::binary(cx.rt, Operator::Div, &whole, &factor)
 }
 
 fn round_int(number: &BigInt, precision: i32) -> Value {

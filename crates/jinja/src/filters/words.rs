@@ -2,10 +2,14 @@
 
 use super::{like, text_of};
 use crate::{
-    eval::call::{Args, Cx},
+    ast::{Comparison, Operator},
+    eval::{
+        call::{Args, Cx, to_int},
+        ops,
+    },
     exc::{R, raise, type_error},
     text::{justified, lines},
-    value::{Value, char_count},
+    value::{Value, compare},
 };
 
 /// The first letter of each word is a capital; words end at space, hyphens and opening brackets.
@@ -26,7 +30,7 @@ pub(super) fn title(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
             out.extend(letter.to_lowercase());
         }
     }
-    Ok(like(&value, cx.rt.made(out)?))
+    cx.rt.text(out)
 }
 
 pub(super) fn indent(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
@@ -68,33 +72,43 @@ pub(super) fn indent(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
 
 pub(super) fn truncate(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
     let args = args.bind("do_truncate", ["length", "killwords", "end", "leeway"], 0)?;
-    let text = value.defined()?;
-    let length = args.int(0, 255)?;
-    let end = args.text(2, "...")?;
-    let leeway = args.optional_int(3)?.unwrap_or(5);
-    let end_length = i64::try_from(char_count(&end)).unwrap_or(i64::MAX);
-    if length < end_length {
-        return raise(
-            "AssertionError",
-            format!("expected length >= {end_length}, got {length}"),
-        );
-    }
-    if leeway < 0 {
-        return raise("AssertionError", format!("expected leeway >= 0, got {leeway}"));
-    }
-    let count = i64::try_from(text.len()?).unwrap_or(i64::MAX);
-    if count <= length.saturating_add(leeway) {
+    let length = args.get(0).cloned().unwrap_or(Value::Int(255));
+    let end = args.get(2).cloned().unwrap_or_else(|| Value::str("..."));
+    let leeway = args.get(3).filter(|leeway| !matches!(leeway, Value::None));
+    let leeway = leeway.cloned().unwrap_or(Value::Int(5));
+    let end_length = Value::int(end.len()?);
+    at_least(cx, "length", &length, &end_length)?;
+    at_least(cx, "leeway", &leeway, &Value::Int(0))?;
+    let most = ops::binary(cx.rt, Operator::Add, &length, &leeway)?;
+    if compare::compare(cx.rt, Comparison::Le, &Value::int(value.len()?), &most)? {
         return Ok(value);
     }
-    let Some(text) = text.as_str() else {
-        return type_error(format!("can't truncate a value of type {}", value.type_name()));
+    let kept = ops::binary(cx.rt, Operator::Sub, &length, &end_length)?;
+    let Ok(kept) = to_int(&kept) else {
+        return type_error("slice indices must be integers or None or have an __index__ method");
     };
-    let kept = usize::try_from(length - end_length).unwrap_or_default();
+    let Some(text) = value.as_str() else {
+        return raise(
+            "AttributeError",
+            format!("'{}' object has no attribute 'rsplit'", value.type_name()),
+        );
+    };
+    let kept = usize::try_from(kept).unwrap_or_default();
     let mut cut: String = text.chars().take(kept).collect();
     if !args.flag(1, false)? {
         cut.truncate(cut.rfind(' ').unwrap_or(cut.len()));
     }
-    Ok(like(&value, cx.rt.made(cut + &end)?))
+    let cut = like(&value, cx.rt.made(cut)?);
+    ops::binary(cx.rt, Operator::Add, &cut, &end)
+}
+
+fn at_least(cx: &Cx<'_>, what: &str, value: &Value, least: &Value) -> R<()> {
+    if compare::compare(cx.rt, Comparison::Ge, value, least)? {
+        return Ok(());
+    }
+    let text = |value: &Value| crate::format::repr::text(cx.rt, value);
+    let message = format!("expected {what} >= {}, got {}", text(least)?, text(value)?);
+    raise("AssertionError", message)
 }
 
 pub(super) fn wordcount(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
@@ -105,9 +119,9 @@ pub(super) fn wordcount(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
 }
 
 pub(super) fn center(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
-    let width = args.bind("do_center", ["width"], 0)?.int(0, 80)?;
-    let width = usize::try_from(width).unwrap_or(0);
-    crate::format::spec::check_width(cx.rt, width)?;
+    let args = args.bind("do_center", ["width"], 0)?;
     let text = text_of(cx, &value)?;
+    let width = usize::try_from(args.int(0, 80)?).unwrap_or(0);
+    crate::format::spec::check_width(cx.rt, width)?;
     Ok(like(&value, cx.rt.made(justified(&text, width, ' ', "center"))?))
 }

@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 
-use super::like;
 use crate::{
     eval::call::{Args, Cx},
     exc::{R, raise, value_error},
@@ -22,6 +21,20 @@ struct Style {
 pub(super) fn wordwrap(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
     let names = ["width", "break_long_words", "wrapstring", "break_on_hyphens"];
     let args = args.bind("do_wordwrap", names, 0)?;
+    let separator = args.optional_text(2)?.unwrap_or_else(|| "\n".into());
+    if let Value::Undefined(why) = &value {
+        return why.fail();
+    }
+    let Some(text) = value.as_str() else {
+        return raise(
+            "AttributeError",
+            format!("'{}' object has no attribute 'splitlines'", value.type_name()),
+        );
+    };
+    if text.is_empty() {
+        return Ok(value);
+    }
+    args.get(0).map_or(Ok(&value), Value::defined)?;
     let Ok(width @ 1..) = usize::try_from(args.int(0, 79)?) else {
         return value_error(format!("invalid width {} (must be > 0)", args.int(0, 79)?));
     };
@@ -29,13 +42,6 @@ pub(super) fn wordwrap(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
         width,
         break_long_words: args.flag(1, true)?,
         break_on_hyphens: args.flag(3, true)?,
-    };
-    let separator = args.optional_text(2)?.unwrap_or_else(|| "\n".into());
-    let Some(text) = value.defined()?.as_str() else {
-        return raise(
-            "AttributeError",
-            format!("'{}' object has no attribute 'splitlines'", value.type_name()),
-        );
     };
     // Each letter can become a line of its own, and a part of one takes a list while it is looked at.
     let size = text.len().saturating_mul(separator.len().saturating_add(ENTRY));
@@ -46,7 +52,7 @@ pub(super) fn wordwrap(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
         .into_iter()
         .map(|line| wrapped(line, style).join(&*separator))
         .collect();
-    Ok(like(&value, cx.rt.made(lines.join(&*separator))?))
+    cx.rt.text(lines.join(&*separator))
 }
 
 fn wrapped(line: &str, style: Style) -> Vec<String> {

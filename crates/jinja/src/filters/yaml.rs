@@ -1,79 +1,19 @@
-//! `to_yaml` and `from_yaml`.
+//! `to_yaml` and `from_yaml`, as PyYAML's `safe_dump` and `safe_load` do it.
 
-use yaml::{Map, Value as Yaml};
+mod construct;
+mod represent;
 
 use crate::{
     eval::call::{Args, Cx},
     exc::{R, raise},
-    format::repr,
-    rt::{ENTRY, Rt},
-    value::{Value, frozen::from_yaml as convert},
+    rt::ENTRY,
+    value::Value,
 };
-
-/// How deep a value may nest.
-const MAX_DEPTH: usize = 200;
 
 pub(super) fn to_yaml(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
     args.none("to_yaml")?;
-    let plain = plain(cx.rt, &value, &mut Vec::new())?;
-    cx.rt.text(yaml::print::pyyaml(&plain))
-}
-
-/// A value of the project. What is there twice is printed twice.
-fn plain(rt: &Rt, value: &Value, path: &mut Vec<usize>) -> R<Yaml> {
-    rt.step(1)?;
-    rt.alloc(ENTRY + value.as_str().map_or(0, |text| text.len()))?;
-    let address = value.address();
-    if path.contains(&address) && address != 0 {
-        return raise("RepresenterError", "a value that holds itself can't be written");
-    }
-    if path.len() > MAX_DEPTH {
-        return raise("RecursionError", "maximum recursion depth exceeded");
-    }
-    let refused = |kind: &str| {
-        raise(
-            "RepresenterError",
-            format!("('cannot represent an object', {kind})"),
-        )
-    };
-    Ok(match value {
-        Value::None => Yaml::Null,
-        Value::Bool(flag) => Yaml::Bool(*flag),
-        Value::Int(number) => Yaml::Int(*number),
-        Value::Big(number) => match u64::try_from(&**number) {
-            Ok(number) => Yaml::UInt(number),
-            Err(_) => return raise("RepresenterError", "an integer beyond 64 bits can't be written"),
-        },
-        Value::Float(number) => Yaml::Float(*number),
-        Value::Str(text) => Yaml::String(text.to_string()),
-        Value::List(_) | Value::Tuple(_) => {
-            path.push(address);
-            let items = crate::value::iter::collect(rt, value)?;
-            let items: R<Vec<Yaml>> = items.iter().map(|item| plain(rt, item, path)).collect();
-            path.pop();
-            Yaml::Seq(items?)
-        }
-        Value::Dict(dict) => {
-            path.push(address);
-            let mut map = Map::new();
-            for (key, item) in dict.pairs() {
-                map.insert(key_text(rt, &key)?, plain(rt, &item, path)?);
-            }
-            path.pop();
-            Yaml::Map(map)
-        }
-        Value::Undefined(_) => return refused("Undefined"),
-        other => return refused(other.type_name()),
-    })
-}
-
-fn key_text(rt: &Rt, key: &Value) -> R<String> {
-    match key {
-        Value::Str(text) => Ok(text.to_string()),
-        Value::None => Ok("null".to_owned()),
-        Value::Bool(flag) => Ok(flag.to_string()),
-        other => repr::text(rt, other),
-    }
+    let graph = represent::graph(cx.rt, &value)?;
+    cx.rt.text(yaml::print::pyyaml_graph(&graph))
 }
 
 pub(super) fn from_yaml(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
@@ -87,11 +27,40 @@ pub(super) fn from_yaml(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
     // Two bytes can be an item of a list.
     cx.rt.alloc(text.len().saturating_mul(ENTRY))?;
     cx.rt.step(text.len() as u64 / 4)?;
-    match yaml::read::pyyaml(&**text, &cx.rt.budget()) {
-        Ok(document) => Ok(convert(&document.value)),
+    match yaml::read::graph(&**text, &cx.rt.budget()) {
+        Ok(Some(graph)) => construct::value(cx.rt, &graph),
+        Ok(None) => Ok(Value::None),
         Err(error) => match error.exceeded() {
             Some(exceeded) => Err(exceeded.clone().into()),
-            None => raise("ScannerError", error.to_string()),
+            None => raise(class(&error), error.to_string()),
         },
+    }
+}
+
+/// Which part of the original finds a mistake.
+fn class(error: &yaml::Error) -> &'static str {
+    use yaml::Problem;
+    match &error.problem {
+        Problem::ControlCharacter(_) | Problem::Encoding(_) => "ReaderError",
+        Problem::UnknownAnchor(_) | Problem::SameAnchor(_) | Problem::SecondDocument => "ComposerError",
+        Problem::Syntax(message) => {
+            let parser = [
+                "did not find expected",
+                "found duplicate %",
+                "undefined tag handle",
+            ];
+            let comment = message.contains("did not find expected whitespace or line break")
+                || message.contains("did not find expected comment")
+                || message.contains("did not find expected digit")
+                || message.contains("did not find expected alphabetic")
+                || message.contains("did not find expected tag")
+                || message.contains("did not find expected '!'");
+            if !comment && parser.iter().any(|part| message.contains(part)) {
+                "ParserError"
+            } else {
+                "ScannerError"
+            }
+        }
+        _ => "ConstructorError",
     }
 }

@@ -6,7 +6,7 @@ use crate::{
         attr,
         call::{Args, Cx},
     },
-    exc::{R, raise, value_error},
+    exc::{R, raise, type_error, value_error},
     value::{Key, Str, Value},
 };
 
@@ -19,15 +19,27 @@ struct Fields<'a> {
     /// The number of the next field without a name; none once a field had a number.
     next: Option<usize>,
     numbered: bool,
+    /// Whether there is only a map of names.
+    named_only: bool,
 }
 
 /// Replaces the fields of a text.
 pub(crate) fn format(cx: &Cx<'_>, text: &str, args: &Args) -> R<String> {
+    replaced(cx, text, args, false)
+}
+
+/// Replaces the fields of a text by what a map has.
+pub(crate) fn format_map(cx: &Cx<'_>, text: &str, args: &Args) -> R<String> {
+    replaced(cx, text, args, true)
+}
+
+fn replaced(cx: &Cx<'_>, text: &str, args: &Args, named_only: bool) -> R<String> {
     let mut fields = Fields {
         cx,
         args,
         next: Some(0),
         numbered: false,
+        named_only,
     };
     fields.replace(text, MAX_NESTING)
 }
@@ -88,9 +100,12 @@ impl Fields<'_> {
         let value = match conversion {
             None => value,
             Some('s') => rt.text(repr::text(rt, &value)?)?,
-            Some('r' | 'a') => {
+            Some(conversion @ ('r' | 'a')) => {
                 let mut text = String::new();
                 repr::write_repr(rt, &value, &mut text)?;
+                if conversion == 'a' {
+                    text = repr::ascii(rt, &text)?;
+                }
                 rt.text(text)?
             }
             Some(other) => return value_error(format!("Unknown conversion specifier '{other}'")),
@@ -158,6 +173,9 @@ impl Fields<'_> {
                 None => raise("KeyError", repr::quoted(name)),
             };
         };
+        if self.named_only {
+            return value_error("Format string contains positional fields");
+        }
         match self.args.plain.get(index) {
             Some(value) => Ok(value.clone()),
             None => raise(
@@ -174,6 +192,13 @@ fn subscript(cx: &Cx<'_>, value: &Value, key: &str) -> R<Value> {
         _ => Value::Str(Str::from(key)),
     };
     match value.defined()? {
+        Value::Str(_) | Value::Markup(_) if key.as_str().is_some() => {
+            type_error("string indices must be integers, not 'str'")
+        }
+        Value::List(_) | Value::Tuple(_) if key.as_str().is_some() => type_error(format!(
+            "{} indices must be integers or slices, not str",
+            value.type_name()
+        )),
         Value::Dict(dict) => match dict.get(&Key::new(&key)?) {
             Some(found) => Ok(found),
             None => {
@@ -182,6 +207,13 @@ fn subscript(cx: &Cx<'_>, value: &Value, key: &str) -> R<Value> {
                 raise("KeyError", text)
             }
         },
+        Value::None
+        | Value::Bool(_)
+        | Value::Int(_)
+        | Value::Big(_)
+        | Value::Float(_)
+        | Value::Iter(_)
+        | Value::Object(_) => type_error(format!("'{}' object is not subscriptable", value.type_name())),
         _ => {
             let found = attr::item(cx.rt, value, &key)?;
             if found.is_undefined() {

@@ -180,6 +180,9 @@ fn write(rt: &Rt, kind: char, field: &Field, value: &Value, out: &mut String) ->
             } else {
                 repr::write_repr(rt, value, &mut text)?;
             }
+            if kind == 'a' {
+                text = repr::ascii(rt, &text)?;
+            }
             if let Some(precision) = field.precision {
                 text = text.chars().take(precision).collect();
             }

@@ -21,7 +21,7 @@ pub(crate) fn write_str(rt: &Rt, value: &Value, out: &mut String) -> R<()> {
             Ok(())
         }
         Value::Undefined(why) => match **why {
-            Undef::Nothing => Ok(()),
+            Undef::Nothing { .. } => Ok(()),
             _ => why.fail(),
         },
         Value::Object(object) => match &**object {
@@ -31,6 +31,10 @@ pub(crate) fn write_str(rt: &Rt, value: &Value, out: &mut String) -> R<()> {
             }
             Object::Time(time) => {
                 out.push_str(&time.borrow().text());
+                Ok(())
+            }
+            Object::Date(date) => {
+                out.push_str(&date.text(' '));
                 Ok(())
             }
             Object::Loop(state) => {
@@ -214,6 +218,7 @@ fn write_object(rt: &Rt, object: &Object, value: &Value, out: &mut String, path:
         Object::Blocks(ctx) => write!(out, "<TemplateReference {}>", quoted(&ctx.unit.name)),
         Object::Type(name) => write!(out, "<class '{}'>", class_name(name)),
         Object::Time(time) => write!(out, "{}", time.borrow().text()),
+        Object::Date(date) => write!(out, "{}", date.repr()),
         Object::Slice(parts) => {
             out.push_str("slice(");
             write_items(rt, parts, out, path)?;
@@ -248,6 +253,24 @@ fn write_quoted(rt: &Rt, text: &str, out: &mut String) -> R<()> {
     rt.fits(out.len().saturating_add(text.len()))?;
     push_quoted(text, out);
     Ok(())
+}
+
+/// A printed text with everything beyond ASCII escaped.
+pub(crate) fn ascii(rt: &Rt, text: &str) -> R<String> {
+    rt.fits(text.len().saturating_mul(4))?;
+    let mut out = String::with_capacity(text.len());
+    for letter in text.chars() {
+        let _ = match u32::from(letter) {
+            0..=0x7f => {
+                out.push(letter);
+                Ok(())
+            }
+            code @ ..=0xff => write!(out, "\\x{code:02x}"),
+            code @ ..=0xffff => write!(out, "\\u{code:04x}"),
+            code => write!(out, "\\U{code:08x}"),
+        };
+    }
+    Ok(out)
 }
 
 /// As `repr` quotes text.
@@ -339,11 +362,21 @@ pub(crate) fn float(number: f64) -> String {
     if number.is_infinite() {
         return (if number > 0.0 { "inf" } else { "-inf" }).to_owned();
     }
-    let scientific = format!("{number:e}");
+    let shortest = format!("{number:e}");
+    // Of two texts of this length that mean the number, Python takes the one that is closer.
+    let digits = shortest.bytes().take_while(|byte| *byte != b'e');
+    let digits = digits.filter(u8::is_ascii_digit).count();
+    let rounded = format!("{number:.*e}", digits.saturating_sub(1));
+    let closer = rounded != shortest && rounded.parse() == Ok(number);
+    let scientific = if closer { rounded } else { shortest };
     let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
     let exponent: i32 = exponent.parse().unwrap_or_default();
     if (-4..16).contains(&exponent) {
-        let plain = number.to_string();
+        let places = i32::try_from(digits).unwrap_or(17) - 1 - exponent;
+        let plain = match usize::try_from(places) {
+            Ok(places) if closer => format!("{number:.places$}"),
+            _ => number.to_string(),
+        };
         return if plain.contains('.') { plain } else { plain + ".0" };
     }
     let sign = if exponent < 0 { '-' } else { '+' };

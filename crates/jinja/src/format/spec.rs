@@ -33,26 +33,27 @@ pub(crate) fn format(rt: &Rt, value: &Value, spec: &str) -> R<String> {
     if spec.is_empty() {
         return repr::text(rt, value);
     }
-    value.defined()?;
+    if value.is_undefined() {
+        return not_formatted(value);
+    }
     let parsed = parse(rt, value, spec)?;
     match value {
         Value::Str(text) | Value::Markup(text) => of_text(text, &parsed, value),
-        Value::Bool(flag) if parsed.kind.is_none() => of_text(
-            if *flag { "True" } else { "False" },
-            &Spec { sign: None, ..parsed },
-            value,
-        ),
         _ => match Number::of(value) {
             Some(number) => of_number(rt, &number, &parsed, value),
-            None => raise(
-                "TypeError",
-                format!(
-                    "unsupported format string passed to {}.__format__",
-                    value.type_name()
-                ),
-            ),
+            None => not_formatted(value),
         },
     }
+}
+
+fn not_formatted<T>(value: &Value) -> R<T> {
+    raise(
+        "TypeError",
+        format!(
+            "unsupported format string passed to {}.__format__",
+            value.type_name()
+        ),
+    )
 }
 
 fn number_of(rt: &Rt, letters: &mut std::iter::Peekable<std::str::Chars<'_>>) -> R<Option<usize>> {

@@ -15,9 +15,9 @@ fn digits(text: &str, valid: fn(u8) -> bool) -> usize {
     end
 }
 
-pub(super) fn number(text: &str) -> (Kind, usize) {
+pub(super) fn number(text: &str, after_point: bool) -> (Kind, usize) {
     let whole = digits(text, |byte| byte.is_ascii_digit());
-    if let Some((kind, length)) = float(text, whole) {
+    if !after_point && let Some((kind, length)) = float(text, whole) {
         return (kind, length);
     }
     let prefix = text.get(..2).unwrap_or_default().to_ascii_lowercase();

@@ -6,6 +6,9 @@ fn kinds(source: &str) -> Vec<String> {
     let tokens = tokens(source);
     let describe = |token: &Token| match &token.kind {
         Kind::Data(text) => format!("{}:{text}", token.line),
+        Kind::String(text) => format!("{}:{text}", token.line),
+        Kind::Integer(number) => format!("{}:{number}", token.line),
+        Kind::Float(number) => format!("{}:{}", token.line, crate::format::repr::float(*number)),
         kind => format!("{}:{}", token.line, kind.describe()),
     };
     tokens.iter().map(describe).collect()

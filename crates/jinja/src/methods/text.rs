@@ -29,7 +29,7 @@ pub(super) fn call(cx: &Cx<'_>, text: &str, name: &str, args: Args) -> R<Value> 
                 plain: Vec::new(),
                 named: named.collect(),
             };
-            return rt.text(fields::format(cx, text, &args)?);
+            return rt.text(fields::format_map(cx, text, &args)?);
         }
         "split" | "rsplit" => return split(rt, text, name, args),
         "splitlines" => {

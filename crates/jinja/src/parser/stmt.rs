@@ -110,7 +110,8 @@ impl Parser {
 
     /// What is wrong with a tag that isn't expected, or with the end of the template.
     fn unknown(&self, tag: Option<&str>, line: u32) -> SyntaxError {
-        if let Kind::Bad(error) = self.current() {
+        // The original reads what is behind an unknown tag only later.
+        if let (Kind::Bad(error), None) = (self.current(), tag) {
             return error.clone();
         }
         let mut message = match tag {

@@ -4,7 +4,11 @@ use std::cmp::Ordering;
 
 use num_bigint::BigInt;
 
-use super::{Object, Undef, Value, iter, number::Number};
+use super::{
+    Object, Undef, Value, iter,
+    number::Number,
+    object::{View, ViewKind},
+};
 use crate::{
     ast::Comparison,
     exc::{R, raise, type_error},
@@ -75,11 +79,13 @@ fn eq(rt: &Rt, a: &Value, b: &Value, depth: u32) -> R<bool> {
     }
     match (a, b) {
         (Value::Undefined(a), Value::Undefined(b))
-            if matches!((&**a, &**b), (Undef::Nothing, Undef::Nothing)) =>
+            if matches!((&**a, &**b), (Undef::Nothing { .. }, Undef::Nothing { .. })) =>
         {
             Ok(true)
         }
-        (Value::Undefined(why), _) | (_, Value::Undefined(why)) if !matches!(**why, Undef::Nothing) => {
+        (Value::Undefined(why), _) | (_, Value::Undefined(why))
+            if !matches!(**why, Undef::Nothing { .. }) =>
+        {
             why.fail()
         }
         (Value::Str(a) | Value::Markup(a), Value::Str(b) | Value::Markup(b)) => {
@@ -114,8 +120,30 @@ fn eq(rt: &Rt, a: &Value, b: &Value, depth: u32) -> R<bool> {
         }
         (Value::Object(a), b) if a.is_time() => a.time_order(b).map(|order| order == Ordering::Equal),
         (a, Value::Object(b)) if b.is_time() => b.time_order(a).map(|order| order == Ordering::Equal),
+        (Value::Object(first), Value::Object(second)) => match (&**first, &**second) {
+            (Object::View(first), Object::View(second)) => same_entries(rt, first, second, depth),
+            _ => Ok(a.same(b)),
+        },
         _ => Ok(a.same(b)),
     }
+}
+
+/// Keys and entries are equal in any order; values are not even equal to themselves.
+fn same_entries(rt: &Rt, a: &View, b: &View, depth: u32) -> R<bool> {
+    if a.kind != b.kind || a.kind == ViewKind::Values || a.dict.len() != b.dict.len() {
+        return Ok(false);
+    }
+    for (key, value) in a.dict.pairs() {
+        rt.step(1)?;
+        let equal = match b.dict.get(&super::Key::new(&key)?) {
+            Some(other) => a.kind == ViewKind::Keys || item_eq(rt, &value, &other, depth + 1)?,
+            None => false,
+        };
+        if !equal {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 fn all_equal(rt: &Rt, a: &[Value], b: &[Value], depth: u32) -> R<bool> {
@@ -178,6 +206,14 @@ fn ordering(rt: &Rt, symbol: &str, a: &Value, b: &Value, depth: u32) -> R<Option
         (other, Value::Object(object)) if object.is_time() => {
             object.time_order(other).map(|order| Some(order.reverse()))
         }
+        (Value::Object(first), Value::Object(second))
+            if let (Object::Date(first), Object::Date(second)) = (&**first, &**second) =>
+        {
+            match first.order(second) {
+                Some(order) => Ok(Some(order)),
+                None => type_error("can't compare dates, times and times with an offset"),
+            }
+        }
         _ => type_error(format!(
             "'{symbol}' not supported between instances of '{}' and '{}'",
             a.type_name(),
@@ -199,9 +235,8 @@ fn sequences(rt: &Rt, symbol: &str, a: &[Value], b: &[Value], depth: u32) -> R<O
 /// `item in container`.
 pub(crate) fn contains(rt: &Rt, container: &Value, item: &Value) -> R<bool> {
     match container {
-        Value::Undefined(why) if !matches!(**why, Undef::Nothing) => why.fail(),
+        Value::Undefined(why) if !matches!(**why, Undef::Nothing { .. }) => why.fail(),
         Value::Str(text) | Value::Markup(text) => {
-            item.defined()?;
             rt.step(text.len() as u64 / 64)?;
             match item.as_str() {
                 Some(part) => Ok(text.contains(&**part)),
@@ -225,7 +260,7 @@ pub(crate) fn contains(rt: &Rt, container: &Value, item: &Value) -> R<bool> {
             })
         }
         Value::Object(object) => match &**object {
-            Object::View(view) if view.kind == super::object::ViewKind::Keys => {
+            Object::View(view) if view.kind == ViewKind::Keys => {
                 let key = super::Key::new(item)?;
                 Ok(view.dict.get(&key).is_some())
             }

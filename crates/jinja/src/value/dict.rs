@@ -8,7 +8,7 @@ use std::{
 
 use indexmap::{Equivalent, IndexMap};
 
-use super::{Str, Undef, Value, bury, compare::numbers_equal, frozen::Frozen, number};
+use super::{Object, Str, Undef, Value, bury, compare::numbers_equal, frozen::Frozen, number};
 use crate::exc::{R, type_error};
 
 pub(crate) type DictMap = IndexMap<Key, Value>;
@@ -53,7 +53,7 @@ fn check(value: &Value, left: &mut u32) -> R<()> {
     };
     match value {
         Value::List(_) | Value::Dict(_) => type_error(format!("unhashable type: '{}'", value.type_name())),
-        Value::Undefined(why) if !matches!(**why, Undef::Nothing) => why.fail(),
+        Value::Undefined(why) if !matches!(**why, Undef::Nothing { .. }) => why.fail(),
         Value::Tuple(tuple) => tuple.items.iter().try_for_each(|item| check(item, left)),
         _ => Ok(()),
     }
@@ -77,6 +77,10 @@ fn hash<H: Hasher>(value: &Value, state: &mut H) {
         Value::Big(number) => number.hash(state),
         Value::Bytes(bytes) => bytes.hash(state),
         Value::Tuple(tuple) => tuple.items.iter().for_each(|item| hash(item, state)),
+        Value::Object(object) => match &**object {
+            Object::Date(date) => date.repr().hash(state),
+            _ => value.address().hash(state),
+        },
         other => other.address().hash(state),
     }
 }

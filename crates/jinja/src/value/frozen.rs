@@ -88,8 +88,3 @@ impl Vars {
         }
     }
 }
-
-/// Converts a document that a template read.
-pub(crate) fn from_yaml(value: &Yaml) -> Value {
-    Frozen::new(value, false).thaw()
-}

@@ -50,7 +50,7 @@ pub(crate) fn of(value: &Value) -> R<Iter> {
         Value::Range(range) => Iter::Range(range.clone(), 0),
         Value::Iter(iter) => Iter::Shared(iter.clone()),
         Value::Undefined(why) => match **why {
-            Undef::Nothing => Iter::Owned(Vec::new().into_iter()),
+            Undef::Nothing { .. } => Iter::Owned(Vec::new().into_iter()),
             _ => return why.fail(),
         },
         Value::Object(object) => match &**object {

@@ -6,7 +6,7 @@ use std::{
     rc::Rc,
 };
 
-use super::{Dict, Str, Tuple, Value};
+use super::{Dict, Str, Tuple, Value, date::Date};
 use crate::{
     eval::{call::Builtin, context::Context, loops::LoopState, macros::MacroObj},
     exc::{R, raise},
@@ -64,6 +64,7 @@ pub(crate) enum Object {
     Block(BlockRef),
     Type(&'static str),
     Time(RefCell<Time>),
+    Date(Date),
     /// `time`, `images` and `version`.
     Library(&'static str),
     Slice([Value; 3]),
@@ -90,6 +91,7 @@ impl Object {
             Self::Block(_) => "BlockReference",
             Self::Type(_) => "type",
             Self::Time(_) => "SimpleTime",
+            Self::Date(date) => date.type_name(),
             Self::Library("time") => "TimeModule",
             Self::Library("images") => "Images",
             Self::Library(_) => "Version",
@@ -104,6 +106,7 @@ impl Object {
             Self::Loop(_) | Self::Macro(_) | Self::Blocks(_) | Self::Block(_) => Some("jinja2.runtime"),
             Self::Module(_) => Some("jinja2.environment"),
             Self::Time(_) | Self::Library(_) => Some("go_jinja2.ext"),
+            Self::Date(_) => Some("datetime"),
             _ => None,
         }
     }
@@ -132,6 +135,7 @@ impl Object {
     pub(crate) fn same(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Function(a), Self::Function(b)) => std::ptr::eq(*a, *b),
+            (Self::Date(a), Self::Date(b)) => a == b,
             (Self::Type(a), Self::Type(b)) | (Self::Library(a), Self::Library(b)) => a == b,
             _ => false,
         }

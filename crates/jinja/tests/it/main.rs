@@ -5,6 +5,8 @@ mod conformance;
 #[cfg(test)]
 mod dialect;
 #[cfg(test)]
+mod differ;
+#[cfg(test)]
 mod limits;
 #[cfg(test)]
 mod shared;

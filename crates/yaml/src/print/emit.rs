@@ -12,7 +12,7 @@ use crate::{Map, Value};
 /// Spaces a level.
 pub(super) const INDENT: usize = 2;
 /// Longer keys need the explicit form.
-const KEY_BYTES: usize = 128;
+pub(super) const KEY_BYTES: usize = 128;
 
 /// In what the printers differ.
 pub(super) struct Dialect {
@@ -64,6 +64,11 @@ impl<'d> Emitter<'d> {
                 },
             ),
         }
+        self.finish()
+    }
+
+    /// Ends the document.
+    pub(super) fn finish(mut self) -> String {
         if self.column > 0 {
             self.newline();
         }

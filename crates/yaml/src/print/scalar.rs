@@ -49,6 +49,43 @@ impl Style {
     }
 }
 
+impl Style {
+    /// The style that PyYAML gives to `text`; `key` for one that must stay on its line. Only texts of several lines are
+    /// blocks, which one that just ends with a break is not.
+    pub(super) fn python(text: &str, key: bool) -> Self {
+        let analysis = analyse(text, super::PYTHON.printable());
+        let breaks = text.contains(|c| is_break(c));
+        let several = lines(text) > 1;
+        let ambiguous = super::PYTHON.is_ambiguous(text);
+        if several {
+            return if analysis.block && !key {
+                Self::Literal
+            } else {
+                Self::Double
+            };
+        }
+        if analysis.plain && !ambiguous && !(key && (breaks || text.is_empty())) {
+            Self::Plain
+        } else if analysis.single_quoted && !(key && breaks) {
+            Self::Single
+        } else {
+            Self::Double
+        }
+    }
+}
+
+/// How many lines Python's `splitlines` gives.
+fn lines(text: &str) -> usize {
+    let ends = |c: char| {
+        matches!(
+            c,
+            '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{1c}'..='\u{1e}' | '\u{85}' | '\u{2028}' | '\u{2029}'
+        )
+    };
+    let text = text.replace("\r\n", "\n");
+    text.matches(ends).count() + usize::from(!text.is_empty() && !text.ends_with(ends))
+}
+
 impl Dialect {
     fn printable(&self) -> fn(char) -> bool {
         if self.python {

@@ -88,6 +88,54 @@ fn resolve(text: &str) -> Option<Value> {
     number.or_else(|| timestamp(text).map(Value::String))
 }
 
+/// What PyYAML takes a plain scalar for.
+#[derive(Debug, Clone, PartialEq)]
+pub enum PythonScalar {
+    /// `None`
+    Null,
+    /// A truth value.
+    Bool(bool),
+    /// An integer of any size; to the base of sixty its digits hold colons.
+    Int {
+        /// Whether it has a minus.
+        negative: bool,
+        /// Its base.
+        radix: u32,
+        /// Its digits, at least one.
+        digits: String,
+    },
+    /// A float.
+    Float(f64),
+    /// A date, or a time with its parts at fixed places: `2020-01-02 03:04:05.600000+02:00`.
+    Timestamp(String),
+    /// The merge key.
+    Merge,
+}
+
+/// What PyYAML takes a plain scalar for; nothing for a string.
+#[must_use]
+pub fn python_scalar(text: &str) -> Option<PythonScalar> {
+    if text == "<<" {
+        return Some(PythonScalar::Merge);
+    }
+    if let Some((negative, radix, digits)) = int_pattern(text) {
+        let digits = digits.replace('_', "");
+        let digits = if digits.is_empty() { "0".to_owned() } else { digits };
+        return Some(PythonScalar::Int {
+            negative,
+            radix,
+            digits,
+        });
+    }
+    match resolve(text)? {
+        Value::Null => Some(PythonScalar::Null),
+        Value::Bool(flag) => Some(PythonScalar::Bool(flag)),
+        Value::Float(number) => Some(PythonScalar::Float(number)),
+        Value::String(text) => Some(PythonScalar::Timestamp(text)),
+        _ => None,
+    }
+}
+
 fn boolean(text: &str) -> Option<bool> {
     match text {
         "yes" | "true" | "on" => Some(true),

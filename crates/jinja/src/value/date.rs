@@ -1,0 +1,181 @@
+//! Dates and times that YAML has, as Python's `datetime` shows them.
+
+use std::{cmp::Ordering, fmt::Write as _};
+
+use jiff::civil::{self, DateTime};
+
+use crate::exc::{R, value_error};
+
+/// A date, or a time of a day with or without an offset.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Date {
+    clock: DateTime,
+    is_day: bool,
+    /// Seconds east of Greenwich.
+    offset: Option<i32>,
+}
+
+impl Date {
+    /// Reads `2020-01-02` or `2020-01-02 03:04:05.600000+02:00`, with parts at these places.
+    pub(crate) fn parse(text: &str) -> R<Self> {
+        let number = |from: usize, to: usize| -> i16 {
+            let part = text.get(from..to).and_then(|part| part.parse().ok());
+            part.unwrap_or_default()
+        };
+        let (year, month, day) = (number(0, 4), number(5, 7), number(8, 10));
+        let small = |number: i16| i8::try_from(number).unwrap_or(i8::MAX);
+        let Ok(date) = civil::Date::new(year, small(month), small(day)) else {
+            return value_error(if (1..=12).contains(&month) {
+                "day is out of range for month"
+            } else {
+                "month must be in 1..12"
+            });
+        };
+        if year == 0 {
+            return value_error("year 0 is out of range");
+        }
+        if text.len() <= 10 {
+            return Ok(Self {
+                clock: date.to_datetime(civil::Time::midnight()),
+                is_day: true,
+                offset: None,
+            });
+        }
+        let tail = text.get(19..).unwrap_or_default();
+        let (micros, zone) = match tail.strip_prefix('.') {
+            Some(tail) => tail.split_at_checked(6).unwrap_or((tail, "")),
+            None => ("0", tail),
+        };
+        let nanos = micros.parse::<i32>().unwrap_or_default().saturating_mul(1000);
+        let (hour, minute, second) = (number(11, 13), number(14, 16), number(17, 19));
+        let Ok(time) = civil::Time::new(small(hour), small(minute), small(second), nanos) else {
+            return value_error(match (hour, minute) {
+                (24.., _) => "hour must be in 0..23",
+                (_, 60..) => "minute must be in 0..59",
+                _ => "second must be in 0..59",
+            });
+        };
+        Ok(Self {
+            clock: date.to_datetime(time),
+            is_day: false,
+            offset: offset(zone)?,
+        })
+    }
+
+    pub(crate) fn type_name(&self) -> &'static str {
+        if self.is_day { "date" } else { "datetime" }
+    }
+
+    /// `isoformat`, with what stands between day and time.
+    pub(crate) fn text(&self, separator: char) -> String {
+        let (day, time) = (self.clock.date(), self.clock.time());
+        let mut text = format!("{:04}-{:02}-{:02}", day.year(), day.month(), day.day());
+        if self.is_day {
+            return text;
+        }
+        // Writing to a string doesn't fail.
+        let _ = write!(
+            text,
+            "{separator}{:02}:{:02}:{:02}",
+            time.hour(),
+            time.minute(),
+            time.second()
+        );
+        let micros = time.subsec_nanosecond() / 1000;
+        if micros != 0 {
+            let _ = write!(text, ".{micros:06}");
+        }
+        if let Some(offset) = self.offset {
+            let (sign, minutes) = (if offset < 0 { '-' } else { '+' }, offset.unsigned_abs() / 60);
+            let _ = write!(text, "{sign}{:02}:{:02}", minutes / 60, minutes % 60);
+        }
+        text
+    }
+
+    /// What `repr` gives.
+    pub(crate) fn repr(&self) -> String {
+        let (day, time) = (self.clock.date(), self.clock.time());
+        let mut text = format!(
+            "datetime.{}({}, {}, {}",
+            self.type_name(),
+            day.year(),
+            day.month(),
+            day.day()
+        );
+        if !self.is_day {
+            let micros = time.subsec_nanosecond() / 1000;
+            let _ = write!(text, ", {}, {}", time.hour(), time.minute());
+            if time.second() != 0 || micros != 0 {
+                let _ = write!(text, ", {}", time.second());
+            }
+            if micros != 0 {
+                let _ = write!(text, ", {micros}");
+            }
+        }
+        match self.offset {
+            None => {}
+            Some(0) => text.push_str(", tzinfo=datetime.timezone.utc"),
+            Some(offset) => {
+                let days = if offset < 0 { "days=-1, " } else { "" };
+                let seconds = offset.rem_euclid(86_400);
+                let _ = write!(
+                    text,
+                    ", tzinfo=datetime.timezone(datetime.timedelta({days}seconds={seconds}))"
+                );
+            }
+        }
+        text + ")"
+    }
+
+    /// A number that is an attribute.
+    pub(crate) fn part(&self, name: &str) -> Option<i64> {
+        Some(match name {
+            "year" => self.clock.year().into(),
+            "month" => self.clock.month().into(),
+            "day" => self.clock.day().into(),
+            "hour" if !self.is_day => self.clock.hour().into(),
+            "minute" if !self.is_day => self.clock.minute().into(),
+            "second" if !self.is_day => self.clock.second().into(),
+            "microsecond" if !self.is_day => (self.clock.subsec_nanosecond() / 1000).into(),
+            _ => return None,
+        })
+    }
+
+    /// The day of the week, from 0 on for Monday.
+    pub(crate) fn weekday(&self) -> i64 {
+        self.clock.weekday().to_monday_zero_offset().into()
+    }
+
+    /// `strftime`; nothing for a pattern that is none.
+    pub(crate) fn formatted(&self, pattern: &str) -> Option<String> {
+        jiff::fmt::strtime::format(pattern, self.clock).ok()
+    }
+
+    /// The order of two of the same kind.
+    pub(crate) fn order(&self, other: &Self) -> Option<Ordering> {
+        let moment = |date: &Self| {
+            let offset = jiff::SignedDuration::from_secs(date.offset.unwrap_or(0).into());
+            date.clock.checked_sub(offset).unwrap_or(date.clock)
+        };
+        let alike = self.is_day == other.is_day && self.offset.is_some() == other.offset.is_some();
+        alike.then(|| moment(self).cmp(&moment(other)))
+    }
+}
+
+/// `+02:00` in seconds.
+fn offset(zone: &str) -> R<Option<i32>> {
+    let (sign, rest) = match (zone.strip_prefix('-'), zone.strip_prefix('+')) {
+        (Some(rest), _) => (-1, rest),
+        (_, Some(rest)) => (1, rest),
+        _ => return Ok(None),
+    };
+    let (hours, minutes) = rest.split_once(':').unwrap_or((rest, "0"));
+    let number = |text: &str| text.parse::<i32>().unwrap_or_default();
+    let seconds = number(hours) * 3600 + number(minutes) * 60;
+    if seconds >= 86_400 {
+        return value_error(
+            "offset must be a timedelta strictly between -timedelta(hours=24) and timedelta(hours=24).",
+        );
+    }
+    Ok(Some(sign * seconds))
+}
