@@ -81,7 +81,10 @@ pub(crate) fn find(name: &str) -> Option<Check> {
 }
 
 fn with_other(cx: &Cx<'_>, value: &Value, args: Args, op: Comparison) -> R<bool> {
-    let other = args.plain::<1>("test", 1)?.value(0);
+    if let (false, []) = (op == Comparison::In, args.plain.as_slice()) {
+        return type_error("a comparison expected 2 arguments, got 1");
+    }
+    let other = args.bind("test_in", ["seq"], 1)?.value(0);
     compare::compare(cx.rt, op, value, &other)
 }
 

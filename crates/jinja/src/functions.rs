@@ -101,7 +101,7 @@ fn range(_: &Cx<'_>, args: Args) -> R<Value> {
     let mut numbers = [0, 0, 1];
     for (index, number) in numbers.iter_mut().enumerate() {
         if matches!(args.get(index), Some(Value::Big(_))) {
-            return raise("OverflowError", "range has numbers beyond 64 bits");
+            return raise("NotImplementedError", "range has numbers beyond 64 bits");
         }
         if args.get(index).is_some() {
             *number = args.int(index, 0)?;

@@ -8,9 +8,12 @@ pub(crate) use container::update;
 pub(crate) use text::{decode_message, replaced};
 
 use crate::{
-    eval::call::{Args, Cx},
+    eval::{
+        call::{Args, Cx},
+        ops,
+    },
     exc::{R, raise},
-    value::{Object, Value, date::Date, object::ViewKind},
+    value::{Object, Value, date::Date, iter, object::ViewKind},
 };
 
 const TEXT: &[&str] = &[
@@ -249,7 +252,11 @@ pub(crate) fn call(cx: &Cx<'_>, on: &Value, name: &str, args: Args) -> R<Value> 
     }
     match on {
         Value::Str(text) | Value::Markup(text) => {
-            let made = text::call(cx, text, name, args)?;
+            let args = match on {
+                Value::Markup(_) => escaped_args(cx, name, args)?,
+                _ => args,
+            };
+            let made = text::call(cx, on, text, name, args)?;
             Ok(match (on, made) {
                 (Value::Markup(_), Value::Str(made)) if name != "encode" => Value::Markup(made),
                 (Value::Markup(_), Value::List(list)) => Value::list(escaped(&list.items())),
@@ -299,6 +306,25 @@ fn of_date(cx: &Cx<'_>, date: &Date, name: &str, args: Args) -> R<Value> {
             Ok(Value::Int(date.weekday() + i64::from(name == "isoweekday")))
         }
     }
+}
+
+/// What is put into escaped text is escaped.
+fn escaped_args(cx: &Cx<'_>, name: &str, mut args: Args) -> R<Args> {
+    let escape = |value: &Value| -> R<Value> {
+        let mut text = String::new();
+        ops::write_escaped(cx.rt, value, &mut text)?;
+        cx.rt.made(text).map(Value::Markup)
+    };
+    match (name, args.plain.as_mut_slice()) {
+        ("join", [items]) if iter::of(items).is_ok() => {
+            let parts = iter::collect(cx.rt, items)?;
+            let parts: R<Vec<Value>> = parts.iter().map(escape).collect();
+            *items = cx.rt.list(parts?)?;
+        }
+        ("replace", [_, new, ..]) => *new = escape(new)?,
+        _ => {}
+    }
+    Ok(args)
 }
 
 /// Parts of escaped text are escaped.

@@ -28,7 +28,12 @@ pub(crate) fn binary(rt: &Rt, op: Operator, left: &Value, right: &Value) -> R<Va
         Operator::Mul => multiply(rt, left, right),
         Operator::Mod if left.as_str().is_some() => {
             let text = left.as_str().cloned().unwrap_or_else(|| "".into());
-            let made = rt.made(printf::format(rt, &text, right)?)?;
+            let made = rt.made(printf::format(
+                rt,
+                &text,
+                right,
+                matches!(left, Value::Markup(_)),
+            )?)?;
             Ok(if matches!(left, Value::Markup(_)) {
                 Value::Markup(made)
             } else {

@@ -188,7 +188,15 @@ pub(super) fn format(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
             .collect();
         Value::dict(map)
     };
-    Ok(like(&value, cx.rt.made(printf::format(cx.rt, &text, &values)?)?))
+    Ok(like(
+        &value,
+        cx.rt.made(printf::format(
+            cx.rt,
+            &text,
+            &values,
+            matches!(value, Value::Markup(_)),
+        )?)?,
+    ))
 }
 
 pub(super) fn attr(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {

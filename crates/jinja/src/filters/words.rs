@@ -36,7 +36,14 @@ pub(super) fn title(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
 pub(super) fn indent(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
     let args = args.bind("do_indent", ["width", "first", "blank"], 0)?;
     let Some(text) = value.defined()?.as_str().cloned() else {
-        return type_error(format!("can't indent a value of type {}", value.type_name()));
+        return if matches!(value, Value::List(_)) {
+            raise("AttributeError", "'list' object has no attribute 'splitlines'")
+        } else {
+            type_error(format!(
+                "unsupported operand type(s) for +=: '{}' and 'str'",
+                value.type_name()
+            ))
+        };
     };
     let space = match args.get(0) {
         Some(Value::Str(space) | Value::Markup(space)) => space.to_string(),

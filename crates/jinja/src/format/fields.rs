@@ -5,6 +5,7 @@ use crate::{
     eval::{
         attr,
         call::{Args, Cx},
+        ops,
     },
     exc::{R, raise, type_error, value_error},
     value::{Key, Str, Value},
@@ -21,27 +22,32 @@ struct Fields<'a> {
     numbered: bool,
     /// Whether there is only a map of names.
     named_only: bool,
+    /// Whether what is put in is escaped.
+    escapes: bool,
 }
 
 /// Replaces the fields of a text.
-pub(crate) fn format(cx: &Cx<'_>, text: &str, args: &Args) -> R<String> {
+pub(crate) fn format(cx: &Cx<'_>, text: &Value, args: &Args) -> R<String> {
     replaced(cx, text, args, false)
 }
 
 /// Replaces the fields of a text by what a map has.
-pub(crate) fn format_map(cx: &Cx<'_>, text: &str, args: &Args) -> R<String> {
+pub(crate) fn format_map(cx: &Cx<'_>, text: &Value, args: &Args) -> R<String> {
     replaced(cx, text, args, true)
 }
 
-fn replaced(cx: &Cx<'_>, text: &str, args: &Args, named_only: bool) -> R<String> {
+fn replaced(cx: &Cx<'_>, text: &Value, args: &Args, named_only: bool) -> R<String> {
+    let escapes = matches!(text, Value::Markup(_));
     let mut fields = Fields {
         cx,
         args,
         next: Some(0),
         numbered: false,
         named_only,
+        escapes,
     };
-    fields.replace(text, MAX_NESTING)
+    let text = text.as_str().cloned().unwrap_or_else(|| "".into());
+    fields.replace(&text, MAX_NESTING)
 }
 
 impl Fields<'_> {
@@ -110,7 +116,13 @@ impl Fields<'_> {
             }
             Some(other) => return value_error(format!("Unknown conversion specifier '{other}'")),
         };
-        spec::format(rt, &value, &spec)
+        let text = spec::format(rt, &value, &spec)?;
+        if !self.escapes || matches!(value, Value::Markup(_)) {
+            return Ok(text);
+        }
+        let mut out = String::new();
+        ops::escape(rt, &text, &mut out)?;
+        Ok(out)
     }
 
     fn value(&mut self, name: &str) -> R<Value> {

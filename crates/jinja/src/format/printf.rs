@@ -4,7 +4,7 @@ use num_bigint::{BigInt, Sign};
 
 use super::{repr, spec};
 use crate::{
-    eval::call::to_int,
+    eval::{call::to_int, ops},
     exc::{R, raise, type_error, value_error},
     rt::Rt,
     value::{
@@ -22,6 +22,7 @@ struct Field {
     zero: bool,
     width: usize,
     precision: Option<usize>,
+    escapes: bool,
 }
 
 /// The values, as they are taken.
@@ -31,6 +32,8 @@ struct Values<'a> {
     whole: &'a Value,
     /// Whether a field has a name.
     by_name: bool,
+    /// Whether what is put in is escaped.
+    escapes: bool,
 }
 
 impl Values<'_> {
@@ -46,7 +49,7 @@ impl Values<'_> {
 }
 
 /// `text % value`.
-pub(crate) fn format(rt: &Rt, text: &str, value: &Value) -> R<String> {
+pub(crate) fn format(rt: &Rt, text: &str, value: &Value, escapes: bool) -> R<String> {
     let single = [value.clone()];
     let all = match value {
         Value::Tuple(tuple) => tuple.items.as_slice(),
@@ -57,6 +60,7 @@ pub(crate) fn format(rt: &Rt, text: &str, value: &Value) -> R<String> {
         at: 0,
         whole: value,
         by_name: false,
+        escapes,
     };
     let mut out = String::new();
     let mut rest = text;
@@ -98,7 +102,10 @@ fn field<'t>(rt: &Rt, text: &'t str, values: &mut Values<'_>, out: &mut String) 
             None => return raise("KeyError", repr::quoted(key)),
         });
     }
-    let mut field = Field::default();
+    let mut field = Field {
+        escapes: values.escapes,
+        ..Field::default()
+    };
     while let Some(flag) = rest.chars().next().filter(|letter| "#0- +".contains(*letter)) {
         match flag {
             '#' => field.alternate = true,
@@ -182,6 +189,11 @@ fn write(rt: &Rt, kind: char, field: &Field, value: &Value, out: &mut String) ->
             }
             if kind == 'a' {
                 text = repr::ascii(rt, &text)?;
+            }
+            if field.escapes && !(kind == 's' && matches!(value, Value::Markup(_))) {
+                let mut escaped = String::new();
+                ops::escape(rt, &text, &mut escaped)?;
+                text = escaped;
             }
             if let Some(precision) = field.precision {
                 text = text.chars().take(precision).collect();

@@ -11,11 +11,11 @@ use crate::{
     value::{Key, Value, char_count, iter},
 };
 
-pub(super) fn call(cx: &Cx<'_>, text: &str, name: &str, args: Args) -> R<Value> {
+pub(super) fn call(cx: &Cx<'_>, on: &Value, text: &str, name: &str, args: Args) -> R<Value> {
     let rt = cx.rt;
     rt.step(text.len() as u64 / 64)?;
     match name {
-        "format" => return rt.text(fields::format(cx, text, &args)?),
+        "format" => return rt.text(fields::format(cx, on, &args)?),
         "format_map" => {
             let map = args.plain::<1>("format_map", 1)?.value(0);
             let Value::Dict(dict) = &map else {
@@ -29,7 +29,7 @@ pub(super) fn call(cx: &Cx<'_>, text: &str, name: &str, args: Args) -> R<Value> 
                 plain: Vec::new(),
                 named: named.collect(),
             };
-            return rt.text(fields::format_map(cx, text, &args)?);
+            return rt.text(fields::format_map(cx, on, &args)?);
         }
         "split" | "rsplit" => return split(rt, text, name, args),
         "splitlines" => {
@@ -291,9 +291,8 @@ fn part<'t, const N: usize>(text: &'t str, args: &Bound<N>) -> R<Option<(&'t str
 
 fn affix(text: &str, name: &str, args: Args) -> R<Value> {
     let args = args.plain::<3>(name, 1)?;
-    let Some((text, _)) = part(text, &args)? else {
-        return Ok(Value::Bool(false));
-    };
+    let part = part(text, &args)?;
+    let text = part.map_or("", |(text, _)| text);
     let has = |affix: &str| {
         if name == "startswith" {
             text.starts_with(affix)
@@ -301,11 +300,11 @@ fn affix(text: &str, name: &str, args: Args) -> R<Value> {
             text.ends_with(affix)
         }
     };
-    match args.value(0).defined()? {
-        Value::Str(affix) | Value::Markup(affix) => Ok(Value::Bool(has(affix))),
+    match &args.value(0) {
+        Value::Str(affix) | Value::Markup(affix) => Ok(Value::Bool(part.is_some() && has(affix))),
         Value::Tuple(tuple) => {
             for affix in &tuple.items {
-                if has(&to_text(affix)?) {
+                if has(&to_text(affix)?) && part.is_some() {
                     return Ok(Value::Bool(true));
                 }
             }

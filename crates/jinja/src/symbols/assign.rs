@@ -349,10 +349,11 @@ impl Resolver {
             node.visible = self.visible(frame);
         }
         if self.blocks.iter().any(|block| block.name == node.name) {
-            return Err(SyntaxError::new(
-                line,
-                format!("block {} defined twice", quoted(&node.name)),
-            ));
+            let message = format!("block {} defined twice", quoted(&node.name));
+            return Err(SyntaxError {
+                assertion: true,
+                ..SyntaxError::new(line, message)
+            });
         }
         let mut body = std::mem::take(&mut node.body);
         let func = self.table.function(None);

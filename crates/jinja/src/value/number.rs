@@ -162,6 +162,7 @@ fn whole(rt: &Rt, op: Operator, a: &BigInt, b: &BigInt) -> R<Value> {
         Operator::Mul => check_size(rt, a.bits() + b.bits())?,
         Operator::Pow => {}
         Operator::Div if zero => return raise("ZeroDivisionError", "division by zero"),
+        Operator::Mod if zero => return raise("ZeroDivisionError", "integer modulo by zero"),
         _ if zero => return raise("ZeroDivisionError", "integer division or modulo by zero"),
         _ => check_size(rt, a.bits())?,
     }

@@ -7,6 +7,8 @@ mod dialect;
 #[cfg(test)]
 mod differ;
 #[cfg(test)]
+mod language;
+#[cfg(test)]
 mod limits;
 #[cfg(test)]
 mod shared;

@@ -54,7 +54,7 @@ impl Style {
     /// blocks, which one that just ends with a break is not.
     pub(super) fn python(text: &str, key: bool) -> Self {
         let analysis = analyse(text, super::PYTHON.printable());
-        let breaks = text.contains(|c| is_break(c));
+        let breaks = text.contains(is_break);
         let several = lines(text) > 1;
         let ambiguous = super::PYTHON.is_ambiguous(text);
         if several {
@@ -171,6 +171,10 @@ impl Emitter<'_> {
                 self.push(c);
             }
             before = Some(c);
+        }
+        // PyYAML begins the line of the closing quote as any other.
+        if quoted && self.dialect.python && before.is_some_and(is_break) {
+            self.line_at(context.indent);
         }
     }
 

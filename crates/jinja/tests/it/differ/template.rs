@@ -133,11 +133,11 @@ fn child(random: &mut Random) -> String {
 }
 
 fn open(random: &mut Random) -> &'static str {
-    *random.pick(&["{% ", "{% ", "{% ", "{%- ", "{%+ ", "{%"])
+    random.pick::<&str>(&["{% ", "{% ", "{% ", "{%- ", "{%+ ", "{%"])
 }
 
 fn close(random: &mut Random) -> &'static str {
-    *random.pick(&[" %}", " %}", " %}", " -%}", " +%}", "%}"])
+    random.pick::<&str>(&[" %}", " %}", " %}", " -%}", " +%}", "%}"])
 }
 
 fn tag(random: &mut Random, words: impl AsRef<str>) -> String {

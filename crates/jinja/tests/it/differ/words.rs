@@ -106,7 +106,6 @@ pub(super) const ANY: &[&str] = &[
     "l3",
     "d1",
     "d2",
-    "dict",
     "namespace(a=1)",
     "cycler(1, 2)",
     "d1.keys",

@@ -1,0 +1,300 @@
+//! Each filter, with its arguments and with what it takes as they come.
+
+use super::check;
+
+#[test]
+fn text_filters_change_letters() {
+    check(&[
+        ("{{ host | upper }}", "WEB-01.EXAMPLE.ORG"),
+        ("{{ 'ÀB ß' | lower }}", "àb ß"),
+        ("{{ 'ß' | upper }}", "SS"),
+        (
+            "{{ 'hello-there big (world)' | title }}",
+            "Hello-There Big (World)",
+        ),
+        ("{{ 'HELLO wORLD' | capitalize }}", "Hello world"),
+        (r#"{{ '  x\t' | trim }}"#, "x"),
+        ("{{ '--x-' | trim('-') }}", "x"),
+        ("{{ 5 | trim | length }}", "1"),
+        ("{{ host | replace('e', 'E') }}", "wEb-01.ExamplE.org"),
+        ("{{ host | replace('.', '', 1) }}", "web-01example.org"),
+        ("{{ 12.5 | replace('.', ',') }}", "12,5"),
+        ("{{ 'abc' | reverse }}", "cba"),
+        ("{{ text | wordcount }}", "9"),
+        ("{{ 'a_b c-d' | wordcount }}", "3"),
+        ("{{ 'x' | center(6) }}", "  x   "),
+        ("{{ 'xy' | center(5) | length }}", "5"),
+        ("{{ none | string ~ '!' }}", "None!"),
+        ("{{ '%s has %d' | format('x', 3) }}", "x has 3"),
+        ("{{ '%(a)s' | format(a=1) }}", "1"),
+        ("{{ 'Ab' | list }}", "['A', 'b']"),
+        ("{{ 'ab' | first }}", "a"),
+        ("{{ 'ab' | last }}", "b"),
+        ("{{ '' | first | default('nothing') }}", "nothing"),
+        ("{{ 5 | string | length }}", "1"),
+    ]);
+}
+
+#[test]
+fn text_filters_lay_out_lines() {
+    check(&[
+        (
+            "{{ text | indent }}",
+            "The quick brown fox\n    jumps over\n\n    the lazy dog",
+        ),
+        (
+            "{{ text | indent(2, true) }}",
+            "  The quick brown fox\n  jumps over\n\n  the lazy dog",
+        ),
+        (
+            "{{ text | indent(2, blank=true) }}",
+            "The quick brown fox\n  jumps over\n  \n  the lazy dog",
+        ),
+        (
+            "{{ text | indent('> ') }}",
+            "The quick brown fox\n> jumps over\n\n> the lazy dog",
+        ),
+        ("{{ '' | indent(3, true) }}", "   "),
+        ("{{ text | truncate(12) }}", "The..."),
+        ("{{ text | truncate(12, true) }}", "The quick..."),
+        ("{{ text | truncate(12, end='~') }}", "The quick~"),
+        ("{{ text | truncate(12, true, '', 0) }}", "The quick br"),
+        ("{{ 'short' | truncate(3) }}", "short"),
+        ("{{ 'long enough' | truncate(5, leeway=0) }}", "lo..."),
+        (
+            "{{ text | wordwrap(7) }}",
+            "The\nquick\nbrown\nfox\njumps\nover\n\nthe\nlazy\ndog",
+        ),
+        ("{{ 'abcdefghij' | wordwrap(4) }}", "abcd\nefgh\nij"),
+        ("{{ 'abcdefghij kl' | wordwrap(4, false) }}", "abcdefghij\nkl"),
+        ("{{ 'well-known-part' | wordwrap(6) }}", "well-\nknown-\npart"),
+        (
+            "{{ 'well-known-part' | wordwrap(6, break_on_hyphens=false) }}",
+            "well-k\nnown-p\nart",
+        ),
+        ("{{ 'a b c' | wordwrap(1, wrapstring='|') }}", "a|b|c"),
+    ]);
+}
+
+#[test]
+fn markup_filters() {
+    check(&[
+        (
+            r#"{{ '<a href="x">&</a>' | e }}"#,
+            "&lt;a href=&#34;x&#34;&gt;&amp;&lt;/a&gt;",
+        ),
+        ("{{ '<b>' | safe | e }}", "<b>"),
+        ("{{ '<b>' | e | forceescape }}", "&amp;lt;b&amp;gt;"),
+        ("{{ '<b>' | e ~ '<' }}", "&lt;b&gt;<"),
+        ("{{ ['<', '&' | safe] | join('>') }}", "<>&"),
+        ("{{ '<p>a  <b>b</b></p> &amp; <!-- c -->' | striptags }}", "a b &"),
+        (
+            "{{ {'id': 'a', 'data-x': none, 'n': 1} | xmlattr }}",
+            r#" id="a" n="1""#,
+        ),
+        ("{{ {'id': 'a'} | xmlattr(false) }}", r#"id="a""#),
+        ("{{ 'a b/c?d=é&e' | urlencode }}", "a%20b/c%3Fd%3D%C3%A9%26e"),
+        ("{{ {'a b': 1, 'c': 'x y'} | urlencode }}", "a+b=1&c=x+y"),
+        ("{{ [('a', 1), ('b', 2)] | urlencode }}", "a=1&b=2"),
+        (
+            "{{ 'see https://example.org/x, or mail to me@example.org.' | urlize }}",
+            r#"see <a href="https://example.org/x" rel="noopener">https://example.org/x</a>, or mail to <a href="mailto:me@example.org">me@example.org</a>."#,
+        ),
+        (
+            "{{ 'https://example.org/path' | urlize(12, nofollow=true, target='_blank') }}",
+            r#"<a href="https://example.org/path" rel="nofollow noopener" target="_blank">https://exam...</a>"#,
+        ),
+        ("{{ ('<i>' | safe) + '<i>' }}", "<i>&lt;i&gt;"),
+        ("{{ ('<%s>' | safe) % '<' }}", "<&lt;>"),
+        ("{{ 'x' is escaped, ('x' | e) is escaped }}", "(False, True)"),
+    ]);
+}
+
+#[test]
+fn list_filters() {
+    check(&[
+        ("{{ tags | sort }}", "['a', 'b', 'C']"),
+        ("{{ tags | sort(case_sensitive=true) }}", "['C', 'a', 'b']"),
+        ("{{ tags | sort(reverse=true) }}", "['C', 'b', 'a']"),
+        (
+            "{{ pods | sort(attribute='cpu') | map(attribute='name') | join(' ') }}",
+            "p3 p1 p2",
+        ),
+        (
+            "{{ pods | sort(attribute='node,name') | map(attribute='name') | list }}",
+            "['p2', 'p3', 'p1']",
+        ),
+        ("{{ [3, 1, 2] | max, [3, 1, 2] | min }}", "(3, 1)"),
+        ("{{ tags | max, tags | min(case_sensitive=true) }}", "('C', 'C')"),
+        (
+            "{{ pods | max(attribute='cpu') }}",
+            "{'name': 'p2', 'node': 'n1', 'cpu': 2}",
+        ),
+        ("{{ [1, 2, 3] | sum }}", "6"),
+        ("{{ pods | sum(attribute='cpu') }}", "3.5"),
+        ("{{ [[1], [2]] | sum(start=[]) }}", "[1, 2]"),
+        ("{{ ['a', 'A', 'b', 'a'] | unique | list }}", "['a', 'b']"),
+        ("{{ ['a', 'A'] | unique(true) | list }}", "['a', 'A']"),
+        (
+            "{{ pods | unique(attribute='node') | map(attribute='name') | list }}",
+            "['p2', 'p1']",
+        ),
+        ("{{ [1, 2, 3, 4, 5] | batch(2) | list }}", "[[1, 2], [3, 4], [5]]"),
+        ("{{ [1, 2, 3] | batch(2, 0) | list }}", "[[1, 2], [3, 0]]"),
+        ("{{ [1, 2, 3, 4, 5] | slice(3) | list }}", "[[1, 2], [3, 4], [5]]"),
+        (
+            "{{ [1, 2, 3, 4, 5] | slice(3, 'x') | list }}",
+            "[[1, 2], [3, 4], [5, 'x']]",
+        ),
+        (
+            "{{ pods | groupby('node') | list }}",
+            "[('n1', [{'name': 'p2', 'node': 'n1', 'cpu': 2}, {'name': 'p3', 'node': 'n1', 'cpu': 0.5}]), ('n2', [{'name': 'p1', 'node': 'n2', 'cpu': 1}])]",
+        ),
+        (
+            "{{ pods | groupby('node') | map(attribute='grouper') | join(',') }}",
+            "n1,n2",
+        ),
+        (
+            "{{ pods | groupby('zone', default='none') | map('first') | list }}",
+            "['none']",
+        ),
+        ("{{ [1, [2, 'x'], none] | join('/') }}", "1/[2, 'x']/None"),
+        ("{{ pods | join(',', attribute='name') }}", "p2,p1,p3"),
+        (
+            "{{ tags | first, tags | last, tags | length, tags | count }}",
+            "('b', 'C', 3, 3)",
+        ),
+        ("{{ [] | first is undefined }}", "True"),
+        (
+            "{{ (1, 2) | list, 'ab' | list, {'k': 1} | list }}",
+            "([1, 2], ['a', 'b'], ['k'])",
+        ),
+        ("{{ [1, 2] | reverse | list }}", "[2, 1]"),
+        ("{{ {'b': 1, 'a': 2} | dictsort }}", "[('a', 2), ('b', 1)]"),
+        ("{{ {'b': 1, 'A': 2} | dictsort(true) }}", "[('A', 2), ('b', 1)]"),
+        (
+            "{{ {'b': 1, 'a': 2} | dictsort(by='value') }}",
+            "[('b', 1), ('a', 2)]",
+        ),
+        (
+            "{{ {'b': 1, 'a': 2} | dictsort(reverse=true) }}",
+            "[('b', 1), ('a', 2)]",
+        ),
+        ("{{ {'a': 1} | items | list }}", "[('a', 1)]"),
+    ]);
+}
+
+#[test]
+fn filters_that_apply_others() {
+    check(&[
+        ("{{ tags | map('upper') | list }}", "['B', 'A', 'C']"),
+        ("{{ pods | map(attribute='name') | list }}", "['p2', 'p1', 'p3']"),
+        (
+            "{{ pods | map(attribute='zone', default='-') | list }}",
+            "['-', '-', '-']",
+        ),
+        ("{{ [[1, 2], [3]] | map('join', '+') | list }}", "['1+2', '3']"),
+        ("{{ [[1, 2], [3]] | map(attribute=0) | list }}", "[1, 3]"),
+        ("{{ [0, 1, '', 'x', none] | select | list }}", "[1, 'x']"),
+        ("{{ [1, 2, 3] | select('odd') | list }}", "[1, 3]"),
+        ("{{ [1, 2, 3] | reject('divisibleby', 3) | list }}", "[1, 2]"),
+        ("{{ [0, 1] | reject | list }}", "[0]"),
+        (
+            "{{ pods | selectattr('cpu', 'gt', 1) | map(attribute='name') | list }}",
+            "['p2']",
+        ),
+        (
+            "{{ pods | rejectattr('node', '==', 'n1') | map(attribute='name') | list }}",
+            "['p1']",
+        ),
+        (
+            "{{ pods | selectattr('zone') | list if false else 'lazy' }}",
+            "lazy",
+        ),
+        (
+            "{{ [app] | selectattr('env.LOG', 'eq', 'debug') | list | length }}",
+            "1",
+        ),
+        ("{{ ['1', '2'] | map('int') | sum }}", "3"),
+        ("{{ [1, none, 2] | select('number') | list }}", "[1, 2]"),
+    ]);
+}
+
+#[test]
+fn number_filters() {
+    check(&[
+        ("{{ -5 | abs, -2.5 | abs, true | abs }}", "(5, 2.5, 1)"),
+        (
+            "{{ '42' | int, '0x1A' | int(base=16), '0b11' | int(0, 2), '1_000' | int }}",
+            "(42, 26, 3, 1000)",
+        ),
+        (
+            "{{ 'x' | int, 'x' | int(7), none | int, '3.9' | int, -3.9 | int }}",
+            "(0, 7, 0, 3, -3)",
+        ),
+        ("{{ '12' | int(base=3) }}", "5"),
+        (
+            "{{ '1.5' | float, 'x' | float, 'x' | float(2.0), 3 | float, '1e3' | float }}",
+            "(1.5, 0.0, 2.0, 3.0, 1000.0)",
+        ),
+        (
+            "{{ 2.5 | round, 3.5 | round, -2.5 | round, 2.567 | round(2), 1234 | round(-2), 1250 | round(-2) }}",
+            "(2.0, 4.0, -2.0, 2.57, 1200, 1200)",
+        ),
+        (
+            "{{ 2.1 | round(0, 'ceil'), 2.9 | round(method='floor'), 2.341 | round(2, 'ceil'), -2.5 | round(0, 'floor') }}",
+            "(3.0, 2.0, 2.35, -3.0)",
+        ),
+        ("{{ 42 | round(1), 42.0 | round }}", "(42, 42.0)"),
+        (
+            "{{ 0 | filesizeformat, 1 | filesizeformat, 999 | filesizeformat, 1000 | filesizeformat, 123456789 | filesizeformat }}",
+            "('0 Bytes', '1 Byte', '999 Bytes', '1.0 kB', '123.5 MB')",
+        ),
+        (
+            "{{ 1024 | filesizeformat(true), 123456789 | filesizeformat(binary=true), '2048' | filesizeformat }}",
+            "('1.0 KiB', '117.7 MiB', '2.0 kB')",
+        ),
+    ]);
+}
+
+#[test]
+fn filters_that_encode() {
+    check(&[
+        (
+            "{{ app | tojson }}",
+            r#"{"env": {"LOG": "debug"}, "name": "shop", "replicas": 3}"#,
+        ),
+        (
+            r#"{{ {'a': '<&\'>'} | tojson }}"#,
+            r#"{"a": "\u003c\u0026\u0027\u003e"}"#,
+        ),
+        ("{{ [1, 2] | tojson(2) }}", "[\n  1,\n  2\n]"),
+        (
+            "{{ {'b': 1, 'a': [true, none, 1.5]} | to_json }}",
+            r#"{"b": 1, "a": [true, null, 1.5]}"#,
+        ),
+        (r#"{{ 'é"' | to_json }}"#, r#""\u00e9\"""#),
+        ("{{ 1e22 | to_json, 1e400 | to_json }}", "('1e+22', 'Infinity')"),
+        (
+            "{{ 'häh' | b64encode, 'aMOkaA==' | b64decode, 'a' | b64encode }}",
+            "('aMOkaA==', 'häh', 'YQ==')",
+        ),
+        ("{{ '' | sha256 | length, 'x' | sha256(8) }}", "(64, '2d711642')"),
+        (
+            "{{ {'b': [1, {'c': none}], 'a': 'x'} | pprint }}",
+            "{'a': 'x', 'b': [1, {'c': None}]}",
+        ),
+        (
+            "{{ ('word ' * 30).split() | pprint }}",
+            "['word',\n 'word',\n 'word',\n 'word',\n 'word',\n 'word',\n 'word',\n 'word',\n 'word',\n 'word',\n 'word',\n 'word',\n 'word',\n 'word',\n 'word',\n 'word',\n 'word',\n 'word',\n 'word',\n 'word',\n 'word',\n 'word',\n 'word',\n 'word',\n 'word',\n 'word',\n 'word',\n 'word',\n 'word',\n 'word']",
+        ),
+        (
+            "{{ none | default('d'), none | default('d', true), nope | default('d'), app.nope | default(1), '' | d('x', true) }}",
+            "(None, 'd', 'd', 1, 'x')",
+        ),
+        (
+            "{{ app | attr('items') is defined, app | attr('name') is defined }}",
+            "(True, False)",
+        ),
+    ]);
+}
