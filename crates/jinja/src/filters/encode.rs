@@ -37,12 +37,6 @@ pub(super) fn b64decode(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
         Value::Bytes(bytes) => String::from_utf8_lossy(bytes).into_owned().into(),
         _ => required_text(&value)?,
     };
-    if !text.is_ascii() {
-        return raise(
-            "ValueError",
-            "string argument should contain only ASCII characters",
-        );
-    }
     let mut letters: Vec<u8> = Vec::with_capacity(text.len());
     let mut pads = 0;
     for byte in text.bytes() {

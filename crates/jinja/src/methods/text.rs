@@ -319,7 +319,7 @@ fn affix(text: &str, name: &str, args: Args) -> R<Value> {
 
 fn find(text: &str, name: &str, args: Args) -> R<Value> {
     let args = args.plain::<3>(name, 1)?;
-    let Some(wanted) = args.value(0).defined()?.as_str().cloned() else {
+    let Some(wanted) = args.value(0).as_str().cloned() else {
         return type_error(format!("must be str, not {}", args.value(0).type_name()));
     };
     let place = part(text, &args)?;

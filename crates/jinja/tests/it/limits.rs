@@ -259,3 +259,25 @@ fn included_text_is_counted_where_it_becomes_a_value() {
     let once = "{% set x %}{% include 'text' %}{% endset %}{{ x | length }}";
     render_with(&[("main", once), ("text", &text)], &small()).unwrap();
 }
+
+/// Documents that hold themselves, or the same thing again and again.
+#[test]
+fn yaml_that_repeats_itself_is_bounded() {
+    let laughs: String = (0..60)
+        .map(|level| format!("b{0}: &b{0} {{<<: [*b{1}, *b{1}], k{0}: 1}}\\n", level + 1, level))
+        .collect();
+    for document in [
+        "&a {<<: [*a, *a]}".to_owned(),
+        "&a {x: *a, <<: *a}".to_owned(),
+        format!("b0: &b0 {{x: 1}}\\n{laughs}"),
+        format!("{}1{}", "[".repeat(5000), "]".repeat(5000)),
+    ] {
+        let start = std::time::Instant::now();
+        let template = format!("{{% set t = '{document}' %}}{{{{ t | from_yaml | to_yaml | length }}}}");
+        assert!(
+            render_with(&[("main", &template)], &Budget::default()).is_err(),
+            "{document}"
+        );
+        assert!(start.elapsed() < Duration::from_secs(20), "{document}");
+    }
+}

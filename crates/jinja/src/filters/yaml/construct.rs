@@ -125,6 +125,7 @@ impl<'a> Maker<'a> {
     /// The entries of a map: first those that merge keys bring in.
     fn entries(&mut self, number: usize, depth: u32) -> R<Entries> {
         let graph = self.graph;
+        self.count(1)?;
         let node = self.node(number)?;
         let GraphContent::Map(entries) = &node.content else {
             return fail(node, "expected a mapping for merging");

@@ -29,7 +29,7 @@ use oracle::Oracle;
 use template::Case;
 
 /// How many templates are tried when nobody asked for more.
-const FEW: u64 = 600;
+const FEW: u64 = 300;
 const NAME: &str = "t";
 /// How long this crate may take for a template.
 const LONGEST: Duration = Duration::from_secs(5);

@@ -11,6 +11,20 @@ const TEXT: &[&str] = &[
     "-",
 ];
 const NAMES: &[&str] = &["v1", "v2", "v3", "i1", "l1"];
+/// Filters that give text, as filtered blocks must.
+const TEXT_FILTERS: &[&str] = &[
+    "upper",
+    "lower",
+    "title",
+    "trim",
+    "string",
+    "e",
+    "to_json",
+    "capitalize",
+    "indent(2)",
+    "wordwrap(8)",
+    "replace('a', 'b')",
+];
 const FILES: &[&str] = &["f1", "sub/f2", "m1", "base"];
 
 /// A template with the files that it can include, import and extend.
@@ -190,7 +204,7 @@ fn part(random: &mut Random, scope: &mut Scope, depth: usize, in_loop: bool) -> 
         13 | 14 => macros(random, scope, depth),
         15 => {
             let (name, inside) = (
-                *random.pick(super::table::FILTERS),
+                *random.pick(TEXT_FILTERS),
                 body(random, scope, depth - 1, in_loop),
             );
             format!(
