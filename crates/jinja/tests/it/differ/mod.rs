@@ -163,7 +163,7 @@ impl Tally {
 
     /// Whether nearly all were compared, and many of them are no mistakes.
     fn says_enough(&self, count: u64) -> bool {
-        (self.endless + self.limited + self.told) * 50 <= count && self.rendered * 5 >= count * 2
+        (self.endless + self.limited + self.told) * 50 <= count && self.rendered * 4 >= count
     }
 }
 
