@@ -51,7 +51,6 @@ use crate::{
 };
 
 pub use moment::Moment;
-pub use semver::{Constraint, Version};
 pub use time::Time;
 
 /// What comes before the text of `fail` and `required` in an error: Helm shows the text alone.

@@ -1,6 +1,6 @@
 //! Versions and ranges of charts and of Kubernetes.
 
-use crate::functions::{Constraint, Version};
+use versions::{Constraint, Version};
 
 /// Whether a text is a version, also one that lacks numbers.
 pub(crate) fn is_version(text: &str) -> bool {

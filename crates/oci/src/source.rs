@@ -1,6 +1,6 @@
 //! Where one chart is, whatever kind of place that is.
 
-use helm::functions::Version;
+use versions::Version;
 
 use crate::{
     Archive, Client, Entry, Error, Reference, Registry, Repository, Wanted,

@@ -1,6 +1,6 @@
 //! Which version is meant.
 
-use helm::functions::{Constraint, Version};
+use versions::{Constraint, Version};
 
 use crate::Error;
 

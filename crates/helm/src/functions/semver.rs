@@ -1,13 +1,11 @@
-//! Semantic versions and their ranges, as the Masterminds library has them.
+//! Semantic versions and their ranges in templates.
 
-mod constraint;
+use std::{any::Any, rc::Rc};
 
-use std::{any::Any, cmp::Ordering, fmt, rc::Rc};
+use versions::{Constraint, Version};
 
 use super::{Answer, Context, Entry, arguments::text, fixed};
 use crate::{Object, Value, template::Type};
-
-pub use constraint::Constraint;
 
 pub(super) const TABLE: &[Entry] = &[
     fixed("semver", &[Type::String], semver),
@@ -16,7 +14,8 @@ pub(super) const TABLE: &[Entry] = &[
 
 fn semver(_: &Context<'_>, arguments: &[Value]) -> Answer {
     let version = Version::parse(text(arguments, 0))?;
-    Ok(Value::Object(Rc::new(version)))
+    let plain = false;
+    Ok(Semver { version, plain }.object())
 }
 
 fn compare(context: &Context<'_>, arguments: &[Value]) -> Answer {
@@ -27,162 +26,47 @@ fn compare(context: &Context<'_>, arguments: &[Value]) -> Answer {
     ))
 }
 
-/// A version: numbers that are left out are zero, a `v` in front does not count.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Version {
-    /// The first number.
-    pub major: u64,
-    /// The second number.
-    pub minor: u64,
-    /// The third number.
-    pub patch: u64,
-    /// What stands behind `-`.
-    pub pre: String,
-    /// What stands behind `+`.
-    pub metadata: String,
-    original: String,
+/// A version as a value of templates.
+#[derive(Debug, Clone)]
+struct Semver {
+    version: Version,
     /// Whether this is Go's value rather than a pointer to it, as the methods that make new versions give it.
     plain: bool,
 }
 
-const INVALID: &str = "invalid semantic version";
-
-impl Version {
-    /// Reads a version.
-    ///
-    /// # Errors
-    /// When it is none.
-    pub fn parse(text: &str) -> Result<Self, String> {
-        let rest = text.strip_prefix('v').unwrap_or(text);
-        let (rest, metadata) = rest
-            .split_once('+')
-            .map_or((rest, None), |(rest, data)| (rest, Some(data)));
-        let (numbers, pre) = rest
-            .split_once('-')
-            .map_or((rest, None), |(rest, pre)| (rest, Some(pre)));
-        let words = |text: &str| {
-            text.split('.')
-                .all(|word| !word.is_empty() && word.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-'))
-        };
-        if pre.is_some_and(|pre| !words(pre)) || metadata.is_some_and(|data| !words(data)) {
-            return Err(INVALID.to_owned());
-        }
-        let mut parts = Vec::new();
-        for part in numbers.split('.') {
-            if part.is_empty() || !part.bytes().all(|byte| byte.is_ascii_digit()) || parts.len() == 3 {
-                return Err(INVALID.to_owned());
-            }
-            parts.push(part);
-        }
-        let number = |index: usize| {
-            let part: &str = parts.get(index).copied().unwrap_or("0");
-            part.parse::<u64>().map_err(|_| {
-                format!(
-                    "error parsing version segment: strconv.ParseUint: parsing {part:?}: value out of range"
-                )
-            })
-        };
-        let (major, minor, patch) = (number(0)?, number(1)?, number(2)?);
-        let pre = pre.unwrap_or_default();
-        let leading =
-            |word: &str| word.len() > 1 && word.starts_with('0') && word.bytes().all(|b| b.is_ascii_digit());
-        if pre.split('.').any(leading) {
-            return Err("version segment starts with 0".to_owned());
-        }
-        let metadata = metadata.unwrap_or_default().to_owned();
-        Ok(Self {
-            major,
-            minor,
-            patch,
-            pre: pre.to_owned(),
-            metadata,
-            original: text.to_owned(),
-            plain: false,
-        })
-    }
-
-    /// The text that it was read from.
-    #[must_use]
-    pub fn original(&self) -> &str {
-        &self.original
-    }
-
-    /// The order of two versions; metadata does not count.
-    #[must_use]
-    pub fn precedence(&self, other: &Self) -> Ordering {
-        let numbers = |version: &Self| (version.major, version.minor, version.patch);
-        numbers(self)
-            .cmp(&numbers(other))
-            .then_with(|| compare_pre(&self.pre, &other.pre))
-    }
-
-    fn object(&self) -> Value {
-        Value::Object(Rc::new(self.clone()))
+impl Semver {
+    fn object(self) -> Value {
+        Value::Object(Rc::new(self))
     }
 
     /// A new version with other numbers, as `IncMajor` and its like make them.
-    fn raised(&self, numbers: (u64, u64, u64)) -> Value {
-        let mut next = Self {
-            pre: String::new(),
-            metadata: String::new(),
-            plain: true,
-            ..self.clone()
-        };
-        (next.major, next.minor, next.patch) = numbers;
-        let v = if self.original.starts_with('v') { "v" } else { "" };
-        next.original = format!("{v}{next}");
-        next.object()
+    fn raised(&self, (major, minor, patch): (u64, u64, u64)) -> Value {
+        let next = Version::parse(&format!("{}{major}.{minor}.{patch}", self.v()));
+        let version = next.unwrap_or_else(|_| self.version.clone());
+        let plain = true;
+        Self { version, plain }.object()
+    }
+
+    /// What the text began with.
+    fn v(&self) -> &'static str {
+        if self.version.original().starts_with('v') {
+            "v"
+        } else {
+            ""
+        }
     }
 
     /// A new version with another pre-release or other metadata.
     fn with(&self, pre: &str, metadata: &str) -> Result<Value, String> {
-        let numbers = format!("{}.{}.{}", self.major, self.minor, self.patch);
+        let Version {
+            major, minor, patch, ..
+        } = self.version;
         let dash = if pre.is_empty() { "" } else { "-" };
         let plus = if metadata.is_empty() { "" } else { "+" };
-        let v = if self.original.starts_with('v') { "v" } else { "" };
-        let next = Self::parse(&format!("{v}{numbers}{dash}{pre}{plus}{metadata}"))?;
-        Ok(Self { plain: true, ..next }.object())
-    }
-}
-
-/// No pre-release is above all; numbers compare as numbers and are below words.
-fn compare_pre(left: &str, right: &str) -> Ordering {
-    match (left.is_empty(), right.is_empty()) {
-        (true, true) => return Ordering::Equal,
-        (true, false) => return Ordering::Greater,
-        (false, true) => return Ordering::Less,
-        (false, false) => {}
-    }
-    let words = |text: &str| {
-        text.split('.')
-            .map(|word| (word.parse::<u64>().ok(), word.to_owned()))
-            .collect::<Vec<_>>()
-    };
-    let (left, right) = (words(left), words(right));
-    for ((one, left), (other, right)) in left.iter().zip(&right) {
-        let order = match (one, other) {
-            (Some(one), Some(other)) => one.cmp(other),
-            (Some(_), None) => Ordering::Less,
-            (None, Some(_)) => Ordering::Greater,
-            (None, None) => left.cmp(right),
-        };
-        if order.is_ne() {
-            return order;
-        }
-    }
-    left.len().cmp(&right.len())
-}
-
-impl fmt::Display for Version {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}.{}", self.major, self.minor, self.patch)?;
-        if !self.pre.is_empty() {
-            write!(f, "-{}", self.pre)?;
-        }
-        if !self.metadata.is_empty() {
-            write!(f, "+{}", self.metadata)?;
-        }
-        Ok(())
+        let v = self.v();
+        let version = Version::parse(&format!("{v}{major}.{minor}.{patch}{dash}{pre}{plus}{metadata}"))?;
+        let plain = true;
+        Ok(Self { version, plain }.object())
     }
 }
 
@@ -190,7 +74,7 @@ fn number(value: u64) -> Value {
     Value::Int(value.into(), crate::Kind::Uint64)
 }
 
-impl Object for Version {
+impl Object for Semver {
     fn type_name(&self) -> &str {
         if self.plain {
             "semver.Version"
@@ -205,19 +89,21 @@ impl Object for Version {
 
     fn field(&self, name: &str) -> Option<Value> {
         Some(match name {
-            "Major" => number(self.major),
-            "Minor" => number(self.minor),
-            "Patch" => number(self.patch),
-            "Prerelease" => Value::string(self.pre.as_str()),
-            "Metadata" => Value::string(self.metadata.as_str()),
-            "Original" if !self.plain => Value::string(self.original.as_str()),
-            "String" => Value::string(self.to_string()),
-            "IncMajor" => self.raised((self.major.saturating_add(1), 0, 0)),
-            "IncMinor" => self.raised((self.major, self.minor.saturating_add(1), 0)),
-            "IncPatch" if self.pre.is_empty() => {
-                self.raised((self.major, self.minor, self.patch.saturating_add(1)))
-            }
-            "IncPatch" => self.raised((self.major, self.minor, self.patch)),
+            "Major" => number(self.version.major),
+            "Minor" => number(self.version.minor),
+            "Patch" => number(self.version.patch),
+            "Prerelease" => Value::string(self.version.pre.as_str()),
+            "Metadata" => Value::string(self.version.metadata.as_str()),
+            "Original" if !self.plain => Value::string(self.version.original()),
+            "String" => Value::string(self.version.to_string()),
+            "IncMajor" => self.raised((self.version.major.saturating_add(1), 0, 0)),
+            "IncMinor" => self.raised((self.version.major, self.version.minor.saturating_add(1), 0)),
+            "IncPatch" if self.version.pre.is_empty() => self.raised((
+                self.version.major,
+                self.version.minor,
+                self.version.patch.saturating_add(1),
+            )),
+            "IncPatch" => self.raised((self.version.major, self.version.minor, self.version.patch)),
             _ => return None,
         })
     }
@@ -229,7 +115,7 @@ impl Object for Version {
         };
         // These are methods of the pointer.
         if let Some(other) = other.filter(|_| !self.plain) {
-            let order = self.precedence(other);
+            let order = self.version.precedence(&other.version);
             return Some(Ok(match name {
                 "Compare" => Value::int(order as i64),
                 "Equal" => Value::Bool(order.is_eq()),
@@ -241,8 +127,8 @@ impl Object for Version {
             }));
         }
         match (name, arguments) {
-            ("SetPrerelease", [Value::String(pre)]) => Some(self.with(pre, &self.metadata)),
-            ("SetMetadata", [Value::String(metadata)]) => Some(self.with(&self.pre, metadata)),
+            ("SetPrerelease", [Value::String(pre)]) => Some(self.with(pre, &self.version.metadata)),
+            ("SetMetadata", [Value::String(metadata)]) => Some(self.with(&self.version.pre, metadata)),
             (name, []) => self.field(name).map(Ok),
             _ => None,
         }
@@ -253,6 +139,6 @@ impl Object for Version {
     }
 
     fn print(&self) -> String {
-        self.to_string()
+        self.version.to_string()
     }
 }
