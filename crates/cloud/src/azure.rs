@@ -16,6 +16,25 @@ pub const AUTHORITY: &str = "https://login.microsoftonline.com/";
 /// What tokens for key vaults of the public cloud are asked for.
 pub const VAULT_SCOPE: &str = "https://vault.azure.net/.default";
 
+/// The clouds' names of vaults, and what tokens for them are asked for.
+const VAULTS: &[(&str, &str)] = &[
+    (".vault.azure.net", VAULT_SCOPE),
+    (".managedhsm.azure.net", "https://managedhsm.azure.net/.default"),
+    (".vault.azure.cn", "https://vault.azure.cn/.default"),
+    (
+        ".vault.usgovcloudapi.net",
+        "https://vault.usgovcloudapi.net/.default",
+    ),
+];
+
+/// What tokens for a vault are asked for. A vault elsewhere would get a token that opens others.
+#[must_use]
+pub fn vault_scope(vault: &Url) -> Option<&'static str> {
+    let host = vault.host_str().filter(|_| vault.scheme() == "https")?;
+    let cloud = VAULTS.iter().find(|(end, _)| host.ends_with(end));
+    cloud.map(|(_, scope)| *scope)
+}
+
 /// Who gives tokens.
 pub const SERVICE: &str = "Microsoft Entra ID";
 
@@ -140,6 +159,24 @@ mod tests {
         assert!(request.body.expose().ends_with(
             "&client_assertion_type=urn%3Aietf%3Aparams%3Aoauth%3Aclient-assertion-type%3Ajwt-bearer&client_assertion=a.b"
         ));
+    }
+
+    #[test]
+    fn tokens_go_to_vaults_of_azure_alone() {
+        for (vault, found) in [
+            ("https://v.vault.azure.net", true),
+            ("https://v.vault.azure.net:443/", true),
+            ("https://hsm.managedhsm.azure.net", true),
+            ("http://v.vault.azure.net", false),
+            ("https://vault.azure.net.evil.example", false),
+            ("https://evilvault.azure.net", false),
+        ] {
+            assert_eq!(
+                vault_scope(&Url::parse(vault).unwrap()).is_some(),
+                found,
+                "{vault}"
+            );
+        }
     }
 
     /// The thumbprint and the signature are those of openssl.

@@ -1,5 +1,9 @@
 //! Reading single objects.
 
+use std::time::Duration;
+
+use api::Secret;
+use http::Method;
 use objects::{
     ObjectRef,
     readiness::{self, StatusNeed},
@@ -89,6 +93,38 @@ impl Cluster {
         version.map(str::to_owned).ok_or_else(|| Error::Malformed {
             what: what.to_owned(),
             reason: "it has no gitVersion".to_owned(),
+        })
+    }
+
+    /// A token of a service account for somebody outside of the cluster, who checks that it is for `audience`.
+    ///
+    /// # Errors
+    /// When the API server refuses or can't be asked.
+    pub async fn service_account_token(
+        &self,
+        account: &ObjectRef,
+        audience: &str,
+        age: Duration,
+    ) -> Result<Secret<String>, Error> {
+        let what = format!("token of {account}");
+        let kind = self.kind("", "v1", "ServiceAccount").await?;
+        let body = serde_json::json!({
+            "apiVersion": "authentication.k8s.io/v1",
+            "kind": "TokenRequest",
+            "spec": {"audiences": [audience], "expirationSeconds": age.as_secs()},
+        });
+        let call = Call {
+            method: Method::POST,
+            content_type: "application/json",
+            body: body.to_string().into(),
+            ..Call::get(format!("{}/token", path::object(&kind, account)?))
+        };
+        let answer = self.send(&what, &call).await?.success(None)?.value(&what)?;
+        let token = answer.pointer(&["status", "token"]).and_then(Value::as_str);
+        let token = token.map(|token| Secret::new(token.to_owned()));
+        token.ok_or_else(|| Error::Malformed {
+            what,
+            reason: "it has no token".to_owned(),
         })
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use cluster::{Cluster, Kind};
 use kluctl::{HttpAnswer, HttpRequest, Lookup, ObjectQuery, SecretQuery, VarsSources, Which};
 use objects::{ObjectRef, meta};
-use stores::{Ambient, Client, Request, Settings};
+use stores::{Ambient, Client, Request, Settings, TrustedToken};
 use tokio::runtime::Handle;
 use tree::Budget;
 use url::Url;
@@ -15,6 +15,12 @@ use crate::Outside;
 
 /// How old the list of kinds may be.
 const KINDS_AGE: Duration = Duration::from_secs(10);
+/// The annotation of service accounts that names their role at AWS.
+const ROLE: &str = "eks.amazonaws.com/role-arn";
+/// Whom tokens for AWS are for.
+const AUDIENCE: &str = "sts.amazonaws.com";
+/// How long such a token holds: the shortest that there is.
+const TOKEN_AGE: Duration = Duration::from_secs(600);
 /// How many objects are looked through for labels.
 const MAX_LISTED: usize = 5_000;
 
@@ -112,53 +118,102 @@ impl VarsSources for Reader {
         budget
             .check()
             .map_err(|error| Lookup::Failed(error.to_string()))?;
-        let Some(ambient) = &self.outside.stores else {
-            return Err(Lookup::Failed(format!(
-                "{} is not asked here: whoever writes a project could read what this program may read",
-                query.store()
-            )));
+        let nobody = Ambient::default();
+        let ambient = match (&self.outside.stores, query) {
+            (Some(ambient), _) => ambient,
+            // Who asks is the service account, which whoever deploys may be.
+            (
+                None,
+                SecretQuery::Aws {
+                    service_account: Some(_),
+                    ..
+                },
+            ) => &nobody,
+            (None, _) => {
+                return Err(Lookup::Failed(format!(
+                    "{} is not asked here: whoever writes a project could read what this program may read",
+                    query.store()
+                )));
+            }
         };
         let client = self.client(budget)?;
-        self.wait(async { secret(&client, ambient, query).await })
+        self.wait(async { secret(&client, ambient, self.cluster.as_ref(), query).await })
     }
 }
 
-async fn secret(client: &Client, ambient: &Ambient, query: &SecretQuery) -> Result<String, Lookup> {
+async fn secret(
+    client: &Client,
+    ambient: &Ambient,
+    cluster: Option<&Cluster>,
+    query: &SecretQuery,
+) -> Result<String, Lookup> {
     let found = match query {
         SecretQuery::Vault { address, path } => {
             let token = ambient.vault().map_err(failed)?;
             client.vault(address, path, &token).await
         }
         SecretQuery::Aws {
-            service_account: Some(_),
-            ..
-        } => {
-            let problem =
-                "aws.serviceAccount of a target is not supported yet: use a profile or the environment";
-            return Err(Lookup::Failed(problem.to_owned()));
-        }
-        SecretQuery::Aws {
             name,
             region,
             profile,
-            ..
+            service_account,
         } => {
-            let credentials = ambient.aws(client, profile.as_deref()).await.map_err(failed)?;
-            client.aws(&credentials, region.as_deref(), name, None).await
+            let token = match service_account {
+                Some((namespace, name)) => Some(trusted(cluster, namespace, name).await?),
+                None => None,
+            };
+            let credentials = ambient.aws(client, profile.as_deref(), token.as_ref()).await;
+            let credentials = credentials.map_err(failed)?;
+            let at = ambient.aws_secrets().map_err(failed)?;
+            client
+                .aws(&credentials, region.as_deref(), name, at.as_ref())
+                .await
         }
         SecretQuery::Gcp { name } => {
-            let credentials = ambient.gcp().map_err(failed)?;
-            client.gcp(&credentials, name, None).await
+            let token = ambient.gcp(client).await.map_err(failed)?;
+            client.gcp(&token, name, None).await
         }
         SecretQuery::Azure { vault, name } => {
-            let application = ambient.azure().map_err(failed)?;
+            let scope = Client::azure_scope(vault).map_err(failed)?;
             let mut id = [0; 16];
             getrandom::fill(&mut id).map_err(|error| Lookup::Failed(error.to_string()))?;
             let id: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
-            client.azure(&application, vault, name, &id).await
+            let token = ambient.azure(client, scope, &id).await.map_err(failed)?;
+            client.azure(&token, vault, name, None).await
         }
     };
     found.map_err(failed)
+}
+
+/// The role of a service account, and a token by which AWS knows it.
+async fn trusted(cluster: Option<&Cluster>, namespace: &str, name: &str) -> Result<TrustedToken, Lookup> {
+    let about = |words: &str| Lookup::Failed(format!("service account {namespace}/{name}: {words}"));
+    let Some(cluster) = cluster else {
+        return Err(about("there is no cluster to get a token from"));
+    };
+    let reference = ObjectRef {
+        group: String::new(),
+        version: "v1".to_owned(),
+        kind: "ServiceAccount".to_owned(),
+        namespace: Some(namespace.to_owned()),
+        name: name.to_owned(),
+    };
+    let found = cluster.get(&reference).await;
+    let found = found.map_err(|error| about(&error.to_string()))?;
+    let account = found.ok_or_else(|| about("there is none of that name"))?;
+    let role = account
+        .pointer(&["metadata", "annotations", ROLE])
+        .and_then(Value::as_str);
+    let role = role.filter(|role| !role.is_empty());
+    let role = role.ok_or_else(|| about(&format!("it names no role: set its annotation {ROLE}")))?;
+    let token = cluster
+        .service_account_token(&reference, AUDIENCE, TOKEN_AGE)
+        .await
+        .map_err(|error| about(&error.to_string()))?;
+    Ok(TrustedToken {
+        role_arn: role.to_owned(),
+        token,
+    })
 }
 
 /// The objects of a query.

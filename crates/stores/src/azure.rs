@@ -1,24 +1,57 @@
 //! Azure Key Vault.
 
-use cloud::azure::{Client as Application, SERVICE, VAULT_SCOPE};
+use cloud::{
+    Token,
+    azure::{Client as Application, SERVICE, vault_scope},
+};
 use jiff::Timestamp;
 
-use crate::{Client, Error, Request, client::address};
+use crate::{
+    Client, Error, Request,
+    client::{address, shown},
+};
 
 const STORE: &str = "Azure Key Vault";
 const VERSION: &str = "7.4";
 
 impl Client {
-    /// The text of a secret. `id` names the assertion of an application that proves itself by a certificate.
+    /// What a token for a vault is asked for.
+    ///
+    /// # Errors
+    /// When it is none of Azure's: it would get a token that opens others.
+    pub fn azure_scope(vault: &str) -> Result<&'static str, Error> {
+        let url = address(vault)?;
+        vault_scope(&url).ok_or_else(|| Error::Address {
+            url: shown(&url),
+            why: "it is no host of Azure Key Vault, and tokens are sent to those alone".to_owned(),
+        })
+    }
+
+    /// The token that an application gets for what it may do at `scope`. `id` names the assertion of one that proves itself by a
+    /// certificate.
+    ///
+    /// # Errors
+    /// When it is refused.
+    pub async fn azure_token(
+        &self,
+        application: &Application,
+        scope: &str,
+        id: &str,
+    ) -> Result<Token, Error> {
+        let form = application.request(scope, Timestamp::now(), id)?;
+        self.token(SERVICE, &form).await
+    }
+
+    /// The text of a secret. `at` is another server, as tests have it.
     ///
     /// # Errors
     /// When there is no such secret, or the service refuses or gives no answer.
     pub async fn azure(
         &self,
-        application: &Application,
+        token: &Token,
         vault: &str,
         name: &str,
-        id: &str,
+        at: Option<&str>,
     ) -> Result<String, Error> {
         let plain = |c: char| c.is_ascii_alphanumeric() || c == '-';
         if name.is_empty() || !name.chars().all(plain) {
@@ -27,10 +60,9 @@ impl Client {
                 why: format!("{name:?} is no name of a secret"),
             });
         }
-        let base = vault.trim_end_matches('/');
+        Self::azure_scope(vault)?;
+        let base = at.unwrap_or(vault).trim_end_matches('/');
         let url = address(&format!("{base}/secrets/{name}?api-version={VERSION}"))?;
-        let form = application.request(VAULT_SCOPE, Timestamp::now(), id)?;
-        let token = self.token(SERVICE, &form).await?;
         let authorization = format!("Bearer {}", token.access.expose());
         let answer = self
             .send(Request {

@@ -1,7 +1,10 @@
 //! Google Secret Manager.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use cloud::gcp::{Credentials, SCOPE, SERVICE};
+use cloud::{
+    Token,
+    gcp::{Credentials, SCOPE, SERVICE},
+};
 use jiff::Timestamp;
 
 use crate::{Client, Error, Request, client::address};
@@ -10,18 +13,20 @@ const STORE: &str = "Google Secret Manager";
 const ENDPOINT: &str = "https://secretmanager.googleapis.com";
 
 impl Client {
+    /// The token that Google gives for credentials.
+    ///
+    /// # Errors
+    /// When they are refused.
+    pub async fn gcp_token(&self, credentials: &Credentials) -> Result<Token, Error> {
+        let form = credentials.request(SCOPE, Timestamp::now())?;
+        self.token(SERVICE, &form).await
+    }
+
     /// The text of a version of a secret, `projects/x/secrets/y/versions/z`. `at` is another server, as tests have it.
     ///
     /// # Errors
     /// When there is no such version, or the service refuses or gives no answer.
-    pub async fn gcp(
-        &self,
-        credentials: &Credentials,
-        name: &str,
-        at: Option<&str>,
-    ) -> Result<String, Error> {
-        let form = credentials.request(SCOPE, Timestamp::now())?;
-        let token = self.token(SERVICE, &form).await?;
+    pub async fn gcp(&self, token: &Token, name: &str, at: Option<&str>) -> Result<String, Error> {
         let plain = |c: char| c.is_ascii_alphanumeric() || "-_/.".contains(c);
         if !name.starts_with("projects/") || !name.chars().all(plain) || name.contains("..") {
             return Err(Error::Request {

@@ -3,7 +3,7 @@
 //!
 //! A [`Client`] asks them, each by the calls of its REST interface. Everything that is read is bounded, link-local addresses and
 //! those that the [`Settings`] name are never asked, and no error repeats a credential. [`Ambient`] is who a program is by
-//! its environment; it is looked at only when it is asked for.
+//! its environment; it is looked at only when it is asked for, and the machine that it runs on only when that is allowed.
 
 mod ambient;
 mod aws;
@@ -13,6 +13,6 @@ mod error;
 mod gcp;
 mod vault;
 
-pub use ambient::Ambient;
+pub use ambient::{Ambient, TrustedToken};
 pub use client::{Answer, Client, Request, Settings};
 pub use error::Error;

@@ -1,9 +1,13 @@
-//! AWS: signed requests, and credentials of roles.
+//! AWS: signed requests, profiles, and credentials of roles.
 
+mod profile;
 mod sign;
+mod sso;
 mod sts;
 
+pub use profile::{Base, Chain, Profiles};
 pub use sign::{Request, sign};
+pub use sso::{Sso, SsoRequest};
 pub use sts::{Assume, WebIdentity};
 
 use api::Secret;

@@ -21,12 +21,14 @@ pub struct WebIdentity {
 }
 
 /// Exchanges credentials for those of a role. The request is signed, with service `sts`.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Assume {
     /// The role.
     pub role_arn: String,
     /// What the session is called in logs.
     pub session: String,
+    /// What the account of the role wants to hear.
+    pub external_id: Option<String>,
 }
 
 /// Where the service answers for a region.
@@ -65,15 +67,16 @@ impl Assume {
     /// When the region makes no address.
     pub fn request(&self, region: &str, at: Option<Url>) -> Result<TokenRequest, Error> {
         let url = at.map_or_else(|| endpoint(region), Ok)?;
-        Ok(TokenRequest::new(
-            url,
-            &[
-                ("Action", "AssumeRole"),
-                ("RoleArn", &self.role_arn),
-                ("RoleSessionName", &self.session),
-                ("Version", VERSION),
-            ],
-        ))
+        let mut fields = vec![
+            ("Action", "AssumeRole"),
+            ("RoleArn", self.role_arn.as_str()),
+            ("RoleSessionName", self.session.as_str()),
+            ("Version", VERSION),
+        ];
+        if let Some(id) = &self.external_id {
+            fields.push(("ExternalId", id));
+        }
+        Ok(TokenRequest::new(url, &fields))
     }
 }
 

@@ -107,6 +107,7 @@ impl Aws {
         let assume = Assume {
             role_arn: role.to_owned(),
             session: SESSION.to_owned(),
+            external_id: None,
         };
         let request = assume
             .request(region, self.endpoint.clone())

@@ -49,6 +49,14 @@ async fn answer(State(address): State<Arc<SocketAddr>>, request: Request) -> Res
     let path = parts.uri.path().to_owned();
     let (status, json) = match path.as_str() {
         "/" => aws(&parts.method, *address, &parts.headers, &body),
+        "/sts" => return sts(*address, &parts.headers, &body).into_response(),
+        "/federation/credentials" => sso(&parts.headers, &parts.uri),
+        path if path.starts_with("/latest/") || path == "/own" => {
+            return machine(&parts.method, &parts.headers, path).into_response();
+        }
+        path if path.starts_with("/computeMetadata/") || path.starts_with("/metadata/") || path == "/msi" => {
+            managed(&parts.headers, &parts.uri)
+        }
         "/token" | "/tenant/oauth2/v2.0/token" => token(&body),
         path if path.starts_with("/v1/projects/") => google(&parts.headers, path),
         path if path.starts_with("/v1/") => vault(&parts.headers, path),
@@ -66,26 +74,42 @@ fn header<'a>(headers: &'a HeaderMap, name: &str) -> &'a str {
         .unwrap_or_default()
 }
 
-/// Signs what arrived once more, and compares.
-fn aws(method: &Method, address: SocketAddr, headers: &HeaderMap, body: &Bytes) -> (u16, Value) {
-    let url = Url::parse(&format!("http://{address}/")).unwrap();
-    let own = ["content-type", "x-amz-target"].map(|name| (name, header(headers, name)));
+/// Signs what arrived once more with the keys of the one who asks, and compares.
+fn is_signed(
+    url: &str,
+    headers: &HeaderMap,
+    own: &[&str],
+    body: &Bytes,
+    keys: &Credentials,
+    service: &str,
+) -> bool {
+    let url = Url::parse(url).unwrap();
+    let own: Vec<(&str, &str)> = own.iter().map(|name| (*name, header(headers, name))).collect();
     let request = Signed {
-        method: method.as_str(),
+        method: "POST",
         url: &url,
         headers: &own,
         body,
     };
-    let time: DateTime = DateTime::strptime("%Y%m%dT%H%M%SZ", header(headers, "x-amz-date")).unwrap();
+    let Ok(time) = DateTime::strptime("%Y%m%dT%H%M%SZ", header(headers, "x-amz-date")) else {
+        return false;
+    };
     let time: Timestamp = time.to_zoned(TimeZone::UTC).unwrap().timestamp();
-    let expected = sign(request, &aws_keys(), "eu-central-1", "secretsmanager", time).unwrap();
-    for (name, value) in expected {
-        if header(headers, name) != value.expose().as_str() {
-            return (
-                400,
-                json!({"__type": "InvalidSignatureException", "message": "The signature is not right"}),
-            );
-        }
+    let expected = sign(request, keys, "eu-central-1", service, time).unwrap();
+    expected
+        .iter()
+        .all(|(name, value)| header(headers, name) == value.expose().as_str())
+}
+
+fn aws(method: &Method, address: SocketAddr, headers: &HeaderMap, body: &Bytes) -> (u16, Value) {
+    let own = ["content-type", "x-amz-target"];
+    let url = format!("http://{address}/");
+    let is_known = is_signed(&url, headers, &own, body, &aws_keys(), "secretsmanager");
+    if method != Method::POST || !is_known {
+        return (
+            400,
+            json!({"__type": "InvalidSignatureException", "message": "The signature is not right"}),
+        );
     }
     let asked: Value = serde_json::from_slice(body).unwrap();
     match asked["SecretId"].as_str() {
@@ -139,5 +163,104 @@ fn vault(headers: &HeaderMap, path: &str) -> (u16, Value) {
         ("s3cret", "/v1/old/there") => (200, json!({"data": {"a": 1}})),
         ("s3cret", _) => (404, json!({"errors": []})),
         _ => (403, json!({"errors": ["permission denied"]})),
+    }
+}
+
+/// The keys of a role that somebody assumed.
+pub(crate) fn role_keys(role: &str) -> Credentials {
+    Credentials {
+        access_key_id: format!("ASIA{role}"),
+        secret_access_key: Secret::new(format!("s3cret{role}")),
+        session_token: Some(Secret::new(format!("s3cretof{role}"))),
+    }
+}
+
+/// Gives the keys of a role: for a token that it trusts, or to who signs with keys of AKIDEXAMPLE or of the role `first`.
+fn sts(address: SocketAddr, headers: &HeaderMap, body: &Bytes) -> (StatusCode, String) {
+    let form: std::collections::HashMap<String, String> =
+        url::form_urlencoded::parse(body).into_owned().collect();
+    let field = |name: &str| form.get(name).map(String::as_str).unwrap_or_default();
+    let url = format!("http://{address}/sts");
+    let signed_by = |keys: &Credentials| is_signed(&url, headers, &["content-type"], body, keys, "sts");
+    let known = match field("Action") {
+        "AssumeRoleWithWebIdentity" => field("WebIdentityToken") == "s3cretjwt",
+        "AssumeRole" => match field("RoleArn") {
+            "second" => signed_by(&role_keys("first")) && field("ExternalId") == "x1",
+            _ => [aws_keys(), role_keys("sso"), role_keys("machine")]
+                .iter()
+                .any(signed_by),
+        },
+        _ => false,
+    };
+    if !known {
+        let refused = "<ErrorResponse><Error><Code>AccessDenied</Code><Message>who are you?</Message></Error></ErrorResponse>";
+        return (StatusCode::FORBIDDEN, refused.to_owned());
+    }
+    let keys = role_keys(field("RoleArn"));
+    let answer = format!(
+        "<R><Credentials><AccessKeyId>{}</AccessKeyId><SecretAccessKey>{}</SecretAccessKey><SessionToken>{}</SessionToken></Credentials></R>",
+        keys.access_key_id,
+        keys.secret_access_key.expose(),
+        keys.session_token.unwrap().expose(),
+    );
+    (StatusCode::OK, answer)
+}
+
+fn sso(headers: &HeaderMap, uri: &Uri) -> (u16, Value) {
+    let known = header(headers, "x-amz-sso_bearer_token") == "s3cretlogin";
+    match (known, uri.query()) {
+        (true, Some("account_id=12&role_name=dev")) => {
+            let keys = role_keys("sso");
+            let secret = keys.secret_access_key.expose().clone();
+            let token = keys.session_token.unwrap().expose().clone();
+            let role =
+                json!({"accessKeyId": keys.access_key_id, "secretAccessKey": secret, "sessionToken": token});
+            (200, json!({"roleCredentials": role}))
+        }
+        _ => (401, json!({"message": "Session token not found or invalid"})),
+    }
+}
+
+/// What a machine of AWS tells, and a container.
+fn machine(method: &Method, headers: &HeaderMap, path: &str) -> (StatusCode, String) {
+    let keys = role_keys("machine");
+    let keys = json!({
+        "Code": "Success",
+        "AccessKeyId": keys.access_key_id,
+        "SecretAccessKey": keys.secret_access_key.expose(),
+        "Token": keys.session_token.unwrap().expose(),
+    });
+    let known = header(headers, "x-aws-ec2-metadata-token") == "s3cretmachine";
+    let text = match (path, known) {
+        ("/latest/api/token", _)
+            if *method == Method::PUT
+                && !header(headers, "x-aws-ec2-metadata-token-ttl-seconds").is_empty() =>
+        {
+            "s3cretmachine".to_owned()
+        }
+        ("/latest/meta-data/iam/security-credentials/", true) => "the-role\n".to_owned(),
+        ("/latest/meta-data/iam/security-credentials/the-role", true) => keys.to_string(),
+        ("/own", _) if header(headers, "authorization") == "s3cretpod" => keys.to_string(),
+        _ => return (StatusCode::UNAUTHORIZED, String::new()),
+    };
+    (StatusCode::OK, text)
+}
+
+/// What machines of Google and Azure tell.
+fn managed(headers: &HeaderMap, uri: &Uri) -> (u16, Value) {
+    let query = uri.query().unwrap_or_default();
+    let known = match uri.path() {
+        "/computeMetadata/v1/instance/service-accounts/default/token" => {
+            header(headers, "metadata-flavor") == "Google" && query.contains("cloud-platform")
+        }
+        "/metadata/identity/oauth2/token" => {
+            header(headers, "metadata") == "true" && query.contains("resource=https%3A%2F%2Fvault.azure.net&")
+        }
+        "/msi" => header(headers, "x-identity-header") == "s3cretmsi" && query.contains("client_id=me"),
+        _ => false,
+    };
+    match known {
+        true => (200, json!({"access_token": "s3crettoken", "expires_in": "3600"})),
+        false => (400, json!({"error": "invalid_request"})),
     }
 }

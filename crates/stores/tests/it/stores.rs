@@ -1,8 +1,8 @@
 //! Each store gives a secret, says that there is none, and refuses who is not known.
 
 use api::Secret;
-use cloud::{azure, gcp};
-use stores::{Ambient, Client, Error, Settings};
+use cloud::{aws::Credentials, azure, gcp};
+use stores::{Ambient, Client, Error, Settings, TrustedToken};
 use url::Url;
 
 use crate::fake::{Fake, aws_keys};
@@ -75,7 +75,13 @@ async fn google() {
     let at = fake.url("/");
     let known = user(&fake, "s3cretrefresh");
     let version = |name: &str| format!("projects/p/secrets/{name}/versions/1");
-    let get = async |known: &gcp::Credentials, name: &str| words(client.gcp(known, name, Some(&at)).await);
+    let get = async |known: &gcp::Credentials, name: &str| {
+        let found = match client.gcp_token(known).await {
+            Ok(token) => client.gcp(&token, name, Some(&at)).await,
+            Err(error) => Err(error),
+        };
+        words(found)
+    };
     assert_eq!(get(&known, &version("there")).await, "a: 1");
     assert!(get(&known, &version("nope")).await.starts_with("missing: "));
     assert!(get(&known, "projects/../x").await.contains("is no projects/"));
@@ -93,8 +99,14 @@ async fn azure() {
         authority: Some(Url::parse(&fake.url("/")).unwrap()),
     };
     let known = application("s3cretapp");
+    let vault = "https://v.vault.azure.net";
+    let scope = Client::azure_scope(vault).unwrap();
     let get = async |known: &azure::Client, name: &str| {
-        words(client.azure(known, &fake.url("/"), name, "id").await)
+        let found = match client.azure_token(known, scope, "id").await {
+            Ok(token) => client.azure(&token, vault, name, Some(&fake.url("/"))).await,
+            Err(error) => Err(error),
+        };
+        words(found)
     };
     assert_eq!(get(&known, "there").await, "a: 1");
     for name in ["nope", "empty"] {
@@ -107,13 +119,18 @@ async fn azure() {
             .await
             .contains("invalid_client")
     );
+    let token = client.azure_token(&known, scope, "id").await.unwrap();
+    let elsewhere = words(client.azure(&token, &fake.url("/"), "there", None).await);
+    assert!(elsewhere.contains("is no host of Azure Key Vault"), "{elsewhere}");
+}
+
+fn ambient(pairs: &[(&str, &str)]) -> Ambient {
+    Ambient::new(pairs.iter().map(|(a, b)| ((*a).to_owned(), (*b).to_owned())))
 }
 
 #[tokio::test]
 async fn the_environment_says_who_asks() {
-    let client = client();
-    let ambient =
-        |pairs: &[(&str, &str)]| Ambient::new(pairs.iter().map(|(a, b)| ((*a).to_owned(), (*b).to_owned())));
+    let (fake, client) = (Fake::start().await, client());
     let keys = ambient(&[
         ("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE"),
         ("AWS_SECRET_ACCESS_KEY", "s3cretkey"),
@@ -122,10 +139,219 @@ async fn the_environment_says_who_asks() {
         ("VAULT_TOKEN", "t"),
         ("AZURE_TENANT_ID", "tenant"),
         ("AZURE_CLIENT_ID", "me"),
-        ("AZURE_CLIENT_SECRET", "s"),
+        ("AZURE_CLIENT_SECRET", "s3cretapp"),
+        ("AZURE_AUTHORITY_HOST", &fake.url("/")),
     ]);
-    assert_eq!(keys.aws(&client, None).await.unwrap(), aws_keys());
+    assert_eq!(keys.aws(&client, None, None).await.unwrap(), aws_keys());
     assert_eq!(keys.aws_region(), Some("eu-central-1"));
     assert_eq!(keys.vault().unwrap().expose(), "t");
-    assert_eq!(keys.azure().unwrap().tenant, "tenant");
+    let token = keys.azure(&client, azure::VAULT_SCOPE, "id").await.unwrap();
+    assert_eq!(token.access.expose(), "s3crettoken");
+}
+
+/// The id of the keys, or the words of the error, none of which may be secret.
+fn who(found: Result<Credentials, Error>) -> String {
+    words(found.map(|keys| keys.access_key_id))
+}
+
+const CONFIG: &str = "\
+[profile keys]
+[profile chain]
+role_arn = second
+external_id = x1
+source_profile = one
+[profile one]
+role_arn = first
+source_profile = keys
+[profile dev]
+sso_session = corp
+sso_account_id = 12
+sso_role_name = dev
+[profile behind]
+role_arn = first
+source_profile = dev
+[profile ops]
+sso_session = corp
+sso_account_id = 13
+sso_role_name = ops
+[sso-session corp]
+sso_region = eu-central-1
+sso_start_url = https://corp.example.com/start
+[profile machine]
+role_arn = first
+credential_source = Ec2InstanceMetadata
+[profile process]
+credential_process = x
+";
+const KEYS: &str = "[keys]\naws_access_key_id = AKIDEXAMPLE\naws_secret_access_key = s3cretkey\naws_session_token = s3cretsession\n";
+
+/// A home with the shared configuration of AWS, and a login.
+fn home(until: &str) -> tempfile::TempDir {
+    let home = tempfile::tempdir().unwrap();
+    let write = |path: &str, text: &str| {
+        let path = home.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    };
+    write(".aws/config", CONFIG);
+    write(".aws/credentials", KEYS);
+    let login = format!("{{\"accessToken\": \"s3cretlogin\", \"expiresAt\": \"{until}\"}}");
+    // The SHA-1 of `corp`.
+    write(
+        ".aws/sso/cache/ee0bfd2552fbd840c02cc48b6e823320543c450f.json",
+        &login,
+    );
+    write("jwt", "s3cretjwt\n");
+    home
+}
+
+#[tokio::test]
+async fn profiles_lead_to_roles() {
+    let (fake, client) = (Fake::start().await, client());
+    let home = home("2999-01-01T00:00:00Z");
+    let path = home.path().display().to_string();
+    let (sts, all) = (fake.url("/sts"), fake.url("/"));
+    let common = [
+        ("HOME", path.as_str()),
+        ("AWS_REGION", "eu-central-1"),
+        ("AWS_ENDPOINT_URL_STS", &sts),
+        ("AWS_ENDPOINT_URL_SSO", &all),
+    ];
+    let with = |more: &[(&str, &str)]| ambient(&[&common[..], more].concat());
+    for (profile, expected) in [
+        ("keys", "AKIDEXAMPLE"),
+        ("one", "ASIAfirst"),
+        ("chain", "ASIAsecond"),
+        ("dev", "ASIAsso"),
+        ("behind", "ASIAfirst"),
+        (
+            "ops",
+            "AWS SSO refused the credentials: Session token not found or invalid",
+        ),
+        (
+            "machine",
+            "AWS needs credentials: the machine that the profile relies on says nothing of a role",
+        ),
+    ] {
+        assert_eq!(who(with(&[]).aws(&client, Some(profile), None).await), expected);
+        assert_eq!(
+            who(with(&[("AWS_PROFILE", profile)])
+                .aws(&client, Some("keys"), None)
+                .await),
+            expected
+        );
+    }
+    let machine = with(&[("AWS_EC2_METADATA_SERVICE_ENDPOINT", &all)]);
+    assert_eq!(
+        who(machine.aws(&client, Some("machine"), None).await),
+        "ASIAfirst"
+    );
+    // A profile that isn't there is left out, but not one that the environment names.
+    assert!(who(with(&[]).aws(&client, Some("nope"), None).await).contains("needs credentials"));
+    let named = with(&[("AWS_PROFILE", "nope")]).aws(&client, None, None).await;
+    assert!(who(named).contains("none of the name nope"));
+    assert!(
+        who(with(&[("AWS_PROFILE", "process")]).aws(&client, None, None).await)
+            .contains("no programs are run")
+    );
+    let over = self::home("2020-01-01T00:00:00Z");
+    let over = ambient(&[("HOME", &over.path().display().to_string())]);
+    assert!(who(over.aws(&client, Some("dev"), None).await).contains("log in again with 'aws sso login'"));
+}
+
+#[tokio::test]
+async fn tokens_are_exchanged_for_roles() {
+    let (fake, client) = (Fake::start().await, client());
+    let home = home("2999-01-01T00:00:00Z");
+    let file = home.path().join("jwt").display().to_string();
+    let (sts, home) = (fake.url("/sts"), home.path().display().to_string());
+    let place = ("AWS_ENDPOINT_URL_STS", sts.as_str());
+    let of_file = ambient(&[
+        place,
+        ("AWS_ROLE_ARN", "eks"),
+        ("AWS_WEB_IDENTITY_TOKEN_FILE", &file),
+    ]);
+    let trusted = |token: &str| TrustedToken {
+        role_arn: "account".to_owned(),
+        token: Secret::new(token.to_owned()),
+    };
+    let token = trusted("s3cretjwt");
+    assert!(!format!("{token:?}").contains("s3cret"));
+    assert_eq!(who(of_file.aws(&client, None, None).await), "ASIAeks");
+    assert_eq!(
+        who(of_file.aws(&client, None, Some(&token)).await),
+        "ASIAeks",
+        "the environment counts first"
+    );
+    let nobody = ambient(&[place]);
+    assert_eq!(who(nobody.aws(&client, None, Some(&token)).await), "ASIAaccount");
+    let other = nobody.aws(&client, None, Some(&trusted("other"))).await;
+    assert_eq!(
+        who(other),
+        "AWS STS refused the credentials: AccessDenied: who are you?"
+    );
+    let profiles = ambient(&[place, ("HOME", &home)]);
+    assert_eq!(
+        who(profiles.aws(&client, Some("keys"), Some(&token)).await),
+        "AKIDEXAMPLE"
+    );
+    let missing = ambient(&[
+        ("AWS_ROLE_ARN", "eks"),
+        ("AWS_WEB_IDENTITY_TOKEN_FILE", "/nowhere/s"),
+    ]);
+    assert!(who(missing.aws(&client, None, None).await).starts_with("/nowhere/s: "));
+}
+
+#[tokio::test]
+async fn machines_say_who_they_are() {
+    let (fake, client) = (Fake::start().await, client());
+    let (all, own) = (fake.url(""), fake.url("/own"));
+    let ec2 = ("AWS_EC2_METADATA_SERVICE_ENDPOINT", all.as_str());
+    assert_eq!(who(ambient(&[ec2]).aws(&client, None, None).await), "ASIAmachine");
+    let off = ambient(&[ec2, ("AWS_EC2_METADATA_DISABLED", "true")]);
+    assert!(who(off.aws(&client, None, None).await).contains("needs credentials"));
+    let pod = |token| {
+        ambient(&[
+            ("AWS_CONTAINER_CREDENTIALS_FULL_URI", own.as_str()),
+            ("AWS_CONTAINER_AUTHORIZATION_TOKEN", token),
+        ])
+    };
+    assert_eq!(
+        who(pod("s3cretpod").aws(&client, None, None).await),
+        "ASIAmachine"
+    );
+    assert!(who(pod("other").aws(&client, None, None).await).contains("needs credentials"));
+    let foreign = ambient(&[("AWS_CONTAINER_CREDENTIALS_FULL_URI", "http://example.com/")]);
+    assert!(who(foreign.aws(&client, None, None).await).contains("by its own machine"));
+
+    let host = fake.address.to_string();
+    let gke = ambient(&[("GCE_METADATA_HOST", &host)]);
+    let token = gke.gcp(&client).await.unwrap();
+    let secret = client
+        .gcp(&token, "projects/p/secrets/there/versions/1", Some(&all))
+        .await;
+    assert_eq!(words(secret), "a: 1");
+    for known in [
+        ambient(&[("AZURE_POD_IDENTITY_AUTHORITY_HOST", &all)]),
+        ambient(&[
+            ("IDENTITY_ENDPOINT", &fake.url("/msi")),
+            ("IDENTITY_HEADER", "s3cretmsi"),
+            ("AZURE_CLIENT_ID", "me"),
+        ]),
+    ] {
+        let token = known.azure(&client, azure::VAULT_SCOPE, "id").await.unwrap();
+        let secret = client
+            .azure(&token, "https://v.vault.azure.net", "there", Some(&all))
+            .await;
+        assert_eq!(words(secret), "a: 1");
+    }
+    let unknown = ambient(&[("IDENTITY_ENDPOINT", &fake.url("/msi")), ("IDENTITY_HEADER", "x")]);
+    let refused = unknown
+        .azure(&client, azure::VAULT_SCOPE, "id")
+        .await
+        .unwrap_err();
+    assert!(
+        refused.to_string().contains("Azure needs credentials"),
+        "{refused}"
+    );
 }

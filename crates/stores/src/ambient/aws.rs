@@ -1,0 +1,224 @@
+//! Who a program is at AWS.
+
+use std::path::PathBuf;
+
+use api::Secret;
+use cloud::aws::{Assume, Base, Chain, Credentials, Profiles, Request as Signed, Sso, WebIdentity, sign};
+use jiff::Timestamp;
+
+use super::{Ambient, read, read_bytes};
+use crate::{Client, Error, Request, client::address};
+
+/// The region of a token service when nothing names one.
+const REGION: &str = "us-east-1";
+const SESSION: &str = "weir";
+
+/// A role, and the token of somebody whom it trusts.
+#[derive(Debug, Clone)]
+pub struct TrustedToken {
+    /// The role.
+    pub role_arn: String,
+    /// The token.
+    pub token: Secret<String>,
+}
+
+impl Ambient {
+    /// The credentials for AWS. What the environment names counts first: keys, a role for a web identity, a profile. Then comes
+    /// the `profile` that is asked for, if it exists; then the role of who trusts `token`; then the usual profile, and what
+    /// container and machine are.
+    ///
+    /// # Errors
+    /// When there are none, or they can't be used.
+    pub async fn aws(
+        &self,
+        client: &Client,
+        profile: Option<&str>,
+        token: Option<&TrustedToken>,
+    ) -> Result<Credentials, Error> {
+        if let Some(keys) = self.aws_keys() {
+            return Ok(keys);
+        }
+        let role = (self.get("AWS_ROLE_ARN"), self.get("AWS_WEB_IDENTITY_TOKEN_FILE"));
+        if let (Some(role), Some(file)) = role {
+            let session = self.get("AWS_ROLE_SESSION_NAME").unwrap_or(SESSION);
+            return self.web_identity(client, role, session, file, None).await;
+        }
+        let profiles = self.profiles()?;
+        if let Some(named) = self.get("AWS_PROFILE") {
+            return self.chain(client, &profiles.chain(named)?).await;
+        }
+        if let Some(wanted) = profile.filter(|profile| profiles.has(profile)) {
+            return self.chain(client, &profiles.chain(wanted)?).await;
+        }
+        if let Some(TrustedToken { role_arn, token }) = token {
+            let identity = WebIdentity {
+                role_arn: role_arn.clone(),
+                session: SESSION.to_owned(),
+                token: token.clone(),
+            };
+            return self.exchange(client, &identity, None).await;
+        }
+        if let Some(chain) = profiles.chain("default").ok().filter(|_| profiles.has("default")) {
+            return self.chain(client, &chain).await;
+        }
+        if let Some(found) = self.aws_container().await? {
+            return Ok(found);
+        }
+        self.aws_instance().await?.ok_or(Error::NoCredentials {
+            store: "AWS",
+            hint: "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE to a profile of ~/.aws/config",
+        })
+    }
+
+    /// The region for AWS.
+    #[must_use]
+    pub fn aws_region(&self) -> Option<&str> {
+        self.get("AWS_REGION").or_else(|| self.get("AWS_DEFAULT_REGION"))
+    }
+
+    /// Where the Secrets Manager is asked, in place of its usual address: `AWS_ENDPOINT_URL_SECRETS_MANAGER`.
+    ///
+    /// # Errors
+    /// When that is no address.
+    pub fn aws_secrets(&self) -> Result<Option<url::Url>, Error> {
+        self.endpoint("AWS_ENDPOINT_URL_SECRETS_MANAGER")
+    }
+
+    fn aws_keys(&self) -> Option<Credentials> {
+        let secret = |name: &str| self.get(name).map(|value| Secret::new(value.to_owned()));
+        Some(Credentials {
+            access_key_id: self.get("AWS_ACCESS_KEY_ID")?.to_owned(),
+            secret_access_key: secret("AWS_SECRET_ACCESS_KEY")?,
+            session_token: secret("AWS_SESSION_TOKEN"),
+        })
+    }
+
+    /// The shared configuration; files that are not there are empty.
+    fn profiles(&self) -> Result<Profiles, Error> {
+        let file = |variable: &str, usual: &str| {
+            let named = self.get(variable).map(PathBuf::from);
+            let file = named.or_else(|| self.home(usual)).filter(|file| file.is_file());
+            file.map_or_else(|| Ok(String::new()), |file| read(&file))
+        };
+        let config = file("AWS_CONFIG_FILE", ".aws/config")?;
+        let credentials = file("AWS_SHARED_CREDENTIALS_FILE", ".aws/credentials")?;
+        Ok(Profiles::read(&config, &credentials))
+    }
+
+    /// The credentials at the end of a profile's chain.
+    async fn chain(&self, client: &Client, chain: &Chain) -> Result<Credentials, Error> {
+        let missing = |hint| Error::NoCredentials { store: "AWS", hint };
+        let region = chain.region.as_deref();
+        let mut current = match &chain.base {
+            Base::Keys(keys) => keys.clone(),
+            Base::WebIdentity {
+                role_arn,
+                session,
+                file,
+            } => self.web_identity(client, role_arn, session, file, region).await?,
+            Base::Sso(sso) => self.sso(client, sso).await?,
+            Base::Environment => {
+                let hint = "the profile takes its keys from the environment: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY";
+                self.aws_keys().ok_or_else(|| missing(hint))?
+            }
+            Base::Instance => {
+                let found = self.aws_instance().await?;
+                found
+                    .ok_or_else(|| missing("the machine that the profile relies on says nothing of a role"))?
+            }
+            Base::Container => {
+                let found = self.aws_container().await?;
+                found.ok_or_else(|| missing("the container that the profile relies on is told of no role"))?
+            }
+        };
+        for role in &chain.roles {
+            current = self.assume(client, role, &current, region).await?;
+        }
+        Ok(current)
+    }
+
+    async fn web_identity(
+        &self,
+        client: &Client,
+        role: &str,
+        session: &str,
+        file: &str,
+        region: Option<&str>,
+    ) -> Result<Credentials, Error> {
+        let token = read(file.as_ref())?;
+        let identity = WebIdentity {
+            role_arn: role.to_owned(),
+            session: session.to_owned(),
+            token: Secret::new(token.trim().to_owned()),
+        };
+        self.exchange(client, &identity, region).await
+    }
+
+    /// A role for a token.
+    async fn exchange(
+        &self,
+        client: &Client,
+        identity: &WebIdentity,
+        region: Option<&str>,
+    ) -> Result<Credentials, Error> {
+        let form = identity.request(self.sts_region(region), self.endpoint("AWS_ENDPOINT_URL_STS")?)?;
+        let answer = client.form(&form, &[("accept", "application/xml")]).await?;
+        Ok(Credentials::from_answer(&answer.body)?)
+    }
+
+    /// A role for other credentials.
+    async fn assume(
+        &self,
+        client: &Client,
+        role: &Assume,
+        current: &Credentials,
+        region: Option<&str>,
+    ) -> Result<Credentials, Error> {
+        let region = self.sts_region(region);
+        let form = role.request(region, self.endpoint("AWS_ENDPOINT_URL_STS")?)?;
+        let own = [("content-type", "application/x-www-form-urlencoded")];
+        let request = Signed {
+            method: "POST",
+            url: &form.url,
+            headers: &own,
+            body: form.body.expose().as_bytes(),
+        };
+        let added = sign(request, current, region, "sts", Timestamp::now())?;
+        let mut headers = vec![("accept", "application/xml")];
+        headers.extend(added.iter().map(|(name, value)| (*name, value.expose().as_str())));
+        let answer = client.form(&form, &headers).await?;
+        Ok(Credentials::from_answer(&answer.body)?)
+    }
+
+    /// The role of a user who logged in.
+    async fn sso(&self, client: &Client, sso: &Sso) -> Result<Credentials, Error> {
+        let file = self.home(".aws/sso/cache").map(|dir| dir.join(sso.file()));
+        let file = file.filter(|file| file.is_file()).ok_or(Error::NoCredentials {
+            store: "AWS",
+            hint: "log in with 'aws sso login'",
+        })?;
+        let login = Secret::new(read_bytes(&file)?);
+        let asked = sso.request(
+            login.expose(),
+            Timestamp::now(),
+            self.endpoint("AWS_ENDPOINT_URL_SSO")?,
+        )?;
+        let answer = client
+            .send(Request {
+                method: "GET",
+                url: &asked.url,
+                headers: &[("x-amz-sso_bearer_token", asked.token.expose())],
+                body: b"",
+            })
+            .await?;
+        Ok(Credentials::from_sso(&answer.body)?)
+    }
+
+    fn sts_region<'a>(&'a self, of_profile: Option<&'a str>) -> &'a str {
+        self.aws_region().or(of_profile).unwrap_or(REGION)
+    }
+
+    fn endpoint(&self, variable: &str) -> Result<Option<url::Url>, Error> {
+        self.get(variable).map(address).transpose()
+    }
+}

@@ -1,0 +1,202 @@
+//! What the machine or the container that a program runs on says who it is.
+//!
+//! These services are at link-local addresses, which no project may name: they are asked here alone, at addresses that are written
+//! down below or come from the program's own environment, without proxies and redirects.
+
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use cloud::{Token, aws, gcp};
+use reqwest::{Method, redirect::Policy};
+use url::{Host, Url};
+
+use super::{Ambient, read};
+use crate::{Error, client::address};
+
+/// How long a machine may take to say that there is such a service.
+const CONNECT: Duration = Duration::from_secs(1);
+const TIMEOUT: Duration = Duration::from_secs(5);
+/// Bytes of an answer.
+const LONGEST: usize = 64 << 10;
+/// Where all clouds have it.
+const PLACE: &str = "http://169.254.169.254";
+/// Where containers have it on AWS.
+const CONTAINER: &str = "http://169.254.170.2";
+
+/// Asks; nothing when nobody answers, or not with success.
+async fn ask(method: Method, url: Url, headers: &[(&str, &str)]) -> Option<Bytes> {
+    // Another part of the process may have chosen already; then that choice stays.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let client = reqwest::Client::builder()
+        .no_proxy()
+        .redirect(Policy::none())
+        .connect_timeout(CONNECT)
+        .timeout(TIMEOUT)
+        .build()
+        .ok()?;
+    let asked = headers
+        .iter()
+        .fold(client.request(method, url), |asked, (name, value)| {
+            asked.header(*name, *value)
+        });
+    let mut response = asked
+        .send()
+        .await
+        .ok()
+        .filter(|answer| answer.status().is_success())?;
+    let mut body = BytesMut::new();
+    while let Some(chunk) = response.chunk().await.ok()? {
+        if body.len() + chunk.len() > LONGEST {
+            return None;
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Some(body.freeze())
+}
+
+impl Ambient {
+    /// The address of the machine's service: what a variable says, or else the usual one, if the machine may be asked.
+    fn place(&self, variable: &str) -> Result<Option<Url>, Error> {
+        match self.get(variable) {
+            Some(text) if text.contains("://") => address(text).map(Some),
+            Some(host) => address(&format!("http://{host}")).map(Some),
+            None if self.instance => address(PLACE).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// The role of the container.
+    pub(super) async fn aws_container(&self) -> Result<Option<aws::Credentials>, Error> {
+        let url = match (
+            self.get("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"),
+            self.get("AWS_CONTAINER_CREDENTIALS_FULL_URI"),
+        ) {
+            (Some(path), _) if path.starts_with('/') => address(&format!("{CONTAINER}{path}"))?,
+            (None, Some(text)) => address(text)?,
+            _ => return Ok(None),
+        };
+        if !is_own(&url) {
+            return Err(Error::Address {
+                url: crate::client::shown(&url),
+                why: "a container is told its role by https, or by its own machine".to_owned(),
+            });
+        }
+        let token = match self.get("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE") {
+            Some(file) => Some(read(file.as_ref())?),
+            None => self.get("AWS_CONTAINER_AUTHORIZATION_TOKEN").map(str::to_owned),
+        };
+        let headers: Vec<(&str, &str)> = token
+            .iter()
+            .map(|token| ("authorization", token.trim()))
+            .collect();
+        match ask(Method::GET, url, &headers).await {
+            Some(body) => Ok(Some(aws::Credentials::from_metadata(&body)?)),
+            None => Ok(None),
+        }
+    }
+
+    /// The role of the machine, by the second version of its service.
+    pub(super) async fn aws_instance(&self) -> Result<Option<aws::Credentials>, Error> {
+        let is_off = self
+            .get("AWS_EC2_METADATA_DISABLED")
+            .is_some_and(|off| off.eq_ignore_ascii_case("true"));
+        let Some(place) = self
+            .place("AWS_EC2_METADATA_SERVICE_ENDPOINT")?
+            .filter(|_| !is_off)
+        else {
+            return Ok(None);
+        };
+        let at = |path: &str| place.join(path).ok();
+        let text = async |method, path: &str, headers: &[(&str, &str)]| {
+            let body = ask(method, at(path)?, headers).await?;
+            String::from_utf8(body.to_vec()).ok()
+        };
+        let lifetime = [("x-aws-ec2-metadata-token-ttl-seconds", "300")];
+        let Some(token) = text(Method::PUT, "/latest/api/token", &lifetime).await else {
+            return Ok(None);
+        };
+        let known = [("x-aws-ec2-metadata-token", token.trim())];
+        let roles = "/latest/meta-data/iam/security-credentials/";
+        let Some(role) = text(Method::GET, roles, &known).await else {
+            return Ok(None);
+        };
+        let role = role.lines().next().unwrap_or_default().trim();
+        match text(Method::GET, &format!("{roles}{role}"), &known).await {
+            Some(body) => Ok(Some(aws::Credentials::from_metadata(body.as_bytes())?)),
+            None => Ok(None),
+        }
+    }
+
+    /// A token of the machine's service account; that of the workload, where the cluster says who that is.
+    pub(super) async fn gcp_instance(&self) -> Result<Option<Token>, Error> {
+        let Some(place) = self.place("GCE_METADATA_HOST")? else {
+            return Ok(None);
+        };
+        let path = format!(
+            "/computeMetadata/v1/instance/service-accounts/default/token?scopes={}",
+            gcp::SCOPE
+        );
+        let Ok(url) = place.join(&path) else {
+            return Ok(None);
+        };
+        match ask(Method::GET, url, &[("metadata-flavor", "Google")]).await {
+            Some(body) => Ok(Some(Token::from_answer(gcp::SERVICE, &body)?)),
+            None => Ok(None),
+        }
+    }
+
+    /// A token of the machine's managed identity, or of that of the app.
+    pub(super) async fn azure_instance(&self, scope: &str) -> Result<Option<Token>, Error> {
+        let resource = scope.trim_end_matches("/.default");
+        let mut query = vec![("resource", resource)];
+        query.extend(self.get("AZURE_CLIENT_ID").map(|id| ("client_id", id)));
+        let (mut url, version, header) = match (self.get("IDENTITY_ENDPOINT"), self.get("IDENTITY_HEADER")) {
+            (Some(at), Some(secret)) => (address(at)?, "2019-08-01", ("x-identity-header", secret)),
+            _ => match self.place("AZURE_POD_IDENTITY_AUTHORITY_HOST")? {
+                Some(mut place) => {
+                    place.set_path("/metadata/identity/oauth2/token");
+                    (place, "2018-02-01", ("metadata", "true"))
+                }
+                None => return Ok(None),
+            },
+        };
+        query.push(("api-version", version));
+        url.query_pairs_mut().extend_pairs(query);
+        match ask(Method::GET, url, &[header]).await {
+            Some(body) => Ok(Some(Token::from_answer(cloud::azure::SERVICE, &body)?)),
+            None => Ok(None),
+        }
+    }
+}
+
+/// Whether an address is one that a container may be told its role at.
+fn is_own(url: &Url) -> bool {
+    let own_v6 = "fd00:ec2::23".parse::<std::net::Ipv6Addr>();
+    url.scheme() == "https"
+        || match url.host() {
+            Some(Host::Ipv4(ip)) => ip.is_loopback() || matches!(ip.octets(), [169, 254, 170, 2 | 23]),
+            Some(Host::Ipv6(ip)) => ip.is_loopback() || own_v6 == Ok(ip),
+            Some(Host::Domain(name)) => name == "localhost",
+            None => false,
+        }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn roles_are_told_by_the_own_machine() {
+        for (url, expected) in [
+            ("http://169.254.170.23/v1/credentials", true),
+            ("http://169.254.170.2/x", true),
+            ("http://[fd00:ec2::23]/v1/credentials", true),
+            ("http://127.0.0.1:1/", true),
+            ("https://h/x", true),
+            ("http://169.254.169.254/", false),
+            ("http://h/x", false),
+        ] {
+            assert_eq!(is_own(&Url::parse(url).unwrap()), expected, "{url}");
+        }
+    }
+}
