@@ -9,10 +9,10 @@ use std::{
 
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
-use helm::functions::Version;
 use kluctl::{ChartSource, GIT_INFO, GitReference};
 use kustomize::remote::Repository;
 use tree::{Budget, Limits, NodeKind, Tree, TreePath};
+use versions::Version;
 
 use crate::{
     charts::{Charts, Wanted},
@@ -51,8 +51,24 @@ struct Stock<'a> {
     versions: BTreeMap<String, &'a ChartSource>,
 }
 
-/// Pulls what is missing, and removes what isn't named any more.
-pub(crate) fn pull(project: &Project, charts: &Charts<'_>, budget: &Budget) -> Result<()> {
+/// Whether everything is pulled that is named, and nothing else. What a branch means now is not asked.
+pub(crate) fn is_up_to_date(project: &Project) -> Result<bool> {
+    for (dir, stock) in &stocks(project)? {
+        if !unused(project, dir, stock)?.is_empty() {
+            return Ok(false);
+        }
+        for source in stock.versions.values() {
+            let place = project.pulled(&source.versioned_dir()?.unwrap_or_default())?;
+            if !place.join("Chart.yaml").is_file() {
+                return Ok(false);
+            }
+        }
+    }
+    Ok(true)
+}
+
+/// The charts of a project, by where they are pulled to.
+fn stocks(project: &Project) -> Result<BTreeMap<TreePath, Stock<'_>>> {
     let mut stocks = BTreeMap::<TreePath, Stock<'_>>::new();
     for release in &project.releases {
         let source = &release.chart.source;
@@ -65,7 +81,13 @@ pub(crate) fn pull(project: &Project, charts: &Charts<'_>, budget: &Budget) -> R
             stock.versions.insert(version, source);
         }
     }
+    Ok(stocks)
+}
+
+/// Pulls what is missing, and removes what isn't named any more.
+pub(crate) fn pull(project: &Project, charts: &Charts<'_>, budget: &Budget) -> Result<()> {
     let mut missing = Vec::new();
+    let stocks = stocks(project)?;
     for (dir, stock) in &stocks {
         remove_unused(project, dir, stock)?;
         for (version, source) in &stock.versions {
@@ -118,8 +140,21 @@ fn is_wanted(source: &ChartSource, place: &Path) -> bool {
     moves || !place.join("Chart.yaml").is_file()
 }
 
-/// Removes the versions of a chart that nothing names. What is no version is left alone: another chart may lie there.
+/// Removes the versions of a chart that nothing names.
 fn remove_unused(project: &Project, dir: &TreePath, stock: &Stock<'_>) -> Result<()> {
+    for (name, place) in unused(project, dir, stock)? {
+        say(format_args!(
+            "Removing unused Chart {} with version {name}",
+            stock.name
+        ));
+        fs::remove_dir_all(&place).with_context(|| format!("remove {}", place.display()))?;
+    }
+    Ok(())
+}
+
+/// The versions of a chart that nothing names. What is no version is left alone: another chart may lie there.
+fn unused(project: &Project, dir: &TreePath, stock: &Stock<'_>) -> Result<Vec<(String, PathBuf)>> {
+    let mut found = Vec::new();
     let is_git = dir.as_str().starts_with("git_");
     let versions = if is_git {
         dir.child("refs").child("tags")
@@ -128,7 +163,7 @@ fn remove_unused(project: &Project, dir: &TreePath, stock: &Stock<'_>) -> Result
     };
     let place = project.pulled(&versions)?;
     let Ok(entries) = fs::read_dir(&place) else {
-        return Ok(());
+        return Ok(found);
     };
     let kept: BTreeSet<&str> = stock
         .versions
@@ -149,14 +184,10 @@ fn remove_unused(project: &Project, dir: &TreePath, stock: &Stock<'_>) -> Result
         if kept.contains(name) || kept.iter().any(|kept| kept.starts_with(&format!("{name}/"))) {
             continue;
         }
-        say(format_args!(
-            "Removing unused Chart {} with version {name}",
-            stock.name
-        ));
-        let unused = project.pulled(&versions.child(name))?;
-        fs::remove_dir_all(&unused).with_context(|| format!("remove {}", unused.display()))?;
+        found.push((name.to_owned(), project.pulled(&versions.child(name))?));
     }
-    Ok(())
+    found.sort();
+    Ok(found)
 }
 
 /// Copies a chart out of a Git repository, with a note where it came from.

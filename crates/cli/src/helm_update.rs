@@ -1,6 +1,7 @@
 //! `weir helm-update`.
 
 use std::{
+    collections::BTreeMap,
     fs,
     io::{BufRead as _, Write as _},
     path::PathBuf,
@@ -8,8 +9,9 @@ use std::{
 
 use anyhow::{Context as _, Result, anyhow, ensure};
 use clap::Args;
-use kluctl::{ChartSource, GitReference, HelmChart};
-use tree::{Budget, Limits};
+use git::{Author, Worktree};
+use kluctl::{ChartSource, GitReference, HelmChart, PULLED_CHARTS};
+use tree::{Budget, Limits, TreePath};
 
 use crate::{
     charts::Charts,
@@ -18,14 +20,8 @@ use crate::{
     logins::{LoginArgs, Logins},
     output::print,
     project::{Project, Release},
-    usage::{Refused, boolean},
+    usage::boolean,
 };
-
-/// Flags that the original has and this program hasn't, and why.
-pub(crate) const REFUSED: Refused = &[(
-    &["--commit"],
-    "nothing is committed; look at what --upgrade changed and commit it with git",
-)];
 
 /// Tells which charts of a kluctl project have newer versions, and upgrades to them.
 #[derive(Args)]
@@ -40,6 +36,9 @@ pub(crate) struct UpdateArgs {
     /// Ask before each upgrade
     #[arg(short, long, requires = "upgrade")]
     interactive: bool,
+    /// Commit each upgrade to the Git repository that the project lies in
+    #[arg(long, requires = "upgrade")]
+    commit: bool,
     #[command(flatten)]
     logins: LoginArgs,
 }
@@ -50,7 +49,11 @@ pub(crate) fn run(args: &UpdateArgs) -> Result<()> {
     let charts = Charts::new(&fetcher);
     let budget = Budget::new(Limits::default());
     let project = Project::open(&args.project_dir, &budget)?;
-    let mut upgraded = false;
+    let commits = match args.commit {
+        true => Some(Commits::begin(&project)?),
+        false => None,
+    };
+    let mut upgrades = Upgrades::new();
     for release in &project.releases {
         let Some((old, new)) = newer(release, &charts)? else {
             continue;
@@ -65,14 +68,111 @@ pub(crate) fn run(args: &UpdateArgs) -> Result<()> {
             "{dir}: Chart {name} (old version {old}) has new version {new} available\n"
         ))?;
         if args.upgrade && (!args.interactive || is_agreed(name, &new)?) {
-            upgrade(&project, release, &old, &new, &budget)?;
-            upgraded = true;
+            let place = release.chart.source.dir()?.unwrap_or_default();
+            upgrades.entry((place, old, new)).or_default().push(release);
         }
     }
-    if upgraded {
-        helm_pull::pull(&Project::open(&args.project_dir, &budget)?, &charts, &budget)?;
+    let pull = || helm_pull::pull(&Project::open(&args.project_dir, &budget)?, &charts, &budget);
+    for ((_, old, new), releases) in &upgrades {
+        for release in releases {
+            upgrade(&project, release, old, new, &budget)?;
+        }
+        if let Some(commits) = &commits {
+            pull()?;
+            commits.add(&project, releases, old, new)?;
+        }
+    }
+    if commits.is_none() && !upgrades.is_empty() {
+        pull()?;
     }
     Ok(())
+}
+
+/// The releases that change, by where their chart is pulled to, the version that they have, and the one that they get.
+type Upgrades<'p> = BTreeMap<(TreePath, String, String), Vec<&'p Release>>;
+
+/// The checkout that upgrades are committed to.
+struct Commits {
+    worktree: Worktree,
+    /// The directory of the project in it.
+    project: String,
+}
+
+impl Commits {
+    /// Makes sure that nothing else would be committed.
+    fn begin(project: &Project) -> Result<Self> {
+        let root = project.file(&TreePath::root());
+        let worktree = Worktree::around(&root, &author())?;
+        let worktree = worktree.with_context(|| format!("{} lies in no Git repository", root.display()))?;
+        let inside = root.strip_prefix(worktree.root().canonicalize()?)?;
+        let project_dir = inside
+            .to_str()
+            .context("the path of the project is no UTF-8")?
+            .to_owned();
+        let commits = Self {
+            worktree,
+            project: project_dir,
+        };
+        ensure!(
+            commits.worktree.changes(false)?.is_empty(),
+            "--commit can only be used when the git worktree is unmodified"
+        );
+        let pulled = commits.path(PULLED_CHARTS) + "/";
+        let is_pulled = |path: &String| path.starts_with(&pulled);
+        ensure!(
+            !commits.worktree.changes(true)?.iter().any(is_pulled),
+            "--commit can only be used when the directory {PULLED_CHARTS} is clean"
+        );
+        ensure!(
+            helm_pull::is_up_to_date(project)?,
+            "{PULLED_CHARTS} is not up-to-date: run 'weir helm-pull' and commit its changes first"
+        );
+        Ok(commits)
+    }
+
+    /// A path of the project, in the repository.
+    fn path(&self, path: &str) -> String {
+        match self.project.as_str() {
+            "" => path.to_owned(),
+            project => format!("{project}/{path}"),
+        }
+    }
+
+    /// Commits the files of some releases, and what was pulled and removed for them.
+    fn add(&self, project: &Project, releases: &[&Release], old: &str, new: &str) -> Result<()> {
+        let pulled = self.path(PULLED_CHARTS) + "/";
+        let mut paths = self.worktree.changes(true)?;
+        paths.retain(|path| path.starts_with(&pulled));
+        for release in releases {
+            paths.push(self.path(release.file.as_str()));
+        }
+        let name = releases.first().and_then(|release| release.chart.source.name());
+        let name = name.unwrap_or_default();
+        let message = format!("Updated helm chart {name} from version {old} to version {new}");
+        self.worktree
+            .commit(&paths, &message)
+            .with_context(|| format!("{}: commit", project.file(&TreePath::root()).display()))?;
+        helm_pull::say(format_args!("Committed helm chart {name} with version {new}"));
+        Ok(())
+    }
+}
+
+/// Whose name commits carry: as Git itself finds it.
+fn author() -> Author {
+    let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let named = variable("GIT_AUTHOR_NAME").zip(variable("GIT_AUTHOR_EMAIL"));
+    let home = variable("HOME").map(PathBuf::from);
+    let config = variable("XDG_CONFIG_HOME").map(PathBuf::from);
+    let config = config.or_else(|| home.as_ref().map(|home| home.join(".config")));
+    let files = [
+        home.map(|home| home.join(".gitconfig")),
+        config.map(|config| config.join("git/config")),
+        Some(PathBuf::from("/etc/gitconfig")),
+    ];
+    Author {
+        named,
+        files: files.into_iter().flatten().collect(),
+    }
 }
 
 /// The version of a chart and the newest one, if they differ.

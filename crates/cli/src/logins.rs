@@ -1,5 +1,6 @@
 //! Who asks Helm repositories, registries and Git repositories, told by flags and by the environment.
 
+mod docker;
 mod git;
 
 use std::{collections::BTreeMap, path::PathBuf};
@@ -57,6 +58,9 @@ pub(crate) struct LoginArgs {
     /// User and password of a registry
     #[arg(long, value_name = "HOST/PATH=USER:PASSWORD", help_heading = "Registries")]
     registry_creds: Vec<String>,
+    /// A token that a registry gives others for, as its login prints it
+    #[arg(long, value_name = "HOST/PATH=TOKEN", help_heading = "Registries")]
+    registry_identity_token: Vec<String>,
     /// A token that a registry takes
     #[arg(long, value_name = "HOST/PATH=TOKEN", help_heading = "Registries")]
     registry_token: Vec<String>,
@@ -94,6 +98,7 @@ struct Login {
     username: String,
     password: Option<Secret<String>>,
     token: Option<Secret<String>>,
+    identity_token: Option<Secret<String>>,
     ca: Option<PathBuf>,
     certificate: Option<PathBuf>,
     key: Option<PathBuf>,
@@ -112,6 +117,7 @@ impl Logins {
         let mut all = of_flags(args)?;
         all.extend(of_environment(std::env::vars())?);
         all.extend(git::of_files()?);
+        all.extend(docker::of_file()?);
         Ok(Self(all))
     }
 
@@ -164,13 +170,14 @@ impl Login {
                 .map(Some)
                 .with_context(|| format!("read {}", file.display())),
         };
-        let credentials = match (&self.token, &self.password) {
-            (Some(token), _) => Some(Credentials::Bearer(token.clone())),
-            (None, Some(password)) => Some(Credentials::Basic {
+        let credentials = match (&self.token, &self.identity_token, &self.password) {
+            (Some(token), ..) => Some(Credentials::Bearer(token.clone())),
+            (None, Some(token), _) => Some(Credentials::Identity(token.clone())),
+            (None, None, Some(password)) => Some(Credentials::Basic {
                 username: self.username.clone(),
                 password: password.clone(),
             }),
-            (None, None) => None,
+            (None, None, None) => None,
         };
         let identity = match (read(&self.certificate)?, read(&self.key)?) {
             (Some(certificate), Some(key)) => Some(Identity {
@@ -209,6 +216,7 @@ impl Login {
                 user.clone_into(&mut self.username);
                 self.password = Some(Secret::new(password.to_owned()));
             }
+            "IDENTITY_TOKEN" => self.identity_token = Some(Secret::new(value.to_owned())),
             "TOKEN" => self.token = Some(Secret::new(value.to_owned())),
             "CA_FILE" | "CA_BUNDLE" => self.ca = Some(value.into()),
             "CERT_FILE" => self.certificate = Some(value.into()),
@@ -237,6 +245,7 @@ fn of_flags(args: &LoginArgs) -> Result<Vec<(Kind, Login)>> {
         (Registry, "USERNAME", &args.registry_username),
         (Registry, "PASSWORD", &args.registry_password),
         (Registry, "CREDS", &args.registry_creds),
+        (Registry, "IDENTITY_TOKEN", &args.registry_identity_token),
         (Registry, "TOKEN", &args.registry_token),
         (Registry, "CA_FILE", &args.registry_ca_file),
         (Registry, "CERT_FILE", &args.registry_cert_file),
@@ -360,7 +369,7 @@ mod tests {
     fn user(access: &Access) -> &str {
         match &access.credentials {
             Some(Credentials::Basic { username, .. }) => username,
-            Some(Credentials::Bearer(_)) => "(token)",
+            Some(Credentials::Bearer(_) | Credentials::Identity(_)) => "(token)",
             None => "",
         }
     }
@@ -417,10 +426,22 @@ mod tests {
         let two = logins.access("https://b/x").unwrap();
         assert!(user(&two) == "two" && two.insecure_skip_verify);
         assert_eq!(user(&logins.access("oci://c/x/y").unwrap()), "(token)");
-        let error = vars(&[("KLUCTL_REGISTRY_IDENTITY_TOKEN", "s3cret")]).unwrap_err();
+        let known = Logins(
+            vars(&[
+                ("KLUCTL_REGISTRY_HOST", "h"),
+                ("KLUCTL_REGISTRY_IDENTITY_TOKEN", "x"),
+            ])
+            .unwrap(),
+        );
+        let credentials = known.access("oci://h/a").unwrap().credentials;
+        assert_eq!(
+            credentials,
+            Some(Credentials::Identity(Secret::new("x".to_owned())))
+        );
+        let error = vars(&[("KLUCTL_REGISTRY_PASSPHRASE", "s3cret")]).unwrap_err();
         assert_eq!(
             format!("{error:#}"),
-            "KLUCTL_REGISTRY_IDENTITY_TOKEN: IDENTITY_TOKEN is not supported"
+            "KLUCTL_REGISTRY_PASSPHRASE: PASSPHRASE is not supported"
         );
     }
 

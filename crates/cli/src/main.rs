@@ -145,7 +145,6 @@ fn refused() -> usage::Refused {
     match std::env::args().nth(1).as_deref() {
         Some("kustomize") => kustomize::REFUSED,
         Some("helm") => helm::REFUSED,
-        Some("helm-update") => helm_update::REFUSED,
         _ => commands::REFUSED,
     }
 }

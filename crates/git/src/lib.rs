@@ -6,7 +6,8 @@
 //!
 //! Everything blocks under one deadline and one cancellation flag, so callers run it on a thread for blocking work.
 //! This crate never checks files out, never reads Git configuration, never starts a process, and refuses every
-//! address that is not http or https. Only [`Checkout`] looks at a directory that somebody else checked out.
+//! address that is not http or https. Only [`Checkout`] looks at a directory that somebody else checked out, and only
+//! [`Worktree`] adds commits to it.
 
 mod checkout;
 mod client;
@@ -23,6 +24,7 @@ mod remote;
 mod session;
 mod snapshot;
 mod wire;
+mod worktree;
 
 pub use checkout::Checkout;
 pub use client::Network;
@@ -35,3 +37,4 @@ pub use refs::{Advertised, Reference, Resolved, Selector, select};
 pub use remote::{Auth, Remote};
 pub use session::Session;
 pub use snapshot::{Node, NodeKind, Snapshot};
+pub use worktree::{Author, Worktree};

@@ -16,12 +16,15 @@ pub enum Credentials {
     },
     /// A token that a registry takes as it is.
     Bearer(Secret<String>),
+    /// A token that a registry gives others for.
+    Identity(Secret<String>),
 }
 
 impl Credentials {
-    /// The value of the header; `None` when a header can't hold it.
+    /// The value of the header; `None` when a header can't hold it, or must not.
     pub(crate) fn header(&self) -> Option<HeaderValue> {
         let text = match self {
+            Self::Identity(_) => return None,
             Self::Basic { username, password } => {
                 let pair = format!("{username}:{}", password.expose());
                 format!("Basic {}", STANDARD.encode(pair))

@@ -7,7 +7,7 @@ use bytes::{Bytes, BytesMut};
 use net::{Resolver, innermost};
 use reqwest::{
     Certificate, ClientBuilder, Response, StatusCode, Url,
-    header::{ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, HeaderValue, LOCATION},
+    header::{ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE, HeaderValue, LOCATION},
     redirect::Policy,
 };
 
@@ -66,6 +66,23 @@ impl Client {
 
     pub(crate) fn limits(&self) -> &Limits {
         &self.limits
+    }
+
+    /// Sends a form, and follows nothing. Any status is an answer.
+    pub(crate) async fn post(&self, url: &Url, form: String) -> Result<Answer, Error> {
+        let shown = shown(url);
+        if let Some(why) = hop::refusal(url) {
+            let why = why.to_owned();
+            return Err(Error::InvalidUrl { url: shown, why });
+        }
+        let request = self.http.post(url.clone()).header(ACCEPT, "application/json");
+        let kind = "application/x-www-form-urlencoded";
+        let sent = request.header(CONTENT_TYPE, kind).body(form).send().await;
+        Ok(Answer {
+            response: sent.map_err(|error| Error::of_request(&shown, &error))?,
+            url: shown,
+            trusted: true,
+        })
     }
 
     /// Asks, and follows redirects. Any status is an answer.

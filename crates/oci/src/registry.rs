@@ -204,6 +204,11 @@ impl Registry {
             auth::Challenge::Bearer(_) if matches!(self.credentials, Some(Credentials::Bearer(_))) => Ok(own),
             auth::Challenge::Bearer(bearer) => {
                 let scope = format!("repository:{}:pull", self.reference.repository());
+                if let Some(Credentials::Identity(identity)) = &self.credentials {
+                    let exchange = bearer.exchange(url, &scope, identity);
+                    let (realm, form) = exchange.map_err(|why| Error::malformed(shown(url), why))?;
+                    return self.token(self.client.post(&realm, form).await?, true).await;
+                }
                 let realm = bearer
                     .address(url, &scope)
                     .map_err(|why| Error::malformed(shown(url), why))?;
@@ -214,15 +219,18 @@ impl Registry {
                     accept: "application/json",
                     packed: false,
                 };
-                let answer = self.client.get(ask).await?.ok(own.is_some())?;
-                let url = answer.url.clone();
-                let token: auth::Token = read_json(answer, self.client.limits().document_bytes).await?;
-                let header = token.header();
-                header
-                    .map(Some)
-                    .ok_or_else(|| Error::malformed(url, "the answer holds no token that can be used"))
+                self.token(self.client.get(ask).await?, own.is_some()).await
             }
         }
+    }
+
+    /// The header with the token of an answer.
+    async fn token(&self, answer: Answer, has_credentials: bool) -> Result<Option<HeaderValue>, Error> {
+        let answer = answer.ok(has_credentials)?;
+        let url = answer.url.clone();
+        let token: auth::Token = read_json(answer, self.client.limits().document_bytes).await?;
+        let header = token.header().map(Some);
+        header.ok_or_else(|| Error::malformed(url, "the answer holds no token that can be used"))
     }
 }
 

@@ -32,6 +32,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub const USER: &str = "me";
 /// The password of [`USER`].
 pub const PASSWORD: &str = "s3cret";
+/// What a login of [`USER`] got, in place of the password; only [`Login::Token`] knows it.
+pub const IDENTITY: &str = "s3cretidentity";
 /// The line of both in a file of htpasswd, with the cheapest hash.
 const HTPASSWD: &str = "me:$2a$04$k6MH4RkROWzMyO.o7kIG/.S0K1wMmPd0xSB9RZNpp9wlS/GTm4G8i\n";
 
@@ -148,16 +150,59 @@ impl Registry {
         self.push(repository, tag, kinds, archive).await
     }
 
+    /// Pushes the packed files of a project as `kluctl oci push` does, with what that notes of their commit; returns the
+    /// digest of its manifest.
+    ///
+    /// # Errors
+    /// When the registry refuses it.
+    pub async fn push_project(
+        &self,
+        repository: &str,
+        tag: &str,
+        archive: &[u8],
+        commit: &str,
+    ) -> Result<String> {
+        let kinds = [
+            "application/vnd.cncf.flux.config.v1+json",
+            "application/vnd.cncf.flux.content.v1.tar+gzip",
+        ];
+        let url = format!("https://git.example.com/{repository}.git");
+        let info =
+            json!({"url": url, "ref": {"branch": "main"}, "subDir": "", "commit": commit, "dirty": false});
+        let notes = json!({
+            "io.kluctl.image.git_info": info.to_string(),
+            "org.opencontainers.image.revision": format!("main@sha1:{commit}"),
+            "org.opencontainers.image.source": url,
+        });
+        self.push_noted(repository, tag, kinds, archive, Some(notes))
+            .await
+    }
+
     /// Pushes an artifact of one layer, by the types of its config and its layer; returns the digest of its manifest.
     ///
     /// # Errors
     /// When the registry refuses it.
     pub async fn push(&self, repository: &str, tag: &str, kinds: [&str; 2], layer: &[u8]) -> Result<String> {
+        self.push_noted(repository, tag, kinds, layer, None).await
+    }
+
+    async fn push_noted(
+        &self,
+        repository: &str,
+        tag: &str,
+        kinds: [&str; 2],
+        layer: &[u8],
+        notes: Option<Value>,
+    ) -> Result<String> {
         let config = self.push_blob(repository, kinds[0], b"{}").await?;
         let layer = self.push_blob(repository, kinds[1], layer).await?;
         let kind = "application/vnd.oci.image.manifest.v1+json";
-        let manifest =
-            json!({"schemaVersion": 2, "mediaType": kind, "config": config, "layers": [layer]}).to_string();
+        let mut manifest =
+            json!({"schemaVersion": 2, "mediaType": kind, "config": config, "layers": [layer]});
+        if let (Some(notes), Some(fields)) = (notes, manifest.as_object_mut()) {
+            fields.insert("annotations".to_owned(), notes);
+        }
+        let manifest = manifest.to_string();
         let url = self.url(&format!("{repository}/manifests/{tag}"));
         let request = self
             .client

@@ -202,11 +202,97 @@ fn updates_stay_in_their_constraints() {
         pulled(&dir),
         ["a/1.0.5", "a/2.0.0", "b/1.0.0", "b/2.0.0", "b/3.0.0-rc.1"]
     );
-    let said = refused(&weir(dir.path(), &["helm-update", "--commit"]));
+    let alone = weir(dir.path(), &["helm-update", "--commit"]);
     assert!(
-        said.contains("--commit is not supported: nothing is committed"),
+        String::from_utf8_lossy(&alone.stderr).contains("--upgrade"),
+        "{alone:?}"
+    );
+}
+
+fn git(dir: &Path, arguments: &[&str]) -> String {
+    let output = Command::new("git")
+        .args(["-c", "user.name=n", "-c", "user.email=e@example.com"])
+        .args(arguments)
+        .current_dir(dir)
+        .output()
+        .unwrap();
+    done(&output);
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
+
+#[test]
+fn each_upgrade_is_a_commit() {
+    let server = repository(&["1.0.0", "1.1.0"]);
+    let url = server.url("");
+    let repo = tempfile::tempdir().unwrap();
+    let root = repo.path();
+    git(root, &["init", "-q"]);
+    let write = |path: &str, text: &str| {
+        let path = root.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    };
+    write("project/.kluctl.yaml", "targets: []\n");
+    for (dir, chart) in [("one", "a"), ("two", "b"), ("three", "b")] {
+        write(
+            &format!("project/{dir}/helm-chart.yaml"),
+            &release(&url, chart, "1.0.0", ""),
+        );
+    }
+    let commit = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_weir"));
+        command
+            .args(["helm-update", "--upgrade", "--commit"])
+            .args(arguments);
+        command
+            .env("GIT_AUTHOR_NAME", "me")
+            .env("GIT_AUTHOR_EMAIL", "me@example.com");
+        command.current_dir(root.join("project")).output().unwrap()
+    };
+    let refused_for = |why: &str| {
+        let said = refused(&commit(&[]));
+        assert!(said.contains(why), "{said}");
+    };
+    git(root, &["add", "."]);
+    refused_for("the git worktree is unmodified");
+    git(root, &["commit", "-qm", "begin"]);
+    refused_for(".helm-charts is not up-to-date: run 'weir helm-pull'");
+    done(&weir(&root.join("project"), &["helm-pull"]));
+    refused_for("the directory .helm-charts is clean");
+    git(root, &["add", "."]);
+    git(root, &["commit", "-qm", "charts"]);
+    write("notes.txt", "mine");
+    let said = done(&commit(&[]));
+    assert!(
+        said.contains("Committed helm chart a with version 1.1.0"),
         "{said}"
     );
+    assert_eq!(
+        git(root, &["log", "--format=%an %s", "-3"]),
+        "me Updated helm chart b from version 1.0.0 to version 1.1.0\n\
+         me Updated helm chart a from version 1.0.0 to version 1.1.0\nn charts"
+    );
+    assert_eq!(git(root, &["status", "--porcelain"]), "?? notes.txt");
+    let changed = git(root, &["show", "--name-status", "--format=", "--no-renames"]);
+    let told: Vec<&str> = changed
+        .lines()
+        .filter(|line| !line.contains(".helm-charts"))
+        .collect();
+    assert_eq!(
+        told,
+        [
+            "M\tproject/three/helm-chart.yaml",
+            "M\tproject/two/helm-chart.yaml"
+        ]
+    );
+    assert!(
+        changed.contains("/b/1.1.0/Chart.yaml") && changed.contains("/b/1.0.0/Chart.yaml"),
+        "{changed}"
+    );
+    assert!(!changed.contains("/a/"), "{changed}");
+    git(root, &["fsck", "--strict"]);
+    let said = done(&commit(&[]));
+    assert_eq!(said, "", "nothing is left to upgrade");
 }
 
 #[test]

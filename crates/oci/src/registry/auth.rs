@@ -1,5 +1,6 @@
 //! What a registry asks for before it answers.
 
+use api::Secret;
 use reqwest::{Url, header::HeaderValue};
 use serde::Deserialize;
 
@@ -63,13 +64,36 @@ impl Challenge {
 }
 
 impl Bearer {
+    /// Who gives tokens.
+    fn place(&self, registry: &Url) -> Result<Url, &'static str> {
+        let url = Url::parse(&self.realm).map_err(|_| "the place where it wants tokens had is no address")?;
+        match registry.scheme() == "https" && url.scheme() != "https" {
+            true => Err("it wants tokens had over http"),
+            false => Ok(url),
+        }
+    }
+
+    /// Where the token is had for another one, and the form for that.
+    pub(super) fn exchange(
+        &self,
+        registry: &Url,
+        scope: &str,
+        identity: &Secret<String>,
+    ) -> Result<(Url, String), &'static str> {
+        let scope = if self.scope.is_empty() { scope } else { &self.scope };
+        let form = url::form_urlencoded::Serializer::new(String::new())
+            .append_pair("grant_type", "refresh_token")
+            .append_pair("service", &self.service)
+            .append_pair("scope", scope)
+            .append_pair("client_id", "weir")
+            .append_pair("refresh_token", identity.expose())
+            .finish();
+        Ok((self.place(registry)?, form))
+    }
+
     /// Where the token is had. `scope` counts when the registry names none.
     pub(super) fn address(&self, registry: &Url, scope: &str) -> Result<Url, &'static str> {
-        let mut url =
-            Url::parse(&self.realm).map_err(|_| "the place where it wants tokens had is no address")?;
-        if registry.scheme() == "https" && url.scheme() != "https" {
-            return Err("it wants tokens had over http");
-        }
+        let mut url = self.place(registry)?;
         let scope = if self.scope.is_empty() { scope } else { &self.scope };
         let mut query = url.query_pairs_mut();
         if !self.service.is_empty() {

@@ -1,9 +1,9 @@
 //! OCI registries.
 
-use oci::{Access, Client, Limits, Reference, Registry as Place, Source, Wanted};
+use oci::{Access, Client, Credentials, Limits, Reference, Registry as Place, Source, Wanted};
 use testkit::{
     Authority, Page, Registry, WebServer,
-    registry::{Login, PASSWORD, USER},
+    registry::{IDENTITY, Login, PASSWORD, USER},
 };
 
 use crate::support::{basic, chart, client, client_with, said, version_of};
@@ -125,6 +125,16 @@ async fn users_are_known_by_password_or_token() {
         assert_eq!(version_of(&shop.pull("").await.unwrap()), "1.0.0");
         // One token is enough for tags, manifest and blob.
         assert_eq!(registry.tokens_given(), usize::from(login == Login::Token));
+        let identity = |token: &str| Some(Credentials::Identity(api::Secret::new(token.to_owned())));
+        if login == Login::Token {
+            let version = with(identity(IDENTITY)).pull("").await.unwrap();
+            assert_eq!(version_of(&version), "1.0.0");
+            let error = said(with(identity("wr0ng")).pull("").await);
+            assert!(error.contains("refused the credentials"), "{error}");
+        } else {
+            let error = said(with(identity(IDENTITY)).pull("").await);
+            assert!(error.contains("refused the credentials"), "{error}");
+        }
         for (credentials, why) in [
             (None, "asks for credentials, and none are given"),
             (basic(USER, "wr0ng"), "refused the credentials"),

@@ -25,7 +25,7 @@ use http::{StatusCode, header};
 use rcgen::{KeyPair, PKCS_ED25519, SigningKey as _};
 use serde_json::{Value, json};
 
-use super::{PASSWORD, USER};
+use super::{IDENTITY, PASSWORD, USER};
 use crate::http::Server;
 
 pub(super) const SERVICE: &str = "test-registry";
@@ -51,7 +51,7 @@ impl Tokens {
             given: AtomicUsize::new(0),
         });
         let router = Router::new()
-            .route("/token", get(give))
+            .route("/token", get(give).post(exchange))
             .with_state(Arc::clone(&inner));
         let server = Server::start(router, None)?;
         Ok(Self { inner, server })
@@ -92,6 +92,26 @@ impl Inner {
         let text = format!("{}.{}", encode(&header), encode(&claims));
         let signature = self.key.sign(text.as_bytes())?;
         Ok(format!("{text}.{}", URL_SAFE_NO_PAD.encode(signature)))
+    }
+}
+
+/// Gives a token for another one: that of a login.
+async fn exchange(State(inner): State<Arc<Inner>>, body: String) -> Response {
+    let Ok(url) = reqwest::Url::parse(&format!("http://form/?{body}")) else {
+        return StatusCode::BAD_REQUEST.into_response();
+    };
+    let form: HashMap<String, String> = url.query_pairs().into_owned().collect();
+    let field = |name: &str| form.get(name).map(String::as_str).unwrap_or_default();
+    if field("grant_type") != "refresh_token"
+        || field("refresh_token") != IDENTITY
+        || field("service") != SERVICE
+    {
+        return StatusCode::UNAUTHORIZED.into_response();
+    }
+    inner.given.fetch_add(1, Ordering::SeqCst);
+    match inner.sign(field("scope")) {
+        Ok(token) => Json(json!({"access_token": token, "expires_in": 300})).into_response(),
+        Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
     }
 }
 

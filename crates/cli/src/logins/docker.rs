@@ -1,0 +1,165 @@
+//! Who asks registries, by the file that logins of other programs write.
+
+use std::{collections::BTreeMap, path::PathBuf};
+
+use anyhow::{Context as _, Result, anyhow};
+use api::Secret;
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use serde::Deserialize;
+
+use super::{Kind, Login};
+
+/// The largest such file that is read, in bytes.
+const MAX_FILE: u64 = 1 << 20;
+
+#[derive(Deserialize)]
+struct File {
+    #[serde(default)]
+    auths: BTreeMap<String, Auth>,
+}
+
+#[derive(Deserialize)]
+struct Auth {
+    #[serde(default)]
+    auth: String,
+    #[serde(default)]
+    username: String,
+    #[serde(default)]
+    password: String,
+    #[serde(default)]
+    identitytoken: String,
+    #[serde(default)]
+    registrytoken: String,
+}
+
+/// Those of `config.json` in `DOCKER_CONFIG` or `~/.docker`. Programs that keep logins are not run.
+pub(super) fn of_file() -> Result<Vec<(Kind, Login)>> {
+    let variable = |name: &str| {
+        std::env::var_os(name)
+            .filter(|value| !value.is_empty())
+            .map(PathBuf::from)
+    };
+    let dir = variable("DOCKER_CONFIG").or_else(|| variable("HOME").map(|home| home.join(".docker")));
+    let Some(file) = dir.map(|dir| dir.join("config.json")) else {
+        return Ok(Vec::new());
+    };
+    let Ok(metadata) = file.metadata() else {
+        return Ok(Vec::new());
+    };
+    if metadata.len() > MAX_FILE {
+        return Ok(Vec::new());
+    }
+    let shown = || file.display().to_string();
+    let text = std::fs::read(&file).with_context(shown)?;
+    of_text(&text).with_context(shown)
+}
+
+fn of_text(text: &[u8]) -> Result<Vec<(Kind, Login)>> {
+    // What is wrong with it is told without its text.
+    let file: File = serde_json::from_slice(text).map_err(|error| {
+        anyhow!(
+            "no JSON of logins at line {}, column {}",
+            error.line(),
+            error.column()
+        )
+    })?;
+    let logins = file.auths.iter().flat_map(|(place, auth)| {
+        let login = login(place, auth);
+        // The registry of Docker has several names.
+        let others = ["docker.io", "index.docker.io", "registry-1.docker.io"];
+        let login = login.into_iter();
+        login.flat_map(move |login| match others.contains(&login.host.as_str()) {
+            true => others
+                .map(|host| Login {
+                    host: host.to_owned(),
+                    ..login.clone()
+                })
+                .to_vec(),
+            false => vec![login],
+        })
+    });
+    let mut logins: Vec<_> = logins.map(|login| (Kind::Registry, login)).collect();
+    // A place with a path is more exact than its host.
+    logins.sort_by_key(|(_, login)| login.path.is_none());
+    Ok(logins)
+}
+
+/// The login for a place; none when somebody else keeps it.
+fn login(place: &str, auth: &Auth) -> Option<Login> {
+    let place = place.split_once("://").map_or(place, |(_, rest)| rest);
+    let (host, path) = place
+        .trim_end_matches('/')
+        .split_once('/')
+        .unwrap_or((place.trim_end_matches('/'), ""));
+    let decoded = STANDARD
+        .decode(auth.auth.trim())
+        .ok()
+        .and_then(|bytes| String::from_utf8(bytes).ok());
+    let decoded = decoded
+        .as_deref()
+        .and_then(|text| text.trim_end_matches('\0').split_once(':'));
+    let (username, password) = decoded.unwrap_or((&auth.username, &auth.password));
+    let secret = |text: &str| {
+        Some(text)
+            .filter(|text| !text.is_empty())
+            .map(|text| Secret::new(text.to_owned()))
+    };
+    let login = Login {
+        host: host.to_owned(),
+        // The address of an interface is no part of a repository.
+        path: Some(path)
+            .filter(|path| !matches!(*path, "" | "v1" | "v2"))
+            .map(|path| format!("{path}**")),
+        username: username.to_owned(),
+        password: secret(password),
+        token: secret(&auth.registrytoken),
+        identity_token: secret(&auth.identitytoken),
+        ..Login::default()
+    };
+    let is_one = login.password.is_some() || login.token.is_some() || login.identity_token.is_some();
+    (is_one && !host.is_empty()).then_some(login)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::logins::Logins;
+
+    #[test]
+    fn logins_of_other_programs_are_used() {
+        let text = r#"{"auths": {
+            "https://index.docker.io/v1/": {"auth": "bWU6czNjcmV0"},
+            "h:5000": {"username": "u", "password": "s3cret"},
+            "h:5000/team": {"auth": "dGVhbTpzM2NyZXQ="},
+            "id.example.com": {"auth": "MDAwOg==", "identitytoken": "s3cretidentity"},
+            "kept.example.com": {}
+        }, "credsStore": "desktop", "HttpHeaders": {"x": "y"}}"#;
+        let logins = Logins(of_text(text.as_bytes()).unwrap());
+        let who = |url: &str| {
+            logins
+                .find(Kind::Registry, url)
+                .map(|login| login.username.as_str())
+        };
+        for (url, expected) in [
+            ("oci://docker.io/library/a", Some("me")),
+            ("oci://registry-1.docker.io/a", Some("me")),
+            ("oci://h:5000/other/a", Some("u")),
+            ("oci://h:5000/team/a", Some("team")),
+            ("oci://h/team/a", None),
+            ("oci://kept.example.com/a", None),
+        ] {
+            assert_eq!(who(url), expected, "{url}");
+        }
+        let access = logins.access("oci://id.example.com/a").unwrap();
+        let expected = oci::Credentials::Identity(Secret::new("s3cretidentity".to_owned()));
+        assert_eq!(access.credentials, Some(expected));
+        for text in ["", "x", r#"{"auths": {"h": "s3cret"}}"#] {
+            let error = of_text(text.as_bytes()).unwrap_err().to_string();
+            assert!(
+                error.starts_with("no JSON of logins") && !error.contains("s3cret"),
+                "{error}"
+            );
+        }
+        assert!(of_text(b"{}").unwrap().is_empty());
+    }
+}
