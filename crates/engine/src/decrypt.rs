@@ -6,17 +6,16 @@ use std::{
 };
 
 use bytes::Bytes;
+use kluctl::Encrypted;
 use secrets::{Cache, Format, Keys, Original, Session};
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
-use tree::{Budget, Tree, TreePath};
+use tree::{Budget, TreeError, TreePath};
 
 /// Decrypts the files of one render. It is asked from the thread of the render, which waits for key services.
 pub struct Decryption {
     keys: Arc<Keys>,
     cache: Cache,
-    /// The project before it is rendered: what a MAC is verified on.
-    sources: Arc<dyn Tree>,
     budget: Budget,
     runtime: Handle,
     cancelled: CancellationToken,
@@ -30,18 +29,12 @@ impl fmt::Debug for Decryption {
 }
 
 impl Decryption {
-    /// Decrypts with these keys for the project in `sources`, until it is `cancelled`. To be called within a runtime, and
-    /// used from a thread that may block.
-    pub fn new(
-        keys: Arc<Keys>,
-        sources: Arc<dyn Tree>,
-        budget: &Budget,
-        cancelled: CancellationToken,
-    ) -> Self {
+    /// Decrypts with these keys, until it is `cancelled`. To be called within a runtime, and used from a thread that may
+    /// block.
+    pub fn new(keys: Arc<Keys>, budget: &Budget, cancelled: CancellationToken) -> Self {
         Self {
             keys,
             cache: Cache::default(),
-            sources,
             budget: budget.clone(),
             runtime: Handle::current(),
             cancelled,
@@ -63,30 +56,32 @@ impl Decryption {
             warnings.push(warning);
         }
     }
+}
 
-    fn original(&self, path: &TreePath) -> Original {
-        match self.sources.read(path) {
-            Ok(bytes) => Original::Bytes(bytes.to_vec()),
-            // It comes from another repository, which isn't known here.
-            Err(_) => Original::Unknown,
-        }
+/// What lies in the repository that a file is of.
+fn original(file: Encrypted<'_>) -> Original {
+    match file.sources.read(file.path) {
+        Ok(bytes) => Original::Bytes(bytes.to_vec()),
+        // A template or a chart made it.
+        Err(TreeError::NotFound(_)) => Original::Unknown,
+        Err(_) => Original::Bytes(Vec::new()),
     }
 }
 
 impl kluctl::Decrypt for Decryption {
-    fn decrypt(&self, path: &TreePath, content: &Bytes) -> Result<Option<Bytes>, String> {
+    fn decrypt(&self, file: Encrypted<'_>) -> Result<Option<Bytes>, String> {
         // As the original has it, files of other names are copied as they are.
-        let format = Format::of_name(path.as_str());
+        let format = Format::of_name(file.path.as_str());
         if format == Format::Binary {
             return Ok(None);
         }
         let session = Session::new(&self.keys, &self.cache);
-        let opening = session.open(format, content, || self.original(path), &self.budget);
+        let opening = session.open(format, file.content, || original(file), &self.budget);
         let opened = self.runtime.block_on(self.cancelled.run_until_cancelled(opening));
         let opened = opened.ok_or("cancelled")?.map_err(|error| error.to_string())?;
         Ok(opened.map(|opened| {
             if opened.changed {
-                self.warn(path);
+                self.warn(file.path);
             }
             Bytes::from(opened.content)
         }))
@@ -107,35 +102,46 @@ mod tests {
         TreePath::parse("app/secret.yaml").unwrap()
     }
 
-    fn decryption(source: &str) -> Decryption {
+    fn decryption() -> Arc<Decryption> {
         let mut keys = Keys::new();
         keys.add_age(&KEY.to_owned().into()).unwrap();
-        let mut tree = Mem::new();
-        tree.insert(path(), source.to_owned(), false);
-        Decryption::new(
-            Arc::new(keys),
-            Arc::new(tree),
-            &Budget::default(),
-            CancellationToken::new(),
-        )
+        let cancelled = CancellationToken::new();
+        Arc::new(Decryption::new(Arc::new(keys), &Budget::default(), cancelled))
     }
 
-    async fn decrypted(decryption: &Arc<Decryption>, text: &str) -> Result<Option<Bytes>, String> {
-        let (decryption, bytes) = (Arc::clone(decryption), Bytes::from(text.to_owned()));
-        tokio::task::spawn_blocking(move || decryption.decrypt(&path(), &bytes))
-            .await
-            .unwrap()
+    /// What a file of `source` becomes that templates made `text` of.
+    async fn decrypted(
+        decryption: &Arc<Decryption>,
+        source: Option<&str>,
+        text: &str,
+    ) -> Result<Option<Bytes>, String> {
+        let (decryption, content) = (Arc::clone(decryption), Bytes::from(text.to_owned()));
+        let mut sources = Mem::new();
+        if let Some(source) = source {
+            sources.insert(path(), source.to_owned(), false);
+        }
+        let work = move || {
+            decryption.decrypt(Encrypted {
+                sources: &sources,
+                path: &path(),
+                content: &content,
+            })
+        };
+        tokio::task::spawn_blocking(work).await.unwrap()
     }
 
     #[tokio::test]
     async fn what_templates_change_is_a_warning() {
-        let decryption = Arc::new(decryption(FILE));
-        let clear = decrypted(&decryption, FILE).await.unwrap().unwrap();
+        let decryption = decryption();
+        let clear = decrypted(&decryption, Some(FILE), FILE).await.unwrap().unwrap();
         assert!(clear.ends_with(b"password: hunter2\n"));
         assert_eq!(decryption.take_warnings(), Vec::<String>::new());
         let rendered = FILE.replace("name: shop", "name: shop-test");
         for _ in 0..2 {
-            let clear = decrypted(&decryption, &rendered).await.unwrap().unwrap();
+            let clear = decrypted(&decryption, Some(FILE), &rendered)
+                .await
+                .unwrap()
+                .unwrap();
             assert!(String::from_utf8_lossy(&clear).contains("shop-test"));
         }
         let warnings = decryption.take_warnings();
@@ -144,16 +150,21 @@ mod tests {
             warnings[0].starts_with("app/secret.yaml: the MAC"),
             "{warnings:?}"
         );
-        assert_eq!(decrypted(&decryption, "a: sops\n").await, Ok(None));
+        assert_eq!(decrypted(&decryption, Some(FILE), "a: sops\n").await, Ok(None));
+        let made = decrypted(&decryption, None, &rendered).await.unwrap();
+        assert!(made.is_some(), "a template made it");
     }
 
     #[tokio::test]
     async fn what_was_changed_in_the_repository_is_refused() {
         let changed = FILE.replace("name: shop", "name: store");
-        let decryption = Arc::new(decryption(&changed));
-        let error = decrypted(&decryption, &changed).await.unwrap_err();
+        let decryption = decryption();
+        let error = decrypted(&decryption, Some(&changed), &changed)
+            .await
+            .unwrap_err();
         assert!(error.starts_with("MAC mismatch"), "{error}");
         decryption.cancelled.cancel();
-        assert_eq!(decrypted(&decryption, FILE).await, Err("cancelled".to_owned()));
+        let ended = decrypted(&decryption, Some(FILE), FILE).await;
+        assert_eq!(ended, Err("cancelled".to_owned()));
     }
 }

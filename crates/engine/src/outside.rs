@@ -100,6 +100,12 @@ pub trait SourceCredentials: Send + Sync {
     /// # Errors
     /// When that can't be read, in words for people and without secrets.
     fn registry(&self, url: &str) -> Result<oci::Access, String>;
+
+    /// How a Helm repository is reached.
+    ///
+    /// # Errors
+    /// When that can't be read, in words for people and without secrets.
+    fn helm(&self, url: &str) -> Result<oci::Access, String>;
 }
 
 impl fmt::Debug for dyn SourceCredentials {
@@ -128,12 +134,21 @@ impl Default for Outside {
 }
 
 impl Outside {
+    /// How a registry or a Helm repository is reached, by its address.
+    pub(crate) fn access(&self, url: &str) -> Result<oci::Access, String> {
+        match &self.credentials {
+            Some(credentials) if url.starts_with("oci://") => credentials.registry(url),
+            Some(credentials) => credentials.helm(url),
+            None => Ok(oci::Access::default()),
+        }
+    }
+
     /// What holds for a user at a terminal: everything that the user may do.
     #[must_use]
     pub fn of_user() -> Self {
         let environment = Environment::of_process();
         Self {
-            stores: Some(Ambient::new(environment.variables.clone())),
+            stores: Some(Ambient::new(environment.variables.clone()).with_instance()),
             environment,
             refused_hosts: Vec::new(),
             ..Self::default()

@@ -1,7 +1,6 @@
 //! Pulls the charts that have `skipPrePull`, while a project is rendered.
 
 use std::{
-    collections::HashMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
@@ -12,53 +11,71 @@ use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 use tree::{Budget, Tree};
 
+use crate::Outside;
+
 /// How long a chart is kept, as the original keeps it: after that, it is pulled again.
 const MAX_AGE: Duration = Duration::from_secs(24 * 60 * 60);
 /// Bytes of packed charts that are kept; unpacked they are only while a render goes on.
 const MAX_KEPT: usize = 64 << 20;
 
-/// Address, chart and version.
-type Key = (String, String, String);
+/// What was pulled, and by whom: who may not pull a chart doesn't get the one of somebody else.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Key {
+    address: String,
+    chart: String,
+    version: String,
+    access: Access,
+}
+
+/// A chart that is kept, since when.
+#[derive(Debug)]
+struct Kept {
+    key: Key,
+    since: Instant,
+    archive: Archive,
+}
 
 /// The charts that a process pulled. They are kept packed, and for a day.
 #[derive(Debug, Clone, Default)]
 pub struct Pulling {
-    kept: Arc<Mutex<HashMap<Key, (Instant, Archive)>>>,
+    /// The oldest first.
+    kept: Arc<Mutex<Vec<Kept>>>,
 }
 
 impl Pulling {
     /// Who pulls for one render, as long as somebody waits for that.
-    pub(crate) fn until(&self, cancelled: CancellationToken) -> Puller {
+    pub(crate) fn until(&self, outside: &Outside, cancelled: CancellationToken) -> Puller {
         Puller {
             pulling: self.clone(),
+            outside: outside.clone(),
             runtime: Handle::current(),
             cancelled,
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Key, (Instant, Archive)>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<Kept>> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn get(&self, key: &Key, now: Instant) -> Option<Archive> {
         let mut kept = self.lock();
-        kept.retain(|_, (since, _)| now.saturating_duration_since(*since) < MAX_AGE);
-        kept.get(key).map(|(_, archive)| archive.clone())
+        kept.retain(|one| now.saturating_duration_since(one.since) < MAX_AGE);
+        let found = kept.iter().find(|one| one.key == *key)?;
+        Some(found.archive.clone())
     }
 
     /// Keeps a chart, and drops the oldest ones that are too many beside it.
     fn keep(&self, key: Key, archive: &Archive, now: Instant) {
         let mut kept = self.lock();
-        kept.insert(key, (now, archive.clone()));
-        let size = |kept: &HashMap<Key, (Instant, Archive)>| -> usize {
-            kept.values().map(|(_, archive)| archive.bytes().len()).sum()
-        };
-        while size(&kept) > MAX_KEPT {
-            let oldest = kept.iter().min_by_key(|(_, (since, _))| *since);
-            let Some(oldest) = oldest.map(|(key, _)| key.clone()) else {
-                break;
-            };
-            kept.remove(&oldest);
+        kept.retain(|one| one.key != key);
+        kept.push(Kept {
+            key,
+            since: now,
+            archive: archive.clone(),
+        });
+        let mut size: usize = kept.iter().map(|one| one.archive.bytes().len()).sum();
+        while size > MAX_KEPT && !kept.is_empty() {
+            size -= kept.remove(0).archive.bytes().len();
         }
     }
 }
@@ -66,6 +83,7 @@ impl Pulling {
 /// Pulls charts for one render, from the thread of that.
 pub(crate) struct Puller {
     pulling: Pulling,
+    outside: Outside,
     runtime: Handle,
     cancelled: CancellationToken,
 }
@@ -73,7 +91,7 @@ pub(crate) struct Puller {
 impl PullChart for Puller {
     fn pull(&self, source: &ChartSource, budget: &Budget) -> Result<Arc<dyn Tree>, String> {
         budget.check().map_err(|error| error.to_string())?;
-        let key = key(source)?;
+        let key = self.key(source)?;
         let archive = match self.pulling.get(&key, Instant::now()) {
             Some(archive) => archive,
             None => {
@@ -88,25 +106,32 @@ impl PullChart for Puller {
     }
 }
 
-async fn fetch((address, chart, version): &Key) -> Result<Archive, String> {
-    let words = |error: oci::Error| error.to_string();
-    let client = Client::new(Access::default(), Limits::default()).map_err(words)?;
-    let source = Source::new(&client, address, chart).map_err(words)?;
-    source.pull(version).await.map_err(words)
+impl Puller {
+    fn key(&self, source: &ChartSource) -> Result<Key, String> {
+        if let Some((address, chart, version)) = source.remote() {
+            return Ok(Key {
+                address: address.to_owned(),
+                chart: chart.to_owned(),
+                version: version.to_owned(),
+                access: self.outside.access(address)?,
+            });
+        }
+        match source {
+            ChartSource::Git { .. } => Err(
+                "charts of Git repositories are not pulled while they are deployed: remove skipPrePull, pull the chart with \
+                 'weir helm-pull', and add it to the repository"
+                    .to_owned(),
+            ),
+            _ => Err("a chart of the project itself is not pulled".to_owned()),
+        }
+    }
 }
 
-fn key(source: &ChartSource) -> Result<Key, String> {
-    if let Some((address, chart, version)) = source.remote() {
-        return Ok((address.to_owned(), chart.to_owned(), version.to_owned()));
-    }
-    match source {
-        ChartSource::Git { .. } => Err(
-            "charts of Git repositories are not pulled while they are deployed: remove skipPrePull, pull the chart with \
-             'weir helm-pull', and add it to the repository"
-                .to_owned(),
-        ),
-        _ => Err("a chart of the project itself is not pulled".to_owned()),
-    }
+async fn fetch(key: &Key) -> Result<Archive, String> {
+    let words = |error: oci::Error| error.to_string();
+    let client = Client::new(key.access.clone(), Limits::default()).map_err(words)?;
+    let source = Source::new(&client, &key.address, &key.chart).map_err(words)?;
+    source.pull(&key.version).await.map_err(words)
 }
 
 #[cfg(test)]
@@ -134,7 +159,7 @@ mod tests {
         if cancelled {
             token.cancel();
         }
-        let (puller, source) = (pulling.until(token), source.clone());
+        let (puller, source) = (pulling.until(&Outside::default(), token), source.clone());
         let pulled = move || puller.pull(&source, &Budget::default()).map(drop);
         tokio::task::spawn_blocking(pulled).await.unwrap()
     }
@@ -158,9 +183,13 @@ mod tests {
         assert_eq!(server.asked().len(), 2);
         let error = pull(&pulling, &source("2.0.0"), false).await.unwrap_err();
         assert!(error.contains("version \"2.0.0\" not found"), "{error}");
-        let key = key(&source("1.0.0")).unwrap();
+        let puller = pulling.until(&Outside::default(), CancellationToken::new());
+        let key = puller.key(&source("1.0.0")).unwrap();
         let now = Instant::now();
         assert!(pulling.get(&key, now).is_some());
+        let mut stranger = key.clone();
+        stranger.access.insecure_skip_verify = true;
+        assert!(pulling.get(&stranger, now).is_none());
         assert!(pulling.get(&key, now + MAX_AGE).is_none());
     }
 

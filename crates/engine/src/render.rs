@@ -97,7 +97,9 @@ fn equip(
 ) -> Result<(), Error> {
     charts::equip(&mut request.charts, cluster.as_ref())?;
     if request.charts.pull.is_none() {
-        request.charts.pull = Some(Arc::new(rendering.pulling.until(waited_for.clone())));
+        request.charts.pull = Some(Arc::new(
+            rendering.pulling.until(&rendering.outside, waited_for.clone()),
+        ));
     }
     if request.sources.is_none() {
         let fetcher = Fetcher::new(&rendering.outside, &rendering.limits, waited_for);
@@ -127,14 +129,7 @@ async fn in_a_thread(
         budget = budget.with_timeout(timeout);
     }
     let keys = rendering.keys.as_ref().filter(|_| request.decrypt.is_none());
-    let decryption = keys.map(|keys| {
-        Arc::new(Decryption::new(
-            Arc::clone(keys),
-            Arc::clone(&tree),
-            &budget,
-            waited_for,
-        ))
-    });
+    let decryption = keys.map(|keys| Arc::new(Decryption::new(Arc::clone(keys), &budget, waited_for)));
     if let Some(decryption) = &decryption {
         request.decrypt = Some(decryption.clone());
     }

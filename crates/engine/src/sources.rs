@@ -8,7 +8,7 @@ use std::{
 
 use bytes::Bytes;
 use git::{Call, Commit, Network, Remote, Selector};
-use kluctl::{Fetched, GitReference, SourceAddress, Sources};
+use kluctl::{Fetched, GitReference, RemoteRef, SourceAddress, Sources};
 use oci::{Access, Client, Limits as OciLimits, Reference, Registry};
 use tempfile::TempDir;
 use tokio::runtime::Handle;
@@ -127,10 +127,7 @@ impl Fetcher {
         if let Some(digest) = digest {
             name.push_str(&format!("@{digest}"));
         }
-        let access = match &self.outside.credentials {
-            Some(credentials) => credentials.registry(url)?,
-            None => Access::default(),
-        };
+        let access = self.outside.access(url)?;
         let pulled = self.cancelled.run_until_cancelled(layer(&name, access));
         let (bytes, commit) = self.runtime.block_on(pulled).ok_or("cancelled")??;
         let tree = unpacked(&bytes, &self.limits)?;
@@ -162,7 +159,7 @@ impl Sources for Fetcher {
         Ok(fetched)
     }
 
-    fn references(&self, url: &str, budget: &Budget) -> Result<Vec<(String, String)>, String> {
+    fn references(&self, url: &str, budget: &Budget) -> Result<Vec<RemoteRef>, String> {
         budget.check().map_err(|error| error.to_string())?;
         if self.outside.overridden(url, false).is_some() {
             return Err("a directory that stands for a repository has no branches".to_owned());
@@ -175,7 +172,11 @@ impl Sources for Fetcher {
         let refs = refs.map_err(|error| error.to_string())?;
         Ok(refs
             .into_iter()
-            .map(|found| (found.name.clone(), found.commit().to_owned()))
+            .map(|found| RemoteRef {
+                commit: found.commit().to_owned(),
+                name: found.name,
+                target: found.target,
+            })
             .collect())
     }
 }
@@ -186,7 +187,8 @@ async fn layer(name: &str, access: Access) -> Result<(Bytes, Option<String>), St
     let limits = OciLimits::default();
     let most = limits.archive_bytes;
     let client = Client::new(access, limits).map_err(words)?;
-    let registry = Registry::new(&client, Reference::parse(name).map_err(words)?);
+    let reference = Reference::parse(name).map_err(words)?;
+    let registry = Registry::new(&client, reference);
     let manifest = registry
         .manifest(&registry.reference().wanted())
         .await

@@ -98,6 +98,7 @@ fn refs(random: &mut Random) -> Vec<Advertised> {
         },
         object: hash(random),
         peeled: random.flag().then(|| hash(random)),
+        target: None,
     })
 }
 

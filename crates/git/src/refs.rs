@@ -122,6 +122,8 @@ pub struct Advertised {
     pub object: String,
     /// What that points at, if it is an annotated tag.
     pub peeled: Option<String>,
+    /// The full name of the ref that it stands for, as `HEAD` stands for the default branch.
+    pub target: Option<String>,
 }
 
 impl Advertised {
@@ -151,10 +153,15 @@ impl Advertised {
             } => (full_ref_name, object, None),
             Ref::Unborn { .. } => return None,
         };
+        let target = match listed {
+            Ref::Symbolic { target, .. } => full_text(target),
+            _ => None,
+        };
         Some(Self {
             name: full_text(name)?,
             object: object.to_string(),
             peeled: peeled.map(ToString::to_string),
+            target,
         })
     }
 

@@ -1,5 +1,7 @@
 //! Files encrypted with SOPS: who decrypts them, and how they are recognised where nobody does.
 
+use std::collections::HashMap;
+
 use bytes::Bytes;
 use tree::{Budget, Entry, NodeKind, Tree, TreeError, TreePath};
 use yaml::Value;
@@ -8,11 +10,22 @@ use crate::Error;
 
 /// Decrypts files that are encrypted with SOPS.
 pub trait Decrypt: Send + Sync {
-    /// The content in clear; `None` when it isn't encrypted. The format follows from the ending of `path`.
+    /// The content in clear; `None` when it isn't encrypted. The format follows from the ending of the path.
     ///
     /// # Errors
     /// When it is encrypted and can't be decrypted, in words for people and without secrets.
-    fn decrypt(&self, path: &TreePath, content: &Bytes) -> Result<Option<Bytes>, String>;
+    fn decrypt(&self, file: Encrypted<'_>) -> Result<Option<Bytes>, String>;
+}
+
+/// A file that may be encrypted.
+#[derive(Clone, Copy)]
+pub struct Encrypted<'a> {
+    /// The files of the repository that it is of, before anything was rendered.
+    pub sources: &'a dyn Tree,
+    /// Its path among them; nothing is there when a template or a chart made it.
+    pub path: &'a TreePath,
+    /// What became of it.
+    pub content: &'a Bytes,
 }
 
 impl std::fmt::Debug for dyn Decrypt {
@@ -30,6 +43,7 @@ pub(crate) struct Opened {
 /// Decrypts a file if it is encrypted, and refuses it where nobody can.
 pub(crate) fn open(
     decrypt: Option<&dyn Decrypt>,
+    sources: &dyn Tree,
     path: &TreePath,
     bytes: Bytes,
     budget: &Budget,
@@ -40,7 +54,11 @@ pub(crate) fn open(
     }
     let file = || path.clone();
     match decrypt {
-        Some(decrypt) => match decrypt.decrypt(path, &bytes) {
+        Some(decrypt) => match decrypt.decrypt(Encrypted {
+            sources,
+            path,
+            content: &bytes,
+        }) {
             Ok(Some(bytes)) => Ok(Opened { bytes, secret: true }),
             Ok(None) => Ok(clear(bytes)),
             Err(problem) => Err(Error::Decrypt {
@@ -77,6 +95,10 @@ fn has_metadata(value: &Value) -> bool {
 /// A tree whose encrypted files are decrypted when they are read.
 pub(crate) struct Decrypting<'a> {
     pub(crate) tree: &'a dyn Tree,
+    /// The files that it was rendered from.
+    pub(crate) sources: &'a dyn Tree,
+    /// Where those files lie there that are elsewhere in the tree.
+    pub(crate) moved: &'a HashMap<TreePath, TreePath>,
     pub(crate) decrypt: Option<&'a dyn Decrypt>,
     pub(crate) budget: &'a Budget,
 }
@@ -84,7 +106,8 @@ pub(crate) struct Decrypting<'a> {
 impl Tree for Decrypting<'_> {
     fn read(&self, path: &TreePath) -> Result<Bytes, TreeError> {
         let bytes = self.tree.read(path)?;
-        let opened = open(self.decrypt, path, bytes, self.budget);
+        let source = self.moved.get(path).unwrap_or(path);
+        let opened = open(self.decrypt, self.sources, source, bytes, self.budget);
         opened.map(|opened| opened.bytes).map_err(|error| TreeError::Io {
             path: path.clone(),
             source: std::io::Error::other(match error {

@@ -18,6 +18,8 @@ pub(crate) struct Stage<'a> {
     budget: &'a Budget,
     decrypt: Option<&'a dyn Decrypt>,
     pub(crate) rendered: Mem,
+    /// Where rendered files come from that lie elsewhere.
+    moved: HashMap<TreePath, TreePath>,
     pub(crate) messages: Vec<String>,
     /// What charts were written to, by their `helm-chart.yaml`.
     outputs: HashMap<TreePath, String>,
@@ -59,6 +61,7 @@ impl<'a> Stage<'a> {
             budget,
             decrypt,
             rendered: Mem::new(),
+            moved: HashMap::new(),
             messages: Vec::new(),
             outputs: HashMap::new(),
             asks_for_images: false,
@@ -73,6 +76,8 @@ impl<'a> Stage<'a> {
     pub(crate) fn clear(&self) -> Decrypting<'_> {
         Decrypting {
             tree: &self.rendered,
+            sources: &*self.tree,
+            moved: &self.moved,
             decrypt: self.decrypt,
             budget: self.budget,
         }
@@ -182,6 +187,9 @@ impl<'a> Stage<'a> {
             let dir = path.parent().unwrap_or_default();
             let rendered = target.clone();
             walk.charts.push(ChartFile { dir, rendered });
+        }
+        if target != *path {
+            self.moved.insert(target.clone(), path.clone());
         }
         self.rendered.insert(target, bytes, executable);
         Ok(())

@@ -8,10 +8,10 @@ use tree::{Budget, Tree, TreePath};
 use yaml::{Map, Value};
 
 use crate::{
-    Error, GitReference, Request, SourceAddress,
+    Error, GitReference, RemoteRef, Request, SourceAddress,
     fields::Fields,
     files, merge,
-    project::{Project, TargetConfig},
+    project::TargetConfig,
     source::{self, Remote, Source},
 };
 
@@ -21,6 +21,15 @@ pub(crate) struct External {
     url: String,
     reference: Option<String>,
     sub_dir: TreePath,
+}
+
+/// Where a part of a project is.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Place {
+    /// In another repository.
+    Project(External),
+    /// In this one, relative to the directory of the project.
+    Path(String),
 }
 
 /// Where the arguments and images of a target are kept.
@@ -36,7 +45,7 @@ pub(crate) struct TargetFile {
 }
 
 /// `clusters`: one project or several.
-pub(crate) fn clusters(fields: &Fields<'_>) -> Result<Vec<External>, Error> {
+pub(crate) fn clusters(fields: &Fields<'_>) -> Result<Vec<Place>, Error> {
     let entries: &[Value] = match fields.map.get("clusters") {
         None | Some(Value::Null) => return Ok(Vec::new()),
         Some(Value::Seq(entries)) => entries,
@@ -46,20 +55,34 @@ pub(crate) fn clusters(fields: &Fields<'_>) -> Result<Vec<External>, Error> {
     for (index, entry) in entries.iter().enumerate() {
         let path = format!("clusters[{index}]");
         let entry = Fields::new(fields.file, entry, &path, fields.line_of("clusters"))?;
-        entry.check(&["project"], &[])?;
-        found.extend(external(&entry, "project", "clusters")?);
+        found.extend(place(&entry, "clusters")?);
     }
     Ok(found)
 }
 
 /// `deployment`: the project that holds the deployment.
-pub(crate) fn external_deployment(fields: &Fields<'_>) -> Result<Option<External>, Error> {
+pub(crate) fn external_deployment(fields: &Fields<'_>) -> Result<Option<Place>, Error> {
     let Some(value) = fields.map.get("deployment").filter(|value| !value.is_null()) else {
         return Ok(None);
     };
     let deployment = Fields::new(fields.file, value, "deployment", fields.line_of("deployment"))?;
-    deployment.check(&["project"], &[])?;
-    external(&deployment, "project", "")
+    place(&deployment, "")
+}
+
+/// `project` or `path`.
+fn place(fields: &Fields<'_>, dir: &str) -> Result<Option<Place>, Error> {
+    fields.check(&["project", "path"], &[])?;
+    match (external(fields, "project", dir)?, fields.filled_string("path")?) {
+        (Some(_), Some(_)) => {
+            let problem = format!(
+                "{}: only one of project and path can be set",
+                fields.path_of("path")
+            );
+            Err(fields.invalid("path", problem))
+        }
+        (Some(project), None) => Ok(Some(Place::Project(project))),
+        (None, path) => Ok(path.map(Place::Path)),
+    }
 }
 
 /// `targetConfig` and `dynamicArgs` of a target.
@@ -153,8 +176,11 @@ impl External {
         let reference = match &self.reference {
             None => GitReference::Head,
             Some(name) => {
-                let all = references(&self.url, request, budget)?;
-                let there = |full: &str| all.iter().any(|(known, _)| known == full);
+                let Ok(all) = references(&self.url, request, budget) else {
+                    // A directory may stand for it, which has none; else it can't be fetched, which says more.
+                    return Ok(self.at(GitReference::Branch(name.clone())));
+                };
+                let there = |full: &str| all.iter().any(|known| known.name == full);
                 let full = [
                     format!("refs/heads/{name}"),
                     format!("refs/tags/{name}"),
@@ -172,6 +198,16 @@ impl External {
         Ok(self.at(reference))
     }
 
+    /// The default branch; without a name where no server says which it is.
+    fn default_branch(&self, request: &Request, budget: &Budget) -> GitReference {
+        let all = references(&self.url, request, budget).unwrap_or_default();
+        let head = all.into_iter().find(|listed| listed.name == "HEAD");
+        let target = head.and_then(|head| head.target);
+        target
+            .and_then(|full| GitReference::from_full(&full))
+            .unwrap_or_default()
+    }
+
     fn at(&self, reference: GitReference) -> Remote {
         let url = self.url.clone();
         Remote {
@@ -181,7 +217,7 @@ impl External {
     }
 }
 
-fn references(url: &str, request: &Request, budget: &Budget) -> Result<Vec<(String, String)>, Error> {
+fn references(url: &str, request: &Request, budget: &Budget) -> Result<Vec<RemoteRef>, Error> {
     let found = match &request.sources {
         Some(sources) => sources.references(url, budget),
         None => Err("nothing is fetched here".to_owned()),
@@ -201,11 +237,13 @@ fn fetch(remote: &Remote, request: &Request, budget: &Budget) -> Result<Arc<dyn 
 pub(crate) fn deployment(
     tree: Arc<dyn Tree>,
     request: &Request,
-    external: Option<&External>,
+    place: Option<&Place>,
     budget: &Budget,
 ) -> Result<(Arc<Source>, TreePath), Error> {
-    let Some(external) = external else {
-        return Ok((Source::root(tree), request.project_dir.clone()));
+    let external = match place {
+        None => return Ok((Source::root(tree), request.project_dir.clone())),
+        Some(Place::Path(path)) => return Ok((Source::root(tree), inside(path, request)?)),
+        Some(Place::Project(external)) => external,
     };
     let remote = external.resolve(request, budget)?;
     let source = Source {
@@ -216,9 +254,19 @@ pub(crate) fn deployment(
     Ok((Arc::new(source), remote.sub_dir))
 }
 
-/// What is said of the cluster that a target names.
+/// A directory of the project's own repository.
+fn inside(path: &str, request: &Request) -> Result<TreePath, Error> {
+    let joined = request.project_dir.join(path);
+    joined.map_err(|_| {
+        Error::Cluster(format!(
+            "path '{path}' is not inside of the repository of the project"
+        ))
+    })
+}
+
+/// What is said of the cluster that a target names. Of several descriptions, the last counts.
 pub(crate) fn cluster(
-    project: &Project,
+    described: &[Place],
     target: &TargetConfig,
     tree: &Arc<dyn Tree>,
     request: &Request,
@@ -228,27 +276,43 @@ pub(crate) fn cluster(
         return Ok(None);
     };
     let mut places = Vec::new();
-    for external in &project.clusters {
-        let remote = external.resolve(request, budget)?;
-        places.push((fetch(&remote, request, budget)?, remote.sub_dir));
+    for place in described {
+        places.push(match place {
+            Place::Path(path) => (None, tree.clone(), inside(path, request)?),
+            Place::Project(external) => {
+                let remote = external.resolve(request, budget)?;
+                let name = remote.address.to_string();
+                (Some(name), fetch(&remote, request, budget)?, remote.sub_dir)
+            }
+        });
     }
     if places.is_empty() {
-        places.push((tree.clone(), request.project_dir.child("clusters")));
+        places.push((None, tree.clone(), request.project_dir.child("clusters")));
     }
     if name.contains(['/', '\0']) || matches!(name.as_str(), "." | "..") {
         return Err(Error::Cluster(format!("{name:?} can't be the name of a cluster")));
     }
     let found = places
         .iter()
-        .find_map(|(tree, dir)| Some((tree, files::find(&**tree, dir, name)?)));
-    let Some((tree, file)) = found else {
+        .rev()
+        .find_map(|(from, tree, dir)| Some((from, tree, files::find(&**tree, dir, name)?)));
+    let Some((from, tree, file)) = found else {
         return Err(Error::Cluster(format!(
             "cluster config for {name} not found: target {} needs {name}.yml among the clusters of the project",
             target.name
         )));
     };
-    let value = files::parse(&file, &tree.read(&file)?, budget)?;
-    let fields = Fields::new(&file, &value, "", 1)?;
+    let read = read_cluster(&**tree, &file, name, budget);
+    match from {
+        Some(from) => source::say(from, read),
+        None => read,
+    }
+    .map(Some)
+}
+
+fn read_cluster(tree: &dyn Tree, file: &TreePath, name: &str, budget: &Budget) -> Result<Map, Error> {
+    let value = files::parse(file, &tree.read(file)?, budget)?;
+    let fields = Fields::new(file, &value, "", 1)?;
     fields.check(&["cluster"], &[])?;
     let cluster = fields
         .map("cluster")?
@@ -258,7 +322,7 @@ pub(crate) fn cluster(
         let problem = format!("cluster.name is not {name}, which the file is called");
         return Err(fields.invalid("cluster", problem));
     }
-    Ok(Some(cluster))
+    Ok(cluster)
 }
 
 /// The targets that a target stands for, with the arguments and images that are kept elsewhere. One that fails leaves
@@ -279,37 +343,87 @@ pub(crate) fn expand(
         Ok(remotes) => remotes,
         Err(error) => return vec![Err(error)],
     };
-    let of_remote = |remote: Remote| {
+    let of_remote = |(remote, name): (Remote, Option<String>)| {
         let tree = fetch(&remote, request, budget)?;
-        let name = match &remote.address {
-            SourceAddress::Git {
-                reference: GitReference::Branch(name) | GitReference::Tag(name),
-                ..
-            } => Some(name.as_str()),
-            _ => None,
-        };
-        one(target, config, &*tree, &remote.sub_dir, name, budget)
+        let found = one(target, config, &*tree, &remote.sub_dir, name.as_deref(), budget);
+        source::say(&remote.address.to_string(), found)
     };
     remotes.into_iter().map(of_remote).collect()
 }
 
-/// The one reference of a project, or all branches that match.
+/// A remote, and the name that templates see.
+type Named = (Remote, Option<String>);
+
+/// The one reference of a project, or all branches and tags that match.
 fn remotes(
     project: &External,
     pattern: Option<&str>,
     request: &Request,
     budget: &Budget,
-) -> Result<Vec<Remote>, Error> {
+) -> Result<Vec<Named>, Error> {
     let Some(pattern) = pattern else {
-        return project.resolve(request, budget).map(|remote| vec![remote]);
+        let remote = match &project.reference {
+            Some(_) => project.resolve(request, budget)?,
+            None => project.at(project.default_branch(request, budget)),
+        };
+        let name = remote.short_name();
+        return Ok(vec![(remote, name)]);
     };
-    let pattern = bounded_regex(&format!("^refs/heads/(?:{pattern})$")).map_err(Error::Cluster)?;
+    // Who begins with refs/ means full names, and sees them.
+    let full = pattern.starts_with("refs/");
+    let whole = match full {
+        true => format!("^(?:{pattern})$"),
+        false => format!("^refs/(?:heads|tags)/(?:{pattern})$"),
+    };
+    let whole = bounded_regex(&whole).map_err(Error::Cluster)?;
     let all = references(&project.url, request, budget)?;
-    let mut matching: Vec<String> = all.into_iter().map(|(full, _)| full).collect();
-    matching.retain(|full| pattern.is_match(full));
+    let mut matching: Vec<String> = all.into_iter().map(|listed| listed.name).collect();
+    matching.retain(|name| whole.is_match(name));
     matching.sort();
-    let references = matching.iter().filter_map(|full| GitReference::from_full(full));
-    Ok(references.map(|reference| project.at(reference)).collect())
+    let named = matching.into_iter().filter_map(|name| {
+        let remote = project.at(GitReference::from_full(&name)?);
+        let short = remote.short_name();
+        Some((remote, if full { Some(name) } else { short }))
+    });
+    Ok(named.collect())
+}
+
+impl Remote {
+    /// The name of its branch or tag.
+    fn short_name(&self) -> Option<String> {
+        match &self.address {
+            SourceAddress::Git {
+                reference: GitReference::Branch(name) | GitReference::Tag(name),
+                ..
+            } => Some(name.clone()),
+            _ => None,
+        }
+    }
+}
+
+/// `targetConfig` as templates see it: for which branch or tag a target was made.
+pub(crate) fn target_config(reference: &str) -> Map {
+    let mut map = Map::new();
+    map.insert("ref", reference);
+    map
+}
+
+/// What is in maps and lists, with paths such as `a.b[0]`: arguments are allowed one by one.
+fn leaves(path: &str, value: &Value, found: &mut Vec<(String, Value)>) {
+    match value {
+        Value::Map(map) => {
+            for (key, value) in map {
+                let dot = if path.is_empty() { "" } else { "." };
+                leaves(&format!("{path}{dot}{key}"), value, found);
+            }
+        }
+        Value::Seq(list) => {
+            for (index, value) in list.iter().enumerate() {
+                leaves(&format!("{path}[{index}]"), value, found);
+            }
+        }
+        leaf => found.push((path.to_owned(), leaf.clone())),
+    }
 }
 
 /// A target with what a file says of it.
@@ -325,6 +439,13 @@ fn one(
         .join(&config.file)
         .map_err(|error| Error::Cluster(error.to_string()))?;
     let file = files::either_extension(tree, file);
+    if !tree.is_file(&file) {
+        let name = &config.file;
+        return Err(Error::Cluster(format!(
+            "no target config file with name {name} found for target {}",
+            target.name
+        )));
+    }
     let value = files::parse(&file, &tree.read(&file)?, budget)?;
     let value = if value.is_null() { Map::new().into() } else { value };
     let fields = Fields::new(&file, &value, "", 1)?;
@@ -335,14 +456,16 @@ fn one(
         .map("args")?
         .map(merge::map_through_json)
         .unwrap_or_default();
-    for (name, value) in &args {
-        let allowed = config.allowed.iter().find(|(allowed, _)| allowed == name);
+    let mut found = Vec::new();
+    leaves("", &Value::Map(args.clone()), &mut found);
+    for (name, value) in found {
+        let allowed = config.allowed.iter().find(|(allowed, _)| *allowed == name);
         let Some((_, pattern)) = allowed else {
             return Err(fields.invalid("args", format!("arg {name} is not allowed for target")));
         };
         let text = match value {
-            Value::String(text) => text.clone(),
-            value => yaml::print::json(value),
+            Value::String(text) => text,
+            value => yaml::print::json(&value),
         };
         let matches = bounded_regex(&format!("^(?:{pattern})$")).is_ok_and(|pattern| pattern.is_match(&text));
         if !matches {

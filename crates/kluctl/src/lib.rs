@@ -38,7 +38,7 @@ pub use chart::{
     ChartSource, Charts, ClusterView, GIT_INFO, GitReference, HelmChart, PULLED_CHARTS, PullChart,
     location::repo_key,
 };
-pub use decrypt::Decrypt;
+pub use decrypt::{Decrypt, Encrypted};
 pub use deployment::Outline;
 pub use error::Error;
 pub use helm::functions::Moment;
@@ -49,5 +49,5 @@ pub use namespaces::{Scope, fix_namespaces};
 pub use render::render;
 pub use rendered::{Item, ObjectSelector, Rendered, Target, objects_hash};
 pub use request::{Contexts, Request};
-pub use source::{Fetched, SourceAddress, Sources};
+pub use source::{Fetched, RemoteRef, SourceAddress, Sources};
 pub use vars::{HttpAnswer, HttpRequest, Lookup, ObjectQuery, SecretQuery, VarsSources, Which};

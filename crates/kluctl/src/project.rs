@@ -7,7 +7,7 @@ use crate::{
     Error, Request,
     fields::Fields,
     files, images,
-    legacy::{self, External, TargetFile},
+    legacy::{self, Place, TargetFile},
     merge,
 };
 
@@ -20,9 +20,9 @@ pub(crate) struct Project {
     pub(crate) args: Vec<Argument>,
     pub(crate) warnings: Vec<String>,
     /// Where the clusters of targets are described.
-    pub(crate) clusters: Vec<External>,
+    pub(crate) clusters: Vec<Place>,
     /// Where the deployment is, when it isn't beside the file.
-    pub(crate) external: Option<External>,
+    pub(crate) external: Option<Place>,
 }
 
 /// The declaration of an argument.
@@ -110,10 +110,6 @@ impl Project {
                 project
                     .warnings
                     .push(format!("{file}: Target at index {index} has no name"));
-            } else if project.targets.iter().any(|other| other.name == target.name) {
-                project
-                    .warnings
-                    .push(format!("{file}: Duplicate target {}", target.name));
             } else {
                 project.targets.push(target);
             }

@@ -55,6 +55,10 @@ pub struct Target {
     pub aws: Map,
     /// The images that it uses in place of others, as they are written.
     pub images: Vec<Value>,
+    /// The cluster that it names, in projects that describe clusters.
+    pub cluster: Option<String>,
+    /// The branch or tag that it was made for.
+    pub reference: Option<String>,
 }
 
 impl Target {
@@ -73,6 +77,12 @@ impl Target {
         }
         if let Some(discriminator) = &self.discriminator {
             map.insert("discriminator", discriminator.as_str());
+        }
+        if let Some(cluster) = &self.cluster {
+            map.insert("cluster", cluster.as_str());
+        }
+        if let Some(reference) = &self.reference {
+            map.insert("targetConfig", crate::legacy::target_config(reference));
         }
         map
     }

@@ -15,11 +15,22 @@ pub trait Sources: Send + Sync {
     /// When it can't be had, in words for people and without secrets.
     fn fetch(&self, address: &SourceAddress, budget: &Budget) -> Result<Fetched, String>;
 
-    /// The branches and tags of a Git repository, as `refs/heads/main`, with their commits.
+    /// The refs of a Git repository.
     ///
     /// # Errors
     /// When they can't be listed, in words for people and without secrets.
-    fn references(&self, url: &str, budget: &Budget) -> Result<Vec<(String, String)>, String>;
+    fn references(&self, url: &str, budget: &Budget) -> Result<Vec<RemoteRef>, String>;
+}
+
+/// A ref of a Git repository.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RemoteRef {
+    /// Its full name, as `refs/heads/main`.
+    pub name: String,
+    /// Its commit.
+    pub commit: String,
+    /// The full name of the ref that it stands for, as `HEAD` stands for the default branch.
+    pub target: Option<String>,
 }
 
 impl fmt::Debug for dyn Sources {
@@ -104,15 +115,22 @@ impl Source {
 
     /// Says in an error which source it is about.
     pub(crate) fn say<T>(&self, result: Result<T, Error>) -> Result<T, Error> {
-        result.map_err(|error| match (&self.name, error) {
-            (Some(_), error @ Error::Included { .. }) => error,
-            (Some(name), error) => Error::Included {
-                from: name.clone(),
-                source: Box::new(error),
-            },
-            (None, error) => error,
-        })
+        match &self.name {
+            Some(name) => say(name, result),
+            None => result,
+        }
     }
+}
+
+/// Says in an error which source it is about, unless it names one.
+pub(crate) fn say<T>(name: &str, result: Result<T, Error>) -> Result<T, Error> {
+    result.map_err(|error| match error {
+        error @ Error::Included { .. } => error,
+        error => Error::Included {
+            from: name.to_owned(),
+            source: Box::new(error),
+        },
+    })
 }
 
 impl fmt::Debug for Source {

@@ -1,6 +1,6 @@
 //! Rendering and choosing targets.
 
-use std::sync::Arc;
+use std::{collections::HashSet, sync::Arc};
 
 use jinja::{Renderer, Surroundings, Vars};
 use tree::{Budget, Mem, Tree, TreePath};
@@ -29,20 +29,34 @@ pub(crate) struct Chosen {
 /// A target, and what it became.
 type Loaded = (TargetConfig, Result<TargetConfig, Error>);
 
-/// Renders all targets.
+/// Renders all targets. Of those of one name, the first counts.
 fn load(project: &mut Project, tree: &Arc<dyn Tree>, request: &Request, budget: &Budget) -> Vec<Loaded> {
     let outside = merge::map_through_json(&request.args);
     let surroundings = request.surroundings();
-    let mut loaded = Vec::new();
+    let (mut loaded, mut names) = (Vec::new(), HashSet::new());
     for config in std::mem::take(&mut project.targets) {
         for expanded in legacy::expand(&config, tree, request, budget) {
-            loaded.push(match expanded {
+            let (config, rendered) = match expanded {
                 Ok(expanded) => {
-                    let rendered = render_target(&expanded, &project.args, &outside, &surroundings, budget);
+                    // A cluster that can't be read is told when the target is used.
+                    let cluster = legacy::cluster(&project.clusters, &expanded, tree, request, budget);
+                    let mut vars = Map::new();
+                    if let Ok(Some(cluster)) = cluster {
+                        vars.insert("cluster", cluster);
+                    }
+                    let rendered =
+                        render_target(&expanded, vars, &project.args, &outside, &surroundings, budget);
                     (expanded, rendered)
                 }
                 Err(error) => (config.clone(), Err(error)),
-            });
+            };
+            match &rendered {
+                Ok(rendered) if !names.insert(rendered.name.clone()) => {
+                    let warning = format!("Duplicate target {}", rendered.name);
+                    project.warnings.push(warning);
+                }
+                _ => loaded.push((config, rendered)),
+            }
         }
     }
     loaded
@@ -55,9 +69,10 @@ pub(crate) fn all(
     request: &Request,
     budget: &Budget,
 ) -> Result<(Vec<Map>, Vec<String>), Error> {
-    let mut warnings = std::mem::take(&mut project.warnings);
     let mut targets = Vec::new();
-    for (config, rendered) in load(&mut project, tree, request, budget) {
+    let loaded = load(&mut project, tree, request, budget);
+    let mut warnings = std::mem::take(&mut project.warnings);
+    for (config, rendered) in loaded {
         match rendered {
             Ok(rendered) if project.has_targets => targets.push(to_map(&rendered)),
             Ok(_) => {}
@@ -77,14 +92,16 @@ pub(crate) fn choose(
     budget: &Budget,
 ) -> Result<Chosen, Error> {
     let outside = merge::map_through_json(&request.args);
-    let mut warnings = std::mem::take(&mut project.warnings);
     let wanted = match &request.target {
         Some(name) => name.as_str(),
         None if project.has_targets => return Err(Error::NoTargetSelected),
         None => "",
     };
     let mut chosen = None;
-    for (config, rendered) in load(&mut project, tree, request, budget) {
+    let loaded = load(&mut project, tree, request, budget);
+    let mut warnings = std::mem::take(&mut project.warnings);
+    let mut because = String::new();
+    for (config, rendered) in loaded {
         match rendered {
             Ok(rendered) if rendered.name == wanted => chosen = chosen.or(Some(rendered)),
             Ok(_) => {}
@@ -96,16 +113,22 @@ pub(crate) fn choose(
                     because,
                 });
             }
-            Err(error) => warnings.push(format!("Failed to load target {}: {error}", config.name)),
+            Err(error) => {
+                let warning = format!("Failed to load target {}: {error}", config.name);
+                // It might have been the one, under the name that it would have got.
+                if config.name.contains('{') && because.is_empty() {
+                    because = format!("; {warning}");
+                }
+                warnings.push(warning);
+            }
         }
     }
-    let because = String::new();
     let config = chosen.ok_or_else(|| Error::UnknownTarget {
         name: wanted.to_owned(),
         because,
     })?;
     let args = args::compute(&project.args, &config.args, &outside)?;
-    let cluster = legacy::cluster(&project, &config, tree, request, budget)?;
+    let cluster = legacy::cluster(&project.clusters, &config, tree, request, budget)?;
     let of_cluster = cluster.as_ref().and_then(|cluster| cluster.get_str("context"));
     let context = config.context.clone().filter(|context| !context.is_empty());
     let context = context.or_else(|| of_cluster.map(str::to_owned));
@@ -119,6 +142,8 @@ pub(crate) fn choose(
             args,
             aws: config.aws,
             images: config.images,
+            cluster: config.cluster,
+            reference: config.reference,
         },
         cluster,
         warnings,
@@ -159,6 +184,7 @@ fn context(request: &Request, of_target: Option<String>) -> Result<Option<String
 /// Renders a target until nothing changes any more.
 fn render_target(
     config: &TargetConfig,
+    mut vars: Map,
     declared: &[Argument],
     outside: &Map,
     surroundings: &Surroundings,
@@ -168,7 +194,6 @@ fn render_target(
     let mut current = config.clone();
     let mut last = Ok(());
     for _ in 0..MAX_PASSES {
-        let mut vars = Map::new();
         vars.insert("args", args::compute(declared, &current.args, outside)?);
         vars.insert("target", Value::Map(to_map(&current)));
         let mut renderer =
@@ -204,9 +229,7 @@ fn to_map(config: &TargetConfig) -> Map {
     text("cluster", &config.cluster);
     text("discriminator", &config.discriminator);
     if let Some(reference) = &config.reference {
-        let mut of_branch = Map::new();
-        of_branch.insert("ref", reference.as_str());
-        map.insert("targetConfig", of_branch);
+        map.insert("targetConfig", legacy::target_config(reference));
     }
     if !config.args.is_empty() {
         map.insert("args", config.args.clone());

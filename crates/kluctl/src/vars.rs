@@ -154,6 +154,7 @@ impl Loader<'_> {
             ignore_missing: fields.boolean("ignoreMissing")?,
             multidoc: fields.boolean("multidoc")?,
             renderer,
+            tree: self.tree.clone(),
             messages: &mut *self.messages,
         };
         let loaded = reader.read(&source)?;

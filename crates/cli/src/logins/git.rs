@@ -54,6 +54,10 @@ impl SourceCredentials for Logins {
     fn registry(&self, url: &str) -> Result<Access, String> {
         self.access(url).map_err(|error| format!("{error:#}"))
     }
+
+    fn helm(&self, url: &str) -> Result<Access, String> {
+        self.access(url).map_err(|error| format!("{error:#}"))
+    }
 }
 
 /// Whether a login is for the user that an address names.

@@ -12,7 +12,8 @@ use yaml::Value;
 
 use crate::world::World;
 
-const MAP: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: m}\ndata:\n  v: \"{{ v }}\"\n";
+pub(crate) const MAP: &str =
+    "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: m}\ndata:\n  v: \"{{ v }}\"\n";
 
 fn project(deployment: &str) -> Arc<Mem> {
     let files = [("deployment.yaml", deployment), ("app/m.yaml", MAP)];
@@ -21,7 +22,7 @@ fn project(deployment: &str) -> Arc<Mem> {
 }
 
 /// `data.v` of all objects, or the error.
-async fn offline(deployment: &str, outside: Outside) -> String {
+pub(crate) async fn offline(deployment: &str, outside: Outside) -> String {
     let rendering = Rendering {
         outside,
         ..Rendering::default()
@@ -194,5 +195,79 @@ async fn variables_come_from_the_cluster() -> Result<()> {
         let error = render(source).await;
         assert!(error.contains(expected), "{error}");
     }
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn secrets_of_aws_are_read_as_a_service_account() -> Result<()> {
+    let world = World::new("irsa").await?;
+    let namespace = &world.namespace;
+    let mut account = world.object("v1", "ServiceAccount", "reader", json!({}));
+    account["metadata"]["annotations"] = json!({"eks.amazonaws.com/role-arn": "arn:aws:iam::1:role/r"});
+    let plain = world.object("v1", "ServiceAccount", "plain", json!({}));
+    world.deploy_well(&world.rendered(vec![account, plain])).await?;
+    let server = WebServer::start()?;
+    let role = "<R><AccessKeyId>A</AccessKeyId><SecretAccessKey>s</SecretAccessKey></R>";
+    server.page("/sts", Page::Content(role.into()));
+    server.page(
+        "/secrets",
+        Page::Content("{\"SecretString\": \"v: found\"}".into()),
+    );
+    let places = [
+        ("AWS_ENDPOINT_URL_STS", "/sts"),
+        ("AWS_ENDPOINT_URL_SECRETS_MANAGER", "/secrets"),
+    ];
+    let places = places.map(|(name, path)| (name.to_owned(), server.url(path)));
+    let rendering = Rendering {
+        outside: Outside {
+            stores: Some(stores::Ambient::new(places)),
+            ..Outside::default()
+        },
+        ..Rendering::default()
+    };
+    let text =
+        "vars: [{awsSecretsManager: {secretName: x, region: eu-central-1}}]\ndeployments: [{path: app}]\n";
+    let render = async |account: &str| -> String {
+        let config = format!(
+            "targets: [{{name: t, aws: {{serviceAccount: {{name: {account}, namespace: {namespace}}}}}}}]"
+        );
+        let files = [
+            (".kluctl.yaml", config.as_str()),
+            ("deployment.yaml", text),
+            ("app/m.yaml", MAP),
+        ];
+        let tree = Mem::from_files(files.map(|(path, text)| (path, text.to_owned()))).unwrap();
+        let request = Request {
+            target: Some("t".to_owned()),
+            ..Request::default()
+        };
+        match engine::render(&world.cluster, Arc::new(tree), request, &rendering).await {
+            Ok(rendered) => {
+                let object = rendered.objects().next().unwrap();
+                object
+                    .pointer(&["data", "v"])
+                    .and_then(Value::as_str)
+                    .unwrap()
+                    .to_owned()
+            }
+            Err(error) => error.to_string(),
+        }
+    };
+    assert_eq!(render("reader").await, "found");
+    assert_eq!(server.asked().len(), 2, "{:?}", server.asked());
+    for (account, expected) in [
+        (
+            "plain",
+            "it names no role: set its annotation eks.amazonaws.com/role-arn",
+        ),
+        ("nope", "there is none of that name"),
+    ] {
+        let error = render(account).await;
+        assert!(
+            error.contains(&format!("service account {namespace}/{account}: {expected}")),
+            "{error}"
+        );
+    }
+    assert_eq!(server.asked().len(), 2);
     Ok(())
 }

@@ -17,6 +17,9 @@ mod identity;
 mod prune;
 mod readiness;
 mod recorded;
+mod registries;
+mod repositories;
+
 mod render;
 mod results;
 mod settled;

@@ -9,6 +9,7 @@ fn listed(name: &str, n: u8) -> Advertised {
         name: name.to_owned(),
         object: hash(n),
         peeled: None,
+        target: None,
     }
 }
 
@@ -17,6 +18,7 @@ fn annotated(name: &str, tag: u8, commit: u8) -> Advertised {
         name: name.to_owned(),
         object: hash(tag),
         peeled: Some(hash(commit)),
+        target: None,
     }
 }
 

@@ -7,7 +7,7 @@ use yaml::Map;
 
 use super::{Planner, Scope};
 use crate::{
-    Error, args,
+    Error, SourceAddress, args,
     deployment::{ItemConfig, ItemOutline, Source as From},
     fields::Fields,
     files,
@@ -50,7 +50,11 @@ impl Planner<'_> {
         };
         if !matches!(source.tree.kind(&remote.sub_dir)?, Some(NodeKind::Dir)) {
             let problem = format!("{} has no directory {}", remote.address, remote.sub_dir);
-            return Err(fields.invalid("git", problem));
+            let field = match remote.address {
+                SourceAddress::Git { .. } => "git",
+                SourceAddress::Oci { .. } => "oci",
+            };
+            return Err(fields.invalid(field, problem));
         }
         Ok((Arc::new(source), remote.sub_dir.clone()))
     }

@@ -6,22 +6,23 @@ use tree::{Tree, TreePath};
 use yaml::{Map, Value};
 
 use super::{
+    Loaded,
     outside::Lookup,
-    read::{Reader, read_open},
+    read::Reader,
     source::{GitFile, GitFiles},
 };
-use crate::{Error, GitReference, SourceAddress, files, source as sources};
+use crate::{Error, GitReference, SourceAddress, decrypt, files, source as sources};
 
 impl Reader<'_> {
     /// For each branch or tag that matches, in the order of their names, the files that match.
-    pub(super) fn git_files(&mut self, source: &GitFiles) -> Result<Option<Value>, Error> {
+    pub(super) fn git_files(&mut self, source: &GitFiles) -> Result<Loaded, Error> {
         let globs = source
             .files
             .iter()
             .map(|file| glob(&file.glob).map(|pattern| (pattern, file)));
         let globs = globs.collect::<Result<Vec<_>, String>>();
         let globs = globs.map_err(|why| self.failed(why))?;
-        let mut matches = Vec::new();
+        let (mut matches, mut sensitive) = (Vec::new(), false);
         for (full, reference) in self.references(source)? {
             let address = SourceAddress::Git {
                 url: source.url.clone(),
@@ -29,18 +30,18 @@ impl Reader<'_> {
             };
             let fetched = sources::fetch(self.world.sources, &address, self.world.budget)?;
             self.renderer = self.context.renderer(&fetched.tree, &[TreePath::root()]);
-            matches.push(Value::Map(self.files_of(
-                &*fetched.tree,
-                &globs,
-                &reference,
-                &full,
-            )?));
+            let files = self.files_of(&*fetched.tree, &globs, &reference, &full);
+            let (files, secret) = sources::say(&address.to_string(), files)?;
+            matches.push(Value::Map(files));
+            sensitive |= secret;
         }
         if matches.is_empty() {
             let problem = format!("no ref of {} matches", kustomize::remote::shown(&source.url));
-            return self.unless_missing(Err(Lookup::Missing(problem)));
+            let value = self.unless_missing(Err(Lookup::Missing(problem)))?;
+            return Ok(Loaded { value, sensitive });
         }
-        Ok(Some(Value::Seq(matches)))
+        let value = Some(Value::Seq(matches));
+        Ok(Loaded { value, sensitive })
     }
 
     /// The references that are meant, with their full names.
@@ -60,16 +61,16 @@ impl Reader<'_> {
         let mut found = Vec::new();
         match &source.reference {
             GitReference::Commit(id) => {
-                let of_commit = all.into_iter().find(|(_, commit)| commit == id);
-                found.extend(of_commit.map(|(full, id)| (full, GitReference::Commit(id))));
+                let of_commit = all.into_iter().find(|listed| listed.commit == *id);
+                found.extend(of_commit.map(|listed| (listed.name, GitReference::Commit(listed.commit))));
             }
             GitReference::Branch(pattern) | GitReference::Tag(pattern) => {
                 let pattern = format!("^{prefix}(?:{pattern})$");
                 let pattern = bounded_regex(&pattern).map_err(|why| self.failed(format!("ref: {why}")))?;
-                let matching = all.into_iter().filter(|(full, _)| pattern.is_match(full));
-                found.extend(matching.filter_map(|(full, _)| {
-                    let reference = GitReference::from_full(&full)?;
-                    Some((full, reference))
+                let matching = all.into_iter().filter(|listed| pattern.is_match(&listed.name));
+                found.extend(matching.filter_map(|listed| {
+                    let reference = GitReference::from_full(&listed.name)?;
+                    Some((listed.name, reference))
                 }));
             }
             GitReference::Head => {}
@@ -78,20 +79,23 @@ impl Reader<'_> {
         Ok(found)
     }
 
+    /// The files of a reference, and whether any of them was encrypted.
     fn files_of(
         &mut self,
         tree: &dyn Tree,
         globs: &[(Regex, &GitFile)],
         reference: &GitReference,
         full: &str,
-    ) -> Result<Map, Error> {
+    ) -> Result<(Map, bool), Error> {
+        let mut sensitive = false;
         let (mut list, mut by_path, mut nested) = (Vec::new(), Map::new(), Map::new());
         for (path, _) in files::walk(tree, &TreePath::root(), self.world.budget)? {
             let matching = globs.iter().find(|(pattern, _)| pattern.is_match(path.as_str()));
             let Some((_, config)) = matching else {
                 continue;
             };
-            let file = self.one_file(tree, &path, config)?;
+            let (file, secret) = self.one_file(tree, &path, config)?;
+            sensitive |= secret;
             let parent = path.parent().unwrap_or_default();
             let dir = parent
                 .components()
@@ -108,16 +112,18 @@ impl Reader<'_> {
         found.insert("files", list);
         found.insert("filesByPath", by_path);
         found.insert("filesTree", nested);
-        Ok(found)
+        Ok((found, sensitive))
     }
 
-    fn one_file(&mut self, tree: &dyn Tree, path: &TreePath, config: &GitFile) -> Result<Map, Error> {
-        let opened = read_open(&self.world, tree, path)?;
-        let size = opened.bytes.len() as i64;
-        let mut text = String::from_utf8_lossy(&opened.bytes).into_owned();
+    /// A file, and whether it was encrypted: it is rendered first, as everywhere.
+    fn one_file(&mut self, tree: &dyn Tree, path: &TreePath, config: &GitFile) -> Result<(Map, bool), Error> {
+        let mut bytes = tree.read(path)?;
+        let size = i64::try_from(bytes.len()).unwrap_or(i64::MAX);
         if config.render {
-            text = self.render(&text)?;
+            bytes = self.render(&String::from_utf8_lossy(&bytes))?.into();
         }
+        let opened = decrypt::open(self.world.decrypt, tree, path, bytes, self.world.budget)?;
+        let text = String::from_utf8_lossy(&opened.bytes).into_owned();
         let mut file = Map::new();
         file.insert("file", config.config.clone());
         file.insert("path", path.as_str());
@@ -131,7 +137,7 @@ impl Reader<'_> {
             file.insert("parsed", parse(path, text.as_bytes(), self.world.budget)?);
         }
         file.insert("content", text);
-        Ok(file)
+        Ok((file, opened.secret))
     }
 }
 

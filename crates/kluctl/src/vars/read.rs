@@ -1,5 +1,7 @@
 //! Reads the value of one source.
 
+use std::sync::Arc;
+
 use jinja::Renderer;
 use objects::jsonpath::JsonPath;
 use tree::{Tree, TreePath};
@@ -22,6 +24,8 @@ pub(super) struct Reader<'a> {
     pub(super) ignore_missing: bool,
     pub(super) multidoc: bool,
     pub(super) renderer: Renderer,
+    /// The files that the renderer sees.
+    pub(super) tree: Arc<dyn Tree>,
     pub(super) messages: &'a mut Vec<String>,
 }
 
@@ -32,7 +36,7 @@ impl Reader<'_> {
             Source::Values(map) => Some(Value::Map(map.clone())),
             Source::File(name) => return self.file(name),
             Source::Git { address, path } => return self.git(address, path),
-            Source::GitFiles(files) => self.git_files(files)?,
+            Source::GitFiles(files) => return self.git_files(files),
             Source::ClusterData(data) => self.cluster_data(data)?,
             Source::ClusterObject(object) => self.cluster_object(object)?,
             Source::Environment(variables) => Some(self.environment(variables)?),
@@ -116,7 +120,7 @@ impl Reader<'_> {
             path: file.as_str().to_owned(),
             source,
         })?;
-        let opened = decrypt::open(self.world.decrypt, &file, text, budget)?;
+        let opened = decrypt::open(self.world.decrypt, &*self.tree, &file, text, budget)?;
         let value = if self.multidoc {
             files::parse_all(&file, &opened.bytes, budget)?
         } else {
@@ -144,7 +148,8 @@ impl Reader<'_> {
     fn git(&mut self, address: &SourceAddress, path: &str) -> Result<Loaded, Error> {
         let fetched = sources::fetch(self.world.sources, address, self.world.budget)?;
         self.renderer = self.context.renderer(&fetched.tree, &[TreePath::root()]);
-        self.file(path)
+        self.tree = fetched.tree;
+        sources::say(&address.to_string(), self.file(path))
     }
 
     fn http(&mut self, request: &HttpRequest, json_path: Option<&str>) -> Result<Option<Value>, Error> {
@@ -220,13 +225,4 @@ fn with_target(query: &SecretQuery, aws: &Map) -> SecretQuery {
         });
     }
     query
-}
-
-/// A file of a tree, decrypted.
-pub(super) fn read_open(
-    world: &World<'_>,
-    tree: &dyn Tree,
-    file: &TreePath,
-) -> Result<decrypt::Opened, Error> {
-    decrypt::open(world.decrypt, file, tree.read(file)?, world.budget)
 }

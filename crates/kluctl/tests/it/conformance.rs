@@ -199,14 +199,14 @@ struct Decryption {
 }
 
 impl kluctl::Decrypt for Decryption {
-    fn decrypt(&self, path: &TreePath, content: &Bytes) -> Result<Option<Bytes>, String> {
-        let format = secrets::Format::of_name(path.as_str());
+    fn decrypt(&self, file: kluctl::Encrypted<'_>) -> Result<Option<Bytes>, String> {
+        let format = secrets::Format::of_name(file.path.as_str());
         if format == secrets::Format::Binary {
             return Ok(None);
         }
         let session = secrets::Session::new(&self.keys, &self.cache);
         let budget = Budget::default();
-        let opening = session.open(format, content, || secrets::Original::Unknown, &budget);
+        let opening = session.open(format, file.content, || secrets::Original::Unknown, &budget);
         let opened = futures::executor::block_on(opening).map_err(|error| error.to_string())?;
         Ok(opened.map(|opened| Bytes::from(opened.content)))
     }

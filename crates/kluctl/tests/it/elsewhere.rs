@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use kluctl::{
-    Error, Fetched, GitReference, HttpAnswer, HttpRequest, Lookup, ObjectQuery, Rendered, Request,
-    SecretQuery, SourceAddress, Sources, VarsSources, Which,
+    Decrypt, Encrypted, Error, Fetched, GitReference, HttpAnswer, HttpRequest, Lookup, ObjectQuery,
+    RemoteRef, Rendered, Request, SecretQuery, SourceAddress, Sources, VarsSources, Which,
 };
 use tree::{Budget, Mem};
 use yaml::Value;
@@ -35,10 +36,14 @@ impl Sources for Repositories {
         })
     }
 
-    fn references(&self, url: &str, _: &Budget) -> Result<Vec<(String, String)>, String> {
+    fn references(&self, url: &str, _: &Budget) -> Result<Vec<RemoteRef>, String> {
         let of_url = self.0.iter().filter(|(known, ..)| *known == url);
         Ok(of_url
-            .map(|(_, reference, _)| (reference.to_string(), "c0ffee".to_owned()))
+            .map(|(_, reference, _)| RemoteRef {
+                name: reference.to_string(),
+                commit: "c0ffee".to_owned(),
+                target: None,
+            })
             .collect())
     }
 }
@@ -438,4 +443,61 @@ fn older_projects_keep_targets_and_clusters_elsewhere() {
         "{:?}",
         rendered.warnings
     );
+}
+
+/// Shows what lies in the repository that a file is of.
+struct Origin;
+
+impl Decrypt for Origin {
+    fn decrypt(&self, file: Encrypted<'_>) -> Result<Option<Bytes>, String> {
+        Ok(Some(match file.sources.read(file.path) {
+            Ok(bytes) => bytes,
+            Err(_) => "made: true".into(),
+        }))
+    }
+}
+
+#[test]
+fn encrypted_files_are_of_their_own_repository() {
+    let sops = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: REPO}\nsops: \"{{ who }}\"\n";
+    let (own, other) = (sops.replace("REPO", "own"), sops.replace("REPO", "other"));
+    let other: &'static str = other.leak();
+    let include = vec![
+        ("deployment.yaml", "deployments: [{path: app}]"),
+        ("app/m.yaml", other),
+    ];
+    let git = || Repositories(vec![("https://x/a", GitReference::Head, include.clone())]);
+    // The second time, the files of an item go to another directory.
+    let deployment =
+        "vars: [{values: {who: me}}]\ndeployments: [{path: app}, {git: https://x/a}, {path: app}]";
+    let files = [("deployment.yaml", deployment), ("app/m.yaml", &own)];
+    let mut asked = request(git());
+    asked.decrypt = Some(Arc::new(Origin));
+    let rendered = render_files(&files, &asked).unwrap();
+    assert_eq!(
+        crate::support::names(&rendered),
+        ["ConfigMap/-/own", "ConfigMap/-/other", "ConfigMap/-/own"]
+    );
+}
+
+#[test]
+fn encrypted_files_of_branches_are_rendered_before_and_secret() {
+    let files = vec![("a.yaml", "sops: {{ who }}"), ("b.yaml", "b: {{ who }}")];
+    let git = Repositories(vec![("https://x/a", GitReference::Head, files)]);
+    let text = |glob: &str| {
+        format!(
+            "vars:\n- values: {{who: me}}\n- gitFiles: {{url: https://x/a, files: [{{glob: {glob}, render: true}}]}}\n  targetPath: g\n\
+             - values: {{v: '{{% raw %}}{{{{ g[0].files[0].content | length }}}}{{% endraw %}}'}}\ndeployments: [{{path: app}}]\n"
+        )
+    };
+    let mut asked = request(git);
+    asked.decrypt = Some(Arc::new(Origin));
+    for (glob, shown, secret) in [("a.yaml", "15", true), ("b.yaml", "5", false)] {
+        let deployment = text(glob);
+        let files = [("deployment.yaml", deployment.as_str()), ("app/m.yaml", MAP)];
+        let rendered = render_files(&files, &asked).unwrap();
+        assert_eq!(values(&rendered), [shown]);
+        let outline = format!("{:?}", rendered.outline);
+        assert_eq!(outline.contains("renderedSensitive"), secret, "{outline}");
+    }
 }

@@ -89,7 +89,7 @@ impl Sources for Overrides {
         })
     }
 
-    fn references(&self, url: &str, _: &Budget) -> Result<Vec<(String, String)>, String> {
+    fn references(&self, url: &str, _: &Budget) -> Result<Vec<kluctl::RemoteRef>, String> {
         Err(format!("{url} has no references"))
     }
 }

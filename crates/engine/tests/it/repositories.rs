@@ -1,0 +1,341 @@
+//! What projects have in several Git repositories: older forms of projects, and files that are encrypted.
+
+use std::sync::Arc;
+
+use anyhow::Result;
+use api::Secret;
+use engine::{Outside, Rendering, SourceCredentials};
+use kluctl::{Rendered, Request};
+use oci::Access;
+use secrets::Keys;
+use testkit::{GitServer, git::Repo};
+use tree::Mem;
+use yaml::Value;
+
+use crate::elsewhere::MAP;
+
+const KEY: &str = include_str!("../../../secrets/fixtures/age.txt");
+const SECRET: &str = include_str!("../../../secrets/fixtures/secret.yaml");
+
+/// Who knows the user of all Git repositories.
+struct User;
+
+impl SourceCredentials for User {
+    fn git(&self, _: &str) -> Result<(Option<git::Auth>, Option<Vec<u8>>), String> {
+        let auth = git::Auth {
+            username: "me".to_owned(),
+            password: Secret::new("s3cret".to_owned()),
+        };
+        Ok((Some(auth), None))
+    }
+
+    fn registry(&self, url: &str) -> Result<Access, String> {
+        Err(format!("{url} is no Git repository"))
+    }
+
+    fn helm(&self, url: &str) -> Result<Access, String> {
+        Err(format!("{url} is no Git repository"))
+    }
+}
+
+fn rendering() -> Rendering {
+    let mut keys = Keys::new();
+    keys.add_age(&KEY.to_owned().into()).unwrap();
+    Rendering {
+        keys: Some(Arc::new(keys)),
+        outside: Outside {
+            credentials: Some(Arc::new(User)),
+            ..Outside::default()
+        },
+        ..Rendering::default()
+    }
+}
+
+async fn render(files: &[(&str, &str)], target: Option<&str>) -> Result<Rendered, String> {
+    let files = files.iter().map(|(path, text)| (*path, (*text).to_owned()));
+    let tree = Arc::new(Mem::from_files(files).unwrap());
+    let request = Request {
+        target: target.map(str::to_owned),
+        ..Request::default()
+    };
+    let rendered = engine::render_offline(tree, request, &rendering()).await;
+    rendered.map_err(|error| {
+        let error = error.to_string();
+        assert!(!error.contains("s3cret"), "{error}");
+        error
+    })
+}
+
+/// `data.v` of all objects.
+fn values(rendered: &Rendered) -> String {
+    let value = |object| Value::pointer(object, &["data", "v"]).and_then(Value::as_str);
+    rendered.objects().filter_map(value).collect::<Vec<_>>().join(",")
+}
+
+/// A branch beside `main` whose only file says what a target is.
+fn branch(repo: &Repo, name: &str, config: &str) -> Result<String> {
+    let id = repo.commit(name, &[("target-config.yml", config)])?;
+    repo.branch(name, &id)?;
+    Ok(id)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn clusters_and_deployments_of_older_projects_are_elsewhere() -> Result<()> {
+    let server = GitServer::start()?;
+    let (first, second, deployment) = (
+        server.repo("first")?,
+        server.repo("second")?,
+        server.repo("deployment")?,
+    );
+    let kind = |dns: &str| format!("cluster: {{name: kind, context: ctx, dns: {dns}}}");
+    first.commit(
+        "1",
+        &[
+            ("clusters/kind.yml", &kind("old")),
+            ("clusters/bad.yml", "cluster: {name: other}"),
+        ],
+    )?;
+    let id = second.commit("1", &[("c/kind.yaml", &kind("new"))])?;
+    second.tag("v1", &id)?;
+    second.commit("2", &[("c/kind.yaml", &kind("newest"))])?;
+    let vars = "vars: [{values: {v: '{{ cluster.dns }} {{ args.a }} {{ target.cluster }}'}}]\ndeployments: [{path: app}]";
+    deployment.commit("1", &[("d/deployment.yml", vars), ("d/app/m.yaml", MAP)])?;
+    for repo in [&first, &second, &deployment] {
+        repo.require_basic_auth("me", "s3cret");
+    }
+    let project = format!(
+        "clusters:\n- project: {}\n- project: {{url: '{}', ref: v1, subDir: c}}\n\
+         deployment: {{project: {{url: '{}', ref: main, subDir: d}}}}\n\
+         targets:\n- {{name: t, cluster: kind, args: {{a: '{{{{ cluster.dns }}}}'}}}}\n\
+         - {{name: unknown, cluster: nope}}\n- {{name: bad, cluster: bad}}\n- {{name: up, cluster: ../x}}\n",
+        first.url(),
+        second.url(),
+        deployment.url(),
+    );
+    let render = async |target| render(&[(".kluctl.yml", &project)], Some(target)).await;
+    let rendered = render("t").await.unwrap();
+    assert_eq!(
+        values(&rendered),
+        "new new kind",
+        "of several descriptions, the last counts"
+    );
+    for (target, expected) in [
+        (
+            "unknown",
+            "cluster config for nope not found: target unknown needs nope.yml",
+        ),
+        ("bad", "cluster.name is not bad"),
+        ("up", "\"../x\" can't be the name of a cluster"),
+    ] {
+        let error = render(target).await.unwrap_err();
+        assert!(error.contains(expected), "{target}: {error}");
+    }
+    let error = render("bad").await.unwrap_err();
+    assert!(error.contains(&first.url()), "{error}");
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn parts_of_older_projects_are_in_other_directories() -> Result<()> {
+    let files = |clusters: &'static str, deployment: &'static str| {
+        let project = format!(
+            "clusters: {{path: {clusters}}}\ndeployment: {{path: {deployment}}}\ntargets: [{{name: t, cluster: kind}}]\n"
+        );
+        [
+            (".kluctl.yml", project),
+            ("all/kind.yml", "cluster: {name: kind, dns: near}".to_owned()),
+            (
+                "d/deployment.yml",
+                "vars: [{values: {v: '{{ cluster.dns }}'}}]\ndeployments: [{path: app}]".to_owned(),
+            ),
+            ("d/app/m.yaml", MAP.to_owned()),
+        ]
+    };
+    let render = async |clusters, deployment| {
+        let files = files(clusters, deployment);
+        let files = files.each_ref().map(|(path, text)| (*path, text.as_str()));
+        render(&files, Some("t")).await
+    };
+    assert_eq!(values(&render("all", "./d").await.unwrap()), "near");
+    for (clusters, deployment) in [("../all", "d"), ("all", "../d")] {
+        let error = render(clusters, deployment).await.unwrap_err();
+        assert!(
+            error.contains("is not inside of the repository of the project"),
+            "{error}"
+        );
+    }
+    let both = "deployment: {path: d, project: 'https://x/y'}";
+    let error = self::render(&[(".kluctl.yml", both)], None).await.unwrap_err();
+    assert!(error.contains("only one of project and path"), "{error}");
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn branches_make_targets() -> Result<()> {
+    let server = GitServer::start()?;
+    let repo = server.repo("targets")?;
+    let id = branch(
+        &repo,
+        "env-a",
+        "args: {size: 1, deep: {er: x}}\nimages: [{image: i, resultImage: 'i:1'}]",
+    )?;
+    repo.tag("env-tag", &id)?;
+    branch(&repo, "env-b", "args: {size: 12}")?;
+    branch(&repo, "env-c", "args: {other: 1}")?;
+    branch(&repo, "env-d", "sizes: 1")?;
+    branch(&repo, "env-e", "args: {deep: {other: 1}}")?;
+    let id = repo.commit("none", &[("README.md", "x")])?;
+    repo.branch("other", &id)?;
+    let with = |config: &str| {
+        format!(
+            "targets:\n- name: \"t-{{{{ target.targetConfig.ref }}}}\"\n  args: {{size: 0, own: z}}\n  images: [{{image: j, resultImage: 'j:1'}}]\n  \
+             dynamicArgs: [{{name: size, pattern: '[0-9]'}}, {{name: deep.er}}]\n  targetConfig: {{project: '{}', {config}}}\n",
+            repo.url()
+        )
+    };
+    let deployment = "vars: [{values: {v: '{{ args.size }} {{ args.own }} {{ target.targetConfig.ref }}'}}]\ndeployments: [{path: app}]";
+    let render = async |config: &str, target: &str| {
+        let project = with(config);
+        let files = [
+            (".kluctl.yml", &*project),
+            ("deployment.yml", deployment),
+            ("app/m.yaml", MAP),
+        ];
+        render(&files, Some(target)).await
+    };
+    let rendered = render("refPattern: env-.*", "t-env-a").await.unwrap();
+    assert_eq!(values(&rendered), "1 z env-a");
+    let images: Vec<_> = rendered
+        .target
+        .images
+        .iter()
+        .filter_map(|image| image.get("image"))
+        .collect();
+    assert_eq!(
+        images,
+        [&Value::from("i"), &Value::from("j")],
+        "those of the file count first"
+    );
+    for expected in [
+        "arg size does not match [0-9]",
+        "arg other is not allowed for target",
+        "unknown field \"sizes\"",
+        "arg deep.other is not allowed for target",
+    ] {
+        let told = rendered.warnings.iter().any(|warning| {
+            warning.contains(expected) && warning.contains(&format!("{}@refs/heads/env-", repo.url()))
+        });
+        assert!(told, "{expected}: {:?}", rendered.warnings);
+    }
+    let of_tag = render("refPattern: env-.*", "t-env-tag").await.unwrap();
+    assert_eq!(values(&of_tag), "1 z env-tag");
+    let whole = render("refPattern: refs/heads/env-a", "t-refs/heads/env-a")
+        .await
+        .unwrap();
+    assert_eq!(values(&whole), "1 z refs/heads/env-a");
+    assert_eq!(
+        values(&render("ref: env-a", "t-env-a").await.unwrap()),
+        "1 z env-a"
+    );
+    let default = render("file: target-config.yaml", "t-main").await.unwrap_err();
+    assert!(default.contains("arg deep.other is not allowed"), "{default}");
+    for (config, target, expected) in [
+        ("refPattern: env-b", "t-env-b", "arg size does not match"),
+        ("refPattern: env-.*", "t-nope", "target t-nope not existent"),
+        ("refPattern: no-.*", "t-no", "target t-no not existent"),
+        ("ref: nope", "t-nope", "ref refs/heads/nope not found"),
+        (
+            "ref: env-a, file: x.yml",
+            "t-env-a",
+            "no target config file with name x.yml found",
+        ),
+        ("ref: env-a, file: ../x.yml", "t-env-a", "../x.yml"),
+        (
+            "ref: env-a, refPattern: x",
+            "t",
+            "only one of ref and refPattern can be set",
+        ),
+        ("refPattern: '('", "t", "targets[0].targetConfig.refPattern"),
+    ] {
+        let error = render(config, target).await.unwrap_err();
+        assert!(error.contains(expected), "{config}: {error}");
+    }
+    repo.require_basic_auth("me", "other");
+    let error = render("refPattern: env-.*", "t-env-a").await.unwrap_err();
+    assert!(
+        error.contains("failed to fetch") && error.contains("/targets"),
+        "{error}"
+    );
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_first_target_of_a_name_counts() -> Result<()> {
+    let server = GitServer::start()?;
+    let repo = server.repo("targets")?;
+    branch(&repo, "a", "args: {v: a}")?;
+    branch(&repo, "b", "args: {v: b}")?;
+    let project = format!(
+        "targets:\n- name: same\n  dynamicArgs: [{{name: v}}]\n  targetConfig: {{project: '{}', refPattern: '[ab]'}}\n",
+        repo.url()
+    );
+    let files = [
+        (".kluctl.yml", &*project),
+        (
+            "deployment.yml",
+            "vars: [{values: {v: '{{ args.v }}'}}]\ndeployments: [{path: app}]",
+        ),
+        ("app/m.yaml", MAP),
+    ];
+    let rendered = render(&files, Some("same")).await.unwrap();
+    assert_eq!(
+        (values(&rendered).as_str(), &*rendered.warnings),
+        ("a", &["Duplicate target same".to_owned()][..])
+    );
+    Ok(())
+}
+
+/// What was changed in one repository isn't made good by a file of another one that has the same path.
+#[tokio::test(flavor = "multi_thread")]
+async fn encrypted_files_are_judged_by_their_own_repository() -> Result<()> {
+    let server = GitServer::start()?;
+    let (good, bad) = (server.repo("good")?, server.repo("bad")?);
+    let changed = SECRET.replace("name: shop", "name: other");
+    let deployment = ("deployment.yaml", "deployments: [{path: app}]");
+    good.commit("1", &[deployment, ("app/secret.yaml", SECRET)])?;
+    bad.commit("1", &[deployment, ("app/secret.yaml", &changed)])?;
+    let vars = |url: &str, kind: &str| match kind {
+        "include" => format!("deployments: [{{git: '{url}'}}]"),
+        "git" => format!("vars: [{{git: {{url: '{url}', path: app/secret.yaml}}}}]"),
+        "legacy" => String::new(),
+        _ => format!(
+            "vars: [{{gitFiles: {{url: '{url}', files: [{{glob: 'app/*', parseYaml: true}}]}}, targetPath: g}}]"
+        ),
+    };
+    for kind in ["include", "git", "gitFiles", "legacy"] {
+        // The project has at the same path what is good in place of what is bad, and the other way round.
+        for (repo, own, expected) in [(&good, &*changed, true), (&bad, SECRET, false)] {
+            let text = vars(&repo.url(), kind);
+            let project = match kind {
+                "legacy" => format!("deployment: {{project: '{}'}}", repo.url()),
+                _ => String::new(),
+            };
+            let files = [
+                ("deployment.yaml", &*text),
+                (".kluctl.yaml", &*project),
+                ("app/secret.yaml", own),
+            ];
+            match render(&files, None).await {
+                Ok(rendered) => {
+                    assert!(expected, "{kind}");
+                    assert_eq!(rendered.warnings, [""; 0]);
+                }
+                Err(error) => {
+                    let named = error.contains("MAC mismatch") && error.contains(&repo.url());
+                    assert!(!expected && named, "{kind}: {error}");
+                }
+            }
+        }
+    }
+    Ok(())
+}
