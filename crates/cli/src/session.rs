@@ -118,6 +118,10 @@ impl Session {
                 names: contexts.names,
             };
         }
+        if checkout.is_some() {
+            let history = git::History::around(&root);
+            request.history = history.map(|history| Arc::new(Commits(history)) as _);
+        }
         let cancel = CancellationToken::new();
         runtime.spawn(end_early(cancel.clone(), terminal.clone(), asked.project.timeout));
         Ok(Self {
@@ -198,6 +202,18 @@ impl Session {
             self.terminal.warning(warning);
         }
         Ok(rendered)
+    }
+}
+
+/// The history that templates may ask for.
+#[derive(Debug)]
+struct Commits(git::History);
+
+impl kluctl::History for Commits {
+    fn latest_commit(&self, path: &TreePath) -> Result<Option<String>, String> {
+        self.0
+            .latest_commit(path.as_str())
+            .map_err(|error| error.to_string())
     }
 }
 

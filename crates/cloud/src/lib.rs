@@ -6,6 +6,8 @@
 pub mod aws;
 pub mod azure;
 mod error;
+#[cfg(test)]
+mod fuzz;
 pub mod gcp;
 mod jwt;
 mod token;

@@ -6,8 +6,8 @@
 //!
 //! Everything blocks under one deadline and one cancellation flag, so callers run it on a thread for blocking work.
 //! This crate never checks files out, never reads Git configuration, never starts a process, and refuses every
-//! address that is not http or https. Only [`Checkout`] looks at a directory that somebody else checked out, and only
-//! [`Worktree`] adds commits to it.
+//! address that is not http or https. Only [`Checkout`] and [`History`] look at a directory that somebody else checked out,
+//! and only [`Worktree`] adds commits to it.
 
 mod checkout;
 mod client;
@@ -16,6 +16,7 @@ mod commit;
 mod error;
 #[cfg(test)]
 mod fuzz;
+mod history;
 mod http;
 mod limits;
 mod range;
@@ -31,6 +32,7 @@ pub use client::Network;
 pub use clock::Call;
 pub use commit::Commit;
 pub use error::Error;
+pub use history::History;
 pub use limits::Limits;
 pub use range::Range;
 pub use refs::{Advertised, Reference, Resolved, Selector, select};

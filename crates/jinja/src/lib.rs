@@ -33,7 +33,7 @@ mod time;
 mod value;
 
 pub use error::{Error, Failure};
-pub use renderer::{Renderer, Surroundings};
+pub use renderer::{History, Renderer, Surroundings};
 pub use value::frozen::Vars;
 
 /// What the text that `images.get_image()` gives begins with; between this and [`IMAGE_END`] stands what is

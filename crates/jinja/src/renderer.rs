@@ -28,6 +28,17 @@ pub struct Surroundings {
     pub now: Option<jiff::Timestamp>,
     /// Where random choices begin; without it they are errors.
     pub seed: Option<u64>,
+    /// Who knows the commits of the files; without it `load_latest_git_commit` is an error.
+    pub history: Option<Arc<dyn History>>,
+}
+
+/// Knows the commits of the files that templates see.
+pub trait History: Send + Sync + std::fmt::Debug {
+    /// The last commit that changed a file, in hex; none when no commit has it.
+    ///
+    /// # Errors
+    /// When the history can't be read, in words for people.
+    fn latest_commit(&self, path: &TreePath) -> Result<Option<String>, String>;
 }
 
 /// Renders templates with one set of variables and search directories.

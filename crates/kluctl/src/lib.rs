@@ -44,6 +44,7 @@ pub use error::Error;
 pub use helm::functions::Moment;
 pub use images::{FixedImage, SeenImage};
 pub use inclusion::Inclusion;
+pub use jinja::History;
 pub use list::{choose_target, list_images, list_targets};
 pub use namespaces::{Scope, fix_namespaces};
 pub use render::render;

@@ -52,7 +52,11 @@ fn render_here(tree: Arc<dyn Tree>, request: &Request, budget: &Budget) -> Resul
     };
     let (source, dir) = legacy::deployment(tree, request, external.as_ref(), budget)?;
     let mut planner = Planner::new(world, &request.inclusion);
-    let scope = Scope::root(source.clone(), dir, Context::new(vars, request.surroundings()));
+    let mut context = Context::new(vars, request.surroundings());
+    if source.name.is_some() {
+        context = context.elsewhere();
+    }
+    let scope = Scope::root(source.clone(), dir, context);
     let project = source.say(planner.project(scope, None))?;
     let mut warnings = chosen.warnings;
     warnings.append(&mut planner.messages);

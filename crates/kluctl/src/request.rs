@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use helm::functions::Environment as _;
 use jiff::Timestamp;
-use jinja::Surroundings;
+use jinja::{History, Surroundings};
 use tree::TreePath;
 use yaml::Map;
 
@@ -43,13 +43,19 @@ pub struct Request {
     pub sources: Option<Arc<dyn Sources>>,
     /// Who reads variables from elsewhere. Without it, they are refused.
     pub vars: Option<Arc<dyn VarsSources>>,
+    /// Who knows the commits of the project's files. Without it, templates that ask for them fail.
+    pub history: Option<Arc<dyn History>>,
 }
 
 impl Request {
     /// What templates are told of the world: the same moment as charts.
     pub(crate) fn surroundings(&self) -> Surroundings {
+        let history = self.history.clone();
         let Some(moment) = &self.charts.moment else {
-            return Surroundings::default();
+            return Surroundings {
+                history,
+                ..Surroundings::default()
+            };
         };
         let (seconds, nanos) = moment.now();
         let mut seed = [0; 8];
@@ -57,6 +63,7 @@ impl Request {
         Surroundings {
             now: Timestamp::new(seconds, i32::try_from(nanos).unwrap_or_default()).ok(),
             seed: Some(u64::from_le_bytes(seed)),
+            history,
         }
     }
 }

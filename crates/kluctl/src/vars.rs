@@ -40,6 +40,13 @@ impl Context {
         Self::new(map, self.surroundings.clone())
     }
 
+    /// The same variables for files of another repository, whose history isn't known.
+    pub(crate) fn elsewhere(&self) -> Self {
+        let mut other = self.clone();
+        other.surroundings.history = None;
+        other
+    }
+
     pub(crate) fn map(&self) -> &Map {
         &self.map
     }

@@ -25,10 +25,6 @@ pub(crate) const REFUSED: Refused = &[
         "Git repositories are fetched over http and https; ssh is not supported yet",
     ),
     (
-        &["--registry-identity-token"],
-        "identity tokens are not supported yet: use --registry-token or --registry-creds",
-    ),
-    (
         &["--cpu-profile", "--gops-agent", "--gops-agent-addr"],
         "it belongs to a runtime that is not here",
     ),

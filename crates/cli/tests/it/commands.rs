@@ -92,6 +92,36 @@ fn a_project_is_rendered_without_a_cluster() -> Result<()> {
 }
 
 #[test]
+fn templates_see_the_commits_of_the_checkout() -> Result<()> {
+    let map = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: m}\ndata: {of: '{{ load_latest_git_commit(\"map.yaml\", 7) }}'}\n";
+    let dir = files(&[
+        ("deployment.yaml", "deployments: [{path: app}]"),
+        ("app/map.yaml", map),
+    ]);
+    let git = |words: &str| -> Result<String> {
+        let mut command = Command::new("git");
+        command.args(["-c", "user.name=n", "-c", "user.email=e@example.com"]);
+        command.args(words.split_whitespace()).current_dir(dir.path());
+        printed(command)
+    };
+    git("init -q")?;
+    let words = "render --print-all --offline-kubernetes";
+    let output = weir(dir.path(), words).output()?;
+    assert!(
+        said(&output).contains("No commits found for path: app/map.yaml"),
+        "{}",
+        said(&output)
+    );
+    git("add .")?;
+    git("commit -qm one")?;
+    let commit = git("rev-parse --short=7 HEAD")?;
+    git("commit -qm two --allow-empty")?;
+    let objects = printed(weir(dir.path(), words))?;
+    assert!(objects.contains(commit.trim()), "{objects}");
+    Ok(())
+}
+
+#[test]
 fn targets_and_flags_are_told() -> Result<()> {
     let dir = project("n");
     assert_eq!(printed(weir(dir.path(), "list-targets --only-names"))?, "test\n");

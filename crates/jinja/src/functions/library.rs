@@ -116,10 +116,26 @@ pub(crate) fn next_of(cx: &Cx<'_>, on: &Value) -> R<Value> {
 
 pub(super) fn latest_commit(cx: &Cx<'_>, args: Args) -> R<Value> {
     let args = args.bind("load_latest_git_commit", ["path", "sha_len"], 1)?;
-    let path = args.text(0, "")?;
-    let _ = cx;
-    raise(
-        "NotImplementedError",
-        format!("load_latest_git_commit({path}): the history of the repository isn't given to this render"),
-    )
+    let name = args.text(0, "")?;
+    let len = args.optional_int(1)?;
+    let Some(history) = &cx.rt.surroundings.history else {
+        return raise(
+            "NotImplementedError",
+            format!(
+                "load_latest_git_commit({name}): the history of the repository isn't given to this render"
+            ),
+        );
+    };
+    let Some(path) = cx.rt.loader.find(name.strip_prefix("./").unwrap_or(&name)) else {
+        return raise("FileNotFoundError", format!("{name} not found"));
+    };
+    match history.latest_commit(&path) {
+        Ok(Some(id)) => {
+            let len = len.and_then(|len| usize::try_from(len).ok());
+            let shown = len.and_then(|len| id.get(..len)).unwrap_or(&id);
+            cx.rt.text(shown.to_owned())
+        }
+        Ok(None) => raise("ValueError", format!("No commits found for path: {path}")),
+        Err(why) => raise("OSError", why),
+    }
 }

@@ -18,6 +18,7 @@ fn surroundings() -> Surroundings {
     Surroundings {
         now: Some("2026-01-02T03:04:05Z".parse().unwrap()),
         seed: Some(1),
+        ..Surroundings::default()
     }
 }
 

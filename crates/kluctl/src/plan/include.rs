@@ -31,6 +31,10 @@ impl Planner<'_> {
         };
         let start = self.start(scope, &source, &dir, item);
         let start = source.say(start)?;
+        let start = match source.id == scope.source.id {
+            true => start,
+            false => start.elsewhere(),
+        };
         let (vars, told) = self.load_vars(&start, scope, &scope.search, fields)?;
         outline.loaded(told);
         let inner = scope.included(source.clone(), dir, &item.tags, vars);

@@ -29,7 +29,10 @@ impl Reader<'_> {
                 reference: reference.clone(),
             };
             let fetched = sources::fetch(self.world.sources, &address, self.world.budget)?;
-            self.renderer = self.context.renderer(&fetched.tree, &[TreePath::root()]);
+            self.renderer = self
+                .context
+                .elsewhere()
+                .renderer(&fetched.tree, &[TreePath::root()]);
             let files = self.files_of(&*fetched.tree, &globs, &reference, &full);
             let (files, secret) = sources::say(&address.to_string(), files)?;
             matches.push(Value::Map(files));

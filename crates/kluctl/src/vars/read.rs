@@ -147,7 +147,10 @@ impl Reader<'_> {
     /// A file of another repository, which sees no other files than those of it.
     fn git(&mut self, address: &SourceAddress, path: &str) -> Result<Loaded, Error> {
         let fetched = sources::fetch(self.world.sources, address, self.world.budget)?;
-        self.renderer = self.context.renderer(&fetched.tree, &[TreePath::root()]);
+        self.renderer = self
+            .context
+            .elsewhere()
+            .renderer(&fetched.tree, &[TreePath::root()]);
         self.tree = fetched.tree;
         sources::say(&address.to_string(), self.file(path))
     }

@@ -72,6 +72,7 @@ fn ours(case: &Case, vars: &Vars) -> Option<Outcome> {
     let surroundings = Surroundings {
         now: None,
         seed: Some(1),
+        ..Surroundings::default()
     };
     let mut renderer = Renderer::new(tree, &[TreePath::root()], vars).with_surroundings(surroundings);
     match renderer.render_file(&TreePath::parse(NAME).unwrap(), &budget) {

@@ -1,0 +1,156 @@
+//! The history of a checkout on this machine.
+
+use std::path::Path;
+
+use gix::{ObjectId, revision::walk::Sorting, traverse::commit::simple::CommitTimeOrder};
+
+use crate::Error;
+
+/// How many commits are looked through.
+const MAX_COMMITS: usize = 200_000;
+/// Bytes of objects that a search keeps.
+const KEPT: usize = 16 << 20;
+
+/// The history of a checkout on this machine. Nothing of it is changed.
+pub struct History {
+    repository: gix::ThreadSafeRepository,
+}
+
+impl std::fmt::Debug for History {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("History").field(&self.repository.path()).finish()
+    }
+}
+
+impl History {
+    /// The history of the checkout that a directory lies in; `None` when it lies in none.
+    #[must_use]
+    pub fn around(dir: &Path) -> Option<Self> {
+        // Only what the checkout itself says counts, not the configuration of the user or the machine.
+        let mapping = gix::sec::trust::Mapping {
+            full: gix::open::Options::isolated(),
+            reduced: gix::open::Options::isolated(),
+        };
+        let upwards = gix::discover::upwards::Options::default();
+        let repository = gix::ThreadSafeRepository::discover_opts(dir, upwards, mapping).ok()?;
+        Some(Self { repository })
+    }
+
+    /// The last commit that changed a file or directory, in hex; none when no commit has it. A merge counts when the outcome differs
+    /// from all that were merged.
+    ///
+    /// # Errors
+    /// When the history can't be read, or is too long.
+    pub fn latest_commit(&self, path: &str) -> Result<Option<String>, Error> {
+        let failed = |why: String| Error::Disk(format!("the history of {path}: {why}"));
+        self.search(path)
+            .map_err(|error| failed(error.to_string()))?
+            .map_err(failed)
+    }
+
+    fn search(&self, path: &str) -> Result<Result<Option<String>, String>, gix::Error> {
+        let mut repository = self.repository.to_thread_local();
+        repository.object_cache_size(KEPT);
+        let Ok(head) = repository.head_id() else {
+            return Ok(Ok(None));
+        };
+        let at = |id: ObjectId| -> Result<Option<ObjectId>, gix::Error> {
+            let tree = repository.find_commit(id)?.tree()?;
+            Ok(tree.lookup_entry_by_path(path)?.map(|entry| entry.object_id()))
+        };
+        let newest_first = Sorting::ByCommitTime(CommitTimeOrder::NewestFirst);
+        let walk = repository.rev_walk([head]).sorting(newest_first).all()?;
+        for (count, found) in walk.enumerate() {
+            if count >= MAX_COMMITS {
+                return Ok(Err(format!("it is longer than {MAX_COMMITS} commits")));
+            }
+            let commit = found?;
+            let now = at(commit.id)?;
+            // What a shallow clone lacks has no files.
+            let before = commit
+                .parent_ids
+                .iter()
+                .map(|parent| at(*parent).unwrap_or_default());
+            let before: Vec<_> = before.collect();
+            let changed = match before.as_slice() {
+                [] => now.is_some(),
+                before => before.iter().all(|before| *before != now),
+            };
+            if changed {
+                return Ok(Ok(Some(commit.id.to_string())));
+            }
+        }
+        Ok(Ok(None))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, process::Command};
+
+    use super::*;
+
+    fn git(dir: &Path, args: &[&str]) -> String {
+        // Commits of one second would have no order.
+        let count = Command::new("git")
+            .args(["rev-list", "--all", "--count"])
+            .current_dir(dir)
+            .output()
+            .unwrap();
+        let count: u32 = String::from_utf8_lossy(&count.stdout)
+            .trim()
+            .parse()
+            .unwrap_or_default();
+        let date = format!("2026-01-01T00:{count:02}:00Z");
+        let output = Command::new("git")
+            .args([
+                "-c",
+                "user.name=n",
+                "-c",
+                "user.email=e@example.com",
+                "-c",
+                "init.defaultBranch=main",
+            ])
+            .args(args)
+            .envs([("GIT_COMMITTER_DATE", &date), ("GIT_AUTHOR_DATE", &date)])
+            .current_dir(dir)
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{args:?}: {said}");
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    }
+
+    #[test]
+    fn the_last_change_is_found() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path();
+        assert!(History::around(root).is_none());
+        git(root, &["init", "-q"]);
+        let history = || History::around(&root.join("d")).unwrap();
+        let commit = |path: &str, text: &str| {
+            let path = root.join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+            git(root, &["add", "."]);
+            git(root, &["commit", "-qm", text]);
+            git(root, &["rev-parse", "HEAD"])
+        };
+        fs::create_dir(root.join("d")).unwrap();
+        assert_eq!(history().latest_commit("d/a").unwrap(), None);
+        let first = commit("d/a", "1");
+        let second = commit("d/b", "2");
+        git(root, &["checkout", "-qb", "side"]);
+        let side = commit("c", "3");
+        git(root, &["checkout", "-q", "main"]);
+        let main = commit("d/b", "4");
+        git(root, &["merge", "-q", "--no-edit", "side"]);
+        let found = |path: &str| history().latest_commit(path).unwrap();
+        assert_eq!(found("d/a"), Some(first));
+        assert_eq!(found("d/b"), Some(main.clone()));
+        assert_eq!(found("d"), Some(main));
+        assert_eq!(found("c"), Some(side), "the merge itself changed nothing");
+        assert_ne!(found("d/b"), Some(second));
+        assert_eq!(found("nope"), None);
+    }
+}
