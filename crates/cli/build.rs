@@ -12,5 +12,8 @@ fn main() {
         // took longer than the rest of a short command. Stack, heap and libraries still lie where chance puts them. The
         // controllers, which serve whoever asks, are linked as usual.
         println!("cargo::rustc-link-arg-bins=-no-pie");
+        // What unwinds panics is taken into the program. As a library it asks what the processor can do at each start, for
+        // functions that nobody calls, and where there is a hypervisor each of these questions is put to that.
+        println!("cargo::rustc-link-lib=static=gcc_eh");
     }
 }
