@@ -63,56 +63,14 @@ const TEXT: &[&str] = &[
     "translate",
     "upper",
     "zfill",
-    "__len__",
-    "__add__",
-    "__mul__",
-    "__contains__",
-    "__getitem__",
-    "__str__",
-    "__repr__",
-    "__eq__",
-    "__ne__",
     "__mod__",
 ];
 
 const LIST: &[&str] = &[
-    "append",
-    "clear",
-    "copy",
-    "count",
-    "extend",
-    "index",
-    "insert",
-    "pop",
-    "remove",
-    "reverse",
-    "sort",
-    "__len__",
-    "__getitem__",
-    "__setitem__",
-    "__delitem__",
-    "__contains__",
-    "__add__",
-    "__mul__",
-    "__str__",
-    "__repr__",
-    "__eq__",
-    "__ne__",
+    "append", "clear", "copy", "count", "extend", "index", "insert", "pop", "remove", "reverse", "sort",
 ];
 
-const TUPLE: &[&str] = &[
-    "count",
-    "index",
-    "__len__",
-    "__getitem__",
-    "__contains__",
-    "__add__",
-    "__mul__",
-    "__str__",
-    "__repr__",
-    "__eq__",
-    "__ne__",
-];
+const TUPLE: &[&str] = &["count", "index"];
 
 const DICT: &[&str] = &[
     "clear",
@@ -126,15 +84,6 @@ const DICT: &[&str] = &[
     "setdefault",
     "update",
     "values",
-    "__len__",
-    "__getitem__",
-    "__setitem__",
-    "__delitem__",
-    "__contains__",
-    "__str__",
-    "__repr__",
-    "__eq__",
-    "__ne__",
 ];
 
 const INT: &[&str] = &[
@@ -143,48 +92,9 @@ const INT: &[&str] = &[
     "conjugate",
     "as_integer_ratio",
     "is_integer",
-    "__add__",
-    "__sub__",
-    "__mul__",
-    "__mod__",
-    "__floordiv__",
-    "__truediv__",
-    "__pow__",
-    "__neg__",
-    "__abs__",
-    "__str__",
-    "__repr__",
-    "__eq__",
-    "__ne__",
-    "__lt__",
-    "__le__",
-    "__gt__",
-    "__ge__",
 ];
 
-const FLOAT: &[&str] = &[
-    "is_integer",
-    "as_integer_ratio",
-    "conjugate",
-    "hex",
-    "__add__",
-    "__sub__",
-    "__mul__",
-    "__mod__",
-    "__floordiv__",
-    "__truediv__",
-    "__pow__",
-    "__neg__",
-    "__abs__",
-    "__str__",
-    "__repr__",
-    "__eq__",
-    "__ne__",
-    "__lt__",
-    "__le__",
-    "__gt__",
-    "__ge__",
-];
+const FLOAT: &[&str] = &["is_integer", "as_integer_ratio", "conjugate", "hex"];
 
 const BYTES: &[&str] = &["decode", "hex", "__len__", "__str__", "__repr__"];
 
@@ -194,18 +104,50 @@ const DATE: &[&str] = &["isoformat", "isoweekday", "strftime", "weekday"];
 
 const TIME: &[&str] = &["as_timezone", "weekday", "hour", "minute", "second", "nanosecond"];
 
+/// Of what holds others.
+const HOLDING: &[&str] = &["__len__", "__contains__", "__getitem__"];
+
+/// Of what can be put together.
+const JOINED: &[&str] = &["__add__", "__mul__"];
+
+/// Of what changes in place.
+const CHANGED: &[&str] = &["__setitem__", "__delitem__"];
+
+/// Of nearly all.
+const PRINTED: &[&str] = &["__str__", "__repr__"];
+
+/// Of what is equal to its like.
+const EQUAL: &[&str] = &["__eq__", "__ne__"];
+
+/// Of numbers.
+const NUMBER: &[&str] = &[
+    "__add__",
+    "__sub__",
+    "__mul__",
+    "__mod__",
+    "__floordiv__",
+    "__truediv__",
+    "__pow__",
+    "__neg__",
+    "__abs__",
+];
+
+/// Of what has an order.
+const ORDERED: &[&str] = &["__lt__", "__le__", "__gt__", "__ge__"];
+
 /// The name of a method, if a value has it.
 pub(crate) fn find(value: &Value, name: &str) -> Option<&'static str> {
     let search = |names: &'static [&'static str]| names.iter().copied().find(|known| *known == name);
+    let among = |groups: &[&'static [&'static str]]| groups.iter().find_map(|names| search(names));
     match value {
-        Value::Str(_) => search(TEXT),
-        Value::Markup(_) => search(MARKUP).or_else(|| search(TEXT)),
+        Value::Str(_) => among(&[TEXT, HOLDING, JOINED, PRINTED, EQUAL]),
+        Value::Markup(_) => search(MARKUP).or_else(|| among(&[TEXT, HOLDING, JOINED, PRINTED, EQUAL])),
         Value::Bytes(_) => search(BYTES),
-        Value::List(_) => search(LIST),
-        Value::Tuple(_) => search(TUPLE),
-        Value::Dict(_) => search(DICT),
-        Value::Int(_) | Value::Big(_) | Value::Bool(_) => search(INT),
-        Value::Float(_) => search(FLOAT),
+        Value::List(_) => among(&[LIST, HOLDING, JOINED, CHANGED, PRINTED, EQUAL]),
+        Value::Tuple(_) => among(&[TUPLE, HOLDING, JOINED, PRINTED, EQUAL]),
+        Value::Dict(_) => among(&[DICT, HOLDING, CHANGED, PRINTED, EQUAL]),
+        Value::Int(_) | Value::Big(_) | Value::Bool(_) => among(&[INT, NUMBER, PRINTED, EQUAL, ORDERED]),
+        Value::Float(_) => among(&[FLOAT, NUMBER, PRINTED, EQUAL, ORDERED]),
         Value::Range(_) => search(&["count", "index", "__len__", "__getitem__"]),
         Value::Iter(iter) if iter.function.is_empty() => search(&["__next__", "__iter__"]),
         Value::Iter(_) => search(&["send", "throw", "close", "__next__", "__iter__"]),

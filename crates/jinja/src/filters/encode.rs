@@ -96,8 +96,8 @@ pub(crate) fn digest(bytes: &[u8], len: Option<i64>) -> String {
         Some(len) if len < 0 => digest
             .len()
             .saturating_sub(usize::try_from(len.unsigned_abs()).unwrap_or(usize::MAX)),
-        Some(len) if len > 0 => usize::try_from(len).unwrap_or(usize::MAX),
-        _ => usize::MAX,
+        Some(len) => usize::try_from(len).unwrap_or(usize::MAX),
+        None => usize::MAX,
     });
     digest
 }

@@ -97,7 +97,8 @@ fn take_long(
         }
         return;
     }
-    let mut end = (style.width - length).max(1);
+    // On a full line nothing of the word is left, but the space before it stays.
+    let mut end = style.width - length;
     if style.break_on_hyphens {
         let hyphen = chunk.iter().take(end).rposition(|letter| *letter == '-');
         let has_word = |at: &usize| *at > 0 && chunk.iter().take(*at).any(|letter| *letter != '-');

@@ -73,6 +73,7 @@ fn text_filters_lay_out_lines() {
             "well-k\nnown-p\nart",
         ),
         ("{{ 'a b c' | wordwrap(1, wrapstring='|') }}", "a|b|c"),
+        ("{{ ' second' | wordwrap(1) }}", " \ns\ne\nc\no\nn\nd"),
     ]);
 }
 
@@ -279,7 +280,10 @@ fn filters_that_encode() {
             "{{ 'häh' | b64encode, 'aMOkaA==' | b64decode, 'a' | b64encode }}",
             "('aMOkaA==', 'häh', 'YQ==')",
         ),
-        ("{{ '' | sha256 | length, 'x' | sha256(8) }}", "(64, '2d711642')"),
+        (
+            "{{ '' | sha256 | length, 'x' | sha256(8), 'x' | sha256(0), 'x' | sha256(-60) }}",
+            "(64, '2d711642', '', '2d71')",
+        ),
         (
             "{{ {'b': [1, {'c': none}], 'a': 'x'} | pprint }}",
             "{'a': 'x', 'b': [1, {'c': None}]}",
