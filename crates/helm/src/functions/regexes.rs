@@ -1,6 +1,8 @@
 //! Regular expressions in the language of Go. Those whose names begin with `must` say what is wrong with an expression in
 //! other words.
 
+use std::rc::Rc;
+
 use regex::{Regex, RegexBuilder};
 
 use super::{
@@ -80,16 +82,16 @@ const SIZE: usize = 4 << 20;
 /// How many of them are kept.
 const KEPT: usize = 100;
 
-fn compile(context: &Context<'_>, arguments: &[Value], tell: Telling) -> Result<Regex, String> {
+fn compile(context: &Context<'_>, arguments: &[Value], tell: Telling) -> Result<Rc<Regex>, String> {
     let expression = text(arguments, 0);
     if let Some(known) = context.expressions.borrow().get(expression) {
         context.text(text(arguments, 1).len().saturating_mul(8))?;
-        return Ok(known.clone());
+        return Ok(Rc::clone(known));
     }
-    let compiled = compiled(context, arguments, tell)?;
+    let compiled = Rc::new(compiled(context, arguments, tell)?);
     let mut kept = context.expressions.borrow_mut();
     if kept.len() < KEPT {
-        kept.insert(expression.to_owned(), compiled.clone());
+        kept.insert(expression.to_owned(), Rc::clone(&compiled));
     }
     Ok(compiled)
 }
