@@ -217,6 +217,11 @@ impl<'t> Reader<'t> {
         if text.is_empty() || text.starts_with('#') {
             self.advance()?;
             return match self.line {
+                Some(next) if next.indent > parent && next.content.starts_with(['[', '{']) => {
+                    self.advance()?;
+                    self.dedented(parent)?;
+                    self.flow(next.content, next.position(0)?, depth)
+                }
                 Some(next) if next.indent > parent => self.block(depth),
                 Some(next) if next.indent == parent && next.is_item() && !line.is_item() => {
                     self.sequence(parent, depth)
