@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use foldhash::fast::RandomState;
 use indexmap::{IndexMap, map};
 
 use crate::Value;
@@ -27,7 +28,7 @@ impl fmt::Display for Position {
 #[derive(Clone, Default)]
 pub struct Map {
     // Boxed, so that a list of small values stays small.
-    entries: Box<IndexMap<String, (Value, Option<Position>)>>,
+    entries: Box<IndexMap<String, (Value, Option<Position>), RandomState>>,
 }
 
 impl Map {
@@ -40,7 +41,7 @@ impl Map {
     /// An empty map with room for so many entries.
     pub(crate) fn with_capacity(entries: usize) -> Self {
         Self {
-            entries: Box::new(IndexMap::with_capacity(entries)),
+            entries: Box::new(IndexMap::with_capacity_and_hasher(entries, RandomState::default())),
         }
     }
 
