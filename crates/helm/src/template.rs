@@ -16,6 +16,7 @@ mod slot;
 mod source;
 #[cfg(test)]
 mod tests;
+mod token;
 mod types;
 
 pub use executor::Executor;

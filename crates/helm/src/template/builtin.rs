@@ -9,7 +9,7 @@ use tree::Budget;
 
 use super::{
     format::{print, printf, println},
-    node::Operand,
+    node::Shown,
     slot::Slot,
     types::{Signature, Type, truth, type_name},
 };
@@ -93,14 +93,14 @@ impl Builtin {
         }
     }
 
-    /// Calls the function with arguments that fit; `operands` are they as they are written.
+    /// Calls the function with arguments that fit; `operand` is the first of them as it is written.
     ///
     /// # Errors
     /// What it answers instead of a value, in the words of Go.
     pub(super) fn call(
         self,
         arguments: &[Slot],
-        operands: &[Operand],
+        operand: Option<Shown<'_>>,
         budget: &Budget,
     ) -> Result<Slot, String> {
         let Some((first, rest)) = arguments.split_first() else {
@@ -114,7 +114,7 @@ impl Builtin {
         let flag = |value: bool| Ok(Slot::bare(Value::Bool(value)));
         match self {
             Self::And | Self::Or => Ok(first.clone()),
-            Self::Call => call(first, operands),
+            Self::Call => call(first, operand),
             Self::Html => Ok(text(escape::html(&escaped(arguments, budget)?))),
             Self::Js => Ok(text(escape::js(&escaped(arguments, budget)?))),
             Self::Urlquery => Ok(text(escape::url_query(&escaped(arguments, budget)?))),
@@ -156,12 +156,12 @@ fn escaped(arguments: &[Slot], budget: &Budget) -> Result<String, String> {
 }
 
 /// There are no functions among our values.
-fn call(function: &Slot, operands: &[Operand]) -> Result<Slot, String> {
+fn call(function: &Slot, operand: Option<Shown<'_>>) -> Result<Slot, String> {
     if function.is_nil() {
         return Err("call of nil".to_owned());
     }
     let kind = type_name(&function.value);
-    let name = match (operands.first(), &function.value) {
+    let name = match (operand, &function.value) {
         (Some(operand), _) => operand.to_string(),
         (None, Value::String(text)) => text.to_string(),
         (None, _) => format!("<{kind} Value>"),

@@ -5,8 +5,9 @@ mod evaluate;
 mod walk;
 mod weight;
 
-use std::{collections::HashMap, rc::Rc};
+use std::rc::Rc;
 
+use foldhash::HashMap;
 use tree::{Budget, Exceeded};
 
 use super::{Error, Functions, Set, node::Template, quote::quote};
@@ -49,7 +50,7 @@ impl<'a> Executor<'a> {
             strict,
             depth: 0,
             levels: 0,
-            includes: HashMap::new(),
+            includes: HashMap::default(),
             texts: 0,
         }
     }

@@ -1,94 +1,10 @@
 //! Cuts the text of a template into tokens.
 
-use super::quote::{code_point, quote};
-
-/// What a token is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
-    Error,
-    Bool,
-    Char,
-    CharConstant,
-    Complex,
-    Assign,
-    Declare,
-    End,
-    Field,
-    Identifier,
-    LeftDelimiter,
-    LeftParen,
-    Number,
-    Pipe,
-    RawString,
-    RightDelimiter,
-    RightParen,
-    Space,
-    String,
-    Text,
-    Variable,
-    Keyword(Keyword),
-}
-
-/// The words that are no names.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Keyword {
-    Block,
-    Break,
-    Continue,
-    Dot,
-    Define,
-    Else,
-    End,
-    If,
-    Nil,
-    Range,
-    Template,
-    With,
-}
-
-impl Keyword {
-    fn of(word: &str) -> Option<Self> {
-        Some(match word {
-            "block" => Self::Block,
-            "break" => Self::Break,
-            "continue" => Self::Continue,
-            "define" => Self::Define,
-            "else" => Self::Else,
-            "end" => Self::End,
-            "if" => Self::If,
-            "nil" => Self::Nil,
-            "range" => Self::Range,
-            "template" => Self::Template,
-            "with" => Self::With,
-            _ => return None,
-        })
-    }
-}
-
-/// A piece of a template.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Token<'t> {
-    pub(super) kind: Kind,
-    /// Where it begins, in bytes.
-    pub(super) at: usize,
-    pub(super) text: &'t str,
-}
-
-impl Token<'_> {
-    /// The token as error messages show it; `problem` is what an error is.
-    pub(super) fn shown(&self, problem: &str) -> String {
-        match self.kind {
-            Kind::End => "EOF".to_owned(),
-            Kind::Error => problem.to_owned(),
-            Kind::Keyword(_) => format!("<{}>", self.text),
-            _ if self.text.len() > 10 => {
-                let start: String = self.text.chars().take(10).collect();
-                format!("{}...", quote(&start))
-            }
-            _ => quote(self.text),
-        }
-    }
-}
+use super::{
+    quote::{code_point, quote},
+    source::short,
+    token::{Keyword, Kind, Token},
+};
 
 /// Reads tokens one after the other.
 #[derive(Debug)]
@@ -100,19 +16,39 @@ pub(super) struct Lexer<'t> {
     next: usize,
     parens: usize,
     inside: bool,
+    /// Whether a token was an error.
+    failed: bool,
     /// What is wrong, once a token is an error.
     pub(super) problem: String,
 }
 
-const SPACES: [char; 4] = [' ', '\t', '\r', '\n'];
+/// What a byte may be: white space.
+const SPACE: u8 = 1;
+/// Part of a name.
+const NAME: u8 = 2;
+/// Something that may follow a name.
+const END: u8 = 4;
 
-fn is_space(byte: u8) -> bool {
-    matches!(byte, b' ' | b'\t' | b'\r' | b'\n')
-}
+/// What each byte may be. Most of what is read is ASCII.
+const CLASSES: [u8; 256] = {
+    let mut classes = [0; 256];
+    let mut byte = 0u8;
+    while byte < 128 {
+        classes[byte as usize] = match byte {
+            b' ' | b'\t' | b'\r' | b'\n' => SPACE | END,
+            b'.' | b',' | b'|' | b':' | b')' | b'(' => END,
+            b'_' | b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' => NAME,
+            _ => 0,
+        };
+        byte += 1;
+    }
+    classes
+};
 
-/// Whether a byte is a character that can be part of a name.
-fn is_plain_name(byte: u8) -> bool {
-    byte == b'_' || byte.is_ascii_alphanumeric()
+fn is(byte: u8, class: u8) -> bool {
+    CLASSES
+        .get(usize::from(byte))
+        .is_some_and(|found| found & class != 0)
 }
 
 /// Whether a character can be part of a name.
@@ -120,18 +56,18 @@ fn is_name(c: char) -> bool {
     c == '_' || c.is_ascii_alphanumeric() || (!c.is_ascii() && (c.is_alphabetic() || c.is_numeric()))
 }
 
-/// Whether a text begins as `- ` does, which trims what comes before the action.
-fn trims_left(text: &str) -> bool {
-    text.strip_prefix('-')
-        .is_some_and(|rest| rest.starts_with(SPACES))
+/// How many of the first bytes are of a class.
+fn run(bytes: &[u8], class: u8) -> usize {
+    bytes.iter().take_while(|byte| is(**byte, class)).count()
 }
 
-/// Where the next `{{` is. A search for one character is much faster than one for two.
-fn left_delimiter(text: &str) -> Option<usize> {
+/// Where the first of two bytes is, one behind the other.
+fn find(bytes: &[u8], pair: [u8; 2]) -> Option<usize> {
+    let [first, second] = pair;
     let mut from = 0;
     loop {
-        let at = from + text.get(from..)?.find('{')?;
-        if text.as_bytes().get(at + 1) == Some(&b'{') {
+        let at = from + memchr::memchr(first, bytes.get(from..)?)?;
+        if bytes.get(at + 1) == Some(&second) {
             return Some(at);
         }
         from = at + 1;
@@ -146,12 +82,33 @@ impl<'t> Lexer<'t> {
             next: 0,
             parens: 0,
             inside: false,
+            failed: false,
             problem: String::new(),
         }
     }
 
+    /// What a token covers.
+    pub(super) fn text(&self, token: Token) -> &'t str {
+        token.span().of(self.text)
+    }
+
+    /// A token as error messages show it.
+    pub(super) fn shown(&self, token: Token) -> String {
+        let text = self.text(token);
+        match token.kind {
+            Kind::End => "EOF".to_owned(),
+            Kind::Error => self.problem.clone(),
+            Kind::Keyword(_) => format!("<{text}>"),
+            _ if text.len() > 10 => {
+                let start: String = text.chars().take(10).collect();
+                format!("{}...", quote(&start))
+            }
+            _ => quote(text),
+        }
+    }
+
     /// The next token; after the last one, and after an error, [`Kind::End`] again and again.
-    pub(super) fn token(&mut self) -> Token<'t> {
+    pub(super) fn token(&mut self) -> Token {
         if self.inside {
             self.action()
         } else {
@@ -159,12 +116,13 @@ impl<'t> Lexer<'t> {
         }
     }
 
-    fn rest(&self) -> &'t str {
-        self.text.get(self.next..).unwrap_or_default()
+    /// What was not read yet.
+    fn rest(&self) -> &'t [u8] {
+        self.text.as_bytes().get(self.next..).unwrap_or_default()
     }
 
     fn peek(&self) -> Option<char> {
-        self.rest().chars().next()
+        self.text.get(self.next..)?.chars().next()
     }
 
     fn advance(&mut self) -> Option<char> {
@@ -173,7 +131,7 @@ impl<'t> Lexer<'t> {
         Some(c)
     }
 
-    /// The next byte, or the one that many behind it; zero behind the end. Most of what is read is ASCII.
+    /// The next byte, or the one that many behind it; zero behind the end.
     fn byte(&self, ahead: usize) -> u8 {
         let bytes = self.text.as_bytes();
         bytes.get(self.next + ahead).copied().unwrap_or_default()
@@ -193,9 +151,7 @@ impl<'t> Lexer<'t> {
 
     fn accept_name(&mut self) {
         loop {
-            while is_plain_name(self.byte(0)) {
-                self.next += 1;
-            }
+            self.next += run(self.rest(), NAME);
             if self.byte(0).is_ascii() || !self.peek().is_some_and(is_name) {
                 return;
             }
@@ -203,23 +159,28 @@ impl<'t> Lexer<'t> {
         }
     }
 
-    fn emit(&mut self, kind: Kind) -> Token<'t> {
-        let (at, text) = (self.start, self.pending());
+    /// What was read since the last token as one.
+    fn emit(&mut self, kind: Kind) -> Token {
+        let at = self.start;
         self.start = self.next;
-        Token { kind, at, text }
+        Token {
+            kind,
+            at: short(at),
+            end: short(self.next),
+        }
     }
 
-    fn error(&mut self, error: String) -> Token<'t> {
-        let at = self.start;
-        self.text = "";
-        self.next = 0;
-        self.start = 0;
+    #[cold]
+    fn error(&mut self, error: String) -> Token {
+        let at = short(self.start);
+        self.next = self.text.len();
         self.inside = false;
+        self.failed = true;
         self.problem = error;
         Token {
             kind: Kind::Error,
             at,
-            text: "",
+            end: at,
         }
     }
 
@@ -228,11 +189,23 @@ impl<'t> Lexer<'t> {
         self.text.get(self.start..self.next).unwrap_or_default()
     }
 
+    /// Whether what comes that many bytes behind begins as `- ` does, which trims what comes before the action.
+    fn trims_left(&self, ahead: usize) -> bool {
+        self.byte(ahead) == b'-' && is(self.byte(ahead + 1), SPACE)
+    }
+
     /// Text up to the next action that isn't a comment.
-    fn outside(&mut self) -> Token<'t> {
+    fn outside(&mut self) -> Token {
         loop {
-            let Some(length) = left_delimiter(self.rest()) else {
+            let Some(length) = find(self.rest(), *b"{{") else {
                 self.next = self.text.len();
+                if self.failed {
+                    return Token {
+                        kind: Kind::End,
+                        at: 0,
+                        end: 0,
+                    };
+                }
                 let kind = if self.next > self.start {
                     Kind::Text
                 } else {
@@ -241,18 +214,21 @@ impl<'t> Lexer<'t> {
                 return self.emit(kind);
             };
             if length > 0 {
-                let delimiter = self.next + length;
+                let (begin, delimiter) = (self.next, self.next + length);
+                let mut end = delimiter;
                 self.next = delimiter;
-                let mut kept = self.pending();
-                if trims_left(self.text.get(delimiter + 2..).unwrap_or_default()) {
-                    kept = kept.trim_end_matches(SPACES);
+                if self.trims_left(2) {
+                    let text = self.text.as_bytes().get(begin..delimiter).unwrap_or_default();
+                    let spaces = text.iter().rev().take_while(|byte| is(**byte, SPACE));
+                    end -= spaces.count();
                 }
-                self.next = self.start + kept.len();
-                let token = self.emit(Kind::Text);
-                self.next = delimiter;
                 self.start = delimiter;
-                if !token.text.is_empty() {
-                    return token;
+                if end > begin {
+                    return Token {
+                        kind: Kind::Text,
+                        at: short(begin),
+                        end: short(end),
+                    };
                 }
             }
             if let Some(token) = self.left_delimiter() {
@@ -262,12 +238,11 @@ impl<'t> Lexer<'t> {
     }
 
     /// `{{`, or nothing for a comment.
-    fn left_delimiter(&mut self) -> Option<Token<'t>> {
+    fn left_delimiter(&mut self) -> Option<Token> {
         let begin = self.next;
         self.next += 2;
-        let marker = if trims_left(self.rest()) { 2 } else { 0 };
-        let after = self.text.get(self.next + marker..).unwrap_or_default();
-        if after.starts_with("/*") {
+        let marker = if self.trims_left(0) { 2 } else { 0 };
+        if self.byte(marker) == b'/' && self.byte(marker + 1) == b'*' {
             self.next += marker;
             self.start = self.next;
             return self.comment().err();
@@ -281,9 +256,9 @@ impl<'t> Lexer<'t> {
         Some(token)
     }
 
-    fn comment(&mut self) -> Result<(), Token<'t>> {
+    fn comment(&mut self) -> Result<(), Token> {
         self.next += 2;
-        let Some(length) = self.rest().find("*/") else {
+        let Some(length) = find(self.rest(), *b"*/") else {
             return Err(self.error("unclosed comment".to_owned()));
         };
         self.next += length + 2;
@@ -297,91 +272,103 @@ impl<'t> Lexer<'t> {
 
     /// Whether a right delimiter comes next, and if so, whether it trims what follows.
     fn at_right_delimiter(&self) -> Option<bool> {
-        let trims = is_space(self.byte(0)) && [self.byte(1), self.byte(2), self.byte(3)] == *b"-}}";
-        let ends = trims || (self.byte(0) == b'}' && self.byte(1) == b'}');
-        ends.then_some(trims)
+        let first = self.byte(0);
+        if first == b'}' {
+            return (self.byte(1) == b'}').then_some(false);
+        }
+        let trims = is(first, SPACE) && self.byte(1) == b'-' && self.byte(2) == b'}' && self.byte(3) == b'}';
+        trims.then_some(true)
     }
 
     fn pass_right_delimiter(&mut self, trims: bool) {
         self.next += if trims { 4 } else { 2 };
         if trims {
-            let rest = self.rest();
-            self.next += rest.len() - rest.trim_start_matches(SPACES).len();
+            self.next += run(self.rest(), SPACE);
         }
     }
 
-    fn right_delimiter(&mut self, trims: bool) -> Token<'t> {
+    fn right_delimiter(&mut self, trims: bool) -> Token {
         if trims {
             self.start += 2;
         }
         let at = self.start;
-        let text = self.text.get(at..at + 2).unwrap_or_default();
         self.pass_right_delimiter(trims);
         self.start = self.next;
         self.inside = false;
         Token {
             kind: Kind::RightDelimiter,
-            at,
-            text,
+            at: short(at),
+            end: short(at + 2),
         }
     }
 
-    fn action(&mut self) -> Token<'t> {
+    fn action(&mut self) -> Token {
         if let Some(trims) = self.at_right_delimiter() {
             if self.parens == 0 {
                 return self.right_delimiter(trims);
             }
             return self.error("unclosed left paren".to_owned());
         }
-        let Some(c) = self.advance() else {
-            return self.error("unclosed action".to_owned());
-        };
-        match c {
-            ' ' | '\t' | '\r' | '\n' => self.space(),
-            '=' => self.emit(Kind::Assign),
-            ':' if self.accept("=") => self.emit(Kind::Declare),
-            ':' => self.error("expected :=".to_owned()),
-            '|' => self.emit(Kind::Pipe),
-            '"' => self.quoted(b'"', Kind::String, "unterminated quoted string"),
-            '\'' => self.quoted(b'\'', Kind::CharConstant, "unterminated character constant"),
-            '`' => self.raw_string(),
-            '$' => self.field_or_variable(Kind::Variable, Kind::Variable),
-            '.' if self.next < self.text.len() && !self.byte(0).is_ascii_digit() => {
+        let byte = self.byte(0);
+        if !byte.is_ascii() || self.next >= self.text.len() {
+            return self.odd();
+        }
+        self.next += 1;
+        match byte {
+            b' ' | b'\t' | b'\r' | b'\n' => self.space(),
+            b'=' => self.emit(Kind::Assign),
+            b':' if self.accept("=") => self.emit(Kind::Declare),
+            b':' => self.error("expected :=".to_owned()),
+            b'|' => self.emit(Kind::Pipe),
+            b'"' => self.quoted(b'"', Kind::String, "unterminated quoted string"),
+            b'\'' => self.quoted(b'\'', Kind::CharConstant, "unterminated character constant"),
+            b'`' => self.raw_string(),
+            b'$' => self.field_or_variable(Kind::Variable, Kind::Variable),
+            b'.' if self.next < self.text.len() && !self.byte(0).is_ascii_digit() => {
                 self.field_or_variable(Kind::Field, Kind::Keyword(Keyword::Dot))
             }
-            '.' | '+' | '-' | '0'..='9' => self.number(),
-            '(' => {
+            b'.' | b'+' | b'-' | b'0'..=b'9' => self.number(),
+            b'(' => {
                 self.parens += 1;
                 self.emit(Kind::LeftParen)
             }
-            ')' if self.parens == 0 => self.error("unexpected right paren".to_owned()),
-            ')' => {
+            b')' if self.parens == 0 => self.error("unexpected right paren".to_owned()),
+            b')' => {
                 self.parens -= 1;
                 self.emit(Kind::RightParen)
             }
-            c if is_name(c) => self.identifier(),
-            c if c.is_ascii() && !c.is_ascii_control() => self.emit(Kind::Char),
-            c => self.error(format!("unrecognized character in action: {}", code_point(c))),
+            byte if is(byte, NAME) => self.identifier(),
+            byte if !byte.is_ascii_control() => self.emit(Kind::Char),
+            byte => self.error(format!(
+                "unrecognized character in action: {}",
+                code_point(byte.into())
+            )),
+        }
+    }
+
+    /// A token that begins with another character than those of ASCII, or none.
+    fn odd(&mut self) -> Token {
+        match self.advance() {
+            None => self.error("unclosed action".to_owned()),
+            Some(c) if is_name(c) => self.identifier(),
+            Some(c) => self.error(format!("unrecognized character in action: {}", code_point(c))),
         }
     }
 
     /// A run of spaces, without the one that belongs to ` -}}`.
-    fn space(&mut self) -> Token<'t> {
-        let mut last = self.start;
-        while is_space(self.byte(0)) {
-            last = self.next;
-            self.next += 1;
-        }
-        if [self.byte(0), self.byte(1), self.byte(2)] == *b"-}}" {
-            self.next = last;
-            if last == self.start {
+    fn space(&mut self) -> Token {
+        let more = run(self.rest(), SPACE);
+        self.next += more;
+        if self.byte(0) == b'-' && self.byte(1) == b'}' && self.byte(2) == b'}' {
+            self.next -= 1;
+            if more == 0 {
                 return self.right_delimiter(true);
             }
         }
         self.emit(Kind::Space)
     }
 
-    fn identifier(&mut self) -> Token<'t> {
+    fn identifier(&mut self) -> Token {
         self.accept_name();
         if let Some(c) = self.unterminated() {
             return self.error(format!("bad character {}", code_point(c)));
@@ -395,7 +382,7 @@ impl<'t> Lexer<'t> {
         self.emit(kind)
     }
 
-    fn field_or_variable(&mut self, named: Kind, bare: Kind) -> Token<'t> {
+    fn field_or_variable(&mut self, named: Kind, bare: Kind) -> Token {
         if self.unterminated().is_none() {
             return self.emit(bare);
         }
@@ -409,18 +396,15 @@ impl<'t> Lexer<'t> {
     /// The next character, when no name may end before it.
     fn unterminated(&self) -> Option<char> {
         let byte = self.byte(0);
-        let ends = is_space(byte) || matches!(byte, b'.' | b',' | b'|' | b':' | b')' | b'(');
-        if ends || (byte == b'}' && self.byte(1) == b'}') {
+        if is(byte, END) || (byte == b'}' && self.byte(1) == b'}') {
             return None;
         }
         self.peek()
     }
 
-    fn quoted(&mut self, end: u8, kind: Kind, unterminated: &str) -> Token<'t> {
+    fn quoted(&mut self, end: u8, kind: Kind, unterminated: &str) -> Token {
         loop {
-            let rest = self.text.as_bytes().get(self.next..).unwrap_or_default();
-            let special = |byte: &u8| *byte == end || matches!(byte, b'\\' | b'\n');
-            let Some(plain) = rest.iter().position(special) else {
+            let Some(plain) = memchr::memchr3(end, b'\\', b'\n', self.rest()) else {
                 return self.error(unterminated.to_owned());
             };
             self.next += plain;
@@ -432,15 +416,15 @@ impl<'t> Lexer<'t> {
         }
     }
 
-    fn raw_string(&mut self) -> Token<'t> {
-        let Some(length) = self.rest().find('`') else {
+    fn raw_string(&mut self) -> Token {
+        let Some(length) = memchr::memchr(b'`', self.rest()) else {
             return self.error("unterminated raw quoted string".to_owned());
         };
         self.next += length + 1;
         self.emit(Kind::RawString)
     }
 
-    fn number(&mut self) -> Token<'t> {
+    fn number(&mut self) -> Token {
         self.next = self.start;
         let mut fine = self.scan_number();
         let mut kind = Kind::Number;

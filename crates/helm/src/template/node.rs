@@ -7,86 +7,102 @@ use std::{
 
 use super::{
     builtin::Builtin,
-    number::Number,
     quote::quote,
-    source::{Excerpt, Literal, Source},
+    source::{List, Source, Span},
 };
 
 /// A parsed template.
 #[derive(Debug)]
 pub(super) struct Template {
     pub(super) name: Rc<str>,
-    /// The text it stands in, and the name of that.
+    /// The text it stands in, with all of its parts.
     pub(super) source: Rc<Source>,
-    pub(super) body: Vec<Node>,
+    pub(super) body: List<Node>,
+}
+
+impl Template {
+    /// Whether its body has nothing but space.
+    pub(super) fn is_empty(&self) -> bool {
+        is_empty(self.source.nodes(self.body), &self.source.text)
+    }
+}
+
+/// Whether nodes of a text are nothing but space.
+pub(super) fn is_empty(body: &[Node], text: &str) -> bool {
+    body.iter().all(|node| match node.kind {
+        NodeKind::Text(span) => span.of(text).trim().is_empty(),
+        _ => false,
+    })
 }
 
 /// A part of the body of a template; where it is, in bytes.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub(super) struct Node {
-    pub(super) at: usize,
+    pub(super) at: u32,
     pub(super) kind: NodeKind,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub(super) enum NodeKind {
-    Text(Excerpt),
+    Text(Span),
     Action(Pipe),
-    If(Box<Branch>),
-    With(Box<Branch>),
-    Range(Box<Branch>),
-    Template(Rc<str>, Option<Pipe>),
+    If(Branch),
+    With(Branch),
+    Range(Branch),
+    /// A call of the template whose name has that place.
+    Template(u32, Option<Pipe>),
     Break,
     Continue,
 }
 
 /// `if`, `with` or `range`.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub(super) struct Branch {
     pub(super) pipe: Pipe,
-    pub(super) body: Vec<Node>,
-    pub(super) otherwise: Option<Vec<Node>>,
+    pub(super) body: List<Node>,
+    pub(super) otherwise: Option<List<Node>>,
 }
 
 /// Commands, each of which gets what the one before it made, and the variables that get the last of it.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub(super) struct Pipe {
-    pub(super) at: usize,
+    pub(super) at: u32,
     pub(super) assigns: bool,
-    pub(super) variables: Vec<Excerpt>,
-    pub(super) commands: Vec<Command>,
+    pub(super) variables: List<Span>,
+    pub(super) commands: List<Command>,
 }
 
 /// A value, or a function and its arguments.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub(super) struct Command {
-    pub(super) at: usize,
-    pub(super) first: Operand,
-    pub(super) arguments: Vec<Operand>,
+    pub(super) at: u32,
+    pub(super) operands: List<Operand>,
 }
 
 /// A part of a command.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub(super) struct Operand {
-    pub(super) at: usize,
+    pub(super) at: u32,
     pub(super) term: Term,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub(super) enum Term {
     Dot,
     Nil,
     Bool(bool),
-    Number(Box<Number>),
-    String(Literal),
+    /// The number that has that place, and how it is written.
+    Number(u32, Span),
+    /// The string that has that place.
+    String(u32),
     /// `.a.b`
-    Field(Excerpt),
+    Field(Span),
     /// `$x` and `.a.b`
-    Variable(Excerpt, Excerpt),
-    /// `(pipe)` and `.a.b`
-    Chain(Box<Operand>, Excerpt),
-    Pipe(Box<Pipe>),
-    Function(Excerpt),
+    Variable(Span, Span),
+    /// `(pipe)`, a list of one, and `.a.b`
+    Chain(List<Operand>, Span),
+    Pipe(Pipe),
+    Function(Span),
     Builtin(Builtin),
 }
 
@@ -101,7 +117,7 @@ pub(super) enum At<'t> {
 
 impl At<'_> {
     /// Where it is, in bytes.
-    pub(super) fn offset(self) -> usize {
+    pub(super) fn offset(self) -> u32 {
         match self {
             Self::Node(node) => node.at,
             Self::Pipe(pipe) => pipe.at,
@@ -111,114 +127,129 @@ impl At<'_> {
     }
 }
 
-impl Display for At<'_> {
+impl Source {
+    /// Something that stands in it, to be written as Go writes it.
+    pub(super) fn shown<'s>(&'s self, what: At<'s>) -> Shown<'s> {
+        Shown { source: self, what }
+    }
+}
+
+/// A part of a template as Go writes it.
+pub(super) struct Shown<'s> {
+    source: &'s Source,
+    what: At<'s>,
+}
+
+impl Display for Shown<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Node(node) => node.fmt(f),
-            Self::Pipe(pipe) => pipe.fmt(f),
-            Self::Command(command) => command.fmt(f),
-            Self::Operand(operand) => operand.fmt(f),
+        match self.what {
+            At::Node(node) => self.source.node(f, node),
+            At::Pipe(pipe) => self.source.pipe(f, pipe),
+            At::Command(command) => self.source.command(f, command),
+            At::Operand(operand) => self.source.operand(f, operand),
         }
     }
 }
 
-/// Whether a body has nothing but space.
-pub(super) fn is_empty(body: &[Node]) -> bool {
-    body.iter().all(|node| match &node.kind {
-        NodeKind::Text(text) => text.trim().is_empty(),
-        _ => false,
-    })
-}
+impl Source {
+    fn body(&self, f: &mut Formatter<'_>, body: List<Node>) -> fmt::Result {
+        self.nodes(body).iter().try_for_each(|node| self.node(f, node))
+    }
 
-impl Display for Node {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        match &self.kind {
-            NodeKind::Text(text) => f.write_str(text),
-            NodeKind::Action(pipe) => write!(f, "{{{{{pipe}}}}}"),
-            NodeKind::If(branch) => branch.write(f, "if"),
-            NodeKind::With(branch) => branch.write(f, "with"),
-            NodeKind::Range(branch) => branch.write(f, "range"),
-            NodeKind::Template(name, None) => write!(f, "{{{{template {}}}}}", quote(name)),
-            NodeKind::Template(name, Some(pipe)) => write!(f, "{{{{template {} {pipe}}}}}", quote(name)),
+    fn node(&self, f: &mut Formatter<'_>, node: &Node) -> fmt::Result {
+        match &node.kind {
+            NodeKind::Text(text) => f.write_str(self.text(*text)),
+            NodeKind::Action(pipe) => {
+                f.write_str("{{")?;
+                self.pipe(f, pipe)?;
+                f.write_str("}}")
+            }
+            NodeKind::If(branch) => self.branch(f, branch, "if"),
+            NodeKind::With(branch) => self.branch(f, branch, "with"),
+            NodeKind::Range(branch) => self.branch(f, branch, "range"),
+            NodeKind::Template(name, pipe) => {
+                write!(f, "{{{{template {}", quote(self.name(*name)))?;
+                if let Some(pipe) = pipe {
+                    f.write_str(" ")?;
+                    self.pipe(f, pipe)?;
+                }
+                f.write_str("}}")
+            }
             NodeKind::Break => f.write_str("{{break}}"),
             NodeKind::Continue => f.write_str("{{continue}}"),
         }
     }
-}
 
-impl Branch {
-    fn write(&self, f: &mut Formatter<'_>, word: &str) -> fmt::Result {
-        write!(f, "{{{{{word} {}}}}}", self.pipe)?;
-        self.body.iter().try_for_each(|node| node.fmt(f))?;
-        if let Some(otherwise) = &self.otherwise {
+    fn branch(&self, f: &mut Formatter<'_>, branch: &Branch, word: &str) -> fmt::Result {
+        write!(f, "{{{{{word} ")?;
+        self.pipe(f, &branch.pipe)?;
+        f.write_str("}}")?;
+        self.body(f, branch.body)?;
+        if let Some(otherwise) = branch.otherwise {
             f.write_str("{{else}}")?;
-            otherwise.iter().try_for_each(|node| node.fmt(f))?;
+            self.body(f, otherwise)?;
         }
         f.write_str("{{end}}")
     }
-}
 
-impl Display for Pipe {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        if !self.variables.is_empty() {
-            for (index, variable) in self.variables.iter().enumerate() {
+    fn pipe(&self, f: &mut Formatter<'_>, pipe: &Pipe) -> fmt::Result {
+        let variables = self.variables(pipe.variables);
+        if !variables.is_empty() {
+            for (index, variable) in variables.iter().enumerate() {
                 f.write_str(if index > 0 { ", " } else { "" })?;
-                f.write_str(variable)?;
+                f.write_str(self.text(*variable))?;
             }
-            f.write_str(if self.assigns { " = " } else { " := " })?;
+            f.write_str(if pipe.assigns { " = " } else { " := " })?;
         }
-        for (index, command) in self.commands.iter().enumerate() {
+        for (index, command) in self.commands(pipe.commands).iter().enumerate() {
             if index > 0 {
                 f.write_str(" | ")?;
             }
-            command.fmt(f)?;
+            self.command(f, command)?;
         }
         Ok(())
     }
-}
 
-impl Display for Command {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        self.first.write(f)?;
-        for argument in &self.arguments {
-            f.write_str(" ")?;
-            argument.write(f)?;
+    fn command(&self, f: &mut Formatter<'_>, command: &Command) -> fmt::Result {
+        for (index, operand) in self.operands(command.operands).iter().enumerate() {
+            if index > 0 {
+                f.write_str(" ")?;
+            }
+            self.inner(f, operand)?;
         }
         Ok(())
     }
-}
 
-impl Operand {
-    /// As a part of something else: a pipe is in parentheses then.
-    fn write(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        match &self.term {
-            Term::Pipe(pipe) => write!(f, "({pipe})"),
-            _ => self.fmt(f),
+    /// An operand as a part of something else: a pipe is in parentheses then.
+    fn inner(&self, f: &mut Formatter<'_>, operand: &Operand) -> fmt::Result {
+        if let Term::Pipe(pipe) = &operand.term {
+            f.write_str("(")?;
+            self.pipe(f, pipe)?;
+            f.write_str(")")
+        } else {
+            self.operand(f, operand)
         }
     }
-}
 
-impl Display for Operand {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let fields = match &self.term {
-            Term::Dot => return f.write_str("."),
-            Term::Nil => return f.write_str("nil"),
-            Term::Bool(value) => return value.fmt(f),
-            Term::Number(number) => return f.write_str(&number.text),
-            Term::String(literal) => return f.write_str(&literal.quoted),
-            Term::Pipe(pipe) => return pipe.fmt(f),
-            Term::Function(name) => return f.write_str(name),
-            Term::Builtin(builtin) => return f.write_str(builtin.name()),
-            Term::Field(fields) => fields,
+    fn operand(&self, f: &mut Formatter<'_>, operand: &Operand) -> fmt::Result {
+        match &operand.term {
+            Term::Dot => f.write_str("."),
+            Term::Nil => f.write_str("nil"),
+            Term::Bool(value) => value.fmt(f),
+            Term::Number(_, written) => f.write_str(self.text(*written)),
+            Term::String(place) => f.write_str(self.quoted(*place)),
+            Term::Pipe(pipe) => self.pipe(f, pipe),
+            Term::Builtin(builtin) => f.write_str(builtin.name()),
+            Term::Function(text) | Term::Field(text) => f.write_str(self.text(*text)),
             Term::Variable(name, fields) => {
-                f.write_str(name)?;
-                fields
+                f.write_str(self.text(*name))?;
+                f.write_str(self.text(*fields))
             }
-            Term::Chain(operand, fields) => {
-                operand.write(f)?;
-                fields
+            Term::Chain(base, fields) => {
+                let mut base = self.operands(*base).iter();
+                base.try_for_each(|base| self.inner(f, base))?;
+                f.write_str(self.text(*fields))
             }
-        };
-        f.write_str(fields)
+        }
     }
 }

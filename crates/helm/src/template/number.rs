@@ -3,13 +3,12 @@
 use super::{quote::quote, quote::unquote_rune};
 
 /// A number, and what it may stand for: `1` for an integer or a float, `1.5` for a float only.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(super) struct Number {
-    pub(super) text: Box<str>,
     pub(super) int: Option<i64>,
-    /// Whether it is an integer that only an unsigned type can hold.
-    pub(super) huge: bool,
     pub(super) float: Option<f64>,
+    /// Whether it is a float where its type is open, from how it is written.
+    pub(super) is_float: bool,
 }
 
 impl Number {
@@ -20,10 +19,9 @@ impl Number {
     pub(super) fn character(text: &str) -> Result<Self, String> {
         let number = unquote_rune(text)?;
         Ok(Self {
-            text: text.into(),
             int: Some(number.into()),
-            huge: false,
             float: Some(number.into()),
+            is_float: false,
         })
     }
 
@@ -37,13 +35,13 @@ impl Number {
         }
         let integer = integer(text);
         let int = integer.and_then(|number| i64::try_from(number).ok());
+        // Only an unsigned type can hold it.
         let huge = int.is_none()
             && integer.is_some_and(|number| !text.starts_with('+') && u64::try_from(number).is_ok());
         let mut number = Self {
-            text: text.into(),
             int,
-            huge,
             float: None,
+            is_float: is_float(text),
         };
         if let (Some(value), true) = (integer, int.is_some() || huge) {
             number.float = Some(value as f64);
@@ -61,13 +59,12 @@ impl Number {
         }
         Ok(number)
     }
+}
 
-    /// Whether the number is a float where its type is open, from how it is written.
-    pub(super) fn is_float(&self) -> bool {
-        let exponent = self.text.contains(['p', 'P']);
-        let hex_int = is_hex(&self.text) && self.text.len() > 2 && !exponent;
-        !hex_int && !self.text.starts_with('\'') && self.text.contains(['.', 'e', 'E', 'p', 'P'])
-    }
+fn is_float(text: &str) -> bool {
+    let exponent = text.contains(['p', 'P']);
+    let hex_int = is_hex(text) && text.len() > 2 && !exponent;
+    !hex_int && text.contains(['.', 'e', 'E', 'p', 'P'])
 }
 
 fn is_hex(text: &str) -> bool {

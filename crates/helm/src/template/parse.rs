@@ -6,10 +6,11 @@ use std::{collections::BTreeMap, rc::Rc};
 
 use super::{
     Error, Functions,
-    lex::{Keyword, Kind, Lexer, Token},
-    node::{Branch, Node, NodeKind, Operand, Pipe, Template, is_empty},
+    lex::Lexer,
+    node::{Branch, Command, Node, NodeKind, Operand, Pipe, Template, is_empty},
     quote::{quote, unquote},
-    source::{Excerpt, Source},
+    source::{List, Parts, Source, short},
+    token::{Keyword, Kind, Token},
 };
 
 const BLOCK: &str = "block clause";
@@ -17,32 +18,38 @@ const BLOCK: &str = "block clause";
 /// How deep parentheses and blocks may nest.
 const MAX_NESTING: usize = 10_000;
 
-/// Parses a text: the templates that it defines and itself, by name.
+/// Parses a text: the templates that it defines and itself, in the order of their names.
 ///
 /// # Errors
 /// When it is no template, in the words of Go.
-pub(super) fn parse(
-    name: &str,
-    text: &str,
-    functions: &dyn Functions,
-) -> Result<BTreeMap<Rc<str>, Template>, Error> {
-    let source = Rc::new(Source {
-        name: name.into(),
-        text: text.into(),
-    });
+pub(super) fn parse(name: &str, text: &str, functions: &dyn Functions) -> Result<Vec<Template>, Error> {
     let mut parser = Parser {
         lexer: Lexer::new(text),
-        source: Rc::clone(&source),
+        name: name.into(),
+        text,
         functions,
+        parts: Parts::default(),
         pending: Vec::new(),
+        nodes: Vec::new(),
+        commands: Vec::new(),
         operands: Vec::new(),
         latest: 0,
         nesting: 0,
         scope: Scope::default(),
-        templates: BTreeMap::new(),
+        bodies: BTreeMap::new(),
     };
     parser.whole()?;
-    Ok(parser.templates)
+    let source = Rc::new(Source {
+        name: parser.name,
+        text: text.into(),
+        parts: parser.parts,
+    });
+    let template = |(name, body)| Template {
+        name,
+        source: Rc::clone(&source),
+        body,
+    };
+    Ok(parser.bodies.into_iter().map(template).collect())
 }
 
 /// What belongs to one template of a text.
@@ -50,7 +57,7 @@ struct Scope<'t> {
     variables: Vec<&'t str>,
     ranges: usize,
     /// Where the action began that is being read.
-    action: Option<usize>,
+    action: Option<u32>,
 }
 
 impl Default for Scope<'_> {
@@ -81,21 +88,27 @@ impl Item {
 
 struct Parser<'t> {
     lexer: Lexer<'t>,
-    source: Rc<Source>,
+    name: Rc<str>,
+    text: &'t str,
     functions: &'t dyn Functions,
+    parts: Parts,
     /// Tokens that were given back, the next one last.
-    pending: Vec<Token<'t>>,
-    /// The arguments of the commands that are being read, the innermost last.
+    pending: Vec<Token>,
+    /// The parts of the bodies that are being read, the innermost last.
+    nodes: Vec<Node>,
+    /// The commands of the pipelines that are being read, likewise.
+    commands: Vec<Command>,
+    /// The operands of the commands that are being read, likewise.
     operands: Vec<Operand>,
     /// Where the token begins that was read last: errors name its line.
-    latest: usize,
+    latest: u32,
     nesting: usize,
     scope: Scope<'t>,
-    templates: BTreeMap<Rc<str>, Template>,
+    bodies: BTreeMap<Rc<str>, List<Node>>,
 }
 
 impl<'t> Parser<'t> {
-    fn next(&mut self) -> Token<'t> {
+    fn next(&mut self) -> Token {
         if let Some(token) = self.pending.pop() {
             return token;
         }
@@ -104,11 +117,11 @@ impl<'t> Parser<'t> {
         token
     }
 
-    fn give_back(&mut self, token: Token<'t>) {
+    fn give_back(&mut self, token: Token) {
         self.pending.push(token);
     }
 
-    fn next_non_space(&mut self) -> Token<'t> {
+    fn next_non_space(&mut self) -> Token {
         loop {
             let token = self.next();
             if token.kind != Kind::Space {
@@ -118,7 +131,7 @@ impl<'t> Parser<'t> {
     }
 
     /// The kind and place of the next token.
-    fn peek(&mut self) -> (Kind, usize) {
+    fn peek(&mut self) -> (Kind, u32) {
         let token = match self.pending.last() {
             Some(token) => *token,
             None => {
@@ -130,7 +143,7 @@ impl<'t> Parser<'t> {
         (token.kind, token.at)
     }
 
-    fn peek_non_space(&mut self) -> (Kind, usize) {
+    fn peek_non_space(&mut self) -> (Kind, u32) {
         loop {
             let found = self.peek();
             if found.0 != Kind::Space {
@@ -140,32 +153,28 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// What a token covers.
-    fn excerpt(&self, token: &Token<'_>) -> Excerpt {
-        self.source.excerpt(token.at, token.at + token.text.len())
-    }
-
-    fn line(&self, at: usize) -> usize {
-        let before = self.source.text.get(..at).unwrap_or(&self.source.text);
+    fn line(&self, at: u32) -> usize {
+        let before = self.text.get(..at as usize).unwrap_or(self.text);
         1 + before.bytes().filter(|byte| *byte == b'\n').count()
     }
 
-    fn error<T>(&self, what: &str) -> Result<T, Error> {
-        let line = self.line(self.latest);
-        Err(Error::Parse(format!(
-            "template: {}:{line}: {what}",
-            self.source.name
-        )))
+    /// The parts of a body that were collected behind a mark.
+    fn collected(&mut self, mark: usize) -> List<Node> {
+        List::collected(&mut self.parts.nodes, &mut self.nodes, mark)
     }
 
-    fn unexpected<T>(&self, token: &Token<'_>, context: &str) -> Result<T, Error> {
+    #[cold]
+    fn error<T>(&self, what: &str) -> Result<T, Error> {
+        let line = self.line(self.latest);
+        Err(Error::Parse(format!("template: {}:{line}: {what}", self.name)))
+    }
+
+    #[cold]
+    fn unexpected<T>(&self, token: Token, context: &str) -> Result<T, Error> {
+        let mut what = self.lexer.shown(token);
         if token.kind != Kind::Error {
-            return self.error(&format!(
-                "unexpected {} in {context}",
-                token.shown(&self.lexer.problem)
-            ));
+            return self.error(&format!("unexpected {what} in {context}"));
         }
-        let mut what = token.shown(&self.lexer.problem);
         if let Some(action) = self
             .scope
             .action
@@ -177,23 +186,22 @@ impl<'t> Parser<'t> {
             } else {
                 " in action"
             };
-            what = format!("{what}{words} started at {}:{action}", self.source.name);
+            what = format!("{what}{words} started at {}:{action}", self.name);
         }
         self.error(&what)
     }
 
-    fn expect(&mut self, kind: Kind, context: &str) -> Result<Token<'t>, Error> {
+    fn expect(&mut self, kind: Kind, context: &str) -> Result<Token, Error> {
         let token = self.next_non_space();
         if token.kind == kind {
             Ok(token)
         } else {
-            self.unexpected(&token, context)
+            self.unexpected(token, context)
         }
     }
 
     /// The whole text: its body, and the definitions that stand outside of everything else.
     fn whole(&mut self) -> Result<(), Error> {
-        let mut body = Vec::new();
         loop {
             let token = self.next();
             match token.kind {
@@ -210,20 +218,18 @@ impl<'t> Parser<'t> {
             }
             self.give_back(token);
             match self.text_or_action()? {
-                Item::Node(node) => body.push(node),
+                Item::Node(node) => self.nodes.push(node),
                 end => return self.error(&format!("unexpected {}", end.shown())),
             }
         }
-        self.add(Rc::clone(&self.source.name), body)
+        let body = self.collected(0);
+        self.add(Rc::clone(&self.name), body)
     }
 
-    fn add(&mut self, name: Rc<str>, body: Vec<Node>) -> Result<(), Error> {
-        if self
-            .templates
-            .get(&name)
-            .is_some_and(|template| !is_empty(&template.body))
-        {
-            if is_empty(&body) {
+    fn add(&mut self, name: Rc<str>, body: List<Node>) -> Result<(), Error> {
+        let is_empty = |body: List<Node>| is_empty(self.parts.nodes(body), self.text);
+        if self.bodies.get(&name).is_some_and(|body| !is_empty(*body)) {
+            if is_empty(body) {
                 return Ok(());
             }
             return self.error(&format!(
@@ -231,12 +237,7 @@ impl<'t> Parser<'t> {
                 quote(&name)
             ));
         }
-        let template = Template {
-            name: Rc::clone(&name),
-            source: Rc::clone(&self.source),
-            body,
-        };
-        self.templates.insert(name, template);
+        self.bodies.insert(name, body);
         Ok(())
     }
 
@@ -244,7 +245,7 @@ impl<'t> Parser<'t> {
         let context = "define clause";
         let outer = std::mem::take(&mut self.scope);
         let token = self.next_non_space();
-        let name = self.template_name(&token, context)?;
+        let name = self.template_name(token, context)?;
         self.expect(Kind::RightDelimiter, context)?;
         let body = self.body_to_end(context)?;
         self.add(name, body)?;
@@ -252,18 +253,18 @@ impl<'t> Parser<'t> {
         Ok(())
     }
 
-    fn template_name(&mut self, token: &Token<'_>, context: &str) -> Result<Rc<str>, Error> {
+    fn template_name(&mut self, token: Token, context: &str) -> Result<Rc<str>, Error> {
         if !matches!(token.kind, Kind::String | Kind::RawString) {
             return self.unexpected(token, context);
         }
-        match unquote(token.text) {
+        match unquote(self.lexer.text(token)) {
             Some(name) => Ok(name.into()),
             None => self.error("invalid syntax"),
         }
     }
 
     /// A body that must end with `{{end}}`.
-    fn body_to_end(&mut self, context: &str) -> Result<Vec<Node>, Error> {
+    fn body_to_end(&mut self, context: &str) -> Result<List<Node>, Error> {
         let header = self.latest;
         match self.items()? {
             (body, Item::End) => Ok(body),
@@ -278,18 +279,18 @@ impl<'t> Parser<'t> {
     }
 
     /// A body up to what ends it.
-    fn items(&mut self) -> Result<(Vec<Node>, Item), Error> {
+    fn items(&mut self) -> Result<(List<Node>, Item), Error> {
         self.nesting += 1;
         if self.nesting > MAX_NESTING {
             return self.error("max nesting depth exceeded");
         }
-        let mut body = Vec::new();
+        let mark = self.nodes.len();
         while self.peek_non_space().0 != Kind::End {
             match self.text_or_action()? {
-                Item::Node(node) => body.push(node),
+                Item::Node(node) => self.nodes.push(node),
                 end => {
                     self.nesting -= 1;
-                    return Ok((body, end));
+                    return Ok((self.collected(mark), end));
                 }
             }
         }
@@ -301,7 +302,7 @@ impl<'t> Parser<'t> {
         match token.kind {
             Kind::Text => Ok(Item::Node(Node {
                 at: token.at,
-                kind: NodeKind::Text(self.excerpt(&token)),
+                kind: NodeKind::Text(token.span()),
             })),
             Kind::LeftDelimiter => {
                 self.scope.action = Some(token.at);
@@ -309,7 +310,7 @@ impl<'t> Parser<'t> {
                 self.scope.action = None;
                 Ok(item)
             }
-            _ => self.unexpected(&token, "input"),
+            _ => self.unexpected(token, "input"),
         }
     }
 
@@ -339,7 +340,7 @@ impl<'t> Parser<'t> {
         Ok(Item::Node(node))
     }
 
-    fn jump(&mut self, at: usize, context: &str, kind: NodeKind) -> Result<Node, Error> {
+    fn jump(&mut self, at: u32, context: &str, kind: NodeKind) -> Result<Node, Error> {
         self.expect(Kind::RightDelimiter, context)?;
         if self.scope.ranges == 0 {
             return self.error(&format!("{context} outside {{{{range}}}}"));
@@ -370,11 +371,11 @@ impl<'t> Parser<'t> {
         };
         self.scope.variables.truncate(variables);
         let at = pipe.at;
-        let branch = Box::new(Branch {
+        let branch = Branch {
             pipe,
             body,
             otherwise,
-        });
+        };
         let kind = match word {
             "if" => NodeKind::If(branch),
             "with" => NodeKind::With(branch),
@@ -384,7 +385,7 @@ impl<'t> Parser<'t> {
     }
 
     /// What follows `{{else`: a chain of `else if` nests, its one `{{end}}` ends all of it.
-    fn alternative(&mut self, word: &str) -> Result<Vec<Node>, Error> {
+    fn alternative(&mut self, word: &str) -> Result<List<Node>, Error> {
         let chained = match self.peek().0 {
             Kind::Keyword(Keyword::If) => word == "if",
             Kind::Keyword(Keyword::With) => word == "with",
@@ -395,7 +396,9 @@ impl<'t> Parser<'t> {
             self.nesting += 1;
             let node = self.control(word)?;
             self.nesting -= 1;
-            return Ok(vec![node]);
+            let start = self.parts.nodes.len();
+            self.parts.nodes.push(node);
+            return Ok(List::behind(&self.parts.nodes, start));
         }
         match self.items()? {
             (body, Item::End) => Ok(body),
@@ -407,19 +410,19 @@ impl<'t> Parser<'t> {
     fn block(&mut self) -> Result<Node, Error> {
         let context = BLOCK;
         let token = self.next_non_space();
-        let name = self.template_name(&token, context)?;
+        let name = self.template_name(token, context)?;
         let pipe = self.pipeline(context, Kind::RightDelimiter)?;
         let outer = std::mem::take(&mut self.scope);
         let body = self.body_to_end(context)?;
         self.add(Rc::clone(&name), body)?;
         self.scope = outer;
-        Ok(call(&token, name, Some(pipe)))
+        Ok(self.call(token, name, Some(pipe)))
     }
 
     fn template(&mut self) -> Result<Node, Error> {
         let context = "template clause";
         let token = self.next_non_space();
-        let name = self.template_name(&token, context)?;
+        let name = self.template_name(token, context)?;
         let after = self.next_non_space();
         let pipe = if after.kind == Kind::RightDelimiter {
             None
@@ -427,13 +430,15 @@ impl<'t> Parser<'t> {
             self.give_back(after);
             Some(self.pipeline(context, Kind::RightDelimiter)?)
         };
-        Ok(call(&token, name, pipe))
+        Ok(self.call(token, name, pipe))
     }
-}
 
-fn call(token: &Token<'_>, name: Rc<str>, pipe: Option<Pipe>) -> Node {
-    Node {
-        at: token.at,
-        kind: NodeKind::Template(name, pipe),
+    fn call(&mut self, token: Token, name: Rc<str>, pipe: Option<Pipe>) -> Node {
+        let place = short(self.parts.names.len());
+        self.parts.names.push(name);
+        Node {
+            at: token.at,
+            kind: NodeKind::Template(place, pipe),
+        }
     }
 }

@@ -1,12 +1,10 @@
 //! Parsed templates by name.
 
-use std::{collections::HashMap, rc::Rc};
+use std::rc::Rc;
 
-use super::{
-    Error, Functions,
-    node::{Template, is_empty},
-    parse::parse,
-};
+use foldhash::HashMap;
+
+use super::{Error, Functions, node::Template, parse::parse};
 
 /// Templates that know each other.
 #[derive(Debug, Default, Clone)]
@@ -27,7 +25,7 @@ impl Set {
     pub fn over(below: Rc<Self>) -> Self {
         Self {
             below: Some(below),
-            templates: HashMap::new(),
+            templates: HashMap::default(),
         }
     }
 
@@ -47,13 +45,13 @@ impl Set {
         functions: &dyn Functions,
     ) -> Result<Option<Rc<Template>>, Error> {
         let mut whole = None;
-        for (defined, template) in parse(name, text, functions)? {
+        for template in parse(name, text, functions)? {
             let template = Rc::new(template);
-            if *defined == *name {
+            if *template.name == *name {
                 whole = Some(Rc::clone(&template));
             }
-            if !is_empty(&template.body) || !self.has(&defined) {
-                self.templates.insert(defined, template);
+            if !template.is_empty() || !self.has(&template.name) {
+                self.templates.insert(Rc::clone(&template.name), template);
             }
         }
         Ok(whole)

@@ -9,6 +9,7 @@ use crate::{
         Error,
         builtin::Builtin,
         node::{At, Operand, Term},
+        number::Number,
         slot::{Slot, is_nil},
         types::{Signature, Type, truth, type_name},
     },
@@ -66,8 +67,14 @@ impl<'s> State<'s, '_> {
         self.at = Some(At::Operand(operand));
         let callee = match &operand.term {
             Term::Builtin(builtin) => Callee::Builtin(*builtin),
-            Term::Function(name) => Callee::Function(name, self.executor.functions.signature(name)),
-            _ => return self.error(format_args!("can't evaluate command \"{operand}\"")),
+            Term::Function(name) => {
+                let name = self.source.text(*name);
+                Callee::Function(name, self.executor.functions.signature(name))
+            }
+            _ => {
+                let operand = self.shown(operand);
+                return self.error(format_args!("can't evaluate command \"{operand}\""));
+            }
         };
         let slot = self.call(dot, &callee, node, arguments, last)?;
         Ok(slot.unwrap_or_default())
@@ -97,7 +104,10 @@ impl<'s> State<'s, '_> {
             slots.push(self.fit(last, signature.parameter(arguments.len()))?);
         }
         let result = match callee {
-            Callee::Builtin(builtin) => Some(builtin.call(&slots, arguments, self.executor.budget)),
+            Callee::Builtin(builtin) => {
+                let first = arguments.first().map(|first| self.shown(first));
+                Some(builtin.call(&slots, first, self.executor.budget))
+            }
             Callee::Function(name, _) => {
                 let functions = self.executor.functions;
                 let result = functions.call(name, values(slots), self.executor);
@@ -164,17 +174,20 @@ impl<'s> State<'s, '_> {
         self.at = Some(At::Operand(operand));
         match &operand.term {
             Term::Dot => Ok(dot.clone()),
-            Term::Field(fields) => self.fields(dot, dot.clone(), operand, fields, &[], None),
-            Term::Variable(name, fields) => self.variable(dot, operand, name, fields, &[], None),
-            Term::Chain(base, fields) => self.chain(dot, operand, base, fields, &[], None),
+            Term::Field(fields) => self.fields(dot, dot.clone(), operand, *fields, &[], None),
+            Term::Variable(name, fields) => self.variable(dot, operand, (*name, *fields), &[], None),
+            Term::Chain(base, fields) => self.chain(dot, operand, *base, *fields, &[], None),
             Term::Pipe(pipe) => self.pipeline(dot, pipe),
             Term::Function(_) | Term::Builtin(_) => {
                 self.function(dot, operand, At::Operand(operand), &[], None)
             }
-            Term::Nil => self.error(format_args!("indirection through explicit nil in {operand}")),
+            Term::Nil => {
+                let operand = self.shown(operand);
+                self.error(format_args!("indirection through explicit nil in {operand}"))
+            }
             Term::Bool(value) => Ok(Slot::bare(Value::Bool(*value))),
-            Term::Number(number) => self.number(number).map(Slot::bare),
-            Term::String(literal) => Ok(Slot::bare(Value::String(literal.text()))),
+            Term::Number(place, written) => self.number(*place, *written).map(Slot::bare),
+            Term::String(place) => Ok(Slot::bare(Value::String(self.source.literal(*place)))),
         }
     }
 
@@ -184,7 +197,7 @@ impl<'s> State<'s, '_> {
         match &operand.term {
             Term::Nil if wanted.takes_nil() => Ok(zero(wanted)),
             Term::Nil => self.error(format_args!("cannot assign nil to {}", wanted.name())),
-            Term::Bool(_) | Term::Number(_) | Term::String(..) => {
+            Term::Bool(_) | Term::Number(..) | Term::String(_) => {
                 self.literal(wanted, operand).map(Slot::bare)
             }
             _ => {
@@ -195,12 +208,14 @@ impl<'s> State<'s, '_> {
     }
 
     /// A literal as an argument of that type: a number is of the type that is asked for, if it can be.
-    fn literal(&self, wanted: Type, operand: &Operand) -> Result<Value, Error> {
+    fn literal(&self, wanted: Type, operand: &'s Operand) -> Result<Value, Error> {
         let expected = match (wanted, &operand.term) {
-            (Type::Any | Type::Reflect, Term::Number(number)) => return self.number(number),
+            (Type::Any | Type::Reflect, Term::Number(place, written)) => {
+                return self.number(*place, *written);
+            }
             (Type::Any | Type::Reflect | Type::Bool, Term::Bool(value)) => return Ok(Value::Bool(*value)),
-            (Type::Any | Type::Reflect | Type::String, Term::String(literal)) => {
-                return Ok(Value::String(literal.text()));
+            (Type::Any | Type::Reflect | Type::String, Term::String(place)) => {
+                return Ok(Value::String(self.source.literal(*place)));
             }
             (Type::Bool, _) => "bool",
             (Type::String, _) => "string",
@@ -210,25 +225,30 @@ impl<'s> State<'s, '_> {
                 } else {
                     Kind::Int64
                 };
-                match term {
-                    Term::Number(number) if number.int.is_some() => {
-                        return Ok(Value::Int(number.int.unwrap_or_default().into(), kind));
-                    }
-                    _ => "integer",
+                match self.number_of(term).int {
+                    Some(int) => return Ok(Value::Int(int.into(), kind)),
+                    None => "integer",
                 }
             }
-            (Type::Float, term) => match term {
-                Term::Number(number) if number.float.is_some() => {
-                    return Ok(Value::Float(number.float.unwrap_or_default()));
-                }
-                _ => "float",
+            (Type::Float, term) => match self.number_of(term).float {
+                Some(float) => return Ok(Value::Float(float)),
+                None => "float",
             },
             _ => {
-                let name = wanted.name();
+                let (name, operand) = (wanted.name(), self.shown(operand));
                 return self.error(format_args!("can't handle {operand} for arg of type {name}"));
             }
         };
+        let operand = self.shown(operand);
         self.error(format_args!("expected {expected}; found {operand}"))
+    }
+
+    /// The number that a term is; none of anything else.
+    fn number_of(&self, term: &Term) -> Number {
+        match term {
+            Term::Number(place, _) => self.source.number(*place),
+            _ => Number::default(),
+        }
     }
 
     /// A value as an argument of that type.

@@ -8,9 +8,9 @@ use crate::{
     template::{
         Error,
         node::{At, Command, Operand, Pipe, Term},
-        number::Number,
         quote::quote,
         slot::Slot,
+        source::{List, Span},
     },
 };
 
@@ -21,13 +21,14 @@ impl<'s> State<'s, '_> {
         let deeper = self.executor.deeper();
         let depth = self.check(deeper)?;
         let mut last = None;
-        for command in &pipe.commands {
+        for command in self.source.commands(pipe.commands) {
             let counted = self.executor.step();
             self.check(counted)?;
             last = Some(self.command(dot, command, last)?.opened());
         }
         let slot = last.unwrap_or_default();
-        for variable in &pipe.variables {
+        for variable in self.source.variables(pipe.variables) {
+            let variable = self.source.text(*variable);
             if pipe.assigns {
                 self.assign(variable, slot.clone())?;
             } else {
@@ -50,15 +51,16 @@ impl<'s> State<'s, '_> {
 
     /// What a command makes of what came before it in the pipeline.
     fn command(&mut self, dot: &Slot, command: &'s Command, last: Option<Slot>) -> Result<Slot, Error> {
-        let first = &command.first;
-        let arguments = command.arguments.as_slice();
+        let Some((first, arguments)) = self.source.operands(command.operands).split_first() else {
+            return Ok(Slot::default());
+        };
         match &first.term {
             Term::Field(fields) => {
                 self.at = Some(At::Operand(first));
-                self.fields(dot, dot.clone(), first, fields, arguments, last)
+                self.fields(dot, dot.clone(), first, *fields, arguments, last)
             }
-            Term::Chain(base, fields) => self.chain(dot, first, base, fields, arguments, last),
-            Term::Variable(name, fields) => self.variable(dot, first, name, fields, arguments, last),
+            Term::Chain(base, fields) => self.chain(dot, first, *base, *fields, arguments, last),
+            Term::Variable(name, fields) => self.variable(dot, first, (*name, *fields), arguments, last),
             Term::Function(_) | Term::Builtin(_) => {
                 self.function(dot, first, At::Command(command), arguments, last)
             }
@@ -72,27 +74,34 @@ impl<'s> State<'s, '_> {
                 match literal {
                     Term::Bool(value) => Ok(Slot::bare(Value::Bool(*value))),
                     Term::Dot => Ok(dot.clone()),
-                    Term::Number(number) => self.number(number).map(Slot::bare),
-                    Term::String(literal) => Ok(Slot::bare(Value::String(literal.text()))),
+                    Term::Number(place, written) => self.number(*place, *written).map(Slot::bare),
+                    Term::String(place) => Ok(Slot::bare(Value::String(self.source.literal(*place)))),
                     _ => self.error("nil is not a command"),
                 }
             }
         }
     }
 
-    fn no_arguments(&self, first: &Operand, arguments: &[Operand], last: Option<&Slot>) -> Result<(), Error> {
+    fn no_arguments(
+        &self,
+        first: &'s Operand,
+        arguments: &[Operand],
+        last: Option<&Slot>,
+    ) -> Result<(), Error> {
         if arguments.is_empty() && last.is_none() {
             return Ok(());
         }
+        let first = self.shown(first);
         self.error(format_args!("can't give argument to non-function {first}"))
     }
 
     /// A number whose type is not asked for.
-    pub(super) fn number(&self, number: &Number) -> Result<Value, Error> {
+    pub(super) fn number(&self, place: u32, written: Span) -> Result<Value, Error> {
+        let number = self.source.number(place);
         match (number.float, number.int) {
-            (Some(float), _) if number.is_float() => Ok(Value::Float(float)),
+            (Some(float), _) if number.is_float => Ok(Value::Float(float)),
             (_, Some(int)) => Ok(Value::int(int)),
-            _ => self.error(format_args!("{} overflows int", number.text)),
+            _ => self.error(format_args!("{} overflows int", self.source.text(written))),
         }
     }
 
@@ -100,12 +109,12 @@ impl<'s> State<'s, '_> {
         &mut self,
         dot: &Slot,
         operand: &'s Operand,
-        name: &str,
-        fields: &'s str,
+        (name, fields): (Span, Span),
         arguments: &'s [Operand],
         last: Option<Slot>,
     ) -> Result<Slot, Error> {
         self.at = Some(At::Operand(operand));
+        let name = self.source.text(name);
         let found = self.variables.iter().rev().find(|(known, _)| *known == name);
         let Some(slot) = found.map(|(_, slot)| slot.clone()) else {
             return self.error(format_args!("undefined variable: {name}"));
@@ -121,13 +130,16 @@ impl<'s> State<'s, '_> {
         &mut self,
         dot: &Slot,
         operand: &'s Operand,
-        base: &'s Operand,
-        fields: &'s str,
+        base: List<Operand>,
+        fields: Span,
         arguments: &'s [Operand],
         last: Option<Slot>,
     ) -> Result<Slot, Error> {
         self.at = Some(At::Operand(operand));
-        let slot = self.operand(dot, base)?;
+        let slot = match self.source.operands(base) {
+            [base, ..] => self.operand(dot, base)?,
+            [] => Slot::default(),
+        };
         self.fields(dot, slot, operand, fields, arguments, last)
     }
 
@@ -137,18 +149,20 @@ impl<'s> State<'s, '_> {
         dot: &Slot,
         receiver: Slot,
         operand: &'s Operand,
-        fields: &'s str,
+        fields: Span,
         arguments: &'s [Operand],
         last: Option<Slot>,
     ) -> Result<Slot, Error> {
-        let Some((before, end)) = fields.rsplit_once('.') else {
-            return Ok(receiver);
-        };
         let mut receiver = receiver;
-        for name in before.split('.').skip(1) {
+        // They begin with a dot.
+        let mut names = self.source.text(fields).split('.').skip(1).peekable();
+        while let Some(name) = names.next() {
+            if names.peek().is_none() {
+                return self.field(dot, &receiver, operand, name, arguments, last);
+            }
             receiver = self.field(dot, &receiver, operand, name, &[], None)?;
         }
-        self.field(dot, &receiver, operand, end, arguments, last)
+        Ok(receiver)
     }
 
     fn field(

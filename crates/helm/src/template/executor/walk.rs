@@ -8,9 +8,10 @@ use crate::{
         Error,
         executor::{Executor, NO_VALUE},
         format::write_value,
-        node::{At, Branch, Node, NodeKind, Pipe, Template},
+        node::{At, Branch, Node, NodeKind, Operand, Pipe, Shown, Template},
         quote::quote,
         slot::Slot,
+        source::{List, Source},
         types::truth,
     },
 };
@@ -27,6 +28,8 @@ enum Flow {
 pub(super) struct State<'s, 'e> {
     pub(super) executor: &'s mut Executor<'e>,
     template: &'s Template,
+    /// The text it stands in.
+    pub(super) source: &'s Source,
     /// What is being looked at: errors name it.
     pub(super) at: Option<At<'s>>,
     pub(super) variables: Vec<(&'s str, Slot)>,
@@ -38,6 +41,7 @@ impl<'s, 'e> State<'s, 'e> {
         Self {
             executor,
             template,
+            source: &template.source,
             at: None,
             variables: Vec::new(),
             out,
@@ -47,17 +51,26 @@ impl<'s, 'e> State<'s, 'e> {
     pub(super) fn run(mut self, data: Value) -> Result<(), Error> {
         let dot = Slot::bare(data);
         self.variables.push(("$", dot.clone()));
-        self.body(&dot, &self.template.body).map(|_| ())
+        self.body(&dot, self.template.body).map(|_| ())
+    }
+
+    /// An operand, to be written as Go writes it.
+    pub(super) fn shown(&self, operand: &'s Operand) -> Shown<'s> {
+        self.source.shown(At::Operand(operand))
     }
 
     /// An error at what is being looked at.
+    #[cold]
     pub(super) fn error<T>(&self, what: impl Display) -> Result<T, Error> {
         let name = &self.template.name;
         Err(Error::Execute(match self.at {
             None => format!("template: {name}: {what}"),
             Some(at) => {
-                let place = self.template.source.place(at.offset());
-                format!("template: {place}: executing {} at <{at}>: {what}", quote(name))
+                let (place, shown) = (self.source.place(at.offset()), self.source.shown(at));
+                format!(
+                    "template: {place}: executing {} at <{shown}>: {what}",
+                    quote(name)
+                )
             }
         }))
     }
@@ -74,7 +87,8 @@ impl<'s, 'e> State<'s, 'e> {
         Ok(())
     }
 
-    fn body(&mut self, dot: &Slot, nodes: &'s [Node]) -> Result<Flow, Error> {
+    fn body(&mut self, dot: &Slot, body: List<Node>) -> Result<Flow, Error> {
+        let nodes = self.source.nodes(body);
         if self.at.is_none() {
             self.at = nodes.first().map(At::Node);
         }
@@ -96,7 +110,7 @@ impl<'s, 'e> State<'s, 'e> {
 
     fn node(&mut self, dot: &Slot, node: &'s Node) -> Result<Flow, Error> {
         match &node.kind {
-            NodeKind::Text(text) => self.write(text)?,
+            NodeKind::Text(text) => self.write(self.source.text(*text))?,
             NodeKind::Action(pipe) => {
                 let slot = self.pipeline(dot, pipe)?;
                 if pipe.variables.is_empty() {
@@ -107,7 +121,9 @@ impl<'s, 'e> State<'s, 'e> {
             NodeKind::If(branch) => return self.choice(dot, branch, false),
             NodeKind::With(branch) => return self.choice(dot, branch, true),
             NodeKind::Range(branch) => return self.range(dot, branch),
-            NodeKind::Template(name, pipe) => self.call_template(dot, name, pipe.as_ref())?,
+            NodeKind::Template(name, pipe) => {
+                self.call_template(dot, self.source.name(*name), pipe.as_ref())?;
+            }
             NodeKind::Break => return Ok(Flow::Break),
             NodeKind::Continue => return Ok(Flow::Continue),
         }
@@ -131,10 +147,10 @@ impl<'s, 'e> State<'s, 'e> {
         let mark = self.variables.len();
         let slot = self.pipeline(dot, &branch.pipe)?;
         let flow = if truth(&slot.value) {
-            self.body(if with { &slot } else { dot }, &branch.body)
+            self.body(if with { &slot } else { dot }, branch.body)
         } else {
-            match &branch.otherwise {
-                Some(nodes) => self.body(dot, nodes),
+            match branch.otherwise {
+                Some(body) => self.body(dot, body),
                 None => Ok(Flow::Next),
             }
         };
@@ -146,8 +162,8 @@ impl<'s, 'e> State<'s, 'e> {
         let mark = self.variables.len();
         let slot = self.pipeline(dot, &branch.pipe)?;
         let ran = self.iterate(&slot.value, branch)?;
-        let flow = match &branch.otherwise {
-            Some(nodes) if !ran => self.body(dot, nodes)?,
+        let flow = match branch.otherwise {
+            Some(body) if !ran => self.body(dot, body)?,
             _ => Flow::Next,
         };
         self.variables.truncate(mark);
@@ -246,23 +262,23 @@ impl<'s, 'e> State<'s, 'e> {
         self.check(counted)?;
         let mark = self.variables.len();
         self.bind(index.unwrap_or_default(), element, &branch.pipe)?;
-        let flow = self.body(element, &branch.body);
+        let flow = self.body(element, branch.body);
         self.variables.truncate(mark);
         flow
     }
 
     /// Gives the variables of a loop their values: a single one gets the element.
     fn bind(&mut self, index: Slot, element: &Slot, pipe: &'s Pipe) -> Result<(), Error> {
-        let (first, second) = match pipe.variables.as_slice() {
+        let (first, second) = match self.source.variables(pipe.variables) {
             [] => return Ok(()),
-            [only] => (None, only),
-            [first, second, ..] => (Some(first), second),
+            [only] => (None, *only),
+            [first, second, ..] => (Some(*first), *second),
         };
         if pipe.assigns {
             if let Some(first) = first {
-                self.assign(first, index)?;
+                self.assign(self.source.text(first), index)?;
             }
-            return self.assign(second, element.clone());
+            return self.assign(self.source.text(second), element.clone());
         }
         let mut top = self.variables.iter_mut().rev();
         if let Some((_, slot)) = top.next() {

@@ -4,29 +4,31 @@ use super::{MAX_NESTING, Parser};
 use crate::template::{
     Error,
     builtin::Builtin,
-    lex::{Keyword, Kind, Token},
     node::{Command, Operand, Pipe, Term},
     number::Number,
     quote::{quote, unquote},
-    source::Literal,
+    source::{List, Literal, Span, short},
+    token::{Keyword, Kind, Token},
 };
 
-impl<'t> Parser<'t> {
+impl Parser<'_> {
     /// A pipeline up to and with the token that ends it.
     pub(super) fn pipeline(&mut self, context: &str, end: Kind) -> Result<Pipe, Error> {
         let (_, at) = self.peek_non_space();
         let mut pipe = Pipe {
             at,
             assigns: false,
-            variables: Vec::new(),
-            commands: Vec::with_capacity(1),
+            variables: List::behind(&self.parts.variables, self.parts.variables.len()),
+            commands: List::behind(&self.parts.commands, self.parts.commands.len()),
         };
         while self.declaration(&mut pipe, context)? {}
+        let mark = self.commands.len();
         loop {
             let token = self.next_non_space();
             match token.kind {
                 kind if kind == end => {
-                    self.check(&pipe, context)?;
+                    self.check(mark, context)?;
+                    pipe.commands = List::collected(&mut self.parts.commands, &mut self.commands, mark);
                     return Ok(pipe);
                 }
                 Kind::Bool
@@ -42,9 +44,9 @@ impl<'t> Parser<'t> {
                 | Kind::LeftParen => {
                     self.give_back(token);
                     let command = self.command()?;
-                    pipe.commands.push(command);
+                    self.commands.push(command);
                 }
-                _ => return self.unexpected(&token, context),
+                _ => return self.unexpected(token, context),
             }
         }
     }
@@ -59,7 +61,7 @@ impl<'t> Parser<'t> {
         let spaced = after.kind == Kind::Space;
         self.give_back(after);
         let next = self.next_non_space();
-        let comma = next.kind == Kind::Char && next.text == ",";
+        let comma = next.kind == Kind::Char && self.lexer.text(next) == ",";
         if !comma && !matches!(next.kind, Kind::Assign | Kind::Declare) {
             // It is an argument; the space behind it counts.
             self.give_back(next);
@@ -69,8 +71,11 @@ impl<'t> Parser<'t> {
             self.give_back(variable);
             return Ok(false);
         }
-        pipe.variables.push(self.excerpt(&variable));
-        self.scope.variables.push(variable.text);
+        // Nothing of another pipeline is read before its variables are.
+        let known = self.parts.variables.len() - pipe.variables.len();
+        self.parts.variables.push(variable.span());
+        pipe.variables = List::behind(&self.parts.variables, known);
+        self.scope.variables.push(self.lexer.text(variable));
         if !comma {
             pipe.assigns = next.kind == Kind::Assign;
             return Ok(false);
@@ -84,12 +89,14 @@ impl<'t> Parser<'t> {
         }
     }
 
-    fn check(&self, pipe: &Pipe, context: &str) -> Result<(), Error> {
-        if pipe.commands.is_empty() {
+    fn check(&self, mark: usize, context: &str) -> Result<(), Error> {
+        let commands = self.commands.get(mark..).unwrap_or_default();
+        if commands.is_empty() {
             return self.error(&format!("missing value for {context}"));
         }
-        for (index, command) in pipe.commands.iter().enumerate().skip(1) {
-            if command.first.term.is_literal() {
+        for (index, command) in commands.iter().enumerate().skip(1) {
+            let first = self.parts.operands(command.operands).first();
+            if first.is_some_and(|first| first.term.is_literal()) {
                 return self.error(&format!("non executable command in pipeline stage {}", index + 1));
             }
         }
@@ -111,19 +118,14 @@ impl<'t> Parser<'t> {
                     break;
                 }
                 Kind::Pipe => break,
-                _ => return self.unexpected(&token, "operand"),
+                _ => return self.unexpected(token, "operand"),
             }
         }
-        let mut operands = self.operands.drain(mark..);
-        if let Some(first) = operands.next() {
-            return Ok(Command {
-                at,
-                first,
-                arguments: operands.collect(),
-            });
+        let operands = List::collected(&mut self.parts.operands, &mut self.operands, mark);
+        if operands.is_empty() {
+            return self.error("empty command");
         }
-        drop(operands);
-        self.error("empty command")
+        Ok(Command { at, operands })
     }
 
     /// Adds a term and the fields behind it to the operands; nothing when no term comes next.
@@ -137,24 +139,23 @@ impl<'t> Parser<'t> {
         }
         let mut end = at;
         while self.peek().0 == Kind::Field {
-            let token = self.next();
-            end = token.at + token.text.len();
+            end = self.next().end;
         }
         let Some(mut operand) = self.operands.pop() else {
             return Ok(());
         };
         if operand.term.is_literal() {
-            let what = quote(&operand.to_string());
+            let what = quote(&self.written(&operand));
             return self.error(&format!("unexpected . after term {what}"));
         }
         // Fields stand one behind the other, without space.
         match &mut operand.term {
-            Term::Field(names) | Term::Variable(_, names) => names.extend_to(end),
+            Term::Field(names) | Term::Variable(_, names) => names.end = end,
             _ => {
-                operand = Operand {
-                    at,
-                    term: Term::Chain(Box::new(operand), self.source.excerpt(at, end)),
-                }
+                let start = self.parts.operands.len();
+                self.parts.operands.push(operand);
+                let base = List::behind(&self.parts.operands, start);
+                operand.term = Term::Chain(base, Span { start: at, end });
             }
         }
         operand.at = at;
@@ -162,26 +163,49 @@ impl<'t> Parser<'t> {
         Ok(())
     }
 
+    /// A literal as it is written.
+    fn written(&self, operand: &Operand) -> String {
+        match operand.term {
+            Term::Bool(value) => value.to_string(),
+            Term::Nil => "nil".to_owned(),
+            Term::Number(_, span) => span.of(self.text).to_owned(),
+            Term::String(place) => {
+                let literal = self.parts.literals.get(place as usize);
+                literal
+                    .map_or("", |literal| literal.quoted.of(self.text))
+                    .to_owned()
+            }
+            _ => ".".to_owned(),
+        }
+    }
+
     /// Adds a term to the operands; whether one comes next.
     fn term(&mut self) -> Result<bool, Error> {
         let token = self.next_non_space();
         let term = match token.kind {
-            Kind::Identifier => self.function(&token)?,
+            Kind::Identifier => self.function(token)?,
             Kind::Keyword(Keyword::Dot) => Term::Dot,
             Kind::Keyword(Keyword::Nil) => Term::Nil,
             Kind::Variable => {
-                if !self.scope.variables.contains(&token.text) {
-                    return self.error(&format!("undefined variable {}", quote(token.text)));
+                let name = self.lexer.text(token);
+                if !self.scope.variables.contains(&name) {
+                    return self.error(&format!("undefined variable {}", quote(name)));
                 }
-                let end = token.at + token.text.len();
-                Term::Variable(self.excerpt(&token), self.source.excerpt(end, end))
+                let behind = Span {
+                    start: token.end,
+                    end: token.end,
+                };
+                Term::Variable(token.span(), behind)
             }
-            Kind::Field => Term::Field(self.excerpt(&token)),
-            Kind::Bool => Term::Bool(token.text == "true"),
-            Kind::CharConstant => Term::Number(Box::new(self.literal(Number::character(token.text))?)),
-            Kind::Number => Term::Number(Box::new(self.literal(Number::parse(token.text))?)),
+            Kind::Field => Term::Field(token.span()),
+            Kind::Bool => Term::Bool(self.lexer.text(token) == "true"),
+            Kind::CharConstant => self.number(token, Number::character)?,
+            Kind::Number => self.number(token, Number::parse)?,
             Kind::Complex => {
-                let what = format!("complex numbers are not supported: {}", quote(token.text));
+                let what = format!(
+                    "complex numbers are not supported: {}",
+                    quote(self.lexer.text(token))
+                );
                 return self.error(&what);
             }
             Kind::LeftParen => {
@@ -193,15 +217,19 @@ impl<'t> Parser<'t> {
                 self.nesting -= 1;
                 self.operands.push(Operand {
                     at: pipe.at,
-                    term: Term::Pipe(Box::new(pipe)),
+                    term: Term::Pipe(pipe),
                 });
                 return Ok(true);
             }
             Kind::String | Kind::RawString => {
-                if unquote(token.text).is_none() {
+                let text = self.lexer.text(token);
+                // Only what is escaped can be wrong.
+                if token.kind == Kind::String && text.contains('\\') && unquote(text).is_none() {
                     return self.error("invalid syntax");
                 }
-                Term::String(Literal::new(self.excerpt(&token)))
+                let place = short(self.parts.literals.len());
+                self.parts.literals.push(Literal::new(token.span()));
+                Term::String(place)
             }
             _ => {
                 self.give_back(token);
@@ -212,18 +240,22 @@ impl<'t> Parser<'t> {
         Ok(true)
     }
 
-    fn function(&self, token: &Token<'_>) -> Result<Term, Error> {
-        if self.functions.has(token.text) {
-            return Ok(Term::Function(self.excerpt(token)));
+    fn function(&self, token: Token) -> Result<Term, Error> {
+        let name = self.lexer.text(token);
+        if self.functions.has(name) {
+            return Ok(Term::Function(token.span()));
         }
-        match Builtin::of(token.text) {
+        match Builtin::of(name) {
             Some(builtin) => Ok(Term::Builtin(builtin)),
-            None => self.error(&format!("function {} not defined", quote(token.text))),
+            None => self.error(&format!("function {} not defined", quote(name))),
         }
     }
 
-    fn literal<T>(&self, read: Result<T, String>) -> Result<T, Error> {
-        read.or_else(|what| self.error(&what))
+    fn number(&mut self, token: Token, read: fn(&str) -> Result<Number, String>) -> Result<Term, Error> {
+        let number = read(self.lexer.text(token)).or_else(|what| self.error(&what))?;
+        let place = short(self.parts.numbers.len());
+        self.parts.numbers.push(number);
+        Ok(Term::Number(place, token.span()))
     }
 }
 
@@ -232,7 +264,7 @@ impl Term {
     fn is_literal(&self) -> bool {
         matches!(
             self,
-            Self::Bool(_) | Self::Dot | Self::Nil | Self::Number(_) | Self::String(..)
+            Self::Bool(_) | Self::Dot | Self::Nil | Self::Number(..) | Self::String(_)
         )
     }
 }

@@ -1,0 +1,84 @@
+//! The tokens of templates.
+
+use super::source::Span;
+
+/// What a token is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Error,
+    Bool,
+    Char,
+    CharConstant,
+    Complex,
+    Assign,
+    Declare,
+    End,
+    Field,
+    Identifier,
+    LeftDelimiter,
+    LeftParen,
+    Number,
+    Pipe,
+    RawString,
+    RightDelimiter,
+    RightParen,
+    Space,
+    String,
+    Text,
+    Variable,
+    Keyword(Keyword),
+}
+
+/// The words that are no names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Keyword {
+    Block,
+    Break,
+    Continue,
+    Dot,
+    Define,
+    Else,
+    End,
+    If,
+    Nil,
+    Range,
+    Template,
+    With,
+}
+
+impl Keyword {
+    pub(super) fn of(word: &str) -> Option<Self> {
+        Some(match word {
+            "block" => Self::Block,
+            "break" => Self::Break,
+            "continue" => Self::Continue,
+            "define" => Self::Define,
+            "else" => Self::Else,
+            "end" => Self::End,
+            "if" => Self::If,
+            "nil" => Self::Nil,
+            "range" => Self::Range,
+            "template" => Self::Template,
+            "with" => Self::With,
+            _ => return None,
+        })
+    }
+}
+
+/// A piece of a template, from one byte up to another one.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Token {
+    pub(super) kind: Kind,
+    pub(super) at: u32,
+    pub(super) end: u32,
+}
+
+impl Token {
+    /// What it covers.
+    pub(super) fn span(self) -> Span {
+        Span {
+            start: self.at,
+            end: self.end,
+        }
+    }
+}
