@@ -41,7 +41,10 @@ impl Map {
     /// An empty map with room for so many entries.
     pub(crate) fn with_capacity(entries: usize) -> Self {
         Self {
-            entries: Box::new(IndexMap::with_capacity_and_hasher(entries, RandomState::default())),
+            entries: Box::new(IndexMap::with_capacity_and_hasher(
+                entries,
+                RandomState::default(),
+            )),
         }
     }
 

@@ -16,6 +16,15 @@ pub(super) struct Text<'t> {
     text: Cow<'t, str>,
     /// The last line had no break and was given one, because the parser gives up on a block scalar that ends without.
     completed: bool,
+    traits: Traits,
+}
+
+/// What there is in a text that few texts have.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Traits {
+    pub(super) tabs: bool,
+    /// Breaks of other kinds than `\n`, or byte order marks.
+    pub(super) odd: bool,
 }
 
 /// Turns bytes into text that the parser accepts.
@@ -36,26 +45,49 @@ pub(super) fn decode<'t>(bytes: &'t [u8], budget: &Budget) -> Result<Text<'t>, E
         [0xfe, 0xff, rest @ ..] => utf16(rest, u16::from_be_bytes)?,
         _ => utf8(bytes)?,
     };
-    // Most texts are ASCII, which is looked through fast.
-    let plain = |byte: u8| matches!(byte, b'\t' | b'\n' | b'\r' | b' '..=b'~');
-    // In pieces, and each of them to its end, so that many bytes are looked at together.
-    let all_plain = |piece: &[u8]| piece.iter().fold(true, |all, byte| all & plain(*byte));
-    if !text.as_bytes().chunks(256).all(all_plain)
-        && let Some((index, c)) = text.char_indices().find(|(_, c)| !allowed(*c))
-    {
-        let before = text.get(..index).unwrap_or_default();
-        return Err(Error::new(end_of(before), Problem::ControlCharacter(c.into())));
-    }
-    if text.ends_with('\n') {
-        return Ok(Text {
-            text,
-            completed: false,
-        });
-    }
+    let traits = look(&text)?;
+    let completed = !text.ends_with('\n');
     Ok(Text {
-        text: text + "\n",
-        completed: true,
+        text: if completed { text + "\n" } else { text },
+        completed,
+        traits,
     })
+}
+
+/// Looks for characters that the parser refuses.
+fn look(text: &str) -> Result<Traits, Error> {
+    let mut traits = Traits::default();
+    let mut from = 0;
+    while let Some((before, rest)) = special(text.as_bytes(), from).and_then(|at| text.split_at_checked(at)) {
+        let Some(c) = rest.chars().next().filter(|c| allowed(*c)) else {
+            let number = rest.chars().next().map_or(0, u32::from);
+            return Err(Error::new(end_of(before), Problem::ControlCharacter(number)));
+        };
+        traits.tabs |= c == '\t';
+        traits.odd |= matches!(c, '\r' | '\u{85}' | '\u{2028}' | '\u{2029}' | '\u{feff}');
+        from = before.len() + c.len_utf8();
+    }
+    Ok(traits)
+}
+
+/// Where the next byte is that is not of the ASCII that most texts are made of.
+fn special(bytes: &[u8], from: usize) -> Option<usize> {
+    let plain = |byte: &u8| matches!(byte, b'\n' | b' '..=b'~');
+    let rest = bytes.get(from..)?;
+    // Texts in other scripts have them one behind the other.
+    let (near, far) = rest.split_at_checked(16).unwrap_or((rest, &[]));
+    if let Some(at) = near.iter().position(|byte| !plain(byte)) {
+        return Some(from + at);
+    }
+    let mut begin = from + near.len();
+    for piece in far.chunks(256) {
+        // Each piece to its end, so that many bytes are looked at together.
+        if !piece.iter().fold(true, |all, byte| all & plain(byte)) {
+            return piece.iter().position(|byte| !plain(byte)).map(|at| begin + at);
+        }
+        begin += piece.len();
+    }
+    None
 }
 
 fn utf8(bytes: &[u8]) -> Result<Cow<'_, str>, Error> {
@@ -164,6 +196,10 @@ impl Text<'_> {
     /// The text, which ends with a break, and whether that was added.
     pub(super) fn parts(&self) -> (&str, bool) {
         (&self.text, self.completed)
+    }
+
+    pub(super) fn traits(&self) -> Traits {
+        self.traits
     }
 
     /// The text with shorter comments: they take time, too.

@@ -14,7 +14,7 @@ use crate::{
     Position,
     node::{Content, Entry, Mapping, Node, Scalar},
 };
-use scalar::{Chomping, Found};
+use scalar::{Chomping, Found, trimmed, unindented};
 
 /// Nothing deeper is simple.
 const MAX_DEPTH: u32 = 50;
@@ -28,16 +28,16 @@ pub(super) struct Simple {
 
 /// Reads a text that is one simple document. Of its entries whose keys are not `wanted` it only tells that they are sound.
 pub(super) fn read(text: &Text<'_>, wanted: &dyn Fn(&str) -> bool, budget: &Budget) -> Option<Simple> {
-    let odd = |c: char| matches!(c, '\u{85}' | '\u{2028}' | '\u{2029}' | '\u{feff}');
-    let (text, completed) = text.parts();
-    if text.contains('\r') || (!text.is_ascii() && text.contains(odd)) {
+    let traits = text.traits();
+    if traits.odd {
         return None;
     }
+    let (text, completed) = text.parts();
     let mut reader = Reader {
         rest: text,
         number: 0,
         line: None,
-        has_tabs: text.contains('\t'),
+        has_tabs: traits.tabs,
         completed,
         max_depth: MAX_DEPTH.min(budget.limits().yaml_depth),
         // Beginning and end of the stream's only document, and the beginning of the stream.
@@ -101,8 +101,9 @@ struct Reader<'t> {
 impl<'t> Reader<'t> {
     /// The next line as it stands.
     fn raw(&mut self) -> Option<&'t str> {
-        let (line, rest) = self.rest.split_once('\n')?;
-        self.rest = rest;
+        let end = memchr::memchr(b'\n', self.rest.as_bytes())?;
+        let line = self.rest.get(..end)?;
+        self.rest = self.rest.get(end + 1..)?;
         self.number = self.number.checked_add(1)?;
         Some(line)
     }
@@ -115,7 +116,7 @@ impl<'t> Reader<'t> {
                 return Some(());
             }
             let line = self.raw()?;
-            let content = line.trim_start_matches(' ');
+            let content = unindented(line);
             if content.is_empty() || content.starts_with('#') {
                 continue;
             }
@@ -125,7 +126,7 @@ impl<'t> Reader<'t> {
             self.line = Some(Line {
                 number: self.number,
                 indent: line.len() - content.len(),
-                content: content.trim_end_matches(' '),
+                content: trimmed(content),
             });
             return Some(());
         }
@@ -196,7 +197,7 @@ impl<'t> Reader<'t> {
 
     /// What stands behind a dash.
     fn item(&mut self, line: Line<'t>, indent: usize, depth: u32) -> Option<Node> {
-        let behind = line.content.get(1..)?.trim_start_matches(' ');
+        let behind = unindented(line.content.get(1..)?);
         let at = line.content.len() - behind.len();
         let inner = Line {
             indent: indent + at,
@@ -213,7 +214,7 @@ impl<'t> Reader<'t> {
     /// The value behind a key or a dash that ends at a byte of a line.
     fn value(&mut self, line: Line<'t>, from: usize, parent: usize, depth: u32) -> Option<Node> {
         let behind = line.content.get(from..)?;
-        let text = behind.trim_start_matches(' ');
+        let text = unindented(behind);
         if text.is_empty() || text.starts_with('#') {
             self.advance()?;
             return match self.line {
@@ -308,7 +309,7 @@ impl<'t> Reader<'t> {
                 break;
             }
             let line = self.raw()?;
-            let content = line.trim_start_matches(' ');
+            let content = unindented(line);
             let spaces = line.len() - content.len();
             if content.is_empty() && indent.is_none_or(|indent| spaces <= indent) {
                 // Spaces may count where it isn't known yet how many belong to the lines, or where the text ends.

@@ -57,10 +57,43 @@ impl Chomping {
     }
 }
 
+/// A text without the spaces before it.
+pub(super) fn unindented(text: &str) -> &str {
+    let spaces = text.bytes().take_while(|byte| *byte == b' ').count();
+    text.get(spaces..).unwrap_or_default()
+}
+
+/// A text without the spaces behind it.
+pub(super) fn trimmed(text: &str) -> &str {
+    let spaces = text.bytes().rev().take_while(|byte| *byte == b' ').count();
+    text.get(..text.len() - spaces).unwrap_or_default()
+}
+
+/// Where a byte is that another one follows.
+fn pair(text: &str, first: u8, second: u8) -> Option<usize> {
+    let bytes = text.as_bytes();
+    memchr::memchr_iter(first, bytes).find(|at| bytes.get(at + 1) == Some(&second))
+}
+
+/// What keys without quotes are made of, but for colons.
+const KEY: [bool; 256] = {
+    let mut keys = [false; 256];
+    let (mut rest, mut byte) = (keys.as_mut_slice(), 0u8);
+    while let Some((is_key, behind)) = rest.split_first_mut() {
+        *is_key = matches!(
+            byte,
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' | b'/' | b'.' | b'$' | b'-' | b'+' | b'@' | b'='
+                | b'(' | b')' | b'*' | b'~'
+        );
+        rest = behind;
+        byte = byte.wrapping_add(1);
+    }
+    keys
+};
+
 /// Whether nothing but spaces and a comment comes.
 pub(super) fn ends(rest: &str) -> bool {
-    rest.is_empty()
-        || (rest.starts_with(' ') && matches!(rest.trim_start_matches(' ').bytes().next(), None | Some(b'#')))
+    rest.is_empty() || (rest.starts_with(' ') && matches!(unindented(rest).bytes().next(), None | Some(b'#')))
 }
 
 /// A key and the length of it with its colon.
@@ -69,7 +102,7 @@ pub(super) fn key(text: &str) -> Option<(Found<'_>, usize)> {
     let (found, length) = match bytes.first()? {
         b'"' | b'\'' => unescaped(text)?,
         first if first.is_ascii_alphanumeric() || matches!(first, b'_' | b'/' | b'.' | b'$') => {
-            let inner = |byte: &u8| byte.is_ascii_alphanumeric() || b"_/.$-+@=()*~".contains(byte);
+            let inner = |byte: &u8| KEY.get(usize::from(*byte)).is_some_and(|is_inner| *is_inner);
             let mut length = bytes.iter().take_while(|byte| inner(byte)).count();
             // A colon belongs to the key unless a space follows.
             while bytes.get(length) == Some(&b':') && bytes.get(length + 1).is_some_and(inner) {
@@ -111,8 +144,8 @@ pub(super) fn inline(text: &str) -> Option<Found<'_>> {
         let escapes = mark == "\"" && inner.contains('\\');
         return (!escapes && ends(behind)).then_some(Found::quoted(inner));
     }
-    let text = match text.find(" #") {
-        Some(comment) => text.get(..comment)?.trim_end_matches(' '),
+    let text = match pair(text, b' ', b'#') {
+        Some(comment) => trimmed(text.get(..comment)?),
         None => text,
     };
     let begins = match text.as_bytes() {
@@ -120,7 +153,7 @@ pub(super) fn inline(text: &str) -> Option<Found<'_>> {
         [first, ..] => !b"-?:,[]{}#&*!|>'\"%@`".contains(first),
         [] => false,
     };
-    let is_map = text.ends_with(':') || text.contains(": ");
+    let is_map = text.ends_with(':') || pair(text, b':', b' ').is_some();
     (begins && !is_map).then_some(Found::plain(text))
 }
 
