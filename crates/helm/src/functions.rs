@@ -82,7 +82,7 @@ type Changed = RefCell<Vec<Weak<RefCell<BTreeMap<Rc<str>, Value>>>>>;
 /// Compiled regular expressions: charts use a few again and again, and to compile one takes longer than to use it.
 ///
 /// They are shared and never copied: a copy makes the tables anew that a search fills.
-type Expressions = RefCell<HashMap<String, Rc<regex::Regex>>>;
+type Expressions = RefCell<foldhash::HashMap<String, Rc<regex::Regex>>>;
 
 /// What a function works with besides its arguments.
 struct Context<'a> {

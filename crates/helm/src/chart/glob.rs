@@ -7,7 +7,11 @@ const BAD: &str = "syntax error in pattern";
 
 /// A pattern of `path.Match`: `*` and `?` stop at slashes.
 #[derive(Debug)]
-pub(crate) struct Pattern(Vec<Part>);
+pub(crate) struct Pattern {
+    parts: Vec<Part>,
+    /// What names end with where the rest of the pattern is one star, as in `*.bak`.
+    suffix: Option<String>,
+}
 
 #[derive(Debug)]
 enum Part {
@@ -21,6 +25,14 @@ enum Part {
 }
 
 impl Part {
+    /// The only character that it may be.
+    fn character(&self) -> Option<char> {
+        match self {
+            Self::Char(c) => Some(*c),
+            _ => None,
+        }
+    }
+
     fn fits(&self, c: char) -> bool {
         match self {
             Self::Char(wanted) => *wanted == c,
@@ -50,12 +62,20 @@ impl Pattern {
                 c => Part::Char(c),
             });
         }
-        Ok(Self(parts))
+        let suffix = match parts.split_first() {
+            Some((Part::Star, behind)) => behind.iter().map(Part::character).collect(),
+            _ => None,
+        };
+        Ok(Self { parts, suffix })
     }
 
     /// Whether a name matches.
     pub(crate) fn is_match(&self, name: &str) -> bool {
-        let (mut parts, mut rest) = (self.0.as_slice(), name);
+        if let Some(suffix) = &self.suffix {
+            let before = name.strip_suffix(suffix.as_str());
+            return before.is_some_and(|before| !before.contains('/'));
+        }
+        let (mut parts, mut rest) = (self.parts.as_slice(), name);
         // What comes behind the last star, and what was there when it took nothing more.
         let mut star: Option<(&[Part], &str)> = None;
         loop {

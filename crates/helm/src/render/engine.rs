@@ -44,7 +44,11 @@ pub(super) fn run(
     let functions = Standard::new(environment);
     let mut paths: Vec<&String> = templates.keys().collect();
     // Those that lie deep come first, so that others can define anew what they define.
-    paths.sort_by_key(|path| std::cmp::Reverse((path.matches('/').count(), path.as_str())));
+    paths.sort_by_cached_key(|path| {
+        let path: &str = path;
+        let depth = path.bytes().filter(|byte| *byte == b'/').count();
+        std::cmp::Reverse((depth, path.to_owned()))
+    });
     let mut set = Set::new();
     for path in &paths {
         budget.check()?;
