@@ -1,6 +1,7 @@
 //! Private keys: made from the environment's randomness, and read from PEM.
 
 mod der;
+mod montgomery;
 mod rsa;
 
 use rcgen::KeyPair;

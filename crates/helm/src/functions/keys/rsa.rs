@@ -8,13 +8,13 @@ use std::{sync::LazyLock, thread};
 use num_bigint::BigUint;
 use tree::Budget;
 
-use super::{super::Context, der};
+use super::{super::Context, der, montgomery::Modulus};
 use crate::functions::{Environment as _, Moment};
 
 /// How many random numbers have to witness that a number is a prime.
 ///
 /// FIPS 186-5 asks for 5 where candidates of 1024 bits are random, for an error below 2^-112, and for fewer of larger ones.
-const WITNESSES: u32 = 7;
+const WITNESSES: u32 = 5;
 const EXPONENT: u32 = 65_537;
 
 /// A key in PKCS#1.
@@ -68,11 +68,13 @@ const WALK: u32 = 2000;
 
 /// The odd primes below 2^16: dividing by them costs far less than a witness.
 static SMALL_PRIMES: LazyLock<Vec<u32>> = LazyLock::new(|| {
-    let mut primes = Vec::<u32>::new();
+    let (mut primes, mut divided) = (Vec::new(), vec![false; 1 << 16]);
     for number in (3..1u32 << 16).step_by(2) {
-        let mut divisors = primes.iter().take_while(|prime| *prime * *prime <= number);
-        if divisors.all(|prime| number % prime != 0) {
+        let step = number as usize;
+        if divided.get(step).is_some_and(|divided| !divided) {
             primes.push(number);
+            let multiples = divided.iter_mut().skip(step * step).step_by(2 * step);
+            multiples.for_each(|divided| *divided = true);
         }
     }
     primes
@@ -122,23 +124,13 @@ impl<'a> Search<'a> {
 
     /// Whether a number passes the test of Miller and Rabin.
     fn is_prime(&self, number: &BigUint, bits: u64) -> bool {
-        let one = BigUint::from(1u32);
-        let last = number - &one;
-        let twos = last.trailing_zeros().unwrap_or(0);
-        let odd = &last >> twos;
-        let witness = |base: &BigUint| {
-            let mut power = base.modpow(&odd, number);
-            if power == one || power == last {
-                return true;
-            }
-            for _ in 1..twos {
-                power = &power * &power % number;
-                if power == last {
-                    return true;
-                }
-            }
-            false
+        let Some(modulus) = Modulus::new(number) else {
+            return false;
         };
+        let last = number - 1u32;
+        let twos = last.trailing_zeros().unwrap_or(0);
+        let odd = last >> twos;
+        let witness = |base: &BigUint| modulus.is_witnessed(base, &odd, twos);
         witness(&BigUint::from(2u32)) && (0..WITNESSES).all(|_| witness(&self.candidate(bits - 1)))
     }
 }
