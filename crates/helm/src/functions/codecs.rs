@@ -85,12 +85,12 @@ fn made(context: &Context<'_>, text: &str) -> Answer {
 }
 
 fn to_json(context: &Context<'_>, arguments: &[Value], print: fn(&yaml::Value) -> String) -> Answer {
-    let text = print(&data(context, arguments)?);
+    let mut text = print(&data(context, arguments)?);
     // Bytes that are no text.
-    made(
-        context,
-        &text.replace(|c| bytes::stand_in(c).is_some(), "\\ufffd"),
-    )
+    if !text.is_ascii() {
+        text = text.replace(|c| bytes::stand_in(c).is_some(), "\\ufffd");
+    }
+    made(context, &text)
 }
 
 /// Through JSON, in which a float without a fraction looks like an integer, and a byte that is no text like any such.
@@ -110,21 +110,28 @@ fn to_yaml(context: &Context<'_>, arguments: &[Value]) -> Answer {
 /// Whether there is a character in texts that JSON leaves as it is, and that the original's reader of YAML then refuses.
 fn has_controls(value: &yaml::Value) -> bool {
     let refused = |c| matches!(c, '\u{7f}'..='\u{84}' | '\u{86}'..='\u{9f}' | '\u{fffe}' | '\u{ffff}');
+    // None of them is below: most texts need no second look.
+    let has = |text: &str| text.bytes().any(|byte| byte >= 0x7f) && text.contains(refused);
     match value {
-        yaml::Value::String(text) => text.contains(refused),
+        yaml::Value::String(text) => has(text),
         yaml::Value::Seq(items) => items.iter().any(has_controls),
-        yaml::Value::Map(map) => map
-            .iter()
-            .any(|(key, value)| key.contains(refused) || has_controls(value)),
+        yaml::Value::Map(map) => map.iter().any(|(key, value)| has(key) || has_controls(value)),
         _ => false,
     }
 }
 
+/// Up to here a float has all digits of an integer.
+const EXACT: f64 = 9_007_199_254_740_992.0;
+
 fn whole_numbers(value: &mut yaml::Value) {
     match value {
-        yaml::Value::String(text) if text.contains(|c| bytes::stand_in(c).is_some()) => {
+        yaml::Value::String(text) if !text.is_ascii() && text.contains(|c| bytes::stand_in(c).is_some()) => {
             *text = bytes::replaced(text);
         }
+        yaml::Value::Float(float) if float.abs() <= EXACT && float.fract() == 0.0 => {
+            *value = (*float as i64).into();
+        }
+        // Larger ones are what their shortest digits say.
         yaml::Value::Float(float) if float.abs() < 1e21 => {
             let text = float.to_string();
             if let Ok(int) = text.parse::<i64>() {

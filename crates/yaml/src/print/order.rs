@@ -43,6 +43,14 @@ fn merge<T>(left: Vec<T>, right: Vec<T>, key: impl Fn(&T) -> &str) -> Vec<T> {
 }
 
 fn less(a: &str, b: &str) -> bool {
+    // Where two letters differ, as in most keys, nothing else counts.
+    let mut pairs = a.bytes().zip(b.bytes());
+    if let Some((x, y)) = pairs.find(|(x, y)| x != y)
+        && x.is_ascii_alphabetic()
+        && y.is_ascii_alphabetic()
+    {
+        return x < y;
+    }
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     let Some(at) = a.iter().zip(&b).position(|(x, y)| x != y) else {
         return a.len() < b.len();

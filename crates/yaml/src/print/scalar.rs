@@ -31,9 +31,10 @@ impl Style {
     /// The style of `text`; `key` for one that must stay on its line.
     pub(super) fn of(text: &str, key: bool, dialect: &Dialect) -> Self {
         let analysis = analyse(text, dialect.printable());
-        let block =
-            analysis.block || (dialect.tabs && analyse(&text.replace('\t', "x"), dialect.printable()).block);
-        if text.contains('\n') && !key && block {
+        let block = || {
+            analysis.block || (dialect.tabs && analyse(&text.replace('\t', "x"), dialect.printable()).block)
+        };
+        if !key && text.contains('\n') && block() {
             return Self::Literal;
         }
         // As a key this would be a merge, whatever the tools print.
