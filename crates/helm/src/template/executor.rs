@@ -10,7 +10,7 @@ use std::rc::Rc;
 use foldhash::HashMap;
 use tree::{Budget, Exceeded};
 
-use super::{Error, Functions, Set, node::Template, quote::quote};
+use super::{Error, Functions, Set, lex::has_actions, node::Template, quote::quote};
 use crate::Value;
 
 /// How deep templates, blocks and parentheses may be in each other while templates run.
@@ -21,6 +21,9 @@ const MAX_INCLUDES: u32 = 1000;
 
 /// Errors of this length are handed on as they are: each level adds to them.
 const MAX_ERROR: usize = 256 << 10;
+
+/// Most templates that are included make less.
+const USUAL_OUTPUT: usize = 128;
 
 /// What stands where there is no value.
 const NO_VALUE: &str = "<no value>";
@@ -119,6 +122,12 @@ impl<'a> Executor<'a> {
                 "exceeded maximum depth of texts that are templates ({MAX_INCLUDES})"
             ));
         }
+        if !has_actions(text) {
+            self.budget
+                .output(text.len() as u64)
+                .map_err(|error| error.to_string())?;
+            return Ok(text.replace(NO_VALUE, ""));
+        }
         let mut set = Set::over(Rc::clone(&self.set));
         let template = set
             .add("gotpl", text, self.functions)
@@ -145,7 +154,7 @@ impl<'a> Executor<'a> {
     }
 
     fn run(&mut self, template: &Template, data: Value) -> Result<String, Error> {
-        let mut out = String::new();
+        let mut out = String::with_capacity(USUAL_OUTPUT);
         let depth = self.depth;
         let result = walk::State::new(self, template, &mut out).run(data);
         self.depth = depth;

@@ -32,15 +32,16 @@ const END: u8 = 4;
 /// What each byte may be. Most of what is read is ASCII.
 const CLASSES: [u8; 256] = {
     let mut classes = [0; 256];
-    let mut byte = 0u8;
-    while byte < 128 {
-        classes[byte as usize] = match byte {
+    let (mut rest, mut byte) = (classes.as_mut_slice(), 0u8);
+    while let Some((class, behind)) = rest.split_first_mut() {
+        *class = match byte {
             b' ' | b'\t' | b'\r' | b'\n' => SPACE | END,
             b'.' | b',' | b'|' | b':' | b')' | b'(' => END,
             b'_' | b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' => NAME,
             _ => 0,
         };
-        byte += 1;
+        rest = behind;
+        byte = byte.wrapping_add(1);
     }
     classes
 };
@@ -59,6 +60,11 @@ fn is_name(c: char) -> bool {
 /// How many of the first bytes are of a class.
 fn run(bytes: &[u8], class: u8) -> usize {
     bytes.iter().take_while(|byte| is(**byte, class)).count()
+}
+
+/// Whether a text is more than what it prints.
+pub(super) fn has_actions(text: &str) -> bool {
+    find(text.as_bytes(), *b"{{").is_some()
 }
 
 /// Where the first of two bytes is, one behind the other.

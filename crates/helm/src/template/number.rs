@@ -1,5 +1,7 @@
 //! Numbers as they are written in templates.
 
+use std::borrow::Cow;
+
 use super::{quote::quote, quote::unquote_rune};
 
 /// A number, and what it may stand for: `1` for an integer or a float, `1.5` for a float only.
@@ -72,9 +74,9 @@ fn is_hex(text: &str) -> bool {
 }
 
 /// Takes the underscores out; they may only stand between digits, or behind the prefix of the base.
-fn without_underscores(text: &str) -> Option<String> {
+fn without_underscores(text: &str) -> Option<Cow<'_, str>> {
     if !text.contains('_') {
-        return Some(text.to_owned());
+        return Some(text.into());
     }
     let digits = text.trim_start_matches(['+', '-']);
     let prefixed = digits.starts_with('0') && digits.get(1..2).is_some_and(|c| "bBoOxX".contains(c));
@@ -90,7 +92,7 @@ fn without_underscores(text: &str) -> Option<String> {
             _ => before = '.',
         }
     }
-    (before != '_').then(|| text.replace('_', ""))
+    (before != '_').then(|| text.replace('_', "").into())
 }
 
 fn integer(text: &str) -> Option<i128> {

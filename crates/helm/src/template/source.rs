@@ -38,6 +38,17 @@ pub(super) struct Parts {
 }
 
 impl Parts {
+    /// Room for about as many parts as texts of that length have.
+    pub(super) fn of(length: usize) -> Self {
+        Self {
+            nodes: Vec::with_capacity(length / 40),
+            commands: Vec::with_capacity(length / 60),
+            operands: Vec::with_capacity(length / 30),
+            literals: Vec::with_capacity(length / 150),
+            ..Self::default()
+        }
+    }
+
     pub(super) fn nodes(&self, list: List<Node>) -> &[Node] {
         self.nodes.get(list.range()).unwrap_or_default()
     }
