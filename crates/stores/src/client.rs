@@ -85,6 +85,12 @@ impl Client {
                 attempt.error("too many redirects")
             } else if refusal(attempt.url(), &refused).is_some() {
                 attempt.error("it leads to an address that may not be asked")
+            } else if attempt
+                .previous()
+                .last()
+                .is_some_and(|from| is_bared(from, attempt.url()))
+            {
+                attempt.error("it leads from https to http")
             } else {
                 attempt.follow()
             }
@@ -222,6 +228,11 @@ fn refusal(url: &Url, refused: &[String]) -> Option<&'static str> {
     is_refused.then_some("the API server is not asked")
 }
 
+/// Whether a redirect would show on the way what was sent encrypted.
+fn is_bared(from: &Url, to: &Url) -> bool {
+    from.scheme() == "https" && to.scheme() != "https"
+}
+
 #[cfg(test)]
 mod tests {
     use testkit::{Page, WebServer};
@@ -243,6 +254,14 @@ mod tests {
                 body: b"",
             })
             .await
+    }
+
+    #[test]
+    fn what_was_encrypted_stays_so() {
+        let bared = |from: &str, to: &str| is_bared(&Url::parse(from).unwrap(), &Url::parse(to).unwrap());
+        assert!(bared("https://vault.test/v1", "http://vault.test/v1"));
+        assert!(!bared("https://a.test", "https://b.test") && !bared("http://a.test", "https://a.test"));
+        assert!(!bared("http://a.test", "http://b.test"));
     }
 
     #[tokio::test]

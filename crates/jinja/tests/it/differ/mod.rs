@@ -24,9 +24,17 @@ use testkit::fuzz;
 use tree::{Budget, Limits, Mem, TreePath, on_deep_stack};
 use yaml::Value;
 
-use crate::conformance::always_rendered;
 use oracle::Oracle;
 use template::Case;
+
+/// A template that is also rendered when it holds no braces, as Jinja2 does it; kluctl leaves such files as they are.
+pub(crate) fn always_rendered(template: &str) -> String {
+    if template.contains('{') {
+        template.to_owned()
+    } else {
+        format!("{{##}}{template}")
+    }
+}
 
 /// How many templates are tried when nobody asked for more.
 const FEW: u64 = 300;

@@ -33,7 +33,7 @@ fn render(template: &str) -> Result<String, Error> {
         _ => Vars::default(),
     };
     let file = TreePath::parse("t").unwrap();
-    let tree = Arc::new(Mem::from_files([("t", crate::conformance::always_rendered(template))]).unwrap());
+    let tree = Arc::new(Mem::from_files([("t", crate::differ::always_rendered(template))]).unwrap());
     let mut renderer = Renderer::new(tree, &[TreePath::root()], &vars);
     let bytes = renderer.render_file(&file, &Budget::default())?;
     Ok(String::from_utf8(bytes.to_vec()).unwrap())
