@@ -251,7 +251,7 @@ fn head(text: &str, budget: &Budget) -> Result<Head, String> {
         Some(yaml::Value::Map(metadata)) => {
             let fields = Fields {
                 map: metadata,
-                kind: "SimpleHead.metadata",
+                kind: ".metadata",
             };
             fields.text("name", &mut String::new())?;
             fields.text_map("annotations", &mut head.annotations)?;

@@ -91,19 +91,14 @@ pub(crate) fn read_map(text: &[u8], budget: &Budget) -> Result<Value, String> {
     }
 }
 
-/// What is wrong with a text in YAML, in the words of Helm: lines count from zero, which isn't said, but for the scanner's.
+/// What is wrong with a text in YAML, in the words of Helm.
 pub(crate) fn yaml_words(error: &yaml::Error) -> String {
-    let message = error.message();
-    let (what, context) = message.split_once(" while ").unwrap_or((&message, ""));
-    let before = |position: yaml::Position| Some(position.line.saturating_sub(1)).filter(|line| *line > 0);
-    let scanned = u32::from(context.starts_with("scanning"));
-    let line = error
-        .position
-        .and_then(before)
-        .map(|line| line.saturating_add(scanned));
-    match line.or_else(|| error.begin.and_then(before)) {
-        None => format!("error converting YAML to JSON: yaml: {what}"),
-        Some(line) => format!("error converting YAML to JSON: yaml: line {line}: {what}"),
+    match &error.problem {
+        yaml::Problem::NotFinite(_) => format!("error converting YAML to JSON: json: {}", error.message()),
+        _ => format!(
+            "error converting YAML to JSON: yaml: {}",
+            error.go_words(yaml::GoYaml::V2)
+        ),
     }
 }
 

@@ -71,7 +71,7 @@ pub enum Error {
     /// A file is no YAML.
     #[error(
         "MalformedYAMLError: yaml: {} in File: {file}",
-        yaml_words(source, GoYaml::V3)
+        source.go_words(yaml::GoYaml::V3)
     )]
     Yaml {
         /// The file.
@@ -179,36 +179,6 @@ impl Error {
     }
 }
 
-/// The version of go-yaml that reads a file. They count lines differently.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum GoYaml {
-    /// Reads kustomizations and what they are configured with.
-    V2,
-    /// Reads objects.
-    V3,
-}
-
-/// Why a text is no YAML, as the original says it.
-///
-/// quirk: version 3 names the line where that begins which could not be read to its end. Both count from 0 where something
-/// else was expected, and don't name the first line. [`Error::place`] has the right one.
-pub(crate) fn yaml_words(source: &yaml::Error, version: GoYaml) -> String {
-    let message = source.message();
-    let words = message
-        .split_once(" while ")
-        .map_or(message.as_str(), |(words, _)| words);
-    let places = match version {
-        GoYaml::V2 => [source.position, source.begin],
-        GoYaml::V3 => [source.begin, source.position],
-    };
-    let Some(at) = places.into_iter().flatten().find(|at| at.line > 1) else {
-        return words.to_owned();
-    };
-    let expected = words.starts_with("did not find expected");
-    let line = if expected { at.line - 1 } else { at.line };
-    format!("line {line}: {words}")
-}
-
 /// Adds what was being done to errors.
 pub(crate) trait Context<T> {
     /// With what was being done in front.
@@ -218,43 +188,5 @@ pub(crate) trait Context<T> {
 impl<T> Context<T> for Result<T, Error> {
     fn context<D: fmt::Display>(self, context: impl FnOnce() -> D) -> Result<T, Error> {
         self.map_err(|error| error.context(context()))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use tree::Budget;
-
-    use super::*;
-
-    #[test]
-    fn lines_are_counted_as_the_original_counts_them() {
-        let cases = [
-            (
-                "x: 1\ny:\n  a: b\n  - c\n",
-                "line 3: did not find expected key",
-                "line 2: did not find expected key",
-            ),
-            (
-                "x: 1\ny:\n  z: 3\n  a: b\n  - c\n",
-                "line 4: did not find expected key",
-                "line 2: did not find expected key",
-            ),
-            (
-                "x:\ny: 'abc\n\n\n",
-                "line 5: found unexpected end of stream",
-                "line 2: found unexpected end of stream",
-            ),
-            (
-                "a: @",
-                "found character that cannot start any token",
-                "found character that cannot start any token",
-            ),
-        ];
-        for (text, two, three) in cases {
-            let error = yaml::read::node(text, &Budget::default()).unwrap_err();
-            assert_eq!(yaml_words(&error, GoYaml::V2), two, "{text}");
-            assert_eq!(yaml_words(&error, GoYaml::V3), three, "{text}");
-        }
     }
 }

@@ -8,6 +8,7 @@
 mod error;
 #[cfg(test)]
 mod fuzz;
+mod go;
 pub mod graph;
 mod json;
 pub mod map;
@@ -17,6 +18,7 @@ pub mod read;
 mod value;
 
 pub use error::{Error, Problem};
+pub use go::GoYaml;
 pub use map::{Map, Position};
 pub use node::Node;
 pub use read::Document;

@@ -166,9 +166,9 @@ fn read_yaml(context: &Context<'_>, text: &str) -> Result<Value, String> {
     match yaml::read::goyaml_lenient(text, context.budget) {
         Ok(document) => Ok(Value::from_yaml(&document.value)),
         Err(error) if error.exceeded().is_some() => Err(error.to_string()),
-        Err(error) => Ok(Value::Object(std::rc::Rc::new(json::Failed(yaml_error(
-            text, &error,
-        ))))),
+        Err(error) => Ok(Value::Object(std::rc::Rc::new(json::Failed(
+            crate::values::yaml_words(&error),
+        )))),
     }
 }
 
@@ -190,37 +190,6 @@ fn wrong_octet(bytes: &[u8]) -> Option<&'static str> {
     } else {
         "invalid trailing UTF-8 octet"
     })
-}
-
-/// Why a text is no YAML, as go-yaml says it: lines are counted from 0 where something else was expected, and the first line
-/// is not named.
-fn yaml_error(text: &str, error: &yaml::Error) -> String {
-    let message = error.message();
-    if message.starts_with("unsupported value: ") {
-        return format!("error converting YAML to JSON: json: {message}");
-    }
-    let words = message
-        .split_once(" while ")
-        .map_or(message.as_str(), |(words, _)| words);
-    if let Some(name) = words.strip_prefix("unknown anchor ") {
-        let name = name.trim_matches('"');
-        return format!("error converting YAML to JSON: yaml: unknown anchor '{name}' referenced");
-    }
-    let words = if words.starts_with("control character ") {
-        "control characters are not allowed"
-    } else {
-        words
-    };
-    let expected = words.starts_with("did not find expected");
-    // The end is on the last line, unless that one ends.
-    let last = text.matches('\n').count() as u32 + 1;
-    let line = |at: yaml::Position| if expected { at.line } else { at.line.min(last) };
-    let places = [error.position, error.begin].into_iter().flatten().map(line);
-    let place = match places.into_iter().find(|line| *line > 1) {
-        Some(line) => format!("line {}: ", if expected { line - 1 } else { line }),
-        None => String::new(),
-    };
-    format!("error converting YAML to JSON: yaml: {place}{words}")
 }
 
 const DECODING: &str = "error unmarshaling JSON: while decoding JSON: ";

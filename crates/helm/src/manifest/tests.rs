@@ -102,7 +102,7 @@ fn what_is_no_manifest_is_refused() {
         ),
         (
             "metadata: {annotations: {a: [b]}}",
-            "json: cannot unmarshal array into Go struct field SimpleHead.metadata.annotations of type string",
+            "json: cannot unmarshal array into Go struct field .metadata.annotations of type string",
         ),
         ("a: [", "error converting YAML to JSON: yaml: line "),
     ];

@@ -11,12 +11,7 @@ use super::{
     shape::{Mismatch, Rules, Type, check, decode, typed},
     shapes,
 };
-use crate::{
-    Error, Step,
-    error::{GoYaml, yaml_words},
-    loader::Loader,
-    options::Profile,
-};
+use crate::{Error, Step, loader::Loader, options::Profile};
 
 /// The names that a kustomization may have.
 pub const FILE_NAMES: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomization"];
@@ -247,7 +242,7 @@ fn malformed(context: &str, source: yaml::Error, file: &TreePath) -> Error {
         let file = file.clone();
         return Error::Yaml { file, source };
     }
-    let problem = format!("{context}: {}", yaml_words(&source, GoYaml::V2));
+    let problem = format!("{context}: {}", source.go_words(yaml::GoYaml::V2));
     let line = source.position.map_or(1, |at| at.line);
     Error::new(Step::Kustomization, problem).at(file, line)
 }

@@ -9,7 +9,7 @@ use libyaml_safer::{Encoding, Event, EventData, Mark, Parser, ScalarStyle};
 use tree::{Budget, Exceeded};
 
 use super::comments;
-use crate::{Error, Position, Problem};
+use crate::{Error, Position, Problem, go};
 
 /// Text that the parser accepts.
 pub(super) struct Text<'t> {
@@ -180,7 +180,15 @@ impl<'t> Events<'t> {
     }
 
     fn explain(&self, error: &libyaml_safer::Error) -> Error {
-        let at = error.problem_mark().map_or(self.last, position);
+        let mut at = error.problem_mark().map_or(self.last, position);
+        if self.text.completed && !go::is_the_parsers(error.problem()) {
+            // Nobody's text ends behind the break that was added.
+            let own = self.text.text.strip_suffix('\n').unwrap_or_default();
+            at = match end_of(own) {
+                end if end.line < at.line => end,
+                _ => at,
+            };
+        }
         let message = match error.context() {
             Some(context) => format!("{} {context}", error.problem()),
             None => error.problem().to_owned(),

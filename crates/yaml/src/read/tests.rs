@@ -352,7 +352,7 @@ fn syntax_errors_have_a_place() {
             "line 2, column 4: mapping values are not allowed in this context",
         ),
         ("a: [1, 2\n", "line 2, column 1: did not find expected ',' or ']'"),
-        ("a: \"x", "line 2, column 1: found unexpected end of stream"),
+        ("a: \"x", "line 1, column 6: found unexpected end of stream"),
         (
             "\ta: 1",
             "line 1, column 1: found character that cannot start any token",
@@ -366,7 +366,7 @@ fn syntax_errors_have_a_place() {
             "line 1, column 1: found incompatible YAML document (%YAML 1.2)",
         ),
         ("a: [!x,b]", "line 1, column 4: malformed text after this place"),
-        ("\"\\", "line 2, column 1: "),
+        ("\"\\", "line 1, column 3: "),
     ] {
         let error = json(|t, b| goyaml(t, b), text);
         assert!(error.starts_with(message), "{text:?}: {error}");
