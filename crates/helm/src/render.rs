@@ -132,7 +132,7 @@ pub fn template(
         let chart = Chart::load(tree, path, budget)?;
         render(chart, &values, options, &capabilities, budget)
     })
-    .map_err(|error| Error::Option(format!("no thread to render in: {error}")))?
+    .map_err(|error| Error::Option(format!("no stack to render on: {error}")))?
 }
 
 fn render(
