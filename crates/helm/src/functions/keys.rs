@@ -1,7 +1,6 @@
 //! Private keys: made from the environment's randomness, and read from PEM.
 
 mod der;
-mod montgomery;
 mod rsa;
 
 use rcgen::KeyPair;

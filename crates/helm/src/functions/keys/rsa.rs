@@ -8,7 +8,7 @@ use std::{sync::LazyLock, thread};
 use num_bigint::BigUint;
 use tree::Budget;
 
-use super::{super::Context, der, montgomery::Modulus};
+use super::{super::Context, der};
 use crate::functions::{Environment as _, Moment};
 
 /// How many random numbers have to witness that a number is a prime.
@@ -124,13 +124,23 @@ impl<'a> Search<'a> {
 
     /// Whether a number passes the test of Miller and Rabin.
     fn is_prime(&self, number: &BigUint, bits: u64) -> bool {
-        let Some(modulus) = Modulus::new(number) else {
-            return false;
-        };
-        let last = number - 1u32;
+        let one = BigUint::from(1u32);
+        let last = number - &one;
         let twos = last.trailing_zeros().unwrap_or(0);
-        let odd = last >> twos;
-        let witness = |base: &BigUint| modulus.is_witnessed(base, &odd, twos);
+        let odd = &last >> twos;
+        let witness = |base: &BigUint| {
+            let mut power = base.modpow(&odd, number);
+            if power == one || power == last {
+                return true;
+            }
+            for _ in 1..twos {
+                power = &power * &power % number;
+                if power == last {
+                    return true;
+                }
+            }
+            false
+        };
         witness(&BigUint::from(2u32)) && (0..WITNESSES).all(|_| witness(&self.candidate(bits - 1)))
     }
 }
