@@ -48,7 +48,7 @@ impl Error {
 }
 
 /// Whether it is the parser that says this, and not its scanner.
-pub(crate) fn is_the_parsers(words: &str) -> bool {
+fn is_the_parsers(words: &str) -> bool {
     match words.strip_prefix("did not find expected ") {
         Some(rest) => EXPECTED.iter().any(|expected| rest.starts_with(expected)),
         None => [
@@ -89,6 +89,16 @@ mod tests {
                 "x: 1\na: \"b\nc",
                 "line 3: found unexpected end of stream",
                 "line 2: found unexpected end of stream",
+            ),
+            (
+                "x: 1\na\nb: [c, d",
+                "line 3: could not find expected ':'",
+                "line 2: could not find expected ':'",
+            ),
+            (
+                "x: 1\ny",
+                "line 3: could not find expected ':'",
+                "line 2: could not find expected ':'",
             ),
             (
                 "x: 1\na: [b",

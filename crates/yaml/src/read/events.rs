@@ -9,7 +9,7 @@ use libyaml_safer::{Encoding, Event, EventData, Mark, Parser, ScalarStyle};
 use tree::{Budget, Exceeded};
 
 use super::comments;
-use crate::{Error, Position, Problem, go};
+use crate::{Error, Position, Problem};
 
 /// Text that the parser accepts.
 pub(super) struct Text<'t> {
@@ -181,8 +181,8 @@ impl<'t> Events<'t> {
 
     fn explain(&self, error: &libyaml_safer::Error) -> Error {
         let mut at = error.problem_mark().map_or(self.last, position);
-        if self.text.completed && !go::is_the_parsers(error.problem()) {
-            // Nobody's text ends behind the break that was added.
+        if self.text.completed && error.problem() == "found unexpected end of stream" {
+            // The text ends before the break that was added.
             let own = self.text.text.strip_suffix('\n').unwrap_or_default();
             at = match end_of(own) {
                 end if end.line < at.line => end,
