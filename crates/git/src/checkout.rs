@@ -21,23 +21,26 @@ pub struct Checkout {
     pub dirty: bool,
 }
 
+/// The repository of the checkout that a directory lies in.
+pub(crate) fn repository_around(dir: &Path) -> Option<gix::ThreadSafeRepository> {
+    // Only what the checkout itself says counts, not the configuration of the user or the machine.
+    let mapping = gix::sec::trust::Mapping {
+        full: gix::open::Options::isolated(),
+        reduced: gix::open::Options::isolated(),
+    };
+    let upwards = gix::discover::upwards::Options::default();
+    gix::ThreadSafeRepository::discover_opts(dir, upwards, mapping).ok()
+}
+
 impl Checkout {
     /// The checkout that a directory lies in; `None` when it lies in none.
     ///
     /// # Errors
     /// When it can't be read.
     pub fn around(dir: &Path) -> Result<Option<Self>, Error> {
-        // Only what the checkout itself says counts, not the configuration of the user or the machine.
-        let mapping = gix::sec::trust::Mapping {
-            full: gix::open::Options::isolated(),
-            reduced: gix::open::Options::isolated(),
+        let Some(found) = repository_around(dir) else {
+            return Ok(None);
         };
-        let found = gix::ThreadSafeRepository::discover_opts(
-            dir,
-            gix::discover::upwards::Options::default(),
-            mapping,
-        );
-        let Ok(found) = found else { return Ok(None) };
         let repository = found.to_thread_local();
         let Some(root) = repository.workdir().map(Path::to_path_buf) else {
             return Ok(None);
@@ -94,31 +97,10 @@ fn is_dirty(repository: &gix::Repository) -> Result<bool, String> {
 
 #[cfg(test)]
 mod tests {
-    use std::{fs, process::Command};
+    use std::fs;
 
     use super::*;
-
-    fn git(dir: &Path, args: &[&str]) -> String {
-        let output = Command::new("git")
-            .args([
-                "-c",
-                "user.name=n",
-                "-c",
-                "user.email=e@example.com",
-                "-c",
-                "init.defaultBranch=main",
-            ])
-            .args(args)
-            .current_dir(dir)
-            .output()
-            .unwrap();
-        assert!(
-            output.status.success(),
-            "{}",
-            String::from_utf8_lossy(&output.stderr)
-        );
-        String::from_utf8(output.stdout).unwrap().trim().to_owned()
-    }
+    use crate::original::git;
 
     #[test]
     fn a_checkout_is_described() {

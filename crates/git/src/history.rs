@@ -4,7 +4,7 @@ use std::path::Path;
 
 use gix::{ObjectId, revision::walk::Sorting, traverse::commit::simple::CommitTimeOrder};
 
-use crate::Error;
+use crate::{Error, checkout::repository_around};
 
 /// How many commits are looked through.
 const MAX_COMMITS: usize = 200_000;
@@ -26,13 +26,7 @@ impl History {
     /// The history of the checkout that a directory lies in; `None` when it lies in none.
     #[must_use]
     pub fn around(dir: &Path) -> Option<Self> {
-        // Only what the checkout itself says counts, not the configuration of the user or the machine.
-        let mapping = gix::sec::trust::Mapping {
-            full: gix::open::Options::isolated(),
-            reduced: gix::open::Options::isolated(),
-        };
-        let upwards = gix::discover::upwards::Options::default();
-        let repository = gix::ThreadSafeRepository::discover_opts(dir, upwards, mapping).ok()?;
+        let repository = repository_around(dir)?;
         Some(Self { repository })
     }
 
@@ -86,40 +80,10 @@ impl History {
 
 #[cfg(test)]
 mod tests {
-    use std::{fs, process::Command};
+    use std::fs;
 
     use super::*;
-
-    fn git(dir: &Path, args: &[&str]) -> String {
-        // Commits of one second would have no order.
-        let count = Command::new("git")
-            .args(["rev-list", "--all", "--count"])
-            .current_dir(dir)
-            .output()
-            .unwrap();
-        let count: u32 = String::from_utf8_lossy(&count.stdout)
-            .trim()
-            .parse()
-            .unwrap_or_default();
-        let date = format!("2026-01-01T00:{count:02}:00Z");
-        let output = Command::new("git")
-            .args([
-                "-c",
-                "user.name=n",
-                "-c",
-                "user.email=e@example.com",
-                "-c",
-                "init.defaultBranch=main",
-            ])
-            .args(args)
-            .envs([("GIT_COMMITTER_DATE", &date), ("GIT_AUTHOR_DATE", &date)])
-            .current_dir(dir)
-            .output()
-            .unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{args:?}: {said}");
-        String::from_utf8(output.stdout).unwrap().trim().to_owned()
-    }
+    use crate::original::git;
 
     #[test]
     fn the_last_change_is_found() {

@@ -19,6 +19,8 @@ mod fuzz;
 mod history;
 mod http;
 mod limits;
+#[cfg(test)]
+mod original;
 mod range;
 mod refs;
 mod remote;

@@ -14,7 +14,7 @@ use gix::{
     status::UntrackedFiles,
 };
 
-use crate::Error;
+use crate::{Error, checkout::repository_around};
 
 /// A checkout that commits are added to. Only what the checkout itself is configured to counts; no hook is run, nothing is signed, and
 /// no filter is applied.
@@ -46,12 +46,7 @@ impl Worktree {
     /// # Errors
     /// When it can't be read, or commits would have no author.
     pub fn around(dir: &Path, author: &Author) -> Result<Option<Self>, Error> {
-        let mapping = gix::sec::trust::Mapping {
-            full: gix::open::Options::isolated(),
-            reduced: gix::open::Options::isolated(),
-        };
-        let upwards = gix::discover::upwards::Options::default();
-        let Ok(found) = gix::ThreadSafeRepository::discover_opts(dir, upwards, mapping) else {
+        let Some(found) = repository_around(dir) else {
             return Ok(None);
         };
         let mut repository = found.to_thread_local();
@@ -216,21 +211,8 @@ fn failed(place: &Path, why: &str) -> Error {
 
 #[cfg(test)]
 mod tests {
-    use std::process::Command;
-
     use super::*;
-
-    fn git(dir: &Path, args: &[&str]) -> String {
-        let output = Command::new("git")
-            .args(["-c", "init.defaultBranch=main"])
-            .args(args)
-            .current_dir(dir)
-            .output()
-            .unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{args:?}: {said}");
-        String::from_utf8(output.stdout).unwrap().trim().to_owned()
-    }
+    use crate::original::git;
 
     fn me() -> Author {
         Author {

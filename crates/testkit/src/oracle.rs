@@ -1,5 +1,7 @@
 //! The programs whose results ours must equal.
 
+mod dialogue;
+
 use std::path::PathBuf;
 
 use anyhow::Result;
@@ -10,6 +12,7 @@ use crate::{
 };
 
 pub use crate::python::Python;
+pub use dialogue::Dialogue;
 
 const KUSTOMIZE: &str = "sigs.k8s.io/kustomize/kustomize/v5";
 static RECIPE: Recipe = Recipe {

@@ -12,6 +12,7 @@
 //! saw before. A failure is made as small as possible, and names the `WEIR_FUZZ_SEED` that begins with it. Tests that
 //! search are called `fuzz_*`: `make fuzz` runs exactly these.
 
+mod compare;
 mod json;
 mod random;
 mod shrink;
@@ -26,6 +27,7 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
+pub use compare::{Comparison, Tally};
 pub use random::Random;
 
 use watch::Watch;

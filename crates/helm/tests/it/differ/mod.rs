@@ -10,8 +10,6 @@ mod template;
 mod words;
 
 use std::{
-    env, fmt,
-    io::Write as _,
     rc::Rc,
     time::{Duration, SystemTime},
 };
@@ -22,8 +20,8 @@ use helm::{
     template::{Error, Executor, Functions as _, Set},
 };
 use serde_json::Value as Json;
-use testkit::fuzz;
-use tree::{Budget, Limits};
+use testkit::fuzz::{Comparison, Tally};
+use tree::{Budget, Limits, on_deep_stack};
 
 use crate::options::Fixed;
 use oracle::Oracle;
@@ -31,8 +29,6 @@ use oracle::Oracle;
 /// How many templates are tried when nobody asked for more.
 const FEW: u64 = 600;
 const NAME: &str = "c/templates/t.yaml";
-/// Enough for the deepest of templates.
-const STACK_BYTES: usize = 256 << 20;
 
 /// How long this crate may take for a template.
 const LONGEST: Duration = Duration::from_secs(5);
@@ -128,100 +124,33 @@ fn same(ours: &Outcome, theirs: &Outcome) -> bool {
     }
 }
 
-/// How many templates had which outcome.
-#[derive(Debug, Default)]
-struct Tally {
-    rendered: u64,
-    failed: u64,
-    /// Which the original did not render in the time and memory that it has.
-    endless: u64,
-    /// Which went over the limits that this crate has.
-    limited: u64,
-    /// Which hold what differs on purpose, see [`TOLD`].
-    told: u64,
-}
-
-impl Tally {
-    fn compare(&mut self, ours: Option<&Outcome>, theirs: Option<&Outcome>) {
-        let count = match (ours, theirs) {
-            (_, None) => &mut self.endless,
-            (None, _) => &mut self.limited,
-            (_, Some(Ok(theirs))) if TOLD.iter().any(|words| theirs.contains(words)) => &mut self.told,
-            (Some(ours), Some(theirs)) => {
-                assert!(
-                    same(ours, theirs),
-                    "\n  ours:     {ours:?}\n  original: {theirs:?}"
-                );
-                match theirs {
-                    Ok(_) => &mut self.rendered,
-                    Err(_) => &mut self.failed,
-                }
-            }
-        };
-        *count += 1;
-    }
-
-    /// Whether nearly all were compared, and many of them are no mistakes.
-    fn says_enough(&self, count: u64) -> bool {
-        (self.endless + self.limited + self.told) * 100 <= count && self.rendered * 2 >= count
-    }
-}
-
-impl fmt::Display for Tally {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            rendered,
-            failed,
-            endless,
-            limited,
-            told,
-        } = self;
-        write!(
-            f,
-            "{rendered} gave the same, {failed} failed with the same words, {} were not compared \
-             ({endless} endless for the original, {limited} over our limits, {told} known to differ)",
-            endless + limited + told
-        )
-    }
-}
-
-fn on_deep_stack<T: Send>(work: impl FnOnce() -> T + Send) -> T {
-    std::thread::scope(|scope| {
-        let thread = std::thread::Builder::new().stack_size(STACK_BYTES);
-        thread.spawn_scoped(scope, work).unwrap().join().unwrap()
-    })
+/// Whether an outcome of the original holds what is not compared.
+fn is_told(theirs: &Outcome) -> bool {
+    theirs
+        .as_ref()
+        .is_ok_and(|theirs| TOLD.iter().any(|words| theirs.contains(words)))
 }
 
 #[test]
 fn random_templates_give_what_the_original_gives() {
-    let number = |name: &str| env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
-    let asked = number("WEIR_FUZZ_TEMPLATES");
-    let now = || SystemTime::UNIX_EPOCH.elapsed().map_or(0, |now| now.as_secs());
-    let seed = number("WEIR_FUZZ_SEED").unwrap_or_else(|| if asked.is_some() { now() } else { 0 });
-    let (count, most) = (asked.unwrap_or(FEW), number("WEIR_FUZZ_DIFFERENCES").unwrap_or(1));
+    let comparison = Comparison::from_environment("WEIR_FUZZ_TEMPLATES", FEW);
     let mut tally = Tally::default();
     let differences = on_deep_stack(|| {
         let mut oracle = Oracle::start();
-        fuzz::failures("templates", seed, count, most as usize, |random| {
+        comparison.differences("templates", |random| {
             let (values, template) = (words::values(random), template::whole(random));
             random.note("template", &template);
             random.note("values", &values.to_string());
             let (ours, theirs) = (ours(&template, &values), oracle.render(&template, &values));
-            tally.compare(ours.as_ref(), theirs.as_ref());
+            tally.compare(ours.as_ref(), theirs.as_ref(), |_, theirs| is_told(theirs), same);
         })
-    });
-    let line = format!(
-        "helm-fuzz: {count} templates from WEIR_FUZZ_SEED={seed} on: {tally}, {} differ",
-        differences.len()
-    );
-    if asked.is_some() {
-        let _ = writeln!(std::io::stderr(), "{line}");
-    } else {
-        println!("{line}");
-    }
-    assert!(differences.is_empty(), "{}", differences.join("\n"));
+    })
+    .unwrap();
+    comparison.conclude("helm-fuzz", &tally, &differences);
+    // Nearly all are compared, and many of them are no mistakes.
+    let count = comparison.count;
     assert!(
-        tally.says_enough(count),
+        tally.skipped() * 100 <= count && tally.made * 2 >= count,
         "too few templates are compared, or can be rendered"
     );
 }

@@ -11,16 +11,11 @@ mod table;
 mod template;
 mod words;
 
-use std::{
-    env, fmt,
-    io::Write as _,
-    sync::Arc,
-    time::{Duration, SystemTime},
-};
+use std::{env, sync::Arc, time::Duration};
 
 use jinja::{Error, Renderer, Surroundings, Vars};
 use serde_json::Value as Json;
-use testkit::fuzz;
+use testkit::fuzz::{Comparison, Tally};
 use tree::{Budget, Limits, Mem, TreePath, on_deep_stack};
 use yaml::Value;
 
@@ -135,63 +130,9 @@ fn same_place(ours: &Failed, theirs: &Failed) -> bool {
     theirs.line == 0 || ours.line == theirs.line && (ours.file == theirs.file || theirs.file == "<unknown>")
 }
 
-/// How many templates had which outcome.
-#[derive(Debug, Default)]
-struct Tally {
-    rendered: u64,
-    failed: u64,
-    /// Which the original did not render in the time and memory that it has.
-    endless: u64,
-    /// Which went over the limits that this crate has.
-    limited: u64,
-    /// Which hold what differs on purpose, see [`TOLD`].
-    told: u64,
-}
-
-impl Tally {
-    fn compare(&mut self, ours: Option<&Outcome>, theirs: Option<&Outcome>) {
-        let told =
-            |outcome: &Outcome| matches!(outcome, Err(failed) if TOLD.contains(&failed.class.as_str()));
-        let count = match (ours, theirs) {
-            (_, None) => &mut self.endless,
-            (None, _) => &mut self.limited,
-            (Some(ours), Some(theirs)) if told(ours) || told(theirs) => &mut self.told,
-            (Some(ours), Some(theirs)) => {
-                assert!(
-                    same(ours, theirs),
-                    "\n  ours:     {ours:?}\n  original: {theirs:?}"
-                );
-                match theirs {
-                    Ok(_) => &mut self.rendered,
-                    Err(_) => &mut self.failed,
-                }
-            }
-        };
-        *count += 1;
-    }
-
-    /// Whether nearly all were compared, and many of them are no mistakes.
-    fn says_enough(&self, count: u64) -> bool {
-        (self.endless + self.limited + self.told) * 50 <= count && self.rendered * 4 >= count
-    }
-}
-
-impl fmt::Display for Tally {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            rendered,
-            failed,
-            endless,
-            limited,
-            told,
-        } = self;
-        write!(
-            f,
-            "{rendered} gave the same, {failed} failed in the same way, {} were not compared \
-             ({endless} endless for the original, {limited} over our limits, {told} known to differ)",
-            endless + limited + told
-        )
-    }
+/// Whether an outcome holds what is not compared.
+fn is_told(outcome: &Outcome) -> bool {
+    matches!(outcome, Err(failed) if TOLD.contains(&failed.class.as_str()))
 }
 
 fn variables(json: &Json) -> Vars {
@@ -203,20 +144,16 @@ fn variables(json: &Json) -> Vars {
 
 #[test]
 fn random_templates_give_what_the_original_gives() {
-    let number = |name: &str| env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
-    let asked = number("WEIR_FUZZ_TEMPLATES");
+    let comparison = Comparison::from_environment("WEIR_FUZZ_TEMPLATES", FEW);
     let python = match testkit::oracle::jinja() {
         Ok(python) => python,
-        Err(error) if asked.is_none() => return println!("not compared with Jinja2: {error:#}"),
+        Err(error) if !comparison.asked => return println!("not compared with Jinja2: {error:#}"),
         Err(error) => panic!("{error:#}"),
     };
-    let now = || SystemTime::UNIX_EPOCH.elapsed().map_or(0, |now| now.as_secs());
-    let seed = number("WEIR_FUZZ_SEED").unwrap_or_else(|| if asked.is_some() { now() } else { 0 });
-    let (count, most) = (asked.unwrap_or(FEW), number("WEIR_FUZZ_DIFFERENCES").unwrap_or(1));
     let mut tally = Tally::default();
     let differences = on_deep_stack(|| {
         let mut oracle = Oracle::start(python);
-        fuzz::failures("templates", seed, count, most as usize, |random| {
+        comparison.differences("templates", |random| {
             let (vars, case) = (words::variables(random), template::whole(random));
             random.note("template", &case.template);
             if !case.files.is_empty() {
@@ -227,22 +164,16 @@ fn random_templates_give_what_the_original_gives() {
                 &[&vars["i3"], &vars["n3"], &vars["s2"], &vars["a1"]],
             );
             let (ours, theirs) = (ours(&case, &variables(&vars)), oracle.render(&case, &vars));
-            tally.compare(ours.as_ref(), theirs.as_ref());
+            let told = |ours: &Outcome, theirs: &Outcome| is_told(ours) || is_told(theirs);
+            tally.compare(ours.as_ref(), theirs.as_ref(), told, same);
         })
     })
     .unwrap();
-    let line = format!(
-        "jinja-fuzz: {count} templates from WEIR_FUZZ_SEED={seed} on: {tally}, {} differ",
-        differences.len()
-    );
-    if asked.is_some() {
-        let _ = writeln!(std::io::stderr(), "{line}");
-    } else {
-        println!("{line}");
-    }
-    assert!(differences.is_empty(), "{}", differences.join("\n"));
+    comparison.conclude("jinja-fuzz", &tally, &differences);
+    // Nearly all are compared, and many of them are no mistakes.
+    let count = comparison.count;
     assert!(
-        tally.says_enough(count),
+        tally.skipped() * 50 <= count && tally.made * 4 >= count,
         "too few templates are compared, or can be rendered"
     );
 }

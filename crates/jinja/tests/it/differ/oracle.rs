@@ -1,57 +1,29 @@
 //! The program that renders templates with Jinja2.
 
-use std::{
-    io::{BufRead as _, BufReader, Write as _},
-    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
-};
+use std::process::Command;
 
 use serde_json::{Value as Json, json};
-use testkit::oracle::Python;
+use testkit::oracle::{Dialogue, Python};
 
 use super::{Failed, Outcome, template::Case};
 
 /// A running one.
 pub(super) struct Oracle {
     python: Python,
-    child: Child,
-    input: ChildStdin,
-    output: BufReader<ChildStdout>,
+    running: Dialogue,
 }
 
 impl Oracle {
     pub(super) fn start(python: Python) -> Self {
-        let mut child = Command::new(&python.interpreter)
-            .arg("-I")
-            .arg(&python.program)
-            .env_clear()
-            .env("TZ", "UTC")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let input = child.stdin.take().unwrap();
-        let output = BufReader::new(child.stdout.take().unwrap());
-        Self {
-            python,
-            child,
-            input,
-            output,
-        }
-    }
-
-    fn ask(&mut self, request: &Json) -> Option<Json> {
-        let mut line = String::new();
-        let asked = writeln!(self.input, "{request}").and_then(|()| self.input.flush());
-        let answered = asked.and_then(|()| self.output.read_line(&mut line));
-        answered.is_ok().then_some(())?;
-        serde_json::from_str(&line).ok()
+        let mut command = Command::new(&python.interpreter);
+        let running = Dialogue::start(command.arg("-I").arg(&python.program).env_clear()).unwrap();
+        Self { python, running }
     }
 
     /// What comes of a case; nothing if that took too long or too much memory, or ended the whole program.
     pub(super) fn render(&mut self, case: &Case, vars: &Json) -> Option<Outcome> {
         let request = json!({"template": case.template, "files": case.files, "vars": vars});
-        let Some(answer) = self.ask(&request) else {
+        let Some(answer) = self.running.ask(&request) else {
             *self = Self::start(self.python.clone());
             return None;
         };
@@ -67,12 +39,5 @@ impl Oracle {
                 line: error["line"].as_u64().unwrap_or_default(),
             })),
         }
-    }
-}
-
-impl Drop for Oracle {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
