@@ -4,6 +4,7 @@ mod archive;
 mod directory;
 mod files;
 mod glob;
+mod home;
 mod ignore;
 mod load;
 mod metadata;
@@ -17,7 +18,8 @@ use crate::{Error, Value};
 
 pub use files::Files;
 pub(crate) use glob::Pattern;
-pub use metadata::{Dependency, Maintainer, Metadata, SharedDependency};
+pub(crate) use home::Home;
+pub use metadata::{Dependency, ImportValues, Maintainer, Metadata, SharedDependency};
 
 /// One file of a chart.
 #[derive(Debug, Clone)]
@@ -45,6 +47,8 @@ pub struct Chart {
     pub dependencies: Vec<Chart>,
     /// What was said about it that is no error.
     pub warnings: Vec<String>,
+    /// Where it lies.
+    pub(crate) home: Home,
 }
 
 impl Chart {
@@ -73,6 +77,13 @@ impl Chart {
         &self.metadata.name
     }
 
+    /// Puts the charts that it brings into it.
+    pub(crate) fn house(&self) {
+        for inner in &self.dependencies {
+            inner.home.put_into(&self.home);
+        }
+    }
+
     /// Whether its templates only serve those of others.
     #[must_use]
     pub fn is_library(&self) -> bool {
@@ -83,18 +94,19 @@ impl Chart {
     #[must_use]
     pub fn crds(&self) -> Vec<(String, &File)> {
         let mut found = Vec::new();
-        self.collect_crds(self.name(), &mut found);
+        self.collect_crds(&mut found);
         found
     }
 
-    fn collect_crds<'a>(&'a self, path: &str, found: &mut Vec<(String, &'a File)>) {
+    fn collect_crds<'a>(&'a self, found: &mut Vec<(String, &'a File)>) {
+        let path = self.home.path();
         let own = self
             .files
             .iter()
             .filter(|file| file.name.starts_with("crds/") && is_manifest(&file.name));
         found.extend(own.map(|file| (format!("{path}/{}", file.name), file)));
         for chart in &self.dependencies {
-            chart.collect_crds(&format!("{path}/charts/{}", chart.name()), found);
+            chart.collect_crds(found);
         }
     }
 

@@ -39,7 +39,7 @@ impl Value {
         }
     }
 
-    /// The same as plain data. Floats stay floats, and bytes become a text in base64.
+    /// The same as plain data: maps in the order of their keys, structs in that of their members. Floats stay floats, and bytes become a text in base64.
     ///
     /// # Errors
     /// When it nests too deep, or is larger than the budget allows.
@@ -92,9 +92,16 @@ fn plain(value: &Value, budget: &Budget, json: bool, depth: u32) -> Result<yaml:
                 .map(|(key, value)| Ok((words(key), plain(value, budget, json, depth + 1)?)));
             entries.collect::<Result<yaml::Map, String>>()?.into()
         }
-        Value::Object(object) => match object.data() {
-            Value::Object(other) if Rc::ptr_eq(&other, object) => other.print().into(),
-            data => plain(&data, budget, json, depth + 1)?,
+        Value::Object(object) => match (object.members(), object.data()) {
+            (Some(members), _) => {
+                let member = |(key, value): (&str, Value)| {
+                    Ok((key.to_owned(), plain(&value, budget, json, depth + 1)?))
+                };
+                let members = members.into_iter().map(member);
+                members.collect::<Result<yaml::Map, String>>()?.into()
+            }
+            (None, Value::Object(other)) if Rc::ptr_eq(&other, object) => other.print().into(),
+            (None, data) => plain(&data, budget, json, depth + 1)?,
         },
     })
 }

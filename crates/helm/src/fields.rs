@@ -18,6 +18,8 @@ pub(crate) fn json_type(value: &Value) -> &'static str {
 pub(crate) struct Fields<'a> {
     pub(crate) map: &'a Map,
     pub(crate) kind: &'static str,
+    /// The key under which another struct has it.
+    pub(crate) above: Option<&'static str>,
 }
 
 impl<'a> Fields<'a> {
@@ -32,8 +34,9 @@ impl<'a> Fields<'a> {
     }
 
     pub(crate) fn wrong(&self, key: &str, got: &Value, want: &str) -> String {
+        let above = self.above.map_or(String::new(), |above| format!("{above}."));
         format!(
-            "error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {} into Go struct field {}.{key} of type {want}",
+            "error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {} into Go struct field {}.{above}{key} of type {want}",
             json_type(got),
             self.kind
         )
@@ -64,19 +67,19 @@ impl<'a> Fields<'a> {
             .ok_or_else(|| self.wrong(key, value, want))
     }
 
-    pub(crate) fn texts(&self, key: &str, into: &mut Vec<String>) -> Result<(), String> {
+    pub(crate) fn texts(&self, key: &str, into: &mut Option<Vec<String>>) -> Result<(), String> {
         if let Some(items) = self.list(key, "[]string")? {
             let item = |value: &Value| match value {
                 Value::Null => Ok(String::new()),
                 value => text(value).ok_or_else(|| self.wrong(key, value, "string")),
             };
-            *into = items.iter().map(item).collect::<Result<_, _>>()?;
+            *into = Some(items.iter().map(item).collect::<Result<_, _>>()?);
         }
         Ok(())
     }
 
     /// A map of texts, in key order.
-    pub(crate) fn text_map(&self, key: &str, into: &mut Vec<(String, String)>) -> Result<(), String> {
+    pub(crate) fn text_map(&self, key: &str, into: &mut Option<Vec<(String, String)>>) -> Result<(), String> {
         let Some(value) = self.get(key) else { return Ok(()) };
         let map = value
             .as_map()
@@ -88,13 +91,18 @@ impl<'a> Fields<'a> {
                 text(value).ok_or_else(|| self.wrong(key, value, "string"))?,
             )),
         };
-        *into = map.iter().map(entry).collect::<Result<_, String>>()?;
-        into.sort();
+        let mut entries = map.iter().map(entry).collect::<Result<Vec<_>, String>>()?;
+        entries.sort();
+        *into = Some(entries);
         Ok(())
     }
 
     /// A list of structs.
-    pub(crate) fn structs(&self, key: &str, kind: &'static str) -> Result<Option<Vec<Fields<'a>>>, String> {
+    pub(crate) fn structs(
+        &self,
+        key: &'static str,
+        kind: &'static str,
+    ) -> Result<Option<Vec<Fields<'a>>>, String> {
         let Some(items) = self.list(key, &format!("[]*{kind}"))? else {
             return Ok(None);
         };
@@ -102,6 +110,7 @@ impl<'a> Fields<'a> {
             Value::Map(map) => Ok(Fields {
                 map,
                 kind: kind.rsplit('.').next().unwrap_or(kind),
+                above: Some(key),
             }),
             Value::Null => Err(format!("validation: {key} must not contain empty or null nodes")),
             value => Err(self.wrong(key, value, kind)),

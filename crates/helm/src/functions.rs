@@ -283,6 +283,11 @@ impl Functions for Standard<'_> {
     }
 }
 
+/// Why a text is no JSON, in the words of Go.
+pub(crate) fn json_problem(text: &str, budget: &Budget) -> Option<String> {
+    json::read(budget, text).err()
+}
+
 /// Bytes in base64.
 pub(crate) fn base64(bytes: &[u8]) -> String {
     use base64::Engine as _;

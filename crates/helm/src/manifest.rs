@@ -110,13 +110,14 @@ pub struct Sorted {
 #[derive(Default)]
 struct Head {
     kind: String,
-    annotations: Vec<(String, String)>,
+    annotations: Option<Vec<(String, String)>>,
 }
 
 impl Head {
     fn annotation(&self, key: &str) -> Option<&str> {
         self.annotations
             .iter()
+            .flatten()
             .find(|(name, _)| name == key)
             .map(|(_, value)| value.as_str())
     }
@@ -243,6 +244,7 @@ fn head(text: &str, budget: &Budget) -> Result<Head, String> {
     let fields = Fields {
         map,
         kind: "SimpleHead",
+        above: None,
     };
     fields.text("apiVersion", &mut String::new())?;
     fields.text("kind", &mut head.kind)?;
@@ -251,7 +253,8 @@ fn head(text: &str, budget: &Budget) -> Result<Head, String> {
         Some(yaml::Value::Map(metadata)) => {
             let fields = Fields {
                 map: metadata,
-                kind: ".metadata",
+                kind: "",
+                above: Some("metadata"),
             };
             fields.text("name", &mut String::new())?;
             fields.text_map("annotations", &mut head.annotations)?;

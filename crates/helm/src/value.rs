@@ -114,6 +114,11 @@ pub trait Object: fmt::Debug {
         }
     }
 
+    /// Its members as JSON has them, in their order, when it is a struct.
+    fn members(&self) -> Option<Vec<(&'static str, Value)>> {
+        None
+    }
+
     /// Itself, for functions that take objects of one kind, such as times.
     fn as_any(&self) -> Option<&dyn Any> {
         None
@@ -121,6 +126,11 @@ pub trait Object: fmt::Debug {
 
     /// How `{{ . }}` prints it.
     fn print(&self) -> String;
+
+    /// How functions print it: they don't ask what a pointer leads to for its own words.
+    fn print_as_argument(&self) -> String {
+        self.print()
+    }
 
     /// Whether `if` takes it for true.
     fn truth(&self) -> bool {

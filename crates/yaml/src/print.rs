@@ -142,6 +142,18 @@ pub fn json(value: &Value) -> String {
     )
 }
 
+/// Prints JSON as Go's encoding/json prints structs by default: as [`json`], with `<`, `>` and `&` escaped.
+#[must_use]
+pub fn json_html(value: &Value) -> String {
+    json::print(
+        value,
+        &json::Style {
+            sorted: false,
+            ..json::GO
+        },
+    )
+}
+
 /// Prints JSON as Go's encoding/json prints maps when HTML escaping is off: compact, keys sorted bytewise.
 #[must_use]
 pub fn json_sorted(value: &Value) -> String {

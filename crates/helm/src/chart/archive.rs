@@ -114,13 +114,13 @@ fn inner_name(path: &str) -> Result<String, String> {
     if parts.len() > 1 && parts.first().is_some_and(drive) {
         return Err("chart contains illegally named files".to_owned());
     }
-    if first == "Chart.yaml" {
-        return Err("chart yaml not in base directory".to_owned());
-    }
     if parts.is_empty() {
         return Err(format!(
             "chart illegally contains content outside the base directory: {path:?}"
         ));
+    }
+    if first == "Chart.yaml" {
+        return Err("chart yaml not in base directory".to_owned());
     }
     Ok(parts.join("/"))
 }

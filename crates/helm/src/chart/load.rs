@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use tree::Budget;
 
-use super::{Chart, File, archive};
+use super::{Chart, File, Home, archive};
 use crate::Error;
 
 /// How deep charts may lie in charts.
@@ -35,6 +35,7 @@ pub(super) fn from_files(files: Vec<File>, depth: u32, budget: &Budget) -> Resul
         return Err(Error::Chart("Chart.yaml file is missing".to_owned()));
     }
     chart.metadata.validate()?;
+    chart.home = Home::new(chart.name());
     for (name, files) in charts {
         if name.starts_with(['_', '.']) {
             continue;
@@ -48,6 +49,7 @@ pub(super) fn from_files(files: Vec<File>, depth: u32, budget: &Budget) -> Resul
         })?;
         chart.dependencies.push(found);
     }
+    chart.house();
     Ok(chart)
 }
 

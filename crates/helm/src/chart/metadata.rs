@@ -26,13 +26,28 @@ pub struct Dependency {
     /// Paths of values that switch it, comma separated.
     pub condition: String,
     /// Tags that switch it.
-    pub tags: Vec<String>,
+    pub tags: Option<Vec<String>>,
     /// Whether it is switched on.
     pub enabled: bool,
-    /// What of its values the parent gets, as written.
-    pub import_values: Vec<Value>,
+    /// What of its values the parent gets.
+    pub import_values: ImportValues,
     /// The name under which the parent has it.
     pub alias: String,
+}
+
+/// What a chart gets of the values of one that it asks for.
+#[derive(Debug, Clone)]
+pub enum ImportValues {
+    /// As written.
+    Asked(Vec<Value>),
+    /// As it was done: from where to where. It is not done again for another copy of the chart.
+    Done(Vec<(String, String)>),
+}
+
+impl Default for ImportValues {
+    fn default() -> Self {
+        Self::Asked(Vec::new())
+    }
 }
 
 /// Who keeps a chart.
@@ -52,18 +67,18 @@ pub struct Maintainer {
 pub struct Metadata {
     pub name: String,
     pub home: String,
-    pub sources: Vec<String>,
+    pub sources: Option<Vec<String>>,
     pub version: String,
     pub description: String,
-    pub keywords: Vec<String>,
-    pub maintainers: Vec<Maintainer>,
+    pub keywords: Option<Vec<String>>,
+    pub maintainers: Option<Vec<Maintainer>>,
     pub icon: String,
     pub api_version: String,
     pub condition: String,
     pub tags: String,
     pub app_version: String,
     pub deprecated: bool,
-    pub annotations: Vec<(String, String)>,
+    pub annotations: Option<Vec<(String, String)>>,
     pub kube_version: String,
     /// `None` when the chart doesn't speak of dependencies.
     pub dependencies: Option<Vec<SharedDependency>>,
@@ -98,6 +113,7 @@ impl Metadata {
         let fields = Fields {
             map: &map,
             kind: "Metadata",
+            above: None,
         };
         self.take(&fields).map_err(|words| {
             let plain = words.starts_with("validation: ");
@@ -109,29 +125,32 @@ impl Metadata {
         })
     }
 
+    /// In the order of the keys, in which Go says what is wrong first.
     fn take(&mut self, fields: &Fields<'_>) -> Result<(), String> {
-        fields.text("name", &mut self.name)?;
-        fields.text("home", &mut self.home)?;
-        fields.texts("sources", &mut self.sources)?;
-        fields.text("version", &mut self.version)?;
-        fields.text("description", &mut self.description)?;
-        fields.texts("keywords", &mut self.keywords)?;
-        fields.text("icon", &mut self.icon)?;
-        fields.text("apiVersion", &mut self.api_version)?;
-        fields.text("condition", &mut self.condition)?;
-        fields.text("tags", &mut self.tags)?;
-        fields.text("appVersion", &mut self.app_version)?;
-        fields.flag("deprecated", &mut self.deprecated)?;
-        fields.text("kubeVersion", &mut self.kube_version)?;
-        fields.text("type", &mut self.kind)?;
         fields.text_map("annotations", &mut self.annotations)?;
-        if let Some(maintainers) = fields.structs("maintainers", "chart.Maintainer")? {
-            self.maintainers = maintainers.iter().map(maintainer).collect::<Result<_, _>>()?;
-        }
+        fields.text("apiVersion", &mut self.api_version)?;
+        fields.text("appVersion", &mut self.app_version)?;
+        fields.text("condition", &mut self.condition)?;
         if let Some(dependencies) = fields.structs("dependencies", "chart.Dependency")? {
-            self.dependencies = Some(dependencies.iter().map(dependency).collect::<Result<_, _>>()?);
+            // quirk: what another file said before stays where this one is silent.
+            let mut before = self.dependencies.take().unwrap_or_default().into_iter();
+            let merged = |fields| dependency(fields, before.next());
+            self.dependencies = Some(dependencies.iter().map(merged).collect::<Result<_, _>>()?);
         }
-        Ok(())
+        fields.flag("deprecated", &mut self.deprecated)?;
+        fields.text("description", &mut self.description)?;
+        fields.text("home", &mut self.home)?;
+        fields.text("icon", &mut self.icon)?;
+        fields.texts("keywords", &mut self.keywords)?;
+        fields.text("kubeVersion", &mut self.kube_version)?;
+        if let Some(maintainers) = fields.structs("maintainers", "chart.Maintainer")? {
+            self.maintainers = Some(maintainers.iter().map(maintainer).collect::<Result<_, _>>()?);
+        }
+        fields.text("name", &mut self.name)?;
+        fields.texts("sources", &mut self.sources)?;
+        fields.text("tags", &mut self.tags)?;
+        fields.text("type", &mut self.kind)?;
+        fields.text("version", &mut self.version)
     }
 
     /// Cleans the texts and checks what Helm checks.
@@ -148,8 +167,8 @@ impl Metadata {
         ];
         texts
             .into_iter()
-            .chain(&mut self.sources)
-            .chain(&mut self.keywords)
+            .chain(self.sources.iter_mut().flatten())
+            .chain(self.keywords.iter_mut().flatten())
             .for_each(clean);
         self.complaint()
             .map_or(Ok(()), |words| Err(Error::Chart(format!("validation: {words}"))))
@@ -174,7 +193,7 @@ impl Metadata {
         if !matches!(self.kind.as_str(), "" | "application" | "library") {
             return Some("chart.metadata.type must be application or library".to_owned());
         }
-        for one in &mut self.maintainers {
+        for one in self.maintainers.iter_mut().flatten() {
             [&mut one.name, &mut one.email, &mut one.url]
                 .into_iter()
                 .for_each(clean);
@@ -207,7 +226,10 @@ impl Dependency {
             &mut self.repository,
             &mut self.condition,
         ];
-        texts.into_iter().chain(&mut self.tags).for_each(clean);
+        texts
+            .into_iter()
+            .chain(self.tags.iter_mut().flatten())
+            .for_each(clean);
         let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
         (!self.alias.chars().all(allowed)).then(|| {
             format!(
@@ -220,25 +242,25 @@ impl Dependency {
 
 fn maintainer(fields: &Fields<'_>) -> Result<Maintainer, String> {
     let mut one = Maintainer::default();
-    fields.text("name", &mut one.name)?;
     fields.text("email", &mut one.email)?;
+    fields.text("name", &mut one.name)?;
     fields.text("url", &mut one.url)?;
     Ok(one)
 }
 
-fn dependency(fields: &Fields<'_>) -> Result<SharedDependency, String> {
-    let mut one = Dependency::default();
-    fields.text("name", &mut one.name)?;
-    fields.text("version", &mut one.version)?;
-    fields.text("repository", &mut one.repository)?;
-    fields.text("condition", &mut one.condition)?;
-    fields.texts("tags", &mut one.tags)?;
-    fields.flag("enabled", &mut one.enabled)?;
+fn dependency(fields: &Fields<'_>, before: Option<SharedDependency>) -> Result<SharedDependency, String> {
+    let mut one = before.map_or_else(Dependency::default, |before| before.borrow().clone());
     fields.text("alias", &mut one.alias)?;
-    one.import_values = fields
-        .list("import-values", "[]interface {}")?
-        .unwrap_or_default()
-        .to_vec();
+    fields.text("condition", &mut one.condition)?;
+    fields.flag("enabled", &mut one.enabled)?;
+    let imports = fields.list("import-values", "[]interface {}")?;
+    if let Some(imports) = imports {
+        one.import_values = ImportValues::Asked(imports.to_vec());
+    }
+    fields.text("name", &mut one.name)?;
+    fields.text("repository", &mut one.repository)?;
+    fields.texts("tags", &mut one.tags)?;
+    fields.text("version", &mut one.version)?;
     Ok(Rc::new(RefCell::new(one)))
 }
 

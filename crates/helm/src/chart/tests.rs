@@ -104,6 +104,16 @@ fn what_is_no_chart_is_refused() {
              struct field Metadata.name of type string",
         ),
         (
+            &[("Chart.yaml", "keywords: a\nname: c\ndeprecated: 'true'\nhome: []")],
+            "cannot load Chart.yaml: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal string into Go \
+             struct field Metadata.deprecated of type bool",
+        ),
+        (
+            &[("Chart.yaml", "name: c\ndependencies: [{name: a, tags: t}]")],
+            "cannot load Chart.yaml: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal string into Go \
+             struct field Dependency.dependencies.tags of type []string",
+        ),
+        (
             &[(
                 "Chart.yaml",
                 "name: c\nversion: 1.0.0\ndependencies: [{name: a, alias: 'a b'}]",
@@ -280,7 +290,8 @@ fn archives_are_charts() {
         ("../../x", "references parent directory"),
         ("c//etc/x", "absolute paths"),
         ("c/C:/x", "illegally named"),
-        ("Chart.yaml", "not in base directory"),
+        ("Chart.yaml/x", "not in base directory"),
+        ("Chart.yaml", "outside the base directory"),
         ("x", "outside the base directory"),
     ];
     for (path, expected) in table {

@@ -35,7 +35,7 @@ pub(super) fn to_text(context: &Context<'_>, value: &Value) -> Result<String, St
             Ok(text.to_string())
         }
         Value::Bytes(bytes) => Ok(super::bytes::to_text(bytes)),
-        Value::Object(object) => Ok(object.print()),
+        Value::Object(object) => Ok(object.print_as_argument()),
         other => template::print(std::slice::from_ref(other), context.budget),
     }
 }

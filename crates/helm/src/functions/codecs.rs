@@ -16,16 +16,16 @@ pub(super) const TABLE: &[Entry] = &[
     fixed("fromYaml", TEXT, from_yaml),
     fixed("fromYamlArray", TEXT, from_yaml_array),
     fixed("toJson", ANY, |context, arguments| {
-        to_json(context, arguments, yaml::print::json_sorted_html).or_else(quiet)
+        to_json(context, arguments, yaml::print::json_html).or_else(quiet)
     }),
     fixed("mustToJson", ANY, |context, arguments| {
-        to_json(context, arguments, yaml::print::json_sorted_html)
+        to_json(context, arguments, yaml::print::json_html)
     }),
     fixed("toRawJson", ANY, |context, arguments| {
-        to_json(context, arguments, yaml::print::json_sorted)
+        to_json(context, arguments, yaml::print::json)
     }),
     fixed("mustToRawJson", ANY, |context, arguments| {
-        to_json(context, arguments, yaml::print::json_sorted)
+        to_json(context, arguments, yaml::print::json)
     }),
     fixed("toPrettyJson", ANY, |context, arguments| {
         to_json(context, arguments, json::pretty).or_else(quiet)
@@ -36,7 +36,7 @@ pub(super) const TABLE: &[Entry] = &[
     fixed("fromJson", TEXT, from_json),
     fixed("fromJsonArray", TEXT, from_json_array),
     fixed("mustFromJson", TEXT, |context, arguments| {
-        json::read(context, text(arguments, 0))
+        json::read(context.budget, text(arguments, 0))
     }),
     fixed("toToml", ANY, to_toml),
     fixed("fromToml", TEXT, from_toml),
@@ -205,13 +205,13 @@ fn from_yaml_array(context: &Context<'_>, arguments: &[Value]) -> Answer {
 }
 
 fn from_json(context: &Context<'_>, arguments: &[Value]) -> Answer {
-    let found = json::read(context, text(arguments, 0));
+    let found = json::read(context.budget, text(arguments, 0));
     let found = found.and_then(|found| json::wanted(found, "", true));
     Ok(found.unwrap_or_else(error_map))
 }
 
 fn from_json_array(context: &Context<'_>, arguments: &[Value]) -> Answer {
-    let found = json::read(context, text(arguments, 0));
+    let found = json::read(context.budget, text(arguments, 0));
     if matches!(found, Ok(Value::Nil)) {
         return Ok(Value::nil_list());
     }

@@ -84,22 +84,20 @@ fn write(out: &mut String, value: &yaml::Value, depth: usize) {
             out.push(']');
         }
         yaml::Value::Map(map) if !map.is_empty() => {
-            let mut entries: Vec<_> = map.iter().collect();
-            entries.sort_unstable_by_key(|(key, _)| *key);
             out.push('{');
-            for (index, (key, value)) in entries.into_iter().enumerate() {
+            for (index, (key, value)) in map.iter().enumerate() {
                 if index > 0 {
                     out.push(',');
                 }
                 line(out, depth + 1);
-                out.push_str(&yaml::print::json_sorted_html(&key.into()));
+                out.push_str(&yaml::print::json_html(&key.into()));
                 out.push_str(": ");
                 write(out, value, depth + 1);
             }
             line(out, depth);
             out.push('}');
         }
-        scalar => out.push_str(&yaml::print::json_sorted_html(scalar)),
+        scalar => out.push_str(&yaml::print::json_html(scalar)),
     }
 }
 

@@ -107,7 +107,8 @@ pub(super) struct Capabilities {
 
 impl Capabilities {
     pub(super) fn new(options: &Options<'_>) -> Result<Self, Error> {
-        let version = options.kube_version.as_deref().unwrap_or("1.20.0");
+        let given = options.kube_version.as_deref();
+        let version = given.filter(|given| !given.is_empty()).unwrap_or("1.20.0");
         let kube_version = KubeVersion::parse(version)
             .map_err(|words| Error::Option(format!("invalid kube version '{version}': {words}")))?;
         let own = if options.only_api_versions {
@@ -146,6 +147,7 @@ impl Capabilities {
             kind_name: "struct",
             fields: kube,
             text: version.clone(),
+            argument: Some(format!("{{{version} {major} {minor}}}")),
         };
         let helm = Record {
             type_name: "version.BuildInfo",
@@ -166,6 +168,7 @@ impl Capabilities {
                 },
             ],
             text: format!("{{{HELM_VERSION}   }}"),
+            argument: None,
         };
         let printed = format!(
             "&{{{{{version} {major} {minor}}} [{}] {{{HELM_VERSION}   }}}}",
@@ -181,6 +184,7 @@ impl Capabilities {
                 field("HelmVersion", "HelmVersion", Value::Object(Rc::new(helm))),
             ],
             text: printed,
+            argument: None,
         }))
     }
 }

@@ -40,7 +40,7 @@ pub(super) fn run(
         capabilities: capabilities.value(),
     };
     let mut templates = BTreeMap::new();
-    collect(chart, chart.name(), true, values, &shared, &mut templates);
+    collect(chart, true, values, &shared, &mut templates);
     let functions = Standard::new(environment);
     let mut paths: Vec<&String> = templates.keys().collect();
     // Those that lie deep come first, so that others can define anew what they define.
@@ -67,13 +67,14 @@ pub(super) fn run(
         if path.rsplit('/').next().is_some_and(|name| name.starts_with('_')) {
             continue;
         }
-        let about = [
-            ("Name", Value::string(path.as_str())),
-            ("BasePath", Value::string(one.base_path.as_str())),
-        ];
+        let about = table();
+        about.borrow_mut().extend([
+            ("Name".into(), Value::string(path.as_str())),
+            ("BasePath".into(), Value::string(one.base_path.as_str())),
+        ]);
         one.data
             .borrow_mut()
-            .insert("Template".into(), Value::dict(about));
+            .insert("Template".into(), records::values(about));
         let text = executor
             .execute(path, Value::Dict(one.data.clone()))
             .map_err(|error| execution_error(path, &error, budget))?;
@@ -85,7 +86,6 @@ pub(super) fn run(
 /// Collects the templates of a chart and of those that it brings; gives what its own see.
 fn collect<'a>(
     chart: &'a Chart,
-    path: &str,
     is_root: bool,
     values: &Dict,
     shared: &Shared<'_>,
@@ -105,12 +105,12 @@ fn collect<'a>(
     }
     for inner in &chart.dependencies {
         let values = lookup_table(values, inner.name()).unwrap_or_else(|_| table());
-        let path = format!("{path}/charts/{}", inner.name());
-        let seen = collect(inner, &path, false, &values, shared, templates);
+        let seen = collect(inner, false, &values, shared, templates);
         subcharts
             .borrow_mut()
             .insert(inner.name().into(), Value::Dict(seen));
     }
+    let path = chart.home.path();
     for file in &chart.templates {
         let is_partial = file
             .name

@@ -3,8 +3,8 @@
 use std::rc::Rc;
 
 use crate::{
-    Dict, Object, Value,
-    chart::{Dependency, Maintainer, Metadata},
+    Dict, List, Object, Value,
+    chart::{Dependency, ImportValues, Maintainer, Metadata, SharedDependency},
     template::truth,
 };
 
@@ -14,7 +14,10 @@ pub(super) struct Record {
     pub(super) type_name: &'static str,
     pub(super) kind_name: &'static str,
     pub(super) fields: Vec<Field>,
+    /// How `{{ . }}` prints it.
     pub(super) text: String,
+    /// How functions print it, where that differs.
+    pub(super) argument: Option<String>,
 }
 
 /// Values of charts: a map whose type has a name.
@@ -110,24 +113,85 @@ impl Object for Record {
         None
     }
 
-    fn data(&self) -> Value {
+    fn members(&self) -> Option<Vec<(&'static str, Value)>> {
         let shown = self
             .fields
             .iter()
             .filter(|field| !field.omit_empty || truth(&field.value));
-        Value::dict(shown.filter_map(|field| Some((field.json?, data(&field.value)))))
+        let member = |field: &Field| Some((field.json?, field.value.clone()));
+        Some(shown.filter_map(member).collect())
     }
 
     fn print(&self) -> String {
         self.text.clone()
     }
+
+    fn print_as_argument(&self) -> String {
+        self.argument.as_ref().unwrap_or(&self.text).clone()
+    }
 }
 
-fn data(value: &Value) -> Value {
-    match value {
-        Value::Object(object) => object.data(),
-        Value::List(items) => Value::list(items.iter().map(data).collect()),
-        other => other.clone(),
+/// A list or a map whose elements have a type of their own; it may be nil.
+#[derive(Debug)]
+struct Typed {
+    type_name: &'static str,
+    is_map: bool,
+    value: Value,
+}
+
+fn typed(type_name: &'static str, value: Option<Value>) -> Value {
+    Value::Object(Rc::new(Typed {
+        type_name,
+        is_map: type_name.starts_with("map"),
+        value: value.unwrap_or_default(),
+    }))
+}
+
+impl Object for Typed {
+    fn type_name(&self) -> &str {
+        self.type_name
+    }
+
+    fn kind_name(&self) -> &'static str {
+        if self.is_map { "map" } else { "slice" }
+    }
+
+    /// What a map of texts has no entry for is an empty text.
+    fn field(&self, name: &str) -> Option<Value> {
+        let found = self.as_dict()?.borrow().get(name).cloned();
+        Some(found.unwrap_or_else(|| text("")))
+    }
+
+    fn call(&self, _: &str, _: &[Value]) -> Option<Result<Value, String>> {
+        None
+    }
+
+    fn as_dict(&self) -> Option<Dict> {
+        self.is_map.then(|| self.value.as_dict().unwrap_or_default())
+    }
+
+    fn has_any_values(&self) -> bool {
+        false
+    }
+
+    fn as_list(&self) -> Option<List> {
+        (!self.is_map).then(|| self.value.as_list().unwrap_or_default())
+    }
+
+    fn data(&self) -> Value {
+        self.value.clone()
+    }
+
+    fn print(&self) -> String {
+        let plain = match (self.as_dict(), self.as_list()) {
+            (Some(map), _) => Value::Dict(map),
+            (None, items) => Value::List(items.unwrap_or_default()),
+        };
+        crate::template::print(&[plain], &tree::Budget::default()).unwrap_or_default()
+    }
+
+    fn truth(&self) -> bool {
+        truth(&self.value)
     }
 }
 
@@ -135,8 +199,11 @@ fn text(text: &str) -> Value {
     Value::string(text)
 }
 
-fn texts(items: &[String]) -> Value {
-    Value::Strings(Rc::new(items.iter().map(|item| text(item)).collect()))
+fn texts(items: Option<&Vec<String>>) -> Value {
+    match items {
+        Some(items) => Value::Strings(Rc::new(items.iter().map(|item| text(item)).collect())),
+        None => Value::nil_strings(),
+    }
 }
 
 /// `.Chart`
@@ -149,6 +216,7 @@ pub(super) fn chart(metadata: &Metadata, is_root: bool) -> Value {
         kind_name: "struct",
         fields: inner,
         text: printed.clone(),
+        argument: None,
     };
     let embedded = Value::Object(Rc::new(embedded));
     fields.push(Field {
@@ -163,30 +231,31 @@ pub(super) fn chart(metadata: &Metadata, is_root: bool) -> Value {
         kind_name: "struct",
         fields,
         text: format!("{{{printed} {is_root}}}"),
+        argument: None,
     }))
 }
 
 fn fields(metadata: &Metadata) -> Vec<Field> {
-    let annotations = metadata
-        .annotations
-        .iter()
-        .map(|(key, value)| (key.as_str(), text(value)));
-    let dependencies = metadata
-        .dependencies
-        .iter()
-        .flatten()
-        .map(|one| dependency(&one.borrow()));
+    let annotations = |entries: &Vec<(String, String)>| {
+        Value::dict(entries.iter().map(|(key, value)| (key.as_str(), text(value))))
+    };
+    let maintainers = |all: &Vec<Maintainer>| Value::list(all.iter().map(maintainer).collect());
+    let dependencies =
+        |all: &Vec<SharedDependency>| Value::list(all.iter().map(|one| dependency(&one.borrow())).collect());
     vec![
         optional("Name", "name", text(&metadata.name)),
         optional("Home", "home", text(&metadata.home)),
-        optional("Sources", "sources", texts(&metadata.sources)),
+        optional("Sources", "sources", texts(metadata.sources.as_ref())),
         optional("Version", "version", text(&metadata.version)),
         optional("Description", "description", text(&metadata.description)),
-        optional("Keywords", "keywords", texts(&metadata.keywords)),
+        optional("Keywords", "keywords", texts(metadata.keywords.as_ref())),
         optional(
             "Maintainers",
             "maintainers",
-            Value::list(metadata.maintainers.iter().map(maintainer).collect()),
+            typed(
+                "[]*chart.Maintainer",
+                metadata.maintainers.as_ref().map(maintainers),
+            ),
         ),
         optional("Icon", "icon", text(&metadata.icon)),
         optional("APIVersion", "apiVersion", text(&metadata.api_version)),
@@ -194,12 +263,22 @@ fn fields(metadata: &Metadata) -> Vec<Field> {
         optional("Tags", "tags", text(&metadata.tags)),
         optional("AppVersion", "appVersion", text(&metadata.app_version)),
         optional("Deprecated", "deprecated", Value::Bool(metadata.deprecated)),
-        optional("Annotations", "annotations", Value::dict(annotations)),
+        optional(
+            "Annotations",
+            "annotations",
+            typed(
+                "map[string]string",
+                metadata.annotations.as_ref().map(annotations),
+            ),
+        ),
         optional("KubeVersion", "kubeVersion", text(&metadata.kube_version)),
         optional(
             "Dependencies",
             "dependencies",
-            Value::list(dependencies.collect()),
+            typed(
+                "[]*chart.Dependency",
+                metadata.dependencies.as_ref().map(dependencies),
+            ),
         ),
         optional("Type", "type", text(&metadata.kind)),
     ]
@@ -208,10 +287,12 @@ fn fields(metadata: &Metadata) -> Vec<Field> {
 /// As Go prints the struct, but for the addresses of what it points to.
 fn print(metadata: &Metadata) -> String {
     let m = metadata;
-    let list = |items: &[String]| format!("[{}]", items.join(" "));
+    let list =
+        |items: Option<&Vec<String>>| format!("[{}]", items.map_or(String::new(), |items| items.join(" ")));
     let annotations: Vec<String> = m
         .annotations
         .iter()
+        .flatten()
         .map(|(key, value)| format!("{key}:{value}"))
         .collect();
     let pointers = |count: usize| format!("[{}]", vec!["0xc000000000"; count].join(" "));
@@ -219,11 +300,11 @@ fn print(metadata: &Metadata) -> String {
         "{{{} {} {} {} {} {} {} {} {} {} {} {} {} map[{}] {} {} {}}}",
         m.name,
         m.home,
-        list(&m.sources),
+        list(m.sources.as_ref()),
         m.version,
         m.description,
-        list(&m.keywords),
-        pointers(m.maintainers.len()),
+        list(m.keywords.as_ref()),
+        pointers(m.maintainers.as_ref().map_or(0, Vec::len)),
         m.icon,
         m.api_version,
         m.condition,
@@ -246,12 +327,18 @@ fn maintainer(one: &Maintainer) -> Value {
             optional("Email", "email", text(&one.email)),
             optional("URL", "url", text(&one.url)),
         ],
+        argument: Some(format!("&{{{} {} {}}}", one.name, one.email, one.url)),
         text: format!("{{{} {} {}}}", one.name, one.email, one.url),
     }))
 }
 
 fn dependency(one: &Dependency) -> Value {
-    let imports = one.import_values.iter().map(Value::from_yaml).collect();
+    let tags = one.tags.as_ref().map_or(String::new(), |tags| tags.join(" "));
+    let (imports, printed) = imports(&one.import_values);
+    let printed = format!(
+        "{{{} {} {} {} [{tags}] {} [{printed}] {}}}",
+        one.name, one.version, one.repository, one.condition, one.enabled, one.alias
+    );
     Value::Object(Rc::new(Record {
         type_name: "*chart.Dependency",
         kind_name: "ptr",
@@ -260,20 +347,31 @@ fn dependency(one: &Dependency) -> Value {
             optional("Version", "version", text(&one.version)),
             field("Repository", "repository", text(&one.repository)),
             optional("Condition", "condition", text(&one.condition)),
-            optional("Tags", "tags", texts(&one.tags)),
+            optional("Tags", "tags", texts(one.tags.as_ref())),
             optional("Enabled", "enabled", Value::Bool(one.enabled)),
-            optional("ImportValues", "import-values", Value::list(imports)),
+            optional("ImportValues", "import-values", imports),
             optional("Alias", "alias", text(&one.alias)),
         ],
-        text: format!(
-            "{{{} {} {} {} [{}] {} [] {}}}",
-            one.name,
-            one.version,
-            one.repository,
-            one.condition,
-            one.tags.join(" "),
-            one.enabled,
-            one.alias
-        ),
+        argument: Some(format!("&{printed}")),
+        text: printed,
     }))
+}
+
+/// What was imported, as Helm writes it down once it is.
+fn imports(imports: &ImportValues) -> (Value, String) {
+    let ImportValues::Done(paths) = imports else {
+        return (Value::nil_list(), String::new());
+    };
+    if paths.is_empty() {
+        return (Value::nil_list(), String::new());
+    }
+    let entry = |(child, parent): &(String, String)| {
+        let map = Value::dict([("child", text(child)), ("parent", text(parent))]);
+        typed("map[string]string", Some(map))
+    };
+    let printed: Vec<String> = paths
+        .iter()
+        .map(|(child, parent)| format!("map[child:{child} parent:{parent}]"))
+        .collect();
+    (Value::list(paths.iter().map(entry).collect()), printed.join(" "))
 }

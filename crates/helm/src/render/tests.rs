@@ -77,6 +77,104 @@ fn templates_see_release_chart_and_capabilities() {
 }
 
 #[test]
+fn structs_of_go_are_told_as_go_tells_them() {
+    let meta = "apiVersion: v2\nname: c\nversion: 1.0.0\nmaintainers: [{name: m, email: e}]\nsources: []\ndependencies:\n\
+                - {name: in, version: 1.x, import-values: [data, {child: a, parent: 1}, 3]}\n";
+    let inner = "annotations: {a: b}\napiVersion: v2\nname: in\nversion: 1.0.0\n";
+    let table = [
+        (
+            "{{ toJson .Chart }}",
+            r#"{"name":"c","version":"1.0.0","maintainers":[{"name":"m","email":"e"}],"apiVersion":"v2","dependencies":[{"name":"in","version":"1.x","repository":"","enabled":true,"import-values":[{"child":"exports.data","parent":"."},{"child":"a","parent":"1"}]}],"IsRoot":true}"#,
+        ),
+        (
+            "{{ range .Chart.Dependencies }}{{ . }} {{ toJson .Tags }}{{ range .ImportValues }} {{ typeOf . }} {{ . }}{{ end }}{{ end }}",
+            "{in 1.x   [] true [map[child:exports.data parent:.] map[child:a parent:1]] } null map[string]string \
+             map[child:exports.data parent:.] map[string]string map[child:a parent:1]",
+        ),
+        (
+            "{{ range .Chart.Maintainers }}{{ . }} {{ print . }} {{ toString . }}{{ end }} {{ typeOf .Chart.Maintainers }}",
+            "{m e } &{m e } &{m e } []*chart.Maintainer",
+        ),
+        (
+            "{{ toJson .Chart.Sources }} {{ toJson .Chart.Keywords }} {{ toJson .Subcharts.in.Chart.Maintainers }} \
+             {{ toJson .Subcharts.in.Chart.Dependencies }} {{ len .Subcharts.in.Chart.Maintainers }}",
+            "[] null null null 0",
+        ),
+        (
+            "{{ with .Chart.Annotations }}some{{ end }}{{ toYaml .Chart.Annotations }} {{ .Chart.Annotations.a | quote }} \
+             {{ typeOf .Chart.Annotations }} {{ .Chart.Annotations }} {{ len .Chart.Annotations }}",
+            "null \"\" map[string]string map[] 0",
+        ),
+        (
+            "{{ with .Subcharts.in.Chart.Annotations }}{{ . }} {{ toYaml . }} {{ index . \"a\" }} {{ index . \"b\" | quote }} \
+             {{ range $key, $value := . }}{{ $key }}={{ $value }}{{ end }}{{ end }}",
+            "map[a:b] a: b b \"\" a=b",
+        ),
+        (
+            "{{ .Capabilities.KubeVersion }} {{ .Capabilities.KubeVersion | quote }} {{ print .Capabilities.KubeVersion }} \
+             {{ toJson .Capabilities.KubeVersion }}",
+            "v1.20.0 \"{v1.20.0 1 20}\" {v1.20.0 1 20} {\"Version\":\"v1.20.0\",\"Major\":\"1\",\"Minor\":\"20\"}",
+        ),
+        ("{{ typeOf .Template }}", "chartutil.Values"),
+    ];
+    for (template, expected) in table {
+        let text = format!("# {template}");
+        let files = [
+            ("Chart.yaml", meta),
+            ("charts/in/Chart.yaml", inner),
+            ("templates/x.yaml", &text),
+        ];
+        let made = rendered(&files, |options| options.kube_version = Some(String::new()));
+        let made = made.map(|made| made.sorted.manifests[0].text.clone());
+        assert_eq!(made, Ok(format!("# {expected}")), "{template}");
+    }
+}
+
+#[test]
+fn charts_that_nobody_asks_for_lie_in_the_original_of_an_alias() {
+    let meta = "apiVersion: v2\nname: c\nversion: 1.0.0\ndependencies:\n- {name: in, version: 1.x, alias: one}\n\
+                - {name: in, version: 1.x, alias: two}\n";
+    let files = [
+        ("Chart.yaml", meta),
+        ("values.yaml", "one: {deep: {a: 1}}\ntwo: {deep: {a: 2}}"),
+        ("charts/in/Chart.yaml", "name: in\nversion: 1.0.0"),
+        ("charts/in/templates/x.yaml", "in: {{ .Template.Name }}"),
+        ("charts/in/charts/deep/Chart.yaml", "name: deep\nversion: 1.0.0"),
+        ("charts/in/charts/deep/crds/x.yaml", "kind: CRD"),
+        ("charts/in/charts/deep/templates/x.yaml", "deep: {{ .Values.a }}"),
+    ];
+    let made = rendered(&files, |_| {}).unwrap();
+    assert_eq!(
+        made.to_yaml(),
+        "---\n# Source: c/charts/in/charts/deep/templates/x.yaml\ndeep: 2\n---\n# Source: c/charts/one/templates/x.yaml\n\
+         in: c/charts/one/templates/x.yaml\n---\n# Source: c/charts/two/templates/x.yaml\nin: c/charts/two/templates/x.yaml\n"
+    );
+    assert_eq!(made.crds[0].0, "c/charts/in/charts/deep/crds/x.yaml");
+    // Those that the chart asks for lie in the alias.
+    let asking = "name: in\nversion: 1.0.0\ndependencies: [{name: deep, version: 1.x}]";
+    let files = files.map(|(path, text)| match path {
+        "charts/in/Chart.yaml" => (path, asking),
+        _ => (path, text),
+    });
+    let made = rendered(&files, |_| {}).unwrap();
+    let paths: Vec<&str> = made
+        .sorted
+        .manifests
+        .iter()
+        .map(|one| one.path.as_str())
+        .collect();
+    assert_eq!(
+        paths,
+        [
+            "c/charts/one/charts/deep/templates/x.yaml",
+            "c/charts/one/templates/x.yaml",
+            "c/charts/two/charts/deep/templates/x.yaml",
+            "c/charts/two/templates/x.yaml"
+        ]
+    );
+}
+
+#[test]
 fn errors_name_template_line_and_column() {
     let table = [
         (

@@ -56,13 +56,16 @@ pub fn printf(format: &str, values: &[Value], budget: &Budget) -> Result<String,
     printer.finish()
 }
 
-/// Writes a value as `%v` prints it.
+/// Writes a value as templates print it: as `%v`, but what has words of its own is asked for them.
 ///
 /// # Errors
 /// As [`print`].
 pub(super) fn write_value(out: &mut String, value: &Value, budget: &Budget) -> Result<(), String> {
     let mut printer = Printer::new(budget);
-    printer.value(value, 'v', 0);
+    match value {
+        Value::Object(object) if object.members().is_some() => printer.write(&object.print()),
+        _ => printer.value(value, 'v', 0),
+    }
     out.push_str(&printer.finish()?);
     Ok(())
 }

@@ -179,10 +179,7 @@ fn go_text(value: &Value) -> String {
 
 /// In the words of Helm, which prints any value as if it were a boolean.
 fn mismatch(name: &str, value: &Value) -> Error {
-    let text = match value {
-        Value::Bool(value) => value.to_string(),
-        Value::Nil => "%!t(<nil>)".to_owned(),
-        other => format!("%!t({}={})", crate::template::type_name(other), go_text(other)),
-    };
+    let budget = tree::Budget::default();
+    let text = crate::template::printf("%t", std::slice::from_ref(value), &budget).unwrap_or_default();
     Error::Values(format!("type mismatch on {name}: {text}"))
 }

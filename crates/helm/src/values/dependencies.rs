@@ -6,7 +6,11 @@ use super::{
     coalesce::{Coalesce, coalesce_values},
     deep_copy_map, lookup_table, lookup_value, table,
 };
-use crate::{Chart, Dict, Error, Value, chart::Dependency, chart::SharedDependency, version};
+use crate::{
+    Chart, Dict, Error, Value,
+    chart::{Dependency, Home, ImportValues, SharedDependency},
+    version,
+};
 
 /// Takes the charts that conditions and tags leave, names them by their aliases, and imports values.
 ///
@@ -26,6 +30,7 @@ fn enable(chart: &mut Chart, values: &Dict, path: &str, warnings: &mut Vec<Strin
         return Ok(());
     };
     chart.dependencies = named(&chart.dependencies, &wanted);
+    chart.house();
     for one in &wanted {
         one.borrow_mut().enabled = true;
     }
@@ -44,11 +49,12 @@ fn enable(chart: &mut Chart, values: &Dict, path: &str, warnings: &mut Vec<Strin
         let path = format!("{path}{}.", inner.name());
         enable(inner, &values, &path, warnings)?;
     }
+    chart.house();
     let left = wanted
         .into_iter()
         .filter(|one| !off.contains(&one.borrow().name))
         .collect();
-    chart.metadata.dependencies = Some(left);
+    chart.metadata.dependencies = Some(left).filter(|left: &Vec<_>| !left.is_empty());
     Ok(())
 }
 
@@ -66,6 +72,7 @@ fn named(charts: &[Chart], wanted: &[SharedDependency]) -> Vec<Chart> {
             if !one.alias.is_empty() {
                 found.metadata.name.clone_from(&one.alias);
             }
+            found.home = Home::new(found.name());
             taken.push(found);
         }
         if !one.alias.is_empty() {
@@ -83,7 +90,7 @@ fn by_tags(wanted: &[SharedDependency], values: &Dict, warnings: &mut Vec<String
     for one in wanted {
         let mut one = one.borrow_mut();
         let (mut on, mut off) = (false, false);
-        for tag in &one.tags {
+        for tag in one.tags.iter().flatten() {
             match tags.get(tag.as_str()) {
                 Some(Value::Bool(true)) => on = true,
                 Some(Value::Bool(false)) => off = true,
@@ -129,10 +136,9 @@ fn import_all(chart: &mut Chart, warnings: &mut Vec<String>) -> Result<(), Error
 
 /// What `import-values` of a dependency says: the path of a map below it, and where that goes.
 fn import_paths(import: &yaml::Value) -> Option<(String, String)> {
-    let text = |key: &str| match import.get(key) {
-        None | Some(yaml::Value::Null) => "<nil>".to_owned(),
-        Some(yaml::Value::String(text)) => text.clone(),
-        Some(other) => other.to_json().to_string(),
+    let text = |key: &str| {
+        let value = import.get(key).map(Value::from_yaml).unwrap_or_default();
+        crate::template::print(&[value], &tree::Budget::default()).unwrap_or_default()
     };
     match import {
         yaml::Value::Map(_) => Some((text("child"), text("parent"))),
@@ -148,11 +154,18 @@ fn import(chart: &mut Chart, warnings: &mut Vec<String>) -> Result<(), Error> {
     let values = coalesce_values(chart, &table(), true, warnings)?;
     let imported = table();
     for one in &wanted {
-        let one = one.borrow();
-        for import in &one.import_values {
+        let mut one = one.borrow_mut();
+        let ImportValues::Asked(imports) = std::mem::take(&mut one.import_values) else {
+            // quirk: what the copies of a chart share is done once.
+            one.import_values = ImportValues::Done(Vec::new());
+            continue;
+        };
+        let mut done = Vec::new();
+        for import in &imports {
             let Some((child, parent)) = import_paths(import) else {
                 continue;
             };
+            done.push((child.clone(), parent.clone()));
             match lookup_table(&values, &format!("{}.{child}", one.name)) {
                 // Copied, so that no map comes to lie in itself.
                 Ok(found) => {
@@ -170,6 +183,7 @@ fn import(chart: &mut Chart, warnings: &mut Vec<String>) -> Result<(), Error> {
                 Err(words) => warnings.push(format!("Warning: ImportValues missing table: {words}")),
             }
         }
+        one.import_values = ImportValues::Done(done);
     }
     let values = deep_copy_map(&values);
     Coalesce {

@@ -140,11 +140,27 @@ fn collect(chart: &Chart, values: &Dict, budget: &Budget, words: &mut String) ->
     Ok(())
 }
 
+/// Why a schema is no JSON, in the words of Helm, which reads it as a stream.
+fn no_json(schema: &[u8], error: &serde_json::Error, budget: &Budget) -> String {
+    if schema.trim_ascii().is_empty() {
+        return "EOF".to_owned();
+    }
+    let words = crate::functions::json_problem(&String::from_utf8_lossy(schema), budget);
+    match words {
+        Some(words) if words == "unexpected end of JSON input" => "unexpected EOF".to_owned(),
+        Some(words) if words.ends_with("after top-level value") => {
+            "invalid character after top-level value".to_owned()
+        }
+        Some(words) => words,
+        None => error.to_string(),
+    }
+}
+
 /// What is wrong with values, or with their schema.
 fn one(schema: &[u8], values: &Dict, budget: &Budget) -> Result<Option<String>, Error> {
     let root: Json = match serde_json::from_slice(schema) {
         Ok(root) => root,
-        Err(error) => return Ok(Some(error.to_string())),
+        Err(error) => return Ok(Some(no_json(schema, &error, budget))),
     };
     let schema = match Schema::new(&root, budget) {
         Ok(schema) => schema,

@@ -245,8 +245,14 @@ fn charts_get_their_part_and_the_globals() {
         values,
         r#"{"global": {"a": {"b": 1.0}, "c": 2.0}, "in": {"global": {"a": {"b": 1.0, "deep": 1.0}, "c": 2.0}, "x": 2.0, "z": 3.0}}"#
     );
-    let (error, _) = coalesced(&outer, "{in: text}");
-    assert!(error.starts_with("type mismatch on in: %!t(string="), "{error}");
+    for (over, expected) in [
+        ("text", "%!t(string=text)"),
+        ("true", "true"),
+        ("[1, {a: b}]", "[%!t(float64=1) map[%!t(string=a):%!t(string=b)]]"),
+    ] {
+        let (error, _) = coalesced(&outer, &format!("{{in: {over}}}"));
+        assert_eq!(error, format!("type mismatch on in: {expected}"));
+    }
 }
 
 /// A chart that asks for `names`, each with what follows in its entry.

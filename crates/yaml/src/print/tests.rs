@@ -232,6 +232,7 @@ fn json_styles() {
         json(&value),
         format!("{{\"b\":\"<é&\\u2028\u{7f}\",\"a\":{list},\"c\":{{}},\"d\":18446744073709551615}}")
     );
+    assert!(json_html(&value).starts_with("{\"b\":\"\\u003cé\\u0026\\u2028"));
     assert!(json_sorted(&value).starts_with(&format!("{{\"a\":{list},\"b\":\"<é&\\u2028")));
     assert!(json_sorted_html(&value).contains("\"b\":\"\\u003cé\\u0026\\u2028"));
     assert_eq!(

@@ -329,7 +329,7 @@ impl<'b> Printer<'b> {
         {
             return self.map(&map, verb, depth);
         }
-        let text = object.print();
+        let text = object.print_as_argument();
         if verb == 'v' {
             return self.text(&text);
         }

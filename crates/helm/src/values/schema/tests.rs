@@ -206,7 +206,13 @@ fn schemas_that_cannot_be_used_are_refused() {
             r##"{"$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}, "$ref": "#/$defs/a"}"##,
             "nests deeper",
         ),
-        ("{", "EOF"),
+        ("{", "c:\nunexpected EOF"),
+        (" ", "c:\nEOF"),
+        ("{} x", "c:\ninvalid character after top-level value"),
+        (
+            "{x}",
+            "c:\ninvalid character 'x' looking for beginning of object key string",
+        ),
     ];
     for (schema, expected) in table {
         let got = checked(schema, "a: 1");
