@@ -67,6 +67,41 @@ pub enum Proof {
 }
 
 impl Client {
+    /// The application that the variables of an environment name; `read` reads the file with its proof. None when something of
+    /// it is missing.
+    ///
+    /// # Errors
+    /// When a file can't be read, or the authority is no URL.
+    pub fn of_variables(
+        variable: impl Fn(&str) -> Option<String>,
+        read: impl Fn(&str) -> Result<Secret<String>, String>,
+    ) -> Result<Option<Self>, Error> {
+        const WHAT: &str = "application for Azure in the environment";
+        let (Some(tenant), Some(client_id)) = (variable("AZURE_TENANT_ID"), variable("AZURE_CLIENT_ID"))
+        else {
+            return Ok(None);
+        };
+        let read = |file: String| read(&file).map_err(|why| Error::credentials(WHAT, why));
+        let proof = if let Some(secret) = variable("AZURE_CLIENT_SECRET") {
+            Proof::Secret(Secret::new(secret))
+        } else if let Some(file) = variable("AZURE_CLIENT_CERTIFICATE_PATH") {
+            Proof::Certificate(read(file)?)
+        } else if let Some(file) = variable("AZURE_FEDERATED_TOKEN_FILE") {
+            Proof::Federated(Secret::new(read(file)?.expose().trim().to_owned()))
+        } else {
+            return Ok(None);
+        };
+        // A token must not be asked for at the usual place when another one is meant.
+        let authority = variable("AZURE_AUTHORITY_HOST").map(|text| Url::parse(&text));
+        let authority = authority.transpose();
+        Ok(Some(Self {
+            tenant,
+            client_id,
+            proof,
+            authority: authority.map_err(|_| Error::credentials(WHAT, "AZURE_AUTHORITY_HOST is no URL"))?,
+        }))
+    }
+
     /// The form to send for an access token; `id` names the assertion that a certificate signs, each needs another.
     ///
     /// # Errors
@@ -97,7 +132,7 @@ impl Client {
     fn address(&self) -> Result<Url, Error> {
         let base = self.authority.as_ref().map_or(AUTHORITY, Url::as_str);
         let wrong = |why| Error::Address {
-            url: base.to_owned(),
+            url: api::redact(base),
             why,
         };
         let plain = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
@@ -192,6 +227,42 @@ mod tests {
         let request = client.request("s", now, "id").unwrap();
         let assertion = request.body.expose().rsplit_once('=').unwrap().1;
         assert_eq!(assertion, include_str!("../fixtures/azure.assertion").trim());
+    }
+
+    #[test]
+    fn the_environment_names_an_application() {
+        let all = [
+            ("AZURE_TENANT_ID", "t"),
+            ("AZURE_CLIENT_ID", "c"),
+            ("AZURE_FEDERATED_TOKEN_FILE", "token"),
+            ("AZURE_CLIENT_CERTIFICATE_PATH", "pem"),
+            ("AZURE_CLIENT_SECRET", "s"),
+        ];
+        let found = |given: &[(&str, &str)]| {
+            let variable = |name: &str| {
+                let found = given.iter().find(|(known, _)| *known == name);
+                found.map(|(_, value)| (*value).to_owned())
+            };
+            Client::of_variables(variable, |file| match file {
+                "gone" => Err("gone: no such file".to_owned()),
+                file => Ok(Secret::new(format!("{file}\n"))),
+            })
+        };
+        for (count, expected) in [(2, None), (3, Some("token")), (4, Some("pem\n")), (5, Some("s"))] {
+            let proof = found(&all[..count]).unwrap().map(|client| match client.proof {
+                Proof::Secret(text) | Proof::Certificate(text) | Proof::Federated(text) => text.into_inner(),
+            });
+            assert_eq!(proof.as_deref(), expected);
+        }
+        for (name, value, why) in [
+            ("AZURE_FEDERATED_TOKEN_FILE", "gone", "gone: no such file"),
+            ("AZURE_AUTHORITY_HOST", "login", "AZURE_AUTHORITY_HOST is no URL"),
+        ] {
+            let error = found(&[&[(name, value)], &all[..3]].concat())
+                .unwrap_err()
+                .to_string();
+            assert!(error.ends_with(why), "{error}");
+        }
     }
 
     #[test]

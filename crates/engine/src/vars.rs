@@ -149,7 +149,7 @@ async fn secret(
 ) -> Result<String, Lookup> {
     let found = match query {
         SecretQuery::Vault { address, path } => {
-            let token = ambient.vault().map_err(failed)?;
+            let token = ambient.vault(address).map_err(failed)?;
             client.vault(address, path, &token).await
         }
         SecretQuery::Aws {

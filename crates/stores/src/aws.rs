@@ -1,10 +1,10 @@
 //! AWS Secrets Manager.
 
-use cloud::aws::{Credentials, Request as Signed, domain, sign};
+use cloud::aws::{Credentials, Request as Signed, endpoint, sign};
 use jiff::Timestamp;
 use url::Url;
 
-use crate::{Client, Error, Request, client::address};
+use crate::{Client, Error, Request};
 
 const STORE: &str = "AWS Secrets Manager";
 
@@ -26,7 +26,7 @@ impl Client {
         })?;
         let url = match at {
             Some(at) => at.clone(),
-            None => address(&format!("https://secretsmanager.{region}.{}/", domain(region)))?,
+            None => endpoint("secretsmanager", region)?,
         };
         let body = serde_json::json!({ "SecretId": name }).to_string();
         let own = [
@@ -50,8 +50,8 @@ impl Client {
                 body: body.as_bytes(),
             })
             .await?;
-        let json = answer.json(STORE)?;
         if answer.status == 200 {
+            let json = answer.json(STORE)?;
             return match json.get("SecretString").and_then(serde_json::Value::as_str) {
                 Some(text) => Ok(text.to_owned()),
                 None => Err(Error::Unknown {
@@ -60,8 +60,10 @@ impl Client {
                 }),
             };
         }
-        let kind = json.get("__type").and_then(serde_json::Value::as_str);
-        if kind.is_some_and(|kind| kind.ends_with("ResourceNotFoundException")) {
+        let is_missing = answer
+            .said(&["/__type"])
+            .is_some_and(|kind| kind.ends_with("ResourceNotFoundException"));
+        if is_missing {
             return Err(Error::Missing(format!("the AWS secret {name} was not found")));
         }
         Err(answer.refused(STORE, &["/message", "/Message", "/__type"]))

@@ -1,6 +1,6 @@
 //! One way over HTTP for all of them.
 
-use std::time::Duration;
+use std::{net::IpAddr, time::Duration};
 
 use api::SafeUrl;
 use bytes::{Bytes, BytesMut};
@@ -56,12 +56,18 @@ pub struct Request<'a> {
 }
 
 /// What a server answered.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Answer {
     /// The status.
     pub status: u16,
-    /// The body.
+    /// The body, which may be a secret.
     pub body: Bytes,
+}
+
+impl std::fmt::Debug for Answer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Answer({} ***)", self.status)
+    }
 }
 
 /// Asks servers and stores.
@@ -185,15 +191,20 @@ impl Answer {
         serde_json::from_slice(&self.body).map_err(|_| Error::Unknown { store, why })
     }
 
-    /// What a store says when it refuses, by the first of these members of its JSON.
-    pub(crate) fn refused(&self, store: &'static str, pointers: &[&str]) -> Error {
-        let json: serde_json::Value = serde_json::from_slice(&self.body).unwrap_or_default();
+    /// The text of the first of these members of the JSON; none when what answers is no store.
+    pub(crate) fn said(&self, pointers: &[&str]) -> Option<String> {
+        let json: serde_json::Value = serde_json::from_slice(&self.body).ok()?;
         let said = pointers
             .iter()
             .find_map(|pointer| json.pointer(pointer)?.as_str());
-        let line = said
-            .and_then(|said| said.lines().next())
-            .unwrap_or("it says no more");
+        said.map(str::to_owned)
+    }
+
+    /// What a store says when it refuses, by the first of these members of its JSON.
+    pub(crate) fn refused(&self, store: &'static str, pointers: &[&str]) -> Error {
+        let said = self.said(pointers);
+        let line = said.as_deref().and_then(|said| said.lines().next());
+        let line = line.unwrap_or("it says no more");
         Error::Refused {
             store,
             status: self.status,
@@ -224,8 +235,22 @@ fn refusal(url: &Url, refused: &[String]) -> Option<&'static str> {
     if net::is_refused(url) {
         return Some("link-local addresses are not asked");
     }
-    let is_refused = refused.iter().any(|refused| refused.eq_ignore_ascii_case(host));
+    let is_refused = refused.iter().any(|refused| is_same(refused, host));
     is_refused.then_some("the API server is not asked")
+}
+
+/// Whether both are the same host, whatever way an address is written in.
+fn is_same(one: &str, other: &str) -> bool {
+    let address = |host: &str| {
+        host.trim_matches(['[', ']'])
+            .parse::<IpAddr>()
+            .ok()
+            .map(net::plain)
+    };
+    match (address(one), address(other)) {
+        (Some(one), Some(other)) => one == other,
+        _ => one.eq_ignore_ascii_case(other),
+    }
 }
 
 /// Whether a redirect would show on the way what was sent encrypted.
@@ -271,6 +296,7 @@ mod tests {
         let all = client(Settings::default());
         let answer = get(&all, &server.url("/a")).await.unwrap();
         assert_eq!((answer.status, &answer.body[..]), (200, &b"hello"[..]));
+        assert!(!format!("{answer:?}").contains("hello"));
         assert_eq!(get(&all, &server.url("/nope")).await.unwrap().status, 404);
         let little = client(Settings {
             answer_bytes: 4,
@@ -289,7 +315,9 @@ mod tests {
     #[tokio::test]
     async fn some_are_never_asked() {
         let strict = client(Settings {
-            refused_hosts: vec!["127.0.0.1".to_owned()],
+            refused_hosts: ["127.0.0.1", "fd00::1", "kubernetes.default"]
+                .map(str::to_owned)
+                .to_vec(),
             ..Settings::default()
         });
         for (url, expected) in [
@@ -298,6 +326,9 @@ mod tests {
                 "link-local addresses are not asked",
             ),
             ("http://127.0.0.1:1/", "the API server is not asked"),
+            ("http://[::ffff:127.0.0.1]:1/", "the API server is not asked"),
+            ("https://[fd00:0::1]/", "the API server is not asked"),
+            ("https://Kubernetes.default./", "the API server is not asked"),
             ("ftp://127.0.0.1/", "only http and https are supported"),
         ] {
             let error = get(&strict, url).await.unwrap_err().to_string();

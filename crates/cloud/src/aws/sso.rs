@@ -6,7 +6,7 @@ use serde::Deserialize;
 use sha1::{Digest as _, Sha1};
 use url::Url;
 
-use super::Credentials;
+use super::{Credentials, endpoint};
 use crate::{Error, token::shortened};
 
 const SERVICE: &str = "AWS SSO";
@@ -78,20 +78,7 @@ impl Sso {
                 "it is over: log in again with 'aws sso login'",
             ));
         }
-        let base = match at {
-            Some(at) => at,
-            None => {
-                let text = format!(
-                    "https://portal.sso.{}.{}/",
-                    self.region,
-                    super::domain(&self.region)
-                );
-                Url::parse(&text).map_err(|_| Error::Address {
-                    url: text,
-                    why: "the region is no part of a name",
-                })?
-            }
-        };
+        let base = at.map_or_else(|| endpoint("portal.sso", &self.region), Ok)?;
         let mut url = base.join("federation/credentials").map_err(|_| Error::Address {
             url: api::SafeUrl::from(base).to_string(),
             why: "it is no address of a server",

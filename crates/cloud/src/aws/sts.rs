@@ -3,7 +3,7 @@
 use api::Secret;
 use url::Url;
 
-use super::Credentials;
+use super::{Credentials, endpoint};
 use crate::{Error, TokenRequest, token::shortened};
 
 const SERVICE: &str = "AWS STS";
@@ -31,22 +31,13 @@ pub struct Assume {
     pub external_id: Option<String>,
 }
 
-/// Where the service answers for a region.
-fn endpoint(region: &str) -> Result<Url, Error> {
-    let text = format!("https://sts.{region}.{}/", super::domain(region));
-    Url::parse(&text).map_err(|_| Error::Address {
-        url: text,
-        why: "the region is no part of a name",
-    })
-}
-
 impl WebIdentity {
     /// The form to send; to `at`, or to the region's endpoint.
     ///
     /// # Errors
     /// When the region makes no address.
     pub fn request(&self, region: &str, at: Option<Url>) -> Result<TokenRequest, Error> {
-        let url = at.map_or_else(|| endpoint(region), Ok)?;
+        let url = at.map_or_else(|| endpoint("sts", region), Ok)?;
         Ok(TokenRequest::new(
             url,
             &[
@@ -66,7 +57,7 @@ impl Assume {
     /// # Errors
     /// When the region makes no address.
     pub fn request(&self, region: &str, at: Option<Url>) -> Result<TokenRequest, Error> {
-        let url = at.map_or_else(|| endpoint(region), Ok)?;
+        let url = at.map_or_else(|| endpoint("sts", region), Ok)?;
         let mut fields = vec![
             ("Action", "AssumeRole"),
             ("RoleArn", self.role_arn.as_str()),

@@ -2,7 +2,7 @@
 
 use api::Secret;
 use base64::{Engine, prelude::BASE64_STANDARD};
-use cloud::aws::{Assume, Credentials, Request, domain, sign};
+use cloud::aws::{Assume, Credentials, Request, endpoint, sign};
 use jiff::Timestamp;
 use serde_json::json;
 use url::Url;
@@ -90,7 +90,10 @@ impl Aws {
             body.insert("EncryptionContext".to_owned(), json!(context));
         }
         let call = Call {
-            url: self.url("kms", region)?,
+            url: match &self.endpoint {
+                Some(url) => url.clone(),
+                None => endpoint("kms", region).map_err(|error| error.to_string())?,
+            },
             headers: vec![("content-type", JSON), ("x-amz-target", "TrentService.Decrypt")],
             body: body.to_string(),
             region,
@@ -121,14 +124,6 @@ impl Aws {
         };
         let answer = send(http, call, &self.credentials).await?;
         Credentials::from_answer(&answer.body).map_err(|error| error.to_string())
-    }
-
-    fn url(&self, service: &str, region: &str) -> Result<Url, String> {
-        let usual = format!("https://{service}.{region}.{}/", domain(region));
-        match &self.endpoint {
-            Some(url) => Ok(url.clone()),
-            None => Url::parse(&usual).map_err(|_| "its region makes no address".to_owned()),
-        }
     }
 }
 

@@ -8,14 +8,14 @@ use std::{
 
 use api::Secret;
 use cloud::{
-    aws,
-    azure::{Client, Proof},
+    aws::{Base, Credentials, Profiles},
+    azure::Client,
 };
 use url::Url;
 use zeroize::Zeroizing;
 
 use super::{Access, Endpoints, Keys, gcp_credentials};
-use crate::{Error, store};
+use crate::Error;
 
 /// Larger files hold no keys.
 const LARGEST: u64 = 1 << 20;
@@ -80,11 +80,10 @@ impl Search<'_> {
     }
 
     fn read_text(&mut self, path: &Path) -> Option<Secret<String>> {
-        let bytes = self.read(path)?;
-        match str::from_utf8(&bytes) {
-            Ok(text) => Some(Secret::new(text.to_owned())),
-            Err(_) => {
-                self.note(&path.display().to_string(), "it is no text");
+        match read_text(path) {
+            Ok(text) => Some(text),
+            Err(why) => {
+                self.keys.notes.push(why);
                 None
             }
         }
@@ -142,16 +141,10 @@ impl Search<'_> {
     }
 
     fn aws(&mut self) {
-        let keys = (self.get("AWS_ACCESS_KEY_ID"), self.get("AWS_SECRET_ACCESS_KEY"));
-        let found = match keys {
-            (Some(access_key_id), Some(secret)) => Some(aws::Credentials {
-                access_key_id,
-                secret_access_key: Secret::new(secret),
-                session_token: self.get("AWS_SESSION_TOKEN").map(Secret::new),
-            }),
-            _ => self.aws_profile(),
+        let own = Credentials::of_variables(|name| self.get(name));
+        let Some(credentials) = own.or_else(|| self.aws_profile()) else {
+            return;
         };
-        let Some(credentials) = found else { return };
         self.keys.set_aws(credentials);
         let endpoint = self
             .get("AWS_ENDPOINT_URL_KMS")
@@ -162,30 +155,38 @@ impl Search<'_> {
                     aws: Some(url),
                     ..Endpoints::default()
                 }),
-                Err(_) => self.note("AWS_ENDPOINT_URL", "it is no URL"),
+                Err(_) => {
+                    // Nobody else may be asked in its place.
+                    self.keys.aws = None;
+                    self.note("AWS_ENDPOINT_URL", "it is no URL");
+                }
             }
         }
     }
 
-    /// Static keys of a profile in the shared file.
-    fn aws_profile(&mut self) -> Option<aws::Credentials> {
-        let path = match self.get("AWS_SHARED_CREDENTIALS_FILE") {
-            Some(path) => PathBuf::from(path),
-            None => self.home(".aws/credentials").filter(|path| path.exists())?,
+    /// Static keys of a profile of the shared configuration.
+    fn aws_profile(&mut self) -> Option<Credentials> {
+        let mut text = |variable: &str, usual: &str| {
+            let named = self.get(variable).map(PathBuf::from);
+            let path = named.or_else(|| self.home(usual).filter(|path| path.exists()))?;
+            self.read_text(&path)
         };
-        let text = self.read_text(&path)?;
-        let profile = self.get("AWS_PROFILE").unwrap_or_else(|| "default".to_owned());
-        let field = |name: &str| store::ini_value(text.expose(), &profile, name);
-        let found = (field("aws_access_key_id"), field("aws_secret_access_key"));
-        let (Some(access_key_id), Some(secret)) = found else {
-            self.note(&path.display().to_string(), "the profile has no keys of its own");
+        let config = text("AWS_CONFIG_FILE", ".aws/config");
+        let credentials = text("AWS_SHARED_CREDENTIALS_FILE", ".aws/credentials");
+        if config.is_none() && credentials.is_none() {
             return None;
-        };
-        Some(aws::Credentials {
-            access_key_id,
-            secret_access_key: Secret::new(secret),
-            session_token: field("aws_session_token").map(Secret::new),
-        })
+        }
+        let [config, credentials] = [config, credentials].map(Option::unwrap_or_default);
+        let profile = self.get("AWS_PROFILE").unwrap_or_else(|| "default".to_owned());
+        match Profiles::read(config.expose(), credentials.expose()).chain(&profile) {
+            Ok(chain) if chain.roles.is_empty() => match chain.base {
+                Base::Keys(keys) => return Some(keys),
+                _ => self.note("AWS", &format!("the profile {profile} has no keys of its own")),
+            },
+            Ok(_) => self.note("AWS", &format!("the profile {profile} has no keys of its own")),
+            Err(error) => self.note("AWS", &error.to_string()),
+        }
+        None
     }
 
     fn gcp(&mut self) {
@@ -221,34 +222,11 @@ impl Search<'_> {
     }
 
     fn azure(&mut self) {
-        let (Some(tenant), Some(client_id)) = (self.get("AZURE_TENANT_ID"), self.get("AZURE_CLIENT_ID"))
-        else {
-            return;
-        };
-        let file = |name: &str| self.get(name).map(PathBuf::from);
-        let (certificate, token) = (
-            file("AZURE_CLIENT_CERTIFICATE_PATH"),
-            file("AZURE_FEDERATED_TOKEN_FILE"),
-        );
-        let proof = if let Some(secret) = self.get("AZURE_CLIENT_SECRET") {
-            Some(Proof::Secret(Secret::new(secret)))
-        } else if let Some(path) = certificate {
-            self.read_text(&path).map(Proof::Certificate)
-        } else if let Some(path) = token {
-            self.read_text(&path).map(Proof::Federated)
-        } else {
-            None
-        };
-        let authority = self
-            .get("AZURE_AUTHORITY_HOST")
-            .and_then(|url| Url::parse(&url).ok());
-        if let Some(proof) = proof {
-            self.keys.set_azure(Client {
-                tenant,
-                client_id,
-                proof,
-                authority,
-            });
+        let found = Client::of_variables(|name| self.get(name), |file| read_text(Path::new(file)));
+        match found {
+            Ok(Some(client)) => self.keys.set_azure(client),
+            Ok(None) => {}
+            Err(error) => self.note("Azure", &error.to_string()),
         }
     }
 
@@ -260,12 +238,26 @@ impl Search<'_> {
                 None => None,
             },
         };
-        let server = self.get("VAULT_ADDR").and_then(|url| Url::parse(&url).ok());
-        if let Some(token) = token {
-            self.keys
-                .set_vault(Secret::new(token.expose().trim().to_owned()), server);
+        let server = self.get("VAULT_ADDR").map(|url| Url::parse(&url)).transpose();
+        match (token, server) {
+            (Some(token), Ok(server)) => {
+                let token = Secret::new(token.expose().trim().to_owned());
+                self.keys.set_vault(token, server);
+            }
+            // Without its address, the token would be for whatever server a file names.
+            (Some(_), Err(_)) => self.note("VAULT_ADDR", "it is no URL"),
+            (None, _) => {}
         }
     }
+}
+
+/// The text of a file, or why there is none.
+fn read_text(path: &Path) -> Result<Secret<String>, String> {
+    let text = read(path).and_then(|bytes| match str::from_utf8(&bytes) {
+        Ok(text) => Ok(Secret::new(text.to_owned())),
+        Err(_) => Err("it is no text".to_owned()),
+    });
+    text.map_err(|why| format!("{}: {why}", path.display()))
 }
 
 fn read(path: &Path) -> Result<Zeroizing<Vec<u8>>, String> {

@@ -2,7 +2,7 @@
 
 mod services;
 
-use std::{collections::BTreeMap, fs};
+use std::{collections::BTreeMap, fs, path::Path};
 
 use super::*;
 use crate::{
@@ -112,8 +112,43 @@ fn credentials_of_clouds_are_found() {
         Some("b")
     );
     assert_eq!(id(&from(&[("HOME", home), ("AWS_PROFILE", "none")])), None);
+    fs::write(
+        Path::new(home).join(".aws/config"),
+        "[profile third]\naws_access_key_id = c\naws_secret_access_key = u\n[profile role]\nrole_arn = r\nsource_profile = third\n",
+    )
+    .unwrap();
+    assert_eq!(
+        id(&from(&[("HOME", home), ("AWS_PROFILE", "third")])).as_deref(),
+        Some("c")
+    );
+    assert_eq!(id(&from(&[("HOME", home), ("AWS_PROFILE", "role")])), None);
     let set = [("AWS_ACCESS_KEY_ID", "e"), ("AWS_SECRET_ACCESS_KEY", "x")];
     assert_eq!(id(&from(&set)).as_deref(), Some("e"));
+}
+
+#[test]
+fn places_that_are_none_leave_nobody_elsewhere_to_be_asked() {
+    let keys = from(&[("VAULT_TOKEN", "hunter2"), ("VAULT_ADDR", "127.0.0.1:8200")]);
+    assert!(keys.vault.is_none(), "the token would go wherever a file says");
+    assert_eq!(keys.notes(), ["VAULT_ADDR: it is no URL"]);
+    let keys = from(&[
+        ("AZURE_TENANT_ID", "t"),
+        ("AZURE_CLIENT_ID", "c"),
+        ("AZURE_CLIENT_SECRET", "hunter2"),
+        ("AZURE_AUTHORITY_HOST", "login.example"),
+    ]);
+    assert!(keys.azure.is_none(), "the secret would go to the usual authority");
+    assert!(
+        keys.notes()[0].ends_with("AZURE_AUTHORITY_HOST is no URL"),
+        "{:?}",
+        keys.notes()
+    );
+    let keys = from(&[
+        ("AWS_ACCESS_KEY_ID", "a"),
+        ("AWS_SECRET_ACCESS_KEY", "hunter2"),
+        ("AWS_ENDPOINT_URL", "kms.example"),
+    ]);
+    assert!(keys.aws.is_none() && keys.notes() == ["AWS_ENDPOINT_URL: it is no URL"]);
 }
 
 #[test]

@@ -40,16 +40,6 @@ pub(super) fn load(bytes: &[u8]) -> Result<Option<Loaded>, Error> {
     }))
 }
 
-/// A value of a section.
-pub(super) fn value(text: &str, section: &str, name: &str) -> Option<String> {
-    let found = sections(text)
-        .ok()?
-        .into_iter()
-        .find(|found| found.name == section)?;
-    let key = found.keys.into_iter().find(|key| key.name == name)?;
-    Some(key.value).filter(|value| !value.is_empty())
-}
-
 /// A section's comment stands before its keys, a key's comment behind it.
 fn items(section: Section) -> Branch {
     let comment = |text: &str| (!text.is_empty()).then(|| Item::Comment(uncommented(text)));

@@ -69,8 +69,3 @@ fn utf8<'b>(format: &'static str, bytes: &'b [u8]) -> Result<&'b str, Error> {
         Error::syntax(format, format!("line {} is no UTF-8", line + 1))
     })
 }
-
-/// A value of a section of an INI text, which need not be encrypted; `None` when it isn't there or empty.
-pub(crate) fn ini_value(text: &str, section: &str, name: &str) -> Option<String> {
-    ini::value(text, section, name)
-}

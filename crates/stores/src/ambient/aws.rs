@@ -85,12 +85,7 @@ impl Ambient {
     }
 
     fn aws_keys(&self) -> Option<Credentials> {
-        let secret = |name: &str| self.get(name).map(|value| Secret::new(value.to_owned()));
-        Some(Credentials {
-            access_key_id: self.get("AWS_ACCESS_KEY_ID")?.to_owned(),
-            secret_access_key: secret("AWS_SECRET_ACCESS_KEY")?,
-            session_token: secret("AWS_SESSION_TOKEN"),
-        })
+        Credentials::of_variables(|name| self.get(name).map(str::to_owned))
     }
 
     /// The shared configuration; files that are not there are empty.

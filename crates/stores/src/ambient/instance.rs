@@ -65,7 +65,8 @@ impl Ambient {
         }
     }
 
-    /// The role of the container.
+    /// The role of the container; none when nothing says that it has one. A container that is told none is not taken for the
+    /// machine, whose role is another one.
     pub(super) async fn aws_container(&self) -> Result<Option<aws::Credentials>, Error> {
         let url = match (
             self.get("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"),
@@ -91,7 +92,10 @@ impl Ambient {
             .collect();
         match ask(Method::GET, url, &headers).await {
             Some(body) => Ok(Some(aws::Credentials::from_metadata(&body)?)),
-            None => Ok(None),
+            None => Err(Error::NoCredentials {
+                store: "AWS",
+                hint: "the service that AWS_CONTAINER_CREDENTIALS_* names tells no role",
+            }),
         }
     }
 

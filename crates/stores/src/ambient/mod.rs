@@ -12,7 +12,10 @@ use api::Secret;
 use cloud::{Token, azure, gcp};
 
 pub use self::aws::TrustedToken;
-use crate::{Client, Error};
+use crate::{
+    Client, Error,
+    client::{address, shown},
+};
 
 /// The longest file of credentials that is read.
 const LONGEST: u64 = 1 << 20;
@@ -59,11 +62,19 @@ impl Ambient {
         Some(PathBuf::from(self.get("HOME")?).join(below))
     }
 
-    /// The token for Vault: `VAULT_TOKEN`.
+    /// The token for the server of Vault at an address: `VAULT_TOKEN`, which is for `VAULT_ADDR` alone when that is set.
     ///
     /// # Errors
-    /// When there is none.
-    pub fn vault(&self) -> Result<Secret<String>, Error> {
+    /// When there is none, or it is for another server: who writes a project chooses the address.
+    pub fn vault(&self, at: &str) -> Result<Secret<String>, Error> {
+        let own = self.get("VAULT_ADDR").map(address).transpose()?;
+        let url = address(at)?;
+        if own.is_some_and(|own| own.origin() != url.origin()) {
+            return Err(Error::Address {
+                url: shown(&url),
+                why: "VAULT_ADDR names another server, and the token is sent to that alone".to_owned(),
+            });
+        }
         let token = self.get("VAULT_TOKEN").map(|token| Secret::new(token.to_owned()));
         token.ok_or(Error::NoCredentials {
             store: "Vault",
@@ -98,39 +109,19 @@ impl Ambient {
     /// # Errors
     /// When there is none, or it is refused.
     pub async fn azure(&self, client: &Client, scope: &str, id: &str) -> Result<Token, Error> {
-        if let Some(application) = self.application()? {
+        let variable = |name: &str| self.get(name).map(str::to_owned);
+        let read = |file: &str| {
+            read(Path::new(file))
+                .map(Secret::new)
+                .map_err(|error| error.to_string())
+        };
+        if let Some(application) = azure::Client::of_variables(variable, read)? {
             return client.azure_token(&application, scope, id).await;
         }
         self.azure_instance(scope).await?.ok_or(Error::NoCredentials {
             store: "Azure",
             hint: "set AZURE_TENANT_ID, AZURE_CLIENT_ID, and AZURE_CLIENT_SECRET or AZURE_FEDERATED_TOKEN_FILE",
         })
-    }
-
-    /// The application for Azure; none when something of it is missing.
-    fn application(&self) -> Result<Option<azure::Client>, Error> {
-        let file = |name: &str| self.get(name).map(|file| read(Path::new(file))).transpose();
-        let secret = self.get("AZURE_CLIENT_SECRET");
-        let proof = if let Some(secret) = secret {
-            azure::Proof::Secret(Secret::new(secret.to_owned()))
-        } else if let Some(pem) = file("AZURE_CLIENT_CERTIFICATE_PATH")? {
-            azure::Proof::Certificate(Secret::new(pem))
-        } else if let Some(token) = file("AZURE_FEDERATED_TOKEN_FILE")? {
-            azure::Proof::Federated(Secret::new(token.trim().to_owned()))
-        } else {
-            return Ok(None);
-        };
-        let authority = self.get("AZURE_AUTHORITY_HOST").map(crate::client::address);
-        let (Some(tenant), Some(client_id)) = (self.get("AZURE_TENANT_ID"), self.get("AZURE_CLIENT_ID"))
-        else {
-            return Ok(None);
-        };
-        Ok(Some(azure::Client {
-            tenant: tenant.to_owned(),
-            client_id: client_id.to_owned(),
-            proof,
-            authority: authority.transpose()?,
-        }))
     }
 }
 
@@ -166,7 +157,7 @@ mod tests {
         let nobody = Ambient::default();
         let client = Client::new(crate::Settings::default()).unwrap();
         for error in [
-            nobody.vault().unwrap_err(),
+            nobody.vault("https://vault.test").unwrap_err(),
             nobody.aws(&client, None, None).await.unwrap_err(),
             nobody.gcp(&client).await.unwrap_err(),
             nobody.azure(&client, azure::VAULT_SCOPE, "id").await.unwrap_err(),

@@ -49,6 +49,7 @@ async fn answer(State(address): State<Arc<SocketAddr>>, request: Request) -> Res
     let path = parts.uri.path().to_owned();
     let (status, json) = match path.as_str() {
         "/" => aws(&parts.method, *address, &parts.headers, &body),
+        "/proxy" => return (StatusCode::BAD_GATEWAY, "<html>".to_owned()).into_response(),
         "/sts" => return sts(*address, &parts.headers, &body).into_response(),
         "/federation/credentials" => sso(&parts.headers, &parts.uri),
         path if path.starts_with("/latest/") || path == "/own" => {

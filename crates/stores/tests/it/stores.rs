@@ -58,6 +58,23 @@ async fn aws() {
     }
     let nowhere = words(client.aws(&keys, None, "there", Some(&at)).await);
     assert!(nowhere.contains("must be a valid ARN"), "{nowhere}");
+    // Neither a region nor an ARN names the host that a session is shown.
+    let host = format!("{}/", fake.address);
+    let arn = format!("arn:aws:secretsmanager:x@{host}");
+    for (region, name) in [(Some(host.as_str()), "there"), (None, arn.as_str())] {
+        let elsewhere = words(client.aws(&keys, region, name, None).await);
+        assert!(elsewhere.ends_with("the region is none"), "{elsewhere}");
+    }
+    let gone = Url::parse(&fake.url("/proxy")).unwrap();
+    let gone = words(
+        client
+            .aws(&keys, Some("eu-central-1"), "there", Some(&gone))
+            .await,
+    );
+    assert_eq!(
+        gone,
+        "AWS Secrets Manager answers with status 502: it says no more"
+    );
 }
 
 fn user(fake: &Fake, refresh: &str) -> gcp::Credentials {
@@ -144,7 +161,25 @@ async fn the_environment_says_who_asks() {
     ]);
     assert_eq!(keys.aws(&client, None, None).await.unwrap(), aws_keys());
     assert_eq!(keys.aws_region(), Some("eu-central-1"));
-    assert_eq!(keys.vault().unwrap().expose(), "t");
+    assert_eq!(keys.vault("https://any.test").unwrap().expose(), "t");
+    let pinned = ambient(&[
+        ("VAULT_TOKEN", "s3cret"),
+        ("VAULT_ADDR", "https://vault.test:443/"),
+    ]);
+    assert!(pinned.vault("https://vault.test/x").is_ok());
+    for other in [
+        "http://vault.test",
+        "https://vault.test.evil.test",
+        "https://vault.test:8200",
+    ] {
+        let error = pinned.vault(other).unwrap_err().to_string();
+        assert!(error.contains("VAULT_ADDR names another server"), "{error}");
+    }
+    let none = ambient(&[("VAULT_TOKEN", "s3cret"), ("VAULT_ADDR", "vault")]);
+    assert!(
+        none.vault("https://vault.test").is_err(),
+        "an address that is none pins the token, too"
+    );
     let token = keys.azure(&client, azure::VAULT_SCOPE, "id").await.unwrap();
     assert_eq!(token.access.expose(), "s3crettoken");
 }
@@ -320,7 +355,12 @@ async fn machines_say_who_they_are() {
         who(pod("s3cretpod").aws(&client, None, None).await),
         "ASIAmachine"
     );
-    assert!(who(pod("other").aws(&client, None, None).await).contains("needs credentials"));
+    assert!(who(pod("other").aws(&client, None, None).await).contains("tells no role"));
+    let both = ambient(&[ec2, ("AWS_CONTAINER_CREDENTIALS_FULL_URI", &own)]);
+    assert!(
+        who(both.aws(&client, None, None).await).contains("tells no role"),
+        "the role of the machine is another one"
+    );
     let foreign = ambient(&[("AWS_CONTAINER_CREDENTIALS_FULL_URI", "http://example.com/")]);
     assert!(who(foreign.aws(&client, None, None).await).contains("by its own machine"));
 
