@@ -53,17 +53,19 @@ fn is_digit_only(letter: char) -> bool {
     matches!(letter, '²' | '³' | '¹' | '⁰' | '⁴'..='⁹' | '₀'..='₉' | '①'..='⑨' | '⑴'..='⑼' | '⒈'..='⒐' | '⓪')
 }
 
+/// Whether a line ends with this letter.
+pub(crate) fn is_line_end(letter: char) -> bool {
+    matches!(
+        letter,
+        '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{1c}'..='\u{1e}' | '\u{85}' | '\u{2028}' | '\u{2029}'
+    )
+}
+
 /// The lines of a text, with their ends if `keep`.
 pub(crate) fn lines(text: &str, keep: bool) -> Vec<&str> {
-    let ends = |letter: char| {
-        matches!(
-            letter,
-            '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{1c}'..='\u{1e}' | '\u{85}' | '\u{2028}' | '\u{2029}'
-        )
-    };
     let mut lines = Vec::new();
     let mut rest = text;
-    while let Some(at) = rest.find(ends) {
+    while let Some(at) = rest.find(is_line_end) {
         let after = rest.get(at..).unwrap_or_default();
         let length = if after.starts_with("\r\n") {
             2

@@ -34,11 +34,11 @@ pub(super) fn call(cx: &Cx<'_>, on: &Value, text: &str, name: &str, args: Args) 
         "split" | "rsplit" => return split(rt, text, name, args),
         "splitlines" => {
             let keep = args.bind("splitlines", ["keepends"], 0)?.flag(0, false)?;
+            count_parts(rt, text, text.matches(letters::is_line_end).count())?;
             let lines = letters::lines(text, keep);
-            rt.alloc(text.len().saturating_add(lines.len().saturating_mul(ENTRY)))?;
             return rt.list(lines.into_iter().map(Value::str).collect());
         }
-        "encode" => return encode(text, args),
+        "encode" => return encode(rt, text, args),
         "replace" => {
             let args = args.bind("replace", ["old", "new", "count"], 2)?;
             let (old, new) = (args.text(0, "")?, args.text(1, "")?);
@@ -162,14 +162,29 @@ fn split(rt: &Rt, text: &str, name: &str, args: Args) -> R<Value> {
     let separator = args.optional_text(0)?;
     let limit = usize::try_from(args.int(1, -1)?).unwrap_or(usize::MAX);
     let from_end = name == "rsplit";
-    let parts = match &separator {
+    let count = match &separator {
         Some(separator) if separator.is_empty() => return value_error("empty separator"),
+        Some(separator) => text.matches(&**separator).take(limit).count(),
+        None => text
+            .split(letters::is_space)
+            .filter(|word| !word.is_empty())
+            .take(limit)
+            .count(),
+    };
+    count_parts(rt, text, count)?;
+    let parts = match &separator {
         Some(separator) => letters::split(text, separator, limit, from_end),
         None => letters::split_space(text, limit, from_end),
     };
-    rt.alloc(text.len().saturating_add(parts.len().saturating_mul(ENTRY)))?;
-    rt.step(parts.len() as u64)?;
     rt.list(parts.into_iter().map(Value::str).collect())
+}
+
+/// Counts the parts that a text is about to be cut into, before there are any: they take more than the text.
+fn count_parts(rt: &Rt, text: &str, parts: usize) -> R<()> {
+    let size = text.len().saturating_add(parts.saturating_mul(ENTRY));
+    rt.fits(size)?;
+    rt.alloc(size)?;
+    rt.step(parts as u64)
 }
 
 /// Replaces the first occurrences, or all when the number is negative.
@@ -182,7 +197,8 @@ pub(crate) fn replaced(rt: &Rt, text: &str, old: &str, new: &str, count: i64) ->
     Ok(text.replacen(old, new, count))
 }
 
-fn encode(text: &str, args: Args) -> R<Value> {
+fn encode(rt: &Rt, text: &str, args: Args) -> R<Value> {
+    rt.alloc(text.len())?;
     let args = args.bind("encode", ["encoding", "errors"], 0)?;
     let encoding = args.text(0, "utf-8")?.to_lowercase().replace('_', "-");
     match encoding.as_str() {

@@ -48,6 +48,22 @@ fn loops_output_and_recursion_end() {
         ("{{ 'a' | indent(99999999) }}", "bytes of one value"),
         ("{{ 'a'.ljust(99999999) }}", "bytes of one value"),
         ("{{ 'a' * 999999999 }}", "bytes of one value in a template"),
+        (
+            "{% set t = 'a' * 9999999 %}{% for a in range(99) %}{% set b = t.encode() %}{% endfor %}",
+            "bytes of all values in a template",
+        ),
+        (
+            "{{ ('a' * 9999999).split('a') }}",
+            "bytes of one value in a template",
+        ),
+        (
+            "{{ ('a ' * 9999999).rsplit() }}",
+            "bytes of one value in a template",
+        ),
+        (
+            "{{ ('\n' * 9999999).splitlines() }}",
+            "bytes of one value in a template",
+        ),
     ] {
         let error = render(template).unwrap_err().to_string();
         assert!(error.contains(says), "{template}: {error}");
