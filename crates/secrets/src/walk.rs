@@ -114,7 +114,8 @@ impl Walk<'_> {
             let Value::Text(text) = &*leaf else {
                 return Err(self.failed("it is to be encrypted, and is no text"));
             };
-            *leaf = self.key.open(text, &self.aad()).map_err(|why| self.failed(why))?;
+            let aad = self.aad()?;
+            *leaf = self.key.open(text, &aad).map_err(|why| self.failed(why))?;
         }
         if selected || !self.metadata.mac_only_encrypted {
             self.hash.update(leaf.mac_bytes());
@@ -130,7 +131,7 @@ impl Walk<'_> {
         if !selected {
             return Ok(None);
         }
-        Ok(match self.key.open(text, &self.aad()) {
+        Ok(match self.key.open(text, &self.aad()?) {
             Ok(Value::Comment(clear)) => Some(clear),
             Ok(other) => {
                 self.hash.update(other.mac_bytes());
@@ -155,8 +156,11 @@ impl Walk<'_> {
         }
     }
 
-    fn aad(&self) -> String {
-        self.path.join(":") + ":"
+    /// The keys that lead here. They may be long, and are looked at for each value.
+    fn aad(&self) -> Result<String, Error> {
+        let aad = self.path.join(":") + ":";
+        self.budget.step(aad.len() as u64 / 64)?;
+        Ok(aad)
     }
 
     fn failed(&self, why: &'static str) -> Error {

@@ -1,5 +1,7 @@
 //! From lines to sections.
 
+use std::collections::HashMap;
+
 use super::{DEFAULT, FORMAT};
 use crate::Error;
 
@@ -25,6 +27,7 @@ pub(super) fn sections(text: &str) -> Result<Vec<Section>, Error> {
         line: 0,
         comment: String::new(),
         counted: 1,
+        places: HashMap::new(),
     };
     let mut sections = Vec::new();
     let mut section = Section {
@@ -51,6 +54,7 @@ pub(super) fn sections(text: &str) -> Result<Vec<Section>, Error> {
                 keys: Vec::new(),
             };
             reader.counted = 1;
+            reader.places.clear();
             sections.push(std::mem::replace(&mut section, next));
         } else if !line.is_empty() {
             reader.key(line, &mut section)?;
@@ -68,6 +72,8 @@ struct Reader<'t> {
     comment: String,
     /// The number of the next key that is called `-`.
     counted: usize,
+    /// Where the keys of the section are that were read.
+    places: HashMap<String, usize>,
 }
 
 impl<'t> Reader<'t> {
@@ -106,12 +112,19 @@ impl<'t> Reader<'t> {
         }
         let value = self.value(value)?;
         let comment = self.heard();
-        match section.keys.iter_mut().find(|key| key.name == name) {
+        let known = self
+            .places
+            .get(&name)
+            .and_then(|place| section.keys.get_mut(*place));
+        match known {
             Some(key) => {
                 key.value = value;
                 key.comment = comment;
             }
-            None => section.keys.push(Key { name, value, comment }),
+            None => {
+                self.places.insert(name.clone(), section.keys.len());
+                section.keys.push(Key { name, value, comment });
+            }
         }
         Ok(())
     }
