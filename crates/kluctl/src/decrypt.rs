@@ -40,6 +40,26 @@ pub(crate) struct Opened {
     pub(crate) secret: bool,
 }
 
+impl Opened {
+    /// What `parse` makes of it; of what was encrypted, errors tell no words.
+    pub(crate) fn read(
+        &self,
+        file: &TreePath,
+        parse: impl FnOnce(&TreePath, &[u8], &Budget) -> Result<Value, Error>,
+        budget: &Budget,
+    ) -> Result<Value, Error> {
+        let read = parse(file, &self.bytes, budget);
+        read.map_err(|error| match self.secret {
+            true => error.veiled(|line, problem| Error::Invalid {
+                file: file.clone(),
+                line: line.unwrap_or(1),
+                problem: format!("it {problem}"),
+            }),
+            false => error,
+        })
+    }
+}
+
 /// Decrypts a file if it is encrypted, and refuses it where nobody can.
 pub(crate) fn open(
     decrypt: Option<&dyn Decrypt>,

@@ -270,6 +270,28 @@ impl Error {
     }
 }
 
+impl Error {
+    /// An error about a text that is secret, told by `tell` with what the text is, or does, and the line, if that is known: without
+    /// the words of who read it, which repeat what they stumbled over.
+    pub(crate) fn veiled(self, tell: impl FnOnce(Option<u32>, String) -> Self) -> Self {
+        if self.exceeded().is_some() {
+            return self;
+        }
+        let (line, what) = match &self {
+            Self::Yaml { source, .. } => (source.position.map(|at| at.line), "is no YAML"),
+            Self::Template { source, .. } => {
+                let line = match source {
+                    jinja::Error::Template(failure) => u32::try_from(failure.line).ok(),
+                    _ => None,
+                };
+                (line, "holds templates that can't be rendered")
+            }
+            _ => return self,
+        };
+        tell(line, format!("{what} (nothing of it is shown, for it is secret)"))
+    }
+}
+
 /// One error, or all of them.
 pub(crate) fn many(mut errors: Vec<Error>) -> Result<(), Error> {
     match errors.len() {

@@ -153,6 +153,7 @@ impl Loader<'_> {
             return Err(fields.invalid("multidoc", format!("{path}: {problem}")));
         }
         let source = Source::decode(&fields, path)?;
+        let said = fields.map.get("sensitive").and_then(Value::as_bool);
         let mut reader = read::Reader {
             world: self.world,
             context,
@@ -160,15 +161,13 @@ impl Loader<'_> {
             path,
             ignore_missing: fields.boolean("ignoreMissing")?,
             multidoc: fields.boolean("multidoc")?,
+            secret: said.unwrap_or_else(|| source.is_sensitive()),
             renderer,
             tree: self.tree.clone(),
             messages: &mut *self.messages,
         };
         let loaded = reader.read(&source)?;
-        let sensitive = match fields.map.get("sensitive") {
-            Some(Value::Bool(said)) => *said,
-            _ => loaded.sensitive,
-        };
+        let sensitive = said.unwrap_or(loaded.sensitive);
         let Some(value) = loaded.value else {
             return Ok(Some((None, sensitive)));
         };

@@ -6,7 +6,7 @@ use yaml::Value;
 
 use super::{
     outside::{Lookup, ObjectQuery, Which},
-    read::Reader,
+    read::{Reader, WHAT},
     source::{ClusterData, ClusterObject},
     wrap,
 };
@@ -91,7 +91,7 @@ impl Reader<'_> {
             text.to_owned()
         };
         match source.parse {
-            true => self.parse(&text),
+            true => self.parse(WHAT, &text),
             false => Ok(Value::String(text)),
         }
     }

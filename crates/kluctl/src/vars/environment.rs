@@ -36,7 +36,7 @@ impl Reader<'_> {
             let value = if text.is_empty() {
                 Value::from("")
             } else {
-                self.parse(&text)?
+                self.parse(&format!("the environment variable {name}"), &text)?
             };
             put(&mut found, &leaf, value).ok_or_else(|| {
                 self.failed(format!("failed to set value for {place}: key is not a string"))

@@ -11,7 +11,7 @@ use super::{
     read::Reader,
     source::{GitFile, GitFiles},
 };
-use crate::{Error, GitReference, SourceAddress, decrypt, files, source as sources};
+use crate::{Error, GitReference, RemoteRef, SourceAddress, decrypt, files, source as sources};
 
 impl Reader<'_> {
     /// For each branch or tag that matches, in the order of their names, the files that match.
@@ -64,7 +64,8 @@ impl Reader<'_> {
         let mut found = Vec::new();
         match &source.reference {
             GitReference::Commit(id) => {
-                let of_commit = all.into_iter().find(|listed| listed.commit == *id);
+                let is_meant = |listed: &RemoteRef| listed.commit == *id && listed.name.starts_with("refs/");
+                let of_commit = all.into_iter().find(is_meant);
                 found.extend(of_commit.map(|listed| (listed.name, GitReference::Commit(listed.commit))));
             }
             GitReference::Branch(pattern) | GitReference::Tag(pattern) => {
@@ -126,7 +127,6 @@ impl Reader<'_> {
             bytes = self.render(&String::from_utf8_lossy(&bytes))?.into();
         }
         let opened = decrypt::open(self.world.decrypt, tree, path, bytes, self.world.budget)?;
-        let text = String::from_utf8_lossy(&opened.bytes).into_owned();
         let mut file = Map::new();
         file.insert("file", config.config.clone());
         file.insert("path", path.as_str());
@@ -137,9 +137,9 @@ impl Reader<'_> {
             } else {
                 files::parse
             };
-            file.insert("parsed", parse(path, text.as_bytes(), self.world.budget)?);
+            file.insert("parsed", opened.read(path, parse, self.world.budget)?);
         }
-        file.insert("content", text);
+        file.insert("content", String::from_utf8_lossy(&opened.bytes).into_owned());
         Ok((file, opened.secret))
     }
 }

@@ -14,6 +14,9 @@ use super::{
 };
 use crate::{Error, SourceAddress, decrypt, fields::Fields, files, source as sources};
 
+/// What a source gives, in messages.
+pub(super) const WHAT: &str = "what it gives";
+
 /// Reads one source.
 pub(super) struct Reader<'a> {
     pub(super) world: World<'a>,
@@ -23,6 +26,8 @@ pub(super) struct Reader<'a> {
     pub(super) path: &'a str,
     pub(super) ignore_missing: bool,
     pub(super) multidoc: bool,
+    /// Whether what it gives is secret.
+    pub(super) secret: bool,
     pub(super) renderer: Renderer,
     /// The files that the renderer sees.
     pub(super) tree: Arc<dyn Tree>,
@@ -68,28 +73,47 @@ impl Reader<'_> {
     pub(super) fn render(&mut self, text: &str) -> Result<String, Error> {
         let rendered = self.renderer.render_str(text, self.world.budget);
         self.messages.extend(self.renderer.take_messages());
-        rendered.map_err(|source| Error::Template {
+        let rendered = rendered.map_err(|source| Error::Template {
             what: format!("{}: {}", self.fields.file, self.path),
             source,
+        });
+        self.veiled(WHAT, rendered)
+    }
+
+    /// Parses text that belongs to no file; `what` is that.
+    pub(super) fn parse(&self, what: &str, text: &str) -> Result<Value, Error> {
+        let parsed = files::parse(self.fields.file, text.as_bytes(), self.world.budget);
+        self.veiled(what, parsed).map_err(|error| match error {
+            Error::Yaml { source, .. } => self.failed(source),
+            error => error,
         })
     }
 
-    /// Parses text that belongs to no file.
-    pub(super) fn parse(&self, text: &str) -> Result<Value, Error> {
-        let parsed = yaml::read::goyaml(text, self.world.budget);
-        parsed
-            .map(|document| document.value)
-            .map_err(|error| self.failed(error))
+    fn parse_all(&self, text: &[u8]) -> Result<Value, Error> {
+        let parsed = files::parse_all(self.fields.file, text, self.world.budget);
+        self.veiled(WHAT, parsed)
+    }
+
+    /// What was made of a text. When that is secret, an error tells no more than the line: the words of those who read it repeat
+    /// what they stumbled over.
+    fn veiled<T>(&self, what: &str, made: Result<T, Error>) -> Result<T, Error> {
+        made.map_err(|error| match self.secret {
+            true => error.veiled(|line, problem| {
+                let place = line.map_or_else(String::new, |line| format!(" in its line {line}"));
+                self.failed(format!("{what} {problem}{place}"))
+            }),
+            false => error,
+        })
     }
 
     /// The value of a text that was found: a template of YAML.
     pub(super) fn text(&mut self, text: &str) -> Result<Value, Error> {
         if self.multidoc {
             // quirk: as the original does, the templates in it are not rendered.
-            return files::parse_all(self.fields.file, text.as_bytes(), self.world.budget);
+            return self.parse_all(text.as_bytes());
         }
         let rendered = self.render(text)?;
-        self.parse(&rendered)
+        self.parse(WHAT, &rendered)
     }
 
     fn empty(&self) -> Value {
@@ -121,12 +145,11 @@ impl Reader<'_> {
             source,
         })?;
         let opened = decrypt::open(self.world.decrypt, &*self.tree, &file, text, budget)?;
-        let value = if self.multidoc {
-            files::parse_all(&file, &opened.bytes, budget)?
-        } else {
-            files::parse(&file, &opened.bytes, budget)?
+        let parse = match self.multidoc {
+            true => files::parse_all,
+            false => files::parse,
         };
-        let value = match value {
+        let value = match opened.read(&file, parse, budget)? {
             Value::Null => self.empty(),
             value if self.multidoc || value.as_map().is_some() => value,
             other => {
@@ -175,10 +198,10 @@ impl Reader<'_> {
             return Ok(None);
         };
         if self.multidoc && json_path.is_none() {
-            return files::parse_all(self.fields.file, &answer.body, self.world.budget).map(Some);
+            return self.parse_all(&answer.body).map(Some);
         }
         let body = String::from_utf8_lossy(&answer.body);
-        let value = self.parse(&body)?;
+        let value = self.parse(WHAT, &body)?;
         let Some(json_path) = json_path else {
             return Ok(Some(value));
         };
@@ -186,10 +209,8 @@ impl Reader<'_> {
         let found = path.find(&value).map_err(|why| self.failed(why))?;
         let first = found.first().and_then(|at| objects::path::get(&value, at));
         match first.map(|value| (value, value.as_str())) {
-            Some((_, Some(text))) if self.multidoc => {
-                files::parse_all(self.fields.file, text.as_bytes(), self.world.budget).map(Some)
-            }
-            Some((_, Some(text))) => self.parse(text).map(Some),
+            Some((_, Some(text))) if self.multidoc => self.parse_all(text.as_bytes()).map(Some),
+            Some((_, Some(text))) => self.parse(WHAT, text).map(Some),
             Some(_) => Err(self.failed(format!(
                 "{json_path} in the result of the http request is not a string"
             ))),
