@@ -1,7 +1,7 @@
 //! Well-known files, under either of YAML's extensions, and walks through trees.
 
 use tree::{Budget, NodeKind, Tree, TreePath};
-use yaml::Value;
+use yaml::{Map, Value};
 
 use crate::Error;
 
@@ -39,6 +39,12 @@ pub(crate) fn parse(file: &TreePath, text: &[u8], budget: &Budget) -> Result<Val
             source,
         }),
     }
+}
+
+/// Parses the text of a file that holds a map; one that says nothing holds an empty one.
+pub(crate) fn parse_map(file: &TreePath, text: &[u8], budget: &Budget) -> Result<Value, Error> {
+    let value = parse(file, text, budget)?;
+    Ok(if value.is_null() { Map::new().into() } else { value })
 }
 
 /// Parses all documents of a text; those without content are left out.

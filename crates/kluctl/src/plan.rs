@@ -138,8 +138,7 @@ impl<'a> Planner<'a> {
             })
         })?;
         self.messages.extend(renderer.take_messages());
-        let value = files::parse(&file, &text, self.world.budget).map_err(wrap)?;
-        let value = if value.is_null() { Map::new().into() } else { value };
+        let value = files::parse_map(&file, &text, self.world.budget).map_err(wrap)?;
         Ok((file, value))
     }
 

@@ -84,8 +84,7 @@ impl Project {
                 ..Self::default()
             });
         };
-        let value = files::parse(&file, &tree.read(&file)?, budget)?;
-        let value = if value.is_null() { Map::new().into() } else { value };
+        let value = files::parse_map(&file, &tree.read(&file)?, budget)?;
         Self::decode(&Fields::new(&file, &value, "", 1)?)
     }
 

@@ -74,8 +74,7 @@ impl Planner<'_> {
         let Some(file) = files::find(&*source.tree, dir, ".kluctl-library") else {
             return Ok(scope.vars.clone());
         };
-        let value = files::parse(&file, &source.tree.read(&file)?, self.world.budget)?;
-        let value = if value.is_null() { Map::new().into() } else { value };
+        let value = files::parse_map(&file, &source.tree.read(&file)?, self.world.budget)?;
         let fields = Fields::new(&file, &value, "", 1)?;
         fields.check(&["args"], &[])?;
         let declared = arguments(&fields)?;
