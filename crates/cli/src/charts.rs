@@ -25,9 +25,10 @@ pub(crate) struct Wanted {
     pub(crate) version: String,
 }
 
-/// The way to charts. What was pulled by itself is pulled once in a run.
+/// The way to charts. What was pulled by itself is pulled once in a run, and each index is read once.
 pub(crate) struct Charts<'f> {
     pub(crate) fetcher: &'f Fetcher,
+    places: Mutex<HashMap<String, oci::Charts>>,
     pulled: Mutex<HashMap<Wanted, Archive>>,
 }
 
@@ -36,13 +37,21 @@ impl<'f> Charts<'f> {
     pub(crate) fn new(fetcher: &'f Fetcher) -> Self {
         Self {
             fetcher,
+            places: Mutex::default(),
             pulled: Mutex::default(),
         }
     }
 
     fn source(&self, address: &str, chart: &str) -> Result<Source> {
+        let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(place) = places.get(address) {
+            return Ok(place.chart(chart)?);
+        }
         let client = Client::new(self.fetcher.logins.access(address)?, Limits::default())?;
-        Ok(Source::new(&client, address, chart)?)
+        let place = oci::Charts::at(&client, address)?.keeping_index();
+        let source = place.chart(chart)?;
+        places.insert(address.to_owned(), place);
+        Ok(source)
     }
 
     /// One version of a chart.

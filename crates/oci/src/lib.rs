@@ -1,6 +1,6 @@
 //! Charts from OCI registries and Helm repositories.
 //!
-//! A [`Source`] is where one chart is; it lists its versions and pulls one of them as an [`Archive`], whose files come out as
+//! [`Charts`] are at an address, and a [`Source`] is where one of them is; it lists its versions and pulls one of them as an [`Archive`], whose files come out as
 //! a [`tree::Mem`] or in a directory. [`Repository`] and [`Registry`] are the two kinds of places by themselves.
 //!
 //! Everything that is read is bounded by [`Limits`], what a digest is known of is verified, credentials go to their own host
@@ -33,5 +33,5 @@ pub use limits::Limits;
 pub use reference::{Reference, Wanted};
 pub use registry::{Descriptor, Manifest, Registry};
 pub use repository::Repository;
-pub use source::Source;
+pub use source::{Charts, Source};
 pub use version::{newest, sort};

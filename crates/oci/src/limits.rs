@@ -7,6 +7,8 @@ use std::time::Duration;
 pub struct Limits {
     /// Bytes of an index, unpacked. It is read as a stream: only the entries of one chart are held.
     pub index_bytes: u64,
+    /// Bytes of an index, as it is sent, that is kept for further charts.
+    pub kept_index_bytes: u64,
     /// Bytes of the entries of one chart.
     pub entry_bytes: u64,
     /// Bytes of a chart's archive.
@@ -25,6 +27,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             index_bytes: 512 << 20,
+            kept_index_bytes: 64 << 20,
             entry_bytes: 16 << 20,
             archive_bytes: 64 << 20,
             document_bytes: 4 << 20,

@@ -1,17 +1,24 @@
 //! Helm repositories: an index.yaml over http or https, and the archives that it names.
 
+use std::sync::Arc;
+
 use api::Secret;
+use bytes::Bytes;
 use reqwest::{
     Url,
     header::{CONTENT_ENCODING, HeaderValue},
 };
+use tokio::sync::OnceCell;
 
 use crate::{
-    Archive, Client, Credentials, Digest, Entry, Error, Reference,
-    client::{Ask, bare, shown},
+    Archive, Client, Credentials, Digest, Entry, Error, Limits, Reference,
+    client::{Answer, Ask, bare, shown},
     index::Stream,
     registry,
 };
+
+/// Bytes of an index that are looked at before it is asked whether there is more to look at.
+const PIECE: usize = 64 << 10;
 
 /// A Helm repository.
 #[derive(Debug, Clone)]
@@ -19,6 +26,16 @@ pub struct Repository {
     client: Client,
     url: Url,
     credentials: Option<Credentials>,
+    /// The index, once it was read; nothing is in it if it is too large to be kept.
+    kept: Option<Arc<OnceCell<Option<Index>>>>,
+}
+
+/// An index as it was sent.
+#[derive(Debug)]
+struct Index {
+    url: String,
+    packed: bool,
+    bytes: Bytes,
 }
 
 impl Repository {
@@ -33,7 +50,14 @@ impl Repository {
             client: client.clone(),
             credentials: credentials.or_else(|| of_url(&parsed)),
             url: bare(parsed),
+            kept: None,
         })
+    }
+
+    /// The same, which keeps its index.
+    pub(crate) fn keeping_index(self) -> Self {
+        let kept = Some(Arc::default());
+        Self { kept, ..self }
     }
 
     /// The versions of a chart, the newest first.
@@ -41,23 +65,41 @@ impl Repository {
     /// # Errors
     /// When the index can't be had or read, or has no such chart.
     pub async fn entries(&self, chart: &str) -> Result<Vec<Entry>, Error> {
-        let url = index_url(&self.url);
-        let mut answer = self.get(&url, "*/*", true).await?;
-        let packed = answer
-            .response
-            .headers()
-            .get(CONTENT_ENCODING)
-            .is_some_and(|value| value == "gzip");
-        let mut stream = Stream::new(chart, &answer.url, packed, self.client.limits());
+        let kept = match &self.kept {
+            Some(kept) => kept.get_or_try_init(|| self.index()).await?.as_ref(),
+            None => None,
+        };
+        let entries = match kept {
+            Some(index) => index.entries(chart, self.client.limits())?,
+            None => self.read_index(chart).await?,
+        };
+        entries.ok_or_else(|| Error::NoChart {
+            chart: chart.to_owned(),
+            url: shown(&self.url),
+        })
+    }
+
+    /// Reads the index as far as it takes for a chart.
+    async fn read_index(&self, chart: &str) -> Result<Option<Vec<Entry>>, Error> {
+        let mut answer = self.get(&index_url(&self.url), "*/*", true).await?;
+        let mut stream = Stream::new(chart, &answer.url, is_packed(&answer), self.client.limits());
         while let Some(piece) = answer.next().await? {
             if !stream.push(&piece)? {
                 break;
             }
         }
-        stream.finish()?.ok_or_else(|| Error::NoChart {
-            chart: chart.to_owned(),
-            url: shown(&self.url),
-        })
+        stream.finish()
+    }
+
+    /// The whole index; nothing when it is too large to be kept.
+    async fn index(&self) -> Result<Option<Index>, Error> {
+        let answer = self.get(&index_url(&self.url), "*/*", true).await?;
+        let (url, packed) = (answer.url.clone(), is_packed(&answer));
+        match answer.bytes(self.client.limits().kept_index_bytes).await {
+            Ok(bytes) => Ok(Some(Index { url, packed, bytes })),
+            Err(Error::TooLarge { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// The archive of a version.
@@ -105,12 +147,7 @@ impl Repository {
         shown(&self.url)
     }
 
-    async fn get(
-        &self,
-        url: &Url,
-        accept: &'static str,
-        packed: bool,
-    ) -> Result<crate::client::Answer, Error> {
+    async fn get(&self, url: &Url, accept: &'static str, packed: bool) -> Result<Answer, Error> {
         let authorization: Option<HeaderValue> = match &self.credentials {
             Some(credentials) => Some(credentials.header().ok_or(Error::InvalidAccess {
                 what: "the credentials",
@@ -127,6 +164,23 @@ impl Repository {
         };
         self.client.get(ask).await?.ok(self.credentials.is_some())
     }
+}
+
+impl Index {
+    fn entries(&self, chart: &str, limits: &Limits) -> Result<Option<Vec<Entry>>, Error> {
+        let mut stream = Stream::new(chart, &self.url, self.packed, limits);
+        for piece in self.bytes.chunks(PIECE) {
+            if !stream.push(piece)? {
+                break;
+            }
+        }
+        stream.finish()
+    }
+}
+
+fn is_packed(answer: &Answer) -> bool {
+    let encoding = answer.response.headers().get(CONTENT_ENCODING);
+    encoding.is_some_and(|encoding| encoding == "gzip")
 }
 
 fn parse(url: &str) -> Result<Url, Error> {

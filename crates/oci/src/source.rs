@@ -1,4 +1,4 @@
-//! Where one chart is, whatever kind of place that is.
+//! Where charts are, whatever kind of place that is.
 
 use versions::Version;
 
@@ -8,41 +8,82 @@ use crate::{
     version::{newest, sort},
 };
 
+/// Where charts are: a Helm repository, or a registry.
+#[derive(Debug, Clone)]
+pub struct Charts {
+    client: Client,
+    place: Of<Repository, Reference>,
+}
+
 /// Where one chart is: in a Helm repository, or in a registry.
 #[derive(Debug)]
 pub struct Source {
     chart: String,
-    place: Place,
+    place: Of<Repository, Registry>,
 }
 
-#[derive(Debug)]
-enum Place {
-    Repository(Repository),
-    Registry(Registry),
+/// One kind of place or the other.
+#[derive(Debug, Clone)]
+enum Of<H, R> {
+    Repository(H),
+    Registry(R),
+}
+
+impl Charts {
+    /// The charts at an address.
+    ///
+    /// # Errors
+    /// When the address is none.
+    pub fn at(client: &Client, address: &str) -> Result<Self, Error> {
+        let place = match address.starts_with("oci://") {
+            true => Of::Registry(Reference::parse(address)?),
+            false => Of::Repository(Repository::new(client, address)?),
+        };
+        Ok(Self {
+            client: client.clone(),
+            place,
+        })
+    }
+
+    /// The same, for who asks for many of its charts: the index of a Helm repository is read once and kept as it was sent,
+    /// unless it is too large for that.
+    #[must_use]
+    pub fn keeping_index(self) -> Self {
+        let place = match self.place {
+            Of::Repository(repository) => Of::Repository(repository.keeping_index()),
+            registry => registry,
+        };
+        Self { place, ..self }
+    }
+
+    /// One of them. In a registry, `chart` is one level deeper than the address, or the address names it whole and `chart` is
+    /// empty.
+    ///
+    /// # Errors
+    /// When that is no name.
+    pub fn chart(&self, chart: &str) -> Result<Source, Error> {
+        let place = match &self.place {
+            Of::Repository(repository) => Of::Repository(repository.clone()),
+            Of::Registry(reference) => {
+                let reference = match chart {
+                    "" => reference.clone(),
+                    chart => reference.child(chart)?,
+                };
+                Of::Registry(Registry::new(&self.client, reference))
+            }
+        };
+        let chart = chart.to_owned();
+        Ok(Source { chart, place })
+    }
 }
 
 impl Source {
-    /// The place of a chart. In a registry, `chart` is one level deeper than the address, or the address names it whole and
-    /// `chart` is empty.
+    /// The place of a chart; see [`Charts::chart`].
     ///
     /// # Errors
     /// When the address is none.
     pub fn new(client: &Client, address: &str, chart: &str) -> Result<Self, Error> {
-        let place = if address.starts_with("oci://") {
-            let reference = Reference::parse(address)?;
-            let reference = if chart.is_empty() {
-                reference
-            } else {
-                reference.child(chart)?
-            };
-            Place::Registry(Registry::new(client, reference))
-        } else {
-            Place::Repository(Repository::new(client, address)?)
-        };
-        Ok(Self {
-            chart: chart.to_owned(),
-            place,
-        })
+        Charts::at(client, address)?.chart(chart)
     }
 
     /// All versions, the newest first.
@@ -51,11 +92,11 @@ impl Source {
     /// When they can't be had.
     pub async fn versions(&self) -> Result<Vec<String>, Error> {
         match &self.place {
-            Place::Repository(repository) => {
+            Of::Repository(repository) => {
                 let entries = repository.entries(&self.chart).await?;
                 Ok(entries.into_iter().map(|entry| entry.version).collect())
             }
-            Place::Registry(registry) => Ok(of_tags(registry.tags().await?)),
+            Of::Registry(registry) => Ok(of_tags(registry.tags().await?)),
         }
     }
 
@@ -65,13 +106,13 @@ impl Source {
     /// When there is none, or it can't be had.
     pub async fn pull(&self, range: &str) -> Result<Archive, Error> {
         match &self.place {
-            Place::Repository(repository) => {
+            Of::Repository(repository) => {
                 let entries = repository.entries(&self.chart).await?;
                 let entry = newest(entries, |entry: &Entry| &entry.version, range)?;
                 let entry = entry.ok_or_else(|| self.no_version(range))?;
                 repository.fetch(&entry).await
             }
-            Place::Registry(registry) => {
+            Of::Registry(registry) => {
                 let wanted = self.wanted(registry, range).await?;
                 registry.chart(&wanted).await
             }
@@ -105,8 +146,8 @@ impl Source {
 
     fn no_version(&self, range: &str) -> Error {
         let (chart, url) = match &self.place {
-            Place::Repository(repository) => (self.chart.clone(), repository.shown()),
-            Place::Registry(registry) => {
+            Of::Repository(repository) => (self.chart.clone(), repository.shown()),
+            Of::Registry(registry) => {
                 let reference = registry.reference();
                 let name = reference.repository().rsplit('/').next().unwrap_or_default();
                 (name.to_owned(), reference.to_string())

@@ -192,6 +192,7 @@ fn updates_stay_in_their_constraints() {
                 c: Skipped update to version 2.0.0\n\
                 e: Chart b (old version 1.4.0) has new version 3.0.0-rc.1 available\n";
     assert_eq!(printed(&weir(dir.path(), &["helm-update"])), told);
+    assert_eq!(server.asked().len(), 1, "the index is read once");
     assert_eq!(pulled(&dir), [""; 0]);
     let output = weir(dir.path(), &["helm-update", "--upgrade"]);
     done(&output);

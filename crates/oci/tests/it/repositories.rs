@@ -1,7 +1,7 @@
 //! Helm repositories.
 
 use api::Secret;
-use oci::{Access, Digest, Identity, Limits, Repository, Source};
+use oci::{Access, Charts, Digest, Identity, Limits, Repository, Source};
 use testkit::{
     Authority, Page, Registry, WebServer,
     archive::{gzip, tar_gz},
@@ -52,6 +52,28 @@ async fn versions_are_listed_and_pulled() {
     assert!(error.contains("chart \"nothing\" not found in"), "{error}");
     let error = said(shop.pull("2.0.0-rc.1").await);
     assert!(error.contains("was not found"), "{error}");
+}
+
+#[tokio::test]
+async fn an_index_is_kept_for_further_charts() {
+    let server = WebServer::start().unwrap();
+    stock(&server);
+    for (kept_index_bytes, requests) in [(1 << 20, 1), (10, 4)] {
+        let limits = Limits {
+            kept_index_bytes,
+            ..Limits::default()
+        };
+        let charts = Charts::at(&client_with(Access::default(), limits), &server.url("stable")).unwrap();
+        let charts = charts.keeping_index();
+        let before = server.asked().len();
+        let versions = async |chart: &str| charts.chart(chart).unwrap().versions().await;
+        assert_eq!(versions("shop").await.unwrap().len(), 3);
+        assert_eq!(versions("other").await.unwrap(), ["9.0.0"]);
+        let error = said(versions("nothing").await);
+        assert!(error.contains("chart \"nothing\" not found in"), "{error}");
+        // What is too large to be kept is read for each of them.
+        assert_eq!(server.asked().len() - before, requests);
+    }
 }
 
 #[tokio::test]
