@@ -8,7 +8,8 @@ use std::{collections::BTreeMap, path::PathBuf};
 use anyhow::{Context as _, Result, anyhow, bail};
 use api::Secret;
 use clap::Args;
-use oci::{Access, Credentials, Identity};
+use oci::{Access, Credentials, Identity, Reference};
+use reqwest::Url;
 
 /// Flags with credentials and certificates. Each begins with the place that it is for.
 #[derive(Args)]
@@ -92,6 +93,8 @@ enum Kind {
 /// What is known of one place.
 #[derive(Debug, Clone, Default)]
 struct Login {
+    /// The only scheme that it is for; any, if there is none.
+    scheme: Option<String>,
     host: String,
     /// A pattern; any path, if there is none.
     path: Option<String>,
@@ -132,13 +135,43 @@ impl Logins {
     }
 
     fn find(&self, kind: Kind, address: &str) -> Option<&Login> {
-        let rest = address.split_once("://").map_or(address, |(_, rest)| rest);
-        let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
-        let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
-        let path = path.split(['?', '#']).next().unwrap_or_default();
+        let place = Place::of(address)?;
         let mut logins = self.0.iter().filter(|(of, _)| *of == kind);
-        let (_, login) = logins.find(|(_, login)| login.fits(host, path))?;
+        let (_, login) = logins.find(|(_, login)| login.fits(&place))?;
         Some(login)
+    }
+}
+
+/// Where an address leads, as those read it who connect: what only looks like the address of another host gets no login of that.
+struct Place {
+    scheme: String,
+    /// The host, with its port unless it is the usual one.
+    host: String,
+    /// The host, with its port in any case.
+    whole: String,
+    path: String,
+}
+
+impl Place {
+    fn of(address: &str) -> Option<Self> {
+        if address.starts_with("oci://") {
+            let reference = Reference::parse(address).ok()?;
+            return Some(Self {
+                scheme: "oci".to_owned(),
+                host: reference.host().to_owned(),
+                whole: reference.host().to_owned(),
+                path: reference.repository().to_owned(),
+            });
+        }
+        let url = Url::parse(address).ok()?;
+        let host = url.host_str()?;
+        let at = |port: Option<u16>| port.map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"));
+        Some(Self {
+            scheme: url.scheme().to_owned(),
+            host: at(url.port()),
+            whole: at(url.port_or_known_default()),
+            path: url.path().trim_matches('/').to_owned(),
+        })
     }
 }
 
@@ -154,13 +187,13 @@ impl Login {
         }
     }
 
-    fn fits(&self, host: &str, path: &str) -> bool {
-        let is_host = self.host.eq_ignore_ascii_case(host);
-        is_host
-            && self
-                .path
-                .as_deref()
-                .is_none_or(|pattern| is_match(pattern.as_bytes(), path.trim_matches('/').as_bytes()))
+    fn fits(&self, place: &Place) -> bool {
+        let is_host = [&place.host, &place.whole]
+            .iter()
+            .any(|host| self.host.eq_ignore_ascii_case(host));
+        let is_scheme = self.scheme.as_ref().is_none_or(|scheme| *scheme == place.scheme);
+        let path = self.path.as_deref();
+        is_host && is_scheme && path.is_none_or(|path| is_match(path.as_bytes(), place.path.as_bytes()))
     }
 
     fn access(&self) -> Result<Access> {
@@ -389,6 +422,12 @@ mod tests {
             ("https://h:8080/a/b/", "some"),
             ("https://h:8080/a/b/c", "all"),
             ("https://h/a/b", ""),
+            // What is read in two ways goes where it is sent.
+            ("https://other\\@h:8080/a/b", ""),
+            ("https://other?@h:8080/a/b", ""),
+            ("https://other#@h:8080/a/b", ""),
+            ("https://h:8080/a/x/../../b", "all"),
+            ("https://h:8080/z/../a/b", "some"),
             ("oci://h:8080/a/b", ""),
             ("oci://h/x", "(token)"),
             ("oci://h/y", ""),

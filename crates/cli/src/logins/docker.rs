@@ -63,24 +63,25 @@ fn of_text(text: &[u8]) -> Result<Vec<(Kind, Login)>> {
             error.column()
         )
     })?;
-    let logins = file.auths.iter().flat_map(|(place, auth)| {
-        let login = login(place, auth);
+    let known = file.auths.iter().filter_map(|(place, auth)| login(place, auth));
+    let mut logins = Vec::new();
+    for login in known {
         // The registry of Docker has several names.
         let others = ["docker.io", "index.docker.io", "registry-1.docker.io"];
-        let login = login.into_iter();
-        login.flat_map(move |login| match others.contains(&login.host.as_str()) {
-            true => others
-                .map(|host| Login {
-                    host: host.to_owned(),
-                    ..login.clone()
-                })
-                .to_vec(),
-            false => vec![login],
-        })
-    });
-    let mut logins: Vec<_> = logins.map(|login| (Kind::Registry, login)).collect();
-    // A place with a path is more exact than its host.
-    logins.sort_by_key(|(_, login)| login.path.is_none());
+        let hosts = match others.contains(&login.host.as_str()) {
+            true => others.map(str::to_owned).to_vec(),
+            false => vec![login.host.clone()],
+        };
+        for host in hosts {
+            let below = login.path.as_ref().map(|path| format!("{path}/**"));
+            for path in [Some(login.path.clone()), below.map(Some)].into_iter().flatten() {
+                let (host, login) = (host.clone(), login.clone());
+                logins.push((Kind::Registry, Login { host, path, ..login }));
+            }
+        }
+    }
+    // A longer path is more exact.
+    logins.sort_by_key(|(_, login)| std::cmp::Reverse(login.path.as_ref().map(String::len)));
     Ok(logins)
 }
 
@@ -109,7 +110,7 @@ fn login(place: &str, auth: &Auth) -> Option<Login> {
         // The address of an interface is no part of a repository.
         path: Some(path)
             .filter(|path| !matches!(*path, "" | "v1" | "v2"))
-            .map(|path| format!("{path}**")),
+            .map(str::to_owned),
         username: username.to_owned(),
         password: secret(password),
         token: secret(&auth.registrytoken),
@@ -131,6 +132,7 @@ mod tests {
             "https://index.docker.io/v1/": {"auth": "bWU6czNjcmV0"},
             "h:5000": {"username": "u", "password": "s3cret"},
             "h:5000/team": {"auth": "dGVhbTpzM2NyZXQ="},
+            "h:5000/team/inner": {"username": "inner", "password": "s3cret"},
             "id.example.com": {"auth": "MDAwOg==", "identitytoken": "s3cretidentity"},
             "kept.example.com": {}
         }, "credsStore": "desktop", "HttpHeaders": {"x": "y"}}"#;
@@ -144,7 +146,10 @@ mod tests {
             ("oci://docker.io/library/a", Some("me")),
             ("oci://registry-1.docker.io/a", Some("me")),
             ("oci://h:5000/other/a", Some("u")),
+            ("oci://h:5000/team", Some("team")),
             ("oci://h:5000/team/a", Some("team")),
+            ("oci://h:5000/team/inner/a", Some("inner")),
+            ("oci://h:5000/teams/a", Some("u")),
             ("oci://h/team/a", None),
             ("oci://kept.example.com/a", None),
         ] {

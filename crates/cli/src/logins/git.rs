@@ -93,6 +93,8 @@ fn of_line(line: &str) -> Option<Login> {
     let url = remote.url();
     let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
     Some(Login {
+        // What is kept for https is not sent in the clear.
+        scheme: Some(url.scheme().to_owned()),
         host: format!("{}{port}", url.host_str()?),
         username: auth.username.clone(),
         password: Some(auth.password.clone()),
@@ -128,6 +130,12 @@ mod tests {
         };
         assert_eq!(user("https://h/team/shop").as_deref(), Some("u"));
         assert_eq!(user("https://h/other/shop"), None);
+        assert_eq!(user("http://h/team/shop"), None, "it is kept for https");
+        assert_eq!(
+            user("https://evil.test\\@h/team/shop"),
+            None,
+            "the host is evil.test"
+        );
         assert_eq!(
             user("https://x@h/team/shop").as_deref(),
             Some("x"),
