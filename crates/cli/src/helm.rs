@@ -4,15 +4,11 @@ mod chart;
 mod files;
 mod refused;
 
-use std::{
-    io::Write as _,
-    path::PathBuf,
-    time::{SystemTime, UNIX_EPOCH},
-};
+use std::{io::Write as _, path::PathBuf};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
-use helm::{Options, functions::Moment, values::Sources};
+use helm::{Options, values::Sources};
 use tree::{Budget, Limits};
 
 use crate::{later::Later, output::print, usage::boolean};
@@ -156,7 +152,7 @@ pub(crate) fn run(command: &Command) -> Result<()> {
 fn template(args: &TemplateArgs) -> Result<()> {
     let limits = Limits::default();
     let budget = Budget::new(limits.clone());
-    let moment = moment()?;
+    let moment = engine::moment()?;
     let (name, chart) = name_and_chart(args)?;
     let read = |path: &str| files::read(path, &limits);
     let options = Options {
@@ -219,18 +215,4 @@ fn sources(args: &TemplateArgs, limits: &Limits) -> Result<Sources> {
         file: args.set_file.clone(),
         literal: args.set_literal.clone(),
     })
-}
-
-/// The time, and randomness of the operating system.
-pub(crate) fn moment() -> Result<Moment> {
-    let now = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .context("the clock is before 1970")?;
-    let mut seed = [0; 32];
-    getrandom::fill(&mut seed).context("the operating system has no randomness")?;
-    Ok(Moment::new(
-        i64::try_from(now.as_secs())?,
-        now.subsec_nanos(),
-        seed,
-    ))
 }

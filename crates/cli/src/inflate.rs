@@ -10,10 +10,7 @@ use helm::{Options, values::Sources};
 use kustomize::{Chart, InflateChart};
 use tree::{Budget, Disk, Limits, Mem, Tree, TreePath};
 
-use crate::{
-    charts::{Charts, Wanted},
-    helm::moment,
-};
+use crate::charts::{Charts, Wanted};
 use config::{Config, Merge};
 
 /// What is said of charts on the command line.
@@ -210,7 +207,7 @@ fn render(
     files: Vec<(String, bytes::Bytes)>,
 ) -> Result<String, String> {
     let limits = Limits::default();
-    let moment = moment().map_err(|error| format!("{error:#}"))?;
+    let moment = engine::moment().map_err(|error| error.to_string())?;
     let name = match (config.release_name.as_str(), &config.name_template) {
         ("", _) => "release-name",
         (name, None) => name,

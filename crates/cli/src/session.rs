@@ -15,6 +15,7 @@ use secrets::Keys;
 use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
 use tree::{Budget, Disk, Limits, Tree, TreePath};
+use yaml::Value;
 
 use crate::{
     commands::Commit,
@@ -143,7 +144,10 @@ impl Session {
             return Ok(None);
         };
         let step = self.terminal.start("Initializing k8s client");
-        let target = kluctl::choose_target(&self.tree, &self.request, &Budget::default())?;
+        let (tree, request) = (self.tree.clone(), self.request.clone());
+        let rendering = self.rendering();
+        let target = self.unless_cancelled(engine::choose_target(tree, request, &rendering));
+        let target = self.runtime.block_on(target)?;
         let client = self.runtime.block_on(async {
             let config = kubeconfig.config(target.context.as_deref()).await?;
             cluster::access::client(config)
@@ -157,6 +161,31 @@ impl Session {
         self.connect()?.context(
             "there is no Kubernetes cluster: name one by --kubeconfig, $KUBECONFIG or ~/.kube/config",
         )
+    }
+
+    /// The targets of the project, and what the user should know besides.
+    pub(crate) fn targets(&self) -> Result<(Value, Vec<String>)> {
+        let (tree, request) = (self.tree.clone(), self.request.clone());
+        let rendering = self.rendering();
+        let listing = self.unless_cancelled(engine::list_targets(tree, request, &rendering));
+        Ok(self.runtime.block_on(listing)?)
+    }
+
+    fn rendering(&self) -> Rendering {
+        Rendering {
+            name: "weir".to_owned(),
+            timeout: Some(self.timeout),
+            outside: self.outside.clone(),
+            ..Rendering::default()
+        }
+    }
+
+    async fn unless_cancelled<T>(
+        &self,
+        work: impl Future<Output = Result<T, engine::Error>>,
+    ) -> Result<T, engine::Error> {
+        let ended = self.cancel.run_until_cancelled(work).await;
+        ended.unwrap_or(Err(engine::Error::Cancelled))
     }
 
     /// The commit that the project is of.
@@ -180,11 +209,8 @@ impl Session {
     pub(crate) fn render(&self, cluster: Option<&Cluster>) -> Result<Rendered> {
         let step = self.terminal.start("Rendering");
         let rendering = Rendering {
-            name: "weir".to_owned(),
-            timeout: Some(self.timeout),
-            outside: self.outside.clone(),
             keys: Some(Arc::new(Keys::from_environment(&|name| std::env::var(name).ok()))),
-            ..Rendering::default()
+            ..self.rendering()
         };
         let (tree, request) = (self.tree.clone(), self.request.clone());
         let rendered = self.runtime.block_on(async {
@@ -192,8 +218,7 @@ impl Session {
                 Some(cluster) => engine::render(cluster, tree, request, &rendering).await,
                 None => {
                     let work = engine::render_offline(tree, request, &rendering);
-                    let ended = self.cancel.run_until_cancelled(work).await;
-                    ended.unwrap_or(Err(engine::Error::Cancelled))
+                    self.unless_cancelled(work).await
                 }
             }
         })?;

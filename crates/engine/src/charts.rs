@@ -8,29 +8,36 @@ use std::{
 use cluster::Cluster;
 use kluctl::{Charts, ClusterView, Moment};
 use objects::ObjectRef;
-use tokio::runtime::Handle;
 use yaml::Value;
 
-use crate::Error;
+use crate::{Error, waiting::Waiting};
 
 /// How old the list of kinds may be: charts ask for kinds that an operator brought a moment ago.
 const KINDS_AGE: Duration = Duration::from_secs(10);
 /// How many objects a chart may list at once.
 const MAX_LISTED: usize = 5_000;
 
+/// The time, and randomness of the operating system.
+///
+/// # Errors
+/// When there is none.
+pub fn moment() -> Result<Moment, Error> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let mut seed = [0; 32];
+    getrandom::fill(&mut seed).map_err(|error| Error::Randomness(error.to_string()))?;
+    let seconds = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
+    Ok(Moment::new(seconds, now.subsec_nanos(), seed))
+}
+
 /// Gives charts a moment, and this cluster if there is one, unless they have them.
-pub(crate) fn equip(charts: &mut Charts, cluster: Option<&Cluster>) -> Result<(), Error> {
+pub(crate) fn equip(charts: &mut Charts, cluster: Option<&Cluster>, waiting: &Waiting) -> Result<(), Error> {
     if charts.moment.is_none() {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let mut seed = [0; 32];
-        getrandom::fill(&mut seed).map_err(|error| Error::Randomness(error.to_string()))?;
-        let seconds = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
-        charts.moment = Some(Arc::new(Moment::new(seconds, now.subsec_nanos(), seed)));
+        charts.moment = Some(Arc::new(moment()?));
     }
     if let (None, Some(cluster)) = (&charts.cluster, cluster) {
         charts.cluster = Some(Arc::new(View {
             cluster: cluster.clone(),
-            runtime: Handle::current(),
+            waiting: waiting.clone(),
         }));
     }
     Ok(())
@@ -39,19 +46,19 @@ pub(crate) fn equip(charts: &mut Charts, cluster: Option<&Cluster>) -> Result<()
 /// A cluster under the identity that deploys. It is asked from the thread of a render, which waits for the answers.
 struct View {
     cluster: Cluster,
-    runtime: Handle,
+    waiting: Waiting,
 }
 
 impl ClusterView for View {
     fn version(&self) -> Result<String, String> {
-        let version = self.runtime.block_on(self.cluster.version());
+        let version = self.waiting.on(self.cluster.version())?;
         version.map_err(|error| error.to_string())
     }
 
     fn api_versions(&self) -> Result<Vec<String>, String> {
         let snapshot = self.cluster.recent_snapshot(KINDS_AGE);
-        self.runtime
-            .block_on(snapshot)
+        self.waiting
+            .on(snapshot)?
             .map(|snapshot| snapshot.api_versions())
             .map_err(|error| error.to_string())
     }
@@ -63,8 +70,8 @@ impl ClusterView for View {
         namespace: &str,
         name: &str,
     ) -> Result<Option<Value>, String> {
-        self.runtime
-            .block_on(look_up(&self.cluster, api_version, kind, namespace, name))
+        self.waiting
+            .on(look_up(&self.cluster, api_version, kind, namespace, name))?
     }
 }
 

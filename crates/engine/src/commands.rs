@@ -11,8 +11,8 @@ use kluctl::Rendered;
 use objects::{ObjectRef, discriminator::Claim};
 
 use crate::{
-    Command, CommandResult, Confirm, DeleteOptions, DeployOptions, Error, ObjectError, Origin, Patience,
-    PokedImage, PruneOptions, ResultObject, ValidateResult,
+    Command, CommandResult, Confirm, DeployOptions, Error, ObjectError, Origin, Patience, PokedImage,
+    RemoveOptions, ResultObject, ValidateResult,
     confirm::ABORTED,
     deploy::{deploy_as_far_as_possible, does_something},
     images, live,
@@ -55,8 +55,7 @@ impl<'a> Project<'a> {
     /// The result with all that is known around it.
     fn told(&self, mut result: CommandResult, command: Command, options: &DeployOptions) -> CommandResult {
         result.command = command;
-        result.origin = self.origin();
-        result.origin.seen_images = images::listed(self.rendered, &result.objects);
+        result.origin = self.origin(&result.objects);
         result.asked = Asked {
             no_wait: options.no_wait,
             force_apply: options.force_apply,
@@ -71,16 +70,28 @@ impl<'a> Project<'a> {
         result.finish()
     }
 
-    fn origin(&self) -> Origin {
+    /// Where a result with these objects comes from.
+    fn origin(&self, objects: &[ResultObject]) -> Origin {
         let mut origin = self.origin.clone();
         if origin.id.is_empty() {
             origin.id = uuid::Uuid::new_v4().to_string();
         }
         origin.target = self.rendered.target.clone();
         origin.tree = Some(self.rendered.deployment());
-        origin.seen_images = images::listed(self.rendered, &[]);
+        origin.seen_images = images::listed(self.rendered, objects);
         origin.objects_hash = kluctl::objects_hash(self.rendered.objects());
         origin
+    }
+
+    fn removal(&self, options: &DeployOptions) -> RemoveOptions<'a> {
+        RemoveOptions {
+            dry_run: options.dry_run,
+            wait: (!options.no_wait).then_some(GONE),
+            inclusion: options.inclusion.clone(),
+            confirm: self.confirm,
+            claim: self.claim,
+            others: self.others,
+        }
     }
 
     fn begin(&self, command: Command, options: &DeployOptions) -> CommandResult {
@@ -135,13 +146,10 @@ async fn prune_after(
         result.warnings.push(ObjectError::general(message));
         return Ok(());
     }
-    let prune_options = PruneOptions {
-        dry_run: options.dry_run,
-        wait: (!options.no_wait).then_some(GONE),
-        inclusion: options.inclusion.clone(),
+    // Who was asked about the deployment knows of it.
+    let prune_options = RemoveOptions {
         confirm: None,
-        claim: project.claim,
-        others: project.others,
+        ..project.removal(options)
     };
     match crate::prune(project.cluster, project.rendered, &prune_options).await {
         Ok(pruned) => {
@@ -184,15 +192,7 @@ pub async fn diff(project: &Project<'_>, options: &DeployOptions) -> Result<Comm
 /// # Errors
 /// When the cluster can't be asked for its state, or the work is cancelled.
 pub async fn prune(project: &Project<'_>, options: &DeployOptions) -> Result<CommandResult, Error> {
-    let prune_options = PruneOptions {
-        dry_run: options.dry_run,
-        wait: (!options.no_wait).then_some(GONE),
-        inclusion: options.inclusion.clone(),
-        confirm: project.confirm,
-        claim: project.claim,
-        others: project.others,
-    };
-    let pruned = crate::prune(project.cluster, project.rendered, &prune_options).await;
+    let pruned = crate::prune(project.cluster, project.rendered, &project.removal(options)).await;
     removed(project, Command::Prune, pruned, options)
 }
 
@@ -205,19 +205,11 @@ pub async fn delete(
     discriminator: Option<&str>,
     options: &DeployOptions,
 ) -> Result<CommandResult, Error> {
-    let delete_options = DeleteOptions {
-        dry_run: options.dry_run,
-        wait: (!options.no_wait).then_some(GONE),
-        inclusion: options.inclusion.clone(),
-        confirm: project.confirm,
-        claim: project.claim,
-        others: project.others,
-    };
     let discriminator = discriminator.or(project.rendered.target.discriminator.as_deref());
     let deleted = crate::delete(
         project.cluster,
         discriminator.unwrap_or_default(),
-        &delete_options,
+        &project.removal(options),
     )
     .await;
     removed(project, Command::Delete, deleted, options)
@@ -321,7 +313,7 @@ pub async fn validate(
     };
     let patience = patience.unwrap_or(once);
     let mut result = crate::validate_until(project.cluster, project.rendered, patience, attempt).await?;
-    result.origin = project.origin();
+    result.origin = project.origin(&[]);
     Ok(result)
 }
 

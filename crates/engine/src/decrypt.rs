@@ -8,17 +8,16 @@ use std::{
 use bytes::Bytes;
 use kluctl::Encrypted;
 use secrets::{Cache, Format, Keys, Original, Session};
-use tokio::runtime::Handle;
-use tokio_util::sync::CancellationToken;
 use tree::{Budget, TreeError, TreePath};
 
+use crate::waiting::Waiting;
+
 /// Decrypts the files of one render. It is asked from the thread of the render, which waits for key services.
-pub struct Decryption {
+pub(crate) struct Decryption {
     keys: Arc<Keys>,
     cache: Cache,
     budget: Budget,
-    runtime: Handle,
-    cancelled: CancellationToken,
+    waiting: Waiting,
     warnings: Mutex<Vec<String>>,
 }
 
@@ -29,21 +28,19 @@ impl fmt::Debug for Decryption {
 }
 
 impl Decryption {
-    /// Decrypts with these keys, until it is `cancelled`. To be called within a runtime, and used from a thread that may
-    /// block.
-    pub fn new(keys: Arc<Keys>, budget: &Budget, cancelled: CancellationToken) -> Self {
+    /// Decrypts with these keys, for as long as somebody waits.
+    pub(crate) fn new(keys: Arc<Keys>, budget: &Budget, waiting: Waiting) -> Self {
         Self {
             keys,
             cache: Cache::default(),
             budget: budget.clone(),
-            runtime: Handle::current(),
-            cancelled,
+            waiting,
             warnings: Mutex::default(),
         }
     }
 
     /// What has to be told about the files so far, each once.
-    pub fn take_warnings(&self) -> Vec<String> {
+    pub(crate) fn take_warnings(&self) -> Vec<String> {
         std::mem::take(&mut *self.warnings.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -77,8 +74,7 @@ impl kluctl::Decrypt for Decryption {
         }
         let session = Session::new(&self.keys, &self.cache);
         let opening = session.open(format, file.content, || original(file), &self.budget);
-        let opened = self.runtime.block_on(self.cancelled.run_until_cancelled(opening));
-        let opened = opened.ok_or("cancelled")?.map_err(|error| error.to_string())?;
+        let opened = self.waiting.on(opening)?.map_err(|error| error.to_string())?;
         Ok(opened.map(|opened| {
             if opened.changed {
                 self.warn(file.path);
@@ -91,6 +87,7 @@ impl kluctl::Decrypt for Decryption {
 #[cfg(test)]
 mod tests {
     use kluctl::Decrypt as _;
+    use tokio_util::sync::CancellationToken;
     use tree::Mem;
 
     use super::*;
@@ -105,8 +102,8 @@ mod tests {
     fn decryption() -> Arc<Decryption> {
         let mut keys = Keys::new();
         keys.add_age(&KEY.to_owned().into()).unwrap();
-        let cancelled = CancellationToken::new();
-        Arc::new(Decryption::new(Arc::new(keys), &Budget::default(), cancelled))
+        let waiting = Waiting::until(CancellationToken::new());
+        Arc::new(Decryption::new(Arc::new(keys), &Budget::default(), waiting))
     }
 
     /// What a file of `source` becomes that templates made `text` of.
@@ -163,7 +160,7 @@ mod tests {
             .await
             .unwrap_err();
         assert!(error.starts_with("MAC mismatch"), "{error}");
-        decryption.cancelled.cancel();
+        decryption.waiting.cancelled().cancel();
         let ended = decrypted(&decryption, Some(FILE), FILE).await;
         assert_eq!(ended, Err("cancelled".to_owned()));
     }

@@ -30,8 +30,8 @@ pub enum Error {
         "deletion without a discriminator is not supported: set `discriminator` in .kluctl.yaml or in the target"
     )]
     DeleteWithoutDiscriminator,
-    /// A stored result is gone or broken.
-    #[error("the stored result {id} can't be read: {reason}")]
+    /// A stored result is gone or broken, or too large to be stored.
+    #[error("the stored result {id} can't be used: {reason}")]
     StoredResult {
         /// Its identity.
         id: String,

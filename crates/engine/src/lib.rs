@@ -28,19 +28,20 @@ mod stand_in;
 pub mod text;
 mod validate;
 mod vars;
+mod waiting;
 
+pub use charts::moment;
 pub use compare::{CompareOptions, Comparison, compare};
 pub use confirm::Confirm;
-pub use decrypt::Decryption;
 pub use deploy::{DeployOptions, deploy};
 pub use error::Error;
 pub use images::deployed_images;
 pub use outside::{Environment, Outside, Override, SourceCredentials};
 pub use poke::{PokedImage, poke_images};
 pub use progress::{Event, ItemCounts, Listener, Progress};
-pub use prune::{DeleteOptions, PruneOptions, delete, prune};
+pub use prune::{RemoveOptions, delete, prune};
 pub use pull::Pulling;
-pub use render::{Rendering, render, render_offline};
+pub use render::{Rendering, choose_target, list_targets, render, render_offline};
 pub use renders::Renders;
 pub use result::{
     Asked, Command, CommandResult, Contents, Counts, GitInfo, Initiator, Keep, KluctlDeployment, ObjectError,
@@ -72,8 +73,8 @@ mod tests {
             ));
             check(deploy(cluster, rendered, &DeployOptions::default()));
             check(compare(cluster, rendered, CompareOptions::default()));
-            check(prune(cluster, rendered, &PruneOptions::default()));
-            check(delete(cluster, "", &DeleteOptions::default()));
+            check(prune(cluster, rendered, &RemoveOptions::default()));
+            check(delete(cluster, "", &RemoveOptions::default()));
             check(validate(cluster, rendered));
             let project = commands::Project::new(cluster, rendered);
             let options = DeployOptions::default();

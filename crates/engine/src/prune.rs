@@ -18,51 +18,26 @@ use crate::{
     remove::{self, Removal},
 };
 
-/// How to prune.
+/// How to remove.
 #[derive(Clone, Default)]
-pub struct PruneOptions<'a> {
+pub struct RemoveOptions<'a> {
     /// The API server does everything but delete.
     pub dry_run: bool,
     /// How long to wait until an object is gone; without it nothing is waited for.
     pub wait: Option<Duration>,
-    /// The part of the deployment that is pruned.
+    /// The part of the deployment that is meant.
     pub inclusion: Inclusion,
     /// Who is asked before anything is deleted.
     pub confirm: Option<&'a dyn Confirm>,
-    /// Who prunes.
+    /// Who removes.
     pub claim: Option<&'a Claim>,
-    /// Everybody else who deploys. Pruning is refused when one of them uses the same discriminator.
+    /// Everybody else who deploys. Nothing is removed when one of them uses the same discriminator.
     pub others: &'a [Claim],
 }
 
-/// How to delete.
-#[derive(Clone, Default)]
-pub struct DeleteOptions<'a> {
-    /// The API server does everything but delete.
-    pub dry_run: bool,
-    /// How long to wait until an object is gone; without it nothing is waited for.
-    pub wait: Option<Duration>,
-    /// The part of the deployment that is deleted.
-    pub inclusion: Inclusion,
-    /// Who is asked before anything is deleted.
-    pub confirm: Option<&'a dyn Confirm>,
-    /// Who deletes.
-    pub claim: Option<&'a Claim>,
-    /// Everybody else who deploys. Deleting is refused when one of them uses the same discriminator.
-    pub others: &'a [Claim],
-}
-
-impl fmt::Debug for PruneOptions<'_> {
+impl fmt::Debug for RemoveOptions<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PruneOptions")
-            .field("dry_run", &self.dry_run)
-            .finish_non_exhaustive()
-    }
-}
-
-impl fmt::Debug for DeleteOptions<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("DeleteOptions")
+        f.debug_struct("RemoveOptions")
             .field("dry_run", &self.dry_run)
             .finish_non_exhaustive()
     }
@@ -76,7 +51,7 @@ impl fmt::Debug for DeleteOptions<'_> {
 pub async fn prune(
     cluster: &Cluster,
     rendered: &Rendered,
-    options: &PruneOptions<'_>,
+    options: &RemoveOptions<'_>,
 ) -> Result<CommandResult, Error> {
     let refs = live::references(rendered)?;
     // Who prunes a part of a deployment rendered that part, of which nothing may be left.
@@ -90,10 +65,7 @@ pub async fn prune(
     check(discriminator, options.claim, options.others)?;
     let removal = Removal {
         discriminator,
-        dry_run: options.dry_run,
-        wait: options.wait,
-        inclusion: &options.inclusion,
-        confirm: options.confirm,
+        options,
     };
     run(cluster, Command::Prune, &refs, removal).await
 }
@@ -106,7 +78,7 @@ pub async fn prune(
 pub async fn delete(
     cluster: &Cluster,
     discriminator: &str,
-    options: &DeleteOptions<'_>,
+    options: &RemoveOptions<'_>,
 ) -> Result<CommandResult, Error> {
     if discriminator.is_empty() {
         return Err(Error::DeleteWithoutDiscriminator);
@@ -114,10 +86,7 @@ pub async fn delete(
     check(discriminator, options.claim, options.others)?;
     let removal = Removal {
         discriminator,
-        dry_run: options.dry_run,
-        wait: options.wait,
-        inclusion: &options.inclusion,
-        confirm: options.confirm,
+        options,
     };
     run(cluster, Command::Delete, &[], removal).await
 }
@@ -136,18 +105,19 @@ async fn run(
     refs: &[ObjectRef],
     removal: Removal<'_>,
 ) -> Result<CommandResult, Error> {
-    let mut result = CommandResult::begin(command, removal.dry_run, Some(removal.discriminator));
+    let mut result = CommandResult::begin(command, removal.options.dry_run, Some(removal.discriminator));
     let snapshot = live::fresh_snapshot(cluster).await?;
     let keep = if refs.is_empty() {
         HashSet::new()
     } else {
         live::identities(refs, &snapshot)
     };
-    let candidates = live::candidates(cluster, refs, removal.discriminator, removal.inclusion).await?;
+    let candidates =
+        live::candidates(cluster, refs, removal.discriminator, &removal.options.inclusion).await?;
     result.warnings.extend(candidates.warnings);
     let mut doomed = orphans::select(&candidates.objects, &keep)?.doomed;
     spare_used_namespaces(&mut doomed, &keep, &mut result);
-    if let (Some(confirm), false) = (removal.confirm, doomed.is_empty()) {
+    if let (Some(confirm), false) = (removal.options.confirm, doomed.is_empty()) {
         let refs: Vec<ObjectRef> = doomed.iter().map(|one| one.reference.clone()).collect();
         if !confirm.deletions(&refs).await {
             result.errors.push(ObjectError::general(ABORTED));

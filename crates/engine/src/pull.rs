@@ -7,11 +7,9 @@ use std::{
 
 use kluctl::{ChartSource, PullChart};
 use oci::{Access, Archive, Client, Limits, Source};
-use tokio::runtime::Handle;
-use tokio_util::sync::CancellationToken;
 use tree::{Budget, Tree};
 
-use crate::Outside;
+use crate::{Outside, waiting::Waiting};
 
 /// How long a chart is kept, as the original keeps it: after that, it is pulled again.
 const MAX_AGE: Duration = Duration::from_secs(24 * 60 * 60);
@@ -44,12 +42,11 @@ pub struct Pulling {
 
 impl Pulling {
     /// Who pulls for one render, as long as somebody waits for that.
-    pub(crate) fn until(&self, outside: &Outside, cancelled: CancellationToken) -> Puller {
+    pub(crate) fn until(&self, outside: &Outside, waiting: Waiting) -> Puller {
         Puller {
             pulling: self.clone(),
             outside: outside.clone(),
-            runtime: Handle::current(),
-            cancelled,
+            waiting,
         }
     }
 
@@ -84,8 +81,7 @@ impl Pulling {
 pub(crate) struct Puller {
     pulling: Pulling,
     outside: Outside,
-    runtime: Handle,
-    cancelled: CancellationToken,
+    waiting: Waiting,
 }
 
 impl PullChart for Puller {
@@ -95,8 +91,7 @@ impl PullChart for Puller {
         let archive = match self.pulling.get(&key, Instant::now()) {
             Some(archive) => archive,
             None => {
-                let pulled = self.cancelled.run_until_cancelled(fetch(&key));
-                let archive = self.runtime.block_on(pulled).ok_or("cancelled")??;
+                let archive = self.waiting.on(fetch(&key))??;
                 self.pulling.keep(key, &archive, Instant::now());
                 archive
             }
@@ -138,6 +133,7 @@ async fn fetch(key: &Key) -> Result<Archive, String> {
 mod tests {
     use kluctl::GitReference;
     use testkit::{Page, WebServer, archive::tar_gz};
+    use tokio_util::sync::CancellationToken;
 
     use super::*;
 
@@ -159,7 +155,10 @@ mod tests {
         if cancelled {
             token.cancel();
         }
-        let (puller, source) = (pulling.until(&Outside::default(), token), source.clone());
+        let (puller, source) = (
+            pulling.until(&Outside::default(), Waiting::until(token)),
+            source.clone(),
+        );
         let pulled = move || puller.pull(&source, &Budget::default()).map(drop);
         tokio::task::spawn_blocking(pulled).await.unwrap()
     }
@@ -183,7 +182,8 @@ mod tests {
         assert_eq!(server.asked().len(), 2);
         let error = pull(&pulling, &source("2.0.0"), false).await.unwrap_err();
         assert!(error.contains("version \"2.0.0\" not found"), "{error}");
-        let puller = pulling.until(&Outside::default(), CancellationToken::new());
+        let waiting = Waiting::until(CancellationToken::new());
+        let puller = pulling.until(&Outside::default(), waiting);
         let key = puller.key(&source("1.0.0")).unwrap();
         let now = Instant::now();
         assert!(pulling.get(&key, now).is_some());

@@ -4,13 +4,12 @@ use std::time::Duration;
 
 use cluster::{Cluster, DeleteOptions, Deleted};
 use futures::{StreamExt as _, stream};
-use kluctl::Inclusion;
 use objects::{
     ObjectRef, annotations, meta, order,
     orphans::{self, Doomed},
 };
 
-use crate::{CommandResult, Confirm, ObjectError, PARALLEL, ResultObject};
+use crate::{CommandResult, ObjectError, PARALLEL, RemoveOptions, ResultObject};
 
 /// How often an object that others keep changing is decided about anew.
 const ATTEMPTS: u32 = 8;
@@ -20,14 +19,8 @@ const ATTEMPTS: u32 = 8;
 pub(crate) struct Removal<'a> {
     /// What every object must still carry when its turn comes.
     pub(crate) discriminator: &'a str,
-    /// The API server does everything but delete.
-    pub(crate) dry_run: bool,
-    /// How long to wait until an object is gone; without it nothing is waited for.
-    pub(crate) wait: Option<Duration>,
-    /// The part of the deployment that is meant.
-    pub(crate) inclusion: &'a Inclusion,
-    /// Who is asked before.
-    pub(crate) confirm: Option<&'a dyn Confirm>,
+    /// How it was asked for.
+    pub(crate) options: &'a RemoveOptions<'a>,
 }
 
 /// What became of one object.
@@ -101,13 +94,13 @@ async fn remove_one(
     let mut version = doomed.resource_version.clone();
     for round in 0..ATTEMPTS {
         let options = DeleteOptions {
-            dry_run: removal.dry_run,
+            dry_run: removal.options.dry_run,
             uid: Some(&doomed.uid),
             resource_version: Some(&version),
         };
         match cluster.delete(&doomed.reference, options).await? {
             Deleted::Yes => {
-                if let (Some(limit), false) = (removal.wait, removal.dry_run) {
+                if let (Some(limit), false) = (removal.options.wait, removal.options.dry_run) {
                     cluster
                         .wait_gone(&doomed.reference, Some(&doomed.uid), limit)
                         .await?;

@@ -10,12 +10,16 @@ use std::{
 };
 
 use cluster::{Cluster, Scope};
-use kluctl::Rendered;
+use kluctl::{Rendered, Target};
 use objects::ObjectRef;
 use tokio_util::sync::CancellationToken;
 use tree::{Budget, Limits, Tree};
+use yaml::Value;
 
-use crate::{Decryption, Error, Outside, Pulling, Renders, charts, sources::Fetcher, vars::Reader};
+use crate::{
+    Error, Outside, Pulling, Renders, charts, decrypt::Decryption, sources::Fetcher, vars::Reader,
+    waiting::Waiting,
+};
 
 /// The namespace of objects that name none.
 const DEFAULT_NAMESPACE: &str = "default";
@@ -63,10 +67,13 @@ pub async fn render(
     let waited_for = cluster.cancellation().child_token();
     let _waiting = waited_for.clone().drop_guard();
     let until = cluster.until(waited_for.clone());
-    equip(&mut request, Some(until), rendering, waited_for.clone())?;
+    let waiting = Waiting::until(waited_for);
+    equip(&mut request, Some(until), rendering, &waiting)?;
+    let keys = rendering.keys.clone();
+    let work = move |budget: &Budget| render_decrypted(tree, request, keys, budget, waiting);
     let mut rendered = cluster
         .cancellation()
-        .run_until_cancelled(in_a_thread(tree, request, rendering, waited_for))
+        .run_until_cancelled(in_a_thread(rendering, work))
         .await
         .ok_or(Error::Cancelled)??;
     fix_namespaces(cluster, &mut rendered).await?;
@@ -79,13 +86,57 @@ pub async fn render(
 /// As [`render`], except for those of the cluster.
 pub async fn render_offline(
     tree: Arc<dyn Tree>,
-    mut request: kluctl::Request,
+    request: kluctl::Request,
     rendering: &Rendering,
 ) -> Result<Rendered, Error> {
+    let keys = rendering.keys.clone();
+    offline(request, rendering, move |request, budget, waiting| {
+        render_decrypted(tree, request, keys, budget, waiting)
+    })
+    .await
+}
+
+/// The target that a request is about, as it is before anything is rendered for it; see [`kluctl::choose_target`].
+///
+/// # Errors
+/// As [`render_offline`].
+pub async fn choose_target(
+    tree: Arc<dyn Tree>,
+    request: kluctl::Request,
+    rendering: &Rendering,
+) -> Result<Target, Error> {
+    offline(request, rendering, move |request, budget, _| {
+        kluctl::choose_target(&tree, &request, budget)
+    })
+    .await
+}
+
+/// The targets of a project, and what the user should know besides; see [`kluctl::list_targets`].
+///
+/// # Errors
+/// As [`render_offline`].
+pub async fn list_targets(
+    tree: Arc<dyn Tree>,
+    request: kluctl::Request,
+    rendering: &Rendering,
+) -> Result<(Value, Vec<String>), Error> {
+    offline(request, rendering, move |request, budget, _| {
+        kluctl::list_targets(&tree, &request, budget)
+    })
+    .await
+}
+
+/// Works on a project without any cluster.
+async fn offline<T: Send + 'static>(
+    mut request: kluctl::Request,
+    rendering: &Rendering,
+    work: impl FnOnce(kluctl::Request, &Budget, Waiting) -> Result<T, kluctl::Error> + Send + 'static,
+) -> Result<T, Error> {
     let waited_for = CancellationToken::new();
     let _waiting = waited_for.clone().drop_guard();
-    equip(&mut request, None, rendering, waited_for.clone())?;
-    in_a_thread(tree, request, rendering, waited_for).await
+    let waiting = Waiting::until(waited_for);
+    equip(&mut request, None, rendering, &waiting)?;
+    in_a_thread(rendering, move |budget| work(request, budget, waiting)).await
 }
 
 /// Gives a request everything from outside that it doesn't have, until nobody waits for the render any more.
@@ -93,31 +144,49 @@ fn equip(
     request: &mut kluctl::Request,
     cluster: Option<Cluster>,
     rendering: &Rendering,
-    waited_for: CancellationToken,
+    waiting: &Waiting,
 ) -> Result<(), Error> {
-    charts::equip(&mut request.charts, cluster.as_ref())?;
+    charts::equip(&mut request.charts, cluster.as_ref(), waiting)?;
     if request.charts.pull.is_none() {
-        request.charts.pull = Some(Arc::new(
-            rendering.pulling.until(&rendering.outside, waited_for.clone()),
-        ));
+        let puller = rendering.pulling.until(&rendering.outside, waiting.clone());
+        request.charts.pull = Some(Arc::new(puller));
     }
     if request.sources.is_none() {
-        let fetcher = Fetcher::new(&rendering.outside, &rendering.limits, waited_for);
+        let fetcher = Fetcher::new(&rendering.outside, &rendering.limits, waiting.clone());
         request.sources = Some(Arc::new(fetcher));
     }
     if request.vars.is_none() {
-        request.vars = Some(Arc::new(Reader::new(cluster, &rendering.outside)));
+        let reader = Reader::new(cluster, &rendering.outside, waiting.clone());
+        request.vars = Some(Arc::new(reader));
     }
     Ok(())
 }
 
-/// Renders in a thread of its own, which is told to end when the caller goes. Until it does, it keeps its place.
-async fn in_a_thread(
+/// Renders with the keys of encrypted files, unless somebody decrypts them already.
+fn render_decrypted(
     tree: Arc<dyn Tree>,
     mut request: kluctl::Request,
+    keys: Option<Arc<secrets::Keys>>,
+    budget: &Budget,
+    waiting: Waiting,
+) -> Result<Rendered, kluctl::Error> {
+    let keys = keys.filter(|_| request.decrypt.is_none());
+    let decryption = keys.map(|keys| Arc::new(Decryption::new(keys, budget, waiting)));
+    if let Some(decryption) = &decryption {
+        request.decrypt = Some(decryption.clone());
+    }
+    let mut rendered = kluctl::render(tree, &request, budget)?;
+    if let Some(decryption) = decryption {
+        rendered.warnings.append(&mut decryption.take_warnings());
+    }
+    Ok(rendered)
+}
+
+/// Works in a thread of its own, which is told to end when the caller goes. Until it does, it keeps its place.
+async fn in_a_thread<T: Send + 'static>(
     rendering: &Rendering,
-    waited_for: CancellationToken,
-) -> Result<Rendered, Error> {
+    work: impl FnOnce(&Budget) -> Result<T, kluctl::Error> + Send + 'static,
+) -> Result<T, Error> {
     let place = rendering
         .renders
         .begin(&rendering.name, rendering.timeout)
@@ -128,21 +197,11 @@ async fn in_a_thread(
     if let Some(timeout) = rendering.timeout {
         budget = budget.with_timeout(timeout);
     }
-    let keys = rendering.keys.as_ref().filter(|_| request.decrypt.is_none());
-    let decryption = keys.map(|keys| Arc::new(Decryption::new(Arc::clone(keys), &budget, waited_for)));
-    if let Some(decryption) = &decryption {
-        request.decrypt = Some(decryption.clone());
-    }
-    let work = move || {
+    let done = tokio::task::spawn_blocking(move || {
         let _place = place;
-        kluctl::render(tree, &request, &budget)
-    };
-    let rendered = tokio::task::spawn_blocking(work).await;
-    let mut rendered = rendered.map_err(|_| Error::Panicked)??;
-    if let Some(decryption) = decryption {
-        rendered.warnings.append(&mut decryption.take_warnings());
-    }
-    Ok(rendered)
+        work(&budget)
+    });
+    Ok(done.await.map_err(|_| Error::Panicked)??)
 }
 
 async fn fix_namespaces(cluster: &Cluster, rendered: &mut Rendered) -> Result<(), Error> {
@@ -219,7 +278,8 @@ mod tests {
             target: Some("test".to_owned()),
             ..kluctl::Request::default()
         };
-        let rendered = in_a_thread(tree, request, rendering, CancellationToken::new()).await?;
+        let work = move |budget: &Budget| kluctl::render(tree, &request, budget);
+        let rendered = in_a_thread(rendering, work).await?;
         Ok(rendered.objects().count())
     }
 

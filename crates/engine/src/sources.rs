@@ -11,35 +11,56 @@ use git::{Call, Commit, Network, Remote, Selector};
 use kluctl::{Fetched, GitReference, RemoteRef, SourceAddress, Sources};
 use oci::{Access, Client, Limits as OciLimits, Reference, Registry};
 use tempfile::TempDir;
-use tokio::runtime::Handle;
-use tokio_util::sync::CancellationToken;
 use tree::{Budget, Disk, Entry, Limits, NodeKind, Tree, TreeError, TreePath};
 
-use crate::Outside;
+use crate::{Outside, waiting::Waiting};
 
 /// How long one repository may take.
 const TIMEOUT: Duration = Duration::from_secs(5 * 60);
+/// From how many bytes on the disk on nothing more is fetched for a render.
+const MOST_BYTES: u64 = 2 << 30;
+/// From how many files of Git repositories on nothing more is fetched: they are kept in memory.
+const MOST_ENTRIES: usize = 1_000_000;
 
 /// Fetches for one render, from the thread of that, and everything once.
 pub(crate) struct Fetcher {
     outside: Outside,
     limits: Limits,
-    runtime: Handle,
+    waiting: Waiting,
     network: Network,
-    cancelled: CancellationToken,
-    fetched: Mutex<HashMap<String, Fetched>>,
+    fetched: Mutex<HashMap<SourceAddress, Fetched>>,
+    listed: Mutex<HashMap<String, Vec<RemoteRef>>>,
+    taken: Mutex<Taken>,
+}
+
+/// What all that was fetched takes: a project may name any number of repositories.
+#[derive(Debug, Clone, Copy, Default)]
+struct Taken {
+    bytes: u64,
+    entries: usize,
+}
+
+impl Taken {
+    fn check(self) -> Result<(), String> {
+        if self.bytes >= MOST_BYTES || self.entries >= MOST_ENTRIES {
+            return Err(format!(
+                "what one render fetches takes more than {MOST_BYTES} bytes or {MOST_ENTRIES} files together"
+            ));
+        }
+        Ok(())
+    }
 }
 
 impl Fetcher {
-    pub(crate) fn new(outside: &Outside, limits: &Limits, cancelled: CancellationToken) -> Self {
-        let runtime = Handle::current();
+    pub(crate) fn new(outside: &Outside, limits: &Limits, waiting: Waiting) -> Self {
         Self {
             outside: outside.clone(),
             limits: limits.clone(),
-            network: Network::new(runtime.clone()),
-            runtime,
-            cancelled,
+            network: Network::new(waiting.runtime().clone()),
+            waiting,
             fetched: Mutex::default(),
+            listed: Mutex::default(),
+            taken: Mutex::default(),
         }
     }
 
@@ -78,13 +99,22 @@ impl Fetcher {
     /// The circumstances of a conversation, which ends when nobody waits for the render any more.
     fn call(&self) -> Call {
         let call = Call::new(TIMEOUT);
-        let (token, flag) = (self.cancelled.clone(), Arc::clone(&call.cancelled));
-        self.runtime.spawn(async move {
+        let (token, flag) = (self.waiting.cancelled().clone(), Arc::clone(&call.cancelled));
+        self.waiting.runtime().spawn(async move {
             // A call that ended keeps this until the render ends, too.
             token.cancelled().await;
             flag.store(true, std::sync::atomic::Ordering::Relaxed);
         });
         call
+    }
+
+    /// Counts what was fetched, unless it is too much by now.
+    fn take(&self, more: Taken) -> Result<(), String> {
+        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        taken.check()?;
+        taken.bytes = taken.bytes.saturating_add(more.bytes);
+        taken.entries = taken.entries.saturating_add(more.entries);
+        Ok(())
     }
 
     fn git(&self, url: &str, reference: &GitReference) -> Result<Fetched, String> {
@@ -107,12 +137,17 @@ impl Fetcher {
             },
         };
         let remote = self.remote(url)?;
+        self.take(Taken::default())?;
         let commit = selector.reference().and_then(|wanted| {
             let mut session = self.network.open(&remote, &self.call())?;
             let resolved = session.resolve(&wanted)?;
             Commit::fetch(&mut session, &resolved, self.limits.file_bytes)
         });
         let commit = commit.map_err(|error| error.to_string())?;
+        self.take(Taken {
+            bytes: commit.packed_bytes(),
+            entries: commit.entries(),
+        })?;
         Ok(Fetched {
             commit: Some(commit.id()),
             tree: Arc::new(commit),
@@ -128,9 +163,13 @@ impl Fetcher {
             name.push_str(&format!("@{digest}"));
         }
         let access = self.outside.access(url)?;
-        let pulled = self.cancelled.run_until_cancelled(layer(&name, access));
-        let (bytes, commit) = self.runtime.block_on(pulled).ok_or("cancelled")??;
+        self.take(Taken::default())?;
+        let (bytes, commit) = self.waiting.on(layer(&name, access))??;
         let tree = unpacked(&bytes, &self.limits)?;
+        self.take(Taken {
+            bytes: tree.bytes,
+            entries: 0,
+        })?;
         Ok(Fetched {
             tree: Arc::new(tree),
             commit,
@@ -142,10 +181,8 @@ impl Sources for Fetcher {
     fn fetch(&self, address: &SourceAddress, budget: &Budget) -> Result<Fetched, String> {
         budget.check().map_err(|error| error.to_string())?;
         let oci = matches!(address, SourceAddress::Oci { .. });
-        // Whose addresses differ in secrets alone are told apart, too.
-        let key = format!("{address:?}");
         let mut known = self.fetched.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(fetched) = known.get(&key) {
+        if let Some(fetched) = known.get(address) {
             return Ok(fetched.clone());
         }
         let fetched = match (self.overridden(address.url(), oci)?, address) {
@@ -155,7 +192,7 @@ impl Sources for Fetcher {
                 self.artifact(url, tag.as_deref(), digest.as_deref())?
             }
         };
-        known.insert(key, fetched.clone());
+        known.insert(address.clone(), fetched.clone());
         Ok(fetched)
     }
 
@@ -164,20 +201,24 @@ impl Sources for Fetcher {
         if self.outside.overridden(url, false).is_some() {
             return Err("a directory that stands for a repository has no branches".to_owned());
         }
+        let mut known = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(listed) = known.get(url) {
+            return Ok(listed.clone());
+        }
         let remote = self.remote(url)?;
         let refs = self
             .network
             .open(&remote, &self.call())
             .and_then(|mut session| session.list_all());
         let refs = refs.map_err(|error| error.to_string())?;
-        Ok(refs
-            .into_iter()
-            .map(|found| RemoteRef {
-                commit: found.commit().to_owned(),
-                name: found.name,
-                target: found.target,
-            })
-            .collect())
+        let listed = refs.into_iter().map(|found| RemoteRef {
+            commit: found.commit().to_owned(),
+            name: found.name,
+            target: found.target,
+        });
+        let listed: Vec<RemoteRef> = listed.collect();
+        known.insert(url.to_owned(), listed.clone());
+        Ok(listed)
     }
 }
 
@@ -213,15 +254,21 @@ fn unpacked(bytes: &Bytes, limits: &Limits) -> Result<Unpacked, String> {
     let (packed, root) = (dir.path().join("layer"), dir.path().join("files"));
     std::fs::write(&packed, bytes).map_err(disk)?;
     let words = |error: artifact::Error| format!("the artifact can't be unpacked: {error}");
-    artifact::unpack(&packed, &root, &artifact::FetchLimits::default()).map_err(words)?;
+    let bytes = artifact::unpack(&packed, &root, &artifact::FetchLimits::default()).map_err(words)?;
     std::fs::remove_file(&packed).map_err(disk)?;
     let disk = Disk::open(&root, limits).map_err(|error| error.to_string())?;
-    Ok(Unpacked { disk, _dir: dir })
+    Ok(Unpacked {
+        disk,
+        bytes,
+        _dir: dir,
+    })
 }
 
 /// The files of an artifact. They are removed with it.
 struct Unpacked {
     disk: Disk,
+    /// How many bytes they take.
+    bytes: u64,
     _dir: TempDir,
 }
 
@@ -240,5 +287,52 @@ impl Tree for Unpacked {
 
     fn resolve(&self, path: &TreePath) -> Result<Option<TreePath>, TreeError> {
         self.disk.resolve(path)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use testkit::GitServer;
+    use tokio_util::sync::CancellationToken;
+
+    use super::*;
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn what_is_fetched_is_fetched_once_and_bounded() {
+        let server = GitServer::start().unwrap();
+        let repo = server.repo("a").unwrap();
+        repo.commit("1", &[("deployment.yaml", "deployments: []")])
+            .unwrap();
+        let url = repo.url();
+        let address = move |branch: &str| SourceAddress::Git {
+            url: url.clone(),
+            reference: GitReference::Branch(branch.to_owned()),
+        };
+        let waiting = Waiting::until(CancellationToken::new());
+        let fetcher = Fetcher::new(&Outside::default(), &Limits::default(), waiting);
+        let work = tokio::task::spawn_blocking(move || {
+            let budget = Budget::default();
+            for _ in 0..3 {
+                assert_eq!(fetcher.references(&repo.url(), &budget).unwrap().len(), 2);
+            }
+            let listed = repo.requests().len();
+            for _ in 0..3 {
+                fetcher.fetch(&address("main"), &budget).map(drop).unwrap();
+            }
+            let fetched = repo.requests().len();
+            let taken = *fetcher.taken.lock().unwrap();
+            assert!(taken.bytes > 0 && taken.entries == 1, "{taken:?}");
+            fetcher.taken.lock().unwrap().bytes = MOST_BYTES;
+            fetcher.fetch(&address("main"), &budget).map(drop).unwrap();
+            let error = fetcher.fetch(&address("other"), &budget).map(drop).unwrap_err();
+            assert!(
+                error.starts_with("what one render fetches takes more than"),
+                "{error}"
+            );
+            assert_eq!(repo.requests().len(), fetched, "nothing more was asked");
+            (listed, fetched)
+        });
+        let (listed, fetched) = work.await.unwrap();
+        assert!(listed <= 2 && fetched - listed <= 4, "{listed} {fetched}");
     }
 }

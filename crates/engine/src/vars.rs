@@ -1,17 +1,16 @@
 //! Reads variables from the environment, the cluster, servers and stores of secrets.
 
-use std::time::Duration;
+use std::{sync::OnceLock, time::Duration};
 
 use cluster::{Cluster, Kind};
 use kluctl::{HttpAnswer, HttpRequest, Lookup, ObjectQuery, SecretQuery, VarsSources, Which};
 use objects::{ObjectRef, meta};
 use stores::{Ambient, Client, Request, Settings, TrustedToken};
-use tokio::runtime::Handle;
 use tree::Budget;
 use url::Url;
 use yaml::Value;
 
-use crate::Outside;
+use crate::{Outside, waiting::Waiting};
 
 /// How old the list of kinds may be.
 const KINDS_AGE: Duration = Duration::from_secs(10);
@@ -28,38 +27,36 @@ const MAX_LISTED: usize = 5_000;
 pub(crate) struct Reader {
     cluster: Option<Cluster>,
     outside: Outside,
-    runtime: Handle,
+    waiting: Waiting,
+    client: OnceLock<Client>,
 }
 
 impl Reader {
-    /// Who reads for a render. Cancelling the cluster's work ends this, too.
-    pub(crate) fn new(cluster: Option<Cluster>, outside: &Outside) -> Self {
+    /// Who reads for a render.
+    pub(crate) fn new(cluster: Option<Cluster>, outside: &Outside, waiting: Waiting) -> Self {
         Self {
             cluster,
             outside: outside.clone(),
-            runtime: Handle::current(),
+            waiting,
+            client: OnceLock::new(),
         }
     }
 
-    /// Waits for something of the network, as long as somebody waits for the render.
     fn wait<T>(&self, work: impl Future<Output = Result<T, Lookup>>) -> Result<T, Lookup> {
-        let done = async {
-            match &self.cluster {
-                Some(cluster) => cluster.cancellation().run_until_cancelled(work).await,
-                None => Some(work.await),
-            }
-        };
-        self.runtime
-            .block_on(done)
-            .unwrap_or_else(|| Err(Lookup::Failed("cancelled".to_owned())))
+        self.waiting.on(work).map_err(Lookup::Failed)?
     }
 
-    fn client(&self, budget: &Budget) -> Result<Client, Lookup> {
+    /// The client for servers and stores, made when the first of them is asked.
+    fn client(&self, budget: &Budget) -> Result<&Client, Lookup> {
+        if let Some(client) = self.client.get() {
+            return Ok(client);
+        }
         let settings = Settings {
             refused_hosts: self.outside.refused_hosts.clone(),
             answer_bytes: budget.limits().file_bytes,
         };
-        Client::new(settings).map_err(failed)
+        let made = Client::new(settings).map_err(failed)?;
+        Ok(self.client.get_or_init(|| made))
     }
 }
 
@@ -137,7 +134,7 @@ impl VarsSources for Reader {
             }
         };
         let client = self.client(budget)?;
-        self.wait(async { secret(&client, ambient, self.cluster.as_ref(), query).await })
+        self.wait(secret(client, ambient, self.cluster.as_ref(), query))
     }
 }
 
@@ -175,9 +172,7 @@ async fn secret(
         }
         SecretQuery::Azure { vault, name } => {
             let scope = Client::azure_scope(vault).map_err(failed)?;
-            let mut id = [0; 16];
-            getrandom::fill(&mut id).map_err(|error| Lookup::Failed(error.to_string()))?;
-            let id: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
+            let id = uuid::Uuid::new_v4().to_string();
             let token = ambient.azure(client, scope, &id).await.map_err(failed)?;
             client.azure(&token, vault, name, None).await
         }

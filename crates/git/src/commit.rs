@@ -1,7 +1,7 @@
 //! A fetched commit as a tree. Links are followed as long as they stay in it; submodules are not there.
 
 use std::{
-    collections::BTreeMap,
+    collections::HashMap,
     io,
     sync::{Mutex, PoisonError},
 };
@@ -17,11 +17,13 @@ const MAX_LINKS: usize = 40;
 
 /// The files of a commit, fetched into a directory that is removed with it.
 pub struct Commit {
-    nodes: BTreeMap<TreePath, Node>,
+    nodes: HashMap<TreePath, Node>,
+    /// What is in each directory.
+    names: HashMap<TreePath, Vec<String>>,
     snapshot: Mutex<Snapshot>,
     file_bytes: u64,
     /// Holds the objects; removed with the tree.
-    _dir: TempDir,
+    dir: TempDir,
 }
 
 impl Commit {
@@ -33,13 +35,36 @@ impl Commit {
         let dir = tempfile::Builder::new().prefix("weir-").tempdir();
         let dir = dir.map_err(|error| Error::Disk(format!("no temporary directory: {error}")))?;
         let snapshot = session.fetch(wanted, dir.path())?;
-        let nodes = snapshot.nodes()?;
+        let all = snapshot.nodes()?;
+        let mut nodes = HashMap::with_capacity(all.len());
+        let mut names: HashMap<TreePath, Vec<String>> = HashMap::new();
+        for node in all {
+            let parent = node.path.parent().unwrap_or_default();
+            names.entry(parent).or_default().push(node.path.name().to_owned());
+            nodes.insert(node.path.clone(), node);
+        }
         Ok(Self {
-            nodes: nodes.into_iter().map(|node| (node.path.clone(), node)).collect(),
+            nodes,
+            names,
             snapshot: Mutex::new(snapshot),
             file_bytes,
-            _dir: dir,
+            dir,
         })
+    }
+
+    /// How many files, directories and links it has. They are kept in memory.
+    #[must_use]
+    pub fn entries(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// How many bytes its objects take on the disk.
+    #[must_use]
+    pub fn packed_bytes(&self) -> u64 {
+        let packs = self.dir.path().join("objects").join("pack");
+        let files = std::fs::read_dir(packs).into_iter().flatten().flatten();
+        let lens = files.filter_map(|file| Some(file.metadata().ok()?.len()));
+        lens.sum()
     }
 
     /// Its hash.
@@ -133,13 +158,10 @@ impl Tree for Commit {
             }
             Some((found, _)) => found,
         };
-        let children = self
-            .nodes
-            .keys()
-            .filter(|path| path.parent().as_ref() == Some(&found));
-        let entries = children.filter_map(|path| {
-            let kind = self.kind(path).ok()??;
-            let name = path.name().to_owned();
+        let names = self.names.get(&found).into_iter().flatten();
+        let entries = names.filter_map(|name| {
+            let kind = self.kind(&found.child(name)).ok()??;
+            let name = name.clone();
             Some(Entry { name, kind })
         });
         let mut entries: Vec<Entry> = entries.collect();

@@ -72,12 +72,14 @@ impl Session {
         self.list(Some(reference.prefixes()))
     }
 
-    /// Lists all branches and tags.
+    /// Lists all branches and tags, and `HEAD`, which says which branch is the default.
     ///
     /// # Errors
     /// As [`Session::list_refs`].
     pub fn list_all(&mut self) -> Result<Vec<Advertised>, Error> {
-        self.list(Some(vec!["refs/heads/".to_owned(), "refs/tags/".to_owned()]))
+        self.list(Some(
+            ["HEAD", "refs/heads/", "refs/tags/"].map(str::to_owned).to_vec(),
+        ))
     }
 
     /// Lists what `reference` needs and says which commit it means.

@@ -86,7 +86,7 @@ pub enum ChartSource {
 }
 
 /// Which commit of a Git repository is meant.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub enum GitReference {
     /// That of the default branch.
     #[default]

@@ -40,7 +40,7 @@ impl fmt::Debug for dyn Sources {
 }
 
 /// Which files of which repository are meant.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum SourceAddress {
     /// A commit of a Git repository.
     Git {

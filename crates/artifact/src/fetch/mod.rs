@@ -44,12 +44,12 @@ impl Default for Limits {
     }
 }
 
-/// Unpacks a tarball that may be hostile into the new directory `root`, which nothing of it leaves.
+/// Unpacks a tarball that may be hostile into the new directory `root`, which nothing of it leaves; gives the bytes of its files.
 ///
 /// # Errors
 /// When it is malformed, larger than the limits, or the directory can't be written.
-pub fn unpack(tarball: &Path, root: &Path, limits: &Limits) -> Result<(), Error> {
-    unpack::unpack(tarball, root, limits).map(drop)
+pub fn unpack(tarball: &Path, root: &Path, limits: &Limits) -> Result<u64, Error> {
+    unpack::unpack(tarball, root, limits).map(|counted| counted.bytes)
 }
 
 /// Fetches artifacts into a directory of its own.

@@ -4,7 +4,6 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Args;
-use tree::Budget;
 use yaml::Value;
 
 use crate::{
@@ -58,7 +57,7 @@ pub(crate) fn targets(args: &TargetsArgs) -> Result<()> {
         ..Asked::whole(&args.project, &target)
     };
     let session = Session::open(&asked)?;
-    let (targets, warnings) = kluctl::list_targets(&session.tree, &session.request, &Budget::default())?;
+    let (targets, warnings) = session.targets()?;
     warnings
         .iter()
         .for_each(|warning| session.terminal.warning(warning));

@@ -273,3 +273,30 @@ async fn what_is_interrupted_tells_what_was_done() -> Result<()> {
     assert_eq!(kept.lines().count(), 1, "{kept}");
     Ok(())
 }
+
+#[test]
+fn targets_of_older_projects_lie_in_other_repositories() -> Result<()> {
+    let server = testkit::GitServer::start()?;
+    let repo = server.repo("targets")?;
+    repo.commit("1", &[("target-config.yml", "args: {color: red}")])?;
+    let project = format!(
+        "args: [{{name: color}}]\ntargets:\n- name: '{{{{ target.targetConfig.ref }}}}-{{{{ args.color }}}}'\n  dynamicArgs: \
+         [{{name: color}}]\n  targetConfig: {{project: '{}'}}\n",
+        repo.url()
+    );
+    let dir = files(&[
+        (".kluctl.yaml", project.as_str()),
+        ("deployment.yaml", "deployments: []"),
+    ]);
+    let listed = weir(dir.path(), "list-targets --only-names").output()?;
+    let names = String::from_utf8_lossy(&listed.stdout);
+    assert_eq!(names, "main-red\n", "{}", said(&listed));
+    // The target says which context of the kubeconfig is meant.
+    let kubeconfig = dir.path().join("config");
+    let empty = "{apiVersion: v1, kind: Config, contexts: [], clusters: [], users: []}";
+    std::fs::write(&kubeconfig, empty)?;
+    let words = format!("validate -t main-red --kubeconfig {}", kubeconfig.display());
+    let output = weir(dir.path(), &words).output()?;
+    assert!(!said(&output).contains("not existent"), "{}", said(&output));
+    Ok(())
+}

@@ -153,6 +153,12 @@ impl ResultStore {
             0 => Vec::new(),
             _ => secrets(&self.namespace, &record),
         };
+        if secrets.len() > MOST_PARTS {
+            return Err(Error::StoredResult {
+                id: record.id.to_owned(),
+                reason: format!("it needs more than {MOST_PARTS} Secrets"),
+            });
+        }
         // The first one last: a result that can be seen is whole.
         for secret in secrets.iter().rev() {
             let options = ApplyOptions {

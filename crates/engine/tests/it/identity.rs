@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use cluster::access;
-use engine::{DeployOptions, PruneOptions};
+use engine::{DeployOptions, RemoveOptions};
 use serde_json::json;
 
 use crate::world::World;
@@ -52,7 +52,7 @@ async fn every_request_is_that_of_the_service_account() -> Result<()> {
         "{:?}",
         result.warnings
     );
-    let pruned = engine::prune(&tenant, &rendered, &PruneOptions::default()).await?;
+    let pruned = engine::prune(&tenant, &rendered, &RemoveOptions::default()).await?;
     assert_eq!(pruned.counts().deleted, 1, "{pruned:?}");
 
     let entries = world.plane.audit_since(mark)?;

@@ -1,7 +1,7 @@
 //! Pruning and deleting.
 
 use anyhow::Result;
-use engine::{CommandResult, DeleteOptions, PruneOptions};
+use engine::{CommandResult, RemoveOptions};
 use objects::discriminator::Claim;
 use serde_json::json;
 
@@ -53,9 +53,9 @@ async fn a_dry_run_only_tells() -> Result<()> {
     let world = World::new("prune-dry").await?;
     let (a, b) = (world.config_map("a", json!({})), world.config_map("b", json!({})));
     world.deploy_well(&world.rendered(vec![a.clone(), b])).await?;
-    let options = PruneOptions {
+    let options = RemoveOptions {
         dry_run: true,
-        ..PruneOptions::default()
+        ..RemoveOptions::default()
     };
     let result = engine::prune(&world.cluster, &world.rendered(vec![a]), &options).await?;
     assert_eq!(deleted(&result), ["b"]);
@@ -79,10 +79,10 @@ async fn an_unsafe_discriminator_refuses_and_names_the_other_owner() -> Result<(
         claim("KluctlDeployment x/theirs"),
     );
     let others = [own.clone(), other];
-    let options = PruneOptions {
+    let options = RemoveOptions {
         claim: Some(&own),
         others: &others,
-        ..PruneOptions::default()
+        ..RemoveOptions::default()
     };
     let error = engine::prune(&world.cluster, &rendered, &options)
         .await
@@ -92,10 +92,10 @@ async fn an_unsafe_discriminator_refuses_and_names_the_other_owner() -> Result<(
         error.contains("also used by KluctlDeployment x/theirs"),
         "{error}"
     );
-    let options = DeleteOptions {
+    let options = RemoveOptions {
         claim: Some(&own),
         others: &others,
-        ..DeleteOptions::default()
+        ..RemoveOptions::default()
     };
     assert!(
         engine::delete(&world.cluster, &world.namespace, &options)
@@ -108,12 +108,12 @@ async fn an_unsafe_discriminator_refuses_and_names_the_other_owner() -> Result<(
         (Some("not a label"), "is not a valid label value"),
     ] {
         rendered.target.discriminator = discriminator.map(str::to_owned);
-        let error = engine::prune(&world.cluster, &rendered, &PruneOptions::default())
+        let error = engine::prune(&world.cluster, &rendered, &RemoveOptions::default())
             .await
             .unwrap_err();
         assert!(error.to_string().contains(expected), "{error}");
     }
-    let error = engine::delete(&world.cluster, "", &DeleteOptions::default())
+    let error = engine::delete(&world.cluster, "", &RemoveOptions::default())
         .await
         .unwrap_err();
     assert!(
@@ -135,10 +135,10 @@ async fn deleting_removes_everything_that_is_ours() -> Result<()> {
         .deploy_well(&world.rendered(vec![world.config_map("a", json!({})), spared]))
         .await?;
     let delete = |dry_run| {
-        let options = DeleteOptions {
+        let options = RemoveOptions {
             dry_run,
             wait: Some(PATIENCE),
-            ..DeleteOptions::default()
+            ..RemoveOptions::default()
         };
         let (cluster, discriminator) = (world.cluster.clone(), world.namespace.clone());
         async move { engine::delete(&cluster, &discriminator, &options).await }
@@ -165,7 +165,7 @@ async fn a_namespace_goes_first_and_takes_its_objects_along() -> Result<()> {
         .await?;
 
     let used = world.rendered(vec![inside, kept.clone()]);
-    let result = engine::prune(&world.cluster, &used, &PruneOptions::default()).await?;
+    let result = engine::prune(&world.cluster, &used, &RemoveOptions::default()).await?;
     assert!(
         deleted(&result).is_empty(),
         "a namespace with rendered objects stays: {result:?}"

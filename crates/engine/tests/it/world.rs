@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use cluster::{Cluster, access};
-use engine::{CommandResult, DeployOptions, PruneOptions};
+use engine::{CommandResult, DeployOptions, RemoveOptions};
 use kluctl::{Item, Rendered, Target};
 use objects::ObjectRef;
 use serde_json::{Value as Json, json};
@@ -95,9 +95,9 @@ impl World {
 
     /// Prunes, waits until what was pruned is gone, and returns it.
     pub(crate) async fn prune(&self, rendered: &Rendered) -> Result<Vec<String>> {
-        let options = PruneOptions {
+        let options = RemoveOptions {
             wait: Some(PATIENCE),
-            ..PruneOptions::default()
+            ..RemoveOptions::default()
         };
         let result = engine::prune(&self.cluster, rendered, &options).await?;
         anyhow::ensure!(result.errors.is_empty(), "{:?}", result.errors);

@@ -76,8 +76,13 @@ fn write(packer: &mut impl io::Write, value: &Value) -> io::Result<()> {
 /// The value that was compressed.
 pub(super) fn unpacked(bytes: &[u8]) -> Result<Value, String> {
     let mut text = Vec::new();
-    let read = GzDecoder::new(bytes).take(UNPACKED_BYTES).read_to_end(&mut text);
-    read.map_err(|error| format!("it can't be unpacked: {error}"))?;
+    let read = GzDecoder::new(bytes)
+        .take(UNPACKED_BYTES + 1)
+        .read_to_end(&mut text);
+    let len = read.map_err(|error| format!("it can't be unpacked: {error}"))?;
+    if len as u64 > UNPACKED_BYTES {
+        return Err(format!("it is larger than {UNPACKED_BYTES} bytes"));
+    }
     serde_json::from_slice(&text).map_err(|error| format!("it is no JSON: {error}"))
 }
 

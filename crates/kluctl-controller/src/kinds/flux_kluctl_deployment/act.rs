@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use api::{Artifact, Fault, Reason, kluctl::KluctlDeployment};
-use engine::{CommandResult, CompareOptions, DeployOptions, Error, PruneOptions, ValidateResult};
+use engine::{CommandResult, CompareOptions, DeployOptions, Error, RemoveOptions, ValidateResult};
 use jiff::Timestamp;
 use runtime::{ObjectKey, Pass};
 use yaml::Value;
@@ -202,9 +202,9 @@ impl Acting<'_> {
         }
         self.still_current().await?;
         let started = Instant::now();
-        let options = PruneOptions {
+        let options = RemoveOptions {
             dry_run: self.dry_run,
-            ..PruneOptions::default()
+            ..RemoveOptions::default()
         };
         match engine::prune(&self.prepared.cluster, &self.prepared.rendered, &options).await {
             Ok(result) => {

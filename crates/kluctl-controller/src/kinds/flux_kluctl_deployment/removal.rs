@@ -94,7 +94,7 @@ impl Controller {
         discriminator: &str,
     ) -> Result<(), Fault> {
         let started = Instant::now();
-        let options = engine::DeleteOptions {
+        let options = engine::RemoveOptions {
             dry_run: self.is_dry_run(object),
             ..Default::default()
         };
