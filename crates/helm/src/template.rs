@@ -21,6 +21,7 @@ mod types;
 
 pub use executor::Executor;
 pub use format::{float_text, print, printf};
+pub use parse::Room;
 pub use quote::quote;
 pub use set::Set;
 pub use types::{Signature, Type, kind_name, truth, type_name};

@@ -7,7 +7,7 @@ use tree::Budget;
 use super::{Environment, Standard};
 use crate::{
     Value,
-    template::{Executor, Set},
+    template::{Executor, Room, Set},
 };
 
 mod bounds;
@@ -56,7 +56,7 @@ fn render_in<E: Environment>(
         let environment = environment();
         let functions = Standard::new(&environment);
         let mut set = Set::new();
-        set.parse(NAME, text, &functions)
+        set.parse(NAME, text, &functions, &mut Room::default())
             .map_err(|error| error.to_string())?;
         let values = yaml::read::goyaml(VALUES, budget).unwrap().value;
         let data = Value::dict([("Values", Value::from_yaml(&values))]);

@@ -9,7 +9,7 @@ use crate::{
     Chart, Dict, Error, Value,
     chart::Files,
     functions::{Environment, Standard, WARNING_END, WARNING_START},
-    template::{self, Executor, Set},
+    template::{self, Executor, Room, Set},
     values::{lookup_table, table},
 };
 
@@ -49,14 +49,14 @@ pub(super) fn run(
         let depth = path.bytes().filter(|byte| *byte == b'/').count();
         std::cmp::Reverse((depth, path.to_owned()))
     });
-    let mut set = Set::new();
+    let (mut set, mut room) = (Set::new(), Room::default());
     for path in &paths {
         budget.check()?;
         if let Some(one) = templates.get(*path) {
             // The usual case is checked much faster than others are mended.
             let text =
                 str::from_utf8(one.text).map_or_else(|_| String::from_utf8_lossy(one.text), Cow::Borrowed);
-            set.parse(path, &text, &functions)
+            set.parse(path, text, &functions, &mut room)
                 .map_err(|error| parse_error(path, &error, budget))?;
         }
     }
@@ -138,7 +138,8 @@ pub(super) fn release_name(options: &Options<'_>, budget: &Budget) -> Result<Str
     let failed = |error: template::Error| Error::Option(error.to_string());
     let functions = Standard::new(options.environment);
     let mut set = Set::new();
-    set.parse("name-template", text, &functions).map_err(failed)?;
+    set.parse("name-template", text, &functions, &mut Room::default())
+        .map_err(failed)?;
     Executor::new(Rc::new(set), &functions, budget, false)
         .execute("name-template", Value::Nil)
         .map_err(failed)

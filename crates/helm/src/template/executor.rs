@@ -10,7 +10,7 @@ use std::rc::Rc;
 use foldhash::HashMap;
 use tree::{Budget, Exceeded};
 
-use super::{Error, Functions, Set, lex::has_actions, node::Template, quote::quote};
+use super::{Error, Functions, Room, Set, lex::has_actions, node::Template, quote::quote};
 use crate::Value;
 
 /// How deep templates, blocks and parentheses may be in each other while templates run.
@@ -30,7 +30,9 @@ const NO_VALUE: &str = "<no value>";
 
 /// Runs the templates of a set.
 pub struct Executor<'a> {
-    set: Rc<Set>,
+    set: Rc<Set<'a>>,
+    /// For texts that are templates.
+    room: Room,
     functions: &'a dyn Functions,
     budget: &'a Budget,
     strict: bool,
@@ -45,9 +47,10 @@ pub struct Executor<'a> {
 impl<'a> Executor<'a> {
     /// An executor. When `strict`, a key that a map does not have is an error (`missingkey=error`), else it is nothing.
     #[must_use]
-    pub fn new(set: Rc<Set>, functions: &'a dyn Functions, budget: &'a Budget, strict: bool) -> Self {
+    pub fn new(set: Rc<Set<'a>>, functions: &'a dyn Functions, budget: &'a Budget, strict: bool) -> Self {
         Self {
             set,
+            room: Room::default(),
             functions,
             budget,
             strict,
@@ -130,7 +133,7 @@ impl<'a> Executor<'a> {
         }
         let mut set = Set::over(Rc::clone(&self.set));
         let template = set
-            .add("gotpl", text, self.functions)
+            .add("gotpl", text.to_owned().into(), self.functions, &mut self.room)
             .map_err(|error| format!("cannot parse template {}: {error}", quote(text)))?;
         let outer = std::mem::replace(&mut self.set, Rc::new(set));
         self.texts += 1;
@@ -153,7 +156,7 @@ impl<'a> Executor<'a> {
         }
     }
 
-    fn run(&mut self, template: &Template, data: Value) -> Result<String, Error> {
+    fn run(&mut self, template: &Template<'a>, data: Value) -> Result<String, Error> {
         let mut out = String::with_capacity(USUAL_OUTPUT);
         let depth = self.depth;
         let result = walk::State::new(self, template, &mut out).run(data);

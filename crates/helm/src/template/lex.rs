@@ -1,6 +1,7 @@
 //! Cuts the text of a template into tokens.
 
 use super::{
+    node::first_field,
     quote::{code_point, quote},
     source::short,
     token::{Keyword, Kind, Token},
@@ -16,6 +17,8 @@ pub(super) struct Lexer<'t> {
     next: usize,
     parens: usize,
     inside: bool,
+    /// Whether there was space before the token that is being read.
+    spaced: bool,
     /// Whether a token was an error.
     failed: bool,
     /// What is wrong, once a token is an error.
@@ -88,6 +91,7 @@ impl<'t> Lexer<'t> {
             next: 0,
             parens: 0,
             inside: false,
+            spaced: false,
             failed: false,
             problem: String::new(),
         }
@@ -100,7 +104,11 @@ impl<'t> Lexer<'t> {
 
     /// A token as error messages show it.
     pub(super) fn shown(&self, token: Token) -> String {
-        let text = self.text(token);
+        let mut text = self.text(token);
+        if token.kind == Kind::Field {
+            // Go reads fields one by one.
+            text = first_field(text);
+        }
         match token.kind {
             Kind::End => "EOF".to_owned(),
             Kind::Error => self.problem.clone(),
@@ -169,25 +177,25 @@ impl<'t> Lexer<'t> {
     fn emit(&mut self, kind: Kind) -> Token {
         let at = self.start;
         self.start = self.next;
+        self.covering(kind, at, self.next)
+    }
+
+    fn covering(&self, kind: Kind, at: usize, end: usize) -> Token {
         Token {
             kind,
+            spaced: self.spaced,
             at: short(at),
-            end: short(self.next),
+            end: short(end),
         }
     }
 
     #[cold]
     fn error(&mut self, error: String) -> Token {
-        let at = short(self.start);
         self.next = self.text.len();
         self.inside = false;
         self.failed = true;
         self.problem = error;
-        Token {
-            kind: Kind::Error,
-            at,
-            end: at,
-        }
+        self.covering(Kind::Error, self.start, self.start)
     }
 
     /// What was read of the token so far.
@@ -206,11 +214,7 @@ impl<'t> Lexer<'t> {
             let Some(length) = find(self.rest(), *b"{{") else {
                 self.next = self.text.len();
                 if self.failed {
-                    return Token {
-                        kind: Kind::End,
-                        at: 0,
-                        end: 0,
-                    };
+                    return self.covering(Kind::End, 0, 0);
                 }
                 let kind = if self.next > self.start {
                     Kind::Text
@@ -230,11 +234,7 @@ impl<'t> Lexer<'t> {
                 }
                 self.start = delimiter;
                 if end > begin {
-                    return Token {
-                        kind: Kind::Text,
-                        at: short(begin),
-                        end: short(end),
-                    };
+                    return self.covering(Kind::Text, begin, end);
                 }
             }
             if let Some(token) = self.left_delimiter() {
@@ -301,14 +301,11 @@ impl<'t> Lexer<'t> {
         self.pass_right_delimiter(trims);
         self.start = self.next;
         self.inside = false;
-        Token {
-            kind: Kind::RightDelimiter,
-            at: short(at),
-            end: short(at + 2),
-        }
+        self.covering(Kind::RightDelimiter, at, at + 2)
     }
 
     fn action(&mut self) -> Token {
+        self.spaced = self.pass_space();
         if let Some(trims) = self.at_right_delimiter() {
             if self.parens == 0 {
                 return self.right_delimiter(trims);
@@ -321,7 +318,6 @@ impl<'t> Lexer<'t> {
         }
         self.next += 1;
         match byte {
-            b' ' | b'\t' | b'\r' | b'\n' => self.space(),
             b'=' => self.emit(Kind::Assign),
             b':' if self.accept("=") => self.emit(Kind::Declare),
             b':' => self.error("expected :=".to_owned()),
@@ -329,10 +325,8 @@ impl<'t> Lexer<'t> {
             b'"' => self.quoted(b'"', Kind::String, "unterminated quoted string"),
             b'\'' => self.quoted(b'\'', Kind::CharConstant, "unterminated character constant"),
             b'`' => self.raw_string(),
-            b'$' => self.field_or_variable(Kind::Variable, Kind::Variable),
-            b'.' if self.next < self.text.len() && !self.byte(0).is_ascii_digit() => {
-                self.field_or_variable(Kind::Field, Kind::Keyword(Keyword::Dot))
-            }
+            b'$' => self.variable(),
+            b'.' if self.next < self.text.len() && !self.byte(0).is_ascii_digit() => self.fields(),
             b'.' | b'+' | b'-' | b'0'..=b'9' => self.number(),
             b'(' => {
                 self.parens += 1;
@@ -361,17 +355,19 @@ impl<'t> Lexer<'t> {
         }
     }
 
-    /// A run of spaces, without the one that belongs to ` -}}`.
-    fn space(&mut self) -> Token {
-        let more = run(self.rest(), SPACE);
-        self.next += more;
-        if self.byte(0) == b'-' && self.byte(1) == b'}' && self.byte(2) == b'}' {
-            self.next -= 1;
-            if more == 0 {
-                return self.right_delimiter(true);
-            }
+    /// Passes spaces, but not the one that belongs to ` -}}`; whether there were any.
+    fn pass_space(&mut self) -> bool {
+        let mut length = run(self.rest(), SPACE);
+        if length > 0
+            && self.byte(length) == b'-'
+            && self.byte(length + 1) == b'}'
+            && self.byte(length + 2) == b'}'
+        {
+            length -= 1;
         }
-        self.emit(Kind::Space)
+        self.next += length;
+        self.start = self.next;
+        length > 0
     }
 
     fn identifier(&mut self) -> Token {
@@ -388,15 +384,33 @@ impl<'t> Lexer<'t> {
         self.emit(kind)
     }
 
-    fn field_or_variable(&mut self, named: Kind, bare: Kind) -> Token {
+    fn variable(&mut self) -> Token {
+        self.accept_name();
+        match self.unterminated() {
+            Some(c) => self.error(format!("bad character {}", code_point(c))),
+            None => self.emit(Kind::Variable),
+        }
+    }
+
+    /// `.a.b`, all in one, or just a dot. What is wrong behind the first field is left for the next token.
+    fn fields(&mut self) -> Token {
         if self.unterminated().is_none() {
-            return self.emit(bare);
+            return self.emit(Kind::Keyword(Keyword::Dot));
         }
         self.accept_name();
         if let Some(c) = self.unterminated() {
             return self.error(format!("bad character {}", code_point(c)));
         }
-        self.emit(named)
+        while self.byte(0) == b'.' && !self.byte(1).is_ascii_digit() {
+            let end = self.next;
+            self.next += 1;
+            self.accept_name();
+            if self.next == end + 1 || self.unterminated().is_some() {
+                self.next = end;
+                break;
+            }
+        }
+        self.emit(Kind::Field)
     }
 
     /// The next character, when no name may end before it.

@@ -8,22 +8,22 @@ use std::{
 use super::{
     builtin::Builtin,
     quote::quote,
-    source::{List, Source, Span},
+    source::{List, Place, Source, Span, short},
 };
 
 /// A parsed template.
 #[derive(Debug)]
-pub(super) struct Template {
+pub(super) struct Template<'t> {
     pub(super) name: Rc<str>,
     /// The text it stands in, with all of its parts.
-    pub(super) source: Rc<Source>,
+    pub(super) source: Rc<Source<'t>>,
     pub(super) body: List<Node>,
 }
 
-impl Template {
+impl Template<'_> {
     /// Whether its body has nothing but space.
     pub(super) fn is_empty(&self) -> bool {
-        is_empty(self.source.nodes(self.body), &self.source.text)
+        is_empty(self.source.all(self.body), &self.source.text)
     }
 }
 
@@ -45,12 +45,11 @@ pub(super) struct Node {
 #[derive(Debug, Clone, Copy)]
 pub(super) enum NodeKind {
     Text(Span),
-    Action(Pipe),
-    If(Branch),
-    With(Branch),
-    Range(Branch),
-    /// A call of the template whose name has that place.
-    Template(u32, Option<Pipe>),
+    Action(Place<Pipe>),
+    If(Place<Branch>),
+    With(Place<Branch>),
+    Range(Place<Branch>),
+    Template(Place<Call>),
     Break,
     Continue,
 }
@@ -61,6 +60,14 @@ pub(super) struct Branch {
     pub(super) pipe: Pipe,
     pub(super) body: List<Node>,
     pub(super) otherwise: Option<List<Node>>,
+}
+
+/// A call of another template, which gets what the pipe makes.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Call {
+    /// Where its name is in the list of names.
+    pub(super) name: u32,
+    pub(super) pipe: Option<Pipe>,
 }
 
 /// Commands, each of which gets what the one before it made, and the variables that get the last of it.
@@ -97,11 +104,11 @@ pub(super) enum Term {
     String(u32),
     /// `.a.b`
     Field(Span),
-    /// `$x` and `.a.b`
-    Variable(Span, Span),
-    /// `(pipe)`, a list of one, and `.a.b`
-    Chain(List<Operand>, Span),
-    Pipe(Pipe),
+    /// `$x`, and where the fields that follow it end.
+    Variable(Span, u32),
+    /// `(pipe)` and `.a.b`
+    Chain(Place<Operand>, Span),
+    Pipe(Place<Pipe>),
     Function(Span),
     Builtin(Builtin),
 }
@@ -116,18 +123,43 @@ pub(super) enum At<'t> {
 }
 
 impl At<'_> {
-    /// Where it is, in bytes.
-    pub(super) fn offset(self) -> u32 {
+    /// Where it is for Go, in bytes: fields of a field are at the second of them.
+    fn offset(self, text: &str) -> u32 {
         match self {
             Self::Node(node) => node.at,
             Self::Pipe(pipe) => pipe.at,
             Self::Command(command) => command.at,
-            Self::Operand(operand) => operand.at,
+            Self::Operand(operand) => match operand.term {
+                Term::Field(fields) => {
+                    let behind = first_field(fields.of(text)).len();
+                    if behind < fields.len() {
+                        fields.start + short(behind)
+                    } else {
+                        operand.at
+                    }
+                }
+                _ => operand.at,
+            },
         }
     }
 }
 
-impl Source {
+/// The first of the fields in `.a.b`.
+pub(super) fn first_field(fields: &str) -> &str {
+    let second = fields.bytes().skip(1).position(|byte| byte == b'.');
+    second.and_then(|length| fields.get(..=length)).unwrap_or(fields)
+}
+
+impl Source<'_> {
+    /// Where something is: `name:line:column`.
+    pub(super) fn place(&self, what: At<'_>) -> String {
+        let at = what.offset(&self.text) as usize;
+        let before = self.text.get(..at).unwrap_or(&self.text);
+        let line = 1 + before.bytes().filter(|byte| *byte == b'\n').count();
+        let column = before.len() - before.rfind('\n').map_or(0, |newline| newline + 1);
+        format!("{}:{line}:{column}", self.name)
+    }
+
     /// Something that stands in it, to be written as Go writes it.
     pub(super) fn shown<'s>(&'s self, what: At<'s>) -> Shown<'s> {
         Shown { source: self, what }
@@ -136,7 +168,7 @@ impl Source {
 
 /// A part of a template as Go writes it.
 pub(super) struct Shown<'s> {
-    source: &'s Source,
+    source: &'s Source<'s>,
     what: At<'s>,
 }
 
@@ -151,9 +183,9 @@ impl Display for Shown<'_> {
     }
 }
 
-impl Source {
+impl Source<'_> {
     fn body(&self, f: &mut Formatter<'_>, body: List<Node>) -> fmt::Result {
-        self.nodes(body).iter().try_for_each(|node| self.node(f, node))
+        self.all(body).iter().try_for_each(|node| self.node(f, node))
     }
 
     fn node(&self, f: &mut Formatter<'_>, node: &Node) -> fmt::Result {
@@ -161,15 +193,16 @@ impl Source {
             NodeKind::Text(text) => f.write_str(self.text(*text)),
             NodeKind::Action(pipe) => {
                 f.write_str("{{")?;
-                self.pipe(f, pipe)?;
+                self.pipe(f, self.at(*pipe))?;
                 f.write_str("}}")
             }
-            NodeKind::If(branch) => self.branch(f, branch, "if"),
-            NodeKind::With(branch) => self.branch(f, branch, "with"),
-            NodeKind::Range(branch) => self.branch(f, branch, "range"),
-            NodeKind::Template(name, pipe) => {
-                write!(f, "{{{{template {}", quote(self.name(*name)))?;
-                if let Some(pipe) = pipe {
+            NodeKind::If(branch) => self.branch(f, self.at(*branch), "if"),
+            NodeKind::With(branch) => self.branch(f, self.at(*branch), "with"),
+            NodeKind::Range(branch) => self.branch(f, self.at(*branch), "range"),
+            NodeKind::Template(call) => {
+                let call = self.at(*call);
+                write!(f, "{{{{template {}", quote(self.name(call.name)))?;
+                if let Some(pipe) = &call.pipe {
                     f.write_str(" ")?;
                     self.pipe(f, pipe)?;
                 }
@@ -193,7 +226,7 @@ impl Source {
     }
 
     fn pipe(&self, f: &mut Formatter<'_>, pipe: &Pipe) -> fmt::Result {
-        let variables = self.variables(pipe.variables);
+        let variables = self.all(pipe.variables);
         if !variables.is_empty() {
             for (index, variable) in variables.iter().enumerate() {
                 f.write_str(if index > 0 { ", " } else { "" })?;
@@ -201,7 +234,7 @@ impl Source {
             }
             f.write_str(if pipe.assigns { " = " } else { " := " })?;
         }
-        for (index, command) in self.commands(pipe.commands).iter().enumerate() {
+        for (index, command) in self.all(pipe.commands).iter().enumerate() {
             if index > 0 {
                 f.write_str(" | ")?;
             }
@@ -211,7 +244,7 @@ impl Source {
     }
 
     fn command(&self, f: &mut Formatter<'_>, command: &Command) -> fmt::Result {
-        for (index, operand) in self.operands(command.operands).iter().enumerate() {
+        for (index, operand) in self.all(command.operands).iter().enumerate() {
             if index > 0 {
                 f.write_str(" ")?;
             }
@@ -222,9 +255,9 @@ impl Source {
 
     /// An operand as a part of something else: a pipe is in parentheses then.
     fn inner(&self, f: &mut Formatter<'_>, operand: &Operand) -> fmt::Result {
-        if let Term::Pipe(pipe) = &operand.term {
+        if let Term::Pipe(pipe) = operand.term {
             f.write_str("(")?;
-            self.pipe(f, pipe)?;
+            self.pipe(f, self.at(pipe))?;
             f.write_str(")")
         } else {
             self.operand(f, operand)
@@ -238,16 +271,15 @@ impl Source {
             Term::Bool(value) => value.fmt(f),
             Term::Number(_, written) => f.write_str(self.text(*written)),
             Term::String(place) => f.write_str(self.quoted(*place)),
-            Term::Pipe(pipe) => self.pipe(f, pipe),
+            Term::Pipe(pipe) => self.pipe(f, self.at(*pipe)),
             Term::Builtin(builtin) => f.write_str(builtin.name()),
             Term::Function(text) | Term::Field(text) => f.write_str(self.text(*text)),
-            Term::Variable(name, fields) => {
+            Term::Variable(name, end) => {
                 f.write_str(self.text(*name))?;
-                f.write_str(self.text(*fields))
+                f.write_str(self.text(name.up_to(*end)))
             }
             Term::Chain(base, fields) => {
-                let mut base = self.operands(*base).iter();
-                base.try_for_each(|base| self.inner(f, base))?;
+                self.inner(f, self.at(*base))?;
                 f.write_str(self.text(*fields))
             }
         }

@@ -2,14 +2,14 @@
 
 mod command;
 
-use std::{collections::BTreeMap, rc::Rc};
+use std::{borrow::Cow, collections::BTreeMap, rc::Rc};
 
 use super::{
     Error, Functions,
     lex::Lexer,
-    node::{Branch, Command, Node, NodeKind, Operand, Pipe, Template, is_empty},
+    node::{Branch, Call, Command, Node, NodeKind, Operand, Pipe, Template, is_empty},
     quote::{quote, unquote},
-    source::{List, Parts, Source, short},
+    source::{List, Parts, Place, Source, short},
     token::{Keyword, Kind, Token},
 };
 
@@ -22,34 +22,61 @@ const MAX_NESTING: usize = 10_000;
 ///
 /// # Errors
 /// When it is no template, in the words of Go.
-pub(super) fn parse(name: &str, text: &str, functions: &dyn Functions) -> Result<Vec<Template>, Error> {
+pub(super) fn parse<'t>(
+    name: &str,
+    text: Cow<'t, str>,
+    functions: &dyn Functions,
+    room: &mut Room,
+) -> Result<Vec<Template<'t>>, Error> {
+    room.clear();
+    let name: Rc<str> = name.into();
     let mut parser = Parser {
-        lexer: Lexer::new(text),
-        name: name.into(),
-        text,
+        lexer: Lexer::new(&text),
+        name: Rc::clone(&name),
+        text: &text,
         functions,
-        parts: Parts::of(text.len()),
-        pending: Vec::with_capacity(4),
-        nodes: Vec::with_capacity(16),
-        commands: Vec::with_capacity(8),
-        operands: Vec::with_capacity(16),
+        room,
+        pending: [None; 2],
         latest: 0,
         nesting: 0,
         scope: Scope::default(),
         bodies: BTreeMap::new(),
     };
     parser.whole()?;
+    let bodies = parser.bodies;
     let source = Rc::new(Source {
-        name: parser.name,
-        text: text.into(),
-        parts: parser.parts,
+        name,
+        text,
+        parts: room.parts.take(),
     });
     let template = |(name, body)| Template {
         name,
         source: Rc::clone(&source),
         body,
     };
-    Ok(parser.bodies.into_iter().map(template).collect())
+    Ok(bodies.into_iter().map(template).collect())
+}
+
+/// The lists that a parser fills. Who parses many texts uses one for all of them.
+#[derive(Debug, Default)]
+pub struct Room {
+    parts: Parts,
+    /// The parts of the bodies that are being read, the innermost last.
+    nodes: Vec<Node>,
+    /// The commands of the pipelines that are being read, likewise.
+    commands: Vec<Command>,
+    /// The operands of the commands that are being read, likewise.
+    operands: Vec<Operand>,
+}
+
+impl Room {
+    /// Forgets what a parser left that failed.
+    fn clear(&mut self) {
+        self.parts.clear();
+        self.nodes.clear();
+        self.commands.clear();
+        self.operands.clear();
+    }
 }
 
 /// What belongs to one template of a text.
@@ -91,15 +118,9 @@ struct Parser<'t> {
     name: Rc<str>,
     text: &'t str,
     functions: &'t dyn Functions,
-    parts: Parts,
-    /// Tokens that were given back, the next one last.
-    pending: Vec<Token>,
-    /// The parts of the bodies that are being read, the innermost last.
-    nodes: Vec<Node>,
-    /// The commands of the pipelines that are being read, likewise.
-    commands: Vec<Command>,
-    /// The operands of the commands that are being read, likewise.
-    operands: Vec<Operand>,
+    room: &'t mut Room,
+    /// Tokens that were given back, the next one first.
+    pending: [Option<Token>; 2],
     /// Where the token begins that was read last: errors name its line.
     latest: u32,
     nesting: usize,
@@ -109,7 +130,9 @@ struct Parser<'t> {
 
 impl<'t> Parser<'t> {
     fn next(&mut self) -> Token {
-        if let Some(token) = self.pending.pop() {
+        let [first, second] = &mut self.pending;
+        if let Some(token) = first.take() {
+            *first = second.take();
             return token;
         }
         let token = self.lexer.token();
@@ -117,40 +140,20 @@ impl<'t> Parser<'t> {
         token
     }
 
+    /// Up to two tokens can be given back, the last one first.
     fn give_back(&mut self, token: Token) {
-        self.pending.push(token);
+        let [first, second] = &mut self.pending;
+        *second = first.replace(token);
     }
 
-    fn next_non_space(&mut self) -> Token {
-        loop {
-            let token = self.next();
-            if token.kind != Kind::Space {
-                return token;
-            }
+    /// The next token, which stays the next one.
+    fn peek(&mut self) -> Token {
+        if let [Some(token), _] = self.pending {
+            return token;
         }
-    }
-
-    /// The kind and place of the next token.
-    fn peek(&mut self) -> (Kind, u32) {
-        let token = match self.pending.last() {
-            Some(token) => *token,
-            None => {
-                let token = self.next();
-                self.give_back(token);
-                token
-            }
-        };
-        (token.kind, token.at)
-    }
-
-    fn peek_non_space(&mut self) -> (Kind, u32) {
-        loop {
-            let found = self.peek();
-            if found.0 != Kind::Space {
-                return found;
-            }
-            self.next();
-        }
+        let token = self.next();
+        self.give_back(token);
+        token
     }
 
     fn line(&self, at: u32) -> usize {
@@ -160,7 +163,7 @@ impl<'t> Parser<'t> {
 
     /// The parts of a body that were collected behind a mark.
     fn collected(&mut self, mark: usize) -> List<Node> {
-        List::collected(&mut self.parts.nodes, &mut self.nodes, mark)
+        List::collected(&mut self.room.parts.nodes, &mut self.room.nodes, mark)
     }
 
     #[cold]
@@ -192,7 +195,7 @@ impl<'t> Parser<'t> {
     }
 
     fn expect(&mut self, kind: Kind, context: &str) -> Result<Token, Error> {
-        let token = self.next_non_space();
+        let token = self.next();
         if token.kind == kind {
             Ok(token)
         } else {
@@ -207,7 +210,7 @@ impl<'t> Parser<'t> {
             match token.kind {
                 Kind::End => break,
                 Kind::LeftDelimiter => {
-                    let after = self.next_non_space();
+                    let after = self.next();
                     if after.kind == Kind::Keyword(Keyword::Define) {
                         self.definition()?;
                         continue;
@@ -218,7 +221,7 @@ impl<'t> Parser<'t> {
             }
             self.give_back(token);
             match self.text_or_action()? {
-                Item::Node(node) => self.nodes.push(node),
+                Item::Node(node) => self.room.nodes.push(node),
                 end => return self.error(&format!("unexpected {}", end.shown())),
             }
         }
@@ -227,7 +230,7 @@ impl<'t> Parser<'t> {
     }
 
     fn add(&mut self, name: Rc<str>, body: List<Node>) -> Result<(), Error> {
-        let is_empty = |body: List<Node>| is_empty(self.parts.nodes(body), self.text);
+        let is_empty = |body: List<Node>| is_empty(self.room.parts.all(body), self.text);
         if self.bodies.get(&name).is_some_and(|body| !is_empty(*body)) {
             if is_empty(body) {
                 return Ok(());
@@ -244,7 +247,7 @@ impl<'t> Parser<'t> {
     fn definition(&mut self) -> Result<(), Error> {
         let context = "define clause";
         let outer = std::mem::take(&mut self.scope);
-        let token = self.next_non_space();
+        let token = self.next();
         let name = self.template_name(token, context)?;
         self.expect(Kind::RightDelimiter, context)?;
         let body = self.body_to_end(context)?;
@@ -284,10 +287,10 @@ impl<'t> Parser<'t> {
         if self.nesting > MAX_NESTING {
             return self.error("max nesting depth exceeded");
         }
-        let mark = self.nodes.len();
-        while self.peek_non_space().0 != Kind::End {
+        let mark = self.room.nodes.len();
+        while self.peek().kind != Kind::End {
             match self.text_or_action()? {
-                Item::Node(node) => self.nodes.push(node),
+                Item::Node(node) => self.room.nodes.push(node),
                 end => {
                     self.nesting -= 1;
                     return Ok((self.collected(mark), end));
@@ -298,7 +301,7 @@ impl<'t> Parser<'t> {
     }
 
     fn text_or_action(&mut self) -> Result<Item, Error> {
-        let token = self.next_non_space();
+        let token = self.next();
         match token.kind {
             Kind::Text => Ok(Item::Node(Node {
                 at: token.at,
@@ -315,7 +318,7 @@ impl<'t> Parser<'t> {
     }
 
     fn action(&mut self) -> Result<Item, Error> {
-        let token = self.next_non_space();
+        let token = self.next();
         let at = token.at;
         let node = match token.kind {
             Kind::Keyword(Keyword::Block) => self.block()?,
@@ -333,7 +336,7 @@ impl<'t> Parser<'t> {
             _ => {
                 self.give_back(token);
                 let pipe = self.pipeline("command", Kind::RightDelimiter)?;
-                let kind = NodeKind::Action(pipe);
+                let kind = NodeKind::Action(Place::push(&mut self.room.parts.pipes, pipe));
                 Node { at, kind }
             }
         };
@@ -350,8 +353,7 @@ impl<'t> Parser<'t> {
 
     /// `{{else}}`, or the beginning of `{{else if` and `{{else with`, which leaves the word for later.
     fn otherwise(&mut self) -> Result<Item, Error> {
-        let (next, _) = self.peek_non_space();
-        if !matches!(next, Kind::Keyword(Keyword::If | Keyword::With)) {
+        if !matches!(self.peek().kind, Kind::Keyword(Keyword::If | Keyword::With)) {
             self.expect(Kind::RightDelimiter, "else")?;
         }
         Ok(Item::Else)
@@ -376,6 +378,7 @@ impl<'t> Parser<'t> {
             body,
             otherwise,
         };
+        let branch = Place::push(&mut self.room.parts.branches, branch);
         let kind = match word {
             "if" => NodeKind::If(branch),
             "with" => NodeKind::With(branch),
@@ -386,7 +389,7 @@ impl<'t> Parser<'t> {
 
     /// What follows `{{else`: a chain of `else if` nests, its one `{{end}}` ends all of it.
     fn alternative(&mut self, word: &str) -> Result<List<Node>, Error> {
-        let chained = match self.peek().0 {
+        let chained = match self.peek().kind {
             Kind::Keyword(Keyword::If) => word == "if",
             Kind::Keyword(Keyword::With) => word == "with",
             _ => false,
@@ -396,9 +399,9 @@ impl<'t> Parser<'t> {
             self.nesting += 1;
             let node = self.control(word)?;
             self.nesting -= 1;
-            let start = self.parts.nodes.len();
-            self.parts.nodes.push(node);
-            return Ok(List::behind(&self.parts.nodes, start));
+            let start = self.room.parts.nodes.len();
+            self.room.parts.nodes.push(node);
+            return Ok(List::behind(&self.room.parts.nodes, start));
         }
         match self.items()? {
             (body, Item::End) => Ok(body),
@@ -409,7 +412,7 @@ impl<'t> Parser<'t> {
     /// `{{block "name" pipeline}}`: a definition and its use.
     fn block(&mut self) -> Result<Node, Error> {
         let context = BLOCK;
-        let token = self.next_non_space();
+        let token = self.next();
         let name = self.template_name(token, context)?;
         let pipe = self.pipeline(context, Kind::RightDelimiter)?;
         let outer = std::mem::take(&mut self.scope);
@@ -421,24 +424,27 @@ impl<'t> Parser<'t> {
 
     fn template(&mut self) -> Result<Node, Error> {
         let context = "template clause";
-        let token = self.next_non_space();
+        let token = self.next();
         let name = self.template_name(token, context)?;
-        let after = self.next_non_space();
-        let pipe = if after.kind == Kind::RightDelimiter {
+        let pipe = if self.peek().kind == Kind::RightDelimiter {
+            self.next();
             None
         } else {
-            self.give_back(after);
             Some(self.pipeline(context, Kind::RightDelimiter)?)
         };
         Ok(self.call(token, name, pipe))
     }
 
     fn call(&mut self, token: Token, name: Rc<str>, pipe: Option<Pipe>) -> Node {
-        let place = short(self.parts.names.len());
-        self.parts.names.push(name);
+        let parts = &mut self.room.parts;
+        let call = Call {
+            name: short(parts.names.len()),
+            pipe,
+        };
+        parts.names.push(name);
         Node {
             at: token.at,
-            kind: NodeKind::Template(place, pipe),
+            kind: NodeKind::Template(Place::push(&mut parts.calls, call)),
         }
     }
 }

@@ -1,19 +1,23 @@
 //! Parsed templates by name.
 
-use std::rc::Rc;
+use std::{borrow::Cow, rc::Rc};
 
 use foldhash::HashMap;
 
-use super::{Error, Functions, node::Template, parse::parse};
+use super::{
+    Error, Functions,
+    node::Template,
+    parse::{Room, parse},
+};
 
 /// Templates that know each other.
 #[derive(Debug, Default, Clone)]
-pub struct Set {
-    below: Option<Rc<Set>>,
-    templates: HashMap<Rc<str>, Rc<Template>>,
+pub struct Set<'t> {
+    below: Option<Rc<Set<'t>>>,
+    templates: HashMap<Rc<str>, Rc<Template<'t>>>,
 }
 
-impl Set {
+impl<'t> Set<'t> {
     /// A set without templates.
     #[must_use]
     pub fn new() -> Self {
@@ -33,19 +37,26 @@ impl Set {
     ///
     /// # Errors
     /// When the text is no template, or names a function that there is not.
-    pub fn parse(&mut self, name: &str, text: &str, functions: &dyn Functions) -> Result<(), Error> {
-        self.add(name, text, functions).map(|_| ())
+    pub fn parse(
+        &mut self,
+        name: &str,
+        text: impl Into<Cow<'t, str>>,
+        functions: &dyn Functions,
+        room: &mut Room,
+    ) -> Result<(), Error> {
+        self.add(name, text.into(), functions, room).map(|_| ())
     }
 
     /// As [`Set::parse`], and the template of the text itself, whether it replaced another one or not.
     pub(super) fn add(
         &mut self,
         name: &str,
-        text: &str,
+        text: Cow<'t, str>,
         functions: &dyn Functions,
-    ) -> Result<Option<Rc<Template>>, Error> {
+        room: &mut Room,
+    ) -> Result<Option<Rc<Template<'t>>>, Error> {
         let mut whole = None;
-        for template in parse(name, text, functions)? {
+        for template in parse(name, text, functions, room)? {
             let template = Rc::new(template);
             if *template.name == *name {
                 whole = Some(Rc::clone(&template));
@@ -63,7 +74,7 @@ impl Set {
         self.lookup(name).is_some()
     }
 
-    pub(super) fn lookup(&self, name: &str) -> Option<&Rc<Template>> {
+    pub(super) fn lookup(&self, name: &str) -> Option<&Rc<Template<'t>>> {
         let mut set = self;
         loop {
             match (set.templates.get(name), &set.below) {

@@ -3,10 +3,10 @@
 //! Templates are made of thousands of small parts. They lie in a few lists that belong to the text, refer to each other by
 //! places in these lists, and to the text by places in it: nothing has to be counted, and little be given back one by one.
 
-use std::{cell::OnceCell, fmt, marker::PhantomData, ops::Range, rc::Rc};
+use std::{borrow::Cow, cell::OnceCell, fmt, marker::PhantomData, ops::Range, rc::Rc};
 
 use super::{
-    node::{Command, Node, Operand},
+    node::{Branch, Call, Command, Node, NodeKind, Operand, Pipe, Term},
     number::Number,
     quote::unquote,
 };
@@ -18,9 +18,9 @@ pub(super) fn short(at: usize) -> u32 {
 
 /// A text with templates, and what it was parsed to.
 #[derive(Debug)]
-pub(super) struct Source {
+pub(super) struct Source<'t> {
     pub(super) name: Rc<str>,
-    pub(super) text: Box<str>,
+    pub(super) text: Cow<'t, str>,
     pub(super) parts: Parts,
 }
 
@@ -28,6 +28,9 @@ pub(super) struct Source {
 #[derive(Debug, Default)]
 pub(super) struct Parts {
     pub(super) nodes: Vec<Node>,
+    pub(super) pipes: Vec<Pipe>,
+    pub(super) branches: Vec<Branch>,
+    pub(super) calls: Vec<Call>,
     pub(super) commands: Vec<Command>,
     pub(super) operands: Vec<Operand>,
     pub(super) variables: Vec<Span>,
@@ -38,53 +41,137 @@ pub(super) struct Parts {
 }
 
 impl Parts {
-    /// Room for about as many parts as texts of that length have.
-    pub(super) fn of(length: usize) -> Self {
+    /// Moves all parts to lists that are just as long as they have to be; the room stays here for those of another text.
+    pub(super) fn take(&mut self) -> Self {
+        fn moved<T>(list: &mut Vec<T>) -> Vec<T> {
+            list.drain(..).collect()
+        }
         Self {
-            nodes: Vec::with_capacity(length / 40),
-            commands: Vec::with_capacity(length / 60),
-            operands: Vec::with_capacity(length / 30),
-            literals: Vec::with_capacity(length / 150),
-            ..Self::default()
+            nodes: moved(&mut self.nodes),
+            pipes: moved(&mut self.pipes),
+            branches: moved(&mut self.branches),
+            calls: moved(&mut self.calls),
+            commands: moved(&mut self.commands),
+            operands: moved(&mut self.operands),
+            variables: moved(&mut self.variables),
+            numbers: moved(&mut self.numbers),
+            literals: moved(&mut self.literals),
+            names: moved(&mut self.names),
         }
     }
 
-    pub(super) fn nodes(&self, list: List<Node>) -> &[Node] {
-        self.nodes.get(list.range()).unwrap_or_default()
+    /// Forgets all parts.
+    pub(super) fn clear(&mut self) {
+        drop(self.take());
     }
 
-    pub(super) fn operands(&self, list: List<Operand>) -> &[Operand] {
-        self.operands.get(list.range()).unwrap_or_default()
+    /// The parts of a list.
+    pub(super) fn all<T: Part>(&self, list: List<T>) -> &[T] {
+        T::list(self).get(list.range()).unwrap_or_default()
     }
 }
 
-impl Source {
-    /// Where a byte of the text is: `name:line:column`.
-    pub(super) fn place(&self, at: u32) -> String {
-        let before = self.text.get(..at as usize).unwrap_or(&self.text);
-        let line = 1 + before.bytes().filter(|byte| *byte == b'\n').count();
-        let column = before.len() - before.rfind('\n').map_or(0, |newline| newline + 1);
-        format!("{}:{line}:{column}", self.name)
-    }
+/// A part that others refer to.
+pub(super) trait Part: Sized + 'static {
+    /// What stands for one that is not there: nobody refers to such.
+    const MISSING: &'static Self;
 
+    /// All parts of this kind.
+    fn list(parts: &Parts) -> &[Self];
+}
+
+impl Part for Node {
+    const MISSING: &'static Self = &Self {
+        at: 0,
+        kind: NodeKind::Text(Span { start: 0, end: 0 }),
+    };
+
+    fn list(parts: &Parts) -> &[Self] {
+        &parts.nodes
+    }
+}
+
+impl Part for Pipe {
+    const MISSING: &'static Self = &Self {
+        at: 0,
+        assigns: false,
+        variables: List::EMPTY,
+        commands: List::EMPTY,
+    };
+
+    fn list(parts: &Parts) -> &[Self] {
+        &parts.pipes
+    }
+}
+
+impl Part for Branch {
+    const MISSING: &'static Self = &Self {
+        pipe: *Pipe::MISSING,
+        body: List::EMPTY,
+        otherwise: None,
+    };
+
+    fn list(parts: &Parts) -> &[Self] {
+        &parts.branches
+    }
+}
+
+impl Part for Call {
+    const MISSING: &'static Self = &Self {
+        name: u32::MAX,
+        pipe: None,
+    };
+
+    fn list(parts: &Parts) -> &[Self] {
+        &parts.calls
+    }
+}
+
+impl Part for Command {
+    const MISSING: &'static Self = &Self {
+        at: 0,
+        operands: List::EMPTY,
+    };
+
+    fn list(parts: &Parts) -> &[Self] {
+        &parts.commands
+    }
+}
+
+impl Part for Operand {
+    const MISSING: &'static Self = &Self {
+        at: 0,
+        term: Term::Dot,
+    };
+
+    fn list(parts: &Parts) -> &[Self] {
+        &parts.operands
+    }
+}
+
+impl Part for Span {
+    const MISSING: &'static Self = &Self { start: 0, end: 0 };
+
+    fn list(parts: &Parts) -> &[Self] {
+        &parts.variables
+    }
+}
+
+impl Source<'_> {
     pub(super) fn text(&self, span: Span) -> &str {
         span.of(&self.text)
     }
 
-    pub(super) fn nodes(&self, list: List<Node>) -> &[Node] {
-        self.parts.nodes(list)
+    /// The parts of a list.
+    pub(super) fn all<T: Part>(&self, list: List<T>) -> &[T] {
+        self.parts.all(list)
     }
 
-    pub(super) fn commands(&self, list: List<Command>) -> &[Command] {
-        self.parts.commands.get(list.range()).unwrap_or_default()
-    }
-
-    pub(super) fn operands(&self, list: List<Operand>) -> &[Operand] {
-        self.parts.operands(list)
-    }
-
-    pub(super) fn variables(&self, list: List<Span>) -> &[Span] {
-        self.parts.variables.get(list.range()).unwrap_or_default()
+    /// The part at a place.
+    pub(super) fn at<T: Part>(&self, place: Place<T>) -> &T {
+        T::list(&self.parts)
+            .get(place.index as usize)
+            .unwrap_or(T::MISSING)
     }
 
     pub(super) fn number(&self, place: u32) -> Number {
@@ -128,6 +215,15 @@ impl Span {
     pub(super) fn is_empty(self) -> bool {
         self.start == self.end
     }
+
+    pub(super) fn len(self) -> usize {
+        (self.start..self.end).len()
+    }
+
+    /// What follows it, up to a place.
+    pub(super) fn up_to(self, end: u32) -> Self {
+        Self { start: self.end, end }
+    }
 }
 
 /// Parts of one kind that stand one behind the other.
@@ -138,6 +234,12 @@ pub(super) struct List<T> {
 }
 
 impl<T> List<T> {
+    const EMPTY: Self = Self {
+        start: 0,
+        end: 0,
+        of: PhantomData,
+    };
+
     fn range(self) -> Range<usize> {
         self.start as usize..self.end as usize
     }
@@ -170,7 +272,39 @@ impl<T: Copy> List<T> {
     }
 }
 
+/// Where one part is in the list of its kind.
+pub(super) struct Place<T> {
+    index: u32,
+    of: PhantomData<fn() -> T>,
+}
+
+impl<T> Place<T> {
+    /// Adds a part to the list of its kind.
+    pub(super) fn push(parts: &mut Vec<T>, part: T) -> Self {
+        let index = short(parts.len());
+        parts.push(part);
+        Self {
+            index,
+            of: PhantomData,
+        }
+    }
+}
+
 // Derived ones would ask for the same of the parts.
+impl<T> Clone for Place<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Place<T> {}
+
+impl<T> fmt::Debug for Place<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.index.fmt(f)
+    }
+}
+
 impl<T> Clone for List<T> {
     fn clone(&self) -> Self {
         *self

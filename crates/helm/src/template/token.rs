@@ -22,7 +22,6 @@ pub(super) enum Kind {
     RawString,
     RightDelimiter,
     RightParen,
-    Space,
     String,
     Text,
     Variable,
@@ -69,6 +68,8 @@ impl Keyword {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Token {
     pub(super) kind: Kind,
+    /// Whether there is space before it, in an action.
+    pub(super) spaced: bool,
     pub(super) at: u32,
     pub(super) end: u32,
 }

@@ -175,9 +175,9 @@ impl<'s> State<'s, '_> {
         match &operand.term {
             Term::Dot => Ok(dot.clone()),
             Term::Field(fields) => self.fields(dot, dot.clone(), operand, *fields, &[], None),
-            Term::Variable(name, fields) => self.variable(dot, operand, (*name, *fields), &[], None),
+            Term::Variable(name, end) => self.variable(dot, operand, (*name, *end), &[], None),
             Term::Chain(base, fields) => self.chain(dot, operand, *base, *fields, &[], None),
-            Term::Pipe(pipe) => self.pipeline(dot, pipe),
+            Term::Pipe(pipe) => self.pipeline(dot, self.source.at(*pipe)),
             Term::Function(_) | Term::Builtin(_) => {
                 self.function(dot, operand, At::Operand(operand), &[], None)
             }

@@ -10,7 +10,7 @@ use crate::{
         node::{At, Command, Operand, Pipe, Term},
         quote::quote,
         slot::Slot,
-        source::{List, Span},
+        source::{Place, Span},
     },
 };
 
@@ -21,13 +21,13 @@ impl<'s> State<'s, '_> {
         let deeper = self.executor.deeper();
         let depth = self.check(deeper)?;
         let mut last = None;
-        for command in self.source.commands(pipe.commands) {
+        for command in self.source.all(pipe.commands) {
             let counted = self.executor.step();
             self.check(counted)?;
             last = Some(self.command(dot, command, last)?.opened());
         }
         let slot = last.unwrap_or_default();
-        for variable in self.source.variables(pipe.variables) {
+        for variable in self.source.all(pipe.variables) {
             let variable = self.source.text(*variable);
             if pipe.assigns {
                 self.assign(variable, slot.clone())?;
@@ -51,7 +51,7 @@ impl<'s> State<'s, '_> {
 
     /// What a command makes of what came before it in the pipeline.
     fn command(&mut self, dot: &Slot, command: &'s Command, last: Option<Slot>) -> Result<Slot, Error> {
-        let Some((first, arguments)) = self.source.operands(command.operands).split_first() else {
+        let Some((first, arguments)) = self.source.all(command.operands).split_first() else {
             return Ok(Slot::default());
         };
         match &first.term {
@@ -60,13 +60,13 @@ impl<'s> State<'s, '_> {
                 self.fields(dot, dot.clone(), first, *fields, arguments, last)
             }
             Term::Chain(base, fields) => self.chain(dot, first, *base, *fields, arguments, last),
-            Term::Variable(name, fields) => self.variable(dot, first, (*name, *fields), arguments, last),
+            Term::Variable(name, end) => self.variable(dot, first, (*name, *end), arguments, last),
             Term::Function(_) | Term::Builtin(_) => {
                 self.function(dot, first, At::Command(command), arguments, last)
             }
             Term::Pipe(pipe) => {
                 self.no_arguments(first, arguments, last.as_ref())?;
-                self.pipeline(dot, pipe)
+                self.pipeline(dot, self.source.at(*pipe))
             }
             literal => {
                 self.at = Some(At::Operand(first));
@@ -109,11 +109,12 @@ impl<'s> State<'s, '_> {
         &mut self,
         dot: &Slot,
         operand: &'s Operand,
-        (name, fields): (Span, Span),
+        (name, end): (Span, u32),
         arguments: &'s [Operand],
         last: Option<Slot>,
     ) -> Result<Slot, Error> {
         self.at = Some(At::Operand(operand));
+        let fields = name.up_to(end);
         let name = self.source.text(name);
         let found = self.variables.iter().rev().find(|(known, _)| *known == name);
         let Some(slot) = found.map(|(_, slot)| slot.clone()) else {
@@ -130,16 +131,13 @@ impl<'s> State<'s, '_> {
         &mut self,
         dot: &Slot,
         operand: &'s Operand,
-        base: List<Operand>,
+        base: Place<Operand>,
         fields: Span,
         arguments: &'s [Operand],
         last: Option<Slot>,
     ) -> Result<Slot, Error> {
         self.at = Some(At::Operand(operand));
-        let slot = match self.source.operands(base) {
-            [base, ..] => self.operand(dot, base)?,
-            [] => Slot::default(),
-        };
+        let slot = self.operand(dot, self.source.at(base))?;
         self.fields(dot, slot, operand, fields, arguments, last)
     }
 

@@ -27,9 +27,9 @@ enum Flow {
 /// A template while it runs.
 pub(super) struct State<'s, 'e> {
     pub(super) executor: &'s mut Executor<'e>,
-    template: &'s Template,
+    template: &'s Template<'e>,
     /// The text it stands in.
-    pub(super) source: &'s Source,
+    pub(super) source: &'s Source<'e>,
     /// What is being looked at: errors name it.
     pub(super) at: Option<At<'s>>,
     pub(super) variables: Vec<(&'s str, Slot)>,
@@ -37,7 +37,11 @@ pub(super) struct State<'s, 'e> {
 }
 
 impl<'s, 'e> State<'s, 'e> {
-    pub(super) fn new(executor: &'s mut Executor<'e>, template: &'s Template, out: &'s mut String) -> Self {
+    pub(super) fn new(
+        executor: &'s mut Executor<'e>,
+        template: &'s Template<'e>,
+        out: &'s mut String,
+    ) -> Self {
         Self {
             executor,
             template,
@@ -66,7 +70,7 @@ impl<'s, 'e> State<'s, 'e> {
         Err(Error::Execute(match self.at {
             None => format!("template: {name}: {what}"),
             Some(at) => {
-                let (place, shown) = (self.source.place(at.offset()), self.source.shown(at));
+                let (place, shown) = (self.source.place(at), self.source.shown(at));
                 format!(
                     "template: {place}: executing {} at <{shown}>: {what}",
                     quote(name)
@@ -88,7 +92,7 @@ impl<'s, 'e> State<'s, 'e> {
     }
 
     fn body(&mut self, dot: &Slot, body: List<Node>) -> Result<Flow, Error> {
-        let nodes = self.source.nodes(body);
+        let nodes = self.source.all(body);
         if self.at.is_none() {
             self.at = nodes.first().map(At::Node);
         }
@@ -112,17 +116,19 @@ impl<'s, 'e> State<'s, 'e> {
         match &node.kind {
             NodeKind::Text(text) => self.write(self.source.text(*text))?,
             NodeKind::Action(pipe) => {
+                let pipe = self.source.at(*pipe);
                 let slot = self.pipeline(dot, pipe)?;
                 if pipe.variables.is_empty() {
                     self.at = Some(At::Node(node));
                     self.print(&slot.value)?;
                 }
             }
-            NodeKind::If(branch) => return self.choice(dot, branch, false),
-            NodeKind::With(branch) => return self.choice(dot, branch, true),
-            NodeKind::Range(branch) => return self.range(dot, branch),
-            NodeKind::Template(name, pipe) => {
-                self.call_template(dot, self.source.name(*name), pipe.as_ref())?;
+            NodeKind::If(branch) => return self.choice(dot, self.source.at(*branch), false),
+            NodeKind::With(branch) => return self.choice(dot, self.source.at(*branch), true),
+            NodeKind::Range(branch) => return self.range(dot, self.source.at(*branch)),
+            NodeKind::Template(call) => {
+                let call = self.source.at(*call);
+                self.call_template(dot, self.source.name(call.name), call.pipe.as_ref())?;
             }
             NodeKind::Break => return Ok(Flow::Break),
             NodeKind::Continue => return Ok(Flow::Continue),
@@ -269,7 +275,7 @@ impl<'s, 'e> State<'s, 'e> {
 
     /// Gives the variables of a loop their values: a single one gets the element.
     fn bind(&mut self, index: Slot, element: &Slot, pipe: &'s Pipe) -> Result<(), Error> {
-        let (first, second) = match self.source.variables(pipe.variables) {
+        let (first, second) = match self.source.all(pipe.variables) {
             [] => return Ok(()),
             [only] => (None, *only),
             [first, second, ..] => (Some(*first), *second),

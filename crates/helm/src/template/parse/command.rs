@@ -7,28 +7,25 @@ use crate::template::{
     node::{Command, Operand, Pipe, Term},
     number::Number,
     quote::{quote, unquote},
-    source::{List, Literal, Span, short},
+    source::{List, Literal, Part as _, Place, short},
     token::{Keyword, Kind, Token},
 };
 
 impl Parser<'_> {
     /// A pipeline up to and with the token that ends it.
     pub(super) fn pipeline(&mut self, context: &str, end: Kind) -> Result<Pipe, Error> {
-        let (_, at) = self.peek_non_space();
-        let mut pipe = Pipe {
-            at,
-            assigns: false,
-            variables: List::behind(&self.parts.variables, self.parts.variables.len()),
-            commands: List::behind(&self.parts.commands, self.parts.commands.len()),
-        };
+        let at = self.peek().at;
+        let mut pipe = Pipe { at, ..*Pipe::MISSING };
         while self.declaration(&mut pipe, context)? {}
-        let mark = self.commands.len();
+        let mark = self.room.commands.len();
         loop {
-            let token = self.next_non_space();
+            let token = self.peek();
             match token.kind {
                 kind if kind == end => {
+                    self.next();
                     self.check(mark, context)?;
-                    pipe.commands = List::collected(&mut self.parts.commands, &mut self.commands, mark);
+                    let room = &mut *self.room;
+                    pipe.commands = List::collected(&mut room.parts.commands, &mut room.commands, mark);
                     return Ok(pipe);
                 }
                 Kind::Bool
@@ -42,9 +39,8 @@ impl Parser<'_> {
                 | Kind::String
                 | Kind::Variable
                 | Kind::LeftParen => {
-                    self.give_back(token);
                     let command = self.command()?;
-                    self.commands.push(command);
+                    self.room.commands.push(command);
                 }
                 _ => return self.unexpected(token, context),
             }
@@ -53,28 +49,23 @@ impl Parser<'_> {
 
     /// A variable that the pipeline declares or assigns, if one comes next; whether another one may follow.
     fn declaration(&mut self, pipe: &mut Pipe, context: &str) -> Result<bool, Error> {
-        if self.peek_non_space().0 != Kind::Variable {
+        if self.peek().kind != Kind::Variable {
             return Ok(false);
         }
         let variable = self.next();
-        let after = self.next();
-        let spaced = after.kind == Kind::Space;
-        self.give_back(after);
-        let next = self.next_non_space();
+        let next = self.next();
         let comma = next.kind == Kind::Char && self.lexer.text(next) == ",";
         if !comma && !matches!(next.kind, Kind::Assign | Kind::Declare) {
-            // It is an argument; the space behind it counts.
+            // It is an argument.
             self.give_back(next);
-            if spaced {
-                self.give_back(after);
-            }
             self.give_back(variable);
             return Ok(false);
         }
         // Nothing of another pipeline is read before its variables are.
-        let known = self.parts.variables.len() - pipe.variables.len();
-        self.parts.variables.push(variable.span());
-        pipe.variables = List::behind(&self.parts.variables, known);
+        let declared = &mut self.room.parts.variables;
+        let known = declared.len() - pipe.variables.len();
+        declared.push(variable.span());
+        pipe.variables = List::behind(declared, known);
         self.scope.variables.push(self.lexer.text(variable));
         if !comma {
             pipe.assigns = next.kind == Kind::Assign;
@@ -83,19 +74,19 @@ impl Parser<'_> {
         if context != "range" || pipe.variables.len() > 1 {
             return self.error(&format!("too many declarations in {context}"));
         }
-        match self.peek_non_space().0 {
+        match self.peek().kind {
             Kind::Variable | Kind::RightDelimiter | Kind::RightParen => Ok(true),
             _ => self.error("range can only initialize variables"),
         }
     }
 
     fn check(&self, mark: usize, context: &str) -> Result<(), Error> {
-        let commands = self.commands.get(mark..).unwrap_or_default();
+        let commands = self.room.commands.get(mark..).unwrap_or_default();
         if commands.is_empty() {
             return self.error(&format!("missing value for {context}"));
         }
         for (index, command) in commands.iter().enumerate().skip(1) {
-            let first = self.parts.operands(command.operands).first();
+            let first = self.room.parts.all(command.operands).first();
             if first.is_some_and(|first| first.term.is_literal()) {
                 return self.error(&format!("non executable command in pipeline stage {}", index + 1));
             }
@@ -105,62 +96,55 @@ impl Parser<'_> {
 
     /// Operands with spaces between them, up to and with `|`, or up to what ends the pipeline.
     fn command(&mut self) -> Result<Command, Error> {
-        let (_, at) = self.peek_non_space();
-        let mark = self.operands.len();
+        let at = self.peek().at;
+        let mark = self.room.operands.len();
         loop {
-            self.peek_non_space();
-            self.operand()?;
-            let token = self.next();
+            let is_term = self.operand()?;
+            let token = self.peek();
             match token.kind {
-                Kind::Space => {}
-                Kind::RightDelimiter | Kind::RightParen => {
-                    self.give_back(token);
+                Kind::RightDelimiter | Kind::RightParen => break,
+                Kind::Pipe => {
+                    self.next();
                     break;
                 }
-                Kind::Pipe => break,
+                _ if is_term && token.spaced => {}
                 _ => return self.unexpected(token, "operand"),
             }
         }
-        let operands = List::collected(&mut self.parts.operands, &mut self.operands, mark);
+        let room = &mut *self.room;
+        let operands = List::collected(&mut room.parts.operands, &mut room.operands, mark);
         if operands.is_empty() {
             return self.error("empty command");
         }
         Ok(Command { at, operands })
     }
 
-    /// Adds a term and the fields behind it to the operands; nothing when no term comes next.
-    fn operand(&mut self) -> Result<(), Error> {
+    /// Adds a term and the fields behind it to the operands; whether a term comes next.
+    fn operand(&mut self) -> Result<bool, Error> {
         if !self.term()? {
-            return Ok(());
+            return Ok(false);
         }
-        let (kind, at) = self.peek();
-        if kind != Kind::Field {
-            return Ok(());
+        let fields = self.peek();
+        if fields.kind != Kind::Field || fields.spaced {
+            return Ok(true);
         }
-        let mut end = at;
-        while self.peek().0 == Kind::Field {
-            end = self.next().end;
-        }
-        let Some(mut operand) = self.operands.pop() else {
-            return Ok(());
+        self.next();
+        let Some(mut operand) = self.room.operands.pop() else {
+            return Ok(true);
         };
         if operand.term.is_literal() {
             let what = quote(&self.written(&operand));
             return self.error(&format!("unexpected . after term {what}"));
         }
-        // Fields stand one behind the other, without space.
-        match &mut operand.term {
-            Term::Field(names) | Term::Variable(_, names) => names.end = end,
-            _ => {
-                let start = self.parts.operands.len();
-                self.parts.operands.push(operand);
-                let base = List::behind(&self.parts.operands, start);
-                operand.term = Term::Chain(base, Span { start: at, end });
-            }
+        if let Term::Variable(_, end) = &mut operand.term {
+            *end = fields.end;
+        } else {
+            let base = Place::push(&mut self.room.parts.operands, operand);
+            operand.term = Term::Chain(base, fields.span());
         }
-        operand.at = at;
-        self.operands.push(operand);
-        Ok(())
+        operand.at = fields.at;
+        self.room.operands.push(operand);
+        Ok(true)
     }
 
     /// A literal as it is written.
@@ -170,7 +154,7 @@ impl Parser<'_> {
             Term::Nil => "nil".to_owned(),
             Term::Number(_, span) => span.of(self.text).to_owned(),
             Term::String(place) => {
-                let literal = self.parts.literals.get(place as usize);
+                let literal = self.room.parts.literals.get(place as usize);
                 literal
                     .map_or("", |literal| literal.quoted.of(self.text))
                     .to_owned()
@@ -181,7 +165,7 @@ impl Parser<'_> {
 
     /// Adds a term to the operands; whether one comes next.
     fn term(&mut self) -> Result<bool, Error> {
-        let token = self.next_non_space();
+        let token = self.peek();
         let term = match token.kind {
             Kind::Identifier => self.function(token)?,
             Kind::Keyword(Keyword::Dot) => Term::Dot,
@@ -191,11 +175,7 @@ impl Parser<'_> {
                 if !self.scope.variables.contains(&name) {
                     return self.error(&format!("undefined variable {}", quote(name)));
                 }
-                let behind = Span {
-                    start: token.end,
-                    end: token.end,
-                };
-                Term::Variable(token.span(), behind)
+                Term::Variable(token.span(), token.end)
             }
             Kind::Field => Term::Field(token.span()),
             Kind::Bool => Term::Bool(self.lexer.text(token) == "true"),
@@ -209,15 +189,17 @@ impl Parser<'_> {
                 return self.error(&what);
             }
             Kind::LeftParen => {
+                self.next();
                 self.nesting += 1;
                 if self.nesting > MAX_NESTING {
                     return self.error("max expression depth exceeded");
                 }
                 let pipe = self.pipeline("parenthesized pipeline", Kind::RightParen)?;
                 self.nesting -= 1;
-                self.operands.push(Operand {
+                let room = &mut *self.room;
+                room.operands.push(Operand {
                     at: pipe.at,
-                    term: Term::Pipe(pipe),
+                    term: Term::Pipe(Place::push(&mut room.parts.pipes, pipe)),
                 });
                 return Ok(true);
             }
@@ -227,16 +209,15 @@ impl Parser<'_> {
                 if token.kind == Kind::String && text.contains('\\') && unquote(text).is_none() {
                     return self.error("invalid syntax");
                 }
-                let place = short(self.parts.literals.len());
-                self.parts.literals.push(Literal::new(token.span()));
+                let literals = &mut self.room.parts.literals;
+                let place = short(literals.len());
+                literals.push(Literal::new(token.span()));
                 Term::String(place)
             }
-            _ => {
-                self.give_back(token);
-                return Ok(false);
-            }
+            _ => return Ok(false),
         };
-        self.operands.push(Operand { at: token.at, term });
+        self.next();
+        self.room.operands.push(Operand { at: token.at, term });
         Ok(true)
     }
 
@@ -253,8 +234,9 @@ impl Parser<'_> {
 
     fn number(&mut self, token: Token, read: fn(&str) -> Result<Number, String>) -> Result<Term, Error> {
         let number = read(self.lexer.text(token)).or_else(|what| self.error(&what))?;
-        let place = short(self.parts.numbers.len());
-        self.parts.numbers.push(number);
+        let numbers = &mut self.room.parts.numbers;
+        let place = short(numbers.len());
+        numbers.push(number);
         Ok(Term::Number(place, token.span()))
     }
 }

@@ -7,7 +7,7 @@ use tree::{Budget, Limits};
 
 use crate::{
     Kind, Object, Value,
-    template::{Executor, Functions, Set, Signature, Type},
+    template::{Executor, Functions, Room, Set, Signature, Type},
 };
 
 /// Runs on a stack that is deep enough for all that the limits allow.
@@ -23,7 +23,7 @@ pub(super) fn render(template: &str, strict: bool) -> Result<String, String> {
 
 pub(super) fn render_within(template: &str, strict: bool, budget: &Budget) -> Result<String, String> {
     let mut set = Set::new();
-    set.parse("c/t.yaml", template, &Tests)
+    set.parse("c/t.yaml", template, &Tests, &mut Room::default())
         .map_err(|error| error.to_string())?;
     let mut executor = Executor::new(Rc::new(set), &Tests, budget, strict);
     executor

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use tree::{Budget, Limits};
 
 use super::fixture::{Tests, deep, render, render_within};
-use crate::template::{Error, Executor, Set};
+use crate::template::{Error, Executor, Room, Set};
 
 fn small() -> Budget {
     Budget::new(Limits {
@@ -89,7 +89,7 @@ fn an_executor_goes_on_after_an_error() {
     let mut set = Set::new();
     let text =
         r#"{{ define "bad" }}{{ range 3 }}{{ fail "no" }}{{ end }}{{ end }}{{ define "good" }}x{{ end }}"#;
-    set.parse("t", text, &Tests).unwrap();
+    set.parse("t", text, &Tests, &mut Room::default()).unwrap();
     let budget = Budget::default();
     let mut executor = Executor::new(Rc::new(set), &Tests, &budget, false);
     for _ in 0..3 {
@@ -109,17 +109,24 @@ fn later_definitions_replace_earlier_ones_unless_they_are_empty() {
         "one",
         r#"{{ define "a" }}1{{ end }}{{ define "b" }}1{{ end }}"#,
         &Tests,
+        &mut Room::default(),
     )
     .unwrap();
     set.parse(
         "two",
         r#"{{ define "a" }}2{{ end }}{{ define "b" }} {{ end }}"#,
         &Tests,
+        &mut Room::default(),
     )
     .unwrap();
     let mut above = Set::over(Rc::new(set));
     above
-        .parse("three", r#"{{ define "a" }}3{{ end }}"#, &Tests)
+        .parse(
+            "three",
+            r#"{{ define "a" }}3{{ end }}"#,
+            &Tests,
+            &mut Room::default(),
+        )
         .unwrap();
     let budget = Budget::default();
     let mut executor = Executor::new(Rc::new(above), &Tests, &budget, false);
