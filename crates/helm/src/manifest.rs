@@ -5,6 +5,7 @@ mod tests;
 
 use std::{fmt::Write as _, sync::LazyLock};
 
+use memchr::memmem;
 use regex::Regex;
 use tree::Budget;
 
@@ -132,7 +133,7 @@ pub(crate) fn split(text: &str) -> Vec<&str> {
     let text = text.trim();
     let mut documents = Vec::new();
     let (mut begin, mut from) = (0, 0);
-    while let Some(found) = text.get(from..).and_then(|rest| rest.find("---")) {
+    while let Some(found) = memmem::find(text.as_bytes().get(from..).unwrap_or_default(), b"---") {
         let at = from + found;
         let before = text.get(begin..at).unwrap_or_default();
         // The break that a separator took is none for the next one.

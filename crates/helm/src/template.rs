@@ -20,6 +20,7 @@ mod token;
 mod types;
 
 pub use executor::Executor;
+pub(crate) use executor::without_no_value;
 pub use format::{float_text, print, printf};
 pub use parse::Room;
 pub use quote::quote;

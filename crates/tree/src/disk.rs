@@ -94,7 +94,8 @@ impl Disk {
 
 impl Tree for Disk {
     fn read(&self, path: &TreePath) -> Result<Bytes, TreeError> {
-        let file = self.open_file(path)?;
+        // The standard library reads into room that nobody cleared before.
+        let file = self.open_file(path)?.into_std();
         let metadata = file.metadata().map_err(|error| explain(path, error))?;
         if !metadata.is_file() {
             return Err(TreeError::NotAFile(path.clone()));

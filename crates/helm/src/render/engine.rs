@@ -78,7 +78,7 @@ pub(super) fn run(
         let text = executor
             .execute(path, Value::Dict(one.data.clone()))
             .map_err(|error| execution_error(path, &error, budget))?;
-        rendered.insert(path.clone(), text.replace("<no value>", ""));
+        rendered.insert(path.clone(), template::without_no_value(text));
     }
     Ok(rendered)
 }

@@ -28,6 +28,14 @@ const USUAL_OUTPUT: usize = 128;
 /// What stands where there is no value.
 const NO_VALUE: &str = "<no value>";
 
+/// What Helm prints of an output.
+pub(crate) fn without_no_value(output: String) -> String {
+    match memchr::memmem::find(output.as_bytes(), NO_VALUE.as_bytes()) {
+        Some(_) => output.replace(NO_VALUE, ""),
+        None => output,
+    }
+}
+
 /// Runs the templates of a set.
 pub struct Executor<'a> {
     set: Rc<Set<'a>>,
@@ -129,7 +137,7 @@ impl<'a> Executor<'a> {
             self.budget
                 .output(text.len() as u64)
                 .map_err(|error| error.to_string())?;
-            return Ok(text.replace(NO_VALUE, ""));
+            return Ok(without_no_value(text.to_owned()));
         }
         let mut set = Set::over(Rc::clone(&self.set));
         let template = set
@@ -141,8 +149,7 @@ impl<'a> Executor<'a> {
         self.texts -= 1;
         self.set = outer;
         match result {
-            Ok(output) if output.contains(NO_VALUE) => Ok(output.replace(NO_VALUE, "")),
-            Ok(output) => Ok(output),
+            Ok(output) => Ok(without_no_value(output)),
             Err(error) => {
                 let error = error.into_text();
                 if error.len() > MAX_ERROR {

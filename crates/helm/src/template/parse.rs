@@ -135,6 +135,10 @@ impl<'t> Parser<'t> {
             *first = second.take();
             return token;
         }
+        self.read()
+    }
+
+    fn read(&mut self) -> Token {
         let token = self.lexer.token();
         self.latest = token.at;
         token
@@ -151,8 +155,8 @@ impl<'t> Parser<'t> {
         if let [Some(token), _] = self.pending {
             return token;
         }
-        let token = self.next();
-        self.give_back(token);
+        let token = self.read();
+        self.pending = [Some(token), None];
         token
     }
 

@@ -43,6 +43,7 @@ pub(super) struct Parts {
 impl Parts {
     /// Moves all parts to lists that are just as long as they have to be; the room stays here for those of another text.
     pub(super) fn take(&mut self) -> Self {
+        #[expect(clippy::drain_collect, reason = "the room stays")]
         fn moved<T>(list: &mut Vec<T>) -> Vec<T> {
             list.drain(..).collect()
         }

@@ -68,6 +68,19 @@ struct Schema<'a> {
     tracks: bool,
 }
 
+/// The place of a part of a value, as a JSON pointer.
+fn below(at: &str, key: &str) -> String {
+    let mut place = String::with_capacity(at.len() + key.len() + 1);
+    place.push_str(at);
+    place.push('/');
+    if key.contains(['~', '/']) {
+        place.push_str(&key.replace('~', "~0").replace('/', "~1"));
+    } else {
+        place.push_str(key);
+    }
+    place
+}
+
 /// The words above several problems with one value.
 const GROUP: &str = "validation failed";
 

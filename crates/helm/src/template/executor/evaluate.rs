@@ -7,7 +7,7 @@ use crate::{
     Object, Value,
     template::{
         Error,
-        node::{At, Command, Operand, Pipe, Term},
+        node::{At, Command, Operand, Pipe, Term, first_field},
         quote::quote,
         slot::Slot,
         source::{Place, Span},
@@ -152,15 +152,16 @@ impl<'s> State<'s, '_> {
         last: Option<Slot>,
     ) -> Result<Slot, Error> {
         let mut receiver = receiver;
-        // They begin with a dot.
-        let mut names = self.source.text(fields).split('.').skip(1).peekable();
-        while let Some(name) = names.next() {
-            if names.peek().is_none() {
+        let mut fields = self.source.text(fields);
+        loop {
+            let field = first_field(fields);
+            let name = field.strip_prefix('.').unwrap_or(field);
+            fields = fields.get(field.len()..).unwrap_or_default();
+            if fields.is_empty() {
                 return self.field(dot, &receiver, operand, name, arguments, last);
             }
             receiver = self.field(dot, &receiver, operand, name, &[], None)?;
         }
-        Ok(receiver)
     }
 
     fn field(

@@ -9,7 +9,7 @@ use regex::Regex;
 use serde_json::{Map, Value as Json};
 use tree::Budget;
 
-use super::{Draft, HOME, Schema, address};
+use super::{Draft, HOME, Schema, address, below};
 
 /// How deep schemas may nest.
 const MAX_DEPTH: usize = 200;
@@ -195,7 +195,7 @@ impl<'a> Schema<'a> {
             }
         }
         for (keyword, value) in map {
-            let at = format!("{at}/{keyword}");
+            let at = below(at, keyword);
             let dynamic = ["$dynamicRef", "$recursiveRef"].contains(&keyword.as_str());
             if dynamic && self.draft >= Draft::D2019 {
                 return Err(format!(
@@ -222,7 +222,7 @@ impl<'a> Schema<'a> {
             items
                 .iter()
                 .enumerate()
-                .try_for_each(|(n, item)| self.check(item, &format!("{at}/{n}"), depth))
+                .try_for_each(|(n, item)| self.check(item, &below(at, &n.to_string()), depth))
         };
         let texts = |value: &Json| {
             value
@@ -237,10 +237,10 @@ impl<'a> Schema<'a> {
             (Shape::SchemaOrSchemas, value) => self.check(value, at, depth),
             (Shape::SchemaMap, Json::Object(map)) => map
                 .iter()
-                .try_for_each(|(key, value)| self.check(value, &format!("{at}/{key}"), depth)),
+                .try_for_each(|(key, value)| self.check(value, &below(at, key), depth)),
             (Shape::Dependencies, Json::Object(map)) => map.iter().try_for_each(|(key, value)| match value {
                 value if texts(value) => Ok(()),
-                value => self.check(value, &format!("{at}/{key}"), depth),
+                value => self.check(value, &below(at, key), depth),
             }),
             (Shape::TextsMap, Json::Object(map)) if map.values().all(texts) => Ok(()),
             (Shape::SchemaMap | Shape::Dependencies | Shape::TextsMap, _) => wrong("object"),

@@ -58,7 +58,6 @@ impl Schema<'_> {
         let additional = map.get("additionalProperties");
         let mut refused = Vec::new();
         for (key, value) in entries {
-            let below = look.below(key);
             let mut schemas: Vec<&Json> = known.and_then(|known| known.get(&**key)).into_iter().collect();
             for (pattern, schema) in patterns.into_iter().flatten() {
                 if self
@@ -80,6 +79,7 @@ impl Schema<'_> {
                 look.seen.keys.insert(key.clone());
             }
             for schema in schemas {
+                let below = look.below(key);
                 self.validate(schema, value, &below, look.depth, &mut look.problems)?;
             }
         }
@@ -154,7 +154,7 @@ impl Schema<'_> {
         let rest = rest.filter(|rest| new || prefix.is_empty() || **rest != Json::Bool(false));
         for (n, item) in items.iter().enumerate() {
             if let Some(schema) = prefix.get(n).or(rest) {
-                let below = look.below(n);
+                let below = look.below(&n.to_string());
                 look.seen.items.insert(n);
                 self.validate(schema, item, &below, look.depth, &mut look.problems)?;
             }
@@ -169,7 +169,13 @@ impl Schema<'_> {
         let (mut found, mut others) = (Vec::new(), Vec::new());
         for (n, item) in items.iter().enumerate() {
             let mut problems = Vec::new();
-            self.validate(schema, item, &look.below(n), look.depth, &mut problems)?;
+            self.validate(
+                schema,
+                item,
+                &look.below(&n.to_string()),
+                look.depth,
+                &mut problems,
+            )?;
             if problems.is_empty() {
                 found.push(n.to_string());
                 if self.draft >= Draft::D2020 {
@@ -233,7 +239,7 @@ impl Schema<'_> {
         };
         for (n, item) in items.iter().enumerate() {
             if look.seen.items.insert(n) {
-                let below = look.below(n);
+                let below = look.below(&n.to_string());
                 self.validate(schema, item, &below, look.depth, &mut look.problems)?;
             }
         }

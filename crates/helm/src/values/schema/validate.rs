@@ -6,7 +6,7 @@ use serde_json::{Map, Value as Json};
 use tree::Exceeded;
 
 use super::{
-    Draft, GROUP, Problem, Schema,
+    Draft, GROUP, Problem, Schema, below,
     compare::{count, display, kind, number, plain, quote, same},
     formats,
 };
@@ -56,12 +56,8 @@ impl Look<'_> {
         });
     }
 
-    pub(super) fn below(&self, key: impl std::fmt::Display) -> String {
-        format!(
-            "{}/{}",
-            self.at,
-            key.to_string().replace('~', "~0").replace('/', "~1")
-        )
+    pub(super) fn below(&self, key: &str) -> String {
+        below(self.at, key)
     }
 
     pub(super) fn number(&self, key: &str) -> Option<f64> {
