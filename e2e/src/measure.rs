@@ -28,27 +28,38 @@ pub fn median(mut times: Vec<Duration>) -> Duration {
     times.get(times.len() / 2).copied().unwrap_or_default()
 }
 
-/// Measures a program that prints: its time by some runs, its memory by one more. Where it runs once only, that gives both.
+/// Measures two programs that print: their time by some runs, their memory by one more. They take turns, since a machine is
+/// not equally fast all the time. Where they run once only, that gives both.
 ///
 /// # Errors
-/// When it can't be run, fails, or prints nothing.
-pub fn measure(command: impl Fn() -> Command, times: usize) -> Result<Measured> {
+/// When one can't be run, fails, or prints nothing.
+pub fn measure(commands: [&dyn Fn() -> Command; 2], times: usize) -> Result<[Measured; 2]> {
+    let [ours, theirs] = commands;
     if times == 1 {
-        return held_up(command());
+        return Ok([held_up(ours())?, held_up(theirs())?]);
     }
-    let mut taken = Vec::new();
+    let (mut of_ours, mut of_theirs) = (Vec::new(), Vec::new());
     for _ in 0..times {
-        let mut command = command();
-        let begin = Instant::now();
-        let done = command.stdin(Stdio::null()).output()?;
-        taken.push(begin.elapsed());
-        let said = String::from_utf8_lossy(&done.stderr);
-        ensure!(done.status.success(), "{command:?}: {said}");
+        of_ours.push(run(ours())?);
+        of_theirs.push(run(theirs())?);
     }
-    Ok(Measured {
-        time: median(taken),
-        ..held_up(command())?
-    })
+    let measured = |times, command| {
+        anyhow::Ok(Measured {
+            time: median(times),
+            ..held_up(command)?
+        })
+    };
+    Ok([measured(of_ours, ours())?, measured(of_theirs, theirs())?])
+}
+
+/// How long a program takes.
+fn run(mut command: Command) -> Result<Duration> {
+    let begin = Instant::now();
+    let done = command.stdin(Stdio::null()).output()?;
+    let taken = begin.elapsed();
+    let said = String::from_utf8_lossy(&done.stderr);
+    ensure!(done.status.success(), "{command:?}: {said}");
+    Ok(taken)
 }
 
 /// What a pipe holds before its writer has to wait.

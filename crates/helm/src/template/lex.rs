@@ -305,14 +305,17 @@ impl<'t> Lexer<'t> {
     }
 
     fn action(&mut self) -> Token {
-        self.spaced = self.pass_space();
-        if let Some(trims) = self.at_right_delimiter() {
+        self.spaced = is(self.byte(0), SPACE) && self.pass_space();
+        let byte = self.byte(0);
+        // Most tokens begin as no delimiter does.
+        if (byte == b'}' || is(byte, SPACE))
+            && let Some(trims) = self.at_right_delimiter()
+        {
             if self.parens == 0 {
                 return self.right_delimiter(trims);
             }
             return self.error("unclosed left paren".to_owned());
         }
-        let byte = self.byte(0);
         if !byte.is_ascii() || self.next >= self.text.len() {
             return self.odd();
         }

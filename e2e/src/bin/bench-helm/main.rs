@@ -30,7 +30,7 @@ pub(crate) struct Job {
 }
 
 /// How often each chart is rendered.
-const TIMES: usize = 7;
+const TIMES: usize = 15;
 
 fn main() -> Result<()> {
     let args = Args::parse();
@@ -78,26 +78,28 @@ fn main() -> Result<()> {
 /// What all jobs take together, and the most memory that one of them takes.
 fn both(programs: &[PathBuf; 2], jobs: &[Job]) -> Result<[Measured; 2]> {
     let [weir, helm] = programs;
-    let sum = |program: &Path, first: &[&str]| {
-        let mut sum = Measured::default();
-        for job in jobs {
-            let command = || {
-                let mut command = Command::new(program);
-                command
-                    .args(first)
-                    .args(&job.arguments)
-                    .current_dir(&job.dir)
-                    .env("TZ", "UTC");
-                command
-            };
-            let one = measure(command, TIMES).with_context(|| job.dir.display().to_string())?;
+    let mut sums = [Measured::default(), Measured::default()];
+    for job in jobs {
+        let render = |program: &Path, first: &[&str]| {
+            let mut command = Command::new(program);
+            command
+                .args(first)
+                .args(&job.arguments)
+                .current_dir(&job.dir)
+                .env("TZ", "UTC");
+            command
+        };
+        let commands: [&dyn Fn() -> Command; 2] = [&|| render(weir, &["helm", "template"]), &|| {
+            render(helm, &["template"])
+        }];
+        let both = measure(commands, TIMES).with_context(|| job.dir.display().to_string())?;
+        for (sum, one) in sums.iter_mut().zip(both) {
             sum.time += one.time;
             sum.memory = sum.memory.max(one.memory);
             sum.output.extend(one.output);
         }
-        anyhow::Ok(sum)
-    };
-    Ok([sum(weir, &["helm", "template"])?, sum(helm, &["template"])?])
+    }
+    Ok(sums)
 }
 
 /// How long a render takes where nothing has to be started; the files are read each time.

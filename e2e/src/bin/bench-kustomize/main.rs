@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use clap::Parser;
 use e2e::measure::{Measured, head, line, measure, median, say, time};
 use kustomize::{Options, build};
@@ -79,15 +79,14 @@ fn measure_both(weir: &Path, original: &Path, shape: Shape, times: usize) -> Res
     let dir = tempfile::tempdir()?;
     let top = trees::write(dir.path(), shape)?;
     let build = |program: &Path, arguments: &[&str]| {
-        let command = || {
-            let mut command = Command::new(program);
-            command.args(arguments).arg(&top);
-            command
-        };
-        measure(command, times)
+        let mut command = Command::new(program);
+        command.args(arguments).arg(&top);
+        command
     };
-    let ours = build(weir, &["kustomize", "build"]).context("weir")?;
-    let theirs = build(original, &["build"]).context("the original")?;
+    let commands: [&dyn Fn() -> Command; 2] = [&|| build(weir, &["kustomize", "build"]), &|| {
+        build(original, &["build"])
+    }];
+    let [ours, theirs] = measure(commands, times)?;
     anyhow::ensure!(
         ours.output == theirs.output,
         "{} and kustomize print different objects of {}",

@@ -17,7 +17,7 @@ use std::{
 use helm::{
     Value,
     functions::{Environment, Standard},
-    template::{Error, Executor, Functions as _, Set},
+    template::{Error, Executor, Functions as _, Room, Set},
 };
 use serde_json::Value as Json;
 use testkit::fuzz::{Comparison, Tally};
@@ -66,7 +66,7 @@ fn render(template: &str, values: &Json, budget: &Budget) -> Outcome {
     let environment = Today(Fixed::default());
     let functions = Standard::new(&environment);
     let mut set = Set::new();
-    set.parse(NAME, template, &functions)
+    set.parse(NAME, template, &functions, &mut Room::default())
         .map_err(|error| parse_error(&error))?;
     let values = Value::from_yaml(&yaml::Value::from_json(values.clone()));
     let data = Value::dict([("Values", values)]);
