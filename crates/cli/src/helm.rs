@@ -1,8 +1,9 @@
 //! `weir helm`.
 
-mod chart;
+pub(crate) mod chart;
 mod files;
 mod refused;
+mod remote;
 
 use std::{io::Write as _, path::PathBuf};
 
@@ -11,12 +12,18 @@ use clap::{Args, Subcommand};
 use helm::{Options, values::Sources};
 use tree::{Budget, Limits};
 
-use crate::{later::Later, output::print, usage::boolean};
+use crate::{
+    fetch::Fetcher,
+    later::Later,
+    output::print,
+    usage::{boolean, list},
+};
 
 pub(crate) use refused::REFUSED;
+use remote::RemoteArgs;
 
 /// What can be done with Helm charts.
-#[derive(Debug, Subcommand)]
+#[derive(Subcommand)]
 pub(crate) enum Command {
     /// Print the manifests of a chart
     Template(Later<TemplateArgs>),
@@ -24,9 +31,10 @@ pub(crate) enum Command {
 
 /// Renders the templates of a chart, and prints the manifests as YAML.
 ///
-/// The output is that of `helm template`, version 3.19.4. The chart is a directory or an archive (.tgz) on this machine. No
-/// cluster is asked: `lookup` finds nothing. No program is run.
-#[derive(Debug, Args)]
+/// The output is that of `helm template`, version 3.19.4. The chart is a directory or an archive (.tgz) on this machine, the URL
+/// of an archive, one of a registry (oci://HOST/PATH), or the name of one in the Helm repository that --repo says. No cluster is
+/// asked: `lookup` finds nothing. No program is run.
+#[derive(Args)]
 #[command(
     mut_args = boolean,
     args_override_self = true,
@@ -35,17 +43,11 @@ pub(crate) enum Command {
 pub(crate) struct TemplateArgs {
     /// The name of the release; the chart, if it is the only one
     name: Option<String>,
-    /// The directory or the archive of the chart
+    /// The directory, the archive, or the address of the chart
     chart: Option<String>,
 
-    /// Read values from this file (- is stdin)
-    #[arg(
-        short = 'f',
-        long,
-        value_name = "FILE",
-        value_delimiter = ',',
-        help_heading = "Values"
-    )]
+    /// Read values from this file, or from an http or https URL (- is stdin)
+    #[arg(short = 'f', long, value_name = "FILE", help_heading = "Values")]
     values: Vec<String>,
     /// Set values: key1=val1,key2.inner=val2
     #[arg(
@@ -113,13 +115,7 @@ pub(crate) struct TemplateArgs {
     #[arg(long, value_name = "VERSION", help_heading = "What templates see")]
     kube_version: Option<String>,
     /// What the API server serves besides what Helm takes for granted: group/version, or group/version/Kind
-    #[arg(
-        short,
-        long,
-        value_name = "VERSION",
-        value_delimiter = ',',
-        help_heading = "What templates see"
-    )]
+    #[arg(short, long, value_name = "VERSION", help_heading = "What templates see")]
     api_versions: Vec<String>,
 
     /// Print the files in crds, too
@@ -140,6 +136,12 @@ pub(crate) struct TemplateArgs {
     /// Put the files into a directory with the name of the release
     #[arg(long, requires = "output_dir", help_heading = "What is printed")]
     release_name: bool,
+    /// Print what templates gave even if it is no manifest
+    #[arg(long, help_heading = "What is printed")]
+    debug: bool,
+
+    #[command(flatten)]
+    remote: RemoteArgs,
 }
 
 /// Does a command.
@@ -154,28 +156,39 @@ fn template(args: &TemplateArgs) -> Result<()> {
     let budget = Budget::new(limits.clone());
     let moment = engine::moment()?;
     let (name, chart) = name_and_chart(args)?;
-    let read = |path: &str| files::read(path, &limits);
+    let fetcher = Fetcher::default();
+    let read = |path: &str| files::read(path, &fetcher, &limits);
+    let namespace = given(Some(&args.namespace)).unwrap_or("default");
     let options = Options {
-        name_template: args.name_template.clone(),
-        namespace: args.namespace.clone(),
-        values: sources(args, &limits)?,
+        name_template: given(args.name_template.as_ref()).map(str::to_owned),
+        namespace: namespace.to_owned(),
+        values: sources(args, &fetcher, &limits)?,
         is_upgrade: args.is_upgrade,
         include_crds: args.include_crds,
         no_hooks: args.no_hooks,
         skip_tests: args.skip_tests,
         skip_schema_validation: args.skip_schema_validation,
         show_only: args.show_only.clone(),
-        kube_version: args.kube_version.clone(),
-        api_versions: args.api_versions.clone(),
+        kube_version: given(args.kube_version.as_ref()).map(str::to_owned),
+        api_versions: list(&args.api_versions)?,
         read_file: Some(&read),
         ..Options::new(name, &moment)
     };
-    let chart = chart::find(chart, &limits)?;
-    let rendered = helm::template(chart.tree.as_ref(), &chart.path, &options, &budget)?;
+    let chart = chart::find(chart, &args.remote, &fetcher, &limits)?;
+    let rendered = match helm::template(chart.tree.as_ref(), &chart.path, &options, &budget) {
+        Err(helm::Error::NoManifest { words, texts }) if args.debug => {
+            print(texts.as_str())?;
+            bail!(words);
+        }
+        Err(error @ helm::Error::NoManifest { .. }) => {
+            bail!("{error}\n\nUse --debug flag to render out invalid YAML")
+        }
+        done => done?,
+    };
     for warning in &rendered.warnings {
         let _ = writeln!(std::io::stderr(), "{warning}");
     }
-    match &args.output_dir {
+    match args.output_dir.as_ref().filter(|dir| !dir.as_os_str().is_empty()) {
         None => print(rendered.to_yaml()),
         Some(_) if !args.show_only.is_empty() => {
             bail!(
@@ -195,20 +208,25 @@ fn name_and_chart(args: &TemplateArgs) -> Result<(&str, &str)> {
         (Some(_), Some(_)) if args.generate_name => {
             bail!("cannot set --generate-name and also specify a name")
         }
-        (Some(_), Some(_)) if args.name_template.is_some() => {
+        (Some(_), Some(_)) if given(args.name_template.as_ref()).is_some() => {
             bail!("cannot set --name-template and also specify a name")
         }
         (Some(name), Some(chart)) => Ok((name, chart)),
     }
 }
 
-fn sources(args: &TemplateArgs, limits: &Limits) -> Result<Sources> {
-    let file = |name: &String| {
-        let text = files::read_values(name, limits).map_err(anyhow::Error::msg)?;
-        Ok((name.clone(), text))
+/// The text of a flag; an empty one is as good as none.
+fn given(text: Option<&String>) -> Option<&str> {
+    text.map(String::as_str).filter(|text| !text.is_empty())
+}
+
+fn sources(args: &TemplateArgs, fetcher: &Fetcher, limits: &Limits) -> Result<Sources> {
+    let file = |name: String| {
+        let text = files::read_values(&name, fetcher, limits).map_err(anyhow::Error::msg)?;
+        Ok((api::redact(&name), text))
     };
     Ok(Sources {
-        files: args.values.iter().map(file).collect::<Result<_>>()?,
+        files: list(&args.values)?.into_iter().map(file).collect::<Result<_>>()?,
         json: args.set_json.clone(),
         set: args.set.clone(),
         string: args.set_string.clone(),

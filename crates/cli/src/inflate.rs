@@ -4,13 +4,16 @@
 mod config;
 mod values;
 
-use std::{io::Write as _, sync::Arc};
+use std::{io::Write as _, path::Path, sync::Arc};
 
 use helm::{Options, values::Sources};
 use kustomize::{Chart, InflateChart};
-use tree::{Budget, Disk, Limits, Mem, Tree, TreePath};
+use tree::{Budget, Limits, Mem, Tree, TreePath};
 
-use crate::charts::{Charts, Wanted};
+use crate::{
+    charts::{Charts, Wanted},
+    helm::chart,
+};
 use config::{Config, Merge};
 
 /// What is said of charts on the command line.
@@ -234,8 +237,8 @@ fn render(
     let (tree, path): (Arc<dyn Tree>, &TreePath) = match &found.pulled {
         Some(pulled) => (Arc::new(pulled.clone()), &root),
         None if scene.is_ours => {
-            let disk = Disk::open(format!("/{}", found.place), &limits);
-            (Arc::new(disk.map_err(|error| error.to_string())?), &root)
+            let disk = chart::open(Path::new(&format!("/{}", found.place)), &limits);
+            (Arc::new(disk.map_err(|error| format!("{error:#}"))?), &root)
         }
         None => return rendered(scene.tree, &found.place, &options, config, &limits),
     };

@@ -3,7 +3,10 @@
 mod docker;
 mod git;
 
-use std::{collections::BTreeMap, path::PathBuf};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
 
 use anyhow::{Context as _, Result, anyhow, bail};
 use api::Secret;
@@ -124,6 +127,14 @@ impl Logins {
         Ok(Self(all))
     }
 
+    /// Those of registries in a file as Docker writes it, or in the one that programs share.
+    pub(crate) fn of_registries(file: Option<&Path>) -> Result<Self> {
+        match file {
+            Some(file) => docker::of_path(file).map(Self),
+            None => docker::of_file().map(Self),
+        }
+    }
+
     /// How an address is reached.
     pub(crate) fn access(&self, address: &str) -> Result<Access> {
         let kind = match address.split_once("://") {
@@ -197,12 +208,6 @@ impl Login {
     }
 
     fn access(&self) -> Result<Access> {
-        let read = |file: &Option<PathBuf>| match file {
-            None => Ok(None),
-            Some(file) => std::fs::read(file)
-                .map(Some)
-                .with_context(|| format!("read {}", file.display())),
-        };
         let credentials = match (&self.token, &self.identity_token, &self.password) {
             (Some(token), ..) => Some(Credentials::Bearer(token.clone())),
             (None, Some(token), _) => Some(Credentials::Identity(token.clone())),
@@ -212,19 +217,12 @@ impl Login {
             }),
             (None, None, None) => None,
         };
-        let identity = match (read(&self.certificate)?, read(&self.key)?) {
-            (Some(certificate), Some(key)) => Some(Identity {
-                certificate,
-                key: Secret::new(key),
-            }),
-            (None, None) => None,
-            _ => bail!("{}: a client's certificate and its key go together", self.host),
-        };
+        let identity = identity(self.certificate.as_deref(), self.key.as_deref());
         Ok(Access {
             credentials,
             pass_credentials: self.pass,
-            ca: read(&self.ca)?,
-            identity,
+            ca: read(self.ca.as_deref())?,
+            identity: identity.with_context(|| self.host.clone())?,
             insecure_skip_verify: self.insecure,
             plain_http: self.plain,
         })
@@ -261,6 +259,24 @@ impl Login {
         }
         Ok(())
     }
+}
+
+/// What a file of certificates or keys holds.
+pub(crate) fn read(file: Option<&Path>) -> Result<Option<Vec<u8>>> {
+    let read = |file: &Path| std::fs::read(file).with_context(|| format!("read {}", file.display()));
+    file.map(read).transpose()
+}
+
+/// What a client shows.
+pub(crate) fn identity(certificate: Option<&Path>, key: Option<&Path>) -> Result<Option<Identity>> {
+    Ok(match (read(certificate)?, read(key)?) {
+        (Some(certificate), Some(key)) => Some(Identity {
+            certificate,
+            key: Secret::new(key),
+        }),
+        (None, None) => None,
+        _ => bail!("a client's certificate and its key go together"),
+    })
 }
 
 fn of_flags(args: &LoginArgs) -> Result<Vec<(Kind, Login)>> {

@@ -2,6 +2,8 @@
 
 use std::{io::Write as _, process::ExitCode};
 
+use anyhow::{Result, ensure};
+
 use clap::{
     Arg, ArgAction,
     error::{ContextKind, ContextValue, ErrorKind},
@@ -53,4 +55,46 @@ pub(crate) fn boolean(flag: Arg) -> Arg {
         .default_missing_value("true")
         .hide_default_value(true)
         .hide_possible_values(true)
+}
+
+/// What flags with comma separated values say, in the form that programs in Go take: quotes hold commas together, and are
+/// doubled inside of others.
+pub(crate) fn list(texts: &[String]) -> Result<Vec<String>> {
+    let mut all = Vec::new();
+    for text in texts.iter().filter(|text| !text.is_empty()) {
+        let (mut one, mut quoted) = (String::new(), false);
+        let mut chars = text.chars().peekable();
+        while let Some(c) = chars.next() {
+            match c {
+                '"' if quoted && chars.next_if_eq(&'"').is_some() => one.push('"'),
+                '"' if quoted || one.is_empty() => quoted = !quoted,
+                ',' if !quoted => all.push(std::mem::take(&mut one)),
+                c => one.push(c),
+            }
+        }
+        ensure!(!quoted, "{:?}: a quote has no end", api::redact(text));
+        all.push(one);
+    }
+    Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quotes_hold_commas() {
+        for (text, expected) in [
+            ("", &[][..]),
+            ("a", &["a"]),
+            ("a,b", &["a", "b"]),
+            ("a,", &["a", ""]),
+            ("\"a,b\",c", &["a,b", "c"]),
+            ("\"a\"\"b\"", &["a\"b"]),
+            ("a\"b", &["a\"b"]),
+        ] {
+            assert_eq!(list(&[text.to_owned()]).unwrap(), expected, "{text}");
+        }
+        assert!(list(&["\"a".to_owned()]).is_err());
+    }
 }

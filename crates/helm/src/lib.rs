@@ -18,6 +18,6 @@ pub mod values;
 mod version;
 
 pub use chart::Chart;
-pub use error::Error;
+pub use error::{Error, Texts};
 pub use render::{DEPRECATED, KubeVersion, Options, Rendered, template};
 pub use value::{Dict, Kind, List, Object, Value};

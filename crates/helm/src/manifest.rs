@@ -10,7 +10,7 @@ use regex::Regex;
 use tree::Budget;
 
 use crate::{
-    Error,
+    Error, Texts,
     fields::{Fields, json_type},
     values::yaml_words,
 };
@@ -167,8 +167,10 @@ pub(crate) fn sort<'a>(
         }
         for text in split(text) {
             budget.step(text.len() as u64)?;
-            let head = head(text, budget)
-                .map_err(|words| Error::Manifest(format!("YAML parse error on {path}: {words}")))?;
+            let head = head(text, budget).map_err(|words| Error::NoManifest {
+                words: format!("YAML parse error on {path}: {words}"),
+                texts: Texts::default(),
+            })?;
             let manifest = Manifest {
                 path: path.to_owned(),
                 kind: head.kind.clone(),

@@ -6,13 +6,13 @@ mod records;
 #[cfg(test)]
 mod tests;
 
-use std::fmt;
+use std::{collections::BTreeMap, fmt};
 
 use tree::{Budget, Tree, TreePath, on_deep_stack};
 
 use crate::{
-    Chart, Dict, Error, Value,
-    functions::Environment,
+    Chart, Dict, Error, Texts, Value,
+    functions::{Environment, WARNING_END, WARNING_START},
     manifest::{self, Sorted},
     values::{self, ReadFile, Sources},
     version,
@@ -150,7 +150,7 @@ fn render(
     if chart.metadata.deprecated {
         rendered.warnings.push(DEPRECATED.to_owned());
     }
-    let name = engine::release_name(options, budget)?;
+    let name = engine::release_name(options, budget).map_err(without_marks)?;
     check_name(&name)?;
     values::process_dependencies(&mut chart, values, &mut rendered.warnings)?;
     let values = values::coalesce_values(&chart, values, false, &mut rendered.warnings)?;
@@ -178,13 +178,37 @@ fn render(
     rendered.notes = files.remove(&notes).unwrap_or_default();
     files.retain(|path, _| !path.ends_with("NOTES.txt"));
     let texts = files.iter().map(|(path, text)| (path.as_str(), text.as_str()));
-    rendered.sorted = manifest::sort(texts, &mut rendered.warnings, budget)?;
+    let sorted = manifest::sort(texts, &mut rendered.warnings, budget);
+    rendered.sorted = sorted.map_err(|error| with_texts(error, &files))?;
     let crd = |(path, file): (String, &crate::chart::File)| {
         (path, String::from_utf8_lossy(&file.data).into_owned())
     };
     rendered.crds = chart.crds().into_iter().map(crd).collect();
     rendered.output = output(&rendered, options)?;
     Ok(rendered)
+}
+
+/// An error with all that templates gave, for who looks for what is wrong with it.
+fn with_texts(error: Error, files: &BTreeMap<String, String>) -> Error {
+    let Error::NoManifest { words, .. } = error else {
+        return error;
+    };
+    let mut all = String::new();
+    for (path, text) in files.iter().filter(|(_, text)| !text.trim().is_empty()) {
+        manifest::print(path, text, &mut all);
+    }
+    Error::NoManifest {
+        words,
+        texts: Texts(all),
+    }
+}
+
+/// What `fail` and `required` say about the name of a release, as they are told outside of manifests.
+fn without_marks(error: Error) -> Error {
+    match error {
+        Error::Option(words) => Error::Option(words.replace(WARNING_START, "").replace(WARNING_END, "")),
+        error => error,
+    }
 }
 
 /// The warnings of a chart and of those that it brings.

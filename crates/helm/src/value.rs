@@ -90,6 +90,12 @@ pub trait Object: fmt::Debug {
     /// What the method answers instead of a value.
     fn call(&self, name: &str, arguments: &[Value]) -> Option<Result<Value, String>>;
 
+    /// How many steps a call takes, apart from what its answer weighs.
+    fn cost(&self, name: &str, arguments: &[Value]) -> u64 {
+        let _ = (name, arguments);
+        0
+    }
+
     /// What `range`, `index`, `len` and the functions on maps see, when it is a map.
     fn as_dict(&self) -> Option<Dict> {
         None

@@ -263,7 +263,9 @@ impl Error {
             Self::Load { source, .. } | Self::Chart { source, .. } | Self::Included { source, .. } => {
                 source.exceeded()
             }
-            Self::Helm(helm::Error::Exceeded(source)) => Some(source),
+            Self::Helm(helm::Error::Exceeded(source) | helm::Error::ExceededIn { limit: source, .. }) => {
+                Some(source)
+            }
             Self::Many(errors) => errors.iter().find_map(Self::exceeded),
             _ => None,
         }

@@ -114,13 +114,7 @@ impl Repository {
         let archive = if first.starts_with("oci://") {
             self.fetch_from_registry(first).await?
         } else {
-            let url = archive_url(&self.url, first)?;
-            let answer = self
-                .get(&url, "application/gzip,application/octet-stream", false)
-                .await?;
-            let url = answer.url.clone();
-            let bytes = answer.bytes(self.client.limits().archive_bytes).await?;
-            Archive::new(url, bytes)
+            self.download(&archive_url(&self.url, first)?).await?
         };
         match Digest::parse(&entry.digest) {
             Some(wanted) => archive.verify(&wanted)?,
@@ -131,6 +125,23 @@ impl Repository {
             }
         }
         Ok(archive)
+    }
+
+    /// What lies at the address itself, when that is the one of an archive.
+    ///
+    /// # Errors
+    /// When it can't be had, or is too large.
+    pub async fn archive(&self) -> Result<Archive, Error> {
+        self.download(&self.url).await
+    }
+
+    async fn download(&self, url: &Url) -> Result<Archive, Error> {
+        let answer = self
+            .get(url, "application/gzip,application/octet-stream", false)
+            .await?;
+        let url = answer.url.clone();
+        let bytes = answer.bytes(self.client.limits().archive_bytes).await?;
+        Ok(Archive::new(url, bytes))
     }
 
     /// An archive that the index has in a registry. Credentials of the repository go there only if they are passed on.

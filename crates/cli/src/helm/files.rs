@@ -10,31 +10,37 @@ use std::{
 use anyhow::{Context as _, Result, ensure};
 use bytes::Bytes;
 use helm::{Options, Rendered};
-use tree::Limits;
+use tree::{Budget, Limits};
 
-use crate::output::print;
+use crate::{fetch::Fetcher, output::print};
 
-/// The bytes of a file, in words of Helm when there are none.
-pub(crate) fn read(path: &str, limits: &Limits) -> Result<Bytes, String> {
-    if path.contains("://") {
-        let shown = api::redact(path);
-        return Err(format!(
-            "{shown}: files on other machines are not fetched: download it first"
-        ));
+/// The bytes of a file, or of what is at a URL, in words of Helm when there are none.
+pub(crate) fn read(path: &str, fetcher: &Fetcher, limits: &Limits) -> Result<Bytes, String> {
+    let shown = api::redact(path);
+    if path.starts_with("https://") || path.starts_with("http://") {
+        return kustomize::Fetch::file(fetcher, path, &Budget::new(limits.clone()))
+            .map_err(|why| format!("{shown}: {why}"));
     }
-    let file = File::open(path).map_err(|error| match error.kind() {
-        ErrorKind::NotFound => format!("open {path}: no such file or directory"),
-        _ => format!("open {path}: {error}"),
-    })?;
-    bounded(file, path, limits)
+    let file = File::open(path).map_err(|error| format!("open {shown}: {}", words(&error)))?;
+    bounded(file, &shown, limits)
 }
 
 /// The bytes of a file of values; `-` is stdin.
-pub(crate) fn read_values(path: &str, limits: &Limits) -> Result<Bytes, String> {
+pub(crate) fn read_values(path: &str, fetcher: &Fetcher, limits: &Limits) -> Result<Bytes, String> {
     if path == "-" {
         return bounded(std::io::stdin().lock(), path, limits);
     }
-    read(path, limits)
+    read(path, fetcher, limits)
+}
+
+/// What Go says of what a file can't do.
+fn words(error: &std::io::Error) -> String {
+    match error.kind() {
+        ErrorKind::NotFound => "no such file or directory".to_owned(),
+        ErrorKind::IsADirectory => "is a directory".to_owned(),
+        ErrorKind::PermissionDenied => "permission denied".to_owned(),
+        _ => error.to_string(),
+    }
 }
 
 fn bounded(source: impl Read, path: &str, limits: &Limits) -> Result<Bytes, String> {
@@ -43,7 +49,7 @@ fn bounded(source: impl Read, path: &str, limits: &Limits) -> Result<Bytes, Stri
     source
         .take(limit.saturating_add(1))
         .read_to_end(&mut bytes)
-        .map_err(|error| format!("read {path}: {error}"))?;
+        .map_err(|error| format!("read {path}: {}", words(&error)))?;
     if bytes.len() as u64 > limit {
         return Err(format!("{path} is larger than {limit} bytes"));
     }

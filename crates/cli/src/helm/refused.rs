@@ -5,23 +5,8 @@ use crate::usage::Refused;
 /// Flags that helm has and this program hasn't, and why.
 pub(crate) const REFUSED: Refused = &[
     (
-        &[
-            "--repo",
-            "--version",
-            "--devel",
-            "--username",
-            "--password",
-            "--ca-file",
-            "--cert-file",
-            "--key-file",
-            "--insecure-skip-tls-verify",
-            "--plain-http",
-            "--pass-credentials",
-            "--registry-config",
-            "--repository-cache",
-            "--repository-config",
-        ],
-        "charts are not fetched; pull the chart first",
+        &["--repository-cache", "--repository-config"],
+        "what 'helm repo add' keeps is not read; --repo is the address of a repository",
     ),
     (
         &["--dependency-update"],
@@ -75,9 +60,5 @@ pub(crate) const REFUSED: Refused = &[
     (
         &["--enable-dns"],
         "names of hosts are not resolved: getHostByName answers nothing",
-    ),
-    (
-        &["--debug"],
-        "there is nothing more to print; an error names chart, file, line and column",
     ),
 ];

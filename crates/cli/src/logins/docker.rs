@@ -1,6 +1,9 @@
 //! Who asks registries, by the file that logins of other programs write.
 
-use std::{collections::BTreeMap, path::PathBuf};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
 
 use anyhow::{Context as _, Result, anyhow};
 use api::Secret;
@@ -43,14 +46,16 @@ pub(super) fn of_file() -> Result<Vec<(Kind, Login)>> {
     let Some(file) = dir.map(|dir| dir.join("config.json")) else {
         return Ok(Vec::new());
     };
-    let Ok(metadata) = file.metadata() else {
-        return Ok(Vec::new());
-    };
-    if metadata.len() > MAX_FILE {
-        return Ok(Vec::new());
+    match file.metadata() {
+        Ok(metadata) if metadata.len() <= MAX_FILE => of_path(&file),
+        _ => Ok(Vec::new()),
     }
+}
+
+/// Those of one file.
+pub(super) fn of_path(file: &Path) -> Result<Vec<(Kind, Login)>> {
     let shown = || file.display().to_string();
-    let text = std::fs::read(&file).with_context(shown)?;
+    let text = std::fs::read(file).with_context(shown)?;
     of_text(&text).with_context(shown)
 }
 

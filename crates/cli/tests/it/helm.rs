@@ -3,8 +3,12 @@
 use std::{fs, path::Path, process::Output};
 
 use tempfile::TempDir;
+use testkit::{
+    Authority, Page, Registry, WebServer,
+    registry::{Login, PASSWORD, USER},
+};
 
-use crate::program::{files, printed, refused, run};
+use crate::program::{chart as archive, files, printed, refused, run};
 
 const MAP: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {{ .Release.Name }}-{{ .Values.name }}\n  \
                    namespace: {{ .Release.Namespace }}\n";
@@ -126,9 +130,16 @@ fn mistakes_are_told() {
     fs::write(dir.path().join("no.tgz"), "no archive").unwrap();
     for (arguments, expected) in [
         (&[][..], "a chart is missing"),
-        (&["nope"], "there is no directory and no archive \"nope\""),
+        (
+            &["nope"],
+            "there is no directory and no archive \"nope\": --repo is",
+        ),
+        (&["stable/nope"], "what 'helm repo add' keeps is not read"),
         (&["./nope"], "path \"./nope\" not found"),
-        (&["https://u:secret@a.b/c.tgz"], "charts are not fetched"),
+        (
+            &["https://u:secret@169.254.169.254/c.tgz"],
+            "link-local addresses are not allowed",
+        ),
         (
             &["no.tgz"],
             "file 'no.tgz' does not appear to be a gzipped archive",
@@ -142,8 +153,8 @@ fn mistakes_are_told() {
             "open nope: no such file or directory",
         ),
         (
-            &["r", "small", "-f", "https://u:secret@a.b/c"],
-            "files on other machines are not fetched",
+            &["r", "small", "-f", "https://u:secret@169.254.169.254/c"],
+            "link-local addresses are not allowed",
         ),
         (
             &["r", "small", "--set", "a"],
@@ -154,8 +165,17 @@ fn mistakes_are_told() {
             "--validate is not supported: no cluster is asked",
         ),
         (
-            &["r", "small", "--repo", "x"],
-            "--repo is not supported: charts are not fetched",
+            &["small", "--name-template", "{{ fail \"why\" }}"],
+            "error calling fail: why\n",
+        ),
+        (&["r", "small", "-f", "small"], "read small: is a directory"),
+        (
+            &["r", "shop", "--repo", "https://a.b", "--username", "me"],
+            "--password <PASSWORD>",
+        ),
+        (
+            &["r", "small", "--post-renderer", "cat"],
+            "--post-renderer is not supported: no programs are run",
         ),
         (
             &["r", "small", "--wait"],
@@ -178,6 +198,183 @@ fn a_chart_reads_nothing_beside_it() {
     let dir = chart();
     fs::write(dir.path().join("secret"), "top").unwrap();
     std::os::unix::fs::symlink("../../secret", dir.path().join("small/templates/leak.yaml")).unwrap();
+    let output = template(dir.path(), &["small"]);
     let expected = format!("{}{}", map("release-name", "a", "default"), hook());
-    assert_eq!(printed(&template(dir.path(), &["small"])), expected);
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), expected);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        said.contains("Warning: templates/leak.yaml: this link leads out of the chart"),
+        "{said}"
+    );
+}
+
+#[test]
+fn empty_flags_are_none_and_quotes_hold_commas() {
+    let dir = chart();
+    fs::write(dir.path().join("a,b.yaml"), "name: comma\n").unwrap();
+    let arguments = [
+        "r",
+        "small",
+        "-n",
+        "",
+        "--kube-version",
+        "",
+        "--name-template",
+        "",
+        "-f",
+        "",
+        "-f",
+        "\"a,b.yaml\"",
+    ];
+    let expected = format!("{}{}", map("r", "comma", "default"), hook());
+    assert_eq!(printed(&template(dir.path(), &arguments)), expected);
+}
+
+#[test]
+fn what_is_no_manifest_can_be_seen() {
+    let dir = chart();
+    fs::write(
+        dir.path().join("small/templates/bad.yaml"),
+        "a: b: {{ .Values.name }}",
+    )
+    .unwrap();
+    let said = refused(&template(dir.path(), &["small"]));
+    assert!(
+        said.contains("bad.yaml") && said.contains("Use --debug"),
+        "{said}"
+    );
+    let output = template(dir.path(), &["small", "--debug"]);
+    assert_eq!(output.status.code(), Some(1));
+    let printed = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        printed.contains("# Source: small/templates/bad.yaml\na: b: a\n"),
+        "{printed}"
+    );
+}
+
+#[test]
+fn large_archives_are_read() {
+    // Bytes that can't be packed.
+    let mut state = 1_u64;
+    let noise: Vec<u8> = (0..3 << 20)
+        .map(|_| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 56) as u8
+        })
+        .collect();
+    let dir = files(&[]);
+    let archive = testkit::archive::tar_gz(&[
+        ("big/Chart.yaml", b"apiVersion: v2\nname: big\nversion: 1.0.0\n"),
+        ("big/a", &noise),
+        ("big/b", &noise),
+        ("big/templates/x.yaml", b"kind: X\n"),
+    ]);
+    assert!(archive.len() > 5 << 20);
+    fs::write(dir.path().join("big.tgz"), archive).unwrap();
+    assert!(printed(&template(dir.path(), &["big.tgz"])).ends_with("kind: X\n"));
+}
+
+fn rendered(version: &str) -> String {
+    format!("name: release-name-{version}")
+}
+
+#[test]
+fn charts_come_from_repositories() {
+    let (server, cdn) = (WebServer::start().unwrap(), WebServer::start().unwrap());
+    server.login("me", "s3cret");
+    let away = cdn.url("a-3.0.0-rc.1.tgz");
+    let index = format!(
+        "entries:\n  a:\n  - {{version: 1.0.0, urls: [a-1.0.0.tgz]}}\n  - {{version: 1.1.0, urls: [a-1.1.0.tgz]}}\n  - \
+         {{version: 3.0.0-rc.1, urls: ['{away}']}}\n"
+    );
+    server.page("/stable/index.yaml", Page::Content(index.into()));
+    for version in ["1.0.0", "1.1.0"] {
+        let page = Page::Content(archive("a", version).into());
+        server.page(&format!("/stable/a-{version}.tgz"), page);
+    }
+    cdn.page(
+        "/a-3.0.0-rc.1.tgz",
+        Page::Content(archive("a", "3.0.0-rc.1").into()),
+    );
+    server.page("/values.yaml", Page::Content("color: blue\n".into()));
+    let dir = files(&[]);
+    let url = server.url("stable");
+    let login = ["--username", "me", "--password", "s3cret"];
+    for (arguments, version) in [
+        (&["--repo", &url, "a"][..], "1.1.0"),
+        (&["--repo", &url, "a", "--version", "~1.0"], "1.0.0"),
+        (&["--repo", &url, "a", "--devel"], "3.0.0-rc.1"),
+        (&["--repo", &url, "a", "--devel", "--version", "^1"], "1.1.0"),
+        (&[&server.url("stable/a-1.0.0.tgz")], "1.0.0"),
+    ] {
+        let text = printed(&template(dir.path(), &[arguments, &login].concat()));
+        assert!(text.contains(&rendered(version)), "{arguments:?}: {text}");
+    }
+    assert!(cdn.asked().iter().all(|asked| asked.authorization.is_none()));
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+    let values = server.url("values.yaml").replace("://", "://me:s3cret@");
+    let text = printed(&template(
+        dir.path(),
+        &[&["--repo", &url, "a", "-f", &values][..], &login].concat(),
+    ));
+    assert!(text.contains("\"color\":\"blue\""), "{text}");
+    for (arguments, expected) in [
+        (&["--repo", &url, "a"][..], "none are given"),
+        (
+            &["--repo", &url, "a", "--username", "me", "--password", "wr0ng"],
+            "the server refused the credentials",
+        ),
+        (
+            &[
+                "--repo",
+                &url,
+                "a",
+                "--version",
+                ">=4",
+                login[0],
+                login[1],
+                login[2],
+                login[3],
+            ],
+            "version \">=4\" not found",
+        ),
+        (
+            &["--repo", &url, "b", login[0], login[1], login[2], login[3]],
+            "chart \"b\" not found",
+        ),
+    ] {
+        let said = refused(&template(dir.path(), arguments));
+        assert!(said.contains(expected), "{arguments:?}: {said}");
+        assert!(!said.contains("s3cret") && !said.contains("wr0ng"), "{said}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn charts_come_from_registries() {
+    let authority = Authority::new(&["127.0.0.1"]).unwrap();
+    let registry = Registry::start(Login::Basic, Some(authority)).await.unwrap();
+    registry
+        .push_chart("charts/a", "1.0.0", &archive("a", "1.0.0"))
+        .await
+        .unwrap();
+    let dir = files(&[("ca.pem", registry.ca_pem())]);
+    let chart = format!("oci://{}/charts/a", registry.host());
+    let login = ["--username", USER, "--password", PASSWORD, "--ca-file", "ca.pem"];
+    for version in [&[][..], &["--version", "^1"]] {
+        let text = printed(&template(
+            dir.path(),
+            &[&[chart.as_str()], version, &login].concat(),
+        ));
+        assert!(text.contains(&rendered("1.0.0")), "{text}");
+    }
+    let said = refused(&template(
+        dir.path(),
+        &[&chart, "--ca-file", "ca.pem", "--registry-config", "ca.pem"],
+    ));
+    assert!(said.contains("no JSON of logins"), "{said}");
+    let said = refused(&template(
+        dir.path(),
+        &[&[chart.as_str(), "--version", "^2"][..], &login].concat(),
+    ));
+    assert!(said.contains("\"^2\" not found"), "{said}");
 }

@@ -11,6 +11,10 @@ use crate::{
     template::{Signature, Type},
 };
 
+/// What a character of a pattern takes to be read, and a file to be looked at.
+const PATTERN_STEPS: usize = 200;
+const PATH_STEPS: usize = 8;
+
 /// The files that templates see, by their paths.
 #[derive(Debug, Clone, Default)]
 pub struct Files {
@@ -129,6 +133,16 @@ impl Object for Files {
             "Glob" => Ok(self.glob(path).into_value()),
             _ => self.lines(path),
         })
+    }
+
+    fn cost(&self, name: &str, arguments: &[Value]) -> u64 {
+        match (name, arguments) {
+            ("Glob", [Value::String(pattern)]) => {
+                let paths: usize = self.files.keys().map(|name| PATH_STEPS + name.len()).sum();
+                (pattern.len() * PATTERN_STEPS + paths) as u64
+            }
+            _ => 0,
+        }
     }
 
     fn as_dict(&self) -> Option<Dict> {

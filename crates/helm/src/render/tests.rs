@@ -175,6 +175,29 @@ fn charts_that_nobody_asks_for_lie_in_the_original_of_an_alias() {
 }
 
 #[test]
+fn many_patterns_of_files_end_in_time() {
+    let files = [
+        META,
+        (
+            "templates/x.yaml",
+            "{{ range 1000000000 }}{{ $x := $.Files.Glob \"*****a\" }}{{ end }}",
+        ),
+    ];
+    let tree = Mem::from_files(files).unwrap();
+    let budget = Budget::new(tree::Limits {
+        steps: 100_000,
+        ..tree::Limits::default()
+    });
+    let error = template(&tree, &TreePath::root(), &Options::new("demo", &Still), &budget).unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .contains("error calling Glob: the limit of 100000 steps"),
+        "{error}"
+    );
+}
+
+#[test]
 fn errors_name_template_line_and_column() {
     let table = [
         (

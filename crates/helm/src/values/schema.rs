@@ -131,7 +131,7 @@ pub(crate) fn validate(chart: &Chart, values: &Dict, budget: &Budget) -> Result<
 
 fn collect(chart: &Chart, values: &Dict, budget: &Budget, words: &mut String) -> Result<(), Error> {
     if let Some(schema) = &chart.schema
-        && let Some(problems) = one(schema, values, budget)?
+        && let Some(problems) = one(schema, values, budget).map_err(|error| named(error, chart))?
     {
         let _ = write!(words, "{}:\n{problems}", chart.name());
     }
@@ -166,6 +166,17 @@ fn no_json(schema: &[u8], error: &serde_json::Error, budget: &Budget) -> String 
         }
         Some(words) => words,
         None => error.to_string(),
+    }
+}
+
+/// A limit names the chart whose schema reaches it.
+fn named(error: Error, chart: &Chart) -> Error {
+    match error {
+        Error::Exceeded(limit) => Error::ExceededIn {
+            place: format!("chart {}: values.schema.json", chart.name()),
+            limit,
+        },
+        error => error,
     }
 }
 

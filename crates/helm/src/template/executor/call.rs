@@ -113,9 +113,15 @@ impl<'s> State<'s, '_> {
                 let result = functions.call(name, values(slots), self.executor);
                 Some(result.map(|value| Slot::element(value, false)))
             }
-            Callee::Method(object, name, _) => object
-                .call(name, &values(slots))
-                .map(|result| result.map(Slot::bare)),
+            Callee::Method(object, name, _) => {
+                let values = values(slots);
+                let paid = self.executor.budget.step(object.cost(name, &values));
+                let called = paid.map(|()| object.call(name, &values));
+                called.map_or_else(
+                    |error| Some(Err(error.to_string())),
+                    |result| result.map(|result| result.map(Slot::bare)),
+                )
+            }
         };
         let Some(result) = result else {
             return Ok(None);
