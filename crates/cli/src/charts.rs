@@ -66,29 +66,29 @@ impl<'f> Charts<'f> {
         Ok(archive)
     }
 
-    /// Many charts, some of them at the same time; `done` gets each as it comes.
+    /// Many charts, some of them at the same time; `done` gets each as it comes, or why it didn't.
     pub(crate) fn pull_all(
         &self,
         all: &[Wanted],
-        mut done: impl FnMut(usize, Archive) -> Result<()>,
+        mut done: impl FnMut(usize, Result<Archive>) -> Result<()>,
     ) -> Result<()> {
         for (begin, some) in all.chunks(AT_ONCE).enumerate() {
             let mut sources = Vec::new();
-            for wanted in some {
-                sources.push((
-                    self.source(&wanted.address, &wanted.chart)?,
-                    wanted.version.clone(),
-                ));
+            for (at, wanted) in some.iter().enumerate() {
+                match self.source(&wanted.address, &wanted.chart) {
+                    Ok(source) => sources.push((at, source, wanted.version.clone())),
+                    Err(error) => done(begin * AT_ONCE + at, Err(error))?,
+                }
             }
             let pulling = async {
                 let mut tasks = JoinSet::new();
-                for (at, (source, version)) in sources.into_iter().enumerate() {
+                for (at, source, version) in sources {
                     tasks.spawn(async move { (at, source.pull(&version).await) });
                 }
                 tasks.join_all().await
             };
             for (at, archive) in self.wait(pulling)? {
-                done(begin * AT_ONCE + at, archive?)?;
+                done(begin * AT_ONCE + at, archive.map_err(Into::into))?;
             }
         }
         Ok(())

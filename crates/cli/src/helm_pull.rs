@@ -7,10 +7,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, bail, ensure};
 use clap::Args;
 use kluctl::{ChartSource, GIT_INFO, GitReference};
 use kustomize::remote::Repository;
+use oci::Archive;
 use tree::{Budget, Limits, NodeKind, Tree, TreePath};
 use versions::Version;
 
@@ -18,7 +19,7 @@ use crate::{
     charts::{Charts, Wanted},
     fetch::Fetcher,
     logins::{LoginArgs, Logins},
-    project::Project,
+    project::{Project, Release},
 };
 
 /// How long a Git repository may take, in seconds.
@@ -48,7 +49,7 @@ pub(crate) fn run(args: &PullArgs) -> Result<()> {
 #[derive(Debug, Default)]
 struct Stock<'a> {
     name: &'a str,
-    versions: BTreeMap<String, &'a ChartSource>,
+    versions: BTreeMap<String, &'a Release>,
 }
 
 /// Whether everything is pulled that is named, and nothing else. What a branch means now is not asked.
@@ -57,8 +58,8 @@ pub(crate) fn is_up_to_date(project: &Project) -> Result<bool> {
         if !unused(project, dir, stock)?.is_empty() {
             return Ok(false);
         }
-        for source in stock.versions.values() {
-            let place = project.pulled(&source.versioned_dir()?.unwrap_or_default())?;
+        for release in stock.versions.values() {
+            let place = project.pulled(&release.chart.source.versioned_dir()?.unwrap_or_default())?;
             if !place.join("Chart.yaml").is_file() {
                 return Ok(false);
             }
@@ -78,7 +79,7 @@ fn stocks(project: &Project) -> Result<BTreeMap<TreePath, Stock<'_>>> {
         let stock = stocks.entry(dir).or_default();
         stock.name = source.name().unwrap_or_default();
         if !release.chart.skip_pre_pull {
-            stock.versions.insert(version, source);
+            stock.versions.insert(version, release);
         }
     }
     Ok(stocks)
@@ -90,7 +91,8 @@ pub(crate) fn pull(project: &Project, charts: &Charts<'_>, budget: &Budget) -> R
     let stocks = stocks(project)?;
     for (dir, stock) in &stocks {
         remove_unused(project, dir, stock)?;
-        for (version, source) in &stock.versions {
+        for (version, release) in &stock.versions {
+            let source = &release.chart.source;
             let place = source.versioned_dir()?.unwrap_or_default();
             let place = project.pulled(&place)?;
             if is_wanted(source, &place) {
@@ -98,20 +100,48 @@ pub(crate) fn pull(project: &Project, charts: &Charts<'_>, budget: &Budget) -> R
                     "Pulling Chart {} with version {version}",
                     stock.name
                 ));
-                missing.push((*source, place));
+                missing.push((*release, place));
             }
         }
     }
     let (git, others): (Vec<_>, Vec<_>) = missing
         .into_iter()
-        .partition(|(source, _)| matches!(source, ChartSource::Git { .. }));
-    let wanted: Vec<Wanted> = others.iter().filter_map(|(source, _)| wanted(source)).collect();
-    charts.pull_all(&wanted, |at, archive| match others.get(at) {
-        Some((_, place)) => Ok(archive.write(place, budget)?),
-        None => Ok(()),
+        .partition(|(release, _)| matches!(release.chart.source, ChartSource::Git { .. }));
+    let wanted = others
+        .iter()
+        .filter_map(|(release, _)| wanted(&release.chart.source));
+    charts.pull_all(&wanted.collect::<Vec<Wanted>>(), |at, archive| {
+        match others.get(at) {
+            Some((release, place)) => archive
+                .and_then(|archive| keep(release, &archive, place, budget))
+                .context(release.file.clone()),
+            None => Ok(()),
+        }
     })?;
-    git.iter()
-        .try_for_each(|(source, place)| pull_git(source, place, charts.fetcher, budget))
+    git.iter().try_for_each(|(release, place)| {
+        pull_git(&release.chart.source, place, charts.fetcher, budget).context(release.file.clone())
+    })
+}
+
+/// Keeps what was pulled, if it is what will be looked for: a range of versions isn't.
+fn keep(release: &Release, archive: &Archive, place: &Path, budget: &Budget) -> Result<()> {
+    let tree = archive.tree(budget)?;
+    let metadata = tree
+        .read(&TreePath::root().child("Chart.yaml"))
+        .unwrap_or_default();
+    let metadata = yaml::read::goyaml_lenient(metadata, budget).map(|document| document.value);
+    let metadata = metadata.with_context(|| format!("{}: Chart.yaml", archive.url()))?;
+    let found = metadata
+        .get("version")
+        .and_then(yaml::Value::as_str)
+        .unwrap_or_default();
+    let wanted = release.chart.source.version().unwrap_or_default();
+    ensure!(
+        found == wanted,
+        "chartVersion {wanted} is not the version of a chart, and {} has version {found}: write that one",
+        archive.url()
+    );
+    Ok(archive.write(place, budget)?)
 }
 
 pub(crate) fn say(text: std::fmt::Arguments<'_>) {

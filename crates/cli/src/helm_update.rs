@@ -201,7 +201,7 @@ fn newer(release: &Release, charts: &Charts<'_>) -> Result<Option<(String, Strin
             let versions = charts.versions(address, chart).with_context(failed)?;
             (
                 version.to_owned(),
-                oci::newest(versions, |version| version, range)?,
+                oci::newest(versions, |version| version, range).with_context(failed)?,
             )
         }
     };

@@ -87,7 +87,7 @@ fn main() -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            let _ = writeln!(std::io::stderr(), "Error: {error:#}");
+            let _ = writeln!(std::io::stderr(), "Error: {}", output::words(&error));
             ExitCode::FAILURE
         }
     }

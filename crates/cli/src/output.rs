@@ -10,6 +10,20 @@ use anyhow::{Context as _, Result};
 use kluctl::Rendered;
 use tree::{NodeKind, Tree, TreePath};
 
+/// What is wrong, and why. Many an error says its cause itself.
+pub(crate) fn words(error: &anyhow::Error) -> String {
+    let mut words = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if words.is_empty() {
+            words = cause;
+        } else if !words.ends_with(&cause) {
+            words.push_str(": ");
+            words.push_str(&cause);
+        }
+    }
+    words
+}
+
 /// Prints to stdout; a reader that has seen enough is no failure.
 pub(crate) fn print(text: &str) -> Result<()> {
     print_all(&[text])
@@ -83,4 +97,17 @@ fn write_tree(tree: &dyn Tree, dir: &TreePath, to: &Path) -> Result<()> {
 pub(crate) fn width() -> Option<usize> {
     let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok()?;
     Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use anyhow::anyhow;
+
+    use super::*;
+
+    #[test]
+    fn causes_are_told_once() {
+        let error = anyhow!("no end").context("a: no end").context("b").context("c");
+        assert_eq!(words(&error), "c: b: a: no end");
+    }
 }

@@ -55,7 +55,12 @@ fn parse_yaml(text: &[u8]) -> Result<yaml::Value, yaml::Error> {
 }
 
 fn entry(map: &yaml::Map) -> Entry {
-    let text = |key: &str| map.get_str(key).unwrap_or_default().to_owned();
+    // As Helm reads them: what looks like a number is a text, too.
+    let text = |key: &str| match map.get(key) {
+        None | Some(yaml::Value::Null) => String::new(),
+        Some(yaml::Value::String(text)) => text.clone(),
+        Some(other) => yaml::print::json(other),
+    };
     let urls = match map.get("urls") {
         Some(yaml::Value::Seq(urls)) => urls
             .iter()

@@ -134,6 +134,30 @@ fn a_directory_that_is_no_project_or_leads_elsewhere_is_refused() {
     assert_eq!(fs::read_dir(other.path()).unwrap().count(), 0);
 }
 
+#[test]
+fn what_is_not_pulled_is_told_with_its_file() {
+    let server = repository(&["1.0.0"]);
+    let url = server.url("");
+    for (name, version, expected) in [
+        (
+            "a",
+            "^1",
+            "Error: one/helm-chart.yaml: chartVersion ^1 is not the version of a chart, and",
+        ),
+        (
+            "a",
+            "2.0.0",
+            "Error: one/helm-chart.yaml: chart \"a\" version \"2.0.0\" not found",
+        ),
+        ("c", "1.0.0", "Error: one/helm-chart.yaml: chart \"c\" not found"),
+    ] {
+        let dir = project(&[("one", release(&url, name, version, ""))]);
+        let said = refused_at_last(&weir(dir.path(), &["helm-pull"]));
+        assert!(said.contains(expected), "{said}");
+        assert!(pulled(&dir).is_empty());
+    }
+}
+
 /// The error behind what was said before.
 #[track_caller]
 fn refused_at_last(output: &Output) -> String {

@@ -138,11 +138,14 @@ fn files_stay_below_their_kustomization() {
         dir.path().join("app/charts/shop/templates/x.yaml"),
     )
     .unwrap();
-    let text = printed(&build(dir.path(), &[]));
+    let output = build(dir.path(), &[]);
+    let text = String::from_utf8(output.stdout).unwrap();
     assert!(
         text.matches("kind: ").count() == 2 && text.contains("kind: Shop\n"),
         "{text}"
     );
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("templates/x.yaml: this link leads out"), "{said}");
     let dir = shop("helmCharts: [{name: ../../v}]\n");
     assert!(refused(&build(dir.path(), &[])).contains("can't be the name of a chart"));
 }

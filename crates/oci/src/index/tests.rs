@@ -92,6 +92,16 @@ fn a_chart_is_found_however_the_index_is_written() {
 }
 
 #[test]
+fn a_digest_of_digits_is_one() {
+    let text = "entries:\n  redis:\n  - {version: 1, digest: 1234567890, urls: [a.tgz]}\n";
+    let found = read(text).unwrap().unwrap();
+    assert_eq!(
+        (found[0].version.as_str(), found[0].digest.as_str()),
+        ("1", "1234567890")
+    );
+}
+
+#[test]
 fn texts_may_have_line_ends_of_unicode() {
     let text = "entries:\n  redis:\n  - description: |2+\n\n\u{2028}    urls: [a.tgz]\n    version: 1.0.0\n  z:\n  - a: |\n      b\u{85}    version: 2.0.0\n";
     let found = read(text).unwrap().unwrap();
