@@ -95,7 +95,7 @@ pub(crate) fn pull(project: &Project, charts: &Charts<'_>, budget: &Budget) -> R
             let source = &release.chart.source;
             let place = source.versioned_dir()?.unwrap_or_default();
             let place = project.pulled(&place)?;
-            if is_wanted(source, &place) {
+            if is_wanted(source, &place, budget) {
                 say(format_args!(
                     "Pulling Chart {} with version {version}",
                     stock.name
@@ -126,22 +126,25 @@ pub(crate) fn pull(project: &Project, charts: &Charts<'_>, budget: &Budget) -> R
 /// Keeps what was pulled, if it is what will be looked for: a range of versions isn't.
 fn keep(release: &Release, archive: &Archive, place: &Path, budget: &Budget) -> Result<()> {
     let tree = archive.tree(budget)?;
-    let metadata = tree
-        .read(&TreePath::root().child("Chart.yaml"))
-        .unwrap_or_default();
-    let metadata = yaml::read::goyaml_lenient(metadata, budget).map(|document| document.value);
-    let metadata = metadata.with_context(|| format!("{}: Chart.yaml", archive.url()))?;
-    let found = metadata
-        .get("version")
-        .and_then(yaml::Value::as_str)
-        .unwrap_or_default();
+    let metadata = tree.read(&TreePath::root().child("Chart.yaml"))?;
+    let found = version_in(&metadata, budget).with_context(|| format!("{}: Chart.yaml", archive.url()))?;
     let wanted = release.chart.source.version().unwrap_or_default();
     ensure!(
         found == wanted,
         "chartVersion {wanted} is not the version of a chart, and {} has version {found}: write that one",
         archive.url()
     );
+    if place.join("Chart.yaml").exists() {
+        fs::remove_dir_all(place).with_context(|| format!("remove {}", place.display()))?;
+    }
     Ok(archive.write(place, budget)?)
+}
+
+/// The version that a `Chart.yaml` says.
+fn version_in(metadata: &[u8], budget: &Budget) -> Result<String> {
+    let metadata = yaml::read::goyaml_lenient(metadata, budget)?.value;
+    let version = metadata.get("version").and_then(yaml::Value::as_str);
+    Ok(version.unwrap_or_default().to_owned())
 }
 
 pub(crate) fn say(text: std::fmt::Arguments<'_>) {
@@ -158,8 +161,8 @@ fn wanted(source: &ChartSource) -> Option<Wanted> {
     })
 }
 
-/// Whether a chart has to be pulled: what a branch means may have changed.
-fn is_wanted(source: &ChartSource, place: &Path) -> bool {
+/// Whether a chart has to be pulled: what a branch means may have changed, and what lies there may be another version.
+fn is_wanted(source: &ChartSource, place: &Path, budget: &Budget) -> bool {
     let moves = matches!(
         source,
         ChartSource::Git {
@@ -167,7 +170,11 @@ fn is_wanted(source: &ChartSource, place: &Path) -> bool {
             ..
         }
     );
-    moves || !place.join("Chart.yaml").is_file()
+    let Ok(metadata) = fs::read(place.join("Chart.yaml")) else {
+        return true;
+    };
+    let is_other = || version_in(&metadata, budget).ok() != source.version();
+    moves || (source.remote().is_some() && is_other())
 }
 
 /// Removes the versions of a chart that nothing names.

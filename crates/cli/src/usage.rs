@@ -48,13 +48,22 @@ pub(crate) fn boolean(flag: Arg) -> Arg {
         return flag;
     }
     flag.action(ArgAction::Set)
+        .value_parser(switch)
         .value_name("BOOL")
         .num_args(0..=1)
         .require_equals(true)
         .default_value("false")
         .default_missing_value("true")
         .hide_default_value(true)
-        .hide_possible_values(true)
+}
+
+/// The words that Go has for true and false.
+fn switch(text: &str) -> Result<bool, &'static str> {
+    match text {
+        "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(true),
+        "0" | "f" | "F" | "false" | "FALSE" | "False" => Ok(false),
+        _ => Err("it is true or false"),
+    }
 }
 
 /// What flags with comma separated values say, in the form that programs in Go take: quotes hold commas together, and are
@@ -81,6 +90,12 @@ pub(crate) fn list(texts: &[String]) -> Result<Vec<String>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn switches_are_written_as_in_go() {
+        assert_eq!((switch("T"), switch("0")), (Ok(true), Ok(false)));
+        assert!(switch("yes").is_err());
+    }
 
     #[test]
     fn quotes_hold_commas() {

@@ -55,7 +55,7 @@ pub(crate) fn open(dir: &Path, limits: &Limits) -> Result<Disk> {
             let at = at.child(&name);
             if kind.is_symlink() && !matches!(disk.resolve(&at), Ok(Some(_))) {
                 say(&format!(
-                    "{at}: this link leads out of the chart, or to nothing, and is left out"
+                    "{at}: this link leads out of the chart, or to nothing, and is left out: copy what it means into the chart"
                 ));
             }
             if kind.is_dir() && entries < MAX_ENTRIES && at.components().count() <= MAX_DEPTH {

@@ -135,6 +135,25 @@ fn a_directory_that_is_no_project_or_leads_elsewhere_is_refused() {
 }
 
 #[test]
+fn what_lies_in_the_place_of_a_version_is_replaced() {
+    let server = repository(&["1.0.0"]);
+    let dir = project(&[("one", release(&server.url(""), "a", "1.0.0", ""))]);
+    done(&weir(dir.path(), &["helm-pull"]));
+    let host = fs::read_dir(dir.path().join(".helm-charts"))
+        .unwrap()
+        .next()
+        .unwrap();
+    let metadata = host.unwrap().path().join("a/1.0.0/Chart.yaml");
+    fs::write(&metadata, "name: a\nversion: 0.9.0\n").unwrap();
+    assert_eq!(
+        done(&weir(dir.path(), &["helm-pull"])),
+        "Pulling Chart a with version 1.0.0\n"
+    );
+    assert!(fs::read_to_string(&metadata).unwrap().contains("version: 1.0.0"));
+    assert_eq!(done(&weir(dir.path(), &["helm-pull"])), "");
+}
+
+#[test]
 fn what_is_not_pulled_is_told_with_its_file() {
     let server = repository(&["1.0.0"]);
     let url = server.url("");

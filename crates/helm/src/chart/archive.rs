@@ -62,10 +62,16 @@ pub(super) fn files(data: &[u8], max: u64, budget: &Budget) -> Result<Vec<File>,
         if path.ends_with('/') {
             continue;
         }
-        let name = inner_name(&path).map_err(Error::Chart)?;
+        let name = inner_name(&path).map_err(|words| match words.ends_with('"') {
+            true => Error::Chart(words),
+            false => Error::Chart(format!("{words}: {path:?}")),
+        })?;
         let size = if kind.is_file() { entry.size() } else { 0 };
         total = total.saturating_add(size);
-        if total > max || files.len() >= MAX_FILES {
+        if files.len() >= MAX_FILES {
+            return Err(Error::Chart(format!("the chart has more than {MAX_FILES} files")));
+        }
+        if total > max {
             let words = format!("decompressed chart is larger than the maximum file size {max}");
             return Err(Error::Chart(words));
         }
