@@ -222,7 +222,7 @@ fn given(text: Option<&String>) -> Option<&str> {
 
 fn sources(args: &TemplateArgs, fetcher: &Fetcher, limits: &Limits) -> Result<Sources> {
     let file = |name: String| {
-        let text = files::read_values(&name, fetcher, limits).map_err(anyhow::Error::msg)?;
+        let text = files::read(&name, fetcher, limits).map_err(anyhow::Error::msg)?;
         Ok((api::redact(&name), text))
     };
     Ok(Sources {

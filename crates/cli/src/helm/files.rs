@@ -14,8 +14,11 @@ use tree::{Budget, Limits};
 
 use crate::{fetch::Fetcher, output::print};
 
-/// The bytes of a file, or of what is at a URL, in words of Helm when there are none.
+/// The bytes of a file, of what is at a URL, or of stdin for `-`, in words of Helm when there are none.
 pub(crate) fn read(path: &str, fetcher: &Fetcher, limits: &Limits) -> Result<Bytes, String> {
+    if path.trim() == "-" {
+        return bounded(std::io::stdin().lock(), path, limits);
+    }
     let shown = api::redact(path);
     if path.starts_with("https://") || path.starts_with("http://") {
         return kustomize::Fetch::file(fetcher, path, &Budget::new(limits.clone()))
@@ -23,14 +26,6 @@ pub(crate) fn read(path: &str, fetcher: &Fetcher, limits: &Limits) -> Result<Byt
     }
     let file = File::open(path).map_err(|error| format!("open {shown}: {}", words(&error)))?;
     bounded(file, &shown, limits)
-}
-
-/// The bytes of a file of values; `-` is stdin.
-pub(crate) fn read_values(path: &str, fetcher: &Fetcher, limits: &Limits) -> Result<Bytes, String> {
-    if path == "-" {
-        return bounded(std::io::stdin().lock(), path, limits);
-    }
-    read(path, fetcher, limits)
 }
 
 /// What Go says of what a file can't do.
