@@ -1,6 +1,9 @@
 //! Renders the directory of an item.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
 
 use bytes::Bytes;
 use jinja::{IMAGE_BEGIN, Renderer};
@@ -305,7 +308,7 @@ impl<'a> Stage<'a> {
 
     /// Writes a kustomization that names every manifest of the directory.
     fn generate(&mut self, item: &PlanItem, dir: &TreePath) -> Result<(), Error> {
-        let mut resources: Vec<String> = Vec::new();
+        let (mut resources, mut known) = (Vec::new(), HashSet::new());
         for file in self.candidates(dir, item.recursive)? {
             let (parent, name) = match file.rsplit_once('/') {
                 Some((parent, name)) => (format!("{parent}/"), name),
@@ -320,7 +323,7 @@ impl<'a> Stage<'a> {
                 None if is_manifest(name) => file,
                 _ => continue,
             };
-            if !resources.contains(&listed) {
+            if known.insert(listed.clone()) {
                 resources.push(listed);
             }
         }

@@ -20,6 +20,8 @@ enum Step {
     Several(&'static str),
 }
 
+/// How many steps a path may have: as deep as a file of YAML nests.
+const MAX_STEPS: usize = 100;
 /// How far a list may be filled with nothing.
 const MAX_INDEX: i64 = 1_000;
 
@@ -96,6 +98,9 @@ fn parse(path: &str) -> Result<Vec<Step>, String> {
         .or_else(|| rest.strip_prefix('.'))
         .unwrap_or(rest);
     while !rest.is_empty() {
+        if steps.len() >= MAX_STEPS {
+            return Err(format!("it has more than {MAX_STEPS} steps"));
+        }
         if let Some(after) = rest.strip_prefix('[') {
             let (step, after) = bracket(after)?;
             steps.push(step);
@@ -165,6 +170,13 @@ mod tests {
             let wrapped = wrap(path, Value::from(1)).unwrap();
             assert_eq!(Value::Map(wrapped).to_json().to_string(), expected, "{path}");
         }
+    }
+
+    #[test]
+    fn values_nest_only_so_deep() {
+        assert!(wrap(&format!("a{}", ".a".repeat(99)), Value::Null).is_ok());
+        let failed = wrap(&format!("a{}", ".a".repeat(1_000_000)), Value::Null).unwrap_err();
+        assert_eq!(failed, Failure::Parse("it has more than 100 steps".to_owned()));
     }
 
     #[test]

@@ -6,7 +6,7 @@ mod scope;
 use std::{collections::HashMap, sync::Arc};
 
 use objects::rules::Rules;
-use tree::{NodeKind, TreePath};
+use tree::{Exceeded, NodeKind, TreePath};
 use yaml::{Map, Value};
 
 pub(crate) use scope::Scope;
@@ -16,12 +16,14 @@ use crate::{
     Error, Inclusion, ObjectSelector,
     deployment::{self, Deployment, ItemConfig, ItemOutline, ProjectOutline, Source},
     fields::Fields,
-    files, source,
-    vars::{Context, Loader, World},
+    files, postprocess, source,
+    vars::{self, Context, Loader, World},
 };
 
 /// What loading one project costs of the budget of steps, so that includes can't multiply for long.
 const STEPS_OF_A_PROJECT: u64 = 1_000;
+/// What the variables of all items may take together.
+const MOST_VARS_BYTES: u64 = 128 << 20;
 
 /// An item, before it is rendered.
 #[derive(Debug)]
@@ -57,6 +59,8 @@ pub(crate) struct Planner<'a> {
     pub(crate) messages: Vec<String>,
     /// The number of the last source.
     sources: usize,
+    /// What the variables take that items and results keep: who adds some has a copy of all.
+    vars_bytes: u64,
     /// How often each directory of each source was an item.
     seen: HashMap<(usize, TreePath), u32>,
 }
@@ -69,6 +73,7 @@ impl<'a> Planner<'a> {
             items: Vec::new(),
             messages: Vec::new(),
             sources: 0,
+            vars_bytes: 0,
             seen: HashMap::new(),
         }
     }
@@ -159,19 +164,19 @@ impl<'a> Planner<'a> {
                 search.extend(scope.search.iter().filter(|other| **other != dir).cloned());
                 let (vars, told) = self.load_vars(&scope.vars, scope, &search, fields)?;
                 outline.loaded(told);
-                outline.item = self.push(scope, item, Some(dir), vars, search);
+                outline.item = self.push(scope, item, Some(dir), vars, search)?;
             }
             Source::Include(_) | Source::Remote(_) => {
                 self.include(scope, fields, &item, &mut outline)?;
                 if item.barrier {
-                    self.push(scope, item, None, scope.vars.clone(), Vec::new());
+                    self.push(scope, item, None, scope.vars.clone(), Vec::new())?;
                 }
             }
             Source::Nothing => {
                 // Variables of an item without content go nowhere, but broken ones are told.
                 let (vars, told) = self.load_vars(&scope.vars, scope, &scope.search, fields)?;
                 outline.loaded(told);
-                outline.item = self.push(scope, item, None, vars, Vec::new());
+                outline.item = self.push(scope, item, None, vars, Vec::new())?;
             }
         }
         Ok(outline)
@@ -185,7 +190,7 @@ impl<'a> Planner<'a> {
         dir: Option<TreePath>,
         vars: Context,
         search: Vec<TreePath>,
-    ) -> Option<usize> {
+    ) -> Result<Option<usize>, Error> {
         let index = dir.clone().map_or(0, |dir| {
             let times = self.seen.entry((scope.source.id, dir)).or_default();
             *times += 1;
@@ -194,8 +199,11 @@ impl<'a> Planner<'a> {
         let tags = union(&scope.tags, &item.tags);
         let always = item.only_render || item.always_deploy || item.barrier;
         if !always && !self.inclusion.includes(&tags, dir.as_ref()) {
-            return None;
+            return Ok(None);
         }
+        postprocess::count(self.world.budget, tags.iter().map(String::len), || {
+            format!("the tags of an item in {}", scope.dir)
+        })?;
         self.items.push(PlanItem {
             source: scope.source.clone(),
             dir,
@@ -216,7 +224,7 @@ impl<'a> Planner<'a> {
             only_render: item.only_render,
             skip_delete_if_tags: item.skip_delete_if_tags,
         });
-        Some(self.items.len() - 1)
+        Ok(Some(self.items.len() - 1))
     }
 
     /// The directory that an item names; it must exist and lie in the tree.
@@ -287,12 +295,22 @@ impl<'a> Planner<'a> {
             return Ok((context.clone(), Vec::new()));
         }
         let messages = &mut self.messages;
-        Loader {
+        let loader = Loader {
             world: self.world,
             tree: &scope.source.tree,
             search,
             messages,
+        };
+        let (loaded, told) = loader.load(context, fields)?;
+        self.vars_bytes += vars::weight_of_map(loaded.map()) + told.iter().map(vars::weight).sum::<u64>();
+        if self.vars_bytes > MOST_VARS_BYTES {
+            let source = Exceeded::Limit {
+                what: "bytes of the variables of all items together",
+                limit: MOST_VARS_BYTES,
+            };
+            let place = format!("{}: vars", fields.file);
+            return Err(Error::Budget { place, source });
         }
-        .load(context, fields)
+        Ok((loaded, told))
     }
 }

@@ -2,7 +2,7 @@
 
 use kustomize::Built;
 use objects::{annotations as names, meta};
-use tree::TreePath;
+use tree::{Budget, TreePath};
 use yaml::{Map, Value};
 
 use crate::{Error, annotations, plan::PlanItem};
@@ -13,6 +13,7 @@ pub(crate) fn finish(
     dir: &TreePath,
     discriminator: Option<&str>,
     built: Vec<Built>,
+    budget: &Budget,
 ) -> Result<Vec<Value>, Error> {
     let marks = Marks::new(item, dir, discriminator);
     let mut objects = Vec::with_capacity(built.len());
@@ -33,6 +34,9 @@ pub(crate) fn finish(
                 field,
             });
         }
+        count(budget, marks.lens(), || {
+            format!("labels and annotations of objects in {dir}")
+        })?;
         let marked = marks.set(&mut object).and_then(|()| match is_list(&object) {
             true => marks.set_items(&mut object),
             false => Ok(()),
@@ -45,6 +49,24 @@ pub(crate) fn finish(
         objects.push(object);
     }
     Ok(objects)
+}
+
+/// Up to so many bytes, texts that are written again and again cost nothing: hardly an object has more labels.
+const FREE_BYTES: usize = 8 << 10;
+
+/// Counts texts that are written again for each object or item, as far as they are more than usual.
+pub(crate) fn count(
+    budget: &Budget,
+    lens: impl Iterator<Item = usize>,
+    place: impl FnOnce() -> String,
+) -> Result<(), Error> {
+    // Each takes memory besides its letters.
+    let bytes: usize = lens.map(|len| len.saturating_add(64)).sum();
+    let counted = budget.output(bytes.saturating_sub(FREE_BYTES) as u64);
+    counted.map_err(|source| Error::Budget {
+        place: place(),
+        source,
+    })
 }
 
 /// What every object of an item carries.
@@ -73,6 +95,12 @@ impl Marks {
             annotations.push((annotations::SKIP_DELETE_IF_TAGS.to_owned(), Value::from("true")));
         }
         Self { labels, annotations }
+    }
+
+    /// How long names and values are.
+    fn lens(&self) -> impl Iterator<Item = usize> {
+        let entries = self.labels.iter().chain(&self.annotations);
+        entries.map(|(name, value)| name.len() + value.as_str().map_or(0, str::len))
     }
 
     /// Marks an object, or tells what of it is no map.

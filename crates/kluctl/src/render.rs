@@ -170,7 +170,7 @@ impl<'a> Run<'a> {
             chart = rendered_chart(stage, to)?;
             if !item.only_render {
                 let built = kustomize(stage, dir, to)?;
-                objects = postprocess::finish(&item, dir, discriminator, built)?;
+                objects = postprocess::finish(&item, dir, discriminator, built, self.budget)?;
             }
         }
         if let (Some(number), Some(Staged { dir, .. })) = (place, staged) {
@@ -180,6 +180,7 @@ impl<'a> Run<'a> {
                 dir: &dir.to_string(),
                 fixed: &self.fixed,
                 variables: item.vars.map().get("images"),
+                budget: self.budget,
             };
             self.seen.extend(images::resolve(&mut objects, &place)?);
         }

@@ -18,6 +18,9 @@ use source::Source;
 
 use crate::{Decrypt, Error, Sources, fields::Fields, jsonpath, merge};
 
+/// What a value takes besides its letters.
+const VALUE_BYTES: u64 = 64;
+
 /// The variables that something sees. Cheap to clone as long as nothing is added.
 #[derive(Debug, Clone)]
 pub(crate) struct Context {
@@ -99,7 +102,7 @@ impl Loader<'_> {
     /// Loads sources one after the other; each sees the variables of those before it. Besides the variables it gives the
     /// sources as results tell them.
     pub(crate) fn load(
-        &mut self,
+        mut self,
         context: &Context,
         fields: &Fields<'_>,
     ) -> Result<(Context, Vec<Value>), Error> {
@@ -193,6 +196,22 @@ fn wrap(fields: &Fields<'_>, path: &str, target: &str, value: Value) -> Result<M
         };
         fields.invalid("targetPath", format!("{path}: {problem}"))
     })
+}
+
+/// About how many bytes a value takes.
+pub(crate) fn weight(value: &Value) -> u64 {
+    match value {
+        Value::String(text) => VALUE_BYTES + text.len() as u64,
+        Value::Seq(items) => VALUE_BYTES + items.iter().map(weight).sum::<u64>(),
+        Value::Map(map) => weight_of_map(map),
+        _ => VALUE_BYTES,
+    }
+}
+
+/// About how many bytes a map takes.
+pub(crate) fn weight_of_map(map: &Map) -> u64 {
+    let entries = map.iter().map(|(key, value)| key.len() as u64 + weight(value));
+    VALUE_BYTES + entries.sum::<u64>()
 }
 
 /// Variables with more of them, which win unless they are told not to.

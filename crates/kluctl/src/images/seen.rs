@@ -6,6 +6,7 @@ use objects::{
     ObjectRef,
     path::{self, Key, Path},
 };
+use tree::Budget;
 use yaml::{Map, Value};
 
 use super::{
@@ -71,6 +72,7 @@ pub(crate) struct Place<'a> {
     pub(crate) fixed: &'a [FixedImage],
     /// `images` of the variables.
     pub(crate) variables: Option<&'a Value>,
+    pub(crate) budget: &'a Budget,
 }
 
 /// Puts images where the objects of an item ask for them, and tells which.
@@ -90,6 +92,12 @@ pub(crate) fn resolve(objects: &mut [Value], place: &Place<'_>) -> Result<Vec<Se
         }
         let reference = ObjectRef::of(object).map_err(|error| Error::Object(error.to_string()))?;
         for leaf in asking {
+            let images = place.fixed.len() + of_vars.iter().flatten().count();
+            let counted = place.budget.step(images as u64);
+            counted.map_err(|source| Error::Budget {
+                place: format!("images of {reference}"),
+                source,
+            })?;
             let container = container(object, &leaf);
             let asks = Asks {
                 reference: &reference,
@@ -186,6 +194,8 @@ mod tests {
         yaml::read::goyaml(text, &tree::Budget::default()).unwrap().value
     }
 
+    static BUDGET: std::sync::LazyLock<Budget> = std::sync::LazyLock::new(Budget::default);
+
     fn place<'a>(fixed: &'a [FixedImage], variables: Option<&'a Value>) -> Place<'a> {
         Place {
             item: 0,
@@ -193,6 +203,7 @@ mod tests {
             dir: "app",
             fixed,
             variables,
+            budget: &BUDGET,
         }
     }
 

@@ -15,6 +15,9 @@ use crate::{
     source::{self, Remote},
 };
 
+/// What a pattern costs of the budget of steps.
+const PATTERN_STEPS: u64 = 10_000;
+
 /// Where the arguments and images of a target are kept.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct TargetFile {
@@ -204,6 +207,12 @@ fn one(
     let mut found = Vec::new();
     leaves("", &Value::Map(args.clone()), &mut found);
     for (name, value) in found {
+        // Looking through what is allowed, and a pattern, take a while.
+        let steps = PATTERN_STEPS.saturating_add(config.allowed.len() as u64);
+        budget.step(steps).map_err(|source| Error::Budget {
+            place: format!("{file}: arg {name}"),
+            source,
+        })?;
         let allowed = config.allowed.iter().find(|(allowed, _)| *allowed == name);
         let Some((_, pattern)) = allowed else {
             return Err(fields.invalid("args", format!("arg {name} is not allowed for target")));

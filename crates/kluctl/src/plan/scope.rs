@@ -1,6 +1,6 @@
 //! What a project hands down to its items and includes.
 
-use std::sync::Arc;
+use std::{collections::HashSet, sync::Arc};
 
 use objects::rules::Rules;
 use tree::TreePath;
@@ -101,11 +101,7 @@ fn add(to: &mut Arc<Map>, entries: Vec<(String, String)>) {
 
 /// Both lists without duplicates, in order.
 pub(super) fn union(first: &[String], second: &[String]) -> Vec<String> {
-    let mut union: Vec<String> = Vec::with_capacity(first.len() + second.len());
-    for tag in first.iter().chain(second) {
-        if !union.contains(tag) {
-            union.push(tag.clone());
-        }
-    }
-    union
+    let mut known = HashSet::with_capacity(first.len() + second.len());
+    let all = first.iter().chain(second);
+    all.filter(|tag| known.insert(tag.as_str())).cloned().collect()
 }

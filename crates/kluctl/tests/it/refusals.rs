@@ -332,3 +332,35 @@ fn too_many_objects_are_refused() {
         "{error}"
     );
 }
+
+#[test]
+fn what_is_written_again_for_each_object_is_bounded() {
+    let objects = "{% for i in range(400) %}---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: 'm{{ i }}'}\n{% endfor %}";
+    let many = |begin: &str, one: &str| format!("{begin}:\n{{% for i in range(330) %}}{one}\n{{% endfor %}}");
+    let labels = many("commonLabels", "  l{{ i }}: {{ 'x' * 1000 }}");
+    let tags = many("tags", "- t{{ i }}{{ 'x' * 1000 }}");
+    for (deployment, expected) in [
+        (
+            format!("{labels}deployments: [{{path: app}}]\n"),
+            "labels and annotations of objects in app",
+        ),
+        (
+            format!("{tags}deployments:\n{{% for i in range(400) %}}- path: app\n{{% endfor %}}"),
+            "the tags of an item in",
+        ),
+        (
+            format!(
+                "{}deployments:\n{{% for i in range(400) %}}- path: app\n  vars: [{{values: {{a: 1}}}}]\n{{% endfor %}}",
+                many("vars:\n- values", "    v{{ i }}: {{ 'x' * 1000 }}")
+            ),
+            "bytes of the variables of all items together",
+        ),
+    ] {
+        let files = [("deployment.yaml", deployment.as_str()), ("app/m.yaml", objects)];
+        let error = render_files(&files, &Request::default()).unwrap_err();
+        assert!(
+            error.exceeded().is_some() && error.to_string().contains(expected),
+            "{error}"
+        );
+    }
+}
