@@ -179,7 +179,7 @@ fn scalar_text(value: &Value) -> Option<String> {
 }
 
 /// A field without content, or false, asks for nothing.
-fn means_nothing(value: &Value) -> bool {
+pub(crate) fn means_nothing(value: &Value) -> bool {
     match value {
         Value::Null | Value::Bool(false) => true,
         Value::String(text) => text.is_empty(),

@@ -17,8 +17,8 @@ pub enum Scope {
 }
 
 /// Gives a namespace to objects that need one and have none, and takes it from those that can't have one. It is that of the
-/// release for objects of a chart, otherwise `default_namespace`. What the project itself defines by CRDs comes before `scope`, which answers for group and kind; unknown kinds
-/// stay as they are.
+/// release for objects of a chart, otherwise `default_namespace`. What the project itself defines by CRDs comes before `scope`,
+/// which answers for group and kind; unknown kinds stay as they are.
 pub fn fix_namespaces(
     rendered: &mut Rendered,
     scope: &dyn Fn(&str, &str) -> Option<Scope>,

@@ -3,7 +3,7 @@
 use objects::ObjectRef;
 use yaml::{Map, Value};
 
-use crate::Item;
+use crate::{Item, fields::means_nothing};
 
 /// What the files of a deployment say, and which items they became.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -130,14 +130,7 @@ fn as_text(value: &mut Value) {
 
 /// A map without what says nothing.
 fn filled(fields: &Map) -> Map {
-    let says_something = |value: &Value| match value {
-        Value::Null | Value::Bool(false) => false,
-        Value::String(text) => !text.is_empty(),
-        Value::Seq(items) => !items.is_empty(),
-        Value::Map(map) => !map.is_empty(),
-        _ => true,
-    };
     let mut map = fields.clone();
-    map.retain(|_, value| says_something(value));
+    map.retain(|_, value| !means_nothing(value));
     map
 }
