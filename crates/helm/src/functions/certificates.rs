@@ -3,8 +3,8 @@
 use std::{any::Any, net::IpAddr, rc::Rc, time::Duration};
 
 use rcgen::{
-    CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyUsagePurpose,
-    SanType, SerialNumber,
+    CertificateParams, CustomExtension, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer,
+    KeyUsagePurpose, SanType, SerialNumber,
 };
 
 use super::{
@@ -147,7 +147,8 @@ fn parameters(context: &Context<'_>, name: &str, days: i64) -> CertificateParams
     parameters.not_after = if days < 0 { start - valid } else { start + valid };
     parameters.serial_number = Some(SerialNumber::from_slice(&serial));
     parameters.distinguished_name = subject;
-    parameters.is_ca = IsCa::ExplicitNoCa;
+    parameters.is_ca = IsCa::NoCa;
+    parameters.custom_extensions = vec![no_authority()];
     parameters.key_usages = vec![
         KeyUsagePurpose::DigitalSignature,
         KeyUsagePurpose::KeyEncipherment,
@@ -157,6 +158,13 @@ fn parameters(context: &Context<'_>, name: &str, days: i64) -> CertificateParams
         ExtendedKeyUsagePurpose::ClientAuth,
     ];
     parameters
+}
+
+/// That a certificate is no authority's. As a part of rcgen it comes with an identifier of the key, which Go leaves out.
+fn no_authority() -> CustomExtension {
+    let mut extension = CustomExtension::from_oid_content(&[2, 5, 29, 19], vec![0x30, 0]);
+    extension.set_criticality(true);
+    extension
 }
 
 /// The parameters of functions that take addresses and names besides.
@@ -197,6 +205,7 @@ fn made(certificate: Result<rcgen::Certificate, rcgen::Error>, key: &Key) -> Ans
 fn authority(context: &Context<'_>, arguments: &[Value], key: &Key) -> Answer {
     let mut parameters = parameters(context, text(arguments, 0), int(arguments, 1));
     parameters.is_ca = IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    parameters.custom_extensions.clear();
     parameters.key_usages.push(KeyUsagePurpose::KeyCertSign);
     made(parameters.self_signed(&key.pair()?), key)
 }

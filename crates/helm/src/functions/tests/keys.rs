@@ -5,7 +5,7 @@ use std::cell::Cell;
 use tree::Budget;
 
 use super::render_in;
-use crate::functions::Environment;
+use crate::functions::{Environment, keys::decode_pem};
 
 /// Randomness that goes on.
 struct Counting(Cell<u64>);
@@ -52,6 +52,26 @@ fn keys_and_certificates_are_made_in_pem() {
     let others = ["EC PRIVATE KEY-----", cert, cert, "PRIVATE KEY-----"];
     assert_eq!(labels, [[cert, rsa, cert, rsa], others].concat());
     assert!(text.ends_with("true true sprig.certificate"), "{text}");
+}
+
+#[test]
+fn only_authorities_have_an_identifier_of_their_key() {
+    let template = r#"{{ $ca := genCA "x" 1 }}{{ $ca.Cert }}{{ (genSignedCert "y" nil nil 1 $ca).Cert }}"#;
+    let text = made(template);
+    let ends = |cert: &str| {
+        let (_, der) = decode_pem(cert).unwrap();
+        let has = |part: &[u8]| der.windows(part.len()).any(|found| found == part);
+        // Basic constraints, critical; the identifiers of its own key and of its authority's.
+        (
+            has(&[0x55, 29, 19, 1, 1, 0xff, 4, 5, 0x30, 3, 1, 1, 0xff]),
+            has(&[0x55, 29, 19, 1, 1, 0xff, 4, 2, 0x30, 0]),
+            has(&[0x55, 29, 14]),
+            has(&[0x55, 29, 35]),
+        )
+    };
+    let (authority, leaf) = text.split_at(text.rfind("-----BEGIN").unwrap());
+    assert_eq!(ends(authority), (true, false, true, false));
+    assert_eq!(ends(leaf), (false, true, false, true));
 }
 
 #[test]

@@ -70,7 +70,14 @@ fn render(template: &str, values: &Json, budget: &Budget) -> Outcome {
         .map_err(|error| parse_error(&error))?;
     let values = Value::from_yaml(&yaml::Value::from_json(values.clone()));
     // What stands beside the values is not compared, but templates can count it.
-    let beside = ["Capabilities", "Chart", "Files", "Release", "Subcharts", "Template"];
+    let beside = [
+        "Capabilities",
+        "Chart",
+        "Files",
+        "Release",
+        "Subcharts",
+        "Template",
+    ];
     let beside = beside.map(|key| (key, Value::dict::<&str>([])));
     let data = Value::dict([("Values", values)].into_iter().chain(beside));
     let mut executor = Executor::new(Rc::new(set), &functions, budget, false);
