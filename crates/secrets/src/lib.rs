@@ -30,5 +30,5 @@ pub use cipher::DataKey;
 pub use error::Error;
 pub use file::{Decrypted, File, Mac, decrypt, is_encrypted};
 pub use format::Format;
-pub use keys::{Endpoints, Keys};
+pub use keys::Keys;
 pub use session::{Cache, Opened, Original, Session};

@@ -21,6 +21,7 @@ const SESSION: &str = "sops@weir";
 pub(super) struct Aws {
     pub(super) credentials: Credentials,
     pub(super) endpoint: Option<Url>,
+    pub(super) sts: Option<Url>,
 }
 
 /// Credentials out of a Secret: YAML with these keys.
@@ -113,7 +114,7 @@ impl Aws {
             external_id: None,
         };
         let request = assume
-            .request(region, self.endpoint.clone())
+            .request(region, self.sts.clone())
             .map_err(|error| error.to_string())?;
         let call = Call {
             url: request.url,

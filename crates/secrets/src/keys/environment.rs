@@ -146,20 +146,20 @@ impl Search<'_> {
             return;
         };
         self.keys.set_aws(credentials);
-        let endpoint = self
-            .get("AWS_ENDPOINT_URL_KMS")
-            .or_else(|| self.get("AWS_ENDPOINT_URL"));
-        if let Some(url) = endpoint {
-            match Url::parse(&url) {
-                Ok(url) => self.keys.set_endpoints(&Endpoints {
-                    aws: Some(url),
-                    ..Endpoints::default()
-                }),
-                Err(_) => {
-                    // Nobody else may be asked in its place.
-                    self.keys.aws = None;
-                    self.note("AWS_ENDPOINT_URL", "it is no URL");
-                }
+        let endpoint = |own: &str| {
+            let url = self.get(own).or_else(|| self.get("AWS_ENDPOINT_URL"));
+            url.map(|url| Url::parse(&url)).transpose()
+        };
+        match (endpoint("AWS_ENDPOINT_URL_KMS"), endpoint("AWS_ENDPOINT_URL_STS")) {
+            (Ok(aws), Ok(sts)) => self.keys.set_endpoints(&Endpoints {
+                aws,
+                sts,
+                ..Endpoints::default()
+            }),
+            _ => {
+                // Nobody else may be asked in its place.
+                self.keys.aws = None;
+                self.note("AWS_ENDPOINT_URL", "it is no URL");
             }
         }
     }

@@ -46,13 +46,15 @@ pub struct Keys {
 
 /// Where key services are asked instead of their usual addresses: private endpoints.
 #[derive(Debug, Clone, Default)]
-pub struct Endpoints {
-    /// AWS KMS, and STS for roles.
-    pub aws: Option<Url>,
+struct Endpoints {
+    /// AWS KMS.
+    aws: Option<Url>,
+    /// AWS STS, for roles.
+    sts: Option<Url>,
     /// Google Cloud KMS.
-    pub gcp: Option<Url>,
+    gcp: Option<Url>,
     /// Azure Key Vault; the vault of a key still decides what its token is for.
-    pub azure: Option<Url>,
+    azure: Option<Url>,
 }
 
 impl Keys {
@@ -91,6 +93,7 @@ impl Keys {
         self.aws = Some(Aws {
             credentials,
             endpoint: None,
+            sts: None,
         });
     }
 
@@ -120,9 +123,10 @@ impl Keys {
     }
 
     /// Services that are set are asked at these addresses.
-    pub fn set_endpoints(&mut self, endpoints: &Endpoints) {
+    fn set_endpoints(&mut self, endpoints: &Endpoints) {
         if let Some(aws) = &mut self.aws {
             aws.endpoint.clone_from(&endpoints.aws);
+            aws.sts.clone_from(&endpoints.sts);
         }
         if let Some(gcp) = &mut self.gcp {
             gcp.endpoint.clone_from(&endpoints.gcp);

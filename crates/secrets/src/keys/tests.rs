@@ -152,6 +152,22 @@ fn places_that_are_none_leave_nobody_elsewhere_to_be_asked() {
 }
 
 #[test]
+fn each_service_has_an_endpoint_of_its_own() {
+    let both = [("AWS_ACCESS_KEY_ID", "a"), ("AWS_SECRET_ACCESS_KEY", "s")];
+    let endpoints = |more: &[(&str, &str)]| {
+        let aws = from(&[&both, more].concat()).aws.unwrap();
+        [aws.endpoint, aws.sts].map(|url| url.map(|url| url.to_string()).unwrap_or_default())
+    };
+    let (kms, all) = ("https://kms.test/", "https://all.test/");
+    assert_eq!(endpoints(&[]), ["", ""]);
+    assert_eq!(endpoints(&[("AWS_ENDPOINT_URL_KMS", kms)]), [kms, ""]);
+    assert_eq!(
+        endpoints(&[("AWS_ENDPOINT_URL_KMS", kms), ("AWS_ENDPOINT_URL", all)]),
+        [kms, all]
+    );
+}
+
+#[test]
 fn entries_of_secrets_are_known_by_name() {
     let mut keys = Keys::new();
     for (name, value) in [

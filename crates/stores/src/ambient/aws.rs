@@ -76,7 +76,8 @@ impl Ambient {
         self.get("AWS_REGION").or_else(|| self.get("AWS_DEFAULT_REGION"))
     }
 
-    /// Where the Secrets Manager is asked, in place of its usual address: `AWS_ENDPOINT_URL_SECRETS_MANAGER`.
+    /// Where the Secrets Manager is asked, in place of its usual address: `AWS_ENDPOINT_URL_SECRETS_MANAGER`, or what
+    /// `AWS_ENDPOINT_URL` says for all services.
     ///
     /// # Errors
     /// When that is no address.
@@ -214,6 +215,7 @@ impl Ambient {
     }
 
     fn endpoint(&self, variable: &str) -> Result<Option<url::Url>, Error> {
-        self.get(variable).map(address).transpose()
+        let url = self.get(variable).or_else(|| self.get("AWS_ENDPOINT_URL"));
+        url.map(address).transpose()
     }
 }

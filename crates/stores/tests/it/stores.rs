@@ -161,6 +161,10 @@ async fn the_environment_says_who_asks() {
     ]);
     assert_eq!(keys.aws(&client, None, None).await.unwrap(), aws_keys());
     assert_eq!(keys.aws_region(), Some("eu-central-1"));
+    assert_eq!(keys.aws_secrets().unwrap(), None);
+    let private = ambient(&[("AWS_ENDPOINT_URL", "https://aws.test/")]);
+    let at = private.aws_secrets().unwrap().map(String::from);
+    assert_eq!(at.as_deref(), Some("https://aws.test/"));
     assert_eq!(keys.vault("https://any.test").unwrap().expose(), "t");
     let pinned = ambient(&[
         ("VAULT_TOKEN", "s3cret"),

@@ -128,6 +128,7 @@ async fn aws_is_asked_by_signed_requests() {
         keys.set_aws(credentials(id));
         keys.set_endpoints(&Endpoints {
             aws: Some(at.clone()),
+            sts: Some(at.clone()),
             ..Endpoints::default()
         });
         keys
