@@ -2,6 +2,7 @@
 
 mod docker;
 mod git;
+mod place;
 
 use std::{
     collections::BTreeMap,
@@ -11,8 +12,9 @@ use std::{
 use anyhow::{Context as _, Result, anyhow, bail};
 use api::Secret;
 use clap::Args;
-use oci::{Access, Credentials, Identity, Reference};
-use reqwest::Url;
+use oci::{Access, Credentials, Identity};
+
+use self::place::{Place, is_match};
 
 /// Flags with credentials and certificates. Each begins with the place that it is for.
 #[derive(Args)]
@@ -150,39 +152,6 @@ impl Logins {
         let mut logins = self.0.iter().filter(|(of, _)| *of == kind);
         let (_, login) = logins.find(|(_, login)| login.fits(&place))?;
         Some(login)
-    }
-}
-
-/// Where an address leads, as those read it who connect: what only looks like the address of another host gets no login of that.
-struct Place {
-    scheme: String,
-    /// The host, with its port unless it is the usual one.
-    host: String,
-    /// The host, with its port in any case.
-    whole: String,
-    path: String,
-}
-
-impl Place {
-    fn of(address: &str) -> Option<Self> {
-        if address.starts_with("oci://") {
-            let reference = Reference::parse(address).ok()?;
-            return Some(Self {
-                scheme: "oci".to_owned(),
-                host: reference.host().to_owned(),
-                whole: reference.host().to_owned(),
-                path: reference.repository().to_owned(),
-            });
-        }
-        let url = Url::parse(address).ok()?;
-        let host = url.host_str()?;
-        let at = |port: Option<u16>| port.map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"));
-        Some(Self {
-            scheme: url.scheme().to_owned(),
-            host: at(url.port()),
-            whole: at(url.port_or_known_default()),
-            path: url.path().trim_matches('/').to_owned(),
-        })
     }
 }
 
@@ -378,24 +347,6 @@ fn of_environment(all: impl Iterator<Item = (String, String)>) -> Result<Vec<(Ki
         .into_iter()
         .map(|((kind, _), login)| (kind, login))
         .collect())
-}
-
-/// Whether a path is what a pattern means: `*` is anything in one part, `**` anything at all, `?` one character.
-fn is_match(pattern: &[u8], path: &[u8]) -> bool {
-    match pattern {
-        [] => path.is_empty(),
-        [b'*', b'*', rest @ ..] => {
-            (0..=path.len()).any(|at| path.get(at..).is_some_and(|tail| is_match(rest, tail)))
-        }
-        [b'*', rest @ ..] => {
-            let end = path.iter().position(|byte| *byte == b'/').unwrap_or(path.len());
-            (0..=end).any(|at| path.get(at..).is_some_and(|tail| is_match(rest, tail)))
-        }
-        [first, rest @ ..] => match path {
-            [byte, tail @ ..] if byte == first || (*first == b'?' && *byte != b'/') => is_match(rest, tail),
-            _ => false,
-        },
-    }
 }
 
 #[cfg(test)]

@@ -4,14 +4,14 @@ use std::{sync::Arc, time::Duration};
 
 use cluster::{Applied, Cluster};
 use futures::{StreamExt as _, stream};
-use kluctl::Rendered;
+use kluctl::{Item, Rendered};
 use objects::{Ignore, ObjectRef};
 use yaml::Value;
 
 use crate::{
     Command, CommandResult, DeployOptions, Error, ObjectError, PARALLEL,
     deploy::changed,
-    live::{self, Query},
+    live::{self, Live, Query},
 };
 
 /// How often an object that others keep changing is tried.
@@ -83,32 +83,8 @@ pub async fn poke_images(
     // Collected, because a stream that holds the closure can't be proven to be Send.
     let mut work = stream::iter(pokes.collect::<Vec<_>>()).buffer_unordered(PARALLEL);
     while let Some((item, manifest, reference, poked)) = work.next().await {
-        let applied = match poked {
-            Ok(Some(applied)) => applied,
-            Ok(None) => {
-                let message = "remote object not found, skipped image replacement";
-                result.warnings.push(ObjectError::of(&reference, message));
-                continue;
-            }
-            Err(error) => {
-                result
-                    .errors
-                    .push(ObjectError::of(&reference, error.to_string()).denied(error.is_denied()));
-                continue;
-            }
-        };
-        let warnings = applied.warnings.into_iter();
-        result
-            .warnings
-            .extend(warnings.map(|text| ObjectError::of(&reference, text)));
-        let ignore = Ignore::of(manifest, item.rules.ignore_for_diff.iter().chain(&options.unseen))?;
-        let before = live.rendered.get(&reference).map(AsRef::as_ref);
-        let mut object = changed(&reference, &ignore, before, &applied.object, options.show_secrets)?;
-        object.is_applied = true;
-        if options.contents {
-            object.applied = Some(Arc::new(applied.object));
-        }
-        result.objects.push(object);
+        let place = (item, manifest, &reference);
+        note(&mut result, live, place, poked, options)?;
     }
     drop(work);
     if cluster.cancellation().is_cancelled() {
@@ -117,6 +93,42 @@ pub async fn poke_images(
     result.list_rendered(rendered, live, options);
     result.list_orphans(live);
     Ok(result.finish())
+}
+
+/// Notes what came of the replacement of an object's images.
+fn note(
+    result: &mut CommandResult,
+    live: &Live,
+    (item, manifest, reference): (&Item, &Value, &ObjectRef),
+    poked: Result<Option<Applied>, cluster::Error>,
+    options: &DeployOptions,
+) -> Result<(), Error> {
+    let applied = match poked {
+        Ok(Some(applied)) => applied,
+        Ok(None) => {
+            let message = "remote object not found, skipped image replacement";
+            result.warnings.push(ObjectError::of(reference, message));
+            return Ok(());
+        }
+        Err(error) => {
+            let told = ObjectError::of(reference, error.to_string());
+            result.errors.push(told.denied(error.is_denied()));
+            return Ok(());
+        }
+    };
+    let warnings = applied.warnings.into_iter();
+    result
+        .warnings
+        .extend(warnings.map(|text| ObjectError::of(reference, text)));
+    let ignore = Ignore::of(manifest, item.rules.ignore_for_diff.iter().chain(&options.unseen))?;
+    let before = live.rendered.get(reference).map(AsRef::as_ref);
+    let mut object = changed(reference, &ignore, before, &applied.object, options.show_secrets)?;
+    object.is_applied = true;
+    if options.contents {
+        object.applied = Some(Arc::new(applied.object));
+    }
+    result.objects.push(object);
+    Ok(())
 }
 
 /// Writes the images into the object as it is now; `None` when it is not there.

@@ -235,13 +235,19 @@ impl Work<'_, '_> {
                 return false;
             }
         };
+        self.tell_applied(manifest, reference, done, is_hook);
+        true
+    }
+
+    /// Tells what came of an object that was applied, and what of it is not as before.
+    fn tell_applied(&mut self, manifest: &Value, reference: &ObjectRef, done: Done, is_hook: bool) {
         for warning in done.warnings {
             self.warning(ObjectError::of(reference, warning));
         }
         if done.deleted {
             self.outcome.deleted.push(reference.clone());
         }
-        let options = self.run.options;
+        let (live, options) = (self.run.live, self.run.options);
         if !options.dry_run && !is_hook {
             self.outcome.seen.remember(reference.id(), manifest, &done.object);
         }
@@ -255,10 +261,7 @@ impl Work<'_, '_> {
         let ignored = self.item.rules.ignore_for_diff.iter().chain(&options.unseen);
         let ignore = match Ignore::of(manifest, ignored) {
             Ok(ignore) => ignore,
-            Err(error) => {
-                self.error(ObjectError::of(reference, error.to_string()));
-                return true;
-            }
+            Err(error) => return self.error(ObjectError::of(reference, error.to_string())),
         };
         let shown = live::shown(manifest, reference);
         match outcome::changed(
@@ -280,7 +283,6 @@ impl Work<'_, '_> {
             }
             Err(error) => self.error(ObjectError::of(reference, error.to_string())),
         }
-        true
     }
 
     /// Notes that an apply may have changed the cluster. What is as it was before is not kept twice.

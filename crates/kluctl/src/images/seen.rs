@@ -75,6 +75,17 @@ pub(crate) struct Place<'a> {
     pub(crate) budget: &'a Budget,
 }
 
+impl Place<'_> {
+    /// Counts the images that are looked through for one that is asked for.
+    fn count(&self, of_vars: &[FixedImage], reference: &ObjectRef) -> Result<(), Error> {
+        let counted = self.budget.step((self.fixed.len() + of_vars.len()) as u64);
+        counted.map_err(|source| Error::Budget {
+            place: format!("images of {reference}"),
+            source,
+        })
+    }
+}
+
 /// Puts images where the objects of an item ask for them, and tells which.
 pub(crate) fn resolve(objects: &mut [Value], place: &Place<'_>) -> Result<Vec<SeenImage>, Error> {
     let mut seen = Vec::new();
@@ -92,12 +103,7 @@ pub(crate) fn resolve(objects: &mut [Value], place: &Place<'_>) -> Result<Vec<Se
         }
         let reference = ObjectRef::of(object).map_err(|error| Error::Object(error.to_string()))?;
         for leaf in asking {
-            let images = place.fixed.len() + of_vars.iter().flatten().count();
-            let counted = place.budget.step(images as u64);
-            counted.map_err(|source| Error::Budget {
-                place: format!("images of {reference}"),
-                source,
-            })?;
+            place.count(of_vars.as_deref().unwrap_or_default(), &reference)?;
             let container = container(object, &leaf);
             let asks = Asks {
                 reference: &reference,
