@@ -175,7 +175,9 @@ fn template(args: &TemplateArgs) -> Result<()> {
         ..Options::new(name, &moment)
     };
     let chart = chart::find(chart, &args.remote, &fetcher, &limits)?;
-    let rendered = match helm::template(chart.tree.as_ref(), &chart.path, &options, &budget) {
+    let rendered = helm::template(chart.tree.as_ref(), &chart.path, &options, &budget);
+    chart::say_left_out(chart.tree.as_ref());
+    let rendered = match rendered {
         Err(helm::Error::NoManifest { words, texts }) if args.debug => {
             print(texts.as_str())?;
             bail!(words);

@@ -4,11 +4,11 @@
 mod config;
 mod values;
 
-use std::{io::Write as _, path::Path, sync::Arc};
+use std::{io::Write as _, sync::Arc};
 
 use helm::{Options, values::Sources};
 use kustomize::{Chart, InflateChart};
-use tree::{Budget, Limits, Mem, Tree, TreePath};
+use tree::{Budget, Disk, Limits, Mem, Tree, TreePath};
 
 use crate::{
     charts::{Charts, Wanted},
@@ -237,12 +237,14 @@ fn render(
     let (tree, path): (Arc<dyn Tree>, &TreePath) = match &found.pulled {
         Some(pulled) => (Arc::new(pulled.clone()), &root),
         None if scene.is_ours => {
-            let disk = chart::open(Path::new(&format!("/{}", found.place)), &limits);
-            (Arc::new(disk.map_err(|error| format!("{error:#}"))?), &root)
+            let disk = Disk::open(format!("/{}", found.place), &limits);
+            (Arc::new(disk.map_err(|error| error.to_string())?), &root)
         }
         None => return rendered(scene.tree, &found.place, &options, config, &limits),
     };
-    rendered(tree.as_ref(), path, &options, config, &limits)
+    let rendered = rendered(tree.as_ref(), path, &options, config, &limits);
+    chart::say_left_out(tree.as_ref());
+    rendered
 }
 
 fn rendered(

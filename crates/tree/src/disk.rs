@@ -4,8 +4,10 @@
 mod tests;
 
 use std::{
+    collections::BTreeSet,
     io::{self, Read as _},
     path::Path,
+    sync::{Mutex, PoisonError},
 };
 
 use bytes::Bytes;
@@ -16,6 +18,9 @@ use cap_std::{
 
 use crate::{Entry, Limits, NodeKind, Tree, TreeError, TreePath};
 
+/// Of how many links that are left out a disk tells.
+const TOLD: usize = 100;
+
 /// A directory on disk. Symbolic links are followed as long as every hop stays below the root.
 ///
 /// Sockets, pipes, devices, and entries whose name is not UTF-8 are as good as absent: no document can name them.
@@ -23,6 +28,7 @@ use crate::{Entry, Limits, NodeKind, Tree, TreeError, TreePath};
 pub struct Disk {
     root: Dir,
     file_bytes: u64,
+    left_out: Mutex<BTreeSet<TreePath>>,
 }
 
 impl Disk {
@@ -44,6 +50,14 @@ impl Disk {
         Self {
             root,
             file_bytes: limits.file_bytes,
+            left_out: Mutex::default(),
+        }
+    }
+
+    fn leave_out(&self, link: TreePath) {
+        let mut left_out = self.left_out.lock().unwrap_or_else(PoisonError::into_inner);
+        if left_out.len() < TOLD {
+            left_out.insert(link);
         }
     }
 
@@ -137,7 +151,14 @@ impl Tree for Disk {
             };
             // Asked of the directory that is open; only links need to be followed from the root.
             let metadata = match entry.metadata() {
-                Ok(metadata) if metadata.is_symlink() => self.root.metadata(os(&dir.child(&name))),
+                Ok(metadata) if metadata.is_symlink() => {
+                    let link = dir.child(&name);
+                    let followed = self.root.metadata(os(&link));
+                    if followed.is_err() {
+                        self.leave_out(link);
+                    }
+                    followed
+                }
                 other => other,
             };
             let Ok(metadata) = metadata else {
@@ -149,6 +170,11 @@ impl Tree for Disk {
         }
         entries.sort_unstable_by(|a, b| a.name.cmp(&b.name));
         Ok(entries)
+    }
+
+    fn left_out(&self) -> Vec<TreePath> {
+        let left_out = self.left_out.lock().unwrap_or_else(PoisonError::into_inner);
+        left_out.iter().cloned().collect()
     }
 
     fn kind(&self, path: &TreePath) -> Result<Option<NodeKind>, TreeError> {

@@ -102,6 +102,11 @@ pub trait Tree: Send + Sync {
     /// When it is missing or no directory.
     fn list(&self, dir: &TreePath) -> Result<Vec<Entry>, TreeError>;
 
+    /// Links that were not listed since they dangle or leave the root, as far as that is known: for who wants to say so.
+    fn left_out(&self) -> Vec<TreePath> {
+        Vec::new()
+    }
+
     /// Tells what is at a path; `None` when nothing is there.
     ///
     /// # Errors

@@ -10,9 +10,6 @@ use crate::fetch::Fetcher;
 
 /// How large an archive may be that is read from a disk: as large as what is in it.
 const MAX_ARCHIVE: u64 = 100 << 20;
-/// Of how many entries and levels of a directory links are looked for.
-const MAX_ENTRIES: usize = 50_000;
-const MAX_DEPTH: usize = 64;
 
 /// A chart that can be read.
 pub(crate) struct Chart {
@@ -27,7 +24,7 @@ pub(crate) fn find(name: &str, remote: &RemoteArgs, fetcher: &Fetcher, limits: &
     let path = Path::new(name);
     let found = match fs::metadata(path) {
         Ok(found) if found.is_dir() => Chart {
-            tree: Arc::new(open(path, limits)?),
+            tree: Arc::new(Disk::open(path, limits)?),
             path: TreePath::root(),
         },
         Ok(_) => archive(path, limits)?,
@@ -40,30 +37,13 @@ pub(crate) fn find(name: &str, remote: &RemoteArgs, fetcher: &Fetcher, limits: &
     Ok(found)
 }
 
-/// The directory of a chart. What it has of elsewhere, by links, is not there; it is said.
-pub(crate) fn open(dir: &Path, limits: &Limits) -> Result<Disk> {
-    let disk = Disk::open(dir, limits)?;
-    let mut entries = 0;
-    let mut dirs = vec![(dir.to_owned(), TreePath::root())];
-    while let Some((dir, at)) = dirs.pop() {
-        // What can't be listed is told by who reads it.
-        for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
-            entries += 1;
-            let (Ok(kind), Ok(name)) = (entry.file_type(), entry.file_name().into_string()) else {
-                continue;
-            };
-            let at = at.child(&name);
-            if kind.is_symlink() && !matches!(disk.resolve(&at), Ok(Some(_))) {
-                say(&format!(
-                    "{at}: this link leads out of the chart, or to nothing, and is left out: copy what it means into the chart"
-                ));
-            }
-            if kind.is_dir() && entries < MAX_ENTRIES && at.components().count() <= MAX_DEPTH {
-                dirs.push((entry.path(), at));
-            }
-        }
+/// Says which links of a chart are left out.
+pub(crate) fn say_left_out(tree: &dyn Tree) {
+    for link in tree.left_out() {
+        say(&format!(
+            "{link}: this link leads out of the chart, or to nothing, and is left out: copy what it means into the chart"
+        ));
     }
-    Ok(disk)
 }
 
 /// An archive; of what lies beside it nothing is read.

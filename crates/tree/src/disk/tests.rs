@@ -141,7 +141,9 @@ fn dangling_links_and_loops_are_not_there() {
         Err(TreeError::NotFound(_))
     ));
     assert!(disk.read(&path("loop")).is_err());
+    assert_eq!(disk.left_out(), []);
     assert_eq!(disk.list(&TreePath::root()).unwrap().len(), 1);
+    assert_eq!(disk.left_out(), [path("dangling"), path("loop")]);
 }
 
 #[test]
