@@ -120,6 +120,11 @@ fuzz-charts: ## Compare renders of charts with random values with those of helm 
 	@mkdir -p target; export WEIR_FUZZ_SEED=$(or $(SEED),$$(date +%s)) WEIR_FUZZ_VALUES=$(or $(VALUES),1000); \
 	  $(CARGO) test --profile fuzz --locked -q -p helm --test it random_values -- --nocapture
 
+.PHONY: fuzz-subcharts
+fuzz-subcharts: ## Compare renders of random trees of charts with those of helm (CHARTS=1000, SEED=n)
+	@mkdir -p target; export WEIR_FUZZ_SEED=$(or $(SEED),$$(date +%s)) WEIR_FUZZ_CHARTS=$(or $(CHARTS),1000); \
+	  $(CARGO) test --profile fuzz --locked -q -p helm --test it random_chart_trees -- --nocapture
+
 .PHONY: fuzz-jinja
 fuzz-jinja: ## Compare renders of random templates with those of Jinja2 (TEMPLATES=5000, SEED=n)
 	@mkdir -p target; export WEIR_FUZZ_SEED=$(or $(SEED),$$(date +%s)) WEIR_FUZZ_TEMPLATES=$(or $(TEMPLATES),5000); \

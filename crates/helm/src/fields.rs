@@ -97,17 +97,18 @@ impl<'a> Fields<'a> {
         Ok(())
     }
 
-    /// A list of structs.
-    pub(crate) fn structs(
+    /// A list of structs, each made in its turn.
+    pub(crate) fn structs<T>(
         &self,
         key: &'static str,
         kind: &'static str,
-    ) -> Result<Option<Vec<Fields<'a>>>, String> {
+        mut make: impl FnMut(&Fields<'a>) -> Result<T, String>,
+    ) -> Result<Option<Vec<T>>, String> {
         let Some(items) = self.list(key, &format!("[]*{kind}"))? else {
             return Ok(None);
         };
         let item = |value: &'a Value| match value {
-            Value::Map(map) => Ok(Fields {
+            Value::Map(map) => make(&Fields {
                 map,
                 kind: kind.rsplit('.').next().unwrap_or(kind),
                 above: Some(key),

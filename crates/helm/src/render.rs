@@ -128,15 +128,17 @@ pub fn template(
 ) -> Result<Rendered, Error> {
     on_deep_stack(|| {
         let capabilities = capabilities::Capabilities::new(options)?;
+        let name = engine::release_name(options, budget).map_err(without_marks)?;
         let values = options.values.merge(options.read_file, budget)?;
         let chart = Chart::load(tree, path, budget)?;
-        render(chart, &values, options, &capabilities, budget)
+        render(chart, name, &values, options, &capabilities, budget)
     })
     .map_err(|error| Error::Option(format!("no stack to render on: {error}")))?
 }
 
 fn render(
     mut chart: Chart,
+    name: String,
     values: &Dict,
     options: &Options<'_>,
     capabilities: &capabilities::Capabilities,
@@ -150,7 +152,6 @@ fn render(
     if chart.metadata.deprecated {
         rendered.warnings.push(DEPRECATED.to_owned());
     }
-    let name = engine::release_name(options, budget).map_err(without_marks)?;
     check_name(&name)?;
     values::process_dependencies(&mut chart, values, &mut rendered.warnings)?;
     let values = values::coalesce_values(&chart, values, false, &mut rendered.warnings)?;
@@ -250,9 +251,13 @@ fn output(rendered: &Rendered, options: &Options<'_>) -> Result<String, Error> {
 
 /// `.Release`
 fn release(name: &str, options: &Options<'_>) -> Value {
+    let namespace = match options.namespace.as_str() {
+        "" => "default",
+        given => given,
+    };
     Value::dict([
         ("Name", Value::string(name)),
-        ("Namespace", Value::string(options.namespace.as_str())),
+        ("Namespace", Value::string(namespace)),
         ("IsUpgrade", Value::Bool(options.is_upgrade)),
         ("IsInstall", Value::Bool(!options.is_upgrade)),
         ("Revision", Value::int(1)),

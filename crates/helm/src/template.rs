@@ -23,6 +23,7 @@ pub use executor::Executor;
 pub(crate) use executor::without_no_value;
 pub use format::{float_text, print, printf};
 pub use parse::Room;
+pub(crate) use quote::is_print;
 pub use quote::quote;
 pub use set::Set;
 pub use types::{Signature, Type, kind_name, truth, type_name};

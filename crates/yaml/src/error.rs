@@ -84,6 +84,14 @@ pub enum Problem {
     /// A key that can't become text.
     #[error("a map key must be a string, found {0}")]
     Key(&'static str),
+    /// A key that is a map or a list; often it is a template that nobody rendered.
+    #[error("a map key must be a string, found {found}")]
+    DeepKey {
+        /// What it is.
+        found: &'static str,
+        /// The key in the syntax of Go.
+        go: String,
+    },
     /// `<<` with something else than maps.
     #[error("the merge key \"<<\" needs a map or a list of maps")]
     Merge,

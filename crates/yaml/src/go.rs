@@ -1,6 +1,6 @@
 //! Errors in the words of Go's parsers, which people search for.
 
-use crate::{Error, Problem};
+use crate::{Error, Problem, Value};
 
 /// Which of Go's parsers tells what is wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,6 +31,7 @@ impl Error {
         let message = match &self.problem {
             Problem::UnknownAnchor(name) => return format!("unknown anchor '{name}' referenced"),
             Problem::ControlCharacter(_) => return "control characters are not allowed".to_owned(),
+            Problem::DeepKey { go, .. } if version == GoYaml::V2 => return format!("invalid map key: {go}"),
             Problem::Merge => return "map merge requires map or sequence of maps as the value".to_owned(),
             _ => self.message(),
         };
@@ -44,6 +45,31 @@ impl Error {
             Some(at) if is_the_parsers(words) => format!("line {}: {words}", at.line.saturating_sub(1)),
             Some(at) => format!("line {}: {words}", at.line),
         }
+    }
+}
+
+/// A value in the syntax of Go, as version 2 reads it.
+pub(crate) fn go_syntax(value: &Value) -> String {
+    let inner = |value: &Value| match value {
+        Value::Null => "interface {}(nil)".to_owned(),
+        value => go_syntax(value),
+    };
+    match value {
+        Value::Seq(items) => {
+            let items: Vec<String> = items.iter().map(inner).collect();
+            format!("[]interface {{}}{{{}}}", items.join(", "))
+        }
+        Value::Map(map) => {
+            let mut entries: Vec<(&str, &Value)> = map.iter().collect();
+            entries.sort_unstable_by_key(|(key, _)| *key);
+            let entries: Vec<String> = entries
+                .into_iter()
+                .map(|(key, value)| format!("{}:{}", crate::print::json(&key.into()), inner(value)))
+                .collect();
+            format!("map[interface {{}}]interface {{}}{{{}}}", entries.join(", "))
+        }
+        Value::Null => "<nil>".to_owned(),
+        scalar => crate::print::json(scalar),
     }
 }
 
@@ -66,6 +92,25 @@ mod tests {
     use tree::Budget;
 
     use super::*;
+
+    #[test]
+    fn keys_that_are_no_texts_are_shown() {
+        let read = |text: &str| crate::read::goyaml_lenient(text, &Budget::default());
+        for (text, key) in [
+            (
+                "a: {{ .b }}",
+                "map[interface {}]interface {}{\".b\":interface {}(nil)}",
+            ),
+            (
+                "? [1, {x: z}, true, 1.5]\n: 1",
+                "[]interface {}{1, map[interface {}]interface {}{\"x\":\"z\"}, true, 1.5}",
+            ),
+        ] {
+            let error = read(text).unwrap_err();
+            assert_eq!(error.go_words(GoYaml::V2), format!("invalid map key: {key}"));
+            assert!(!error.to_string().contains("interface"), "{error}");
+        }
+    }
 
     #[test]
     fn lines_are_counted_as_go_counts_them() {

@@ -8,6 +8,7 @@ use yaml::{Map, Value};
 use crate::{
     Error,
     fields::{Fields, json_type},
+    template::is_print,
     version,
 };
 
@@ -131,11 +132,11 @@ impl Metadata {
         fields.text("apiVersion", &mut self.api_version)?;
         fields.text("appVersion", &mut self.app_version)?;
         fields.text("condition", &mut self.condition)?;
-        if let Some(dependencies) = fields.structs("dependencies", "chart.Dependency")? {
-            // quirk: what another file said before stays where this one is silent.
-            let mut before = self.dependencies.take().unwrap_or_default().into_iter();
-            let merged = |fields| dependency(fields, before.next());
-            self.dependencies = Some(dependencies.iter().map(merged).collect::<Result<_, _>>()?);
+        // quirk: what another file said before stays where this one is silent.
+        let mut before = self.dependencies.clone().unwrap_or_default().into_iter();
+        let merged = |fields: &Fields<'_>| dependency(fields, before.next());
+        if let Some(dependencies) = fields.structs("dependencies", "chart.Dependency", merged)? {
+            self.dependencies = Some(dependencies);
         }
         fields.flag("deprecated", &mut self.deprecated)?;
         fields.text("description", &mut self.description)?;
@@ -143,8 +144,8 @@ impl Metadata {
         fields.text("icon", &mut self.icon)?;
         fields.texts("keywords", &mut self.keywords)?;
         fields.text("kubeVersion", &mut self.kube_version)?;
-        if let Some(maintainers) = fields.structs("maintainers", "chart.Maintainer")? {
-            self.maintainers = Some(maintainers.iter().map(maintainer).collect::<Result<_, _>>()?);
+        if let Some(maintainers) = fields.structs("maintainers", "chart.Maintainer", maintainer)? {
+            self.maintainers = Some(maintainers);
         }
         fields.text("name", &mut self.name)?;
         fields.texts("sources", &mut self.sources)?;
@@ -266,9 +267,9 @@ fn dependency(fields: &Fields<'_>, before: Option<SharedDependency>) -> Result<S
 
 /// Spaces of any kind become one, what can't be printed goes.
 fn clean(text: &mut String) {
-    let is_fine = |c: char| !c.is_control() && (!c.is_whitespace() || c == ' ');
+    let is_fine = |c: char| is_print(c) && (!c.is_whitespace() || c == ' ');
     if !text.chars().all(is_fine) {
         let spaced = text.chars().map(|c| if c.is_whitespace() { ' ' } else { c });
-        *text = spaced.filter(|c| !c.is_control()).collect();
+        *text = spaced.filter(|c| is_print(*c)).collect();
     }
 }

@@ -114,6 +114,24 @@ fn what_is_no_chart_is_refused() {
              struct field Dependency.dependencies.tags of type []string",
         ),
         (
+            &[("Chart.yaml", "name: c\ndependencies: [{name: a, tags: t}, text]")],
+            "cannot load Chart.yaml: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal string into Go \
+             struct field Dependency.dependencies.tags of type []string",
+        ),
+        (
+            &[("Chart.yaml", META), ("values.yaml", "a: {{ .Values.b }}")],
+            "cannot load values.yaml: error converting YAML to JSON: yaml: invalid map key: map[interface {}]interface \
+             {}{\".Values.b\":interface {}(nil)}",
+        ),
+        (
+            &[
+                ("Chart.yaml", META),
+                ("values.yaml", "? [1, {a: b}, null, ~, 1.5]\n: 1"),
+            ],
+            "cannot load values.yaml: error converting YAML to JSON: yaml: invalid map key: []interface {}{1, map[interface \
+             {}]interface {}{\"a\":\"b\"}, interface {}(nil), interface {}(nil), 1.5}",
+        ),
+        (
             &[(
                 "Chart.yaml",
                 "name: c\nversion: 1.0.0\ndependencies: [{name: a, alias: 'a b'}]",
@@ -130,6 +148,10 @@ fn what_is_no_chart_is_refused() {
         (
             &[("Chart.yaml", META), ("charts/README.txt", "")],
             "error unpacking subchart README.txt in c: Chart.yaml file is missing",
+        ),
+        (
+            &[("Chart.yaml", META), ("charts/x.tgz/y", "no")],
+            "error unpacking subchart tar in c: expected x.tgz, got x.tgz/y",
         ),
         (
             &[("Chart.yaml", META), ("charts/x.tgz", "no")],

@@ -80,7 +80,7 @@ impl KubeVersion {
                 .map(|number| number.to_string())
                 .map_err(|_| {
                     format!(
-                        "illegal non-numeric version component {digits:?} in {text:?}: value out of range"
+                        "illegal non-numeric version component {digits:?} in {text:?}: strconv.ParseUint: parsing {digits:?}: value out of range"
                     )
                 })
         };

@@ -132,7 +132,7 @@ fn collect<'a>(
 
 /// The name of the release, which may be a template itself.
 pub(super) fn release_name(options: &Options<'_>, budget: &Budget) -> Result<String, Error> {
-    let Some(text) = &options.name_template else {
+    let Some(text) = options.name_template.as_ref().filter(|text| !text.is_empty()) else {
         return Ok(options.release_name.clone());
     };
     let failed = |error: template::Error| Error::Option(error.to_string());

@@ -198,6 +198,42 @@ fn many_patterns_of_files_end_in_time() {
 }
 
 #[test]
+fn requirements_are_read_over_chart_yaml_and_copies_of_a_chart_share_them() {
+    let files = [
+        (
+            "Chart.yaml",
+            "apiVersion: v1\nname: c\nversion: 1.0.0\ndescription: \"a\\u200bb\\u00a0c\"\ndependencies:\n\
+             - {name: x, version: 1.x, alias: one, tags: [t]}\n",
+        ),
+        (
+            "requirements.yaml",
+            "dependencies:\n- {name: in}\n- {name: in, version: 1.x, alias: two}\n",
+        ),
+        (
+            "templates/x.yaml",
+            "# {{ toJson .Chart.Dependencies }} {{ .Chart.Description }}",
+        ),
+        (
+            "charts/in/Chart.yaml",
+            "name: in\nversion: 1.0.0\ndependencies: [{name: deep, version: 1.x, import-values: [data]}]\n",
+        ),
+        ("charts/in/templates/x.yaml", "# {{ toJson .Values.k }}"),
+        ("charts/in/charts/deep/Chart.yaml", "name: deep\nversion: 1.0.0\n"),
+        ("charts/in/charts/deep/values.yaml", "exports: {data: {k: 1}}"),
+    ];
+    let made = rendered(&files, |_| {}).unwrap();
+    let texts: Vec<&str> = made
+        .sorted
+        .manifests
+        .iter()
+        .map(|one| one.text.as_str())
+        .collect();
+    let top = r#"# [{"name":"one","version":"1.x","repository":"","tags":["t"],"enabled":true,"alias":"one"},{"name":"two","version":"1.x","repository":"","enabled":true,"alias":"two"}] ab c"#;
+    // What is imported is imported for the first copy alone.
+    assert_eq!(texts, ["# 1", "# null", top]);
+}
+
+#[test]
 fn errors_name_template_line_and_column() {
     let table = [
         (
@@ -308,6 +344,26 @@ fn options_that_make_no_sense_are_refused() {
         let got = rendered(&[META], change).unwrap_err();
         assert!(got.contains(expected), "{got}");
     }
+    // The name is made before the chart is looked at.
+    let unclosed = |options: &mut Options<'_>| options.name_template = Some("{{".to_owned());
+    assert_eq!(
+        rendered(&[], unclosed).unwrap_err(),
+        "template: name-template:1: unclosed action"
+    );
+    let plain = rendered(
+        &[
+            META,
+            (
+                "templates/x.yaml",
+                "kind: {{ .Release.Name }}.{{ .Release.Namespace }}",
+            ),
+        ],
+        |options| {
+            options.name_template = Some(String::new());
+            options.namespace = String::new();
+        },
+    );
+    assert_eq!(plain.unwrap().sorted.manifests[0].kind, "demo.default");
     let named = rendered(
         &[META, ("templates/x.yaml", "kind: {{ .Release.Name }}")],
         |options| {

@@ -5,7 +5,7 @@ use std::{borrow::Cow, fmt::Write as _};
 use crate::functions::bytes::{stand_in, to_text};
 
 /// Whether Go prints a character as it is: letters, marks, numbers, punctuation, symbols and the space.
-pub(super) fn is_print(c: char) -> bool {
+pub(crate) fn is_print(c: char) -> bool {
     if c.is_ascii() {
         return !c.is_ascii_control();
     }

@@ -12,3 +12,5 @@ mod modules;
 mod options;
 #[cfg(test)]
 mod random_values;
+#[cfg(test)]
+mod structure;

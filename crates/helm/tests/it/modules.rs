@@ -77,13 +77,21 @@ fn values(chart: &Path, set: Set) -> String {
 }
 
 pub(crate) fn theirs(helm: &Path, chart: &Path, values: &Path) -> Result<String, String> {
+    let mut command = Command::new(helm);
+    outcome(
+        command
+            .args(["template", "demo", "--values"])
+            .args([values, chart]),
+    )
+}
+
+/// What a command of Helm prints, or its error, without what the machine has to do with it.
+pub(crate) fn outcome(command: &mut Command) -> Result<String, String> {
     let Output {
         status,
         stdout,
         stderr,
-    } = Command::new(helm)
-        .args(["template", "demo", "--values"])
-        .args([values, chart])
+    } = command
         .env_clear()
         .env("HOME", "/nowhere")
         .env("TZ", "UTC")

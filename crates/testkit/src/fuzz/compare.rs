@@ -2,7 +2,7 @@
 
 use std::{env, fmt, io::Write as _, time::SystemTime};
 
-use super::{Random, failures};
+use super::{PATIENCE, Random, failures};
 
 /// How many random cases are compared, and from which seed on. `WEIR_FUZZ_SEED` and `WEIR_FUZZ_DIFFERENCES` say it, together
 /// with a variable of the comparison's own; new cases are tried only where somebody asks for a number.
@@ -36,7 +36,9 @@ impl Comparison {
 
     /// The differences, each as small as it could be made. A case fails by panicking.
     pub fn differences(&self, name: &str, case: impl FnMut(&mut Random)) -> Vec<String> {
-        failures(name, self.seed, self.count, self.most, case)
+        // Another program may take its time.
+        let patience = if self.asked { PATIENCE * 12 } else { PATIENCE };
+        failures(name, self.seed, self.count, self.most, patience, case)
     }
 
     /// Tells how it ended: past the test harness, which keeps what a successful test prints, if somebody asked.

@@ -54,12 +54,13 @@ pub fn run(name: &str, case: impl FnMut(&mut Random)) {
 }
 
 /// Runs `case` with `cases` seeds from `seed` on, however long that takes, and tells of those that fail, of which `most` are
-/// looked for: each as small as it could be made.
+/// looked for: each as small as it could be made in the time that `patience` gives.
 pub fn failures(
     name: &str,
     seed: u64,
     cases: u64,
     most: usize,
+    patience: Duration,
     mut case: impl FnMut(&mut Random),
 ) -> Vec<String> {
     let watch = Watch::start(name);
@@ -71,11 +72,14 @@ pub fn failures(
         let mut random = Random::seeded(seed);
         watch.begin(seed);
         if let Some(message) = attempt(&mut case, &mut random).or_else(|| watch.end()) {
-            failures.push(describe(name, seed, random.taken(), message, &mut case));
+            failures.push(describe(name, seed, patience, random.taken(), message, &mut case));
         }
     }
     failures
 }
+
+/// How long a failure is made smaller.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// How long to search, and from where on.
 #[derive(Debug, Clone, Copy)]
@@ -126,7 +130,10 @@ fn search(plan: &Plan, name: &str, mut case: impl FnMut(&mut Random)) -> (u64, O
         let failed = attempt(&mut case, &mut random).or_else(|| watch.end());
         cases += 1;
         if let Some(message) = failed {
-            return (cases, Some(describe(name, seed, random.taken(), message, case)));
+            return (
+                cases,
+                Some(describe(name, seed, PATIENCE, random.taken(), message, case)),
+            );
         }
         if plan.is_over(cases, started.elapsed()) {
             return (cases, None);
@@ -148,11 +155,12 @@ fn attempt(case: &mut impl FnMut(&mut Random), random: &mut Random) -> Option<St
 fn describe(
     name: &str,
     seed: u64,
+    patience: Duration,
     found: Vec<u64>,
     message: String,
     mut case: impl FnMut(&mut Random),
 ) -> String {
-    let smallest = shrink::smallest(found, |values| {
+    let smallest = shrink::smallest(patience, found, |values| {
         let mut random = Random::replayed(values);
         attempt(&mut case, &mut random).map(|_| random.taken())
     });

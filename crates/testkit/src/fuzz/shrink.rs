@@ -2,7 +2,6 @@
 
 use std::time::{Duration, Instant};
 
-const TIME: Duration = Duration::from_secs(5);
 const TRIES: usize = 5000;
 
 struct Search<F> {
@@ -12,13 +11,17 @@ struct Search<F> {
     until: Instant,
 }
 
-/// The smallest choices that were found. `fails` tells which of the choices it was given a case took, if it failed.
-pub(super) fn smallest(found: Vec<u64>, fails: impl FnMut(Vec<u64>) -> Option<Vec<u64>>) -> Vec<u64> {
+/// The smallest choices that were found in that time. `fails` tells which of the choices it was given a case took, if it failed.
+pub(super) fn smallest(
+    time: Duration,
+    found: Vec<u64>,
+    fails: impl FnMut(Vec<u64>) -> Option<Vec<u64>>,
+) -> Vec<u64> {
     let mut search = Search {
         best: found,
         fails,
         tries: 0,
-        until: Instant::now() + TIME,
+        until: Instant::now() + time,
     };
     while search.pass() && search.may_go_on() {}
     search.best

@@ -6,12 +6,14 @@ use libyaml_safer::{Event, EventData, MappingStyle, ScalarStyle, SequenceStyle};
 use tree::{Budget, Exceeded};
 
 use super::{
+    construct,
     dialect::Dialect,
     events::{Events, Text, position},
     tag,
 };
 use crate::{
     Error, Position, Problem,
+    go::go_syntax,
     node::{Content, Entry, Mapping, Node, Scalar, Tag},
 };
 
@@ -251,7 +253,8 @@ impl<'t> Composer<'t> {
             self.merges = true;
             return Ok(Scalar::plain("<<"));
         }
-        let found = match self.node(event, depth)?.node.content {
+        let node = self.node(event, depth)?.node;
+        let found = match node.content {
             Content::Scalar(mut key) => {
                 key.plain &= !key.is_merge();
                 return Ok(key);
@@ -259,7 +262,9 @@ impl<'t> Composer<'t> {
             Content::Seq(_) => "list",
             Content::Map(_) => "map",
         };
-        Err(Error::new(at, Problem::Key(found)))
+        let key = construct::value(node, self.dialect);
+        let go = key.map_or_else(|_| found.to_owned(), |key| go_syntax(&key));
+        Err(Error::new(at, Problem::DeepKey { found, go }))
     }
 
     fn scalar_tag(&self, tag: &str, at: Position) -> Result<Option<Tag>, Error> {

@@ -1,0 +1,42 @@
+//! Choices of a case.
+
+use testkit::fuzz::Random;
+
+/// Makes choices: in most cases hardly any that make a mistake.
+pub(super) struct Maker<'r> {
+    pub(super) random: &'r mut Random,
+    wild: bool,
+}
+
+impl<'r> Maker<'r> {
+    pub(super) fn new(random: &'r mut Random) -> Self {
+        let wild = random.one_in(3);
+        Self { random, wild }
+    }
+
+    /// Whether to do something that is fine.
+    pub(super) fn rare(&mut self, n: usize) -> bool {
+        self.random.one_in(n)
+    }
+
+    /// Whether to do something that is a mistake, or nearly one.
+    pub(super) fn odd(&mut self, n: usize) -> bool {
+        self.random.one_in(if self.wild { n } else { n * 12 })
+    }
+
+    /// One of the words between the bars.
+    pub(super) fn of(&mut self, words: &'static str) -> &'static str {
+        let words: Vec<&str> = words.split('¦').collect();
+        self.random.pick::<&str>(&words)
+    }
+
+    /// One of the words that are fine, or in the odd case one of the others.
+    pub(super) fn of_or(&mut self, n: usize, words: &'static str, others: &'static str) -> &'static str {
+        let is_odd = self.odd(n);
+        self.of(if is_odd { others } else { words })
+    }
+
+    pub(super) fn below(&mut self, n: usize) -> usize {
+        self.random.below(n)
+    }
+}

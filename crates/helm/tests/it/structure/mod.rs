@@ -1,0 +1,179 @@
+//! Random trees of charts with random options, rendered by this crate and by Helm: both must print the same bytes, or fail
+//! with the same words.
+//!
+//! `make test` tries a few that are always the same; `WEIR_FUZZ_CHARTS` asks for more, with new ones, and
+//! `WEIR_FUZZ_DIFFERENCES` for more than the first difference. Each is made as small as possible.
+
+mod chart;
+mod line;
+mod maker;
+mod metadata;
+mod template;
+mod values;
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+    time::Duration,
+};
+
+use testkit::{
+    archive::tar_gz,
+    fuzz::{Comparison, Tally},
+};
+use tree::{Budget, Disk, Limits, TreePath};
+
+use crate::{
+    modules::outcome,
+    options::{Fixed, parse},
+};
+use chart::Files;
+use maker::Maker;
+
+/// How many are tried when nobody asked for more.
+const FEW: u64 = 60;
+/// No render takes longer than this.
+const LONGEST: Duration = Duration::from_secs(20);
+/// How often the original is asked: what it goes through in the order of a map is another in each run.
+const TURNS: usize = 20;
+
+/// Words of errors that differ, as docs/differences.md says, or that are those of a library.
+const TOLD: &[&str] = &[
+    "is not valid against metaschema",
+    "the archive can't be read",
+    "no files in chart archive",
+];
+
+/// What came of a chart: what was printed, or an error.
+type Outcome = Result<String, String>;
+
+/// A chart, and how it is to be rendered.
+struct Case {
+    files: Files,
+    /// Files that options name.
+    beside: Files,
+    arguments: Vec<String>,
+}
+
+impl Case {
+    fn make(maker: &mut Maker<'_>) -> Self {
+        let files = chart::whole(maker);
+        let (mut arguments, beside) = line::arguments(maker, &files);
+        let packed = maker.rare(8);
+        let chart = if packed { "top.tgz" } else { "top" };
+        arguments.insert(0, chart.to_owned());
+        if !arguments.iter().any(|argument| argument == "--name-template") {
+            arguments.insert(0, line::name(maker));
+        }
+        Self {
+            files,
+            beside,
+            arguments,
+        }
+    }
+
+    fn write(&self, dir: &Path) {
+        let _ = fs::remove_dir_all(dir);
+        for (name, data) in &self.beside {
+            put(&dir.join(name), data);
+        }
+        fs::create_dir_all(dir.join("top")).unwrap();
+        for (name, data) in &self.files {
+            put(&dir.join("top").join(name), data);
+        }
+        let named: Vec<(String, &[u8])> = self
+            .files
+            .iter()
+            .map(|(name, data)| (format!("top/{name}"), data.as_slice()))
+            .collect();
+        let named: Vec<(&str, &[u8])> = named.iter().map(|(name, data)| (name.as_str(), *data)).collect();
+        fs::write(dir.join("top.tgz"), tar_gz(&named)).unwrap();
+    }
+
+    fn ours(&self, dir: &Path) -> Outcome {
+        let environment = Fixed::default();
+        let read = |name: &str| {
+            let missing = |_| format!("open {name}: no such file or directory");
+            fs::read(dir.join(name)).map(Into::into).map_err(missing)
+        };
+        let line = parse(&self.arguments, dir, &environment, &read)?;
+        let tree = Disk::open(dir, &Limits::default()).unwrap();
+        let path = TreePath::parse(&line.chart).unwrap();
+        let budget = Budget::default().with_timeout(LONGEST);
+        helm::template(&tree, &path, &line.options, &budget)
+            .map(|rendered| rendered.to_yaml().to_owned())
+            .map_err(|error| error.to_string().trim().to_owned())
+    }
+
+    fn theirs(&self, helm: &Path, dir: &Path) -> Outcome {
+        let mut command = Command::new(helm);
+        outcome(command.arg("template").args(&self.arguments).current_dir(dir))
+    }
+}
+
+fn put(path: &Path, data: &[u8]) {
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, data).unwrap();
+}
+
+/// The words of an error in an order of their own: the original tells some in that of its maps.
+fn sorted(error: &str) -> Vec<&str> {
+    let mut words: Vec<&str> = error.split([' ', '\n', ',']).collect();
+    words.retain(|word| !word.is_empty());
+    words.sort_unstable();
+    words
+}
+
+fn same(ours: &Outcome, theirs: &Outcome) -> bool {
+    match (ours, theirs) {
+        (Ok(ours), Ok(theirs)) => ours == theirs,
+        (Err(ours), Err(theirs)) => sorted(ours) == sorted(theirs),
+        _ => false,
+    }
+}
+
+/// Whether both fail, and in words that differ.
+fn is_told(ours: &Outcome, theirs: &Outcome) -> bool {
+    match (ours, theirs) {
+        (Err(ours), Err(_)) => TOLD.iter().any(|words| ours.contains(words)),
+        _ => false,
+    }
+}
+
+/// What the original makes of a chart: what ours is, if it ever is that.
+fn original(case: &Case, ours: &Outcome, helm: &Path, dir: &Path) -> Outcome {
+    let mut turns = (0..TURNS).map(|_| case.theirs(helm, dir));
+    let first = turns.next().unwrap();
+    if same(ours, &first) || is_told(ours, &first) {
+        return first;
+    }
+    turns.find(|one| same(ours, one)).unwrap_or(first)
+}
+
+#[test]
+fn random_chart_trees_give_what_the_original_gives() {
+    let comparison = Comparison::from_environment("WEIR_FUZZ_CHARTS", FEW);
+    let helm: PathBuf = testkit::oracle::helm().unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path().join("case");
+    let mut tally = Tally::default();
+    let differences = comparison.differences("charts", |random| {
+        let case = Case::make(&mut Maker::new(random));
+        random.note("arguments", &case.arguments.join(" "));
+        for (name, data) in case.beside.iter().chain(&case.files) {
+            random.note(name, &String::from_utf8_lossy(data));
+        }
+        case.write(&dir);
+        let ours = case.ours(&dir);
+        let theirs = original(&case, &ours, &helm, &dir);
+        tally.compare(Some(&ours), Some(&theirs), is_told, same);
+    });
+    comparison.conclude("helm-charts", &tally, &differences);
+    // Many are no mistakes.
+    let (count, compared) = (comparison.count, tally.made + tally.failed);
+    assert!(
+        count < FEW || tally.made * 5 >= count && compared * 10 >= count * 9,
+        "too few charts can be rendered: {tally}"
+    );
+}
