@@ -263,7 +263,29 @@ fn replaced(text: &str, key: &str, old: &str, new: &str) -> Option<String> {
         }
     });
     let changed: String = lines.collect();
-    done.then_some(changed)
+    if done {
+        return Some(changed);
+    }
+    replaced_in_braces(text, key, old, new)
+}
+
+/// Likewise for a key in a map that is written in braces.
+fn replaced_in_braces(text: &str, key: &str, old: &str, new: &str) -> Option<String> {
+    let quotes = ['"', '\''];
+    let begin = text.match_indices(key).find_map(|(at, _)| {
+        let before = text.get(..at)?.trim_end_matches(quotes).trim_end();
+        let behind = text
+            .get(at + key.len()..)?
+            .trim_start_matches(quotes)
+            .trim_start();
+        let value = behind.strip_prefix(':')?.trim_start().trim_start_matches(quotes);
+        let ends = value
+            .strip_prefix(old)?
+            .starts_with(['"', '\'', ',', '}', ' ', '\r', '\n']);
+        (ends && before.ends_with(['{', ','])).then(|| text.len() - value.len())
+    })?;
+    let (before, behind) = text.split_at_checked(begin)?;
+    Some(format!("{before}{new}{}", behind.strip_prefix(old)?))
 }
 
 /// The value behind a colon, without quotes and comment.
@@ -289,7 +311,13 @@ mod tests {
             ("'chartVersion': '1.0.0'\r\n", Some("'chartVersion': '2.0.0'\r\n")),
             ("chartVersion: 1.0.0-rc\n", None),
             ("chartVersions: 1.0.0\n", None),
-            ("{chartVersion: 1.0.0}\n", None),
+            ("{chartVersion: 1.0.0}\n", Some("{chartVersion: 2.0.0}\n")),
+            (
+                "a: {b: 1.0.0, \"chartVersion\": \"1.0.0\"}",
+                Some("a: {b: 1.0.0, \"chartVersion\": \"2.0.0\"}"),
+            ),
+            ("{chartVersion: 1.0.0-rc}\n", None),
+            ("{a chartVersion: 1.0.0}\n", None),
         ] {
             assert_eq!(
                 replaced(text, "chartVersion", "1.0.0", "2.0.0").as_deref(),
