@@ -10,7 +10,7 @@ pub(super) struct Maker<'r> {
 
 impl<'r> Maker<'r> {
     pub(super) fn new(random: &'r mut Random) -> Self {
-        let wild = random.one_in(3);
+        let wild = random.one_in(4);
         Self { random, wild }
     }
 

@@ -71,7 +71,7 @@ pub(super) fn make(maker: &mut Maker<'_>, name: &str, is_top: bool, asked: Optio
         false => name,
         true => maker.of("a/b¦\"\"¦My.Chart¦\"a\\tb\"¦é"),
     };
-    let version = maker.of_or(8, "0.1.0¦0.1.0¦1.2.3¦1.0.0-rc.1+b", WRONG_VERSIONS);
+    let version = maker.of_or(12, "0.1.0¦0.1.0¦1.2.3¦1.0.0-rc.1+b", WRONG_VERSIONS);
     text += &format!("name: {name}\nversion: {version}\n");
     if maker.rare(5) {
         let wrong = "library¦application¦Library¦\"\"¦x";
@@ -90,7 +90,7 @@ pub(super) fn make(maker: &mut Maker<'_>, name: &str, is_top: bool, asked: Optio
     }
     for (n, key, fine, wrong) in LINES {
         if maker.rare(*n) {
-            text += &format!("{key}: {}\n", maker.of_or(4, fine, wrong));
+            text += &format!("{key}: {}\n", maker.of_or(15, fine, wrong));
         }
     }
     let mut requirements = None;

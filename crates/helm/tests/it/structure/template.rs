@@ -3,18 +3,18 @@
 use super::maker::Maker;
 
 /// What templates print of what they see.
-const SEEN: &str = "toJson .Values¦toYaml .Values | nindent 2¦toJson .Chart¦.Chart.Name¦.Chart.Version¦.Chart.AppVersion¦.Chart.Type¦\
+const SEEN: &str = "toJson .Values¦toYaml .Values | nindent 4¦toJson .Chart¦.Chart.Name¦.Chart.Version¦.Chart.AppVersion¦.Chart.Type¦\
     .Chart.IsRoot¦.Chart.KubeVersion¦toJson .Release¦.Release¦.Template.Name¦.Template.BasePath¦toJson .Template¦.Template¦\
     keys .Subcharts | sortAlpha | toJson¦.Files | toJson¦.Files.Glob \"**\" | toJson¦.Files.Get \"a.txt\" | quote¦\
-    .Files.Lines \"files/b.txt\" | toJson¦(.Files.Glob \"*\").AsConfig | nindent 2¦(.Files.Glob \"files/**\").AsSecrets | nindent 2¦\
+    .Files.Lines \"files/b.txt\" | toJson¦(.Files.Glob \"*\").AsConfig | nindent 4¦(.Files.Glob \"files/**\").AsSecrets | nindent 4¦\
     .Capabilities.KubeVersion¦.Capabilities.KubeVersion.Minor¦.Capabilities.APIVersions.Has \"a/b\"¦len .Capabilities.APIVersions¦\
     .Values.a¦.Values.global¦.Values.one¦.Values.list¦.Values¦keys . | sortAlpha | toJson¦toJson .Values.two¦.Chart.Dependencies | len¦\
     .Chart.Annotations¦.Chart.Keywords¦.Chart.Description | quote¦toJson .Chart.Maintainers¦.Chart.Metadata.Name¦\
     tpl \"{{ .Template.Name }}{{ .Chart.Name }}\" .¦lookup \"v1\" \"Pod\" \"a\" \"b\" | toJson¦typeOf .Chart¦\
     typeOf .Subcharts¦kindOf .Values.global¦kindOf .Files¦hasKey .Values \"global\"¦set .Values \"x\" \"set\" | len¦\
-    .Files.Get \"requirements.yaml\" | quote¦.Files.Get \"README.md\"¦.Chart.Sources¦toYaml .Chart | nindent 2¦\
+    .Files.Get \"requirements.yaml\" | quote¦.Files.Get \"README.md\"¦.Chart.Sources¦toYaml .Chart | nindent 4¦\
     .Values.enabled | default \"none\"¦merge .Values (dict \"m\" 1) | toJson¦toJson .Chart.Dependencies¦toJson .Chart.Keywords¦\
-    toYaml .Chart.Annotations | nindent 2¦typeOf .Chart.Annotations";
+    toYaml .Chart.Annotations | nindent 4¦typeOf .Chart.Annotations";
 /// Likewise, but nothing that `quote` can take.
 const LOOPS: &str = "range $k, $v := .Subcharts }}{{ $k }}={{ toJson $v.Values }},{{ $v.Chart.Name }},{{ $v.Chart.Version }}{{ end¦\
     range $p, $b := .Files }}{{ $p }}:{{ $b | toString | quote }};{{ end¦\
@@ -24,7 +24,7 @@ const LOOPS: &str = "range $k, $v := .Subcharts }}{{ $k }}={{ toJson $v.Values }
 /// What is often a mistake.
 const ODD: &str = "include \"shared\" .¦include \"own\" .¦template \"shared\" . }}{{ \"\"¦.Values.a.b¦.Values.global.a¦.Subcharts.one.Values.a¦\
     .Subcharts.one.Files.Get \"a.txt\"¦include (print .Template.BasePath \"/_h.tpl\") . | len¦\
-    include (print $.Template.BasePath \"/config.yaml\") . | sha256sum¦tpl (toYaml .Values) . | nindent 2¦fail \"words\"¦\
+    include (print $.Template.BasePath \"/config.yaml\") . | sha256sum¦tpl (toYaml .Values) . | nindent 4¦fail \"words\"¦\
     required \"need\" .Values.x¦.Chart.Annotations.a | quote¦index .Chart.Annotations \"a\" | quote¦.Values.global.global¦\
     set .Values.global \"g\" .Chart.Name | len¦unset .Values \"a\" | toJson¦index .Values.list 0¦.Chart.Nope¦.Nope";
 
@@ -109,7 +109,7 @@ fn document(maker: &mut Maker<'_>, number: usize, text: &mut String) {
     }
     for at in 0..count {
         let quoted = maker.rare(2);
-        let seen = match (maker.odd(6), maker.rare(6)) {
+        let seen = match (maker.odd(10), maker.rare(6)) {
             (true, _) => maker.of(ODD).to_owned(),
             (_, true) => maker.of(LOOPS).to_owned(),
             _ => {
@@ -153,7 +153,7 @@ pub(super) fn partials(maker: &mut Maker<'_>) -> String {
         "{{{{ define \"shared\" }}}}shared {which} of {{{{ .Chart.Name }}}}{{{{ end }}}}{{{{ define \"own\" }}}}{{{{ .Template.Name }}}}{{{{ end }}}}"
     );
     text += maker.of("¦\n¦junk\n¦{{ fail \"never\" }}");
-    if maker.odd(10) {
+    if maker.odd(30) {
         text += "{{ define \"shared\" }}again{{ end }}";
     }
     text
