@@ -28,8 +28,12 @@ pub fn median(mut times: Vec<Duration>) -> Duration {
     times.get(times.len() / 2).copied().unwrap_or_default()
 }
 
+/// How often a program runs before it is the other one's turn.
+const TURN: usize = 5;
+
 /// Measures two programs that print: their time by some runs, their memory by one more. They take turns, since a machine is
-/// not equally fast all the time. Where they run once only, that gives both.
+/// not equally fast all the time; but not after each run, which would measure how much each displaces of the other in the
+/// caches of the processor. Where they run once only, that gives both.
 ///
 /// # Errors
 /// When one can't be run, fails, or prints nothing.
@@ -39,9 +43,13 @@ pub fn measure(commands: [&dyn Fn() -> Command; 2], times: usize) -> Result<[Mea
         return Ok([held_up(ours())?, held_up(theirs())?]);
     }
     let (mut of_ours, mut of_theirs) = (Vec::new(), Vec::new());
-    for _ in 0..times {
-        of_ours.push(run(ours())?);
-        of_theirs.push(run(theirs())?);
+    while of_ours.len() < times {
+        let turn = TURN.min(times - of_ours.len());
+        for (command, taken) in [(ours, &mut of_ours), (theirs, &mut of_theirs)] {
+            for _ in 0..turn {
+                taken.push(run(command())?);
+            }
+        }
     }
     let measured = |times, command| {
         anyhow::Ok(Measured {

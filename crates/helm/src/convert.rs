@@ -39,7 +39,8 @@ impl Value {
         }
     }
 
-    /// The same as plain data: maps in the order of their keys, structs in that of their members. Floats stay floats, and bytes become a text in base64.
+    /// The same as plain data: maps in the order of their keys, structs in that of their members. Floats stay floats, and bytes
+    /// become a text in base64.
     ///
     /// # Errors
     /// When it nests too deep, or is larger than the budget allows.
