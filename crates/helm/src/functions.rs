@@ -100,8 +100,7 @@ impl Context<'_> {
 
     /// Counts the making of so many items of a list or entries of a map.
     fn items(&self, count: usize) -> Result<(), String> {
-        let steps = (count as u64).saturating_add(1).saturating_mul(64);
-        self.budget.step(steps).map_err(|error| error.to_string())
+        items(self.budget, count)
     }
 
     /// Counts the making of a text of so many bytes.
@@ -119,6 +118,11 @@ impl Context<'_> {
     fn work(&self, steps: u64) -> Result<(), String> {
         self.budget.step(steps).map_err(|error| error.to_string())
     }
+}
+
+fn items(budget: &Budget, count: usize) -> Result<(), String> {
+    let steps = (count as u64).saturating_add(1).saturating_mul(64);
+    budget.step(steps).map_err(|error| error.to_string())
 }
 
 type Answer = Result<Value, String>;

@@ -62,10 +62,7 @@ pub(super) fn files(data: &[u8], max: u64, budget: &Budget) -> Result<Vec<File>,
         if path.ends_with('/') {
             continue;
         }
-        let name = inner_name(&path).map_err(|words| match words.ends_with('"') {
-            true => Error::Chart(words),
-            false => Error::Chart(format!("{words}: {path:?}")),
-        })?;
+        let name = inner_name(&path).map_err(Error::Chart)?;
         let size = if kind.is_file() { entry.size() } else { 0 };
         total = total.saturating_add(size);
         if files.len() >= MAX_FILES {
@@ -97,6 +94,7 @@ pub(super) fn files(data: &[u8], max: u64, budget: &Budget) -> Result<Vec<File>,
 
 /// The path inside of the chart's directory.
 fn inner_name(path: &str) -> Result<String, String> {
+    let wrong = |words: &str| format!("{words}: {path:?}");
     let path = if path.contains('\\') {
         path.replace('\\', "/")
     } else {
@@ -104,21 +102,22 @@ fn inner_name(path: &str) -> Result<String, String> {
     };
     let (first, rest) = path.split_once('/').unwrap_or((&path, ""));
     if rest.starts_with('/') {
-        return Err("chart illegally contains absolute paths".to_owned());
+        return Err(wrong("chart illegally contains absolute paths"));
     }
     let mut parts = Vec::new();
     for part in rest.split('/') {
         match part {
             "" | "." => {}
             ".." => {
-                parts.pop().ok_or("chart illegally references parent directory")?;
+                let above = parts.pop();
+                above.ok_or_else(|| wrong("chart illegally references parent directory"))?;
             }
             part => parts.push(part),
         }
     }
     let drive = |part: &&str| matches!(part.as_bytes(), [letter, b':'] if letter.is_ascii_alphabetic());
     if parts.len() > 1 && parts.first().is_some_and(drive) {
-        return Err("chart contains illegally named files".to_owned());
+        return Err(wrong("chart contains illegally named files"));
     }
     if parts.is_empty() {
         return Err(format!(
@@ -126,7 +125,7 @@ fn inner_name(path: &str) -> Result<String, String> {
         ));
     }
     if first == "Chart.yaml" {
-        return Err("chart yaml not in base directory".to_owned());
+        return Err(wrong("chart yaml not in base directory"));
     }
     Ok(parts.join("/"))
 }

@@ -7,8 +7,6 @@ use tree::Budget;
 use super::{Chart, File, Home, archive};
 use crate::Error;
 
-/// How it begins what is said of an archive that is a directory.
-const MISPLACED: &str = "expected ";
 /// How deep charts may lie in charts.
 const MAX_DEPTH: u32 = 20;
 
@@ -42,13 +40,12 @@ pub(super) fn from_files(files: Vec<File>, depth: u32, budget: &Budget) -> Resul
         if name.starts_with(['_', '.']) {
             continue;
         }
+        // A directory with the name of an archive.
+        let is_misplaced = name.ends_with(".tgz") && files.first().is_none_or(|file| file.name != name);
+        let what = if is_misplaced { "tar" } else { &name };
         let found = subchart(&name, files, depth, budget).map_err(|error| match error {
-            Error::Chart(words) if words.starts_with(MISPLACED) => Error::Chart(format!(
-                "error unpacking subchart tar in {}: {words}",
-                chart.name()
-            )),
             Error::Chart(words) => Error::Chart(format!(
-                "error unpacking subchart {name} in {}: {words}",
+                "error unpacking subchart {what} in {}: {words}",
                 chart.name()
             )),
             error => error,
@@ -113,7 +110,7 @@ fn subchart(name: &str, files: Vec<File>, depth: u32, budget: &Budget) -> Result
         return match files.first() {
             Some(file) if file.name == name => archive::unpack(&file.data, depth.saturating_add(1), budget),
             file => Err(Error::Chart(format!(
-                "{MISPLACED}{name}, got {}",
+                "expected {name}, got {}",
                 file.map(|file| file.name.as_str()).unwrap_or_default()
             ))),
         };

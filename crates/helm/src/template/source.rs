@@ -6,7 +6,7 @@
 use std::{borrow::Cow, cell::OnceCell, fmt, marker::PhantomData, ops::Range, rc::Rc};
 
 use super::{
-    node::{Branch, Call, Command, Node, NodeKind, Operand, Pipe, Term},
+    node::{Branch, Call, Command, Node, Operand, Pipe, Term},
     number::Number,
     quote::unquote,
 };
@@ -72,87 +72,86 @@ impl Parts {
     }
 }
 
-/// A part that others refer to.
+/// A part that others refer to, by lists of such.
 pub(super) trait Part: Sized + 'static {
-    /// What stands for one that is not there: nobody refers to such.
-    const MISSING: &'static Self;
-
     /// All parts of this kind.
     fn list(parts: &Parts) -> &[Self];
 }
 
-impl Part for Node {
-    const MISSING: &'static Self = &Self {
-        at: 0,
-        kind: NodeKind::Text(Span { start: 0, end: 0 }),
-    };
+/// A part that others refer to by its place, too.
+pub(super) trait Placed: Part {
+    /// What stands for one that is not there: nobody refers to such.
+    const MISSING: &'static Self;
+}
 
+impl Part for Node {
     fn list(parts: &Parts) -> &[Self] {
         &parts.nodes
     }
 }
 
 impl Part for Pipe {
+    fn list(parts: &Parts) -> &[Self] {
+        &parts.pipes
+    }
+}
+
+impl Placed for Pipe {
     const MISSING: &'static Self = &Self {
         at: 0,
         assigns: false,
         variables: List::EMPTY,
         commands: List::EMPTY,
     };
-
-    fn list(parts: &Parts) -> &[Self] {
-        &parts.pipes
-    }
 }
 
 impl Part for Branch {
-    const MISSING: &'static Self = &Self {
-        pipe: *Pipe::MISSING,
-        body: List::EMPTY,
-        otherwise: None,
-    };
-
     fn list(parts: &Parts) -> &[Self] {
         &parts.branches
     }
 }
 
-impl Part for Call {
+impl Placed for Branch {
     const MISSING: &'static Self = &Self {
-        name: u32::MAX,
-        pipe: None,
+        pipe: *Pipe::MISSING,
+        body: List::EMPTY,
+        otherwise: None,
     };
+}
 
+impl Part for Call {
     fn list(parts: &Parts) -> &[Self] {
         &parts.calls
     }
 }
 
-impl Part for Command {
+impl Placed for Call {
     const MISSING: &'static Self = &Self {
-        at: 0,
-        operands: List::EMPTY,
+        name: u32::MAX,
+        pipe: None,
     };
+}
 
+impl Part for Command {
     fn list(parts: &Parts) -> &[Self] {
         &parts.commands
     }
 }
 
 impl Part for Operand {
-    const MISSING: &'static Self = &Self {
-        at: 0,
-        term: Term::Dot,
-    };
-
     fn list(parts: &Parts) -> &[Self] {
         &parts.operands
     }
 }
 
-impl Part for Span {
-    const MISSING: &'static Self = &Self { start: 0, end: 0 };
+impl Placed for Operand {
+    const MISSING: &'static Self = &Self {
+        at: 0,
+        term: Term::Dot,
+    };
+}
 
+impl Part for Span {
     fn list(parts: &Parts) -> &[Self] {
         &parts.variables
     }
@@ -169,7 +168,7 @@ impl Source<'_> {
     }
 
     /// The part at a place.
-    pub(super) fn at<T: Part>(&self, place: Place<T>) -> &T {
+    pub(super) fn at<T: Placed>(&self, place: Place<T>) -> &T {
         T::list(&self.parts)
             .get(place.index as usize)
             .unwrap_or(T::MISSING)

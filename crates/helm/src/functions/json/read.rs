@@ -4,13 +4,15 @@ use tree::Budget;
 
 use crate::{Value, template::quote};
 
+use super::super::items;
+
 /// As deep as the stack surely allows.
 const NESTED: u32 = 1000;
 
 /// Reads a text that is one JSON value.
 pub(in super::super) fn read(budget: &Budget, text: &str) -> Result<Value, String> {
     let mut reader = Reader { text, at: 0, budget };
-    reader.counts(text.len() / 64)?;
+    items(budget, text.len() / 64)?;
     reader.space();
     let value = reader.value(0)?;
     reader.space();
@@ -43,12 +45,6 @@ fn invalid(c: char, place: &str) -> String {
 const END: &str = "unexpected end of JSON input";
 
 impl Reader<'_> {
-    /// Counts the making of so many values.
-    fn counts(&self, values: usize) -> Result<(), String> {
-        let steps = (values as u64).saturating_add(1).saturating_mul(64);
-        self.budget.step(steps).map_err(|error| error.to_string())
-    }
-
     fn peek(&self) -> Option<char> {
         self.text.get(self.at..)?.chars().next()
     }
@@ -74,7 +70,7 @@ impl Reader<'_> {
         if depth > NESTED {
             return Err("exceeded max depth".to_owned());
         }
-        self.counts(1)?;
+        items(self.budget, 1)?;
         match self.peek().ok_or(END)? {
             '{' => self.object(depth),
             '[' => self.array(depth),

@@ -7,7 +7,7 @@ use crate::template::{
     node::{Command, Operand, Pipe, Term},
     number::Number,
     quote::{quote, unquote},
-    source::{List, Literal, Part as _, Place, short},
+    source::{List, Literal, Place, Placed as _, short},
     token::{Keyword, Kind, Token},
 };
 
