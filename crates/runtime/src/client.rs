@@ -1,6 +1,7 @@
 //! Clients for the API server: counted, bounded in time, and mute once the lease is over.
 
 use std::{
+    pin::Pin,
     task::{Context, Poll},
     time::Duration,
 };
@@ -46,7 +47,9 @@ pub fn build(mut config: Config, gate: WriteGate, metrics: Metrics) -> Result<Cl
     config.connect_timeout = Some(CONNECT);
     let policy = RetryPolicy::new(Duration::from_millis(100), Duration::from_secs(10), RETRIES, true)
         .map_err(|error| Error::Client(error.to_string()))?;
-    let builder = ClientBuilder::try_from(config).map_err(|error| Error::Client(error.to_string()))?;
+    let executor = GatedExecutor(gate.clone());
+    let builder =
+        ClientBuilder::try_from((config, executor)).map_err(|error| Error::Client(error.to_string()))?;
     Ok(builder
         .with_layer(&Gated { gate, metrics, host })
         .with_layer(&BufferLayer::new(1024))
@@ -78,6 +81,36 @@ pub fn describe(error: &kube::Error) -> String {
     match error {
         kube::Error::Api(status) if !status.message.is_empty() => status.message.clone(),
         other => api::redact(&other.to_string()),
+    }
+}
+
+/// Runs the connections, each until the gate is over: a request that passed the gate may have waited for a handshake, or
+/// for a process that was stopped.
+#[derive(Clone)]
+struct GatedExecutor(WriteGate);
+
+type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+impl hyper::rt::Executor<Task> for GatedExecutor {
+    fn execute(&self, task: Task) {
+        let gate = self.0.clone();
+        tokio::spawn(GatedTask { gate, task });
+    }
+}
+
+struct GatedTask {
+    gate: WriteGate,
+    task: Task,
+}
+
+impl Future for GatedTask {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        if self.gate.is_over() {
+            return Poll::Ready(());
+        }
+        self.task.as_mut().poll(cx)
     }
 }
 
@@ -169,6 +202,29 @@ mod tests {
         assert!(!is_watch(&request("/api/v1/pods?watchful=true")));
         assert!(!is_watch(&request("/api/v1/pods")));
         assert!(is_read(&Method::GET) && !is_read(&Method::PATCH) && !is_read(&Method::DELETE));
+    }
+
+    #[tokio::test]
+    async fn a_connection_ends_with_the_gate() {
+        use axum::{Json, Router, routing::get};
+        use k8s_openapi::api::core::v1::ConfigMap;
+
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let answer = get(|| async { Json(ConfigMap::default()) });
+        let app = Router::new().route("/api/v1/namespaces/b/configmaps/a", answer);
+        tokio::spawn(async move { axum::serve(listener, app).await });
+
+        let gate = WriteGate::shut();
+        let config = Config::new(url.parse().unwrap());
+        let client = build(config, gate.clone(), Metrics::new("test").unwrap()).unwrap();
+        let api: kube::Api<ConfigMap> = kube::Api::namespaced(client, "b");
+        assert!(api.get("a").await.is_ok(), "before it leads, it reads");
+        gate.extend(std::time::Instant::now(), Duration::from_secs(60));
+        assert!(api.get("a").await.is_ok());
+        gate.close();
+        let sent = tokio::time::timeout(Duration::from_secs(1), api.get("a")).await;
+        assert!(!matches!(sent, Ok(Ok(_))), "nothing leaves after the lease");
     }
 
     #[tokio::test]

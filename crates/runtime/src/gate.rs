@@ -1,7 +1,8 @@
 //! The gate that every write passes: open while this process may act, shut for good once its lease is over.
 //!
 //! It compares with a monotonic clock, so a process that was stopped past its lease finds the gate shut when it goes on,
-//! before any of its tasks could notice the loss.
+//! before any of its tasks could notice the loss. What passed the gate before may still wait for its connection then; so
+//! the connections ask as well, each time before they send ([`WriteGate::is_over`]).
 
 use std::{
     sync::{
@@ -11,14 +12,17 @@ use std::{
     time::{Duration, Instant},
 };
 
+/// Not opened yet.
 const SHUT: u64 = 0;
+/// Shut for good.
+const OVER: u64 = 1;
 const ALWAYS: u64 = u64::MAX;
 
 /// Whether this process may write.
 #[derive(Debug, Clone)]
 pub struct WriteGate {
     epoch: Instant,
-    /// Milliseconds since the epoch until which it is open.
+    /// Milliseconds since the epoch until which it is open, or one of the above.
     until: Arc<AtomicU64>,
 }
 
@@ -50,8 +54,27 @@ impl WriteGate {
     fn is_open_at(&self, now: Instant) -> bool {
         match self.until.load(Ordering::Acquire) {
             ALWAYS => true,
-            until => u128::from(until) > now.saturating_duration_since(self.epoch).as_millis(),
+            SHUT | OVER => false,
+            until => self.lasts(until, now),
         }
+    }
+
+    /// Whether it was open and is no more: not even what passed it may go out now.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.is_over_at(Instant::now())
+    }
+
+    fn is_over_at(&self, now: Instant) -> bool {
+        match self.until.load(Ordering::Acquire) {
+            ALWAYS | SHUT => false,
+            OVER => true,
+            until => !self.lasts(until, now),
+        }
+    }
+
+    fn lasts(&self, until: u64, now: Instant) -> bool {
+        u128::from(until) > now.saturating_duration_since(self.epoch).as_millis()
     }
 
     /// Opens it for `length` from `from`, the moment before the renewal was sent.
@@ -60,13 +83,14 @@ impl WriteGate {
             .saturating_duration_since(self.epoch)
             .saturating_add(length)
             .as_millis();
+        let until = u64::try_from(until).unwrap_or(u64::MAX);
         self.until
-            .store(u64::try_from(until).unwrap_or(ALWAYS - 1), Ordering::Release);
+            .store(until.clamp(OVER + 1, ALWAYS - 1), Ordering::Release);
     }
 
-    /// Shuts it.
+    /// Shuts it for good.
     pub(crate) fn close(&self) {
-        self.until.store(SHUT, Ordering::Release);
+        self.until.store(OVER, Ordering::Release);
     }
 }
 
@@ -77,13 +101,16 @@ mod tests {
     #[test]
     fn opens_for_the_length_of_a_lease_and_no_longer() {
         let gate = WriteGate::shut();
-        assert!(!gate.is_open());
+        assert!(!gate.is_open() && !gate.is_over());
         let from = Instant::now();
         gate.extend(from, Duration::from_secs(30));
         assert!(gate.is_open_at(from + Duration::from_secs(29)));
+        assert!(!gate.is_over_at(from + Duration::from_secs(29)));
         assert!(!gate.is_open_at(from + Duration::from_secs(31)));
+        assert!(gate.is_over_at(from + Duration::from_secs(31)));
         gate.close();
-        assert!(!gate.is_open());
-        assert!(WriteGate::open().is_open_at(from + Duration::from_secs(1 << 30)));
+        assert!(!gate.is_open() && gate.is_over());
+        let always = WriteGate::open();
+        assert!(always.is_open_at(from + Duration::from_secs(1 << 30)) && !always.is_over());
     }
 }
