@@ -14,6 +14,7 @@ mod decimal;
 mod dicts;
 mod encoding;
 mod equal;
+mod expression;
 mod flow;
 mod json;
 mod keys;
@@ -82,7 +83,7 @@ type Changed = RefCell<Vec<Weak<RefCell<BTreeMap<Rc<str>, Value>>>>>;
 /// Compiled regular expressions: charts use a few again and again, and to compile one takes longer than to use it.
 ///
 /// They are shared and never copied: a copy makes the tables anew that a search fills.
-type Expressions = RefCell<foldhash::HashMap<String, Rc<regex::Regex>>>;
+type Expressions = RefCell<foldhash::HashMap<String, Rc<expression::Expression>>>;
 
 /// What a function works with besides its arguments.
 struct Context<'a> {

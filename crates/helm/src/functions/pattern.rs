@@ -1,7 +1,7 @@
 //! Regular expressions of Go in the words of crate regex. Both have the same power and the same order of alternatives; they
 //! differ in what is ASCII only, in classes within classes, in braces that count nothing, and in what is an error.
 
-use regex::Captures;
+use super::expression::Groups;
 
 /// An error as Go words it.
 fn error(what: &str, text: &str) -> String {
@@ -415,7 +415,7 @@ fn counts(text: &str) -> Option<(usize, u32, Option<u32>)> {
 }
 
 /// Writes a replacement: `$1`, `${name}` and `$$` stand for something else.
-pub(super) fn expand(template: &str, captures: &Captures<'_>, out: &mut String) {
+pub(super) fn expand(template: &str, groups: &Groups<'_>, out: &mut String) {
     let mut rest = template;
     while let Some((before, after)) = rest.split_once('$') {
         out.push_str(before);
@@ -444,11 +444,10 @@ pub(super) fn expand(template: &str, captures: &Captures<'_>, out: &mut String) 
             .parse::<usize>()
             .ok()
             .filter(|_| name == "0" || !name.starts_with('0'));
-        let found = match place {
-            Some(place) => captures.get(place),
-            None => captures.name(name),
-        };
-        out.push_str(found.map_or("", |found| found.as_str()));
+        out.push_str(match place {
+            Some(place) => groups.group(place),
+            None => groups.named(name),
+        });
         rest = tail;
     }
     out.push_str(rest);

@@ -3,12 +3,12 @@
 
 use std::rc::Rc;
 
-use regex::{Regex, RegexBuilder};
-
 use super::{
     Answer, Context, Entry,
     arguments::{int, text},
-    bytes, fixed, pattern,
+    bytes,
+    expression::Expression,
+    fixed, pattern,
     strings::strings,
 };
 use crate::{Value, template::Type};
@@ -76,13 +76,10 @@ fn compiling(expression: &str, error: &str) -> String {
     format!("regexp: Compile({quoted}): {error}")
 }
 
-/// How large a compiled expression may be.
-const SIZE: usize = 4 << 20;
-
 /// How many of them are kept.
 const KEPT: usize = 100;
 
-fn compile(context: &Context<'_>, arguments: &[Value], tell: Telling) -> Result<Rc<Regex>, String> {
+fn compile(context: &Context<'_>, arguments: &[Value], tell: Telling) -> Result<Rc<Expression>, String> {
     let expression = text(arguments, 0);
     if let Some(known) = context.expressions.borrow().get(expression) {
         context.text(text(arguments, 1).len().saturating_mul(8))?;
@@ -96,7 +93,7 @@ fn compile(context: &Context<'_>, arguments: &[Value], tell: Telling) -> Result<
     Ok(compiled)
 }
 
-fn compiled(context: &Context<'_>, arguments: &[Value], tell: Telling) -> Result<Regex, String> {
+fn compiled(context: &Context<'_>, arguments: &[Value], tell: Telling) -> Result<Expression, String> {
     let expression = text(arguments, 0);
     context.work(
         (expression.len() as u64)
@@ -110,11 +107,7 @@ fn compiled(context: &Context<'_>, arguments: &[Value], tell: Telling) -> Result
         return Err(tell(expression, &invalid));
     }
     let translated = pattern::translate(expression).map_err(|error| tell(expression, &error))?;
-    let regex = RegexBuilder::new(&translated)
-        .size_limit(SIZE)
-        .dfa_size_limit(SIZE)
-        .build();
-    regex.map_err(|_| {
+    Expression::new(&translated).map_err(|_| {
         tell(
             expression,
             "error parsing regexp: expression nests too deeply or is too large",
@@ -129,10 +122,10 @@ fn matches(context: &Context<'_>, arguments: &[Value], tell: Telling) -> Answer 
 }
 
 fn find(context: &Context<'_>, arguments: &[Value], tell: Telling) -> Answer {
-    let found = compile(context, arguments, tell)?;
-    Ok(Value::string(
-        found.find(text(arguments, 1)).map_or("", |found| found.as_str()),
-    ))
+    let regex = compile(context, arguments, tell)?;
+    let source = text(arguments, 1);
+    let found = regex.find(source).and_then(|found| source.get(found));
+    Ok(Value::string(found.unwrap_or_default()))
 }
 
 /// How many matches are wanted; a negative count means all.
@@ -142,10 +135,10 @@ fn limit(arguments: &[Value]) -> usize {
 
 fn find_all(context: &Context<'_>, arguments: &[Value], tell: Telling) -> Answer {
     let regex = compile(context, arguments, tell)?;
-    let mut found = Vec::new();
-    for one in regex.find_iter(text(arguments, 1)).take(limit(arguments)) {
+    let (source, mut found) = (text(arguments, 1), Vec::new());
+    for one in regex.find_iter(source).take(limit(arguments)) {
         context.items(1)?;
-        found.push(Value::string(one.as_str()));
+        found.push(Value::string(source.get(one).unwrap_or_default()));
     }
     Ok(if found.is_empty() {
         Value::nil_strings()
@@ -158,15 +151,15 @@ fn replace(context: &Context<'_>, arguments: &[Value], tell: Telling, expand: bo
     let regex = compile(context, arguments, tell)?;
     let (source, with) = (text(arguments, 1), text(arguments, 2));
     let (mut out, mut end) = (String::new(), 0);
-    for captures in regex.captures_iter(source) {
-        let Some(whole) = captures.get(0) else { continue };
-        out.push_str(source.get(end..whole.start()).unwrap_or_default());
+    for groups in regex.captures_iter(source) {
+        let Some(whole) = groups.whole() else { continue };
+        out.push_str(source.get(end..whole.start).unwrap_or_default());
         if expand {
-            pattern::expand(with, &captures, &mut out);
+            pattern::expand(with, &groups, &mut out);
         } else {
             out.push_str(with);
         }
-        end = whole.end();
+        end = whole.end;
         context.work(16)?;
         context.text(with.len() + whole.len())?;
         if out.len() as u64 > context.budget.limits().bytes {
@@ -192,11 +185,11 @@ fn split(context: &Context<'_>, arguments: &[Value], tell: Telling) -> Answer {
             break;
         }
         context.items(1)?;
-        end = found.start();
-        if found.end() != 0 {
+        end = found.start;
+        if found.end != 0 {
             parts.push(Value::string(source.get(begin..end).unwrap_or_default()));
         }
-        begin = found.end();
+        begin = found.end;
     }
     if end != source.len() {
         parts.push(Value::string(source.get(begin..).unwrap_or_default()));

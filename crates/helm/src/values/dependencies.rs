@@ -185,6 +185,11 @@ fn import(chart: &mut Chart, warnings: &mut Vec<String>) -> Result<(), Error> {
         }
         one.import_values = ImportValues::Done(done);
     }
+    if imported.borrow().is_empty() {
+        chart.values = Value::Dict(values);
+        return Ok(());
+    }
+    // Copied, so that what is imported changes no other map.
     let values = deep_copy_map(&values);
     Coalesce {
         keep_nulls: true,

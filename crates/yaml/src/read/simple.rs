@@ -1,7 +1,7 @@
 //! Reads the texts that most files are, without the parser, which looks at each character many times.
 //!
-//! These are block maps and lists of scalars that end in their line, literal blocks, and lists of words between brackets. Of
-//! anything else, and of anything that may be an error, there is no answer here: the parser has it.
+//! These are block maps and lists of plain scalars, of quoted ones that end in their line, and of literal blocks, and lists of
+//! words between brackets. Of anything else, and of anything that may be an error, there is no answer here: the parser has it.
 
 mod scalar;
 #[cfg(test)]
@@ -237,11 +237,38 @@ impl<'t> Reader<'t> {
             return self.scalar(&Found::quoted(&text), position, depth);
         }
         self.advance()?;
-        self.dedented(parent)?;
         if text.starts_with(['[', '{']) {
+            self.dedented(parent)?;
             return self.flow(text, position, depth);
         }
-        self.scalar(&scalar::inline(text)?, position, depth)
+        let first = scalar::inline(text)?;
+        if self.dedented(parent).is_some() {
+            return self.scalar(&first, position, depth);
+        }
+        let folded = self.folded(first, text, line.number, parent)?;
+        self.scalar(&Found::plain(&folded), position, depth)
+    }
+
+    /// A plain scalar that goes on in the next lines, each of which becomes a space and its words.
+    fn folded(&mut self, first: Found<'_>, all: &str, number: u32, parent: usize) -> Option<String> {
+        // A comment would end it.
+        let is_whole = |found: &Found<'_>, all: &str| found.plain && found.text.len() == all.len();
+        if !is_whole(&first, all) {
+            return None;
+        }
+        let (mut text, mut number) = (first.text.to_owned(), number);
+        while let Some(line) = self.line.filter(|line| line.indent > parent) {
+            let more = scalar::inline(line.content)?;
+            // Empty lines would stay.
+            if line.number != number.checked_add(1)? || !is_whole(&more, line.content) {
+                return None;
+            }
+            text.push(' ');
+            text.push_str(more.text);
+            number = line.number;
+            self.advance()?;
+        }
+        Some(text)
     }
 
     /// Whether the line behind a scalar is none of its own.

@@ -114,6 +114,13 @@ const LINES: &[&str] = &[
     "a: b ",
     "a: |  ",
     "- # a",
+    "goes on",
+    "and on. # till here",
+    "(so, on)",
+    "*on",
+    "\"on\"",
+    "on  ",
+    "~ on: off",
 ];
 
 #[test]
@@ -145,7 +152,7 @@ fn random_texts_are_read_as_the_parser_reads_them() {
         let mut text = String::new();
         for _ in 0..2 + random(6) {
             let line = if random(3) > 0 {
-                random(30)
+                [random(30), LINES.len() - 1 - random(7)][usize::from(random(4) == 0)]
             } else {
                 random(LINES.len())
             };
@@ -167,6 +174,7 @@ fn usual_texts_are_simple() {
     assert!(same(text));
     assert!(same(text.trim_end()));
     assert!(same("a: |\n  b\n    # c\n\n# d\ne: f"));
+    assert!(same("a: b, c\n  d e\n   f\n\n# g\nh:\n- i\n  j"));
 }
 
 #[test]
