@@ -12,7 +12,7 @@ use clap::Args;
 use kluctl::{ChartSource, GIT_INFO, GitReference};
 use kustomize::remote::Repository;
 use oci::Archive;
-use tree::{Budget, Limits, NodeKind, Tree, TreePath};
+use tree::{Budget, Limits, Tree, TreePath};
 use versions::Version;
 
 use crate::{
@@ -282,14 +282,17 @@ fn collect(
     for entry in tree.list(from)? {
         budget.step(1)?;
         let (from, to) = (from.child(&entry.name), to.child(&entry.name));
-        match entry.kind {
-            // A link in a circle ends here.
-            NodeKind::Dir if to.components().count() > 64 => bail!("{from}: directories nest too deeply"),
-            NodeKind::Dir => collect(tree, &from, &to, budget, files)?,
-            NodeKind::File { len, .. } => {
-                budget.output(len)?;
-                files.push((to, tree.read(&from)?));
-            }
+        // A link in a circle ends here.
+        ensure!(
+            to.components().count() <= 64,
+            "{from}: directories nest too deeply"
+        );
+        if entry.is_dir {
+            collect(tree, &from, &to, budget, files)?;
+        } else {
+            let bytes = tree.read(&from)?;
+            budget.output(bytes.len() as u64)?;
+            files.push((to, bytes));
         }
     }
     Ok(())

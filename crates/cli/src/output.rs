@@ -8,7 +8,7 @@ use std::{
 
 use anyhow::{Context as _, Result};
 use kluctl::Rendered;
-use tree::{NodeKind, Tree, TreePath};
+use tree::{Tree, TreePath};
 
 /// What is wrong, and why. Many an error says its cause itself.
 pub(crate) fn words(error: &anyhow::Error) -> String {
@@ -83,11 +83,10 @@ fn write_tree(tree: &dyn Tree, dir: &TreePath, to: &Path) -> Result<()> {
     fs::create_dir_all(to).with_context(|| format!("make {}", to.display()))?;
     for entry in tree.list(dir)? {
         let (from, to) = (dir.child(&entry.name), to.join(&entry.name));
-        match entry.kind {
-            NodeKind::Dir => write_tree(tree, &from, &to)?,
-            NodeKind::File { .. } => {
-                fs::write(&to, tree.read(&from)?).with_context(|| format!("write {}", to.display()))?;
-            }
+        if entry.is_dir {
+            write_tree(tree, &from, &to)?;
+        } else {
+            fs::write(&to, tree.read(&from)?).with_context(|| format!("write {}", to.display()))?;
         }
     }
     Ok(())

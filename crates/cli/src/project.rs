@@ -7,7 +7,7 @@ use std::{
 
 use anyhow::{Context as _, Result, bail, ensure};
 use kluctl::{HelmChart, PULLED_CHARTS};
-use tree::{Budget, Disk, NodeKind, Tree, TreePath};
+use tree::{Budget, Disk, Tree, TreePath};
 
 /// How deep directories may nest.
 const MAX_DEPTH: u32 = 64;
@@ -57,18 +57,16 @@ impl Project {
         for entry in tree.list(dir)? {
             budget.step(1)?;
             let path = dir.child(&entry.name);
-            match entry.kind {
+            match entry.name.as_str() {
+                ".git" | PULLED_CHARTS if entry.is_dir => {}
                 // A link leads to what is found under its own name.
-                NodeKind::Dir if tree.resolve(&path)?.as_ref() != Some(&path) => {}
-                NodeKind::Dir if matches!(entry.name.as_str(), ".git" | PULLED_CHARTS) => {}
-                NodeKind::Dir => self.find(tree, &path, budget, depth + 1)?,
-                NodeKind::File { .. }
-                    if matches!(entry.name.as_str(), "helm-chart.yaml" | "helm-chart.yml") =>
-                {
+                _ if entry.is_dir && entry.is_link => {}
+                _ if entry.is_dir => self.find(tree, &path, budget, depth + 1)?,
+                "helm-chart.yaml" | "helm-chart.yml" => {
                     let chart = HelmChart::read(&path, &tree.read(&path)?, budget)?;
                     self.releases.push(Release { file: path, chart });
                 }
-                NodeKind::File { .. } => {}
+                _ => {}
             }
         }
         Ok(())

@@ -160,9 +160,13 @@ impl Tree for Commit {
         };
         let names = self.names.get(&found).into_iter().flatten();
         let entries = names.filter_map(|name| {
-            let kind = self.kind(&found.child(name)).ok()??;
-            let name = name.clone();
-            Some(Entry { name, kind })
+            let path = found.child(name);
+            let (real, node) = self.find(&path).ok()??;
+            Some(Entry {
+                name: name.clone(),
+                is_dir: node.is_none_or(|node| !matches!(node.kind, Kind::File { .. })),
+                is_link: real != path,
+            })
         });
         let mut entries: Vec<Entry> = entries.collect();
         entries.sort_unstable_by(|a, b| a.name.cmp(&b.name));

@@ -64,8 +64,8 @@ pub(crate) fn parse_all(file: &TreePath, text: &[u8], budget: &Budget) -> Result
     }
 }
 
-/// All files below a directory, each with whether it is executable, in the order of their names.
-pub(crate) fn walk(tree: &dyn Tree, dir: &TreePath, budget: &Budget) -> Result<Vec<(TreePath, bool)>, Error> {
+/// All files below a directory, in the order of their names.
+pub(crate) fn walk(tree: &dyn Tree, dir: &TreePath, budget: &Budget) -> Result<Vec<TreePath>, Error> {
     let mut found = Vec::new();
     descend(tree, dir, budget, 0, &mut found)?;
     Ok(found)
@@ -76,7 +76,7 @@ fn descend(
     dir: &TreePath,
     budget: &Budget,
     depth: u32,
-    found: &mut Vec<(TreePath, bool)>,
+    found: &mut Vec<TreePath>,
 ) -> Result<(), Error> {
     if depth > MAX_DEPTH {
         return Err(too_deep(dir));
@@ -87,13 +87,19 @@ fn descend(
             source,
         })?;
         let path = dir.child(&entry.name);
-        match entry.kind {
-            NodeKind::Dir if entry.name == ".git" => {}
-            NodeKind::Dir => descend(tree, &path, budget, depth + 1, found)?,
-            NodeKind::File { executable, .. } => found.push((path, executable)),
+        if !entry.is_dir {
+            found.push(path);
+        } else if entry.name != ".git" {
+            descend(tree, &path, budget, depth + 1, found)?;
         }
     }
     Ok(())
+}
+
+/// Whether any executable bit of a file is set.
+pub(crate) fn is_executable(tree: &dyn Tree, path: &TreePath) -> Result<bool, Error> {
+    let kind = tree.kind(path)?;
+    Ok(matches!(kind, Some(NodeKind::File { executable: true, .. })))
 }
 
 /// The error for a directory that nests too deep.

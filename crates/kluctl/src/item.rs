@@ -7,7 +7,7 @@ use std::{
 
 use bytes::Bytes;
 use jinja::{IMAGE_BEGIN, Renderer};
-use tree::{Budget, Mem, NodeKind, Tree, TreePath, ignore::Rules};
+use tree::{Budget, Mem, Tree, TreePath, ignore::Rules};
 use yaml::{Map, Value};
 
 use crate::{Decrypt, Error, annotations, chart::ChartFile, decrypt::Decrypting, files, plan::PlanItem};
@@ -150,22 +150,16 @@ impl<'a> Stage<'a> {
         let verbatim = verbatim || entries.iter().any(|entry| entry.name == "Chart.yaml");
         for entry in entries {
             let path = dir.child(&entry.name);
-            match entry.kind {
-                NodeKind::Dir if entry.name == ".git" => {}
-                NodeKind::Dir => self.directory(walk, &path, verbatim, depth + 1)?,
-                NodeKind::File { executable, .. } => self.file(walk, &path, verbatim, executable)?,
+            if !entry.is_dir {
+                self.file(walk, &path, verbatim)?;
+            } else if entry.name != ".git" {
+                self.directory(walk, &path, verbatim, depth + 1)?;
             }
         }
         Ok(())
     }
 
-    fn file(
-        &mut self,
-        walk: &mut Walk<'_>,
-        path: &TreePath,
-        verbatim: bool,
-        executable: bool,
-    ) -> Result<(), Error> {
+    fn file(&mut self, walk: &mut Walk<'_>, path: &TreePath, verbatim: bool) -> Result<(), Error> {
         let bytes = if verbatim || walk.rules.is_ignored(path, false) {
             self.count(path, self.tree.read(path)?)?
         } else {
@@ -194,6 +188,7 @@ impl<'a> Stage<'a> {
         if target != *path {
             self.moved.insert(target.clone(), path.clone());
         }
+        let executable = files::is_executable(&*self.tree, path)?;
         self.rendered.insert(target, bytes, executable);
         Ok(())
     }
@@ -278,7 +273,7 @@ impl<'a> Stage<'a> {
             format!("recursive: true cannot be used when a kustomization.yaml/yml already exists in {dir}")
         } else {
             let files = files::walk(&self.rendered, dir, self.budget)?;
-            let Some(found) = files.iter().find_map(|(path, _)| nested(path)) else {
+            let Some(found) = files.iter().find_map(nested) else {
                 return Ok(());
             };
             format!(
@@ -296,13 +291,11 @@ impl<'a> Stage<'a> {
     fn candidates(&self, dir: &TreePath, recursive: bool) -> Result<Vec<String>, Error> {
         if recursive {
             let files = files::walk(&self.rendered, dir, self.budget)?;
-            let below = files.iter().filter_map(|(path, _)| path.strip(dir));
+            let below = files.iter().filter_map(|path| path.strip(dir));
             return Ok(below.map(str::to_owned).collect());
         }
         let entries = self.rendered.list(dir).unwrap_or_default();
-        let files = entries
-            .into_iter()
-            .filter(|entry| matches!(entry.kind, NodeKind::File { .. }));
+        let files = entries.into_iter().filter(|entry| !entry.is_dir);
         Ok(files.map(|entry| entry.name).collect())
     }
 

@@ -226,8 +226,9 @@ fn all_files(stages: &BTreeMap<usize, Stage<'_>>, budget: &Budget) -> Result<Mem
     let mut all = Mem::new();
     for (id, stage) in stages {
         let dir = TreePath::root().child(&id.to_string());
-        for (path, executable) in files::walk(&stage.rendered, &TreePath::root(), budget)? {
+        for path in files::walk(&stage.rendered, &TreePath::root(), budget)? {
             let bytes = stage.rendered.read(&path)?;
+            let executable = files::is_executable(&stage.rendered, &path)?;
             all.insert(dir.join(path.as_str()).unwrap_or_default(), bytes, executable);
         }
     }

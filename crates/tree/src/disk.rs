@@ -13,8 +13,9 @@ use std::{
 use bytes::Bytes;
 use cap_std::{
     ambient_authority,
-    fs::{Dir, File, Metadata, OpenOptions},
+    fs::{Dir, File, Metadata, OpenOptions, OpenOptionsExt as _, PermissionsExt as _},
 };
+use rustix::fs::{FileType, OFlags};
 
 use crate::{Entry, Limits, NodeKind, Tree, TreeError, TreePath};
 
@@ -69,11 +70,7 @@ impl Disk {
     fn open_file(&self, path: &TreePath) -> Result<File, TreeError> {
         let mut options = OpenOptions::new();
         options.read(true);
-        #[cfg(unix)]
-        {
-            use cap_std::fs::OpenOptionsExt as _;
-            options.custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed());
-        }
+        options.custom_flags(OFlags::NONBLOCK.bits().cast_signed());
         let opened = self.root.open_with(os(path), &options);
         opened.map_err(|error| match self.metadata(path) {
             Ok(metadata) if !metadata.is_file() => TreeError::NotAFile(path.clone()),
@@ -81,11 +78,42 @@ impl Disk {
         })
     }
 
+    /// Opens a directory to list it.
+    fn open_dir(&self, dir: &TreePath) -> Result<rustix::fs::Dir, TreeError> {
+        let mut options = OpenOptions::new();
+        options.read(true);
+        options.custom_flags(OFlags::DIRECTORY.bits().cast_signed());
+        let opened = self.root.open_with(os(dir), &options);
+        opened
+            .and_then(|opened| Ok(rustix::fs::Dir::new(opened.into_std())?))
+            .map_err(|error| self.no_dir(dir, error))
+    }
+
+    /// What a link leads to: whether that is a directory; none when it is left out.
+    fn linked(&self, link: TreePath) -> Option<bool> {
+        match self.root.metadata(os(&link)) {
+            Ok(metadata) => is_dir(&metadata),
+            Err(_) => {
+                self.leave_out(link);
+                None
+            }
+        }
+    }
+
+    /// What an entry is of which the directory doesn't tell, and whether it is a link.
+    fn looked_up(&self, path: TreePath) -> (Option<bool>, bool) {
+        match self.root.symlink_metadata(os(&path)) {
+            Ok(metadata) if metadata.is_symlink() => (self.linked(path), true),
+            Ok(metadata) => (is_dir(&metadata), false),
+            Err(_) => (None, false),
+        }
+    }
+
     /// Whether what is at `path` is reached without any link. Linux tells in one call; elsewhere it is not known.
     fn is_straight(&self, path: &TreePath) -> bool {
         #[cfg(target_os = "linux")]
         {
-            use rustix::fs::{Mode, OFlags, ResolveFlags, openat2};
+            use rustix::fs::{Mode, ResolveFlags, openat2};
             let flags = OFlags::PATH | OFlags::CLOEXEC;
             let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
             openat2(&self.root, os(path), flags, Mode::empty(), resolve).is_ok()
@@ -139,33 +167,31 @@ impl Tree for Disk {
     }
 
     fn list(&self, dir: &TreePath) -> Result<Vec<Entry>, TreeError> {
+        let mut found = self.open_dir(dir)?;
         let mut entries = Vec::new();
-        for entry in self
-            .root
-            .read_dir(os(dir))
-            .map_err(|error| self.no_dir(dir, error))?
-        {
-            let entry = entry.map_err(|error| explain(dir, error))?;
-            let Ok(name) = entry.file_name().into_string() else {
+        while let Some(entry) = found.read() {
+            let entry = entry.map_err(|error| explain(dir, error.into()))?;
+            let Ok(name) = entry.file_name().to_str() else {
                 continue;
             };
-            // Asked of the directory that is open; only links need to be followed from the root.
-            let metadata = match entry.metadata() {
-                Ok(metadata) if metadata.is_symlink() => {
-                    let link = dir.child(&name);
-                    let followed = self.root.metadata(os(&link));
-                    if followed.is_err() {
-                        self.leave_out(link);
-                    }
-                    followed
-                }
-                other => other,
-            };
-            let Ok(metadata) = metadata else {
+            if matches!(name, "." | "..") {
                 continue;
+            }
+            // Most file systems tell what an entry is with its name.
+            let (kind, is_link) = match entry.file_type() {
+                FileType::RegularFile => (Some(false), false),
+                FileType::Directory => (Some(true), false),
+                FileType::Symlink => (self.linked(dir.child(name)), true),
+                FileType::Unknown => self.looked_up(dir.child(name)),
+                _ => (None, false),
             };
-            if let Some(kind) = node_kind(&metadata) {
-                entries.push(Entry { name, kind });
+            if let Some(is_dir) = kind {
+                let name = name.to_owned();
+                entries.push(Entry {
+                    name,
+                    is_dir,
+                    is_link,
+                });
             }
         }
         entries.sort_unstable_by(|a, b| a.name.cmp(&b.name));
@@ -206,25 +232,19 @@ fn os(path: &TreePath) -> &str {
 }
 
 fn node_kind(metadata: &Metadata) -> Option<NodeKind> {
-    if metadata.is_dir() {
-        return Some(NodeKind::Dir);
-    }
-    let file = NodeKind::File {
-        executable: executable(metadata),
-        len: metadata.len(),
-    };
-    metadata.is_file().then_some(file)
+    Some(if is_dir(metadata)? {
+        NodeKind::Dir
+    } else {
+        NodeKind::File {
+            executable: metadata.permissions().mode() & 0o111 != 0,
+            len: metadata.len(),
+        }
+    })
 }
 
-#[cfg(unix)]
-fn executable(metadata: &Metadata) -> bool {
-    use cap_std::fs::PermissionsExt as _;
-    metadata.permissions().mode() & 0o111 != 0
-}
-
-#[cfg(not(unix))]
-fn executable(_: &Metadata) -> bool {
-    false
+/// Whether this is a directory; none when it is no file either.
+fn is_dir(metadata: &Metadata) -> Option<bool> {
+    (metadata.is_dir() || metadata.is_file()).then(|| metadata.is_dir())
 }
 
 fn explain(path: &TreePath, source: io::Error) -> TreeError {

@@ -143,10 +143,15 @@ fn fuzz_links_on_disk_stay_inside() {
         for entry in disk.list(&path).into_iter().flatten() {
             let child = path.child(&entry.name);
             match disk.kind(&child) {
-                Ok(Some(NodeKind::File { .. })) => assert_eq!(&disk.read(&child).unwrap()[..], b"inside"),
-                Ok(kind) => assert_eq!(kind, Some(entry.kind)),
+                Ok(kind) => assert_eq!(kind == Some(NodeKind::Dir), entry.is_dir, "{child}"),
                 Err(error) => panic!("{child} is listed, but {error}"),
             }
+            if !entry.is_dir {
+                assert_eq!(&disk.read(&child).unwrap()[..], b"inside");
+            }
+            let (place, itself) = (disk.resolve(&child).unwrap(), disk.resolve(&path).unwrap());
+            let beside = itself.map(|dir| dir.child(&entry.name));
+            assert_eq!(place != beside, entry.is_link, "{child}");
         }
     });
 }

@@ -41,8 +41,10 @@ pub enum NodeKind {
 pub struct Entry {
     /// The entry's own name, without any slash.
     pub name: String,
-    /// What it is.
-    pub kind: NodeKind,
+    /// Whether it is a directory; all others are regular files.
+    pub is_dir: bool,
+    /// Whether it is reached through a symbolic link, so that it lies elsewhere.
+    pub is_link: bool,
 }
 
 /// Why a tree could not answer.

@@ -79,8 +79,9 @@ impl Tree for Mem {
             None => return Err(TreeError::NotFound(dir.clone())),
         }
         let entry = |(name, file): (String, Option<&MemFile>)| Entry {
-            kind: file.map_or(NodeKind::Dir, MemFile::kind),
             name,
+            is_dir: file.is_none(),
+            is_link: false,
         };
         let mut entries: Vec<Entry> = self.files.children(dir).map(entry).collect();
         entries.sort_unstable_by(|a, b| a.name.cmp(&b.name));

@@ -163,14 +163,18 @@ impl Tree for Overlay {
         };
         entries.retain(|entry| !layer.map.contains_key(&dir.child(&entry.name)));
         for (name, child) in layer.children(dir) {
-            let kind = match child {
-                Some(Layered::File(file)) => file.kind(),
+            let is_dir = match child {
+                Some(Layered::File(_)) => false,
                 // A removed path that was written below again, or a directory on the way to written files.
-                _ if layer.is_dir(&dir.child(&name)) => NodeKind::Dir,
+                _ if layer.is_dir(&dir.child(&name)) => true,
                 _ => continue,
             };
             if !entries.iter().any(|entry| entry.name == name) {
-                entries.push(Entry { name, kind });
+                entries.push(Entry {
+                    name,
+                    is_dir,
+                    is_link: false,
+                });
             }
         }
         entries.sort_unstable_by(|a, b| a.name.cmp(&b.name));

@@ -1,6 +1,6 @@
 //! The files of a chart that lies in a directory.
 
-use tree::{Budget, NodeKind, Tree, TreePath};
+use tree::{Budget, Tree, TreePath};
 
 use super::{
     File,
@@ -30,7 +30,8 @@ pub(super) fn files(tree: &dyn Tree, root: &TreePath, budget: &Budget) -> Result
         entries: 0,
         bytes: 0,
     };
-    walk.directory(root, "", 0)?;
+    let place = walk.place(root)?;
+    walk.directory(root, place, "", 0)?;
     Ok(walk.files)
 }
 
@@ -46,18 +47,19 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    fn directory(&mut self, path: &TreePath, inside: &str, depth: u32) -> Result<(), Error> {
+    /// Walks through the directory at `path`, which really lies at `place`.
+    fn directory(&mut self, path: &TreePath, place: TreePath, inside: &str, depth: u32) -> Result<(), Error> {
         if depth > MAX_DEPTH {
             return Err(Error::Chart(format!(
                 "{path}: directories nest deeper than {MAX_DEPTH}"
             )));
         }
-        let place = self.tree.resolve(path)?.unwrap_or_else(|| path.clone());
         if self.above.contains(&place) {
             return Err(Error::Chart(format!("{path}: links lead in a circle")));
         }
-        self.above.push(place);
-        for entry in self.tree.list(path)? {
+        let entries = self.tree.list(path)?;
+        self.above.push(place.clone());
+        for entry in entries {
             self.budget.step(1)?;
             self.entries = self.entries.saturating_add(1);
             if self.entries > MAX_FILES {
@@ -68,21 +70,33 @@ impl Walk<'_> {
             } else {
                 format!("{inside}/{}", entry.name)
             };
-            let is_dir = entry.kind == NodeKind::Dir;
-            if self.rules.ignore(&name, is_dir) {
+            if self.rules.ignore(&name, entry.is_dir) {
                 continue;
             }
             let path = path.child(&entry.name);
-            match entry.kind {
-                NodeKind::Dir => self.directory(&path, &name, depth.saturating_add(1))?,
-                NodeKind::File { len, .. } => self.file(&path, name, len)?,
+            if !entry.is_dir {
+                self.file(&path, name)?;
+                continue;
             }
+            let place = if entry.is_link {
+                self.place(&path)?
+            } else {
+                place.child(&entry.name)
+            };
+            self.directory(&path, place, &name, depth.saturating_add(1))?;
         }
         self.above.pop();
         Ok(())
     }
 
-    fn file(&mut self, path: &TreePath, name: String, len: u64) -> Result<(), Error> {
+    /// Where a directory really lies.
+    fn place(&self, path: &TreePath) -> Result<TreePath, Error> {
+        Ok(self.tree.resolve(path)?.unwrap_or_else(|| path.clone()))
+    }
+
+    fn file(&mut self, path: &TreePath, name: String) -> Result<(), Error> {
+        let data = self.tree.read(path)?;
+        let len = data.len() as u64;
         self.bytes = self.bytes.saturating_add(len);
         if len > MAX_FILE {
             return Err(Error::Chart(format!(
@@ -95,7 +109,7 @@ impl Walk<'_> {
                 "the chart is larger than {MAX_CHART} bytes"
             )));
         }
-        let data = without_mark(self.tree.read(path)?);
+        let data = without_mark(data);
         self.files.push(File { name, data });
         Ok(())
     }

@@ -22,9 +22,10 @@ impl Expression {
             .match_kind(MatchKind::LeftmostFirst)
             .utf8_empty(true)
             .nfa_size_limit(Some(SIZE))
-            .hybrid_cache_capacity(SIZE)
-            // Charts look through short texts, so what takes long to make doesn't pay.
+            // Charts look through short texts, so automata that take long to make don't pay; Go has none either.
             .auto_prefilter(false)
+            .hybrid(false)
+            .onepass(false)
             .dfa(false)
             .pool_capacity(1);
         let compiled = Builder::new()

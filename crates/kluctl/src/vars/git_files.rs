@@ -93,7 +93,7 @@ impl Reader<'_> {
     ) -> Result<(Map, bool), Error> {
         let mut sensitive = false;
         let (mut list, mut by_path, mut nested) = (Vec::new(), Map::new(), Map::new());
-        for (path, _) in files::walk(tree, &TreePath::root(), self.world.budget)? {
+        for path in files::walk(tree, &TreePath::root(), self.world.budget)? {
             let matching = globs.iter().find(|(pattern, _)| pattern.is_match(path.as_str()));
             let Some((_, config)) = matching else {
                 continue;

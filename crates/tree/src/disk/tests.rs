@@ -46,14 +46,13 @@ fn files_and_directories() {
         [
             Entry {
                 name: "b".to_owned(),
-                kind: NodeKind::Dir
+                is_dir: true,
+                is_link: false,
             },
             Entry {
                 name: "file".to_owned(),
-                kind: NodeKind::File {
-                    executable: false,
-                    len: 7
-                }
+                is_dir: false,
+                is_link: false,
             },
         ]
     );

@@ -111,12 +111,11 @@ fn actions(random: &mut Random) -> Vec<Action> {
 fn walk(tree: &dyn Tree, dir: &TreePath, found: &mut BTreeMap<String, Vec<u8>>) {
     for entry in tree.list(dir).unwrap() {
         let path = dir.child(&entry.name);
-        assert_eq!(tree.kind(&path).unwrap(), Some(entry.kind));
-        match entry.kind {
-            NodeKind::Dir => walk(tree, &path, found),
-            NodeKind::File { .. } => {
-                found.insert(path.to_string(), tree.read(&path).unwrap().to_vec());
-            }
+        assert_eq!(tree.is_dir(&path), entry.is_dir);
+        if entry.is_dir {
+            walk(tree, &path, found);
+        } else {
+            found.insert(path.to_string(), tree.read(&path).unwrap().to_vec());
         }
     }
 }
