@@ -1,6 +1,6 @@
 //! The files of a chart that lies in a directory.
 
-use tree::{Budget, Tree, TreePath};
+use tree::{Budget, Tree, TreeError, TreePath};
 
 use super::{
     File,
@@ -16,10 +16,10 @@ const MAX_DEPTH: u32 = 64;
 /// All files of a chart that are not ignored, in the order in which a walk finds them.
 pub(super) fn files(tree: &dyn Tree, root: &TreePath, budget: &Budget) -> Result<Vec<File>, Error> {
     let ignore = root.child(".helmignore");
-    let rules = if tree.is_file(&ignore) {
-        Rules::parse(&String::from_utf8_lossy(&tree.read(&ignore)?)).map_err(Error::Chart)?
-    } else {
-        Rules::default()
+    let rules = match tree.read(&ignore) {
+        Ok(text) => Rules::parse(&String::from_utf8_lossy(&text)).map_err(Error::Chart)?,
+        Err(TreeError::NotFound(_) | TreeError::NotAFile(_) | TreeError::Escapes(_)) => Rules::default(),
+        Err(error) => return Err(error.into()),
     };
     let mut walk = Walk {
         tree,
