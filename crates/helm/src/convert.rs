@@ -3,6 +3,11 @@
 use std::rc::Rc;
 
 use tree::Budget;
+use yaml::{
+    Position,
+    node::Text,
+    read::{Build, Opened},
+};
 
 use crate::{Kind, Value, functions::bytes};
 
@@ -51,6 +56,58 @@ impl Value {
     /// Likewise, for what is no JSON: lists that are nil are empty ones, and bytes that are no text are replaced.
     pub(crate) fn to_yaml_alone(&self, budget: &Budget) -> Result<yaml::Value, String> {
         plain(self, budget, false, 0)
+    }
+}
+
+impl Build for Value {
+    /// The entries in any order; of those with the same key the last one counts.
+    type Map = Vec<(Rc<str>, Self)>;
+
+    fn scalar(scalar: yaml::Value) -> Self {
+        Self::from_yaml(&scalar)
+    }
+
+    fn text(text: Text) -> Self {
+        Self::string(text.as_str())
+    }
+
+    fn list(items: Vec<Self>) -> Self {
+        Self::list(items)
+    }
+
+    fn map(map: Self::Map) -> Self {
+        Self::dict(map)
+    }
+
+    fn open(self) -> Opened<Self> {
+        match self {
+            Self::Dict(map) => {
+                let entries = map.borrow();
+                let entry = |(key, value): (&Rc<str>, &Self)| (key.clone(), value.clone());
+                Opened::Map(entries.iter().map(entry).collect())
+            }
+            Self::List(items) => Opened::List(items.to_vec()),
+            _ => Opened::Scalar,
+        }
+    }
+
+    fn start(entries: usize) -> Self::Map {
+        Vec::with_capacity(entries)
+    }
+
+    fn insert(map: &mut Self::Map, key: Text, value: Self, _: Position) {
+        map.push((key.as_str().into(), value));
+    }
+
+    fn find(map: &Self::Map, key: &str) -> Option<Option<Position>> {
+        map.iter().any(|(known, _)| **known == *key).then_some(None)
+    }
+
+    fn entries(map: Self::Map) -> Vec<(Text, Self, Option<Position>)> {
+        let entries = map.into_iter();
+        entries
+            .map(|(key, value)| (Text::from(&*key), value, None))
+            .collect()
     }
 }
 

@@ -154,7 +154,7 @@ fn render(
     }
     check_name(&name)?;
     values::process_dependencies(&mut chart, values, &mut rendered.warnings)?;
-    let values = values::coalesce_values(&chart, values, false, &mut rendered.warnings)?;
+    let values = values::coalesce_last(&chart, values, &mut rendered.warnings)?;
     if !options.skip_schema_validation {
         values::schema::validate(&chart, &values, budget)?;
     }

@@ -14,7 +14,7 @@ use tree::Budget;
 
 use crate::{Dict, Error, Value};
 
-pub(crate) use coalesce::coalesce_values;
+pub(crate) use coalesce::coalesce_last;
 pub(crate) use dependencies::process_dependencies;
 
 /// How the files that `--set-file` names are read.
@@ -79,16 +79,19 @@ pub(crate) fn table() -> Dict {
 
 /// Reads a text as values: a map whose numbers are floats. An empty text is an empty map.
 pub(crate) fn read_map(text: &[u8], budget: &Budget) -> Result<Value, String> {
-    let document = yaml::read::goyaml_floats(text, budget).map_err(|error| yaml_words(&error))?;
-    match document.value {
-        yaml::Value::Null => Ok(Value::Dict(table())),
-        value @ yaml::Value::Map(_) => Ok(Value::from_yaml(&value)),
-        value => Err(format!(
-            "error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {} into Go value of type \
-             map[string]interface {{}}",
-            crate::fields::json_type(&value)
-        )),
-    }
+    let value = yaml::read::goyaml_floats_as(text, budget).map_err(|error| yaml_words(&error))?;
+    let kind = match value {
+        None | Some(Value::Nil) => return Ok(Value::Dict(table())),
+        Some(value @ Value::Dict(_)) => return Ok(value),
+        Some(Value::Bool(_)) => "bool",
+        Some(Value::Float(_)) => "number",
+        Some(Value::List(_)) => "array",
+        Some(_) => "string",
+    };
+    Err(format!(
+        "error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {kind} into Go value of type \
+         map[string]interface {{}}"
+    ))
 }
 
 /// What is wrong with a text in YAML, in the words of Helm.
@@ -142,6 +145,27 @@ pub(crate) fn deep_copy_map(map: &Dict) -> Dict {
         }
     }
     Rc::new(RefCell::new(copy))
+}
+
+/// A map that shares no map with others: the same where that is so already, as of one that was just read.
+pub(crate) fn own(map: &Dict) -> Dict {
+    fn is_alone(map: &Dict) -> bool {
+        Rc::strong_count(map) == 1 && map.borrow().values().all(is_own)
+    }
+    fn is_own(value: &Value) -> bool {
+        match value {
+            Value::Dict(map) => is_alone(map),
+            Value::List(items) => {
+                items.is_empty() || (Rc::strong_count(items) == 1 && items.iter().all(is_own))
+            }
+            _ => true,
+        }
+    }
+    if is_alone(map) {
+        map.clone()
+    } else {
+        deep_copy_map(map)
+    }
 }
 
 /// The map at a path of keys; the error names the key that is none.

@@ -18,6 +18,7 @@
 //! Every reader accepts bytes in UTF-8, or in UTF-16 with a byte order mark, and ends with one error when the text is
 //! larger than a file may be, nested too deeply, or expands its aliases too far.
 
+mod build;
 mod comments;
 mod compose;
 mod construct;
@@ -36,6 +37,7 @@ mod tag;
 mod tests;
 mod timestamp;
 
+pub use build::{Build, Opened};
 pub(crate) use goyaml::resolves as goyaml_resolves;
 pub(crate) use kustomize::kind as kustomize_kind;
 pub(crate) use pyyaml::resolves as pyyaml_resolves;
@@ -87,12 +89,24 @@ pub fn goyaml_lenient_part(
     part(text.as_ref(), wanted, &goyaml::LENIENT, budget)
 }
 
-/// Reads the first document as [`goyaml_lenient`] does, for those who take every number for a float: `-0.0` keeps its sign.
+/// Reads the first document as [`goyaml_lenient`] does, into what the caller works with; nothing of a text without any
+/// document.
 ///
 /// # Errors
 /// As [`goyaml_lenient`].
-pub fn goyaml_floats(text: impl AsRef<[u8]>, budget: &Budget) -> Result<Document, Error> {
-    first(text.as_ref(), &goyaml::FLOATS, budget)
+pub fn goyaml_lenient_as<T: Build>(text: impl AsRef<[u8]>, budget: &Budget) -> Result<Option<T>, Error> {
+    let built = build(text.as_ref(), &|_| true, &goyaml::LENIENT, budget)?;
+    Ok(built.map(|(value, _)| value))
+}
+
+/// Reads the first document as [`goyaml_lenient_as`] does, for those who take every number for a float: `-0.0` keeps its
+/// sign.
+///
+/// # Errors
+/// As [`goyaml_lenient`].
+pub fn goyaml_floats_as<T: Build>(text: impl AsRef<[u8]>, budget: &Budget) -> Result<Option<T>, Error> {
+    let built = build(text.as_ref(), &|_| true, &goyaml::FLOATS, budget)?;
+    Ok(built.map(|(value, _)| value))
 }
 
 /// Reads all documents as [`goyaml`] reads one; those that are null are dropped.
@@ -241,15 +255,32 @@ fn part(
     dialect: &Dialect,
     budget: &Budget,
 ) -> Result<Document, Error> {
+    let built = build(text, wanted, dialect, budget)?;
+    Ok(
+        built.map_or_else(Document::default, |(value, position)| Document {
+            value,
+            position,
+        }),
+    )
+}
+
+/// What the first document becomes, and where it begins.
+fn build<T: Build>(
+    text: &[u8],
+    wanted: &dyn Fn(&str) -> bool,
+    dialect: &Dialect,
+    budget: &Budget,
+) -> Result<Option<(T, Position)>, Error> {
     let text = events::decode(text, budget)?;
     if let Some(simple) = simple::read(&text, wanted, budget) {
         budget
             .step(simple.events)
             .map_err(|exceeded| Error::new(simple.node.position, exceeded))?;
-        return constructed(simple.node, dialect);
+        return constructed(simple.node, dialect).map(Some);
     }
     let text = text.shortened();
-    Ok(document(&mut Composer::new(&text, dialect, budget), dialect)?.unwrap_or_default())
+    let node = Composer::new(&text, dialect, budget).document()?;
+    node.map(|node| constructed(node, dialect)).transpose()
 }
 
 fn all(text: &[u8], dialect: &Dialect, budget: &Budget) -> Result<Vec<Document>, Error> {
@@ -269,14 +300,14 @@ fn document(composer: &mut Composer<'_>, dialect: &Dialect) -> Result<Option<Doc
     let Some(node) = composer.document()? else {
         return Ok(None);
     };
-    constructed(node, dialect).map(Some)
+    let (value, position) = constructed(node, dialect)?;
+    Ok(Some(Document { value, position }))
 }
 
-/// A node as a value.
-fn constructed(node: Node, dialect: &Dialect) -> Result<Document, Error> {
+/// What a node becomes, and where it begins.
+fn constructed<T: Build>(node: Node, dialect: &Dialect) -> Result<(T, Position), Error> {
     let position = node.position;
-    let value = construct::value(node, dialect)?;
-    Ok(Document { value, position })
+    Ok((construct::value(node, dialect)?, position))
 }
 
 /// The next document as a node without merge keys.

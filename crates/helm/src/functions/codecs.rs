@@ -163,8 +163,8 @@ fn read_yaml(context: &Context<'_>, text: &str) -> Result<Value, String> {
         let message = format!("error converting YAML to JSON: yaml: {wrong}");
         return Ok(Value::Object(std::rc::Rc::new(json::Failed(message))));
     }
-    match yaml::read::goyaml_lenient(text, context.budget) {
-        Ok(document) => Ok(Value::from_yaml(&document.value)),
+    match yaml::read::goyaml_lenient_as(text, context.budget) {
+        Ok(value) => Ok(value.unwrap_or_default()),
         Err(error) if error.exceeded().is_some() => Err(error.to_string()),
         Err(error) => Ok(Value::Object(std::rc::Rc::new(json::Failed(
             crate::values::yaml_words(&error),

@@ -4,7 +4,7 @@
 
 use std::rc::Rc;
 
-use super::{deep_copy_map, entries, table};
+use super::{deep_copy_map, entries, own, table};
 use crate::{Chart, Dict, Error, Value};
 
 /// The key whose values all charts see.
@@ -14,6 +14,8 @@ const GLOBAL: &str = "global";
 pub(crate) struct Coalesce<'a> {
     /// Whether nulls stay, for another time that coalesces.
     pub(crate) keep_nulls: bool,
+    /// Whether the charts' own values are not looked at any more, so that they need not be copied.
+    pub(crate) last: bool,
     /// What was said that is no error.
     pub(crate) warnings: &'a mut Vec<String>,
 }
@@ -26,7 +28,39 @@ pub(crate) fn coalesce_values(
     warnings: &mut Vec<String>,
 ) -> Result<Dict, Error> {
     let values = deep_copy_map(over);
-    Coalesce { keep_nulls, warnings }.chart(chart, &values, "")?;
+    let mut coalesce = Coalesce {
+        keep_nulls,
+        last: false,
+        warnings,
+    };
+    coalesce.chart(chart, &values, "")?;
+    Ok(values)
+}
+
+/// Likewise, for what is rendered with: the charts' own values are used up.
+pub(crate) fn coalesce_last(chart: &Chart, over: &Dict, warnings: &mut Vec<String>) -> Result<Dict, Error> {
+    let values = deep_copy_map(over);
+    let mut coalesce = Coalesce {
+        keep_nulls: false,
+        last: true,
+        warnings,
+    };
+    coalesce.chart(chart, &values, "")?;
+    Ok(values)
+}
+
+/// Puts the values of the charts that it brings below a chart's own, which are used up.
+pub(crate) fn coalesce_own(chart: &mut Chart, warnings: &mut Vec<String>) -> Result<Dict, Error> {
+    let values = match std::mem::take(&mut chart.values) {
+        Value::Dict(values) => own(&values),
+        _ => table(),
+    };
+    let mut coalesce = Coalesce {
+        keep_nulls: true,
+        last: false,
+        warnings,
+    };
+    coalesce.chart(chart, &values, "")?;
     Ok(values)
 }
 
@@ -69,7 +103,12 @@ impl Coalesce<'_> {
             return;
         };
         let prefix = join(prefix, chart.name());
-        for (key, default) in entries(&deep_copy_map(defaults)) {
+        let defaults = if self.last {
+            own(defaults)
+        } else {
+            deep_copy_map(defaults)
+        };
+        for (key, default) in entries(&defaults) {
             match (get(into, &key), default) {
                 (None, default) => {
                     into.borrow_mut().insert(key, default);

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use super::{
-    coalesce::{Coalesce, coalesce_values},
+    coalesce::{Coalesce, coalesce_own, coalesce_values},
     deep_copy_map, lookup_table, lookup_value, table,
 };
 use crate::{
@@ -151,7 +151,7 @@ fn import(chart: &mut Chart, warnings: &mut Vec<String>) -> Result<(), Error> {
     let Some(wanted) = chart.metadata.dependencies.clone() else {
         return Ok(());
     };
-    let values = coalesce_values(chart, &table(), true, warnings)?;
+    let values = coalesce_own(chart, warnings)?;
     let imported = table();
     for one in &wanted {
         let mut one = one.borrow_mut();
@@ -172,6 +172,7 @@ fn import(chart: &mut Chart, warnings: &mut Vec<String>) -> Result<(), Error> {
                     let found = at_path(&parent, deep_copy_map(&found));
                     let mut coalesce = Coalesce {
                         keep_nulls: true,
+                        last: false,
                         warnings,
                     };
                     coalesce.tables(&imported, &found, "", true);
@@ -193,6 +194,7 @@ fn import(chart: &mut Chart, warnings: &mut Vec<String>) -> Result<(), Error> {
     let values = deep_copy_map(&values);
     Coalesce {
         keep_nulls: true,
+        last: false,
         warnings,
     }
     .tables(&values, &imported, "", true);

@@ -205,7 +205,7 @@ fn coalesced(chart: &Chart, over: &str) -> (String, Vec<String>) {
         panic!("no map")
     };
     let mut warnings = Vec::new();
-    let values = match coalesce_values(chart, &over, false, &mut warnings) {
+    let values = match coalesce_last(chart, &over, &mut warnings) {
         Ok(values) => format!("{:?}", Value::Dict(values)),
         Err(error) => error.to_string(),
     };

@@ -262,7 +262,7 @@ impl<'t> Composer<'t> {
             Content::Seq(_) => "list",
             Content::Map(_) => "map",
         };
-        let key = construct::value(node, self.dialect);
+        let key = construct::value::<crate::Value>(node, self.dialect);
         let go = key.map_or_else(|_| found.to_owned(), |key| go_syntax(&key));
         Err(Error::new(at, Problem::DeepKey { found, go }))
     }

@@ -1,13 +1,16 @@
 //! From composed nodes to values: what scalars and keys mean, merge keys, and keys that are set twice.
 
-use super::dialect::{Dialect, Duplicates};
+use super::{
+    build::{Build, Opened},
+    dialect::{Dialect, Duplicates},
+};
 use crate::{
-    Error, Map, Position, Problem, Value,
+    Error, Position, Problem, Value,
     node::{Content, Entry, Mapping, Node, Scalar},
 };
 
-/// The value of a node. Composed nodes are never too deep for the recursion.
-pub(super) fn value(node: Node, dialect: &Dialect) -> Result<Value, Error> {
+/// What a node becomes. Composed nodes are never too deep for the recursion.
+pub(super) fn value<T: Build>(node: Node, dialect: &Dialect) -> Result<T, Error> {
     match node.content {
         Content::Scalar(text) => scalar(text, node.position, dialect),
         Content::Seq(items) => {
@@ -15,15 +18,16 @@ pub(super) fn value(node: Node, dialect: &Dialect) -> Result<Value, Error> {
             for item in items {
                 values.push(value(item, dialect)?);
             }
-            Ok(Value::Seq(values))
+            Ok(T::list(values))
         }
-        Content::Map(mapping) => map(mapping, dialect).map(Value::Map),
+        Content::Map(mapping) => map::<T>(mapping, dialect).map(T::map),
     }
 }
 
-fn scalar(scalar: Scalar, at: Position, dialect: &Dialect) -> Result<Value, Error> {
-    match (dialect.scalar)(scalar).map_err(|problem| error(at, problem))? {
-        Value::Float(float) if !dialect.not_finite && !float.is_finite() => {
+fn scalar<T: Build>(scalar: Scalar, at: Position, dialect: &Dialect) -> Result<T, Error> {
+    match (dialect.scalar)(&scalar).map_err(|problem| error(at, problem))? {
+        None => Ok(T::text(scalar.text)),
+        Some(Value::Float(float)) if !dialect.not_finite && !float.is_finite() => {
             let name = if float.is_nan() {
                 "NaN"
             } else if float > 0.0 {
@@ -33,12 +37,12 @@ fn scalar(scalar: Scalar, at: Position, dialect: &Dialect) -> Result<Value, Erro
             };
             Err(error(at, Problem::NotFinite(name)))
         }
-        value => Ok(value),
+        Some(value) => Ok(T::scalar(value)),
     }
 }
 
-fn map(mapping: Mapping, dialect: &Dialect) -> Result<Map, Error> {
-    let mut own = Map::with_capacity(mapping.len());
+fn map<T: Build>(mapping: Mapping, dialect: &Dialect) -> Result<T::Map, Error> {
+    let mut own = T::start(mapping.len());
     let mut merged = None;
     for entry in mapping.into_entries() {
         let Entry {
@@ -50,72 +54,71 @@ fn map(mapping: Mapping, dialect: &Dialect) -> Result<Map, Error> {
             let from = value(node, dialect)?;
             let into = match dialect.duplicates {
                 Duplicates::InOrder => &mut own,
-                _ => merged.get_or_insert_default(),
+                _ => merged.get_or_insert_with(|| T::start(0)),
             };
-            merge(into, from, at, dialect)?;
+            merge::<T>(into, from, at, dialect)?;
             continue;
         }
         let key = (dialect.key)(key).map_err(|problem| error(at, problem))?;
         let value = value(node, dialect)?;
-        refuse_duplicate(&own, &key, at, dialect)?;
-        own.insert_at(key, value, at);
+        refuse_duplicate::<T>(&own, &key, at, dialect)?;
+        T::insert(&mut own, key, value, at);
     }
     match merged {
-        Some(merged) => join(merged, own, dialect),
+        Some(merged) => join::<T>(merged, own, dialect),
         None => Ok(own),
     }
 }
 
 /// Adds what a merge key names to `merged`, where an earlier map of a list wins over a later one.
-fn merge(merged: &mut Map, from: Value, at: Position, dialect: &Dialect) -> Result<(), Error> {
+fn merge<T: Build>(merged: &mut T::Map, from: T, at: Position, dialect: &Dialect) -> Result<(), Error> {
     let refused = || error(at, Problem::Merge);
-    let maps = match from {
-        Value::Map(map) => vec![map],
-        Value::Seq(items) => items
+    let maps = match from.open() {
+        Opened::Map(map) => vec![map],
+        Opened::List(items) => items
             .into_iter()
-            .map(|item| {
-                if let Value::Map(map) = item {
-                    Ok(map)
-                } else {
-                    Err(refused())
-                }
+            .map(|item| match item.open() {
+                Opened::Map(map) => Ok(map),
+                _ => Err(refused()),
             })
             .collect::<Result<_, _>>()?,
-        _ => return Err(refused()),
+        Opened::Scalar => return Err(refused()),
     };
     for map in maps.into_iter().rev() {
-        for (key, value, position) in map.into_entries() {
-            refuse_overlap(merged, &key, at, dialect)?;
-            merged.insert_at(key, value, position.unwrap_or(at));
+        for (key, value, position) in T::entries(map) {
+            refuse_overlap::<T>(merged, &key, at, dialect)?;
+            T::insert(merged, key, value, position.unwrap_or(at));
         }
     }
     Ok(())
 }
 
 /// The merged entries first, overridden by the map's own.
-fn join(mut merged: Map, own: Map, dialect: &Dialect) -> Result<Map, Error> {
-    for (key, value, position) in own.into_entries() {
+fn join<T: Build>(mut merged: T::Map, own: T::Map, dialect: &Dialect) -> Result<T::Map, Error> {
+    for (key, value, position) in T::entries(own) {
         let position = position.unwrap_or_default();
-        refuse_overlap(&merged, &key, position, dialect)?;
-        merged.insert_at(key, value, position);
+        refuse_overlap::<T>(&merged, &key, position, dialect)?;
+        T::insert(&mut merged, key, value, position);
     }
     Ok(merged)
 }
 
-fn refuse_overlap(map: &Map, key: &str, at: Position, dialect: &Dialect) -> Result<(), Error> {
+fn refuse_overlap<T: Build>(map: &T::Map, key: &str, at: Position, dialect: &Dialect) -> Result<(), Error> {
     if dialect.merge_overlaps {
         Ok(())
     } else {
-        refuse_duplicate(map, key, at, dialect)
+        refuse_duplicate::<T>(map, key, at, dialect)
     }
 }
 
-fn refuse_duplicate(map: &Map, key: &str, at: Position, dialect: &Dialect) -> Result<(), Error> {
-    let refused = !matches!(dialect.duplicates, Duplicates::LastWins | Duplicates::InOrder);
-    if !refused || !map.contains_key(key) {
+fn refuse_duplicate<T: Build>(map: &T::Map, key: &str, at: Position, dialect: &Dialect) -> Result<(), Error> {
+    if matches!(dialect.duplicates, Duplicates::LastWins | Duplicates::InOrder) {
         return Ok(());
     }
-    let (key, first) = (key.to_owned(), map.position(key));
+    let Some(first) = T::find(map, key) else {
+        return Ok(());
+    };
+    let key = key.to_owned();
     let problem = match dialect.duplicates {
         Duplicates::RefusedByLine => Problem::KeyDefined {
             key,

@@ -2,7 +2,7 @@
 
 use crate::{
     Problem, Value,
-    node::{Scalar, Tag},
+    node::{Scalar, Tag, Text},
 };
 
 /// What a reader makes of the same layout.
@@ -13,10 +13,10 @@ pub(super) struct Dialect {
     pub(super) collection_tag: fn(&str) -> Result<(), Problem>,
     /// The highest minor version that a `%YAML` directive may ask for.
     pub(super) max_minor: i32,
-    /// What a scalar means.
-    pub(super) scalar: fn(Scalar) -> Result<Value, Problem>,
+    /// What a scalar means; nothing for its own text.
+    pub(super) scalar: fn(&Scalar) -> Result<Option<Value>, Problem>,
     /// The text of a map key.
-    pub(super) key: fn(Scalar) -> Result<String, Problem>,
+    pub(super) key: fn(Scalar) -> Result<Text, Problem>,
     /// What happens to a key that is set twice.
     pub(super) duplicates: Duplicates,
     /// Whether a merge key may bring a key that the map sets itself; the map's own then wins.

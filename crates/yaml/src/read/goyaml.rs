@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     Problem, Value,
-    node::{Scalar, Tag},
+    node::{Scalar, Tag, Text},
     print::number::go_shortest_f32,
 };
 
@@ -17,7 +17,7 @@ pub(super) const DIALECT: Dialect = Dialect {
     scalar_tag: |tag| Ok(Some(tag::known(tag))),
     collection_tag: |_| Ok(()),
     max_minor: 1,
-    scalar: |scalar| value(scalar, resolve, |text, _| text),
+    scalar: |scalar| value(scalar, resolve, |_| None),
     key,
     duplicates: Duplicates::Refused,
     merge_overlaps: false,
@@ -37,7 +37,7 @@ pub(super) const FLOATS: Dialect = Dialect {
         let is_float = |text| matches!(resolve(text), Resolved::Float(_));
         let minus = scalar.plain && scalar.text.starts_with('-') && is_float(&scalar.text);
         match (LENIENT.scalar)(scalar)? {
-            Value::Int(0) if minus => Ok(Value::Float(-0.0)),
+            Some(Value::Int(0)) if minus => Ok(Some(Value::Float(-0.0))),
             value => Ok(value),
         }
     },
@@ -55,45 +55,44 @@ pub(super) enum Resolved {
     Text,
 }
 
-/// The value of a scalar, by its looks and its tag. `time` chooses between a time as written and in full.
+/// The value of a scalar, by its looks and its tag; nothing for its own text. `time` may choose a time in full.
 pub(super) fn value(
-    scalar: Scalar,
+    scalar: &Scalar,
     resolve: fn(&str) -> Resolved,
-    time: fn(String, String) -> String,
-) -> Result<Value, Problem> {
+    time: fn(String) -> Option<String>,
+) -> Result<Option<Value>, Problem> {
     let Scalar { text, tag, plain, .. } = scalar;
     let resolved = match tag {
-        None if plain => resolve(&text),
-        Some(Tag::Binary) => return tag::binary(&text).map(Value::String),
-        None | Some(Tag::Str | Tag::Other) => return Ok(Value::String(text.into())),
-        Some(_) => resolve(&text),
+        None if *plain => resolve(text),
+        Some(Tag::Binary) => return tag::binary(text).map(|text| Some(Value::String(text))),
+        None | Some(Tag::Str | Tag::Other) => return Ok(None),
+        Some(_) => resolve(text),
     };
     match (tag, resolved) {
-        (None | Some(Tag::Null), Resolved::Null) => Ok(Value::Null),
-        (None | Some(Tag::Bool), Resolved::Bool(value)) => Ok(Value::Bool(value)),
-        (None | Some(Tag::Int | Tag::Float), Resolved::Int(value)) => Ok(value),
-        (None | Some(Tag::Float), Resolved::Float(value)) => Ok(whole(value)),
-        (None | Some(Tag::Timestamp), Resolved::Timestamp(full)) => {
-            Ok(Value::String(time(text.into(), full)))
-        }
-        (None, _) => Ok(Value::String(text.into())),
-        (Some(tag), _) => Err(tag::mismatch(&text, tag)),
+        (None | Some(Tag::Null), Resolved::Null) => Ok(Some(Value::Null)),
+        (None | Some(Tag::Bool), Resolved::Bool(value)) => Ok(Some(Value::Bool(value))),
+        (None | Some(Tag::Int | Tag::Float), Resolved::Int(value)) => Ok(Some(value)),
+        (None | Some(Tag::Float), Resolved::Float(value)) => Ok(Some(whole(value))),
+        (None | Some(Tag::Timestamp), Resolved::Timestamp(full)) => Ok(time(full).map(Value::String)),
+        (None, _) => Ok(None),
+        (Some(tag), _) => Err(tag::mismatch(text, *tag)),
     }
 }
 
-fn key(scalar: Scalar) -> Result<String, Problem> {
-    match (DIALECT.scalar)(scalar)? {
-        Value::String(text) => Ok(text),
-        Value::Bool(value) => Ok(value.to_string()),
-        Value::Int(value) => Ok(value.to_string()),
-        Value::UInt(value) => Ok(value.to_string()),
-        Value::Float(value) if value.is_nan() => Ok(".nan".to_owned()),
-        Value::Float(value) if value.is_infinite() => {
-            Ok(if value > 0.0 { ".inf" } else { "-.inf" }.to_owned())
-        }
-        Value::Float(value) => Ok(go_shortest_f32(value as f32)),
-        other => Err(Problem::Key(other.type_name())),
-    }
+fn key(scalar: Scalar) -> Result<Text, Problem> {
+    let Some(value) = (DIALECT.scalar)(&scalar)? else {
+        return Ok(scalar.text);
+    };
+    Ok(match value {
+        Value::String(text) => text.into(),
+        Value::Bool(value) => value.to_string().into(),
+        Value::Int(value) => value.to_string().into(),
+        Value::UInt(value) => value.to_string().into(),
+        Value::Float(value) if value.is_nan() => ".nan".into(),
+        Value::Float(value) if value.is_infinite() => if value > 0.0 { ".inf" } else { "-.inf" }.into(),
+        Value::Float(value) => go_shortest_f32(value as f32).into(),
+        other => return Err(Problem::Key(other.type_name())),
+    })
 }
 
 /// Whether a plain scalar with this text would be anything but a string.

@@ -8,14 +8,14 @@ use super::{
 };
 use crate::{
     Problem, Value,
-    node::{Scalar, Tag},
+    node::{Scalar, Tag, Text},
 };
 
 pub(super) const DIALECT: Dialect = Dialect {
     scalar_tag: |tag| Ok((tag != "!").then(|| tag::known(tag))),
     collection_tag: |_| Ok(()),
     max_minor: 2,
-    scalar: |scalar| goyaml::value(scalar, resolve, |_, full| full),
+    scalar: |scalar| goyaml::value(scalar, resolve, Some),
     key,
     duplicates: Duplicates::Refused,
     merge_overlaps: true,
@@ -25,8 +25,8 @@ pub(super) const DIALECT: Dialect = Dialect {
 /// The same for nodes, which become values only when they are printed.
 pub(super) const PRINTED: Dialect = Dialect {
     key: string_key,
-    scalar: |scalar| match is_bare(&scalar) {
-        true => Ok(Value::from("")),
+    scalar: |scalar| match is_bare(scalar) {
+        true => Ok(Some(Value::from(""))),
         false => (DIALECT.scalar)(scalar),
     },
     duplicates: Duplicates::RefusedByLine,
@@ -38,21 +38,22 @@ fn is_bare(scalar: &Scalar) -> bool {
     scalar.in_flow && scalar.text.is_empty() && scalar.is_null()
 }
 
-fn key(scalar: Scalar) -> Result<String, Problem> {
+fn key(scalar: Scalar) -> Result<Text, Problem> {
     // A time is no string, though it becomes one as a value.
     if scalar.tag.is_none() && scalar.kind() == Tag::Timestamp {
         return Err(Problem::Key("timestamp"));
     }
-    match (DIALECT.scalar)(scalar)? {
-        Value::String(text) => Ok(text),
-        other => Err(Problem::Key(other.type_name())),
+    match (DIALECT.scalar)(&scalar)? {
+        None => Ok(scalar.text),
+        Some(Value::String(text)) => Ok(text.into()),
+        Some(other) => Err(Problem::Key(other.type_name())),
     }
 }
 
 /// A key by its kind alone: even a tag without meaning makes it something else than a string.
-fn string_key(scalar: Scalar) -> Result<String, Problem> {
+fn string_key(scalar: Scalar) -> Result<Text, Problem> {
     let found = match scalar.kind() {
-        Tag::Str => return Ok(scalar.text.into()),
+        Tag::Str => return Ok(scalar.text),
         Tag::Null => "null",
         Tag::Bool => "boolean",
         Tag::Int => "integer",

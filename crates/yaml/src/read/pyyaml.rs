@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     Problem, Value,
-    node::{Scalar, Tag},
+    node::{Scalar, Tag, Text},
     print::number::python_float,
 };
 
@@ -30,34 +30,36 @@ fn scalar_tag(short: &str) -> Result<Option<Tag>, Problem> {
     }
 }
 
-fn scalar(scalar: Scalar) -> Result<Value, Problem> {
+fn scalar(scalar: &Scalar) -> Result<Option<Value>, Problem> {
     let Scalar { text, tag, plain, .. } = scalar;
-    let Some(tag) = tag else {
-        let resolved = if plain { resolve(&text) } else { None };
-        return Ok(resolved.unwrap_or_else(|| Value::String(text.into())));
+    let Some(tag) = *tag else {
+        return Ok(if *plain { resolve(text) } else { None });
     };
     let value = match tag {
-        Tag::Str | Tag::Binary | Tag::Other => return Ok(Value::String(text.into())),
+        Tag::Str | Tag::Binary | Tag::Other => return Ok(None),
         Tag::Null => Some(Value::Null),
         Tag::Bool => boolean(&text.to_lowercase()).map(Value::Bool),
-        Tag::Int => int(&text),
-        Tag::Float => float(&text).or_else(|| int(&text)?.as_f64()).map(Value::Float),
-        Tag::Timestamp => timestamp(&text).map(Value::String),
+        Tag::Int => int(text),
+        Tag::Float => float(text).or_else(|| int(text)?.as_f64()).map(Value::Float),
+        Tag::Timestamp => timestamp(text).map(Value::String),
     };
-    value.ok_or_else(|| tag::mismatch(&text, tag))
+    value.map(Some).ok_or_else(|| tag::mismatch(text, tag))
 }
 
 /// The text that Python's `str` gives.
-fn key(key: Scalar) -> Result<String, Problem> {
-    match scalar(key)? {
-        Value::String(text) => Ok(text),
-        Value::Null => Ok("None".to_owned()),
-        Value::Bool(value) => Ok(if value { "True" } else { "False" }.to_owned()),
-        Value::Int(value) => Ok(value.to_string()),
-        Value::UInt(value) => Ok(value.to_string()),
-        Value::Float(value) => Ok(python_float(value)),
-        other => Err(Problem::Key(other.type_name())),
-    }
+fn key(key: Scalar) -> Result<Text, Problem> {
+    let Some(value) = scalar(&key)? else {
+        return Ok(key.text);
+    };
+    Ok(match value {
+        Value::String(text) => text.into(),
+        Value::Null => "None".into(),
+        Value::Bool(value) => if value { "True" } else { "False" }.into(),
+        Value::Int(value) => value.to_string().into(),
+        Value::UInt(value) => value.to_string().into(),
+        Value::Float(value) => python_float(value).into(),
+        other => return Err(Problem::Key(other.type_name())),
+    })
 }
 
 fn collection_tag(tag: &str) -> Result<(), Problem> {

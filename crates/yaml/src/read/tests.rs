@@ -410,8 +410,8 @@ fn without_strictness_the_last_value_of_a_key_counts() {
 #[test]
 fn zero_keeps_its_sign_among_floats() {
     for (text, negative) in [("-0.0", true), ("-0", false), ("'-0.0'", false), ("0.0", false)] {
-        let document = goyaml_floats(text, &Budget::default()).unwrap();
-        let found = matches!(document.value, Value::Float(zero) if zero == 0.0 && zero.is_sign_negative());
+        let value: Value = goyaml_floats_as(text, &Budget::default()).unwrap().unwrap();
+        let found = matches!(value, Value::Float(zero) if zero == 0.0 && zero.is_sign_negative());
         assert_eq!(found, negative, "{text}");
     }
 }

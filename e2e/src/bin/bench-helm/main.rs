@@ -29,8 +29,10 @@ pub(crate) struct Job {
     pub(crate) arguments: Vec<String>,
 }
 
-/// How often each chart is rendered.
-const TIMES: usize = 15;
+/// How often a chart is rendered that stands for itself: one that takes milliseconds has a steady median only then.
+const TIMES: usize = 75;
+/// How often each of several charts is.
+const TIMES_OF_MANY: usize = 15;
 
 fn main() -> Result<()> {
     let args = Args::parse();
@@ -79,6 +81,7 @@ fn main() -> Result<()> {
 fn both(programs: &[PathBuf; 2], jobs: &[Job]) -> Result<[Measured; 2]> {
     let [weir, helm] = programs;
     let mut sums = [Measured::default(), Measured::default()];
+    let times = if jobs.len() == 1 { TIMES } else { TIMES_OF_MANY };
     for job in jobs {
         let render = |program: &Path, first: &[&str]| {
             let mut command = Command::new(program);
@@ -92,7 +95,7 @@ fn both(programs: &[PathBuf; 2], jobs: &[Job]) -> Result<[Measured; 2]> {
         let commands: [&dyn Fn() -> Command; 2] = [&|| render(weir, &["helm", "template"]), &|| {
             render(helm, &["template"])
         }];
-        let both = measure(commands, TIMES).with_context(|| job.dir.display().to_string())?;
+        let both = measure(commands, times).with_context(|| job.dir.display().to_string())?;
         for (sum, one) in sums.iter_mut().zip(both) {
             sum.time += one.time;
             sum.memory = sum.memory.max(one.memory);
