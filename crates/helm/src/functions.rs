@@ -176,9 +176,14 @@ impl Hasher for Names {
     }
 }
 
-type Table = HashMap<&'static str, &'static Entry, BuildHasherDefault<Names>>;
+/// The functions that work with templates or the cluster, before all others.
+const INCLUDE: u16 = 0;
+const TPL: u16 = 1;
+const LOOKUP: u16 = 2;
+const OTHERS: u16 = 3;
 
-static ENTRIES: LazyLock<Table> = LazyLock::new(|| {
+/// All functions but those above; their numbers are those of their places behind them.
+static ENTRIES: LazyLock<Vec<&'static Entry>> = LazyLock::new(|| {
     let tables = [
         strings::TABLE,
         words::TABLE,
@@ -198,15 +203,22 @@ static ENTRIES: LazyLock<Table> = LazyLock::new(|| {
         paths::TABLE,
         codecs::TABLE,
     ];
-    tables
-        .into_iter()
-        .flatten()
-        .map(|entry| (entry.name, entry))
-        .collect()
+    tables.into_iter().flatten().collect()
 });
 
+static NUMBERS: LazyLock<HashMap<&'static str, u16, BuildHasherDefault<Names>>> = LazyLock::new(|| {
+    let own = [("include", INCLUDE), ("tpl", TPL), ("lookup", LOOKUP)];
+    let others = ENTRIES.iter().map(|entry| entry.name).zip(OTHERS..);
+    own.into_iter().chain(others).collect()
+});
+
+fn entry(function: u16) -> Option<&'static Entry> {
+    let place = function.checked_sub(OTHERS)?;
+    ENTRIES.get(usize::from(place)).copied()
+}
+
 const NAME_AND_DATA: Signature = Signature::fixed(&[Type::String, Type::Any]);
-const LOOKUP: Signature = Signature::fixed(&[Type::String, Type::String, Type::String, Type::String]);
+const FOUR_TEXTS: Signature = Signature::fixed(&[Type::String, Type::String, Type::String, Type::String]);
 
 /// The functions that Helm gives to templates.
 ///
@@ -242,49 +254,45 @@ impl Drop for Standard<'_> {
 }
 
 impl Functions for Standard<'_> {
-    fn has(&self, name: &str) -> bool {
-        matches!(name, "include" | "tpl" | "lookup") || ENTRIES.contains_key(name)
+    fn find(&self, name: &str) -> Option<u16> {
+        NUMBERS.get(name).copied()
     }
 
-    fn signature(&self, name: &str) -> Option<Signature> {
-        match name {
-            "include" | "tpl" => Some(NAME_AND_DATA),
-            "lookup" => Some(LOOKUP),
-            _ => ENTRIES.get(name).map(|entry| entry.signature),
+    fn signature(&self, function: u16) -> Signature {
+        match entry(function) {
+            Some(entry) => entry.signature,
+            None if function == LOOKUP => FOUR_TEXTS,
+            None => NAME_AND_DATA,
         }
     }
 
-    fn call(&self, name: &str, arguments: Vec<Value>, executor: &mut Executor<'_>) -> Result<Value, String> {
+    fn call(
+        &self,
+        function: u16,
+        arguments: Vec<Value>,
+        executor: &mut Executor<'_>,
+    ) -> Result<Value, String> {
         use arguments::text;
-        match name {
-            "include" | "tpl" => {
-                let data = arguments.get(1).cloned().unwrap_or_default();
-                let made = if name == "include" {
-                    executor.include(text(&arguments, 0), data)
-                } else {
-                    executor.tpl(text(&arguments, 0), data)
-                };
-                made.map(Value::string)
-            }
-            "lookup" => self.environment.lookup(
-                text(&arguments, 0),
-                text(&arguments, 1),
-                text(&arguments, 2),
-                text(&arguments, 3),
-            ),
-            _ => {
-                let entry = ENTRIES
-                    .get(name)
-                    .ok_or_else(|| format!("function {name:?} not defined"))?;
-                let context = Context {
-                    budget: executor.budget(),
-                    environment: self.environment,
-                    changed: &self.changed,
-                    expressions: &self.expressions,
-                };
-                (entry.run)(&context, &arguments)
-            }
+        if let Some(entry) = entry(function) {
+            let context = Context {
+                budget: executor.budget(),
+                environment: self.environment,
+                changed: &self.changed,
+                expressions: &self.expressions,
+            };
+            return (entry.run)(&context, &arguments);
         }
+        if function == LOOKUP {
+            let [api_version, kind, namespace, name] = [0, 1, 2, 3].map(|place| text(&arguments, place));
+            return self.environment.lookup(api_version, kind, namespace, name);
+        }
+        let data = arguments.get(1).cloned().unwrap_or_default();
+        let made = if function == INCLUDE {
+            executor.include(text(&arguments, 0), data)
+        } else {
+            executor.tpl(text(&arguments, 0), data)
+        };
+        made.map(Value::string)
     }
 }
 

@@ -56,19 +56,21 @@ impl Error {
 
 /// The functions that templates have besides the built-in ones.
 pub trait Functions {
-    /// Whether there is a function of that name; asked when a template is parsed.
-    fn has(&self, name: &str) -> bool;
+    /// The number that stands for a function; nothing when there is none of that name. Asked when a template is parsed.
+    fn find(&self, name: &str) -> Option<u16>;
 
     /// The parameters of a function. The executor checks number and types of arguments against them, in the words of Go,
-    /// and hands `call` only what fits. Without one (the default), a function takes any number of anything.
-    fn signature(&self, name: &str) -> Option<Signature> {
-        let _ = name;
-        None
-    }
+    /// and hands `call` only what fits.
+    fn signature(&self, function: u16) -> Signature;
 
     /// Calls a function. Arguments that are no value at all come as [`Value::Nil`].
     ///
     /// # Errors
     /// What the function answers instead of a value; the executor adds `error calling NAME: ` and the place.
-    fn call(&self, name: &str, arguments: Vec<Value>, executor: &mut Executor<'_>) -> Result<Value, String>;
+    fn call(
+        &self,
+        function: u16,
+        arguments: Vec<Value>,
+        executor: &mut Executor<'_>,
+    ) -> Result<Value, String>;
 }

@@ -31,7 +31,7 @@ pub(super) fn files(tree: &dyn Tree, root: &TreePath, budget: &Budget) -> Result
         bytes: 0,
     };
     let place = walk.place(root)?;
-    walk.directory(root, place, "", 0)?;
+    walk.directory(root, &place, "", 0)?;
     Ok(walk.files)
 }
 
@@ -48,13 +48,19 @@ struct Walk<'a> {
 
 impl Walk<'_> {
     /// Walks through the directory at `path`, which really lies at `place`.
-    fn directory(&mut self, path: &TreePath, place: TreePath, inside: &str, depth: u32) -> Result<(), Error> {
+    fn directory(
+        &mut self,
+        path: &TreePath,
+        place: &TreePath,
+        inside: &str,
+        depth: u32,
+    ) -> Result<(), Error> {
         if depth > MAX_DEPTH {
             return Err(Error::Chart(format!(
                 "{path}: directories nest deeper than {MAX_DEPTH}"
             )));
         }
-        if self.above.contains(&place) {
+        if self.above.contains(place) {
             return Err(Error::Chart(format!("{path}: links lead in a circle")));
         }
         let entries = self.tree.list(path)?;
@@ -83,7 +89,7 @@ impl Walk<'_> {
             } else {
                 place.child(&entry.name)
             };
-            self.directory(&path, place, &name, depth.saturating_add(1))?;
+            self.directory(&path, &place, &name, depth.saturating_add(1))?;
         }
         self.above.pop();
         Ok(())

@@ -109,7 +109,8 @@ pub(super) enum Term {
     /// `(pipe)` and `.a.b`
     Chain(Place<Operand>, Span),
     Pipe(Place<Pipe>),
-    Function(Span),
+    /// The function of that number, and its name.
+    Function(u16, Span),
     Builtin(Builtin),
 }
 
@@ -273,7 +274,7 @@ impl Source<'_> {
             Term::String(place) => f.write_str(self.quoted(*place)),
             Term::Pipe(pipe) => self.pipe(f, self.at(*pipe)),
             Term::Builtin(builtin) => f.write_str(builtin.name()),
-            Term::Function(text) | Term::Field(text) => f.write_str(self.text(*text)),
+            Term::Function(_, text) | Term::Field(text) => f.write_str(self.text(*text)),
             Term::Variable(name, end) => {
                 f.write_str(self.text(*name))?;
                 f.write_str(self.text(name.up_to(*end)))

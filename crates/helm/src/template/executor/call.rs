@@ -17,7 +17,7 @@ use crate::{
 
 /// What is called.
 pub(super) enum Callee<'c> {
-    Function(&'c str, Option<Signature>),
+    Function(u16, &'c str, Signature),
     Builtin(Builtin),
     Method(&'c Rc<dyn Object>, &'c str, Option<Signature>),
 }
@@ -28,14 +28,15 @@ const ANYTHING: Signature = Signature::variadic(&[Type::Any]);
 impl Callee<'_> {
     fn name(&self) -> &str {
         match self {
-            Self::Function(name, _) | Self::Method(_, name, _) => name,
+            Self::Function(_, name, _) | Self::Method(_, name, _) => name,
             Self::Builtin(builtin) => builtin.name(),
         }
     }
 
     fn signature(&self) -> Signature {
         match self {
-            Self::Function(_, signature) | Self::Method(_, _, signature) => signature.unwrap_or(ANYTHING),
+            Self::Function(_, _, signature) => *signature,
+            Self::Method(_, _, signature) => signature.unwrap_or(ANYTHING),
             Self::Builtin(builtin) => builtin.signature(),
         }
     }
@@ -67,9 +68,9 @@ impl<'s> State<'s, '_> {
         self.at = Some(At::Operand(operand));
         let callee = match &operand.term {
             Term::Builtin(builtin) => Callee::Builtin(*builtin),
-            Term::Function(name) => {
-                let name = self.source.text(*name);
-                Callee::Function(name, self.executor.functions.signature(name))
+            Term::Function(function, name) => {
+                let signature = self.executor.functions.signature(*function);
+                Callee::Function(*function, self.source.text(*name), signature)
             }
             _ => {
                 let operand = self.shown(operand);
@@ -108,9 +109,9 @@ impl<'s> State<'s, '_> {
                 let first = arguments.first().map(|first| self.shown(first));
                 Some(builtin.call(&slots, first, self.executor.budget))
             }
-            Callee::Function(name, _) => {
+            Callee::Function(function, ..) => {
                 let functions = self.executor.functions;
-                let result = functions.call(name, values(slots), self.executor);
+                let result = functions.call(*function, values(slots), self.executor);
                 Some(result.map(|value| Slot::element(value, false)))
             }
             Callee::Method(object, name, _) => {
@@ -184,7 +185,7 @@ impl<'s> State<'s, '_> {
             Term::Variable(name, end) => self.variable(dot, operand, (*name, *end), &[], None),
             Term::Chain(base, fields) => self.chain(dot, operand, *base, *fields, &[], None),
             Term::Pipe(pipe) => self.pipeline(dot, self.source.at(*pipe)),
-            Term::Function(_) | Term::Builtin(_) => {
+            Term::Function(..) | Term::Builtin(_) => {
                 self.function(dot, operand, At::Operand(operand), &[], None)
             }
             Term::Nil => {

@@ -61,7 +61,7 @@ impl<'s> State<'s, '_> {
             }
             Term::Chain(base, fields) => self.chain(dot, first, *base, *fields, arguments, last),
             Term::Variable(name, end) => self.variable(dot, first, (*name, *end), arguments, last),
-            Term::Function(_) | Term::Builtin(_) => {
+            Term::Function(..) | Term::Builtin(_) => {
                 self.function(dot, first, At::Command(command), arguments, last)
             }
             Term::Pipe(pipe) => {

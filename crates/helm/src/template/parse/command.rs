@@ -223,8 +223,8 @@ impl Parser<'_> {
 
     fn function(&self, token: Token) -> Result<Term, Error> {
         let name = self.lexer.text(token);
-        if self.functions.has(name) {
-            return Ok(Term::Function(token.span()));
+        if let Some(function) = self.functions.find(name) {
+            return Ok(Term::Function(function, token.span()));
         }
         match Builtin::of(name) {
             Some(builtin) => Ok(Term::Builtin(builtin)),
