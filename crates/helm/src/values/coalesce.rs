@@ -13,40 +13,25 @@ const GLOBAL: &str = "global";
 /// Coalesces, and collects what is odd about it.
 pub(crate) struct Coalesce<'a> {
     /// Whether nulls stay, for another time that coalesces.
-    pub(crate) keep_nulls: bool,
+    keep_nulls: bool,
     /// Whether the charts' own values are not looked at any more, so that they need not be copied.
-    pub(crate) last: bool,
+    last: bool,
     /// What was said that is no error.
-    pub(crate) warnings: &'a mut Vec<String>,
+    warnings: &'a mut Vec<String>,
 }
 
 /// The values of a chart and those it brings, with `over` over them; `over` is left as it is.
-pub(crate) fn coalesce_values(
-    chart: &Chart,
-    over: &Dict,
-    keep_nulls: bool,
-    warnings: &mut Vec<String>,
-) -> Result<Dict, Error> {
-    let values = deep_copy_map(over);
-    let mut coalesce = Coalesce {
-        keep_nulls,
-        last: false,
-        warnings,
-    };
-    coalesce.chart(chart, &values, "")?;
-    Ok(values)
+pub(crate) fn coalesce_values(chart: &Chart, over: &Dict, warnings: &mut Vec<String>) -> Result<Dict, Error> {
+    Coalesce::new(false, warnings).over(chart, deep_copy_map(over))
 }
 
 /// Likewise, for what is rendered with: the charts' own values are used up.
 pub(crate) fn coalesce_last(chart: &Chart, over: &Dict, warnings: &mut Vec<String>) -> Result<Dict, Error> {
-    let values = deep_copy_map(over);
-    let mut coalesce = Coalesce {
-        keep_nulls: false,
+    let coalesce = Coalesce {
         last: true,
-        warnings,
+        ..Coalesce::new(false, warnings)
     };
-    coalesce.chart(chart, &values, "")?;
-    Ok(values)
+    coalesce.over(chart, deep_copy_map(over))
 }
 
 /// Puts the values of the charts that it brings below a chart's own, which are used up.
@@ -55,13 +40,7 @@ pub(crate) fn coalesce_own(chart: &mut Chart, warnings: &mut Vec<String>) -> Res
         Value::Dict(values) => own(&values),
         _ => table(),
     };
-    let mut coalesce = Coalesce {
-        keep_nulls: true,
-        last: false,
-        warnings,
-    };
-    coalesce.chart(chart, &values, "")?;
-    Ok(values)
+    Coalesce::new(true, warnings).over(chart, values)
 }
 
 fn join(prefix: &str, key: &str) -> String {
@@ -76,7 +55,21 @@ fn get(map: &Dict, key: &str) -> Option<Value> {
     map.borrow().get(key).cloned()
 }
 
-impl Coalesce<'_> {
+impl<'a> Coalesce<'a> {
+    pub(crate) fn new(keep_nulls: bool, warnings: &'a mut Vec<String>) -> Self {
+        Self {
+            keep_nulls,
+            last: false,
+            warnings,
+        }
+    }
+
+    /// The values with those of a chart and those it brings below them.
+    fn over(mut self, chart: &Chart, values: Dict) -> Result<Dict, Error> {
+        self.chart(chart, &values, "")?;
+        Ok(values)
+    }
+
     fn chart(&mut self, chart: &Chart, into: &Dict, prefix: &str) -> Result<(), Error> {
         self.defaults(chart, into, prefix);
         for inner in &chart.dependencies {

@@ -34,7 +34,7 @@ fn enable(chart: &mut Chart, values: &Dict, path: &str, warnings: &mut Vec<Strin
     for one in &wanted {
         one.borrow_mut().enabled = true;
     }
-    let values = coalesce_values(chart, values, false, warnings)?;
+    let values = coalesce_values(chart, values, warnings)?;
     by_tags(&wanted, &values, warnings);
     by_conditions(&wanted, &values, path, warnings);
     let off: Vec<String> = wanted
@@ -170,11 +170,7 @@ fn import(chart: &mut Chart, warnings: &mut Vec<String>) -> Result<(), Error> {
                 // Copied, so that no map comes to lie in itself.
                 Ok(found) => {
                     let found = at_path(&parent, deep_copy_map(&found));
-                    let mut coalesce = Coalesce {
-                        keep_nulls: true,
-                        last: false,
-                        warnings,
-                    };
+                    let mut coalesce = Coalesce::new(true, warnings);
                     coalesce.tables(&imported, &found, "", true);
                 }
                 Err(words) if matches!(import, yaml::Value::Map(_)) => warnings.push(format!(
@@ -192,12 +188,7 @@ fn import(chart: &mut Chart, warnings: &mut Vec<String>) -> Result<(), Error> {
     }
     // Copied, so that what is imported changes no other map.
     let values = deep_copy_map(&values);
-    Coalesce {
-        keep_nulls: true,
-        last: false,
-        warnings,
-    }
-    .tables(&values, &imported, "", true);
+    Coalesce::new(true, warnings).tables(&values, &imported, "", true);
     chart.values = Value::Dict(values);
     Ok(())
 }
