@@ -14,52 +14,43 @@ use crate::{
 
 /// Where a chart is that is not on this machine, and who asks for it.
 #[derive(Args)]
+#[command(next_help_heading = "Charts on other machines")]
 pub(crate) struct RemoteArgs {
     /// The address of the Helm repository that has the chart
-    #[arg(long, value_name = "URL", help_heading = "Charts on other machines")]
+    #[arg(long, value_name = "URL")]
     repo: Option<String>,
     /// The version of the chart, or a range of them; the newest without it
-    #[arg(long, value_name = "RANGE", help_heading = "Charts on other machines")]
+    #[arg(long, value_name = "RANGE")]
     version: Option<String>,
     /// Take pre-releases, too, as --version '>0.0.0-0' does; not with --version
-    #[arg(long, help_heading = "Charts on other machines")]
+    #[arg(long)]
     devel: bool,
     /// The user of the repository or the registry
-    #[arg(
-        long,
-        value_name = "USER",
-        requires = "password",
-        help_heading = "Charts on other machines"
-    )]
+    #[arg(long, value_name = "USER", requires = "password")]
     username: Option<String>,
     /// The password of that user
-    #[arg(
-        long,
-        value_name = "PASSWORD",
-        requires = "username",
-        help_heading = "Charts on other machines"
-    )]
+    #[arg(long, value_name = "PASSWORD", requires = "username")]
     password: Option<String>,
     /// Send them to the hosts that the index names, too
-    #[arg(long, help_heading = "Charts on other machines")]
+    #[arg(long)]
     pass_credentials: bool,
     /// A file with the certificates that the server is known by
-    #[arg(long, value_name = "FILE", help_heading = "Charts on other machines")]
+    #[arg(long, value_name = "FILE")]
     ca_file: Option<PathBuf>,
     /// A file with the certificate that the server is shown
-    #[arg(long, value_name = "FILE", help_heading = "Charts on other machines")]
+    #[arg(long, value_name = "FILE")]
     cert_file: Option<PathBuf>,
     /// A file with the key of that certificate
-    #[arg(long, value_name = "FILE", help_heading = "Charts on other machines")]
+    #[arg(long, value_name = "FILE")]
     key_file: Option<PathBuf>,
     /// Trust the server whatever certificate it shows
-    #[arg(long, help_heading = "Charts on other machines")]
+    #[arg(long)]
     insecure_skip_tls_verify: bool,
     /// Speak http to the registry
-    #[arg(long, help_heading = "Charts on other machines")]
+    #[arg(long)]
     plain_http: bool,
     /// A file with the logins of registries [default: that of Docker]
-    #[arg(long, value_name = "FILE", help_heading = "Charts on other machines")]
+    #[arg(long, value_name = "FILE")]
     registry_config: Option<PathBuf>,
 }
 
