@@ -282,12 +282,12 @@ fn collect(
     for entry in tree.list(from)? {
         budget.step(1)?;
         let (from, to) = (from.child(&entry.name), to.child(&entry.name));
-        // A link in a circle ends here.
-        ensure!(
-            to.components().count() <= 64,
-            "{from}: directories nest too deeply"
-        );
         if entry.is_dir {
+            // A link in a circle ends here.
+            ensure!(
+                to.components().count() <= 64,
+                "{from}: directories nest too deeply"
+            );
             collect(tree, &from, &to, budget, files)?;
         } else {
             let bytes = tree.read(&from)?;

@@ -18,7 +18,7 @@ pub(super) fn files(tree: &dyn Tree, root: &TreePath, budget: &Budget) -> Result
     let ignore = root.child(".helmignore");
     let rules = match tree.read(&ignore) {
         Ok(text) => Rules::parse(&String::from_utf8_lossy(&text)).map_err(Error::Chart)?,
-        Err(TreeError::NotFound(_) | TreeError::NotAFile(_) | TreeError::Escapes(_)) => Rules::default(),
+        Err(_) if !tree.is_file(&ignore) => Rules::default(),
         Err(error) => return Err(error.into()),
     };
     let mut walk = Walk {
@@ -101,14 +101,21 @@ impl Walk<'_> {
     }
 
     fn file(&mut self, path: &TreePath, name: String) -> Result<(), Error> {
-        let data = self.tree.read(path)?;
+        let too_large = || {
+            let name = path.name();
+            Error::Chart(format!(
+                "chart file {name:?} is larger than the maximum file size {MAX_FILE}"
+            ))
+        };
+        let data = match self.tree.read(path) {
+            // What the tree doesn't even read is said in the same words.
+            Err(TreeError::TooLarge { len, .. }) if len > MAX_FILE => return Err(too_large()),
+            read => read?,
+        };
         let len = data.len() as u64;
         self.bytes = self.bytes.saturating_add(len);
         if len > MAX_FILE {
-            return Err(Error::Chart(format!(
-                "chart file {:?} is larger than the maximum file size {MAX_FILE}",
-                path.name()
-            )));
+            return Err(too_large());
         }
         if self.bytes > MAX_CHART {
             return Err(Error::Chart(format!(

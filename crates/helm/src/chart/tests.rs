@@ -367,3 +367,21 @@ fn links_in_circles_end() {
         .to_string();
     assert_eq!(got, "a: links lead in a circle");
 }
+
+#[test]
+fn a_file_that_is_not_even_read_is_too_large_in_the_same_words() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("Chart.yaml"), META).unwrap();
+    let big = std::fs::File::create(dir.path().join("big")).unwrap();
+    big.set_len(1 << 30).unwrap();
+    let limits = Limits {
+        file_bytes: 5 << 20,
+        ..Limits::default()
+    };
+    let tree = Disk::open(dir.path(), &limits).unwrap();
+    let error = Chart::load(&tree, &TreePath::root(), &Budget::default()).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "chart file \"big\" is larger than the maximum file size 5242880"
+    );
+}
