@@ -2,7 +2,7 @@
 SHELL := /usr/bin/env bash
 .SHELLFLAGS := -euo pipefail -c
 CARGO ?= cargo
-CONTROLLERS := source-controller kluctl-controller notification-controller
+CONTROLLERS := $(notdir $(wildcard crates/*-controller))
 BIN := target/release
 # The cache of things that are built once: control plane, tools.
 export WEIR_CACHE_DIR ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/weir

@@ -1,4 +1,4 @@
-//! Tests of what `deploy/` says: the manifests are read as they are, without building the overlays.
+//! Tests of the manifests in `deploy/`, read file by file without building the overlays.
 
 use std::collections::BTreeSet;
 
@@ -6,12 +6,6 @@ use ::tree::{Budget, Limits};
 use yaml::Value;
 
 use crate::tree::{self, TextFile};
-
-const CONTROLLERS: &[&str] = &[
-    "kluctl-controller",
-    "notification-controller",
-    "source-controller",
-];
 
 fn files() -> Vec<TextFile> {
     let mut files = tree::read(&tree::root(), "deploy").unwrap();
@@ -44,7 +38,7 @@ fn of_kind(kind: &str) -> Vec<(String, Value)> {
         .collect()
 }
 
-/// The elements of the list at `path`.
+/// Returns the elements of the list at `path`.
 fn list<'a>(value: &'a Value, path: &[&str]) -> &'a [Value] {
     value.pointer(path).and_then(Value::as_seq).unwrap_or_default()
 }
@@ -66,16 +60,16 @@ fn container(deployment: &Value) -> &Value {
 }
 
 #[test]
-fn each_controller_has_its_manifests() {
+fn manifests_exist_for_each_controller() {
     for kind in ["Deployment", "ServiceAccount"] {
         let mut names: Vec<_> = of_kind(kind)
             .iter()
             .map(|(_, v)| text(v, &["metadata", "name"]).to_owned())
             .collect();
         names.sort();
-        assert_eq!(names, CONTROLLERS, "{kind}");
+        assert_eq!(names, tree::controllers(), "{kind}");
     }
-    for name in CONTROLLERS {
+    for name in tree::controllers() {
         assert!(
             tree::root()
                 .join(format!("deploy/Containerfile.{name}"))
@@ -86,7 +80,7 @@ fn each_controller_has_its_manifests() {
 }
 
 #[test]
-fn pods_comply_with_the_restricted_standard() {
+fn pods_meet_the_restricted_pod_security_standard() {
     for (path, deployment) in of_kind("Deployment") {
         let pod = deployment.pointer(POD).unwrap();
         let security = pod.get("securityContext").unwrap();
@@ -122,7 +116,7 @@ fn pods_comply_with_the_restricted_standard() {
 }
 
 #[test]
-fn pods_are_probed_and_scraped() {
+fn pods_declare_probes_and_metrics() {
     for (path, deployment) in of_kind("Deployment") {
         let container = container(&deployment);
         let ports: Vec<_> = list(container, &["ports"])
@@ -150,7 +144,7 @@ fn pods_are_probed_and_scraped() {
 }
 
 #[test]
-fn services_lead_to_ports_that_exist() {
+fn services_target_existing_ports() {
     for (path, service) in of_kind("Service") {
         let app = text(&service, &["spec", "selector", "app"]);
         let deployments = of_kind("Deployment");
@@ -169,18 +163,13 @@ fn services_lead_to_ports_that_exist() {
 }
 
 #[test]
-fn flags_exist() {
+fn arguments_are_flags_of_the_controllers() {
     let root = tree::root();
-    let sources: String = [
-        "crates/runtime/src",
-        "crates/source-controller/src",
-        "crates/kluctl-controller/src",
-    ]
-    .iter()
-    .chain(&["crates/notification-controller/src"])
-    .flat_map(|dir| tree::read(&root, dir).unwrap())
-    .map(|file| file.text)
-    .collect();
+    let folders = tree::controllers().into_iter().chain(["runtime".to_owned()]);
+    let sources: String = folders
+        .flat_map(|name| tree::read(&root, &format!("crates/{name}/src")).unwrap())
+        .map(|file| file.text)
+        .collect();
     let patched = files().into_iter().filter(|file| file.path.contains("overlays/"));
     let patched = patched.flat_map(|file| {
         file.text
@@ -203,7 +192,7 @@ fn flags_exist() {
 }
 
 #[test]
-fn rights_are_named_one_by_one() {
+fn roles_have_no_wildcards() {
     for (path, role) in of_kind("ClusterRole").into_iter().chain(of_kind("Role")) {
         // The roles for people cover whole groups; those of controllers never do.
         let people = text(&role, &["metadata", "name"]).starts_with("flux-");
@@ -221,7 +210,7 @@ fn rights_are_named_one_by_one() {
 }
 
 #[test]
-fn bindings_lead_to_roles_and_accounts_that_exist() {
+fn bindings_name_existing_roles_and_accounts() {
     let names = |kind: &str| -> BTreeSet<String> {
         of_kind(kind)
             .iter()
@@ -238,7 +227,8 @@ fn bindings_lead_to_roles_and_accounts_that_exist() {
             let known = names(text(&binding, &["roleRef", "kind"]));
             assert!(known.contains(role) || role == "cluster-admin", "{path}: {role}");
             for subject in list(&binding, &["subjects"]) {
-                assert!(CONTROLLERS.contains(&text(subject, &["name"])), "{path}");
+                let name = text(subject, &["name"]).to_owned();
+                assert!(tree::controllers().contains(&name), "{path}: {name}");
                 assert_eq!(text(subject, &["namespace"]), "flux-system", "{path}");
             }
         }
@@ -246,7 +236,7 @@ fn bindings_lead_to_roles_and_accounts_that_exist() {
 }
 
 #[test]
-fn the_definitions_are_installed_whole() {
+fn crds_are_all_in_the_kustomization() {
     let root = tree::root();
     let index = std::fs::read_to_string(root.join("crds/Kustomization")).unwrap();
     for crd in api::crd::all() {

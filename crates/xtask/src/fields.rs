@@ -1,4 +1,4 @@
-//! The field table of a kind, from its schema.
+//! Makes the field table of a kind from its schema.
 
 use std::fmt::Write;
 
@@ -6,7 +6,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
 };
 
-/// A Markdown table of the fields of spec and status.
+/// Returns a Markdown table of the fields of spec and status.
 pub(crate) fn table(crd: &CustomResourceDefinition) -> String {
     let schema = crd
         .spec
@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_table_of_a_kind() {
+    fn table_lists_types_defaults_and_descriptions() {
         let table = table(&api::crd::git_repository());
         for line in [
             "| `spec.interval` (required) | duration |  | How often to look for changes. |",

@@ -34,19 +34,35 @@ enum Command {
     },
     /// Compare the layer table of ARCHITECTURE.md with the manifests.
     Layers,
-    /// Check the form of the sources.
+    /// Check rules for sources, doc comments and commit subjects that no compiler checks.
     Tidy,
+}
+
+/// The result of a check.
+#[derive(Debug, Default)]
+pub(crate) struct Report {
+    /// Violations; any of them makes the command fail.
+    pub(crate) findings: Vec<String>,
+    /// Remarks that do not make it fail, such as what was skipped.
+    pub(crate) notes: Vec<String>,
+}
+
+impl From<Vec<String>> for Report {
+    fn from(findings: Vec<String>) -> Self {
+        let notes = Vec::new();
+        Self { findings, notes }
+    }
 }
 
 fn main() -> Result<ExitCode> {
     let root = tree::root();
-    let (what, findings) = match Args::parse().command {
-        Command::Gen { check } => ("generated files", generate::run(&root, check)?),
-        Command::Layers => ("layers", layers::run(&root)?),
+    let (name, report) = match Args::parse().command {
+        Command::Gen { check } => ("generated files", generate::run(&root, check)?.into()),
+        Command::Layers => ("layers", layers::run(&root)?.into()),
         Command::Tidy => ("tidy", tidy::run(&root)?),
     };
-    report(what, &findings);
-    Ok(if findings.is_empty() {
+    print(name, &report);
+    Ok(if report.findings.is_empty() {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE
@@ -58,12 +74,15 @@ fn main() -> Result<ExitCode> {
     clippy::print_stderr,
     reason = "the result of a command for people"
 )]
-fn report(what: &str, findings: &[String]) {
-    for finding in findings {
+fn print(name: &str, report: &Report) {
+    for finding in &report.findings {
         eprintln!("{finding}");
     }
-    match findings.len() {
-        0 => println!("{what}: ok"),
-        n => eprintln!("{what}: {n} to correct"),
+    for note in &report.notes {
+        println!("{name}: {note}");
+    }
+    match report.findings.len() {
+        0 => println!("{name}: ok"),
+        n => eprintln!("{name}: {n} findings"),
     }
 }

@@ -1,7 +1,7 @@
-//! What a manifest says that `cargo metadata` does not: whether a dependency comes from the workspace table.
+//! Reads from a manifest which dependencies inherit from the workspace table, which `cargo metadata` does not tell.
 
-/// Lists the dependencies of a manifest that name a source of their own. A line reader suffices: the project writes one
-/// dependency a line.
+/// Lists the dependencies of a manifest that do not inherit from the workspace table. It reads line by line: the project
+/// writes one dependency per line.
 pub(crate) fn own_dependencies(manifest: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut section = "";
@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_workspace_table_names_versions() {
+    fn own_dependencies_lists_those_that_do_not_inherit() {
         let manifest = r#"
             [package]
             version = "1"

@@ -1,4 +1,4 @@
-//! Tests of what `docs/spec/` says: every example is an object that the schema knows, field by field.
+//! Tests of the pages in `docs/spec/`: every example is valid against the schema, field by field.
 
 use ::tree::{Budget, Limits};
 use api::{
@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::tree;
 
-/// The objects in the fenced YAML blocks of a page.
+/// Returns the objects in the fenced YAML blocks of a page.
 fn examples(page: &str) -> Vec<Value> {
     let budget = Budget::new(Limits::default());
     let blocks = page
@@ -27,7 +27,7 @@ fn examples(page: &str) -> Vec<Value> {
         .collect()
 }
 
-/// The schema of a property, an element or a value of a map.
+/// Returns the schema of a property or of a map's value.
 fn inner<'a>(schema: &'a JSONSchemaProps, key: &str) -> Option<&'a JSONSchemaProps> {
     if let Some(found) = schema
         .properties
@@ -43,7 +43,7 @@ fn inner<'a>(schema: &'a JSONSchemaProps, key: &str) -> Option<&'a JSONSchemaPro
 }
 
 /// Asserts that the schema knows every field of the value.
-fn known(path: &str, value: &Value, schema: &JSONSchemaProps) {
+fn assert_known(path: &str, value: &Value, schema: &JSONSchemaProps) {
     if schema.x_kubernetes_preserve_unknown_fields == Some(true) {
         return;
     }
@@ -51,17 +51,17 @@ fn known(path: &str, value: &Value, schema: &JSONSchemaProps) {
         (Value::Object(map), _) => {
             for (key, value) in map {
                 let path = format!("{path}.{key}");
-                known(
+                assert_known(
                     &path,
                     value,
-                    inner(schema, key).unwrap_or_else(|| panic!("{path} is no field")),
+                    inner(schema, key).unwrap_or_else(|| panic!("{path} is not a field")),
                 );
             }
         }
         (Value::Array(items), Some(JSONSchemaPropsOrArray::Schema(schema))) => {
             items
                 .iter()
-                .for_each(|item| known(&format!("{path}[]"), item, schema));
+                .for_each(|item| assert_known(&format!("{path}[]"), item, schema));
         }
         _ => {}
     }
@@ -74,7 +74,7 @@ fn decodes(object: Value) -> Result<(), serde_json::Error> {
         "Provider" => serde_json::from_value::<Provider>(object).map(drop),
         "Alert" => serde_json::from_value::<Alert>(object).map(drop),
         "Secret" => Ok(()),
-        kind => panic!("{kind} is none of our kinds"),
+        kind => panic!("{kind} is not a known kind"),
     }
 }
 
@@ -96,7 +96,7 @@ fn spec_of<'a>(crds: &'a [CustomResourceDefinition], object: &Value) -> Option<&
 }
 
 #[test]
-fn each_kind_has_a_page_whose_examples_hold() {
+fn pages_exist_for_each_kind_with_valid_examples() {
     let crds = api::crd::all();
     for crd in &crds {
         let kind = &crd.spec.names.kind;
@@ -109,7 +109,7 @@ fn each_kind_has_a_page_whose_examples_hold() {
         for object in objects {
             if object["kind"] != "Secret" {
                 let schema = spec_of(&crds, &object).unwrap_or_else(|| panic!("{kind}: {object}"));
-                known("spec", &object["spec"], schema);
+                assert_known("spec", &object["spec"], schema);
             }
             decodes(object).unwrap();
         }
@@ -117,9 +117,9 @@ fn each_kind_has_a_page_whose_examples_hold() {
 }
 
 #[test]
-#[should_panic(expected = "spec.refs is no field")]
-fn an_unknown_field_is_found() {
+#[should_panic(expected = "spec.refs is not a field")]
+fn assert_known_refuses_an_unknown_field() {
     let crds = api::crd::all();
     let object: Value = serde_json::json!({ "apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "GitRepository", "spec": { "refs": 1 } });
-    known("spec", &object["spec"], spec_of(&crds, &object).unwrap());
+    assert_known("spec", &object["spec"], spec_of(&crds, &object).unwrap());
 }

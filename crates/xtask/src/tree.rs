@@ -1,4 +1,4 @@
-//! The files of the project.
+//! Reads the files of the project.
 
 use std::{
     fs, io,
@@ -7,10 +7,10 @@ use std::{
 
 use anyhow::{Context, Result};
 
-/// Directories that hold nothing of ours.
+/// Directories that are not searched.
 const SKIPPED: &[&str] = &["target", ".git", ".weir", "node_modules"];
 
-/// The root of the project.
+/// Returns the root folder of the project.
 pub(crate) fn root() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     here.ancestors().nth(2).unwrap_or(here).to_owned()
@@ -21,12 +21,12 @@ pub(crate) fn root() -> PathBuf {
 pub(crate) struct TextFile {
     /// Path relative to the root.
     pub(crate) path: String,
-    /// Content.
+    /// The whole content of the file.
     pub(crate) text: String,
 }
 
-/// Reads every text file below `dir` (relative to the root), in order of their paths. Files that are no UTF-8 are left
-/// out; links are not followed.
+/// Reads every text file below `dir` (relative to the root), sorted by path. Files that are not UTF-8 are left out; links
+/// are not followed.
 pub(crate) fn read(root: &Path, dir: &str) -> Result<Vec<TextFile>> {
     let mut files = Vec::new();
     let mut stack = vec![root.join(dir)];
@@ -62,4 +62,14 @@ fn read_text(root: &Path, path: &Path) -> Result<Option<TextFile>> {
         }
         Err(error) => Err(error).with_context(|| format!("cannot read {}", path.display())),
     }
+}
+
+/// Lists the controllers: the crates whose names end in `-controller`, sorted.
+#[cfg(test)]
+pub(crate) fn controllers() -> Vec<String> {
+    let entries = fs::read_dir(root().join("crates")).unwrap();
+    let names = entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned());
+    let mut names: Vec<String> = names.filter(|name| name.ends_with("-controller")).collect();
+    names.sort();
+    names
 }

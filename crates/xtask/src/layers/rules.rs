@@ -1,4 +1,4 @@
-//! The rules between crates. Pure.
+//! Rules for dependencies between crates. Pure.
 
 use std::collections::BTreeMap;
 
@@ -7,13 +7,13 @@ use super::{
     table::{Layer, Row},
 };
 
-/// Third-party crates that only some may use, by the beginning of their names.
+/// Third-party crates that only some of our crates may use, by the beginning of their names.
 const RESTRICTED: &[&str] = &["kube", "gix", "libyaml"];
 
-/// What only the tests of a crate may use besides.
+/// Exceptions: pairs of a crate and a crate of ours that its tests may use.
 const TESTS_MAY_USE: &[(&str, &str)] = &[("kluctl", "secrets")];
 
-/// Who may use a restricted crate.
+/// Returns true if the crate `name` may use a restricted crate.
 fn may_use(restricted: &str, name: &str, layer: Layer) -> bool {
     match restricted {
         "kube" => matches!(name, "api" | "cluster" | "runtime" | "engine") || layer >= Layer::L4,
@@ -45,7 +45,7 @@ pub(crate) fn check(rows: &BTreeMap<String, Row>, crates: &BTreeMap<String, Crat
     findings
 }
 
-/// What a row allows must itself obey the layers.
+/// Lists crates that a row allows although they are not below its layer.
 fn looks_down(name: &str, row: &Row, rows: &BTreeMap<String, Row>) -> Vec<String> {
     let allowed = |layer: Layer| {
         layer < row.layer
@@ -65,7 +65,7 @@ fn looks_down(name: &str, row: &Row, rows: &BTreeMap<String, Row>) -> Vec<String
     .collect()
 }
 
-/// A crate uses what its row names; its tests may use anything below, and the testkit.
+/// Lists dependencies that the row does not name. Tests may use the testkit besides.
 fn within(name: &str, row: &Row, found: &Crate, crates: &BTreeMap<String, Crate>) -> Vec<String> {
     let ours = |used: &&String| crates.contains_key(*used) && *used != name;
     let uses = found

@@ -1,36 +1,36 @@
-//! Reads the layer table.
+//! Reads the layer table of ARCHITECTURE.md.
 
 use std::collections::BTreeMap;
 
 const HEADING: &str = "## Layers";
 
-/// How deep a crate stands. Only the order matters.
+/// The layer of a crate. A crate may use lower layers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Layer {
-    /// Vocabulary.
+    /// Basic types.
     L0,
-    /// Pure.
+    /// Pure functions, no I/O.
     L1,
     /// One kind of I/O.
     L2,
-    /// Where L1 meets L2.
+    /// Combines L1 and L2.
     L3,
-    /// Processes.
+    /// Programs.
     L4,
-    /// Tests and tools.
+    /// Tests and developer tools.
     T,
 }
 
 /// A row of the table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Row {
-    /// Its layer.
+    /// The layer of the crate.
     pub(crate) layer: Layer,
-    /// The crates that it may use.
+    /// Names of the crates that it may use.
     pub(crate) may_use: Vec<String>,
 }
 
-/// Reads the first table below the heading, and lists what is wrong with it.
+/// Parses the first table below the heading; returns its rows and the findings.
 pub(crate) fn parse(page: &str) -> (BTreeMap<String, Row>, Vec<String>) {
     let (mut rows, mut findings) = (BTreeMap::new(), Vec::new());
     let below = page.lines().skip_while(|line| line.trim() != HEADING).skip(1);
@@ -70,7 +70,7 @@ fn layer_of(text: &str) -> Option<Layer> {
     })
 }
 
-/// The names in backticks.
+/// Returns the names in backticks.
 fn names(cell: &str) -> Vec<String> {
     cell.split('`').skip(1).step_by(2).map(str::to_owned).collect()
 }

@@ -66,12 +66,12 @@ fn assert_finds(page: &str, crates: &BTreeMap<String, Crate>, expected: &[&str])
 }
 
 #[test]
-fn a_workspace_as_the_table_says() {
+fn check_accepts_a_workspace_that_matches_the_table() {
     assert_finds(PAGE, &whole(), &[]);
 }
 
 #[test]
-fn the_table_must_be_there_and_whole() {
+fn parse_reports_missing_and_broken_rows() {
     assert_finds("# Nothing", &BTreeMap::new(), &["there is no table"]);
     let broken = PAGE.replace("| `git` | L2 |", "| `git` | two |");
     assert_finds(
@@ -94,7 +94,7 @@ fn the_table_must_be_there_and_whole() {
 }
 
 #[test]
-fn layers_look_down() {
+fn check_refuses_dependencies_on_higher_layers() {
     let up = PAGE.replace("| `tree` | L0 | |", "| `tree` | L0 | `git` |");
     assert_finds(&up, &whole(), &["`tree` (L0) may not use `git`"]);
     let sideways = PAGE.replace(
@@ -107,7 +107,7 @@ fn layers_look_down() {
 }
 
 #[test]
-fn a_crate_uses_what_its_row_names() {
+fn check_refuses_dependencies_that_no_row_names() {
     let mut more = whole();
     more.insert(
         "git".to_owned(),
@@ -121,7 +121,7 @@ fn a_crate_uses_what_its_row_names() {
 }
 
 #[test]
-fn some_crates_are_for_a_few() {
+fn check_refuses_restricted_third_party_crates() {
     let mut more = whole();
     more.insert(
         "tree".to_owned(),
@@ -143,7 +143,7 @@ fn some_crates_are_for_a_few() {
 }
 
 #[test]
-fn versions_stand_in_the_workspace_table() {
+fn check_refuses_versions_outside_the_workspace_table() {
     let mut more = whole();
     more.get_mut("tree").unwrap().own.push("bytes".to_owned());
     assert_finds(PAGE, &more, &["write `bytes.workspace = true`"]);

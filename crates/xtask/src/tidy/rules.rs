@@ -1,12 +1,11 @@
-//! The rules for one file. Pure.
+//! Rules for the text of one file. Pure.
 
 use super::test_code::production;
 
-/// A file beyond this many lines wants to be several.
+/// The greatest number of lines of a Rust file.
 const LONGEST: usize = 700;
 
-/// What ends a process instead of one object's pass. `expect` is left to clippy, which tells the method of a parser from
-/// that of a result.
+/// Calls that panic. `expect` is left to clippy, which tells `Result::expect` from methods of the same name.
 const PANICS: &[&str] = &[
     ".unwrap()",
     "panic!(",
@@ -15,7 +14,7 @@ const PANICS: &[&str] = &[
     "unreachable!(",
 ];
 
-/// Lints that must not be switched off outside tests.
+/// Lints that stay on outside tests.
 const LINTS: &[&str] = &[
     "unwrap_used",
     "expect_used",
@@ -24,7 +23,7 @@ const LINTS: &[&str] = &[
     "unsafe_code",
 ];
 
-/// What is left over from work: assembled, so that this file does not contain it.
+/// Leftovers of work in progress; assembled, so that this file does not contain them.
 const LEFTOVERS: &[&str] = &[
     concat!("FIX", "ME"),
     concat!("XX", "X:"),
@@ -34,10 +33,10 @@ const LEFTOVERS: &[&str] = &[
     concat!("#[ign", "ore"),
 ];
 
-/// Paths of one machine.
-const PLACES: &[&str] = &[concat!("/wo", "rk/"), concat!("/ho", "me/")];
+/// Paths that exist on one machine only.
+const MACHINE_PATHS: &[&str] = &[concat!("/wo", "rk/"), concat!("/ho", "me/")];
 
-/// Lists what is untidy in a file.
+/// Lists the findings in a file.
 pub(crate) fn check(path: &str, text: &str, is_test: bool) -> Vec<String> {
     let mut findings = Vec::new();
     for (number, line) in text.lines().enumerate() {
@@ -48,12 +47,12 @@ pub(crate) fn check(path: &str, text: &str, is_test: bool) -> Vec<String> {
         for word in LEFTOVERS.iter().filter(|word| line.contains(**word)) {
             find(&format!("`{word}` is left over"));
         }
-        for place in PLACES.iter().filter(|place| line.contains(**place)) {
-            find(&format!("`{place}` is a place on one machine"));
+        for part in MACHINE_PATHS.iter().filter(|part| line.contains(**part)) {
+            find(&format!("`{part}` is a path of one machine"));
         }
     }
     if !text.is_empty() && !text.ends_with('\n') {
-        findings.push(format!("{path}: the last line has no end"));
+        findings.push(format!("{path}: the last line does not end with a newline"));
     }
     if path.ends_with(".rs") {
         findings.extend(rust(path, text, is_test));
@@ -65,12 +64,14 @@ fn rust(path: &str, text: &str, is_test: bool) -> Vec<String> {
     let mut findings = Vec::new();
     if !is_test && !text.starts_with("//!") {
         findings.push(format!(
-            "{path}: the first line is no `//!` that says what this is"
+            "{path}: the first line is not a `//!` comment that describes the module"
         ));
     }
     let lines = text.lines().count();
     if lines > LONGEST {
-        findings.push(format!("{path}: {lines} lines, at most {LONGEST}: divide it"));
+        findings.push(format!(
+            "{path}: {lines} lines, at most {LONGEST} are allowed: split the file"
+        ));
     }
     if is_test {
         return findings;
@@ -84,15 +85,13 @@ fn rust(path: &str, text: &str, is_test: bool) -> Vec<String> {
         }
         let switch = code.contains("allow(") || code.contains("expect(");
         for lint in LINTS.iter().filter(|lint| switch && code.contains(**lint)) {
-            findings.push(format!(
-                "{path}:{number}: `{lint}` is not switched off outside tests"
-            ));
+            findings.push(format!("{path}:{number}: `{lint}` must stay on outside tests"));
         }
     }
     findings
 }
 
-/// The line without the contents of its string literals, so that messages may speak of anything. The quotes stay.
+/// Removes the contents of string literals, so that messages may contain any word. The quotes stay.
 fn without_strings(line: &str) -> String {
     let mut out = String::with_capacity(line.len());
     let (mut inside, mut escaped) = (false, false);

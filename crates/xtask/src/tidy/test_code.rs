@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-/// The lines of a file, without those that `#[cfg(test)]` covers, with their numbers from 1.
+/// Returns the lines of a file that `#[cfg(test)]` does not cover, with their numbers from 1.
 pub(crate) fn production(text: &str) -> impl Iterator<Item = (usize, &str)> {
     split(text)
         .into_iter()
@@ -10,7 +10,7 @@ pub(crate) fn production(text: &str) -> impl Iterator<Item = (usize, &str)> {
         .map(|(number, line, _)| (number, line))
 }
 
-/// What the paths of files begin with that are test code as a whole, because `#[cfg(test)]` stands above their `mod`.
+/// Returns the files and folders of modules that are test code as a whole, because `#[cfg(test)]` stands above `mod`.
 pub(crate) fn test_modules(path: &str, text: &str) -> BTreeSet<String> {
     let covered = split(text).into_iter().filter(|(_, _, covered)| *covered);
     let names = covered.filter_map(|(_, line, _)| {
@@ -25,7 +25,7 @@ pub(crate) fn test_modules(path: &str, text: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// Where the modules of a file lie, with a slash at the end.
+/// Returns the folder of a file's child modules, with a slash at the end.
 fn folder(path: &str) -> String {
     let (dir, name) = path.rsplit_once('/').unwrap_or(("", path));
     match name {
@@ -34,8 +34,8 @@ fn folder(path: &str) -> String {
     }
 }
 
-/// Each line with its number and whether `#[cfg(test)]` covers it. An item ends with the first line of its own depth
-/// that ends in `;` or `}`: rustfmt sees to that.
+/// Returns each line with its number, and true if `#[cfg(test)]` covers it. An item ends with the first line of its own
+/// indentation that ends in `;` or `}`, which rustfmt guarantees.
 fn split(text: &str) -> Vec<(usize, &str, bool)> {
     let mut depth = None;
     let each = text.lines().enumerate().map(|(index, line)| {
@@ -62,7 +62,7 @@ mod tests {
                         fn f() {\n    }\n}\nfn g() {}\n#[cfg(test)]\nuse x;\nfn h() {}\n";
 
     #[test]
-    fn lines_below_the_attribute_are_test_code_up_to_the_end_of_the_item() {
+    fn production_leaves_out_items_below_cfg_test() {
         let lines: Vec<_> = production(TEXT).collect();
         assert_eq!(
             lines,
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn modules_lie_beside_or_below_their_parent() {
+    fn test_modules_are_found_beside_or_below_their_parent() {
         let found = |path: &str| test_modules(path, TEXT).into_iter().collect::<Vec<_>>();
         assert_eq!(
             found("crates/x/src/lib.rs"),

@@ -1,8 +1,9 @@
-//! Tests of the rules for one file.
+//! Tests of the rules.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::{is_ours, is_test, rules::check};
+use super::{crate_of, doc_findings, docs, is_checked, is_test, rules::check, subjects};
+use crate::Report;
 
 #[track_caller]
 fn assert_finds(path: &str, text: &str, expected: &[&str]) {
@@ -15,14 +16,14 @@ fn assert_finds(path: &str, text: &str, expected: &[&str]) {
 }
 
 #[test]
-fn a_tidy_file() {
+fn check_accepts_a_tidy_file() {
     let text = "//! Does it.\n\n/// Never `.unwrap()`s.\nfn f() -> &'static str {\n    \"call .unwrap() or panic!(\"\n}\n\n\
                 #[cfg(test)]\nmod tests {\n    fn g() {\n        f().parse().unwrap();\n    }\n}\n";
     assert_finds("crates/x/src/lib.rs", text, &[]);
 }
 
 #[test]
-fn what_ends_a_process() {
+fn check_refuses_panics_outside_tests() {
     let text = "//! X.\nfn f() {\n    g().unwrap();\n    h().expect(\"never\");\n    panic!(\"no\");\n}\n";
     let expected = ["lib.rs:3: `.unwrap()`", "lib.rs:5: `panic!("];
     assert_finds("crates/x/src/lib.rs", text, &expected);
@@ -34,52 +35,52 @@ fn what_ends_a_process() {
 }
 
 #[test]
-fn a_test_helper_does_not_hide_what_follows() {
+fn check_reads_production_code_below_test_items() {
     let text = "//! X.\n#[cfg(test)]\nmod tests;\n#[cfg(test)]\nuse x;\nfn f() {\n    g().unwrap();\n}\n";
     assert_finds("crates/x/src/lib.rs", text, &["lib.rs:7"]);
 }
 
 #[test]
-fn a_test_module_may_have_attributes() {
+fn check_skips_test_modules_with_attributes() {
     let text = "//! X.\n#[cfg(test)]\n#[allow(\n    clippy::all,\n    reason = \"so\"\n)]\nmod tests {\n    fn g() {\n        \
                 f().unwrap();\n    }\n}\n";
     assert_finds("crates/x/src/lib.rs", text, &[]);
 }
 
 #[test]
-fn lints_stay_on() {
+fn check_refuses_switched_off_lints() {
     let text = "//! X.\n#[allow(clippy::unwrap_used)]\nfn f() {}\n";
-    assert_finds(
-        "crates/x/src/lib.rs",
-        text,
-        &["`unwrap_used` is not switched off"],
-    );
+    assert_finds("crates/x/src/lib.rs", text, &["`unwrap_used` must stay on"]);
 }
 
 #[test]
-fn form() {
-    assert_finds("crates/x/src/lib.rs", "use x;\n", &["the first line is no `//!`"]);
+fn check_refuses_bad_line_ends_and_long_files() {
+    assert_finds(
+        "crates/x/src/lib.rs",
+        "use x;\n",
+        &["the first line is not a `//!`"],
+    );
     assert_finds("a.md", "words \nmore\n", &["a.md:1: trailing whitespace"]);
-    assert_finds("a.md", "words", &["the last line has no end"]);
+    assert_finds("a.md", "words", &["does not end with a newline"]);
     assert_finds("a.rs", &format!("//! X.\n{}", "\n".repeat(700)), &["701 lines"]);
     assert_finds("empty.md", "", &[]);
 }
 
 #[test]
-fn leftovers_and_places() {
+fn check_refuses_leftovers_and_machine_paths() {
     let text = ["// FIX", "ME later, see /wo", "rk/x\n"].concat();
-    assert_finds("a.md", &text, &["is left over", "a place on one machine"]);
+    assert_finds("a.md", &text, &["is left over", "is a path of one machine"]);
 }
 
 #[test]
-fn which_files() {
+fn is_checked_knows_our_files() {
     for path in [
         "src/a.rs",
         "Makefile",
         "deploy/Containerfile.source-controller",
         "b/c.yaml",
     ] {
-        assert!(is_ours(path), "{path}");
+        assert!(is_checked(path), "{path}");
     }
     for path in [
         "Cargo.lock",
@@ -88,6 +89,55 @@ fn which_files() {
         "picture.png",
         "LICENSE",
     ] {
-        assert!(!is_ours(path), "{path}");
+        assert!(!is_checked(path), "{path}");
     }
+}
+
+#[test]
+fn docs_refuse_headless_openings() {
+    let text = "//! Whether it works.\n\n/// How long it takes,\n/// in seconds.\nfn f() {}\n/// What's left.\n#[test]\nfn g() {}\n\
+                /// Returns it.\n///\n/// # Errors\n/// When it fails.\nfn h() {}\n/// Whatever comes.\nfn i() {}\n";
+    let found = docs::check("a.rs", text);
+    assert_eq!(found.len(), 3, "{found:#?}");
+    for (finding, part) in found.iter().zip(["a.rs:1: ", "a.rs:3: ", "a.rs:6: "]) {
+        assert!(finding.starts_with(part), "{finding}");
+    }
+}
+
+#[test]
+fn docs_refuse_short_comments_on_public_items() {
+    let text = "/// The name.\npub name: String,\n/// The name.\npub(crate) name: String,\n/// Registry\n/// credentials.\n\
+                #[derive(Debug)]\n#[must_use]\npub struct C;\n/// The name of it.\npub fn f() {}\n";
+    let found = docs::check("a.rs", text);
+    assert_eq!(found.len(), 2, "{found:#?}");
+    assert!(found[0].contains("a.rs:1: the doc comment of a public item"));
+    assert!(found[1].starts_with("a.rs:5: "));
+}
+
+#[test]
+fn docs_of_unfinished_crates_are_counted_only() {
+    let found = |count: usize| vec!["finding".to_owned(); count];
+    let by_crate = BTreeMap::from([("clean", found(0)), ("done", found(1)), ("half", found(3))]);
+    let mut report = Report::default();
+    doc_findings(&by_crate, &["clean", "half"], &mut report);
+    assert_eq!(report.findings, ["finding"]);
+    assert!(report.notes[0].contains("`clean` are clean"), "{report:?}");
+    assert!(
+        report.notes[1].contains("2 crates are not finished (3 findings)"),
+        "{report:?}"
+    );
+}
+
+#[test]
+fn crate_of_names_the_folder() {
+    assert_eq!(crate_of("crates/helm/src/lib.rs"), "helm");
+    assert_eq!(crate_of("e2e/src/lib.rs"), "e2e");
+}
+
+#[test]
+fn subjects_have_a_greatest_length() {
+    let lines = format!("aaa {}\nbbb {}\n", "x".repeat(72), "x".repeat(73));
+    let found = subjects::long(&lines);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].starts_with("commit bbb: "), "{found:?}");
 }

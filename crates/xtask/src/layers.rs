@@ -12,18 +12,18 @@ use cargo_metadata::{DependencyKind, MetadataCommand};
 
 use crate::manifest;
 
-/// What the manifest of a crate says.
+/// The dependencies of a crate, from its manifest.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Crate {
-    /// Dependencies that end up in the program.
+    /// Dependencies of the library or program.
     uses: Vec<String>,
-    /// Dependencies of the tests.
+    /// Dependencies of its tests only.
     tests_use: Vec<String>,
-    /// Dependencies with a version of their own.
+    /// Dependencies that do not inherit from the workspace table.
     own: Vec<String>,
 }
 
-/// Lists where the table and the manifests differ, and the broken rules.
+/// Lists differences between the table and the manifests, and broken rules.
 pub(crate) fn run(root: &Path) -> Result<Vec<String>> {
     let page = fs::read_to_string(root.join("ARCHITECTURE.md")).context("cannot read ARCHITECTURE.md")?;
     let (rows, mut findings) = table::parse(&page);
