@@ -35,6 +35,10 @@ enum Behaviour {
     Hang,
     /// Goes on for a second, whatever happens.
     Slow,
+    /// Writes a checkpoint, then succeeds.
+    Checkpoint,
+    /// Writes a checkpoint, then goes on until it is cancelled.
+    CheckpointHang,
 }
 
 /// The kind of the tests.
@@ -64,6 +68,8 @@ struct ProbeStatus {
     observed_generation: Option<i64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     last_handled_reconcile_at: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    checkpoint: Option<String>,
     #[serde(default)]
     #[schemars(with = "Vec<serde_json::Value>")]
     conditions: Vec<Condition>,
@@ -99,6 +105,16 @@ impl Probes {
         status
     }
 
+    /// Writes a status that only a checkpoint has: the generation, and no condition.
+    async fn checkpoint(pass: &Pass<'_, Probe>) -> Result<(), Fault> {
+        let generation = pass.object.metadata.generation.unwrap_or_default();
+        let status = ProbeStatus {
+            checkpoint: Some(format!("in generation {generation}")),
+            ..pass.object.status.clone().unwrap_or_default()
+        };
+        pass.checkpoint(&status).await
+    }
+
     async fn write(&self, pass: &Pass<'_, Probe>) -> Result<(), Fault> {
         let api = Api::<ConfigMap>::namespaced(self.client.clone(), pass.namespace);
         let map = serde_json::json!({
@@ -118,10 +134,6 @@ impl Reconciler for Probes {
     type Status = ProbeStatus;
 
     const FINALIZER: &'static str = "weir.test/probe";
-
-    fn status(object: &Probe) -> Option<&ProbeStatus> {
-        object.status.as_ref()
-    }
 
     fn suspended(object: &Probe) -> bool {
         object.spec.suspend
@@ -186,6 +198,12 @@ impl Reconciler for Probes {
                 tracing::info!("slow work begins");
                 tokio::time::sleep(Duration::from_secs(1)).await;
                 Ok(())
+            }
+            Behaviour::Checkpoint => Self::checkpoint(pass).await,
+            Behaviour::CheckpointHang => {
+                let written = Self::checkpoint(pass).await;
+                pass.cancel.cancelled().await;
+                written
             }
         };
         match done {

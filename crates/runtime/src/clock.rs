@@ -1,9 +1,10 @@
-//! The time as statuses and events hold it.
+//! The current time for statuses and events.
 
 use api::Time;
 use k8s_openapi::jiff::Timestamp;
 
-/// Now, in whole seconds: objects hold no finer times, so that anything finer would make equal statuses differ.
+/// Returns the current time in whole seconds: objects store no finer times, so that fractions would make equal statuses
+/// differ.
 #[must_use]
 pub fn now() -> Time {
     let now = Timestamp::now();
@@ -15,7 +16,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_time_is_the_same_after_it_was_stored() {
+    fn now_is_unchanged_by_serialization() {
         let now = now();
         let stored = serde_json::to_value(&now).unwrap();
         assert_eq!(serde_json::from_value::<Time>(stored).unwrap(), now);

@@ -1,4 +1,4 @@
-//! What the parts of one controller process share.
+//! The state that the parts of one controller process share.
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,7 +11,7 @@ use crate::{
     gate::WriteGate, lease::Leadership, metrics::Metrics,
 };
 
-/// What the parts of one controller process share; cheap to clone.
+/// The state that the parts of one controller process share; cheap to clone.
 #[derive(Clone)]
 pub struct Context {
     pub(crate) inner: Arc<Inner>,
@@ -28,9 +28,9 @@ pub(crate) struct Inner {
     pub(crate) readiness: Readiness,
     pub(crate) gate: WriteGate,
     pub(crate) leadership: watch::Receiver<Leadership>,
-    /// Nothing new is begun after this.
+    /// No new work begins once this is cancelled.
     pub(crate) shutdown: CancellationToken,
-    /// What runs ends after this.
+    /// Running work ends once this is cancelled.
     pub(crate) abort: CancellationToken,
 }
 
@@ -43,78 +43,78 @@ impl std::fmt::Debug for Context {
 }
 
 impl Context {
-    /// Name of the controller.
+    /// Returns the name of the controller.
     #[must_use]
     pub fn name(&self) -> &'static str {
         self.inner.name
     }
 
-    /// Name of this process, as in events.
+    /// Returns the name of this process, as in events.
     #[must_use]
     pub fn instance(&self) -> &str {
         &self.inner.instance
     }
 
-    /// The flags that every controller has.
+    /// Returns the flags that every controller has.
     #[must_use]
     pub fn flags(&self) -> &CommonFlags {
         &self.inner.flags
     }
 
-    /// The client with the controller's own rights; its writes end with the lease.
+    /// Returns the client with the controller's own rights; it refuses to write once the lease is over.
     #[must_use]
     pub fn client(&self) -> &Client {
         &self.inner.client
     }
 
-    /// The configuration of that client, to derive others from (impersonation).
+    /// Returns the configuration of that client, to derive others from (impersonation).
     #[must_use]
     pub fn config(&self) -> &Config {
         &self.inner.config
     }
 
-    /// Makes a client of another configuration with the same frame: writes end with the lease, requests are counted.
+    /// Returns a client for another configuration that refuses to write once the lease is over and counts its requests.
     ///
     /// # Errors
-    /// When certificates or credentials are unusable.
+    /// If certificates or credentials are unusable.
     pub fn client_for(&self, config: Config) -> Result<Client, Error> {
         client::build(config, self.inner.gate.clone(), self.inner.metrics.clone())
     }
 
-    /// Records events.
+    /// Returns the recorder of events.
     #[must_use]
     pub fn recorder(&self) -> &Recorder {
         &self.inner.recorder
     }
 
-    /// The metrics, whose registry takes families of one controller too.
+    /// Returns the metrics, whose registry accepts families of one controller too.
     #[must_use]
     pub fn metrics(&self) -> &Metrics {
         &self.inner.metrics
     }
 
-    /// What must happen before the process is ready.
+    /// Returns the conditions under which the process is ready.
     #[must_use]
     pub fn readiness(&self) -> &Readiness {
         &self.inner.readiness
     }
 
-    /// Whether this process may write.
+    /// Returns the gate that tells if this process may write.
     #[must_use]
     pub fn gate(&self) -> &WriteGate {
         &self.inner.gate
     }
 
-    /// Ends when nothing new should be begun.
+    /// Returns the token that is cancelled when a shutdown begins: no new work may begin then.
     #[must_use]
     pub fn shutdown(&self) -> &CancellationToken {
         &self.inner.shutdown
     }
 
-    /// Waits until this process leads; at once where no leader is elected.
+    /// Waits until this process leads; returns immediately without leader election.
     ///
     /// # Errors
-    /// When the process is to end before that.
+    /// If a shutdown begins before that.
     pub async fn leader(&self) -> Result<(), Error> {
         let mut leadership = self.inner.leadership.clone();
         if *leadership.borrow() == Leadership::Standby {
@@ -127,18 +127,18 @@ impl Context {
         }
     }
 
-    pub(crate) fn backoff(&self) -> Backoff {
-        Backoff {
+    /// Returns the delay after `failures` failures in a row.
+    pub(crate) fn retry_delay(&self, failures: u32) -> Duration {
+        let backoff = Backoff {
             min: self.inner.flags.min_retry_delay,
             max: self.inner.flags.max_retry_delay,
-        }
+        };
+        backoff.delay(failures, fastrand::f64())
     }
 
-    pub(crate) fn spread(&self, interval: Duration) -> Duration {
-        crate::backoff::spread(
-            interval,
-            self.inner.flags.interval_jitter_percentage,
-            fastrand::f64(),
-        )
+    /// Returns the interval with the jitter that the flags ask for.
+    pub(crate) fn with_jitter(&self, interval: Duration) -> Duration {
+        let percent = self.inner.flags.interval_jitter_percentage;
+        crate::backoff::with_jitter(interval, percent, fastrand::f64())
     }
 }

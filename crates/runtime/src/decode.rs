@@ -1,16 +1,16 @@
-//! From what the API server stores to the typed object, and the condition of an object that is none.
+//! Decoding of objects, and the status of an object that does not decode.
 //!
-//! A schema that was loosened, or another controller's leftovers, must never stop the other objects of a kind.
+//! Neither a loosened schema nor what another controller left behind may stop the other objects of a kind.
 
 use api::{Condition, Fault, Reason, Time, condition_type, conditions};
 use kube::api::DynamicObject;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
-/// Decodes an object. A status that does not decode is no reason to refuse the spec: it is taken as absent.
+/// Decodes an object. A status that does not decode is treated as absent.
 ///
 /// # Errors
-/// A fault that names the field.
+/// A stalling fault that names the field.
 pub(crate) fn typed<O: DeserializeOwned>(live: &DynamicObject) -> Result<O, Fault> {
     let mut value = serde_json::to_value(live).map_err(|error| invalid("", &error.to_string()))?;
     let first = match serde_path_to_error::deserialize::<_, O>(&value) {
@@ -29,18 +29,18 @@ pub(crate) fn typed<O: DeserializeOwned>(live: &DynamicObject) -> Result<O, Faul
 }
 
 fn invalid(path: &str, message: &str) -> Fault {
-    let place = if path.is_empty() || path == "." {
+    let location = if path.is_empty() || path == "." {
         String::new()
     } else {
         format!("{path}: ")
     };
     Fault::stall(
         Reason::InvalidSpec,
-        format!("{place}{}: correct the field", api::redact(message)),
+        format!("{location}{}: correct the field", api::redact(message)),
     )
 }
 
-/// The status of an object that could not be handled at all: everything that it said, with new conditions.
+/// Returns the status of an object after a fault outside of its kind's code: the present status with new conditions.
 pub(crate) fn failed_status(live: &DynamicObject, fault: &Fault, stalled: bool, now: &Time) -> Value {
     let mut status = match live.data.get("status") {
         Some(Value::Object(status)) => status.clone(),
@@ -72,7 +72,7 @@ pub(crate) fn failed_status(live: &DynamicObject, fault: &Fault, stalled: bool, 
     Value::Object(status)
 }
 
-/// The status of the Ready condition in a status, for the metrics.
+/// Returns the status of the Ready condition, `Unknown` if there is none, for the metrics.
 pub(crate) fn ready(status: &Value) -> &str {
     status
         .get("conditions")
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_field_is_named_without_its_secrets() {
+    fn typed_names_the_invalid_field_without_secrets() {
         let object = live(
             &json!({"url": "https://h/r", "interval": "https://u:s3cret@h/"}),
             &json!({}),
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_status_does_not_spoil_the_spec() {
+    fn typed_ignores_an_invalid_status() {
         let object = live(
             &json!({"url": "https://h/r", "interval": "1m"}),
             &json!({"conditions": "none"}),
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_object_keeps_what_it_said() {
+    fn failed_status_keeps_the_other_fields() {
         let object = live(
             &json!({}),
             &json!({

@@ -1,30 +1,30 @@
-//! Where a panic happened, for the log: the text of a panic stays out of conditions and events.
+//! Catching panics. Their message stays out of conditions and events; only the location is reported.
 
 use std::{cell::RefCell, future::Future, panic::AssertUnwindSafe};
 
 use futures::FutureExt;
 
 thread_local! {
-    static PLACE: RefCell<Option<String>> = const { RefCell::new(None) };
+    static LOCATION: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// Makes panics lines of the log, and remembers where they happened.
+/// Logs panics, and remembers their location.
 pub(crate) fn install_hook() {
     std::panic::set_hook(Box::new(|info| {
-        let place = info
+        let location = info
             .location()
             .map_or_else(|| "?".to_owned(), |at| format!("{}:{}", at.file(), at.line()));
-        tracing::error!(place, "a panic: please report it");
-        PLACE.with_borrow_mut(|last| *last = Some(place));
+        tracing::error!(location, "a panic: please report it");
+        LOCATION.with_borrow_mut(|last| *last = Some(location));
     }));
 }
 
-/// Runs a future; a panic in it becomes the place where it happened.
+/// Runs a future; returns the location of a panic in it as error.
 pub(crate) async fn caught<T>(work: impl Future<Output = T>) -> Result<T, String> {
     AssertUnwindSafe(work).catch_unwind().await.map_err(|_| {
-        PLACE
+        LOCATION
             .with_borrow_mut(Option::take)
-            .unwrap_or_else(|| "an unknown place".to_owned())
+            .unwrap_or_else(|| "an unknown location".to_owned())
     })
 }
 
@@ -33,12 +33,12 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_panic_becomes_a_value() {
+    async fn caught_returns_the_location_of_a_panic() {
         assert_eq!(caught(async { 5 }).await, Ok(5));
         assert!(
             caught(async { panic!("s3cret") })
                 .await
-                .is_err_and(|place: String| !place.contains("s3cret"))
+                .is_err_and(|location: String| !location.contains("s3cret"))
         );
     }
 }

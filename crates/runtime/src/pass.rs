@@ -1,137 +1,445 @@
-//! What a kind brings to the pass that all kinds share.
+//! One pass over one object: everything around the kind's own decisions, in the order of the architecture.
 
-use std::{collections::BTreeMap, fmt::Debug, future::Future, time::Duration};
+use std::{
+    sync::atomic::{AtomicI64, Ordering},
+    time::{Duration, Instant},
+};
 
-use api::{Class, Fault, Reason};
-use kube::core::NamespaceResourceScope;
-use serde::{Serialize, de::DeserializeOwned};
+use api::{Class, Fault, Reason, annotation};
+use kube::{
+    Api, ResourceExt,
+    api::{ApiResource, DynamicObject, Patch, PatchParams},
+    core::object::HasStatus,
+};
+use serde::Serialize;
+use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-/// When to look at the object again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Requeue {
-    /// All is well: after the interval, with jitter.
-    Interval(Duration),
-    /// After exactly this time.
-    After(Duration),
-    /// With exponential backoff per object.
-    Retry,
-    /// Only when the object (or what it refers to) changes.
-    OnChange,
+use crate::{
+    backoff::LONGEST,
+    client::{describe, is_not_leader},
+    clock::now,
+    context::Context,
+    decode,
+    events::EventDraft,
+    metrics::{Ending, KindMetrics},
+    panics,
+    queue::ObjectKey,
+    reconciler::{Outcome, Pass, Reconciler},
+    report::{self, Next, Report},
+    status::{self, StatusError, StatusWriter, Written},
+    work::{RequestError, StopSignals, WorkEnd, run_work, with_timeout},
+};
+
+/// State of an object that is kept in memory between passes.
+#[derive(Debug, Default)]
+pub(crate) struct ObjectMemory {
+    uid: Option<String>,
+    written: Option<Written>,
+    /// Generation and request for which Reconciling=True was written.
+    announced: Option<(Option<i64>, Option<String>)>,
 }
 
-impl From<Class> for Requeue {
-    fn from(class: Class) -> Self {
-        match class {
-            Class::Stall => Self::OnChange,
-            Class::Wait(delay) => Self::After(delay),
-            Class::Retry | Class::Bug => Self::Retry,
+/// A kind: its reconciler, and what all its passes share.
+pub(crate) struct ReconciledKind<R> {
+    pub(crate) ctx: Context,
+    pub(crate) reconciler: R,
+    pub(crate) resource: ApiResource,
+    pub(crate) metrics: KindMetrics,
+}
+
+impl<R: Reconciler> ReconciledKind<R> {
+    /// Makes a pass over `key`, and stores the generation that the pass works on in `generation`.
+    pub(crate) async fn pass(
+        &self,
+        key: &ObjectKey,
+        memory: &mut ObjectMemory,
+        stop: &StopSignals,
+        generation: &AtomicI64,
+    ) -> Report {
+        let client = self.ctx.client().clone();
+        let api = Api::<DynamicObject>::namespaced_with(client, &key.namespace, &self.resource);
+        let live = match with_timeout(api.get_opt(&key.name)).await {
+            Ok(Some(live)) => live,
+            Ok(None) => return report::GONE,
+            Err(error) => {
+                tracing::error!(%error, "cannot read the object");
+                return report::RETRY;
+            }
+        };
+        generation.store(live.metadata.generation.unwrap_or(0), Ordering::Release);
+        if memory.uid != live.metadata.uid {
+            *memory = ObjectMemory {
+                uid: live.metadata.uid.clone(),
+                ..ObjectMemory::default()
+            };
+        }
+        let written = memory.written.take();
+        let status = StatusWriter::new(api.clone(), self.ctx.name(), &self.metrics, key, live, written);
+        let mut run = PassRun {
+            kind: self,
+            key,
+            api,
+            status,
+            announced: &mut memory.announced,
+            started: Instant::now(),
+        };
+        let report = match panics::caught(run.steps(stop)).await {
+            Ok(report) => report,
+            Err(location) => run.panicked(&location).await,
+        };
+        memory.written = run.status.into_written();
+        report
+    }
+}
+
+/// A running pass.
+struct PassRun<'a, R> {
+    kind: &'a ReconciledKind<R>,
+    key: &'a ObjectKey,
+    api: Api<DynamicObject>,
+    status: StatusWriter<'a>,
+    announced: &'a mut Option<(Option<i64>, Option<String>)>,
+    started: Instant,
+}
+
+impl<R: Reconciler> PassRun<'_, R> {
+    async fn steps(&mut self, stop: &StopSignals) -> Report {
+        let live = self.status.live();
+        let deleting = live.metadata.deletion_timestamp.is_some();
+        let decoded = decode::typed::<R::Object>(live);
+        if deleting {
+            return match decoded {
+                Ok(object) => self.deleting(object, stop).await,
+                Err(fault) => self.deleting_undecodable(&fault, stop).await,
+            };
+        }
+        let mut object = match decoded {
+            Ok(object) => object,
+            Err(fault) => return self.undecodable(&fault, true).await,
+        };
+        self.kind.metrics.suspended(self.key, R::suspended(&object));
+        match self.add_finalizer().await {
+            Ok(false) => {}
+            Ok(true) => match decode::typed(self.status.live()) {
+                Ok(changed) => object = changed,
+                Err(fault) => return self.undecodable(&fault, true).await,
+            },
+            Err(report) => return report,
+        }
+        if R::suspended(&object) {
+            return self.suspended(&object).await;
+        }
+        if let Err(fault) = self.kind.reconciler.validate(&object) {
+            let outcome = self.kind.reconciler.faulted(&object, &fault);
+            return self.conclude(outcome).await;
+        }
+        if let Some(report) = self.announce(&object).await {
+            return report;
+        }
+        self.reconcile(object, stop).await
+    }
+
+    async fn reconcile(&mut self, mut object: R::Object, stop: &StopSignals) -> Report {
+        let reconciler = &self.kind.reconciler;
+        let cancel = stop.abort.child_token();
+        let timeout = self.timeout(&object);
+        self.status.set_deadline(self.started, timeout);
+        let end = {
+            let pass = self.pass(&object, &cancel);
+            run_work(reconciler.reconcile(&pass), timeout, &cancel, stop).await
+        };
+        let fault = match end {
+            WorkEnd::Done(outcome) => return self.conclude(outcome).await,
+            WorkEnd::Superseded | WorkEnd::Aborted => return report::CANCELLED,
+            WorkEnd::TimedOut => {
+                let message = format!("the pass took longer than its timeout of {} s", timeout.as_secs());
+                Fault::retry(Reason::Timeout, message)
+            }
+            WorkEnd::Panicked(location) => {
+                self.kind.metrics.panicked();
+                internal_error(&location)
+            }
+        };
+        self.restore_checkpoint(&mut object);
+        self.conclude(reconciler.faulted(&object, &fault)).await
+    }
+
+    async fn deleting(&mut self, mut object: R::Object, stop: &StopSignals) -> Report {
+        self.kind.metrics.suspended(self.key, R::suspended(&object));
+        self.kind.metrics.ready(self.key, "Deleted");
+        if !self.has_finalizer() {
+            return self.remove_finalizer().await;
+        }
+        let reconciler = &self.kind.reconciler;
+        let cancel = stop.abort.child_token();
+        let timeout = self.timeout(&object);
+        let end = {
+            let pass = self.pass(&object, &cancel);
+            run_work(reconciler.finalize(&pass), timeout, &cancel, stop).await
+        };
+        let fault = match self.cleaned_up(end) {
+            Ok(Some(())) => return self.remove_finalizer().await,
+            Ok(None) => return report::CANCELLED,
+            Err(fault) => fault,
+        };
+        self.restore_checkpoint(&mut object);
+        let outcome = reconciler.faulted(&object, &fault);
+        let report = self.conclude(outcome).await;
+        self.kind.metrics.ready(self.key, "Deleted");
+        report
+    }
+
+    /// Deletes an object that does not decode: its namespace must not hang for ever.
+    async fn deleting_undecodable(&mut self, why: &Fault, stop: &StopSignals) -> Report {
+        self.kind.metrics.ready(self.key, "Deleted");
+        if !self.has_finalizer() {
+            return self.remove_finalizer().await;
+        }
+        tracing::error!(error = why.message, "the object to be deleted is invalid");
+        let object = self.status.live().clone();
+        let cancel = stop.abort.child_token();
+        let end = {
+            let pass = self.pass(&object, &cancel);
+            let work = self.kind.reconciler.finalize_undecodable(&pass, why);
+            run_work(work, UNDECODABLE_TIMEOUT, &cancel, stop).await
+        };
+        let report = match self.cleaned_up(end) {
+            Ok(Some(events)) => {
+                self.record(events);
+                self.remove_finalizer().await
+            }
+            Ok(None) => return report::CANCELLED,
+            Err(fault) => match self.undecodable(&fault, false).await {
+                report if report.ending == Some(Ending::Terminal) => report::RETRY,
+                report => report,
+            },
+        };
+        self.kind.metrics.ready(self.key, "Deleted");
+        report
+    }
+
+    /// Returns the result of cleaning up; `None` if it was cancelled.
+    fn cleaned_up<T>(&self, end: WorkEnd<Result<T, Fault>>) -> Result<Option<T>, Fault> {
+        match end {
+            WorkEnd::Done(result) => result.map(Some),
+            WorkEnd::Superseded | WorkEnd::Aborted => Ok(None),
+            WorkEnd::TimedOut => Err(Fault::retry(
+                Reason::Timeout,
+                "cleaning up took longer than the timeout",
+            )),
+            WorkEnd::Panicked(location) => {
+                self.kind.metrics.panicked();
+                Err(internal_error(&location))
+            }
+        }
+    }
+
+    fn pass<'b, O>(&'b self, object: &'b O, cancel: &CancellationToken) -> Pass<'b, O> {
+        Pass {
+            object,
+            namespace: &self.key.namespace,
+            name: &self.key.name,
+            cancel: cancel.clone(),
+            status: &self.status,
+        }
+    }
+
+    fn timeout(&self, object: &R::Object) -> Duration {
+        self.kind
+            .reconciler
+            .timeout(object)
+            .clamp(Duration::from_secs(1), LONGEST)
+    }
+
+    /// Sets the object's status to the last checkpoint of this pass, so that a fault keeps what it says.
+    fn restore_checkpoint(&mut self, object: &mut R::Object) {
+        if let Some(checkpoint) = self.status.take_checkpoint()
+            && let Ok(status) = serde_json::from_value(checkpoint)
+        {
+            *object.status_mut() = Some(status);
+        }
+    }
+
+    async fn suspended(&mut self, object: &R::Object) -> Report {
+        let written = match self.kind.reconciler.suspended_status(object) {
+            None => Ok(()),
+            Some(status) => self.write(&status).await,
+        };
+        let status = self.status.live().data.get("status");
+        let ready = decode::ready(status.unwrap_or(&Value::Null)).to_owned();
+        self.kind.metrics.ready(self.key, &ready);
+        match written {
+            Ok(()) => report::DONE,
+            Err(report) => report,
+        }
+    }
+
+    /// Writes Reconciling=True once for each generation and each request.
+    async fn announce(&mut self, object: &R::Object) -> Option<Report> {
+        let live = self.status.live();
+        let generation = live.metadata.generation;
+        let requested = live
+            .annotations()
+            .get(annotation::RECONCILE_REQUESTED_AT)
+            .cloned();
+        let status = live.data.get("status").unwrap_or(&Value::Null);
+        let handled = status.get("lastHandledReconcileAt").and_then(Value::as_str);
+        let observed = status.get("observedGeneration").and_then(Value::as_i64);
+        if observed == generation && (requested.is_none() || requested.as_deref() == handled) {
+            return None;
+        }
+        let now = Some((generation, requested));
+        if *self.announced == now {
+            return None;
+        }
+        *self.announced = now;
+        let status = self.kind.reconciler.progressing(object)?;
+        self.write(&status).await.err()
+    }
+
+    /// Writes status and events, and returns when the next pass is due.
+    async fn conclude(&mut self, outcome: Outcome<R::Status>) -> Report {
+        let result = Report::of(&outcome);
+        if let Some(fault) = &outcome.fault {
+            tracing::error!(
+                reason = fault.reason.as_str(),
+                error = fault.message,
+                "the pass failed"
+            );
+        } else {
+            tracing::debug!(
+                took_ms = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(0),
+                "the pass is done"
+            );
+        }
+        let written = self.write(&outcome.status).await;
+        self.record(outcome.events);
+        match written {
+            Ok(()) => result,
+            Err(report) => report,
+        }
+    }
+
+    fn record(&mut self, events: Vec<EventDraft>) {
+        let recorder = self.kind.ctx.recorder();
+        let live = self.status.live();
+        for event in events {
+            let annotations = live.metadata.annotations.as_ref();
+            recorder.record_on(status::reference(live), annotations, event);
+        }
+    }
+
+    async fn write(&self, status: &impl Serialize) -> Result<(), Report> {
+        match serde_json::to_value(status) {
+            Ok(value) => self.write_value(&value).await,
+            Err(error) => {
+                tracing::error!(%error, "a status cannot be encoded");
+                Err(report::RETRY)
+            }
+        }
+    }
+
+    async fn write_value(&self, status: &Value) -> Result<(), Report> {
+        self.status.write(status).await.map_err(|error| match error {
+            StatusError::Gone => report::GONE,
+            StatusError::NotLeader => report::NOT_LEADER,
+            StatusError::Failed(_) => report::RETRY,
+        })
+    }
+
+    async fn undecodable(&mut self, fault: &Fault, stalled: bool) -> Report {
+        tracing::error!(
+            reason = fault.reason.as_str(),
+            error = fault.message,
+            "the object is invalid"
+        );
+        let status = decode::failed_status(self.status.live(), fault, stalled, &now());
+        match self.write_value(&status).await {
+            Ok(()) => Report {
+                next: Next::Idle,
+                ending: Some(Ending::Terminal),
+            },
+            Err(report) => report,
+        }
+    }
+
+    /// Writes the status after a panic in a pure function of the kind, which can't be called again.
+    async fn panicked(&mut self, location: &str) -> Report {
+        self.kind.metrics.panicked();
+        let fault = internal_error(location);
+        let status = decode::failed_status(self.status.live(), &fault, false, &now());
+        // The pass is retried in any case; a failed write is in the log.
+        let _ = self.write_value(&status).await;
+        report::RETRY
+    }
+
+    fn has_finalizer(&mut self) -> bool {
+        let finalizers = self.status.live().finalizers();
+        !R::FINALIZER.is_empty() && finalizers.iter().any(|each| each == R::FINALIZER)
+    }
+
+    /// Adds the kind's finalizer and removes obsolete ones; returns true if the object changed.
+    async fn add_finalizer(&mut self) -> Result<bool, Report> {
+        let mut wanted: Vec<String> = self.status.live().finalizers().to_vec();
+        wanted.retain(|each| !R::OBSOLETE_FINALIZERS.contains(&each.as_str()));
+        if !R::FINALIZER.is_empty() && !wanted.iter().any(|each| each == R::FINALIZER) {
+            wanted.push(R::FINALIZER.to_owned());
+        }
+        self.set_finalizers(wanted).await
+    }
+
+    /// Removes the kind's finalizer, and obsolete ones.
+    async fn remove_finalizer(&mut self) -> Report {
+        let mut wanted: Vec<String> = self.status.live().finalizers().to_vec();
+        wanted.retain(|each| each != R::FINALIZER && !R::OBSOLETE_FINALIZERS.contains(&each.as_str()));
+        match self.set_finalizers(wanted).await {
+            Ok(_) => report::DONE,
+            Err(report) => report,
+        }
+    }
+
+    async fn set_finalizers(&mut self, wanted: Vec<String>) -> Result<bool, Report> {
+        let live = self.status.live();
+        if wanted == live.finalizers() {
+            return Ok(false);
+        }
+        // The list is replaced whole; the resourceVersion guards the finalizers that others added meanwhile.
+        let patch = json!({
+            "metadata": { "finalizers": wanted, "resourceVersion": live.metadata.resource_version },
+        });
+        let name = live.name_any();
+        let params = PatchParams {
+            field_manager: Some(self.kind.ctx.name().to_owned()),
+            ..PatchParams::default()
+        };
+        match with_timeout(self.api.patch(&name, &params, &Patch::Merge(patch))).await {
+            Ok(live) => {
+                self.status.set_live(live);
+                Ok(true)
+            }
+            Err(RequestError::Api(error)) => Err(match &error {
+                kube::Error::Api(status) if status.code == 404 => report::GONE,
+                kube::Error::Api(status) if status.code == 409 => report::AGAIN,
+                error if is_not_leader(error) => report::NOT_LEADER,
+                error => {
+                    tracing::error!(error = %describe(error), "cannot change the finalizers");
+                    report::RETRY
+                }
+            }),
+            Err(RequestError::Timeout) => Err(report::RETRY),
         }
     }
 }
 
-/// How an event is weighed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Severity {
-    /// Only a Kubernetes Event (type Normal); never posted to the notification-controller.
-    Trace,
-    /// Kubernetes type Normal, posted with severity `info`.
-    Info,
-    /// Kubernetes type Warning, posted with severity `error`.
-    Error,
-}
+/// Timeout for cleaning up after an object whose own timeout can't be read.
+const UNDECODABLE_TIMEOUT: Duration = Duration::from_secs(5 * 60);
 
-/// An event before it knows its object.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct EventDraft {
-    /// How it is weighed.
-    pub severity: Severity,
-    /// Reason, as in the Ready condition.
-    pub reason: Reason,
-    /// The message for people.
-    pub message: String,
-    /// Metadata; keys carry the API group of the object as prefix, as in `source.toolkit.fluxcd.io/revision`.
-    pub metadata: BTreeMap<String, String>,
-}
-
-/// How a pass ended.
-#[derive(Debug, Clone)]
-pub struct Outcome<S> {
-    /// What is now true. It is applied whole; equal to the last written one means no write.
-    pub status: S,
-    /// When to look again.
-    pub requeue: Requeue,
-    /// What to tell, at most one a transition.
-    pub events: Vec<EventDraft>,
-    /// The fault, if it failed: for the log and the counters.
-    pub fault: Option<Fault>,
-}
-
-/// What a pass gets.
-#[derive(Debug)]
-pub struct Pass<'a, O> {
-    /// The object, read live at the start of the pass.
-    pub object: &'a O,
-    /// Its namespace.
-    pub namespace: &'a str,
-    /// Its name.
-    pub name: &'a str,
-    /// Ends on shutdown, on loss of the lease, on a newer generation, and when the timeout is over.
-    pub cancel: CancellationToken,
-}
-
-/// A kind under control: its decisions and its actions. Everything else (decoding, finalizer, suspension, timeouts,
-/// panics, writing the status, events, requeueing) is done by the pass.
-pub trait Reconciler: Send + Sync + Sized + 'static {
-    /// The typed resource.
-    type Object: kube::Resource<DynamicType = (), Scope = NamespaceResourceScope>
-        + Clone
-        + Debug
-        + DeserializeOwned
-        + Serialize
-        + Send
-        + Sync
-        + 'static;
-    /// Its whole status.
-    type Status: Serialize + DeserializeOwned + Clone + Debug + Default + PartialEq + Send + Sync + 'static;
-
-    /// The finalizer that the pass keeps on the object; empty for a kind that has nothing to clean up.
-    const FINALIZER: &'static str;
-
-    /// Finalizers of earlier controllers that nobody would remove any more: the pass takes them off.
-    const OBSOLETE_FINALIZERS: &'static [&'static str] = &[];
-
-    /// The status as it stands on the object.
-    fn status(object: &Self::Object) -> Option<&Self::Status>;
-
-    /// Whether the user suspended the object.
-    fn suspended(object: &Self::Object) -> bool;
-
-    /// How long one pass may take.
-    fn timeout(&self, object: &Self::Object) -> Duration;
-
-    /// Refuses what is invalid or not supported, before anything is done. Pure.
-    ///
-    /// # Errors
-    /// A stalling fault that names field and value.
-    fn validate(&self, object: &Self::Object) -> Result<(), Fault>;
-
-    /// The status that says "working on it", written once at the start of a pass when generation or
-    /// `reconcile.fluxcd.io/requestedAt` changed; `None` where the kind has no such state. Pure.
-    fn progressing(&self, object: &Self::Object) -> Option<Self::Status>;
-
-    /// The status after a fault that the pass itself found (validation, timeout, panic). Pure.
-    fn faulted(&self, object: &Self::Object, fault: &Fault) -> Outcome<Self::Status>;
-
-    /// The status to write for a suspended object (the handled annotation, say); `None` leaves it alone. Pure.
-    fn suspended_status(&self, object: &Self::Object) -> Option<Self::Status> {
-        let _ = object;
-        None
+fn internal_error(location: &str) -> Fault {
+    let message = format!("internal error at {location}: this is a bug in the controller, please report it");
+    Fault {
+        class: Class::Bug,
+        reason: Reason::InternalError,
+        message,
     }
-
-    /// Observes, plans, acts, and says what is now true.
-    fn reconcile(&self, pass: &Pass<'_, Self::Object>) -> impl Future<Output = Outcome<Self::Status>> + Send;
-
-    /// Cleans up after a deleted object; idempotent. The finalizer goes when this succeeds.
-    fn finalize(&self, pass: &Pass<'_, Self::Object>) -> impl Future<Output = Result<(), Fault>> + Send;
 }

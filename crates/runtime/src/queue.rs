@@ -1,4 +1,4 @@
-//! The work queue: one entry an object, never two passes of the same object at once. Pure; time comes in as a value.
+//! The work queue: one entry an object, never two passes of the same object at the same time. Pure; time is a parameter.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -6,17 +6,17 @@ use std::{
     time::Instant,
 };
 
-/// The name of an object of the kind that a queue is for.
+/// Namespace and name of an object.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ObjectKey {
-    /// Its namespace.
+    /// Namespace.
     pub namespace: String,
-    /// Its name.
+    /// Name.
     pub name: String,
 }
 
 impl ObjectKey {
-    /// Names an object.
+    /// Returns the key of an object.
     pub fn new(namespace: impl Into<String>, name: impl Into<String>) -> Self {
         Self {
             namespace: namespace.into(),
@@ -33,22 +33,22 @@ impl fmt::Display for ObjectKey {
 
 #[derive(Debug, Default)]
 struct Slot {
-    /// When it is to run next, and the order among equals.
+    /// When the next pass is due, and a sequence number that orders equal times.
     due: Option<(Instant, u64)>,
     running: bool,
 }
 
-/// Objects that wait for a pass. The earliest wish wins; what is wished during a pass is done after it.
+/// Objects that wait for a pass. The earliest due time wins; objects added during their pass are due after it.
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
     slots: HashMap<ObjectKey, Slot>,
-    /// The waiting ones that don't run.
+    /// Waiting objects without a running pass.
     order: BTreeSet<(Instant, u64, ObjectKey)>,
     sequence: u64,
 }
 
 impl Queue {
-    /// Wishes a pass of `key` at `at`. Says whether that changed anything.
+    /// Adds a pass of `key` at `at`; returns false if one is due earlier.
     pub(crate) fn add(&mut self, key: &ObjectKey, at: Instant) -> bool {
         let slot = self.slots.entry(key.clone()).or_default();
         if slot.due.is_some_and(|(due, _)| due <= at) {
@@ -65,7 +65,7 @@ impl Queue {
         true
     }
 
-    /// Takes the next object that is due, with the moment since which it was; it runs until [`Queue::finish`].
+    /// Takes the next due object with the time since which it is due; its pass runs until [`Queue::finish`].
     pub(crate) fn pop(&mut self, now: Instant) -> Option<(ObjectKey, Instant)> {
         if self.order.first()?.0 > now {
             return None;
@@ -93,7 +93,7 @@ impl Queue {
         }
     }
 
-    /// Drops every wish for `key`; a running pass goes on until it is finished.
+    /// Removes `key`; a running pass goes on until [`Queue::finish`].
     pub(crate) fn forget(&mut self, key: &ObjectKey) {
         let Some(slot) = self.slots.get_mut(key) else {
             return;
@@ -106,13 +106,13 @@ impl Queue {
         }
     }
 
-    /// When the next object is due.
+    /// Returns when the next object is due.
     #[must_use]
     pub(crate) fn next_due(&self) -> Option<Instant> {
         self.order.first().map(|(at, ..)| *at)
     }
 
-    /// How many objects are due now and wait for a worker.
+    /// Returns the number of objects that are due.
     #[must_use]
     pub(crate) fn depth(&self, now: Instant) -> usize {
         self.order.iter().take_while(|(at, ..)| *at <= now).count()
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_waits_once_and_the_earliest_wish_wins() {
+    fn add_keeps_the_earliest_due_time() {
         let now = Instant::now();
         let mut queue = Queue::default();
         assert!(queue.add(&key("a"), now + Duration::from_secs(60)));
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_running_object_is_not_handed_out_again_until_it_is_finished() {
+    fn pop_skips_running_objects_until_they_finish() {
         let now = Instant::now();
         let mut queue = Queue::default();
         queue.add(&key("a"), now);
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn equals_are_served_in_order() {
+    fn pop_returns_equal_due_times_in_insertion_order() {
         let now = Instant::now();
         let mut queue = Queue::default();
         for name in ["c", "a", "b"] {
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_forgotten_object_is_gone_even_when_it_runs() {
+    fn forget_removes_waiting_and_running_objects() {
         let now = Instant::now();
         let mut queue = Queue::default();
         queue.add(&key("a"), now);

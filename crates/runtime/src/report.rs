@@ -1,21 +1,24 @@
-//! What came of a pass, and what the queue makes of it. Pure.
+//! The result of a pass for the queue and the metrics. Pure.
 
 use std::time::Duration;
 
 use api::{Class, Fault};
 
-use crate::{Outcome, Requeue, metrics::Ending};
+use crate::{
+    metrics::Ending,
+    reconciler::{Outcome, Requeue},
+};
 
-/// When to look again, as the queue understands it.
+/// When the next pass is due, as the queue understands it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Next {
-    /// After the interval, spread.
+    /// After the interval, with jitter.
     Interval(Duration),
     /// After exactly this time.
     After(Duration),
-    /// With backoff.
+    /// With exponential backoff.
     Retry,
-    /// At once.
+    /// Immediately.
     Again,
     /// When something changes.
     Idle,
@@ -23,69 +26,76 @@ pub(crate) enum Next {
     Gone,
 }
 
-/// What came of a pass.
+/// Result of a pass.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Report {
     pub(crate) next: Next,
     pub(crate) ending: Option<Ending>,
 }
 
+/// The object is gone.
 pub(crate) const GONE: Report = Report {
     next: Next::Gone,
     ending: None,
 };
+/// The pass succeeded; the next one is due when something changes.
 pub(crate) const DONE: Report = Report {
     next: Next::Idle,
     ending: Some(Ending::Success),
 };
+/// The pass failed.
 pub(crate) const RETRY: Report = Report {
     next: Next::Retry,
     ending: Some(Ending::Error),
 };
+/// The object changed during the pass.
 pub(crate) const AGAIN: Report = Report {
     next: Next::Again,
     ending: Some(Ending::Requeue),
 };
+/// The pass was cancelled.
 pub(crate) const CANCELLED: Report = Report {
     next: Next::Again,
     ending: None,
 };
 
-/// The lease is over: whatever is left is up to another process.
-pub(crate) const MUTE: Report = Report {
+/// The lease is over: the rest is done by the next leader.
+pub(crate) const NOT_LEADER: Report = Report {
     next: Next::Retry,
     ending: None,
 };
 
-/// What the queue makes of an outcome.
-pub(crate) fn report_of<S>(outcome: &Outcome<S>) -> Report {
-    let next = match outcome.requeue {
-        Requeue::Interval(interval) => Next::Interval(interval),
-        Requeue::After(delay) => Next::After(delay),
-        Requeue::Retry => Next::Retry,
-        Requeue::OnChange => Next::Idle,
-    };
-    let ending = match (&outcome.fault, next) {
-        (
-            Some(Fault {
-                class: Class::Stall, ..
-            }),
-            _,
-        ) => Ending::Terminal,
-        (
-            Some(Fault {
-                class: Class::Wait(_),
-                ..
-            }),
-            _,
-        ) => Ending::RequeueAfter,
-        (Some(_), _) | (None, Next::Retry) => Ending::Error,
-        (None, Next::Idle) => Ending::Success,
-        (None, _) => Ending::RequeueAfter,
-    };
-    Report {
-        next,
-        ending: Some(ending),
+impl Report {
+    /// Returns the result of a pass with this outcome.
+    pub(crate) fn of<S>(outcome: &Outcome<S>) -> Report {
+        let next = match outcome.requeue {
+            Requeue::Interval(interval) => Next::Interval(interval),
+            Requeue::After(delay) => Next::After(delay),
+            Requeue::Retry => Next::Retry,
+            Requeue::OnChange => Next::Idle,
+        };
+        let ending = match (&outcome.fault, next) {
+            (
+                Some(Fault {
+                    class: Class::Stall, ..
+                }),
+                _,
+            ) => Ending::Terminal,
+            (
+                Some(Fault {
+                    class: Class::Wait(_),
+                    ..
+                }),
+                _,
+            ) => Ending::RequeueAfter,
+            (Some(_), _) | (None, Next::Retry) => Ending::Error,
+            (None, Next::Idle) => Ending::Success,
+            (None, _) => Ending::RequeueAfter,
+        };
+        Report {
+            next,
+            ending: Some(ending),
+        }
     }
 }
 
@@ -105,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn outcomes_become_plans_and_counts() {
+    fn report_follows_requeue_and_class_of_the_fault() {
         let second = Duration::from_secs(1);
         let fault = |class| {
             Some(Fault {
@@ -142,7 +152,7 @@ mod tests {
                 Ending::Error,
             ),
         ] {
-            let report = report_of(&outcome(requeue, fault));
+            let report = Report::of(&outcome(requeue, fault));
             assert_eq!((report.next, report.ending), (next, Some(ending)), "{requeue:?}");
         }
     }

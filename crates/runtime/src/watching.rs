@@ -1,7 +1,7 @@
-//! What is there to reconcile: an index of the metadata of a kind's objects, and what changes in it.
+//! The index of the metadata of a kind's objects, and its changes.
 //!
-//! Only names and fingerprints are kept: a pass reads its object live. Status and labels are no part of a fingerprint, so
-//! that a controller's own writes trigger nothing.
+//! Only names and fingerprints are kept: a pass reads its object live. Status and labels are not part of a fingerprint, so
+//! that a controller's own writes start no pass.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -12,13 +12,13 @@ use kube::{api::PartialObjectMeta, runtime::watcher::Event};
 
 use crate::queue::ObjectKey;
 
-/// The part of an annotation's name after which every change of its value asks for a pass.
+/// Suffix of the names of annotations whose changes request a pass.
 const REQUESTED_AT: &str = "/requestedAt";
 
-/// A change that matters.
+/// A relevant change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Change {
-    /// The object is new, or asks for a pass.
+    /// The object is new, has another generation, or requests a pass.
     Changed { key: ObjectKey, generation: i64 },
     /// The object is gone.
     Gone(ObjectKey),
@@ -29,17 +29,17 @@ pub(crate) enum Change {
 /// The objects of a kind.
 #[derive(Debug, Default)]
 pub(crate) struct Index {
-    marks: HashMap<ObjectKey, u64>,
-    /// What a running list has shown so far.
+    fingerprints: HashMap<ObjectKey, u64>,
+    /// Objects that a running list has returned so far.
     listed: Option<HashSet<ObjectKey>>,
 }
 
 impl Index {
     pub(crate) fn contains(&self, key: &ObjectKey) -> bool {
-        self.marks.contains_key(key)
+        self.fingerprints.contains_key(key)
     }
 
-    /// Takes in an event of the watch.
+    /// Applies an event of the watch and returns the relevant changes.
     pub(crate) fn apply<K>(&mut self, event: Event<PartialObjectMeta<K>>) -> Vec<Change> {
         match event {
             Event::Init => {
@@ -50,28 +50,28 @@ impl Index {
                 if let Some(listed) = &mut self.listed {
                     listed.insert(key(&object));
                 }
-                self.see(&object)
+                self.update(&object)
             }
             Event::InitDone => {
                 let listed = self.listed.take().unwrap_or_default();
                 let gone: Vec<_> = self
-                    .marks
+                    .fingerprints
                     .keys()
                     .filter(|key| !listed.contains(*key))
                     .cloned()
                     .collect();
                 let mut changes = Vec::with_capacity(gone.len() + 1);
                 for key in gone {
-                    self.marks.remove(&key);
+                    self.fingerprints.remove(&key);
                     changes.push(Change::Gone(key));
                 }
                 changes.push(Change::Synced);
                 changes
             }
-            Event::Apply(object) => self.see(&object),
+            Event::Apply(object) => self.update(&object),
             Event::Delete(object) => {
                 let key = key(&object);
-                self.marks
+                self.fingerprints
                     .remove(&key)
                     .map(|_| Change::Gone(key))
                     .into_iter()
@@ -80,10 +80,10 @@ impl Index {
         }
     }
 
-    fn see<K>(&mut self, object: &PartialObjectMeta<K>) -> Vec<Change> {
+    fn update<K>(&mut self, object: &PartialObjectMeta<K>) -> Vec<Change> {
         let key = key(object);
-        let mark = fingerprint(object);
-        if self.marks.insert(key.clone(), mark) == Some(mark) {
+        let print = fingerprint(object);
+        if self.fingerprints.insert(key.clone(), print) == Some(print) {
             return Vec::new();
         }
         vec![Change::Changed {
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn only_generation_and_requests_count() {
+    fn index_reports_changes_of_generation_and_requests_only() {
         let mut index = Index::default();
         let none = json!({});
         assert_eq!(index.apply(Event::Apply(object("a", 1, &none))), changed("a", 1));
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_shows_what_was_missed() {
+    fn index_reports_objects_that_a_list_misses() {
         let mut index = Index::default();
         let none = json!({});
         for name in ["stays", "goes"] {

@@ -1,4 +1,4 @@
-//! Running the kind's own work within its time, and ending it when it has become pointless.
+//! Running the kind's own work with a timeout, and cancelling it.
 
 use std::{future::Future, time::Duration};
 
@@ -6,65 +6,69 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{client::describe, panics};
 
-/// How long cancelled work gets to end by itself.
+/// Time for cancelled work to clean up before it is dropped.
 const CANCEL_GRACE: Duration = Duration::from_secs(2);
-/// The longest time that a small request may take, retries included.
-const SMALL_WORK: Duration = Duration::from_secs(60);
+/// Timeout of a single request of the pass itself, retries included.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How a pass can be told to stop.
-pub(crate) struct Stop {
-    /// A newer generation is there.
+/// Signals that end a pass early.
+pub(crate) struct StopSignals {
+    /// There is a newer generation.
     pub(crate) superseded: CancellationToken,
     /// The process ends, or lost its lease.
     pub(crate) abort: CancellationToken,
 }
 
 /// How the kind's own work ended.
-pub(crate) enum Worked<T> {
+pub(crate) enum WorkEnd<T> {
     Done(T),
     Superseded,
     Aborted,
     TimedOut,
+    /// With the location of the panic.
     Panicked(String),
 }
 
-/// Runs the kind's own work until it ends, is cancelled, or takes too long.
-pub(crate) async fn worked<T>(
+/// Runs the kind's own work until it ends, is cancelled, or exceeds its timeout.
+pub(crate) async fn run_work<T>(
     work: impl Future<Output = T>,
     timeout: Duration,
-    cancel: CancellationToken,
-    stop: &Stop,
-) -> Worked<T> {
+    cancel: &CancellationToken,
+    stop: &StopSignals,
+) -> WorkEnd<T> {
     let mut work = std::pin::pin!(panics::caught(work));
     let ended = tokio::select! {
         biased;
-        () = stop.abort.cancelled() => Worked::Aborted,
-        () = stop.superseded.cancelled() => Worked::Superseded,
+        () = stop.abort.cancelled() => WorkEnd::Aborted,
+        () = stop.superseded.cancelled() => WorkEnd::Superseded,
         result = work.as_mut() => return match result {
-            Ok(value) => Worked::Done(value),
-            Err(place) => Worked::Panicked(place),
+            Ok(value) => WorkEnd::Done(value),
+            Err(location) => WorkEnd::Panicked(location),
         },
-        () = tokio::time::sleep(timeout) => Worked::TimedOut,
+        () = tokio::time::sleep(timeout) => WorkEnd::TimedOut,
     };
-    // What it answers now is about a cancelled pass; it only gets the time to put its things away.
+    // Its result is about a cancelled pass; it only gets the time to clean up.
     cancel.cancel();
     let _ = tokio::time::timeout(CANCEL_GRACE, work).await;
     ended
 }
 
-/// A small request that failed.
+/// A failed request of the pass itself.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Small {
+pub(crate) enum RequestError {
     #[error("{}", describe(.0))]
     Api(kube::Error),
     #[error("the API server did not answer in time")]
-    Late,
+    Timeout,
 }
 
-pub(crate) async fn limited<T>(request: impl Future<Output = Result<T, kube::Error>>) -> Result<T, Small> {
-    match tokio::time::timeout(SMALL_WORK, request).await {
-        Ok(result) => result.map_err(Small::Api),
-        Err(_) => Err(Small::Late),
+/// Runs a request with a timeout of one minute.
+pub(crate) async fn with_timeout<T>(
+    request: impl Future<Output = Result<T, kube::Error>>,
+) -> Result<T, RequestError> {
+    match tokio::time::timeout(REQUEST_TIMEOUT, request).await {
+        Ok(result) => result.map_err(RequestError::Api),
+        Err(_) => Err(RequestError::Timeout),
     }
 }
 
@@ -72,57 +76,57 @@ pub(crate) async fn limited<T>(request: impl Future<Output = Result<T, kube::Err
 mod tests {
     use super::*;
 
-    fn stop() -> Stop {
-        Stop {
+    fn stop() -> StopSignals {
+        StopSignals {
             superseded: CancellationToken::new(),
             abort: CancellationToken::new(),
         }
     }
 
     #[tokio::test(start_paused = true)]
-    async fn work_ends_in_one_of_five_ways() {
+    async fn run_work_returns_how_the_work_ended() {
         let minute = Duration::from_secs(60);
         assert!(matches!(
-            worked(async { 1 }, minute, CancellationToken::new(), &stop()).await,
-            Worked::Done(1)
+            run_work(async { 1 }, minute, &CancellationToken::new(), &stop()).await,
+            WorkEnd::Done(1)
         ));
         let forever = std::future::pending::<()>;
         assert!(matches!(
-            worked(forever(), minute, CancellationToken::new(), &stop()).await,
-            Worked::TimedOut
+            run_work(forever(), minute, &CancellationToken::new(), &stop()).await,
+            WorkEnd::TimedOut
         ));
         let panicking = async { panic!("on purpose") };
         assert!(matches!(
-            worked(panicking, minute, CancellationToken::new(), &stop()).await,
-            Worked::Panicked(_)
+            run_work(panicking, minute, &CancellationToken::new(), &stop()).await,
+            WorkEnd::Panicked(_)
         ));
         let newer = stop();
         newer.superseded.cancel();
         assert!(matches!(
-            worked(forever(), minute, CancellationToken::new(), &newer).await,
-            Worked::Superseded
+            run_work(forever(), minute, &CancellationToken::new(), &newer).await,
+            WorkEnd::Superseded
         ));
         let ending = stop();
         ending.abort.cancel();
         assert!(matches!(
-            worked(forever(), minute, CancellationToken::new(), &ending).await,
-            Worked::Aborted
+            run_work(forever(), minute, &CancellationToken::new(), &ending).await,
+            WorkEnd::Aborted
         ));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_cancelled_pass_gets_time_to_put_its_things_away() {
+    async fn cancelled_work_gets_time_to_clean_up() {
         let (cancel, stop) = (CancellationToken::new(), stop());
-        let (tidied, seen) = tokio::sync::oneshot::channel();
+        let (send, receive) = tokio::sync::oneshot::channel();
         let token = cancel.clone();
         let work = async move {
             token.cancelled().await;
-            tidied.send(()).unwrap();
+            send.send(()).unwrap();
         };
         assert!(matches!(
-            worked(work, Duration::from_secs(5), cancel, &stop).await,
-            Worked::TimedOut
+            run_work(work, Duration::from_secs(5), &cancel, &stop).await,
+            WorkEnd::TimedOut
         ));
-        seen.await.unwrap();
+        receive.await.unwrap();
     }
 }

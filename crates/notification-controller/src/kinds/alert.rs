@@ -35,10 +35,6 @@ impl Reconciler for Alerts {
     const FINALIZER: &'static str = "";
     const OBSOLETE_FINALIZERS: &'static [&'static str] = &[finalizer::FLUX];
 
-    fn status(object: &Alert) -> Option<&AlertStatus> {
-        object.status.as_ref()
-    }
-
     fn suspended(object: &Alert) -> bool {
         object.spec.suspend
     }

@@ -32,10 +32,6 @@ impl Reconciler for Providers {
     const FINALIZER: &'static str = "";
     const OBSOLETE_FINALIZERS: &'static [&'static str] = &[finalizer::FLUX];
 
-    fn status(object: &Provider) -> Option<&ProviderStatus> {
-        object.status.as_ref()
-    }
-
     fn suspended(object: &Provider) -> bool {
         object.spec.suspend
     }

@@ -1,4 +1,4 @@
-//! Kubernetes Events: a repeat within the window counts up the Event that is there instead of adding one.
+//! Kubernetes Events: a repeated event within the window increments the count of the existing Event.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -14,21 +14,28 @@ use kube::{
     api::{Patch, PatchParams, PostParams},
 };
 
-use super::{Inbox, Told};
-use crate::{metrics::Metrics, pass::Severity};
+use super::{draft::Severity, inbox::Inbox};
+use crate::metrics::Metrics;
 
-/// Repeats within this time are counted.
+/// Repeats within this time increment the count.
 const WINDOW: Duration = Duration::from_secs(600);
-/// So many different events are remembered.
+/// Number of different events that are remembered.
 const REMEMBERED: usize = 1024;
-/// Of the 253 characters of a name, 17 are the Event's own.
+/// Maximum length of the object's name in the name of an Event, which has 253 characters and a suffix of 17.
 const LONGEST_NAME: usize = 236;
-/// The API server refuses longer messages.
+/// Maximum length of a message; the API server refuses longer ones.
 const LONGEST_MESSAGE: usize = 1024;
 
-/// What makes two events the same.
+/// An event that is ready to be written.
+#[derive(Debug, Clone)]
+pub(super) struct RecordedEvent {
+    pub(super) severity: Severity,
+    pub(super) event: api::Event,
+}
+
+/// The identity of an event: events with equal keys are repeats.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct Sameness {
+pub(crate) struct EventKey {
     object: (String, String, String, String),
     warning: bool,
     reason: String,
@@ -36,25 +43,25 @@ pub(crate) struct Sameness {
     metadata: Vec<(String, String)>,
 }
 
-/// What to write.
+/// The write for an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Write {
     /// A new Event.
     Create,
-    /// The Event `name` once more.
+    /// Increments the count of the Event `name`.
     Repeat { name: String, count: i32 },
 }
 
-/// Remembers which Events were written lately.
+/// The Events that were written within the window.
 #[derive(Debug, Default)]
 pub(crate) struct Aggregator {
-    known: HashMap<Sameness, (String, i32, Instant)>,
-    order: VecDeque<Sameness>,
+    known: HashMap<EventKey, (String, i32, Instant)>,
+    order: VecDeque<EventKey>,
 }
 
 impl Aggregator {
-    /// Decides about an event, and remembers it under `name` if it is new.
-    pub(crate) fn see(&mut self, event: &Sameness, name: &str, now: Instant) -> Write {
+    /// Returns the write for an event, and remembers it as `name` if it is new.
+    pub(crate) fn record(&mut self, event: &EventKey, name: &str, now: Instant) -> Write {
         if let Some((name, count, last)) = self.known.get_mut(event)
             && now.saturating_duration_since(*last) < WINDOW
         {
@@ -80,27 +87,27 @@ impl Aggregator {
         Write::Create
     }
 
-    /// Forgets an event, so that the next one is written anew.
-    pub(crate) fn forget(&mut self, event: &Sameness) {
+    /// Forgets an event, so that the next one is created.
+    pub(crate) fn forget(&mut self, event: &EventKey) {
         self.known.remove(event);
         self.order.retain(|each| each != event);
     }
 }
 
-fn sameness(told: &Told) -> Sameness {
-    let object = &told.event.involved_object;
+fn event_key(recorded: &RecordedEvent) -> EventKey {
+    let object = &recorded.event.involved_object;
     let text = |field: &Option<String>| field.clone().unwrap_or_default();
-    Sameness {
+    EventKey {
         object: (
             text(&object.kind),
             text(&object.namespace),
             text(&object.name),
             text(&object.uid),
         ),
-        warning: told.severity == Severity::Error,
-        reason: told.event.reason.clone(),
-        message: told.event.message.clone(),
-        metadata: told
+        warning: recorded.severity == Severity::Error,
+        reason: recorded.event.reason.clone(),
+        message: recorded.event.message.clone(),
+        metadata: recorded
             .event
             .metadata
             .iter()
@@ -109,11 +116,11 @@ fn sameness(told: &Told) -> Sameness {
     }
 }
 
-/// Writes what comes out of the queue until nobody can put anything in.
-pub(super) async fn write_events(client: Client, mut inbox: Inbox<Told>, metrics: Metrics) {
+/// Writes the events of the queue until it ends.
+pub(super) async fn write_events(client: Client, mut inbox: Inbox<RecordedEvent>, metrics: Metrics) {
     let mut aggregator = Aggregator::default();
-    while let Some(told) = inbox.next().await {
-        if let Err(error) = write(&client, &mut aggregator, &told).await {
+    while let Some(recorded) = inbox.next().await {
+        if let Err(error) = write(&client, &mut aggregator, &recorded).await {
             metrics.event_dropped("kubernetes");
             if !crate::client::is_not_leader(&error) {
                 tracing::info!(error = %crate::client::describe(&error), "cannot write a Kubernetes Event");
@@ -122,13 +129,17 @@ pub(super) async fn write_events(client: Client, mut inbox: Inbox<Told>, metrics
     }
 }
 
-async fn write(client: &Client, aggregator: &mut Aggregator, told: &Told) -> Result<(), kube::Error> {
-    let same = sameness(told);
-    let object = &told.event.involved_object;
+async fn write(
+    client: &Client,
+    aggregator: &mut Aggregator,
+    recorded: &RecordedEvent,
+) -> Result<(), kube::Error> {
+    let same = event_key(recorded);
+    let object = &recorded.event.involved_object;
     let name = event_name(object.name.as_deref().unwrap_or("unnamed"), fastrand::u64(..));
     let api = Api::<Event>::namespaced(client.clone(), object.namespace.as_deref().unwrap_or("default"));
-    if let Write::Repeat { name, count } = aggregator.see(&same, &name, Instant::now()) {
-        let patch = serde_json::json!({ "count": count, "lastTimestamp": told.event.timestamp });
+    if let Write::Repeat { name, count } = aggregator.record(&same, &name, Instant::now()) {
+        let patch = serde_json::json!({ "count": count, "lastTimestamp": recorded.event.timestamp });
         match api
             .patch(&name, &PatchParams::default(), &Patch::Merge(patch))
             .await
@@ -138,16 +149,18 @@ async fn write(client: &Client, aggregator: &mut Aggregator, told: &Told) -> Res
             Err(kube::Error::Api(status)) if status.code == 404 => aggregator.forget(&same),
             Err(error) => return Err(error),
         }
-        aggregator.see(&same, &name, Instant::now());
+        aggregator.record(&same, &name, Instant::now());
     }
-    let result = api.create(&PostParams::default(), &kubernetes(told, &name)).await;
+    let result = api
+        .create(&PostParams::default(), &kubernetes(recorded, &name))
+        .await;
     if result.is_err() {
         aggregator.forget(&same);
     }
     result.map(|_| ())
 }
 
-/// A name for an Event of an object, which is not longer than a name may be.
+/// Returns the name of an Event of an object, at most 253 characters.
 fn event_name(object: &str, random: u64) -> String {
     let kept = object
         .get(..object.floor_char_boundary(LONGEST_NAME))
@@ -155,9 +168,9 @@ fn event_name(object: &str, random: u64) -> String {
     format!("{}.{random:016x}", kept.trim_end_matches(['.', '-']))
 }
 
-/// The Kubernetes Event.
-fn kubernetes(told: &Told, name: &str) -> Event {
-    let event = &told.event;
+/// Returns the Kubernetes Event.
+fn kubernetes(recorded: &RecordedEvent, name: &str) -> Event {
+    let event = &recorded.event;
     let time = event.timestamp.clone().unwrap_or_else(crate::now);
     let annotations = event.metadata.clone();
     Event {
@@ -172,7 +185,7 @@ fn kubernetes(told: &Told, name: &str) -> Event {
             ..event.involved_object.clone()
         },
         type_: Some(
-            if told.severity == Severity::Error {
+            if recorded.severity == Severity::Error {
                 "Warning"
             } else {
                 "Normal"
@@ -207,8 +220,8 @@ fn cut(message: &str) -> String {
 mod tests {
     use super::*;
 
-    fn same(message: &str) -> Sameness {
-        Sameness {
+    fn same(message: &str) -> EventKey {
+        EventKey {
             object: Default::default(),
             warning: true,
             reason: "Failed".into(),
@@ -218,28 +231,31 @@ mod tests {
     }
 
     #[test]
-    fn repeats_count_up_within_the_window() {
+    fn aggregator_counts_repeats_within_the_window() {
         let now = Instant::now();
         let mut aggregator = Aggregator::default();
-        assert_eq!(aggregator.see(&same("a"), "a.1", now), Write::Create);
+        assert_eq!(aggregator.record(&same("a"), "a.1", now), Write::Create);
         let again = |count| Write::Repeat {
             name: "a.1".into(),
             count,
         };
-        assert_eq!(aggregator.see(&same("a"), "a.2", now + WINDOW / 2), again(2));
-        assert_eq!(aggregator.see(&same("a"), "a.3", now + WINDOW), again(3));
-        assert_eq!(aggregator.see(&same("b"), "b.1", now + WINDOW), Write::Create);
-        assert_eq!(aggregator.see(&same("a"), "a.4", now + WINDOW * 3), Write::Create);
+        assert_eq!(aggregator.record(&same("a"), "a.2", now + WINDOW / 2), again(2));
+        assert_eq!(aggregator.record(&same("a"), "a.3", now + WINDOW), again(3));
+        assert_eq!(aggregator.record(&same("b"), "b.1", now + WINDOW), Write::Create);
+        assert_eq!(
+            aggregator.record(&same("a"), "a.4", now + WINDOW * 3),
+            Write::Create
+        );
         aggregator.forget(&same("b"));
-        assert_eq!(aggregator.see(&same("b"), "b.2", now + WINDOW), Write::Create);
+        assert_eq!(aggregator.record(&same("b"), "b.2", now + WINDOW), Write::Create);
     }
 
     #[test]
-    fn memory_is_bounded() {
+    fn aggregator_remembers_a_bounded_number_of_events() {
         let now = Instant::now();
         let mut aggregator = Aggregator::default();
         for number in 0..REMEMBERED * 3 {
-            aggregator.see(&same(&number.to_string()), "n", now);
+            aggregator.record(&same(&number.to_string()), "n", now);
         }
         assert_eq!(
             (aggregator.known.len(), aggregator.order.len()),
@@ -248,14 +264,14 @@ mod tests {
     }
 
     #[test]
-    fn an_event_of_a_long_name_has_a_name() {
+    fn event_name_is_truncated() {
         assert_eq!(event_name("app", 7), "app.0000000000000007");
         let long = event_name(&format!("{}-{}", "a".repeat(235), "b".repeat(17)), 7);
         assert_eq!(long, format!("{}.0000000000000007", "a".repeat(235)));
     }
 
     #[test]
-    fn long_messages_are_cut_at_a_character() {
+    fn cut_truncates_messages_at_a_character() {
         assert_eq!(cut("short"), "short");
         let text = cut(&"ä".repeat(1000));
         assert!(text.len() <= LONGEST_MESSAGE && text.ends_with("ä..."));

@@ -6,11 +6,11 @@ use api::Event;
 use reqwest::{Client, StatusCode, redirect};
 use url::Url;
 
-use super::Inbox;
+use super::inbox::Inbox;
 use crate::{error::Error, metrics::Metrics};
 
-/// The longest wait for one answer.
-const ANSWER: Duration = Duration::from_secs(5);
+/// Timeout of a request.
+const TIMEOUT: Duration = Duration::from_secs(5);
 /// The pauses before the second and later attempts.
 const PAUSES: [Duration; 4] = [
     Duration::from_secs(1),
@@ -19,29 +19,29 @@ const PAUSES: [Duration; 4] = [
     Duration::from_secs(8),
 ];
 
-/// What an answer means.
+/// Meaning of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Answer {
-    Taken,
+enum Response {
+    Accepted,
     Duplicate,
     Refused,
-    TryAgain,
+    Retry,
 }
 
-fn meaning(status: StatusCode) -> Answer {
+fn meaning(status: StatusCode) -> Response {
     match status {
-        _ if status.is_success() => Answer::Taken,
-        StatusCode::TOO_MANY_REQUESTS => Answer::Duplicate,
-        StatusCode::NOT_IMPLEMENTED => Answer::Refused,
-        _ if status.is_server_error() => Answer::TryAgain,
-        _ => Answer::Refused,
+        _ if status.is_success() => Response::Accepted,
+        StatusCode::TOO_MANY_REQUESTS => Response::Duplicate,
+        StatusCode::NOT_IMPLEMENTED => Response::Refused,
+        _ if status.is_server_error() => Response::Retry,
+        _ => Response::Refused,
     }
 }
 
-/// A client that follows no redirect: events go where the operator said.
+/// Returns a client that follows no redirect: events are sent only to the configured URL.
 pub(super) fn client() -> Result<Client, Error> {
     Client::builder()
-        .timeout(ANSWER)
+        .timeout(TIMEOUT)
         .redirect(redirect::Policy::none())
         .no_proxy()
         .pool_max_idle_per_host(1)
@@ -49,7 +49,7 @@ pub(super) fn client() -> Result<Client, Error> {
         .map_err(|error| Error::Client(error.to_string()))
 }
 
-/// Posts what comes out of the queue until nobody can put anything in.
+/// Posts the events of the queue until it ends.
 pub(super) async fn post_events(client: Client, url: Url, mut events: Inbox<Event>, metrics: Metrics) {
     while let Some(event) = events.next().await {
         if !post(&client, &url, &event).await {
@@ -58,6 +58,7 @@ pub(super) async fn post_events(client: Client, url: Url, mut events: Inbox<Even
     }
 }
 
+/// Posts an event; returns false if it was dropped.
 async fn post(client: &Client, url: &Url, event: &Event) -> bool {
     let object = &event.involved_object;
     let names = (
@@ -76,12 +77,12 @@ async fn post(client: &Client, url: &Url, event: &Event) -> bool {
             .json(event)
             .send()
             .await
-            .map(|answer| answer.status())
+            .map(|response| response.status())
         {
             Err(error) => api::redact(&error.without_url().to_string()),
             Ok(status) => match meaning(status) {
-                Answer::Taken => return true,
-                Answer::Duplicate => {
+                Response::Accepted => return true,
+                Response::Duplicate => {
                     tracing::debug!(
                         kind,
                         namespace,
@@ -90,11 +91,11 @@ async fn post(client: &Client, url: &Url, event: &Event) -> bool {
                     );
                     return true;
                 }
-                Answer::Refused => {
+                Response::Refused => {
                     tracing::error!(kind, namespace, name, %status, "the notification-controller refused an event");
                     return false;
                 }
-                Answer::TryAgain => format!("status {status}"),
+                Response::Retry => format!("status {status}"),
             },
         };
         let Some(pause) = pauses.next() else {
@@ -116,18 +117,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn answers_are_taken_retried_or_final() {
-        for (code, answer) in [
-            (200, Answer::Taken),
-            (202, Answer::Taken),
-            (429, Answer::Duplicate),
-            (400, Answer::Refused),
-            (404, Answer::Refused),
-            (500, Answer::TryAgain),
-            (503, Answer::TryAgain),
-            (501, Answer::Refused),
+    fn meaning_separates_accepted_retried_and_refused() {
+        for (code, response) in [
+            (200, Response::Accepted),
+            (202, Response::Accepted),
+            (429, Response::Duplicate),
+            (400, Response::Refused),
+            (404, Response::Refused),
+            (500, Response::Retry),
+            (503, Response::Retry),
+            (501, Response::Refused),
         ] {
-            assert_eq!(meaning(StatusCode::from_u16(code).unwrap()), answer, "{code}");
+            assert_eq!(meaning(StatusCode::from_u16(code).unwrap()), response, "{code}");
         }
     }
 }

@@ -1,9 +1,10 @@
 //! One object's trouble is its own.
 
+use kube::{ResourceExt, api::DeleteParams};
 use serde_json::json;
 use testkit::ready;
 
-use crate::stage::Stage;
+use crate::stage::{PATIENCE, Stage};
 
 #[tokio::test]
 async fn an_undecodable_object_stops_nobody_else() {
@@ -57,4 +58,23 @@ async fn a_panic_is_a_condition_and_a_number() {
         .unwrap();
     assert!(panics >= 2.0, "{panics}");
     assert!(controller.is_running());
+}
+
+#[tokio::test]
+async fn undecodable_object_with_a_finalizer_can_be_deleted() {
+    let stage = Stage::new("stuck").await;
+    let _controller = stage.controller("weir").await.start().await.unwrap();
+    stage.probe("bad", &json!({"interval": "10m"})).await;
+    stage.wait_ready("bad", "True", "Succeeded").await;
+    stage.probe("bad", &json!({"interval": "99999999999999h"})).await;
+    let bad = stage.wait_ready("bad", "False", "InvalidSpec").await;
+    assert_eq!(bad.finalizers(), ["weir.test/probe"]);
+    stage
+        .probes()
+        .delete("bad", &DeleteParams::default())
+        .await
+        .unwrap();
+    testkit::wait_gone(&stage.probes(), "bad", PATIENCE)
+        .await
+        .unwrap();
 }

@@ -221,3 +221,58 @@ async fn a_running_pass_may_finish_when_the_process_is_told_to_end() {
     let lease = leases.get("probe-leader-election").await.unwrap();
     assert_eq!(lease.spec.unwrap().holder_identity.as_deref(), Some(""));
 }
+
+#[tokio::test]
+async fn checkpoint_is_replaced_by_the_final_status_and_starts_no_pass() {
+    let stage = Stage::new("checkpoint").await;
+    let controller = stage.controller("weir").await.start().await.unwrap();
+    let mark = stage.plane.audit_mark();
+    stage
+        .probe("app", &json!({"interval": "10m", "behaviour": "checkpoint"}))
+        .await;
+    let object = stage.wait_ready("app", "True", "Succeeded").await;
+    assert_eq!(object.data["status"].get("checkpoint"), None);
+    let owners: Vec<_> = object
+        .managed_fields()
+        .iter()
+        .filter(|entry| entry.subresource.as_deref() == Some("status"))
+        .filter_map(|entry| entry.manager.as_deref())
+        .collect();
+    assert_eq!(owners, ["probe"]);
+    // A later object is ready after every pass that the writes to the first could have started.
+    stage.probe("later", &json!({"interval": "10m"})).await;
+    stage.wait_ready("later", "True", "Succeeded").await;
+    let writes = stage.writes("weir", mark);
+    let statuses = writes
+        .iter()
+        .filter(|entry| entry.name == "app" && entry.subresource == "status");
+    assert_eq!(statuses.count(), 2, "{writes:?}");
+    let total = "controller_runtime_reconcile_total{controller=\"probe\",result=\"requeue_after\"}";
+    assert_eq!(controller.metric(total).await.unwrap(), 2.0);
+}
+
+#[tokio::test]
+async fn checkpoint_is_kept_when_the_pass_times_out_or_the_process_ends() {
+    let stage = Stage::new("kept").await;
+    let controller = stage.controller("weir").await.start().await.unwrap();
+    stage
+        .probe(
+            "late",
+            &json!({"interval": "10m", "behaviour": "checkpointHang", "timeout": "1s"}),
+        )
+        .await;
+    let late = stage.wait_ready("late", "False", "Timeout").await;
+    assert_eq!(late.data["status"]["checkpoint"], "in generation 1");
+    stage
+        .probe("cut", &json!({"interval": "10m", "behaviour": "checkpointHang"}))
+        .await;
+    let cut = stage
+        .wait("cut", "the checkpoint", |object| {
+            object.data["status"]["checkpoint"] == "in generation 1"
+        })
+        .await;
+    assert_eq!(cut.data["status"]["conditions"], json!([]));
+    controller.terminate().await.unwrap();
+    let cut = stage.probes().get("cut").await.unwrap();
+    assert_eq!(cut.data["status"]["checkpoint"], "in generation 1");
+}

@@ -34,8 +34,8 @@ use api::{
 use artifact::Fetcher;
 use engine::{Outside, Pulling, Renders};
 use futures::stream::BoxStream;
-use kube::Client;
-use runtime::{Context, ObjectKey, Outcome, Pass, Reconciler, Requeue, Trigger, now, scratch};
+use kube::{Client, api::DynamicObject};
+use runtime::{Context, EventDraft, ObjectKey, Outcome, Pass, Reconciler, Requeue, Trigger, now, scratch};
 
 use crate::{
     flags::Flags,
@@ -177,7 +177,7 @@ impl Controller {
         );
     }
 
-    fn forget(&self, key: &ObjectKey) {
+    fn forget_object(&self, key: &ObjectKey) {
         self.memory.forget(key);
         self.metrics.forget(key);
     }
@@ -218,10 +218,6 @@ impl Reconciler for Controller {
 
     const FINALIZER: &'static str = finalizer::FLUX_KLUCTL;
 
-    fn status(object: &KluctlDeployment) -> Option<&KluctlDeploymentStatus> {
-        object.status.as_ref()
-    }
-
     fn suspended(object: &KluctlDeployment) -> bool {
         object.spec.suspend
     }
@@ -260,7 +256,19 @@ impl Reconciler for Controller {
 
     async fn finalize(&self, pass: &Pass<'_, KluctlDeployment>) -> Result<(), Fault> {
         self.remove(pass).await?;
-        self.forget(&spec::key(pass.object));
+        self.forget_object(&spec::key(pass.object));
         Ok(())
+    }
+
+    async fn finalize_undecodable(
+        &self,
+        _: &Pass<'_, DynamicObject>,
+        why: &Fault,
+    ) -> Result<Vec<EventDraft>, Fault> {
+        Ok(vec![removal::undecodable(why)])
+    }
+
+    fn forget(&self, key: &ObjectKey) {
+        self.forget_object(key);
     }
 }

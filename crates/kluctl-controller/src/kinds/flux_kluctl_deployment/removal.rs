@@ -168,3 +168,17 @@ impl Controller {
         );
     }
 }
+
+/// The event of a deleted object that can't be decoded: without its spec nothing says what may be deleted, and as whom.
+pub(super) fn undecodable(why: &Fault) -> EventDraft {
+    let message = format!(
+        "nothing is deleted, because the object cannot be read: {}; delete what it deployed by hand",
+        why.message
+    );
+    EventDraft {
+        severity: Severity::Error,
+        reason: Reason::Failed,
+        message: text::limit(message, text::MESSAGE_BYTES),
+        metadata: Default::default(),
+    }
+}

@@ -270,10 +270,6 @@ impl Reconciler for Controller {
 
     const FINALIZER: &'static str = finalizer::FLUX;
 
-    fn status(object: &GitRepository) -> Option<&GitRepositoryStatus> {
-        object.status.as_ref()
-    }
-
     fn suspended(object: &GitRepository) -> bool {
         object.spec.suspend
     }

@@ -26,33 +26,33 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
 use crate::{
-    Reconciler,
     backoff::bounded,
     context::Context,
     error::Error,
     metrics::Ending,
+    pass::{ObjectMemory, ReconciledKind},
     queue::{ObjectKey, Queue},
+    reconciler::Reconciler,
     report::{Next, Report},
-    run::{Kind, Memory},
     watching::{Change, Index},
-    work::Stop,
+    work::StopSignals,
 };
 
-/// Passes at the same time, where neither flag nor controller says otherwise.
+/// Default number of concurrent passes.
 const CONCURRENCY: u16 = 4;
-/// How often the whole list is read again, in case a watch missed something.
+/// Default interval of reading the whole list again, in case a watch missed something.
 const RELIST: Duration = Duration::from_secs(120);
-/// How long running passes may go on after the process was told to end.
+/// Time for running passes to end after a shutdown began.
 const FINISH_GRACE: Duration = Duration::from_secs(3);
-/// How long they get after that to put their things away.
+/// Time for cancelled passes to clean up.
 const ABORT_GRACE: Duration = Duration::from_millis(2500);
 
-/// A wish to look at an object, from elsewhere than its own watch.
+/// A request for a pass that comes from elsewhere than the object's own watch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trigger {
     /// The object.
     pub key: ObjectKey,
-    /// Whether a running pass works on outdated facts and should be cancelled.
+    /// If true, a running pass is cancelled because it works on outdated input.
     pub supersede: bool,
 }
 
@@ -65,13 +65,13 @@ impl From<ObjectKey> for Trigger {
     }
 }
 
-/// How a kind is run.
+/// Options of [`run_kind`].
 pub struct RunOptions {
-    /// Passes at the same time; the flag `--concurrent` has precedence.
+    /// Number of concurrent passes; default 4. The flag `--concurrent` has precedence.
     pub concurrency: u16,
-    /// Wishes from elsewhere: a source that has a new artifact, say.
+    /// Requests from elsewhere, for example for a source with a new artifact.
     pub triggers: Vec<BoxStream<'static, Trigger>>,
-    /// How often the whole list is read again.
+    /// Interval of reading the whole list again; default 2 minutes, at least one second.
     pub relist: Duration,
 }
 
@@ -93,10 +93,10 @@ impl std::fmt::Debug for RunOptions {
     }
 }
 
-/// Reconciles the objects of a kind from the moment this process leads until it is told to end.
+/// Reconciles the objects of a kind from the moment this process leads until its shutdown.
 ///
 /// # Errors
-/// None at present: what fails is retried, and said in the status of the object or in the log.
+/// None at present: failures are retried, and are in the status of the object or in the log.
 pub async fn run_kind<R: Reconciler>(ctx: &Context, reconciler: R, options: RunOptions) -> Result<(), Error> {
     if ctx.leader().await.is_err() {
         return Ok(());
@@ -108,7 +108,7 @@ pub async fn run_kind<R: Reconciler>(ctx: &Context, reconciler: R, options: RunO
     let metrics = ctx.metrics().kind(&kind);
     metrics.start(concurrency);
     tracing::info!(kind, concurrency, "starting");
-    let shared = Kind {
+    let shared = ReconciledKind {
         ctx: ctx.clone(),
         reconciler,
         resource: ApiResource::erase::<R::Object>(&()),
@@ -121,7 +121,7 @@ pub async fn run_kind<R: Reconciler>(ctx: &Context, reconciler: R, options: RunO
         index: Index::default(),
         queue: Queue::default(),
         running: HashMap::new(),
-        kept: HashMap::new(),
+        states: HashMap::new(),
         passes: JoinSet::new(),
         abort: ctx.inner.abort.child_token(),
     };
@@ -129,35 +129,35 @@ pub async fn run_kind<R: Reconciler>(ctx: &Context, reconciler: R, options: RunO
     Ok(())
 }
 
-/// A pass that runs.
-struct Running {
+/// A running pass.
+struct RunningPass {
     superseded: CancellationToken,
     generation: Arc<AtomicI64>,
     started: Instant,
 }
 
-/// What is kept of an object between passes.
+/// State of an object between passes.
 #[derive(Default)]
-struct Kept {
-    memory: Memory,
+struct ObjectState {
+    memory: ObjectMemory,
     failures: u32,
 }
 
-struct Finished {
+struct FinishedPass {
     key: ObjectKey,
-    kept: Kept,
+    state: ObjectState,
     report: Report,
 }
 
 struct Driver<R> {
-    kind: Arc<Kind<R>>,
+    kind: Arc<ReconciledKind<R>>,
     name: String,
     concurrency: usize,
     index: Index,
     queue: Queue,
-    running: HashMap<ObjectKey, Running>,
-    kept: HashMap<ObjectKey, Kept>,
-    passes: JoinSet<Finished>,
+    running: HashMap<ObjectKey, RunningPass>,
+    states: HashMap<ObjectKey, ObjectState>,
+    passes: JoinSet<FinishedPass>,
     abort: CancellationToken,
 }
 
@@ -177,7 +177,7 @@ impl<R: Reconciler> Driver<R> {
             tokio::select! {
                 () = shutdown.cancelled() => break,
                 Some(event) = watch.next() => self.watched(event),
-                Some(trigger) = triggers.next(), if !triggers.is_empty() => self.triggered(&trigger),
+                Some(trigger) = triggers.next(), if !triggers.is_empty() => self.handle_trigger(&trigger),
                 Some(finished) = self.passes.join_next() => self.joined(finished),
                 () = sleep_until(due), if due.is_some() => {}
                 _ = relist.tick() => watch = self.watch(),
@@ -211,7 +211,7 @@ impl<R: Reconciler> Driver<R> {
         for change in self.index.apply(event) {
             match change {
                 Change::Changed { key, generation } => {
-                    self.want(&key, Instant::now());
+                    self.enqueue(&key, Instant::now());
                     self.supersede(&key, Some(generation));
                 }
                 Change::Gone(key) => self.forget(&key),
@@ -220,29 +220,30 @@ impl<R: Reconciler> Driver<R> {
         }
     }
 
-    fn triggered(&mut self, trigger: &Trigger) {
-        // An object that is not known yet gets its first pass anyway.
+    fn handle_trigger(&mut self, trigger: &Trigger) {
+        // An object that the watch hasn't shown yet gets its first pass anyway.
         if !self.index.contains(&trigger.key) {
             return;
         }
-        self.want(&trigger.key, Instant::now());
+        self.enqueue(&trigger.key, Instant::now());
         if trigger.supersede {
             self.supersede(&trigger.key, None);
         }
     }
 
-    fn want(&mut self, key: &ObjectKey, at: Instant) {
+    fn enqueue(&mut self, key: &ObjectKey, at: Instant) {
         if self.queue.add(key, at) {
             self.kind.metrics.added();
         }
     }
 
-    /// Cancels the running pass of `key`, if it works on an older generation (or in any case, without one).
+    /// Cancels the running pass of `key` if it works on an older generation than `generation`, or in any case if that is
+    /// `None`.
     fn supersede(&self, key: &ObjectKey, generation: Option<i64>) {
         let Some(running) = self.running.get(key) else {
             return;
         };
-        // Zero means that the pass has not read its object yet: it will see the newest.
+        // Zero means that the pass has not read its object yet: it will read the newest.
         let works_on = running.generation.load(Ordering::Acquire);
         if works_on != 0 && generation.is_none_or(|generation| works_on < generation) {
             running.superseded.cancel();
@@ -251,11 +252,17 @@ impl<R: Reconciler> Driver<R> {
 
     fn forget(&mut self, key: &ObjectKey) {
         self.queue.forget(key);
-        self.kept.remove(key);
-        self.kind.metrics.forget(key);
+        self.drop_state(key);
         if let Some(running) = self.running.get(key) {
             running.superseded.cancel();
         }
+    }
+
+    /// Forgets everything that is kept of an object, in the metrics and the reconciler too.
+    fn drop_state(&mut self, key: &ObjectKey) {
+        self.states.remove(key);
+        self.kind.metrics.forget(key);
+        self.kind.reconciler.forget(key);
     }
 
     fn start_due(&mut self) {
@@ -271,16 +278,16 @@ impl<R: Reconciler> Driver<R> {
     fn start(&mut self, key: ObjectKey, waited: Duration) {
         let superseded = CancellationToken::new();
         let generation = Arc::new(AtomicI64::new(0));
-        let running = Running {
+        let running = RunningPass {
             superseded: superseded.clone(),
             generation: Arc::clone(&generation),
             started: Instant::now(),
         };
         self.kind.metrics.started(&key, running.started, waited);
         self.running.insert(key.clone(), running);
-        let mut kept = self.kept.remove(&key).unwrap_or_default();
+        let mut state = self.states.remove(&key).unwrap_or_default();
         let kind = Arc::clone(&self.kind);
-        let stop = Stop {
+        let stop = StopSignals {
             superseded,
             abort: self.abort.clone(),
         };
@@ -293,13 +300,13 @@ impl<R: Reconciler> Driver<R> {
             reconcileID = %uuid::Uuid::new_v4(),
         );
         let pass = async move {
-            let report = kind.pass(&key, &mut kept.memory, &stop, &generation).await;
-            Finished { key, kept, report }
+            let report = kind.pass(&key, &mut state.memory, &stop, &generation).await;
+            FinishedPass { key, state, report }
         };
         self.passes.spawn(pass.instrument(span));
     }
 
-    fn joined(&mut self, finished: Result<Finished, tokio::task::JoinError>) {
+    fn joined(&mut self, finished: Result<FinishedPass, tokio::task::JoinError>) {
         match finished {
             Ok(finished) => self.finished(finished),
             // A pass catches its panics, so this is the runtime itself going down.
@@ -307,10 +314,10 @@ impl<R: Reconciler> Driver<R> {
         }
     }
 
-    fn finished(&mut self, finished: Finished) {
-        let Finished {
+    fn finished(&mut self, finished: FinishedPass) {
+        let FinishedPass {
             key,
-            mut kept,
+            mut state,
             report,
         } = finished;
         let took = self
@@ -321,32 +328,32 @@ impl<R: Reconciler> Driver<R> {
         self.kind.metrics.ended(&key, report.ending, took);
         self.queue.finish(&key);
         if report.next == Next::Gone || !self.index.contains(&key) {
-            self.kind.metrics.forget(&key);
+            self.drop_state(&key);
             return;
         }
-        kept.failures = match report.next {
-            Next::Retry => kept.failures.saturating_add(1),
-            _ if report.ending == Some(Ending::Error) => kept.failures,
+        state.failures = match report.next {
+            Next::Retry => state.failures.saturating_add(1),
+            _ if report.ending == Some(Ending::Error) => state.failures,
             _ => 0,
         };
         let ctx = &self.kind.ctx;
         let delay = match report.next {
-            Next::Interval(interval) => Some(ctx.spread(interval)),
+            Next::Interval(interval) => Some(ctx.with_jitter(interval)),
             Next::After(delay) => Some(bounded(delay)),
-            Next::Retry => Some(ctx.backoff().delay(kept.failures)),
+            Next::Retry => Some(ctx.retry_delay(state.failures)),
             Next::Again => Some(Duration::ZERO),
             Next::Idle | Next::Gone => None,
         };
         if report.next == Next::Retry {
             self.kind.metrics.retried();
         }
-        self.kept.insert(key.clone(), kept);
+        self.states.insert(key.clone(), state);
         if let Some(delay) = delay {
-            self.want(&key, Instant::now() + delay);
+            self.enqueue(&key, Instant::now() + delay);
         }
     }
 
-    /// Lets running passes finish, cancels those that don't, and leaves none behind.
+    /// Waits for running passes, cancels those that don't end in time, and leaves none behind.
     async fn end(mut self) {
         let waiting = self.passes.len();
         if waiting > 0 {

@@ -1,9 +1,11 @@
-//! Telling what happened: a Kubernetes Event on the object, and a POST to the notification-controller.
+//! Recording events: as a Kubernetes Event on the object, and by a POST to the notification-controller.
 //!
-//! Recording never waits: both ways have a bounded queue and a task of their own, and what finds no place is counted. A
-//! slow or missing notification-controller costs events, never a reconciliation.
+//! Recording never waits: each destination has a bounded queue and a task of its own, and events that exceed the queue are
+//! dropped and counted. A slow or missing notification-controller costs events, never a reconciliation.
 
 mod aggregate;
+mod draft;
+mod inbox;
 mod post;
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
@@ -15,13 +17,13 @@ use tokio::sync::mpsc;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use url::Url;
 
-use crate::{
-    error::Error,
-    metrics::Metrics,
-    pass::{EventDraft, Severity},
-};
+use crate::{error::Error, metrics::Metrics};
+use aggregate::RecordedEvent;
+use inbox::Inbox;
 
-/// Events that may wait for a way out; more are dropped and counted.
+pub use draft::{EventDraft, Severity};
+
+/// Capacity of each queue; further events are dropped and counted.
 const QUEUE: usize = 512;
 
 /// Records events for one controller.
@@ -29,16 +31,9 @@ const QUEUE: usize = 512;
 pub struct Recorder {
     controller: Arc<str>,
     instance: Arc<str>,
-    kubernetes: mpsc::Sender<Told>,
+    kubernetes: mpsc::Sender<RecordedEvent>,
     post: Option<mpsc::Sender<Event>>,
     metrics: Metrics,
-}
-
-/// An event with everything that a Kubernetes Event needs.
-#[derive(Debug, Clone)]
-pub(crate) struct Told {
-    pub(crate) severity: Severity,
-    pub(crate) event: Event,
 }
 
 /// The tasks behind a recorder.
@@ -48,23 +43,8 @@ pub struct Flush {
     end: CancellationToken,
 }
 
-/// A queue that, once it is told to end, gives out what is in it and then nothing.
-pub(crate) struct Inbox<T> {
-    from: mpsc::Receiver<T>,
-    end: CancellationToken,
-}
-
-impl<T> Inbox<T> {
-    pub(crate) async fn next(&mut self) -> Option<T> {
-        match self.end.run_until_cancelled(self.from.recv()).await {
-            Some(item) => item,
-            None => self.from.try_recv().ok(),
-        }
-    }
-}
-
 impl Flush {
-    /// Waits until everything recorded has gone out, but not longer than `grace`.
+    /// Waits until all recorded events have been sent, at most `grace`.
     pub async fn wait(&self, grace: Duration) {
         self.end.cancel();
         if tokio::time::timeout(grace, self.tasks.wait()).await.is_err() {
@@ -74,10 +54,11 @@ impl Flush {
 }
 
 impl Recorder {
-    /// Starts the tasks that send events; `client` writes them, `address` (may be empty) is posted to.
+    /// Starts the tasks that send events: `client` writes Kubernetes Events, and `address` is the URL to post to; empty
+    /// posts nowhere.
     ///
     /// # Errors
-    /// When the address is no http(s) URL.
+    /// If the address is not an http or https URL.
     pub fn start(
         controller: &str,
         instance: &str,
@@ -86,11 +67,11 @@ impl Recorder {
         metrics: Metrics,
     ) -> Result<(Self, Flush), Error> {
         let (tasks, end) = (TaskTracker::new(), CancellationToken::new());
-        let (kubernetes, told) = mpsc::channel(QUEUE);
+        let (kubernetes, recorded) = mpsc::channel(QUEUE);
         tasks.spawn(aggregate::write_events(
             client,
             Inbox {
-                from: told,
+                receiver: recorded,
                 end: end.clone(),
             },
             metrics.clone(),
@@ -100,7 +81,7 @@ impl Recorder {
             Some(url) => {
                 let (post, events) = mpsc::channel(QUEUE);
                 let inbox = Inbox {
-                    from: events,
+                    receiver: events,
                     end: end.clone(),
                 };
                 tasks.spawn(post::post_events(post::client()?, url, inbox, metrics.clone()));
@@ -124,7 +105,7 @@ impl Recorder {
         self.record_on(reference, object.meta().annotations.as_ref(), draft);
     }
 
-    /// Records an event about an object that is known by reference; `annotations` are those of the object.
+    /// Records an event about the object of a reference; `annotations` are those of the object.
     pub fn record_on(
         &self,
         object: ObjectReference,
@@ -139,13 +120,17 @@ impl Recorder {
         {
             self.metrics.event_dropped("webhook");
         }
-        if self.kubernetes.try_send(Told { severity, event }).is_err() {
+        if self
+            .kubernetes
+            .try_send(RecordedEvent { severity, event })
+            .is_err()
+        {
             self.metrics.event_dropped("kubernetes");
         }
     }
 }
 
-/// Makes the event: what the user annotated the object with goes over what the controller says.
+/// Returns the event: annotations of the object overwrite metadata of the controller.
 fn event(
     controller: &str,
     instance: &str,
@@ -194,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn annotations_of_the_user_go_over_the_controllers_metadata() {
+    fn event_metadata_is_overwritten_by_annotations_of_the_object() {
         let annotations = BTreeMap::from([
             ("event.toolkit.fluxcd.io/team".to_owned(), "shop".to_owned()),
             (
@@ -233,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_is_empty_or_http() {
+    fn address_is_empty_or_an_http_url() {
         assert!(parse_address("").unwrap().is_none());
         assert!(
             parse_address("http://notification-controller.flux-system.svc.cluster.local./")

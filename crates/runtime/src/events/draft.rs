@@ -1,0 +1,29 @@
+//! Events as kinds write them.
+
+use std::collections::BTreeMap;
+
+use api::Reason;
+
+/// Severity of an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Severity {
+    /// Only a Kubernetes Event (type Normal); never posted to the notification-controller.
+    Trace,
+    /// Kubernetes type Normal, posted with severity `info`.
+    Info,
+    /// Kubernetes type Warning, posted with severity `error`.
+    Error,
+}
+
+/// An event without its object, which the pass or the [`Recorder`](super::Recorder) adds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EventDraft {
+    /// Severity.
+    pub severity: Severity,
+    /// Reason, as in the Ready condition.
+    pub reason: Reason,
+    /// Message for people.
+    pub message: String,
+    /// Metadata; keys have the API group of the object as prefix, as in `source.toolkit.fluxcd.io/revision`.
+    pub metadata: BTreeMap<String, String>,
+}

@@ -1,0 +1,190 @@
+//! The contract between a kind and the pass that all kinds share.
+
+use std::{
+    fmt::{self, Debug},
+    future::Future,
+    time::Duration,
+};
+
+use api::{Class, Fault, Reason};
+use kube::{
+    api::DynamicObject,
+    core::{NamespaceResourceScope, object::HasStatus},
+};
+use serde::{Serialize, de::DeserializeOwned};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    events::EventDraft,
+    queue::ObjectKey,
+    status::{StatusError, StatusWriter},
+};
+
+/// When the next pass over an object is due.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Requeue {
+    /// After the interval, with jitter: the pass succeeded.
+    Interval(Duration),
+    /// After exactly this time.
+    After(Duration),
+    /// With exponential backoff per object.
+    Retry,
+    /// Only when the object (or an object that it refers to) changes.
+    OnChange,
+}
+
+impl From<Class> for Requeue {
+    fn from(class: Class) -> Self {
+        match class {
+            Class::Stall => Self::OnChange,
+            Class::Wait(delay) => Self::After(delay),
+            Class::Retry | Class::Bug => Self::Retry,
+        }
+    }
+}
+
+/// Result of a pass.
+#[derive(Debug, Clone)]
+pub struct Outcome<S> {
+    /// The new status. It is applied whole; nothing is sent if it equals the last written one.
+    pub status: S,
+    /// When the next pass is due.
+    pub requeue: Requeue,
+    /// Events, at most one a transition.
+    pub events: Vec<EventDraft>,
+    /// The fault of a failed pass, for the log and the metrics.
+    pub fault: Option<Fault>,
+}
+
+/// Input of a pass.
+pub struct Pass<'a, O> {
+    /// The object, read live at the start of the pass.
+    pub object: &'a O,
+    /// Namespace of the object.
+    pub namespace: &'a str,
+    /// Name of the object.
+    pub name: &'a str,
+    /// Is cancelled on shutdown, on loss of the lease, on a newer generation, and after the timeout.
+    pub cancel: CancellationToken,
+    pub(crate) status: &'a StatusWriter<'a>,
+}
+
+impl<O: Debug> Debug for Pass<'_, O> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pass")
+            .field("object", &self.object)
+            .field("namespace", &self.namespace)
+            .field("name", &self.name)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<O> Pass<'_, O> {
+    /// Returns the key of the object.
+    #[must_use]
+    pub fn key(&self) -> ObjectKey {
+        ObjectKey::new(self.namespace, self.name)
+    }
+}
+
+impl<O> Pass<'_, O>
+where
+    O: HasStatus,
+    O::Status: Serialize,
+{
+    /// Writes `status` in the middle of a pass, which then goes on: what was done so far is on the object even if the
+    /// process ends before the pass does.
+    ///
+    /// It is written like the status at the end of a pass (whole, by server-side apply, by the leader only, not at all if
+    /// it is unchanged), starts no further pass, and is the base that the status at the end is compared with. If the pass
+    /// panics or exceeds its timeout, [`Reconciler::faulted`] gets the object with this status.
+    ///
+    /// # Errors
+    /// A fault, with which the pass should end, if the object is gone, the lease is over, or the API server refuses the
+    /// status or does not answer in time.
+    pub async fn checkpoint(&self, status: &O::Status) -> Result<(), Fault> {
+        let written = match serde_json::to_value(status) {
+            Ok(value) => self.status.checkpoint(value).await,
+            Err(error) => Err(StatusError::Failed(error.to_string())),
+        };
+        written.map_err(|error| Fault::retry(Reason::Failed, format!("cannot write the status: {error}")))
+    }
+}
+
+/// A kind under control: its decisions and its actions. Everything else (decoding, finalizer, suspension, timeouts,
+/// panics, writing the status, events, requeueing) is done by the pass.
+pub trait Reconciler: Send + Sync + Sized + 'static {
+    /// The typed resource.
+    type Object: kube::Resource<DynamicType = (), Scope = NamespaceResourceScope>
+        + HasStatus<Status = Self::Status>
+        + Clone
+        + Debug
+        + DeserializeOwned
+        + Serialize
+        + Send
+        + Sync
+        + 'static;
+    /// The whole status of the resource.
+    type Status: Serialize + DeserializeOwned + Clone + Debug + Default + PartialEq + Send + Sync + 'static;
+
+    /// The finalizer that the pass keeps on the object; empty for a kind that has nothing to clean up.
+    const FINALIZER: &'static str;
+
+    /// Finalizers of earlier controllers that no other controller removes: the pass removes them.
+    const OBSOLETE_FINALIZERS: &'static [&'static str] = &[];
+
+    /// Returns true if the user suspended the object.
+    fn suspended(object: &Self::Object) -> bool;
+
+    /// Returns the timeout of a pass, at least one second.
+    fn timeout(&self, object: &Self::Object) -> Duration;
+
+    /// Refuses invalid and unsupported fields, before anything is done. Pure.
+    ///
+    /// # Errors
+    /// A stalling fault that names field and value.
+    fn validate(&self, object: &Self::Object) -> Result<(), Fault>;
+
+    /// Returns the status with Reconciling=True, which is written once at the start of a pass when generation or
+    /// `reconcile.fluxcd.io/requestedAt` changed; `None` for kinds without that condition. Pure.
+    fn progressing(&self, object: &Self::Object) -> Option<Self::Status>;
+
+    /// Returns the outcome after a fault that the pass itself found (validation, timeout, panic). Pure.
+    fn faulted(&self, object: &Self::Object, fault: &Fault) -> Outcome<Self::Status>;
+
+    /// Returns the status to write for a suspended object (with the handled annotation, for example); `None` leaves it
+    /// unchanged. Pure.
+    fn suspended_status(&self, object: &Self::Object) -> Option<Self::Status> {
+        let _ = object;
+        None
+    }
+
+    /// Observes, plans, acts, and returns the new status.
+    fn reconcile(&self, pass: &Pass<'_, Self::Object>) -> impl Future<Output = Outcome<Self::Status>> + Send;
+
+    /// Cleans up after a deleted object; idempotent. The finalizer is removed when this succeeds.
+    ///
+    /// # Errors
+    /// A fault; cleaning up is tried again.
+    fn finalize(&self, pass: &Pass<'_, Self::Object>) -> impl Future<Output = Result<(), Fault>> + Send;
+
+    /// Cleans up after a deleted object that does not decode because of `why`; idempotent. The finalizer is removed when
+    /// this succeeds, since nothing else lets the object and its namespace go. Returns events for the object. The default
+    /// cleans up nothing.
+    ///
+    /// # Errors
+    /// A fault; cleaning up is tried again.
+    fn finalize_undecodable(
+        &self,
+        pass: &Pass<'_, DynamicObject>,
+        why: &Fault,
+    ) -> impl Future<Output = Result<Vec<EventDraft>, Fault>> + Send {
+        let _ = (pass, why);
+        async { Ok(Vec::new()) }
+    }
+
+    /// Forgets what the reconciler keeps in memory of an object that is gone, or is not watched any more.
+    fn forget(&self, key: &ObjectKey) {
+        let _ = key;
+    }
+}

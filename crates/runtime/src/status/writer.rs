@@ -1,0 +1,200 @@
+//! The status of one object during one pass.
+
+use std::time::{Duration, Instant};
+
+use kube::{Api, api::DynamicObject};
+use serde_json::Value;
+use tokio::sync::Mutex;
+
+use super::{WriteResult, Written, version, without_nulls, write};
+use crate::{
+    client::{describe, is_not_leader},
+    decode,
+    metrics::KindMetrics,
+    queue::ObjectKey,
+};
+
+/// Minimum time for writing a status, also after a pass that used up its timeout.
+const MIN_WRITE_TIME: Duration = Duration::from_secs(20);
+/// Maximum time for writing a status.
+const MAX_WRITE_TIME: Duration = Duration::from_secs(120);
+
+/// A status that was not written.
+#[derive(Debug, Clone, thiserror::Error)]
+pub(crate) enum StatusError {
+    /// The object was deleted, or another one of the same name took its place.
+    #[error("the object was deleted")]
+    Gone,
+    /// The lease is over.
+    #[error("this process does not hold the lease any more")]
+    NotLeader,
+    /// The API server refused the write, or did not answer in time.
+    #[error("{0}")]
+    Failed(String),
+}
+
+/// Writes the status of one object, several times in a pass if need be, and remembers what was written.
+pub(crate) struct StatusWriter<'a> {
+    api: Api<DynamicObject>,
+    manager: &'static str,
+    metrics: &'a KindMetrics,
+    key: &'a ObjectKey,
+    state: Mutex<State>,
+}
+
+struct State {
+    live: DynamicObject,
+    /// The status that this process wrote last, in this pass or an earlier one.
+    written: Option<Written>,
+    /// The last checkpoint of this pass.
+    checkpoint: Option<Value>,
+    /// End of the pass's own time; a write may go on until then.
+    deadline: Instant,
+}
+
+impl<'a> StatusWriter<'a> {
+    /// Begins with the object as it was read and what this process wrote to it in earlier passes.
+    pub(crate) fn new(
+        api: Api<DynamicObject>,
+        manager: &'static str,
+        metrics: &'a KindMetrics,
+        key: &'a ObjectKey,
+        live: DynamicObject,
+        written: Option<Written>,
+    ) -> Self {
+        Self {
+            api,
+            manager,
+            metrics,
+            key,
+            state: Mutex::new(State {
+                live,
+                written,
+                checkpoint: None,
+                deadline: Instant::now(),
+            }),
+        }
+    }
+
+    /// Returns the object as last read or written.
+    pub(crate) fn live(&mut self) -> &DynamicObject {
+        &self.state.get_mut().live
+    }
+
+    /// Replaces the object after a write of its metadata.
+    pub(crate) fn set_live(&mut self, live: DynamicObject) {
+        self.state.get_mut().live = live;
+    }
+
+    /// Lets writes take as long as the pass itself might have taken, within bounds: writing a status late is better than
+    /// repeating the pass.
+    pub(crate) fn set_deadline(&mut self, started: Instant, timeout: Duration) {
+        self.state.get_mut().deadline = started + timeout.min(MAX_WRITE_TIME);
+    }
+
+    /// Returns what this process wrote last, for the next pass.
+    pub(crate) fn into_written(self) -> Option<Written> {
+        self.state.into_inner().written
+    }
+
+    /// Returns the last checkpoint of this pass.
+    pub(crate) fn take_checkpoint(&mut self) -> Option<Value> {
+        self.state.get_mut().checkpoint.take()
+    }
+
+    /// Writes a status in the middle of a pass and remembers it as the object's status.
+    pub(crate) async fn checkpoint(&self, status: Value) -> Result<(), StatusError> {
+        let mut state = self.state.lock().await;
+        self.write_locked(&mut state, &status).await?;
+        state.checkpoint = Some(status);
+        Ok(())
+    }
+
+    /// Writes a status.
+    pub(crate) async fn write(&self, status: &Value) -> Result<(), StatusError> {
+        let mut state = self.state.lock().await;
+        self.write_locked(&mut state, status).await
+    }
+
+    async fn write_locked(&self, state: &mut State, status: &Value) -> Result<(), StatusError> {
+        let status = without_nulls(status.clone());
+        let ready = decode::ready(&status).to_owned();
+        let deadline = (Instant::now() + MIN_WRITE_TIME).max(state.deadline);
+        let last = state.written.as_ref();
+        match write(&self.api, &state.live, self.manager, &status, last, deadline).await {
+            WriteResult::Unchanged => {}
+            WriteResult::Written(object) => state.remember(status, *object),
+            WriteResult::Gone => return Err(StatusError::Gone),
+            WriteResult::Failed(error) if is_not_leader(&error) => return Err(StatusError::NotLeader),
+            WriteResult::Failed(error) => {
+                let message = describe(&error);
+                tracing::error!(error = message, "cannot write the status");
+                return Err(StatusError::Failed(message));
+            }
+        }
+        self.metrics.ready(self.key, &ready);
+        Ok(())
+    }
+}
+
+impl State {
+    /// Takes over what the write changed. Spec and generation stay those that the pass works on.
+    fn remember(&mut self, sent: Value, object: DynamicObject) {
+        let stored = object.data.get("status").cloned().unwrap_or(Value::Null);
+        self.written = Some(Written {
+            sent,
+            version: version(&object),
+            stored: stored.clone(),
+        });
+        let live = &mut self.live;
+        if let Some(data) = live.data.as_object_mut() {
+            data.insert("status".to_owned(), stored);
+        }
+        live.metadata.resource_version = object.metadata.resource_version;
+        live.metadata.managed_fields = object.metadata.managed_fields;
+        live.metadata.finalizers = object.metadata.finalizers;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::status::is_unchanged;
+
+    fn object(version: &str, generation: i64, status: &Value) -> DynamicObject {
+        serde_json::from_value(json!({
+            "apiVersion": "g/v1", "kind": "K",
+            "metadata": {"name": "n", "namespace": "ns", "uid": "u", "resourceVersion": version,
+                         "generation": generation, "finalizers": [format!("of/{version}")]},
+            "spec": {"of": version},
+            "status": status,
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn remember_makes_the_written_status_the_base_of_the_next_write() {
+        let mut state = State {
+            live: object("5", 1, &json!({"a": 1})),
+            written: None,
+            checkpoint: None,
+            deadline: Instant::now(),
+        };
+        let sent = json!({"a": 2});
+        state.remember(sent.clone(), object("6", 2, &json!({"a": 2, "defaulted": true})));
+        assert!(is_unchanged(&state.live, &sent, state.written.as_ref()));
+        assert!(!is_unchanged(
+            &state.live,
+            &json!({"a": 3}),
+            state.written.as_ref()
+        ));
+        assert_eq!(state.live.data["spec"]["of"], "5");
+        assert_eq!(state.live.metadata.generation, Some(1));
+        assert_eq!(
+            state.live.metadata.finalizers.as_deref(),
+            Some(&["of/6".to_owned()][..])
+        );
+    }
+}
