@@ -8,7 +8,7 @@ use std::{
 
 use anyhow::{Context as _, Result, bail, ensure};
 use cluster::{Cluster, access::LocalKubeconfig};
-use engine::{GitInfo, Outside, Override, Rendering};
+use engine::{ExternalAccess, GitInfo, RenderOptions, SourceOverride};
 use git::Checkout;
 use kluctl::{Contexts, FixedImage, Inclusion, Rendered, Request};
 use secrets::Keys;
@@ -75,7 +75,7 @@ pub(crate) struct Session {
     pub(crate) tree: Arc<dyn Tree>,
     pub(crate) request: Request,
     kubeconfig: Option<LocalKubeconfig>,
-    outside: Outside,
+    external: ExternalAccess,
     timeout: Duration,
 }
 
@@ -133,7 +133,7 @@ impl Session {
             tree,
             request,
             kubeconfig,
-            outside: outside(asked.project)?,
+            external: external(asked.project)?,
             timeout: asked.project.timeout,
         })
     }
@@ -171,12 +171,12 @@ impl Session {
         Ok(self.runtime.block_on(listing)?)
     }
 
-    fn rendering(&self) -> Rendering {
-        Rendering {
+    fn rendering(&self) -> RenderOptions {
+        RenderOptions {
             name: "weir".to_owned(),
             timeout: Some(self.timeout),
-            outside: self.outside.clone(),
-            ..Rendering::default()
+            external: self.external.clone(),
+            ..RenderOptions::default()
         }
     }
 
@@ -208,7 +208,7 @@ impl Session {
     /// Renders the project.
     pub(crate) fn render(&self, cluster: Option<&Cluster>) -> Result<Rendered> {
         let step = self.terminal.start("Rendering");
-        let rendering = Rendering {
+        let rendering = RenderOptions {
             keys: Some(Arc::new(Keys::from_environment(&|name| std::env::var(name).ok()))),
             ..self.rendering()
         };
@@ -243,7 +243,7 @@ impl kluctl::History for Commits {
 }
 
 /// What a render may take from elsewhere: all that the user may.
-fn outside(project: &ProjectFlags) -> Result<Outside> {
+fn external(project: &ProjectFlags) -> Result<ExternalAccess> {
     let overrides = [
         (false, false, &project.local_git_override),
         (false, true, &project.local_git_group_override),
@@ -256,7 +256,7 @@ fn outside(project: &ProjectFlags) -> Result<Outside> {
             let (key, dir) = text
                 .split_once('=')
                 .with_context(|| format!("{text}: an override is HOST/PATH=DIR"))?;
-            all.push(Override {
+            all.push(SourceOverride {
                 oci,
                 group,
                 key: key.to_owned(),
@@ -265,10 +265,10 @@ fn outside(project: &ProjectFlags) -> Result<Outside> {
         }
     }
     let logins = Logins::new(&project.logins)?;
-    Ok(Outside {
+    Ok(ExternalAccess {
         overrides: all,
         credentials: Some(Arc::new(logins)),
-        ..Outside::of_user()
+        ..ExternalAccess::of_user()
     })
 }
 
@@ -326,7 +326,7 @@ fn fixed_images(images: &ImageFlags, budget: &Budget) -> Result<Vec<FixedImage>>
         all = FixedImage::read_list(&name, &text, budget).context(shown)?;
     }
     for image in &images.fixed_image {
-        all.push(FixedImage::parse(image).map_err(anyhow::Error::msg)?);
+        all.push(FixedImage::parse(image)?);
     }
     Ok(all)
 }

@@ -15,7 +15,8 @@ use crate::{
     RemoveOptions, ResultObject, ValidateResult,
     confirm::ABORTED,
     deploy::{deploy_as_far_as_possible, does_something},
-    images, live,
+    live,
+    render::images,
     result::Asked,
 };
 
@@ -78,7 +79,7 @@ impl<'a> Project<'a> {
         }
         origin.target = self.rendered.target.clone();
         origin.tree = Some(self.rendered.deployment());
-        origin.seen_images = images::listed(self.rendered, objects);
+        origin.requested_images = images::listed(self.rendered, objects);
         origin.objects_hash = kluctl::objects_hash(self.rendered.objects());
         origin
     }

@@ -4,48 +4,36 @@
 //! carries identity and cancellation, and what was rendered. Nothing here decides when to do what: that is the
 //! controllers' part. Values of Secrets show in no result and no error.
 
-mod charts;
 pub mod commands;
 mod compare;
 mod confirm;
-mod decrypt;
 mod deploy;
 mod error;
-mod images;
 mod live;
-mod outside;
 mod poke;
 mod progress;
 mod prune;
-mod pull;
 mod remove;
 mod render;
-mod renders;
 mod result;
 mod seen;
-mod sources;
 mod stand_in;
-pub mod text;
 mod validate;
-mod vars;
-mod waiting;
 
-pub use charts::moment;
 pub use compare::{CompareOptions, Comparison, compare};
 pub use confirm::Confirm;
 pub use deploy::{DeployOptions, deploy};
 pub use error::Error;
-pub use images::deployed_images;
-pub use outside::{Environment, Outside, Override, SourceCredentials};
 pub use poke::{PokedImage, poke_images};
 pub use progress::{Event, ItemCounts, Listener, Progress};
 pub use prune::{RemoveOptions, delete, prune};
-pub use pull::Pulling;
-pub use render::{Rendering, choose_target, list_targets, render, render_offline};
-pub use renders::Renders;
+pub use render::{
+    ChartCache, EnvironmentVariables, ExternalAccess, RenderOptions, RenderSlots, SourceCredentials,
+    SourceOverride, choose_target, deployed_images, list_targets, moment, render, render_offline,
+};
 pub use result::{
     Asked, Command, CommandResult, Contents, Counts, GitInfo, Initiator, Keep, KluctlDeployment, ObjectError,
-    Origin, ProjectKey, ResultObject, ResultStore, StoredResult,
+    Origin, ProjectKey, ResultObject, ResultStore, StoredResult, text,
 };
 pub use seen::Seen;
 pub use validate::{Patience, ValidateResult, validate, validate_until};
@@ -69,7 +57,7 @@ mod tests {
                 cluster,
                 Arc::new(tree::Mem::new()),
                 Request::default(),
-                &Rendering::default(),
+                &RenderOptions::default(),
             ));
             check(deploy(cluster, rendered, &DeployOptions::default()));
             check(compare(cluster, rendered, CompareOptions::default()));

@@ -1,4 +1,18 @@
-//! Rendering a project for a cluster.
+//! Renders a kluctl project for a cluster.
+//!
+//! Rendering itself is pure ([`kluctl::render`]) and runs on a blocking thread. This module supplies the callbacks that it
+//! needs: charts, other repositories, variables, decryption. Each of them blocks that thread while it waits for the network,
+//! and fails as soon as the render is cancelled.
+
+mod blocking;
+mod chart_cache;
+mod charts;
+mod decryption;
+mod external;
+pub(crate) mod images;
+mod slots;
+mod sources;
+mod vars;
 
 use std::{
     collections::{HashMap, HashSet},
@@ -16,34 +30,41 @@ use tokio_util::sync::CancellationToken;
 use tree::{Budget, Limits, Tree};
 use yaml::Value;
 
-use crate::{
-    Error, Outside, Pulling, Renders, charts, decrypt::Decryption, sources::Fetcher, vars::Reader,
-    waiting::Waiting,
-};
+use crate::Error;
+use blocking::BlockingContext;
+use decryption::Decryption;
+use sources::SourceFetcher;
+use vars::VarsReader;
 
-/// The namespace of objects that name none.
+pub use chart_cache::ChartCache;
+pub use charts::moment;
+pub use external::{EnvironmentVariables, ExternalAccess, SourceCredentials, SourceOverride};
+pub use images::deployed_images;
+pub use slots::RenderSlots;
+
+/// Namespace of namespaced objects whose manifest has no namespace.
 const DEFAULT_NAMESPACE: &str = "default";
 
-/// The bounds of a render.
+/// Options and limits of a render.
 #[derive(Debug, Clone, Default)]
-pub struct Rendering {
-    /// The name of what is rendered: no two renders of one name run at the same time.
+pub struct RenderOptions {
+    /// Name of the rendered object, as in `KluctlDeployment/apps/shop`. Two renders of one name never run at the same time.
     pub name: String,
-    /// The renders that it runs beside.
-    pub renders: Renders,
-    /// The charts that were pulled for it and others.
-    pub pulling: Pulling,
-    /// The keys of encrypted files. Without any, such files are refused by name.
+    /// Slots that all renders of the process share.
+    pub slots: RenderSlots,
+    /// Pulled charts that all renders of the process share.
+    pub chart_cache: ChartCache,
+    /// Keys for decrypting SOPS files. If absent, an encrypted file fails the render with an error that names the file.
     pub keys: Option<Arc<secrets::Keys>>,
-    /// What it may take from elsewhere.
-    pub outside: Outside,
-    /// How much it may use.
+    /// Environment variables, servers, stores and repositories that the project may read.
+    pub external: ExternalAccess,
+    /// Limits on files, bytes and steps.
     pub limits: Limits,
-    /// How long it may take.
+    /// Timeout of the render; no timeout if absent.
     pub timeout: Option<Duration>,
 }
 
-/// Sets a flag when dropped: a render whose caller is gone must not go on.
+/// Sets a flag when dropped, so that a render ends when its caller is gone.
 struct CancelOnDrop(Arc<AtomicBool>);
 
 impl Drop for CancelOnDrop {
@@ -55,123 +76,123 @@ impl Drop for CancelOnDrop {
 /// Renders a project and puts its objects into the namespaces that the cluster's kinds need.
 ///
 /// # Errors
-/// When the project is wrong (the error names file and line), a limit is reached, the last render of the same name has not
-/// ended, or the cluster can't be asked which kinds it serves.
+/// Fails when the project is invalid (the error names file and line), a limit is exceeded, the previous render of the same
+/// name is still running, or discovery of the cluster fails.
 pub async fn render(
     cluster: &Cluster,
     tree: Arc<dyn Tree>,
     mut request: kluctl::Request,
-    rendering: &Rendering,
+    options: &RenderOptions,
 ) -> Result<Rendered, Error> {
-    // Charts may ask the cluster for as long as somebody waits for the render.
-    let waited_for = cluster.cancellation().child_token();
-    let _waiting = waited_for.clone().drop_guard();
-    let until = cluster.until(waited_for.clone());
-    let waiting = Waiting::until(waited_for);
-    equip(&mut request, Some(until), rendering, &waiting)?;
-    let keys = rendering.keys.clone();
-    let work = move |budget: &Budget| render_decrypted(tree, request, keys, budget, waiting);
+    // Callbacks may use the network until the caller of the render is gone.
+    let cancelled = cluster.cancellation().child_token();
+    let _cancel_callbacks = cancelled.clone().drop_guard();
+    let until = cluster.until(cancelled.clone());
+    let blocking = BlockingContext::new(cancelled);
+    equip(&mut request, Some(until), options, &blocking)?;
+    let keys = options.keys.clone();
+    let work = move |budget: &Budget| render_decrypted(tree, request, keys, budget, blocking);
     let mut rendered = cluster
         .cancellation()
-        .run_until_cancelled(in_a_thread(rendering, work))
+        .run_until_cancelled(in_a_thread(options, work))
         .await
         .ok_or(Error::Cancelled)??;
     fix_namespaces(cluster, &mut rendered).await?;
     Ok(rendered)
 }
 
-/// Renders a project without any cluster. Objects stay in the namespaces that are written in them.
+/// Renders a project without a cluster. Objects keep the namespaces of their manifests.
 ///
 /// # Errors
-/// As [`render`], except for those of the cluster.
+/// Fails as [`render`] does, except for discovery.
 pub async fn render_offline(
     tree: Arc<dyn Tree>,
     request: kluctl::Request,
-    rendering: &Rendering,
+    options: &RenderOptions,
 ) -> Result<Rendered, Error> {
-    let keys = rendering.keys.clone();
-    offline(request, rendering, move |request, budget, waiting| {
-        render_decrypted(tree, request, keys, budget, waiting)
+    let keys = options.keys.clone();
+    offline(request, options, move |request, budget, blocking| {
+        render_decrypted(tree, request, keys, budget, blocking)
     })
     .await
 }
 
-/// The target that a request is about, as it is before anything is rendered for it; see [`kluctl::choose_target`].
+/// Returns the selected target before anything is rendered for it; see [`kluctl::choose_target`].
 ///
 /// # Errors
-/// As [`render_offline`].
+/// Fails as [`render_offline`] does.
 pub async fn choose_target(
     tree: Arc<dyn Tree>,
     request: kluctl::Request,
-    rendering: &Rendering,
+    options: &RenderOptions,
 ) -> Result<Target, Error> {
-    offline(request, rendering, move |request, budget, _| {
+    offline(request, options, move |request, budget, _| {
         kluctl::choose_target(&tree, &request, budget)
     })
     .await
 }
 
-/// The targets of a project, and what the user should know besides; see [`kluctl::list_targets`].
+/// Returns the targets of a project and the warnings of loading them; see [`kluctl::list_targets`].
 ///
 /// # Errors
-/// As [`render_offline`].
+/// Fails as [`render_offline`] does.
 pub async fn list_targets(
     tree: Arc<dyn Tree>,
     request: kluctl::Request,
-    rendering: &Rendering,
+    options: &RenderOptions,
 ) -> Result<(Value, Vec<String>), Error> {
-    offline(request, rendering, move |request, budget, _| {
+    offline(request, options, move |request, budget, _| {
         kluctl::list_targets(&tree, &request, budget)
     })
     .await
 }
 
-/// Works on a project without any cluster.
+/// Runs work on a project without a cluster.
 async fn offline<T: Send + 'static>(
     mut request: kluctl::Request,
-    rendering: &Rendering,
-    work: impl FnOnce(kluctl::Request, &Budget, Waiting) -> Result<T, kluctl::Error> + Send + 'static,
+    options: &RenderOptions,
+    work: impl FnOnce(kluctl::Request, &Budget, BlockingContext) -> Result<T, kluctl::Error> + Send + 'static,
 ) -> Result<T, Error> {
-    let waited_for = CancellationToken::new();
-    let _waiting = waited_for.clone().drop_guard();
-    let waiting = Waiting::until(waited_for);
-    equip(&mut request, None, rendering, &waiting)?;
-    in_a_thread(rendering, move |budget| work(request, budget, waiting)).await
+    let cancelled = CancellationToken::new();
+    let _cancel_callbacks = cancelled.clone().drop_guard();
+    let blocking = BlockingContext::new(cancelled);
+    equip(&mut request, None, options, &blocking)?;
+    in_a_thread(options, move |budget| work(request, budget, blocking)).await
 }
 
-/// Gives a request everything from outside that it doesn't have, until nobody waits for the render any more.
+/// Sets the callbacks that the request lacks. They stop working when the render is cancelled.
 fn equip(
     request: &mut kluctl::Request,
     cluster: Option<Cluster>,
-    rendering: &Rendering,
-    waiting: &Waiting,
+    options: &RenderOptions,
+    blocking: &BlockingContext,
 ) -> Result<(), Error> {
-    charts::equip(&mut request.charts, cluster.as_ref(), waiting)?;
+    charts::equip(&mut request.charts, cluster.as_ref(), blocking)?;
     if request.charts.pull.is_none() {
-        let puller = rendering.pulling.until(&rendering.outside, waiting.clone());
+        let puller = options.chart_cache.puller(&options.external, blocking.clone());
         request.charts.pull = Some(Arc::new(puller));
     }
     if request.sources.is_none() {
-        let fetcher = Fetcher::new(&rendering.outside, &rendering.limits, waiting.clone());
+        let fetcher = SourceFetcher::new(&options.external, &options.limits, blocking.clone());
         request.sources = Some(Arc::new(fetcher));
     }
     if request.vars.is_none() {
-        let reader = Reader::new(cluster, &rendering.outside, waiting.clone());
+        let reader = VarsReader::new(cluster, &options.external, blocking.clone());
         request.vars = Some(Arc::new(reader));
     }
     Ok(())
 }
 
-/// Renders with the keys of encrypted files, unless somebody decrypts them already.
+/// Renders with the given SOPS keys, unless the request has its own decryption.
 fn render_decrypted(
     tree: Arc<dyn Tree>,
     mut request: kluctl::Request,
     keys: Option<Arc<secrets::Keys>>,
     budget: &Budget,
-    waiting: Waiting,
+    blocking: BlockingContext,
 ) -> Result<Rendered, kluctl::Error> {
     let keys = keys.filter(|_| request.decrypt.is_none());
-    let decryption = keys.map(|keys| Arc::new(Decryption::new(keys, budget, waiting)));
+    let decryption = keys.map(|keys| Arc::new(Decryption::new(keys, budget, blocking)));
     if let Some(decryption) = &decryption {
         request.decrypt = Some(decryption.clone());
     }
@@ -182,23 +203,20 @@ fn render_decrypted(
     Ok(rendered)
 }
 
-/// Works in a thread of its own, which is told to end when the caller goes. Until it does, it keeps its place.
+/// Runs work on a blocking thread. The thread is told to stop when the caller is gone, and keeps its slot until it stops.
 async fn in_a_thread<T: Send + 'static>(
-    rendering: &Rendering,
+    options: &RenderOptions,
     work: impl FnOnce(&Budget) -> Result<T, kluctl::Error> + Send + 'static,
 ) -> Result<T, Error> {
-    let place = rendering
-        .renders
-        .begin(&rendering.name, rendering.timeout)
-        .await?;
+    let slot = options.slots.begin(&options.name, options.timeout).await?;
     let flag = Arc::new(AtomicBool::new(false));
     let _cancel = CancelOnDrop(Arc::clone(&flag));
-    let mut budget = Budget::new(rendering.limits.clone()).with_cancellation(flag);
-    if let Some(timeout) = rendering.timeout {
+    let mut budget = Budget::new(options.limits.clone()).with_cancellation(flag);
+    if let Some(timeout) = options.timeout {
         budget = budget.with_timeout(timeout);
     }
     let done = tokio::task::spawn_blocking(move || {
-        let _place = place;
+        let _slot = slot;
         work(&budget)
     });
     Ok(done.await.map_err(|_| Error::Panicked)??)
@@ -238,7 +256,7 @@ mod tests {
 
     use super::*;
 
-    /// A tree that is stuck in its first read until it is let go, whatever the budget says.
+    /// A tree whose first read blocks until it is released, ignoring the budget.
     struct Stuck {
         reading: Arc<Notify>,
         let_go: Mutex<mpsc::Receiver<()>>,
@@ -273,40 +291,40 @@ mod tests {
         Arc::new(Mem::from_files(files.map(|(path, text)| (path, text.to_owned()))).unwrap())
     }
 
-    async fn rendered(tree: Arc<dyn Tree>, rendering: &Rendering) -> Result<usize, Error> {
+    async fn rendered(tree: Arc<dyn Tree>, options: &RenderOptions) -> Result<usize, Error> {
         let request = kluctl::Request {
             target: Some("test".to_owned()),
             ..kluctl::Request::default()
         };
         let work = move |budget: &Budget| kluctl::render(tree, &request, budget);
-        let rendered = in_a_thread(rendering, work).await?;
+        let rendered = in_a_thread(options, work).await?;
         Ok(rendered.objects().count())
     }
 
     #[tokio::test]
-    async fn an_object_whose_render_does_not_end_gets_no_second_one() {
+    async fn render_of_a_name_is_refused_while_the_previous_one_is_stuck() {
         let (reading, (go, let_go)) = (Arc::new(Notify::new()), mpsc::channel());
         let stuck = Arc::new(Stuck {
             reading: Arc::clone(&reading),
             let_go: Mutex::new(let_go),
         });
-        let patient = Rendering {
+        let patient = RenderOptions {
             name: "apps/shop".to_owned(),
-            ..Rendering::default()
+            ..RenderOptions::default()
         };
         let mut hasty = patient.clone();
-        hasty.renders.patience = Duration::ZERO;
+        hasty.slots.patience = Duration::ZERO;
 
         let mut first = Box::pin(rendered(stuck, &patient));
         tokio::select! {
             ended = &mut first => panic!("it is not stuck: {ended:?}"),
             () = reading.notified() => {}
         }
-        // Its caller is told to end, but the thread does not see it.
+        // The render is cancelled, but its thread does not notice.
         drop(first);
         let refused = rendered(project(), &hasty).await.unwrap_err();
         assert!(matches!(refused, Error::StillRendering { .. }), "{refused}");
-        let other = Rendering {
+        let other = RenderOptions {
             name: "apps/other".to_owned(),
             ..hasty.clone()
         };

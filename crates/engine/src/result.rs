@@ -6,6 +6,7 @@ mod origin;
 mod status;
 mod store;
 mod summary;
+pub mod text;
 mod value;
 
 use std::{fmt::Write as _, sync::Arc};

@@ -2,7 +2,7 @@
 
 use artifact::fetch;
 use clap::Args;
-use engine::{Environment, Outside};
+use engine::{EnvironmentVariables, ExternalAccess};
 use runtime::flags::{Idle, idle};
 
 /// The flags of this controller alone. Limits keep one repository from taking the process down.
@@ -78,10 +78,10 @@ impl Flags {
 
     /// What projects may take from elsewhere than from their files and their cluster.
     #[must_use]
-    pub fn outside(&self) -> Outside {
-        Outside {
-            environment: Environment::of_process().only(&self.allow_env),
-            ..Outside::default()
+    pub fn external(&self) -> ExternalAccess {
+        ExternalAccess {
+            environment: EnvironmentVariables::from_process().only(&self.allow_env),
+            ..ExternalAccess::default()
         }
     }
 

@@ -3,7 +3,7 @@
 use tree::{Budget, TreePath};
 use yaml::{Map, Value};
 
-use crate::{Error, files, merge, project::Argument};
+use crate::{ArgumentError, Error, files, merge, project::Argument};
 
 /// Adds an argument of a command line, `name=value`, to others. Dots of the name nest, and the value is YAML: that of the file
 /// behind an `@`, which `read` reads, or what stands there; `\@` is an `@` that stands there.
@@ -13,15 +13,17 @@ use crate::{Error, files, merge, project::Argument};
 pub fn add_argument(
     args: &mut Map,
     argument: &str,
-    read: &dyn Fn(&str) -> Result<Vec<u8>, String>,
+    read: &dyn Fn(&str) -> Result<Vec<u8>, ArgumentError>,
     budget: &Budget,
-) -> Result<(), String> {
+) -> Result<(), ArgumentError> {
     let in_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '/' | '-');
     let parts = argument
         .split_once('=')
         .filter(|(name, _)| name.chars().all(in_name));
     let (name, text) = parts.ok_or_else(|| {
-        format!("invalid --arg argument. Must be --arg=some_var_name=value, not '{argument}'")
+        ArgumentError::new(format!(
+            "invalid --arg argument. Must be --arg=some_var_name=value, not '{argument}'"
+        ))
     })?;
     let text = match (text.strip_prefix('@'), text.strip_prefix("\\@")) {
         (Some(file), _) => read(file)?,
@@ -29,7 +31,9 @@ pub fn add_argument(
         _ => text.as_bytes().to_vec(),
     };
     let value = yaml::read::goyaml(text, budget);
-    let value = value.map_err(|error| format!("the value of --arg {name} is no YAML: {error}"))?;
+    let value = value.map_err(|error| {
+        ArgumentError::new(format!("the value of --arg {name} is not valid YAML: {error}"))
+    })?;
     let mut path: Vec<&str> = name.split('.').collect();
     let last = path.pop().unwrap_or_default();
     let map = path.into_iter().try_fold(args, |map, part| {
@@ -69,10 +73,13 @@ pub fn add_arguments_file(
     Ok(())
 }
 
-/// Defaults, then the target's arguments, then those from outside; every argument without a default must be there.
+/// Merges the arguments: the declared defaults, then those of the target, then the given ones.
+///
+/// # Errors
+/// Fails when an argument without a default has no value.
 ///
 /// A default goes under the name as it is written: dots nest for the check of required arguments only.
-pub(crate) fn compute(declared: &[Argument], target: &Map, outside: &Map) -> Result<Map, Error> {
+pub(crate) fn compute(declared: &[Argument], target: &Map, given: &Map) -> Result<Map, Error> {
     let mut args = Map::new();
     for argument in declared {
         if let Some(default) = &argument.default {
@@ -82,7 +89,7 @@ pub(crate) fn compute(declared: &[Argument], target: &Map, outside: &Map) -> Res
         }
     }
     merge::deep(&mut args, target);
-    merge::deep(&mut args, outside);
+    merge::deep(&mut args, given);
     for argument in declared {
         if argument.default.is_none() && !has(&args, &argument.name) {
             return Err(Error::MissingArgument(argument.name.clone()));
@@ -116,7 +123,7 @@ mod tests {
     fn arguments_of_command_lines_nest_and_are_yaml() {
         let read = |file: &str| match file {
             "f" => Ok(b"{b: 1}".to_vec()),
-            _ => Err(format!("no {file}")),
+            _ => Err(ArgumentError::new(format!("no {file}"))),
         };
         let mut args = Map::new();
         let mut add = |argument: &str| add_argument(&mut args, argument, &read, &Budget::default());
@@ -124,7 +131,7 @@ mod tests {
             add(argument).unwrap();
         }
         let name = "invalid --arg argument. Must be --arg=some_var_name=value, not 'a b=1'";
-        assert_eq!(add("a b=1").unwrap_err(), name);
+        assert_eq!(add("a b=1").unwrap_err().to_string(), name);
         assert!(add("novalue").is_err() && add("x=@g").is_err() && add("x={a: [}").is_err());
         // As in the original, what is escaped is YAML, too.
         assert!(add("x=\\@home").is_err());

@@ -3,12 +3,12 @@
 //! The same type reads the file of an item after its templates ran, and the file as it lies in the project, for those who
 //! pull charts before they are deployed.
 
+mod cluster_view;
 mod find;
 pub(crate) mod location;
 mod render;
 #[cfg(test)]
 mod tests;
-mod world;
 
 use tree::{Budget, TreePath};
 
@@ -19,8 +19,8 @@ use crate::{
     source::{self, Remote},
 };
 
+pub use cluster_view::{Charts, ClusterView, PullChart};
 pub(crate) use render::{ChartFile, Renderer, rendered_chart};
-pub use world::{Charts, ClusterView, PullChart};
 
 /// The directory with the charts that were pulled before they are deployed.
 pub const PULLED_CHARTS: &str = ".helm-charts";

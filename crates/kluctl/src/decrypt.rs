@@ -6,7 +6,7 @@ use bytes::Bytes;
 use tree::{Budget, Entry, NodeKind, Tree, TreeError, TreePath};
 use yaml::Value;
 
-use crate::Error;
+use crate::{CallbackError, Error};
 
 /// Decrypts files that are encrypted with SOPS.
 pub trait Decrypt: Send + Sync {
@@ -14,7 +14,7 @@ pub trait Decrypt: Send + Sync {
     ///
     /// # Errors
     /// When it is encrypted and can't be decrypted, in words for people and without secrets.
-    fn decrypt(&self, file: Encrypted<'_>) -> Result<Option<Bytes>, String>;
+    fn decrypt(&self, file: Encrypted<'_>) -> Result<Option<Bytes>, CallbackError>;
 }
 
 /// A file that may be encrypted.

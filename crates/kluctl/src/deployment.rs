@@ -31,7 +31,7 @@ pub(crate) struct Deployment {
 /// An entry of `deployments`, apart from its variables.
 #[derive(Debug)]
 pub(crate) struct ItemConfig {
-    pub(crate) source: Source,
+    pub(crate) source: ItemSource,
     pub(crate) when: String,
     pub(crate) tags: Vec<String>,
     pub(crate) barrier: bool,
@@ -51,14 +51,14 @@ pub(crate) struct ItemConfig {
 
 /// Where the objects of an item come from.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Source {
+pub(crate) enum ItemSource {
     /// A directory with manifests.
     Path(String),
     /// Another project of the same tree.
     Include(String),
     /// Another project from elsewhere.
     Remote(Remote),
-    /// Nowhere.
+    /// NoVarsSources.
     Nothing,
 }
 
@@ -148,8 +148,8 @@ impl ItemConfig {
 
     /// Refuses what doesn't go together.
     fn check(&self, fields: &Fields<'_>) -> Result<(), Error> {
-        let manifests = matches!(self.source, Source::Path(_));
-        let project = matches!(self.source, Source::Include(_) | Source::Remote(_));
+        let manifests = matches!(self.source, ItemSource::Path(_));
+        let project = matches!(self.source, ItemSource::Include(_) | ItemSource::Remote(_));
         for (wrong, field, problem) in [
             (
                 self.wait_readiness && !manifests,
@@ -187,12 +187,15 @@ impl ItemConfig {
     }
 }
 
-fn source_of(fields: &Fields<'_>) -> Result<Source, Error> {
+fn source_of(fields: &Fields<'_>) -> Result<ItemSource, Error> {
     let found = [
-        ("path", fields.filled_string("path")?.map(Source::Path)),
-        ("include", fields.filled_string("include")?.map(Source::Include)),
-        ("git", source::git(fields, "git")?.map(Source::Remote)),
-        ("oci", source::oci(fields, "oci")?.map(Source::Remote)),
+        ("path", fields.filled_string("path")?.map(ItemSource::Path)),
+        (
+            "include",
+            fields.filled_string("include")?.map(ItemSource::Include),
+        ),
+        ("git", source::git(fields, "git")?.map(ItemSource::Remote)),
+        ("oci", source::oci(fields, "oci")?.map(ItemSource::Remote)),
     ];
     let mut found = found
         .into_iter()
@@ -203,7 +206,7 @@ fn source_of(fields: &Fields<'_>) -> Result<Source, Error> {
             Err(fields.invalid(field, problem))
         }
         (Some((_, source)), None) => Ok(source),
-        (None, None) => Ok(Source::Nothing),
+        (None, None) => Ok(ItemSource::Nothing),
     }
 }
 
@@ -225,7 +228,7 @@ fn selector(fields: &Fields<'_>) -> Result<ObjectSelector, Error> {
     Ok(selector)
 }
 
-impl Source {
+impl ItemSource {
     /// The last component of the path.
     fn default_tag(&self) -> Option<String> {
         let (Self::Path(path) | Self::Include(path)) = self else {
@@ -264,11 +267,11 @@ mod tests {
             ("c", Some("c")),
         ] {
             assert_eq!(
-                Source::Path(path.to_owned()).default_tag().as_deref(),
+                ItemSource::Path(path.to_owned()).default_tag().as_deref(),
                 tag,
                 "{path}"
             );
         }
-        assert_eq!(Source::Nothing.default_tag(), None);
+        assert_eq!(ItemSource::Nothing.default_tag(), None);
     }
 }

@@ -164,12 +164,12 @@ pub enum Error {
     Pull {
         /// The chart.
         name: String,
-        /// Why, in words for people.
-        problem: String,
+        /// The reason.
+        problem: CallbackError,
     },
     /// The cluster could not be asked what charts may use.
     #[error("asking the cluster for its version and its kinds: {0}")]
-    Capabilities(String),
+    Capabilities(CallbackError),
     /// A chart in a render without a clock and randomness.
     #[error("Helm charts need the time and randomness, and this render has none")]
     NoMoment,
@@ -194,8 +194,8 @@ pub enum Error {
     Decrypt {
         /// The file.
         file: TreePath,
-        /// Why, in words for people.
-        problem: String,
+        /// The reason.
+        problem: CallbackError,
     },
     /// An encrypted file where nobody decrypts.
     #[error("{0}: {NOBODY}")]
@@ -205,8 +205,8 @@ pub enum Error {
     Fetch {
         /// Its address, without what may be secret.
         address: String,
-        /// Why, in words for people.
-        problem: String,
+        /// The reason.
+        problem: CallbackError,
     },
     /// What went wrong with something of another source.
     #[error("{from}: {source}")]
@@ -300,5 +300,39 @@ pub(crate) fn many(mut errors: Vec<Error>) -> Result<(), Error> {
         0 => Ok(()),
         1 => Err(errors.remove(0)),
         _ => Err(Error::Many(errors)),
+    }
+}
+
+/// A failure of a callback that the embedding program provides: fetching, decrypting, pulling charts, asking the cluster.
+///
+/// Its message is shown to users as it is, so it must name the object and hold no secret.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct CallbackError(String);
+
+impl CallbackError {
+    /// Creates an error with a message for users.
+    #[must_use]
+    pub fn new(message: impl Into<String>) -> Self {
+        Self(message.into())
+    }
+
+    /// Creates an error with the message of another error.
+    #[must_use]
+    pub fn from_display(error: impl std::fmt::Display) -> Self {
+        Self(error.to_string())
+    }
+}
+
+/// An argument of the command line, such as `--arg` or `--fixed-image`, that is invalid.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct ArgumentError(String);
+
+impl ArgumentError {
+    /// Creates an error with a message for users.
+    #[must_use]
+    pub fn new(message: impl Into<String>) -> Self {
+        Self(message.into())
     }
 }

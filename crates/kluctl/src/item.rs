@@ -16,7 +16,7 @@ use crate::{Decrypt, Error, annotations, chart::ChartFile, decrypt::Decrypting, 
 const RENDERED: &str = ".rendered.yml";
 
 /// Rendered directories of one source, all in one tree, so that they can name each other.
-pub(crate) struct Stage<'a> {
+pub(crate) struct ItemWorkspace<'a> {
     tree: Arc<dyn Tree>,
     budget: &'a Budget,
     decrypt: Option<&'a dyn Decrypt>,
@@ -57,7 +57,7 @@ pub(crate) struct Staged {
     pub(crate) charts: Vec<ChartFile>,
 }
 
-impl<'a> Stage<'a> {
+impl<'a> ItemWorkspace<'a> {
     pub(crate) fn new(tree: Arc<dyn Tree>, decrypt: Option<&'a dyn Decrypt>, budget: &'a Budget) -> Self {
         Self {
             tree,

@@ -6,5 +6,5 @@ mod external;
 mod targets;
 
 pub(crate) use clusters::{cluster, clusters};
-pub(crate) use external::{Place, deployment, external_deployment};
+pub(crate) use external::{ProjectLocation, deployment, external_deployment};
 pub(crate) use targets::{TargetFile, expand, target_config, target_file};

@@ -14,10 +14,10 @@ use scope::union;
 
 use crate::{
     Error, Inclusion, ObjectSelector,
-    deployment::{self, Deployment, ItemConfig, ItemOutline, ProjectOutline, Source},
+    deployment::{self, Deployment, ItemConfig, ItemOutline, ItemSource, ProjectOutline},
     fields::Fields,
     files, postprocess, source,
-    vars::{self, Context, Loader, World},
+    vars::{self, Context, Loader, RenderInputs},
 };
 
 /// What loading one project costs of the budget of steps, so that includes can't multiply for long.
@@ -28,7 +28,7 @@ const MOST_VARS_BYTES: u64 = 128 << 20;
 /// An item, before it is rendered.
 #[derive(Debug)]
 pub(crate) struct PlanItem {
-    pub(crate) source: Arc<source::Source>,
+    pub(crate) source: Arc<source::ProjectSource>,
     pub(crate) dir: Option<TreePath>,
     /// How often its directory was an item before.
     pub(crate) index: u32,
@@ -53,7 +53,7 @@ pub(crate) struct PlanItem {
 
 /// Walks projects and collects their items.
 pub(crate) struct Planner<'a> {
-    pub(crate) world: World<'a>,
+    pub(crate) inputs: RenderInputs<'a>,
     pub(crate) inclusion: &'a Inclusion,
     pub(crate) items: Vec<PlanItem>,
     pub(crate) messages: Vec<String>,
@@ -66,9 +66,9 @@ pub(crate) struct Planner<'a> {
 }
 
 impl<'a> Planner<'a> {
-    pub(crate) fn new(world: World<'a>, inclusion: &'a Inclusion) -> Self {
+    pub(crate) fn new(inputs: RenderInputs<'a>, inclusion: &'a Inclusion) -> Self {
         Self {
-            world,
+            inputs,
             inclusion,
             items: Vec::new(),
             messages: Vec::new(),
@@ -88,8 +88,8 @@ impl<'a> Planner<'a> {
             place: format!("loading the project in {}", scope.dir),
             source,
         };
-        self.world.budget.include_depth(scope.depth).map_err(budget)?;
-        self.world.budget.step(STEPS_OF_A_PROJECT).map_err(budget)?;
+        self.inputs.budget.include_depth(scope.depth).map_err(budget)?;
+        self.inputs.budget.step(STEPS_OF_A_PROJECT).map_err(budget)?;
         let (file, value) = self.read(&scope, from)?;
         let fields = Fields::new(&file, &value, "", 1)?;
         let deployment = Deployment::decode(&fields)?;
@@ -136,14 +136,16 @@ impl<'a> Planner<'a> {
             source: Box::new(source),
         };
         let mut renderer = scope.vars.renderer(tree, &scope.search);
-        let text = renderer.render_file(&file, self.world.budget).map_err(|source| {
-            wrap(Error::Template {
-                what: format!("template '{file}'"),
-                source,
-            })
-        })?;
+        let text = renderer
+            .render_file(&file, self.inputs.budget)
+            .map_err(|source| {
+                wrap(Error::Template {
+                    what: format!("template '{file}'"),
+                    source,
+                })
+            })?;
         self.messages.extend(renderer.take_messages());
-        let value = files::parse_map(&file, &text, self.world.budget).map_err(wrap)?;
+        let value = files::parse_map(&file, &text, self.inputs.budget).map_err(wrap)?;
         Ok((file, value))
     }
 
@@ -152,27 +154,27 @@ impl<'a> Planner<'a> {
         let mut outline = ItemOutline::new(fields.map, &item.tags);
         // A missing directory is told even when the item is switched off, a missing project isn't.
         let dir = match &item.source {
-            Source::Path(_) => self.directory(scope, fields, &item.source)?,
+            ItemSource::Path(_) => self.directory(scope, fields, &item.source)?,
             _ => scope.dir.clone(),
         };
         if !self.condition(&item.when, scope, fields, &format!("{path}.when"))? {
             return Ok(outline);
         }
         match &item.source {
-            Source::Path(_) => {
+            ItemSource::Path(_) => {
                 let mut search = vec![dir.clone()];
                 search.extend(scope.search.iter().filter(|other| **other != dir).cloned());
                 let (vars, told) = self.load_vars(&scope.vars, scope, &search, fields)?;
                 outline.loaded(told);
                 outline.item = self.push(scope, item, Some(dir), vars, search)?;
             }
-            Source::Include(_) | Source::Remote(_) => {
+            ItemSource::Include(_) | ItemSource::Remote(_) => {
                 self.include(scope, fields, &item, &mut outline)?;
                 if item.barrier {
                     self.push(scope, item, None, scope.vars.clone(), Vec::new())?;
                 }
             }
-            Source::Nothing => {
+            ItemSource::Nothing => {
                 // Variables of an item without content go nowhere, but broken ones are told.
                 let (vars, told) = self.load_vars(&scope.vars, scope, &scope.search, fields)?;
                 outline.loaded(told);
@@ -201,7 +203,7 @@ impl<'a> Planner<'a> {
         if !always && !self.inclusion.includes(&tags, dir.as_ref()) {
             return Ok(None);
         }
-        postprocess::count(self.world.budget, tags.iter().map(String::len), || {
+        postprocess::count(self.inputs.budget, tags.iter().map(String::len), || {
             format!("the tags of an item in {}", scope.dir)
         })?;
         self.items.push(PlanItem {
@@ -228,16 +230,16 @@ impl<'a> Planner<'a> {
     }
 
     /// The directory that an item names; it must exist and lie in the tree.
-    fn directory(&self, scope: &Scope, fields: &Fields<'_>, source: &Source) -> Result<TreePath, Error> {
+    fn directory(&self, scope: &Scope, fields: &Fields<'_>, source: &ItemSource) -> Result<TreePath, Error> {
         let (field, name) = match source {
-            Source::Path(name) => ("path", name),
-            Source::Include(name) => ("include", name),
-            Source::Remote(_) | Source::Nothing => return Ok(scope.dir.clone()),
+            ItemSource::Path(name) => ("path", name),
+            ItemSource::Include(name) => ("include", name),
+            ItemSource::Remote(_) | ItemSource::Nothing => return Ok(scope.dir.clone()),
         };
         let missing = |because: &'static str| {
             let (file, line, dir) = (fields.file.clone(), fields.line_of(field), name.clone());
             match source {
-                Source::Include(_) => Error::MissingInclude {
+                ItemSource::Include(_) => Error::MissingInclude {
                     file,
                     line,
                     dir,
@@ -276,7 +278,7 @@ impl<'a> Planner<'a> {
         }
         let mut renderer = scope.vars.renderer(&scope.source.tree, &[]);
         renderer
-            .condition(when, self.world.budget)
+            .condition(when, self.inputs.budget)
             .map_err(|source| Error::Template {
                 what: format!("{path} of {}", fields.file),
                 source,
@@ -296,7 +298,7 @@ impl<'a> Planner<'a> {
         }
         let messages = &mut self.messages;
         let loader = Loader {
-            world: self.world,
+            inputs: self.inputs,
             tree: &scope.source.tree,
             search,
             messages,

@@ -7,7 +7,7 @@ use crate::{
     Error, Request,
     fields::Fields,
     files, images,
-    legacy::{self, Place, TargetFile},
+    legacy::{self, ProjectLocation, TargetFile},
     merge,
 };
 
@@ -20,9 +20,9 @@ pub(crate) struct Project {
     pub(crate) args: Vec<Argument>,
     pub(crate) warnings: Vec<String>,
     /// Where the clusters of targets are described.
-    pub(crate) clusters: Vec<Place>,
+    pub(crate) clusters: Vec<ProjectLocation>,
     /// Where the deployment is, when it isn't beside the file.
-    pub(crate) external: Option<Place>,
+    pub(crate) external: Option<ProjectLocation>,
 }
 
 /// The declaration of an argument.

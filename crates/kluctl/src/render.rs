@@ -7,18 +7,18 @@ use tree::{Budget, Mem, Tree, TreePath};
 use yaml::Map;
 
 use crate::{
-    Decrypt, Error, FixedImage, Item, Outline, Rendered, Request, SeenImage,
+    Decrypt, Error, FixedImage, Item, Outline, Rendered, Request, RequestedImage,
     chart::{Renderer, rendered_chart},
     error::many,
     files, images,
-    item::{Behaviour, Stage, Staged},
+    item::{Behaviour, ItemWorkspace, Staged},
     legacy,
     plan::{PlanItem, Planner, Scope},
     postprocess,
     project::Project,
-    source::Source,
+    source::ProjectSource,
     target,
-    vars::{Context, World},
+    vars::{Context, RenderInputs},
 };
 
 /// How many failures are told at once.
@@ -43,7 +43,7 @@ fn render_here(tree: Arc<dyn Tree>, request: &Request, budget: &Budget) -> Resul
     if let Some(cluster) = chosen.cluster {
         vars.insert("cluster", cluster);
     }
-    let world = World {
+    let inputs = RenderInputs {
         budget,
         decrypt: request.decrypt.as_deref(),
         sources: request.sources.as_deref(),
@@ -51,7 +51,7 @@ fn render_here(tree: Arc<dyn Tree>, request: &Request, budget: &Budget) -> Resul
         aws: &chosen.target.aws,
     };
     let (source, dir) = legacy::deployment(tree, request, external.as_ref(), budget)?;
-    let mut planner = Planner::new(world, &request.inclusion);
+    let mut planner = Planner::new(inputs, &request.inclusion);
     let mut context = Context::new(vars, request.surroundings());
     if source.name.is_some() {
         context = context.elsewhere();
@@ -95,23 +95,23 @@ fn render_here(tree: Arc<dyn Tree>, request: &Request, budget: &Budget) -> Resul
 /// Renders items.
 struct Run<'a> {
     /// The rendered files, by the number of their source.
-    stages: BTreeMap<usize, Stage<'a>>,
+    stages: BTreeMap<usize, ItemWorkspace<'a>>,
     charts: Renderer<'a>,
     discriminator: Option<&'a str>,
     decrypt: Option<&'a dyn Decrypt>,
     keep: bool,
     /// Images that are used in place of others.
     fixed: Vec<FixedImage>,
-    seen: Vec<SeenImage>,
+    seen: Vec<RequestedImage>,
     budget: &'a Budget,
 }
 
 impl<'a> Run<'a> {
-    fn stage(&mut self, source: &Source) -> &mut Stage<'a> {
+    fn stage(&mut self, source: &ProjectSource) -> &mut ItemWorkspace<'a> {
         let (decrypt, budget) = (self.decrypt, self.budget);
         self.stages
             .entry(source.id)
-            .or_insert_with(|| Stage::new(source.tree.clone(), decrypt, budget))
+            .or_insert_with(|| ItemWorkspace::new(source.tree.clone(), decrypt, budget))
     }
 
     /// Renders the directories of all items, then their charts, then builds them: they may name each other.
@@ -174,7 +174,7 @@ impl<'a> Run<'a> {
             }
         }
         if let (Some(number), Some(Staged { dir, .. })) = (place, staged) {
-            let place = images::Place {
+            let place = images::ImageContext {
                 item: number,
                 tags: &item.tags,
                 dir: &dir.to_string(),
@@ -203,7 +203,11 @@ impl<'a> Run<'a> {
 }
 
 /// The objects of a rendered directory.
-fn kustomize(stage: &mut Stage<'_>, dir: &TreePath, to: &TreePath) -> Result<Vec<kustomize::Built>, Error> {
+fn kustomize(
+    stage: &mut ItemWorkspace<'_>,
+    dir: &TreePath,
+    to: &TreePath,
+) -> Result<Vec<kustomize::Built>, Error> {
     let options = kustomize::Options {
         // Items may name what lies beside them; the tree holds nothing but the project.
         load_restriction: LoadRestriction::None,
@@ -222,7 +226,7 @@ fn kustomize(stage: &mut Stage<'_>, dir: &TreePath, to: &TreePath) -> Result<Vec
 }
 
 /// The rendered files of all sources, each source in a directory with its number.
-fn all_files(stages: &BTreeMap<usize, Stage<'_>>, budget: &Budget) -> Result<Mem, Error> {
+fn all_files(stages: &BTreeMap<usize, ItemWorkspace<'_>>, budget: &Budget) -> Result<Mem, Error> {
     let mut all = Mem::new();
     for (id, stage) in stages {
         let dir = TreePath::root().child(&id.to_string());

@@ -7,7 +7,7 @@ use sha2::{Digest as _, Sha256};
 use tree::{Mem, TreePath};
 use yaml::{Map, Value};
 
-use crate::{Outline, SeenImage};
+use crate::{Outline, RequestedImage};
 
 /// A project rendered for one target.
 #[derive(Debug, Clone, Default)]
@@ -19,7 +19,7 @@ pub struct Rendered {
     /// What the files of the project say, with what became of it.
     pub outline: Outline,
     /// The images that templates asked for.
-    pub images: Vec<SeenImage>,
+    pub images: Vec<RequestedImage>,
     /// The rendered files, when they were asked for: those of each source in a directory with its number. The objects of an
     /// item are in `.rendered.yml` beside its files.
     pub files: Option<Arc<Mem>>,

@@ -35,7 +35,7 @@ pub struct Request {
     pub inclusion: Inclusion,
     /// Whether [`crate::Rendered::files`] is filled.
     pub keep_files: bool,
-    /// What Helm charts are told of the world outside.
+    /// What Helm charts are told of the inputs outside.
     pub charts: Charts,
     /// Who decrypts files. Without it, encrypted files are refused.
     pub decrypt: Option<Arc<dyn Decrypt>>,
@@ -48,7 +48,7 @@ pub struct Request {
 }
 
 impl Request {
-    /// What templates are told of the world: the same moment as charts.
+    /// What templates are told of the inputs: the same moment as charts.
     pub(crate) fn surroundings(&self) -> Surroundings {
         let history = self.history.clone();
         let Some(moment) = &self.charts.moment else {

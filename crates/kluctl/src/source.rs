@@ -5,7 +5,7 @@ use std::{fmt, sync::Arc};
 use tree::{Budget, Tree, TreePath};
 use yaml::{Map, Value};
 
-use crate::{Error, GitReference, fields::Fields};
+use crate::{CallbackError, Error, GitReference, fields::Fields};
 
 /// Fetches what projects take from elsewhere.
 pub trait Sources: Send + Sync {
@@ -13,13 +13,13 @@ pub trait Sources: Send + Sync {
     ///
     /// # Errors
     /// When it can't be had, in words for people and without secrets.
-    fn fetch(&self, address: &SourceAddress, budget: &Budget) -> Result<Fetched, String>;
+    fn fetch(&self, address: &SourceAddress, budget: &Budget) -> Result<FetchedSource, CallbackError>;
 
     /// The refs of a Git repository.
     ///
     /// # Errors
     /// When they can't be listed, in words for people and without secrets.
-    fn references(&self, url: &str, budget: &Budget) -> Result<Vec<RemoteRef>, String>;
+    fn references(&self, url: &str, budget: &Budget) -> Result<Vec<RemoteRef>, CallbackError>;
 }
 
 /// A ref of a Git repository.
@@ -91,7 +91,7 @@ impl fmt::Display for SourceAddress {
 
 /// What was fetched.
 #[derive(Clone)]
-pub struct Fetched {
+pub struct FetchedSource {
     /// Its files.
     pub tree: Arc<dyn Tree>,
     /// The commit that they are of, if that is known.
@@ -99,7 +99,7 @@ pub struct Fetched {
 }
 
 /// A source of the items of a deployment. Each include that fetches one makes another.
-pub(crate) struct Source {
+pub(crate) struct ProjectSource {
     /// Its number; the project that is rendered has the first.
     pub(crate) id: usize,
     pub(crate) tree: Arc<dyn Tree>,
@@ -107,7 +107,7 @@ pub(crate) struct Source {
     pub(crate) name: Option<String>,
 }
 
-impl Source {
+impl ProjectSource {
     pub(crate) fn root(tree: Arc<dyn Tree>) -> Arc<Self> {
         let (id, name) = (0, None);
         Arc::new(Self { id, tree, name })
@@ -133,9 +133,9 @@ pub(crate) fn say<T>(name: &str, result: Result<T, Error>) -> Result<T, Error> {
     })
 }
 
-impl fmt::Debug for Source {
+impl fmt::Debug for ProjectSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Source")
+        f.debug_struct("ProjectSource")
             .field("id", &self.id)
             .finish_non_exhaustive()
     }
@@ -153,14 +153,14 @@ pub(crate) fn fetch(
     sources: Option<&dyn Sources>,
     address: &SourceAddress,
     budget: &Budget,
-) -> Result<Fetched, Error> {
+) -> Result<FetchedSource, Error> {
     let failed = |problem| Error::Fetch {
         address: address.to_string(),
         problem,
     };
     match sources {
         Some(sources) => sources.fetch(address, budget).map_err(failed),
-        None => Err(failed("nothing is fetched here".to_owned())),
+        None => Err(failed(CallbackError::new("nothing is fetched here"))),
     }
 }
 

@@ -2,8 +2,8 @@
 
 mod cluster;
 mod environment;
+mod external;
 mod git_files;
-mod outside;
 mod read;
 mod source;
 
@@ -13,8 +13,10 @@ use jinja::{Renderer, Surroundings, Vars};
 use tree::{Budget, TreePath};
 use yaml::{Map, Value};
 
-pub use outside::{HttpAnswer, HttpRequest, Lookup, ObjectQuery, SecretQuery, VarsSources, Which};
-use source::Source;
+pub use external::{
+    HttpAnswer, HttpRequest, ObjectQuery, ObjectSelection, SecretQuery, VarsError, VarsSources,
+};
+use source::VarsSource;
 
 use crate::{Decrypt, Error, Sources, fields::Fields, jsonpath, merge};
 
@@ -38,7 +40,7 @@ impl Context {
         }
     }
 
-    /// Other variables in the same world.
+    /// Other variables in the same inputs.
     pub(crate) fn with(&self, map: Map) -> Self {
         Self::new(map, self.surroundings.clone())
     }
@@ -62,7 +64,7 @@ impl Context {
 
 /// What sources of variables are read with.
 #[derive(Clone, Copy)]
-pub(crate) struct World<'a> {
+pub(crate) struct RenderInputs<'a> {
     pub(crate) budget: &'a Budget,
     pub(crate) decrypt: Option<&'a dyn Decrypt>,
     pub(crate) sources: Option<&'a dyn Sources>,
@@ -73,7 +75,7 @@ pub(crate) struct World<'a> {
 
 /// Where variables are loaded, and from what.
 pub(crate) struct Loader<'a> {
-    pub(crate) world: World<'a>,
+    pub(crate) inputs: RenderInputs<'a>,
     pub(crate) tree: &'a Arc<dyn tree::Tree>,
     /// Where `file` sources are found.
     pub(crate) search: &'a [TreePath],
@@ -93,7 +95,7 @@ pub(crate) fn check(fields: &Fields<'_>) -> Result<(), Error> {
     for (index, source) in fields.seq("vars")?.iter().enumerate() {
         let path = fields.path_of(&format!("vars[{index}]"));
         let raw = Fields::new(fields.file, source, &path, fields.line_of("vars"))?;
-        Source::decode(&raw, &path)?;
+        VarsSource::decode(&raw, &path)?;
     }
     Ok(())
 }
@@ -140,7 +142,7 @@ impl Loader<'_> {
             what: format!("{}: {path}", raw.file),
             source,
         };
-        let budget = self.world.budget;
+        let budget = self.inputs.budget;
         let rendered = renderer.render_value(&Value::Map(raw.map.clone()), budget);
         let rendered = rendered.map_err(|mut errors| template(errors.remove(0)))?;
         let fields = Fields::new(raw.file, &rendered, path, raw.line())?;
@@ -155,10 +157,10 @@ impl Loader<'_> {
             let problem = "multidoc vars sources can only be used when targetPath is also specified";
             return Err(fields.invalid("multidoc", format!("{path}: {problem}")));
         }
-        let source = Source::decode(&fields, path)?;
+        let source = VarsSource::decode(&fields, path)?;
         let said = fields.map.get("sensitive").and_then(Value::as_bool);
         let mut reader = read::Reader {
-            world: self.world,
+            inputs: self.inputs,
             context,
             fields: &fields,
             path,

@@ -2,16 +2,18 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context as _, Error, Result};
+use anyhow::{Context as _, Result};
+use kluctl::ArgumentError;
 use tree::{Budget, TreePath};
 use yaml::Map;
 
 /// Arguments as flags give them: those of `-a` first, then those of files.
 pub(crate) fn read(args: &[String], files: &[PathBuf], budget: &Budget) -> Result<Map> {
     let mut all = Map::new();
-    let read = |file: &str| std::fs::read(file).map_err(|error| format!("read {file}: {error}"));
+    let read =
+        |file: &str| std::fs::read(file).map_err(|error| ArgumentError::new(format!("read {file}: {error}")));
     for arg in args {
-        kluctl::add_argument(&mut all, arg, &read, budget).map_err(Error::msg)?;
+        kluctl::add_argument(&mut all, arg, &read, budget)?;
     }
     for file in files {
         let shown = file.display();

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Context as _, Result};
 use engine::SourceCredentials;
 use git::{Auth, Remote};
+use kluctl::CallbackError;
 use oci::Access;
 
 use super::{Kind, Login, Logins};
@@ -47,16 +48,19 @@ impl Logins {
 }
 
 impl SourceCredentials for Logins {
-    fn git(&self, url: &str) -> Result<(Option<Auth>, Option<Vec<u8>>), String> {
-        self.of_git(url).map_err(|error| format!("{error:#}"))
+    fn git(&self, url: &str) -> Result<(Option<Auth>, Option<Vec<u8>>), CallbackError> {
+        self.of_git(url)
+            .map_err(|error| CallbackError::new(format!("{error:#}")))
     }
 
-    fn registry(&self, url: &str) -> Result<Access, String> {
-        self.access(url).map_err(|error| format!("{error:#}"))
+    fn registry(&self, url: &str) -> Result<Access, CallbackError> {
+        self.access(url)
+            .map_err(|error| CallbackError::new(format!("{error:#}")))
     }
 
-    fn helm(&self, url: &str) -> Result<Access, String> {
-        self.access(url).map_err(|error| format!("{error:#}"))
+    fn helm(&self, url: &str) -> Result<Access, CallbackError> {
+        self.access(url)
+            .map_err(|error| CallbackError::new(format!("{error:#}")))
     }
 }
 

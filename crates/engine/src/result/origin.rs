@@ -95,5 +95,5 @@ pub struct Origin {
     /// A checksum of what was rendered.
     pub objects_hash: String,
     /// The images that templates asked for.
-    pub seen_images: Vec<Value>,
+    pub requested_images: Vec<Value>,
 }

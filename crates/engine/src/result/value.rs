@@ -28,8 +28,8 @@ impl CommandResult {
         }
         root.insert("errors", messages(&self.errors));
         root.insert("warnings", messages(&self.warnings));
-        if !self.origin.seen_images.is_empty() {
-            root.insert("seenImages", self.origin.seen_images.clone());
+        if !self.origin.requested_images.is_empty() {
+            root.insert("seenImages", self.origin.requested_images.clone());
         }
         root
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::Result;
-use engine::{Environment, Outside, Override, Rendering};
+use engine::{EnvironmentVariables, ExternalAccess, RenderOptions, SourceOverride};
 use kluctl::Request;
 use serde_json::json;
 use testkit::{GitServer, Page, WebServer};
@@ -22,10 +22,10 @@ fn project(deployment: &str) -> Arc<Mem> {
 }
 
 /// `data.v` of all objects, or the error.
-pub(crate) async fn offline(deployment: &str, outside: Outside) -> String {
-    let rendering = Rendering {
-        outside,
-        ..Rendering::default()
+pub(crate) async fn offline(deployment: &str, external: ExternalAccess) -> String {
+    let rendering = RenderOptions {
+        external,
+        ..RenderOptions::default()
     };
     match engine::render_offline(project(deployment), Request::default(), &rendering).await {
         Ok(rendered) => {
@@ -53,17 +53,17 @@ async fn projects_come_from_git() -> Result<()> {
         "vars:\n- git: {{url: '{url}', path: v.yaml}}\ndeployments:\n- git: {{url: '{url}', subDir: d}}\n\
          - git: {{url: '{url}', subDir: d, ref: {{commit: {first}}}}}\n  vars:\n  - git: {{url: '{url}', path: v.yaml, ref: {{tag: v1}}}}\n"
     );
-    assert_eq!(offline(&text, Outside::default()).await, "new,old");
+    assert_eq!(offline(&text, ExternalAccess::default()).await, "new,old");
     let branches = format!(
         "vars:\n- gitFiles: {{url: '{url}', ref: {{branch: main|master}}, files: [{{glob: v.yaml, parseYaml: true}}]}}\n  targetPath: g\n\
          - values: {{v: '{{% raw %}}{{{{ g[0].files[0].parsed.v }}}}{{% endraw %}}'}}\ndeployments: [{{path: app}}]\n"
     );
-    assert_eq!(offline(&branches, Outside::default()).await, "new");
+    assert_eq!(offline(&branches, ExternalAccess::default()).await, "new");
     let missing = format!("deployments: [{{git: {{url: '{url}', ref: {{branch: nope}}}}}}]");
-    let error = offline(&missing, Outside::default()).await;
+    let error = offline(&missing, ExternalAccess::default()).await;
     assert!(error.contains("nope") && error.contains("not found"), "{error}");
     let ssh = "deployments: [{git: 'ssh://git@example.com/x'}]";
-    let error = offline(ssh, Outside::default()).await;
+    let error = offline(ssh, ExternalAccess::default()).await;
     assert!(error.ends_with("ssh is not supported yet"), "{error}");
     Ok(())
 }
@@ -77,17 +77,17 @@ async fn directories_stand_for_repositories() -> Result<()> {
         "deployments: [{path: app}]",
     )?;
     std::fs::write(dir.path().join("one/app/m.yaml"), MAP)?;
-    let outside = Outside {
-        overrides: vec![Override {
+    let external = ExternalAccess {
+        overrides: vec![SourceOverride {
             oci: false,
             group: true,
             key: "git.example.com/group".to_owned(),
             dir: dir.path().to_owned(),
         }],
-        ..Outside::default()
+        ..ExternalAccess::default()
     };
     let text = "vars: [{values: {v: x}}]\ndeployments: [{git: 'git@git.example.com:group/one.git'}]\n";
-    assert_eq!(offline(text, outside).await, "x");
+    assert_eq!(offline(text, external).await, "x");
     Ok(())
 }
 
@@ -101,24 +101,29 @@ async fn variables_come_from_servers_and_the_environment() -> Result<()> {
             server.url(path)
         )
     };
-    assert_eq!(offline(&http("/v"), Outside::default()).await, "served");
-    let error = offline(&http("/nope"), Outside::default()).await;
+    assert_eq!(offline(&http("/v"), ExternalAccess::default()).await, "served");
+    let error = offline(&http("/nope"), ExternalAccess::default()).await;
     assert!(error.ends_with("failed with status code 404"), "{error}");
     let local = "vars: [{http: {url: 'http://169.254.169.254/latest'}}]";
-    assert!(offline(local, Outside::of_user()).await.contains("link-local"));
+    assert!(
+        offline(local, ExternalAccess::of_user())
+            .await
+            .contains("link-local")
+    );
     let service = "vars: [{http: {url: 'https://kubernetes.default.svc/api'}}]";
     assert!(
-        offline(service, Outside::default())
+        offline(service, ExternalAccess::default())
             .await
             .contains("the API server is not asked")
     );
 
     let text = "vars: [{systemEnvVars: {v: APP_V}}]\ndeployments: [{path: app}]\n";
-    let closed = offline(text, Outside::default()).await;
+    let closed = offline(text, ExternalAccess::default()).await;
     assert!(closed.contains("APP_V may not be read here"), "{closed}");
-    let open = Outside {
-        environment: Environment::new([("APP_V".to_owned(), "env".to_owned())]).only(&["APP_".to_owned()]),
-        ..Outside::default()
+    let open = ExternalAccess {
+        environment: EnvironmentVariables::new([("APP_V".to_owned(), "env".to_owned())])
+            .only(&["APP_".to_owned()]),
+        ..ExternalAccess::default()
     };
     assert_eq!(offline(text, open).await, "env");
     for store in [
@@ -127,12 +132,12 @@ async fn variables_come_from_servers_and_the_environment() -> Result<()> {
         "gcpSecretManager: {secretName: x}",
         "azureKeyVault: {vaultUri: 'https://x', secretName: y}",
     ] {
-        let error = offline(&format!("vars: [{{{store}}}]"), Outside::default()).await;
+        let error = offline(&format!("vars: [{{{store}}}]"), ExternalAccess::default()).await;
         assert!(error.contains("is not asked here"), "{error}");
     }
     let cluster = "vars: [{clusterSecret: {name: x, namespace: y, key: z}}]";
     assert!(
-        offline(cluster, Outside::default())
+        offline(cluster, ExternalAccess::default())
             .await
             .contains("loading vars from cluster is disabled")
     );
@@ -157,7 +162,7 @@ async fn variables_come_from_the_cluster() -> Result<()> {
             &world.cluster,
             project(&text),
             Request::default(),
-            &Rendering::default(),
+            &RenderOptions::default(),
         )
         .await
         {
@@ -218,12 +223,12 @@ async fn secrets_of_aws_are_read_as_a_service_account() -> Result<()> {
         ("AWS_ENDPOINT_URL_SECRETS_MANAGER", "/secrets"),
     ];
     let places = places.map(|(name, path)| (name.to_owned(), server.url(path)));
-    let rendering = Rendering {
-        outside: Outside {
+    let rendering = RenderOptions {
+        external: ExternalAccess {
             stores: Some(stores::Ambient::new(places)),
-            ..Outside::default()
+            ..ExternalAccess::default()
         },
-        ..Rendering::default()
+        ..RenderOptions::default()
     };
     let text =
         "vars: [{awsSecretsManager: {secretName: x, region: eu-central-1}}]\ndeployments: [{path: app}]\n";

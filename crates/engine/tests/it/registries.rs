@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use api::Secret;
-use engine::{Outside, Rendering, SourceCredentials};
-use kluctl::Request;
+use engine::{ExternalAccess, RenderOptions, SourceCredentials};
+use kluctl::{CallbackError, Request};
 use oci::{Access, Credentials};
 use testkit::{
     Registry,
@@ -23,13 +23,13 @@ struct Known {
 }
 
 impl SourceCredentials for Known {
-    fn git(&self, url: &str) -> Result<(Option<git::Auth>, Option<Vec<u8>>), String> {
-        Err(format!("{url} is no registry"))
+    fn git(&self, url: &str) -> Result<(Option<git::Auth>, Option<Vec<u8>>), CallbackError> {
+        Err(CallbackError::new(format!("{url} is not a registry")))
     }
 
-    fn registry(&self, url: &str) -> Result<Access, String> {
+    fn registry(&self, url: &str) -> Result<Access, CallbackError> {
         if !url.starts_with(&format!("oci://{}/", self.host)) {
-            return Err(format!("nothing is known of {url}"));
+            return Err(CallbackError::new(format!("no credentials for {url}")));
         }
         let credentials = self.password.map(|password| Credentials::Basic {
             username: USER.to_owned(),
@@ -42,18 +42,18 @@ impl SourceCredentials for Known {
         })
     }
 
-    fn helm(&self, url: &str) -> Result<Access, String> {
-        Err(format!("{url} is no registry"))
+    fn helm(&self, url: &str) -> Result<Access, CallbackError> {
+        Err(CallbackError::new(format!("{url} is not a registry")))
     }
 }
 
-fn outside(registry: &Registry, password: Option<&'static str>) -> Outside {
-    Outside {
+fn external(registry: &Registry, password: Option<&'static str>) -> ExternalAccess {
+    ExternalAccess {
         credentials: Some(Arc::new(Known {
             host: registry.host(),
             password,
         })),
-        ..Outside::default()
+        ..ExternalAccess::default()
     }
 }
 
@@ -79,7 +79,7 @@ async fn projects_come_from_registries() -> Result<()> {
     let host = registry.host();
     let render = async |more: &str| {
         let text = format!("deployments: [{{oci: {{url: 'oci://{host}/team/base'{more}}}}}]");
-        offline(&text, outside(&registry, Some(PASSWORD))).await
+        offline(&text, external(&registry, Some(PASSWORD))).await
     };
     assert_eq!(render(", subDir: d").await, "newest");
     assert_eq!(render(", subDir: d, ref: {tag: v1}").await, "first");
@@ -114,12 +114,12 @@ async fn registries_and_their_users_are_told_apart() -> Result<()> {
         .await?;
     let host = registry.host();
     let text = format!("deployments: [{{oci: {{url: 'oci://{host}/team/base', subDir: d}}}}]");
-    assert_eq!(offline(&text, outside(&registry, Some(PASSWORD))).await, "x");
+    assert_eq!(offline(&text, external(&registry, Some(PASSWORD))).await, "x");
     for (password, expected) in [
         (None, "asks for credentials, and none are given"),
         (Some("wr0ng"), "refused the credentials"),
     ] {
-        let error = offline(&text, outside(&registry, password)).await;
+        let error = offline(&text, external(&registry, password)).await;
         assert!(
             error.contains(expected) && error.contains(&format!("failed to fetch oci://{host}/team/base")),
             "{error}"
@@ -127,11 +127,11 @@ async fn registries_and_their_users_are_told_apart() -> Result<()> {
         assert!(!error.contains("wr0ng"), "{error}");
     }
     let other = "deployments: [{oci: {url: 'oci://other.example.com/a'}}]";
-    let error = offline(other, outside(&registry, Some(PASSWORD))).await;
-    assert!(error.contains("nothing is known of oci://other"), "{error}");
+    let error = offline(other, external(&registry, Some(PASSWORD))).await;
+    assert!(error.contains("no credentials for oci://other"), "{error}");
     // Without anybody who knows it, https is what is spoken.
     assert!(
-        offline(&text, Outside::default())
+        offline(&text, ExternalAccess::default())
             .await
             .contains("failed to fetch")
     );
@@ -157,7 +157,7 @@ async fn libraries_come_from_registries() -> Result<()> {
         let url = format!("oci://{}/lib", registry.host());
         format!("deployments: [{{oci: {{url: '{url}', ref: {{tag: 1.0.0}}}}{more}}}]")
     };
-    let render = async |more: &str| offline(&item(more), outside(&registry, None)).await;
+    let render = async |more: &str| offline(&item(more), external(&registry, None)).await;
     assert_eq!(render(", args: {v: world}").await, "dear world");
     let error = render("").await;
     assert!(error.contains("required argument v not set"), "{error}");
@@ -191,7 +191,7 @@ async fn hostile_artifacts_are_refused() -> Result<()> {
         registry.push_project("bad", tag, &archive, "c0ffee").await?;
         let url = format!("oci://{}/bad", registry.host());
         let text = format!("deployments: [{{oci: {{url: '{url}', ref: {{tag: {tag}}}}}}}]");
-        let error = offline(&text, outside(&registry, None)).await;
+        let error = offline(&text, external(&registry, None)).await;
         assert!(
             error.contains(expected) && error.contains("/bad:"),
             "{tag}: {error}"
@@ -220,7 +220,7 @@ async fn charts_are_pulled_by_who_may() -> Result<()> {
         ("app/helm-chart.yaml", helm),
     ];
     let tree = Arc::new(Mem::from_files(files)?);
-    let mut rendering = Rendering::default();
+    let mut rendering = RenderOptions::default();
     for (password, expected) in [
         (Some(PASSWORD), Ok(1)),
         (None, Err("asks for credentials, and none are given")),
@@ -228,7 +228,7 @@ async fn charts_are_pulled_by_who_may() -> Result<()> {
         (Some(PASSWORD), Ok(1)),
     ] {
         // What one of them pulled is kept for itself alone.
-        rendering.outside = outside(&registry, password);
+        rendering.external = external(&registry, password);
         let rendered = engine::render_offline(tree.clone(), Request::default(), &rendering).await;
         match (rendered, expected) {
             (Ok(rendered), Ok(count)) => assert_eq!(rendered.objects().count(), count),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::Result;
-use engine::{Error, Rendering};
+use engine::{Error, RenderOptions};
 use kluctl::{Contexts, Request};
 use tree::Mem;
 
@@ -45,7 +45,7 @@ async fn a_project_is_rendered_into_namespaces_and_deployed() -> Result<()> {
             ),
         ),
     ]);
-    let rendered = engine::render(&world.cluster, tree, request(), &Rendering::default()).await?;
+    let rendered = engine::render(&world.cluster, tree, request(), &RenderOptions::default()).await?;
     let namespaces: Vec<_> = rendered
         .objects()
         .map(|object| objects::meta::text(object, "namespace"))
@@ -79,7 +79,7 @@ async fn a_broken_template_names_file_and_line() -> Result<()> {
             "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: '{{ nothing }}'\n",
         ),
     ]);
-    let error = engine::render(&world.cluster, tree, request(), &Rendering::default())
+    let error = engine::render(&world.cluster, tree, request(), &RenderOptions::default())
         .await
         .unwrap_err();
     assert!(matches!(error, Error::Render(_)));
@@ -115,7 +115,13 @@ async fn charts_look_up_what_is_in_the_cluster() -> Result<()> {
         ])
     };
     let render = async |template: &str| {
-        engine::render(&world.cluster, tree(template), request(), &Rendering::default()).await
+        engine::render(
+            &world.cluster,
+            tree(template),
+            request(),
+            &RenderOptions::default(),
+        )
+        .await
     };
     let rendered = render(&template).await?;
     let object = rendered.objects().next().cloned().unwrap_or_default();
@@ -161,7 +167,7 @@ async fn a_chart_that_is_not_pulled_before_is_pulled_now() -> Result<()> {
              skipPrePull: true}\n",
         ),
     ]);
-    let error = engine::render(&world.cluster, tree, request(), &Rendering::default())
+    let error = engine::render(&world.cluster, tree, request(), &RenderOptions::default())
         .await
         .unwrap_err();
     let text = error.to_string();

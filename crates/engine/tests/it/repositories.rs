@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use api::Secret;
-use engine::{Outside, Rendering, SourceCredentials};
-use kluctl::{Rendered, Request};
+use engine::{ExternalAccess, RenderOptions, SourceCredentials};
+use kluctl::{CallbackError, Rendered, Request};
 use oci::Access;
 use secrets::Keys;
 use testkit::{GitServer, git::Repo};
@@ -21,7 +21,7 @@ const SECRET: &str = include_str!("../../../secrets/fixtures/secret.yaml");
 struct User;
 
 impl SourceCredentials for User {
-    fn git(&self, _: &str) -> Result<(Option<git::Auth>, Option<Vec<u8>>), String> {
+    fn git(&self, _: &str) -> Result<(Option<git::Auth>, Option<Vec<u8>>), CallbackError> {
         let auth = git::Auth {
             username: "me".to_owned(),
             password: Secret::new("s3cret".to_owned()),
@@ -29,25 +29,25 @@ impl SourceCredentials for User {
         Ok((Some(auth), None))
     }
 
-    fn registry(&self, url: &str) -> Result<Access, String> {
-        Err(format!("{url} is no Git repository"))
+    fn registry(&self, url: &str) -> Result<Access, CallbackError> {
+        Err(CallbackError::new(format!("{url} is not a Git repository")))
     }
 
-    fn helm(&self, url: &str) -> Result<Access, String> {
-        Err(format!("{url} is no Git repository"))
+    fn helm(&self, url: &str) -> Result<Access, CallbackError> {
+        Err(CallbackError::new(format!("{url} is not a Git repository")))
     }
 }
 
-fn rendering() -> Rendering {
+fn rendering() -> RenderOptions {
     let mut keys = Keys::new();
     keys.add_age(&KEY.to_owned().into()).unwrap();
-    Rendering {
+    RenderOptions {
         keys: Some(Arc::new(keys)),
-        outside: Outside {
+        external: ExternalAccess {
             credentials: Some(Arc::new(User)),
-            ..Outside::default()
+            ..ExternalAccess::default()
         },
-        ..Rendering::default()
+        ..RenderOptions::default()
     }
 }
 

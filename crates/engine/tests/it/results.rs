@@ -6,7 +6,7 @@ use engine::{
     commands::{self, Project},
 };
 use futures::{FutureExt as _, future::BoxFuture};
-use kluctl::{Inclusion, SeenImage};
+use kluctl::{Inclusion, RequestedImage};
 use objects::{ObjectRef, path::Key, rules::Unseen};
 use serde_json::json;
 use yaml::Value;
@@ -297,7 +297,7 @@ async fn images_are_poked_and_nothing_else() -> Result<()> {
         deployment("main:2", 0),
         world.object("apps/v1", "Deployment", "absent", json!({})),
     ]);
-    let seen = |name: &str, index: usize| SeenImage {
+    let seen = |name: &str, index: usize| RequestedImage {
         image: "main".to_owned(),
         result_image: "main:2".to_owned(),
         object: world.reference("apps/v1", "Deployment", name),
@@ -323,7 +323,7 @@ async fn images_are_poked_and_nothing_else() -> Result<()> {
         };
         let result = commands::poke_images(&project, &options).await?;
         assert!(result.errors.is_empty(), "{:?}", result.errors);
-        let ran = result.origin.seen_images.iter();
+        let ran = result.origin.requested_images.iter();
         let ran: Vec<_> = ran
             .map(|image| image.get("deployedImage").and_then(Value::as_str))
             .collect();

@@ -6,17 +6,17 @@ use tree::{Budget, Tree, TreePath};
 use yaml::Value;
 
 use super::{ChartSource, Charts, HelmChart, PULLED_CHARTS};
-use crate::{Error, SourceAddress, Sources, files, source};
+use crate::{CallbackError, Error, SourceAddress, Sources, files, source};
 
 /// The files of a chart.
-pub(super) struct Place {
+pub(super) struct FoundChart {
     pub(super) tree: Arc<dyn Tree>,
     pub(super) dir: TreePath,
     pub(super) name: String,
     version: String,
 }
 
-impl Place {
+impl FoundChart {
     /// Reads who the chart is; nothing is there without a `Chart.yaml`.
     fn read(tree: &Arc<dyn Tree>, dir: TreePath, budget: &Budget) -> Result<Option<Self>, Error> {
         let file = dir.child("Chart.yaml");
@@ -50,7 +50,7 @@ pub(super) fn local(
     dir: &TreePath,
     path: &str,
     budget: &Budget,
-) -> Result<Place, Error> {
+) -> Result<FoundChart, Error> {
     let invalid = |problem: String| Error::Invalid {
         file: file.clone(),
         line: 1,
@@ -60,7 +60,7 @@ pub(super) fn local(
         .join(path)
         .map_err(|_| invalid(format!("helmChart.path {path:?} leads outside of the source")))?;
     let missing = format!("helmChart.path: {}/Chart.yaml does not exist", chart.as_str());
-    Place::read(tree, chart, budget)?.ok_or_else(|| invalid(missing))
+    FoundChart::read(tree, chart, budget)?.ok_or_else(|| invalid(missing))
 }
 
 /// A chart that comes from elsewhere.
@@ -70,7 +70,7 @@ pub(super) fn pulled(
     item: &TreePath,
     (charts, sources): (&Charts, Option<&dyn Sources>),
     budget: &Budget,
-) -> Result<Place, Error> {
+) -> Result<FoundChart, Error> {
     let name = chart.source.name().unwrap_or_default().to_owned();
     if chart.skip_pre_pull {
         return match (&chart.source, sources) {
@@ -86,7 +86,7 @@ pub(super) fn pulled(
                 let address = SourceAddress::Git { url, reference };
                 let tree = source::fetch(Some(sources), &address, budget)?.tree;
                 let dir = TreePath::parse(sub_dir).unwrap_or_default();
-                Place::read(&tree, dir, budget)?.ok_or_else(|| no_chart(name))
+                FoundChart::read(&tree, dir, budget)?.ok_or_else(|| no_chart(name))
             }
             _ => pull(chart, name, charts, budget),
         };
@@ -96,7 +96,7 @@ pub(super) fn pulled(
             let dir = base
                 .join(dir.as_str())
                 .map_err(|_| Error::NotPulled(name.clone()))?;
-            Place::read(tree, dir, budget)?
+            FoundChart::read(tree, dir, budget)?
         }
         _ => None,
     };
@@ -130,7 +130,7 @@ fn base(tree: &Arc<dyn Tree>, item: &TreePath) -> Option<TreePath> {
     None
 }
 
-fn pull(chart: &HelmChart, name: String, charts: &Charts, budget: &Budget) -> Result<Place, Error> {
+fn pull(chart: &HelmChart, name: String, charts: &Charts, budget: &Budget) -> Result<FoundChart, Error> {
     let Some(puller) = &charts.pull else {
         return Err(Error::NobodyPulls(name));
     };
@@ -140,13 +140,13 @@ fn pull(chart: &HelmChart, name: String, charts: &Charts, budget: &Budget) -> Re
             name: name.clone(),
             problem,
         })?;
-    Place::read(&tree, TreePath::root(), budget)?.ok_or_else(|| no_chart(name))
+    FoundChart::read(&tree, TreePath::root(), budget)?.ok_or_else(|| no_chart(name))
 }
 
 fn no_chart(name: String) -> Error {
     Error::Pull {
         name,
-        problem: "it has no Chart.yaml".to_owned(),
+        problem: CallbackError::new("it has no Chart.yaml"),
     }
 }
 

@@ -7,10 +7,11 @@ use tree::{Tree as _, TreePath};
 use yaml::Value;
 
 use super::{
-    ChartSource, Charts, HelmChart, find,
-    world::{Capabilities, World},
+    ChartSource, Charts, HelmChart,
+    cluster_view::{Capabilities, ChartEnvironment},
+    find,
 };
-use crate::{Error, Sources, files, item::Stage};
+use crate::{Error, Sources, files, item::ItemWorkspace};
 
 /// The namespace of a release that names none.
 const DEFAULT_NAMESPACE: &str = "default";
@@ -43,7 +44,7 @@ impl<'a> Renderer<'a> {
     /// Renders a chart and writes its objects beside its `helm-chart.yaml`.
     pub(crate) fn render(
         &self,
-        stage: &mut Stage<'_>,
+        stage: &mut ItemWorkspace<'_>,
         item: &TreePath,
         file: &ChartFile,
     ) -> Result<(), Error> {
@@ -52,7 +53,7 @@ impl<'a> Renderer<'a> {
         let dir = file.rendered.parent().unwrap_or_default();
         let output = output(file, &dir, &chart)?;
         check_listed(stage, &dir, &chart.output)?;
-        let place = match &chart.source {
+        let found = match &chart.source {
             ChartSource::Local { path } => {
                 let tree = stage.tree();
                 Some(find::local(
@@ -65,8 +66,8 @@ impl<'a> Renderer<'a> {
             }
             _ => None,
         };
-        let name = match &place {
-            Some(place) => place.name.clone(),
+        let name = match &found {
+            Some(found) => found.name.clone(),
             None => chart.source.name().unwrap_or_default().to_owned(),
         };
         let failed = |source| Error::Chart {
@@ -74,8 +75,8 @@ impl<'a> Renderer<'a> {
             release: chart.release_name.clone(),
             source: Box::new(source),
         };
-        let place = match place {
-            Some(place) => Ok(place),
+        let found = match found {
+            Some(found) => Ok(found),
             None => find::pulled(
                 stage.tree(),
                 &chart,
@@ -84,7 +85,7 @@ impl<'a> Renderer<'a> {
                 stage.budget(),
             ),
         };
-        let objects = place.and_then(|place| self.objects(stage, &chart, &place, &dir));
+        let objects = found.and_then(|found| self.objects(stage, &chart, &found, &dir));
         let objects = objects.map_err(failed)?;
         stage.write_chart(
             file,
@@ -97,18 +98,18 @@ impl<'a> Renderer<'a> {
     /// The objects of a chart, in the order in which Helm installs them.
     fn objects(
         &self,
-        stage: &mut Stage<'_>,
+        stage: &mut ItemWorkspace<'_>,
         chart: &HelmChart,
-        place: &find::Place,
+        found: &find::FoundChart,
         dir: &TreePath,
     ) -> Result<Vec<Value>, Error> {
         let moment = self.charts.moment.as_deref().ok_or(Error::NoMoment)?;
-        let world = World::new(moment, self.charts);
+        let inputs = ChartEnvironment::new(moment, self.charts);
         let capabilities = self
             .charts
             .capabilities(&self.capabilities)
             .map_err(Error::Capabilities)?;
-        let mut options = helm::Options::new(&chart.release_name, &world);
+        let mut options = helm::Options::new(&chart.release_name, &inputs);
         let namespace = chart.namespace.as_deref();
         namespace
             .unwrap_or(DEFAULT_NAMESPACE)
@@ -119,12 +120,12 @@ impl<'a> Renderer<'a> {
             options.api_versions.clone_from(served);
             options.only_api_versions = true;
         }
-        let rendered = helm::template(place.tree.as_ref(), &place.dir, &options, stage.budget())?;
+        let rendered = helm::template(found.tree.as_ref(), &found.dir, &options, stage.budget())?;
         stage.messages.extend(rendered.warnings.iter().map(|warning| {
             if warning == helm::DEPRECATED {
-                format!("Chart {} is deprecated", place.name)
+                format!("Chart {} is deprecated", found.name)
             } else {
-                format!("{}: {warning}", place.name)
+                format!("{}: {warning}", found.name)
             }
         }));
         let mut objects = Vec::new();
@@ -154,7 +155,7 @@ impl<'a> Renderer<'a> {
 }
 
 /// What the `helm-chart.yaml` of a rendered directory says, if it has one.
-pub(crate) fn rendered_chart(stage: &Stage<'_>, dir: &TreePath) -> Result<Option<Value>, Error> {
+pub(crate) fn rendered_chart(stage: &ItemWorkspace<'_>, dir: &TreePath) -> Result<Option<Value>, Error> {
     match files::find(&stage.rendered, dir, "helm-chart") {
         Some(file) => files::parse(&file, &stage.rendered.read(&file)?, stage.budget()).map(Some),
         None => Ok(None),
@@ -162,7 +163,7 @@ pub(crate) fn rendered_chart(stage: &Stage<'_>, dir: &TreePath) -> Result<Option
 }
 
 /// The objects of a manifest; of a key that is set twice, the last value counts.
-fn parse(path: &str, text: &str, stage: &Stage<'_>, objects: &mut Vec<Value>) -> Result<(), Error> {
+fn parse(path: &str, text: &str, stage: &ItemWorkspace<'_>, objects: &mut Vec<Value>) -> Result<(), Error> {
     let file = TreePath::parse(path).unwrap_or_default();
     let documents = match yaml::read::goyaml_lenient_all(text, stage.budget()) {
         Ok(documents) => documents,
@@ -205,7 +206,7 @@ fn output(file: &ChartFile, dir: &TreePath, chart: &HelmChart) -> Result<TreePat
 }
 
 /// Checks that the kustomization beside a chart, if there is one, names the chart's objects.
-fn check_listed(stage: &Stage<'_>, dir: &TreePath, output: &str) -> Result<(), Error> {
+fn check_listed(stage: &ItemWorkspace<'_>, dir: &TreePath, output: &str) -> Result<(), Error> {
     let found = kustomize::find_kustomization(&stage.rendered, dir).map_err(|source| Error::Kustomize {
         dir: dir.clone(),
         source,

@@ -5,7 +5,7 @@ use regex::Regex;
 use tree::{Budget, TreePath};
 use yaml::{Map, Value};
 
-use crate::{Error, fields::Fields, files};
+use crate::{ArgumentError, Error, fields::Fields, files};
 
 /// An image that is used wherever templates ask for another one.
 #[derive(Debug, Clone, Default)]
@@ -42,8 +42,9 @@ impl FixedImage {
     ///
     /// # Errors
     /// When it is nothing like that.
-    pub fn parse(text: &str) -> Result<Self, String> {
-        let wrong = || "--fixed-image expects 'image<:namespace:deployment:container>=result'".to_owned();
+    pub fn parse(text: &str) -> Result<Self, ArgumentError> {
+        let wrong =
+            || ArgumentError::new("--fixed-image expects 'image<:namespace:deployment:container>=result'");
         let (from, result) = text.split_once('=').ok_or_else(wrong)?;
         let parts: Vec<&str> = from.split(':').collect();
         if result.contains('=') || parts.len() > 4 || from.is_empty() || result.is_empty() {

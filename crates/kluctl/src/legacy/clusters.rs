@@ -5,11 +5,11 @@ use std::sync::Arc;
 use tree::{Budget, Tree, TreePath};
 use yaml::{Map, Value};
 
-use super::external::{Place, fetch, inside, place};
+use super::external::{ProjectLocation, fetch, inside, place};
 use crate::{Error, Request, fields::Fields, files, merge, project::TargetConfig, source};
 
 /// `clusters`: one project or several.
-pub(crate) fn clusters(fields: &Fields<'_>) -> Result<Vec<Place>, Error> {
+pub(crate) fn clusters(fields: &Fields<'_>) -> Result<Vec<ProjectLocation>, Error> {
     let entries: &[Value] = match fields.map.get("clusters") {
         None | Some(Value::Null) => return Ok(Vec::new()),
         Some(Value::Seq(entries)) => entries,
@@ -26,7 +26,7 @@ pub(crate) fn clusters(fields: &Fields<'_>) -> Result<Vec<Place>, Error> {
 
 /// What is said of the cluster that a target names. Of several descriptions, the last counts.
 pub(crate) fn cluster(
-    described: &[Place],
+    described: &[ProjectLocation],
     target: &TargetConfig,
     tree: &Arc<dyn Tree>,
     request: &Request,
@@ -38,8 +38,8 @@ pub(crate) fn cluster(
     let mut places = Vec::new();
     for place in described {
         places.push(match place {
-            Place::Path(path) => (None, tree.clone(), inside(path, request)?),
-            Place::Project(external) => {
+            ProjectLocation::Path(path) => (None, tree.clone(), inside(path, request)?),
+            ProjectLocation::Project(external) => {
                 let remote = external.resolve(request, budget)?;
                 let name = remote.address.to_string();
                 (Some(name), fetch(&remote, request, budget)?, remote.sub_dir)

@@ -6,9 +6,9 @@ use tree::{Budget, Tree, TreePath};
 use yaml::Value;
 
 use crate::{
-    Error, GitReference, RemoteRef, Request, SourceAddress,
+    CallbackError, Error, GitReference, RemoteRef, Request, SourceAddress,
     fields::Fields,
-    source::{self, Remote, Source},
+    source::{self, ProjectSource, Remote},
 };
 
 /// A directory of another Git repository. Its reference is a plain name, of a branch or of a tag.
@@ -21,7 +21,7 @@ pub(crate) struct External {
 
 /// Where a part of a project is.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Place {
+pub(crate) enum ProjectLocation {
     /// In another repository.
     Project(External),
     /// In this one, relative to the directory of the project.
@@ -29,7 +29,7 @@ pub(crate) enum Place {
 }
 
 /// `project` or `path`.
-pub(super) fn place(fields: &Fields<'_>, dir: &str) -> Result<Option<Place>, Error> {
+pub(super) fn place(fields: &Fields<'_>, dir: &str) -> Result<Option<ProjectLocation>, Error> {
     fields.check(&["project", "path"], &[])?;
     match (external(fields, "project", dir)?, fields.filled_string("path")?) {
         (Some(_), Some(_)) => {
@@ -39,8 +39,8 @@ pub(super) fn place(fields: &Fields<'_>, dir: &str) -> Result<Option<Place>, Err
             );
             Err(fields.invalid("path", problem))
         }
-        (Some(project), None) => Ok(Some(Place::Project(project))),
-        (None, path) => Ok(path.map(Place::Path)),
+        (Some(project), None) => Ok(Some(ProjectLocation::Project(project))),
+        (None, path) => Ok(path.map(ProjectLocation::Path)),
     }
 }
 
@@ -93,7 +93,7 @@ impl External {
                     .and_then(|full| GitReference::from_full(full))
                     .ok_or_else(|| Error::Fetch {
                         address: kustomize::remote::shown(&self.url),
-                        problem: format!("ref refs/heads/{name} not found"),
+                        problem: CallbackError::new(format!("ref refs/heads/{name} not found")),
                     })?
             }
         };
@@ -135,7 +135,7 @@ impl Remote {
 pub(super) fn references(url: &str, request: &Request, budget: &Budget) -> Result<Vec<RemoteRef>, Error> {
     let found = match &request.sources {
         Some(sources) => sources.references(url, budget),
-        None => Err("nothing is fetched here".to_owned()),
+        None => Err(CallbackError::new("nothing is fetched here")),
     };
     found.map_err(|problem| Error::Fetch {
         address: kustomize::remote::shown(url),
@@ -149,7 +149,7 @@ pub(super) fn fetch(remote: &Remote, request: &Request, budget: &Budget) -> Resu
 }
 
 /// `deployment`: the project that holds the deployment.
-pub(crate) fn external_deployment(fields: &Fields<'_>) -> Result<Option<Place>, Error> {
+pub(crate) fn external_deployment(fields: &Fields<'_>) -> Result<Option<ProjectLocation>, Error> {
     let Some(value) = fields.map.get("deployment").filter(|value| !value.is_null()) else {
         return Ok(None);
     };
@@ -161,16 +161,16 @@ pub(crate) fn external_deployment(fields: &Fields<'_>) -> Result<Option<Place>, 
 pub(crate) fn deployment(
     tree: Arc<dyn Tree>,
     request: &Request,
-    place: Option<&Place>,
+    place: Option<&ProjectLocation>,
     budget: &Budget,
-) -> Result<(Arc<Source>, TreePath), Error> {
+) -> Result<(Arc<ProjectSource>, TreePath), Error> {
     let external = match place {
-        None => return Ok((Source::root(tree), request.project_dir.clone())),
-        Some(Place::Path(path)) => return Ok((Source::root(tree), inside(path, request)?)),
-        Some(Place::Project(external)) => external,
+        None => return Ok((ProjectSource::root(tree), request.project_dir.clone())),
+        Some(ProjectLocation::Path(path)) => return Ok((ProjectSource::root(tree), inside(path, request)?)),
+        Some(ProjectLocation::Project(external)) => external,
     };
     let remote = external.resolve(request, budget)?;
-    let source = Source {
+    let source = ProjectSource {
         id: 0,
         tree: fetch(&remote, request, budget)?,
         name: Some(remote.address.to_string()),

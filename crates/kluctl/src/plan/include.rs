@@ -8,11 +8,11 @@ use yaml::Map;
 use super::{Planner, Scope};
 use crate::{
     Error, SourceAddress, args,
-    deployment::{ItemConfig, ItemOutline, Source as From},
+    deployment::{ItemConfig, ItemOutline, ItemSource},
     fields::Fields,
     files,
     project::arguments,
-    source::{self, Remote, Source},
+    source::{self, ProjectSource, Remote},
     vars::Context,
 };
 
@@ -26,7 +26,7 @@ impl Planner<'_> {
         outline: &mut ItemOutline,
     ) -> Result<(), Error> {
         let (source, dir) = match &item.source {
-            From::Remote(remote) => self.fetch(fields, remote)?,
+            ItemSource::Remote(remote) => self.fetch(fields, remote)?,
             _ => (scope.source.clone(), self.directory(scope, fields, &item.source)?),
         };
         let start = self.start(scope, &source, &dir, item);
@@ -44,10 +44,14 @@ impl Planner<'_> {
     }
 
     /// A source from elsewhere, which is another one each time.
-    fn fetch(&mut self, fields: &Fields<'_>, remote: &Remote) -> Result<(Arc<Source>, TreePath), Error> {
-        let fetched = source::fetch(self.world.sources, &remote.address, self.world.budget)?;
+    fn fetch(
+        &mut self,
+        fields: &Fields<'_>,
+        remote: &Remote,
+    ) -> Result<(Arc<ProjectSource>, TreePath), Error> {
+        let fetched = source::fetch(self.inputs.sources, &remote.address, self.inputs.budget)?;
         self.sources += 1;
-        let source = Source {
+        let source = ProjectSource {
             id: self.sources,
             tree: fetched.tree,
             name: Some(remote.address.to_string()),
@@ -67,14 +71,14 @@ impl Planner<'_> {
     fn start(
         &self,
         scope: &Scope,
-        source: &Source,
+        source: &ProjectSource,
         dir: &TreePath,
         item: &ItemConfig,
     ) -> Result<Context, Error> {
         let Some(file) = files::find(&*source.tree, dir, ".kluctl-library") else {
             return Ok(scope.vars.clone());
         };
-        let value = files::parse_map(&file, &source.tree.read(&file)?, self.world.budget)?;
+        let value = files::parse_map(&file, &source.tree.read(&file)?, self.inputs.budget)?;
         let fields = Fields::new(&file, &value, "", 1)?;
         fields.check(&["args"], &[])?;
         let declared = arguments(&fields)?;

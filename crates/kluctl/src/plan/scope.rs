@@ -6,12 +6,12 @@ use objects::rules::Rules;
 use tree::TreePath;
 use yaml::Map;
 
-use crate::{deployment::Deployment, source::Source, vars::Context};
+use crate::{deployment::Deployment, source::ProjectSource, vars::Context};
 
 /// What a project hands down to its items and includes.
 #[derive(Debug, Clone)]
 pub(crate) struct Scope {
-    pub(crate) source: Arc<Source>,
+    pub(crate) source: Arc<ProjectSource>,
     pub(crate) dir: TreePath,
     /// The directory of the project, then those of the projects of the same source that include it.
     pub(crate) search: Vec<TreePath>,
@@ -28,7 +28,7 @@ pub(crate) struct Scope {
 }
 
 impl Scope {
-    pub(crate) fn root(source: Arc<Source>, dir: TreePath, vars: Context) -> Self {
+    pub(crate) fn root(source: Arc<ProjectSource>, dir: TreePath, vars: Context) -> Self {
         let search = vec![dir.clone()];
         Self {
             source,
@@ -48,7 +48,7 @@ impl Scope {
     /// The scope of an included project, before its own file is read.
     pub(super) fn included(
         &self,
-        source: Arc<Source>,
+        source: Arc<ProjectSource>,
         dir: TreePath,
         tags: &[String],
         vars: Context,

@@ -5,7 +5,7 @@ use objects::{ObjectRef, jsonpath::JsonPath, path};
 use yaml::Value;
 
 use super::{
-    outside::{Lookup, ObjectQuery, Which},
+    external::{ObjectQuery, ObjectSelection, VarsError},
     read::{Reader, WHAT},
     source::{ClusterData, ClusterObject},
     wrap,
@@ -97,20 +97,22 @@ impl Reader<'_> {
     }
 
     /// The objects of a query, at least one, and only one unless several are wanted.
-    fn find(&self, query: &ObjectQuery, several: bool) -> Result<Vec<Value>, Lookup> {
-        let mut objects = self.outside().objects(query, self.world.budget)?;
+    fn find(&self, query: &ObjectQuery, several: bool) -> Result<Vec<Value>, VarsError> {
+        let mut objects = self.sources().objects(query, self.inputs.budget)?;
         match (&query.which, objects.len()) {
-            (Which::Name(name), 0) => {
+            (ObjectSelection::Name(name), 0) => {
                 let plural = format!("{}s", query.kind.to_lowercase());
-                return Err(Lookup::Missing(format!("{plural} \"{name}\" not found")));
+                return Err(VarsError::Missing(format!("{plural} \"{name}\" not found")));
             }
-            (Which::Labels(labels), 0) => {
+            (ObjectSelection::Labels(labels), 0) => {
                 let labels = go_map(labels);
-                return Err(Lookup::Missing(format!("no object found with labels {labels}")));
+                return Err(VarsError::Missing(format!(
+                    "no object found with labels {labels}"
+                )));
             }
-            (Which::Labels(labels), 2..) if !several => {
+            (ObjectSelection::Labels(labels), 2..) if !several => {
                 let labels = go_map(labels);
-                return Err(Lookup::Failed(format!(
+                return Err(VarsError::Failed(format!(
                     "found more than one objects with labels {labels}"
                 )));
             }

@@ -3,7 +3,7 @@
 use objects::path::{self, Key};
 use yaml::{Map, Value};
 
-use super::{outside::Lookup, read::Reader};
+use super::{external::VarsError, read::Reader};
 use crate::Error;
 
 impl Reader<'_> {
@@ -25,10 +25,10 @@ impl Reader<'_> {
                 None => (text, None),
             };
             let set = self
-                .outside()
+                .sources()
                 .environment(name)
                 .map_err(|error| self.failed(error))?;
-            let missing = || Lookup::Missing(format!("environment variable {name} not found for {place}"));
+            let missing = || VarsError::Missing(format!("environment variable {name} not found for {place}"));
             let text = set.or_else(|| default.map(str::to_owned)).ok_or_else(missing);
             let Some(text) = self.unless_missing(text)? else {
                 continue;

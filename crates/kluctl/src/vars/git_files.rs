@@ -7,7 +7,7 @@ use yaml::{Map, Value};
 
 use super::{
     Loaded,
-    outside::Lookup,
+    external::VarsError,
     read::Reader,
     source::{GitFile, GitFiles},
 };
@@ -28,7 +28,7 @@ impl Reader<'_> {
                 url: source.url.clone(),
                 reference: reference.clone(),
             };
-            let fetched = sources::fetch(self.world.sources, &address, self.world.budget)?;
+            let fetched = sources::fetch(self.inputs.sources, &address, self.inputs.budget)?;
             self.renderer = self
                 .context
                 .elsewhere()
@@ -40,7 +40,7 @@ impl Reader<'_> {
         }
         if matches.is_empty() {
             let problem = format!("no ref of {} matches", kustomize::remote::shown(&source.url));
-            let value = self.unless_missing(Err(Lookup::Missing(problem)))?;
+            let value = self.unless_missing(Err(VarsError::Missing(problem)))?;
             return Ok(Loaded { value, sensitive });
         }
         let value = Some(Value::Seq(matches));
@@ -55,10 +55,10 @@ impl Reader<'_> {
             GitReference::Branch(_) => "refs/heads/",
             GitReference::Tag(_) => "refs/tags/",
         };
-        let all = match self.world.sources {
+        let all = match self.inputs.sources {
             Some(sources) => sources
-                .references(&source.url, self.world.budget)
-                .map_err(|problem| self.failed(problem))?,
+                .references(&source.url, self.inputs.budget)
+                .map_err(|problem| self.failed(problem.to_string()))?,
             None => return Err(self.failed("Git repositories are not asked here")),
         };
         let mut found = Vec::new();
@@ -93,7 +93,7 @@ impl Reader<'_> {
     ) -> Result<(Map, bool), Error> {
         let mut sensitive = false;
         let (mut list, mut by_path, mut nested) = (Vec::new(), Map::new(), Map::new());
-        for path in files::walk(tree, &TreePath::root(), self.world.budget)? {
+        for path in files::walk(tree, &TreePath::root(), self.inputs.budget)? {
             let matching = globs.iter().find(|(pattern, _)| pattern.is_match(path.as_str()));
             let Some((_, config)) = matching else {
                 continue;
@@ -126,7 +126,7 @@ impl Reader<'_> {
         if config.render {
             bytes = self.render(&String::from_utf8_lossy(&bytes))?.into();
         }
-        let opened = decrypt::open(self.world.decrypt, tree, path, bytes, self.world.budget)?;
+        let opened = decrypt::open(self.inputs.decrypt, tree, path, bytes, self.inputs.budget)?;
         let mut file = Map::new();
         file.insert("file", config.config.clone());
         file.insert("path", path.as_str());
@@ -137,7 +137,7 @@ impl Reader<'_> {
             } else {
                 files::parse
             };
-            file.insert("parsed", opened.read(path, parse, self.world.budget)?);
+            file.insert("parsed", opened.read(path, parse, self.inputs.budget)?);
         }
         file.insert("content", String::from_utf8_lossy(&opened.bytes).into_owned());
         Ok((file, opened.secret))

@@ -8,9 +8,9 @@ use tree::{Tree, TreePath};
 use yaml::{Map, Value};
 
 use super::{
-    Context, Loaded, World,
-    outside::{HttpRequest, Lookup, Nowhere, SecretQuery, VarsSources},
-    source::Source,
+    Context, Loaded, RenderInputs,
+    external::{HttpRequest, NoVarsSources, SecretQuery, VarsError, VarsSources},
+    source::VarsSource,
 };
 use crate::{Error, SourceAddress, decrypt, fields::Fields, files, source as sources};
 
@@ -19,7 +19,7 @@ pub(super) const WHAT: &str = "what it gives";
 
 /// Reads one source.
 pub(super) struct Reader<'a> {
-    pub(super) world: World<'a>,
+    pub(super) inputs: RenderInputs<'a>,
     pub(super) context: &'a Context,
     pub(super) fields: &'a Fields<'a>,
     /// The path of the source in its file.
@@ -35,25 +35,25 @@ pub(super) struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    pub(super) fn read(&mut self, source: &Source) -> Result<Loaded, Error> {
+    pub(super) fn read(&mut self, source: &VarsSource) -> Result<Loaded, Error> {
         let sensitive = source.is_sensitive();
         let value = match source {
-            Source::Values(map) => Some(Value::Map(map.clone())),
-            Source::File(name) => return self.file(name),
-            Source::Git { address, path } => return self.git(address, path),
-            Source::GitFiles(files) => return self.git_files(files),
-            Source::ClusterData(data) => self.cluster_data(data)?,
-            Source::ClusterObject(object) => self.cluster_object(object)?,
-            Source::Environment(variables) => Some(self.environment(variables)?),
-            Source::Http { request, json_path } => self.http(request, json_path.as_deref())?,
-            Source::Secret(query) => self.secret(query)?,
+            VarsSource::Values(map) => Some(Value::Map(map.clone())),
+            VarsSource::File(name) => return self.file(name),
+            VarsSource::Git { address, path } => return self.git(address, path),
+            VarsSource::GitFiles(files) => return self.git_files(files),
+            VarsSource::ClusterData(data) => self.cluster_data(data)?,
+            VarsSource::ClusterObject(object) => self.cluster_object(object)?,
+            VarsSource::Environment(variables) => Some(self.environment(variables)?),
+            VarsSource::Http { request, json_path } => self.http(request, json_path.as_deref())?,
+            VarsSource::Secret(query) => self.secret(query)?,
         };
         Ok(Loaded { value, sensitive })
     }
 
-    /// Who reads from outside.
-    pub(super) fn outside(&self) -> &dyn VarsSources {
-        self.world.vars.unwrap_or(&Nowhere)
+    /// Returns the source of variables that don't come from files.
+    pub(super) fn sources(&self) -> &dyn VarsSources {
+        self.inputs.vars.unwrap_or(&NoVarsSources)
     }
 
     /// An error that names the source.
@@ -62,16 +62,16 @@ impl Reader<'_> {
     }
 
     /// What was found; nothing when that is missing and may be.
-    pub(super) fn unless_missing<T>(&self, found: Result<T, Lookup>) -> Result<Option<T>, Error> {
+    pub(super) fn unless_missing<T>(&self, found: Result<T, VarsError>) -> Result<Option<T>, Error> {
         match found {
             Ok(found) => Ok(Some(found)),
-            Err(Lookup::Missing(_)) if self.ignore_missing => Ok(None),
+            Err(VarsError::Missing(_)) if self.ignore_missing => Ok(None),
             Err(error) => Err(self.failed(error)),
         }
     }
 
     pub(super) fn render(&mut self, text: &str) -> Result<String, Error> {
-        let rendered = self.renderer.render_str(text, self.world.budget);
+        let rendered = self.renderer.render_str(text, self.inputs.budget);
         self.messages.extend(self.renderer.take_messages());
         let rendered = rendered.map_err(|source| Error::Template {
             what: format!("{}: {}", self.fields.file, self.path),
@@ -82,7 +82,7 @@ impl Reader<'_> {
 
     /// Parses text that belongs to no file; `what` is that.
     pub(super) fn parse(&self, what: &str, text: &str) -> Result<Value, Error> {
-        let parsed = files::parse(self.fields.file, text.as_bytes(), self.world.budget);
+        let parsed = files::parse(self.fields.file, text.as_bytes(), self.inputs.budget);
         self.veiled(what, parsed).map_err(|error| match error {
             Error::Yaml { source, .. } => self.failed(source),
             error => error,
@@ -90,7 +90,7 @@ impl Reader<'_> {
     }
 
     fn parse_all(&self, text: &[u8]) -> Result<Value, Error> {
-        let parsed = files::parse_all(self.fields.file, text, self.world.budget);
+        let parsed = files::parse_all(self.fields.file, text, self.inputs.budget);
         self.veiled(WHAT, parsed)
     }
 
@@ -137,14 +137,14 @@ impl Reader<'_> {
                 source: jinja::Error::NotFound(name.to_owned()),
             });
         };
-        let budget = self.world.budget;
+        let budget = self.inputs.budget;
         let rendered = self.renderer.render_file(&file, budget);
         self.messages.extend(self.renderer.take_messages());
         let text = rendered.map_err(|source| Error::VarsFile {
             path: file.as_str().to_owned(),
             source,
         })?;
-        let opened = decrypt::open(self.world.decrypt, &*self.tree, &file, text, budget)?;
+        let opened = decrypt::open(self.inputs.decrypt, &*self.tree, &file, text, budget)?;
         let parse = match self.multidoc {
             true => files::parse_all,
             false => files::parse,
@@ -169,7 +169,7 @@ impl Reader<'_> {
 
     /// A file of another repository, which sees no other files than those of it.
     fn git(&mut self, address: &SourceAddress, path: &str) -> Result<Loaded, Error> {
-        let fetched = sources::fetch(self.world.sources, address, self.world.budget)?;
+        let fetched = sources::fetch(self.inputs.sources, address, self.inputs.budget)?;
         self.renderer = self
             .context
             .elsewhere()
@@ -179,7 +179,7 @@ impl Reader<'_> {
     }
 
     fn http(&mut self, request: &HttpRequest, json_path: Option<&str>) -> Result<Option<Value>, Error> {
-        let answer = self.outside().http(request, self.world.budget);
+        let answer = self.sources().http(request, self.inputs.budget);
         let answer = answer.and_then(|answer| {
             if (200..300).contains(&answer.status) {
                 return Ok(answer);
@@ -190,8 +190,8 @@ impl Reader<'_> {
                 answer.status
             );
             Err(match answer.status {
-                404 => Lookup::Missing(problem),
-                _ => Lookup::Failed(problem),
+                404 => VarsError::Missing(problem),
+                _ => VarsError::Failed(problem),
             })
         });
         let Some(answer) = self.unless_missing(answer)? else {
@@ -219,8 +219,8 @@ impl Reader<'_> {
     }
 
     fn secret(&mut self, query: &SecretQuery) -> Result<Option<Value>, Error> {
-        let query = with_target(query, self.world.aws);
-        let found = self.outside().secret(&query, self.world.budget);
+        let query = with_target(query, self.inputs.aws);
+        let found = self.sources().secret(&query, self.inputs.budget);
         match self.unless_missing(found)? {
             Some(text) => self.text(&text).map(Some),
             None => Ok(None),

@@ -2,12 +2,12 @@
 
 use yaml::{Map, Value};
 
-use super::outside::{HttpRequest, ObjectQuery, SecretQuery, Which};
+use super::external::{HttpRequest, ObjectQuery, ObjectSelection, SecretQuery};
 use crate::{Error, SourceAddress, fields::Fields, source};
 
 /// A source of variables.
 #[derive(Debug)]
-pub(super) enum Source {
+pub(super) enum VarsSource {
     Values(Map),
     File(String),
     Git {
@@ -89,7 +89,7 @@ const COMMON: &[&str] = &[
 /// What stands in results only.
 const RESULTS: [&str; 2] = ["renderedVars", "renderedSensitive"];
 
-impl Source {
+impl VarsSource {
     /// Decodes a source. `path` is that of the source.
     pub(super) fn decode(fields: &Fields<'_>, path: &str) -> Result<Self, Error> {
         if let Some(field) = RESULTS.iter().find(|field| fields.map.contains_key(field)) {
@@ -216,20 +216,20 @@ fn cluster_object(fields: &Fields<'_>) -> Result<ClusterObject, Error> {
     })
 }
 
-fn which(fields: &Fields<'_>) -> Result<Which, Error> {
+fn which(fields: &Fields<'_>) -> Result<ObjectSelection, Error> {
     let labels = fields.string_map("labels")?;
     match (fields.filled_string("name")?, labels.is_empty()) {
-        (Some(name), true) => Ok(Which::Name(name)),
-        (None, false) => Ok(Which::Labels(labels)),
+        (Some(name), true) => Ok(ObjectSelection::Name(name)),
+        (None, false) => Ok(ObjectSelection::Labels(labels)),
         (Some(_), false) => Err(fields.invalid("labels", "only one of name or labels can be set")),
         (None, true) => Err(fields.invalid("name", "either name or labels must be set")),
     }
 }
 
-fn http(fields: &Fields<'_>) -> Result<Source, Error> {
+fn http(fields: &Fields<'_>) -> Result<VarsSource, Error> {
     fields.check(&["url", "method", "body", "headers", "jsonPath"], &[])?;
     let method = fields.filled_string("method")?;
-    Ok(Source::Http {
+    Ok(VarsSource::Http {
         request: HttpRequest {
             method: method.unwrap_or_else(|| "GET".to_owned()),
             url: fields.required("url")?,

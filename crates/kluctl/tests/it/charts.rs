@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use kluctl::{ChartSource, Charts, ClusterView, PullChart, Request};
+use kluctl::{CallbackError, ChartSource, Charts, ClusterView, PullChart, Request};
 use tree::{Budget, Mem, Tree};
 use yaml::Value;
 
@@ -216,7 +216,7 @@ fn charts_that_were_pulled_lie_above_the_item() {
 struct Puller(Mutex<Vec<ChartSource>>);
 
 impl PullChart for Puller {
-    fn pull(&self, source: &ChartSource, _: &Budget) -> Result<Arc<dyn Tree>, String> {
+    fn pull(&self, source: &ChartSource, _: &Budget) -> Result<Arc<dyn Tree>, CallbackError> {
         self.0.lock().unwrap().push(source.clone());
         let files = [
             ("Chart.yaml", CHART),
@@ -229,7 +229,7 @@ impl PullChart for Puller {
 }
 
 #[test]
-fn charts_are_pulled_at_deployment_only_where_somebody_does_that() {
+fn skip_pre_pull_is_refused_without_a_puller() {
     let mut project = Project::new("unused", &format!("{PULLED}\n  skipPrePull: true"));
     let error = project.render().unwrap_err();
     assert!(
@@ -245,14 +245,14 @@ fn charts_are_pulled_at_deployment_only_where_somebody_does_that() {
     );
 }
 
-struct View;
+struct TestCluster;
 
-impl ClusterView for View {
-    fn version(&self) -> Result<String, String> {
+impl ClusterView for TestCluster {
+    fn version(&self) -> Result<String, CallbackError> {
         Ok("v1.33.4+k3s1".to_owned())
     }
 
-    fn api_versions(&self) -> Result<Vec<String>, String> {
+    fn api_versions(&self) -> Result<Vec<String>, CallbackError> {
         Ok(vec!["v1".to_owned(), "x.io/v1/Foo".to_owned()])
     }
 
@@ -262,11 +262,11 @@ impl ClusterView for View {
         kind: &str,
         namespace: &str,
         name: &str,
-    ) -> Result<Option<Value>, String> {
+    ) -> Result<Option<Value>, CallbackError> {
         let text = format!("{{asked: {api_version} {kind} {namespace} {name}, count: 3}}");
         match name {
             "nothing" => Ok(None),
-            "broken" => Err("forbidden".to_owned()),
+            "broken" => Err(CallbackError::new("forbidden")),
             _ => Ok(Some(yaml::read::goyaml(text, &Budget::default()).unwrap().value)),
         }
     }
@@ -288,7 +288,7 @@ fn seen(template: &str, cluster: Option<Arc<dyn ClusterView>>) -> Result<String,
 
 #[test]
 fn charts_see_the_cluster() {
-    let cluster = || Some(Arc::new(View) as Arc<dyn ClusterView>);
+    let cluster = || Some(Arc::new(TestCluster) as Arc<dyn ClusterView>);
     for (template, expected, offline) in [
         (".Capabilities.KubeVersion.Version", "v1.33.4", "v1.20.0"),
         (".Capabilities.APIVersions.Has \"x.io/v1/Foo\"", "true", "false"),

@@ -77,7 +77,9 @@ fn command(words: &[String], project: &Path) -> Result<Command, String> {
             "-E" | "--exclude-tag" => inclusion.exclude_tags.push(value),
             "--include-deployment-dir" => inclusion.include_dirs.push(value),
             "--exclude-deployment-dir" => inclusion.exclude_dirs.push(value),
-            "-F" | "--fixed-image" => request.images.push(FixedImage::parse(&value)?),
+            "-F" | "--fixed-image" => request
+                .images
+                .push(FixedImage::parse(&value).map_err(|error| error.to_string())?),
             "--fixed-images-file" => {
                 let file = project.join(value.trim_start_matches("<PROJECT>/"));
                 let text = fs::read(&file).map_err(|error| error.to_string())?;
@@ -85,8 +87,12 @@ fn command(words: &[String], project: &Path) -> Result<Command, String> {
                 request.images.extend(images.map_err(|error| error.to_string())?);
             }
             "-a" | "--arg" => {
-                let read = |file: &str| fs::read(project.join(file)).map_err(|error| error.to_string());
-                add_argument(&mut request.args, &value, &read, &Budget::default())?;
+                let read = |file: &str| {
+                    fs::read(project.join(file))
+                        .map_err(|error| kluctl::ArgumentError::new(error.to_string()))
+                };
+                add_argument(&mut request.args, &value, &read, &Budget::default())
+                    .map_err(|error| error.to_string())?;
             }
             "--args-from-file" => {
                 let file = project.join(value.trim_start_matches("<PROJECT>/"));
@@ -199,7 +205,7 @@ struct Decryption {
 }
 
 impl kluctl::Decrypt for Decryption {
-    fn decrypt(&self, file: kluctl::Encrypted<'_>) -> Result<Option<Bytes>, String> {
+    fn decrypt(&self, file: kluctl::Encrypted<'_>) -> Result<Option<Bytes>, kluctl::CallbackError> {
         let format = secrets::Format::of_name(file.path.as_str());
         if format == secrets::Format::Binary {
             return Ok(None);
@@ -207,7 +213,7 @@ impl kluctl::Decrypt for Decryption {
         let session = secrets::Session::new(&self.keys, &self.cache);
         let budget = Budget::default();
         let opening = session.open(format, file.content, || secrets::Original::Unknown, &budget);
-        let opened = futures::executor::block_on(opening).map_err(|error| error.to_string())?;
+        let opened = futures::executor::block_on(opening).map_err(kluctl::CallbackError::from_display)?;
         Ok(opened.map(|opened| Bytes::from(opened.content)))
     }
 }

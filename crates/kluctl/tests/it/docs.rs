@@ -5,7 +5,7 @@
 
 use std::fs;
 
-use kluctl::{Request, add_argument};
+use kluctl::{ArgumentError, Request, add_argument};
 use tree::Budget;
 use yaml::Value;
 
@@ -67,7 +67,7 @@ fn check(page: &str, example: &Example) {
         match option.split_once('=').unwrap() {
             ("target", target) => request.target = Some(target.to_owned()),
             ("args", argument) => {
-                let read = |file: &str| Err(format!("no {file}"));
+                let read = |file: &str| Err(ArgumentError::new(format!("no {file}")));
                 add_argument(&mut request.args, argument, &read, &Budget::default()).unwrap();
             }
             ("objects", objects) => expected.extend(objects.split(',')),

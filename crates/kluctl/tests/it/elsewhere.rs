@@ -8,8 +8,8 @@ mod vars;
 use std::sync::Arc;
 
 use kluctl::{
-    Error, Fetched, GitReference, HttpAnswer, HttpRequest, Lookup, ObjectQuery, RemoteRef, Rendered, Request,
-    SecretQuery, SourceAddress, Sources, VarsSources, Which,
+    CallbackError, Error, FetchedSource, GitReference, HttpAnswer, HttpRequest, ObjectQuery, ObjectSelection,
+    RemoteRef, Rendered, Request, SecretQuery, SourceAddress, Sources, VarsError, VarsSources,
 };
 use tree::{Budget, Mem};
 use yaml::Value;
@@ -23,7 +23,7 @@ type Files = Vec<(&'static str, &'static str)>;
 struct Repositories(Vec<(&'static str, GitReference, Files)>);
 
 impl Sources for Repositories {
-    fn fetch(&self, address: &SourceAddress, _: &Budget) -> Result<Fetched, String> {
+    fn fetch(&self, address: &SourceAddress, _: &Budget) -> Result<FetchedSource, CallbackError> {
         let wanted = match address {
             SourceAddress::Git { reference, .. } => reference.clone(),
             SourceAddress::Oci { tag, .. } => GitReference::Tag(tag.clone().unwrap_or_default()),
@@ -32,15 +32,15 @@ impl Sources for Repositories {
             .0
             .iter()
             .find(|(url, reference, _)| *url == address.url() && *reference == wanted);
-        let (.., files) = found.ok_or_else(|| format!("no {wanted}"))?;
+        let (.., files) = found.ok_or_else(|| CallbackError::new(format!("no {wanted}")))?;
         let files = files.iter().map(|(path, text)| (*path, (*text).to_owned()));
-        Ok(Fetched {
+        Ok(FetchedSource {
             tree: Arc::new(Mem::from_files(files).unwrap()),
             commit: None,
         })
     }
 
-    fn references(&self, url: &str, _: &Budget) -> Result<Vec<RemoteRef>, String> {
+    fn references(&self, url: &str, _: &Budget) -> Result<Vec<RemoteRef>, CallbackError> {
         let of_url = self.0.iter().filter(|(known, ..)| *known == url);
         Ok(of_url
             .map(|(_, reference, _)| RemoteRef {
@@ -52,15 +52,15 @@ impl Sources for Repositories {
     }
 }
 
-/// A world with a few things in it.
-struct World;
+/// Variables of a small environment, cluster, server and store.
+struct TestVars;
 
 fn yaml(text: &str) -> Value {
     yaml::read::goyaml(text, &Budget::default()).unwrap().value
 }
 
-impl VarsSources for World {
-    fn environment(&self, name: &str) -> Result<Option<String>, Lookup> {
+impl VarsSources for TestVars {
+    fn environment(&self, name: &str) -> Result<Option<String>, VarsError> {
         Ok(match name {
             "NUMBER" => Some("4".to_owned()),
             "EMPTY" => Some(String::new()),
@@ -69,7 +69,7 @@ impl VarsSources for World {
         })
     }
 
-    fn objects(&self, query: &ObjectQuery, _: &Budget) -> Result<Vec<Value>, Lookup> {
+    fn objects(&self, query: &ObjectQuery, _: &Budget) -> Result<Vec<Value>, VarsError> {
         let objects = [
             "{apiVersion: v1, kind: ConfigMap, metadata: {name: two, namespace: ns, labels: {a: b, x: z}}, data: {v: '2'}}",
             "{apiVersion: v1, kind: ConfigMap, metadata: {name: one, namespace: ns, labels: {a: b}}, data: {v: '1', k: 'cm: \"{{ who }}\"', s: '42'}}",
@@ -78,10 +78,10 @@ impl VarsSources for World {
         let matches = |object: &Value| {
             object.get("kind").and_then(Value::as_str) == Some(&query.kind)
                 && match &query.which {
-                    Which::Name(name) => {
+                    ObjectSelection::Name(name) => {
                         object.pointer(&["metadata", "name"]).and_then(Value::as_str) == Some(name)
                     }
-                    Which::Labels(labels) => labels.iter().all(|(key, value)| {
+                    ObjectSelection::Labels(labels) => labels.iter().all(|(key, value)| {
                         object
                             .pointer(&["metadata", "labels", key])
                             .and_then(Value::as_str)
@@ -92,7 +92,7 @@ impl VarsSources for World {
         Ok(objects.into_iter().map(yaml).filter(matches).collect())
     }
 
-    fn http(&self, request: &HttpRequest, _: &Budget) -> Result<HttpAnswer, Lookup> {
+    fn http(&self, request: &HttpRequest, _: &Budget) -> Result<HttpAnswer, VarsError> {
         let (status, body) = match request.url.as_str() {
             "https://x/v?key=s3cret" => (
                 200,
@@ -107,7 +107,7 @@ impl VarsSources for World {
         })
     }
 
-    fn secret(&self, query: &SecretQuery, _: &Budget) -> Result<String, Lookup> {
+    fn secret(&self, query: &SecretQuery, _: &Budget) -> Result<String, VarsError> {
         match query {
             SecretQuery::Aws { name, profile, .. } if name == "there" => Ok(format!(
                 "aws: {} {{{{ who }}}}",
@@ -118,9 +118,9 @@ impl VarsSources for World {
                 "broken" => Ok("a: 1\ns3cret: *s3cret\n".to_owned()),
                 "template" => Ok("a: 1\nb: {{ s3cret }}\n".to_owned()),
                 "tag" => Ok("{% s3cret %}".to_owned()),
-                _ => Err(Lookup::Missing("no such secret".to_owned())),
+                _ => Err(VarsError::Missing("no such secret".to_owned())),
             },
-            _ => Err(Lookup::Missing("no such secret".to_owned())),
+            _ => Err(VarsError::Missing("no such secret".to_owned())),
         }
     }
 }
@@ -128,7 +128,7 @@ impl VarsSources for World {
 fn request(repositories: Repositories) -> Request {
     Request {
         sources: Some(Arc::new(repositories)),
-        vars: Some(Arc::new(World)),
+        vars: Some(Arc::new(TestVars)),
         ..Request::default()
     }
 }

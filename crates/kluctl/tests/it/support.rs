@@ -6,7 +6,8 @@ use std::{
 };
 
 use kluctl::{
-    Charts, Error, Fetched, Lookup, Moment, Rendered, Request, SourceAddress, Sources, VarsSources, render,
+    CallbackError, Charts, Error, FetchedSource, Moment, Rendered, Request, SourceAddress, Sources,
+    VarsError, VarsSources, render,
 };
 use tree::{Budget, Disk, Limits, Mem};
 use yaml::Value;
@@ -70,7 +71,7 @@ pub(crate) struct Overrides {
 }
 
 impl Sources for Overrides {
-    fn fetch(&self, address: &SourceAddress, _: &Budget) -> Result<Fetched, String> {
+    fn fetch(&self, address: &SourceAddress, _: &Budget) -> Result<FetchedSource, CallbackError> {
         let places = match address {
             SourceAddress::Git { .. } => &self.git,
             SourceAddress::Oci { .. } => &self.oci,
@@ -82,15 +83,15 @@ impl Sources for Overrides {
             let rest = key.strip_prefix(from.as_str())?;
             Some(dir.join(rest.trim_start_matches('/')))
         });
-        let dir = dir.ok_or_else(|| format!("{url} is not overridden"))?;
-        Ok(Fetched {
+        let dir = dir.ok_or_else(|| CallbackError::new(format!("{url} is not overridden")))?;
+        Ok(FetchedSource {
             tree: Arc::new(read_dir(&dir)),
             commit: None,
         })
     }
 
-    fn references(&self, url: &str, _: &Budget) -> Result<Vec<kluctl::RemoteRef>, String> {
-        Err(format!("{url} has no references"))
+    fn references(&self, url: &str, _: &Budget) -> Result<Vec<kluctl::RemoteRef>, CallbackError> {
+        Err(CallbackError::new(format!("{url} has no references")))
     }
 }
 
@@ -99,7 +100,7 @@ impl Sources for Overrides {
 pub(crate) struct Environment(pub(crate) Vec<(String, String)>);
 
 impl VarsSources for Environment {
-    fn environment(&self, name: &str) -> Result<Option<String>, Lookup> {
+    fn environment(&self, name: &str) -> Result<Option<String>, VarsError> {
         let found = self.0.iter().find(|(known, _)| known == name);
         Ok(found.map(|(_, value)| value.clone()))
     }

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
 use anyhow::{Context as _, Result, bail, ensure};
 use cluster::Cluster;
-use engine::{Error, Rendering};
+use engine::{Error, RenderOptions};
 use kluctl::{Contexts, Rendered, Request};
 use testkit::ControlPlane;
 use tokio::time::Instant;
@@ -163,7 +163,7 @@ impl Case {
             },
             ..Request::default()
         };
-        engine::render(&self.cluster, Arc::new(tree), request, &Rendering::default()).await
+        engine::render(&self.cluster, Arc::new(tree), request, &RenderOptions::default()).await
     }
 
     async fn command(&mut self, command: &Command, expected: &Value) -> Result<()> {

@@ -32,7 +32,7 @@ use api::{
     kluctl::{KluctlDeployment, KluctlDeploymentStatus},
 };
 use artifact::Fetcher;
-use engine::{Outside, Pulling, Renders};
+use engine::{ChartCache, ExternalAccess, RenderSlots};
 use futures::stream::BoxStream;
 use kube::{Client, api::DynamicObject};
 use runtime::{Context, EventDraft, ObjectKey, Outcome, Pass, Reconciler, Requeue, Trigger, now, scratch};
@@ -64,9 +64,9 @@ pub struct Controller {
     metrics: Metrics,
     references: References,
     rendering: tree::Limits,
-    outside: Outside,
-    renders: Renders,
-    pulling: Pulling,
+    external: ExternalAccess,
+    render_slots: RenderSlots,
+    chart_cache: ChartCache,
     dry_run: bool,
 }
 
@@ -89,9 +89,9 @@ impl Controller {
                 requeue_dependency: ctx.flags().requeue_dependency,
             },
             rendering: flags.rendering(),
-            outside: flags.outside(),
-            renders: Renders::default(),
-            pulling: Pulling::default(),
+            external: flags.external(),
+            render_slots: RenderSlots::default(),
+            chart_cache: ChartCache::default(),
             dry_run: flags.dry_run,
         })
     }

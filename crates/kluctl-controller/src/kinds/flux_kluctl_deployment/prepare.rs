@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use api::{Artifact, Fault, Reason, kluctl::KluctlDeployment};
 use cluster::{Cluster, access::Contexts};
-use engine::Rendering;
+use engine::RenderOptions;
 use kluctl::{Rendered, Request};
 use runtime::Pass;
 use tree::Tree;
@@ -76,11 +76,11 @@ impl Controller {
                 format!("kluctlDeployment path not found: {path}"),
             ));
         }
-        let rendering = Rendering {
+        let rendering = RenderOptions {
             name: format!("KluctlDeployment/{}", spec::key(pass.object)),
-            renders: self.renders.clone(),
-            pulling: self.pulling.clone(),
-            outside: self.outside.clone(),
+            slots: self.render_slots.clone(),
+            chart_cache: self.chart_cache.clone(),
+            external: self.external.clone(),
             keys: None,
             limits: self.rendering.clone(),
             timeout: Some(timeout / 2),

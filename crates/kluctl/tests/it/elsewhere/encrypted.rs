@@ -1,7 +1,7 @@
 //! Encrypted files of several repositories.
 
 use bytes::Bytes;
-use kluctl::{Decrypt, Encrypted};
+use kluctl::{CallbackError, Decrypt, Encrypted};
 
 use super::*;
 
@@ -9,7 +9,7 @@ use super::*;
 struct Origin;
 
 impl Decrypt for Origin {
-    fn decrypt(&self, file: Encrypted<'_>) -> Result<Option<Bytes>, String> {
+    fn decrypt(&self, file: Encrypted<'_>) -> Result<Option<Bytes>, CallbackError> {
         Ok(Some(match file.sources.read(file.path) {
             Ok(bytes) => bytes,
             Err(_) => "made: true".into(),

@@ -1,58 +1,64 @@
-//! Reads variables from the environment, the cluster, servers and stores of secrets.
+//! Reads variables from the environment, the cluster, HTTP servers and stores of secrets.
 
 use std::{sync::OnceLock, time::Duration};
 
 use cluster::{Cluster, Kind};
-use kluctl::{HttpAnswer, HttpRequest, Lookup, ObjectQuery, SecretQuery, VarsSources, Which};
+use kluctl::{HttpAnswer, HttpRequest, ObjectQuery, ObjectSelection, SecretQuery, VarsError, VarsSources};
 use objects::{ObjectRef, meta};
 use stores::{Ambient, Client, Request, Settings, TrustedToken};
 use tree::Budget;
 use url::Url;
 use yaml::Value;
 
-use crate::{Outside, waiting::Waiting};
+use super::{blocking::BlockingContext, external::ExternalAccess};
 
-/// How old the list of kinds may be.
+/// Maximum age of discovery data.
 const KINDS_AGE: Duration = Duration::from_secs(10);
-/// The annotation of service accounts that names their role at AWS.
+/// Annotation of a ServiceAccount with the ARN of its AWS role.
 const ROLE: &str = "eks.amazonaws.com/role-arn";
-/// Whom tokens for AWS are for.
+/// Audience of tokens for AWS.
 const AUDIENCE: &str = "sts.amazonaws.com";
-/// How long such a token holds: the shortest that there is.
+/// Lifetime of such a token: the minimum that the API server accepts.
 const TOKEN_AGE: Duration = Duration::from_secs(600);
-/// How many objects are looked through for labels.
+/// Maximum number of objects that are searched for labels.
 const MAX_LISTED: usize = 5_000;
 
-/// Reads for one render, from the thread of that, under the identity that deploys.
-pub(crate) struct Reader {
+/// Reads variables for one render, under the identity that deploys.
+pub(crate) struct VarsReader {
     cluster: Option<Cluster>,
-    outside: Outside,
-    waiting: Waiting,
+    external: ExternalAccess,
+    blocking: BlockingContext,
     client: OnceLock<Client>,
 }
 
-impl Reader {
-    /// Who reads for a render.
-    pub(crate) fn new(cluster: Option<Cluster>, outside: &Outside, waiting: Waiting) -> Self {
+impl VarsReader {
+    /// Creates the reader of a render.
+    pub(crate) fn new(
+        cluster: Option<Cluster>,
+        external: &ExternalAccess,
+        blocking: BlockingContext,
+    ) -> Self {
         Self {
             cluster,
-            outside: outside.clone(),
-            waiting,
+            external: external.clone(),
+            blocking,
             client: OnceLock::new(),
         }
     }
 
-    fn wait<T>(&self, work: impl Future<Output = Result<T, Lookup>>) -> Result<T, Lookup> {
-        self.waiting.on(work).map_err(Lookup::Failed)?
+    fn wait<T>(&self, work: impl Future<Output = Result<T, VarsError>>) -> Result<T, VarsError> {
+        self.blocking
+            .block_on(work)
+            .map_err(|error| VarsError::Failed(error.to_string()))?
     }
 
-    /// The client for servers and stores, made when the first of them is asked.
-    fn client(&self, budget: &Budget) -> Result<&Client, Lookup> {
+    /// Returns the client for servers and stores, created at its first use.
+    fn client(&self, budget: &Budget) -> Result<&Client, VarsError> {
         if let Some(client) = self.client.get() {
             return Ok(client);
         }
         let settings = Settings {
-            refused_hosts: self.outside.refused_hosts.clone(),
+            refused_hosts: self.external.refused_hosts.clone(),
             answer_bytes: budget.limits().file_bytes,
         };
         let made = Client::new(settings).map_err(failed)?;
@@ -60,35 +66,40 @@ impl Reader {
     }
 }
 
-fn failed(error: stores::Error) -> Lookup {
+fn failed(error: stores::Error) -> VarsError {
     match error {
-        stores::Error::Missing(words) => Lookup::Missing(words),
-        error => Lookup::Failed(error.to_string()),
+        stores::Error::Missing(words) => VarsError::Missing(words),
+        error => VarsError::Failed(error.to_string()),
     }
 }
 
-impl VarsSources for Reader {
-    fn environment(&self, name: &str) -> Result<Option<String>, Lookup> {
-        self.outside.environment.get(name).map_err(Lookup::Failed)
+impl VarsSources for VarsReader {
+    fn environment(&self, name: &str) -> Result<Option<String>, VarsError> {
+        self.external
+            .environment
+            .get(name)
+            .map_err(|error| VarsError::Failed(error.to_string()))
     }
 
-    fn objects(&self, query: &ObjectQuery, budget: &Budget) -> Result<Vec<Value>, Lookup> {
+    fn objects(&self, query: &ObjectQuery, budget: &Budget) -> Result<Vec<Value>, VarsError> {
         budget
             .check()
-            .map_err(|error| Lookup::Failed(error.to_string()))?;
+            .map_err(|error| VarsError::Failed(error.to_string()))?;
         match &self.cluster {
             Some(cluster) => self.wait(find(cluster, query)),
-            None => Err(Lookup::Failed("loading vars from cluster is disabled".to_owned())),
+            None => Err(VarsError::Failed(
+                "loading vars from cluster is disabled".to_owned(),
+            )),
         }
     }
 
-    fn http(&self, request: &HttpRequest, budget: &Budget) -> Result<HttpAnswer, Lookup> {
+    fn http(&self, request: &HttpRequest, budget: &Budget) -> Result<HttpAnswer, VarsError> {
         budget
             .check()
-            .map_err(|error| Lookup::Failed(error.to_string()))?;
+            .map_err(|error| VarsError::Failed(error.to_string()))?;
         let url = Url::parse(&request.url);
-        let url =
-            url.map_err(|_| Lookup::Failed(format!("{} is no address", Client::shown(&request.url))))?;
+        let url = url
+            .map_err(|_| VarsError::Failed(format!("{} is not a valid URL", Client::shown(&request.url))))?;
         let headers: Vec<(&str, &str)> = request
             .headers
             .iter()
@@ -111,14 +122,14 @@ impl VarsSources for Reader {
         })
     }
 
-    fn secret(&self, query: &SecretQuery, budget: &Budget) -> Result<String, Lookup> {
+    fn secret(&self, query: &SecretQuery, budget: &Budget) -> Result<String, VarsError> {
         budget
             .check()
-            .map_err(|error| Lookup::Failed(error.to_string()))?;
+            .map_err(|error| VarsError::Failed(error.to_string()))?;
         let nobody = Ambient::default();
-        let ambient = match (&self.outside.stores, query) {
+        let ambient = match (&self.external.stores, query) {
             (Some(ambient), _) => ambient,
-            // Who asks is the service account, which whoever deploys may be.
+            // The identity is that of the ServiceAccount, which the deploying identity may impersonate by a token.
             (
                 None,
                 SecretQuery::Aws {
@@ -127,8 +138,8 @@ impl VarsSources for Reader {
                 },
             ) => &nobody,
             (None, _) => {
-                return Err(Lookup::Failed(format!(
-                    "{} is not asked here: whoever writes a project could read what this program may read",
+                return Err(VarsError::Failed(format!(
+                    "{} is not available: its secrets would be readable by every author of a project",
                     query.store()
                 )));
             }
@@ -143,7 +154,7 @@ async fn secret(
     ambient: &Ambient,
     cluster: Option<&Cluster>,
     query: &SecretQuery,
-) -> Result<String, Lookup> {
+) -> Result<String, VarsError> {
     let found = match query {
         SecretQuery::Vault { address, path } => {
             let token = ambient.vault(address).map_err(failed)?;
@@ -180,11 +191,11 @@ async fn secret(
     found.map_err(failed)
 }
 
-/// The role of a service account, and a token by which AWS knows it.
-async fn trusted(cluster: Option<&Cluster>, namespace: &str, name: &str) -> Result<TrustedToken, Lookup> {
-    let about = |words: &str| Lookup::Failed(format!("service account {namespace}/{name}: {words}"));
+/// Returns the AWS role of a ServiceAccount and a token to assume it with.
+async fn trusted(cluster: Option<&Cluster>, namespace: &str, name: &str) -> Result<TrustedToken, VarsError> {
+    let about = |words: &str| VarsError::Failed(format!("service account {namespace}/{name}: {words}"));
     let Some(cluster) = cluster else {
-        return Err(about("there is no cluster to get a token from"));
+        return Err(about("no cluster is configured that could issue a token"));
     };
     let reference = ObjectRef {
         group: String::new(),
@@ -195,12 +206,12 @@ async fn trusted(cluster: Option<&Cluster>, namespace: &str, name: &str) -> Resu
     };
     let found = cluster.get(&reference).await;
     let found = found.map_err(|error| about(&error.to_string()))?;
-    let account = found.ok_or_else(|| about("there is none of that name"))?;
+    let account = found.ok_or_else(|| about("not found"))?;
     let role = account
         .pointer(&["metadata", "annotations", ROLE])
         .and_then(Value::as_str);
     let role = role.filter(|role| !role.is_empty());
-    let role = role.ok_or_else(|| about(&format!("it names no role: set its annotation {ROLE}")))?;
+    let role = role.ok_or_else(|| about(&format!("its AWS role is missing: set the annotation {ROLE}")))?;
     let token = cluster
         .service_account_token(&reference, AUDIENCE, TOKEN_AGE)
         .await
@@ -211,14 +222,14 @@ async fn trusted(cluster: Option<&Cluster>, namespace: &str, name: &str) -> Resu
     })
 }
 
-/// The objects of a query.
-async fn find(cluster: &Cluster, query: &ObjectQuery) -> Result<Vec<Value>, Lookup> {
-    let words = |error: cluster::Error| Lookup::Failed(error.to_string());
+/// Returns the objects that match a query.
+async fn find(cluster: &Cluster, query: &ObjectQuery) -> Result<Vec<Value>, VarsError> {
+    let words = |error: cluster::Error| VarsError::Failed(error.to_string());
     let kind = kind(cluster, query).await?;
     let namespace = query.namespace.as_deref();
     let namespace = namespace.filter(|namespace| kind.namespaced && !namespace.is_empty());
     match &query.which {
-        Which::Name(name) => {
+        ObjectSelection::Name(name) => {
             let reference = ObjectRef {
                 group: kind.group.clone(),
                 version: kind.version.clone(),
@@ -233,7 +244,7 @@ async fn find(cluster: &Cluster, query: &ObjectQuery) -> Result<Vec<Value>, Look
                 .into_iter()
                 .collect())
         }
-        Which::Labels(labels) => {
+        ObjectSelection::Labels(labels) => {
             let list = cluster.list(&kind, namespace, MAX_LISTED).await.map_err(words)?;
             let items = list.get("items").and_then(Value::as_seq).unwrap_or_default();
             let matches = |item: &&Value| {
@@ -246,9 +257,9 @@ async fn find(cluster: &Cluster, query: &ObjectQuery) -> Result<Vec<Value>, Look
     }
 }
 
-/// The kind of a query; without a version, the only one of that name.
-async fn kind(cluster: &Cluster, query: &ObjectQuery) -> Result<Kind, Lookup> {
-    let words = |error: cluster::Error| Lookup::Failed(error.to_string());
+/// Returns the kind of a query. Without a version, the kind's name must be unique in the cluster.
+async fn kind(cluster: &Cluster, query: &ObjectQuery) -> Result<Kind, VarsError> {
+    let words = |error: cluster::Error| VarsError::Failed(error.to_string());
     if let Some(api_version) = &query.api_version {
         let (group, version) = objects::split_api_version(api_version);
         return cluster.kind(group, version, &query.kind).await.map_err(words);
@@ -257,11 +268,11 @@ async fn kind(cluster: &Cluster, query: &ObjectQuery) -> Result<Kind, Lookup> {
     let mut found = snapshot.listable().filter(|kind| kind.kind == query.kind);
     match (found.next(), found.next()) {
         (Some(kind), None) => Ok(kind.clone()),
-        (None, _) => Err(Lookup::Failed(format!(
+        (None, _) => Err(VarsError::Failed(format!(
             "no matching resource found for kind {}",
             query.kind
         ))),
-        (Some(_), Some(_)) => Err(Lookup::Failed(format!(
+        (Some(_), Some(_)) => Err(VarsError::Failed(format!(
             "more then one matching resources found for kind {}, consider also specifying apiVersion",
             query.kind
         ))),

@@ -1,10 +1,10 @@
-//! Which images run in the place of those that templates left open.
+//! Images that are deployed in place of those that templates request.
 
 use std::collections::{BTreeSet, HashMap};
 
 use cluster::Cluster;
 use futures::{StreamExt as _, stream};
-use kluctl::{Rendered, SeenImage};
+use kluctl::{Rendered, RequestedImage};
 use objects::{
     ObjectRef,
     path::{self, Key},
@@ -14,11 +14,11 @@ use yaml::Value;
 
 use crate::{Error, PARALLEL, ResultObject};
 
-/// For each image that templates asked for, the one that runs in its place: when it is a field of its own, and the object
-/// is there and may be read.
+/// Returns, for each image that templates request, the image that is deployed in its place; `None` if the request is only a
+/// part of a field, or if the object is missing or may not be read.
 ///
 /// # Errors
-/// When the API server can't be asked, or the work is cancelled.
+/// Fails when the API server can't be reached, or the work is cancelled.
 pub async fn deployed_images(cluster: &Cluster, rendered: &Rendered) -> Result<Vec<Option<String>>, Error> {
     let wanted: BTreeSet<ObjectRef> = rendered
         .images
@@ -40,12 +40,12 @@ pub async fn deployed_images(cluster: &Cluster, rendered: &Rendered) -> Result<V
             Err(error) => return Err(error.into()),
         }
     }
-    let runs = |seen: &SeenImage| running(seen, live.get(&holder(rendered, seen)?)?);
+    let runs = |seen: &RequestedImage| running(seen, live.get(&holder(rendered, seen)?)?);
     Ok(rendered.images.iter().map(runs).collect())
 }
 
-/// The images that templates asked for, as results list them. What runs is told by the objects as they were before, when
-/// the result has them.
+/// Returns the requested images in the form of results. The deployed image is taken from the objects' state before the
+/// command, if the result has it.
 pub(crate) fn listed(rendered: &Rendered, objects: &[ResultObject]) -> Vec<Value> {
     if rendered.images.is_empty() {
         return Vec::new();
@@ -54,7 +54,7 @@ pub(crate) fn listed(rendered: &Rendered, objects: &[ResultObject]) -> Vec<Value
         .iter()
         .filter_map(|object| Some((&object.reference, object.remote.as_deref()?)))
         .collect();
-    let entry = |seen: &SeenImage| {
+    let entry = |seen: &RequestedImage| {
         let live = holder(rendered, seen).and_then(|reference| before.get(&reference).copied());
         let running = live.and_then(|live| running(seen, live));
         Value::Map(seen.to_map(running.as_deref()))
@@ -62,14 +62,14 @@ pub(crate) fn listed(rendered: &Rendered, objects: &[ResultObject]) -> Vec<Value
     rendered.images.iter().map(entry).collect()
 }
 
-/// The object that asked, with the namespace that it was given.
-fn holder(rendered: &Rendered, seen: &SeenImage) -> Option<ObjectRef> {
+/// Returns the reference of the object that requests an image, with its final namespace.
+fn holder(rendered: &Rendered, seen: &RequestedImage) -> Option<ObjectRef> {
     let (item, object) = seen.place;
     ObjectRef::of(rendered.items.get(item)?.objects.get(object)?).ok()
 }
 
-/// The image that runs. Containers are found by their names: others may have put theirs between them.
-fn running(seen: &SeenImage, live: &Value) -> Option<String> {
+/// Returns the deployed image. Containers are matched by name, because injected containers shift their positions.
+fn running(seen: &RequestedImage, live: &Value) -> Option<String> {
     if secrets::is_secret(&seen.object) {
         return None;
     }
@@ -90,7 +90,7 @@ mod tests {
     use serde_json::{Value as Json, json};
 
     #[test]
-    fn what_runs_is_found_by_the_name_of_the_container() {
+    fn deployed_image_is_found_by_the_container_name() {
         let key = |key: &Json| match key.as_u64() {
             Some(index) => Key::Index(index as usize),
             None => Key::from(key.as_str().unwrap_or_default()),
@@ -122,7 +122,7 @@ mod tests {
             (None, Some(json!(["metadata", "annotations"])), None),
             (Some("main"), None, None),
         ] {
-            let seen = |kind: &str| SeenImage {
+            let seen = |kind: &str| RequestedImage {
                 image: "main".to_owned(),
                 result_image: "main:2".to_owned(),
                 object: ObjectRef {

@@ -1,7 +1,7 @@
-//! Which renders run: never two for the same object, and never more than a process bears.
+//! Limits concurrent renders: one per name, and a maximum per process.
 //!
-//! A render is told to end by its budget, and looks there. One that does not, because of a mistake, keeps its thread; here
-//! it keeps its place too, so that tries of the same object don't pile up beside it.
+//! A cancelled render stops when it next checks its budget. One that fails to check keeps its thread and its slot, so that
+//! retries for the same object don't accumulate beside it.
 
 use std::{
     collections::HashMap,
@@ -14,49 +14,48 @@ use tokio_util::sync::CancellationToken;
 
 use crate::Error;
 
-/// Renders that run side by side. A process has 64 threads for blocking work, and downloads and the lookup of names need
-/// some of them too.
-const WIDTH: usize = 32;
-/// How long a new render waits for the end of the last one: one that was cancelled ends within moments.
+/// Maximum number of concurrent renders. A process has 64 blocking threads, which downloads and DNS lookups use, too.
+const MAX_RENDERS: usize = 32;
+/// Time that a render waits for the end of the previous one of its name. A cancelled render usually ends within milliseconds.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// For each object whose render runs, what is cancelled at its end. An object that is gone leaves nothing here.
+/// Names of running renders, each with a token that is cancelled at the end of its render.
 type Running = Arc<Mutex<HashMap<String, CancellationToken>>>;
 
-/// The renders of a process, each with the name of what it is for.
+/// Slots for the renders of a process: one per name, and a limited number in all.
 #[derive(Debug, Clone)]
-pub struct Renders {
+pub struct RenderSlots {
     running: Running,
-    width: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
     pub(crate) patience: Duration,
 }
 
-impl Default for Renders {
+impl Default for RenderSlots {
     fn default() -> Self {
         Self {
             running: Running::default(),
-            width: Arc::new(Semaphore::new(WIDTH)),
+            permits: Arc::new(Semaphore::new(MAX_RENDERS)),
             patience: PATIENCE,
         }
     }
 }
 
-impl Renders {
-    /// Takes the place of a render of `name`, which it keeps until it is dropped.
+impl RenderSlots {
+    /// Waits for a slot for a render of `name`. The slot is released when the returned value is dropped.
     ///
     /// # Errors
-    /// When the last render of `name` goes on for longer than `limit`.
-    pub(crate) async fn begin(&self, name: &str, limit: Option<Duration>) -> Result<Place, Error> {
+    /// Fails when the previous render of `name` runs for longer than `limit`, or than 5 seconds.
+    pub(crate) async fn begin(&self, name: &str, limit: Option<Duration>) -> Result<RenderSlot, Error> {
         let patience = limit.map_or(self.patience, |limit| limit.min(self.patience));
         let claim = tokio::time::timeout(patience, self.claim(name))
             .await
             .map_err(|_| Error::StillRendering {
                 name: name.to_owned(),
             })?;
-        let permit = Arc::clone(&self.width).acquire_owned().await;
-        Ok(Place {
+        let permit = Arc::clone(&self.permits).acquire_owned().await;
+        Ok(RenderSlot {
             _claim: claim,
-            // It is never closed.
+            // The semaphore is never closed.
             _permit: permit.ok(),
         })
     }
@@ -71,7 +70,7 @@ impl Renders {
         }
     }
 
-    /// Claims `name`, or says what to wait for.
+    /// Claims `name`, or returns the token of the render that holds it.
     fn try_claim(&self, name: &str) -> Result<Claim, CancellationToken> {
         let mut running = lock(&self.running);
         if let Some(last) = running.get(name) {
@@ -85,14 +84,14 @@ impl Renders {
     }
 }
 
-/// The place of a render that runs.
+/// The slot of a running render.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct RenderSlot {
     _claim: Claim,
     _permit: Option<OwnedSemaphorePermit>,
 }
 
-/// The claim on a name.
+/// Exclusive use of a name, until it is dropped.
 #[derive(Debug)]
 struct Claim {
     name: String,
@@ -116,10 +115,10 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_place_is_kept_until_it_is_dropped_and_leaves_nothing() {
-        let renders = Renders {
+    async fn slot_is_held_until_dropped_and_leaves_no_entry() {
+        let renders = RenderSlots {
             patience: Duration::ZERO,
-            ..Renders::default()
+            ..RenderSlots::default()
         };
         let place = renders.begin("apps/shop", None).await.unwrap();
         let error = renders.begin("apps/shop", None).await.unwrap_err();
@@ -134,21 +133,21 @@ mod tests {
         drop(renders.begin("apps/shop", None).await.unwrap());
         drop(other);
         assert!(lock(&renders.running).is_empty());
-        assert_eq!(renders.width.available_permits(), WIDTH);
+        assert_eq!(renders.permits.available_permits(), MAX_RENDERS);
     }
 
     #[tokio::test]
-    async fn no_more_run_than_there_are_places() {
-        let renders = Renders {
-            width: Arc::new(Semaphore::new(1)),
-            ..Renders::default()
+    async fn renders_beyond_the_limit_wait() {
+        let renders = RenderSlots {
+            permits: Arc::new(Semaphore::new(1)),
+            ..RenderSlots::default()
         };
         let place = renders.begin("a", None).await.unwrap();
         let mut next = Box::pin(renders.begin("b", None));
         assert!(futures::poll!(&mut next).is_pending());
         drop(place);
         drop(next.await.unwrap());
-        // One that is given up while it waits leaves nothing either.
+        // A render that is cancelled while it waits leaves no entry either.
         let place = renders.begin("a", None).await.unwrap();
         let mut next = Box::pin(renders.begin("b", None));
         assert!(futures::poll!(&mut next).is_pending());

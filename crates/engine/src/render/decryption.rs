@@ -1,4 +1,4 @@
-//! What renders see of keys: files of a project that SOPS encrypted.
+//! Decrypts the SOPS files of a project while it is rendered.
 
 use std::{
     fmt,
@@ -6,18 +6,18 @@ use std::{
 };
 
 use bytes::Bytes;
-use kluctl::Encrypted;
+use kluctl::{CallbackError, Encrypted};
 use secrets::{Cache, Format, Keys, Original, Session};
 use tree::{Budget, TreeError, TreePath};
 
-use crate::waiting::Waiting;
+use super::blocking::BlockingContext;
 
-/// Decrypts the files of one render. It is asked from the thread of the render, which waits for key services.
+/// Decrypts the files of one render.
 pub(crate) struct Decryption {
     keys: Arc<Keys>,
     cache: Cache,
     budget: Budget,
-    waiting: Waiting,
+    blocking: BlockingContext,
     warnings: Mutex<Vec<String>>,
 }
 
@@ -28,18 +28,18 @@ impl fmt::Debug for Decryption {
 }
 
 impl Decryption {
-    /// Decrypts with these keys, for as long as somebody waits.
-    pub(crate) fn new(keys: Arc<Keys>, budget: &Budget, waiting: Waiting) -> Self {
+    /// Creates a decryption with these keys.
+    pub(crate) fn new(keys: Arc<Keys>, budget: &Budget, blocking: BlockingContext) -> Self {
         Self {
             keys,
             cache: Cache::default(),
             budget: budget.clone(),
-            waiting,
+            blocking,
             warnings: Mutex::default(),
         }
     }
 
-    /// What has to be told about the files so far, each once.
+    /// Returns the warnings about the files decrypted so far, without duplicates, and forgets them.
     pub(crate) fn take_warnings(&self) -> Vec<String> {
         std::mem::take(&mut *self.warnings.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -55,26 +55,29 @@ impl Decryption {
     }
 }
 
-/// What lies in the repository that a file is of.
+/// Returns the file as it is in its repository, before templates were rendered.
 fn original(file: Encrypted<'_>) -> Original {
     match file.sources.read(file.path) {
         Ok(bytes) => Original::Bytes(bytes.to_vec()),
-        // A template or a chart made it.
+        // A template or a chart generated the file.
         Err(TreeError::NotFound(_)) => Original::Unknown,
         Err(_) => Original::Bytes(Vec::new()),
     }
 }
 
 impl kluctl::Decrypt for Decryption {
-    fn decrypt(&self, file: Encrypted<'_>) -> Result<Option<Bytes>, String> {
-        // As the original has it, files of other names are copied as they are.
+    fn decrypt(&self, file: Encrypted<'_>) -> Result<Option<Bytes>, CallbackError> {
+        // As in kluctl, files with other extensions are copied without decryption.
         let format = Format::of_name(file.path.as_str());
         if format == Format::Binary {
             return Ok(None);
         }
         let session = Session::new(&self.keys, &self.cache);
         let opening = session.open(format, file.content, || original(file), &self.budget);
-        let opened = self.waiting.on(opening)?.map_err(|error| error.to_string())?;
+        let opened = self
+            .blocking
+            .block_on(opening)?
+            .map_err(CallbackError::from_display)?;
         Ok(opened.map(|opened| {
             if opened.changed {
                 self.warn(file.path);
@@ -92,8 +95,8 @@ mod tests {
 
     use super::*;
 
-    const KEY: &str = include_str!("../../secrets/fixtures/age.txt");
-    const FILE: &str = include_str!("../../secrets/fixtures/secret.yaml");
+    const KEY: &str = include_str!("../../../secrets/fixtures/age.txt");
+    const FILE: &str = include_str!("../../../secrets/fixtures/secret.yaml");
 
     fn path() -> TreePath {
         TreePath::parse("app/secret.yaml").unwrap()
@@ -102,16 +105,16 @@ mod tests {
     fn decryption() -> Arc<Decryption> {
         let mut keys = Keys::new();
         keys.add_age(&KEY.to_owned().into()).unwrap();
-        let waiting = Waiting::until(CancellationToken::new());
-        Arc::new(Decryption::new(Arc::new(keys), &Budget::default(), waiting))
+        let blocking = BlockingContext::new(CancellationToken::new());
+        Arc::new(Decryption::new(Arc::new(keys), &Budget::default(), blocking))
     }
 
-    /// What a file of `source` becomes that templates made `text` of.
+    /// Decrypts `text`, which templates rendered from the repository's file `source`.
     async fn decrypted(
         decryption: &Arc<Decryption>,
         source: Option<&str>,
         text: &str,
-    ) -> Result<Option<Bytes>, String> {
+    ) -> Result<Option<Bytes>, CallbackError> {
         let (decryption, content) = (Arc::clone(decryption), Bytes::from(text.to_owned()));
         let mut sources = Mem::new();
         if let Some(source) = source {
@@ -128,7 +131,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_templates_change_is_a_warning() {
+    async fn mac_mismatch_caused_by_templates_is_a_warning() {
         let decryption = decryption();
         let clear = decrypted(&decryption, Some(FILE), FILE).await.unwrap().unwrap();
         assert!(clear.ends_with(b"password: hunter2\n"));
@@ -149,19 +152,19 @@ mod tests {
         );
         assert_eq!(decrypted(&decryption, Some(FILE), "a: sops\n").await, Ok(None));
         let made = decrypted(&decryption, None, &rendered).await.unwrap();
-        assert!(made.is_some(), "a template made it");
+        assert!(made.is_some(), "a template generated it");
     }
 
     #[tokio::test]
-    async fn what_was_changed_in_the_repository_is_refused() {
+    async fn mac_mismatch_of_the_repository_file_is_refused() {
         let changed = FILE.replace("name: shop", "name: store");
         let decryption = decryption();
         let error = decrypted(&decryption, Some(&changed), &changed)
             .await
             .unwrap_err();
-        assert!(error.starts_with("MAC mismatch"), "{error}");
-        decryption.waiting.cancelled().cancel();
+        assert!(error.to_string().starts_with("MAC mismatch"), "{error}");
+        decryption.blocking.cancelled().cancel();
         let ended = decrypted(&decryption, Some(FILE), FILE).await;
-        assert_eq!(ended, Err("cancelled".to_owned()));
+        assert_eq!(ended, Err(CallbackError::new("cancelled")));
     }
 }

@@ -17,7 +17,7 @@ use crate::Error;
 
 /// An image that an object asked for, and got.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SeenImage {
+pub struct RequestedImage {
     /// The image that the template asked for.
     pub image: String,
     /// The image that it got.
@@ -36,7 +36,7 @@ pub struct SeenImage {
     pub field: Option<Path>,
 }
 
-impl SeenImage {
+impl RequestedImage {
     /// As results and listings print it; `deployed` is the image that runs now.
     #[must_use]
     pub fn to_map(&self, deployed: Option<&str>) -> Map {
@@ -64,7 +64,7 @@ impl SeenImage {
 }
 
 /// The item that asks.
-pub(crate) struct Place<'a> {
+pub(crate) struct ImageContext<'a> {
     pub(crate) item: usize,
     pub(crate) tags: &'a [String],
     pub(crate) dir: &'a str,
@@ -75,7 +75,7 @@ pub(crate) struct Place<'a> {
     pub(crate) budget: &'a Budget,
 }
 
-impl Place<'_> {
+impl ImageContext<'_> {
     /// Counts the images that are looked through for one that is asked for.
     fn count(&self, of_vars: &[FixedImage], reference: &ObjectRef) -> Result<(), Error> {
         let counted = self.budget.step((self.fixed.len() + of_vars.len()) as u64);
@@ -87,7 +87,7 @@ impl Place<'_> {
 }
 
 /// Puts images where the objects of an item ask for them, and tells which.
-pub(crate) fn resolve(objects: &mut [Value], place: &Place<'_>) -> Result<Vec<SeenImage>, Error> {
+pub(crate) fn resolve(objects: &mut [Value], place: &ImageContext<'_>) -> Result<Vec<RequestedImage>, Error> {
     let mut seen = Vec::new();
     let (mut missing, mut of_vars) = (Vec::new(), None);
     for (index, object) in objects.iter_mut().enumerate() {
@@ -129,7 +129,7 @@ pub(crate) fn resolve(objects: &mut [Value], place: &Place<'_>) -> Result<Vec<Se
             });
             let whole =
                 before.matches(BEGIN).count() == 1 && before.starts_with(BEGIN) && before.ends_with(END);
-            seen.extend(found.into_iter().map(|(image, result_image)| SeenImage {
+            seen.extend(found.into_iter().map(|(image, result_image)| RequestedImage {
                 image,
                 result_image,
                 object: reference.clone(),
@@ -202,8 +202,8 @@ mod tests {
 
     static BUDGET: std::sync::LazyLock<Budget> = std::sync::LazyLock::new(Budget::default);
 
-    fn place<'a>(fixed: &'a [FixedImage], variables: Option<&'a Value>) -> Place<'a> {
-        Place {
+    fn place<'a>(fixed: &'a [FixedImage], variables: Option<&'a Value>) -> ImageContext<'a> {
+        ImageContext {
             item: 0,
             tags: &[],
             dir: "app",

@@ -1,43 +1,46 @@
-//! What a render may take from elsewhere than from its project and its cluster.
+//! Access of a render to anything other than its project and its cluster.
 
 use std::{collections::HashMap, ffi::OsString, fmt, path::PathBuf, sync::Arc};
 
+use kluctl::CallbackError;
 use stores::Ambient;
 
-/// What a render may take from elsewhere. The default is what holds for controllers, who trust neither repositories nor those
-/// who write them: no variable of the environment and nobody's ambient identity.
+/// Environment variables, servers, stores and repositories that a render may use.
+///
+/// The default is meant for controllers, which don't trust the authors of projects: no environment variables, no ambient cloud
+/// identity, and no requests to the API server of the cluster.
 #[derive(Debug, Clone)]
-pub struct Outside {
-    /// The variables of the environment that projects may read.
-    pub environment: Environment,
-    /// Who asks stores of secrets; without anybody, they are refused.
+pub struct ExternalAccess {
+    /// Environment variables that projects may read; none by default.
+    pub environment: EnvironmentVariables,
+    /// Identity for stores of secrets (Vault, AWS, GCP, Azure). If absent, such variables are refused.
     pub stores: Option<Ambient>,
-    /// Hosts that are not asked for variables.
+    /// Hosts that `http` variables may not name. Default: the names and the address of the API server.
     pub refused_hosts: Vec<String>,
-    /// Directories that stand for repositories. The first that matches counts, those of groups after all others.
-    pub overrides: Vec<Override>,
-    /// Who knows the credentials of repositories and registries.
+    /// Local directories used in place of repositories. The first exact match wins, then the longest group.
+    pub overrides: Vec<SourceOverride>,
+    /// Credentials of Git repositories, registries and Helm repositories.
     pub credentials: Option<Arc<dyn SourceCredentials>>,
 }
 
-/// The variables of the environment that projects may read.
+/// Environment variables that projects may read.
 #[derive(Clone, Default, PartialEq, Eq)]
-pub struct Environment {
+pub struct EnvironmentVariables {
     variables: HashMap<String, String>,
-    /// Whether there may be others, which may not be read: what their names begin with instead.
+    /// If set, only names with one of these prefixes may be read, and reading another one is an error.
     prefixes: Option<Vec<String>>,
 }
 
-impl fmt::Debug for Environment {
+impl fmt::Debug for EnvironmentVariables {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Environment")
+        f.debug_struct("EnvironmentVariables")
             .field("prefixes", &self.prefixes)
             .finish_non_exhaustive()
     }
 }
 
-impl Environment {
-    /// These, and no others exist.
+impl EnvironmentVariables {
+    /// Allows exactly these variables.
     #[must_use]
     pub fn new(variables: impl IntoIterator<Item = (String, String)>) -> Self {
         Self {
@@ -46,14 +49,14 @@ impl Environment {
         }
     }
 
-    /// All variables of this process.
+    /// Allows all variables of this process.
     #[must_use]
-    pub fn of_process() -> Self {
+    pub fn from_process() -> Self {
         let text = |name: OsString| name.into_string().ok();
         Self::new(std::env::vars_os().filter_map(|(name, value)| Some((text(name)?, text(value)?))))
     }
 
-    /// Those that begin with one of the prefixes.
+    /// Restricts the variables to names with one of the prefixes.
     #[must_use]
     pub fn only(mut self, prefixes: &[String]) -> Self {
         self.variables
@@ -62,50 +65,53 @@ impl Environment {
         self
     }
 
-    /// A variable, if it is set. An error says that it may not be read.
-    pub(crate) fn get(&self, name: &str) -> Result<Option<String>, String> {
+    /// Returns the value of a variable, `None` if it isn't set.
+    ///
+    /// # Errors
+    /// Fails when the variable may not be read.
+    pub(crate) fn get(&self, name: &str) -> Result<Option<String>, CallbackError> {
         let allowed = |prefixes: &Vec<String>| prefixes.iter().any(|prefix| name.starts_with(prefix));
         if self.prefixes.as_ref().is_none_or(allowed) {
             return Ok(self.variables.get(name).cloned());
         }
-        Err(format!(
-            "the environment variable {name} may not be read here: only those may that begin with a prefix of --allow-env"
-        ))
+        Err(CallbackError::new(format!(
+            "the environment variable {name} may not be read: allow a prefix of its name with --allow-env"
+        )))
     }
 }
 
-/// A directory that stands for a repository, or for all repositories of a group.
+/// A local directory used in place of a repository, or of all repositories of a group.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Override {
-    /// Whether artifacts of registries are meant, in place of Git repositories.
+pub struct SourceOverride {
+    /// True for artifacts of OCI registries, false for Git repositories.
     pub oci: bool,
-    /// Whether all below the key are meant; what follows the key in the address leads on in the directory.
+    /// True for all repositories below the key; the rest of their path is a path below the directory.
     pub group: bool,
-    /// `host/path`.
+    /// `host/path` of the repository or the group.
     pub key: String,
-    /// The directory.
+    /// Path of the directory.
     pub dir: PathBuf,
 }
 
-/// Knows the credentials of repositories and registries.
+/// Looks up credentials of repositories and registries by their URL.
 pub trait SourceCredentials: Send + Sync {
-    /// What a Git repository is entered with, and the authorities that are trusted beside the system's, as PEM.
+    /// Returns username and password for a Git repository, and a CA bundle (PEM) to trust in addition to the system's.
     ///
     /// # Errors
-    /// When that can't be read, in words for people and without secrets.
-    fn git(&self, url: &str) -> Result<(Option<git::Auth>, Option<Vec<u8>>), String>;
+    /// Fails when a file with credentials can't be read. The message holds no secret.
+    fn git(&self, url: &str) -> Result<(Option<git::Auth>, Option<Vec<u8>>), CallbackError>;
 
-    /// How a registry is reached.
+    /// Returns the credentials and TLS settings of an OCI registry.
     ///
     /// # Errors
-    /// When that can't be read, in words for people and without secrets.
-    fn registry(&self, url: &str) -> Result<oci::Access, String>;
+    /// Fails when a file with credentials can't be read. The message holds no secret.
+    fn registry(&self, url: &str) -> Result<oci::Access, CallbackError>;
 
-    /// How a Helm repository is reached.
+    /// Returns the credentials and TLS settings of a Helm repository.
     ///
     /// # Errors
-    /// When that can't be read, in words for people and without secrets.
-    fn helm(&self, url: &str) -> Result<oci::Access, String>;
+    /// Fails when a file with credentials can't be read. The message holds no secret.
+    fn helm(&self, url: &str) -> Result<oci::Access, CallbackError>;
 }
 
 impl fmt::Debug for dyn SourceCredentials {
@@ -114,7 +120,7 @@ impl fmt::Debug for dyn SourceCredentials {
     }
 }
 
-impl Default for Outside {
+impl Default for ExternalAccess {
     fn default() -> Self {
         let names = [
             "kubernetes",
@@ -124,7 +130,7 @@ impl Default for Outside {
         ];
         let by_address = std::env::var("KUBERNETES_SERVICE_HOST").ok();
         Self {
-            environment: Environment::default().only(&[]),
+            environment: EnvironmentVariables::default().only(&[]),
             stores: None,
             refused_hosts: names.map(str::to_owned).into_iter().chain(by_address).collect(),
             overrides: Vec::new(),
@@ -133,9 +139,9 @@ impl Default for Outside {
     }
 }
 
-impl Outside {
-    /// How a registry or a Helm repository is reached, by its address.
-    pub(crate) fn access(&self, url: &str) -> Result<oci::Access, String> {
+impl ExternalAccess {
+    /// Returns credentials and TLS settings for the URL of a registry or a Helm repository.
+    pub(crate) fn access(&self, url: &str) -> Result<oci::Access, CallbackError> {
         match &self.credentials {
             Some(credentials) if url.starts_with("oci://") => credentials.registry(url),
             Some(credentials) => credentials.helm(url),
@@ -143,10 +149,10 @@ impl Outside {
         }
     }
 
-    /// What holds for a user at a terminal: everything that the user may do.
+    /// Allows everything that the user of a command line may access: all environment variables and ambient cloud identities.
     #[must_use]
     pub fn of_user() -> Self {
-        let environment = Environment::of_process();
+        let environment = EnvironmentVariables::from_process();
         Self {
             stores: Some(Ambient::new(environment.variables.clone()).with_instance()),
             environment,
@@ -155,7 +161,7 @@ impl Outside {
         }
     }
 
-    /// The directory that stands for an address, if one does.
+    /// Returns the local directory that overrides a URL, if any.
     pub(crate) fn overridden(&self, address: &str, oci: bool) -> Option<PathBuf> {
         let key = key(address);
         let own = self.overrides.iter().filter(|one| one.oci == oci);
@@ -173,7 +179,7 @@ impl Outside {
     }
 }
 
-/// `host/path` of an address, as repositories are told apart; registries are, too. Overrides may name it without a scheme.
+/// Returns the normalized `host/path` of a URL, which identifies a repository. The scheme may be missing.
 fn key(address: &str) -> String {
     let is_user_at_host = address.split('/').next().is_some_and(|host| host.contains('@'));
     let whole = match address.split_once("://") {
@@ -191,40 +197,51 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_environment_is_closed_unless_prefixes_open_it() {
+    fn environment_variables_need_an_allowed_prefix() {
         let pairs =
             [("APP_A", "1"), ("SECRET", "2")].map(|(name, value)| (name.to_owned(), value.to_owned()));
-        let all = Environment::new(pairs);
+        let all = EnvironmentVariables::new(pairs);
         assert_eq!(all.get("SECRET"), Ok(Some("2".to_owned())));
         assert_eq!(all.get("NOPE"), Ok(None));
         let some = all.only(&["APP_".to_owned()]);
         assert_eq!(some.get("APP_A"), Ok(Some("1".to_owned())));
         assert_eq!(some.get("APP_B"), Ok(None));
-        assert!(some.get("SECRET").unwrap_err().contains("--allow-env"));
-        assert!(Outside::default().environment.get("PATH").is_err());
-        assert!(Outside::of_user().environment.get("PATH").unwrap().is_some());
+        assert!(
+            some.get("SECRET")
+                .unwrap_err()
+                .to_string()
+                .contains("--allow-env")
+        );
+        assert!(ExternalAccess::default().environment.get("PATH").is_err());
+        assert!(
+            ExternalAccess::of_user()
+                .environment
+                .get("PATH")
+                .unwrap()
+                .is_some()
+        );
     }
 
     #[test]
-    fn addresses_are_overridden_by_host_and_path() {
-        let one = |group, key: &str, dir: &str| Override {
+    fn overrides_match_host_and_path() {
+        let one = |group, key: &str, dir: &str| SourceOverride {
             oci: false,
             group,
             key: key.to_owned(),
             dir: dir.into(),
         };
-        let outside = Outside {
+        let external = ExternalAccess {
             overrides: vec![
                 one(true, "h.io/g", "/g"),
                 one(true, "h.io:8443/own", "/own"),
                 one(true, "h.io/g/deeper", "/deeper"),
                 one(false, "h.io/g/one", "/one"),
-                Override {
+                SourceOverride {
                     oci: true,
                     ..one(false, "h.io/g/two", "/oci")
                 },
             ],
-            ..Outside::default()
+            ..ExternalAccess::default()
         };
         for (address, expected) in [
             ("https://h.io/g/one.git", Some("/one")),
@@ -238,10 +255,10 @@ mod tests {
             ("https://h.io:8443/own/one", Some("/own/one")),
             ("https://h.io/gg/one", None),
         ] {
-            let found = outside.overridden(address, false);
+            let found = external.overridden(address, false);
             assert_eq!(found, expected.map(PathBuf::from), "{address}");
         }
-        assert_eq!(outside.overridden("oci://h.io/g/two", true), Some("/oci".into()));
-        assert_eq!(outside.overridden("oci://h.io/g/one", true), None);
+        assert_eq!(external.overridden("oci://h.io/g/two", true), Some("/oci".into()));
+        assert_eq!(external.overridden("oci://h.io/g/one", true), None);
     }
 }

@@ -1,4 +1,4 @@
-//! Fetches the projects that others include: from Git repositories, registries, or directories that stand for them.
+//! Fetches included projects from Git repositories, OCI registries, or the local directories that override them.
 
 use std::{
     collections::HashMap,
@@ -8,81 +8,81 @@ use std::{
 
 use bytes::Bytes;
 use git::{Call, Commit, Network, Remote, Selector};
-use kluctl::{Fetched, GitReference, RemoteRef, SourceAddress, Sources};
+use kluctl::{CallbackError, FetchedSource, GitReference, RemoteRef, SourceAddress, Sources};
 use oci::{Access, Client, Limits as OciLimits, Reference, Registry};
 use tempfile::TempDir;
 use tree::{Budget, Disk, Entry, Limits, NodeKind, Tree, TreeError, TreePath};
 
-use crate::{Outside, waiting::Waiting};
+use super::{blocking::BlockingContext, external::ExternalAccess};
 
-/// How long one repository may take.
+/// Timeout for fetching one repository.
 const TIMEOUT: Duration = Duration::from_secs(5 * 60);
-/// From how many bytes on the disk on nothing more is fetched for a render.
-const MOST_BYTES: u64 = 2 << 30;
-/// From how many files of Git repositories on nothing more is fetched: they are kept in memory.
-const MOST_ENTRIES: usize = 1_000_000;
+/// Maximum size of all sources of one render, in bytes on disk.
+const MAX_BYTES: u64 = 2 << 30;
+/// Maximum number of files of all Git repositories of one render: their entries are kept in memory.
+const MAX_ENTRIES: usize = 1_000_000;
 
-/// Fetches for one render, from the thread of that, and everything once.
-pub(crate) struct Fetcher {
-    outside: Outside,
+/// Fetches the sources of one render, each once.
+pub(crate) struct SourceFetcher {
+    external: ExternalAccess,
     limits: Limits,
-    waiting: Waiting,
+    blocking: BlockingContext,
     network: Network,
-    fetched: Mutex<HashMap<SourceAddress, Fetched>>,
+    fetched: Mutex<HashMap<SourceAddress, FetchedSource>>,
     listed: Mutex<HashMap<String, Vec<RemoteRef>>>,
-    taken: Mutex<Taken>,
+    taken: Mutex<FetchedTotals>,
 }
 
-/// What all that was fetched takes: a project may name any number of repositories.
+/// Total size of the fetched sources.
 #[derive(Debug, Clone, Copy, Default)]
-struct Taken {
+struct FetchedTotals {
     bytes: u64,
     entries: usize,
 }
 
-impl Taken {
-    fn check(self) -> Result<(), String> {
-        if self.bytes >= MOST_BYTES || self.entries >= MOST_ENTRIES {
-            return Err(format!(
-                "what one render fetches takes more than {MOST_BYTES} bytes or {MOST_ENTRIES} files together"
-            ));
+impl FetchedTotals {
+    fn check(self) -> Result<(), CallbackError> {
+        if self.bytes >= MAX_BYTES || self.entries >= MAX_ENTRIES {
+            return Err(CallbackError::new(format!(
+                "the sources of this render exceed {MAX_BYTES} bytes or {MAX_ENTRIES} files in total"
+            )));
         }
         Ok(())
     }
 }
 
-impl Fetcher {
-    pub(crate) fn new(outside: &Outside, limits: &Limits, waiting: Waiting) -> Self {
+impl SourceFetcher {
+    pub(crate) fn new(external: &ExternalAccess, limits: &Limits, blocking: BlockingContext) -> Self {
         Self {
-            outside: outside.clone(),
+            external: external.clone(),
             limits: limits.clone(),
-            network: Network::new(waiting.runtime().clone()),
-            waiting,
+            network: Network::new(blocking.runtime().clone()),
+            blocking,
             fetched: Mutex::default(),
             listed: Mutex::default(),
             taken: Mutex::default(),
         }
     }
 
-    fn overridden(&self, url: &str, oci: bool) -> Result<Option<Fetched>, String> {
-        let Some(dir) = self.outside.overridden(url, oci) else {
+    fn overridden(&self, url: &str, oci: bool) -> Result<Option<FetchedSource>, CallbackError> {
+        let Some(dir) = self.external.overridden(url, oci) else {
             return Ok(None);
         };
-        let tree = Disk::open(&dir, &self.limits).map_err(|error| error.to_string())?;
-        Ok(Some(Fetched {
+        let tree = Disk::open(&dir, &self.limits).map_err(CallbackError::from_display)?;
+        Ok(Some(FetchedSource {
             tree: Arc::new(tree),
             commit: None,
         }))
     }
 
-    fn remote(&self, url: &str) -> Result<Remote, String> {
+    fn remote(&self, url: &str) -> Result<Remote, CallbackError> {
         if !url.starts_with("http://") && !url.starts_with("https://") {
-            return Err(
-                "Git repositories are fetched over http and https; ssh is not supported yet".to_owned(),
-            );
+            return Err(CallbackError::new(
+                "Git repositories are fetched over http and https; ssh is not supported yet",
+            ));
         }
-        let mut remote = Remote::new(url).map_err(|error| error.to_string())?;
-        if let Some(credentials) = &self.outside.credentials {
+        let mut remote = Remote::new(url).map_err(CallbackError::from_display)?;
+        if let Some(credentials) = &self.external.credentials {
             let (auth, ca) = credentials.git(url)?;
             remote = match auth {
                 Some(auth) => remote.with_auth(auth),
@@ -96,20 +96,20 @@ impl Fetcher {
         Ok(remote)
     }
 
-    /// The circumstances of a conversation, which ends when nobody waits for the render any more.
+    /// Creates the context of a Git session, which is cancelled together with the render.
     fn call(&self) -> Call {
         let call = Call::new(TIMEOUT);
-        let (token, flag) = (self.waiting.cancelled().clone(), Arc::clone(&call.cancelled));
-        self.waiting.runtime().spawn(async move {
-            // A call that ended keeps this until the render ends, too.
+        let (token, flag) = (self.blocking.cancelled().clone(), Arc::clone(&call.cancelled));
+        self.blocking.runtime().spawn(async move {
+            // The task of a session that ended lives until the render ends.
             token.cancelled().await;
             flag.store(true, std::sync::atomic::Ordering::Relaxed);
         });
         call
     }
 
-    /// Counts what was fetched, unless it is too much by now.
-    fn take(&self, more: Taken) -> Result<(), String> {
+    /// Adds to the totals, unless a limit is exceeded already.
+    fn take(&self, more: FetchedTotals) -> Result<(), CallbackError> {
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         taken.check()?;
         taken.bytes = taken.bytes.saturating_add(more.bytes);
@@ -117,7 +117,7 @@ impl Fetcher {
         Ok(())
     }
 
-    fn git(&self, url: &str, reference: &GitReference) -> Result<Fetched, String> {
+    fn git(&self, url: &str, reference: &GitReference) -> Result<FetchedSource, CallbackError> {
         let selector = match reference {
             GitReference::Head => Selector {
                 name: Some("HEAD".to_owned()),
@@ -137,24 +137,29 @@ impl Fetcher {
             },
         };
         let remote = self.remote(url)?;
-        self.take(Taken::default())?;
+        self.take(FetchedTotals::default())?;
         let commit = selector.reference().and_then(|wanted| {
             let mut session = self.network.open(&remote, &self.call())?;
             let resolved = session.resolve(&wanted)?;
             Commit::fetch(&mut session, &resolved, self.limits.file_bytes)
         });
-        let commit = commit.map_err(|error| error.to_string())?;
-        self.take(Taken {
+        let commit = commit.map_err(CallbackError::from_display)?;
+        self.take(FetchedTotals {
             bytes: commit.packed_bytes(),
             entries: commit.entries(),
         })?;
-        Ok(Fetched {
+        Ok(FetchedSource {
             commit: Some(commit.id()),
             tree: Arc::new(commit),
         })
     }
 
-    fn artifact(&self, url: &str, tag: Option<&str>, digest: Option<&str>) -> Result<Fetched, String> {
+    fn artifact(
+        &self,
+        url: &str,
+        tag: Option<&str>,
+        digest: Option<&str>,
+    ) -> Result<FetchedSource, CallbackError> {
         let mut name = url.to_owned();
         if let Some(tag) = tag {
             name.push_str(&format!(":{tag}"));
@@ -162,24 +167,24 @@ impl Fetcher {
         if let Some(digest) = digest {
             name.push_str(&format!("@{digest}"));
         }
-        let access = self.outside.access(url)?;
-        self.take(Taken::default())?;
-        let (bytes, commit) = self.waiting.on(layer(&name, access))??;
+        let access = self.external.access(url)?;
+        self.take(FetchedTotals::default())?;
+        let (bytes, commit) = self.blocking.block_on(layer(&name, access))??;
         let tree = unpacked(&bytes, &self.limits)?;
-        self.take(Taken {
+        self.take(FetchedTotals {
             bytes: tree.bytes,
             entries: 0,
         })?;
-        Ok(Fetched {
+        Ok(FetchedSource {
             tree: Arc::new(tree),
             commit,
         })
     }
 }
 
-impl Sources for Fetcher {
-    fn fetch(&self, address: &SourceAddress, budget: &Budget) -> Result<Fetched, String> {
-        budget.check().map_err(|error| error.to_string())?;
+impl Sources for SourceFetcher {
+    fn fetch(&self, address: &SourceAddress, budget: &Budget) -> Result<FetchedSource, CallbackError> {
+        budget.check().map_err(CallbackError::from_display)?;
         let oci = matches!(address, SourceAddress::Oci { .. });
         let mut known = self.fetched.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(fetched) = known.get(address) {
@@ -196,10 +201,12 @@ impl Sources for Fetcher {
         Ok(fetched)
     }
 
-    fn references(&self, url: &str, budget: &Budget) -> Result<Vec<RemoteRef>, String> {
-        budget.check().map_err(|error| error.to_string())?;
-        if self.outside.overridden(url, false).is_some() {
-            return Err("a directory that stands for a repository has no branches".to_owned());
+    fn references(&self, url: &str, budget: &Budget) -> Result<Vec<RemoteRef>, CallbackError> {
+        budget.check().map_err(CallbackError::from_display)?;
+        if self.external.overridden(url, false).is_some() {
+            return Err(CallbackError::new(
+                "a local directory that overrides a repository has no branches",
+            ));
         }
         let mut known = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(listed) = known.get(url) {
@@ -210,7 +217,7 @@ impl Sources for Fetcher {
             .network
             .open(&remote, &self.call())
             .and_then(|mut session| session.list_all());
-        let refs = refs.map_err(|error| error.to_string())?;
+        let refs = refs.map_err(CallbackError::from_display)?;
         let listed = refs.into_iter().map(|found| RemoteRef {
             commit: found.commit().to_owned(),
             name: found.name,
@@ -222,9 +229,9 @@ impl Sources for Fetcher {
     }
 }
 
-/// The first layer of an artifact, and the commit that it was made of.
-async fn layer(name: &str, access: Access) -> Result<(Bytes, Option<String>), String> {
-    let words = |error: oci::Error| error.to_string();
+/// Returns the first layer of an OCI artifact, and the commit from its annotation `io.kluctl.image.git_info`.
+async fn layer(name: &str, access: Access) -> Result<(Bytes, Option<String>), CallbackError> {
+    let words = |error: oci::Error| CallbackError::from_display(error);
     let limits = OciLimits::default();
     let most = limits.archive_bytes;
     let client = Client::new(access, limits).map_err(words)?;
@@ -234,7 +241,10 @@ async fn layer(name: &str, access: Access) -> Result<(Bytes, Option<String>), St
         .manifest(&registry.reference().wanted())
         .await
         .map_err(words)?;
-    let layer = manifest.layers.first().ok_or("the artifact has no layer")?;
+    let layer = manifest
+        .layers
+        .first()
+        .ok_or_else(|| CallbackError::new("the artifact has no layer"))?;
     let bytes = registry.blob(layer, most).await.map_err(words)?;
     let noted = manifest
         .annotations
@@ -247,16 +257,17 @@ async fn layer(name: &str, access: Access) -> Result<(Bytes, Option<String>), St
     Ok((bytes, commit))
 }
 
-/// Unpacks a layer into a directory of its own.
-fn unpacked(bytes: &Bytes, limits: &Limits) -> Result<Unpacked, String> {
-    let disk = |error: std::io::Error| format!("no temporary directory: {error}");
+/// Unpacks a layer into a temporary directory.
+fn unpacked(bytes: &Bytes, limits: &Limits) -> Result<Unpacked, CallbackError> {
+    let disk = |error: std::io::Error| CallbackError::new(format!("no temporary directory: {error}"));
     let dir = tempfile::Builder::new().prefix("weir-").tempdir().map_err(disk)?;
     let (packed, root) = (dir.path().join("layer"), dir.path().join("files"));
     std::fs::write(&packed, bytes).map_err(disk)?;
-    let words = |error: artifact::Error| format!("the artifact can't be unpacked: {error}");
+    let words =
+        |error: artifact::Error| CallbackError::new(format!("the artifact can't be unpacked: {error}"));
     let bytes = artifact::unpack(&packed, &root, &artifact::FetchLimits::default()).map_err(words)?;
     std::fs::remove_file(&packed).map_err(disk)?;
-    let disk = Disk::open(&root, limits).map_err(|error| error.to_string())?;
+    let disk = Disk::open(&root, limits).map_err(CallbackError::from_display)?;
     Ok(Unpacked {
         disk,
         bytes,
@@ -264,10 +275,10 @@ fn unpacked(bytes: &Bytes, limits: &Limits) -> Result<Unpacked, String> {
     })
 }
 
-/// The files of an artifact. They are removed with it.
+/// The unpacked files of an artifact, removed when dropped.
 struct Unpacked {
     disk: Disk,
-    /// How many bytes they take.
+    /// Total size of the files.
     bytes: u64,
     _dir: TempDir,
 }
@@ -298,7 +309,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn what_is_fetched_is_fetched_once_and_bounded() {
+    async fn sources_are_fetched_once_and_within_limits() {
         let server = GitServer::start().unwrap();
         let repo = server.repo("a").unwrap();
         repo.commit("1", &[("deployment.yaml", "deployments: []")])
@@ -308,8 +319,8 @@ mod tests {
             url: url.clone(),
             reference: GitReference::Branch(branch.to_owned()),
         };
-        let waiting = Waiting::until(CancellationToken::new());
-        let fetcher = Fetcher::new(&Outside::default(), &Limits::default(), waiting);
+        let blocking = BlockingContext::new(CancellationToken::new());
+        let fetcher = SourceFetcher::new(&ExternalAccess::default(), &Limits::default(), blocking);
         let work = tokio::task::spawn_blocking(move || {
             let budget = Budget::default();
             for _ in 0..3 {
@@ -322,11 +333,11 @@ mod tests {
             let fetched = repo.requests().len();
             let taken = *fetcher.taken.lock().unwrap();
             assert!(taken.bytes > 0 && taken.entries == 1, "{taken:?}");
-            fetcher.taken.lock().unwrap().bytes = MOST_BYTES;
+            fetcher.taken.lock().unwrap().bytes = MAX_BYTES;
             fetcher.fetch(&address("main"), &budget).map(drop).unwrap();
             let error = fetcher.fetch(&address("other"), &budget).map(drop).unwrap_err();
             assert!(
-                error.starts_with("what one render fetches takes more than"),
+                error.to_string().starts_with("the sources of this render exceed"),
                 "{error}"
             );
             assert_eq!(repo.requests().len(), fetched, "nothing more was asked");

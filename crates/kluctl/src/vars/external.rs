@@ -14,7 +14,7 @@ pub trait VarsSources: Send + Sync {
     ///
     /// # Errors
     /// When it may not be read.
-    fn environment(&self, name: &str) -> Result<Option<String>, Lookup> {
+    fn environment(&self, name: &str) -> Result<Option<String>, VarsError> {
         Err(refused(&format!("the environment variable {name} is not read")))
     }
 
@@ -22,15 +22,17 @@ pub trait VarsSources: Send + Sync {
     ///
     /// # Errors
     /// When the cluster can't be asked, or serves no such kind.
-    fn objects(&self, _: &ObjectQuery, _: &Budget) -> Result<Vec<Value>, Lookup> {
-        Err(Lookup::Failed("loading vars from cluster is disabled".to_owned()))
+    fn objects(&self, _: &ObjectQuery, _: &Budget) -> Result<Vec<Value>, VarsError> {
+        Err(VarsError::Failed(
+            "loading vars from cluster is disabled".to_owned(),
+        ))
     }
 
     /// What a server answers.
     ///
     /// # Errors
     /// When it gives no answer; one that isn't good is an answer.
-    fn http(&self, _: &HttpRequest, _: &Budget) -> Result<HttpAnswer, Lookup> {
+    fn http(&self, _: &HttpRequest, _: &Budget) -> Result<HttpAnswer, VarsError> {
         Err(refused("servers are not asked"))
     }
 
@@ -38,7 +40,7 @@ pub trait VarsSources: Send + Sync {
     ///
     /// # Errors
     /// When the store can't be asked, or has no such secret.
-    fn secret(&self, query: &SecretQuery, _: &Budget) -> Result<String, Lookup> {
+    fn secret(&self, query: &SecretQuery, _: &Budget) -> Result<String, VarsError> {
         Err(refused(&format!("{} is not asked", query.store())))
     }
 }
@@ -49,13 +51,13 @@ impl fmt::Debug for dyn VarsSources {
     }
 }
 
-fn refused(what: &str) -> Lookup {
-    Lookup::Failed(format!("{what} here: remove the source, or use another one"))
+fn refused(what: &str) -> VarsError {
+    VarsError::Failed(format!("{what} here: remove the source, or use another one"))
 }
 
 /// Why variables could not be read, in words for people and without secrets.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Lookup {
+pub enum VarsError {
     /// Nothing is there, which `ignoreMissing` allows.
     #[error("{0}")]
     Missing(String),
@@ -74,12 +76,12 @@ pub struct ObjectQuery {
     /// The namespace, for kinds that have one.
     pub namespace: Option<String>,
     /// Which objects.
-    pub which: Which,
+    pub which: ObjectSelection,
 }
 
-/// Which objects of a kind are meant.
+/// Selects objects of a kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Which {
+pub enum ObjectSelection {
     /// That with a name.
     Name(String),
     /// Those with labels.
@@ -166,6 +168,6 @@ impl SecretQuery {
 }
 
 /// Reads nothing.
-pub(super) struct Nowhere;
+pub(super) struct NoVarsSources;
 
-impl VarsSources for Nowhere {}
+impl VarsSources for NoVarsSources {}

@@ -1,4 +1,4 @@
-//! What charts are told of the world outside.
+//! What charts are told of the inputs outside.
 
 use std::{
     cell::OnceCell,
@@ -14,6 +14,7 @@ use tree::{Budget, Tree};
 use yaml::Value;
 
 use super::ChartSource;
+use crate::CallbackError;
 
 /// How often the templates of one chart may ask the cluster.
 const MAX_LOOKUPS: u32 = 1_000;
@@ -24,13 +25,13 @@ pub trait ClusterView: Send + Sync {
     ///
     /// # Errors
     /// When the cluster can't be asked.
-    fn version(&self) -> Result<String, String>;
+    fn version(&self) -> Result<String, CallbackError>;
 
     /// What it serves: `group/version` and `group/version/Kind`.
     ///
     /// # Errors
     /// When the cluster can't be asked.
-    fn api_versions(&self) -> Result<Vec<String>, String>;
+    fn api_versions(&self) -> Result<Vec<String>, CallbackError>;
 
     /// An object, or without a name the list of all; `None` when it isn't there. Without a namespace, all are meant.
     ///
@@ -42,7 +43,7 @@ pub trait ClusterView: Send + Sync {
         kind: &str,
         namespace: &str,
         name: &str,
-    ) -> Result<Option<Value>, String>;
+    ) -> Result<Option<Value>, CallbackError>;
 }
 
 /// Pulls charts that are not in the project.
@@ -51,7 +52,7 @@ pub trait PullChart: Send + Sync {
     ///
     /// # Errors
     /// When it can't be had, in words for people and without secrets.
-    fn pull(&self, source: &ChartSource, budget: &Budget) -> Result<Arc<dyn Tree>, String>;
+    fn pull(&self, source: &ChartSource, budget: &Budget) -> Result<Arc<dyn Tree>, CallbackError>;
 }
 
 /// What a render may tell the charts of a project.
@@ -88,7 +89,7 @@ impl Charts {
     pub(super) fn capabilities<'a>(
         &self,
         known: &'a OnceCell<Capabilities>,
-    ) -> Result<&'a Capabilities, String> {
+    ) -> Result<&'a Capabilities, CallbackError> {
         if let Some(known) = known.get() {
             return Ok(known);
         }
@@ -107,14 +108,14 @@ impl Charts {
     }
 }
 
-/// The world of one chart.
-pub(super) struct World<'a> {
+/// The inputs of one chart.
+pub(super) struct ChartEnvironment<'a> {
     moment: &'a Moment,
     cluster: Option<&'a dyn ClusterView>,
     lookups: AtomicU32,
 }
 
-impl<'a> World<'a> {
+impl<'a> ChartEnvironment<'a> {
     pub(super) fn new(moment: &'a Moment, charts: &'a Charts) -> Self {
         Self {
             moment,
@@ -124,7 +125,7 @@ impl<'a> World<'a> {
     }
 }
 
-impl Environment for World<'_> {
+impl Environment for ChartEnvironment<'_> {
     fn now(&self) -> (i64, u32) {
         self.moment.now()
     }
@@ -147,7 +148,9 @@ impl Environment for World<'_> {
         if self.lookups.fetch_add(1, Ordering::Relaxed) >= MAX_LOOKUPS {
             return Err(format!("a chart may look up {MAX_LOOKUPS} things, not more"));
         }
-        let found = cluster.lookup(api_version, kind, namespace, name)?;
+        let found = cluster
+            .lookup(api_version, kind, namespace, name)
+            .map_err(|error| error.to_string())?;
         Ok(found.map_or_else(nothing, |found| helm::Value::from_object(&found)))
     }
 }

@@ -1,0 +1,212 @@
+//! Pulls the charts that have `skipPrePull` while a project is rendered, and caches them.
+
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+use kluctl::{CallbackError, ChartSource, PullChart};
+use oci::{Access, Archive, Client, Limits, Source};
+use tree::{Budget, Tree};
+
+use super::{blocking::BlockingContext, external::ExternalAccess};
+
+/// Time after which a cached chart is pulled again: one day, as in kluctl.
+const MAX_AGE: Duration = Duration::from_secs(24 * 60 * 60);
+/// Maximum total size of cached charts, in bytes of their archives.
+const MAX_CACHED_BYTES: usize = 64 << 20;
+
+/// Identifies a cached chart. The credentials are a part of it, so that nobody gets a chart from the cache that they may not
+/// pull themselves.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Key {
+    address: String,
+    chart: String,
+    version: String,
+    access: Access,
+}
+
+/// A cached chart.
+#[derive(Debug)]
+struct CachedChart {
+    key: Key,
+    since: Instant,
+    archive: Archive,
+}
+
+/// Cache of pulled charts, shared by all renders of a process. Charts are charts as archives, for one day and 64 MiB at most.
+#[derive(Debug, Clone, Default)]
+pub struct ChartCache {
+    /// Charts by age, the oldest first.
+    charts: Arc<Mutex<Vec<CachedChart>>>,
+}
+
+impl ChartCache {
+    /// Creates the callback that pulls charts for one render.
+    pub(crate) fn puller(&self, external: &ExternalAccess, blocking: BlockingContext) -> ChartPuller {
+        ChartPuller {
+            cache: self.clone(),
+            external: external.clone(),
+            blocking,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<CachedChart>> {
+        self.charts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn get(&self, key: &Key, now: Instant) -> Option<Archive> {
+        let mut charts = self.lock();
+        charts.retain(|one| now.saturating_duration_since(one.since) < MAX_AGE);
+        let found = charts.iter().find(|one| one.key == *key)?;
+        Some(found.archive.clone())
+    }
+
+    /// Adds a chart, and drops the oldest ones while the cache is too large.
+    fn keep(&self, key: Key, archive: &Archive, now: Instant) {
+        let mut charts = self.lock();
+        charts.retain(|one| one.key != key);
+        charts.push(CachedChart {
+            key,
+            since: now,
+            archive: archive.clone(),
+        });
+        let mut size: usize = charts.iter().map(|chart| chart.archive.bytes().len()).sum();
+        while size > MAX_CACHED_BYTES && !charts.is_empty() {
+            size -= charts.remove(0).archive.bytes().len();
+        }
+    }
+}
+
+/// Pulls charts for one render.
+pub(crate) struct ChartPuller {
+    cache: ChartCache,
+    external: ExternalAccess,
+    blocking: BlockingContext,
+}
+
+impl PullChart for ChartPuller {
+    fn pull(&self, source: &ChartSource, budget: &Budget) -> Result<Arc<dyn Tree>, CallbackError> {
+        budget.check().map_err(CallbackError::from_display)?;
+        let key = self.key(source)?;
+        let archive = match self.cache.get(&key, Instant::now()) {
+            Some(archive) => archive,
+            None => {
+                let archive = self.blocking.block_on(fetch(&key))??;
+                self.cache.keep(key, &archive, Instant::now());
+                archive
+            }
+        };
+        let tree = archive.tree(budget).map_err(CallbackError::from_display)?;
+        Ok(Arc::new(tree))
+    }
+}
+
+impl ChartPuller {
+    fn key(&self, source: &ChartSource) -> Result<Key, CallbackError> {
+        if let Some((address, chart, version)) = source.remote() {
+            return Ok(Key {
+                address: address.to_owned(),
+                chart: chart.to_owned(),
+                version: version.to_owned(),
+                access: self.external.access(address)?,
+            });
+        }
+        match source {
+            ChartSource::Git { .. } => Err(CallbackError::new(
+                "charts of Git repositories can't be pulled during a deployment: remove skipPrePull, pull the chart with \
+                 'weir helm-pull', and commit it to the repository",
+            )),
+            _ => Err(CallbackError::new("a chart of the project itself is not pulled")),
+        }
+    }
+}
+
+async fn fetch(key: &Key) -> Result<Archive, CallbackError> {
+    let words = |error: oci::Error| CallbackError::from_display(error);
+    let client = Client::new(key.access.clone(), Limits::default()).map_err(words)?;
+    let source = Source::new(&client, &key.address, &key.chart).map_err(words)?;
+    source.pull(&key.version).await.map_err(words)
+}
+
+#[cfg(test)]
+mod tests {
+    use kluctl::GitReference;
+    use testkit::{Page, WebServer, archive::tar_gz};
+    use tokio_util::sync::CancellationToken;
+
+    use super::*;
+
+    /// Starts a Helm repository with one version of a chart.
+    fn repository() -> WebServer {
+        let metadata = b"apiVersion: v2\nname: a\nversion: 1.0.0\n";
+        let server = WebServer::start().unwrap();
+        server.page(
+            "/a.tgz",
+            Page::Content(tar_gz(&[("a/Chart.yaml", metadata)]).into()),
+        );
+        let index = "entries:\n  a:\n  - {version: 1.0.0, urls: [a.tgz]}\n";
+        server.page("/index.yaml", Page::Content(index.into()));
+        server
+    }
+
+    async fn pull(cache: &ChartCache, source: &ChartSource, cancelled: bool) -> Result<(), CallbackError> {
+        let token = CancellationToken::new();
+        if cancelled {
+            token.cancel();
+        }
+        let (puller, source) = (
+            cache.puller(&ExternalAccess::default(), BlockingContext::new(token)),
+            source.clone(),
+        );
+        let pulled = move || puller.pull(&source, &Budget::default()).map(drop);
+        tokio::task::spawn_blocking(pulled).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn chart_is_pulled_once_per_credentials() {
+        let server = repository();
+        let source = |version: &str| ChartSource::Repo {
+            url: server.url(""),
+            chart: "a".to_owned(),
+            version: version.to_owned(),
+        };
+        let cache = ChartCache::default();
+        assert_eq!(
+            pull(&cache, &source("1.0.0"), true).await,
+            Err(CallbackError::new("cancelled"))
+        );
+        for _ in 0..3 {
+            pull(&cache, &source("1.0.0"), false).await.unwrap();
+        }
+        assert_eq!(server.asked().len(), 2);
+        let error = pull(&cache, &source("2.0.0"), false).await.unwrap_err();
+        assert!(
+            error.to_string().contains("version \"2.0.0\" not found"),
+            "{error}"
+        );
+        let blocking = BlockingContext::new(CancellationToken::new());
+        let puller = cache.puller(&ExternalAccess::default(), blocking);
+        let key = puller.key(&source("1.0.0")).unwrap();
+        let now = Instant::now();
+        assert!(cache.get(&key, now).is_some());
+        let mut other = key.clone();
+        other.access.insecure_skip_verify = true;
+        assert!(cache.get(&other, now).is_none());
+        assert!(cache.get(&key, now + MAX_AGE).is_none());
+    }
+
+    #[tokio::test]
+    async fn git_charts_are_refused() {
+        let source = ChartSource::Git {
+            url: "https://u:s3cret@h/x".to_owned(),
+            reference: GitReference::Head,
+            sub_dir: String::new(),
+        };
+        let error = pull(&ChartCache::default(), &source, false).await.unwrap_err();
+        assert!(
+            error.to_string().contains("weir helm-pull") && !error.to_string().contains("s3cret"),
+            "{error}"
+        );
+    }
+}
