@@ -15,15 +15,21 @@ help: ## Print this list
 .PHONY: build
 build: ## Build the release binaries into target/release
 	@echo "building the release binaries (some minutes on a fresh clone, seconds afterwards)"
-	$(CARGO) build --release --locked $(addprefix -p ,$(CONTROLLERS)) -p cli -p testkit -p e2e
+	$(CARGO) build --release --locked $(addprefix -p ,$(CONTROLLERS)) -p cli
+
+# The programs of the demo: the command line is not among them.
+.PHONY: build-demo
+build-demo:
+	@echo "building the controllers and the demo (some minutes on a fresh clone, seconds afterwards)"
+	$(CARGO) build --release --locked $(addprefix -p ,$(CONTROLLERS)) -p testkit -p e2e
 
 .PHONY: control-plane
-control-plane: build ## Build the test control plane into the cache, once
+control-plane: build-demo ## Build the test control plane into the cache, once
 	@$(BIN)/testkit build
 
 .PHONY: demo
 demo: control-plane ## Play the whole story on a real control plane (KEEP=1, EXAMPLE=DIR PROJECT=SUBDIR TARGET=NAME,NAME)
-	@WEIR_BIN_DIR=$(CURDIR)/$(BIN) $(BIN)/demo $(if $(KEEP),--keep) $(if $(EXAMPLE),--example "$(EXAMPLE)") \
+	@WEIR_BIN_DIR=$(CURDIR)/$(BIN) $(BIN)/e2e demo $(if $(KEEP),--keep) $(if $(EXAMPLE),--example "$(EXAMPLE)") \
 	  $(if $(PROJECT),--project "$(PROJECT)") $(if $(TARGET),--target "$(TARGET)")
 
 .PHONY: test
@@ -94,7 +100,7 @@ deny: $(DENY) ## Check licences, bans and sources of all dependencies
 
 .PHONY: fault
 fault: control-plane ## Kill and starve the controllers at seeded moments (SEED=n, ROUNDS=n)
-	@WEIR_BIN_DIR=$(CURDIR)/$(BIN) $(BIN)/fault $(if $(SEED),--seed $(SEED)) $(if $(ROUNDS),--rounds $(ROUNDS))
+	@WEIR_BIN_DIR=$(CURDIR)/$(BIN) $(BIN)/e2e fault $(if $(SEED),--seed $(SEED)) $(if $(ROUNDS),--rounds $(ROUNDS))
 
 FUZZED = $(shell grep -rl 'fn fuzz_' crates/*/src | cut -d/ -f2 | sort -u)
 .PHONY: fuzz
@@ -132,21 +138,22 @@ fuzz-jinja: ## Compare renders of random templates with those of Jinja2 (TEMPLAT
 
 .PHONY: bench-kustomize
 bench-kustomize: ## Measure builds of kustomizations beside kustomize itself
-	$(CARGO) build --release --locked -p cli -p e2e
-	@WEIR_BIN_DIR=$(CURDIR)/$(BIN) $(BIN)/bench-kustomize $(if $(QUICK),--quick)
+	$(CARGO) build --release --locked -p cli -p testkit -p e2e
+	@WEIR_BIN_DIR=$(CURDIR)/$(BIN) $(BIN)/e2e bench-kustomize $(if $(QUICK),--quick)
 
 .PHONY: bench-helm
 bench-helm: ## Measure renders of Helm charts beside helm itself
-	$(CARGO) build --release --locked -p cli -p e2e
-	@WEIR_BIN_DIR=$(CURDIR)/$(BIN) $(BIN)/bench-helm
+	$(CARGO) build --release --locked -p cli -p testkit -p e2e
+	@WEIR_BIN_DIR=$(CURDIR)/$(BIN) $(BIN)/e2e bench-helm
 
 .PHONY: bench-kluctl
-bench-kluctl: control-plane ## Measure what the command line does with kluctl projects (ITEMS=100,1000)
-	@WEIR_BIN_DIR=$(CURDIR)/$(BIN) $(BIN)/bench-kluctl $(if $(ITEMS),--items $(ITEMS))
+bench-kluctl: control-plane ## Measure the commands of weir with kluctl projects (ITEMS=100,1000)
+	$(CARGO) build --release --locked -p cli
+	@WEIR_BIN_DIR=$(CURDIR)/$(BIN) $(BIN)/e2e bench-kluctl $(if $(ITEMS),--items $(ITEMS))
 
 .PHONY: bench
 bench: control-plane bench-kustomize bench-helm bench-kluctl ## Measure 50 and 200 pairs of GitRepository and KluctlDeployment, kustomizations, charts and projects
-	@WEIR_BIN_DIR=$(CURDIR)/$(BIN) $(BIN)/bench $(if $(PAIRS),--pairs $(PAIRS))
+	@WEIR_BIN_DIR=$(CURDIR)/$(BIN) $(BIN)/e2e bench $(if $(PAIRS),--pairs $(PAIRS))
 
 .PHONY: clean
 clean: ## Remove build output (the cache of the control plane stays)

@@ -1,16 +1,13 @@
-//! Scenarios with the real binaries against a real control plane: the demo, injected faults, and the benchmark.
+//! Scenarios with the real binaries against a real control plane: the demo, injected faults, and the benchmarks.
 
 #![allow(
     clippy::indexing_slicing,
-    reason = "scenarios are tests: one that reads past what it made should stop"
+    reason = "scenarios are tests: reading past the end of their own data should stop them"
 )]
 
-pub mod crash;
-pub mod fleet;
-pub mod foreign;
-pub mod granted;
-pub mod measure;
-pub mod rights;
-pub mod shop;
-pub mod stage;
-pub mod world;
+pub mod bench;
+pub mod cluster;
+pub mod demo;
+pub mod fault;
+pub mod rbac;
+pub mod report;

@@ -1,29 +1,25 @@
-//! Our three controllers, installed and running as their own service accounts.
+//! The controllers of this project, installed and running as their own service accounts.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
+use futures::future::try_join_all;
 
 use crate::{ControlPlane, Controller, controller::Launch, progress::say};
 
 /// The namespace of the controllers.
 pub const NAMESPACE: &str = "flux-system";
-/// The controllers, in the order of their start: the others post their events to the first.
-pub const CONTROLLERS: [&str; 3] = [
+/// All controllers, in the order of their start: the others post their events to the first.
+pub const CONTROLLERS: &[&str] = &[
     "notification-controller",
     "source-controller",
     "kluctl-controller",
 ];
 
-/// The running controllers.
+/// The running controllers, in the order of [`CONTROLLERS`].
 #[derive(Debug)]
 pub struct Stack {
-    /// notification-controller.
-    pub notification: Controller,
-    /// source-controller.
-    pub source: Controller,
-    /// kluctl-controller.
-    pub kluctl: Controller,
+    controllers: Vec<Controller>,
 }
 
 impl Stack {
@@ -42,23 +38,19 @@ impl Stack {
     /// # Errors
     /// When a controller isn't built or doesn't become ready.
     pub async fn start_installed(plane: &ControlPlane, adapt: impl Fn(Launch) -> Launch) -> Result<Self> {
-        let [notification, source, kluctl] = CONTROLLERS;
-        let notification = adapt(launch(plane, notification).await?).start().await?;
-        let events = notification.events_url();
-        let source = adapt(launch(plane, source).await?.events_to(&events)).start();
-        let kluctl = adapt(launch(plane, kluctl).await?.events_to(&events)).start();
-        let (source, kluctl) = tokio::try_join!(source, kluctl)?;
-        Ok(Self {
-            notification,
-            source,
-            kluctl,
-        })
+        let (first, others) = CONTROLLERS.split_first().context("there are no controllers")?;
+        let receiver = adapt(launch(plane, first).await?).start().await?;
+        let events = receiver.events_url();
+        let start = async |name: &&str| adapt(launch(plane, name).await?.events_to(&events)).start().await;
+        let mut controllers = try_join_all(others.iter().map(start)).await?;
+        controllers.insert(0, receiver);
+        Ok(Self { controllers })
     }
 
-    /// All of them.
+    /// Returns the controllers in the order of their start.
     #[must_use]
-    pub fn controllers(&self) -> [&Controller; 3] {
-        [&self.notification, &self.source, &self.kluctl]
+    pub fn controllers(&self) -> &[Controller] {
+        &self.controllers
     }
 }
 

@@ -1,17 +1,17 @@
-//! Secrets of every kind, in failing objects of every kind: they show up nowhere.
+//! Secrets of every kind in failing objects of every kind appear in no log, event, status or metric.
 
 use std::time::Duration;
 
 use anyhow::Result;
-use e2e::world::{CONTROLLERS, PATIENCE, SYSTEM, World, ready_condition};
+use e2e::cluster::{CONTROLLERS, NAMESPACE, PATIENCE, TestCluster, ready_condition};
 use serde_json::{Value, json};
 use testkit::{Answer, eventually, wait_for};
 
-/// Stands for every secret. It is a word of its own, so that even a part of a longer text is found.
+/// The value of every secret. It is one word, so that it is also found within a longer string.
 const CANARY: &str = "c4nary0f5ecrets";
 
 fn secret(name: &str, data: &Value) -> Value {
-    json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": SYSTEM}, "stringData": data})
+    json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": NAMESPACE}, "stringData": data})
 }
 
 fn repository(name: &str, url: &str, secret: Option<&str>) -> Value {
@@ -20,30 +20,25 @@ fn repository(name: &str, url: &str, secret: Option<&str>) -> Value {
         spec["secretRef"] = json!({"name": secret});
     }
     json!({"apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "GitRepository",
-           "metadata": {"name": name, "namespace": SYSTEM}, "spec": spec})
+           "metadata": {"name": name, "namespace": NAMESPACE}, "spec": spec})
 }
 
-/// Sources that fail with credentials in hand.
-async fn failing_sources(world: &World) -> Result<Vec<&'static str>> {
-    let locked = world.git.repo("locked")?;
+/// Applies sources that fail with credentials.
+async fn failing_sources(cluster: &TestCluster) -> Result<Vec<&'static str>> {
+    let locked = cluster.git.repo("locked")?;
     locked.commit("first", &[("a.txt", "a\n")])?;
-    locked.require_basic_auth("somebody", "right");
+    locked.require_basic_auth("user", "right");
     let missing = locked.url().replace("locked", "no-such-repository");
-    let with_userinfo = locked
-        .url()
-        .replace("http://", &format!("http://somebody:{CANARY}@"));
+    let with_userinfo = locked.url().replace("http://", &format!("http://user:{CANARY}@"));
     for (name, data) in [
-        (
-            "wrong-password",
-            json!({"username": "somebody", "password": CANARY}),
-        ),
+        ("wrong-password", json!({"username": "user", "password": CANARY})),
         ("half", json!({"password": CANARY})),
         (
             "bad-ca",
-            json!({"username": "somebody", "password": CANARY, "ca.crt": format!("-----BEGIN {CANARY}")}),
+            json!({"username": "user", "password": CANARY, "ca.crt": format!("-----BEGIN {CANARY}")}),
         ),
     ] {
-        world.plane.apply(secret(name, &data)).await?;
+        cluster.plane.apply(secret(name, &data)).await?;
     }
     for object in [
         repository("wrong-password", &locked.url(), Some("wrong-password")),
@@ -56,21 +51,21 @@ async fn failing_sources(world: &World) -> Result<Vec<&'static str>> {
         ),
         repository("userinfo", &with_userinfo, None),
     ] {
-        world.plane.apply(object).await?;
+        cluster.plane.apply(object).await?;
     }
     Ok(vec!["wrong-password", "not-found", "half", "bad-ca", "userinfo"])
 }
 
-/// Providers that fail with tokens and secret addresses in hand.
-async fn failing_providers(world: &World) -> Result<()> {
-    world
+/// Applies Providers that fail with tokens and secret addresses.
+async fn failing_providers(cluster: &TestCluster) -> Result<()> {
+    cluster
         .sink
         .answer(Answer::Status(500, format!("refused: {CANARY}")));
-    let address = world.sink.url(&format!("hook/{CANARY}?token={CANARY}"));
+    let address = cluster.sink.url(&format!("hook/{CANARY}?token={CANARY}"));
     let data = json!({"address": address, "token": CANARY, "headers": format!("X-Api-Key: {CANARY}\n")});
-    world.plane.apply(secret("hook", &data)).await?;
+    cluster.plane.apply(secret("hook", &data)).await?;
     let unreachable = json!({"address": format!("http://127.0.0.1:1/{CANARY}"), "token": CANARY});
-    world.plane.apply(secret("unreachable", &unreachable)).await?;
+    cluster.plane.apply(secret("unreachable", &unreachable)).await?;
     for (name, kind, secret) in [
         ("generic", "generic", "hook"),
         ("hmac", "generic-hmac", "hook"),
@@ -78,24 +73,24 @@ async fn failing_providers(world: &World) -> Result<()> {
     ] {
         let provider = json!({
             "apiVersion": "notification.toolkit.fluxcd.io/v1beta3", "kind": "Provider",
-            "metadata": {"name": name, "namespace": SYSTEM},
+            "metadata": {"name": name, "namespace": NAMESPACE},
             "spec": {"type": kind, "timeout": "1s", "secretRef": {"name": secret}},
         });
         let alert = json!({
             "apiVersion": "notification.toolkit.fluxcd.io/v1beta3", "kind": "Alert",
-            "metadata": {"name": name, "namespace": SYSTEM},
+            "metadata": {"name": name, "namespace": NAMESPACE},
             "spec": {"providerRef": {"name": name}, "eventSeverity": "info",
                      "eventSources": [{"kind": "GitRepository", "name": "*"}, {"kind": "KluctlDeployment", "name": "*"}]},
         });
-        world.plane.apply(provider).await?;
-        world.plane.apply(alert).await?;
+        cluster.plane.apply(provider).await?;
+        cluster.plane.apply(alert).await?;
     }
     Ok(())
 }
 
-/// A deployment whose kubeconfig and rendered Secret hold the canary, and which the API server refuses.
-async fn failing_deployment(world: &World) -> Result<()> {
-    let repo = world.git.repo("project")?;
+/// Applies deployments whose kubeconfig or rendered Secret holds the canary, and which the API server refuses.
+async fn failing_deployment(cluster: &TestCluster) -> Result<()> {
+    let repo = cluster.git.repo("project")?;
     let bad = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "Not_A_Name", "namespace": "default"},
                      "stringData": {"password": CANARY}, "type": "Opaque"});
     repo.commit(
@@ -113,18 +108,18 @@ async fn failing_deployment(world: &World) -> Result<()> {
         "apiVersion: v1\nkind: Config\ncurrent-context: x\ncontexts:\n- name: x\n  context: {{cluster: x, user: x}}\n\
          clusters:\n- name: x\n  cluster: {{server: \"https://127.0.0.1:1\"}}\nusers:\n- name: x\n  user: {{token: {CANARY}}}\n"
     );
-    world
+    cluster
         .plane
         .apply(secret("remote", &json!({"value": kubeconfig})))
         .await?;
-    world.apply_repository("project", &repo.url(), "2s").await?;
-    world
+    cluster.apply_repository("project", &repo.url(), "2s").await?;
+    cluster
         .apply_deployment("refused", "project", json!({"target": "only"}))
         .await?;
     let remote = json!({"target": "only", "kubeConfig": {"secretRef": {"name": "remote"}}, "timeout": "30s"});
-    world.apply_deployment("remote", "project", remote).await?;
+    cluster.apply_deployment("remote", "project", remote).await?;
     for name in ["refused", "remote"] {
-        wait_for(&world.deployments(), name, "to fail", PATIENCE, |object| {
+        wait_for(&cluster.deployments(), name, "to fail", PATIENCE, |object| {
             ready_condition(object).is_some_and(|ready| ready.is_false())
         })
         .await?;
@@ -132,10 +127,10 @@ async fn failing_deployment(world: &World) -> Result<()> {
     Ok(())
 }
 
-/// Everything that anybody but the owner of a Secret can read.
-async fn readable(world: &World) -> Result<Vec<(String, String)>> {
+/// Returns everything that users without access to Secrets can read.
+async fn readable(cluster: &TestCluster) -> Result<Vec<(String, String)>> {
     let mut texts = Vec::new();
-    for controller in &world.controllers {
+    for controller in &cluster.controllers {
         texts.push((format!("log of {}", controller.name()), controller.log()));
         texts.push((
             format!("metrics of {}", controller.name()),
@@ -144,14 +139,14 @@ async fn readable(world: &World) -> Result<Vec<(String, String)>> {
     }
     texts.push((
         "events".to_owned(),
-        world
+        cluster
             .plane
             .kubectl(&["get", "events", "-A", "-o", "yaml"])
             .await?,
     ));
     for kind in ["gitrepositories", "kluctldeployments", "alerts", "providers"] {
         let list: Value =
-            serde_json::from_str(&world.plane.kubectl(&["get", kind, "-A", "-o", "json"]).await?)?;
+            serde_json::from_str(&cluster.plane.kubectl(&["get", kind, "-A", "-o", "json"]).await?)?;
         for item in list["items"].as_array().into_iter().flatten() {
             texts.push((
                 format!("status of {kind} {}", item["metadata"]["name"]),
@@ -163,17 +158,17 @@ async fn readable(world: &World) -> Result<Vec<(String, String)>> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_secret_reaches_a_log_event_status_or_metric() -> Result<()> {
+async fn secrets_appear_in_no_log_event_status_or_metric() -> Result<()> {
     crate::init();
-    let mut world = World::bare().await?;
-    for name in CONTROLLERS {
-        world.start(name, &["--log-level=debug"]).await?;
+    let mut cluster = TestCluster::bare().await?;
+    for &name in CONTROLLERS {
+        cluster.start(name, &["--log-level=debug"]).await?;
     }
-    failing_providers(&world).await?;
-    let sources = failing_sources(&world).await?;
-    failing_deployment(&world).await?;
+    failing_providers(&cluster).await?;
+    let sources = failing_sources(&cluster).await?;
+    failing_deployment(&cluster).await?;
     for name in sources {
-        wait_for(&world.repositories(), name, "to fail", PATIENCE, |repository| {
+        wait_for(&cluster.repositories(), name, "to fail", PATIENCE, |repository| {
             let conditions = repository
                 .status
                 .as_ref()
@@ -183,8 +178,8 @@ async fn no_secret_reaches_a_log_event_status_or_metric() -> Result<()> {
         })
         .await?;
     }
-    // A delivery has failed, retries and all, when the notification-controller says so.
-    let notification = world.controller("notification-controller")?;
+    // The notification-controller logs a failed delivery after its last retry.
+    let notification = cluster.controller("notification-controller")?;
     eventually(
         "the failed delivery to be told",
         Duration::from_secs(120),
@@ -194,7 +189,7 @@ async fn no_secret_reaches_a_log_event_status_or_metric() -> Result<()> {
         },
     )
     .await?;
-    for (place, text) in readable(&world).await? {
+    for (name, text) in readable(&cluster).await? {
         let position = text.find(CANARY);
         let around = position.map(|at| {
             text.get(at.saturating_sub(300)..(at + 100).min(text.len()))
@@ -202,9 +197,9 @@ async fn no_secret_reaches_a_log_event_status_or_metric() -> Result<()> {
         });
         assert!(
             position.is_none(),
-            "the canary is in the {place}: {}",
+            "the canary is in the {name}: {}",
             around.unwrap_or_default()
         );
     }
-    world.stop().await
+    cluster.stop().await
 }

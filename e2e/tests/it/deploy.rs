@@ -3,15 +3,15 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use e2e::world::{CONTROLLERS, SYSTEM, World, root};
+use e2e::cluster::{CONTROLLERS, NAMESPACE, TestCluster, root};
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::Namespace};
 use kube::{Api, ResourceExt as _};
 use testkit::wait_for;
 
 /// Applies the overlay as `make install` does.
-pub(crate) async fn install(world: &World, overlay: &str) -> Result<()> {
+pub(crate) async fn install(cluster: &TestCluster, overlay: &str) -> Result<()> {
     let path = root().join("deploy/overlays").join(overlay);
-    world
+    cluster
         .plane
         .kubectl(&["apply", "--server-side", "-k", &path.to_string_lossy()])
         .await?;
@@ -19,11 +19,13 @@ pub(crate) async fn install(world: &World, overlay: &str) -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn all_deployments_become_available_under_the_restricted_standard() -> Result<()> {
+async fn default_overlay_runs_under_the_restricted_standard() -> Result<()> {
     crate::init();
-    let world = World::bare().await?;
-    install(&world, "default").await?;
-    let namespace = Api::<Namespace>::all(world.client.clone()).get(SYSTEM).await?;
+    let cluster = TestCluster::bare().await?;
+    install(&cluster, "default").await?;
+    let namespace = Api::<Namespace>::all(cluster.client.clone())
+        .get(NAMESPACE)
+        .await?;
     assert_eq!(
         namespace
             .labels()
@@ -31,8 +33,8 @@ async fn all_deployments_become_available_under_the_restricted_standard() -> Res
             .map(String::as_str),
         Some("restricted")
     );
-    let deployments: Api<Deployment> = Api::namespaced(world.client.clone(), SYSTEM);
-    for name in CONTROLLERS {
+    let deployments: Api<Deployment> = Api::namespaced(cluster.client.clone(), NAMESPACE);
+    for &name in CONTROLLERS {
         let available = |deployment: &Deployment| {
             deployment
                 .status
@@ -50,15 +52,15 @@ async fn all_deployments_become_available_under_the_restricted_standard() -> Res
         )
         .await?;
     }
-    world.stop().await
+    cluster.stop().await
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_multitenant_overlay_locks_tenants_in() -> Result<()> {
+async fn multitenant_overlay_sets_the_flags_of_tenancy() -> Result<()> {
     crate::init();
-    let world = World::bare().await?;
-    install(&world, "multitenant").await?;
-    let deployments: Api<Deployment> = Api::namespaced(world.client.clone(), SYSTEM);
+    let cluster = TestCluster::bare().await?;
+    install(&cluster, "multitenant").await?;
+    let deployments: Api<Deployment> = Api::namespaced(cluster.client.clone(), NAMESPACE);
     let kluctl = deployments.get("kluctl-controller").await?;
     let args = kluctl
         .spec
@@ -78,5 +80,5 @@ async fn the_multitenant_overlay_locks_tenants_in() -> Result<()> {
             .any(|arg| arg.starts_with("--default-service-account=")),
         "{args:?}"
     );
-    world.stop().await
+    cluster.stop().await
 }

@@ -1,10 +1,10 @@
-//! Scenarios that need more than one controller, or what `deploy/` says.
+//! Scenarios that need several controllers, or the manifests in `deploy/`.
 
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::indexing_slicing,
-    reason = "helpers of tests, too, fail by panicking"
+    reason = "helpers of tests may panic, too"
 )]
 
 mod canary;
@@ -15,7 +15,7 @@ mod prometheus;
 mod seeds;
 mod story;
 
-/// Chooses the crypto provider for clients of the tests.
+/// Installs the crypto provider for clients of the tests.
 fn init() {
     let _ = rustls::crypto::ring::default_provider().install_default();
 }

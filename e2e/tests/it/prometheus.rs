@@ -4,23 +4,23 @@ use std::path::Path;
 
 use anyhow::Result;
 use e2e::{
-    shop::example,
-    world::{CONTROLLERS, PATIENCE, SYSTEM, World},
+    cluster::{CONTROLLERS, NAMESPACE, PATIENCE, TestCluster},
+    demo::shop::example,
 };
 use serde_json::json;
 use testkit::Prometheus;
 
-/// The Pods of `deploy/` run on a node that is none, so that only their addresses are replaced: those are where the same
-/// controllers listen as processes. What is scraped, on which port and path, comes from the annotations.
-fn config(world: &World, kubeconfig: &Path) -> Result<String> {
+/// Returns a configuration that scrapes what the annotations of the Pods in `deploy/` say. Only the addresses are replaced by
+/// those of the controller processes: the Pods run on nodes that kwok simulates.
+fn config(cluster: &TestCluster, kubeconfig: &Path) -> Result<String> {
     let mut relabel = vec![
         json!({"source_labels": ["__meta_kubernetes_pod_annotation_prometheus_io_scrape"], "regex": "true", "action": "keep"}),
         json!({"source_labels": ["__meta_kubernetes_pod_annotation_prometheus_io_port"], "regex": "8080", "action": "keep"}),
         json!({"source_labels": ["__meta_kubernetes_pod_container_port_number"], "regex": "8080", "action": "keep"}),
         json!({"source_labels": ["__meta_kubernetes_pod_label_app"], "target_label": "app"}),
     ];
-    for name in CONTROLLERS {
-        let address = world.controller(name)?.addresses().metrics;
+    for &name in CONTROLLERS {
+        let address = cluster.controller(name)?.addresses().metrics;
         relabel.push(
             json!({"source_labels": ["app"], "regex": name, "target_label": "__address__",
                             "replacement": address.to_string()}),
@@ -30,7 +30,7 @@ fn config(world: &World, kubeconfig: &Path) -> Result<String> {
         "global": {"scrape_interval": "1s", "scrape_timeout": "1s"},
         "scrape_configs": [{
             "job_name": "flux",
-            "kubernetes_sd_configs": [{"role": "pod", "kubeconfig_file": kubeconfig, "namespaces": {"names": [SYSTEM]}}],
+            "kubernetes_sd_configs": [{"role": "pod", "kubeconfig_file": kubeconfig, "namespaces": {"names": [NAMESPACE]}}],
             "relabel_configs": relabel,
         }],
     });
@@ -38,23 +38,25 @@ fn config(world: &World, kubeconfig: &Path) -> Result<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_real_prometheus_scrapes_all_three() -> Result<()> {
+async fn prometheus_scrapes_all_controllers() -> Result<()> {
     crate::init();
-    let mut world = World::bare().await?;
-    for name in CONTROLLERS {
-        world.start(name, &[]).await?;
+    let mut cluster = TestCluster::bare().await?;
+    for &name in CONTROLLERS {
+        cluster.start(name, &[]).await?;
     }
-    super::deploy::install(&world, "default").await?;
-    let repo = world.git.repo("shop")?;
+    super::deploy::install(&cluster, "default").await?;
+    let repo = cluster.git.repo("shop")?;
     let commit = repo.change("The shop").copy(&example())?.push()?;
-    world.apply_repository("shop", &repo.url(), "2s").await?;
+    cluster.apply_repository("shop", &repo.url(), "2s").await?;
     let spec =
         json!({"target": "test", "renameContexts": [{"oldContext": "default", "newContext": "kind-kind"}]});
-    world.apply_deployment("shop-test", "shop", spec).await?;
-    world.ready("shop-test", &commit).await?;
+    cluster.apply_deployment("shop-test", "shop", spec).await?;
+    cluster.ready("shop-test", &commit).await?;
 
-    let prometheus = Prometheus::start(&config(&world, world.plane.kubeconfig())?).await?;
-    prometheus.wait_for("count(up == 1) == 3", PATIENCE).await?;
+    let prometheus = Prometheus::start(&config(&cluster, cluster.plane.kubeconfig())?).await?;
+    prometheus
+        .wait_for(&format!("count(up == 1) == {}", CONTROLLERS.len()), PATIENCE)
+        .await?;
     for expression in [
         r#"gotk_reconcile_duration_seconds_count{kind="GitRepository",name="shop",namespace="flux-system"} > 0"#,
         r#"gotk_reconcile_duration_seconds_bucket{kind="KluctlDeployment",name="shop-test",le="+Inf"} > 0"#,
@@ -69,5 +71,5 @@ async fn a_real_prometheus_scrapes_all_three() -> Result<()> {
     ] {
         prometheus.wait_for(expression, PATIENCE).await?;
     }
-    world.stop().await
+    cluster.stop().await
 }

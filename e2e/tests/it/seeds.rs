@@ -1,9 +1,9 @@
-//! Manifests as they have been written for years, and what `kubectl describe` makes of them.
+//! Manifests of earlier API versions, and their output of `kubectl describe`.
 
 use anyhow::Result;
 use e2e::{
-    shop::example,
-    world::{CONTROLLERS, PATIENCE, World, is_ready},
+    cluster::{CONTROLLERS, PATIENCE, TestCluster, is_ready},
+    demo::shop::example,
 };
 use testkit::wait_for;
 
@@ -46,32 +46,35 @@ spec:
     )
 }
 
-async fn play(version: &str, flags: &[&str]) -> Result<(World, String)> {
+async fn play(version: &str, flags: &[&str]) -> Result<(TestCluster, String)> {
     crate::init();
-    let mut world = World::bare().await?;
-    for name in CONTROLLERS {
-        world
+    let mut cluster = TestCluster::bare().await?;
+    for &name in CONTROLLERS {
+        cluster
             .start(name, if name == "source-controller" { flags } else { &[] })
             .await?;
     }
-    let repo = world.git.repo("shop")?;
+    let repo = cluster.git.repo("shop")?;
     let commit = repo.change("The shop").copy(&example())?.push()?;
-    world.plane.apply_yaml(&repository(version, &repo.url())).await?;
+    cluster
+        .plane
+        .apply_yaml(&repository(version, &repo.url()))
+        .await?;
     for target in ["test", "prod"] {
-        world.plane.apply_yaml(&deployment(target, "./")).await?;
+        cluster.plane.apply_yaml(&deployment(target, "./")).await?;
     }
     for target in ["test", "prod"] {
         let name = format!("microservices-demo-{target}");
-        wait_for(&world.deployments(), &name, "to be Ready", PATIENCE, is_ready).await?;
+        wait_for(&cluster.deployments(), &name, "to be Ready", PATIENCE, is_ready).await?;
     }
-    Ok((world, commit))
+    Ok((cluster, commit))
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn v1beta1_with_legacy_revisions_reads_as_in_2021() -> Result<()> {
-    let (world, commit) = play("v1beta1", &["--revision-format=legacy"]).await?;
+    let (cluster, commit) = play("v1beta1", &["--revision-format=legacy"]).await?;
     let resource = "gitrepositories.v1beta1.source.toolkit.fluxcd.io";
-    let shown = world
+    let shown = cluster
         .plane
         .kubectl(&["describe", resource, "microservices-demo", "-n", "flux-system"])
         .await?;
@@ -89,13 +92,13 @@ async fn v1beta1_with_legacy_revisions_reads_as_in_2021() -> Result<()> {
         let words = |text: &str| text.split_ascii_whitespace().collect::<Vec<_>>().join(" ");
         assert!(words(&shown).contains(&words(&line)), "no {line:?} in:\n{shown}");
     }
-    world.stop().await
+    cluster.stop().await
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn v1beta2_reads_as_in_2022() -> Result<()> {
-    let (world, commit) = play("v1beta2", &[]).await?;
-    let shown = world
+    let (cluster, commit) = play("v1beta2", &[]).await?;
+    let shown = cluster
         .plane
         .kubectl(&[
             "describe",
@@ -107,7 +110,7 @@ async fn v1beta2_reads_as_in_2022() -> Result<()> {
         .await?;
     assert!(shown.contains(&format!("main@sha1:{commit}")), "{shown}");
     assert!(shown.contains("stored artifact for revision"), "{shown}");
-    let shown = world
+    let shown = cluster
         .plane
         .kubectl(&[
             "describe",
@@ -119,5 +122,5 @@ async fn v1beta2_reads_as_in_2022() -> Result<()> {
         .await?;
     assert!(shown.contains("deploy: ok, prune: ok, validate: ok"), "{shown}");
     assert!(shown.contains("Reconciliation finished in"), "{shown}");
-    world.stop().await
+    cluster.stop().await
 }

@@ -1,21 +1,21 @@
-//! The demo's story, with the binaries of this build.
+//! The demo's steps, with the binaries of this build.
 
 use anyhow::Result;
 use e2e::{
-    shop,
-    stage::Stage,
-    world::{CONTROLLERS, World},
+    cluster::{CONTROLLERS, TestCluster},
+    demo::shop,
+    report::Report,
 };
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_shop_goes_from_git_to_the_cluster_and_back() -> Result<()> {
+async fn demo_deploys_the_shop_and_removes_it() -> Result<()> {
     crate::init();
-    let mut world = World::bare().await?;
-    for name in CONTROLLERS {
-        world.start(name, &[]).await?;
+    let mut cluster = TestCluster::bare().await?;
+    for &name in CONTROLLERS {
+        cluster.start(name, &[]).await?;
     }
-    let mut stage = Stage::silent();
-    let played = shop::play(&mut stage, &world).await;
-    assert!(played.is_ok() && stage.all_observed(), "{}", stage.table());
-    world.stop().await
+    let mut report = Report::silent();
+    let played = shop::play(&mut report, &cluster).await;
+    assert!(played.is_ok() && report.all_passed(), "{}", report.table());
+    cluster.stop().await
 }

@@ -91,7 +91,7 @@ pub(crate) fn down(dir: &Path) -> Result<()> {
 }
 
 fn clean(dir: &Path) -> Result<()> {
-    for name in CONTROLLERS.iter().rev().chain([&PLANE]) {
+    for &name in CONTROLLERS.iter().rev().chain([&PLANE]) {
         let group = dir.join(name);
         if group.exists() {
             end_strays(&group)?;
@@ -136,7 +136,7 @@ pub(crate) fn kubeconfig(dir: &Path) -> Result<PathBuf> {
 }
 
 fn processes(dir: &Path) -> Vec<(String, u32)> {
-    let groups = [PLANE].into_iter().chain(CONTROLLERS);
+    let groups = [PLANE].into_iter().chain(CONTROLLERS.iter().copied());
     groups
         .flat_map(|group| Group::open(&dir.join(group)).running())
         .map(|(name, identity)| (name, identity.pid))

@@ -1,4 +1,4 @@
-//! The whole story, with the bundled shop.
+//! The demo's steps with the bundled example, a shop.
 
 use std::path::PathBuf;
 
@@ -12,46 +12,51 @@ use kube::{
 use serde_json::json;
 use testkit::{Repo, wait_for, wait_gone};
 
+use super::project;
 use crate::{
-    foreign, granted, rights,
-    stage::Stage,
-    world::{CONTROLLERS, PATIENCE, SYSTEM, World, is_at, root},
+    cluster::{CONTROLLERS, NAMESPACE, PATIENCE, TestCluster, is_at, root},
+    rbac::{self, roles},
+    report::Report,
 };
 
-/// Where the alerts of the demo are posted to.
+/// Path of the webhook that receives the demo's alerts.
 const HOOK: &str = "alerts";
 
-/// The folder of the bundled example.
+/// Returns the folder of the bundled example.
 #[must_use]
 pub fn example() -> PathBuf {
     root().join("examples/shop")
 }
 
-/// The shop on its way from Git into the cluster.
+/// The state that the steps share.
 #[derive(Debug)]
 struct Shop<'a> {
-    world: &'a World,
+    cluster: &'a TestCluster,
     repo: Repo,
     folder: PathBuf,
 }
 
-/// Plays the story. The controllers run already.
+/// Plays all steps. The controllers must be running.
 ///
 /// # Errors
-/// When a step isn't observed.
-pub async fn play(stage: &mut Stage, world: &World) -> Result<()> {
+/// Returns an error if a step fails.
+pub async fn play(report: &mut Report, cluster: &TestCluster) -> Result<()> {
     let folder = example();
-    let repo = world.git.repo("shop")?;
+    let repo = cluster.git.repo("shop")?;
     let first = repo.change("The shop").copy(&folder)?.push()?;
     repo.require_basic_auth("deployer", "read-only");
-    let shop = Shop { world, repo, folder };
+    let shop = Shop {
+        cluster,
+        repo,
+        folder,
+    };
     shop.watch_alerts().await?;
-    shop.beginnings(stage, &first).await?;
-    shop.changes(stage).await?;
-    shop.suspension(stage).await?;
-    shop.mistakes(stage).await?;
-    shop.endings(stage).await?;
-    stage
+    shop.beginnings(report, &first).await?;
+    shop.changes(report).await?;
+    shop.suspension(report).await?;
+    shop.mistakes(report).await?;
+    shop.endings(report).await?;
+    report
         .step(
             "the rights of the controllers are exactly what they used",
             shop.rights(),
@@ -60,21 +65,21 @@ pub async fn play(stage: &mut Stage, world: &World) -> Result<()> {
 }
 
 impl Shop<'_> {
-    /// A Provider and an Alert for everything that happens to the two deployments.
+    /// Applies a Provider and an Alert for all events of the two deployments.
     async fn watch_alerts(&self) -> Result<()> {
         let provider = json!({
             "apiVersion": "notification.toolkit.fluxcd.io/v1beta3",
             "kind": "Provider",
-            "metadata": {"name": "webhook", "namespace": SYSTEM},
+            "metadata": {"name": "webhook", "namespace": NAMESPACE},
             "spec": {"type": "generic", "secretRef": {"name": "webhook"}},
         });
-        self.world
-            .apply_secret("webhook", json!({"address": self.world.sink.url(HOOK)}))
+        self.cluster
+            .apply_secret("webhook", json!({"address": self.cluster.sink.url(HOOK)}))
             .await?;
         let alert = json!({
             "apiVersion": "notification.toolkit.fluxcd.io/v1beta3",
             "kind": "Alert",
-            "metadata": {"name": "shop", "namespace": SYSTEM},
+            "metadata": {"name": "shop", "namespace": NAMESPACE},
             "spec": {
                 "providerRef": {"name": "webhook"},
                 "eventSeverity": "info",
@@ -85,14 +90,15 @@ impl Shop<'_> {
             },
         });
         for object in [provider, alert] {
-            self.world.plane.apply(object).await?;
+            self.cluster.plane.apply(object).await?;
         }
         Ok(())
     }
 
+    /// Waits until the webhook has received an event about an object, and returns the first line of its message.
     async fn heard(&self, about: &str, severity: &str, text: &str) -> Result<String> {
         let what = format!("the webhook to hear {text:?} about {about}");
-        let heard = self.world.sink.wait_for(&what, PATIENCE, |request| {
+        let heard = self.cluster.sink.wait_for(&what, PATIENCE, |request| {
             let event = request.json();
             event["involvedObject"]["name"] == about
                 && event["severity"] == severity
@@ -120,53 +126,53 @@ impl Shop<'_> {
     }
 
     fn workloads(&self, namespace: &str) -> Api<Deployment> {
-        Api::namespaced(self.world.client.clone(), namespace)
+        Api::namespaced(self.cluster.client.clone(), namespace)
     }
 
-    async fn beginnings(&self, stage: &mut Stage, first: &str) -> Result<()> {
-        let world = self.world;
-        stage
+    async fn beginnings(&self, report: &mut Report, first: &str) -> Result<()> {
+        let cluster = self.cluster;
+        report
             .step("a private GitRepository becomes an artifact", async {
                 let login = json!({"username": "deployer", "password": "read-only"});
-                world.apply_secret("shop-git", login).await?;
+                cluster.apply_secret("shop-git", login).await?;
                 let repository = json!({
                     "apiVersion": "source.toolkit.fluxcd.io/v1",
                     "kind": "GitRepository",
-                    "metadata": {"name": "shop", "namespace": SYSTEM, "labels": {"app": "shop"}},
+                    "metadata": {"name": "shop", "namespace": NAMESPACE, "labels": {"app": "shop"}},
                     "spec": {"interval": "2s", "url": self.repo.url(), "ref": {"branch": "main"}, "secretRef": {"name": "shop-git"}},
                 });
-                world.plane.apply(repository).await?;
-                world.artifact("shop", first).await
+                cluster.plane.apply(repository).await?;
+                cluster.artifact("shop", first).await
             })
             .await?;
         let rename = json!([{"oldContext": "default", "newContext": "kind-kind"}]);
-        stage
+        report
             .step("dependsOn orders: prod waits for test", async {
                 let after = json!([{"name": "shop-test"}]);
                 // prod is reached as another cluster would be: through a kubeconfig in a Secret.
-                let kubeconfig = std::fs::read_to_string(world.plane.kubeconfig())?;
-                world.apply_secret("prod-cluster", json!({"value": kubeconfig})).await?;
+                let kubeconfig = std::fs::read_to_string(cluster.plane.kubeconfig())?;
+                cluster.apply_secret("prod-cluster", json!({"value": kubeconfig})).await?;
                 let remote = json!({"secretRef": {"name": "prod-cluster"}});
                 let prod =
                     json!({"target": "prod", "renameContexts": rename, "dependsOn": after, "kubeConfig": remote});
-                world.apply_deployment("shop-prod", "shop", prod).await?;
+                cluster.apply_deployment("shop-prod", "shop", prod).await?;
                 let waiting = |ready: &Condition| ready.reason == "DependencyNotReady";
-                world
+                cluster
                     .ready_is("shop-prod", "prod to wait for test", waiting)
                     .await?;
                 let test = json!({"target": "test", "renameContexts": rename});
-                world.apply_deployment("shop-test", "shop", test).await?;
-                let test = world.ready("shop-test", first).await?;
+                cluster.apply_deployment("shop-test", "shop", test).await?;
+                let test = cluster.ready("shop-test", first).await?;
                 Ok(format!(
                     "prod waited; test is Ready with {} objects",
-                    foreign::objects(world, &test).await?.len()
+                    project::objects(cluster, &test).await?.len()
                 ))
             })
             .await?;
-        stage
+        report
             .step("both targets are Ready, and the webhook hears of it", async {
-                let prod = world.ready("shop-prod", first).await?;
-                let count = foreign::objects(world, &prod).await?.len();
+                let prod = cluster.ready("shop-prod", first).await?;
+                let count = project::objects(cluster, &prod).await?.len();
                 self.heard("shop-test", "info", "Reconciliation finished").await?;
                 let heard = self.heard("shop-prod", "info", "Reconciliation finished").await?;
                 Ok(format!("prod has {count} objects; heard: {heard}"))
@@ -174,9 +180,9 @@ impl Shop<'_> {
             .await
     }
 
-    async fn changes(&self, stage: &mut Stage) -> Result<()> {
-        let world = self.world;
-        stage
+    async fn changes(&self, report: &mut Report) -> Result<()> {
+        let cluster = self.cluster;
+        report
             .step("a pushed commit rolls out", async {
                 let vars = self.edited("vars/test.yaml", "frontend: 1", "frontend: 3")?;
                 let commit = self
@@ -195,11 +201,11 @@ impl Shop<'_> {
                     scaled,
                 )
                 .await?;
-                world.ready("shop-test", &commit).await?;
+                cluster.ready("shop-test", &commit).await?;
                 Ok("3 frontends are ready".to_owned())
             })
             .await?;
-        stage
+        report
             .step("a removed service is pruned", async {
                 let services = self.edited("services/deployment.yaml", "  - path: reviews\n", "")?;
                 let commit = self
@@ -210,11 +216,11 @@ impl Shop<'_> {
                     .push()?;
                 wait_gone(&self.workloads("shop-test"), "reviews", PATIENCE).await?;
                 wait_gone(&self.workloads("shop-prod"), "reviews", PATIENCE).await?;
-                world.ready("shop-test", &commit).await?;
+                cluster.ready("shop-test", &commit).await?;
                 Ok("reviews is gone in both environments".to_owned())
             })
             .await?;
-        stage
+        report
             .step(
                 "a manual change is corrected, another manager's own field is left alone",
                 async {
@@ -244,12 +250,12 @@ impl Shop<'_> {
             .await
     }
 
-    async fn suspension(&self, stage: &mut Stage) -> Result<()> {
-        let world = self.world;
+    async fn suspension(&self, report: &mut Report) -> Result<()> {
+        let cluster = self.cluster;
         let mut commit = String::new();
-        stage
+        report
             .step("a push while suspended changes nothing", async {
-                world
+                cluster
                     .patch_deployment("shop-prod", &json!({"spec": {"suspend": true}}))
                     .await?;
                 let vars = self.edited("vars/common.yaml", "motto: ", "motto: New! ")?;
@@ -259,8 +265,8 @@ impl Shop<'_> {
                     .write("vars/common.yaml", vars)
                     .push()?;
                 // The same push reaches the environment that isn't suspended.
-                world.ready("shop-test", &commit).await?;
-                let prod = world.deployments().get("shop-prod").await?;
+                cluster.ready("shop-test", &commit).await?;
+                let prod = cluster.deployments().get("shop-prod").await?;
                 ensure!(
                     !is_at(&prod, &commit),
                     "the suspended deployment went on to {commit}"
@@ -268,26 +274,26 @@ impl Shop<'_> {
                 Ok("test has the commit, prod hasn't".to_owned())
             })
             .await?;
-        stage
+        report
             .step("resuming deploys it", async {
-                world
+                cluster
                     .patch_deployment("shop-prod", &json!({"spec": {"suspend": false}}))
                     .await?;
-                world.ready("shop-prod", &commit).await?;
+                cluster.ready("shop-prod", &commit).await?;
                 Ok("prod has the commit".to_owned())
             })
             .await?;
-        stage
+        report
             .step("the annotation triggers", async {
                 // Far from the next interval, only the annotation can be the cause.
-                world
+                cluster
                     .patch_deployment("shop-test", &json!({"spec": {"interval": "1h"}}))
                     .await?;
-                world.ready("shop-test", &commit).await?;
+                cluster.ready("shop-test", &commit).await?;
                 let now = jiff::Timestamp::now().to_string();
                 let annotation =
                     json!({"metadata": {"annotations": {"reconcile.fluxcd.io/requestedAt": now}}});
-                world.patch_deployment("shop-test", &annotation).await?;
+                cluster.patch_deployment("shop-test", &annotation).await?;
                 let handled = |object: &KluctlDeployment| {
                     object
                         .status
@@ -296,14 +302,14 @@ impl Shop<'_> {
                         == Some(&now)
                 };
                 wait_for(
-                    &world.deployments(),
+                    &cluster.deployments(),
                     "shop-test",
                     "the request to be handled",
                     PATIENCE,
                     handled,
                 )
                 .await?;
-                world
+                cluster
                     .patch_deployment("shop-test", &json!({"spec": {"interval": "5s"}}))
                     .await?;
                 Ok(format!("lastHandledReconcileAt is {now}"))
@@ -311,10 +317,10 @@ impl Shop<'_> {
             .await
     }
 
-    async fn mistakes(&self, stage: &mut Stage) -> Result<()> {
-        let world = self.world;
+    async fn mistakes(&self, report: &mut Report) -> Result<()> {
+        let cluster = self.cluster;
         const BROKEN: &str = "services/catalog/deployment.yaml";
-        stage
+        report
             .step(
                 "a broken commit turns Ready False, names file and line, and alerts",
                 async {
@@ -323,11 +329,11 @@ impl Shop<'_> {
                     let broken = |ready: &Condition| {
                         ready.is_false() && ready.message.contains(BROKEN) && ready.message.contains("line")
                     };
-                    let object = world
+                    let object = cluster
                         .ready_is("shop-test", "a message with file and line", broken)
                         .await?;
                     self.heard("shop-test", "error", BROKEN).await?;
-                    let message = crate::world::ready_condition(&object).map(|ready| ready.message.clone());
+                    let message = crate::cluster::ready_condition(&object).map(|ready| ready.message.clone());
                     let message = message.unwrap_or_default();
                     let told = message
                         .lines()
@@ -338,7 +344,7 @@ impl Shop<'_> {
                 },
             )
             .await?;
-        stage
+        report
             .step("the fix recovers", async {
                 let text = std::fs::read_to_string(self.folder.join(BROKEN))?;
                 let commit = self
@@ -346,21 +352,21 @@ impl Shop<'_> {
                     .change("The typing error is gone")
                     .write(BROKEN, text)
                     .push()?;
-                world.ready("shop-test", &commit).await?;
-                world.ready("shop-prod", &commit).await?;
+                cluster.ready("shop-test", &commit).await?;
+                cluster.ready("shop-prod", &commit).await?;
                 Ok("both are Ready again".to_owned())
             })
             .await?;
-        stage
+        report
             .step("what isn't supported yet is refused by name", async {
                 let provider = json!({
                     "apiVersion": "notification.toolkit.fluxcd.io/v1beta3",
                     "kind": "Provider",
-                    "metadata": {"name": "pager", "namespace": SYSTEM},
+                    "metadata": {"name": "pager", "namespace": NAMESPACE},
                     "spec": {"type": "pagerduty"},
                 });
-                world.plane.apply(provider).await?;
-                let providers: Api<Provider> = Api::namespaced(world.client.clone(), SYSTEM);
+                cluster.plane.apply(provider).await?;
+                let providers: Api<Provider> = Api::namespaced(cluster.client.clone(), NAMESPACE);
                 let refused = |provider: &Provider| {
                     let conditions = provider
                         .status
@@ -381,19 +387,19 @@ impl Shop<'_> {
             .await
     }
 
-    async fn endings(&self, stage: &mut Stage) -> Result<()> {
-        let world = self.world;
-        stage
+    async fn endings(&self, report: &mut Report) -> Result<()> {
+        let cluster = self.cluster;
+        report
             .step("deleting a KluctlDeployment removes its objects", async {
-                let prod = world.deployments().get("shop-prod").await?;
-                let before = foreign::objects(world, &prod).await?.len();
-                world
+                let prod = cluster.deployments().get("shop-prod").await?;
+                let before = project::objects(cluster, &prod).await?.len();
+                cluster
                     .deployments()
                     .delete("shop-prod", &DeleteParams::default())
                     .await?;
-                wait_gone(&world.deployments(), "shop-prod", PATIENCE).await?;
+                wait_gone(&cluster.deployments(), "shop-prod", PATIENCE).await?;
                 testkit::eventually("the objects to be gone", PATIENCE, || async {
-                    let left = foreign::objects(world, &prod).await?;
+                    let left = project::objects(cluster, &prod).await?;
                     ensure!(left.is_empty(), "left: {}", left.join(", "));
                     Ok(())
                 })
@@ -401,19 +407,19 @@ impl Shop<'_> {
                 Ok(format!("{before} objects are gone"))
             })
             .await?;
-        stage
+        report
             .step("deleting a suspended one doesn't", async {
-                let test = world.deployments().get("shop-test").await?;
-                let before = foreign::objects(world, &test).await?;
-                world
+                let test = cluster.deployments().get("shop-test").await?;
+                let before = project::objects(cluster, &test).await?;
+                cluster
                     .patch_deployment("shop-test", &json!({"spec": {"suspend": true}}))
                     .await?;
-                world
+                cluster
                     .deployments()
                     .delete("shop-test", &DeleteParams::default())
                     .await?;
-                wait_gone(&world.deployments(), "shop-test", PATIENCE).await?;
-                let after = foreign::objects(world, &test).await?;
+                wait_gone(&cluster.deployments(), "shop-test", PATIENCE).await?;
+                let after = project::objects(cluster, &test).await?;
                 ensure!(
                     before == after && !after.is_empty(),
                     "before: {before:?}\nafter: {after:?}"
@@ -421,18 +427,18 @@ impl Shop<'_> {
                 Ok(format!("{} objects are still there", after.len()))
             })
             .await?;
-        stage
+        report
             .step("deleting the GitRepository removes its artifacts", async {
-                world
+                cluster
                     .repositories()
                     .delete("shop", &DeleteParams::default())
                     .await?;
-                wait_gone(&world.repositories(), "shop", PATIENCE).await?;
-                let source = world.controller("source-controller")?;
+                wait_gone(&cluster.repositories(), "shop", PATIENCE).await?;
+                let source = cluster.controller("source-controller")?;
                 let folder = source
                     .storage_path()
                     .join("gitrepository")
-                    .join(SYSTEM)
+                    .join(NAMESPACE)
                     .join("shop");
                 ensure!(!folder.exists(), "{} is still there", folder.display());
                 Ok("the storage is empty".to_owned())
@@ -440,28 +446,28 @@ impl Shop<'_> {
             .await
     }
 
-    /// No request was denied, and no rule went unused; the cluster-admin of the deployer aside.
+    /// Checks that no request was denied and that every rule was used, apart from the cluster-admin role of the deployer.
     async fn rights(&self) -> Result<String> {
-        let entries = self.world.plane.audit()?;
-        let mut complaints = Vec::new();
-        for name in CONTROLLERS {
-            let rules = granted::rules_of(self.world, name).await?;
-            let user = format!("system:serviceaccount:{SYSTEM}:{name}");
-            let verdict = rights::judge(&user, &rules, &entries);
-            complaints.extend(
-                verdict
+        let entries = self.cluster.plane.audit()?;
+        let mut problems = Vec::new();
+        for &name in CONTROLLERS {
+            let rules = roles::rules_of(self.cluster, name).await?;
+            let user = format!("system:serviceaccount:{NAMESPACE}:{name}");
+            let usage = rbac::compare(&user, &rules, &entries);
+            problems.extend(
+                usage
                     .denied
                     .iter()
                     .map(|request| format!("{name} was denied: {request}")),
             );
-            complaints.extend(
-                verdict
+            problems.extend(
+                usage
                     .unused
                     .iter()
                     .map(|rule| format!("{name} didn't use: {rule}")),
             );
         }
-        ensure!(complaints.is_empty(), "{}", complaints.join("\n"));
+        ensure!(problems.is_empty(), "{}", problems.join("\n"));
         Ok(format!("{} requests looked at", entries.len()))
     }
 }

@@ -1,4 +1,4 @@
-//! `make bench-helm`: renders of Helm charts, measured beside the original.
+//! Measures renders of Helm charts beside Helm itself.
 
 mod charts;
 
@@ -9,54 +9,56 @@ use std::{
 };
 
 use anyhow::{Context as _, Result};
-use clap::Parser;
-use e2e::measure::{Measured, head, line, measure, median, say, time};
 use helm::{Options, functions::Moment};
 use tree::{Budget, Disk, Limits, TreePath};
 
-/// Measures time and memory of `weir helm template`, beside the original.
-#[derive(Debug, Parser)]
-#[command(name = "bench-helm")]
-struct Args {
-    /// The program weir
+use super::measure::{Measured, head, line, measure, median, print, time};
+
+/// Arguments of `e2e bench-helm`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Folder of the program weir
     #[arg(long, env = "WEIR_BIN_DIR", value_name = "DIR")]
     bin: PathBuf,
 }
 
-/// A chart to render: arguments behind `template`, and the directory that they are relative to.
-pub(crate) struct Job {
+/// A chart to render: the arguments of `template` and their working directory.
+pub(crate) struct Render {
     pub(crate) dir: PathBuf,
     pub(crate) arguments: Vec<String>,
 }
 
-/// How often a chart is rendered that stands for itself: one that takes milliseconds has a steady median only then.
+/// Number of renders of a single chart; the median of a few milliseconds is steady only with many.
 const TIMES: usize = 75;
-/// How often each of several charts is.
+/// Number of renders of each chart in a row.
 const TIMES_OF_MANY: usize = 15;
 
-fn main() -> Result<()> {
-    let args = Args::parse();
+/// Measures the charts and prints a table.
+///
+/// # Errors
+/// Returns an error if a program fails, or both print different manifests.
+pub fn run(args: &Args) -> Result<()> {
     let programs = [args.bin.join("weir"), testkit::oracle::helm()?];
-    say(&head("render", "helm"));
+    print(&head("render", "helm"));
     match charts::redis() {
         Some(dir) => {
             let arguments = ["demo", ".", "--set", "auth.password=made-up"];
-            let job = Job {
+            let render = Render {
                 dir: dir.clone(),
                 arguments: arguments.map(str::to_owned).to_vec(),
             };
-            let [ours, theirs] = both(&programs, &[job])?;
-            say(&line("redis", &ours, &theirs));
-            say(&format!(
+            let [ours, theirs] = both(&programs, &[render])?;
+            print(&line("redis", &ours, &theirs));
+            print(&format!(
                 "redis, in process: {} (median of 100)",
                 time(in_process(&dir)?)
             ));
         }
-        None => say("redis: the examples beside this project are absent"),
+        None => print("redis: the examples beside this project are absent"),
     }
     let made = tempfile::tempdir()?;
     charts::umbrella(made.path(), 40, 10)?;
-    let umbrella = Job {
+    let umbrella = Render {
         dir: made.path().to_owned(),
         arguments: vec!["demo".to_owned(), ".".to_owned()],
     };
@@ -65,37 +67,37 @@ fn main() -> Result<()> {
         ours.output == theirs.output,
         "weir and helm print different manifests of the umbrella chart"
     );
-    say(&line("40 charts of 20 objects in one", &ours, &theirs));
+    print(&line("40 charts of 20 objects in one", &ours, &theirs));
     let recorded = charts::recorded(20);
     if recorded.is_empty() {
-        say("charts in a row: the recorded charts beside this project are absent");
+        print("charts in a row: the recorded charts beside this project are absent");
     } else {
         let name = format!("{} charts in a row", recorded.len());
         let [ours, theirs] = both(&programs, &recorded)?;
-        say(&line(&name, &ours, &theirs));
+        print(&line(&name, &ours, &theirs));
     }
     Ok(())
 }
 
-/// What all jobs take together, and the most memory that one of them takes.
-fn both(programs: &[PathBuf; 2], jobs: &[Job]) -> Result<[Measured; 2]> {
+/// Returns the sum of times and the maximum of memory over all renders.
+fn both(programs: &[PathBuf; 2], renders: &[Render]) -> Result<[Measured; 2]> {
     let [weir, helm] = programs;
     let mut sums = [Measured::default(), Measured::default()];
-    let times = if jobs.len() == 1 { TIMES } else { TIMES_OF_MANY };
-    for job in jobs {
-        let render = |program: &Path, first: &[&str]| {
+    let times = if renders.len() == 1 { TIMES } else { TIMES_OF_MANY };
+    for render in renders {
+        let command = |program: &Path, first: &[&str]| {
             let mut command = Command::new(program);
             command
                 .args(first)
-                .args(&job.arguments)
-                .current_dir(&job.dir)
+                .args(&render.arguments)
+                .current_dir(&render.dir)
                 .env("TZ", "UTC");
             command
         };
-        let commands: [&dyn Fn() -> Command; 2] = [&|| render(weir, &["helm", "template"]), &|| {
-            render(helm, &["template"])
+        let commands: [&dyn Fn() -> Command; 2] = [&|| command(weir, &["helm", "template"]), &|| {
+            command(helm, &["template"])
         }];
-        let both = measure(commands, times).with_context(|| job.dir.display().to_string())?;
+        let both = measure(commands, times).with_context(|| render.dir.display().to_string())?;
         for (sum, one) in sums.iter_mut().zip(both) {
             sum.time += one.time;
             sum.memory = sum.memory.max(one.memory);
@@ -105,7 +107,7 @@ fn both(programs: &[PathBuf; 2], jobs: &[Job]) -> Result<[Measured; 2]> {
     Ok(sums)
 }
 
-/// How long a render takes where nothing has to be started; the files are read each time.
+/// Returns the median time of a render within this process; the files are read each time.
 fn in_process(dir: &Path) -> Result<Duration> {
     let mut times = Vec::new();
     for _ in 0..100 {

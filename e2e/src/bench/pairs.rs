@@ -1,4 +1,4 @@
-//! Many small pairs of GitRepository and KluctlDeployment at once: how long they take, and what it costs.
+//! Measures many small pairs of GitRepository and KluctlDeployment: time, memory and CPU.
 
 use std::{
     collections::BTreeMap,
@@ -12,66 +12,84 @@ use kube::runtime::{WatchStreamExt as _, watcher};
 use serde_json::json;
 use testkit::{Repo, process::Usage};
 
-use crate::{
-    measure::mebibytes,
-    world::{CONTROLLERS, World, is_at, is_ready},
-};
+use super::measure::{mebibytes, print};
+use crate::cluster::{CONTROLLERS, TestCluster, is_at, is_ready};
 
-/// How many API requests are under way at once while the pairs are made.
-const HANDS: usize = 8;
-/// How long after the last pass a controller counts as idle.
+/// Number of concurrent API requests while the pairs are created.
+const CONCURRENT_REQUESTS: usize = 8;
+/// Time after the last pass until the memory of an idle controller is read.
 const IDLE: Duration = Duration::from_secs(60);
 
-/// What was measured with one number of pairs.
+/// Arguments of `e2e bench`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Numbers of pairs, which are measured one after another
+    #[arg(long, value_delimiter = ',', default_values_t = [50, 200])]
+    pairs: Vec<usize>,
+}
+
+/// Measures each number of pairs and prints its table.
+///
+/// # Errors
+/// Returns an error if the pairs do not become Ready.
+pub async fn run(args: &Args) -> Result<()> {
+    for pairs in &args.pairs {
+        let figures = measure(*pairs).await?;
+        print(&figures.table());
+    }
+    Ok(())
+}
+
+/// The results of one number of pairs.
 #[derive(Debug)]
 pub struct Figures {
-    /// How many pairs.
+    /// The number of pairs.
     pub pairs: usize,
-    /// From the first creation until all are Ready.
+    /// Time from the first creation until all are Ready.
     pub created: Duration,
-    /// From the first push until all are Ready at the new commit.
+    /// Time from the first push until all are Ready at the new commit.
     pub pushed: Duration,
-    /// Memory of each controller: empty, a minute after the last pass, and the most ever, in bytes.
+    /// Resident memory of each controller in bytes: without objects, a minute after the last pass, and the peak.
     pub memory: BTreeMap<&'static str, [u64; 3]>,
-    /// Processor time of each controller and of its peers.
+    /// CPU time of each controller, the API server and the Git server.
     pub cpu: BTreeMap<String, Duration>,
 }
 
-/// Measures with this many pairs, on a control plane of its own. `say` is told of the progress.
+/// Measures with this many pairs on a new control plane, and prints the progress.
 ///
 /// # Errors
-/// When they don't become Ready.
-pub async fn measure(pairs: usize, say: impl Fn(&str)) -> Result<Figures> {
-    let mut world = World::bare().await?;
-    for name in CONTROLLERS {
-        world.start(name, &[]).await?;
+/// Returns an error if the pairs do not become Ready.
+pub async fn measure(pairs: usize) -> Result<Figures> {
+    let mut cluster = TestCluster::bare().await?;
+    for &name in CONTROLLERS {
+        cluster.start(name, &[]).await?;
     }
-    let empty = memory(&world)?;
-    say(&format!("{pairs} pairs: making the repositories"));
+    let empty = memory(&cluster)?;
+    print(&format!("{pairs} pairs: making the repositories"));
     let repos: Vec<Repo> = (0..pairs)
-        .map(|index| make(&world, index))
+        .map(|index| make(&cluster, index))
         .collect::<Result<_>>()?;
-    let before = peers(&world)?;
-    say(&format!("{pairs} pairs: creating"));
+    let before = peers(&cluster)?;
+    print(&format!("{pairs} pairs: creating"));
     let begin = Instant::now();
     let heads: BTreeMap<String, String> = repos
         .iter()
         .enumerate()
         .map(|(index, repo)| Ok((pair(index), repo.rev("main")?)))
         .collect::<Result<_>>()?;
-    let world_ref = &world;
+    let cluster_ref = &cluster;
     stream::iter(
         repos
             .iter()
             .enumerate()
-            .map(|(index, repo)| create(world_ref, index, repo)),
+            .map(|(index, repo)| create(cluster_ref, index, repo)),
     )
-    .buffer_unordered(HANDS)
+    .buffer_unordered(CONCURRENT_REQUESTS)
     .try_collect::<Vec<()>>()
     .await?;
-    all_ready(&world, &heads).await?;
+    all_ready(&cluster, &heads).await?;
     let created = begin.elapsed();
-    say(&format!("{pairs} pairs: pushing"));
+    print(&format!("{pairs} pairs: pushing"));
     let begin = Instant::now();
     let mut heads = BTreeMap::new();
     for (index, repo) in repos.iter().enumerate() {
@@ -82,16 +100,16 @@ pub async fn measure(pairs: usize, say: impl Fn(&str)) -> Result<Figures> {
                 .push()?,
         );
     }
-    all_ready(&world, &heads).await?;
+    all_ready(&cluster, &heads).await?;
     let pushed = begin.elapsed();
-    let after = peers(&world)?;
-    say(&format!(
-        "{pairs} pairs: waiting for {} s of rest",
+    let after = peers(&cluster)?;
+    print(&format!(
+        "{pairs} pairs: waiting for {} s without work",
         IDLE.as_secs()
     ));
-    // The measurement is of rest: there is nothing to wait for but time.
+    // The memory of idle controllers is measured, so there is no event to wait for.
     tokio::time::sleep(IDLE).await;
-    let usage = usages(&world)?;
+    let usage = usages(&cluster)?;
     let memory = CONTROLLERS
         .iter()
         .map(|name| {
@@ -120,12 +138,12 @@ pub async fn measure(pairs: usize, say: impl Fn(&str)) -> Result<Figures> {
         memory,
         cpu: cpu.collect(),
     };
-    world.stop().await?;
+    cluster.stop().await?;
     Ok(figures)
 }
 
 impl Figures {
-    /// The figures as a table.
+    /// Returns the figures as a table.
     #[must_use]
     pub fn table(&self) -> String {
         let mut text = format!(
@@ -171,7 +189,7 @@ fn config(index: usize, value: u32) -> String {
     .to_string()
 }
 
-fn make(world: &World, index: usize) -> Result<Repo> {
+fn make(cluster: &TestCluster, index: usize) -> Result<Repo> {
     let name = pair(index);
     let service = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": name, "namespace": "default"},
                          "spec": {"selector": {"app": name}, "ports": [{"port": 80, "protocol": "TCP"}]}});
@@ -186,7 +204,7 @@ fn make(world: &World, index: usize) -> Result<Repo> {
             },
         },
     });
-    let repo = world.git.repo(&name)?;
+    let repo = cluster.git.repo(&name)?;
     repo.change("A small project")
         .write(
             ".kluctl.yaml",
@@ -200,22 +218,22 @@ fn make(world: &World, index: usize) -> Result<Repo> {
     Ok(repo)
 }
 
-async fn create(world: &World, index: usize, repo: &Repo) -> Result<()> {
+async fn create(cluster: &TestCluster, index: usize, repo: &Repo) -> Result<()> {
     let name = pair(index);
-    world.apply_repository(&name, &repo.url(), "30s").await?;
-    world
+    cluster.apply_repository(&name, &repo.url(), "30s").await?;
+    cluster
         .apply_deployment(&name, &name, json!({"interval": "5m", "target": "only"}))
         .await
 }
 
-/// Waits until every pair is Ready at its commit.
-async fn all_ready(world: &World, heads: &BTreeMap<String, String>) -> Result<()> {
+/// Waits until every pair is Ready at its commit; at most ten minutes.
+async fn all_ready(cluster: &TestCluster, heads: &BTreeMap<String, String>) -> Result<()> {
     let mut missing: BTreeMap<&str, &str> = heads
         .iter()
         .map(|(name, head)| (name.as_str(), head.as_str()))
         .collect();
     let watch = async {
-        let events = watcher(world.deployments(), watcher::Config::default())
+        let events = watcher(cluster.deployments(), watcher::Config::default())
             .default_backoff()
             .applied_objects();
         pin_mut!(events);
@@ -243,29 +261,29 @@ async fn all_ready(world: &World, heads: &BTreeMap<String, String>) -> Result<()
     }
 }
 
-fn usages(world: &World) -> Result<BTreeMap<&'static str, Usage>> {
+fn usages(cluster: &TestCluster) -> Result<BTreeMap<&'static str, Usage>> {
     CONTROLLERS
         .iter()
-        .map(|name| Ok((*name, world.controller(name)?.usage()?)))
+        .map(|name| Ok((*name, cluster.controller(name)?.usage()?)))
         .collect()
 }
 
-fn memory(world: &World) -> Result<BTreeMap<&'static str, u64>> {
-    Ok(usages(world)?
+fn memory(cluster: &TestCluster) -> Result<BTreeMap<&'static str, u64>> {
+    Ok(usages(cluster)?
         .into_iter()
         .map(|(name, usage)| (name, usage.resident))
         .collect())
 }
 
-/// The processor time so far of the controllers, the API server and the Git server.
-fn peers(world: &World) -> Result<BTreeMap<String, Duration>> {
-    let mut times: BTreeMap<String, Duration> = usages(world)?
+/// Returns the CPU time so far of the controllers, the API server and the Git server.
+fn peers(cluster: &TestCluster) -> Result<BTreeMap<String, Duration>> {
+    let mut times: BTreeMap<String, Duration> = usages(cluster)?
         .into_iter()
         .map(|(name, usage)| (name.to_owned(), usage.cpu))
         .collect();
     times.insert(
         "kube-apiserver".to_owned(),
-        world.plane.usage("kube-apiserver")?.cpu,
+        cluster.plane.usage("kube-apiserver")?.cpu,
     );
     let own = Usage::of(std::process::id()).context("this process")?;
     // git http-backend runs as a child of this process.

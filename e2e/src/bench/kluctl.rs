@@ -1,10 +1,9 @@
-//! `make bench-kluctl`: what is done with kluctl projects, measured on a real control plane.
+//! Measures the commands of `weir` with kluctl projects on a real control plane.
 
 mod project;
 
 use std::{
     fs,
-    io::Write as _,
     path::{Path, PathBuf},
     process::{Command, Stdio},
     thread::sleep,
@@ -12,22 +11,22 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
-use clap::Parser;
 use testkit::{ControlPlane, process::Usage};
 
-/// Measures time and memory of `weir` with projects of several sizes.
-#[derive(Debug, Parser)]
-#[command(name = "bench-kluctl")]
-struct Args {
-    /// The program weir
+use super::measure::{mebibytes, print};
+
+/// Arguments of `e2e bench-kluctl`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Folder of the program weir
     #[arg(long, env = "WEIR_BIN_DIR", value_name = "DIR")]
     bin: PathBuf,
-    /// How many items; several numbers are measured one after another.
+    /// Numbers of items, which are measured one after another
     #[arg(long, value_delimiter = ',', default_values_t = [100, 1000])]
     items: Vec<usize>,
 }
 
-/// What is measured, by its words for people and its arguments. What has no cluster is measured several times.
+/// The measured commands: their titles and arguments.
 const COMMANDS: &[(&str, &[&str])] = &[
     ("render", &["render", "--offline-kubernetes", "--print-all"]),
     ("first deploy", &["deploy", "--yes"]),
@@ -36,30 +35,28 @@ const COMMANDS: &[(&str, &[&str])] = &[
     ("validate", &["validate"]),
     ("delete", &["delete", "--yes"]),
 ];
+/// Number of runs of a command that needs no cluster.
 const TIMES: usize = 5;
 
-/// What one command took.
-struct Taken {
+/// Time and memory of one command.
+struct Measured {
     time: Duration,
-    /// The most that was resident, in bytes.
+    /// Peak resident memory, in bytes.
     memory: u64,
 }
 
-fn say(text: &str) {
-    let _ = writeln!(std::io::stdout(), "{text}");
-}
-
-#[tokio::main]
-async fn main() -> Result<()> {
-    let args = Args::parse();
-    let _ = rustls::crypto::ring::default_provider().install_default();
+/// Measures the commands and prints a table for each number of items.
+///
+/// # Errors
+/// Returns an error if a command fails.
+pub async fn run(args: &Args) -> Result<()> {
     let weir = args.bin.join("weir");
     let plane = ControlPlane::start(testkit::Options::default()).await?;
-    for items in args.items {
+    for &items in &args.items {
         let dir = tempfile::tempdir()?;
         project::write(dir.path(), items)?;
-        say(&format!("\n{items} items, {} objects", project::objects(items)));
-        say(&format!(
+        print(&format!("\n{items} items, {} objects", project::objects(items)));
+        print(&format!(
             "  {:<24} {:>10} {:>12} {:>10} {:>18}",
             "", "time", "peak memory", "requests", "API server's CPU"
         ));
@@ -69,14 +66,14 @@ async fn main() -> Result<()> {
             let times = if offline { TIMES } else { 1 };
             let mut taken = Vec::new();
             for _ in 0..times {
-                taken.push(run(&weir, arguments, dir.path(), plane.kubeconfig())?);
+                taken.push(measure(&weir, arguments, dir.path(), plane.kubeconfig())?);
             }
             taken.sort_by_key(|taken| taken.time);
             let median = taken.get(times / 2).context("nothing was measured")?;
             let peak = taken.iter().map(|taken| taken.memory).max().unwrap_or_default();
             let asked = requests(&plane, mark)?;
             let server = plane.usage("kube-apiserver")?.cpu.saturating_sub(cpu);
-            say(&line(
+            print(&line(
                 name,
                 median.time,
                 peak,
@@ -87,7 +84,7 @@ async fn main() -> Result<()> {
     plane.stop()
 }
 
-/// The requests of the program since a mark.
+/// Counts the requests of `weir` since a mark.
 fn requests(plane: &ControlPlane, mark: u64) -> Result<usize> {
     let all = plane.audit_since(mark)?;
     Ok(all
@@ -96,10 +93,9 @@ fn requests(plane: &ControlPlane, mark: u64) -> Result<usize> {
         .count())
 }
 
-#[allow(clippy::cast_precision_loss, reason = "for people")]
 fn line(name: &str, time: Duration, peak: u64, server: Option<(usize, Duration)>) -> String {
     let time = format!("{:.0} ms", time.as_secs_f64() * 1000.0);
-    let peak = format!("{:.1} MiB", peak as f64 / f64::from(1 << 20));
+    let peak = format!("{:.1} MiB", mebibytes(peak));
     let (asked, server) = match server {
         Some((asked, server)) => (asked.to_string(), format!("{:.2} s", server.as_secs_f64())),
         None => Default::default(),
@@ -107,8 +103,8 @@ fn line(name: &str, time: Duration, peak: u64, server: Option<(usize, Duration)>
     format!("  {name:<24} {time:>10} {peak:>12} {asked:>10} {server:>18}")
 }
 
-/// Runs the program once. Its memory is read all the time: nobody can ask for it afterwards.
-fn run(weir: &Path, arguments: &[&str], dir: &Path, kubeconfig: &Path) -> Result<Taken> {
+/// Runs a command once. Its memory is read again and again, since it can't be read after the end of a process.
+fn measure(weir: &Path, arguments: &[&str], dir: &Path, kubeconfig: &Path) -> Result<Measured> {
     let (out, err) = (dir.with_extension("out"), dir.with_extension("err"));
     let begin = Instant::now();
     let mut child = Command::new(weir)
@@ -137,5 +133,5 @@ fn run(weir: &Path, arguments: &[&str], dir: &Path, kubeconfig: &Path) -> Result
         arguments.join(" "),
         fs::read_to_string(&err)?
     );
-    Ok(Taken { time, memory })
+    Ok(Measured { time, memory })
 }

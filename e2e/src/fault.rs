@@ -1,5 +1,4 @@
-//! The controllers are killed in the middle of a deployment, again and again; what is in the cluster in the end is what
-//! an undisturbed run leaves.
+//! Kills the controllers in the middle of deployments, and checks that the cluster ends up as after an undisturbed run.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -12,53 +11,77 @@ use serde_json::{Value, json};
 use testkit::{Repo, eventually};
 
 use crate::{
-    stage::Stage,
-    world::{CONTROLLERS, PATIENCE, World},
+    cluster::{CONTROLLERS, PATIENCE, TestCluster},
+    report::Report,
 };
 
-/// Leases that a restarted controller need not wait long for, and a store that keeps nothing of the past.
+/// Short leases, so that a restarted controller leads soon.
 const FLAGS: [&str; 3] = [
     "--leader-election-lease-duration=3s",
     "--leader-election-renew-deadline=2s",
     "--leader-election-retry-period=500ms",
 ];
+/// A store that keeps the current artifact only.
 const STORE: [&str; 2] = ["--artifact-retention-records=1", "--artifact-retention-ttl=1s"];
-/// The interval of everything here.
+/// Interval of the reconciled objects.
 const INTERVAL: Duration = Duration::from_secs(10);
 const NAME: &str = "crash";
 
-/// Name to UID of every object of the deployment.
+/// Names of the deployment's objects with their UIDs.
 type Objects = BTreeMap<String, String>;
 
-/// Plays `rounds` rounds; the moments of the kills follow from the seed.
+/// Arguments of `e2e fault`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Seed of the moments of the kills; default: a random one, which is printed
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Number of kills
+    #[arg(long, default_value_t = 10)]
+    rounds: u32,
+}
+
+/// Plays the rounds and prints a table of them.
 ///
 /// # Errors
-/// When something is left that an undisturbed run doesn't leave.
-pub async fn play(stage: &mut Stage, seed: u64, rounds: u32) -> Result<()> {
-    stage.say(&format!(
+/// Returns an error if a round fails.
+pub async fn run(args: &Args) -> Result<()> {
+    let mut report = Report::new();
+    let seed = args.seed.unwrap_or_else(|| fastrand::u64(..));
+    let played = play(&mut report, seed, args.rounds).await;
+    report.print(&report.table());
+    played
+}
+
+/// Plays `rounds` rounds; the seed decides the moments of the kills.
+///
+/// # Errors
+/// Returns an error if the cluster differs from that after an undisturbed run.
+pub async fn play(report: &mut Report, seed: u64, rounds: u32) -> Result<()> {
+    report.print(&format!(
         "seed {seed}, {rounds} rounds (SEED={seed} repeats them)"
     ));
     let mut random = fastrand::Rng::with_seed(seed);
-    let mut world = World::bare().await?;
-    for name in CONTROLLERS {
+    let mut cluster = TestCluster::bare().await?;
+    for &name in CONTROLLERS {
         let store: &[&str] = if name == "source-controller" { &STORE } else { &[] };
-        world.start(name, &[&FLAGS[..], store].concat()).await?;
+        cluster.start(name, &[&FLAGS[..], store].concat()).await?;
     }
-    let repo = world.git.repo(NAME)?;
+    let repo = cluster.git.repo(NAME)?;
     let mut undisturbed = Vec::new();
-    stage
+    report
         .step("two states are deployed without disturbance", async {
             let commit = push(&repo, 0)?;
-            world.apply_repository(NAME, &repo.url(), "2s").await?;
+            cluster.apply_repository(NAME, &repo.url(), "2s").await?;
             let interval = format!("{}s", INTERVAL.as_secs());
-            world
+            cluster
                 .apply_deployment(NAME, NAME, json!({"interval": interval, "target": "only"}))
                 .await?;
-            world.ready(NAME, &commit).await?;
-            undisturbed.push(objects(&world).await?);
-            world.ready(NAME, &push(&repo, 1)?).await?;
-            undisturbed.push(objects(&world).await?);
-            world.ready(NAME, &push(&repo, 2)?).await?;
+            cluster.ready(NAME, &commit).await?;
+            undisturbed.push(objects(&cluster).await?);
+            cluster.ready(NAME, &push(&repo, 1)?).await?;
+            undisturbed.push(objects(&cluster).await?);
+            cluster.ready(NAME, &push(&repo, 2)?).await?;
             Ok(format!(
                 "{} and {} objects",
                 undisturbed[0].len(),
@@ -79,19 +102,19 @@ pub async fn play(stage: &mut Stage, seed: u64, rounds: u32) -> Result<()> {
             moment.as_millis()
         );
         let number = round + 3;
-        stage
+        report
             .step(&title, async {
-                let mark = world.plane.audit_mark();
+                let mark = cluster.plane.audit_mark();
                 let commit = push(&repo, number)?;
                 tokio::time::sleep(moment).await;
-                for controller in &world.controllers {
+                for controller in &cluster.controllers {
                     controller.kill().await?;
                 }
-                for controller in &mut world.controllers {
+                for controller in &mut cluster.controllers {
                     controller.restart().await?;
                 }
                 let restarted = Instant::now();
-                world.ready(NAME, &commit).await?;
+                cluster.ready(NAME, &commit).await?;
                 let took = restarted.elapsed();
                 ensure!(
                     took < 2 * INTERVAL,
@@ -99,9 +122,9 @@ pub async fn play(stage: &mut Stage, seed: u64, rounds: u32) -> Result<()> {
                 );
                 let expected = undisturbed.get(number as usize % 2).context("two states")?;
                 let names: BTreeSet<&String> = expected.keys().collect();
-                converged(&world, &names, &lasting).await?;
-                nothing_needed_was_deleted(&world, mark, &names)?;
-                store_is_clean(&world).await?;
+                converged(&cluster, &names, &lasting).await?;
+                no_rendered_object_was_deleted(&cluster, mark, &names)?;
+                store_is_clean(&cluster).await?;
                 Ok(format!(
                     "the same {} objects {:.1} s after the restart",
                     names.len(),
@@ -110,14 +133,14 @@ pub async fn play(stage: &mut Stage, seed: u64, rounds: u32) -> Result<()> {
             })
             .await?;
     }
-    world.stop().await
+    cluster.stop().await
 }
 
 fn own(entry: (&String, &String)) -> (String, String) {
     (entry.0.clone(), entry.1.clone())
 }
 
-/// Pushes the state with this number: the even and the odd ones hold different objects, and all differ in their values.
+/// Pushes the state with this number. Even and odd states hold different objects, and all differ in their values.
 fn push(repo: &Repo, number: u32) -> Result<String> {
     let config = |name: &str| {
         json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "crash-test"},
@@ -165,8 +188,8 @@ fn push(repo: &Repo, number: u32) -> Result<String> {
     commit.push()
 }
 
-/// The objects that carry the discriminator.
-async fn objects(world: &World) -> Result<Objects> {
+/// Lists the objects with the discriminator of the deployment.
+async fn objects(cluster: &TestCluster) -> Result<Objects> {
     let mut objects = Objects::new();
     for kind in ["namespaces", "configmaps", "deployments.apps"] {
         let args = [
@@ -178,7 +201,7 @@ async fn objects(world: &World) -> Result<Objects> {
             "-o",
             "json",
         ];
-        let list: Value = serde_json::from_str(&world.plane.kubectl(&args).await?)?;
+        let list: Value = serde_json::from_str(&cluster.plane.kubectl(&args).await?)?;
         for item in list["items"].as_array().into_iter().flatten() {
             let text = |pointer: &str| {
                 item.pointer(pointer)
@@ -195,9 +218,10 @@ async fn objects(world: &World) -> Result<Objects> {
     Ok(objects)
 }
 
-async fn converged(world: &World, expected: &BTreeSet<&String>, lasting: &Objects) -> Result<()> {
+/// Waits until the cluster holds the expected objects, and the lasting ones with their old UIDs.
+async fn converged(cluster: &TestCluster, expected: &BTreeSet<&String>, lasting: &Objects) -> Result<()> {
     eventually("the objects of the undisturbed run", 2 * INTERVAL, || async {
-        let now = objects(world).await?;
+        let now = objects(cluster).await?;
         let names: BTreeSet<&String> = now.keys().collect();
         ensure!(names == *expected, "there are {names:?}, not {expected:?}");
         for (name, uid) in lasting {
@@ -212,9 +236,13 @@ async fn converged(world: &World, expected: &BTreeSet<&String>, lasting: &Object
     .await
 }
 
-/// The audit log shows no deletion of an object that the last render holds.
-fn nothing_needed_was_deleted(world: &World, mark: u64, needed: &BTreeSet<&String>) -> Result<()> {
-    for entry in world.plane.audit_since(mark)? {
+/// Checks in the audit log that no object of the last render was deleted.
+fn no_rendered_object_was_deleted(
+    cluster: &TestCluster,
+    mark: u64,
+    needed: &BTreeSet<&String>,
+) -> Result<()> {
+    for entry in cluster.plane.audit_since(mark)? {
         let kind = match entry.resource.as_str() {
             "configmaps" => "ConfigMap",
             "deployments" => "Deployment",
@@ -233,12 +261,12 @@ fn nothing_needed_was_deleted(world: &World, mark: u64, needed: &BTreeSet<&Strin
     Ok(())
 }
 
-/// The store holds what statuses name, and nothing else: no other revision, no temporary file.
-async fn store_is_clean(world: &World) -> Result<()> {
-    let root = world.controller("source-controller")?.storage_path();
+/// Checks that the artifact store holds the artifacts of statuses only: no other revision, no temporary file.
+async fn store_is_clean(cluster: &TestCluster) -> Result<()> {
+    let root = cluster.controller("source-controller")?.storage_path();
     let what = "the artifact store to hold only what statuses name";
     eventually(what, PATIENCE, || async {
-        let repository = world.repositories().get(NAME).await?;
+        let repository = cluster.repositories().get(NAME).await?;
         let artifact = repository
             .status
             .and_then(|status| status.artifact)
@@ -256,6 +284,7 @@ async fn store_is_clean(world: &World) -> Result<()> {
     .await
 }
 
+/// Collects the paths of all files below `dir`, relative to `root`.
 fn files(root: &Path, dir: &Path, found: &mut Vec<String>) -> Result<()> {
     for entry in std::fs::read_dir(dir)? {
         let path = entry?.path();

@@ -1,4 +1,4 @@
-//! A control plane with the three controllers, a Git server and a webhook, as a user would have them.
+//! A control plane with the controllers, a Git server and a webhook.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -8,38 +8,38 @@ use kube::{Api, Client};
 use serde_json::{Value, json};
 use testkit::{ControlPlane, Controller, GitServer, Options, WebhookSink, stack, wait_for};
 
-pub use stack::{CONTROLLERS, NAMESPACE as SYSTEM};
+pub use stack::{CONTROLLERS, NAMESPACE};
 
-/// How long anything may take on a busy machine.
+/// Timeout of everything that is waited for, on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(90);
 
-/// The whole.
-pub struct World {
-    /// The control plane.
+/// A control plane with its peers.
+pub struct TestCluster {
+    /// The control plane of this cluster.
     pub plane: ControlPlane,
-    /// The Git server.
+    /// A Git server for repositories of this cluster.
     pub git: GitServer,
-    /// Where alerts go.
+    /// The webhook that receives alerts.
     pub sink: WebhookSink,
-    /// Notification, source and kluctl, in this order.
+    /// The started controllers, in the order of their start.
     pub controllers: Vec<Controller>,
-    /// An administrator's client.
+    /// A client with the rights of an administrator.
     pub client: Client,
 }
 
-impl std::fmt::Debug for World {
+impl std::fmt::Debug for TestCluster {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("World")
+        f.debug_struct("TestCluster")
             .field("plane", &self.plane)
             .finish_non_exhaustive()
     }
 }
 
-impl World {
-    /// A plane with CRDs and RBAC, and nothing running on it yet.
+impl TestCluster {
+    /// Starts a control plane with CRDs and RBAC, and no controllers.
     ///
     /// # Errors
-    /// When a part doesn't start.
+    /// Returns an error if a part does not start.
     pub async fn bare() -> Result<Self> {
         let plane = ControlPlane::start(Options::default()).await?;
         let (git, sink, client) = (GitServer::start()?, WebhookSink::start()?, plane.client().await?);
@@ -53,10 +53,10 @@ impl World {
         })
     }
 
-    /// Starts a controller as its own service account, with the flags of `deploy/` that matter here and these.
+    /// Starts a controller as its own service account, with additional flags.
     ///
     /// # Errors
-    /// When it doesn't become ready.
+    /// Returns an error if it does not become ready.
     pub async fn start(&mut self, name: &str, flags: &[&str]) -> Result<()> {
         let mut launch = stack::launch(&self.plane, name).await?;
         if let Some(notification) = self.find("notification-controller") {
@@ -73,7 +73,7 @@ impl World {
         Ok(())
     }
 
-    /// A started controller.
+    /// Returns a started controller, if there is one of this name.
     #[must_use]
     pub fn find(&self, name: &str) -> Option<&Controller> {
         self.controllers
@@ -81,49 +81,49 @@ impl World {
             .find(|controller| controller.name() == name)
     }
 
-    /// A started controller.
+    /// Returns a started controller.
     ///
     /// # Errors
-    /// When it wasn't started.
+    /// Returns an error if it was not started.
     pub fn controller(&self, name: &str) -> Result<&Controller> {
         self.find(name).with_context(|| format!("{name} wasn't started"))
     }
 
-    /// The KluctlDeployments of our namespace.
+    /// Returns the API of KluctlDeployments in `flux-system`.
     #[must_use]
     pub fn deployments(&self) -> Api<KluctlDeployment> {
-        Api::namespaced(self.client.clone(), SYSTEM)
+        Api::namespaced(self.client.clone(), NAMESPACE)
     }
 
-    /// The GitRepositories of our namespace.
+    /// Returns the API of GitRepositories in `flux-system`.
     #[must_use]
     pub fn repositories(&self) -> Api<GitRepository> {
-        Api::namespaced(self.client.clone(), SYSTEM)
+        Api::namespaced(self.client.clone(), NAMESPACE)
     }
 
-    /// Applies a Secret.
+    /// Applies a Secret with string data.
     ///
     /// # Errors
-    /// When the API server refuses it.
+    /// Returns an error if the API server refuses it.
     pub async fn apply_secret(&self, name: &str, data: Value) -> Result<()> {
         let object = json!({
             "apiVersion": "v1",
             "kind": "Secret",
-            "metadata": {"name": name, "namespace": SYSTEM},
+            "metadata": {"name": name, "namespace": NAMESPACE},
             "stringData": data,
         });
         self.plane.apply(object).await.map(|_| ())
     }
 
-    /// Applies a GitRepository.
+    /// Applies a GitRepository of the branch main.
     ///
     /// # Errors
-    /// When the API server refuses it.
+    /// Returns an error if the API server refuses it.
     pub async fn apply_repository(&self, name: &str, url: &str, interval: &str) -> Result<()> {
         let object = json!({
             "apiVersion": "source.toolkit.fluxcd.io/v1",
             "kind": "GitRepository",
-            "metadata": {"name": name, "namespace": SYSTEM},
+            "metadata": {"name": name, "namespace": NAMESPACE},
             "spec": {"interval": interval, "url": url, "ref": {"branch": "main"}},
         });
         self.plane.apply(object).await.map(|_| ())
@@ -132,7 +132,7 @@ impl World {
     /// Applies a KluctlDeployment that follows the GitRepository `source`; `spec` adds to the spec.
     ///
     /// # Errors
-    /// When the API server refuses it.
+    /// Returns an error if the API server refuses it.
     pub async fn apply_deployment(&self, name: &str, source: &str, spec: Value) -> Result<()> {
         let mut whole = json!({
             "interval": "5s",
@@ -147,7 +147,7 @@ impl World {
         let object = json!({
             "apiVersion": "flux.kluctl.io/v1alpha1",
             "kind": "KluctlDeployment",
-            "metadata": {"name": name, "namespace": SYSTEM, "labels": {"app": source}},
+            "metadata": {"name": name, "namespace": NAMESPACE, "labels": {"app": source}},
             "spec": whole,
         });
         self.plane.apply(object).await.map(|_| ())
@@ -156,7 +156,7 @@ impl World {
     /// Changes fields of a KluctlDeployment by a merge patch.
     ///
     /// # Errors
-    /// When the API server refuses it.
+    /// Returns an error if the API server refuses it.
     pub async fn patch_deployment(&self, name: &str, patch: &Value) -> Result<()> {
         use kube::api::{Patch, PatchParams};
         self.deployments()
@@ -168,7 +168,7 @@ impl World {
     /// Waits until the source has an artifact of this commit.
     ///
     /// # Errors
-    /// When the time is over.
+    /// Returns an error on timeout.
     pub async fn fetched(&self, name: &str, commit: &str) -> Result<GitRepository> {
         let what = format!("the artifact of commit {commit}");
         wait_for(&self.repositories(), name, &what, PATIENCE, |repository| {
@@ -177,10 +177,10 @@ impl World {
         .await
     }
 
-    /// Waits until the source has an artifact of this commit, and describes it.
+    /// Waits until the source has an artifact of this commit, and returns its revision and size.
     ///
     /// # Errors
-    /// When the time is over.
+    /// Returns an error on timeout.
     pub async fn artifact(&self, name: &str, commit: &str) -> Result<String> {
         let status = self.fetched(name, commit).await?.status.unwrap_or_default();
         let artifact = status.artifact.context("no artifact")?;
@@ -191,7 +191,7 @@ impl World {
     /// Waits until the deployment is Ready at this commit.
     ///
     /// # Errors
-    /// When the time is over.
+    /// Returns an error on timeout.
     pub async fn ready(&self, name: &str, commit: &str) -> Result<KluctlDeployment> {
         let what = format!("KluctlDeployment {name} to be Ready at commit {commit}");
         wait_for(&self.deployments(), name, &what, PATIENCE, |object| {
@@ -200,10 +200,10 @@ impl World {
         .await
     }
 
-    /// Waits until the Ready condition of the deployment fulfils a predicate.
+    /// Waits until a predicate holds for the Ready condition of the deployment.
     ///
     /// # Errors
-    /// When the time is over.
+    /// Returns an error on timeout.
     pub async fn ready_is(
         &self,
         name: &str,
@@ -216,10 +216,10 @@ impl World {
         .await
     }
 
-    /// Ends the controllers gracefully and then the plane.
+    /// Stops the controllers gracefully, then the control plane.
     ///
     /// # Errors
-    /// When one doesn't end.
+    /// Returns an error if a process does not end.
     pub async fn stop(self) -> Result<()> {
         for controller in self.controllers.iter().rev() {
             controller.terminate().await?;
@@ -227,17 +227,17 @@ impl World {
         self.plane.stop()
     }
 
-    /// Ends the plane alone, for scenarios that ended their controllers themselves.
+    /// Stops the control plane only, for scenarios that stopped their controllers.
     ///
     /// # Errors
-    /// When a process can't be ended.
+    /// Returns an error if a process cannot be ended.
     pub fn stop_plane(self) -> Result<()> {
         drop(self.controllers);
         self.plane.stop()
     }
 }
 
-/// The revision of the artifact.
+/// Returns the revision of the artifact, if there is one.
 #[must_use]
 pub fn revision_of(repository: &GitRepository) -> Option<&str> {
     repository
@@ -248,13 +248,13 @@ pub fn revision_of(repository: &GitRepository) -> Option<&str> {
         .map(|artifact| artifact.revision.as_str())
 }
 
-/// The Ready condition.
+/// Returns the Ready condition, if there is one.
 #[must_use]
 pub fn ready_condition(object: &KluctlDeployment) -> Option<&Condition> {
     conditions::get(&object.status.as_ref()?.conditions, condition_type::READY)
 }
 
-/// Whether it is Ready at its present generation.
+/// Returns true if the deployment is Ready at its current generation.
 #[must_use]
 pub fn is_ready(object: &KluctlDeployment) -> bool {
     let observed = object
@@ -264,7 +264,7 @@ pub fn is_ready(object: &KluctlDeployment) -> bool {
     observed == object.metadata.generation && ready_condition(object).is_some_and(Condition::is_true)
 }
 
-/// Whether the last attempt was made with this commit.
+/// Returns true if the last attempted revision is this commit.
 #[must_use]
 pub fn is_at(object: &KluctlDeployment, commit: &str) -> bool {
     let revision = object
@@ -274,7 +274,7 @@ pub fn is_at(object: &KluctlDeployment, commit: &str) -> bool {
     revision.is_some_and(|revision| revision.ends_with(commit))
 }
 
-/// The folder of the workspace.
+/// Returns the root folder of the workspace.
 #[must_use]
 pub fn root() -> PathBuf {
     stack::repository()

@@ -1,17 +1,17 @@
-//! What the roles that bind a service account let it do.
+//! Reads the RBAC rules of a service account.
 
 use anyhow::Result;
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding, Subject};
 use kube::Api;
 
-use crate::world::{SYSTEM, World};
+use crate::cluster::{NAMESPACE, TestCluster};
 
-/// The rules that bind a service account of ours, but for the role that is bound to let it deploy anything.
+/// Returns the rules of all roles bound to a service account, without those of cluster-admin, which lets it deploy anything.
 ///
 /// # Errors
-/// When the API server does not answer.
-pub async fn rules_of(world: &World, account: &str) -> Result<Vec<PolicyRule>> {
-    let client = &world.client;
+/// Returns an error if the API server refuses a request.
+pub async fn rules_of(cluster: &TestCluster, account: &str) -> Result<Vec<PolicyRule>> {
+    let client = &cluster.client;
     let everything = Default::default();
     let mut rules = Vec::new();
     for binding in Api::<ClusterRoleBinding>::all(client.clone())
@@ -25,7 +25,7 @@ pub async fn rules_of(world: &World, account: &str) -> Result<Vec<PolicyRule>> {
             rules.extend(role.rules.unwrap_or_default());
         }
     }
-    for binding in Api::<RoleBinding>::namespaced(client.clone(), SYSTEM)
+    for binding in Api::<RoleBinding>::namespaced(client.clone(), NAMESPACE)
         .list(&everything)
         .await?
     {
@@ -36,7 +36,7 @@ pub async fn rules_of(world: &World, account: &str) -> Result<Vec<PolicyRule>> {
         rules.extend(
             match binding.role_ref.kind.as_str() {
                 "Role" => {
-                    Api::<Role>::namespaced(client.clone(), SYSTEM)
+                    Api::<Role>::namespaced(client.clone(), NAMESPACE)
                         .get(role)
                         .await?
                         .rules
@@ -53,6 +53,6 @@ fn names(subjects: Option<&[Subject]>, account: &str) -> bool {
     subjects.unwrap_or_default().iter().any(|subject| {
         subject.kind == "ServiceAccount"
             && subject.name == account
-            && subject.namespace.as_deref() == Some(SYSTEM)
+            && subject.namespace.as_deref() == Some(NAMESPACE)
     })
 }

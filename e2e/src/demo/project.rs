@@ -1,4 +1,4 @@
-//! The short story, for any kluctl project: deploy, push, delete.
+//! The demo's steps for any kluctl project: deploy, push, delete.
 
 use std::path::Path;
 
@@ -9,27 +9,27 @@ use serde_json::json;
 use testkit::wait_gone;
 
 use crate::{
-    stage::Stage,
-    world::{PATIENCE, World, is_at},
+    cluster::{PATIENCE, TestCluster, is_at},
+    report::Report,
 };
 
-/// Somebody's kluctl project.
+/// A kluctl project to deploy.
 #[derive(Debug)]
 pub struct Project<'a> {
-    /// The folder that becomes the Git repository.
+    /// Folder that becomes the Git repository.
     pub example: &'a Path,
-    /// The folder of the project in it.
+    /// Folder of the kluctl project in it.
     pub path: &'a str,
-    /// The targets to deploy.
+    /// Names of the targets to deploy.
     pub targets: Vec<&'a str>,
 }
 
-/// Plays the story. The controllers run already.
+/// Plays all steps. The controllers must be running.
 ///
 /// # Errors
-/// When a step isn't observed.
-pub async fn play(stage: &mut Stage, world: &World, project: &Project<'_>) -> Result<()> {
-    let repo = world.git.repo("example")?;
+/// Returns an error if a step fails.
+pub async fn play(report: &mut Report, cluster: &TestCluster, project: &Project<'_>) -> Result<()> {
+    let repo = cluster.git.repo("example")?;
     let first = repo
         .change("The project as it is")
         .copy(project.example)?
@@ -41,22 +41,22 @@ pub async fn play(stage: &mut Stage, world: &World, project: &Project<'_>) -> Re
         .collect();
     let context = context_of(project)?;
 
-    stage
+    report
         .step("a GitRepository becomes an artifact", async {
-            world.apply_repository("example", &repo.url(), "2s").await?;
-            world.artifact("example", &first).await
+            cluster.apply_repository("example", &repo.url(), "2s").await?;
+            cluster.artifact("example", &first).await
         })
         .await?;
     for (target, name) in project.targets.iter().zip(&names) {
-        stage
+        report
             .step(&format!("target {target} is deployed and healthy"), async {
                 let mut spec = json!({"path": project.path, "target": target});
                 if let Some(context) = &context {
                     spec["renameContexts"] = json!([{"oldContext": "default", "newContext": context}]);
                 }
-                world.apply_deployment(name, "example", spec).await?;
-                let object = world.ready(name, &first).await?;
-                let count = objects(world, &object).await?.len();
+                cluster.apply_deployment(name, "example", spec).await?;
+                let object = cluster.ready(name, &first).await?;
+                let count = objects(cluster, &object).await?.len();
                 ensure!(
                     count > 0,
                     "{name} is Ready, but nothing in the cluster carries its discriminator"
@@ -65,7 +65,7 @@ pub async fn play(stage: &mut Stage, world: &World, project: &Project<'_>) -> Re
             })
             .await?;
     }
-    stage
+    report
         .step("a pushed commit is noticed", async {
             let second = repo
                 .change("A note")
@@ -73,24 +73,24 @@ pub async fn play(stage: &mut Stage, world: &World, project: &Project<'_>) -> Re
                 .push()?;
             for name in &names {
                 let what = format!("{name} to reach commit {second}");
-                testkit::wait_for(&world.deployments(), name, &what, PATIENCE, |object| {
+                testkit::wait_for(&cluster.deployments(), name, &what, PATIENCE, |object| {
                     is_at(object, &second)
                 })
                 .await?;
-                world.ready(name, &second).await?;
+                cluster.ready(name, &second).await?;
             }
             Ok(format!("all at {second}"))
         })
         .await?;
     for name in &names {
-        stage
+        report
             .step(&format!("deleting {name} removes its objects"), async {
-                let object = world.deployments().get(name).await?;
-                let before = objects(world, &object).await?;
-                world.deployments().delete(name, &Default::default()).await?;
-                wait_gone(&world.deployments(), name, PATIENCE).await?;
+                let object = cluster.deployments().get(name).await?;
+                let before = objects(cluster, &object).await?;
+                cluster.deployments().delete(name, &Default::default()).await?;
+                wait_gone(&cluster.deployments(), name, PATIENCE).await?;
                 testkit::eventually("the objects to be gone", PATIENCE, || async {
-                    let left = objects(world, &object).await?;
+                    let left = objects(cluster, &object).await?;
                     ensure!(left.is_empty(), "{} are left: {}", left.len(), left.join(", "));
                     Ok(())
                 })
@@ -102,7 +102,7 @@ pub async fn play(stage: &mut Stage, world: &World, project: &Project<'_>) -> Re
     Ok(())
 }
 
-/// The context that the project's targets name; the controllers know theirs as `default`.
+/// Returns the context of the project's targets. The controllers call their own context `default`.
 fn context_of(project: &Project<'_>) -> Result<Option<String>> {
     let dir = project.example.join(project.path);
     let file = [".kluctl.yaml", ".kluctl.yml"]
@@ -127,31 +127,31 @@ fn context_of(project: &Project<'_>) -> Result<Option<String>> {
     Ok(contexts.pop())
 }
 
-/// Names all objects in the cluster that carry the discriminator of the deployment.
+/// Lists all objects in the cluster with the discriminator of the deployment.
 ///
 /// # Errors
-/// When the API server can't be asked.
-pub async fn objects(world: &World, object: &KluctlDeployment) -> Result<Vec<String>> {
+/// Returns an error if the deployment has no discriminator, or the API server refuses a request.
+pub async fn objects(cluster: &TestCluster, object: &KluctlDeployment) -> Result<Vec<String>> {
     let status = object.status.as_ref();
     let discriminator = status.and_then(|status| status.discriminator.as_deref());
     let discriminator =
         discriminator.with_context(|| format!("{} has no discriminator", object.name_any()))?;
-    labelled(world, discriminator).await
+    labelled(cluster, discriminator).await
 }
 
-/// Names all objects that carry this discriminator.
+/// Lists all objects with this discriminator.
 ///
 /// # Errors
-/// When the API server can't be asked.
-pub async fn labelled(world: &World, discriminator: &str) -> Result<Vec<String>> {
-    let kinds = world
+/// Returns an error if the API server refuses a request.
+pub async fn labelled(cluster: &TestCluster, discriminator: &str) -> Result<Vec<String>> {
+    let kinds = cluster
         .plane
         .kubectl(&["api-resources", "--verbs=list,delete", "-o", "name"])
         .await?;
     // Events aren't listed by label, and pods and replica sets belong to their owners.
     let kinds: Vec<&str> = kinds.lines().filter(|kind| !kind.starts_with("events")).collect();
     let selector = format!("kluctl.io/discriminator={discriminator}");
-    let found = world
+    let found = cluster
         .plane
         .kubectl(&[
             "get",

@@ -1,4 +1,4 @@
-//! Narration: what is being done, whether it was observed, and how long it took.
+//! Prints the steps of a scenario with their results and times.
 
 use std::{
     fmt::Write as _,
@@ -8,7 +8,7 @@ use std::{
 
 use anyhow::Result;
 
-/// One line of the closing table.
+/// One row of the closing table.
 #[derive(Debug, Clone)]
 struct Line {
     step: String,
@@ -16,23 +16,23 @@ struct Line {
     took: Duration,
 }
 
-/// Tells a story step by step and keeps the score.
+/// Prints steps and records their results.
 #[derive(Debug)]
-pub struct Stage {
+pub struct Report {
     started: Instant,
     lines: Vec<Line>,
     colour: bool,
     silent: bool,
 }
 
-impl Default for Stage {
+impl Default for Report {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Stage {
-    /// An empty stage.
+impl Report {
+    /// Creates an empty report that prints to standard output.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -43,7 +43,7 @@ impl Stage {
         }
     }
 
-    /// A stage that only keeps the score, for tests: what they print beside their result confuses.
+    /// Creates a report that prints nothing, for tests.
     #[must_use]
     pub fn silent() -> Self {
         Self {
@@ -53,25 +53,25 @@ impl Stage {
         }
     }
 
-    /// Says something that is not a step.
-    pub fn say(&self, text: &str) {
+    /// Prints a line that is not a step.
+    pub fn print(&self, text: &str) {
         if self.silent {
             return;
         }
         let mut out = std::io::stdout().lock();
-        // A closed pipe ends the story for the reader, not for the scenario.
+        // A closed pipe must not end the scenario.
         let _ = writeln!(out, "{text}").and_then(|()| out.flush());
     }
 
-    /// Plays a step: announces it, awaits it, and notes what was observed. A failed step is noted and returned as an error.
+    /// Runs a step: prints its title, awaits it, and records its result, a description of the observed state.
     ///
     /// # Errors
-    /// When the step fails.
+    /// Returns the error of the step, which is recorded, too.
     pub async fn step<F>(&mut self, title: &str, play: F) -> Result<()>
     where
         F: Future<Output = Result<String>>,
     {
-        self.say(&format!("\n-> {title}"));
+        self.print(&format!("\n-> {title}"));
         let begin = Instant::now();
         let result = play.await;
         let took = begin.elapsed();
@@ -80,8 +80,8 @@ impl Stage {
             Err(error) => Err(format!("{error:#}")),
         };
         match &observed {
-            Ok(seen) => self.say(&format!("   {} {seen} ({})", self.mark(true), seconds(took))),
-            Err(error) => self.say(&format!("   {} {error} ({})", self.mark(false), seconds(took))),
+            Ok(seen) => self.print(&format!("   {} {seen} ({})", self.mark(true), seconds(took))),
+            Err(error) => self.print(&format!("   {} {error} ({})", self.mark(false), seconds(took))),
         }
         self.lines.push(Line {
             step: title.to_owned(),
@@ -100,13 +100,13 @@ impl Stage {
         }
     }
 
-    /// Whether every step so far was observed.
+    /// Returns true if no step has failed so far.
     #[must_use]
-    pub fn all_observed(&self) -> bool {
+    pub fn all_passed(&self) -> bool {
         self.lines.iter().all(|line| line.observed.is_ok())
     }
 
-    /// The closing table.
+    /// Returns the closing table of all steps.
     #[must_use]
     pub fn table(&self) -> String {
         let width = self
@@ -140,7 +140,7 @@ impl Stage {
     }
 }
 
-/// Seconds with one decimal place.
+/// Formats a duration in seconds with one decimal place.
 #[must_use]
 pub fn seconds(duration: Duration) -> String {
     format!("{:.1} s", duration.as_secs_f64())
@@ -151,22 +151,22 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_failed_step_is_returned_and_shown() {
-        let mut stage = Stage::silent();
-        stage
+    async fn step_returns_and_records_an_error() {
+        let mut report = Report::silent();
+        report
             .step("works", async { Ok("seen".to_owned()) })
             .await
             .expect("works");
-        stage
+        report
             .step("breaks", async { anyhow::bail!("not seen") })
             .await
             .expect_err("breaks");
-        assert!(!stage.all_observed());
+        assert!(!report.all_passed());
         assert!(
-            stage.table().contains("1 of 2 steps observed"),
+            report.table().contains("1 of 2 steps observed"),
             "{}",
-            stage.table()
+            report.table()
         );
-        assert!(stage.table().contains("not seen"));
+        assert!(report.table().contains("not seen"));
     }
 }

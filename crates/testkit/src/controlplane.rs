@@ -260,11 +260,11 @@ async fn bring_up(group: &Group, binaries: &Binaries, options: &Options) -> Resu
     } else {
         "Metadata"
     };
-    let policy = include_str!("assets/audit-policy.yaml").replace("AUDIT_LEVEL", level);
+    let policy = include_str!("controlplane/assets/audit-policy.yaml").replace("AUDIT_LEVEL", level);
     fs::write(dir.join("audit-policy.yaml"), policy)?;
     fs::write(
         dir.join("load-balancer-stage.yaml"),
-        include_str!("assets/load-balancer-stage.yaml"),
+        include_str!("controlplane/assets/load-balancer-stage.yaml"),
     )?;
 
     let setup = Setup {

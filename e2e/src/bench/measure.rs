@@ -1,4 +1,4 @@
-//! Programs measured beside their originals: time, peak memory, and the lines that tell them.
+//! Measures programs beside their originals: time, peak memory, and the lines of their tables.
 
 use std::{
     io::{Read as _, Write as _},
@@ -10,37 +10,37 @@ use std::{
 use anyhow::{Result, bail, ensure};
 use testkit::process::Usage;
 
-/// What a program took.
+/// Time and memory of a program.
 #[derive(Debug, Default)]
 pub struct Measured {
-    /// The median.
+    /// Median time of the runs.
     pub time: Duration,
-    /// The most that was resident, in bytes.
+    /// Peak resident memory, in bytes.
     pub memory: u64,
-    /// What it printed.
+    /// Standard output of the program.
     pub output: Vec<u8>,
 }
 
-/// The time in the middle.
+/// Returns the median of some times.
 #[must_use]
 pub fn median(mut times: Vec<Duration>) -> Duration {
     times.sort_unstable();
     times.get(times.len() / 2).copied().unwrap_or_default()
 }
 
-/// How often a program runs before it is the other one's turn.
+/// Number of runs of a program before it is the other one's turn.
 const TURN: usize = 5;
 
-/// Measures two programs that print: their time by some runs, their memory by one more. They take turns, since a machine is
-/// not equally fast all the time; but not after each run, which would measure how much each displaces of the other in the
-/// caches of the processor. Where they run once only, that gives both.
+/// Measures two programs that print: their time by `times` runs, their memory by one more. They take turns, since the speed
+/// of a machine varies; but not after each run, which would measure how much each displaces of the other in the CPU caches.
+/// If `times` is 1, one run gives both figures.
 ///
 /// # Errors
-/// When one can't be run, fails, or prints nothing.
+/// Returns an error if a program cannot be run, fails, or prints nothing.
 pub fn measure(commands: [&dyn Fn() -> Command; 2], times: usize) -> Result<[Measured; 2]> {
     let [ours, theirs] = commands;
     if times == 1 {
-        return Ok([held_up(ours())?, held_up(theirs())?]);
+        return Ok([run_paused(ours())?, run_paused(theirs())?]);
     }
     let (mut of_ours, mut of_theirs) = (Vec::new(), Vec::new());
     while of_ours.len() < times {
@@ -54,13 +54,13 @@ pub fn measure(commands: [&dyn Fn() -> Command; 2], times: usize) -> Result<[Mea
     let measured = |times, command| {
         anyhow::Ok(Measured {
             time: median(times),
-            ..held_up(command)?
+            ..run_paused(command)?
         })
     };
     Ok([measured(of_ours, ours())?, measured(of_theirs, theirs())?])
 }
 
-/// How long a program takes.
+/// Runs a program and returns its time.
 fn run(mut command: Command) -> Result<Duration> {
     let begin = Instant::now();
     let done = command.stdin(Stdio::null()).output()?;
@@ -70,12 +70,12 @@ fn run(mut command: Command) -> Result<Duration> {
     Ok(taken)
 }
 
-/// What a pipe holds before its writer has to wait.
+/// Capacity of a pipe in bytes: writing more blocks.
 const PIPE: usize = 65_536;
 
-/// Time and peak memory of one run. The program is held up where it prints, to a pipe that is full: by then it has made all
-/// that it will print, and its figures can still be read. The time that it waits is not counted.
-fn held_up(mut command: Command) -> Result<Measured> {
+/// Runs a program and returns its time and peak memory. The program blocks where it prints, on a pipe that is full: by then
+/// it has rendered everything, and its figures can still be read. The time that it is blocked does not count.
+fn run_paused(mut command: Command) -> Result<Measured> {
     let (mut reader, mut writer) = std::io::pipe()?;
     writer.write_all(&[0; PIPE])?;
     let begin = Instant::now();
@@ -96,12 +96,12 @@ fn held_up(mut command: Command) -> Result<Measured> {
     let output = output.split_off(PIPE.min(output.len()));
     ensure!(
         status.success() && !output.is_empty(),
-        "{what} failed behind its output, or printed nothing"
+        "{what} failed after its output, or printed nothing"
     );
     Ok(Measured { time, memory, output })
 }
 
-/// Waits until a process uses no more time, and says how much it had in memory at most, and since when it waits.
+/// Waits until a process uses no more CPU time; returns its peak memory and the time since which it has been idle.
 fn when_idle(child: &mut Child) -> Result<(u64, Instant)> {
     let (mut used, mut since) = (None, Instant::now());
     loop {
@@ -118,12 +118,12 @@ fn when_idle(child: &mut Child) -> Result<(u64, Instant)> {
     }
 }
 
-/// Prints a line.
-pub fn say(text: &str) {
+/// Prints a line to standard output.
+pub fn print(text: &str) {
     let _ = writeln!(std::io::stdout(), "{text}");
 }
 
-/// The line above those of [`line`]: what is done, and by which other program.
+/// Returns the head of a table with rows of [`line`].
 #[must_use]
 pub fn head(what: &str, original: &str) -> String {
     format!(
@@ -135,7 +135,7 @@ pub fn head(what: &str, original: &str) -> String {
     )
 }
 
-/// What both programs took.
+/// Returns the row of a table that compares two programs.
 #[must_use]
 pub fn line(name: &str, ours: &Measured, theirs: &Measured) -> String {
     format!(
@@ -149,13 +149,13 @@ pub fn line(name: &str, ours: &Measured, theirs: &Measured) -> String {
     )
 }
 
-/// A short time in words.
+/// Formats a short time in milliseconds.
 #[must_use]
 pub fn time(time: Duration) -> String {
     format!("{:.1} ms", time.as_secs_f64() * 1000.0)
 }
 
-/// Bytes in the unit of tables.
+/// Converts bytes to mebibytes.
 #[must_use]
 #[allow(clippy::cast_precision_loss, reason = "for people")]
 pub fn mebibytes(bytes: u64) -> f64 {

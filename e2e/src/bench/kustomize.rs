@@ -1,4 +1,4 @@
-//! `make bench-kustomize`: builds of kustomizations, measured beside the original.
+//! Measures builds of kustomizations beside kustomize itself.
 
 mod trees;
 
@@ -9,18 +9,16 @@ use std::{
 };
 
 use anyhow::Result;
-use clap::Parser;
-use e2e::measure::{Measured, head, line, measure, median, say, time};
 use kustomize::{Options, build};
 use tree::{Budget, Mem, TreePath};
 
+use super::measure::{Measured, head, line, measure, median, print, time};
 use trees::{Layer, Shape};
 
-/// Measures time and memory of `weir kustomize build`, beside the original.
-#[derive(Debug, Parser)]
-#[command(name = "bench-kustomize")]
-struct Args {
-    /// The program weir
+/// Arguments of `e2e bench-kustomize`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Folder of the program weir
     #[arg(long, env = "WEIR_BIN_DIR", value_name = "DIR")]
     bin: PathBuf,
     /// Leave out the builds of 8,000 objects
@@ -28,7 +26,7 @@ struct Args {
     quick: bool,
 }
 
-/// What is measured: objects, what is done to them, how often.
+/// The measured builds: number of objects, changes to them, number of runs.
 const ROWS: &[(usize, Layer, usize)] = &[
     (2, Layer::Plain, 5),
     (2, Layer::Patch, 5),
@@ -48,27 +46,30 @@ struct Row {
     theirs: Measured,
 }
 
-fn main() -> Result<()> {
-    let args = Args::parse();
+/// Measures the builds and prints a table.
+///
+/// # Errors
+/// Returns an error if a program fails, or both print different objects.
+pub fn run(args: &Args) -> Result<()> {
     let weir = args.bin.join("weir");
     let original = testkit::oracle::kustomize()?;
     let mut rows: Vec<Row> = Vec::new();
-    say(&head("build", "kustomize"));
+    print(&head("build", "kustomize"));
     for &(objects, layer, times) in ROWS {
         if args.quick && times == 1 {
             continue;
         }
         let row = measure_both(&weir, &original, Shape { objects, layer }, times)?;
-        say(&line(&row.shape.name(), &row.ours, &row.theirs));
+        print(&line(&row.shape.name(), &row.ours, &row.theirs));
         rows.push(row);
     }
     for (from, to) in [(500, 2000), (2000, 8000)] {
         for layer in [Layer::Plain, Layer::All] {
-            say_growth(&rows, layer, from, to);
+            print_growth(&rows, layer, from, to);
         }
     }
     let patch = in_process()?;
-    say(&format!(
+    print(&format!(
         "2 objects, one strategic merge patch, in process: {} (median of 200)",
         time(patch)
     ));
@@ -96,7 +97,7 @@ fn measure_both(weir: &Path, original: &Path, shape: Shape, times: usize) -> Res
     Ok(Row { shape, ours, theirs })
 }
 
-fn say_growth(rows: &[Row], layer: Layer, from: usize, to: usize) {
+fn print_growth(rows: &[Row], layer: Layer, from: usize, to: usize) {
     let row = |objects| {
         let same = |row: &&Row| row.shape.objects == objects && row.shape.layer == layer;
         rows.iter().find(same)
@@ -105,7 +106,7 @@ fn say_growth(rows: &[Row], layer: Layer, from: usize, to: usize) {
         return;
     };
     let growth = |of: fn(&Row) -> Duration| of(large).as_secs_f64() / of(small).as_secs_f64();
-    say(&format!(
+    print(&format!(
         "{to} objects take {:.1} times as long as {from}, {:.1} times with kustomize ({})",
         growth(|row| row.ours.time),
         growth(|row| row.theirs.time),
@@ -113,7 +114,7 @@ fn say_growth(rows: &[Row], layer: Layer, from: usize, to: usize) {
     ));
 }
 
-/// How long a build with one strategic merge patch takes where nothing has to be started.
+/// Returns the median time of a build with one strategic merge patch within this process.
 fn in_process() -> Result<Duration> {
     let shape = Shape {
         objects: 2,

@@ -1,4 +1,4 @@
-//! The charts that are measured: recorded ones where they are at hand, and one of many charts that is made here.
+//! The measured charts: recorded ones, if they exist beside this project, and a generated one with many subcharts.
 
 use std::{
     fs,
@@ -7,14 +7,14 @@ use std::{
 
 use anyhow::Result;
 
-use crate::Job;
+use super::Render;
 
-/// Where recorded charts and examples are, beside the workspace.
+/// Returns the folder of recorded charts and examples, beside the workspace.
 fn shared() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared")
 }
 
-/// The chart of redis that an example project brings.
+/// Returns the redis chart of an example project.
 pub(crate) fn redis() -> Option<PathBuf> {
     let dir = shared().join(
         "examples/kluctl-examples/microservices-demo/3-templating-and-multi-env/.helm-charts/\
@@ -25,8 +25,8 @@ pub(crate) fn redis() -> Option<PathBuf> {
         .filter(|dir| dir.join("Chart.yaml").exists())
 }
 
-/// Up to so many recorded charts, as they are without further values.
-pub(crate) fn recorded(count: usize) -> Vec<Job> {
+/// Returns up to `count` recorded charts with their default values.
+pub(crate) fn recorded(count: usize) -> Vec<Render> {
     let cases = shared().join("conformance/helm/cases");
     let mut dirs: Vec<PathBuf> = fs::read_dir(cases)
         .into_iter()
@@ -38,16 +38,16 @@ pub(crate) fn recorded(count: usize) -> Vec<Job> {
         dir.file_name()
             .is_some_and(|name| name.to_string_lossy().starts_with("micro-"))
     };
-    let job = |dir: PathBuf| {
+    let render = |dir: PathBuf| {
         let run = dir.join("renders/default");
         let arguments = fs::read_to_string(run.join("args.txt")).ok()?;
-        run.join("expected.yaml").exists().then(|| Job {
+        run.join("expected.yaml").exists().then(|| Render {
             arguments: arguments.lines().map(str::to_owned).collect(),
             dir,
         })
     };
     let large = dirs.into_iter().filter(|dir| !small(dir));
-    large.filter_map(job).take(count).collect()
+    large.filter_map(render).take(count).collect()
 }
 
 const HELPERS: &str = r#"{{- define "part.name" -}}
@@ -105,7 +105,7 @@ containers:
 service: {ports: [{port: 80, name: http}], selector: {app: a}}
 ";
 
-/// Writes a chart of `charts` charts with `templates` templates each.
+/// Writes a chart with `charts` subcharts of `templates` templates each.
 pub(crate) fn umbrella(dir: &Path, charts: usize, templates: usize) -> Result<()> {
     let meta = |name: &str| format!("apiVersion: v2\nname: {name}\nversion: 1.0.0\n");
     fs::create_dir_all(dir)?;

@@ -1,4 +1,4 @@
-//! What is built: Deployments, and ConfigMaps that they refer to.
+//! The measured kustomizations: Deployments, and ConfigMaps that they refer to.
 
 use std::{
     fmt::Write as _,
@@ -10,10 +10,10 @@ use anyhow::Result;
 
 /// The directory to build.
 pub(crate) const TOP: &str = "top";
-/// Objects in one file.
-const TOGETHER: usize = 20;
+/// Number of objects in one file.
+const PER_FILE: usize = 20;
 
-/// What is done to the objects.
+/// The changes of the overlay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Layer {
     Plain,
@@ -112,12 +112,12 @@ images:
   newTag: \"1.27\"
 ";
 
-/// The files of a tree: a base, and `top` over it.
+/// Returns the files of a tree: a base, and the overlay `top`.
 pub(crate) fn files(shape: Shape) -> Vec<(String, String)> {
     let mut files = Vec::new();
     let mut resources = String::from("resources:\n");
     let pairs: Vec<usize> = (0..shape.objects / 2).collect();
-    for (n, numbers) in pairs.chunks(TOGETHER / 2).enumerate() {
+    for (n, numbers) in pairs.chunks(PER_FILE / 2).enumerate() {
         let documents: Vec<String> = numbers.iter().map(|n| pair(*n)).collect();
         files.push((format!("base/{n}.yaml"), documents.join("---\n")));
         let _ = writeln!(resources, "- {n}.yaml");

@@ -1,30 +1,32 @@
-//! Compares what an account was granted with what the audit log shows that it did.
+//! Compares the RBAC rules of an account with its requests in the audit log.
+
+pub mod roles;
 
 use std::collections::BTreeSet;
 
 use k8s_openapi::api::rbac::v1::PolicyRule;
 use testkit::audit::Entry;
 
-/// The verdict on one account.
+/// Differences between the rules and the requests of an account.
 #[derive(Debug, Default, PartialEq)]
-pub struct Verdict {
-    /// Requests that were refused for want of a right.
+pub struct RuleUsage {
+    /// Requests that were denied.
     pub denied: BTreeSet<String>,
-    /// Rules that no request made use of.
+    /// Rules that no request needed.
     pub unused: BTreeSet<String>,
 }
 
-impl Verdict {
-    /// Whether the rights fit exactly.
+impl RuleUsage {
+    /// Returns true if no request was denied and all rules were needed.
     #[must_use]
     pub fn fits(&self) -> bool {
         self.denied.is_empty() && self.unused.is_empty()
     }
 }
 
-/// Judges an account by its rules and its requests. `user` is the account as the audit log names it.
+/// Compares the rules of an account with its requests. `user` is its name in the audit log.
 #[must_use]
-pub fn judge(user: &str, rules: &[PolicyRule], entries: &[Entry]) -> Verdict {
+pub fn compare(user: &str, rules: &[PolicyRule], entries: &[Entry]) -> RuleUsage {
     let own: Vec<&Entry> = entries
         .iter()
         .filter(|entry| entry.user == user && entry.impersonated.is_none())
@@ -43,7 +45,7 @@ pub fn judge(user: &str, rules: &[PolicyRule], entries: &[Entry]) -> Verdict {
             format!("{} {groups}/{resources}", rule.verbs.join(","))
         })
         .collect();
-    Verdict { denied, unused }
+    RuleUsage { denied, unused }
 }
 
 fn describe(entry: &Entry) -> String {
@@ -104,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn rights_that_are_used_fit() {
+    fn compare_accepts_rules_that_are_all_used() {
         let rules = [
             rule(&["get", "patch"], "apps", "deployments"),
             rule(&["patch"], "apps", "deployments/status"),
@@ -113,23 +115,23 @@ mod tests {
             entry("get", "apps", "deployments", "", 200),
             entry("patch", "apps", "deployments", "status", 200),
         ];
-        assert!(judge("me", &rules, &entries).fits());
+        assert!(compare("me", &rules, &entries).fits());
     }
 
     #[test]
-    fn a_denied_request_and_an_unused_rule_are_named() {
+    fn compare_names_denied_requests_and_unused_rules() {
         let rules = [rule(&["list"], "", "secrets")];
         let entries = [entry("delete", "apps", "deployments", "", 403)];
-        let verdict = judge("me", &rules, &entries);
-        assert_eq!(verdict.denied.len(), 1);
-        assert_eq!(verdict.unused, BTreeSet::from(["list /secrets".to_owned()]));
+        let usage = compare("me", &rules, &entries);
+        assert_eq!(usage.denied.len(), 1);
+        assert_eq!(usage.unused, BTreeSet::from(["list /secrets".to_owned()]));
     }
 
     #[test]
-    fn what_others_did_does_not_count() {
+    fn compare_ignores_requests_of_other_users() {
         let rules = [rule(&["list"], "", "secrets")];
         let mut other = entry("list", "", "secrets", "", 200);
         other.user = "you".to_owned();
-        assert_eq!(judge("me", &rules, &[other]).unused.len(), 1);
+        assert_eq!(compare("me", &rules, &[other]).unused.len(), 1);
     }
 }

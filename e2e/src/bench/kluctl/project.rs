@@ -1,15 +1,15 @@
-//! A kluctl project of any size: a namespace, and items of three objects each.
+//! Generates a kluctl project of any size: a namespace, and items of three objects each.
 
 use std::{fs, path::Path};
 
 use anyhow::Result;
 
-/// How many objects a project with so many items has.
+/// Returns the number of objects of a project.
 pub(crate) fn objects(items: usize) -> usize {
     items * 3 + 1
 }
 
-/// Writes the project.
+/// Writes a project with this many items.
 pub(crate) fn write(dir: &Path, items: usize) -> Result<()> {
     let project = "discriminator: 'bench-{{ target.name }}'\ntargets:\n- name: test\n  args: {replicas: 2}\nargs:\n- name: replicas\n  \
                    default: 1\n- name: namespace\n  default: bench\n";

@@ -1,0 +1,7 @@
+//! Benchmarks: the controllers under load, and the command line beside the original programs.
+
+pub mod helm;
+pub mod kluctl;
+pub mod kustomize;
+pub mod measure;
+pub mod pairs;

@@ -1,0 +1,52 @@
+//! The program behind `make demo`, `make fault` and the `make bench*` targets.
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use e2e::{bench, demo, fault};
+
+/// Runs the real binaries against a real control plane.
+#[derive(Debug, Parser)]
+#[command(name = "e2e")]
+struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Deploy an example from a Git push to running workloads, and report each step
+    Demo(demo::Args),
+    /// Kill all controllers at seeded moments of a deployment, and compare the cluster with an undisturbed run
+    Fault(fault::Args),
+    /// Measure many pairs of GitRepository and KluctlDeployment: time, memory and CPU
+    Bench(bench::pairs::Args),
+    /// Measure `weir kustomize build` beside kustomize
+    BenchKustomize(bench::kustomize::Args),
+    /// Measure `weir helm template` beside helm
+    BenchHelm(bench::helm::Args),
+    /// Measure the commands of `weir` with kluctl projects of several sizes
+    BenchKluctl(bench::kluctl::Args),
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let args = Args::parse();
+    // More than one provider may be linked in, so rustls needs to be told which one to use.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let result = match args.command {
+        Command::Demo(args) => demo::run(&args).await,
+        Command::Fault(args) => fault::run(&args).await,
+        Command::Bench(args) => bench::pairs::run(&args).await,
+        Command::BenchKustomize(args) => bench::kustomize::run(&args),
+        Command::BenchHelm(args) => bench::helm::run(&args),
+        Command::BenchKluctl(args) => bench::kluctl::run(&args).await,
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            bench::measure::print(&format!("error: {error:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}
