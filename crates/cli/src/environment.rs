@@ -1,7 +1,7 @@
-//! Flags from the environment and from a file: `KLUCTL_TARGET=prod` stands for `--target=prod`.
+//! Default values of flags from environment variables and kluctl's config file: `KLUCTL_TARGET=prod` means `--target=prod`.
 //!
-//! A flag of the command line wins over the environment, and that over the file. Of a flag that may be given several times
-//! all count: those of the file and the environment first.
+//! Precedence: command line, environment, file. The values of repeatable flags are combined, in the order file, environment,
+//! command line.
 
 use std::{collections::BTreeMap, ffi::OsString, path::PathBuf};
 
@@ -11,18 +11,18 @@ use tree::Budget;
 use yaml::Value;
 
 const PREFIX: &str = "KLUCTL_";
-/// The largest file of defaults that is read, in bytes.
+/// Maximum size of the config file, in bytes.
 const MAX_FILE: u64 = 1 << 20;
 
-/// Where defaults come from.
+/// Default values of flags.
 #[derive(Debug, Default)]
-pub(crate) struct Defaults {
+pub(crate) struct FlagDefaults {
     environment: BTreeMap<String, String>,
     file: BTreeMap<String, Vec<String>>,
 }
 
-impl Defaults {
-    /// Those of this process.
+impl FlagDefaults {
+    /// Reads the environment of this process and the config file (`~/.kluctl/config.yaml`, then `/etc/kluctl/config.yaml`).
     pub(crate) fn read() -> Result<Self> {
         let environment = std::env::vars_os()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
@@ -37,27 +37,27 @@ impl Defaults {
         })
     }
 
-    /// The arguments with the defaults right behind the name of the command, where later ones win.
+    /// Inserts the defaults after the name of the subcommand, so that flags of the command line override them.
     pub(crate) fn insert(&self, program: &Command, args: Vec<OsString>) -> Vec<OsString> {
         let Some((at, command)) = leaf(program, &args) else {
             return args;
         };
         let mut with = args;
-        // Its flags may not be made yet.
+        // Its flags may be deferred.
         let mut command = command.clone();
         command.build();
         let defaults: Vec<OsString> = command
             .get_arguments()
-            .flat_map(|arg| self.of(arg))
+            .flat_map(|arg| self.defaults_of(arg))
             .map(OsString::from)
             .collect();
         with.splice(at..at, defaults);
         with
     }
 
-    /// What a flag is by default, as arguments.
-    fn of(&self, arg: &Arg) -> Vec<String> {
-        let Some(long) = arg.get_long().filter(|long| !is_personal(long)) else {
+    /// Returns the defaults of a flag as arguments.
+    fn defaults_of(&self, arg: &Arg) -> Vec<String> {
+        let Some(long) = arg.get_long().filter(|long| !is_credential(long)) else {
             return Vec::new();
         };
         if matches!(arg.get_action(), ArgAction::Help | ArgAction::Version) {
@@ -76,7 +76,7 @@ impl Defaults {
         words.collect()
     }
 
-    /// The values of `NAME_0`, `NAME_1` and so on, by their numbers.
+    /// Returns the values of `NAME_0`, `NAME_1` and so on, in numeric order.
     fn numbered(&self, name: &str) -> Vec<String> {
         let mut found: Vec<(u32, &String)> = self
             .environment
@@ -92,15 +92,15 @@ impl Defaults {
     }
 }
 
-/// Credentials have variables of their own, one set for each place.
-fn is_personal(long: &str) -> bool {
+/// Returns true for credential flags, which have environment variables of their own.
+fn is_credential(long: &str) -> bool {
     ["git-", "helm-", "registry-"]
         .iter()
         .any(|prefix| long.starts_with(prefix))
         && long != "git-cache-update-interval"
 }
 
-/// The command that the arguments name, and the place of what follows it.
+/// Finds the subcommand in the arguments, and returns it with the index after its name.
 fn leaf<'a>(program: &'a Command, args: &[OsString]) -> Option<(usize, &'a Command)> {
     let mut found = None;
     let mut command = program;
@@ -124,13 +124,13 @@ fn read_file(file: &std::path::Path) -> Result<BTreeMap<String, Vec<String>>> {
         .with_context(|| format!("read {shown}"))?
         .len();
     if size > MAX_FILE {
-        bail!("{shown}: it is larger than {MAX_FILE} bytes");
+        bail!("{shown}: the file is larger than {MAX_FILE} bytes");
     }
     let text = std::fs::read_to_string(file).with_context(|| format!("read {shown}"))?;
     let document = yaml::read::goyaml(&text, &Budget::default()).with_context(|| shown.to_string())?;
     let scalar = |value: &Value| match value {
         Value::Map(_) | Value::Seq(_) => {
-            bail!("{shown}: a flag is a text, a number, a boolean, or a list of those")
+            bail!("{shown}: the value of a flag must be a string, number, boolean, or a list of these")
         }
         Value::Null => Ok(String::new()),
         Value::String(text) => Ok(text.clone()),
@@ -148,7 +148,7 @@ fn read_file(file: &std::path::Path) -> Result<BTreeMap<String, Vec<String>>> {
                 Ok((flag.to_owned(), values))
             })
             .collect(),
-        _ => bail!("{shown}: it is no map of flags"),
+        _ => bail!("{shown}: expected a map of flags"),
     }
 }
 
@@ -179,7 +179,7 @@ mod tests {
             ("KLUCTL_GIT_PASSWORD", "secret"),
             ("KLUCTL_HELP", "true"),
         ];
-        let defaults = Defaults {
+        let defaults = FlagDefaults {
             environment: pairs
                 .map(|(name, value)| (name.to_owned(), value.to_owned()))
                 .into(),
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn defaults_stand_before_what_is_written() {
+    fn defaults_are_inserted_before_flags_of_the_command_line() {
         assert_eq!(
             inserted("weir --debug deploy --target x"),
             "weir --debug deploy --target=env --arg=z=0 --arg=a=1 --arg=b=2 --arg=c=3 --target x"
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn other_commands_get_none() {
+    fn commands_without_kluctl_flags_get_no_defaults() {
         for line in [
             "weir",
             "weir kustomize",

@@ -1,8 +1,8 @@
-//! Who asks Helm repositories, registries and Git repositories, told by flags and by the environment.
+//! Credentials for Helm repositories, OCI registries and Git repositories, from flags, environment variables and files.
 
+mod address;
 mod docker;
 mod git;
-mod place;
 
 use std::{
     collections::BTreeMap,
@@ -14,94 +14,95 @@ use api::Secret;
 use clap::Args;
 use oci::{Access, Credentials, Identity};
 
-use self::place::{Place, is_match};
+use self::address::{ServerAddress, is_match};
 
-/// Flags with credentials and certificates. Each begins with the place that it is for.
+/// Credentials and TLS settings. The value of each flag starts with the server that it applies to: `HOST[/PATH]`, where PATH may
+/// be a glob pattern.
 #[derive(Args)]
-pub(crate) struct LoginArgs {
-    /// The user of a Helm repository
+pub(crate) struct LoginFlags {
+    /// Username for a Helm repository. Can be repeated
     #[arg(long, value_name = "HOST/PATH=USER", help_heading = "Helm repositories")]
     helm_username: Vec<String>,
-    /// The password of a Helm repository
+    /// Password for a Helm repository. Can be repeated
     #[arg(long, value_name = "HOST/PATH=PASSWORD", help_heading = "Helm repositories")]
     helm_password: Vec<String>,
-    /// User and password of a Helm repository
+    /// Username and password for a Helm repository. Can be repeated
     #[arg(
         long,
         value_name = "HOST/PATH=USER:PASSWORD",
         help_heading = "Helm repositories"
     )]
     helm_creds: Vec<String>,
-    /// A file with the certificates that a Helm repository is known by
+    /// CA bundle for verifying the Helm repository. Can be repeated
     #[arg(long, value_name = "HOST/PATH=FILE", help_heading = "Helm repositories")]
     helm_ca_file: Vec<String>,
-    /// A file with the certificate that a Helm repository is shown
+    /// TLS client certificate for a Helm repository. Can be repeated
     #[arg(long, value_name = "HOST/PATH=FILE", help_heading = "Helm repositories")]
     helm_cert_file: Vec<String>,
-    /// A file with the key of that certificate
+    /// Private key of the TLS client certificate for a Helm repository. Can be repeated
     #[arg(long, value_name = "HOST/PATH=FILE", help_heading = "Helm repositories")]
     helm_key_file: Vec<String>,
-    /// Trust a Helm repository whatever certificate it shows
+    /// Skip verification of the TLS certificate of a Helm repository. Can be repeated
     #[arg(long, value_name = "HOST/PATH", help_heading = "Helm repositories")]
     helm_insecure_skip_tls_verify: Vec<String>,
 
-    /// The user of a Git repository
+    /// Username for a Git repository. Can be repeated
     #[arg(long, value_name = "HOST/PATH=USER", help_heading = "Git repositories")]
     git_username: Vec<String>,
-    /// The password of a Git repository, or a token
+    /// Password or token for a Git repository. Can be repeated
     #[arg(long, value_name = "HOST/PATH=PASSWORD", help_heading = "Git repositories")]
     git_password: Vec<String>,
-    /// A file with the certificates that a Git repository is known by
+    /// CA bundle for verifying the Git server. Can be repeated
     #[arg(long, value_name = "HOST/PATH=FILE", help_heading = "Git repositories")]
     git_ca_file: Vec<String>,
 
-    /// The user of a registry
-    #[arg(long, value_name = "HOST/PATH=USER", help_heading = "Registries")]
+    /// Username for an OCI registry. Can be repeated
+    #[arg(long, value_name = "HOST/PATH=USER", help_heading = "OCI registries")]
     registry_username: Vec<String>,
-    /// The password of a registry
-    #[arg(long, value_name = "HOST/PATH=PASSWORD", help_heading = "Registries")]
+    /// Password for an OCI registry. Can be repeated
+    #[arg(long, value_name = "HOST/PATH=PASSWORD", help_heading = "OCI registries")]
     registry_password: Vec<String>,
-    /// User and password of a registry
-    #[arg(long, value_name = "HOST/PATH=USER:PASSWORD", help_heading = "Registries")]
+    /// Username and password for an OCI registry. Can be repeated
+    #[arg(long, value_name = "HOST/PATH=USER:PASSWORD", help_heading = "OCI registries")]
     registry_creds: Vec<String>,
-    /// A token that a registry gives others for, as its login prints it
-    #[arg(long, value_name = "HOST/PATH=TOKEN", help_heading = "Registries")]
+    /// Identity token (OAuth2 refresh token) for an OCI registry. Can be repeated
+    #[arg(long, value_name = "HOST/PATH=TOKEN", help_heading = "OCI registries")]
     registry_identity_token: Vec<String>,
-    /// A token that a registry takes
-    #[arg(long, value_name = "HOST/PATH=TOKEN", help_heading = "Registries")]
+    /// Bearer token for an OCI registry. Can be repeated
+    #[arg(long, value_name = "HOST/PATH=TOKEN", help_heading = "OCI registries")]
     registry_token: Vec<String>,
-    /// A file with the certificates that a registry is known by
-    #[arg(long, value_name = "HOST/PATH=FILE", help_heading = "Registries")]
+    /// CA bundle for verifying the OCI registry. Can be repeated
+    #[arg(long, value_name = "HOST/PATH=FILE", help_heading = "OCI registries")]
     registry_ca_file: Vec<String>,
-    /// A file with the certificate that a registry is shown
-    #[arg(long, value_name = "HOST/PATH=FILE", help_heading = "Registries")]
+    /// TLS client certificate for an OCI registry. Can be repeated
+    #[arg(long, value_name = "HOST/PATH=FILE", help_heading = "OCI registries")]
     registry_cert_file: Vec<String>,
-    /// A file with the key of that certificate
-    #[arg(long, value_name = "HOST/PATH=FILE", help_heading = "Registries")]
+    /// Private key of the TLS client certificate for an OCI registry. Can be repeated
+    #[arg(long, value_name = "HOST/PATH=FILE", help_heading = "OCI registries")]
     registry_key_file: Vec<String>,
-    /// Speak http to a registry
-    #[arg(long, value_name = "HOST/PATH", help_heading = "Registries")]
+    /// Use plain HTTP for an OCI registry. Can be repeated
+    #[arg(long, value_name = "HOST/PATH", help_heading = "OCI registries")]
     registry_plain_http: Vec<String>,
-    /// Trust a registry whatever certificate it shows
-    #[arg(long, value_name = "HOST/PATH", help_heading = "Registries")]
+    /// Skip verification of the TLS certificate of an OCI registry. Can be repeated
+    #[arg(long, value_name = "HOST/PATH", help_heading = "OCI registries")]
     registry_insecure_skip_tls_verify: Vec<String>,
 }
 
-/// What kind of place a login is for.
+/// Kind of server that a login applies to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Kind {
+enum ServerKind {
     Helm,
     Registry,
     Git,
 }
 
-/// What is known of one place.
+/// Credentials and TLS settings for one server.
 #[derive(Debug, Clone, Default)]
 struct Login {
-    /// The only scheme that it is for; any, if there is none.
+    /// URL scheme that the login is restricted to; `None` for any scheme.
     scheme: Option<String>,
     host: String,
-    /// A pattern; any path, if there is none.
+    /// Glob pattern for the path; `None` for any path.
     path: Option<String>,
     username: String,
     password: Option<Secret<String>>,
@@ -115,13 +116,13 @@ struct Login {
     plain: bool,
 }
 
-/// What is known of all places. The first that fits counts.
+/// All known logins. The first match is used.
 #[derive(Debug, Default)]
-pub(crate) struct Logins(Vec<(Kind, Login)>);
+pub(crate) struct Logins(Vec<(ServerKind, Login)>);
 
 impl Logins {
-    /// Those of flags, then those of the environment.
-    pub(crate) fn new(args: &LoginArgs) -> Result<Self> {
+    /// Reads the logins of flags, of the environment, of Git's credentials files and of Docker's config.json, in this order.
+    pub(crate) fn new(args: &LoginFlags) -> Result<Self> {
         let mut all = of_flags(args)?;
         all.extend(of_environment(std::env::vars())?);
         all.extend(git::of_files()?);
@@ -129,7 +130,7 @@ impl Logins {
         Ok(Self(all))
     }
 
-    /// Those of registries in a file as Docker writes it, or in the one that programs share.
+    /// Reads the registry logins of a file in the format of Docker's config.json; `None` means the default file.
     pub(crate) fn of_registries(file: Option<&Path>) -> Result<Self> {
         match file {
             Some(file) => docker::of_path(file).map(Self),
@@ -137,29 +138,29 @@ impl Logins {
         }
     }
 
-    /// How an address is reached.
+    /// Returns the credentials and TLS settings for a URL.
     pub(crate) fn access(&self, address: &str) -> Result<Access> {
         let kind = match address.split_once("://") {
-            Some(("oci", _)) => Kind::Registry,
-            _ => Kind::Helm,
+            Some(("oci", _)) => ServerKind::Registry,
+            _ => ServerKind::Helm,
         };
         let found = self.find(kind, address);
         found.map_or_else(|| Ok(Access::default()), Login::access)
     }
 
-    fn find(&self, kind: Kind, address: &str) -> Option<&Login> {
-        let place = Place::of(address)?;
+    fn find(&self, kind: ServerKind, address: &str) -> Option<&Login> {
+        let server = ServerAddress::parse(address)?;
         let mut logins = self.0.iter().filter(|(of, _)| *of == kind);
-        let (_, login) = logins.find(|(_, login)| login.fits(&place))?;
+        let (_, login) = logins.find(|(_, login)| login.matches(&server))?;
         Some(login)
     }
 }
 
 impl Login {
-    fn of_place(place: &str) -> Self {
-        let (host, path) = place
+    fn for_server(server: &str) -> Self {
+        let (host, path) = server
             .split_once('/')
-            .map_or((place, None), |(host, path)| (host, Some(path)));
+            .map_or((server, None), |(host, path)| (host, Some(path)));
         Self {
             host: host.to_owned(),
             path: path.map(str::to_owned).filter(|path| !path.is_empty()),
@@ -167,13 +168,13 @@ impl Login {
         }
     }
 
-    fn fits(&self, place: &Place) -> bool {
-        let is_host = [&place.host, &place.whole]
+    fn matches(&self, server: &ServerAddress) -> bool {
+        let is_host = [&server.host, &server.host_with_port]
             .iter()
             .any(|host| self.host.eq_ignore_ascii_case(host));
-        let is_scheme = self.scheme.as_ref().is_none_or(|scheme| *scheme == place.scheme);
+        let is_scheme = self.scheme.as_ref().is_none_or(|scheme| *scheme == server.scheme);
         let path = self.path.as_deref();
-        is_host && is_scheme && path.is_none_or(|path| is_match(path.as_bytes(), place.path.as_bytes()))
+        is_host && is_scheme && path.is_none_or(|path| is_match(path.as_bytes(), server.path.as_bytes()))
     }
 
     fn access(&self) -> Result<Access> {
@@ -197,12 +198,16 @@ impl Login {
         })
     }
 
-    /// Sets a field by the name that the environment has for it.
+    /// Sets a field by the suffix of its environment variable.
+    ///
+    /// # Errors
+    ///
+    /// The field is unknown, or the value is invalid. Messages don't contain the value.
     fn set(&mut self, field: &str, value: &str) -> Result<()> {
         let yes = || match value.to_ascii_lowercase().as_str() {
             "true" | "1" | "t" => Ok(true),
             "false" | "0" | "f" | "" => Ok(false),
-            _ => Err(anyhow!("{field} is true or false")),
+            _ => Err(anyhow!("{field} must be true or false")),
         };
         match field {
             "HOST" => value.clone_into(&mut self.host),
@@ -212,7 +217,7 @@ impl Login {
             "CREDS" => {
                 let (user, password) = value
                     .split_once(':')
-                    .ok_or_else(|| anyhow!("a user and a password have a colon between them"))?;
+                    .ok_or_else(|| anyhow!("credentials must have the form USER:PASSWORD"))?;
                 user.clone_into(&mut self.username);
                 self.password = Some(Secret::new(password.to_owned()));
             }
@@ -230,13 +235,13 @@ impl Login {
     }
 }
 
-/// What a file of certificates or keys holds.
+/// Reads an optional file, such as a certificate or a key.
 pub(crate) fn read(file: Option<&Path>) -> Result<Option<Vec<u8>>> {
     let read = |file: &Path| std::fs::read(file).with_context(|| format!("read {}", file.display()));
     file.map(read).transpose()
 }
 
-/// What a client shows.
+/// Reads a TLS client certificate and its key.
 pub(crate) fn identity(certificate: Option<&Path>, key: Option<&Path>) -> Result<Option<Identity>> {
     Ok(match (read(certificate)?, read(key)?) {
         (Some(certificate), Some(key)) => Some(Identity {
@@ -244,12 +249,12 @@ pub(crate) fn identity(certificate: Option<&Path>, key: Option<&Path>) -> Result
             key: Secret::new(key),
         }),
         (None, None) => None,
-        _ => bail!("a client's certificate and its key go together"),
+        _ => bail!("a TLS client certificate and its key must be given together"),
     })
 }
 
-fn of_flags(args: &LoginArgs) -> Result<Vec<(Kind, Login)>> {
-    use Kind::{Git, Helm, Registry};
+fn of_flags(args: &LoginFlags) -> Result<Vec<(ServerKind, Login)>> {
+    use ServerKind::{Git, Helm, Registry};
     let with_values = [
         (Helm, "USERNAME", &args.helm_username),
         (Helm, "PASSWORD", &args.helm_password),
@@ -282,28 +287,30 @@ fn of_flags(args: &LoginArgs) -> Result<Vec<(Kind, Login)>> {
             &args.registry_insecure_skip_tls_verify,
         ),
     ];
-    let mut places = BTreeMap::<(Kind, String), Login>::new();
-    let mut set = |kind, place: &str, field: &str, value: &str| {
-        let login = places.entry((kind, place.to_owned()));
-        login.or_insert_with(|| Login::of_place(place)).set(field, value)
+    let mut servers = BTreeMap::<(ServerKind, String), Login>::new();
+    let mut set = |kind, server: &str, field: &str, value: &str| {
+        let login = servers.entry((kind, server.to_owned()));
+        login
+            .or_insert_with(|| Login::for_server(server))
+            .set(field, value)
     };
     for (kind, field, texts) in with_values {
         for text in texts {
-            // The text may be a password.
-            let (place, value) = text.split_once('=').ok_or_else(|| {
+            // The message must not contain the value, which may be a password.
+            let (server, value) = text.split_once('=').ok_or_else(|| {
                 let flag = format!("{kind:?}-{field}").to_lowercase().replace('_', "-");
-                anyhow!("--{flag} is HOST/PATH=VALUE")
+                anyhow!("invalid --{flag}: expected HOST/PATH=VALUE")
             })?;
-            set(kind, place, field, value)?;
+            set(kind, server, field, value)?;
         }
     }
     for (kind, field, texts) in switches {
-        for place in texts {
-            set(kind, place, field, "true")?;
+        for server in texts {
+            set(kind, server, field, "true")?;
         }
     }
-    // A place with a path is more exact than its host.
-    let (exact, hosts) = places
+    // Servers with a path are more specific than those without.
+    let (exact, hosts) = servers
         .into_iter()
         .partition::<Vec<_>, _>(|(_, login)| login.path.is_some());
     Ok(exact
@@ -313,14 +320,14 @@ fn of_flags(args: &LoginArgs) -> Result<Vec<(Kind, Login)>> {
         .collect())
 }
 
-/// `KLUCTL_HELM_HOST`, `KLUCTL_HELM_1_HOST` and their like.
-fn of_environment(all: impl Iterator<Item = (String, String)>) -> Result<Vec<(Kind, Login)>> {
-    let mut places = BTreeMap::<(Kind, Option<u32>), Login>::new();
+/// Reads the logins of environment variables such as `KLUCTL_HELM_HOST` and `KLUCTL_HELM_1_HOST`.
+fn of_environment(all: impl Iterator<Item = (String, String)>) -> Result<Vec<(ServerKind, Login)>> {
+    let mut servers = BTreeMap::<(ServerKind, Option<u32>), Login>::new();
     for (name, value) in all {
         let kinds = [
-            ("KLUCTL_HELM_", Kind::Helm),
-            ("KLUCTL_REGISTRY_", Kind::Registry),
-            ("KLUCTL_GIT_", Kind::Git),
+            ("KLUCTL_HELM_", ServerKind::Helm),
+            ("KLUCTL_REGISTRY_", ServerKind::Registry),
+            ("KLUCTL_GIT_", ServerKind::Git),
         ];
         let Some((rest, kind)) = kinds
             .iter()
@@ -332,18 +339,18 @@ fn of_environment(all: impl Iterator<Item = (String, String)>) -> Result<Vec<(Ki
             Some((digits, field)) if digits.parse::<u32>().is_ok() => (digits.parse().ok(), field),
             _ => (None, rest),
         };
-        let login = places.entry((kind, number)).or_default();
+        let login = servers.entry((kind, number)).or_default();
         login.set(field, &value).with_context(|| name.clone())?;
     }
-    for login in places.values_mut() {
-        // A registry may be named with its repository.
+    for login in servers.values_mut() {
+        // REPOSITORY may contain the host.
         if login.host.is_empty()
             && let Some((host, path)) = login.path.as_deref().and_then(|path| path.split_once('/'))
         {
             (login.host, login.path) = (host.to_owned(), Some(path.to_owned()));
         }
     }
-    Ok(places
+    Ok(servers
         .into_iter()
         .map(|((kind, _), login)| (kind, login))
         .collect())
@@ -358,7 +365,7 @@ mod tests {
     #[derive(Parser)]
     struct Cli {
         #[command(flatten)]
-        logins: LoginArgs,
+        logins: LoginFlags,
     }
 
     fn flags(flags: &[&str]) -> Logins {
@@ -375,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn a_login_is_for_its_place_alone() {
+    fn login_applies_to_its_server_only() {
         let logins = flags(&[
             "--helm-creds=h:8080=all:p",
             "--helm-username=h:8080/a/*=some",
@@ -389,7 +396,7 @@ mod tests {
             ("https://h:8080/a/b/", "some"),
             ("https://h:8080/a/b/c", "all"),
             ("https://h/a/b", ""),
-            // What is read in two ways goes where it is sent.
+            // Ambiguous URLs are parsed as the HTTP client does.
             ("https://other\\@h:8080/a/b", ""),
             ("https://other?@h:8080/a/b", ""),
             ("https://other#@h:8080/a/b", ""),
@@ -407,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn the_environment_has_logins_too() {
+    fn logins_are_read_from_the_environment() {
         let set = [
             ("KLUCTL_HELM_HOST", "a"),
             ("KLUCTL_HELM_USERNAME", "one"),
@@ -452,9 +459,9 @@ mod tests {
     }
 
     #[test]
-    fn flags_without_a_place_are_refused_without_their_value() {
+    fn invalid_login_flags_are_refused_without_showing_the_value() {
         let args = Cli::parse_from(["weir", "--helm-password", "s3cret"]);
         let error = of_flags(&args.logins).unwrap_err().to_string();
-        assert_eq!(error, "--helm-password is HOST/PATH=VALUE");
+        assert_eq!(error, "invalid --helm-password: expected HOST/PATH=VALUE");
     }
 }

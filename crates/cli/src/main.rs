@@ -1,22 +1,14 @@
 //! The command line program `weir`.
 
-mod charts;
+mod color;
 mod commands;
+mod deferred;
 mod environment;
-mod fetch;
 mod flags;
-mod helm;
-mod helm_pull;
-mod helm_update;
-mod inflate;
-mod kustomize;
-mod later;
 mod logins;
 mod output;
-mod paint;
-mod place;
 mod progress;
-mod project;
+mod remote;
 mod session;
 mod terminal;
 mod usage;
@@ -25,11 +17,14 @@ use std::{ffi::OsString, io::Write as _, process::ExitCode};
 
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
-use commands::{completion, deploy, diff, list, poke_images, remove, render, validate};
-use environment::Defaults;
-use later::Later;
+use commands::{
+    completion, delete, deploy, diff, helm, helm_pull, helm_update, kustomize, list, poke_images, render,
+    validate,
+};
+use deferred::Deferred;
+use environment::FlagDefaults;
 
-/// GitOps for Kubernetes: what the controllers do, by hand.
+/// Deploy kluctl projects, build kustomizations and render Helm charts
 #[derive(Parser)]
 #[command(
     name = "weir",
@@ -44,65 +39,65 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// What kustomize does
+    /// Deploy a target to its cluster
+    Deploy(Deferred<deploy::DeployArgs>),
+    /// Show the changes that a deployment would make
+    Diff(Deferred<diff::DiffArgs>),
+    /// Delete objects that are no longer part of a target (orphans)
+    Prune(Deferred<delete::PruneArgs>),
+    /// Delete all objects of a target
+    Delete(Deferred<delete::DeleteArgs>),
+    /// Check that all objects of a target exist and are ready
+    Validate(Deferred<validate::ValidateArgs>),
+    /// Update images of deployed objects
+    PokeImages(Deferred<poke_images::PokeArgs>),
+    /// Render a target without deploying it
+    Render(Deferred<render::RenderArgs>),
+    /// List the targets of a project
+    ListTargets(Deferred<list::TargetsArgs>),
+    /// List the images of a target
+    ListImages(Deferred<list::ImagesArgs>),
+    /// Pull the Helm charts of a project into .helm-charts
+    HelmPull(Deferred<helm_pull::PullArgs>),
+    /// Check the Helm charts of a project for new versions, and upgrade them
+    HelmUpdate(Deferred<helm_update::UpdateArgs>),
+    /// Build kustomizations
     #[command(subcommand)]
     Kustomize(kustomize::Command),
-    /// What helm does
+    /// Render Helm charts
     #[command(subcommand)]
     Helm(helm::Command),
-    /// Pull the charts of a kluctl project
-    HelmPull(Later<helm_pull::PullArgs>),
-    /// Tell which charts of a kluctl project have newer versions
-    HelmUpdate(Later<helm_update::UpdateArgs>),
-    /// Deploy a target of a kluctl project
-    Deploy(Later<deploy::DeployArgs>),
-    /// Show what a deployment would change
-    Diff(Later<diff::DiffArgs>),
-    /// Delete what is no longer rendered
-    Prune(Later<remove::PruneArgs>),
-    /// Delete everything of a target
-    Delete(Later<remove::DeleteArgs>),
-    /// Look whether everything is there and ready
-    Validate(Later<validate::ValidateArgs>),
-    /// Replace images in what runs
-    PokeImages(Later<poke_images::PokeArgs>),
-    /// Render a project, and change nothing
-    Render(Later<render::RenderArgs>),
-    /// Print the targets of a project
-    ListTargets(Later<list::TargetsArgs>),
-    /// Print the images that templates ask for
-    ListImages(Later<list::ImagesArgs>),
-    /// Print a script that completes commands and flags in a shell
-    Completion(Later<completion::CompletionArgs>),
-    /// Write manual pages
-    Man(Later<completion::ManArgs>),
+    /// Generate a shell completion script
+    Completion(Deferred<completion::CompletionArgs>),
+    /// Generate man pages
+    Man(Deferred<completion::ManArgs>),
 }
 
 fn main() -> ExitCode {
-    let done = match parsed(std::env::args_os().collect()) {
-        Err(Unparsed::Usage(error)) => return usage::tell(&error, refused()),
-        Err(Unparsed::Defaults(error)) => Err(error),
+    let result = match parse(std::env::args_os().collect()) {
+        Err(ParseError::Usage(error)) => return usage::report(&error, unsupported_flags()),
+        Err(ParseError::Defaults(error)) => Err(error),
         Ok(Cli { command }) => run(command),
     };
-    match done {
+    match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            let _ = writeln!(std::io::stderr(), "Error: {}", output::words(&error));
+            let _ = writeln!(std::io::stderr(), "Error: {}", output::error_chain(&error));
             ExitCode::FAILURE
         }
     }
 }
 
-/// Why arguments could not be read.
-enum Unparsed {
+/// Failure to parse the command line.
+enum ParseError {
     Usage(clap::Error),
     Defaults(anyhow::Error),
 }
 
-/// The arguments, with what the environment adds to them.
-fn parsed(args: Vec<OsString>) -> Result<Cli, Unparsed> {
+/// Parses the arguments, with the defaults of the environment and the config file.
+fn parse(args: Vec<OsString>) -> Result<Cli, ParseError> {
     let mut program = Cli::command();
-    // What other programs do has other programs' defaults.
+    // The defaults are those of kluctl; these commands have no counterpart in kluctl.
     let is_foreign = |word: &OsString| {
         ["kustomize", "helm", "completion", "man"]
             .iter()
@@ -111,21 +106,21 @@ fn parsed(args: Vec<OsString>) -> Result<Cli, Unparsed> {
     let args = if args.get(1).is_none_or(is_foreign) {
         args
     } else {
-        let defaults = Defaults::read().map_err(Unparsed::Defaults)?;
+        let defaults = FlagDefaults::read().map_err(ParseError::Defaults)?;
         defaults.insert(&program, args)
     };
     program
         .try_get_matches_from_mut(args)
         .and_then(|matches| Cli::from_arg_matches(&matches))
-        .map_err(|error| Unparsed::Usage(error.format(&mut program)))
+        .map_err(|error| ParseError::Usage(error.format(&mut program)))
 }
 
 fn run(command: Command) -> anyhow::Result<()> {
     match command {
         Command::Deploy(args) => deploy::run(&args),
         Command::Diff(args) => diff::run(&args),
-        Command::Prune(args) => remove::prune(&args),
-        Command::Delete(args) => remove::delete(&args),
+        Command::Prune(args) => delete::prune(&args),
+        Command::Delete(args) => delete::delete(&args),
         Command::Validate(args) => validate::run(&args),
         Command::PokeImages(args) => poke_images::run(&args),
         Command::Render(args) => render::run(&args),
@@ -140,11 +135,11 @@ fn run(command: Command) -> anyhow::Result<()> {
     }
 }
 
-/// The flags that the command of this call refuses by name.
-fn refused() -> usage::Refused {
+/// Returns the unsupported flags of the original of the invoked command.
+fn unsupported_flags() -> usage::UnsupportedFlags {
     match std::env::args().nth(1).as_deref() {
-        Some("kustomize") => kustomize::REFUSED,
-        Some("helm") => helm::REFUSED,
-        _ => commands::REFUSED,
+        Some("kustomize") => kustomize::UNSUPPORTED_FLAGS,
+        Some("helm") => helm::UNSUPPORTED_FLAGS,
+        _ => commands::UNSUPPORTED_FLAGS,
     }
 }

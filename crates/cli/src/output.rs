@@ -1,4 +1,4 @@
-//! What goes to stdout.
+//! Writes results to stdout and files.
 
 use std::{
     fs,
@@ -10,26 +10,26 @@ use anyhow::{Context as _, Result};
 use kluctl::Rendered;
 use tree::{Tree, TreePath};
 
-/// What is wrong, and why. Many an error says its cause itself.
-pub(crate) fn words(error: &anyhow::Error) -> String {
-    let mut words = String::new();
+/// Formats an error with its causes, and leaves out causes that a message already ends with.
+pub(crate) fn error_chain(error: &anyhow::Error) -> String {
+    let mut text = String::new();
     for cause in error.chain().map(ToString::to_string) {
-        if words.is_empty() {
-            words = cause;
-        } else if !words.ends_with(&cause) {
-            words.push_str(": ");
-            words.push_str(&cause);
+        if text.is_empty() {
+            text = cause;
+        } else if !text.ends_with(&cause) {
+            text.push_str(": ");
+            text.push_str(&cause);
         }
     }
-    words
+    text
 }
 
-/// Prints to stdout; a reader that has seen enough is no failure.
+/// Prints to stdout. A closed pipe is not an error.
 pub(crate) fn print(text: &str) -> Result<()> {
     print_all(&[text])
 }
 
-/// Prints into a file, or to stdout as [`print`] does.
+/// Writes to a file, or to stdout if there is none.
 pub(crate) fn print_to(file: Option<&Path>, text: &str) -> Result<()> {
     match file {
         Some(file) => fs::write(file, text).with_context(|| format!("write {}", file.display())),
@@ -37,7 +37,7 @@ pub(crate) fn print_to(file: Option<&Path>, text: &str) -> Result<()> {
     }
 }
 
-/// Prints texts to stdout as [`print`] does, one behind the other.
+/// Prints several strings to stdout. A closed pipe is not an error.
 pub(crate) fn print_all(texts: &[impl AsRef<str>]) -> Result<()> {
     match write_texts(BufWriter::new(std::io::stdout().lock()), texts) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
@@ -47,7 +47,7 @@ pub(crate) fn print_all(texts: &[impl AsRef<str>]) -> Result<()> {
     }
 }
 
-/// Writes texts one behind the other.
+/// Writes several strings.
 pub(crate) fn write_texts(mut out: impl Write, texts: &[impl AsRef<str>]) -> std::io::Result<()> {
     for text in texts {
         out.write_all(text.as_ref().as_bytes())?;
@@ -55,32 +55,34 @@ pub(crate) fn write_texts(mut out: impl Write, texts: &[impl AsRef<str>]) -> std
     out.flush()
 }
 
-/// Writes the rendered files of a project into a directory; without one, into a new temporary one, if that is wanted.
+/// Writes the rendered files of a project to a directory, and returns it.
+///
+/// If `dir` is `None`, the files go to a new temporary directory if `use_temporary`, otherwise nowhere.
 pub(crate) fn write_files(
     rendered: &Rendered,
     dir: Option<&Path>,
-    anywhere: bool,
+    use_temporary: bool,
 ) -> Result<Option<PathBuf>> {
-    let (Some(files), Some(dir)) = (&rendered.files, place(dir, anywhere)?) else {
+    let (Some(files), Some(dir)) = (&rendered.files, output_dir(dir, use_temporary)?) else {
         return Ok(None);
     };
     write_tree(&**files, &TreePath::root(), &dir)?;
     Ok(Some(dir))
 }
 
-fn place(dir: Option<&Path>, anywhere: bool) -> Result<Option<PathBuf>> {
+fn output_dir(dir: Option<&Path>, use_temporary: bool) -> Result<Option<PathBuf>> {
     match dir {
         Some(dir) => Ok(Some(dir.to_path_buf())),
-        None if anywhere => {
+        None if use_temporary => {
             let made = tempfile::Builder::new().prefix("weir-rendered-").tempdir();
-            Ok(Some(made.context("make a temporary directory")?.keep()))
+            Ok(Some(made.context("create a temporary directory")?.keep()))
         }
         None => Ok(None),
     }
 }
 
 fn write_tree(tree: &dyn Tree, dir: &TreePath, to: &Path) -> Result<()> {
-    fs::create_dir_all(to).with_context(|| format!("make {}", to.display()))?;
+    fs::create_dir_all(to).with_context(|| format!("create {}", to.display()))?;
     for entry in tree.list(dir)? {
         let (from, to) = (dir.child(&entry.name), to.join(&entry.name));
         if entry.is_dir {
@@ -92,7 +94,7 @@ fn write_tree(tree: &dyn Tree, dir: &TreePath, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// How many columns the terminal has that stdout goes to.
+/// Returns the number of columns of the terminal that stdout is connected to.
 pub(crate) fn width() -> Option<usize> {
     let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok()?;
     Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
@@ -105,8 +107,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn causes_are_told_once() {
+    fn error_chain_leaves_out_repeated_causes() {
         let error = anyhow!("no end").context("a: no end").context("b").context("c");
-        assert_eq!(words(&error), "c: b: a: no end");
+        assert_eq!(error_chain(&error), "c: b: a: no end");
     }
 }

@@ -1,4 +1,4 @@
-//! Tells on a terminal how an operation goes.
+//! Shows the progress of an operation on stderr.
 
 use std::{
     collections::HashMap,
@@ -10,18 +10,18 @@ use indicatif::ProgressBar;
 
 use crate::terminal::Terminal;
 
-/// Shows what happens: a line for each item that is worked on.
+/// Progress display with one status line per deployment item.
 #[derive(Debug)]
-pub(crate) struct Shown {
+pub(crate) struct ProgressLines {
     terminal: Terminal,
-    /// What lives on the terminal, by item; the step and the barrier have names of their own.
+    /// Status lines by item name; `STEP` and `BARRIER` are the keys of the other two.
     lines: Mutex<HashMap<String, ProgressBar>>,
 }
 
 const STEP: &str = "\0step";
 const BARRIER: &str = "\0barrier";
 
-impl Shown {
+impl ProgressLines {
     pub(crate) fn on(terminal: &Terminal) -> Self {
         Self {
             terminal: terminal.clone(),
@@ -29,8 +29,8 @@ impl Shown {
         }
     }
 
-    /// Shows a text that stays until it is replaced or taken away.
-    fn live(&self, name: &str, text: String) {
+    /// Shows a status line, or replaces its message.
+    fn show(&self, name: &str, text: String) {
         let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         match lines.get(name) {
             Some(line) => line.set_message(text),
@@ -42,7 +42,7 @@ impl Shown {
         }
     }
 
-    fn take(&self, name: &str) {
+    fn remove(&self, name: &str) {
         let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(line) = lines.remove(name) {
             line.finish_and_clear();
@@ -50,27 +50,27 @@ impl Shown {
     }
 }
 
-impl Progress for Shown {
+impl Progress for ProgressLines {
     fn tell(&self, event: &Event<'_>) {
         match event {
             Event::Step(text) => {
-                self.terminal.unless_lively(text);
-                self.live(STEP, (*text).to_owned());
+                self.terminal.info(text);
+                self.show(STEP, (*text).to_owned());
             }
             Event::ItemStarted { item } => {
-                self.take(STEP);
-                self.live(item, format!("{item}: Applying"));
+                self.remove(STEP);
+                self.show(item, format!("{item}: Applying"));
             }
             Event::Applied { item, done, of } => {
-                self.live(item, format!("{item}: Applied {done} of {of} objects"));
+                self.show(item, format!("{item}: Applied {done} of {of} objects"));
             }
             Event::Waiting { item, what } => {
                 let text = format!("{item}: {what}");
-                self.terminal.unless_lively(&text);
-                self.live(item, text);
+                self.terminal.info(&text);
+                self.show(item, text);
             }
             Event::ItemFinished { item, counts } => {
-                self.take(item);
+                self.remove(item);
                 let text = format!("{item}: {counts}");
                 match (counts.errors, counts.warnings) {
                     (0, 0) => self.terminal.success(&text),
@@ -83,15 +83,15 @@ impl Progress for Shown {
                     Some(message) => format!("Waiting on barrier: {message}"),
                     None => "Waiting on barrier...".to_owned(),
                 };
-                self.terminal.unless_lively(&text);
-                self.live(BARRIER, text);
+                self.terminal.info(&text);
+                self.show(BARRIER, text);
             }
-            Event::BarrierPassed => self.take(BARRIER),
+            Event::BarrierPassed => self.remove(BARRIER),
         }
     }
 }
 
-impl Drop for Shown {
+impl Drop for ProgressLines {
     fn drop(&mut self) {
         let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         lines.drain().for_each(|(_, line)| line.finish_and_clear());

@@ -1,4 +1,4 @@
-//! What a command about a kluctl project works on: its files, what was asked for, and the cluster of its target.
+//! The project of a command: its files, the render request, and the cluster of its target.
 
 use std::{
     path::{Path, PathBuf},
@@ -18,39 +18,39 @@ use tree::{Budget, Disk, Limits, Tree, TreePath};
 use yaml::Value;
 
 use crate::{
-    commands::Commit,
-    flags::{self, ChoiceFlags, ImageFlags, InclusionFlags, ProjectFlags, TargetFlags},
+    commands::ProjectCommit,
+    flags::{self, ImageFlags, InclusionFlags, ProjectFlags, RenderInputFlags, TargetFlags},
     logins::Logins,
     terminal::Terminal,
 };
 
-/// What the flags of a command say about the project.
+/// Options of a command that select and configure the project.
 #[derive(Clone, Copy)]
-pub(crate) struct Asked<'a> {
+pub(crate) struct ProjectOptions<'a> {
     pub(crate) project: &'a ProjectFlags,
     pub(crate) target: &'a TargetFlags,
     pub(crate) images: Option<&'a ImageFlags>,
     pub(crate) inclusion: Option<&'a InclusionFlags>,
     pub(crate) discriminator: Option<&'a str>,
-    /// Whether no cluster is asked for anything.
+    /// True if no cluster is connected to.
     pub(crate) offline: bool,
-    /// The version of Kubernetes that charts see.
+    /// Kubernetes version for Helm charts; `None` means that of the cluster.
     pub(crate) kube_version: Option<&'a str>,
-    /// Whether the rendered files are wanted, not only the objects.
+    /// True if the rendered files are needed, not only the objects.
     pub(crate) keep_files: bool,
 }
 
-impl<'a> Asked<'a> {
-    /// A part of a project.
-    pub(crate) fn new(choice: &'a ChoiceFlags) -> Self {
+impl<'a> ProjectOptions<'a> {
+    /// Returns the options for a target with images and selected items.
+    pub(crate) fn new(input: &'a RenderInputFlags) -> Self {
         Self {
-            images: Some(&choice.images),
-            inclusion: Some(&choice.inclusion),
-            ..Self::whole(&choice.project, &choice.target)
+            images: Some(&input.images),
+            inclusion: Some(&input.inclusion),
+            ..Self::whole(&input.project, &input.target)
         }
     }
 
-    /// A project and a target, and nothing else.
+    /// Returns the options for a whole target.
     pub(crate) fn whole(project: &'a ProjectFlags, target: &'a TargetFlags) -> Self {
         Self {
             project,
@@ -65,11 +65,11 @@ impl<'a> Asked<'a> {
     }
 }
 
-/// A project on this machine, and what is done with it.
+/// Loaded project of a command, with the connections that it needs.
 pub(crate) struct Session {
     pub(crate) terminal: Terminal,
     pub(crate) runtime: Runtime,
-    /// Ends at Ctrl-C, and when the time is over.
+    /// Cancelled at Ctrl-C and when `--timeout` is over.
     pub(crate) cancel: CancellationToken,
     pub(crate) checkout: Option<Checkout>,
     pub(crate) tree: Arc<dyn Tree>,
@@ -80,13 +80,13 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// Finds the project, and reads what flags name.
-    pub(crate) fn open(asked: &Asked<'_>) -> Result<Self> {
-        let flags = &asked.project.terminal;
+    /// Finds the project and reads the files that flags name.
+    pub(crate) fn open(options: &ProjectOptions<'_>) -> Result<Self> {
+        let flags = &options.project.terminal;
         let terminal = Terminal::new(flags.no_color, flags.debug);
-        let runtime = Runtime::new().context("no threads for the network")?;
+        let runtime = Runtime::new().context("start the async runtime")?;
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let dir = project_dir(asked.project)?;
+        let dir = project_dir(options.project)?;
         let checkout = Checkout::around(&dir)?;
         if checkout.is_none() {
             terminal.warning("Failed to detect git project root. This might cause follow-up errors");
@@ -98,12 +98,12 @@ impl Session {
         let limits = Limits::default();
         let budget = Budget::new(limits.clone());
         let tree = Arc::new(Disk::open(&root, &limits)?);
-        let kubeconfig = match asked.offline {
+        let kubeconfig = match options.offline {
             true => None,
-            false => LocalKubeconfig::read(asked.target.kubeconfig.as_deref())?,
+            false => LocalKubeconfig::read(options.target.kubeconfig.as_deref())?,
         };
-        if kubeconfig.is_none() && !asked.offline {
-            if let Some(context) = &asked.target.context {
+        if kubeconfig.is_none() && !options.offline {
+            if let Some(context) = &options.target.context {
                 bail!("context \"{context}\" does not exist: there is no kubeconfig");
             }
             terminal.warning(
@@ -111,7 +111,7 @@ impl Session {
                  may or may not be a problem",
             );
         }
-        let mut request = request(asked, &root, &dir, &budget)?;
+        let mut request = request(options, &root, &dir, &budget)?;
         if let Some(kubeconfig) = &kubeconfig {
             let contexts = kubeconfig.contexts();
             request.contexts = Contexts {
@@ -121,10 +121,14 @@ impl Session {
         }
         if checkout.is_some() {
             let history = git::History::around(&root);
-            request.history = history.map(|history| Arc::new(Commits(history)) as _);
+            request.history = history.map(|history| Arc::new(CheckoutHistory(history)) as _);
         }
         let cancel = CancellationToken::new();
-        runtime.spawn(end_early(cancel.clone(), terminal.clone(), asked.project.timeout));
+        runtime.spawn(end_early(
+            cancel.clone(),
+            terminal.clone(),
+            options.project.timeout,
+        ));
         Ok(Self {
             terminal,
             runtime,
@@ -133,12 +137,12 @@ impl Session {
             tree,
             request,
             kubeconfig,
-            external: external(asked.project)?,
-            timeout: asked.project.timeout,
+            external: external(options.project)?,
+            timeout: options.project.timeout,
         })
     }
 
-    /// The cluster of the target; `None` without a kubeconfig.
+    /// Connects to the cluster of the target; `None` without a kubeconfig.
     pub(crate) fn connect(&self) -> Result<Option<Cluster>> {
         let Some(kubeconfig) = &self.kubeconfig else {
             return Ok(None);
@@ -156,14 +160,17 @@ impl Session {
         Ok(Some(Cluster::new(client).until(self.cancel.clone())))
     }
 
-    /// The cluster, where nothing can be done without one.
+    /// Connects to the cluster of the target.
+    ///
+    /// # Errors
+    ///
+    /// Fails without a kubeconfig.
     pub(crate) fn cluster(&self) -> Result<Cluster> {
-        self.connect()?.context(
-            "there is no Kubernetes cluster: name one by --kubeconfig, $KUBECONFIG or ~/.kube/config",
-        )
+        self.connect()?
+            .context("no kubeconfig found: use --kubeconfig, $KUBECONFIG or ~/.kube/config")
     }
 
-    /// The targets of the project, and what the user should know besides.
+    /// Returns the targets of the project and warnings.
     pub(crate) fn targets(&self) -> Result<(Value, Vec<String>)> {
         let (tree, request) = (self.tree.clone(), self.request.clone());
         let rendering = self.rendering();
@@ -188,11 +195,11 @@ impl Session {
         ended.unwrap_or(Err(engine::Error::Cancelled))
     }
 
-    /// The commit that the project is of.
-    pub(crate) fn git_info(&self) -> Option<Commit> {
+    /// Returns the Git commit of the project; `None` outside of a Git repository.
+    pub(crate) fn git_info(&self) -> Option<ProjectCommit> {
         let checkout = self.checkout.as_ref()?;
         let origin = checkout.origin.clone().unwrap_or_default();
-        Some(Commit {
+        Some(ProjectCommit {
             info: GitInfo {
                 url: api::redact(&origin),
                 branch: checkout.branch.clone().unwrap_or_default(),
@@ -230,11 +237,11 @@ impl Session {
     }
 }
 
-/// The history that templates may ask for.
+/// Git history for `load_latest_git_commit()` in templates.
 #[derive(Debug)]
-struct Commits(git::History);
+struct CheckoutHistory(git::History);
 
-impl kluctl::History for Commits {
+impl kluctl::History for CheckoutHistory {
     fn latest_commit(&self, path: &TreePath) -> Result<Option<String>, String> {
         self.0
             .latest_commit(path.as_str())
@@ -242,7 +249,7 @@ impl kluctl::History for Commits {
     }
 }
 
-/// What a render may take from elsewhere: all that the user may.
+/// Returns the external sources of a render: everything that the user may access.
 fn external(project: &ProjectFlags) -> Result<ExternalAccess> {
     let overrides = [
         (false, false, &project.local_git_override),
@@ -255,7 +262,7 @@ fn external(project: &ProjectFlags) -> Result<ExternalAccess> {
         for text in texts {
             let (key, dir) = text
                 .split_once('=')
-                .with_context(|| format!("{text}: an override is HOST/PATH=DIR"))?;
+                .with_context(|| format!("invalid override {text:?}: expected HOST/PATH=DIR"))?;
             all.push(SourceOverride {
                 oci,
                 group,
@@ -280,13 +287,14 @@ fn project_dir(project: &ProjectFlags) -> Result<PathBuf> {
     dir.canonicalize().with_context(|| shown.to_string())
 }
 
-fn request(asked: &Asked<'_>, root: &Path, dir: &Path, budget: &Budget) -> Result<Request> {
+fn request(options: &ProjectOptions<'_>, root: &Path, dir: &Path, budget: &Budget) -> Result<Request> {
     let below = |path: &Path| -> Result<TreePath> {
         let inside = path.strip_prefix(root);
-        let inside = inside.with_context(|| format!("{} is not in {}", path.display(), root.display()))?;
+        let inside =
+            inside.with_context(|| format!("{} is not inside of {}", path.display(), root.display()))?;
         Ok(TreePath::parse(&inside.to_string_lossy())?)
     };
-    let config = asked.project.project_config.as_deref();
+    let config = options.project.project_config.as_deref();
     let config = config
         .map(|file| {
             let file = file
@@ -298,25 +306,25 @@ fn request(asked: &Asked<'_>, root: &Path, dir: &Path, budget: &Budget) -> Resul
     let mut request = Request {
         project_dir: below(dir)?,
         project_file: config,
-        target: asked.target.target.clone(),
-        target_name_override: asked.target.target_name_override.clone(),
-        context_override: asked.target.context.clone(),
-        discriminator: asked.discriminator.map(str::to_owned),
-        args: flags::args::read(&asked.project.arg, &asked.project.args_from_file, budget)?,
-        images: asked
+        target: options.target.target.clone(),
+        target_name_override: options.target.target_name_override.clone(),
+        context_override: options.target.context.clone(),
+        discriminator: options.discriminator.map(str::to_owned),
+        args: flags::args::read(&options.project.arg, &options.project.args_from_file, budget)?,
+        images: options
             .images
             .map(|images| fixed_images(images, budget))
             .transpose()?
             .unwrap_or_default(),
-        inclusion: asked.inclusion.map(InclusionFlags::read).unwrap_or_default(),
-        keep_files: asked.keep_files,
+        inclusion: options.inclusion.map(InclusionFlags::read).unwrap_or_default(),
+        keep_files: options.keep_files,
         ..Request::default()
     };
-    request.charts.kube_version = asked.kube_version.map(str::to_owned);
+    request.charts.kube_version = options.kube_version.map(str::to_owned);
     Ok(request)
 }
 
-/// Those of a file, then those of the command line.
+/// Reads the fixed images of `--fixed-images-file`, then those of `--fixed-image`.
 fn fixed_images(images: &ImageFlags, budget: &Budget) -> Result<Vec<FixedImage>> {
     let mut all = Vec::new();
     if let Some(file) = &images.fixed_images_file {
@@ -342,15 +350,15 @@ impl InclusionFlags {
     }
 }
 
-/// Ends the work at Ctrl-C or after its time; a second Ctrl-C ends the process.
+/// Cancels the work at Ctrl-C or after the timeout; a second Ctrl-C ends the process.
 async fn end_early(cancel: CancellationToken, terminal: Terminal, timeout: Duration) {
     tokio::select! {
         () = tokio::time::sleep(timeout) => {
-            terminal.failure(&format!("the time of --timeout {timeout:?} is over"));
+            terminal.failure(&format!("Timeout: the command took longer than --timeout {timeout:?}"));
             cancel.cancel();
         }
         Ok(()) = tokio::signal::ctrl_c() => {
-            terminal.warning("Interrupted: nothing new is begun. Ctrl-C again ends at once");
+            terminal.warning("Interrupted: stopping. Press Ctrl-C again to exit immediately");
             cancel.cancel();
         }
     }

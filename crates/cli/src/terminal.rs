@@ -1,4 +1,4 @@
-//! What is said on stderr while a command works, and what is asked.
+//! Status messages and prompts on stderr.
 
 use std::{
     io::{BufRead as _, IsTerminal as _, Write as _},
@@ -8,14 +8,14 @@ use std::{
 use anstream::ColorChoice;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
-/// Says on stderr what happens: lines that live on a terminal, and plain ones elsewhere.
+/// Prints status messages on stderr: live status lines on a terminal, plain lines elsewhere.
 #[derive(Debug, Clone)]
 pub(crate) struct Terminal {
-    lively: bool,
+    interactive: bool,
     bars: MultiProgress,
 }
 
-/// Something that takes a while.
+/// A step that takes a while, shown with a spinner on a terminal.
 #[derive(Debug)]
 pub(crate) struct Step<'a> {
     terminal: &'a Terminal,
@@ -29,22 +29,22 @@ const YELLOW: anstyle::Style = anstyle::AnsiColor::Yellow.on_default();
 const GREEN: anstyle::Style = anstyle::AnsiColor::Green.on_default();
 
 impl Terminal {
-    /// The one of this process.
+    /// Creates the terminal of this process.
     pub(crate) fn new(no_color: bool, debug: bool) -> Self {
         if no_color {
             ColorChoice::Never.write_global();
         }
-        let lively = std::io::stderr().is_terminal() && !debug && std::env::var_os("CI").is_none();
+        let interactive = std::io::stderr().is_terminal() && !debug && std::env::var_os("CI").is_none();
         Self {
-            lively,
+            interactive,
             bars: MultiProgress::new(),
         }
     }
 
-    /// Begins something.
+    /// Starts a step.
     pub(crate) fn start(&self, text: impl Into<String>) -> Step<'_> {
         let text = text.into();
-        self.unless_lively(&text);
+        self.info(&text);
         let bar = self.spinner(&text);
         Step {
             terminal: self,
@@ -54,9 +54,9 @@ impl Terminal {
         }
     }
 
-    /// A line that lives until it is finished; none where nothing lives.
+    /// Adds a status line with a spinner; `None` if stderr is not interactive.
     pub(crate) fn spinner(&self, text: &str) -> Option<ProgressBar> {
-        if !self.lively {
+        if !self.interactive {
             return None;
         }
         let bar = self
@@ -69,9 +69,9 @@ impl Terminal {
         Some(bar)
     }
 
-    /// Says something where nothing lives.
-    pub(crate) fn unless_lively(&self, text: &str) {
-        if !self.lively {
+    /// Prints an informational line if stderr is not interactive.
+    pub(crate) fn info(&self, text: &str) {
+        if !self.interactive {
             self.line(GREEN, "i", text);
         }
     }
@@ -88,7 +88,7 @@ impl Terminal {
         self.line(RED, "✗", text);
     }
 
-    /// Prints text above what lives.
+    /// Prints a line above the live status lines.
     pub(crate) fn plain(&self, text: &str) {
         self.bars.suspend(|| {
             let _ = writeln!(anstream::stderr(), "{text}");
@@ -99,11 +99,11 @@ impl Terminal {
         self.plain(&format!("{style}{sign}{style:#} {text}"));
     }
 
-    /// Asks a question; nobody there, or no answer, means no.
+    /// Asks a yes/no question. End of input, or stdin without a terminal, means no.
     pub(crate) fn ask(&self, question: &str) -> bool {
         if !std::io::stdin().is_terminal() {
             self.warning(&format!(
-                "Failed prompting for '{question}': there is no terminal to ask at; --yes answers in advance"
+                "Failed prompting for '{question}': stdin is not a terminal; use --yes to skip the confirmation"
             ));
             return false;
         }
@@ -117,7 +117,7 @@ impl Terminal {
                     Ok(0) | Err(_) => return false,
                     Ok(_) => {}
                 }
-                if let Some(answer) = understood(&answer) {
+                if let Some(answer) = parse_answer(&answer) {
                     return answer;
                 }
             }
@@ -125,8 +125,8 @@ impl Terminal {
     }
 }
 
-/// Yes or no; `None` for anything else.
-fn understood(answer: &str) -> Option<bool> {
+/// Parses the answer to a yes/no question; `None` if it is neither.
+fn parse_answer(answer: &str) -> Option<bool> {
     match answer.trim() {
         "y" | "Y" | "yes" | "Yes" | "YES" => Some(true),
         "" | "n" | "N" | "no" | "No" | "NO" => Some(false),
@@ -135,7 +135,7 @@ fn understood(answer: &str) -> Option<bool> {
 }
 
 impl Step<'_> {
-    /// Ends well.
+    /// Marks the step as successful.
     pub(crate) fn done(mut self) {
         self.end();
         if self.bar.is_some() {
@@ -167,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn answers() {
+    fn answers_are_yes_no_or_unknown() {
         for (answer, expected) in [
             ("y\n", Some(true)),
             ("YES\n", Some(true)),
@@ -176,7 +176,7 @@ mod tests {
             ("perhaps\n", None),
             ("yEs\n", None),
         ] {
-            assert_eq!(understood(answer), expected, "{answer:?}");
+            assert_eq!(parse_answer(answer), expected, "{answer:?}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What is said about arguments that can't be understood.
+//! Reports usage errors, and parses flag values in the formats of Go programs.
 
 use std::{io::Write as _, process::ExitCode};
 
@@ -9,16 +9,18 @@ use clap::{
     error::{ContextKind, ContextValue, ErrorKind},
 };
 
-/// Flags that a program has and its command here hasn't, and why. None is accepted and then ignored.
-pub(crate) type Refused = &'static [(&'static [&'static str], &'static str)];
+/// Flags of the original program that weir doesn't support, each group with the reason.
+///
+/// Unsupported flags are refused by name, never ignored.
+pub(crate) type UnsupportedFlags = &'static [(&'static [&'static str], &'static str)];
 
-/// Prints help to stdout, and everything else as an error.
-pub(crate) fn tell(error: &clap::Error, refused: Refused) -> ExitCode {
+/// Prints help to stdout, and usage errors to stderr.
+pub(crate) fn report(error: &clap::Error, unsupported: UnsupportedFlags) -> ExitCode {
     if !error.use_stderr() {
         let _ = error.print();
         return ExitCode::SUCCESS;
     }
-    let text = match refusal(error, refused) {
+    let text = match unsupported_flag(error, unsupported) {
         Some(text) => text,
         None if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
             let _ = error.print();
@@ -31,24 +33,26 @@ pub(crate) fn tell(error: &clap::Error, refused: Refused) -> ExitCode {
     ExitCode::FAILURE
 }
 
-fn refusal(error: &clap::Error, refused: Refused) -> Option<String> {
+fn unsupported_flag(error: &clap::Error, unsupported: UnsupportedFlags) -> Option<String> {
     if error.kind() != ErrorKind::UnknownArgument {
         return None;
     }
     let Some(ContextValue::String(flag)) = error.get(ContextKind::InvalidArg) else {
         return None;
     };
-    let (_, why) = refused.iter().find(|(flags, _)| flags.contains(&flag.as_str()))?;
+    let (_, why) = unsupported
+        .iter()
+        .find(|(flags, _)| flags.contains(&flag.as_str()))?;
     Some(format!("{flag} is not supported: {why}"))
 }
 
-/// Lets a flag be written as `--flag=true` and `--flag=false`, too, as programs in Go have it.
-pub(crate) fn boolean(flag: Arg) -> Arg {
+/// Lets a boolean flag take `=true` and `=false`, as Go programs do.
+pub(crate) fn boolean_flag(flag: Arg) -> Arg {
     if !matches!(flag.get_action(), ArgAction::SetTrue) {
         return flag;
     }
     flag.action(ArgAction::Set)
-        .value_parser(switch)
+        .value_parser(parse_bool)
         .value_name("BOOL")
         .num_args(0..=1)
         .require_equals(true)
@@ -57,18 +61,21 @@ pub(crate) fn boolean(flag: Arg) -> Arg {
         .hide_default_value(true)
 }
 
-/// The words that Go has for true and false.
-fn switch(text: &str) -> Result<bool, &'static str> {
+/// Parses a boolean as Go's `strconv.ParseBool` does.
+fn parse_bool(text: &str) -> Result<bool, &'static str> {
     match text {
         "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(true),
         "0" | "f" | "F" | "false" | "FALSE" | "False" => Ok(false),
-        _ => Err("it is true or false"),
+        _ => Err("expected true or false"),
     }
 }
 
-/// What flags with comma separated values say, in the form that programs in Go take: quotes hold commas together, and are
-/// doubled inside of others.
-pub(crate) fn list(texts: &[String]) -> Result<Vec<String>> {
+/// Splits comma-separated flag values as Go programs do (CSV: double quotes protect commas, `""` is a quote inside of them).
+///
+/// # Errors
+///
+/// A value with an unterminated quote.
+pub(crate) fn split_list(texts: &[String]) -> Result<Vec<String>> {
     let mut all = Vec::new();
     for text in texts.iter().filter(|text| !text.is_empty()) {
         let (mut one, mut quoted) = (String::new(), false);
@@ -81,7 +88,7 @@ pub(crate) fn list(texts: &[String]) -> Result<Vec<String>> {
                 c => one.push(c),
             }
         }
-        ensure!(!quoted, "{:?}: a quote has no end", api::redact(text));
+        ensure!(!quoted, "{:?}: unterminated quote", api::redact(text));
         all.push(one);
     }
     Ok(all)
@@ -92,13 +99,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn switches_are_written_as_in_go() {
-        assert_eq!((switch("T"), switch("0")), (Ok(true), Ok(false)));
-        assert!(switch("yes").is_err());
+    fn booleans_are_parsed_as_in_go() {
+        assert_eq!((parse_bool("T"), parse_bool("0")), (Ok(true), Ok(false)));
+        assert!(parse_bool("yes").is_err());
     }
 
     #[test]
-    fn quotes_hold_commas() {
+    fn quotes_protect_commas_in_lists() {
         for (text, expected) in [
             ("", &[][..]),
             ("a", &["a"]),
@@ -108,8 +115,8 @@ mod tests {
             ("\"a\"\"b\"", &["a\"b"]),
             ("a\"b", &["a\"b"]),
         ] {
-            assert_eq!(list(&[text.to_owned()]).unwrap(), expected, "{text}");
+            assert_eq!(split_list(&[text.to_owned()]).unwrap(), expected, "{text}");
         }
-        assert!(list(&["\"a".to_owned()]).is_err());
+        assert!(split_list(&["\"a".to_owned()]).is_err());
     }
 }

@@ -8,7 +8,9 @@ use clap_complete::Shell;
 
 use crate::output;
 
-/// Prints a script that completes commands and flags in a shell.
+/// Generate a shell completion script
+///
+/// The script completes subcommands and flags. To load it:
 ///
 /// For bash: source <(weir completion bash)
 /// For zsh:  weir completion zsh > "${fpath[1]}/_weir"
@@ -16,25 +18,25 @@ use crate::output;
 #[derive(Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct CompletionArgs {
-    /// The shell
+    /// Shell to generate the script for
     shell: Shell,
 }
 
-/// Writes manual pages, one for each command.
+/// Generate man pages, one per command
 #[derive(Args)]
 pub(crate) struct ManArgs {
-    /// The directory for the pages; it is made if it isn't there
+    /// Output directory; it is created if it doesn't exist
     dir: PathBuf,
 }
 
-/// Prints the script.
+/// Runs `weir completion`.
 pub(crate) fn complete(args: &CompletionArgs, mut program: Command) -> Result<()> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut program, "weir", &mut script);
     output::print(&String::from_utf8_lossy(&script))
 }
 
-/// Writes the pages.
+/// Runs `weir man`.
 pub(crate) fn man(args: &ManArgs, program: Command) -> Result<()> {
     let dir = &args.dir;
     let failed = || format!("write manual pages into {}", dir.display());

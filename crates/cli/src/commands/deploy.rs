@@ -3,23 +3,25 @@
 use anyhow::Result;
 use clap::Args;
 
-use super::operate::Operation;
+use super::operation::Operation;
 use crate::{
-    flags::{ApplyFlags, ChoiceFlags, ConfirmFlags, FilesFlag, OutputFlags, ResultFlags, WaitFlags},
+    flags::{
+        ApplyFlags, ConfirmFlags, OutputFlags, RenderInputFlags, RenderOutputFlag, ResultFlags, WaitFlags,
+    },
     output,
-    session::{Asked, Session},
-    usage::boolean,
+    session::{ProjectOptions, Session},
+    usage::boolean_flag,
 };
 
-/// Deploys a target of a project to its cluster.
+/// Deploy a target to its cluster
 ///
-/// Shows what would change, asks, and applies it: items in their order, at most eight at once, up to each barrier. With
-/// --prune, what is no longer rendered is deleted.
+/// Renders the project, shows the diff, asks for confirmation, and applies all objects in the order of the deployment items. Items
+/// are deployed in parallel (8 at a time) up to the next barrier. With --prune, objects that are no longer rendered are deleted.
 #[derive(Args)]
-#[command(mut_args = boolean, args_override_self = true)]
+#[command(mut_args = boolean_flag, args_override_self = true)]
 pub(crate) struct DeployArgs {
     #[command(flatten)]
-    choice: ChoiceFlags,
+    input: RenderInputFlags,
     #[command(flatten)]
     confirm: ConfirmFlags,
     #[command(flatten)]
@@ -29,23 +31,23 @@ pub(crate) struct DeployArgs {
     #[command(flatten)]
     output: OutputFlags,
     #[command(flatten)]
-    files: FilesFlag,
+    files: RenderOutputFlag,
     #[command(flatten)]
     results: ResultFlags,
-    /// Delete what carries the discriminator and is no longer rendered
-    #[arg(long, help_heading = "How objects are applied")]
+    /// Prune orphan objects: delete objects with the discriminator that are no longer rendered
+    #[arg(long, help_heading = "Apply options")]
     prune: bool,
-    /// What marks the objects, in place of what the target says
-    #[arg(long, value_name = "TEXT", help_heading = "Target")]
+    /// Override the discriminator of the target
+    #[arg(long, value_name = "DISCRIMINATOR", help_heading = "Target")]
     discriminator: Option<String>,
 }
 
-/// Does the command.
+/// Runs `weir deploy`.
 pub(crate) fn run(args: &DeployArgs) -> Result<()> {
-    let session = Session::open(&Asked {
+    let session = Session::open(&ProjectOptions {
         discriminator: args.discriminator.as_deref(),
         keep_files: args.files.render_output_dir.is_some(),
-        ..Asked::new(&args.choice)
+        ..ProjectOptions::new(&args.input)
     })?;
     let cluster = session.cluster()?;
     let rendered = session.render(Some(&cluster))?;
@@ -56,7 +58,7 @@ pub(crate) fn run(args: &DeployArgs) -> Result<()> {
     options.dry_run = args.confirm.dry_run;
     options.no_wait = args.wait.no_wait;
     options.readiness_timeout = args.wait.readiness_timeout;
-    operation.carry_out(options, Some(&args.results), async |project, options| {
+    operation.run(options, Some(&args.results), async |project, options| {
         engine::commands::deploy(project, options, args.prune).await
     })
 }

@@ -3,22 +3,23 @@
 use anyhow::Result;
 use clap::Args;
 
-use super::operate::Operation;
+use super::operation::Operation;
 use crate::{
-    flags::{ApplyFlags, ChoiceFlags, FilesFlag, IgnoreFlags, OutputFlags},
+    flags::{ApplyFlags, IgnoreFlags, OutputFlags, RenderInputFlags, RenderOutputFlag},
     output,
-    session::{Asked, Session},
-    usage::boolean,
+    session::{ProjectOptions, Session},
+    usage::boolean_flag,
 };
 
-/// Shows what a deployment would change, and changes nothing.
+/// Show the changes that a deployment would make
 ///
-/// The API server is asked what it would make of each object, so that its defaults and its webhooks count.
+/// Compares the rendered objects with the cluster by server-side dry-run apply, which includes defaults of the API server and
+/// changes by admission webhooks. Nothing is changed.
 #[derive(Args)]
-#[command(mut_args = boolean, args_override_self = true)]
+#[command(mut_args = boolean_flag, args_override_self = true)]
 pub(crate) struct DiffArgs {
     #[command(flatten)]
-    choice: ChoiceFlags,
+    input: RenderInputFlags,
     #[command(flatten)]
     apply: ApplyFlags,
     #[command(flatten)]
@@ -26,18 +27,18 @@ pub(crate) struct DiffArgs {
     #[command(flatten)]
     output: OutputFlags,
     #[command(flatten)]
-    files: FilesFlag,
-    /// What marks the objects, in place of what the target says
-    #[arg(long, value_name = "TEXT", help_heading = "Target")]
+    files: RenderOutputFlag,
+    /// Override the discriminator of the target
+    #[arg(long, value_name = "DISCRIMINATOR", help_heading = "Target")]
     discriminator: Option<String>,
 }
 
-/// Does the command.
+/// Runs `weir diff`.
 pub(crate) fn run(args: &DiffArgs) -> Result<()> {
-    let session = Session::open(&Asked {
+    let session = Session::open(&ProjectOptions {
         discriminator: args.discriminator.as_deref(),
         keep_files: args.files.render_output_dir.is_some(),
-        ..Asked::new(&args.choice)
+        ..ProjectOptions::new(&args.input)
     })?;
     let cluster = session.cluster()?;
     let rendered = session.render(Some(&cluster))?;
@@ -45,5 +46,5 @@ pub(crate) fn run(args: &DiffArgs) -> Result<()> {
     let operation = Operation::new(&session, &cluster, &rendered, &args.output, true);
     let mut options = args.apply.options(session.request.inclusion.clone());
     options.unseen = args.ignore.rules();
-    operation.carry_out(options, None, engine::commands::diff)
+    operation.run(options, None, engine::commands::diff)
 }

@@ -7,56 +7,57 @@ use clap::Args;
 use yaml::Value;
 
 use crate::{
-    flags::{ChoiceFlags, ProjectFlags, TargetFlags},
+    flags::{ProjectFlags, RenderInputFlags, TargetFlags},
     output,
-    session::{Asked, Session},
-    usage::boolean,
+    session::{ProjectOptions, Session},
+    usage::boolean_flag,
 };
 
-/// Prints the targets of a project.
+/// List the targets of a project
 #[derive(Args)]
-#[command(mut_args = boolean, args_override_self = true)]
+#[command(mut_args = boolean_flag, args_override_self = true)]
 pub(crate) struct TargetsArgs {
     #[command(flatten)]
     project: ProjectFlags,
-    /// Print into this file
+    /// Write the output to a file instead of stdout
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Print names alone
+    /// Print target names only
     #[arg(long)]
     only_names: bool,
 }
 
-/// Prints the images that templates ask for, and those that they get.
+/// List the images of a target
 ///
-/// The output can be given back by --fixed-images-file.
+/// Lists each image that templates request with images.get_image(), with the image that is used. The output can be passed to
+/// --fixed-images-file.
 #[derive(Args)]
-#[command(mut_args = boolean, args_override_self = true)]
+#[command(mut_args = boolean_flag, args_override_self = true)]
 pub(crate) struct ImagesArgs {
     #[command(flatten)]
-    choice: ChoiceFlags,
-    /// Print into this file
+    input: RenderInputFlags,
+    /// Write the output to a file instead of stdout
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Leave out where images are used
+    /// Print images and results only, without the objects and containers that use them
     #[arg(long)]
     simple: bool,
-    /// Ask no cluster for anything
+    /// Don't connect to a Kubernetes cluster
     #[arg(long)]
     offline_kubernetes: bool,
-    /// The version of Kubernetes that charts see
+    /// Kubernetes version to use for Helm charts, for example with --offline-kubernetes
     #[arg(long, value_name = "VERSION")]
     kubernetes_version: Option<String>,
 }
 
-/// Prints the targets.
+/// Runs `weir list-targets`.
 pub(crate) fn targets(args: &TargetsArgs) -> Result<()> {
     let target = TargetFlags::default();
-    let asked = Asked {
+    let options = ProjectOptions {
         offline: true,
-        ..Asked::whole(&args.project, &target)
+        ..ProjectOptions::whole(&args.project, &target)
     };
-    let session = Session::open(&asked)?;
+    let session = Session::open(&options)?;
     let (targets, warnings) = session.targets()?;
     warnings
         .iter()
@@ -74,14 +75,14 @@ fn names(targets: &Value) -> String {
     names.map(|name| format!("{name}\n")).collect()
 }
 
-/// Prints the images.
+/// Runs `weir list-images`.
 pub(crate) fn images(args: &ImagesArgs) -> Result<()> {
-    let asked = Asked {
+    let options = ProjectOptions {
         offline: args.offline_kubernetes,
         kube_version: args.kubernetes_version.as_deref(),
-        ..Asked::new(&args.choice)
+        ..ProjectOptions::new(&args.input)
     };
-    let session = Session::open(&asked)?;
+    let session = Session::open(&options)?;
     let cluster = session.connect()?;
     let rendered = session.render(cluster.as_ref())?;
     let deployed = match &cluster {

@@ -4,21 +4,22 @@ use anyhow::Result;
 use clap::Args;
 use engine::DeployOptions;
 
-use super::operate::Operation;
+use super::operation::Operation;
 use crate::{
-    flags::{ChoiceFlags, ConfirmFlags, OutputFlags, ResultFlags},
-    session::{Asked, Session},
-    usage::boolean,
+    flags::{ConfirmFlags, OutputFlags, RenderInputFlags, ResultFlags},
+    session::{ProjectOptions, Session},
+    usage::boolean_flag,
 };
 
-/// Replaces images in what runs, and changes nothing else.
+/// Update images of deployed objects
 ///
-/// Only images that templates get by images.get_image() count.
+/// Replaces images in the objects on the cluster without a full deployment. Only images that templates request with
+/// images.get_image() are replaced.
 #[derive(Args)]
-#[command(mut_args = boolean, args_override_self = true)]
+#[command(mut_args = boolean_flag, args_override_self = true)]
 pub(crate) struct PokeArgs {
     #[command(flatten)]
-    choice: ChoiceFlags,
+    input: RenderInputFlags,
     #[command(flatten)]
     confirm: ConfirmFlags,
     #[command(flatten)]
@@ -27,9 +28,9 @@ pub(crate) struct PokeArgs {
     results: ResultFlags,
 }
 
-/// Does the command.
+/// Runs `weir poke-images`.
 pub(crate) fn run(args: &PokeArgs) -> Result<()> {
-    let session = Session::open(&Asked::new(&args.choice))?;
+    let session = Session::open(&ProjectOptions::new(&args.input))?;
     let cluster = session.cluster()?;
     let rendered = session.render(Some(&cluster))?;
     let yes = args.confirm.yes || args.confirm.dry_run;
@@ -40,5 +41,5 @@ pub(crate) fn run(args: &PokeArgs) -> Result<()> {
         inclusion: session.request.inclusion.clone(),
         ..DeployOptions::default()
     };
-    operation.carry_out(options, Some(&args.results), engine::commands::poke_images)
+    operation.run(options, Some(&args.results), engine::commands::poke_images)
 }

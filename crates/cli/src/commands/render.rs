@@ -6,41 +6,41 @@ use anyhow::Result;
 use clap::Args;
 
 use crate::{
-    flags::ChoiceFlags,
+    flags::RenderInputFlags,
     output,
-    session::{Asked, Session},
-    usage::boolean,
+    session::{ProjectOptions, Session},
+    usage::boolean_flag,
 };
 
-/// Renders a project, and changes nothing.
+/// Render a target
 ///
-/// Without --print-all, the rendered files are written into a directory.
+/// Writes the rendered files to a directory, or prints all rendered objects with --print-all. Nothing is deployed.
 #[derive(Args)]
-#[command(mut_args = boolean, args_override_self = true)]
+#[command(mut_args = boolean_flag, args_override_self = true)]
 pub(crate) struct RenderArgs {
     #[command(flatten)]
-    choice: ChoiceFlags,
-    /// Print all objects, and write nothing
+    input: RenderInputFlags,
+    /// Print all rendered objects to stdout instead of writing files
     #[arg(long)]
     print_all: bool,
-    /// Write the rendered files into this directory
+    /// Write the rendered files to this directory; defaults to a new temporary directory
     #[arg(long, value_name = "DIR")]
     render_output_dir: Option<PathBuf>,
-    /// Ask no cluster for anything
+    /// Don't connect to a Kubernetes cluster
     #[arg(long)]
     offline_kubernetes: bool,
-    /// The version of Kubernetes that charts see
+    /// Kubernetes version to use for Helm charts, for example with --offline-kubernetes
     #[arg(long, value_name = "VERSION")]
     kubernetes_version: Option<String>,
 }
 
-/// Does the command.
+/// Runs `weir render`.
 pub(crate) fn run(args: &RenderArgs) -> Result<()> {
-    let session = Session::open(&Asked {
+    let session = Session::open(&ProjectOptions {
         offline: args.offline_kubernetes,
         kube_version: args.kubernetes_version.as_deref(),
         keep_files: !args.print_all || args.render_output_dir.is_some(),
-        ..Asked::new(&args.choice)
+        ..ProjectOptions::new(&args.input)
     })?;
     let cluster = session.connect()?;
     let rendered = session.render(cluster.as_ref())?;

@@ -9,35 +9,35 @@ use engine::{
     text::{self, Style},
 };
 
-use super::operate::{self, Operation};
+use super::operation::{self, Operation};
 use crate::{
-    flags::{ChoiceFlags, OutputFlags, duration, output::Format},
-    session::{Asked, Session},
-    usage::boolean,
+    flags::{OutputFlags, RenderInputFlags, duration, output::OutputFormat},
+    session::{ProjectOptions, Session},
+    usage::boolean_flag,
 };
 
-/// Looks whether everything of a target is there and ready.
+/// Check that all objects of a target exist and are ready
 #[derive(Args)]
-#[command(mut_args = boolean, args_override_self = true)]
+#[command(mut_args = boolean_flag, args_override_self = true)]
 pub(crate) struct ValidateArgs {
     #[command(flatten)]
-    choice: ChoiceFlags,
+    input: RenderInputFlags,
     #[command(flatten)]
     output: OutputFlags,
-    /// Look again until everything is ready, or this time is over
+    /// Repeat the validation until all objects are ready, for at most this long
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     wait: Option<Duration>,
-    /// How long to wait between two looks
+    /// Interval between two validations with --wait
     #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = duration)]
     sleep: Duration,
-    /// Fail at warnings, too
+    /// Treat warnings as errors
     #[arg(long)]
     warnings_as_errors: bool,
 }
 
-/// Does the command.
+/// Runs `weir validate`.
 pub(crate) fn run(args: &ValidateArgs) -> Result<()> {
-    let session = Session::open(&Asked::new(&args.choice))?;
+    let session = Session::open(&ProjectOptions::new(&args.input))?;
     let cluster = session.cluster()?;
     let rendered = session.render(Some(&cluster))?;
     let operation = Operation::new(&session, &cluster, &rendered, &args.output, true);
@@ -45,21 +45,21 @@ pub(crate) fn run(args: &ValidateArgs) -> Result<()> {
         limit,
         pause: args.sleep,
     });
-    let told = session.terminal.clone();
+    let terminal = session.terminal.clone();
     let attempt = |result: &ValidateResult| {
-        told.plain(text::validate_result(result, Style::default()).trim_end());
+        terminal.plain(text::validate_result(result, Style::default()).trim_end());
     };
     let project = operation.project()?;
     let result = session
         .runtime
         .block_on(engine::commands::validate(&project, patience, attempt))?;
-    for output in operate::formats(&args.output) {
+    for output in operation::formats(&args.output) {
         let text = match output.format {
-            Format::Text => text::validate_result(&result, operate::style(&args.output)),
-            Format::Yaml => yaml::print::goyaml(&result.to_value()),
-            Format::Json => operate::json(&result.to_value()),
+            OutputFormat::Text => text::validate_result(&result, operation::style(&args.output)),
+            OutputFormat::Yaml => yaml::print::goyaml(&result.to_value()),
+            OutputFormat::Json => operation::json(&result.to_value()),
         };
-        operate::print(&output, &text)?;
+        operation::print(&output, &text)?;
     }
     if !result.errors.is_empty() || args.warnings_as_errors && !result.warnings.is_empty() {
         bail!("Validation failed");

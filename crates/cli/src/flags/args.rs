@@ -1,4 +1,4 @@
-//! Arguments of a project: `-a name=value`.
+//! Project arguments: `--arg name=value` and `--args-from-file`.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use kluctl::ArgumentError;
 use tree::{Budget, TreePath};
 use yaml::Map;
 
-/// Arguments as flags give them: those of `-a` first, then those of files.
+/// Merges the arguments of `--arg` with those of `--args-from-file`; files take precedence.
 pub(crate) fn read(args: &[String], files: &[PathBuf], budget: &Budget) -> Result<Map> {
     let mut all = Map::new();
     let read =
@@ -41,7 +41,7 @@ mod tests {
     }
 
     #[test]
-    fn files_win_and_are_merged() {
+    fn args_from_files_take_precedence_and_are_merged() {
         assert_eq!(
             read_all(&["a.b=1", "c=[x]", "e=true"], "a: {d: 3}\nc: 4\n").as_deref(),
             Ok(r#"{"a":{"b":1,"d":3},"c":4,"e":true}"#)

@@ -1,17 +1,17 @@
-//! Which images.
+//! Flags that fix images.
 
 use std::path::PathBuf;
 
 use clap::Args;
 
-/// Images that templates get.
+/// Fixed images, for `images.get_image()` in templates.
 #[derive(Default, Args)]
 #[command(next_help_heading = "Images")]
 pub(crate) struct ImageFlags {
-    /// Use this image: IMAGE[:NAMESPACE[:KIND/NAME[:CONTAINER]]]=RESULT
+    /// Fix an image: IMAGE[:NAMESPACE[:KIND/NAME[:CONTAINER]]]=RESULT. Can be repeated
     #[arg(short = 'F', long, value_name = "IMAGE=RESULT")]
     pub(crate) fixed_image: Vec<String>,
-    /// Use the images of a YAML file, as list-images prints it
+    /// Read fixed images from a YAML file in the format that list-images prints
     #[arg(long, value_name = "FILE")]
     pub(crate) fixed_images_file: Option<PathBuf>,
 }

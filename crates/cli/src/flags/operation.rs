@@ -1,4 +1,4 @@
-//! How an operation works on the cluster, how its result is printed, and where it is kept.
+//! Flags of commands that work on a cluster: confirmation, apply options, output and stored results.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -7,41 +7,41 @@ use engine::{DeployOptions, Keep};
 use kluctl::Inclusion;
 use objects::rules::IgnoreRule;
 
-use super::{duration, output::Output};
+use super::{duration, output::OutputTarget};
 
-/// What is asked before anything is changed.
+/// Confirmation and dry run.
 #[derive(Args)]
 #[command(next_help_heading = "Confirmation")]
 pub(crate) struct ConfirmFlags {
-    /// Don't ask, do it
+    /// Skip the confirmation prompt
     #[arg(short, long)]
     pub(crate) yes: bool,
-    /// Do everything but change the cluster
+    /// Run as server-side dry run: show the result without changing the cluster
     #[arg(long)]
     pub(crate) dry_run: bool,
 }
 
-/// How objects are applied.
+/// Conflicts and errors when objects are applied.
 #[derive(Args)]
-#[command(next_help_heading = "How objects are applied")]
+#[command(next_help_heading = "Apply options")]
 #[allow(clippy::struct_excessive_bools, reason = "they are flags")]
 pub(crate) struct ApplyFlags {
-    /// Win all conflicts with other field managers
+    /// Take ownership of all fields that are in conflict with other field managers
     #[arg(long)]
     pub(crate) force_apply: bool,
-    /// Replace an object when it can't be patched
+    /// Replace an object if server-side apply fails
     #[arg(long)]
     pub(crate) replace_on_error: bool,
-    /// Delete an object and apply it anew when it can't be replaced either
+    /// Delete and recreate an object if replacing it fails
     #[arg(long)]
     pub(crate) force_replace_on_error: bool,
-    /// Begin nothing new after the first error
+    /// Stop at the first error instead of continuing with other objects
     #[arg(long)]
     pub(crate) abort_on_error: bool,
 }
 
 impl ApplyFlags {
-    /// The options of an operation with these flags.
+    /// Returns the options of a deployment with these flags.
     pub(crate) fn options(&self, inclusion: Inclusion) -> DeployOptions {
         DeployOptions {
             force_apply: self.force_apply,
@@ -55,46 +55,46 @@ impl ApplyFlags {
     }
 }
 
-/// How objects are waited for.
+/// Waiting for readiness.
 #[derive(Args)]
 #[command(next_help_heading = "Waiting")]
 pub(crate) struct WaitFlags {
-    /// Wait for nothing
+    /// Don't wait for objects to become ready
     #[arg(long)]
     pub(crate) no_wait: bool,
-    /// How long one object may take to be ready
+    /// Timeout for a single object to become ready
     #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = duration)]
     pub(crate) readiness_timeout: Duration,
 }
 
-/// Which differences don't matter.
+/// Differences to leave out of a diff.
 #[derive(Default, Args)]
-#[command(next_help_heading = "Differences that don't matter")]
+#[command(next_help_heading = "Diff options")]
 #[allow(clippy::struct_excessive_bools, reason = "they are flags")]
 pub(crate) struct IgnoreFlags {
-    /// Leave out changes of the labels that hold tags
+    /// Ignore changes of tag labels (kluctl.io/tag-*)
     #[arg(long)]
     ignore_tags: bool,
-    /// Leave out changes of labels
+    /// Ignore changes of labels
     #[arg(long)]
     ignore_labels: bool,
-    /// Leave out changes of annotations
+    /// Ignore changes of annotations
     #[arg(long)]
     ignore_annotations: bool,
-    /// Leave out changes of all that is written into objects besides what the project says
+    /// Ignore changes of the labels and annotations that are added to each object (tags, discriminator, item directory)
     #[arg(long)]
     ignore_kluctl_metadata: bool,
 }
 
 impl IgnoreFlags {
-    /// The rules that the flags stand for.
+    /// Returns the ignore rules for these flags.
     pub(crate) fn rules(&self) -> Vec<IgnoreRule> {
         let tags = r#"metadata\.labels\["kluctl\.io/tag-.*"\]"#;
         let mut rule = IgnoreRule::default();
         if self.ignore_tags || self.ignore_kluctl_metadata {
             rule.path_patterns.push(tags.to_owned());
         }
-        for (asked, path) in [
+        for (enabled, path) in [
             (self.ignore_labels, "metadata.labels.*"),
             (self.ignore_annotations, "metadata.annotations.*"),
             (
@@ -106,7 +106,7 @@ impl IgnoreFlags {
                 "metadata.annotations['kluctl.io/deployment-item-dir']",
             ),
         ] {
-            if asked {
+            if enabled {
                 rule.paths.push(path.to_owned());
             }
         }
@@ -115,54 +115,54 @@ impl IgnoreFlags {
     }
 }
 
-/// How results are printed.
+/// Output of results.
 #[derive(Args)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct OutputFlags {
-    /// Print the result in this form: text, yaml or json; =FILE prints into a file
+    /// Output format: text, yaml or json, with =FILE to write to a file. Can be repeated
     #[arg(short, long, value_name = "FORMAT[=FILE]")]
-    pub(crate) output_format: Vec<Output>,
-    /// Show the values of Secrets
+    pub(crate) output_format: Vec<OutputTarget>,
+    /// Show the values of Secrets in diffs and results
     #[arg(long)]
     pub(crate) no_obfuscate: bool,
-    /// Show names alone, no differences
+    /// Print object names only, without the diff of each object
     #[arg(long)]
     pub(crate) short_output: bool,
 }
 
-/// Where the rendered files go.
+/// Destination of the rendered files.
 #[derive(Default, Args)]
 #[command(next_help_heading = "Output")]
-pub(crate) struct FilesFlag {
-    /// Write the rendered files into this directory
+pub(crate) struct RenderOutputFlag {
+    /// Write the rendered files to this directory
     #[arg(long, value_name = "DIR")]
     pub(crate) render_output_dir: Option<PathBuf>,
 }
 
-/// Where results are kept.
+/// Command results that are stored in the cluster.
 #[derive(Args)]
-#[command(next_help_heading = "Results in the cluster")]
+#[command(next_help_heading = "Command results")]
 pub(crate) struct ResultFlags {
-    /// The namespace for results
+    /// Namespace in which command results are stored
     #[arg(long, value_name = "NAME", default_value = "kluctl-results")]
     pub(crate) command_result_namespace: String,
-    /// Whether the result is kept in the cluster
+    /// Store the command result in the cluster
     #[arg(long, value_name = "BOOL", default_value = "true", default_missing_value = "true", num_args = 0..=1,
           require_equals = true, action = clap::ArgAction::Set)]
     pub(crate) write_command_result: bool,
-    /// Keep the result even of a dry run
+    /// Store the command result of a dry run, too
     #[arg(long)]
     pub(crate) force_write_command_result: bool,
-    /// How many results of operations are kept for a target
+    /// Number of command results to keep per target
     #[arg(long, value_name = "N", default_value_t = 5)]
     keep_command_results_count: usize,
-    /// How many results of validations are kept for a target
+    /// Number of validation results to keep per target
     #[arg(long, value_name = "N", default_value_t = 2)]
     keep_validate_results_count: usize,
 }
 
 impl ResultFlags {
-    /// How many results are kept.
+    /// Returns the number of results to keep.
     pub(crate) fn keep(&self) -> Keep {
         Keep {
             commands: self.keep_command_results_count,
@@ -176,7 +176,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn flags_are_rules() {
+    fn ignore_kluctl_metadata_becomes_one_rule() {
         assert!(IgnoreFlags::default().rules().is_empty());
         let all = IgnoreFlags {
             ignore_kluctl_metadata: true,

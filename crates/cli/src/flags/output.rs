@@ -1,24 +1,31 @@
-//! In which forms and where results are printed.
+//! Output formats and destinations of results.
 
 use std::{path::PathBuf, str::FromStr};
 
-/// A form of output.
+/// Output format of a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Format {
+pub(crate) enum OutputFormat {
     Text,
     Yaml,
     Json,
 }
 
-/// A form, and the file that it goes to; stdout without one.
+/// Output format and destination of a result.
+///
+/// `file` is `None` for stdout.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Output {
-    pub(crate) format: Format,
+pub(crate) struct OutputTarget {
+    pub(crate) format: OutputFormat,
     pub(crate) file: Option<PathBuf>,
 }
 
-impl FromStr for Output {
-    type Err = String;
+/// Error for an unknown output format.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("invalid output format {0:?}: supported formats are text, yaml and json")]
+pub(crate) struct InvalidFormat(String);
+
+impl FromStr for OutputTarget {
+    type Err = InvalidFormat;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let (format, file) = match text.split_once('=') {
@@ -27,10 +34,10 @@ impl FromStr for Output {
             None => (text, None),
         };
         let format = match format {
-            "text" => Format::Text,
-            "yaml" => Format::Yaml,
-            "json" => Format::Json,
-            other => return Err(format!("invalid format: {other}; it is text, yaml or json")),
+            "text" => OutputFormat::Text,
+            "yaml" => OutputFormat::Yaml,
+            "json" => OutputFormat::Json,
+            other => return Err(InvalidFormat(other.to_owned())),
         };
         Ok(Self { format, file })
     }
@@ -41,20 +48,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn forms_and_files() {
+    fn output_target_parses_format_and_file() {
         let output = |format, file: Option<&str>| {
-            Ok(Output {
+            Ok(OutputTarget {
                 format,
                 file: file.map(PathBuf::from),
             })
         };
         for (text, expected) in [
-            ("text", output(Format::Text, None)),
-            ("yaml=-", output(Format::Yaml, None)),
-            ("json=a=b", output(Format::Json, Some("a=b"))),
+            ("text", output(OutputFormat::Text, None)),
+            ("yaml=-", output(OutputFormat::Yaml, None)),
+            ("json=a=b", output(OutputFormat::Json, Some("a=b"))),
         ] {
-            assert_eq!(text.parse::<Output>(), expected, "{text}");
+            assert_eq!(text.parse::<OutputTarget>(), expected, "{text}");
         }
-        assert!("toml".parse::<Output>().unwrap_err().contains("toml"));
+        assert!(
+            "toml"
+                .parse::<OutputTarget>()
+                .unwrap_err()
+                .to_string()
+                .contains("toml")
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! Which project, which target, and for how long.
+//! Flags that select the project and the target.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -6,71 +6,71 @@ use api::GoDuration;
 use clap::Args;
 
 use super::{ImageFlags, InclusionFlags};
-use crate::logins::LoginArgs;
+use crate::logins::LoginFlags;
 
-/// A duration as Go writes it.
+/// Parses a duration in Go's format, such as `5m` or `1h30m`.
 pub(crate) fn duration(text: &str) -> Result<Duration, api::InvalidDuration> {
     text.parse::<GoDuration>().map(GoDuration::as_duration)
 }
 
-/// The project.
+/// Project directory, arguments, overrides and credentials.
 #[derive(Args)]
 #[command(next_help_heading = "Project")]
 pub(crate) struct ProjectFlags {
-    /// The directory of the project; the current one if not given
+    /// Project directory; defaults to the current directory
     #[arg(long, value_name = "DIR")]
     pub(crate) project_dir: Option<PathBuf>,
-    /// The file of the project, in place of .kluctl.yaml
+    /// Project configuration file; defaults to .kluctl.yaml in the project directory
     #[arg(short = 'c', long, value_name = "FILE")]
     pub(crate) project_config: Option<PathBuf>,
-    /// Set an argument of the project; @FILE reads its value from a file
+    /// Set a project argument; NAME=@FILE loads its value from a YAML file. Can be repeated
     #[arg(short, long, value_name = "NAME=VALUE", allow_hyphen_values = true)]
     pub(crate) arg: Vec<String>,
-    /// Read arguments from a YAML file; they win over --arg
+    /// Load project arguments from a YAML file; they take precedence over --arg. Can be repeated
     #[arg(long, value_name = "FILE")]
     pub(crate) args_from_file: Vec<PathBuf>,
-    /// How long the whole command may take
+    /// Timeout for the whole command
     #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = duration)]
     pub(crate) timeout: Duration,
-    /// Use a directory in place of a Git repository
+    /// Use a local directory instead of a Git repository. Can be repeated
     #[arg(long, value_name = "HOST/PATH=DIR")]
     pub(crate) local_git_override: Vec<String>,
-    /// Use directories in place of all Git repositories of a group
+    /// Use local directories instead of all Git repositories below a path. Can be repeated
     #[arg(long, value_name = "HOST/PATH=DIR")]
     pub(crate) local_git_group_override: Vec<String>,
-    /// Use a directory in place of an artifact of a registry
+    /// Use a local directory instead of an OCI artifact. Can be repeated
     #[arg(long, value_name = "HOST/PATH=DIR")]
     pub(crate) local_oci_override: Vec<String>,
-    /// Use directories in place of all artifacts of a group
+    /// Use local directories instead of all OCI artifacts below a path. Can be repeated
     #[arg(long, value_name = "HOST/PATH=DIR")]
     pub(crate) local_oci_group_override: Vec<String>,
     #[command(flatten)]
-    pub(crate) logins: LoginArgs,
+    pub(crate) logins: LoginFlags,
     #[command(flatten)]
     pub(crate) terminal: TerminalFlags,
 }
 
-/// What is said on stderr.
+/// Messages on stderr.
 #[derive(Args)]
 #[command(next_help_heading = "Terminal")]
 pub(crate) struct TerminalFlags {
-    /// Tell what is done line by line
+    /// Print progress as plain lines instead of live status lines
     #[arg(long)]
     pub(crate) debug: bool,
-    /// Use no colours
+    /// Disable colors
     #[arg(long)]
     pub(crate) no_color: bool,
-    /// For scripts that were written for kluctl: nobody is asked for a newer version anyway
+    /// Accepted for compatibility with kluctl; weir never checks for updates
     #[arg(long = "no-update-check", hide = true)]
     _no_update_check: bool,
-    /// For scripts that were written for kluctl: there is no Python
+    /// Accepted for compatibility with kluctl; weir doesn't use Python
     #[arg(long = "use-system-python", hide = true)]
     _use_system_python: bool,
 }
 
-/// What of a project a command is about.
+/// Input of a render: project, target, images and the selected items.
 #[derive(Args)]
-pub(crate) struct ChoiceFlags {
+pub(crate) struct RenderInputFlags {
     #[command(flatten)]
     pub(crate) project: ProjectFlags,
     #[command(flatten)]
@@ -81,20 +81,20 @@ pub(crate) struct ChoiceFlags {
     pub(crate) inclusion: InclusionFlags,
 }
 
-/// The target.
+/// Target and cluster.
 #[derive(Default, Args)]
 #[command(next_help_heading = "Target")]
 pub(crate) struct TargetFlags {
-    /// The target of the project
+    /// Name of the target to use
     #[arg(short, long, value_name = "NAME")]
     pub(crate) target: Option<String>,
-    /// The name that templates see as target.name
+    /// Override the target name; templates see it as target.name
     #[arg(short = 'T', long, value_name = "NAME")]
     pub(crate) target_name_override: Option<String>,
-    /// The context of the kubeconfig, in place of the target's
+    /// Kubeconfig context to use instead of the target's
     #[arg(long, value_name = "NAME")]
     pub(crate) context: Option<String>,
-    /// The kubeconfig, in place of $KUBECONFIG and ~/.kube/config
+    /// Kubeconfig file; defaults to $KUBECONFIG, then ~/.kube/config
     #[arg(long, value_name = "FILE")]
     pub(crate) kubeconfig: Option<PathBuf>,
 }

@@ -1,4 +1,4 @@
-//! Who asks registries, by the file that logins of other programs write.
+//! Registry credentials of Docker's config.json.
 
 use std::{
     collections::BTreeMap,
@@ -10,9 +10,9 @@ use api::Secret;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde::Deserialize;
 
-use super::{Kind, Login};
+use super::{Login, ServerKind};
 
-/// The largest such file that is read, in bytes.
+/// Maximum size of the file, in bytes.
 const MAX_FILE: u64 = 1 << 20;
 
 #[derive(Deserialize)]
@@ -35,8 +35,8 @@ struct Auth {
     registrytoken: String,
 }
 
-/// Those of `config.json` in `DOCKER_CONFIG` or `~/.docker`. Programs that keep logins are not run.
-pub(super) fn of_file() -> Result<Vec<(Kind, Login)>> {
+/// Reads the logins of `config.json` in `$DOCKER_CONFIG` or `~/.docker`. Credential helpers are not run.
+pub(super) fn of_file() -> Result<Vec<(ServerKind, Login)>> {
     let variable = |name: &str| {
         std::env::var_os(name)
             .filter(|value| !value.is_empty())
@@ -52,26 +52,26 @@ pub(super) fn of_file() -> Result<Vec<(Kind, Login)>> {
     }
 }
 
-/// Those of one file.
-pub(super) fn of_path(file: &Path) -> Result<Vec<(Kind, Login)>> {
+/// Reads the logins of a file.
+pub(super) fn of_path(file: &Path) -> Result<Vec<(ServerKind, Login)>> {
     let shown = || file.display().to_string();
     let text = std::fs::read(file).with_context(shown)?;
     of_text(&text).with_context(shown)
 }
 
-fn of_text(text: &[u8]) -> Result<Vec<(Kind, Login)>> {
-    // What is wrong with it is told without its text.
+fn of_text(text: &[u8]) -> Result<Vec<(ServerKind, Login)>> {
+    // The message must not contain the file's content.
     let file: File = serde_json::from_slice(text).map_err(|error| {
         anyhow!(
-            "no JSON of logins at line {}, column {}",
+            "invalid config.json: line {}, column {}",
             error.line(),
             error.column()
         )
     })?;
-    let known = file.auths.iter().filter_map(|(place, auth)| login(place, auth));
+    let known = file.auths.iter().filter_map(|(server, auth)| login(server, auth));
     let mut logins = Vec::new();
     for login in known {
-        // The registry of Docker has several names.
+        // Docker Hub has several host names.
         let others = ["docker.io", "index.docker.io", "registry-1.docker.io"];
         let hosts = match others.contains(&login.host.as_str()) {
             true => others.map(str::to_owned).to_vec(),
@@ -81,22 +81,22 @@ fn of_text(text: &[u8]) -> Result<Vec<(Kind, Login)>> {
             let below = login.path.as_ref().map(|path| format!("{path}/**"));
             for path in [Some(login.path.clone()), below.map(Some)].into_iter().flatten() {
                 let (host, login) = (host.clone(), login.clone());
-                logins.push((Kind::Registry, Login { host, path, ..login }));
+                logins.push((ServerKind::Registry, Login { host, path, ..login }));
             }
         }
     }
-    // A longer path is more exact.
+    // Longer paths are more specific.
     logins.sort_by_key(|(_, login)| std::cmp::Reverse(login.path.as_ref().map(String::len)));
     Ok(logins)
 }
 
-/// The login for a place; none when somebody else keeps it.
-fn login(place: &str, auth: &Auth) -> Option<Login> {
-    let place = place.split_once("://").map_or(place, |(_, rest)| rest);
-    let (host, path) = place
+/// Returns the login for a server; `None` if the file has no credentials for it.
+fn login(server: &str, auth: &Auth) -> Option<Login> {
+    let server = server.split_once("://").map_or(server, |(_, rest)| rest);
+    let (host, path) = server
         .trim_end_matches('/')
         .split_once('/')
-        .unwrap_or((place.trim_end_matches('/'), ""));
+        .unwrap_or((server.trim_end_matches('/'), ""));
     let decoded = STANDARD
         .decode(auth.auth.trim())
         .ok()
@@ -112,7 +112,7 @@ fn login(place: &str, auth: &Auth) -> Option<Login> {
     };
     let login = Login {
         host: host.to_owned(),
-        // The address of an interface is no part of a repository.
+        // The API version is not part of a repository.
         path: Some(path)
             .filter(|path| !matches!(*path, "" | "v1" | "v2"))
             .map(str::to_owned),
@@ -132,7 +132,7 @@ mod tests {
     use crate::logins::Logins;
 
     #[test]
-    fn logins_of_other_programs_are_used() {
+    fn docker_logins_are_used() {
         let text = r#"{"auths": {
             "https://index.docker.io/v1/": {"auth": "bWU6czNjcmV0"},
             "h:5000": {"username": "u", "password": "s3cret"},
@@ -144,7 +144,7 @@ mod tests {
         let logins = Logins(of_text(text.as_bytes()).unwrap());
         let who = |url: &str| {
             logins
-                .find(Kind::Registry, url)
+                .find(ServerKind::Registry, url)
                 .map(|login| login.username.as_str())
         };
         for (url, expected) in [
@@ -166,7 +166,7 @@ mod tests {
         for text in ["", "x", r#"{"auths": {"h": "s3cret"}}"#] {
             let error = of_text(text.as_bytes()).unwrap_err().to_string();
             assert!(
-                error.starts_with("no JSON of logins") && !error.contains("s3cret"),
+                error.starts_with("invalid config.json") && !error.contains("s3cret"),
                 "{error}"
             );
         }

@@ -1,4 +1,4 @@
-//! Who asks Git repositories.
+//! Git credentials.
 
 use std::path::PathBuf;
 
@@ -8,13 +8,13 @@ use git::{Auth, Remote};
 use kluctl::CallbackError;
 use oci::Access;
 
-use super::{Kind, Login, Logins};
+use super::{Login, Logins, ServerKind};
 
-/// The largest file of credentials that is read, in bytes.
+/// Maximum size of a credentials file, in bytes.
 const MAX_FILE: u64 = 1 << 20;
 
 impl Logins {
-    /// The remote at an address, with what is known of it.
+    /// Returns the remote for a URL, with its credentials and CA bundle.
     pub(crate) fn remote(&self, url: &str) -> Result<Remote> {
         let mut remote = Remote::new(url)?;
         let (auth, ca) = self.of_git(url)?;
@@ -27,9 +27,9 @@ impl Logins {
         })
     }
 
-    /// What a Git repository is entered with, and the authorities that are trusted beside the system's, as PEM.
+    /// Returns the credentials and the CA bundle (PEM) for a repository; the CAs are trusted in addition to the system's.
     fn of_git(&self, url: &str) -> Result<(Option<Auth>, Option<Vec<u8>>)> {
-        let Some(login) = self.find(Kind::Git, url) else {
+        let Some(login) = self.find(ServerKind::Git, url) else {
             return Ok((None, None));
         };
         let read = |file: &PathBuf| std::fs::read(file).with_context(|| format!("read {}", file.display()));
@@ -37,7 +37,7 @@ impl Logins {
         let named = Remote::new(url)?;
         let is_meant = named
             .auth()
-            .is_none_or(|auth| fits(&auth.username, &login.username));
+            .is_none_or(|auth| is_for_user(&auth.username, &login.username));
         let password = login.password.clone().filter(|_| is_meant);
         let auth = password.map(|password| Auth {
             username: login.username.clone(),
@@ -64,13 +64,13 @@ impl SourceCredentials for Logins {
     }
 }
 
-/// Whether a login is for the user that an address names.
-fn fits(named: &str, login: &str) -> bool {
+/// Returns true if a login applies to the username of a URL.
+fn is_for_user(named: &str, login: &str) -> bool {
     named.is_empty() || login == "*" || named == login
 }
 
-/// Those that Git itself keeps in files.
-pub(super) fn of_files() -> Result<Vec<(Kind, Login)>> {
+/// Reads Git's credentials files (`~/.git-credentials` and the one in `$XDG_CONFIG_HOME`).
+pub(super) fn of_files() -> Result<Vec<(ServerKind, Login)>> {
     let home = std::env::var_os("HOME").map(PathBuf::from);
     let config = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from);
     let config = config.or_else(|| home.as_ref().map(|home| home.join(".config")));
@@ -85,19 +85,23 @@ pub(super) fn of_files() -> Result<Vec<(Kind, Login)>> {
             continue;
         }
         let text = std::fs::read_to_string(&file).with_context(|| format!("read {}", file.display()))?;
-        logins.extend(text.lines().filter_map(of_line).map(|login| (Kind::Git, login)));
+        logins.extend(
+            text.lines()
+                .filter_map(of_line)
+                .map(|login| (ServerKind::Git, login)),
+        );
     }
     Ok(logins)
 }
 
-/// A line such as `https://user:password@host`; what is none is skipped, as Git does.
+/// Parses a line such as `https://user:password@host`; other lines are ignored, as Git does.
 fn of_line(line: &str) -> Option<Login> {
     let remote = Remote::new(line.trim()).ok()?;
     let auth = remote.auth().filter(|auth| !auth.password.expose().is_empty())?;
     let url = remote.url();
     let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
     Some(Login {
-        // What is kept for https is not sent in the clear.
+        // Credentials for https must not be sent over http.
         scheme: Some(url.scheme().to_owned()),
         host: format!("{}{port}", url.host_str()?),
         username: auth.username.clone(),
@@ -111,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_logins() {
+    fn lines_of_credentials_files_are_parsed() {
         let login = of_line("https://us%40er:p%2Fw@h:8443/any").unwrap();
         assert_eq!(
             (login.host.as_str(), login.username.as_str()),
@@ -124,17 +128,17 @@ mod tests {
     }
 
     #[test]
-    fn a_repository_gets_its_login() {
+    fn login_applies_to_matching_repositories() {
         let mut login = of_line("https://u:p@h").unwrap();
         login.path = Some("team/*".to_owned());
-        let logins = Logins(vec![(Kind::Git, login)]);
+        let logins = Logins(vec![(ServerKind::Git, login)]);
         let user = |url: &str| {
             let remote = logins.remote(url).unwrap();
             remote.auth().map(|auth| auth.username.clone())
         };
         assert_eq!(user("https://h/team/shop").as_deref(), Some("u"));
         assert_eq!(user("https://h/other/shop"), None);
-        assert_eq!(user("http://h/team/shop"), None, "it is kept for https");
+        assert_eq!(user("http://h/team/shop"), None, "the login is for https");
         assert_eq!(
             user("https://evil.test\\@h/team/shop"),
             None,

@@ -23,13 +23,13 @@ fn weir(dir: &Path, arguments: &[&str]) -> Output {
 }
 
 #[track_caller]
-fn done(output: &Output) -> String {
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success(), "{said}");
-    said
+fn succeeded(output: &Output) -> String {
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{stderr}");
+    stderr
 }
 
-/// A repository with the charts `a` and `b`.
+/// Serves a Helm repository with the charts `a` and `b`.
 fn repository(versions: &[&str]) -> WebServer {
     let server = WebServer::start().unwrap();
     let mut index = "entries:\n".to_owned();
@@ -51,7 +51,7 @@ fn release(url: &str, name: &str, version: &str, more: &str) -> String {
     )
 }
 
-/// A project with the charts in its directories.
+/// Creates a project with a `helm-chart.yaml` per chart.
 fn project(charts: &[(&str, String)]) -> TempDir {
     let dir = files(&[(".kluctl.yaml", "targets: []\n")]);
     for (name, text) in charts {
@@ -61,7 +61,7 @@ fn project(charts: &[(&str, String)]) -> TempDir {
     dir
 }
 
-/// The directories with charts below `.helm-charts`, without the host.
+/// Returns the directories with charts below `.helm-charts`, without the host.
 fn pulled(dir: &TempDir) -> Vec<String> {
     fn find(dir: &Path, path: &str, found: &mut Vec<String>) {
         let Ok(entries) = fs::read_dir(dir) else { return };
@@ -85,7 +85,7 @@ fn pulled(dir: &TempDir) -> Vec<String> {
 }
 
 #[test]
-fn charts_are_pulled_and_those_without_use_removed() {
+fn helm_pull_pulls_used_versions_and_removes_unused_ones() {
     let server = repository(&["1.0.0", "1.1.0"]);
     let url = server.url("");
     let url = url.trim_end_matches('/');
@@ -95,14 +95,14 @@ fn charts_are_pulled_and_those_without_use_removed() {
         ("three", release(url, "b", "1.0.0", "  skipPrePull: true\n")),
         ("four", "helmChart: {path: ../chart, releaseName: x}\n".to_owned()),
     ]);
-    let said = done(&weir(dir.path(), &["helm-pull"]));
+    let stderr = succeeded(&weir(dir.path(), &["helm-pull"]));
     assert_eq!(
-        said,
+        stderr,
         "Pulling Chart a with version 1.0.0\nPulling Chart b with version 1.1.0\n"
     );
     assert_eq!(pulled(&dir), ["a/1.0.0", "b/1.1.0"]);
     assert_eq!(
-        done(&weir(
+        succeeded(&weir(
             Path::new("/"),
             &["helm-pull", "-p", dir.path().to_str().unwrap()]
         )),
@@ -113,32 +113,33 @@ fn charts_are_pulled_and_those_without_use_removed() {
         release(url, "a", "1.1.0", ""),
     )
     .unwrap();
-    let said = done(&weir(dir.path(), &["helm-pull"]));
+    let stderr = succeeded(&weir(dir.path(), &["helm-pull"]));
     assert_eq!(
-        said,
+        stderr,
         "Removing unused Chart a with version 1.0.0\nPulling Chart a with version 1.1.0\n"
     );
     assert_eq!(pulled(&dir), ["a/1.1.0", "b/1.1.0"]);
 }
 
 #[test]
-fn a_directory_that_is_no_project_or_leads_elsewhere_is_refused() {
+fn helm_pull_refuses_directories_without_project_and_symlinks() {
     let other = tempfile::tempdir().unwrap();
-    assert!(refused(&weir(other.path(), &["helm-pull"])).contains("which has a .kluctl.yaml"));
+    assert!(refused(&weir(other.path(), &["helm-pull"])).contains("it has no .kluctl.yaml"));
     let server = repository(&["1.0.0"]);
     let dir = project(&[("one", release(&server.url(""), "a", "1.0.0", ""))]);
     std::os::unix::fs::symlink(other.path(), dir.path().join(".helm-charts")).unwrap();
     assert!(
-        refused_at_last(&weir(dir.path(), &["helm-pull"])).contains("charts are not pulled behind links")
+        failed(&weir(dir.path(), &["helm-pull"]))
+            .contains("charts are not pulled into symlinked directories")
     );
     assert_eq!(fs::read_dir(other.path()).unwrap().count(), 0);
 }
 
 #[test]
-fn what_lies_in_the_place_of_a_version_is_replaced() {
+fn helm_pull_replaces_charts_of_another_version() {
     let server = repository(&["1.0.0"]);
     let dir = project(&[("one", release(&server.url(""), "a", "1.0.0", ""))]);
-    done(&weir(dir.path(), &["helm-pull"]));
+    succeeded(&weir(dir.path(), &["helm-pull"]));
     let host = fs::read_dir(dir.path().join(".helm-charts"))
         .unwrap()
         .next()
@@ -146,22 +147,22 @@ fn what_lies_in_the_place_of_a_version_is_replaced() {
     let metadata = host.unwrap().path().join("a/1.0.0/Chart.yaml");
     fs::write(&metadata, "name: a\nversion: 0.9.0\n").unwrap();
     assert_eq!(
-        done(&weir(dir.path(), &["helm-pull"])),
+        succeeded(&weir(dir.path(), &["helm-pull"])),
         "Pulling Chart a with version 1.0.0\n"
     );
     assert!(fs::read_to_string(&metadata).unwrap().contains("version: 1.0.0"));
-    assert_eq!(done(&weir(dir.path(), &["helm-pull"])), "");
+    assert_eq!(succeeded(&weir(dir.path(), &["helm-pull"])), "");
 }
 
 #[test]
-fn what_is_not_pulled_is_told_with_its_file() {
+fn helm_pull_errors_name_the_helm_chart_yaml() {
     let server = repository(&["1.0.0"]);
     let url = server.url("");
     for (name, version, expected) in [
         (
             "a",
             "^1",
-            "Error: one/helm-chart.yaml: chartVersion ^1 is not the version of a chart, and",
+            "Error: one/helm-chart.yaml: chartVersion ^1 is not an exact version",
         ),
         (
             "a",
@@ -171,21 +172,21 @@ fn what_is_not_pulled_is_told_with_its_file() {
         ("c", "1.0.0", "Error: one/helm-chart.yaml: chart \"c\" not found"),
     ] {
         let dir = project(&[("one", release(&url, name, version, ""))]);
-        let said = refused_at_last(&weir(dir.path(), &["helm-pull"]));
-        assert!(said.contains(expected), "{said}");
+        let stderr = failed(&weir(dir.path(), &["helm-pull"]));
+        assert!(stderr.contains(expected), "{stderr}");
         assert!(pulled(&dir).is_empty());
     }
 }
 
-/// The error behind what was said before.
+/// Asserts that the command failed, and returns its messages.
 #[track_caller]
-fn refused_at_last(output: &Output) -> String {
+fn failed(output: &Output) -> String {
     assert_eq!(output.status.code(), Some(1));
     String::from_utf8(output.stderr.clone()).unwrap()
 }
 
 #[tokio::test]
-async fn registries_ask_who_is_there() {
+async fn helm_pull_uses_registry_credentials() {
     let registry = Registry::start(Login::Token, None).await.unwrap();
     for version in ["1.0.0", "1.1.0"] {
         registry
@@ -198,26 +199,26 @@ async fn registries_ask_who_is_there() {
         format!("helmChart:\n  repo: oci://{host}/charts/c\n  chartVersion: 1.0.0\n  releaseName: c\n");
     let dir = project(&[("one", text)]);
     let plain = format!("--registry-plain-http={host}");
-    let said = refused_at_last(&weir(dir.path(), &["helm-pull", &plain]));
+    let stderr = failed(&weir(dir.path(), &["helm-pull", &plain]));
     assert!(
-        said.contains("asks for credentials, and none are given"),
-        "{said}"
+        stderr.contains("asks for credentials, and none are given"),
+        "{stderr}"
     );
     let login = format!("--registry-creds={host}/charts/*={USER}:{PASSWORD}");
     let plain = format!("--registry-plain-http={host}/charts/*");
-    done(&weir(dir.path(), &["helm-pull", &plain, &login]));
+    succeeded(&weir(dir.path(), &["helm-pull", &plain, &login]));
     assert_eq!(pulled(&dir), ["charts/c/1.0.0"]);
     let output = weir(dir.path(), &["helm-update", "--upgrade", &plain, &login]);
-    let said = String::from_utf8_lossy(&output.stdout);
+    let stderr = String::from_utf8_lossy(&output.stdout);
     assert_eq!(
-        said,
+        stderr,
         "one: Chart c (old version 1.0.0) has new version 1.1.0 available\n"
     );
     assert_eq!(pulled(&dir), ["charts/c/1.1.0"]);
 }
 
 #[test]
-fn updates_stay_in_their_constraints() {
+fn helm_update_respects_update_constraints() {
     let server = repository(&["1.0.0", "1.0.5", "1.4.0", "2.0.0", "3.0.0-rc.1"]);
     let url = server.url("");
     let dir = project(&[
@@ -238,7 +239,7 @@ fn updates_stay_in_their_constraints() {
     assert_eq!(server.asked().len(), 1, "the index is read once");
     assert_eq!(pulled(&dir), [""; 0]);
     let output = weir(dir.path(), &["helm-update", "--upgrade"]);
-    done(&output);
+    succeeded(&output);
     assert_eq!(String::from_utf8_lossy(&output.stdout), told);
     let text = fs::read_to_string(dir.path().join("b/helm-chart.yaml")).unwrap();
     assert_eq!(text, release(&url, "a", "1.0.5", "  updateConstraints: ~1.0.0\n"));
@@ -260,12 +261,12 @@ fn git(dir: &Path, arguments: &[&str]) -> String {
         .current_dir(dir)
         .output()
         .unwrap();
-    done(&output);
+    succeeded(&output);
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }
 
 #[test]
-fn each_upgrade_is_a_commit() {
+fn helm_update_commits_each_upgrade() {
     let server = repository(&["1.0.0", "1.1.0"]);
     let url = server.url("");
     let repo = tempfile::tempdir().unwrap();
@@ -294,22 +295,22 @@ fn each_upgrade_is_a_commit() {
         command.current_dir(root.join("project")).output().unwrap()
     };
     let refused_for = |why: &str| {
-        let said = refused(&commit(&[]));
-        assert!(said.contains(why), "{said}");
+        let stderr = refused(&commit(&[]));
+        assert!(stderr.contains(why), "{stderr}");
     };
     git(root, &["add", "."]);
     refused_for("the git worktree is unmodified");
     git(root, &["commit", "-qm", "begin"]);
     refused_for(".helm-charts is not up-to-date: run 'weir helm-pull'");
-    done(&weir(&root.join("project"), &["helm-pull"]));
+    succeeded(&weir(&root.join("project"), &["helm-pull"]));
     refused_for("the directory .helm-charts is clean");
     git(root, &["add", "."]);
     git(root, &["commit", "-qm", "charts"]);
     write("notes.txt", "mine");
-    let said = done(&commit(&[]));
+    let stderr = succeeded(&commit(&[]));
     assert!(
-        said.contains("Committed helm chart a with version 1.1.0"),
-        "{said}"
+        stderr.contains("Committed helm chart a with version 1.1.0"),
+        "{stderr}"
     );
     assert_eq!(
         git(root, &["log", "--format=%an %s", "-3"]),
@@ -335,12 +336,12 @@ fn each_upgrade_is_a_commit() {
     );
     assert!(!changed.contains("/a/"), "{changed}");
     git(root, &["fsck", "--strict"]);
-    let said = done(&commit(&[]));
-    assert_eq!(said, "", "nothing is left to upgrade");
+    let stderr = succeeded(&commit(&[]));
+    assert_eq!(stderr, "", "nothing is left to upgrade");
 }
 
 #[test]
-fn charts_come_out_of_git_too() {
+fn helm_pull_and_update_support_git_repositories() {
     let git = GitServer::start().unwrap();
     let repo = git.repo("charts").unwrap();
     let metadata = |version: &str| format!("apiVersion: v2\nname: g\nversion: {version}\n");
@@ -362,7 +363,7 @@ fn charts_come_out_of_git_too() {
         )
     };
     let dir = project(&[("tagged", text("tag: 1.0.0")), ("newest", text("branch: main"))]);
-    done(&weir(dir.path(), &["helm-pull"]));
+    succeeded(&weir(dir.path(), &["helm-pull"]));
     let found = |reference: &str| {
         let mut place = pulled(&dir);
         place.retain(|place| place.ends_with(reference));
@@ -378,7 +379,7 @@ fn charts_come_out_of_git_too() {
     assert_eq!(found("small/refs/heads/main"), metadata("1.1.0"));
     commit("1.2.0");
     let output = weir(dir.path(), &["helm-update", "--upgrade"]);
-    done(&output);
+    succeeded(&output);
     let told =
         "tagged: Chart small (old version refs/tags/1.0.0) has new version refs/tags/1.2.0 available\n";
     assert_eq!(String::from_utf8_lossy(&output.stdout), told);

@@ -1,4 +1,4 @@
-//! The commands on kluctl projects, on a project of their own.
+//! Commands on kluctl projects.
 
 use std::{
     path::Path,
@@ -12,7 +12,7 @@ use testkit::ControlPlane;
 
 use crate::program::files;
 
-/// A project with two targets that names its namespace `namespace`.
+/// Creates a project with two targets that deploys to `namespace`.
 fn project(namespace: &str) -> TempDir {
     let target = format!(
         "discriminator: '{namespace}-{{{{ target.name }}}}'\nargs:\n- name: color\ntargets:\n- name: test\n  args: {{color: red}}\n- \
@@ -44,26 +44,26 @@ fn weir(dir: &Path, words: &str) -> Command {
     command
 }
 
-fn said(output: &Output) -> String {
+fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
 fn printed(mut command: Command) -> Result<String> {
     let output = command.output()?;
-    ensure!(output.status.success(), "{command:?}: {}", said(&output));
+    ensure!(output.status.success(), "{command:?}: {}", stderr(&output));
     Ok(String::from_utf8(output.stdout)?)
 }
 
 #[test]
-fn a_project_is_rendered_without_a_cluster() -> Result<()> {
+fn render_works_without_a_cluster() -> Result<()> {
     let dir = project("n");
     let words = "render --print-all --offline-kubernetes -t prod";
     let output = weir(dir.path(), words).output()?;
     assert_eq!(output.status.code(), Some(1));
     assert!(
-        said(&output).contains("required argument color not set"),
+        stderr(&output).contains("required argument color not set"),
         "{}",
-        said(&output)
+        stderr(&output)
     );
     let objects = printed(weir(dir.path(), &format!("{words} -a color=blue")))?;
     assert!(
@@ -92,7 +92,7 @@ fn a_project_is_rendered_without_a_cluster() -> Result<()> {
 }
 
 #[test]
-fn templates_see_the_commits_of_the_checkout() -> Result<()> {
+fn templates_can_load_the_latest_git_commit() -> Result<()> {
     let map = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: m}\ndata: {of: '{{ load_latest_git_commit(\"map.yaml\", 7) }}'}\n";
     let dir = files(&[
         ("deployment.yaml", "deployments: [{path: app}]"),
@@ -108,9 +108,9 @@ fn templates_see_the_commits_of_the_checkout() -> Result<()> {
     let words = "render --print-all --offline-kubernetes";
     let output = weir(dir.path(), words).output()?;
     assert!(
-        said(&output).contains("No commits found for path: app/map.yaml"),
+        stderr(&output).contains("No commits found for path: app/map.yaml"),
         "{}",
-        said(&output)
+        stderr(&output)
     );
     git("add .")?;
     git("commit -qm one")?;
@@ -122,7 +122,7 @@ fn templates_see_the_commits_of_the_checkout() -> Result<()> {
 }
 
 #[test]
-fn targets_and_flags_are_told() -> Result<()> {
+fn list_targets_and_usage_errors() -> Result<()> {
     let dir = project("n");
     assert_eq!(printed(weir(dir.path(), "list-targets --only-names"))?, "test\n");
     let output = weir(dir.path(), "list-targets -a color=x --only-names").output()?;
@@ -144,12 +144,12 @@ fn targets_and_flags_are_told() -> Result<()> {
             "deploy -t test --git-cache-update-interval=1m",
             "--git-cache-update-interval is not supported",
         ),
-        ("deploy -t test", "there is no Kubernetes cluster"),
+        ("deploy -t test", "no kubeconfig found"),
         ("deploy -t test --context x", "context \"x\" does not exist"),
     ] {
         let output = weir(dir.path(), words).output()?;
         assert_eq!(output.status.code(), Some(1), "{words}");
-        assert!(said(&output).contains(why), "{words}: {}", said(&output));
+        assert!(stderr(&output).contains(why), "{words}: {}", stderr(&output));
     }
     let script = printed(weir(dir.path(), "completion bash"))?;
     assert!(script.contains("poke-images"), "{script}");
@@ -159,7 +159,7 @@ fn targets_and_flags_are_told() -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_deployment_is_shown_made_kept_and_taken_back() -> Result<()> {
+async fn deploy_diff_validate_prune_and_delete() -> Result<()> {
     let plane = ControlPlane::shared().await?;
     let namespace = plane.namespace("commands").await?;
     let dir = project(&namespace);
@@ -171,9 +171,9 @@ async fn a_deployment_is_shown_made_kept_and_taken_back() -> Result<()> {
     let nobody = with("deploy -t test").output()?;
     assert_eq!(nobody.status.code(), Some(1));
     assert!(
-        said(&nobody).contains("there is no terminal to ask at"),
+        stderr(&nobody).contains("stdin is not a terminal"),
         "{}",
-        said(&nobody)
+        stderr(&nobody)
     );
     let unsure = String::from_utf8(nobody.stdout)?;
     assert!(unsure.contains("Errors:\n  aborted"), "{unsure}");
@@ -235,7 +235,7 @@ async fn a_deployment_is_shown_made_kept_and_taken_back() -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_interrupted_tells_what_was_done() -> Result<()> {
+async fn deploy_timeout_stores_a_partial_result() -> Result<()> {
     let plane = ControlPlane::shared().await?;
     let namespace = plane.namespace("interrupted").await?;
     let map = format!(
@@ -250,7 +250,7 @@ async fn what_is_interrupted_tells_what_was_done() -> Result<()> {
     let mut command = weir(dir.path(), "deploy --yes --timeout 3s -o json");
     let output = command.env("KUBECONFIG", plane.kubeconfig()).output()?;
     assert_eq!(output.status.code(), Some(1));
-    let result: Json = serde_json::from_slice(&output.stdout).with_context(|| said(&output))?;
+    let result: Json = serde_json::from_slice(&output.stdout).with_context(|| stderr(&output))?;
     let errors = result["errors"].to_string();
     assert!(
         errors.contains("the work was interrupted after 1 objects were applied"),
@@ -275,7 +275,7 @@ async fn what_is_interrupted_tells_what_was_done() -> Result<()> {
 }
 
 #[test]
-fn targets_of_older_projects_lie_in_other_repositories() -> Result<()> {
+fn legacy_target_config_is_read_from_git() -> Result<()> {
     let server = testkit::GitServer::start()?;
     let repo = server.repo("targets")?;
     repo.commit("1", &[("target-config.yml", "args: {color: red}")])?;
@@ -290,13 +290,13 @@ fn targets_of_older_projects_lie_in_other_repositories() -> Result<()> {
     ]);
     let listed = weir(dir.path(), "list-targets --only-names").output()?;
     let names = String::from_utf8_lossy(&listed.stdout);
-    assert_eq!(names, "main-red\n", "{}", said(&listed));
+    assert_eq!(names, "main-red\n", "{}", stderr(&listed));
     // The target says which context of the kubeconfig is meant.
     let kubeconfig = dir.path().join("config");
     let empty = "{apiVersion: v1, kind: Config, contexts: [], clusters: [], users: []}";
     std::fs::write(&kubeconfig, empty)?;
     let words = format!("validate -t main-red --kubeconfig {}", kubeconfig.display());
     let output = weir(dir.path(), &words).output()?;
-    assert!(!said(&output).contains("not existent"), "{}", said(&output));
+    assert!(!stderr(&output).contains("not existent"), "{}", stderr(&output));
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! The command line on a family of real projects, as far as they are there.
+//! Deploys real projects of kluctl-examples, if they are present.
 
 use std::{
     path::{Path, PathBuf},
@@ -20,7 +20,7 @@ const PROJECTS: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// One project with one target.
+/// Project and the target to deploy.
 struct Project<'a> {
     dir: PathBuf,
     target: &'a str,
@@ -28,7 +28,7 @@ struct Project<'a> {
 }
 
 impl Project<'_> {
-    /// What a command prints.
+    /// Runs a command and returns its output.
     fn weir(&self, command: &str, more: &[&str]) -> Result<String> {
         let output = Command::new(env!("CARGO_BIN_EXE_weir"))
             .arg(command)
@@ -37,11 +37,11 @@ impl Project<'_> {
             .args(more)
             .env("KUBECONFIG", self.plane.kubeconfig())
             .output()?;
-        let (shown, said) = (self.dir.display(), String::from_utf8_lossy(&output.stderr));
+        let (shown, stderr) = (self.dir.display(), String::from_utf8_lossy(&output.stderr));
         let target = self.target;
         ensure!(
             output.status.success(),
-            "weir {command} of {shown}, target {target}: {said}"
+            "weir {command} of {shown}, target {target}: {stderr}"
         );
         Ok(String::from_utf8(output.stdout)?)
     }
@@ -76,7 +76,7 @@ fn section(output: &str, title: &str) -> Option<usize> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn examples_live_their_lives() -> Result<()> {
+async fn example_projects_can_be_deployed_and_deleted() -> Result<()> {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/examples/kluctl-examples");
     if !dir.is_dir() {
         println!("\n{} is absent: its projects are not deployed", dir.display());
@@ -99,7 +99,7 @@ async fn examples_live_their_lives() -> Result<()> {
 }
 
 #[test]
-fn a_gitops_project_renders_with_an_argument() {
+fn gitops_example_renders_with_an_argument() {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../../shared/examples/kluctl-examples/gitops-deployment");
     if !dir.is_dir() {
@@ -120,8 +120,8 @@ fn a_gitops_project_renders_with_an_argument() {
         .arg(dir)
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{said}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{stderr}");
     let printed = String::from_utf8(output.stdout).unwrap();
     assert!(
         printed.contains("kluctl.io/discriminator: gitops-test-example-com"),

@@ -1,4 +1,4 @@
-//! Kustomizations that name what is on other machines.
+//! Remote bases and files of `weir kustomize build`.
 
 use std::{
     io::{BufRead as _, BufReader, Write as _},
@@ -54,7 +54,7 @@ fn named(name: &str) -> String {
 }
 
 #[test]
-fn bases_come_from_repositories() {
+fn build_fetches_remote_bases() {
     let server = GitServer::start().unwrap();
     let repo = shop(&server);
     let url = repo.url();
@@ -77,7 +77,7 @@ fn bases_come_from_repositories() {
 }
 
 #[test]
-fn components_come_from_repositories_and_each_commit_is_fetched_once() {
+fn build_fetches_remote_components_once_per_repository() {
     let server = GitServer::start().unwrap();
     let repo = shop(&server);
     let url = repo.url();
@@ -95,7 +95,7 @@ fn components_come_from_repositories_and_each_commit_is_fetched_once() {
 }
 
 #[test]
-fn links_are_followed_inside_of_a_repository() {
+fn build_follows_symlinks_inside_of_a_repository() {
     let server = GitServer::start().unwrap();
     let repo = shop(&server);
     repo.change("links")
@@ -115,13 +115,13 @@ fn links_are_followed_inside_of_a_repository() {
         ("abs", "leads outside"),
         ("loop", "too many links"),
     ] {
-        let said = refused(&build_resource(&format!("{url}//{dir}")));
-        assert!(said.contains(why), "{said}");
+        let stderr = refused(&build_resource(&format!("{url}//{dir}")));
+        assert!(stderr.contains(why), "{stderr}");
     }
 }
 
 #[test]
-fn what_a_repository_may_not_name_is_refused() {
+fn remote_bases_cannot_load_files_outside_of_the_repository() {
     let server = GitServer::start().unwrap();
     let repo = shop(&server);
     let url = repo.url();
@@ -138,8 +138,8 @@ fn what_a_repository_may_not_name_is_refused() {
         ("inside", "'inside/sub' is a submodule, and those are not fetched"),
         ("nope", "not a valid directory: evalsymlink failure on 'nope'"),
     ] {
-        let said = refused(&build_resource(&format!("{url}//{dir}")));
-        assert!(said.contains(why), "{dir}: {said}");
+        let stderr = refused(&build_resource(&format!("{url}//{dir}")));
+        assert!(stderr.contains(why), "{dir}: {stderr}");
     }
     // What isn't ours never leaves its directory.
     let dir = tempfile::tempdir().unwrap();
@@ -148,12 +148,12 @@ fn what_a_repository_may_not_name_is_refused() {
         "--load-restrictor",
         "LoadRestrictionsNone",
     ];
-    let said = refused(&weir(dir.path(), &arguments));
-    assert!(said.contains("is not in or below 'open'"), "{said}");
+    let stderr = refused(&weir(dir.path(), &arguments));
+    assert!(stderr.contains("is not in or below 'open'"), "{stderr}");
 }
 
 #[test]
-fn what_can_not_be_fetched_is_told() {
+fn fetch_errors_name_url_and_cause() {
     let server = GitServer::start().unwrap();
     let repo = shop(&server);
     let (url, origin) = (repo.url(), server.origin());
@@ -191,26 +191,26 @@ fn what_can_not_be_fetched_is_told() {
             "ssh is not supported".to_owned(),
         ),
     ] {
-        let said = refused(&build_resource(&entry));
-        assert!(said.contains(&why), "{entry}: {said}");
+        let stderr = refused(&build_resource(&entry));
+        assert!(stderr.contains(&why), "{entry}: {stderr}");
     }
 }
 
 #[test]
-fn a_server_that_hangs_is_left_in_time() {
+fn fetch_times_out() {
     let server = GitServer::start().unwrap();
     let repo = shop(&server);
     repo.delay(Duration::from_secs(600));
     let dir = tempfile::tempdir().unwrap();
-    let said = refused(&weir(dir.path(), &[&format!("{}//base?timeout=1", repo.url())]));
+    let stderr = refused(&weir(dir.path(), &[&format!("{}//base?timeout=1", repo.url())]));
     assert!(
-        said.contains("no answer within 1s: its address may give more time"),
-        "{said}"
+        stderr.contains("timeout after 1s: a longer one can be set in the URL"),
+        "{stderr}"
     );
 }
 
 #[test]
-fn passwords_are_used_and_never_shown() {
+fn passwords_in_urls_are_used_and_never_printed() {
     let server = GitServer::start().unwrap();
     let repo = shop(&server);
     repo.require_basic_auth("me", "canary1");
@@ -224,7 +224,7 @@ fn passwords_are_used_and_never_shown() {
         "{built}"
     );
     let wrong = with("me:canary2");
-    for said in [
+    for stderr in [
         refused(&build_resource(&repo.url())),
         refused(&build_resource(&format!("{wrong}//base"))),
         refused(&build_resource(&format!("{right}//nope?token=canary3"))),
@@ -233,13 +233,13 @@ fn passwords_are_used_and_never_shown() {
             "resources: [map.yaml]\npatches: [{{path: '{wrong}/x'}}]\n"
         ))),
     ] {
-        assert!(!said.contains("canary"), "{said}");
+        assert!(!stderr.contains("canary"), "{stderr}");
     }
     let dir = tempfile::tempdir().unwrap();
-    let said = refused(&weir(dir.path(), &[&format!("{wrong}//base")]));
+    let stderr = refused(&weir(dir.path(), &[&format!("{wrong}//base")]));
     assert!(
-        said.contains("authentication failed") && !said.contains("canary"),
-        "{said}"
+        stderr.contains("authentication failed") && !stderr.contains("canary"),
+        "{stderr}"
     );
 }
 
@@ -274,7 +274,7 @@ fn serve(files: &'static [(&'static str, &'static str)]) -> String {
 }
 
 #[test]
-fn files_come_by_their_urls() {
+fn build_downloads_files_by_url() {
     let origin = serve(&[
         ("/map.yaml", MAP),
         ("/moved/map.yaml?v=1", "/map.yaml"),
@@ -297,9 +297,9 @@ fn files_come_by_their_urls() {
         built.contains("  a: |\n    apiVersion: v1\n") && built.contains("  name: g\n"),
         "{built}"
     );
-    let said = refused(&build_resource(&format!("{origin}/nope")));
+    let stderr = refused(&build_resource(&format!("{origin}/nope")));
     assert!(
-        said.contains("HTTP Error: status code 500 (Internal Server Error)"),
-        "{said}"
+        stderr.contains("HTTP Error: status code 500 (Internal Server Error)"),
+        "{stderr}"
     );
 }

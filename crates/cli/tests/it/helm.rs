@@ -46,7 +46,7 @@ fn hook() -> String {
 }
 
 #[test]
-fn values_and_names_come_from_the_command_line() {
+fn template_takes_values_and_names_from_flags() {
     let dir = chart();
     fs::write(dir.path().join("name"), "file").unwrap();
     for (arguments, release, name, namespace) in [
@@ -90,7 +90,7 @@ fn values_and_names_come_from_the_command_line() {
 }
 
 #[test]
-fn what_is_printed_can_be_chosen() {
+fn template_selects_hooks_crds_and_templates() {
     let dir = chart();
     let (map, hook) = (map("r", "a", "default"), hook());
     let crd = "---\n# Source: small/crds/c.yaml\nkind: C\n";
@@ -107,7 +107,7 @@ fn what_is_printed_can_be_chosen() {
 }
 
 #[test]
-fn files_can_be_written_one_for_each_template() {
+fn output_dir_writes_one_file_per_template() {
     let dir = chart();
     let arguments = ["r", "small", "--output-dir", "out", "--release-name"];
     let expected = "wrote out/r/small/templates/map.yaml\nwrote out/r/small/templates/tests/t.yaml\n\n";
@@ -120,7 +120,7 @@ fn files_can_be_written_one_for_each_template() {
 }
 
 #[test]
-fn mistakes_are_told() {
+fn template_errors_name_argument_and_cause() {
     let dir = chart();
     fs::write(
         dir.path().join("small/templates/bad.yaml"),
@@ -129,12 +129,9 @@ fn mistakes_are_told() {
     .unwrap();
     fs::write(dir.path().join("no.tgz"), "no archive").unwrap();
     for (arguments, expected) in [
-        (&[][..], "a chart is missing"),
-        (
-            &["nope"],
-            "there is no directory and no archive \"nope\": --repo is",
-        ),
-        (&["stable/nope"], "what 'helm repo add' keeps is not read"),
+        (&[][..], "missing argument CHART"),
+        (&["nope"], "chart \"nope\" not found: there is no such local path"),
+        (&["stable/nope"], "repositories of 'helm repo add' are not read"),
         (&["./nope"], "path \"./nope\" not found"),
         (
             &["https://u:secret@169.254.169.254/c.tgz"],
@@ -162,7 +159,7 @@ fn mistakes_are_told() {
         ),
         (
             &["r", "small", "--validate"],
-            "--validate is not supported: no cluster is asked",
+            "--validate is not supported: rendering doesn't connect to a cluster",
         ),
         (
             &["small", "--name-template", "{{ fail \"why\" }}"],
@@ -187,29 +184,29 @@ fn mistakes_are_told() {
              pointer evaluating interface {}.name",
         ),
     ] {
-        let said = refused(&template(dir.path(), arguments));
-        assert!(said.contains(expected), "{arguments:?}: {said}");
-        assert!(!said.contains("secret"), "{said}");
+        let stderr = refused(&template(dir.path(), arguments));
+        assert!(stderr.contains(expected), "{arguments:?}: {stderr}");
+        assert!(!stderr.contains("secret"), "{stderr}");
     }
 }
 
 #[test]
-fn a_chart_reads_nothing_beside_it() {
+fn charts_cannot_read_files_outside_of_their_directory() {
     let dir = chart();
     fs::write(dir.path().join("secret"), "top").unwrap();
     std::os::unix::fs::symlink("../../secret", dir.path().join("small/templates/leak.yaml")).unwrap();
     let output = template(dir.path(), &["small"]);
     let expected = format!("{}{}", map("release-name", "a", "default"), hook());
     assert_eq!(String::from_utf8(output.stdout).unwrap(), expected);
-    let said = String::from_utf8(output.stderr).unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
     assert!(
-        said.contains("Warning: templates/leak.yaml: this link leads out of the chart"),
-        "{said}"
+        stderr.contains("Warning: templates/leak.yaml: this symlink points outside of the chart"),
+        "{stderr}"
     );
 }
 
 #[test]
-fn empty_flags_are_none_and_quotes_hold_commas() {
+fn empty_flags_count_as_unset_and_quotes_protect_commas() {
     let dir = chart();
     fs::write(dir.path().join("a,b.yaml"), "name: comma\n").unwrap();
     let arguments = [
@@ -231,17 +228,17 @@ fn empty_flags_are_none_and_quotes_hold_commas() {
 }
 
 #[test]
-fn what_is_no_manifest_can_be_seen() {
+fn debug_prints_invalid_yaml() {
     let dir = chart();
     fs::write(
         dir.path().join("small/templates/bad.yaml"),
         "a: b: {{ .Values.name }}",
     )
     .unwrap();
-    let said = refused(&template(dir.path(), &["small"]));
+    let stderr = refused(&template(dir.path(), &["small"]));
     assert!(
-        said.contains("bad.yaml") && said.contains("Use --debug"),
-        "{said}"
+        stderr.contains("bad.yaml") && stderr.contains("Use --debug"),
+        "{stderr}"
     );
     let output = template(dir.path(), &["small", "--debug"]);
     assert_eq!(output.status.code(), Some(1));
@@ -253,7 +250,7 @@ fn what_is_no_manifest_can_be_seen() {
 }
 
 #[test]
-fn large_archives_are_read() {
+fn template_reads_large_archives() {
     // Bytes that can't be packed.
     let mut state = 1_u64;
     let noise: Vec<u8> = (0..3 << 20)
@@ -279,7 +276,7 @@ fn rendered(version: &str) -> String {
 }
 
 #[test]
-fn charts_come_from_repositories() {
+fn template_downloads_charts_from_helm_repositories() {
     let (server, cdn) = (WebServer::start().unwrap(), WebServer::start().unwrap());
     server.login("me", "s3cret");
     let away = cdn.url("a-3.0.0-rc.1.tgz");
@@ -343,14 +340,17 @@ fn charts_come_from_repositories() {
             "chart \"b\" not found",
         ),
     ] {
-        let said = refused(&template(dir.path(), arguments));
-        assert!(said.contains(expected), "{arguments:?}: {said}");
-        assert!(!said.contains("s3cret") && !said.contains("wr0ng"), "{said}");
+        let stderr = refused(&template(dir.path(), arguments));
+        assert!(stderr.contains(expected), "{arguments:?}: {stderr}");
+        assert!(
+            !stderr.contains("s3cret") && !stderr.contains("wr0ng"),
+            "{stderr}"
+        );
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn charts_come_from_registries() {
+async fn template_downloads_charts_from_oci_registries() {
     let authority = Authority::new(&["127.0.0.1"]).unwrap();
     let registry = Registry::start(Login::Basic, Some(authority)).await.unwrap();
     registry
@@ -367,14 +367,14 @@ async fn charts_come_from_registries() {
         ));
         assert!(text.contains(&rendered("1.0.0")), "{text}");
     }
-    let said = refused(&template(
+    let stderr = refused(&template(
         dir.path(),
         &[&chart, "--ca-file", "ca.pem", "--registry-config", "ca.pem"],
     ));
-    assert!(said.contains("no JSON of logins"), "{said}");
-    let said = refused(&template(
+    assert!(stderr.contains("invalid config.json"), "{stderr}");
+    let stderr = refused(&template(
         dir.path(),
         &[&[chart.as_str(), "--version", "^2"][..], &login].concat(),
     ));
-    assert!(said.contains("\"^2\" not found"), "{said}");
+    assert!(stderr.contains("\"^2\" not found"), "{stderr}");
 }

@@ -1,4 +1,4 @@
-//! The program, run as its users do.
+//! Integration tests of the binary `weir`.
 
 #[cfg(test)]
 mod build;
@@ -11,6 +11,8 @@ mod examples;
 #[cfg(test)]
 mod fetch;
 mod helm;
+#[cfg(test)]
+mod help;
 #[cfg(test)]
 mod inflate;
 #[cfg(test)]

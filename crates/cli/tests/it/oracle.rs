@@ -1,4 +1,4 @@
-//! What `weir kustomize build --enable-helm` makes of charts is what kustomize and helm make of them.
+//! Compares `weir kustomize build --enable-helm` with kustomize and helm.
 
 use std::{path::Path, process::Command};
 
@@ -21,7 +21,7 @@ const CRD: &str = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefi
 const INLINE: &str = "valuesInline: {color: green, map: {a: null, b: {d: 2.50}, z: {q: null, m: {}}}, list: [9], \
     flag: null, new: {x: on}, extra: null, empty: filled, tilde: {a: 1}}";
 
-/// Kustomizations; `REPO` is a repository with the chart `far`.
+/// Kustomizations to compare; `REPO` stands for a Helm repository with the chart `far`.
 const CASES: &[&str] = &[
     "helmCharts: [{name: shop}]",
     "helmCharts: [{name: shop, releaseName: r, namespace: nn}]",
@@ -55,7 +55,7 @@ const CASES: &[&str] = &[
     "helmCharts: [{name: far, repo: REPO, version: '>=9'}]",
 ];
 
-/// What a build prints, or nothing when it fails.
+/// Runs a build and returns its output; `None` if it fails.
 fn built(program: &Path, arguments: &[&str], dir: &Path) -> Option<String> {
     let mut command = Command::new(program);
     let output = command.args(arguments).current_dir(dir).output().unwrap();
@@ -64,7 +64,7 @@ fn built(program: &Path, arguments: &[&str], dir: &Path) -> Option<String> {
 }
 
 #[test]
-fn charts_become_what_the_original_makes_of_them() {
+fn helm_charts_match_kustomize_and_helm() {
     let (kustomize, helm) = (oracle::kustomize().unwrap(), oracle::helm().unwrap());
     let server = WebServer::start().unwrap();
     let mut index = "apiVersion: v1\nentries:\n  far:\n".to_owned();

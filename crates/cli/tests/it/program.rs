@@ -1,4 +1,4 @@
-//! The program and the files that it is given.
+//! Helpers for running the binary and creating its input files.
 
 use std::{
     fs,
@@ -11,11 +11,12 @@ use tempfile::TempDir;
 pub(crate) const MAP: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: m\n";
 pub(crate) const SPACE: &str = "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: s\n";
 
-/// `weir kustomize build`.
+/// Runs `weir kustomize build`.
 pub(crate) fn weir(dir: &Path, arguments: &[&str]) -> Output {
     run(dir, ["kustomize", "build"], arguments)
 }
 
+/// Runs a command in a directory.
 pub(crate) fn run(dir: &Path, command: [&str; 2], arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_weir"))
         .args(command)
@@ -25,6 +26,7 @@ pub(crate) fn run(dir: &Path, command: [&str; 2], arguments: &[&str]) -> Output 
         .unwrap()
 }
 
+/// Creates a temporary directory with files.
 pub(crate) fn files(files: &[(&str, &str)]) -> TempDir {
     let dir = tempfile::tempdir().unwrap();
     for (path, text) in files {
@@ -35,23 +37,25 @@ pub(crate) fn files(files: &[(&str, &str)]) -> TempDir {
     dir
 }
 
+/// Asserts that the command succeeded without messages, and returns its output.
 #[track_caller]
 pub(crate) fn printed(output: &Output) -> String {
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && said.is_empty(), "{said}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && stderr.is_empty(), "{stderr}");
     String::from_utf8(output.stdout.clone()).unwrap()
 }
 
+/// Asserts that the command failed with a message and without output, and returns the message.
 #[track_caller]
 pub(crate) fn refused(output: &Output) -> String {
     assert_eq!(output.status.code(), Some(1));
     assert!(output.stdout.is_empty());
-    let said = String::from_utf8(output.stderr.clone()).unwrap();
-    assert!(said.starts_with("Error: "), "{said}");
-    said
+    let stderr = String::from_utf8(output.stderr.clone()).unwrap();
+    assert!(stderr.starts_with("Error: "), "{stderr}");
+    stderr
 }
 
-/// An archive of a chart with one template.
+/// Packs a chart with one template.
 pub(crate) fn chart(name: &str, version: &str) -> Vec<u8> {
     let metadata = format!("apiVersion: v2\nname: {name}\nversion: {version}\n");
     let map = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {{ .Release.Name }}-{{ .Chart.Version }}\n\

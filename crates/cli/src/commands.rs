@@ -1,0 +1,36 @@
+//! The subcommands of weir.
+
+pub(crate) mod completion;
+pub(crate) mod delete;
+pub(crate) mod deploy;
+pub(crate) mod diff;
+pub(crate) mod helm;
+pub(crate) mod helm_pull;
+pub(crate) mod helm_update;
+pub(crate) mod kustomize;
+pub(crate) mod list;
+mod operation;
+pub(crate) mod poke_images;
+mod project_charts;
+pub(crate) mod render;
+pub(crate) mod validate;
+
+use crate::usage::UnsupportedFlags;
+
+pub(crate) use operation::ProjectCommit;
+
+/// Flags of kluctl that weir doesn't support.
+pub(crate) const UNSUPPORTED_FLAGS: UnsupportedFlags = &[
+    (
+        &["--git-cache-update-interval"],
+        "weir has no Git cache; it fetches the needed commit only, on each run",
+    ),
+    (
+        &["--git-ssh-key-file", "--git-ssh-known-hosts-file"],
+        "Git over SSH is not supported yet; use an https URL with --git-username and --git-password",
+    ),
+    (
+        &["--cpu-profile", "--gops-agent", "--gops-agent-addr"],
+        "it is specific to the Go runtime",
+    ),
+];

@@ -1,0 +1,86 @@
+//! `weir prune` and `weir delete`.
+
+use anyhow::Result;
+use clap::Args;
+use engine::DeployOptions;
+
+use super::operation::Operation;
+use crate::{
+    flags::{ConfirmFlags, OutputFlags, RenderInputFlags, ResultFlags},
+    session::{ProjectOptions, Session},
+    usage::boolean_flag,
+};
+
+/// Delete objects that are no longer part of the target (orphans)
+///
+/// Deletes all objects on the cluster that have the discriminator of the target and are not rendered any more.
+#[derive(Args)]
+#[command(mut_args = boolean_flag, args_override_self = true)]
+pub(crate) struct PruneArgs {
+    #[command(flatten)]
+    common: RemoveFlags,
+}
+
+/// Delete all objects of a target
+///
+/// Deletes all objects on the cluster that have the discriminator of the target.
+#[derive(Args)]
+#[command(mut_args = boolean_flag, args_override_self = true)]
+pub(crate) struct DeleteArgs {
+    #[command(flatten)]
+    common: RemoveFlags,
+    /// Don't wait for the objects to be deleted
+    #[arg(long)]
+    no_wait: bool,
+}
+
+#[derive(Args)]
+struct RemoveFlags {
+    #[command(flatten)]
+    input: RenderInputFlags,
+    #[command(flatten)]
+    confirm: ConfirmFlags,
+    #[command(flatten)]
+    output: OutputFlags,
+    #[command(flatten)]
+    results: ResultFlags,
+    /// Override the discriminator of the target
+    #[arg(long, value_name = "DISCRIMINATOR", help_heading = "Target")]
+    discriminator: Option<String>,
+}
+
+/// Runs `weir prune`.
+pub(crate) fn prune(args: &PruneArgs) -> Result<()> {
+    remove(&args.common, false, false)
+}
+
+/// Runs `weir delete`.
+pub(crate) fn delete(args: &DeleteArgs) -> Result<()> {
+    remove(&args.common, true, args.no_wait)
+}
+
+fn remove(flags: &RemoveFlags, all: bool, no_wait: bool) -> Result<()> {
+    let session = Session::open(&ProjectOptions {
+        discriminator: flags.discriminator.as_deref(),
+        ..ProjectOptions::new(&flags.input)
+    })?;
+    let cluster = session.cluster()?;
+    let rendered = session.render(Some(&cluster))?;
+    let yes = flags.confirm.yes || flags.confirm.dry_run;
+    let operation = Operation::new(&session, &cluster, &rendered, &flags.output, yes);
+    let options = DeployOptions {
+        dry_run: flags.confirm.dry_run,
+        no_wait,
+        contents: true,
+        inclusion: session.request.inclusion.clone(),
+        ..DeployOptions::default()
+    };
+    operation.run(
+        options,
+        Some(&flags.results),
+        async |project, options| match all {
+            true => engine::commands::delete(project, None, options).await,
+            false => engine::commands::prune(project, options).await,
+        },
+    )
+}

@@ -1,0 +1,15 @@
+//! Flags that several commands share.
+
+pub(crate) mod args;
+mod images;
+mod inclusion;
+mod operation;
+pub(crate) mod output;
+mod project;
+
+pub(crate) use images::ImageFlags;
+pub(crate) use inclusion::InclusionFlags;
+pub(crate) use operation::{
+    ApplyFlags, ConfirmFlags, IgnoreFlags, OutputFlags, RenderOutputFlag, ResultFlags, WaitFlags,
+};
+pub(crate) use project::{ProjectFlags, RenderInputFlags, TargetFlags, duration};

@@ -1,0 +1,106 @@
+//! Downloads charts from Helm repositories and OCI registries.
+
+use std::{
+    collections::HashMap,
+    sync::{Mutex, PoisonError},
+};
+
+use anyhow::Result;
+use oci::{Archive, Client, Limits, Source};
+use tokio::task::JoinSet;
+
+use super::RemoteFetcher;
+
+/// Number of concurrent downloads.
+const CONCURRENCY: usize = 8;
+
+/// Chart and version to download.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct ChartVersion {
+    /// URL of the Helm repository or OCI registry.
+    pub(crate) address: String,
+    /// Name of the chart; empty if it is part of the registry URL.
+    pub(crate) chart: String,
+    /// Version, or version range for the newest version in it.
+    pub(crate) version: String,
+}
+
+/// Downloads charts. Each repository index is read once, and charts of [`ChartDownloader::pull`] are downloaded once.
+pub(crate) struct ChartDownloader<'f> {
+    pub(crate) fetcher: &'f RemoteFetcher,
+    repositories: Mutex<HashMap<String, oci::Charts>>,
+    archives: Mutex<HashMap<ChartVersion, Archive>>,
+}
+
+impl<'f> ChartDownloader<'f> {
+    /// Creates a downloader. It doesn't connect yet.
+    pub(crate) fn new(fetcher: &'f RemoteFetcher) -> Self {
+        Self {
+            fetcher,
+            repositories: Mutex::default(),
+            archives: Mutex::default(),
+        }
+    }
+
+    fn source(&self, address: &str, chart: &str) -> Result<Source> {
+        let mut repositories = self.repositories.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(repository) = repositories.get(address) {
+            return Ok(repository.chart(chart)?);
+        }
+        let client = Client::new(self.fetcher.logins.access(address)?, Limits::default())?;
+        let repository = oci::Charts::at(&client, address)?.keeping_index();
+        let source = repository.chart(chart)?;
+        repositories.insert(address.to_owned(), repository);
+        Ok(source)
+    }
+
+    /// Downloads a chart.
+    pub(crate) fn pull(&self, wanted: &ChartVersion) -> Result<Archive> {
+        let mut archives = self.archives.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(archive) = archives.get(wanted) {
+            return Ok(archive.clone());
+        }
+        let source = self.source(&wanted.address, &wanted.chart)?;
+        let archive = self.wait(source.pull(&wanted.version))??;
+        archives.insert(wanted.clone(), archive.clone());
+        Ok(archive)
+    }
+
+    /// Downloads several charts concurrently, and calls `done` with the index and result of each.
+    pub(crate) fn pull_all(
+        &self,
+        all: &[ChartVersion],
+        mut done: impl FnMut(usize, Result<Archive>) -> Result<()>,
+    ) -> Result<()> {
+        for (begin, some) in all.chunks(CONCURRENCY).enumerate() {
+            let mut sources = Vec::new();
+            for (at, wanted) in some.iter().enumerate() {
+                match self.source(&wanted.address, &wanted.chart) {
+                    Ok(source) => sources.push((at, source, wanted.version.clone())),
+                    Err(error) => done(begin * CONCURRENCY + at, Err(error))?,
+                }
+            }
+            let pulling = async {
+                let mut tasks = JoinSet::new();
+                for (at, source, version) in sources {
+                    tasks.spawn(async move { (at, source.pull(&version).await) });
+                }
+                tasks.join_all().await
+            };
+            for (at, archive) in self.wait(pulling)? {
+                done(begin * CONCURRENCY + at, archive.map_err(Into::into))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns all versions of a chart, newest first.
+    pub(crate) fn versions(&self, address: &str, chart: &str) -> Result<Vec<String>> {
+        let source = self.source(address, chart)?;
+        Ok(self.wait(source.versions())??)
+    }
+
+    fn wait<T>(&self, work: impl Future<Output = T>) -> Result<T> {
+        Ok(self.fetcher.wait(work)?)
+    }
+}
