@@ -164,7 +164,7 @@ fn fetch_errors_name_url_and_cause() {
         ),
         (
             format!("{url}//base?ref=0123abc"),
-            "a commit is named by all 40 digits of its hash".to_owned(),
+            "a commit must be given by its full hash of 40 digits".to_owned(),
         ),
         (
             format!("{url}//base?ref={}", "1".repeat(40)),
