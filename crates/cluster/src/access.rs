@@ -38,14 +38,29 @@ pub fn client(mut config: Config) -> Result<Client, Error> {
     })
 }
 
+/// Settings of a user's kubeconfig that are accepted. By default, none.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct KubeconfigRules {
+    /// Accepts `insecure-skip-tls-verify`.
+    pub insecure_tls: bool,
+}
+
 /// The configuration of the current context of a user's kubeconfig. Only what stands inside of it counts: whatever would
 /// run a program or read a file of this process is refused.
 ///
 /// # Errors
 /// When it does not parse, its current context is incomplete, or it asks for what is refused.
 pub async fn user_config(kubeconfig: &[u8]) -> Result<Config, Error> {
+    user_config_with(kubeconfig, KubeconfigRules::default()).await
+}
+
+/// Does the same as [`user_config`], but accepts what the rules name.
+///
+/// # Errors
+/// When it does not parse, its current context is incomplete, or it asks for what is refused.
+pub async fn user_config_with(kubeconfig: &[u8], rules: KubeconfigRules) -> Result<Config, Error> {
     let kubeconfig = parse(kubeconfig)?;
-    check(&kubeconfig)?;
+    check(&kubeconfig, rules)?;
     let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
         .await
         .map_err(|error| Error::Kubeconfig(describe(&error).to_owned()))?;
@@ -90,7 +105,7 @@ fn describe(error: &kube::config::KubeconfigError) -> &'static str {
 
 /// Refuses what a kubeconfig of a stranger must not ask for. All its users and clusters are looked at, so that nothing
 /// depends on which one is chosen.
-fn check(kubeconfig: &Kubeconfig) -> Result<(), Error> {
+fn check(kubeconfig: &Kubeconfig, rules: KubeconfigRules) -> Result<(), Error> {
     for user in &kubeconfig.auth_infos {
         if let Some(info) = &user.auth_info {
             check_user(&user.name, info)?;
@@ -108,6 +123,11 @@ fn check(kubeconfig: &Kubeconfig) -> Result<(), Error> {
                     info.proxy_url.is_some(),
                     "proxy-url",
                     "a server that can be reached directly",
+                ),
+                (
+                    info.insecure_skip_tls_verify == Some(true) && !rules.insecure_tls,
+                    "insecure-skip-tls-verify",
+                    "certificate-authority-data (the flag --insecure-kubeconfig-tls allows it)",
                 ),
             ];
             refuse("cluster", &cluster.name, &refused)?;

@@ -51,6 +51,11 @@ async fn programs_files_and_impersonation_are_refused_by_name() {
             "server: 'https://x', proxy-url: 'http://proxy'",
             "proxy-url",
         ),
+        (
+            "token: t",
+            "server: 'https://x', insecure-skip-tls-verify: true",
+            "insecure-skip-tls-verify",
+        ),
     ] {
         let error = user_config(kubeconfig(user, cluster).as_bytes())
             .await
@@ -62,6 +67,17 @@ async fn programs_files_and_impersonation_are_refused_by_name() {
             "{user} {cluster}: {error}"
         );
     }
+}
+
+#[tokio::test]
+async fn insecure_tls_is_accepted_if_the_rules_allow_it() {
+    let insecure = kubeconfig("token: t", "server: 'https://x', insecure-skip-tls-verify: true");
+    let rules = KubeconfigRules { insecure_tls: true };
+    let config = user_config_with(insecure.as_bytes(), rules).await.unwrap();
+    assert!(config.accept_invalid_certs);
+    let verified = kubeconfig("token: t", "server: 'https://x', insecure-skip-tls-verify: false");
+    let config = user_config(verified.as_bytes()).await.unwrap();
+    assert!(!config.accept_invalid_certs);
 }
 
 #[tokio::test]
