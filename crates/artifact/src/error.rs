@@ -55,14 +55,14 @@ pub enum Error {
         url: String,
     },
     /// The bytes are not those that the source stored.
-    #[error("the artifact at '{url}' has digest {found}, but the source says {wanted}")]
+    ///
+    /// The digest of the bytes is not told: it would let somebody fetch an artifact that they may not read.
+    #[error("the artifact at '{url}' does not have the digest {wanted} of the source's status")]
     DigestMismatch {
         /// Where it was downloaded.
         url: String,
         /// The digest in the source's status.
         wanted: String,
-        /// The digest of the bytes.
-        found: String,
     },
     /// The download failed, all retries included.
     #[error("failed to download the artifact at '{url}': {why}")]

@@ -1,7 +1,7 @@
 //! Artifacts: how a source's files become one tarball, are stored and served, and come back out of it elsewhere.
 //!
 //! [`pack`] turns a list of files into the same bytes on every machine. [`Storage`] keeps them, one directory an
-//! object, and [`server`] hands them out over HTTP. A consumer's [`Fetcher`] downloads a tarball, verifies its digest,
+//! object, and [`server`] hands them out over HTTP. A consumer's [`ArtifactCache`] downloads a tarball, verifies its digest,
 //! and only then unpacks it. This crate knows neither Git nor Kubernetes.
 
 mod digest;
@@ -13,5 +13,5 @@ pub mod storage;
 
 pub use digest::{Algorithm, Digest};
 pub use error::Error;
-pub use fetch::{Fetcher, Limits as FetchLimits, Unpacked, unpack};
+pub use fetch::{ArtifactCache, Limits as FetchLimits, Unpacked, unpack};
 pub use storage::{Key, Storage};

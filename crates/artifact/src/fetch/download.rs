@@ -139,15 +139,9 @@ async fn once(client: &Client, wanted: &Wanted<'_>, to: &Path) -> Result<(), Try
         file.write_all(&bytes).await.map_err(on_disk("write"))?;
     }
     file.flush().await.map_err(on_disk("write"))?;
-    let found = hasher.finish();
-    if found != *wanted.digest {
+    if hasher.finish() != *wanted.digest {
         let wanted = wanted.digest.to_string();
-        return Err(Error::DigestMismatch {
-            url,
-            wanted,
-            found: found.to_string(),
-        }
-        .into());
+        return Err(Error::DigestMismatch { url, wanted }.into());
     }
     Ok(())
 }

@@ -52,9 +52,9 @@ pub fn unpack(tarball: &Path, root: &Path, limits: &Limits) -> Result<u64, Error
     unpack::unpack(tarball, root, limits).map(|counted| counted.bytes)
 }
 
-/// Fetches artifacts into a directory of its own.
+/// Downloads, verifies and unpacks artifacts into a directory of its own, and keeps them to share by digest.
 #[derive(Debug)]
-pub struct Fetcher {
+pub struct ArtifactCache {
     client: reqwest::Client,
     limits: Limits,
     /// The host that replaces the one in URLs, where the storage is not reached by its name.
@@ -62,8 +62,8 @@ pub struct Fetcher {
     cache: Cache,
 }
 
-impl Fetcher {
-    /// Makes a fetcher that unpacks below `dir`, whose old content it removes. `host` (and port) replaces that of
+impl ArtifactCache {
+    /// Creates a cache that unpacks below `dir`, whose old contents it removes. `host` (and port) replaces that of
     /// every URL, for processes outside of the cluster.
     ///
     /// # Errors

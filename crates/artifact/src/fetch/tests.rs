@@ -86,12 +86,12 @@ fn artifact(url: &str, bytes: &[u8]) -> Artifact {
 
 struct Setup {
     dir: tempfile::TempDir,
-    fetcher: Fetcher,
+    fetcher: ArtifactCache,
 }
 
 fn setup(limits: Limits) -> Setup {
     let dir = tempfile::tempdir().unwrap();
-    let fetcher = Fetcher::new(&dir.path().join("work"), None, limits).unwrap();
+    let fetcher = ArtifactCache::new(&dir.path().join("work"), None, limits).unwrap();
     Setup { dir, fetcher }
 }
 
@@ -267,7 +267,7 @@ async fn another_host_can_stand_in_for_that_of_the_url() {
     let (url, _) = server(vec![answer("200 OK", &bytes)]).await;
     let host = url.split('/').nth(2).unwrap().to_owned();
     let dir = tempfile::tempdir().unwrap();
-    let fetcher = Fetcher::new(dir.path(), Some(host), Limits::default()).unwrap();
+    let fetcher = ArtifactCache::new(dir.path(), Some(host), Limits::default()).unwrap();
     let wanted = artifact(
         "http://source-controller.ns.svc.cluster.local./gitrepository/ns/a/1.tar.gz",
         &bytes,
@@ -282,7 +282,7 @@ async fn another_host_can_stand_in_for_that_of_the_url() {
 async fn a_host_that_cannot_stand_in_is_named() {
     for host in ["h:99999", "h:http", "h/x:1", "[::1"] {
         let dir = tempfile::tempdir().unwrap();
-        let fetcher = Fetcher::new(dir.path(), Some(host.to_owned()), Limits::default()).unwrap();
+        let fetcher = ArtifactCache::new(dir.path(), Some(host.to_owned()), Limits::default()).unwrap();
         assert!(fetcher.url("http://a/b").is_err(), "{host}");
     }
     for (host, expected) in [
@@ -292,7 +292,7 @@ async fn a_host_that_cannot_stand_in_is_named() {
         ("[::1]:81", "http://[::1]:81/b"),
     ] {
         let dir = tempfile::tempdir().unwrap();
-        let fetcher = Fetcher::new(dir.path(), Some(host.to_owned()), Limits::default()).unwrap();
+        let fetcher = ArtifactCache::new(dir.path(), Some(host.to_owned()), Limits::default()).unwrap();
         assert_eq!(fetcher.url("http://a:9/b").unwrap().to_string(), expected);
     }
 }

@@ -15,7 +15,7 @@ mod lifecycle;
 use std::{path::Path, sync::Arc, time::Duration};
 
 use api::{condition_type as types, conditions, source::GitRepository};
-use artifact::{Fetcher, Unpacked, fetch::Limits};
+use artifact::{ArtifactCache, Unpacked, fetch::Limits};
 use kube::{
     Api,
     api::{Patch, PatchParams},
@@ -143,7 +143,7 @@ impl World {
     /// Fetches the artifact of the status as consumers do.
     async fn fetch(&self, object: &GitRepository) -> Files {
         let dir = tempfile::tempdir().unwrap();
-        let fetcher = Fetcher::new(dir.path(), None, Limits::default()).unwrap();
+        let fetcher = ArtifactCache::new(dir.path(), None, Limits::default()).unwrap();
         let artifact = artifact_of(object);
         let fetched = fetcher
             .fetch(&artifact, PATIENCE, &CancellationToken::new())
