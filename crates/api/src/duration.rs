@@ -324,6 +324,18 @@ mod tests {
     }
 
     #[test]
+    fn longest_duration_that_the_schemas_accept_is_read() {
+        // Parts with the most time for their length, as the patterns and the maximum length of the schemas allow.
+        let length = usize::try_from(crate::schema::DURATION_LENGTH).unwrap();
+        for part in ["999999h", "999999m", "999999999s", "999999999ms", "9h", "9.9h"] {
+            let text = part.repeat(length / part.len());
+            assert!(text.parse::<GoDuration>().is_ok(), "{text}");
+        }
+        assert!("999999h999999h99999h".parse::<GoDuration>().is_ok());
+        assert!("99999999999999h".parse::<GoDuration>().is_err());
+    }
+
+    #[test]
     fn writes_what_go_writes() {
         let cases = [
             (0, "0s"),

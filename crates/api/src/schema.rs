@@ -2,12 +2,16 @@
 
 use schemars::{Schema, SchemaGenerator, json_schema};
 
-/// A positive duration with units from milliseconds to hours.
-pub(crate) const DURATION: &str = r"^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$";
+/// A positive duration with units from milliseconds to hours. The numbers of digits and [`DURATION_LENGTH`] bound it to
+/// what [`crate::GoDuration`] holds (292 years), so that the API server refuses what would not decode.
+pub(crate) const DURATION: &str = r"^([0-9]{1,6}(\.[0-9]+)?(m|h)|[0-9]{1,9}(\.[0-9]+)?(ms|s))+$";
 /// A positive duration with units from milliseconds to minutes, as timeouts of sources have it.
-pub(crate) const SHORT_DURATION: &str = r"^([0-9]+(\.[0-9]+)?(ms|s|m))+$";
+pub(crate) const SHORT_DURATION: &str = r"^([0-9]{1,6}(\.[0-9]+)?m|[0-9]{1,9}(\.[0-9]+)?(ms|s))+$";
 /// As [`DURATION`], or the word `never`.
-pub(crate) const DURATION_OR_NEVER: &str = r"^((([0-9]+(\.[0-9]+)?(ms|s|m|h))+)|never)$";
+pub(crate) const DURATION_OR_NEVER: &str =
+    r"^(([0-9]{1,6}(\.[0-9]+)?(m|h)|[0-9]{1,9}(\.[0-9]+)?(ms|s))+|never)$";
+/// Maximum length of a duration: two numbers of six digits with hours, and some minutes and seconds.
+pub(crate) const DURATION_LENGTH: u32 = 20;
 /// A digest with its algorithm.
 pub(crate) const DIGEST: &str = "^[a-z0-9]+(?:[.+_-][a-z0-9]+)*:[a-zA-Z0-9=_-]+$";
 

@@ -83,7 +83,7 @@ fn type_of(schema: &JSONSchemaProps) -> String {
         _ if schema
             .pattern
             .as_deref()
-            .is_some_and(|pattern| pattern.contains("(ms|s|m")) =>
+            .is_some_and(|pattern| pattern.contains("(ms|s)")) =>
         {
             if schema.pattern.as_deref().is_some_and(|p| p.contains("never")) {
                 "duration or `never`"

@@ -91,11 +91,11 @@ pub struct ProviderSpec {
     pub username: Option<String>,
     /// Without effect in later releases.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("pattern" = schema::DURATION))]
+    #[schemars(extend("pattern" = schema::DURATION, "maxLength" = schema::DURATION_LENGTH))]
     pub interval: Option<GoDuration>,
     /// How long one delivery may take; 15s if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("pattern" = schema::SHORT_DURATION))]
+    #[schemars(extend("pattern" = schema::SHORT_DURATION, "maxLength" = schema::DURATION_LENGTH))]
     pub timeout: Option<GoDuration>,
     /// Address of a proxy; `proxySecretRef` has precedence.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -46,11 +46,11 @@ pub struct GitRepositorySpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service_account_name: Option<String>,
     /// How often to look for changes.
-    #[schemars(extend("pattern" = schema::DURATION))]
+    #[schemars(extend("pattern" = schema::DURATION, "maxLength" = schema::DURATION_LENGTH))]
     pub interval: GoDuration,
     /// How long one look may take.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("pattern" = schema::SHORT_DURATION, "default" = "60s"))]
+    #[schemars(extend("pattern" = schema::SHORT_DURATION, "maxLength" = schema::DURATION_LENGTH, "default" = "60s"))]
     pub timeout: Option<GoDuration>,
     /// What to follow; branch `master` if absent.
     #[serde(default, rename = "ref", skip_serializing_if = "Option::is_none")]
