@@ -31,7 +31,9 @@ pub use event::{Event, Severity};
 pub use fault::{Class, Fault, Reason};
 pub use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 pub use names::{annotation, condition_type, finalizer, group};
-pub use reference::{KubeConfig, LocalObjectReference, NamespacedObjectReference, SecretKeyReference};
+pub use reference::{
+    KubeConfig, LocalObjectReference, NamespacedObjectReference, SecretKeyReference, SourceReference,
+};
 pub use safe_url::{InvalidUrl, SafeUrl, UrlText, redact};
 pub use secret::Secret;
 pub use view::SourceView;

@@ -1,8 +1,8 @@
 //! The flags of this controller alone.
 
-use artifact::fetch;
 use clap::Args;
 use engine::{EnvironmentVariables, ExternalAccess};
+use references::ReferenceFlags;
 use runtime::flags::{Idle, idle};
 
 /// The flags of this controller alone. Limits keep one repository from taking the process down.
@@ -16,17 +16,9 @@ pub struct Flags {
     #[arg(long)]
     pub http_retry: Option<u32>,
 
-    /// Host (and port) that artifacts are fetched from in place of the one in their URL, for processes outside of the cluster.
-    #[arg(long, env = "SOURCE_CONTROLLER_LOCALHOST", default_value = "", hide = true)]
-    pub source_controller_localhost: String,
-
-    /// Bytes of an artifact, packed or unpacked.
-    #[arg(long, default_value_t = 1 << 30)]
-    pub limit_artifact_bytes: u64,
-
-    /// Files and directories of an artifact.
-    #[arg(long, default_value_t = 200_000)]
-    pub limit_artifact_entries: u64,
+    /// The flags of every controller that deploys from sources.
+    #[command(flatten)]
+    pub references: ReferenceFlags,
 
     /// Bytes of one file that is rendered.
     #[arg(long, default_value_t = 5 << 20)]
@@ -85,18 +77,6 @@ impl Flags {
         }
     }
 
-    /// The limits of fetching.
-    #[must_use]
-    pub fn fetching(&self) -> fetch::Limits {
-        fetch::Limits {
-            download_bytes: self.limit_artifact_bytes,
-            unpacked_bytes: self.limit_artifact_bytes,
-            entries: self.limit_artifact_entries,
-            tree: self.rendering(),
-            ..fetch::Limits::default()
-        }
-    }
-
     /// The given flags that have no effect.
     #[must_use]
     pub fn idle(&self) -> Vec<Idle> {
@@ -122,6 +102,7 @@ mod tests {
         "default-service-account",
         "events-addr",
         "dry-run",
+        "insecure-kubeconfig-tls",
         "source-controller-localhost",
         "limit-artifact-bytes",
         "limit-artifact-entries",
@@ -173,8 +154,8 @@ mod tests {
             format!("{:?}", tree::Limits::default())
         );
         assert_eq!(
-            format!("{:?}", cli.own.fetching()),
-            format!("{:?}", artifact::fetch::Limits::default())
+            format!("{:?}", cli.own.references.fetching(cli.own.rendering())),
+            format!("{:?}", artifact::FetchLimits::default())
         );
     }
 }

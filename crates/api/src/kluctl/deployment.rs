@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use super::FixedImage;
 use crate::{
     Condition, DurationOrNever, GoDuration, KubeConfig, LocalObjectReference, NamespacedObjectReference,
-    Time, UrlText, schema,
+    SourceReference, Time, UrlText, schema,
 };
 
 /// What to deploy, how, and how often.
@@ -42,15 +42,15 @@ pub struct KluctlDeploymentSpec {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub depends_on: Vec<NamespacedObjectReference>,
     /// How often to look, even if the source did not change.
-    #[schemars(extend("pattern" = schema::DURATION))]
+    #[schemars(extend("pattern" = schema::DURATION, "maxLength" = schema::DURATION_LENGTH))]
     pub interval: GoDuration,
     /// How soon to look again after a failure; `interval` if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("pattern" = schema::DURATION))]
+    #[schemars(extend("pattern" = schema::DURATION, "maxLength" = schema::DURATION_LENGTH))]
     pub retry_interval: Option<GoDuration>,
     /// How often to deploy; `interval` if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("pattern" = schema::DURATION_OR_NEVER))]
+    #[schemars(extend("pattern" = schema::DURATION_OR_NEVER, "maxLength" = schema::DURATION_LENGTH))]
     pub deploy_interval: Option<DurationOrNever>,
     /// Whether a change of the rendered objects causes a deployment.
     #[serde(default = "yes")]
@@ -60,11 +60,11 @@ pub struct KluctlDeploymentSpec {
     pub validate: bool,
     /// How often to check the health; `interval` if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("pattern" = schema::DURATION_OR_NEVER))]
+    #[schemars(extend("pattern" = schema::DURATION_OR_NEVER, "maxLength" = schema::DURATION_LENGTH))]
     pub validate_interval: Option<DurationOrNever>,
     /// How long one pass may take.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("pattern" = schema::DURATION))]
+    #[schemars(extend("pattern" = schema::DURATION, "maxLength" = schema::DURATION_LENGTH))]
     pub timeout: Option<GoDuration>,
     /// Whether to leave the deployment alone.
     #[serde(default)]
@@ -149,22 +149,6 @@ pub struct KluctlDeploymentSpec {
     /// did not know this field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delete: Option<bool>,
-}
-
-/// A source of this or another namespace.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct SourceReference {
-    /// API version of the source; that of GitRepository if absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub api_version: Option<String>,
-    /// Kind of the source.
-    pub kind: String,
-    /// Name of the source.
-    pub name: String,
-    /// Namespace of the source; the own one if absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub namespace: Option<String>,
 }
 
 /// A Git repository that the controller itself fetches.

@@ -5,6 +5,6 @@ mod images;
 
 pub use deployment::{
     Decryption, GitRef, GitSource, HelmCredentials, KluctlDeployment, KluctlDeploymentSpec,
-    KluctlDeploymentStatus, ReconcileResult, RenameContext, SourceReference,
+    KluctlDeploymentStatus, ReconcileResult, RenameContext,
 };
 pub use images::{FixedImage, FixedImageObject};

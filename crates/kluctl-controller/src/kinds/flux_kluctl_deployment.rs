@@ -3,15 +3,17 @@
 //! A pass observes, renders, plans, acts, and says what is now true:
 //!
 //! - `spec` refuses what is invalid or not obeyed (pure);
-//! - `observe` reads source and dependencies live;
+//! - `consumer` says what an object refers to, and `references` reads it live;
+//! - `observe` reads the rest;
 //! - `prepare` fetches the artifact, connects to the cluster, and renders;
 //! - `plan` decides (pure);
 //! - `act` deploys, prunes and validates, exactly as planned;
 //! - `status` makes status and events (pure);
-//! - `removal` deletes what was deployed when its object goes;
-//! - `triggers` wakes objects when something that they refer to changes.
+//! - `sharers` lists other objects with the same discriminator;
+//! - `removal` deletes what was deployed when its object goes.
 
 mod act;
+mod consumer;
 mod events;
 mod memory;
 mod observe;
@@ -19,11 +21,10 @@ mod plan;
 mod prepare;
 mod removal;
 mod results;
+mod sharers;
 mod spec;
 mod status;
-mod target;
 mod text;
-mod triggers;
 
 use std::time::{Duration, Instant};
 
@@ -31,38 +32,35 @@ use api::{
     Fault, condition_type, conditions, finalizer,
     kluctl::{KluctlDeployment, KluctlDeploymentStatus},
 };
-use artifact::Fetcher;
 use engine::{ChartCache, ExternalAccess, RenderSlots};
 use futures::stream::BoxStream;
 use kube::{Client, api::DynamicObject};
+use references::{Consumer, References};
 use runtime::{Context, EventDraft, ObjectKey, Outcome, Pass, Reconciler, Requeue, Trigger, now, scratch};
 
 use crate::{
     flags::Flags,
     metrics::{Metrics, Wanted},
 };
+use consumer::{FluxKluctlDeployment, key};
 use memory::Memory;
-use observe::References;
 use plan::Period;
 use results::Report;
 use status::Failure;
-use target::Targets;
 
-/// The wishes that come from sources and dependencies.
+/// Wakes objects when their sources and dependencies change.
 #[must_use]
 pub fn triggers(ctx: &Context) -> BoxStream<'static, Trigger> {
-    triggers::stream(ctx)
+    references::triggers::<FluxKluctlDeployment>(ctx)
 }
 
 /// Everything that the passes of this kind share.
 #[derive(Debug)]
 pub struct Controller {
     ctx: Context,
-    fetcher: Fetcher,
-    targets: Targets,
     memory: Memory,
     metrics: Metrics,
-    references: References,
+    references: References<FluxKluctlDeployment>,
     rendering: tree::Limits,
     external: ExternalAccess,
     render_slots: RenderSlots,
@@ -77,17 +75,12 @@ impl Controller {
     /// When there is no directory for artifacts, or a metric of the same name.
     pub fn new(ctx: &Context, flags: &Flags) -> anyhow::Result<Self> {
         let dir = scratch::directory(&std::env::temp_dir(), "kluctl-controller")?;
-        let host = Some(flags.source_controller_localhost.clone());
+        let limits = flags.references.fetching(flags.rendering());
         Ok(Self {
             ctx: ctx.clone(),
-            fetcher: Fetcher::new(&dir, host, flags.fetching())?,
-            targets: Targets::new(ctx),
             memory: Memory::default(),
             metrics: Metrics::new(ctx.metrics().registry())?,
-            references: References {
-                cross_namespace: !ctx.flags().no_cross_namespace_refs,
-                requeue_dependency: ctx.flags().requeue_dependency,
-            },
+            references: References::new(ctx, &flags.references, &dir, limits)?,
             rendering: flags.rendering(),
             external: flags.external(),
             render_slots: RenderSlots::default(),
@@ -110,16 +103,16 @@ impl Controller {
         pass: &Pass<'_, KluctlDeployment>,
     ) -> Result<Outcome<KluctlDeploymentStatus>, Failure> {
         let (object, started) = (pass.object, Instant::now());
-        let key = spec::key(object);
+        let key = key(object);
         if observe::handed_over(self.client(), &key).await? {
             tracing::info!(
                 "a KluctlDeployment of gitops.kluctl.io with this name took over: nothing is done"
             );
             return Ok(left_alone(object));
         }
-        let artifact = observe::artifact(self.client(), object, self.references).await?;
-        observe::dependencies(self.client(), object, &artifact, self.references).await?;
-        let failure = |fault| Failure::of(&artifact.revision, fault);
+        let artifact = self.references.artifact(object).await?;
+        self.references.check_dependencies(object, &artifact).await?;
+        let failure = |fault| Failure::of(artifact.revision(), fault);
         let prepared = self.prepare(pass, &artifact).await.map_err(failure)?;
         if !self.is_dry_run(object) && !is_marked(object, prepared.discriminator()) {
             return Ok(noted(object, &prepared));
@@ -133,14 +126,14 @@ impl Controller {
             &now,
         );
         let work = plan::work(&facts);
-        tracing::debug!(?work, revision = artifact.revision, "planned");
+        tracing::debug!(?work, revision = artifact.revision(), "planned");
         let done = self
             .act(pass, &artifact, &prepared, work)
             .await
             .map_err(failure)?;
         let ages = self.memory.ages(&key);
         let report = Report {
-            revision: artifact.revision.clone(),
+            revision: artifact.revision().to_owned(),
             hash: prepared.hash.clone(),
             discriminator: prepared.discriminator().map(str::to_owned),
             raw_target: prepared.raw_target(),
@@ -156,7 +149,7 @@ impl Controller {
     }
 
     fn observe_outcome(&self, object: &KluctlDeployment, outcome: &Outcome<KluctlDeploymentStatus>) {
-        let (key, spec) = (spec::key(object), &object.spec);
+        let (key, spec) = (key(object), &object.spec);
         let wanted = Wanted {
             interval: match spec::deploy_period(spec) {
                 Period::Every(interval) => Some(interval),
@@ -165,8 +158,8 @@ impl Controller {
             dry_run: self.is_dry_run(object),
             prune: spec.prune,
             delete: spec.delete.unwrap_or(spec.prune),
-            source: spec::source_key(object)
-                .map(|key| format!("GitRepository/{key}"))
+            source: FluxKluctlDeployment::source(object)
+                .map(|source| source.to_string())
                 .unwrap_or_default(),
             path: spec.path.clone().unwrap_or_default(),
         };
@@ -256,7 +249,7 @@ impl Reconciler for Controller {
 
     async fn finalize(&self, pass: &Pass<'_, KluctlDeployment>) -> Result<(), Fault> {
         self.remove(pass).await?;
-        self.forget_object(&spec::key(pass.object));
+        self.forget_object(&key(pass.object));
         Ok(())
     }
 

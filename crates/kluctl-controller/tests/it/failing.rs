@@ -55,10 +55,33 @@ async fn an_altered_artifact_is_not_used() -> Result<()> {
     let source = world.running("shop", &[("a", "1")], json!({})).await?;
     source.offer_altered(&world.maps(&[("a", "2")])).await?;
     let object = world.ready("shop", "False", "PrepareFailed").await?;
-    ensure!(message_of(&object).contains("digest"), "{}", message_of(&object));
+    let message = message_of(&object);
+    // Naming the digest of the file would complete the theft of an artifact.
+    ensure!(
+        message.contains("digest") && message.matches("sha256:").count() == 1,
+        "{message}"
+    );
     world.holds("a", "1").await?;
     source.offer(&world.maps(&[("a", "3")])).await?;
     world.holds("a", "3").await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn artifact_url_of_another_source_is_refused() -> Result<()> {
+    let world = World::new("url", &[]).await?;
+    let source = world.running("shop", &[("a", "1")], json!({})).await?;
+    let victim = world.source("victim", &[]).await?;
+    let url = source
+        .offer_file_of(&victim, &world.maps(&[("a", "stolen")]))
+        .await?;
+    let object = world.ready("shop", "False", "ArtifactFailed").await?;
+    let message = message_of(&object);
+    let expected = format!("/gitrepository/{}/shop/<file>", world.namespace);
+    ensure!(message.contains(&url) && message.contains(&expected), "{message}");
+    world.holds("a", "1").await?;
+    source.offer(&world.maps(&[("a", "2")])).await?;
+    world.holds("a", "2").await?;
     Ok(())
 }
 

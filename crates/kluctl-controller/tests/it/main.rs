@@ -9,6 +9,7 @@
 
 mod deploying;
 mod failing;
+mod poison;
 mod removing;
 mod sharing;
 mod source;

@@ -86,6 +86,44 @@ async fn a_kubeconfig_leads_to_its_cluster_and_may_run_nothing() -> Result<()> {
 }
 
 #[tokio::test]
+async fn kubeconfig_with_insecure_tls_is_refused_unless_the_flag_allows_it() -> Result<()> {
+    let insecure = |kubeconfig: &str| -> String {
+        let verified = |line: &&str| line.contains("certificate-authority-data");
+        let mut lines = kubeconfig.lines().map(str::to_owned).collect::<Vec<_>>();
+        for line in &mut lines {
+            if verified(&line.as_str()) {
+                let indent = line.len() - line.trim_start().len();
+                *line = format!("{}insecure-skip-tls-verify: true", " ".repeat(indent));
+            }
+        }
+        lines.join("\n")
+    };
+    let remote = json!({ "kubeConfig": { "secretRef": { "name": "remote" } } });
+    for (flags, status, reason) in [
+        (&[][..], "False", "AccessDenied"),
+        (
+            &["--insecure-kubeconfig-tls"][..],
+            "True",
+            "ReconciliationSucceeded",
+        ),
+    ] {
+        let world = World::new("insecure", flags).await?;
+        let kubeconfig = insecure(&world.account("remote").await?);
+        ensure!(
+            kubeconfig.contains("insecure-skip-tls-verify"),
+            "nothing was replaced"
+        );
+        world.store("value", &kubeconfig).await?;
+        world.source("shop", &world.maps(&[("a", "1")])).await?;
+        world.deploy("shop", remote.clone()).await?;
+        let object = world.ready("shop", status, reason).await?;
+        let refused = message_of(&object).contains("uses insecure-skip-tls-verify, which is not allowed");
+        assert_eq!(refused, flags.is_empty(), "{}", message_of(&object));
+    }
+    Ok(())
+}
+
+#[tokio::test]
 async fn a_discriminator_of_two_owners_deletes_nothing() -> Result<()> {
     let world = World::new("shared", &[]).await?;
     let source = world.running("first", &[("a", "1")], json!({})).await?;

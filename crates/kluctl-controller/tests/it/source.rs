@@ -28,10 +28,25 @@ impl Source {
     pub(crate) async fn offer(&self, files: &[(String, String)]) -> Result<String> {
         let (bytes, digest) = tarball(files)?;
         let revision = format!("main@sha1:{:040x}", fastrand::u128(..));
-        let url = serve(bytes);
-        self.set(json!({ "url": url, "revision": revision, "digest": digest }))
+        self.set(json!({ "url": self.serve(bytes), "revision": revision, "digest": digest }))
             .await?;
         Ok(revision)
+    }
+
+    /// Offers the stored file of another source as its own, and returns its URL.
+    pub(crate) async fn offer_file_of(&self, other: &Self, files: &[(String, String)]) -> Result<String> {
+        let (bytes, digest) = tarball(files)?;
+        let url = other.serve(bytes);
+        let revision = format!("main@sha1:{:040x}", fastrand::u128(..));
+        self.set(json!({ "url": url, "revision": revision, "digest": digest }))
+            .await?;
+        Ok(url)
+    }
+
+    /// Serves a file at the path where the storage of this source would.
+    fn serve(&self, bytes: Vec<u8>) -> String {
+        let namespace = self.api.namespace().unwrap_or_default();
+        serve(&format!("gitrepository/{namespace}/{}", self.name), bytes)
     }
 
     /// Offers files whose digest is another one than the status says.
@@ -39,7 +54,7 @@ impl Source {
         let (bytes, _) = tarball(files)?;
         let revision = format!("main@sha1:{:040x}", fastrand::u128(..));
         let digest = format!("sha256:{:064x}", 7);
-        self.set(json!({ "url": serve(bytes), "revision": revision, "digest": digest }))
+        self.set(json!({ "url": self.serve(bytes), "revision": revision, "digest": digest }))
             .await?;
         Ok(revision)
     }
@@ -105,8 +120,8 @@ fn tarball(files: &[(String, String)]) -> Result<(Vec<u8>, String)> {
 
 type Files = Arc<Mutex<HashMap<String, Vec<u8>>>>;
 
-/// Serves a file under a new URL, from a thread of its own.
-fn serve(bytes: Vec<u8>) -> String {
+/// Serves a file under a new URL below `directory`, from a thread of its own.
+fn serve(directory: &str, bytes: Vec<u8>) -> String {
     static SERVER: OnceLock<(String, Files)> = OnceLock::new();
     let (origin, files) = SERVER.get_or_init(|| {
         let files = Files::default();
@@ -130,7 +145,7 @@ fn serve(bytes: Vec<u8>) -> String {
         });
         (origin, files)
     });
-    let path = format!("/{:x}.tar.gz", fastrand::u128(..));
+    let path = format!("/{directory}/{:x}.tar.gz", fastrand::u128(..));
     files.lock().expect("no panic").insert(path.clone(), bytes);
     format!("{origin}{path}")
 }

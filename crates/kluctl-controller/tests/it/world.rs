@@ -53,6 +53,26 @@ pub(crate) async fn old_plane() -> Result<&'static ControlPlane> {
     .await
 }
 
+/// The control plane whose schema accepts durations that the types refuse, as schemas of other releases do.
+pub(crate) async fn loose_plane() -> Result<&'static ControlPlane> {
+    static LOOSE: OnceCell<ControlPlane> = OnceCell::const_new();
+    LOOSE
+        .get_or_try_init(|| async {
+            let plane = ControlPlane::start(Options::default()).await?;
+            let mut deployments = serde_json::to_value(api::crd::kluctl_deployment())?;
+            let spec = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties";
+            let interval = deployments
+                .pointer_mut(&format!("{spec}/interval"))
+                .context("a field of the schema")?;
+            *interval = json!({ "type": "string" });
+            for crd in [serde_json::to_value(api::crd::git_repository())?, deployments] {
+                plane.apply(crd).await?;
+            }
+            Ok(plane)
+        })
+        .await
+}
+
 /// A namespace with a controller that looks at nothing else, and a source.
 pub(crate) struct World {
     pub(crate) plane: &'static ControlPlane,

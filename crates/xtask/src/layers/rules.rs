@@ -16,7 +16,9 @@ const TESTS_MAY_USE: &[(&str, &str)] = &[("kluctl", "secrets")];
 /// Returns true if the crate `name` may use a restricted crate.
 fn may_use(restricted: &str, name: &str, layer: Layer) -> bool {
     match restricted {
-        "kube" => matches!(name, "api" | "cluster" | "runtime" | "engine") || layer >= Layer::L4,
+        "kube" => {
+            matches!(name, "api" | "cluster" | "runtime" | "engine" | "references") || layer >= Layer::L4
+        }
         "gix" => name == "git",
         _ => name == "yaml",
     }

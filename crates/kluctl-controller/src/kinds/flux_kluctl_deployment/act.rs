@@ -2,14 +2,16 @@
 
 use std::time::{Duration, Instant};
 
-use api::{Artifact, Fault, Reason, kluctl::KluctlDeployment};
+use api::{Fault, Reason, kluctl::KluctlDeployment};
 use engine::{CommandResult, CompareOptions, DeployOptions, Error, RemoveOptions, ValidateResult};
 use jiff::Timestamp;
+use references::SourceArtifact;
 use runtime::{ObjectKey, Pass};
 use yaml::Value;
 
 use super::{
-    Controller, observe,
+    Controller,
+    consumer::key,
     plan::{self, Deploy, Prune, Validate, Work},
     prepare::{Prepared, in_time},
     results::CommandDone,
@@ -37,7 +39,7 @@ struct Acting<'a> {
     controller: &'a Controller,
     object: &'a KluctlDeployment,
     key: &'a ObjectKey,
-    artifact: &'a Artifact,
+    artifact: &'a SourceArtifact,
     prepared: &'a Prepared,
     dry_run: bool,
 }
@@ -55,11 +57,11 @@ impl Controller {
     pub(super) async fn act(
         &self,
         pass: &Pass<'_, KluctlDeployment>,
-        artifact: &Artifact,
+        artifact: &SourceArtifact,
         prepared: &Prepared,
         work: Work,
     ) -> Result<Done, Fault> {
-        let (object, key) = (pass.object, &spec::key(pass.object));
+        let (object, key) = (pass.object, &key(pass.object));
         let dry_run = self.is_dry_run(object);
         let acting = Acting {
             controller: self,
@@ -71,7 +73,7 @@ impl Controller {
         };
         let deployed = match work.deploy {
             Deploy::Apply(why) => {
-                tracing::info!(?why, revision = artifact.revision, "deploying");
+                tracing::info!(?why, revision = artifact.revision(), "deploying");
                 acting.deploy().await?
             }
             Deploy::Compare => acting.compare(work.prune == Prune::IfSeen).await?,
@@ -189,8 +191,8 @@ impl Acting<'_> {
         if orphans == Some(0) {
             return Ok(Some(nothing_pruned()));
         }
-        let targets = &self.controller.targets;
-        let sharers = targets
+        let sharers = self
+            .controller
             .sharers(
                 self.object,
                 discriminator.unwrap_or_default(),
@@ -217,14 +219,11 @@ impl Acting<'_> {
         }
     }
 
-    /// Whether object and source are still what this pass began with: what a newer revision holds must not be deleted.
+    /// Fails if the object or its source changed since this pass began: objects of a newer revision must not be deleted.
     async fn still_current(&self) -> Result<(), Fault> {
-        let client = self.controller.client();
-        let same = observe::is_unchanged(client, self.object).await?
-            && observe::artifact(client, self.object, self.controller.references)
-                .await?
-                .revision
-                == self.artifact.revision;
+        let references = &self.controller.references;
+        let same = references.is_unchanged(self.object).await?
+            && references.artifact(self.object).await?.revision() == self.artifact.revision();
         if same {
             return Ok(());
         }

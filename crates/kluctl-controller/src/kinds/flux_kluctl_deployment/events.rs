@@ -6,6 +6,7 @@ use api::{
     Class, Condition, Reason, condition_type, conditions,
     kluctl::{KluctlDeployment, KluctlDeploymentStatus},
 };
+use references::SourceArtifact;
 use runtime::{EventDraft, Severity};
 
 use super::{results::Report, status::Failure, text};
@@ -17,15 +18,12 @@ const COMMIT_STATUS: &str = "flux.kluctl.io/commit_status";
 /// The revision in events about a source that may not be read.
 const UNKNOWN: &str = "unknown";
 
-/// The message about a source that has nothing to offer yet.
-pub(crate) const NO_ARTIFACT: &str = "Source is not ready, artifact not found";
-
 /// The event of a pass that could not deploy.
 pub(crate) fn of_fault(failure: &Failure) -> EventDraft {
     let fault = &failure.fault;
     let (severity, message) = match (fault.reason, fault.class) {
         // A source that was created a moment ago is no failure yet.
-        (Reason::ArtifactFailed, _) if fault.message == NO_ARTIFACT => {
+        (Reason::ArtifactFailed, _) if fault.message == SourceArtifact::MISSING => {
             (Severity::Trace, fault.message.clone())
         }
         (Reason::Progressing, _) => (Severity::Trace, fault.message.clone()),

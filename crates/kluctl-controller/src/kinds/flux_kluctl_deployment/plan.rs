@@ -322,5 +322,4 @@ pub(crate) fn next(schedule: &Schedule) -> Duration {
 }
 
 #[cfg(test)]
-#[path = "tests/plan.rs"]
 mod tests;

@@ -2,24 +2,22 @@
 
 use std::{sync::Arc, time::Duration};
 
-use api::{Artifact, Fault, Reason, kluctl::KluctlDeployment};
+use api::{Fault, Reason, kluctl::KluctlDeployment};
 use cluster::{Cluster, access::Contexts};
 use engine::RenderOptions;
 use kluctl::{Rendered, Request};
+use references::{ClusterIdentity, SourceArtifact};
 use runtime::Pass;
 use tree::Tree;
 use yaml::{Map, Value};
 
-use super::{Controller, spec, target::Identity};
-
-/// How soon a download is tried again that a moment may heal.
-const SOON: Duration = Duration::from_secs(15);
+use super::{Controller, consumer::key, spec};
 
 /// A rendered project, and the cluster that it is for.
 #[derive(Debug)]
 pub(crate) struct Prepared {
     pub(crate) cluster: Cluster,
-    pub(crate) identity: Arc<Identity>,
+    pub(crate) identity: Arc<ClusterIdentity>,
     pub(crate) rendered: Rendered,
     /// The hash of the rendered objects.
     pub(crate) hash: String,
@@ -54,19 +52,18 @@ impl Controller {
     pub(super) async fn prepare(
         &self,
         pass: &Pass<'_, KluctlDeployment>,
-        artifact: &Artifact,
+        artifact: &SourceArtifact,
     ) -> Result<Prepared, Fault> {
         let spec = &pass.object.spec;
         let retry = spec::retry_interval(spec);
         let timeout = spec::timeout(spec);
-        let target = self.targets.of(pass.object).await?;
+        let target = self.references.cluster(pass.object).await?;
         let cluster = target.cluster.until(pass.cancel.clone());
         let request = request(pass.object)?;
         let files = self
-            .fetcher
-            .fetch(artifact, timeout / 3, &pass.cancel)
-            .await
-            .map_err(|error| fetch_fault(&error, retry))?;
+            .references
+            .files(pass.object, artifact, timeout / 3, &pass.cancel)
+            .await?;
         let files: Arc<dyn Tree> = files;
         if !files.is_dir(&request.project_dir) {
             let path = spec.path.as_deref().unwrap_or_default();
@@ -77,7 +74,7 @@ impl Controller {
             ));
         }
         let rendering = RenderOptions {
-            name: format!("KluctlDeployment/{}", spec::key(pass.object)),
+            name: format!("KluctlDeployment/{}", key(pass.object)),
             slots: self.render_slots.clone(),
             chart_cache: self.chart_cache.clone(),
             external: self.external.clone(),
@@ -116,20 +113,6 @@ fn render_fault(error: &engine::Error, retry: Duration) -> Fault {
         engine::Error::StillRendering { .. } => fault,
         _ => in_time(fault, retry),
     }
-}
-
-fn fetch_fault(error: &artifact::Error, retry: Duration) -> Fault {
-    use artifact::Error as E;
-    let soon = matches!(
-        error,
-        E::NotFound { .. } | E::Download { .. } | E::Interrupted { .. } | E::Io { .. }
-    );
-    let delay = if soon { retry.min(SOON) } else { retry };
-    Fault::wait(
-        delay,
-        Reason::PrepareFailed,
-        format!("failed download of artifact: {error}"),
-    )
 }
 
 /// What is to be rendered. Pure.
@@ -225,31 +208,6 @@ mod tests {
         assert_eq!(
             render_fault(&engine::Error::Cancelled, hour).class,
             api::Class::Wait(hour)
-        );
-    }
-
-    #[test]
-    fn downloads_are_tried_again_soon_and_wrong_artifacts_when_it_is_time() {
-        let hour = Duration::from_secs(3600);
-        let url = || "http://source/a.tar.gz".to_owned();
-        let lost = fetch_fault(&artifact::Error::NotFound { url: url() }, hour);
-        assert_eq!(lost.class, api::Class::Wait(SOON));
-        let (wanted, found) = ("sha256:a".to_owned(), "sha256:b".to_owned());
-        let wrong = fetch_fault(
-            &artifact::Error::DigestMismatch {
-                url: url(),
-                wanted,
-                found,
-            },
-            hour,
-        );
-        assert_eq!(
-            (wrong.class, wrong.reason),
-            (api::Class::Wait(hour), Reason::PrepareFailed)
-        );
-        assert!(
-            wrong.message.starts_with("failed download of artifact: "),
-            "{wrong}"
         );
     }
 }

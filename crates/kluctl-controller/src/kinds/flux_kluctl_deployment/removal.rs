@@ -6,7 +6,9 @@ use api::{Fault, Reason, kluctl::KluctlDeployment};
 use runtime::{EventDraft, Pass, Severity};
 
 use super::{
-    Controller, observe,
+    Controller,
+    consumer::key,
+    observe,
     plan::{self, Kept, Leaving, Removal},
     spec, text,
 };
@@ -26,7 +28,7 @@ impl Controller {
             Ok(Err(fault)) => fault,
             Err(_) => Fault::retry(Reason::Timeout, "the cluster did not answer in time"),
         };
-        let tried = self.memory.removing_for(&spec::key(object));
+        let tried = self.memory.removing_for(&key(object));
         if tried < PATIENCE {
             let left = PATIENCE.saturating_sub(tried).as_secs();
             let message = format!(
@@ -63,17 +65,14 @@ impl Controller {
             self.tell_kept(object, &kept);
             return Ok(());
         }
-        leaving.handed_over = observe::handed_over(self.client(), &spec::key(object)).await?;
+        leaving.handed_over = observe::handed_over(self.client(), &key(object)).await?;
         if let Removal::Keep(kept) = plan::removal(&leaving) {
             self.tell_kept(object, &kept);
             return Ok(());
         }
-        let target = self.targets.of(object).await?;
+        let target = self.references.cluster(object).await?;
         let discriminator = discriminator.unwrap_or_default();
-        let sharers = self
-            .targets
-            .sharers(object, discriminator, &target.identity)
-            .await?;
+        let sharers = self.sharers(object, discriminator, &target.identity).await?;
         leaving.sharers = &sharers;
         match plan::removal(&leaving) {
             Removal::Keep(kept) => {
@@ -109,7 +108,7 @@ impl Controller {
             ..Counted::default()
         };
         self.metrics
-            .done(&spec::key(object), Command::Delete, started.elapsed(), counted);
+            .done(&key(object), Command::Delete, started.elapsed(), counted);
         match result.failure() {
             Some(failure) => Err(Fault::retry(Reason::Failed, failure)),
             None => {

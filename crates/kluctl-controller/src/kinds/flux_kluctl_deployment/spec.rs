@@ -3,21 +3,17 @@
 use std::{fmt, time::Duration};
 
 use api::{
-    DurationOrNever, Fault, GoDuration, Reason, group,
-    kluctl::{KluctlDeployment, KluctlDeploymentSpec, SourceReference},
+    DurationOrNever, Fault, GoDuration, Reason,
+    kluctl::{KluctlDeployment, KluctlDeploymentSpec},
 };
-use kube::ResourceExt;
-use runtime::ObjectKey;
 use tree::TreePath;
 
-use super::plan::Period;
+use super::{consumer::FluxKluctlDeployment, plan::Period};
 
 /// The shortest interval: a shorter one would be a busy loop.
 const SHORTEST: Duration = Duration::from_secs(1);
 /// The shortest time that a pass is given.
 const SHORTEST_TIMEOUT: Duration = Duration::from_secs(30);
-/// Versions of the sources' API group that are read; all of them hold the same object.
-const SOURCE_VERSIONS: [&str; 3] = ["v1", "v1beta2", "v1beta1"];
 
 /// Refuses what is invalid, and every field that is set but not obeyed.
 ///
@@ -27,8 +23,7 @@ pub(crate) fn check(object: &KluctlDeployment) -> Result<(), Fault> {
     let spec = &object.spec;
     unsupported(spec)?;
     durations(spec)?;
-    source(spec)?;
-    names(object)?;
+    references::check::<FluxKluctlDeployment>(object)?;
     path(spec).map(drop)
 }
 
@@ -94,81 +89,6 @@ fn durations(spec: &KluctlDeploymentSpec) -> Result<(), Fault> {
     Ok(())
 }
 
-fn source(spec: &KluctlDeploymentSpec) -> Result<(), Fault> {
-    let Some(source) = &spec.source_ref else {
-        let message = "spec.sourceRef: is missing: name the GitRepository that holds the project";
-        return Err(Fault::stall(Reason::InvalidSpec, message));
-    };
-    if source.kind != "GitRepository" {
-        return Err(Fault::unsupported("spec.sourceRef.kind", &source.kind));
-    }
-    if let Some(version) = source.api_version.as_deref().filter(|text| !text.is_empty()) {
-        match version.split_once('/') {
-            Some((group::SOURCE, version)) if SOURCE_VERSIONS.contains(&version) => {}
-            _ => return Err(Fault::unsupported("spec.sourceRef.apiVersion", version)),
-        }
-    }
-    if source.name.is_empty() {
-        return Err(invalid(
-            "spec.sourceRef.name",
-            "\"\"",
-            "must name the GitRepository that holds the project",
-        ));
-    }
-    Ok(())
-}
-
-fn names(object: &KluctlDeployment) -> Result<(), Fault> {
-    let spec = &object.spec;
-    let itself = key(object);
-    for (i, dependency) in dependencies(object).into_iter().enumerate() {
-        if dependency == itself {
-            let path = format!("spec.dependsOn[{i}]");
-            return Err(invalid(&path, dependency, "an object can't depend on itself"));
-        }
-    }
-    for (path, name) in [
-        ("spec.serviceAccountName", spec.service_account_name.as_deref()),
-        (
-            "spec.kubeConfig.secretRef.name",
-            spec.kube_config
-                .as_ref()
-                .map(|config| config.secret_ref.name.as_str()),
-        ),
-    ] {
-        // A colon would change which user is impersonated.
-        if let Some(name) = name.filter(|name| !name.is_empty() && !is_object_name(name)) {
-            return Err(invalid(
-                path,
-                format_args!("{name:?}"),
-                "is not the name of an object",
-            ));
-        }
-    }
-    if spec
-        .kube_config
-        .as_ref()
-        .is_some_and(|config| config.secret_ref.name.is_empty())
-    {
-        return Err(invalid(
-            "spec.kubeConfig.secretRef.name",
-            "\"\"",
-            "must name a Secret",
-        ));
-    }
-    Ok(())
-}
-
-fn is_object_name(name: &str) -> bool {
-    let edge = |c: Option<char>| c.is_some_and(|c| c.is_ascii_lowercase() || c.is_ascii_digit());
-    name.len() <= 253
-        && edge(name.chars().next())
-        && edge(name.chars().next_back())
-        && name
-            .chars()
-            .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '.'))
-}
-
 fn invalid(path: &str, value: impl fmt::Display, why: impl fmt::Display) -> Fault {
     Fault::stall(Reason::InvalidSpec, format!("{path}: {value}: {why}"))
 }
@@ -181,40 +101,6 @@ pub(crate) fn path(spec: &KluctlDeploymentSpec) -> Result<TreePath, Fault> {
     let text = spec.path.as_deref().unwrap_or_default();
     TreePath::parse(text.trim_start_matches('/'))
         .map_err(|error| Fault::stall(Reason::InvalidSpec, format!("spec.path: {error}")))
-}
-
-/// Namespace and name of an object.
-#[must_use]
-pub(crate) fn key(object: &KluctlDeployment) -> ObjectKey {
-    ObjectKey::new(object.namespace().unwrap_or_default(), object.name_any())
-}
-
-/// The source, with the namespace filled in.
-#[must_use]
-pub(crate) fn source_key(object: &KluctlDeployment) -> Option<ObjectKey> {
-    let source: &SourceReference = object.spec.source_ref.as_ref()?;
-    let own = object.namespace().unwrap_or_default();
-    let namespace = source
-        .namespace
-        .clone()
-        .filter(|namespace| !namespace.is_empty())
-        .unwrap_or(own);
-    Some(ObjectKey::new(namespace, source.name.clone()))
-}
-
-/// The objects that must be ready first, with their namespaces filled in.
-#[must_use]
-pub(crate) fn dependencies(object: &KluctlDeployment) -> Vec<ObjectKey> {
-    let own = object.namespace().unwrap_or_default();
-    let each = object.spec.depends_on.iter();
-    each.map(|dependency| {
-        let namespace = dependency
-            .namespace
-            .clone()
-            .filter(|namespace| !namespace.is_empty());
-        ObjectKey::new(namespace.unwrap_or_else(|| own.clone()), dependency.name.clone())
-    })
-    .collect()
 }
 
 /// How often to look.
@@ -264,5 +150,4 @@ fn period(spec: &KluctlDeploymentSpec, own: Option<DurationOrNever>) -> Period {
 }
 
 #[cfg(test)]
-#[path = "tests/spec.rs"]
 mod tests;

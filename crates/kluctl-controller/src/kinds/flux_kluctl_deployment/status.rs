@@ -314,5 +314,4 @@ fn delay(
 }
 
 #[cfg(test)]
-#[path = "tests/status/mod.rs"]
 mod tests;

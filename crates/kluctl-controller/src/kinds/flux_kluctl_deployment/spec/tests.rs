@@ -218,16 +218,3 @@ fn times_have_their_defaults() {
         seconds(3600)
     );
 }
-
-#[test]
-fn references_get_the_namespace_of_their_object() {
-    let object = object(|spec| {
-        spec["dependsOn"] = json!([{ "name": "a" }, { "name": "b", "namespace": "other" }]);
-        spec["sourceRef"]["namespace"] = json!("");
-    });
-    assert_eq!(source_key(&object), Some(ObjectKey::new("apps", "shop")));
-    assert_eq!(
-        dependencies(&object),
-        [ObjectKey::new("apps", "a"), ObjectKey::new("other", "b")]
-    );
-}

@@ -1,9 +1,8 @@
 //! What is told, and how often.
 
-use super::{
-    super::super::{events::NO_ARTIFACT, results::failure_of},
-    *,
-};
+use references::SourceArtifact;
+
+use super::{super::super::results::failure_of, *};
 
 #[test]
 fn a_quiet_pass_changes_nothing_and_tells_nothing() {
@@ -158,9 +157,9 @@ fn each_fault_is_told_with_its_weight() {
     let wait = |reason, message: &str| Fault::wait(Duration::from_secs(30), reason, message);
     let cases = [
         (
-            wait(Reason::ArtifactFailed, NO_ARTIFACT),
+            wait(Reason::ArtifactFailed, SourceArtifact::MISSING),
             Severity::Trace,
-            NO_ARTIFACT,
+            SourceArtifact::MISSING,
         ),
         (
             wait(

@@ -1,0 +1,45 @@
+//! What a KluctlDeployment refers to.
+
+use std::time::Duration;
+
+use api::{KubeConfig, NamespacedObjectReference, SourceReference, kluctl::KluctlDeployment};
+use references::{Consumer, SourceKind};
+use runtime::ObjectKey;
+
+use super::spec;
+
+/// The KluctlDeployment of `flux.kluctl.io` as a consumer of sources.
+#[derive(Debug)]
+pub(crate) struct FluxKluctlDeployment;
+
+impl Consumer for FluxKluctlDeployment {
+    type Object = KluctlDeployment;
+
+    const SOURCE_KINDS: &'static [SourceKind] = &[SourceKind::GitRepository];
+
+    fn source_ref(object: &KluctlDeployment) -> Option<SourceReference> {
+        object.spec.source_ref.clone()
+    }
+
+    fn depends_on(object: &KluctlDeployment) -> Vec<NamespacedObjectReference> {
+        object.spec.depends_on.clone()
+    }
+
+    fn kube_config(object: &KluctlDeployment) -> Option<&KubeConfig> {
+        object.spec.kube_config.as_ref()
+    }
+
+    fn service_account_name(object: &KluctlDeployment) -> Option<&str> {
+        object.spec.service_account_name.as_deref()
+    }
+
+    fn retry_interval(object: &KluctlDeployment) -> Duration {
+        spec::retry_interval(&object.spec)
+    }
+}
+
+/// Returns namespace and name of an object.
+#[must_use]
+pub(crate) fn key(object: &KluctlDeployment) -> ObjectKey {
+    FluxKluctlDeployment::key(object)
+}

@@ -1,0 +1,183 @@
+//! Other objects that deploy with the same discriminator to the same cluster: to each of them, the objects of the others
+//! look like orphans.
+
+use api::{Fault, KubeConfig, Reason, group, kluctl::KluctlDeployment};
+use kube::{
+    ResourceExt,
+    core::{ApiResource, DynamicObject},
+};
+use references::{ClusterIdentity, objects};
+use runtime::{ObjectKey, client::describe};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::{Controller, consumer::key, observe::successor};
+
+/// A KluctlDeployment whose status says that it deploys with a discriminator, read field by field from the untyped
+/// object: one that does not decode must not hide the others, and its claim counts all the same.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Claim {
+    key: ObjectKey,
+    target: ClaimedTarget,
+}
+
+/// The cluster that a claiming object deploys to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum ClaimedTarget {
+    /// The cluster of the controller.
+    Local,
+    /// The cluster of a kubeconfig.
+    Remote(KubeConfig),
+    /// Unknown: `spec.kubeConfig` does not decode.
+    Unknown,
+}
+
+impl Claim {
+    /// Reads the claim of an object. Returns `None` if it has another discriminator, or is being removed together with
+    /// everything that it deployed.
+    fn read(object: &DynamicObject, discriminator: &str) -> Option<Self> {
+        let field = |pointer: &str| object.data.pointer(pointer);
+        let flag = |pointer: &str| field(pointer).and_then(Value::as_bool);
+        if field("/status/discriminator").and_then(Value::as_str) != Some(discriminator) {
+            return None;
+        }
+        let is_set = |pointer: &str| flag(pointer).unwrap_or_default();
+        let deletes = flag("/spec/delete").unwrap_or_else(|| is_set("/spec/prune"));
+        if object.metadata.deletion_timestamp.is_some() && deletes && !is_set("/spec/suspend") {
+            return None;
+        }
+        let target = match field("/spec/kubeConfig").filter(|value| !value.is_null()) {
+            None => ClaimedTarget::Local,
+            Some(value) => {
+                KubeConfig::deserialize(value).map_or(ClaimedTarget::Unknown, ClaimedTarget::Remote)
+            }
+        };
+        Some(Self {
+            key: ObjectKey::new(object.namespace().unwrap_or_default(), object.name_any()),
+            target,
+        })
+    }
+}
+
+impl Controller {
+    /// Lists the other objects of both groups that deploy with this discriminator to this cluster, as
+    /// `KluctlDeployment apps/shop`. They are read live: the objects of another owner must not be deleted.
+    pub(super) async fn sharers(
+        &self,
+        object: &KluctlDeployment,
+        discriminator: &str,
+        own: &ClusterIdentity,
+    ) -> Result<Vec<String>, Fault> {
+        let unknown = |error: kube::Error| {
+            let message = format!(
+                "cannot list other KluctlDeployments to see if one has the discriminator '{discriminator}': {}",
+                describe(&error)
+            );
+            Fault::retry(Reason::Failed, message)
+        };
+        let (client, namespace) = (self.client(), self.ctx.flags().watch_namespace());
+        let resource = ApiResource::erase::<KluctlDeployment>(&());
+        let claim = |object: &DynamicObject| Claim::read(object, discriminator);
+        let claims = objects::list(&objects::api(client, &resource, namespace), claim)
+            .await
+            .map_err(unknown)?;
+        let (mut sharers, itself) = (Vec::new(), key(object));
+        for claim in claims.iter().filter(|claim| claim.key != itself) {
+            if self.may_deploy_to(claim, own).await {
+                sharers.push(format!("KluctlDeployment {}", claim.key));
+            }
+        }
+        // Where a successor deploys to is not known: it may be here.
+        let name = |object: &DynamicObject| {
+            let key = ObjectKey::new(object.namespace().unwrap_or_default(), object.name_any());
+            let name = || format!("KluctlDeployment.{} {key}", group::GITOPS_KLUCTL);
+            successor_claims(object, discriminator).then(name)
+        };
+        let successors = objects::list(&objects::api(client, &successor(), namespace), name).await;
+        sharers.extend(objects::found(successors).map_err(unknown)?.unwrap_or_default());
+        Ok(sharers)
+    }
+
+    /// Returns true if an object may deploy to a cluster. It may if its own cluster is unknown, as long as its
+    /// kubeconfig cannot be read.
+    async fn may_deploy_to(&self, claim: &Claim, cluster: &ClusterIdentity) -> bool {
+        let kube_config = match &claim.target {
+            ClaimedTarget::Unknown => return true,
+            ClaimedTarget::Local => None,
+            ClaimedTarget::Remote(config) => Some(config),
+        };
+        let clusters = self.references.clusters();
+        match clusters.identity(&claim.key.namespace, kube_config).await {
+            Ok(identity) => identity.may_be(cluster),
+            Err(_) => true,
+        }
+    }
+}
+
+/// Returns true if an object of `gitops.kluctl.io` says that it deploys with a discriminator.
+fn successor_claims(object: &DynamicObject, discriminator: &str) -> bool {
+    let noted = object.data.pointer("/status/targetKey/discriminator");
+    noted.and_then(Value::as_str) == Some(discriminator)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn claim(change: impl FnOnce(&mut Value)) -> Option<ClaimedTarget> {
+        let mut object = json!({
+            "apiVersion": "flux.kluctl.io/v1alpha1",
+            "kind": "KluctlDeployment",
+            "metadata": { "name": "shop", "namespace": "apps" },
+            "spec": { "interval": "5m", "prune": true },
+            "status": { "discriminator": "shop" },
+        });
+        change(&mut object);
+        let object: DynamicObject = serde_json::from_value(object).expect("decodes");
+        let claim = Claim::read(&object, "shop")?;
+        assert_eq!(claim.key, ObjectKey::new("apps", "shop"));
+        Some(claim.target)
+    }
+
+    #[test]
+    fn claim_holds_until_the_object_is_removed_with_everything_it_deployed() {
+        let removed = |o: &mut Value| o["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+        let local = Some(ClaimedTarget::Local);
+        assert_eq!(claim(|_| {}), local);
+        assert_eq!(claim(|o| o["spec"]["suspend"] = json!(true)), local, "suspended");
+        assert_eq!(
+            claim(|o| o["status"]["discriminator"] = json!("x")),
+            None,
+            "another one"
+        );
+        assert_eq!(claim(|o| o["status"] = json!({})), None, "never deployed");
+        assert_eq!(claim(removed), None);
+        let kept = claim(|o| {
+            removed(o);
+            o["spec"]["delete"] = json!(false);
+        });
+        assert_eq!(kept, local, "removed without its objects");
+        let suspended = claim(|o| {
+            removed(o);
+            o["spec"]["suspend"] = json!(true);
+        });
+        assert_eq!(suspended, local, "removed while suspended");
+    }
+
+    #[test]
+    fn claim_of_an_object_that_does_not_decode_counts() {
+        assert_eq!(
+            claim(|o| o["spec"]["interval"] = json!("99999999999999h")),
+            Some(ClaimedTarget::Local)
+        );
+        assert_eq!(
+            claim(|o| o["spec"]["kubeConfig"] = json!({ "secretRef": 7 })),
+            Some(ClaimedTarget::Unknown)
+        );
+        let remote = claim(|o| o["spec"]["kubeConfig"] = json!({ "secretRef": { "name": "remote" } }));
+        assert!(matches!(remote, Some(ClaimedTarget::Remote(config)) if config.secret_ref.name == "remote"));
+        assert_eq!(claim(|o| o["spec"] = Value::Null), Some(ClaimedTarget::Local));
+    }
+}

@@ -1,0 +1,99 @@
+//! Refuses invalid references before anything is done. Pure.
+
+use std::fmt;
+
+use api::{Fault, Reason, SourceReference};
+
+use crate::{Consumer, SourceKind};
+
+/// Checks all references of an object.
+///
+/// # Errors
+/// A stalling fault that names the field and its value: the source is missing, or of a kind or version that is not
+/// accepted; the object depends on itself; a name is no name of an object.
+pub fn check<C: Consumer>(object: &C::Object) -> Result<(), Fault> {
+    source(C::source_ref(object).as_ref(), C::SOURCE_KINDS)?;
+    dependencies::<C>(object)?;
+    target::<C>(object)
+}
+
+fn source(reference: Option<&SourceReference>, accepted: &[SourceKind]) -> Result<(), Fault> {
+    let Some(reference) = reference else {
+        let kinds: Vec<&str> = accepted.iter().map(|kind| kind.name()).collect();
+        let message = format!(
+            "spec.sourceRef: is missing: name the {} to deploy",
+            kinds.join(" or ")
+        );
+        return Err(Fault::stall(Reason::InvalidSpec, message));
+    };
+    let Some(kind) = SourceKind::named(&reference.kind).filter(|kind| accepted.contains(kind)) else {
+        return Err(Fault::unsupported("spec.sourceRef.kind", &reference.kind));
+    };
+    if let Some(given) = reference.api_version.as_deref().filter(|given| !given.is_empty()) {
+        let known =
+            |(group, version): (&str, &str)| group == kind.group() && kind.versions().contains(&version);
+        if !given.split_once('/').is_some_and(known) {
+            return Err(Fault::unsupported("spec.sourceRef.apiVersion", given));
+        }
+    }
+    if reference.name.is_empty() {
+        return Err(invalid(
+            "spec.sourceRef.name",
+            "\"\"",
+            format_args!("must name a {kind}"),
+        ));
+    }
+    Ok(())
+}
+
+fn dependencies<C: Consumer>(object: &C::Object) -> Result<(), Fault> {
+    let own = C::key(object);
+    match C::dependencies(object)
+        .iter()
+        .position(|dependency| *dependency == own)
+    {
+        Some(i) => {
+            let path = format!("spec.dependsOn[{i}]");
+            Err(invalid(&path, own, "an object can't depend on itself"))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Checks the names that say where and as whom to deploy.
+fn target<C: Consumer>(object: &C::Object) -> Result<(), Fault> {
+    const SECRET: &str = "spec.kubeConfig.secretRef.name";
+    let secret = C::kube_config(object).map(|config| config.secret_ref.name.as_str());
+    if secret.is_some_and(str::is_empty) {
+        return Err(invalid(SECRET, "\"\"", "must name a Secret"));
+    }
+    let names = [
+        ("spec.serviceAccountName", C::service_account_name(object)),
+        (SECRET, secret),
+    ];
+    for (path, name) in names {
+        // A colon in the name of a ServiceAccount would change which user is impersonated.
+        if let Some(name) = name.filter(|name| !name.is_empty() && !is_object_name(name)) {
+            return Err(invalid(
+                path,
+                format_args!("{name:?}"),
+                "is not a valid object name",
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn is_object_name(name: &str) -> bool {
+    let edge = |c: Option<char>| c.is_some_and(|c| c.is_ascii_lowercase() || c.is_ascii_digit());
+    name.len() <= 253
+        && edge(name.chars().next())
+        && edge(name.chars().next_back())
+        && name
+            .chars()
+            .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '.'))
+}
+
+fn invalid(path: &str, value: impl fmt::Display, why: impl fmt::Display) -> Fault {
+    Fault::stall(Reason::InvalidSpec, format!("{path}: {value}: {why}"))
+}

@@ -1,0 +1,72 @@
+//! The view of this crate on the objects of a controller.
+
+use std::time::Duration;
+
+use api::{KubeConfig, NamespacedObjectReference, SourceReference};
+use kube::{
+    Resource, ResourceExt,
+    core::{DynamicObject, NamespaceResourceScope},
+};
+use runtime::ObjectKey;
+
+use crate::{Links, SourceId, SourceKind};
+
+/// A kind whose objects take their files from a source and deploy them to a cluster. It is implemented by a marker type
+/// of the controller.
+///
+/// The methods without a body read single fields of a typed object. [`Consumer::links`] reads an untyped one.
+pub trait Consumer: Send + Sync + 'static {
+    /// The typed resource.
+    type Object: Resource<DynamicType = (), Scope = NamespaceResourceScope>;
+
+    /// The kinds of sources that its objects may refer to.
+    const SOURCE_KINDS: &'static [SourceKind];
+
+    /// Returns the reference to the source.
+    fn source_ref(object: &Self::Object) -> Option<SourceReference>;
+
+    /// Returns the references to the objects of the same kind that must be ready first.
+    fn depends_on(object: &Self::Object) -> Vec<NamespacedObjectReference>;
+
+    /// Returns the reference to the kubeconfig of a remote cluster; `None` for the cluster of the controller.
+    fn kube_config(object: &Self::Object) -> Option<&KubeConfig>;
+
+    /// Returns the name of the ServiceAccount to impersonate.
+    fn service_account_name(object: &Self::Object) -> Option<&str>;
+
+    /// Returns the delay before the next attempt after a failure.
+    fn retry_interval(object: &Self::Object) -> Duration;
+
+    /// Reads the references and the progress of an untyped object. By default from `spec.sourceRef` and
+    /// `spec.dependsOn`.
+    fn links(object: &DynamicObject) -> Links {
+        Links::read(object, Self::SOURCE_KINDS)
+    }
+
+    /// Returns namespace and name.
+    fn key(object: &Self::Object) -> ObjectKey {
+        ObjectKey::new(object.namespace().unwrap_or_default(), object.name_any())
+    }
+
+    /// Returns the source with its namespace filled in; `None` if it is missing or of a kind that is not accepted.
+    fn source(object: &Self::Object) -> Option<SourceId> {
+        let namespace = object.namespace().unwrap_or_default();
+        SourceId::resolve(&Self::source_ref(object)?, &namespace, Self::SOURCE_KINDS)
+    }
+
+    /// Returns the dependencies with their namespaces filled in.
+    fn dependencies(object: &Self::Object) -> Vec<ObjectKey> {
+        let namespace = object.namespace().unwrap_or_default();
+        let references = Self::depends_on(object);
+        references
+            .iter()
+            .map(|reference| dependency_key(reference, &namespace))
+            .collect()
+    }
+}
+
+/// Fills in the namespace of a dependency.
+pub(crate) fn dependency_key(reference: &NamespacedObjectReference, own_namespace: &str) -> ObjectKey {
+    let namespace = reference.namespace.as_deref().filter(|name| !name.is_empty());
+    ObjectKey::new(namespace.unwrap_or(own_namespace), reference.name.clone())
+}

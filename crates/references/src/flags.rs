@@ -1,0 +1,38 @@
+//! The flags of every controller that deploys from sources.
+
+use artifact::FetchLimits;
+use clap::Args;
+
+/// The flags of every controller that deploys from sources.
+#[derive(Debug, Clone, Args)]
+pub struct ReferenceFlags {
+    /// Accept insecure-skip-tls-verify in the kubeconfigs of spec.kubeConfig; otherwise such a kubeconfig is refused.
+    #[arg(long, default_value_t = false, default_missing_value = "true", num_args = 0..=1, require_equals = true, action = clap::ArgAction::Set)]
+    pub insecure_kubeconfig_tls: bool,
+
+    /// Host (and port) that replaces the host of artifact URLs, for processes outside of the cluster.
+    #[arg(long, env = "SOURCE_CONTROLLER_LOCALHOST", default_value = "", hide = true)]
+    pub source_controller_localhost: String,
+
+    /// Maximum size of an artifact in bytes, packed and unpacked.
+    #[arg(long, default_value_t = 1 << 30)]
+    pub limit_artifact_bytes: u64,
+
+    /// Maximum number of files and directories in an artifact.
+    #[arg(long, default_value_t = 200_000)]
+    pub limit_artifact_entries: u64,
+}
+
+impl ReferenceFlags {
+    /// Returns the limits of fetching artifacts. `tree` are the limits of reading the unpacked files.
+    #[must_use]
+    pub fn fetching(&self, tree: tree::Limits) -> FetchLimits {
+        FetchLimits {
+            download_bytes: self.limit_artifact_bytes,
+            unpacked_bytes: self.limit_artifact_bytes,
+            entries: self.limit_artifact_entries,
+            tree,
+            ..FetchLimits::default()
+        }
+    }
+}

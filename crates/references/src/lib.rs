@@ -1,0 +1,39 @@
+//! Resolves what the objects of a controller refer to: the source of their files, the objects that they depend on, and
+//! the cluster that they deploy to.
+//!
+//! A controller implements [`Consumer`] for each of its kinds, and gets:
+//!
+//! - [`check`], which refuses invalid references (pure);
+//! - [`References`], which reads sources and dependencies live, fetches artifacts and connects to clusters;
+//! - [`triggers`], which wakes objects when a source or a dependency changes;
+//! - [`objects`], live lists in which one unreadable object hides no other.
+//!
+//! Objects of any kind are watched and listed untyped, and decoded one by one ([`Links`]): an object whose spec the
+//! schema accepts but the type does not must not stop the others.
+
+mod check;
+mod clusters;
+mod consumer;
+mod dependencies;
+mod flags;
+mod links;
+pub mod objects;
+mod resolver;
+mod rules;
+mod source_kind;
+mod sources;
+mod triggers;
+
+pub use check::check;
+pub use clusters::{ClusterIdentity, Clusters, KubeconfigError, TargetCluster};
+pub use consumer::Consumer;
+pub use flags::ReferenceFlags;
+pub use links::Links;
+pub use resolver::{Error, References};
+pub use rules::ReferenceRules;
+pub use source_kind::{SourceId, SourceKind};
+pub use sources::SourceArtifact;
+pub use triggers::triggers;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,62 @@
+//! Live reads of untyped objects. One object that cannot be decoded never hides the others.
+
+use kube::{
+    Api, Client,
+    api::ListParams,
+    core::{ApiResource, DynamicObject, Status},
+};
+
+/// Objects in a page of a list.
+const PAGE: u32 = 250;
+
+/// Returns the untyped API of a resource, in one namespace or in all.
+#[must_use]
+pub fn api(client: &Client, resource: &ApiResource, namespace: Option<&str>) -> Api<DynamicObject> {
+    match namespace {
+        Some(namespace) => Api::namespaced_with(client.clone(), namespace, resource),
+        None => Api::all_with(client.clone(), resource),
+    }
+}
+
+/// Lists all objects live, page by page, and returns what `keep` makes of each.
+///
+/// # Errors
+/// If a page cannot be read. A kind that is not served is such an error, too: see [`found`].
+pub async fn list<T>(
+    api: &Api<DynamicObject>,
+    keep: impl Fn(&DynamicObject) -> Option<T>,
+) -> Result<Vec<T>, kube::Error> {
+    let mut kept = Vec::new();
+    let mut params = ListParams::default().limit(PAGE);
+    loop {
+        let page = api.list(&params).await?;
+        kept.extend(page.items.iter().filter_map(&keep));
+        match page.metadata.continue_.filter(|token| !token.is_empty()) {
+            Some(token) => params = params.continue_token(&token),
+            None => return Ok(kept),
+        }
+    }
+}
+
+/// Returns `None` if the answer is that there is no such object, or no such kind.
+///
+/// # Errors
+/// Any other error.
+pub fn found<T>(answer: Result<T, kube::Error>) -> Result<Option<T>, kube::Error> {
+    match answer {
+        Ok(object) => Ok(Some(object)),
+        // An unknown group is answered with a 404 whose body is no Status.
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Returns true if the kind is not served. A missing object of a served kind is named in the answer.
+#[must_use]
+pub fn is_unserved(error: &kube::Error) -> bool {
+    let names_object = |status: &Status| {
+        let details = status.details.as_ref();
+        details.is_some_and(|details| !details.name.is_empty())
+    };
+    matches!(error, kube::Error::Api(status) if status.code == 404 && !names_object(status))
+}

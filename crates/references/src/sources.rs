@@ -1,0 +1,146 @@
+//! The source of an object, and the artifact that it offers.
+
+use std::time::Duration;
+
+use api::{Artifact, Fault, Reason, SafeUrl, SourceView};
+use kube::{
+    Client,
+    core::{ApiResource, DynamicObject},
+    discovery,
+};
+use runtime::client::describe;
+
+use crate::{Consumer, ReferenceRules, SourceId, SourceKind, objects};
+
+/// The artifact that a source offers.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SourceArtifact {
+    /// The source.
+    pub source: SourceId,
+    /// Its `status.artifact`.
+    pub artifact: Artifact,
+}
+
+impl SourceArtifact {
+    /// The message of the fault about a source that has no artifact yet.
+    pub const MISSING: &'static str = "Source is not ready, artifact not found";
+
+    /// Returns the revision of the source.
+    #[must_use]
+    pub fn revision(&self) -> &str {
+        &self.artifact.revision
+    }
+
+    /// Checks that the URL leads to a file of this source: its path must be `/<kind>/<namespace>/<name>/<file>`, the
+    /// layout of source-controller's storage. Who may write the status of a source could otherwise make its consumers
+    /// fetch the artifact of another tenant.
+    ///
+    /// # Errors
+    /// A fault with the expected path. It is retried after `retry`: the source may correct its status.
+    pub(crate) fn check_url(&self, retry: Duration) -> Result<(), Fault> {
+        let parsed = SafeUrl::parse(&self.artifact.url).ok();
+        let is_own = parsed.as_ref().is_some_and(|url| {
+            let url = url.expose();
+            let mut segments = url.path_segments().into_iter().flatten();
+            let key = &self.source.key;
+            let kind = self.source.kind.name().to_lowercase();
+            let directory = [kind.as_str(), &key.namespace, &key.name];
+            directory.iter().all(|name| segments.next() == Some(name))
+                && segments.next().is_some_and(is_file_name)
+                && segments.next().is_none()
+                && url.query().is_none()
+        });
+        if is_own {
+            return Ok(());
+        }
+        let message = format!(
+            "{}: the artifact URL '{}' is refused: its path must be /{}/{}/{}/<file>, where the source is stored",
+            self.source,
+            api::redact(&self.artifact.url),
+            self.source.kind.name().to_lowercase(),
+            self.source.key.namespace,
+            self.source.key.name,
+        );
+        Err(Fault::wait(retry, Reason::ArtifactFailed, message))
+    }
+}
+
+/// Returns true for a name that no server takes for a path: an escaped slash may be one.
+fn is_file_name(name: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | '+' | '~');
+    !name.is_empty() && name != "." && name != ".." && name.chars().all(plain)
+}
+
+/// Reads the artifact that the source of an object offers now.
+///
+/// # Errors
+/// If the source is missing, in a blocked namespace, unreadable, or has no artifact yet.
+pub(crate) async fn artifact<C: Consumer>(
+    client: &Client,
+    rules: ReferenceRules,
+    object: &C::Object,
+) -> Result<SourceArtifact, Fault> {
+    let retry = C::retry_interval(object);
+    let (Some(source), Some(reference)) = (C::source(object), C::source_ref(object)) else {
+        return Err(Fault::stall(
+            Reason::InvalidSpec,
+            "spec.sourceRef: is missing or not supported",
+        ));
+    };
+    rules.allow(&C::key(object).namespace, source.kind.name(), &source.key, retry)?;
+    let version = reference
+        .api_version
+        .as_deref()
+        .and_then(|given| given.split_once('/'))
+        .map_or(source.kind.preferred_version(), |(_, version)| version);
+    let failed = |what: String| Fault::retry(Reason::ArtifactFailed, format!("{source}: {what}"));
+    match get(client, &source, version).await {
+        Ok(Some(found)) => {
+            let view = SourceView::of(&found).map_err(|error| failed(format!("cannot be read: {error}")))?;
+            match view.artifact {
+                Some(artifact) => Ok(SourceArtifact { source, artifact }),
+                None => Err(Fault::wait(
+                    retry,
+                    Reason::ArtifactFailed,
+                    SourceArtifact::MISSING,
+                )),
+            }
+        }
+        Ok(None) => {
+            let message = format!("Source '{source}' not found");
+            Err(Fault::wait(retry, Reason::ArtifactFailed, message))
+        }
+        Err(error) => Err(failed(format!("cannot be read: {}", describe(&error)))),
+    }
+}
+
+/// Reads a source in a version, or in the newest served one if that version is not served.
+async fn get(
+    client: &Client,
+    source: &SourceId,
+    version: &str,
+) -> Result<Option<DynamicObject>, kube::Error> {
+    let (namespace, name) = (&source.key.namespace, &source.key.name);
+    let get = async |resource: &ApiResource| objects::api(client, resource, Some(namespace)).get(name).await;
+    match get(&source.kind.resource(version)).await {
+        Err(error) if objects::is_unserved(&error) => match served(client, source.kind).await? {
+            Some(resource) => objects::found(get(&resource).await),
+            None => Ok(None),
+        },
+        answer => objects::found(answer),
+    }
+}
+
+/// Returns a kind in the newest version that is served; `None` if it is not served.
+pub(crate) async fn served(client: &Client, kind: SourceKind) -> Result<Option<ApiResource>, kube::Error> {
+    let group = match discovery::group(client, kind.group()).await {
+        Err(kube::Error::Discovery(_)) => return Ok(None),
+        group => group?,
+    };
+    let in_version = |version| {
+        let all = group.versioned_resources(version).into_iter();
+        all.map(|(resource, _)| resource)
+            .find(|resource| resource.kind == kind.name())
+    };
+    Ok(group.versions().find_map(in_version))
+}

@@ -1,0 +1,341 @@
+//! The index of who refers to whom. Pure.
+
+use std::collections::{HashMap, HashSet};
+
+use api::SourceView;
+use kube::{ResourceExt, core::DynamicObject, runtime::watcher::Event};
+use runtime::{ObjectKey, Trigger};
+
+use crate::{Links, SourceId, SourceKind};
+
+/// A change of an object as the index takes it in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Change<T> {
+    /// A list begins.
+    ListStarted,
+    /// The object exists, with this state.
+    Exists(ObjectKey, T),
+    /// The object was deleted.
+    Deleted(ObjectKey),
+    /// All objects of the list were seen.
+    ListDone,
+}
+
+impl<T> Change<T> {
+    /// Reads the state of the object in an event.
+    pub(super) fn of(event: Event<DynamicObject>, read: impl Fn(&DynamicObject) -> T) -> Self {
+        let key = |object: &DynamicObject| {
+            ObjectKey::new(object.namespace().unwrap_or_default(), object.name_any())
+        };
+        match event {
+            Event::Init => Self::ListStarted,
+            Event::InitApply(object) | Event::Apply(object) => Self::Exists(key(&object), read(&object)),
+            Event::Delete(object) => Self::Deleted(key(&object)),
+            Event::InitDone => Self::ListDone,
+        }
+    }
+}
+
+/// A change of a source or of a consumer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Observation {
+    /// A source of this kind changed.
+    Source(SourceKind, Change<Offer>),
+    /// A consumer changed.
+    Consumer(Change<Links>),
+}
+
+/// The artifact that a source offers, as far as it tells news from old.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Offer {
+    /// Revision of the artifact; `None` if there is no artifact.
+    pub(super) revision: Option<String>,
+    /// Digest of the artifact. Other ignore rules make other bytes of the same revision.
+    pub(super) digest: Option<String>,
+}
+
+impl Offer {
+    /// Reads the artifact of a source. One that cannot be read counts as absent: the passes of its consumers report it.
+    pub(super) fn of(source: &DynamicObject) -> Self {
+        let artifact = SourceView::of(source).ok().and_then(|view| view.artifact);
+        artifact.map_or_else(Self::default, |artifact| Self {
+            revision: Some(artifact.revision),
+            digest: artifact.digest.or(artifact.checksum),
+        })
+    }
+}
+
+/// All known sources and consumers.
+#[derive(Debug, Default)]
+pub(super) struct Index {
+    sources: HashMap<SourceKind, Known<Offer>>,
+    consumers: Known<Links>,
+}
+
+impl Index {
+    /// Takes in a change, and returns the objects to wake.
+    pub(super) fn apply(&mut self, observation: Observation) -> Vec<Trigger> {
+        match observation {
+            Observation::Source(kind, change) => self.source_changed(kind, change),
+            Observation::Consumer(change) => self.consumer_changed(change),
+        }
+    }
+
+    fn source_changed(&mut self, kind: SourceKind, change: Change<Offer>) -> Vec<Trigger> {
+        let Some((key, before, now)) = self.sources.entry(kind).or_default().apply(change) else {
+            return Vec::new();
+        };
+        let Some(revision) = &now.revision else {
+            return Vec::new();
+        };
+        let source = SourceId { kind, key };
+        if before.revision.as_ref() != Some(revision) {
+            self.consumers_of(&source, |links| links.is_behind(revision))
+        } else if before.digest != now.digest {
+            self.consumers_of(&source, |_| true)
+        } else {
+            Vec::new()
+        }
+    }
+
+    fn consumer_changed(&mut self, change: Change<Links>) -> Vec<Trigger> {
+        let Some((key, before, now)) = self.consumers.apply(change) else {
+            return Vec::new();
+        };
+        let moved = before.attempted_revision != now.attempted_revision;
+        let mut triggers = if now.ready && (moved || !before.ready) {
+            self.dependents_of(&key)
+        } else {
+            Vec::new()
+        };
+        // The watches run independently: the source may have been seen first.
+        if (moved || before.source != now.source) && self.is_behind(&now) {
+            triggers.push(Trigger::from(key));
+        }
+        triggers
+    }
+
+    /// Returns true if the source of an object is known to offer another revision than was attempted.
+    fn is_behind(&self, links: &Links) -> bool {
+        let offer = links
+            .source
+            .as_ref()
+            .and_then(|source| self.sources.get(&source.kind)?.objects.get(&source.key));
+        offer
+            .and_then(|offer| offer.revision.as_deref())
+            .is_some_and(|current| links.is_behind(current))
+    }
+
+    /// Returns the consumers of a source that `wanted` accepts.
+    fn consumers_of(&self, source: &SourceId, wanted: impl Fn(&Links) -> bool) -> Vec<Trigger> {
+        let refers = |links: &Links| links.source.as_ref() == Some(source) && wanted(links);
+        self.triggers(refers, true)
+    }
+
+    /// Returns the objects that depend on another.
+    fn dependents_of(&self, dependency: &ObjectKey) -> Vec<Trigger> {
+        self.triggers(|links| links.dependencies.contains(dependency), false)
+    }
+
+    fn triggers(&self, wanted: impl Fn(&Links) -> bool, supersede: bool) -> Vec<Trigger> {
+        let all = self.consumers.objects.iter().filter(|(_, links)| wanted(links));
+        all.map(|(key, _)| Trigger {
+            key: key.clone(),
+            supersede,
+        })
+        .collect()
+    }
+}
+
+/// The known states of the objects of a kind.
+#[derive(Debug)]
+struct Known<T> {
+    objects: HashMap<ObjectKey, T>,
+    /// The objects that a running list has shown so far.
+    listed: Option<HashSet<ObjectKey>>,
+}
+
+impl<T> Default for Known<T> {
+    fn default() -> Self {
+        Self {
+            objects: HashMap::new(),
+            listed: None,
+        }
+    }
+}
+
+impl<T: Clone + Default> Known<T> {
+    /// Takes in a change, and returns the state of an object before (the default if it is new) and after.
+    fn apply(&mut self, change: Change<T>) -> Option<(ObjectKey, T, T)> {
+        match change {
+            Change::ListStarted => self.listed = Some(HashSet::new()),
+            Change::Deleted(key) => {
+                self.objects.remove(&key);
+            }
+            Change::ListDone => {
+                if let Some(listed) = self.listed.take() {
+                    self.objects.retain(|key, _| listed.contains(key));
+                }
+            }
+            Change::Exists(key, now) => {
+                if let Some(listed) = &mut self.listed {
+                    listed.insert(key.clone());
+                }
+                let before = self.objects.insert(key.clone(), now.clone()).unwrap_or_default();
+                return Some((key, before, now));
+            }
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(name: &str) -> ObjectKey {
+        ObjectKey::new("apps", name)
+    }
+
+    fn repository(name: &str) -> SourceId {
+        SourceId {
+            kind: SourceKind::GitRepository,
+            key: key(name),
+        }
+    }
+
+    fn offer(kind: SourceKind, name: &str, revision: Option<&str>, digest: Option<&str>) -> Observation {
+        let offer = Offer {
+            revision: revision.map(str::to_owned),
+            digest: digest.map(str::to_owned),
+        };
+        Observation::Source(kind, Change::Exists(key(name), offer))
+    }
+
+    fn source(name: &str, revision: Option<&str>) -> Observation {
+        offer(SourceKind::GitRepository, name, revision, None)
+    }
+
+    fn consumer(name: &str, change: impl FnOnce(&mut Links)) -> Observation {
+        let mut links = Links {
+            source: Some(repository("repo")),
+            ..Links::default()
+        };
+        change(&mut links);
+        Observation::Consumer(Change::Exists(key(name), links))
+    }
+
+    fn names(triggers: Vec<Trigger>) -> Vec<(String, bool)> {
+        let mut names: Vec<_> = triggers
+            .into_iter()
+            .map(|trigger| (trigger.key.name, trigger.supersede))
+            .collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn new_revision_wakes_the_consumers_that_have_not_attempted_it() {
+        let mut index = Index::default();
+        for observation in [
+            consumer("old", |links| {
+                links.attempted_revision = Some("main@sha1:1".to_owned());
+            }),
+            consumer("fresh", |_| {}),
+            consumer("ahead", |links| {
+                links.attempted_revision = Some("main/2".to_owned());
+            }),
+            consumer("other", |links| links.source = Some(repository("elsewhere"))),
+        ] {
+            assert_eq!(index.apply(observation), []);
+        }
+        let both = [("fresh".to_owned(), true), ("old".to_owned(), true)];
+        assert_eq!(names(index.apply(source("repo", Some("main@sha1:2")))), both);
+        let again = index.apply(source("repo", Some("main@sha1:2")));
+        assert_eq!(again, [], "nothing new");
+        assert_eq!(index.apply(source("repo", None)), []);
+        let back = names(index.apply(source("repo", Some("main@sha1:2"))));
+        assert_eq!(back, both, "the artifact came back");
+    }
+
+    #[test]
+    fn source_of_another_kind_with_the_same_name_wakes_nobody() {
+        let mut index = Index::default();
+        index.apply(consumer("shop", |_| {}));
+        assert_eq!(
+            index.apply(offer(SourceKind::Bucket, "repo", Some("1"), None)),
+            []
+        );
+        // The list of one kind forgets nothing of another.
+        index.apply(source("repo", Some("1")));
+        index.apply(Observation::Source(SourceKind::Bucket, Change::ListStarted));
+        index.apply(Observation::Source(SourceKind::Bucket, Change::ListDone));
+        assert_eq!(index.apply(source("repo", Some("1"))), []);
+    }
+
+    #[test]
+    fn new_digest_of_the_same_revision_wakes_all_consumers() {
+        let mut index = Index::default();
+        index.apply(consumer("shop", |links| {
+            links.attempted_revision = Some("main@sha1:1".to_owned());
+        }));
+        let with = |digest| {
+            offer(
+                SourceKind::GitRepository,
+                "repo",
+                Some("main@sha1:1"),
+                Some(digest),
+            )
+        };
+        assert_eq!(index.apply(with("sha256:a")), []);
+        assert_eq!(names(index.apply(with("sha256:b"))), [("shop".to_owned(), true)]);
+        assert_eq!(index.apply(with("sha256:b")), []);
+    }
+
+    #[test]
+    fn consumer_that_appears_after_its_source_is_woken_if_behind() {
+        let mut index = Index::default();
+        index.apply(source("repo", Some("main@sha1:2")));
+        let attempted = |revision: &str| {
+            let revision = Some(revision.to_owned());
+            consumer("shop", move |links| links.attempted_revision = revision)
+        };
+        let shop = [("shop".to_owned(), false)];
+        assert_eq!(names(index.apply(attempted("main@sha1:0"))), shop);
+        let again = index.apply(attempted("main@sha1:0"));
+        assert_eq!(again, [], "it was woken already");
+        assert_eq!(names(index.apply(attempted("main@sha1:1"))), shop);
+        assert_eq!(index.apply(attempted("main@sha1:2")), []);
+    }
+
+    #[test]
+    fn dependency_that_becomes_ready_or_moves_on_wakes_its_dependents() {
+        let mut index = Index::default();
+        index.apply(consumer("shop", |links| links.dependencies = vec![key("db")]));
+        let db = |ready, attempted: &str| {
+            consumer("db", |links| {
+                links.ready = ready;
+                links.attempted_revision = Some(attempted.to_owned());
+            })
+        };
+        assert_eq!(index.apply(db(false, "1")), []);
+        assert_eq!(names(index.apply(db(true, "1"))), [("shop".to_owned(), false)]);
+        assert_eq!(index.apply(db(true, "1")), []);
+        assert_eq!(names(index.apply(db(true, "2"))), [("shop".to_owned(), false)]);
+        index.apply(Observation::Consumer(Change::Deleted(key("shop"))));
+        index.apply(db(false, "2"));
+        assert_eq!(index.apply(db(true, "2")), []);
+    }
+
+    #[test]
+    fn object_that_a_new_list_does_not_show_is_forgotten() {
+        let mut index = Index::default();
+        index.apply(consumer("kept", |_| {}));
+        index.apply(consumer("gone", |_| {}));
+        index.apply(Observation::Consumer(Change::ListStarted));
+        index.apply(consumer("kept", |_| {}));
+        index.apply(Observation::Consumer(Change::ListDone));
+        let woken = names(index.apply(source("repo", Some("1"))));
+        assert_eq!(woken, [("kept".to_owned(), true)]);
+    }
+}

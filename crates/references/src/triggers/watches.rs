@@ -1,0 +1,84 @@
+//! Watches of untyped objects that survive the absence of their kind.
+
+use std::{future::ready, time::Duration};
+
+use futures::{
+    StreamExt, TryStreamExt,
+    stream::{self, BoxStream},
+};
+use kube::{
+    Api, Client,
+    core::DynamicObject,
+    runtime::{
+        WatchStreamExt,
+        watcher::{self, Event, watcher},
+    },
+};
+
+use crate::{SourceKind, objects, sources::served};
+
+/// Delays between two looks at which version of a kind is served: the first, and the longest.
+const FIRST_LOOK: Duration = Duration::from_secs(1);
+const LAST_LOOK: Duration = Duration::from_secs(30);
+
+/// Watches all sources of a kind, and changes the version when the watched one is not served (any more).
+pub(super) fn sources(
+    client: Client,
+    kind: SourceKind,
+    namespace: Option<String>,
+) -> BoxStream<'static, Event<DynamicObject>> {
+    let asking = client.clone();
+    let begin = (kind.resource(kind.preferred_version()), Duration::ZERO);
+    let versions = stream::unfold(begin, move |(last, delay)| {
+        let client = asking.clone();
+        async move {
+            if delay.is_zero() {
+                return Some((last.clone(), (last, FIRST_LOOK)));
+            }
+            tokio::time::sleep(delay).await;
+            let found = served(&client, kind).await.ok().flatten();
+            let next = found.unwrap_or_else(|| last.clone());
+            let delay = if next.version == last.version {
+                (delay * 2).min(LAST_LOOK)
+            } else {
+                tracing::info!(
+                    kind = kind.name(),
+                    version = next.version,
+                    "watching sources in another version"
+                );
+                FIRST_LOOK
+            };
+            Some((next.clone(), (next, delay)))
+        }
+    });
+    versions
+        .flat_map(move |resource| {
+            let api = objects::api(&client, &resource, namespace.as_deref());
+            watch(api, resource.kind)
+        })
+        .boxed()
+}
+
+/// Watches objects for as long as their kind is served.
+pub(super) fn watch(api: Api<DynamicObject>, kind: String) -> BoxStream<'static, Event<DynamicObject>> {
+    let events = watcher(api, watcher::Config::default()).default_backoff();
+    events
+        .inspect_err(move |error| {
+            tracing::info!(kind, error = %api::redact(&error.to_string()), "the watch for triggers broke off");
+        })
+        .take_while(|event| ready(!event.as_ref().is_err_and(is_unserved)))
+        .filter_map(|event| ready(event.ok()))
+        .boxed()
+}
+
+/// Returns true if a watch broke off because its kind is not served (any more).
+fn is_unserved(error: &watcher::Error) -> bool {
+    use watcher::Error as E;
+    match error {
+        E::InitialListFailed(error) | E::WatchStartFailed(error) | E::WatchFailed(error) => {
+            objects::is_unserved(error)
+        }
+        E::WatchError(status) => status.code == 404,
+        E::NoResourceVersion => false,
+    }
+}
