@@ -1,7 +1,7 @@
 //! Whole commands: what people type and what controllers are asked for.
 //!
 //! Each makes one result that says where it comes from, how it was asked for, and what came of it. What is wrong with the
-//! request itself (no discriminator) is an error in the result, too, so that whoever reads results learns of it.
+//! request itself (no discriminator) is an error in the result, too, so that it is visible wherever results are listed.
 
 use std::time::Duration;
 
@@ -20,27 +20,27 @@ use crate::{
     result::Asked,
 };
 
-/// How long an object may take to go, for commands that wait.
+/// Timeout for the deletion of an object, for commands that wait.
 const GONE: Duration = Duration::from_secs(600);
 
 /// A rendered project and the cluster that it is for.
 pub struct Project<'a> {
     /// The cluster.
     pub cluster: &'a Cluster,
-    /// What was rendered.
+    /// The rendered project.
     pub rendered: &'a Rendered,
-    /// Where results come from. An identity is made up when it has none.
+    /// Origin of the results. A random id is added if it has none.
     pub origin: Origin,
-    /// Who is asked before anything is changed; nobody if absent.
+    /// Asks for confirmation before anything is changed; no confirmation if absent.
     pub confirm: Option<&'a dyn Confirm>,
-    /// Who deploys, for telling others with the same discriminator apart.
+    /// Claim of this deployment on the discriminator.
     pub claim: Option<&'a Claim>,
-    /// Everybody else who deploys.
+    /// Claims of other deployments.
     pub others: &'a [Claim],
 }
 
 impl<'a> Project<'a> {
-    /// A project for which nobody is asked, and nobody else deploys.
+    /// Creates a project without confirmation and without other claims.
     #[must_use]
     pub fn new(cluster: &'a Cluster, rendered: &'a Rendered) -> Self {
         Self {
@@ -71,7 +71,7 @@ impl<'a> Project<'a> {
         result.finish()
     }
 
-    /// Where a result with these objects comes from.
+    /// Returns the origin of a result with these objects.
     fn origin(&self, objects: &[ResultObject]) -> Origin {
         let mut origin = self.origin.clone();
         if origin.id.is_empty() {
@@ -104,11 +104,11 @@ impl<'a> Project<'a> {
     }
 }
 
-/// Deploys: shows what would change and asks, if there is somebody to ask, applies, and removes what is no longer rendered,
+/// Deploys: asks for confirmation of a trial run if [`Project::confirm`] is set, applies, and prunes orphans
 /// if `prune` says so.
 ///
 /// # Errors
-/// When the cluster can't be asked for its state. A deployment that is interrupted says in its result what was done.
+/// Fails when the state of the cluster can't be read. The result of a cancelled deployment lists what was done before.
 pub async fn deploy(
     project: &Project<'_>,
     options: &DeployOptions,
@@ -136,7 +136,7 @@ pub async fn deploy(
     Ok(project.told(result, Command::Deploy, options))
 }
 
-/// Removes what is no longer rendered, after a deployment without errors: what replaces it may not be there otherwise.
+/// Prunes orphans after a deployment without errors: after errors, their replacements may be missing.
 async fn prune_after(
     project: &Project<'_>,
     options: &DeployOptions,
@@ -154,7 +154,7 @@ async fn prune_after(
     };
     match crate::prune(project.cluster, project.rendered, &prune_options).await {
         Ok(pruned) => {
-            // What is gone with its namespace is no orphan any more.
+            // Objects that were deleted with their namespace are no orphans any more.
             let namespaces: Vec<String> = pruned
                 .objects
                 .iter()
@@ -175,7 +175,7 @@ async fn prune_after(
 /// Shows what a deployment would change.
 ///
 /// # Errors
-/// When the cluster can't be asked for its state, or the work is cancelled.
+/// Fails when the state of the cluster can't be read, or the work is cancelled.
 pub async fn diff(project: &Project<'_>, options: &DeployOptions) -> Result<CommandResult, Error> {
     let options = DeployOptions {
         dry_run: true,
@@ -188,10 +188,10 @@ pub async fn diff(project: &Project<'_>, options: &DeployOptions) -> Result<Comm
     Ok(project.told(result, Command::Diff, &options))
 }
 
-/// Removes what is no longer rendered.
+/// Prunes orphans: objects with the discriminator that are no longer rendered.
 ///
 /// # Errors
-/// When the cluster can't be asked for its state, or the work is cancelled.
+/// Fails when the state of the cluster can't be read, or the work is cancelled.
 pub async fn prune(project: &Project<'_>, options: &DeployOptions) -> Result<CommandResult, Error> {
     let pruned = crate::prune(project.cluster, project.rendered, &project.removal(options)).await;
     removed(project, Command::Prune, pruned, options)
@@ -200,7 +200,7 @@ pub async fn prune(project: &Project<'_>, options: &DeployOptions) -> Result<Com
 /// Removes everything that carries the discriminator: the given one, or that of the target.
 ///
 /// # Errors
-/// When the cluster can't be asked for its state, or the work is cancelled.
+/// Fails when the state of the cluster can't be read, or the work is cancelled.
 pub async fn delete(
     project: &Project<'_>,
     discriminator: Option<&str>,
@@ -223,7 +223,7 @@ fn removed(
     removed: Result<CommandResult, Error>,
     options: &DeployOptions,
 ) -> Result<CommandResult, Error> {
-    // Whether these wait is no part of their results.
+    // Results of removals don't say whether the command waited.
     let options = &DeployOptions {
         no_wait: false,
         ..options.clone()
@@ -244,7 +244,7 @@ fn removed(
     Ok(project.told(result, command, options))
 }
 
-/// What is wrong with the request is a part of the result; everything else ends the command.
+/// Converts an error of the request to an entry of the result; other errors end the command.
 fn request_error(error: Error) -> Result<ObjectError, Error> {
     match error {
         Error::PruneWithoutDiscriminator
@@ -272,7 +272,7 @@ fn asked_for(rendered: &Rendered) -> Vec<PokedImage> {
 /// Replaces the images that templates asked for in what runs.
 ///
 /// # Errors
-/// When the cluster can't be asked for its state, or the work is cancelled.
+/// Fails when the state of the cluster can't be read, or the work is cancelled.
 pub async fn poke_images(project: &Project<'_>, options: &DeployOptions) -> Result<CommandResult, Error> {
     let images = &asked_for(project.rendered);
     if let (Some(confirm), false) = (project.confirm, options.dry_run) {
@@ -299,10 +299,10 @@ pub async fn poke_images(project: &Project<'_>, options: &DeployOptions) -> Resu
     Ok(project.told(result, Command::PokeImages, options))
 }
 
-/// Looks whether everything is there and ready, until it is or the patience ends.
+/// Checks that all objects exist and are ready, repeatedly until they are or the timeout ends.
 ///
 /// # Errors
-/// When the cluster can't be asked for its state, or the work is cancelled.
+/// Fails when the state of the cluster can't be read, or the work is cancelled.
 pub async fn validate(
     project: &Project<'_>,
     patience: Option<Patience>,
@@ -318,7 +318,7 @@ pub async fn validate(
     Ok(result)
 }
 
-/// Whether a deployment of this has anything to do.
+/// Returns true if a deployment of this project has nothing to do.
 #[must_use]
 pub fn is_empty(rendered: &Rendered) -> bool {
     !does_something(rendered)

@@ -34,7 +34,7 @@ pub struct Comparison {
     pub orphans: Vec<ObjectRef>,
     /// Objects that could not be compared.
     pub errors: Vec<ObjectError>,
-    /// What the user should know.
+    /// Warnings.
     pub warnings: Vec<ObjectError>,
     /// What to remember.
     pub seen: Seen,

@@ -38,7 +38,7 @@ pub struct PokedImage {
 /// Replaces the images of containers in objects that run. What is not there is warned of.
 ///
 /// # Errors
-/// When the cluster can't be asked for its state, or the work is cancelled.
+/// Fails when the state of the cluster can't be read, or the work is cancelled.
 pub async fn poke_images(
     cluster: &Cluster,
     rendered: &Rendered,

@@ -1,4 +1,4 @@
-//! What is told while an operation runs, for people who wait for it.
+//! Progress events of a running operation.
 
 use std::{fmt, sync::Arc};
 
@@ -9,42 +9,42 @@ pub enum Event<'a> {
     Step(&'a str),
     /// Work on an item begins.
     ItemStarted {
-        /// Which one.
+        /// The object.
         item: &'a str,
     },
     /// An object of an item was applied.
     Applied {
-        /// Which item.
+        /// The item.
         item: &'a str,
-        /// How many of its objects were applied by now.
+        /// Number of its objects that were applied so far.
         done: usize,
-        /// How many objects it has.
+        /// Number of its objects.
         of: usize,
     },
     /// Something is waited for, as in `Waiting for shop/Deployment/web to get ready...`.
     Waiting {
-        /// Which item.
+        /// The item.
         item: &'a str,
-        /// For what.
+        /// Description of the awaited object.
         what: &'a str,
     },
     /// Work on an item ended.
     ItemFinished {
-        /// Which one.
+        /// The object.
         item: &'a str,
-        /// What was done.
+        /// Counts of the item.
         counts: ItemCounts,
     },
-    /// Everything before a barrier is waited for.
+    /// The operation waits at a barrier.
     Barrier {
-        /// What the project says about it.
+        /// Message of the project for the barrier.
         message: Option<&'a str>,
     },
-    /// Everything before the barrier is done.
+    /// Everything before the barrier is finished.
     BarrierPassed,
 }
 
-/// What was done for an item.
+/// Counts of an item's objects and problems.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ItemCounts {
     /// Objects that were applied, hooks among them.
@@ -85,16 +85,16 @@ impl fmt::Display for ItemCounts {
     }
 }
 
-/// Somebody who is told.
+/// Receives progress events.
 pub trait Progress: fmt::Debug + Send + Sync {
     /// Something happens. It is called from the work itself, so it should return soon.
     fn tell(&self, event: &Event<'_>);
 }
 
-/// Who is told, if anybody is.
+/// Optional receiver of progress events.
 pub type Listener = Option<Arc<dyn Progress>>;
 
-/// Tells whoever listens.
+/// Sends an event to the listener, if there is one.
 pub(crate) fn tell(listener: &Listener, event: &Event<'_>) {
     if let Some(listener) = listener {
         listener.tell(event);

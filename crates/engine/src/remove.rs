@@ -19,7 +19,7 @@ const ATTEMPTS: u32 = 8;
 pub(crate) struct Removal<'a> {
     /// What every object must still carry when its turn comes.
     pub(crate) discriminator: &'a str,
-    /// How it was asked for.
+    /// The options.
     pub(crate) options: &'a RemoveOptions<'a>,
 }
 

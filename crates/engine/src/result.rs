@@ -1,4 +1,4 @@
-//! What came of an operation.
+//! The result of an operation.
 
 mod contents;
 mod delta;
@@ -56,9 +56,9 @@ impl Command {
 pub struct ObjectError {
     /// The object.
     pub reference: Option<ObjectRef>,
-    /// What is said.
+    /// The message.
     pub message: String,
-    /// Whether it was refused for want of rights.
+    /// True if the API server refused the request for lack of permissions.
     pub denied: bool,
 }
 
@@ -101,36 +101,36 @@ impl std::fmt::Display for ObjectError {
     }
 }
 
-/// What happened to an object.
+/// The outcome for one object.
 #[derive(Debug, Clone, PartialEq)]
 #[allow(
     clippy::struct_excessive_bools,
     reason = "they are independent of each other, and results have them so"
 )]
 pub struct ResultObject {
-    /// Which one.
+    /// The object.
     pub reference: ObjectRef,
-    /// It was not there before.
+    /// True if the object was created.
     pub new: bool,
-    /// It carries the discriminator but is no longer rendered.
+    /// True if the object has the discriminator but is no longer rendered.
     pub orphan: bool,
-    /// It was removed.
+    /// True if the object was deleted.
     pub deleted: bool,
-    /// It is a hook, and ran.
+    /// True if the object is a hook and was applied.
     pub hook: bool,
-    /// It was applied.
+    /// True if the object was applied.
     pub is_applied: bool,
-    /// It is a part of what was rendered.
+    /// True if the object was rendered.
     pub(crate) listed: bool,
-    /// It is not as it was before.
+    /// True if the object was changed.
     pub changed: bool,
-    /// What changed; values of Secrets are masked.
+    /// The changes; values of Secrets are masked.
     pub changes: Vec<Change>,
-    /// As it was rendered, if results keep that.
+    /// The rendered manifest, if results include contents.
     pub rendered: Option<Value>,
-    /// As it was before, if results keep that.
+    /// The live object before the operation, if results include contents.
     pub remote: Option<Arc<Value>>,
-    /// As it was after, if results keep that: the very same as before when nothing changed.
+    /// The live object after the operation, if results include contents; the same pointer as `remote` if nothing changed.
     pub applied: Option<Arc<Value>>,
 }
 
@@ -152,7 +152,7 @@ impl ResultObject {
         }
     }
 
-    /// Whether the result says anything by listing it: an orphan that went with its namespace is nothing.
+    /// Returns true if the entry is worth listing. An orphan that was deleted together with its namespace is not.
     pub(crate) fn is_telling(&self) -> bool {
         self.orphan || self.listed || self.deleted
     }
@@ -175,14 +175,14 @@ impl ResultObject {
     }
 }
 
-/// How an operation was asked for, apart from [`DeployOptions::dry_run`].
+/// Options of the operation, apart from [`DeployOptions::dry_run`].
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[allow(
     clippy::struct_excessive_bools,
     reason = "they are independent of each other, and results have them so"
 )]
 pub struct Asked {
-    /// Nothing was waited for.
+    /// True if the operation didn't wait for readiness.
     pub no_wait: bool,
     /// All conflicts were to be won.
     pub force_apply: bool,
@@ -196,34 +196,34 @@ pub struct Asked {
     pub inclusion: Inclusion,
 }
 
-/// What came of an operation.
+/// The result of an operation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CommandResult {
-    /// Which operation.
+    /// The operation.
     pub command: Command,
-    /// Whether nothing was really changed.
+    /// True for a dry run.
     pub dry_run: bool,
     /// The discriminator.
     pub discriminator: Option<String>,
-    /// When it began.
+    /// Start time.
     pub start: Timestamp,
-    /// When it ended.
+    /// End time.
     pub end: Timestamp,
-    /// Where it comes from.
+    /// The origin.
     pub origin: Origin,
-    /// How it was asked for.
+    /// The options.
     pub asked: Asked,
     /// The objects that were rendered, applied or removed, or would be, in a stable order.
     pub objects: Vec<ResultObject>,
-    /// What failed.
+    /// Errors.
     pub errors: Vec<ObjectError>,
-    /// What the user should know.
+    /// Warnings.
     pub warnings: Vec<ObjectError>,
     /// The state of the applied objects, with which a later comparison saves most of its requests.
     pub seen: Seen,
 }
 
-/// How many objects had what happen to them.
+/// Number of objects by outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
     /// Were not there before.
@@ -274,7 +274,7 @@ impl CommandResult {
         }
     }
 
-    /// Lists what is no longer rendered.
+    /// Adds the orphans to the objects.
     pub(crate) fn list_orphans(&mut self, live: &Live) {
         let orphans = live.orphans.iter().map(|reference| ResultObject {
             orphan: true,
@@ -283,7 +283,7 @@ impl CommandResult {
         self.objects.extend(orphans);
     }
 
-    /// Says how far a deployment came that was told to end.
+    /// Adds an error that says how far a cancelled deployment came.
     pub(crate) fn note_interruption(&mut self) {
         let applied = self.objects.iter().filter(|object| object.is_applied).count();
         self.errors.push(ObjectError::general(format!(
@@ -327,14 +327,14 @@ impl CommandResult {
         }
     }
 
-    /// Whether the cluster is as it was.
+    /// Returns true if the operation changed nothing in the cluster.
     #[must_use]
     pub fn is_unchanged(&self) -> bool {
         let counts = self.counts();
         counts.new == 0 && counts.changed == 0 && counts.deleted == 0
     }
 
-    /// One sentence for people, as in `deploy succeeded. 2 new objects. 1 changed objects.`
+    /// Returns a one-line summary, as in `deploy succeeded. 2 new objects. 1 changed objects.`
     #[must_use]
     pub fn message(&self) -> String {
         message(self.command, self.counts())
@@ -347,14 +347,14 @@ impl CommandResult {
         self.warnings.extend(other.warnings);
     }
 
-    /// Why the operation failed, if it did: how many errors, and the first of them.
+    /// Returns a summary of the errors, the number and the first of them; `None` without errors.
     #[must_use]
     pub fn failure(&self) -> Option<String> {
         failure(self.command.as_str(), &self.errors)
     }
 }
 
-/// One sentence for people about what happened.
+/// Returns a one-line summary of an operation.
 #[must_use]
 pub(crate) fn message(command: Command, counts: Counts) -> String {
     let outcome = if counts.errors == 0 { "succeeded" } else { "failed" };

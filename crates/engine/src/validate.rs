@@ -21,15 +21,15 @@ pub struct ValidateResult {
     pub ready: bool,
     /// The discriminator.
     pub discriminator: Option<String>,
-    /// When it began.
+    /// Start time.
     pub start: Timestamp,
-    /// When it ended.
+    /// End time.
     pub end: Timestamp,
-    /// Where it comes from.
+    /// The origin.
     pub origin: Origin,
     /// What is missing or not ready.
     pub errors: Vec<ObjectError>,
-    /// What the user should know.
+    /// Warnings.
     pub warnings: Vec<ObjectError>,
     /// Results that annotations of objects carry.
     pub results: Vec<(ObjectRef, AnnotationResult)>,
@@ -55,7 +55,7 @@ pub struct Patience {
 /// Looks at the live state of everything that was rendered.
 ///
 /// # Errors
-/// When the cluster can't be asked for its state, or the work is cancelled.
+/// Fails when the state of the cluster can't be read, or the work is cancelled.
 pub async fn validate(cluster: &Cluster, rendered: &Rendered) -> Result<ValidateResult, Error> {
     let refs = live::references(rendered)?;
     look(cluster, rendered, &refs).await
@@ -64,7 +64,7 @@ pub async fn validate(cluster: &Cluster, rendered: &Rendered) -> Result<Validate
 /// The same, until everything is ready or the patience ends; `attempt` is told what each look but the last one found.
 ///
 /// # Errors
-/// When the cluster can't be asked for its state, or the work is cancelled.
+/// Fails when the state of the cluster can't be read, or the work is cancelled.
 pub async fn validate_until(
     cluster: &Cluster,
     rendered: &Rendered,

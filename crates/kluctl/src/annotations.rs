@@ -36,7 +36,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_obeyed_is_refused() {
+    fn unsupported_fields_are_refused() {
         for (name, value, is_refused) in [
             ("kluctl.io/hook", "pre-deploy", false),
             ("helm.sh/hook", "pre-install", false),

@@ -9,7 +9,7 @@ use crate::{ArgumentError, Error, files, merge, project::Argument};
 /// behind an `@`, which `read` reads, or what stands there; `\@` is an `@` that stands there.
 ///
 /// # Errors
-/// When it is no argument, in words for people.
+/// Fails when the argument has another form, or its value is not valid YAML.
 pub fn add_argument(
     args: &mut Map,
     argument: &str,
@@ -51,7 +51,7 @@ pub fn add_argument(
 /// Adds the arguments of a file, a map in YAML, to others: maps are merged, and all else wins.
 ///
 /// # Errors
-/// When it is no such map.
+/// Fails when the file is not valid YAML, or not a map.
 pub fn add_arguments_file(
     args: &mut Map,
     file: &TreePath,
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_of_command_lines_nest_and_are_yaml() {
+    fn arg_flags_nest_by_dots_and_parse_yaml() {
         let read = |file: &str| match file {
             "f" => Ok(b"{b: 1}".to_vec()),
             _ => Err(ArgumentError::new(format!("no {file}"))),
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn later_ones_win_and_required_ones_must_be_there() {
+    fn later_arguments_win_and_required_ones_must_be_set() {
         let declared = [
             declared("a", Some(1)),
             declared("b.c", None),

@@ -29,10 +29,10 @@ pub const GIT_INFO: &str = ".git-info.yaml";
 /// Under which name the objects of a chart are written, unless `output` says another one.
 const OUTPUT: &str = "helm-rendered.yaml";
 
-/// What `helm-chart.yaml` says.
+/// The decoded fields of a `helm-chart.yaml`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HelmChart {
-    /// Where the chart comes from.
+    /// Source of the chart.
     pub source: ChartSource,
     /// The range of versions that updates stay in.
     pub update_constraints: Option<String>,
@@ -42,15 +42,15 @@ pub struct HelmChart {
     pub namespace: Option<String>,
     /// The file that the objects are written to, relative to that of `helm-chart.yaml`.
     pub output: String,
-    /// Whether the files in `crds` are left out.
+    /// If true, files in `crds` are left out.
     pub skip_crds: bool,
-    /// Whether updates leave its version as it is.
+    /// If true, updates keep its version.
     pub skip_update: bool,
-    /// Whether the chart is pulled when it is deployed, instead of before.
+    /// If true, the chart is pulled during the deployment instead of before.
     pub skip_pre_pull: bool,
 }
 
-/// Where a chart comes from.
+/// Source of a chart.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ChartSource {
     /// The project itself.
@@ -78,22 +78,22 @@ pub enum ChartSource {
     Git {
         /// Its address.
         url: String,
-        /// What is taken of it.
+        /// Reference of the commit.
         reference: GitReference,
         /// The directory of the chart; empty for the root.
         sub_dir: String,
     },
 }
 
-/// Which commit of a Git repository is meant.
+/// A reference to a commit of a Git repository.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub enum GitReference {
-    /// That of the default branch.
+    /// The default branch.
     #[default]
     Head,
-    /// That of a branch.
+    /// A branch.
     Branch(String),
-    /// That of a tag.
+    /// A tag.
     Tag(String),
     /// This one.
     Commit(String),
@@ -118,7 +118,7 @@ impl HelmChart {
     /// Reads the file, in strict YAML.
     ///
     /// # Errors
-    /// When a field is not known, has the wrong type, is missing, or doesn't go with another one.
+    /// Fails when a field is unknown, missing, of the wrong type, or in conflict with another one.
     pub fn read(file: &TreePath, text: &[u8], budget: &Budget) -> Result<Self, Error> {
         let value = files::parse(file, text, budget)?;
         let document = Fields::new(file, &value, "", 1)?;

@@ -1,4 +1,4 @@
-//! Files encrypted with SOPS: who decrypts them, and how they are recognised where nobody does.
+//! Decryption of SOPS files, and their detection in renders without decryption.
 
 use std::collections::HashMap;
 
@@ -13,7 +13,7 @@ pub trait Decrypt: Send + Sync {
     /// The content in clear; `None` when it isn't encrypted. The format follows from the ending of the path.
     ///
     /// # Errors
-    /// When it is encrypted and can't be decrypted, in words for people and without secrets.
+    /// Fails when the file is encrypted and can't be decrypted. The message holds no secret.
     fn decrypt(&self, file: Encrypted<'_>) -> Result<Option<Bytes>, CallbackError>;
 }
 
@@ -24,7 +24,7 @@ pub struct Encrypted<'a> {
     pub sources: &'a dyn Tree,
     /// Its path among them; nothing is there when a template or a chart made it.
     pub path: &'a TreePath,
-    /// What became of it.
+    /// The content after decryption.
     pub content: &'a Bytes,
 }
 
@@ -41,7 +41,7 @@ pub(crate) struct Opened {
 }
 
 impl Opened {
-    /// What `parse` makes of it; of what was encrypted, errors tell no words.
+    /// Parses the content. Errors don't quote content that was encrypted.
     pub(crate) fn read(
         &self,
         file: &TreePath,
@@ -60,7 +60,10 @@ impl Opened {
     }
 }
 
-/// Decrypts a file if it is encrypted, and refuses it where nobody can.
+/// Decrypts a file if it is encrypted.
+///
+/// # Errors
+/// Fails for encrypted files when the render has no decryption.
 pub(crate) fn open(
     decrypt: Option<&dyn Decrypt>,
     sources: &dyn Tree,
@@ -86,18 +89,18 @@ pub(crate) fn open(
                 problem,
             }),
         },
-        None if is_encrypted(path, &bytes, budget) => Err(Error::NobodyDecrypts(file())),
+        None if is_encrypted(path, &bytes, budget) => Err(Error::NoDecryption(file())),
         None => Ok(clear(bytes)),
     }
 }
 
-/// Whether a file that mentions SOPS carries its metadata.
+/// Returns true if a file that mentions `sops` has SOPS metadata.
 fn is_encrypted(file: &TreePath, text: &[u8], budget: &Budget) -> bool {
     let structured = [".yaml", ".yml", ".json"]
         .iter()
         .any(|end| file.as_str().ends_with(end));
     if structured {
-        // A file that is no YAML fails later, where its content matters.
+        // Invalid YAML fails later, when the content is used.
         yaml::read::kustomize_all(text, budget)
             .is_ok_and(|documents| documents.iter().any(|document| has_metadata(&document.value)))
     } else {
@@ -117,7 +120,7 @@ pub(crate) struct Decrypting<'a> {
     pub(crate) tree: &'a dyn Tree,
     /// The files that it was rendered from.
     pub(crate) sources: &'a dyn Tree,
-    /// Where those files lie there that are elsewhere in the tree.
+    /// Paths in the source of files that have another path in the tree.
     pub(crate) moved: &'a HashMap<TreePath, TreePath>,
     pub(crate) decrypt: Option<&'a dyn Decrypt>,
     pub(crate) budget: &'a Budget,
@@ -132,7 +135,7 @@ impl Tree for Decrypting<'_> {
             path: path.clone(),
             source: std::io::Error::other(match error {
                 Error::Decrypt { problem, .. } => format!("failed to decrypt: {problem}"),
-                _ => NOBODY.to_owned(),
+                _ => NO_DECRYPTION.to_owned(),
             }),
         })
     }
@@ -150,6 +153,6 @@ impl Tree for Decrypting<'_> {
     }
 }
 
-/// Why an encrypted file can't be read where nobody decrypts.
-pub(crate) const NOBODY: &str =
-    "cannot get sops data key: it is encrypted with SOPS, and no keys are there to decrypt it";
+/// Message for an encrypted file in a render without decryption.
+pub(crate) const NO_DECRYPTION: &str =
+    "cannot get sops data key: the file is encrypted with SOPS, and no decryption keys are configured";

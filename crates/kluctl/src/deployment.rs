@@ -17,7 +17,7 @@ use crate::{
 pub use outline::Outline;
 pub(crate) use outline::{ItemOutline, ProjectOutline};
 
-/// What a deployment project says, apart from its variables.
+/// A decoded `deployment.yaml`, without its variables.
 #[derive(Debug)]
 pub(crate) struct Deployment {
     pub(crate) when: String,
@@ -45,11 +45,11 @@ pub(crate) struct ItemConfig {
     pub(crate) skip_delete_if_tags: bool,
     /// The arguments of a library.
     pub(crate) args: Map,
-    /// Whether a library sees the variables of who includes it.
+    /// True if a library sees the variables of the including project.
     pub(crate) pass_vars: bool,
 }
 
-/// Where the objects of an item come from.
+/// The origin of an item's objects.
 #[derive(Debug, PartialEq)]
 pub(crate) enum ItemSource {
     /// A directory with manifests.
@@ -101,7 +101,7 @@ const ITEM_FIELDS: &[&str] = &[
     "alwaysDeploy",
     "skipDeleteIfTags",
 ];
-/// What stands in results only.
+/// Fields that appear in results only.
 const RESULTS: [&str; 3] = ["renderedObjects", "renderedHelmChartConfig", "renderedInclude"];
 
 impl Deployment {
@@ -258,7 +258,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_default_tag_is_the_name_of_the_directory() {
+    fn default_tag_is_the_directory_name() {
         for (path, tag) in [
             ("a/b", Some("b")),
             ("./x/", Some("x")),

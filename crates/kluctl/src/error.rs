@@ -1,18 +1,18 @@
-//! Why a project could not be rendered, told with file and line.
+//! Errors of rendering a project, with file and line.
 
 use tree::{Exceeded, TreeError, TreePath};
 
-use crate::decrypt::NOBODY;
+use crate::decrypt::NO_DECRYPTION;
 
-/// Why a project could not be rendered.
+/// Errors of rendering a project.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A file that is no YAML.
+    /// A file that is not valid YAML.
     #[error("{file}: {source}")]
     Yaml {
         /// The file.
         file: TreePath,
-        /// Where and why.
+        /// The position and the reason.
         source: yaml::Error,
     },
     /// A value that is not what it must be.
@@ -22,7 +22,7 @@ pub enum Error {
         file: TreePath,
         /// The line, of the rendered text when the file is a template.
         line: u32,
-        /// What is wrong.
+        /// Description of the problem.
         problem: String,
     },
     /// A known field that isn't obeyed.
@@ -35,7 +35,7 @@ pub enum Error {
         /// The path of the field, or what else is used.
         field: String,
     },
-    /// No such field exists.
+    /// A field that is unknown.
     #[error("{file}:{line}: unknown field {field:?}")]
     UnknownField {
         /// The file.
@@ -48,17 +48,17 @@ pub enum Error {
     /// A template that failed.
     #[error("failed rendering {what}: {source}")]
     Template {
-        /// What was rendered.
+        /// The rendered file or expression.
         what: String,
-        /// Where and why.
+        /// The position and the reason.
         source: jinja::Error,
     },
-    /// No target of that name, or one that failed to load.
+    /// A target that is unknown, or that failed to load.
     #[error("target {name} not existent in kluctl project config{because}")]
     UnknownTarget {
         /// The name.
         name: String,
-        /// Why a target of that name can't be used.
+        /// The reason why the target failed to load.
         because: String,
     },
     /// Projects with targets need one.
@@ -79,7 +79,7 @@ pub enum Error {
         line: u32,
         /// The directory, as written.
         dir: String,
-        /// What else is to say about it.
+        /// Further explanation.
         because: &'static str,
     },
     /// An included directory isn't there.
@@ -91,7 +91,7 @@ pub enum Error {
         line: u32,
         /// The directory, as written.
         dir: String,
-        /// What else is to say about it.
+        /// Further explanation.
         because: &'static str,
     },
     /// A project whose `deployment.yaml` can't be used.
@@ -99,10 +99,10 @@ pub enum Error {
     Load {
         /// The directory of the project.
         dir: TreePath,
-        /// Why.
+        /// The reason.
         source: Box<Error>,
     },
-    /// An included directory that is no project.
+    /// An included directory without a deployment project.
     #[error("{0}")]
     NoDeployment(String),
     /// Variables that could not be loaded.
@@ -110,7 +110,7 @@ pub enum Error {
     VarsFile {
         /// The file, as written.
         path: String,
-        /// Why.
+        /// The reason.
         source: jinja::Error,
     },
     /// An item that could not be built.
@@ -118,7 +118,7 @@ pub enum Error {
     Kustomize {
         /// The item.
         dir: TreePath,
-        /// Where and why.
+        /// The position and the reason.
         source: kustomize::Error,
     },
     /// A Helm chart that could not be rendered.
@@ -128,10 +128,10 @@ pub enum Error {
         name: String,
         /// The release.
         release: String,
-        /// Why.
+        /// The reason.
         source: Box<Error>,
     },
-    /// What Helm says of a chart.
+    /// An error of rendering a chart.
     #[error(transparent)]
     Helm(#[from] helm::Error),
     /// A chart that is not among those that were pulled before.
@@ -153,12 +153,12 @@ pub enum Error {
         /// The version that was pulled.
         found: String,
     },
-    /// A chart that is to be pulled where nobody does that.
+    /// A chart with `skipPrePull` in a render without a chart puller.
     #[error(
         "Helm Chart {0} has skipPrePull, and charts are not pulled here: remove skipPrePull, pull the chart with 'weir \
          helm-pull', and add it to the repository"
     )]
-    NobodyPulls(String),
+    NoChartPuller(String),
     /// A chart that could not be pulled.
     #[error("pulling Helm Chart {name}: {problem}")]
     Pull {
@@ -178,15 +178,15 @@ pub enum Error {
     ChartNotListed {
         /// The kustomization.
         file: TreePath,
-        /// What it must name.
+        /// The path that it must list.
         output: String,
     },
     /// An address of a Helm chart that can't be one.
-    #[error("{address:?} is no address of a Helm chart: {problem}")]
+    #[error("{address:?} is not a valid URL of a Helm chart: {problem}")]
     ChartAddress {
         /// The address, without what may be secret.
         address: String,
-        /// What is wrong.
+        /// Description of the problem.
         problem: &'static str,
     },
     /// An encrypted file that could not be decrypted.
@@ -197,9 +197,9 @@ pub enum Error {
         /// The reason.
         problem: CallbackError,
     },
-    /// An encrypted file where nobody decrypts.
-    #[error("{0}: {NOBODY}")]
-    NobodyDecrypts(TreePath),
+    /// An encrypted file in a render without decryption.
+    #[error("{0}: {NO_DECRYPTION}")]
+    NoDecryption(TreePath),
     /// A source that could not be fetched.
     #[error("failed to fetch {address}: {problem}")]
     Fetch {
@@ -208,18 +208,18 @@ pub enum Error {
         /// The reason.
         problem: CallbackError,
     },
-    /// What went wrong with something of another source.
+    /// An error in another source.
     #[error("{from}: {source}")]
     Included {
         /// The source.
         from: String,
-        /// What went wrong.
+        /// The error.
         source: Box<Error>,
     },
     /// An image that templates ask for and no list names.
     #[error("failed to find fixed image for {0}")]
     NoImage(String),
-    /// An object that is none.
+    /// A manifest that is not a Kubernetes object.
     #[error("{0}")]
     Object(String),
     /// A cluster that a target names and no project describes.
@@ -228,7 +228,7 @@ pub enum Error {
     /// A limit was reached.
     #[error("{place}: {source}")]
     Budget {
-        /// What was being done.
+        /// The step that was interrupted.
         place: String,
         /// The limit.
         source: Exceeded,
@@ -245,7 +245,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether a limit was reached or the work was cancelled, rather than the project being wrong.
+    /// Returns the limit or cancellation that ended the render; `None` if the project is invalid.
     #[must_use]
     pub fn exceeded(&self) -> Option<&Exceeded> {
         match self {
@@ -273,14 +273,13 @@ impl Error {
 }
 
 impl Error {
-    /// An error about a text that is secret, told by `tell` with what the text is, or does, and the line, if that is known: without
-    /// the words of who read it, which repeat what they stumbled over.
+    /// Replaces an error about a sensitive string by one that doesn't quote it. `tell` gets the line, if known, and a description.
     pub(crate) fn veiled(self, tell: impl FnOnce(Option<u32>, String) -> Self) -> Self {
         if self.exceeded().is_some() {
             return self;
         }
         let (line, what) = match &self {
-            Self::Yaml { source, .. } => (source.position.map(|at| at.line), "is no YAML"),
+            Self::Yaml { source, .. } => (source.position.map(|at| at.line), "is not valid YAML"),
             Self::Template { source, .. } => {
                 let line = match source {
                     jinja::Error::Template(failure) => u32::try_from(failure.line).ok(),
@@ -290,7 +289,7 @@ impl Error {
             }
             _ => return self,
         };
-        tell(line, format!("{what} (nothing of it is shown, for it is secret)"))
+        tell(line, format!("{what} (its content is sensitive and not shown)"))
     }
 }
 

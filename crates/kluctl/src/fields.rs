@@ -58,7 +58,7 @@ impl<'a> Fields<'a> {
         Ok(())
     }
 
-    /// The line of a field, or of the map when there is no such field.
+    /// Returns the line of a field, or of the map if the field is missing.
     pub(crate) fn line_of(&self, field: &str) -> u32 {
         self.map
             .position(field)

@@ -5,7 +5,7 @@ use yaml::{Map, Value};
 
 use crate::Error;
 
-/// How deep a tree may be.
+/// Maximum depth of directories.
 pub(crate) const MAX_DEPTH: u32 = 64;
 
 /// Finds `<stem>.yml` or `<stem>.yaml` in a directory.
@@ -96,7 +96,7 @@ fn descend(
     Ok(())
 }
 
-/// Whether any executable bit of a file is set.
+/// Returns true if any executable bit of a file is set.
 pub(crate) fn is_executable(tree: &dyn Tree, path: &TreePath) -> Result<bool, Error> {
     let kind = tree.kind(path)?;
     Ok(matches!(kind, Some(NodeKind::File { executable: true, .. })))

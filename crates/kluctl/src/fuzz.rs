@@ -1,4 +1,4 @@
-//! No project makes a render panic.
+//! Random projects must not make a render panic.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Which items of a project are deployed.
+//! Selection of the items of a project.
 
 use tree::TreePath;
 
@@ -16,7 +16,7 @@ pub struct Inclusion {
 }
 
 impl Inclusion {
-    /// Whether an item is chosen. What leaves out wins, and all that chooses is one set.
+    /// Returns true if an item is selected. Exclusions win over inclusions; tags and directories of inclusions form one set.
     #[must_use]
     pub fn includes(&self, tags: &[String], dir: Option<&TreePath>) -> bool {
         let among = |named: &[String], dirs: &[String]| {
@@ -34,7 +34,7 @@ impl Inclusion {
         everything || among(&self.include_tags, &self.include_dirs)
     }
 
-    /// Whether nothing is chosen and nothing is left out.
+    /// Returns true if there are neither inclusions nor exclusions.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
@@ -50,7 +50,7 @@ mod tests {
     }
 
     #[test]
-    fn what_leaves_out_wins_and_choices_are_pooled() {
+    fn exclusions_win_and_inclusions_are_one_set() {
         let choice = |tags, not_tags, dirs, not_dirs| Inclusion {
             include_tags: list(tags),
             exclude_tags: list(not_tags),

@@ -21,16 +21,16 @@ pub(crate) struct ItemWorkspace<'a> {
     budget: &'a Budget,
     decrypt: Option<&'a dyn Decrypt>,
     pub(crate) rendered: Mem,
-    /// Where rendered files come from that lie elsewhere.
+    /// Paths in the source of rendered files that have another path.
     moved: HashMap<TreePath, TreePath>,
     pub(crate) messages: Vec<String>,
-    /// What charts were written to, by their `helm-chart.yaml`.
+    /// Output paths of charts, by their `helm-chart.yaml`.
     outputs: HashMap<TreePath, String>,
-    /// Whether any file asks for an image to be looked up.
+    /// True if any file requests an image.
     pub(crate) asks_for_images: bool,
 }
 
-/// What the kustomization of an item says about its deployment.
+/// Settings of an item in its kustomization.yaml.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Behaviour {
     pub(crate) barrier: bool,
@@ -51,7 +51,7 @@ struct Walk<'a> {
 pub(crate) struct Staged {
     /// The directory of the item.
     pub(crate) dir: TreePath,
-    /// Where its files went.
+    /// Directory of its rendered files.
     pub(crate) to: TreePath,
     /// The charts in it.
     pub(crate) charts: Vec<ChartFile>,
@@ -332,12 +332,12 @@ impl<'a> ItemWorkspace<'a> {
     }
 }
 
-/// Whether a file says which chart is rendered.
+/// Returns true for a `helm-chart.yaml`.
 fn is_chart(name: &str) -> bool {
     matches!(name, "helm-chart.yaml" | "helm-chart.yml")
 }
 
-/// Whether a generated kustomization names a file.
+/// Returns true if a generated kustomization lists a file.
 fn is_manifest(name: &str) -> bool {
     let lower = name.to_ascii_lowercase();
     let values = name.starts_with("helm-values.");

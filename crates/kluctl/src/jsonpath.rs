@@ -2,12 +2,12 @@
 
 use yaml::{Map, Value};
 
-/// Why a value can't be put at a path. The messages don't repeat the path.
+/// Errors of setting a value at a path. The messages don't repeat the path.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Failure {
-    /// It is no path.
+    /// The path is not valid.
     Parse(String),
-    /// It doesn't say where.
+    /// The path is empty.
     Set(String),
 }
 
@@ -16,13 +16,13 @@ pub(crate) enum Failure {
 enum Step {
     Field(String),
     Index(i64),
-    /// What could be several places, by its kind.
+    /// The path may match several places; names the kind of step.
     Several(&'static str),
 }
 
-/// How many steps a path may have: as deep as a file of YAML nests.
+/// Maximum number of steps of a path: the maximum depth of YAML.
 const MAX_STEPS: usize = 100;
-/// How far a list may be filled with nothing.
+/// Maximum index up to which a list is padded with nulls.
 const MAX_INDEX: i64 = 1_000;
 
 /// Wraps a value so that it stands at `path` of a map.
@@ -112,7 +112,7 @@ fn parse(path: &str) -> Result<Vec<Step>, String> {
             steps.push(match name {
                 "*" => Step::Several("Wildcard"),
                 name if !name.is_empty() && name.chars().all(plain) => Step::Field(name.to_owned()),
-                _ => return Err(format!("{name:?} is no plain field name: write it as ['...']")),
+                _ => return Err(format!("{name:?} is not a plain field name: write it as ['...']")),
             });
             rest = after;
         }
@@ -128,7 +128,7 @@ fn parse(path: &str) -> Result<Vec<Step>, String> {
     Ok(steps)
 }
 
-/// What stands in brackets, and what comes behind them.
+/// Parses a step in brackets, and returns the rest of the path.
 fn bracket(text: &str) -> Result<(Step, &str), String> {
     for quote in ['\'', '"'] {
         let quoted = text.strip_prefix(quote).and_then(|text| text.split_once(quote));
@@ -146,7 +146,7 @@ fn bracket(text: &str) -> Result<(Step, &str), String> {
         union if union.contains(',') => Step::Several("Union"),
         index => {
             let index = index.parse();
-            Step::Index(index.map_err(|_| format!("[{inside}] is no index and no quoted field"))?)
+            Step::Index(index.map_err(|_| format!("[{inside}] is neither an index nor a quoted field"))?)
         }
     };
     Ok((step, after))
@@ -157,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_nest_and_lists_are_filled() {
+    fn paths_create_maps_and_pad_lists() {
         for (path, expected) in [
             ("a", r#"{"a":1}"#),
             ("a.b.c", r#"{"a":{"b":{"c":1}}}"#),
@@ -173,14 +173,14 @@ mod tests {
     }
 
     #[test]
-    fn values_nest_only_so_deep() {
+    fn paths_are_limited_in_depth() {
         assert!(wrap(&format!("a{}", ".a".repeat(99)), Value::Null).is_ok());
         let failed = wrap(&format!("a{}", ".a".repeat(1_000_000)), Value::Null).unwrap_err();
         assert_eq!(failed, Failure::Parse("it has more than 100 steps".to_owned()));
     }
 
     #[test]
-    fn what_is_no_single_place_is_refused() {
+    fn ambiguous_paths_are_refused() {
         for (path, expected) in [
             ("$", "can not set with an expression ending with a Root"),
             (

@@ -1,4 +1,4 @@
-//! What older project files say: clusters that are described in files, targets whose arguments are kept elsewhere, and
+//! Legacy project files: clusters that are described in files, targets whose arguments are kept elsewhere, and
 //! deployments of other repositories.
 
 mod clusters;

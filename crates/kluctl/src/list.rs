@@ -1,4 +1,4 @@
-//! What a project has, told without deploying it.
+//! Lists targets and images of a project without deploying it.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::{Error, Rendered, Request, Target, project::Project, target};
 /// Targets that can't be rendered are left out; null stands for none at all.
 ///
 /// # Errors
-/// When the project is broken.
+/// Fails when the project is invalid.
 pub fn list_targets(
     tree: &Arc<dyn Tree>,
     request: &Request,
@@ -33,7 +33,7 @@ pub fn list_targets(
 /// The target that a request is about, as it is before anything is rendered for it.
 ///
 /// # Errors
-/// When the project is broken, or has no such target.
+/// Fails when the project is invalid, or the target is unknown.
 pub fn choose_target(tree: &Arc<dyn Tree>, request: &Request, budget: &Budget) -> Result<Target, Error> {
     tree::on_deep_stack(move || {
         let project = Project::load(&**tree, request, budget)?;

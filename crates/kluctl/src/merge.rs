@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn maps_merge_and_everything_else_is_replaced() {
+    fn merge_replaces_everything_but_maps() {
         let read = |text: &str| yaml::read::goyaml(text, &tree::Budget::default()).unwrap().value;
         let mut base = read("{a: {b: 1, c: [1]}, d: 1}");
         let over = read("{a: {c: [2], e: 2}, d: null, f: {}}");
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_lose_what_floats_do_not_hold() {
+    fn large_integers_lose_precision_as_floats() {
         let cases = [
             (Value::Int(5), Value::Int(5)),
             (

@@ -7,7 +7,7 @@ use yaml::Value;
 
 use crate::Rendered;
 
-/// Where objects of a kind live.
+/// The scope of a kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
     /// In no namespace.

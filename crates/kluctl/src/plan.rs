@@ -1,4 +1,4 @@
-//! From deployment projects, with all that they include, to a flat list of items.
+//! Flattens deployment projects and their includes to a list of items.
 
 mod include;
 mod scope;
@@ -20,9 +20,9 @@ use crate::{
     vars::{self, Context, Loader, RenderInputs},
 };
 
-/// What loading one project costs of the budget of steps, so that includes can't multiply for long.
+/// Cost of loading one project, in steps of the budget, so that includes can't multiply unbounded.
 const STEPS_OF_A_PROJECT: u64 = 1_000;
-/// What the variables of all items may take together.
+/// Maximum size of the variables of all items, in bytes.
 const MOST_VARS_BYTES: u64 = 128 << 20;
 
 /// An item, before it is rendered.
@@ -30,15 +30,15 @@ const MOST_VARS_BYTES: u64 = 128 << 20;
 pub(crate) struct PlanItem {
     pub(crate) source: Arc<source::ProjectSource>,
     pub(crate) dir: Option<TreePath>,
-    /// How often its directory was an item before.
+    /// Number of earlier items with the same directory.
     pub(crate) index: u32,
     pub(crate) tags: Vec<String>,
     pub(crate) barrier: bool,
     pub(crate) wait_readiness: bool,
     pub(crate) message: Option<String>,
-    /// What its templates see.
+    /// Variables of its templates.
     pub(crate) vars: Context,
-    /// Where its templates are found.
+    /// Directories that are searched for its templates.
     pub(crate) search: Vec<TreePath>,
     pub(crate) labels: Arc<Map>,
     pub(crate) annotations: Arc<Map>,
@@ -59,9 +59,9 @@ pub(crate) struct Planner<'a> {
     pub(crate) messages: Vec<String>,
     /// The number of the last source.
     sources: usize,
-    /// What the variables take that items and results keep: who adds some has a copy of all.
+    /// Total size of the variables of all items and results: each scope that adds variables holds a copy of all.
     vars_bytes: u64,
-    /// How often each directory of each source was an item.
+    /// Number of items by source and directory.
     seen: HashMap<(usize, TreePath), u32>,
 }
 

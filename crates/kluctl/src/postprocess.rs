@@ -69,7 +69,7 @@ pub(crate) fn count(
     })
 }
 
-/// What every object of an item carries.
+/// Labels and annotations that every object of an item gets.
 struct Marks {
     labels: Vec<(String, Value)>,
     annotations: Vec<(String, Value)>,
@@ -97,13 +97,16 @@ impl Marks {
         Self { labels, annotations }
     }
 
-    /// How long names and values are.
+    /// Total length of names and values, in bytes.
     fn lens(&self) -> impl Iterator<Item = usize> {
         let entries = self.labels.iter().chain(&self.annotations);
         entries.map(|(name, value)| name.len() + value.as_str().map_or(0, str::len))
     }
 
-    /// Marks an object, or tells what of it is no map.
+    /// Adds labels and annotations to an object.
+    ///
+    /// # Errors
+    /// Returns the field that is not a map.
     fn set(&self, object: &mut Value) -> Result<(), &'static str> {
         let metadata = object
             .as_map_mut()

@@ -11,17 +11,17 @@ use crate::{
     merge,
 };
 
-/// What a project file says.
+/// A decoded project file (`.kluctl.yaml`).
 #[derive(Debug, Default)]
 pub(crate) struct Project {
-    /// Whether the file names any target, usable or not.
+    /// True if the file has targets, usable or not.
     pub(crate) has_targets: bool,
     pub(crate) targets: Vec<TargetConfig>,
     pub(crate) args: Vec<Argument>,
     pub(crate) warnings: Vec<String>,
-    /// Where the clusters of targets are described.
+    /// Locations of the files that describe the clusters of targets (legacy).
     pub(crate) clusters: Vec<ProjectLocation>,
-    /// Where the deployment is, when it isn't beside the file.
+    /// Location of the deployment, if it isn't next to the file (legacy).
     pub(crate) external: Option<ProjectLocation>,
 }
 
@@ -43,7 +43,7 @@ pub(crate) struct TargetConfig {
     pub(crate) images: Vec<Value>,
     /// The cluster that it names, in projects that describe clusters.
     pub(crate) cluster: Option<String>,
-    /// Where its arguments and images are kept, besides here.
+    /// Location of a file with more arguments and images of the target (legacy).
     pub(crate) file: Option<TargetFile>,
     /// The branch that it was made for.
     pub(crate) reference: Option<String>,
@@ -168,7 +168,7 @@ fn aws(fields: &Fields<'_>) -> Result<Map, Error> {
     Ok(known)
 }
 
-/// What the target doesn't say, the project says.
+/// Fills missing fields of a target from the project.
 fn fill(aws: &mut Map, of_project: &Map) {
     for (key, value) in of_project {
         if !aws.contains_key(key) {

@@ -1,4 +1,4 @@
-//! From a tree and a request to objects.
+//! Renders the objects of a project.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -21,13 +21,13 @@ use crate::{
     vars::{Context, RenderInputs},
 };
 
-/// How many failures are told at once.
+/// Maximum number of failures that are reported.
 const MAX_ERRORS: usize = 10;
 
 /// Renders a project for a target.
 ///
 /// # Errors
-/// When the project is broken, asks for something that is not supported, or the budget ends. Failures of several items
+/// Fails when the project is invalid or unsupported, or a limit of the budget is exceeded. Failures of several items
 /// are told together.
 pub fn render(tree: Arc<dyn Tree>, request: &Request, budget: &Budget) -> Result<Rendered, Error> {
     tree::on_deep_stack(move || render_here(tree, request, budget))?

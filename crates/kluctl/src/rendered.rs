@@ -1,4 +1,4 @@
-//! What a render gives.
+//! The result of a render.
 
 use std::sync::Arc;
 
@@ -12,18 +12,18 @@ use crate::{Outline, RequestedImage};
 /// A project rendered for one target.
 #[derive(Debug, Clone, Default)]
 pub struct Rendered {
-    /// The target.
+    /// The target that was rendered.
     pub target: Target,
     /// The items, in the order of deployment.
     pub items: Vec<Item>,
-    /// What the files of the project say, with what became of it.
+    /// The files of the project, and the items that they became.
     pub outline: Outline,
     /// The images that templates asked for.
     pub images: Vec<RequestedImage>,
     /// The rendered files, when they were asked for: those of each source in a directory with its number. The objects of an
     /// item are in `.rendered.yml` beside its files.
     pub files: Option<Arc<Mem>>,
-    /// What the user should know although the render succeeded.
+    /// Warnings of a successful render.
     pub warnings: Vec<String>,
 }
 
@@ -47,11 +47,11 @@ pub struct Target {
     pub name: String,
     /// The kube context that it is deployed to; none without a cluster.
     pub context: Option<String>,
-    /// What marks its objects.
+    /// Discriminator of its objects.
     pub discriminator: Option<String>,
     /// Its arguments, with defaults and arguments from outside.
     pub args: Map,
-    /// What it says of AWS.
+    /// AWS settings of the target.
     pub aws: Map,
     /// The images that it uses in place of others, as they are written.
     pub images: Vec<Value>,
@@ -62,7 +62,7 @@ pub struct Target {
 }
 
 impl Target {
-    /// As templates and results see it.
+    /// Returns the target in the form that templates and results see.
     #[must_use]
     pub fn to_map(&self) -> Map {
         let mut map = Map::new();
@@ -88,24 +88,24 @@ impl Target {
     }
 }
 
-/// A deployment item.
+/// A deployment item with its objects.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Item {
     /// Its directory; none for an item that only is a barrier.
     pub dir: Option<TreePath>,
     /// Its tags, inherited ones first.
     pub tags: Vec<String>,
-    /// Whether everything up to this item is finished before the next one starts.
+    /// True if everything up to this item must be finished before the next item starts.
     pub barrier: bool,
-    /// Whether the objects must be ready before the item is finished.
+    /// True if its objects must be ready before the item is finished.
     pub wait_readiness: bool,
-    /// What to tell while the barrier waits.
+    /// Message that is shown while the barrier waits.
     pub message: Option<String>,
-    /// What is removed before anything of the item is applied.
+    /// Objects that are deleted before the item is applied.
     pub delete_objects: Vec<ObjectSelector>,
-    /// What must be ready before the item is finished, besides its own objects.
+    /// Further objects that must be ready before the item is finished.
     pub wait_readiness_objects: Vec<ObjectSelector>,
-    /// What its projects say about fields of its objects.
+    /// Rules of its projects for conflicts and ignored differences.
     pub rules: Arc<Rules>,
     /// Its `helm-chart.yaml`, rendered, if it has one.
     pub chart: Option<Value>,
@@ -116,13 +116,13 @@ pub struct Item {
 /// Objects that an item names without bringing them: those of all kinds that match. Group or kind is there.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ObjectSelector {
-    /// The API group.
+    /// API group; any group if absent.
     pub group: Option<String>,
-    /// The kind.
+    /// Kind; any kind if absent.
     pub kind: Option<String>,
-    /// The name.
+    /// Name of the object.
     pub name: String,
-    /// The namespace.
+    /// Namespace; the default one if absent.
     pub namespace: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! What a caller asks for.
+//! Requests for a render.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use yaml::Map;
 
 use crate::{Charts, Decrypt, FixedImage, Inclusion, Sources, VarsSources};
 
-/// What to render, and for whom.
+/// A request for a render: target, arguments and callbacks.
 #[derive(Debug, Clone, Default)]
 pub struct Request {
     /// The directory of the project, relative to the root of the tree.
@@ -23,7 +23,7 @@ pub struct Request {
     pub target_name_override: Option<String>,
     /// The kube context to use in place of the target's.
     pub context_override: Option<String>,
-    /// What marks the objects, in place of what the target says.
+    /// Discriminator that overrides that of the target.
     pub discriminator: Option<String>,
     /// The kube contexts that exist.
     pub contexts: Contexts,
@@ -31,24 +31,24 @@ pub struct Request {
     pub args: Map,
     /// Images that are used in place of others; later ones win, and all win over the project's own.
     pub images: Vec<FixedImage>,
-    /// Which items are rendered.
+    /// Selection of the rendered items.
     pub inclusion: Inclusion,
-    /// Whether [`crate::Rendered::files`] is filled.
+    /// If true, [`crate::Rendered::files`] is filled.
     pub keep_files: bool,
-    /// What Helm charts are told of the inputs outside.
+    /// Time, cluster and puller for Helm charts.
     pub charts: Charts,
-    /// Who decrypts files. Without it, encrypted files are refused.
+    /// Decrypts files. If absent, encrypted files are refused.
     pub decrypt: Option<Arc<dyn Decrypt>>,
-    /// Who fetches projects from Git repositories and registries. Without it, they are refused.
+    /// Fetches included projects from Git repositories and registries. If absent, such includes are refused.
     pub sources: Option<Arc<dyn Sources>>,
-    /// Who reads variables from elsewhere. Without it, they are refused.
+    /// Reads variables that don't come from files. If absent, such sources are refused.
     pub vars: Option<Arc<dyn VarsSources>>,
-    /// Who knows the commits of the project's files. Without it, templates that ask for them fail.
+    /// Git history of the project's files. If absent, templates that use it fail.
     pub history: Option<Arc<dyn History>>,
 }
 
 impl Request {
-    /// What templates are told of the inputs: the same moment as charts.
+    /// Returns the time for templates: the same moment as for charts.
     pub(crate) fn surroundings(&self) -> Surroundings {
         let history = self.history.clone();
         let Some(moment) = &self.charts.moment else {
@@ -68,11 +68,11 @@ impl Request {
     }
 }
 
-/// The contexts of a kubeconfig. None at all means that there is no cluster.
+/// The contexts of a kubeconfig. An empty list means that no cluster is used.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Contexts {
-    /// The context that counts when nobody asks for one.
+    /// The current context, used if no other is requested.
     pub current: Option<String>,
-    /// All that can be asked for.
+    /// Names of all contexts.
     pub names: Vec<String>,
 }

@@ -1,4 +1,4 @@
-//! Where projects come from: the tree that is rendered, and what its items take from Git repositories and registries.
+//! Sources of projects: the rendered tree, and the Git repositories and OCI artifacts that its items include.
 
 use std::{fmt, sync::Arc};
 
@@ -12,13 +12,13 @@ pub trait Sources: Send + Sync {
     /// All files of a source.
     ///
     /// # Errors
-    /// When it can't be had, in words for people and without secrets.
+    /// Fails when it can't be fetched. The message holds no secret.
     fn fetch(&self, address: &SourceAddress, budget: &Budget) -> Result<FetchedSource, CallbackError>;
 
     /// The refs of a Git repository.
     ///
     /// # Errors
-    /// When they can't be listed, in words for people and without secrets.
+    /// Fails when they can't be listed. The message holds no secret.
     fn references(&self, url: &str, budget: &Budget) -> Result<Vec<RemoteRef>, CallbackError>;
 }
 
@@ -27,7 +27,7 @@ pub trait Sources: Send + Sync {
 pub struct RemoteRef {
     /// Its full name, as `refs/heads/main`.
     pub name: String,
-    /// Its commit.
+    /// Id of its commit.
     pub commit: String,
     /// The full name of the ref that it stands for, as `HEAD` stands for the default branch.
     pub target: Option<String>,
@@ -39,14 +39,14 @@ impl fmt::Debug for dyn Sources {
     }
 }
 
-/// Which files of which repository are meant.
+/// Address and revision of a Git repository or an OCI artifact.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum SourceAddress {
     /// A commit of a Git repository.
     Git {
         /// Its address.
         url: String,
-        /// Which commit.
+        /// Reference of the commit.
         reference: GitReference,
     },
     /// An artifact of a registry.
@@ -61,7 +61,7 @@ pub enum SourceAddress {
 }
 
 impl SourceAddress {
-    /// The address itself.
+    /// Returns the URL of the source.
     #[must_use]
     pub fn url(&self) -> &str {
         match self {
@@ -89,10 +89,10 @@ impl fmt::Display for SourceAddress {
     }
 }
 
-/// What was fetched.
+/// A fetched source with its files.
 #[derive(Clone)]
 pub struct FetchedSource {
-    /// Its files.
+    /// Files of the source.
     pub tree: Arc<dyn Tree>,
     /// The commit that they are of, if that is known.
     pub commit: Option<String>,
@@ -103,7 +103,7 @@ pub(crate) struct ProjectSource {
     /// Its number; the project that is rendered has the first.
     pub(crate) id: usize,
     pub(crate) tree: Arc<dyn Tree>,
-    /// How it is called in errors; the project that is rendered needs no name.
+    /// Name in errors; `None` for the rendered project itself.
     pub(crate) name: Option<String>,
 }
 
@@ -273,7 +273,7 @@ impl GitReference {
         branch.map(Self::Branch).or_else(|| tag().map(Self::Tag))
     }
 
-    /// As a map with one field, as `ref` of a project says it.
+    /// Returns a map with one field, in the form of `ref` in project files.
     pub(crate) fn to_map(&self) -> Map {
         let mut map = Map::new();
         match self {

@@ -13,7 +13,7 @@ use crate::{
     project::{Argument, Project, TargetConfig},
 };
 
-/// How often a target is rendered so that its values may refer to each other.
+/// Number of times that a target is rendered, so that its values may refer to each other.
 const MAX_PASSES: usize = 10;
 
 /// A chosen target.
@@ -21,7 +21,7 @@ pub(crate) struct Chosen {
     pub(crate) target: Target,
     /// Its images, as they are used.
     pub(crate) images: Vec<FixedImage>,
-    /// What is said of its cluster.
+    /// Fields of its cluster (legacy).
     pub(crate) cluster: Option<Map>,
     pub(crate) warnings: Vec<String>,
 }

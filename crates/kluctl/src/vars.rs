@@ -20,7 +20,7 @@ use source::VarsSource;
 
 use crate::{Decrypt, Error, Sources, fields::Fields, jsonpath, merge};
 
-/// What a value takes besides its letters.
+/// Overhead of a value in memory, in bytes.
 const VALUE_BYTES: u64 = 64;
 
 /// The variables that something sees. Cheap to clone as long as nothing is added.
@@ -62,28 +62,28 @@ impl Context {
     }
 }
 
-/// What sources of variables are read with.
+/// Inputs for loading variables.
 #[derive(Clone, Copy)]
 pub(crate) struct RenderInputs<'a> {
     pub(crate) budget: &'a Budget,
     pub(crate) decrypt: Option<&'a dyn Decrypt>,
     pub(crate) sources: Option<&'a dyn Sources>,
     pub(crate) vars: Option<&'a dyn VarsSources>,
-    /// What the target says of AWS.
+    /// AWS settings of the target.
     pub(crate) aws: &'a Map,
 }
 
-/// Where variables are loaded, and from what.
+/// Loads variables of a project.
 pub(crate) struct Loader<'a> {
     pub(crate) inputs: RenderInputs<'a>,
     pub(crate) tree: &'a Arc<dyn tree::Tree>,
-    /// Where `file` sources are found.
+    /// Directories that are searched for `file` sources.
     pub(crate) search: &'a [TreePath],
-    /// What templates said while they were rendered.
+    /// Messages that templates printed.
     pub(crate) messages: &'a mut Vec<String>,
 }
 
-/// What a source gave.
+/// The loaded variables of one source.
 struct Loaded {
     /// None when nothing is there and that is fine.
     value: Option<Value>,
@@ -216,7 +216,7 @@ pub(crate) fn weight_of_map(map: &Map) -> u64 {
     VALUE_BYTES + entries.sum::<u64>()
 }
 
-/// Variables with more of them, which win unless they are told not to.
+/// Merges variables; the new ones win unless `noOverride` is set.
 fn merged(map: &Map, loaded: Map, no_override: bool) -> Map {
     let (mut base, over) = if no_override {
         (loaded, map.clone())

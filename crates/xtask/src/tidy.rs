@@ -36,7 +36,6 @@ const UNFINISHED_DOCS: &[&str] = &[
     "go",
     "helm",
     "jinja",
-    "kluctl",
     "kluctl-controller",
     "kustomize",
     "net",

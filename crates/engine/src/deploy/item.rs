@@ -26,7 +26,7 @@ pub(super) struct Work<'r, 'i> {
     item: &'r Item,
     index: usize,
     name: String,
-    /// How many objects it has.
+    /// Number of its objects.
     size: usize,
     counts: ItemCounts,
     outcome: ItemOutcome,

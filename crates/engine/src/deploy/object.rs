@@ -122,7 +122,7 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
-    /// Whether it was refused for want of rights.
+    /// True if the API server refused the request for lack of permissions.
     fn is_denied(&self) -> bool {
         matches!(self, Self::Cluster(error) if error.is_denied())
     }

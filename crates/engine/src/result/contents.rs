@@ -1,6 +1,6 @@
 //! The objects in a result, and how they are kept small.
 //!
-//! What was rendered, what was live before and what is live after are mostly the same text, so the second and the third are
+//! The rendered object, the live object before and the live object after are mostly equal, so the second and the third are
 //! kept as the difference to what stands before them.
 
 use std::sync::Arc;
@@ -10,12 +10,12 @@ use yaml::{Map, Value};
 
 use super::{CommandResult, ResultObject, delta, value};
 
-/// How much of the objects a result has.
+/// Extent of the objects in a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Contents {
     /// All of it, each state as a difference to the one before.
     Compacted,
-    /// Nothing.
+    /// No content of objects.
     None,
 }
 
@@ -107,7 +107,7 @@ pub(super) fn expanded(entry: &Value) -> Result<Value, String> {
     let mut entry = entry.clone();
     let mut before: Option<String> = None;
     let Some(map) = entry.as_map_mut() else {
-        return Err("an object is no map".to_owned());
+        return Err("an object is not a map".to_owned());
     };
     for name in ["rendered", "remote", "applied"] {
         let Some(text) = map.get_str(name).map(str::to_owned) else {
@@ -119,7 +119,7 @@ pub(super) fn expanded(entry: &Value) -> Result<Value, String> {
             _ => return Err(format!("{name} is neither complete nor a difference")),
         };
         let value: Value =
-            serde_json::from_str(&json).map_err(|error| format!("{name} is no JSON: {error}"))?;
+            serde_json::from_str(&json).map_err(|error| format!("{name} is not valid JSON: {error}"))?;
         map.insert(name, value);
         before = Some(json);
     }

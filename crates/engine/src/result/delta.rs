@@ -8,12 +8,12 @@ use std::fmt::Write as _;
 
 use yaml::{Map, Value};
 
-/// How a value differs from the one before.
+/// Computes and applies the difference of two values in JSON.
 #[derive(Debug, Default)]
 pub(super) struct Delta {
     /// The difference.
     pub(super) text: String,
-    /// How long the text of the new value is, in bytes.
+    /// Length of the new value in JSON, in bytes.
     pub(super) length: usize,
 }
 
@@ -33,7 +33,7 @@ struct Walk {
     kept: usize,
     /// Characters that go, behind those that stay.
     gone: usize,
-    /// What comes in their place.
+    /// The replacement.
     come: String,
 }
 
@@ -172,7 +172,7 @@ impl Walk {
     }
 }
 
-/// Where a comma stands between members: before each but the first, on each side.
+/// Positions of the commas between members: before each member but the first, on each side.
 #[derive(Default)]
 struct Commas {
     old: bool,
@@ -239,7 +239,7 @@ fn decode(text: &str) -> Result<String, String> {
         };
         bytes.push(u8::try_from(high * 16 + low).unwrap_or_default());
     }
-    String::from_utf8(bytes).map_err(|_| "a difference is no UTF-8".to_owned())
+    String::from_utf8(bytes).map_err(|_| "a difference is not UTF-8".to_owned())
 }
 
 /// The text to which a difference leads.

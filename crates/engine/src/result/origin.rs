@@ -1,12 +1,12 @@
-//! Where a result comes from: who asked for it, which project, which target, which cluster.
+//! The origin of a result: initiator, project, target, cluster.
 
 use kluctl::Target;
 use yaml::{Map, Value};
 
-/// Who asked for an operation.
+/// The initiator of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Initiator {
-    /// Somebody at a terminal.
+    /// A user of the command line.
     CommandLine,
     /// A controller.
     #[default]
@@ -24,7 +24,7 @@ impl Initiator {
     }
 }
 
-/// Which project.
+/// The project.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ProjectKey {
     /// Its repository, as in `git://host/path`; empty when it is in none.
@@ -33,7 +33,7 @@ pub struct ProjectKey {
     pub sub_dir: String,
 }
 
-/// What Git says about the project.
+/// State of the project's Git checkout.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct GitInfo {
     /// The URL, without credentials.
@@ -46,7 +46,7 @@ pub struct GitInfo {
     pub sub_dir: String,
     /// The commit.
     pub commit: String,
-    /// Whether files differ from the commit.
+    /// True if files differ from the commit.
     pub dirty: bool,
 }
 
@@ -61,28 +61,28 @@ pub struct KluctlDeployment {
     pub cluster_id: String,
 }
 
-/// Where a result comes from.
+/// The origin of a result.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Origin {
     /// The identity of the result.
     pub id: String,
     /// The identity of the pass of a controller.
     pub reconcile_id: String,
-    /// Who asked.
+    /// The initiator.
     pub initiator: Initiator,
-    /// Which project.
+    /// The project.
     pub project: ProjectKey,
-    /// What Git says about it.
+    /// State of its Git checkout.
     pub git: Option<GitInfo>,
     /// The resource that a controller works for.
     pub deployment: Option<KluctlDeployment>,
-    /// What somebody overrode in it for once.
+    /// One-time overrides of the request, as a patch.
     pub overrides_patch: Option<Value>,
     /// The UID of the namespace `kube-system`.
     pub cluster_id: String,
     /// The target.
     pub target: Target,
-    /// The name that templates were told in place of the target's.
+    /// Target name that templates saw instead of the target's own.
     pub target_name_override: String,
     /// The context that was asked for in place of the target's.
     pub context_override: String,

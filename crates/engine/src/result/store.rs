@@ -31,16 +31,16 @@ const AS_RESULTS: ApplyOptions = ApplyOptions {
     force: false,
     manager: "kluctl-results",
 };
-/// How many Secrets the result is in; on the first of them.
+/// Annotation on the first Secret of a result: the number of its Secrets.
 const PARTS: &str = "weir.io/result-parts";
 /// The result of which this is a further part, as `id/number`.
 const PART: &str = "weir.io/result-part";
-/// How much of a result one Secret may hold: room for what else is in it, and for base64 on the way.
+/// Maximum size of the part of a result in one Secret, in bytes; leaves room for the other fields and for base64.
 const PART_BYTES: usize = 900 << 10;
-/// How many parts a result may have.
+/// Maximum number of Secrets of one result.
 const MOST_PARTS: usize = 64;
 
-/// How many results of one project and target are kept.
+/// Number of results to keep per project and target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Keep {
     /// Results of operations.
@@ -71,17 +71,17 @@ pub struct ResultStore {
 pub struct StoredResult {
     /// Its identity.
     pub id: String,
-    /// Whether it is that of a validation.
+    /// True for the result of a validation.
     pub is_validation: bool,
-    /// What a list shows of it.
+    /// The summary.
     pub summary: Value,
     /// The Secret that holds it, or its first part.
     pub secret: ObjectRef,
-    /// How many Secrets it is in.
+    /// Number of Secrets of the result.
     pub parts: usize,
 }
 
-/// What is written of a result.
+/// The serialized form of a result.
 struct Record<'a> {
     id: &'a str,
     origin: &'a Origin,
@@ -106,7 +106,7 @@ impl ResultStore {
     /// Keeps the result of an operation, and lets go of older ones. The result should hold its objects.
     ///
     /// # Errors
-    /// When the API server refuses or can't be asked.
+    /// Fails when the API server refuses the request or can't be reached.
     pub async fn write_command(&self, result: &CommandResult) -> Result<(), Error> {
         let record = Record {
             id: &result.origin.id,
@@ -134,7 +134,7 @@ impl ResultStore {
     /// Keeps the result of a validation, and lets go of older ones.
     ///
     /// # Errors
-    /// When the API server refuses or can't be asked.
+    /// Fails when the API server refuses the request or can't be reached.
     pub async fn write_validation(&self, result: &ValidateResult) -> Result<(), Error> {
         let record = Record {
             id: &result.origin.id,
@@ -213,7 +213,7 @@ impl ResultStore {
             .await
     }
 
-    /// How many results like this one are kept.
+    /// Returns the number of results to keep for this kind of result.
     fn kept(&self, record: &Record<'_>) -> usize {
         if record.is_validation {
             self.keep.validations
@@ -225,7 +225,7 @@ impl ResultStore {
     /// All results, the newest first.
     ///
     /// # Errors
-    /// When the API server refuses or can't be asked.
+    /// Fails when the API server refuses the request or can't be reached.
     pub async fn list(&self) -> Result<Vec<StoredResult>, Error> {
         let secret = |kind: &cluster::Kind| kind.group.is_empty() && kind.kind == "Secret";
         let namespaces = [self.namespace.clone()];
@@ -244,7 +244,7 @@ impl ResultStore {
     /// The whole result of an operation, as it would be printed.
     ///
     /// # Errors
-    /// When it is gone or broken, or the API server refuses.
+    /// Fails when the result is missing or corrupt, or the API server refuses the request.
     pub async fn read(&self, stored: &StoredResult) -> Result<Value, Error> {
         let broken = |reason: String| Error::StoredResult {
             id: stored.id.clone(),
@@ -282,7 +282,7 @@ impl ResultStore {
     /// Lets go of a result.
     ///
     /// # Errors
-    /// When the API server refuses or can't be asked.
+    /// Fails when the API server refuses the request or can't be reached.
     pub async fn delete(&self, stored: &StoredResult) -> Result<(), Error> {
         self.cluster
             .delete(&stored.secret, DeleteOptions::default())
@@ -430,7 +430,9 @@ fn part_ref(first: &ObjectRef, number: usize) -> ObjectRef {
 fn entry(secret: &Value, key: &str) -> Result<Vec<u8>, String> {
     let text = secret.pointer(&["data", key]).and_then(Value::as_str);
     let text = text.ok_or_else(|| format!("{key} is missing"))?;
-    STANDARD.decode(text).map_err(|_| format!("{key} is no base64"))
+    STANDARD
+        .decode(text)
+        .map_err(|_| format!("{key} is not valid base64"))
 }
 
 #[cfg(test)]

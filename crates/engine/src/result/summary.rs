@@ -10,7 +10,7 @@ fn number(count: usize) -> Value {
 }
 
 impl CommandResult {
-    /// What a list of results shows.
+    /// Returns the summary of the result, for lists.
     #[must_use]
     pub fn summary(&self) -> Value {
         let count = |accept: fn(&ResultObject) -> bool| {
@@ -44,7 +44,7 @@ impl CommandResult {
         Value::Map(root)
     }
 
-    /// What a detection of drift says: the objects that are not as rendered.
+    /// Returns the drift detection result: the objects that differ from their manifests.
     #[must_use]
     pub fn drift(&self) -> Value {
         let mut root: Map = self.head("commandInfo");
@@ -89,7 +89,7 @@ fn is_drifted(object: &ResultObject) -> bool {
 }
 
 impl ValidateResult {
-    /// What a list of results shows.
+    /// Returns the summary of the result, for lists.
     #[must_use]
     pub fn summary(&self) -> Value {
         let mut root = self.head();

@@ -6,15 +6,15 @@ use objects::ObjectRef;
 
 use crate::{CommandResult, ObjectError, ResultObject, ValidateResult};
 
-/// How wide the first column of a table may be.
+/// Maximum width of the first column of a table, in characters.
 const FIRST_COLUMN: usize = 60;
 
-/// How results are written.
+/// Style of the text form of results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Style {
     /// Names alone, no differences.
     pub short: bool,
-    /// How wide tables may be.
+    /// Maximum width of tables, in characters; default 160.
     pub width: usize,
 }
 

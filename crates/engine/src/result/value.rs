@@ -34,7 +34,7 @@ impl CommandResult {
         root
     }
 
-    /// What results and their summaries begin with.
+    /// Returns the fields that results and their summaries have in common.
     pub(super) fn head(&self, command: &str) -> Map {
         let origin = &self.origin;
         let mut root = identity(origin, self.discriminator.as_deref());
@@ -121,7 +121,7 @@ impl ValidateResult {
         Value::Map(root)
     }
 
-    /// What annotations of objects say, at most `keep` of them.
+    /// Returns the results from annotations of objects, at most `keep` of them.
     pub(super) fn annotation_results(&self, keep: usize) -> Vec<Value> {
         let found = self.results.iter().take(keep);
         found
@@ -135,7 +135,7 @@ impl ValidateResult {
             .collect()
     }
 
-    /// What results and their summaries begin with.
+    /// Returns the fields that results and their summaries have in common.
     pub(super) fn head(&self) -> Map {
         let mut root = identity(&self.origin, self.discriminator.as_deref());
         put(&mut root, "renderedObjectsHash", &self.origin.objects_hash);
@@ -145,7 +145,7 @@ impl ValidateResult {
     }
 }
 
-/// What says which result of which deployment it is.
+/// Returns the fields that identify a result and its deployment.
 fn identity(origin: &Origin, discriminator: Option<&str>) -> Map {
     let mut root = Map::from([("id", Value::from(origin.id.as_str()))]);
     put(&mut root, "reconcileId", &origin.reconcile_id);

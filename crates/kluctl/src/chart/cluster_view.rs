@@ -1,4 +1,4 @@
-//! What charts are told of the inputs outside.
+//! The time, the cluster and the puller that Helm charts of a project use.
 
 use std::{
     cell::OnceCell,
@@ -16,7 +16,7 @@ use yaml::Value;
 use super::ChartSource;
 use crate::CallbackError;
 
-/// How often the templates of one chart may ask the cluster.
+/// Maximum number of lookups in the cluster by the templates of one chart.
 const MAX_LOOKUPS: u32 = 1_000;
 
 /// A cluster, as far as charts see it. It is asked only when a project has charts.
@@ -24,19 +24,19 @@ pub trait ClusterView: Send + Sync {
     /// The version of Kubernetes, as `v1.33.0`.
     ///
     /// # Errors
-    /// When the cluster can't be asked.
+    /// Fails when the API server can't be reached.
     fn version(&self) -> Result<String, CallbackError>;
 
-    /// What it serves: `group/version` and `group/version/Kind`.
+    /// Returns the served `group/version` and `group/version/Kind`.
     ///
     /// # Errors
-    /// When the cluster can't be asked.
+    /// Fails when the API server can't be reached.
     fn api_versions(&self) -> Result<Vec<String>, CallbackError>;
 
     /// An object, or without a name the list of all; `None` when it isn't there. Without a namespace, all are meant.
     ///
     /// # Errors
-    /// When the cluster can't be asked, or serves no such kind.
+    /// Fails when the API server can't be reached, or doesn't serve the kind.
     fn lookup(
         &self,
         api_version: &str,
@@ -51,11 +51,11 @@ pub trait PullChart: Send + Sync {
     /// The files of a chart, whose `Chart.yaml` lies at the root.
     ///
     /// # Errors
-    /// When it can't be had, in words for people and without secrets.
+    /// Fails when it can't be fetched. The message holds no secret.
     fn pull(&self, source: &ChartSource, budget: &Budget) -> Result<Arc<dyn Tree>, CallbackError>;
 }
 
-/// What a render may tell the charts of a project.
+/// Inputs of Helm charts other than their files and values.
 #[derive(Clone, Default)]
 pub struct Charts {
     /// The time, and a seed of randomness. Without it, charts are refused.
@@ -64,7 +64,7 @@ pub struct Charts {
     pub kube_version: Option<String>,
     /// The cluster. Without it, `lookup` finds nothing, and charts see what Helm takes for granted.
     pub cluster: Option<Arc<dyn ClusterView>>,
-    /// Who pulls charts that have `skipPrePull`. Without it, they are refused.
+    /// Pulls charts that have `skipPrePull`. If absent, they are refused.
     pub pull: Option<Arc<dyn PullChart>>,
 }
 
@@ -76,11 +76,11 @@ impl fmt::Debug for Charts {
     }
 }
 
-/// What all charts of a render see of the cluster.
+/// Capabilities of the cluster, shared by all charts of a render.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Capabilities {
     pub(super) kube_version: Option<String>,
-    /// All that is served, when there is a cluster.
+    /// Served API versions; `None` without a cluster.
     pub(super) api_versions: Option<Vec<String>>,
 }
 

@@ -132,7 +132,7 @@ fn base(tree: &Arc<dyn Tree>, item: &TreePath) -> Option<TreePath> {
 
 fn pull(chart: &HelmChart, name: String, charts: &Charts, budget: &Budget) -> Result<FoundChart, Error> {
     let Some(puller) = &charts.pull else {
-        return Err(Error::NobodyPulls(name));
+        return Err(Error::NoChartPuller(name));
     };
     let tree = puller
         .pull(&chart.source, budget)

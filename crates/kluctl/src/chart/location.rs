@@ -1,4 +1,4 @@
-//! Where charts lie that were pulled before they are deployed.
+//! Paths of charts that were pulled before they are deployed.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use url::Url;
 use super::{ChartSource, GitReference};
 use crate::Error;
 
-/// Whether an address is that of a chart in a registry of images.
+/// Returns true for the URL of a chart in an OCI registry.
 pub(super) fn is_oci(url: &str) -> bool {
     url.starts_with("oci://")
 }
@@ -54,7 +54,7 @@ impl ChartSource {
     /// The directory below [`super::PULLED_CHARTS`] that holds all versions of the chart; none for a local one.
     ///
     /// # Errors
-    /// When the address or the name of the chart can't be a path.
+    /// Fails when the URL or the name of the chart can't be a path.
     pub fn dir(&self) -> Result<Option<TreePath>, Error> {
         let (address, parts) = match self {
             Self::Local { .. } => return Ok(None),
@@ -89,7 +89,7 @@ impl ChartSource {
     /// The directory below [`super::PULLED_CHARTS`] that holds this version of the chart; none for a local one.
     ///
     /// # Errors
-    /// When the address, the name of the chart or the version can't be a path.
+    /// Fails when the URL, the name of the chart or the version can't be a path.
     pub fn versioned_dir(&self) -> Result<Option<TreePath>, Error> {
         match (self.dir()?, self.version()) {
             (Some(dir), Some(version)) => below(dir, &version).map(Some),
@@ -113,8 +113,8 @@ fn below(dir: TreePath, path: &str) -> Result<TreePath, Error> {
     Ok(found)
 }
 
-/// What tells the Git repository at an address from others, as `git://host/path`: results are kept for each. `None` for what is no
-/// address of a repository on a server.
+/// Returns the key of the Git repository at a URL, as `git://host/path`; results are stored under it. `None` if it isn't the
+/// URL of a repository on a server.
 #[must_use]
 pub fn repo_key(address: &str) -> Option<String> {
     let address = Address::git(address).ok()?;
@@ -137,7 +137,7 @@ impl Address {
             address: kustomize::remote::shown(text),
             problem,
         };
-        let url = Url::parse(text).map_err(|_| failed("it is no address"))?;
+        let url = Url::parse(text).map_err(|_| failed("it is not a valid URL"))?;
         if !schemes.contains(&url.scheme()) {
             return Err(failed("its scheme is not supported"));
         }
@@ -182,7 +182,7 @@ mod tests {
     use super::repo_key;
 
     #[test]
-    fn repositories_are_told_apart_by_host_and_path() {
+    fn repo_key_is_host_and_path() {
         for (address, expected) in [
             (
                 "https://Example.com/Team/Shop.git",

@@ -154,7 +154,7 @@ impl<'a> Renderer<'a> {
     }
 }
 
-/// What the `helm-chart.yaml` of a rendered directory says, if it has one.
+/// Decodes the `helm-chart.yaml` of a rendered directory, if it has one.
 pub(crate) fn rendered_chart(stage: &ItemWorkspace<'_>, dir: &TreePath) -> Result<Option<Value>, Error> {
     match files::find(&stage.rendered, dir, "helm-chart") {
         Some(file) => files::parse(&file, &stage.rendered.read(&file)?, stage.budget()).map(Some),
@@ -193,7 +193,7 @@ fn mark(object: &mut Value, namespace: &str) {
     }
 }
 
-/// Where the objects are written: below the directory of `helm-chart.yaml`.
+/// Returns the path of the rendered manifests, below the directory of `helm-chart.yaml`.
 fn output(file: &ChartFile, dir: &TreePath, chart: &HelmChart) -> Result<TreePath, Error> {
     let output = dir.join(&chart.output).ok();
     output
@@ -201,7 +201,7 @@ fn output(file: &ChartFile, dir: &TreePath, chart: &HelmChart) -> Result<TreePat
         .ok_or_else(|| Error::Invalid {
             file: file.rendered.clone(),
             line: 1,
-            problem: format!("helmChart.output {:?} is no file beside it", chart.output),
+            problem: format!("helmChart.output {:?} is not a file next to it", chart.output),
         })
 }
 

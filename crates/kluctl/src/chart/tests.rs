@@ -12,7 +12,7 @@ fn read(fields: &str) -> Result<HelmChart, String> {
 }
 
 #[test]
-fn all_fields_are_read() {
+fn helm_chart_yaml_reads_all_fields() {
     let fields = "repo: https://charts.example.com/stable\nchartName: redis\nchartVersion: 17.4.0\n\
                   updateConstraints: ~17\nreleaseName: cache\nnamespace: caching\noutput: out.yaml\n\
                   skipCRDs: true\nskipUpdate: true\nskipPrePull: true\n";
@@ -37,7 +37,7 @@ fn all_fields_are_read() {
 }
 
 #[test]
-fn what_does_not_go_together_is_told() {
+fn conflicting_chart_fields_are_refused() {
     let repo = "repo: https://a.b/c\n";
     for (fields, expected) in [
         ("", "helmChart is a map"),
@@ -97,7 +97,7 @@ fn what_does_not_go_together_is_told() {
 }
 
 #[test]
-fn pulled_charts_lie_where_their_addresses_say() {
+fn pulled_chart_paths_follow_their_urls() {
     for (fields, name, dir) in [
         (
             "repo: https://Charts.example.com:443/Stable/\nchartName: redis\nchartVersion: 1.2.3",
@@ -143,7 +143,7 @@ fn pulled_charts_lie_where_their_addresses_say() {
 }
 
 #[test]
-fn addresses_that_lead_elsewhere_are_refused() {
+fn chart_urls_with_parent_paths_are_refused() {
     for fields in [
         "repo: https://a.b/c\nchartName: ../../x\nchartVersion: 1.0.0",
         "repo: https://a.b/c\nchartName: x\nchartVersion: ../1.0.0",

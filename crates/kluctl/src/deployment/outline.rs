@@ -5,7 +5,7 @@ use yaml::{Map, Value};
 
 use crate::{Item, fields::means_nothing};
 
-/// What the files of a deployment say, and which items they became.
+/// The files of a deployment, and the items that they became.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Outline {
     pub(crate) project: ProjectOutline,
@@ -28,7 +28,7 @@ pub(crate) struct ItemOutline {
 }
 
 impl Outline {
-    /// As results print it.
+    /// Returns the form of results.
     pub(crate) fn to_value(&self, items: &[Item]) -> Value {
         Value::Map(self.project.to_map(items))
     }
@@ -106,7 +106,7 @@ fn set_list(map: &mut Map, field: &str, list: Vec<Value>) {
     }
 }
 
-/// Where a rule may have one text or a list of them, results have lists.
+/// Converts a single string to a list, as results have it.
 fn lists_in_rule(rule: &mut Value) {
     let Some(rule) = rule.as_map_mut() else { return };
     for field in ["fieldPath", "fieldPathRegex", "manager"] {

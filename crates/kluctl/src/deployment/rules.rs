@@ -1,4 +1,4 @@
-//! What projects say about fields of objects: which differences don't matter, and who wins conflicts.
+//! Rules of projects for fields of objects: ignored differences and conflict resolution.
 
 use objects::{
     jsonpath::{JsonPath, bounded_regex},

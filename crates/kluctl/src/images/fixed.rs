@@ -1,4 +1,4 @@
-//! Which image is used in place of another one.
+//! Images that replace others, from `--fixed-image` and `images`.
 
 use objects::{ObjectRef, jsonpath::bounded_regex};
 use regex::Regex;
@@ -41,7 +41,7 @@ impl FixedImage {
     /// Reads what stands on a command line: `image[:namespace[:deployment[:container]]]=result`.
     ///
     /// # Errors
-    /// When it is nothing like that.
+    /// Fails when the string has another form.
     pub fn parse(text: &str) -> Result<Self, ArgumentError> {
         let wrong =
             || ArgumentError::new("--fixed-image expects 'image<:namespace:deployment:container>=result'");
@@ -64,7 +64,7 @@ impl FixedImage {
     /// Reads a file with a list `images`, as the listing of images prints it.
     ///
     /// # Errors
-    /// When it is no such file.
+    /// Fails when the file is not valid YAML or holds other fields.
     pub fn read_list(file: &TreePath, text: &[u8], budget: &Budget) -> Result<Vec<Self>, Error> {
         let value = files::parse(file, text, budget)?;
         let fields = Fields::new(file, &value, "", 1)?;
@@ -100,7 +100,7 @@ impl FixedImage {
         })
     }
 
-    /// Whether it is meant by who asks for `image`.
+    /// Returns true if this entry applies to a request for `image`.
     pub(super) fn matches(&self, image: &str, asks: &Asks<'_>) -> bool {
         let same = |wanted: &Option<String>, found: Option<&str>| {
             wanted.as_deref().is_none_or(|wanted| Some(wanted) == found)
@@ -117,7 +117,7 @@ impl FixedImage {
     }
 }
 
-/// Who asks for an image.
+/// The container that requests an image.
 pub(super) struct Asks<'a> {
     pub(super) reference: &'a ObjectRef,
     /// `Kind/name`.
@@ -168,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn command_lines_name_what_they_are_for() {
+    fn fixed_image_flag_parses_its_scopes() {
         let full = FixedImage::parse("reg.io/x/app:ns:Deployment/d:main=spec:2").unwrap();
         assert_eq!(full.image.as_deref(), Some("reg.io/x/app"));
         assert_eq!(full.namespace.as_deref(), Some("ns"));

@@ -37,7 +37,7 @@ pub struct RequestedImage {
 }
 
 impl RequestedImage {
-    /// As results and listings print it; `deployed` is the image that runs now.
+    /// Converts the image to the form of results and listings; `deployed` is the image in the cluster.
     #[must_use]
     pub fn to_map(&self, deployed: Option<&str>) -> Map {
         let mut map = Map::new();
@@ -68,7 +68,7 @@ pub(crate) struct ImageContext<'a> {
     pub(crate) item: usize,
     pub(crate) tags: &'a [String],
     pub(crate) dir: &'a str,
-    /// The images of the target and of who asks for the render, the last one first to be looked at.
+    /// Fixed images of the target and of the request; the last match wins.
     pub(crate) fixed: &'a [FixedImage],
     /// `images` of the variables.
     pub(crate) variables: Option<&'a Value>,
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_match_wins_and_variables_come_last() {
+    fn fixed_images_last_match_wins() {
         let fixed = |text: &str| FixedImage::parse(text).unwrap();
         let variables = yaml::read::goyaml(
             "- {imageRegex: '^a', resultImage: 'v:1'}",
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_may_hold_several_and_all_that_is_missing_is_told() {
+    fn strings_may_hold_several_image_placeholders() {
         let text = format!("x {} y {}", placeholder("a"), placeholder("b"));
         let fixed = [
             FixedImage::parse("a=1").unwrap(),

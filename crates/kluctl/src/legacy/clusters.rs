@@ -24,7 +24,7 @@ pub(crate) fn clusters(fields: &Fields<'_>) -> Result<Vec<ProjectLocation>, Erro
     Ok(found)
 }
 
-/// What is said of the cluster that a target names. Of several descriptions, the last counts.
+/// Returns the description of the cluster that a target names; the last one if there are several.
 pub(crate) fn cluster(
     described: &[ProjectLocation],
     target: &TargetConfig,

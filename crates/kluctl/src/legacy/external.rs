@@ -19,7 +19,7 @@ pub(crate) struct External {
     sub_dir: TreePath,
 }
 
-/// Where a part of a project is.
+/// Location of a part of a project.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum ProjectLocation {
     /// In another repository.

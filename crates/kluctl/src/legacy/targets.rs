@@ -15,10 +15,10 @@ use crate::{
     source::{self, Remote},
 };
 
-/// What a pattern costs of the budget of steps.
+/// Cost of a pattern, in steps of the budget.
 const PATTERN_STEPS: u64 = 10_000;
 
-/// Where the arguments and images of a target are kept.
+/// Location of the arguments and images of a target.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct TargetFile {
     /// Another repository, in place of the project.
@@ -157,7 +157,7 @@ pub(crate) fn target_config(reference: &str) -> Map {
     map
 }
 
-/// What is in maps and lists, with paths such as `a.b[0]`: arguments are allowed one by one.
+/// Returns the leaves of maps and lists with paths such as `a.b[0]`: arguments are allowed one by one.
 fn leaves(path: &str, value: &Value, found: &mut Vec<(String, Value)>) {
     match value {
         Value::Map(map) => {

@@ -1,4 +1,4 @@
-//! What a project hands down to its items and includes.
+//! Values that a project passes down to its items and includes.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -8,7 +8,7 @@ use yaml::Map;
 
 use crate::{deployment::Deployment, source::ProjectSource, vars::Context};
 
-/// What a project hands down to its items and includes.
+/// Values that a project passes down to its items and includes.
 #[derive(Debug, Clone)]
 pub(crate) struct Scope {
     pub(crate) source: Arc<ProjectSource>,

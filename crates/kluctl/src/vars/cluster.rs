@@ -32,7 +32,7 @@ impl Reader<'_> {
                     .decode(text)
                     .ok()
                     .and_then(|bytes| String::from_utf8(bytes).ok());
-                bytes.ok_or_else(|| self.failed(format!("key {key} in {name} is no text")))?
+                bytes.ok_or_else(|| self.failed(format!("key {key} in {name} is not UTF-8 text")))?
             }
             _ => text.to_owned(),
         };
@@ -48,7 +48,7 @@ impl Reader<'_> {
         Ok(Some(value))
     }
 
-    /// What is at a path of one object, or of each of several.
+    /// Returns the value at a path of one object, or the list of the values of several.
     pub(super) fn cluster_object(&mut self, source: &ClusterObject) -> Result<Option<Value>, Error> {
         let path = JsonPath::parse(&source.path).map_err(|why| self.failed(format!("path: {why}")))?;
         let found = self.find(&source.query, source.list);

@@ -8,12 +8,12 @@ use yaml::Value;
 
 /// Reads variables from the environment, the cluster, servers and stores of secrets.
 ///
-/// What isn't implemented is refused by name.
+/// Methods that are not implemented refuse their kind of source by name.
 pub trait VarsSources: Send + Sync {
     /// A variable of the environment; `None` when it isn't set.
     ///
     /// # Errors
-    /// When it may not be read.
+    /// Fails when the variable may not be read.
     fn environment(&self, name: &str) -> Result<Option<String>, VarsError> {
         Err(refused(&format!("the environment variable {name} is not read")))
     }
@@ -21,17 +21,17 @@ pub trait VarsSources: Send + Sync {
     /// The objects that a query means, in any order; none when there is no such object.
     ///
     /// # Errors
-    /// When the cluster can't be asked, or serves no such kind.
+    /// Fails when the API server can't be reached, or doesn't serve the kind.
     fn objects(&self, _: &ObjectQuery, _: &Budget) -> Result<Vec<Value>, VarsError> {
         Err(VarsError::Failed(
             "loading vars from cluster is disabled".to_owned(),
         ))
     }
 
-    /// What a server answers.
+    /// Sends a request to an HTTP server and returns its response, whatever its status.
     ///
     /// # Errors
-    /// When it gives no answer; one that isn't good is an answer.
+    /// Fails when there is no response.
     fn http(&self, _: &HttpRequest, _: &Budget) -> Result<HttpAnswer, VarsError> {
         Err(refused("servers are not asked"))
     }
@@ -39,7 +39,7 @@ pub trait VarsSources: Send + Sync {
     /// The text of a secret in a store.
     ///
     /// # Errors
-    /// When the store can't be asked, or has no such secret.
+    /// Fails when the store can't be reached, or the secret is missing.
     fn secret(&self, query: &SecretQuery, _: &Budget) -> Result<String, VarsError> {
         Err(refused(&format!("{} is not asked", query.store())))
     }
@@ -55,47 +55,47 @@ fn refused(what: &str) -> VarsError {
     VarsError::Failed(format!("{what} here: remove the source, or use another one"))
 }
 
-/// Why variables could not be read, in words for people and without secrets.
+/// Errors of reading variables. Their messages hold no secret.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum VarsError {
-    /// Nothing is there, which `ignoreMissing` allows.
+    /// The value is missing, which `ignoreMissing` allows.
     #[error("{0}")]
     Missing(String),
-    /// Everything else.
+    /// Any other failure.
     #[error("{0}")]
     Failed(String),
 }
 
-/// Which objects of a cluster are meant.
+/// A query for objects of a cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ObjectQuery {
     /// The group and version, as `apps/v1`; without it, the kind must be the only one of that name.
     pub api_version: Option<String>,
-    /// The kind.
+    /// Kind of the objects.
     pub kind: String,
     /// The namespace, for kinds that have one.
     pub namespace: Option<String>,
-    /// Which objects.
+    /// Selection by name or labels.
     pub which: ObjectSelection,
 }
 
 /// Selects objects of a kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ObjectSelection {
-    /// That with a name.
+    /// The object with this name.
     Name(String),
-    /// Those with labels.
+    /// The objects with these labels.
     Labels(Vec<(String, String)>),
 }
 
-/// What a server is asked.
+/// A request to an HTTP server.
 #[derive(Clone, PartialEq, Eq)]
 pub struct HttpRequest {
     /// `GET` and the like.
     pub method: String,
-    /// The address.
+    /// URL of the request.
     pub url: String,
-    /// The headers.
+    /// Names and values of the headers.
     pub headers: Vec<(String, String)>,
     /// The body, if there is one.
     pub body: Option<String>,
@@ -110,16 +110,16 @@ impl fmt::Debug for HttpRequest {
     }
 }
 
-/// What a server answered.
+/// A response of an HTTP server.
 #[derive(Debug, Clone)]
 pub struct HttpAnswer {
-    /// The status.
+    /// Status code of the response.
     pub status: u16,
-    /// The body.
+    /// Body of the response.
     pub body: Bytes,
 }
 
-/// Which secret of which store is meant.
+/// A secret of a store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SecretQuery {
     /// Vault of HashiCorp: the `data` of what is at a path, in JSON.
@@ -155,7 +155,7 @@ pub enum SecretQuery {
 }
 
 impl SecretQuery {
-    /// How the store is called.
+    /// Returns the name of the store, for messages.
     #[must_use]
     pub fn store(&self) -> &'static str {
         match self {

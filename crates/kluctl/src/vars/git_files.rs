@@ -14,7 +14,7 @@ use super::{
 use crate::{Error, GitReference, RemoteRef, SourceAddress, decrypt, files, source as sources};
 
 impl Reader<'_> {
-    /// For each branch or tag that matches, in the order of their names, the files that match.
+    /// Returns the matching files of each matching branch or tag, in the order of their names.
     pub(super) fn git_files(&mut self, source: &GitFiles) -> Result<Loaded, Error> {
         let globs = source
             .files
@@ -194,7 +194,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn globs_know_directories() {
+    fn globs_match_across_directories() {
         for (pattern, path, expected) in [
             ("*.yaml", "a.yaml", true),
             ("*.yaml", "d/a.yaml", false),

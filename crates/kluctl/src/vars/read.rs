@@ -14,8 +14,8 @@ use super::{
 };
 use crate::{Error, SourceAddress, decrypt, fields::Fields, files, source as sources};
 
-/// What a source gives, in messages.
-pub(super) const WHAT: &str = "what it gives";
+/// Description of the value of a source, for messages.
+pub(super) const WHAT: &str = "its value";
 
 /// Reads one source.
 pub(super) struct Reader<'a> {
@@ -26,7 +26,7 @@ pub(super) struct Reader<'a> {
     pub(super) path: &'a str,
     pub(super) ignore_missing: bool,
     pub(super) multidoc: bool,
-    /// Whether what it gives is secret.
+    /// True if its values are sensitive.
     pub(super) secret: bool,
     pub(super) renderer: Renderer,
     /// The files that the renderer sees.
@@ -61,7 +61,7 @@ impl Reader<'_> {
         self.fields.invalid("", format!("{}: {problem}", self.path))
     }
 
-    /// What was found; nothing when that is missing and may be.
+    /// Returns the value; `None` if it is missing and `ignoreMissing` is set.
     pub(super) fn unless_missing<T>(&self, found: Result<T, VarsError>) -> Result<Option<T>, Error> {
         match found {
             Ok(found) => Ok(Some(found)),
@@ -94,8 +94,7 @@ impl Reader<'_> {
         self.veiled(WHAT, parsed)
     }
 
-    /// What was made of a text. When that is secret, an error tells no more than the line: the words of those who read it repeat
-    /// what they stumbled over.
+    /// Parses a string. If it is sensitive, an error names only the line: messages of parsers quote their input.
     fn veiled<T>(&self, what: &str, made: Result<T, Error>) -> Result<T, Error> {
         made.map_err(|error| match self.secret {
             true => error.veiled(|line, problem| {

@@ -1,4 +1,4 @@
-//! What a source of variables says.
+//! Decodes the entries of `vars`.
 
 use yaml::{Map, Value};
 
@@ -35,14 +35,14 @@ pub(super) struct GitFiles {
     pub(super) files: Vec<GitFile>,
 }
 
-/// Which files, and what is done with them.
+/// Patterns of file names, and how the files are read.
 #[derive(Debug)]
 pub(super) struct GitFile {
     pub(super) glob: String,
     pub(super) render: bool,
     pub(super) parse: bool,
     pub(super) multidoc: bool,
-    /// As it is written.
+    /// The pattern as written.
     pub(super) config: Map,
 }
 
@@ -86,7 +86,7 @@ const COMMON: &[&str] = &[
     "targetPath",
     "when",
 ];
-/// What stands in results only.
+/// Fields that appear in results only.
 const RESULTS: [&str; 2] = ["renderedVars", "renderedSensitive"];
 
 impl VarsSource {
@@ -141,7 +141,7 @@ impl VarsSource {
         }
     }
 
-    /// Whether what it gives is secret, unless the source says otherwise.
+    /// Returns true if its values are sensitive by default.
     pub(super) fn is_sensitive(&self) -> bool {
         match self {
             Self::ClusterData(data) => data.query.kind == "Secret",

@@ -75,7 +75,7 @@ impl Project {
 const BOTH: [&str; 2] = ["CustomResourceDefinition/-/foos.x.io", "ConfigMap/-/rel-a"];
 
 #[test]
-fn a_chart_of_the_project_is_rendered_with_templated_values() {
+fn local_chart_renders_with_templated_values() {
     let local = || Project::new("charts/small", "path: ../charts/small");
     assert_eq!(local().names(), BOTH);
     let values = "name: {{ 'b' | upper }}\n";
@@ -88,7 +88,7 @@ fn a_chart_of_the_project_is_rendered_with_templated_values() {
 }
 
 #[test]
-fn the_output_must_be_listed_by_a_kustomization() {
+fn chart_output_must_be_listed_in_the_kustomization() {
     let chart = "helmChart: {path: chart, releaseName: rel, output: out.yaml}\n";
     let project = || Project::new("app/chart", "path: chart").with("app/helm-chart.yaml", chart);
     let listed = "resources: [out.yaml]\nnamePrefix: x-\n";
@@ -118,12 +118,12 @@ fn the_output_must_be_listed_by_a_kustomization() {
             .with("app/helm-chart.yaml", &chart)
             .render()
             .unwrap_err();
-        assert!(error.contains("is no file beside it"), "{error}");
+        assert!(error.contains("is not a file next to it"), "{error}");
     }
 }
 
 #[test]
-fn hooks_come_last_and_tests_are_left_out() {
+fn chart_hooks_come_last_and_tests_are_skipped() {
     let hook = |event: &str| {
         format!(
             "apiVersion: v1\nkind: Pod\nmetadata: {{name: t, annotations: {{helm.sh/hook: '{event}'}}}}\n"
@@ -139,7 +139,7 @@ fn hooks_come_last_and_tests_are_left_out() {
 }
 
 #[test]
-fn the_namespace_of_the_release_is_that_of_objects_without_one() {
+fn chart_objects_default_to_the_release_namespace() {
     let chart = "helmChart: {path: chart, releaseName: rel, namespace: '{{ \"n\" }}s'}\n";
     let list = "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: Secret, metadata: {name: s}}\n";
     let own = "apiVersion: v1\nkind: Secret\nmetadata: {name: own, namespace: x}\n";
@@ -181,7 +181,7 @@ fn the_namespace_of_the_release_is_that_of_objects_without_one() {
 }
 
 #[test]
-fn charts_that_were_pulled_lie_above_the_item() {
+fn pulled_charts_are_found_in_parent_directories() {
     assert_eq!(Project::new(AT, PULLED).names(), BOTH);
     assert_eq!(Project::new(&format!("app/{AT}"), PULLED).names(), BOTH);
     // The nearest directory counts.
@@ -272,7 +272,7 @@ impl ClusterView for TestCluster {
     }
 }
 
-/// What a template gives in a chart, for a cluster or without one.
+/// Renders a template in a chart, with or without a cluster.
 fn seen(template: &str, cluster: Option<Arc<dyn ClusterView>>) -> Result<String, String> {
     let text = format!("{MAP}data:\n  seen: {{{{ {template} | quote }}}}\n");
     let mut project = Project::new("app/chart", "path: chart").with("app/chart/templates/map.yaml", &text);
@@ -287,7 +287,7 @@ fn seen(template: &str, cluster: Option<Arc<dyn ClusterView>>) -> Result<String,
 }
 
 #[test]
-fn charts_see_the_cluster() {
+fn chart_templates_read_capabilities_and_lookup() {
     let cluster = || Some(Arc::new(TestCluster) as Arc<dyn ClusterView>);
     for (template, expected, offline) in [
         (".Capabilities.KubeVersion.Version", "v1.33.4", "v1.20.0"),
@@ -320,7 +320,7 @@ fn charts_see_the_cluster() {
 }
 
 #[test]
-fn what_is_wrong_with_a_chart_is_told() {
+fn chart_errors_name_the_chart() {
     let project = || Project::new("app/chart", "path: chart");
     let chart = |more: &str| format!("{CHART}{more}\n");
     for (path, text, expected) in [
@@ -366,7 +366,7 @@ fn what_is_wrong_with_a_chart_is_told() {
 }
 
 #[test]
-fn an_endless_chart_ends_at_a_limit() {
+fn endless_chart_hits_a_limit() {
     let endless = "{{ range $i := until 10000 }}{{ range $j := until 10000 }}{{ $i }}{{ end }}{{ end }}";
     let files = Project::new("app/chart", "path: chart").with("app/chart/templates/e.yaml", endless);
     let tree = Mem::from_files(files.files).unwrap();

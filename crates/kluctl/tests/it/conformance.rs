@@ -10,10 +10,10 @@ use yaml::{Map, Value};
 
 use crate::support::{Environment, Overrides, charts, read_dir};
 
-/// How many cases pass today; it may only grow.
+/// Number of passing cases; it may only grow.
 const PASSES: usize = 161;
 
-/// What became of a case; what fails has words for it.
+/// Outcome of a case; the error describes the difference.
 type Outcome = Result<(), String>;
 
 /// A command line, taken apart.
@@ -61,7 +61,7 @@ fn command(words: &[String], project: &Path) -> Result<Command, String> {
         let directory = |value: &str| {
             let (from, to) = value
                 .split_once('=')
-                .ok_or_else(|| format!("{value} is no override"))?;
+                .ok_or_else(|| format!("{value} is not an override"))?;
             let to = project.join(to.trim_start_matches("<PROJECT>/"));
             Ok::<_, String>((from.to_owned(), to))
         };
@@ -100,7 +100,7 @@ fn command(words: &[String], project: &Path) -> Result<Command, String> {
                     from_files.insert(key, value.clone());
                 }
             }
-            _ => return Err(format!("{word} is no flag that is known here")),
+            _ => return Err(format!("{word} is not a known flag")),
         }
     }
     request.sources = Some(Arc::new(overrides));
@@ -147,7 +147,7 @@ fn from(json: Json) -> Value {
     Value::from_json(json.0)
 }
 
-/// What a command gives, compared with what is expected; an error is what it says.
+/// Runs a command and compares its output; the error is the error of the command.
 fn execute(case: &Path, project: &Path, description: &Value) -> Result<Outcome, String> {
     let mut command = command(&strings(description.get("command")), project)?;
     let env = description
@@ -181,11 +181,11 @@ fn execute(case: &Path, project: &Path, description: &Value) -> Result<Outcome, 
             let (targets, _) = list_targets(&tree, request, &budget).map_err(words)?;
             Ok(same(&targets, &expected.join("stdout.txt")))
         }
-        other => Err(format!("{other} is no command that is known here")),
+        other => Err(format!("{other} is not a known command")),
     }
 }
 
-/// Who decrypts with the keys of an environment.
+/// Returns a decryption with the keys of an environment.
 fn decryption(env: &[(String, String)]) -> Option<Arc<dyn kluctl::Decrypt>> {
     let variable = |name: &str| {
         env.iter()

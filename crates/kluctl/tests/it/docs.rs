@@ -85,7 +85,7 @@ fn check(page: &str, example: &Example) {
 }
 
 #[test]
-fn examples_render_to_what_the_pages_say() {
+fn examples_of_the_docs_render_as_documented() {
     let mut checked = 0;
     for entry in fs::read_dir(workspace().join("docs/kluctl")).unwrap() {
         let path = entry.unwrap().path();

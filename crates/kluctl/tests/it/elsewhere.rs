@@ -1,4 +1,4 @@
-//! What projects take from other repositories, the cluster, servers and stores.
+//! Values that projects take from other repositories, the cluster, servers and stores.
 
 mod encrypted;
 mod history;

@@ -1,4 +1,4 @@
-//! What items say beside their objects.
+//! Settings of items other than their objects.
 
 use kluctl::{Inclusion, ObjectSelector, Request};
 use objects::rules::ConflictAction;
@@ -9,7 +9,7 @@ use crate::support::{names, render_files};
 const MAP: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: m}\n";
 
 #[test]
-fn items_hand_over_what_deployments_obey() {
+fn items_carry_their_deployment_settings() {
     let root = "ignoreForDiff: [{fieldPath: data.a, kind: X}]\nconflictResolution: [{manager: [a, 'b.*'], action: force-apply}]\n\
         deployments:\n- include: inner\n- deleteObjects: [{group: apps, kind: Deployment, name: x, namespace: ns}]\n  waitReadinessObjects: [{kind: Job, name: j}]\n";
     let inner = "ignoreForDiff: [{fieldPathRegex: '.*', name: n}]\nconflictResolution: [{fieldPath: spec, action: ignore}]\ndeployments: [{path: app, skipDeleteIfTags: true}]\n";
@@ -47,7 +47,7 @@ fn items_hand_over_what_deployments_obey() {
 }
 
 #[test]
-fn annotations_are_inherited_and_reach_the_items_of_lists() {
+fn common_annotations_are_inherited_by_list_items() {
     let files = [
         (
             "deployment.yaml",
@@ -79,7 +79,7 @@ fn annotations_are_inherited_and_reach_the_items_of_lists() {
 }
 
 #[test]
-fn recursive_items_list_what_lies_below() {
+fn recursive_items_include_subdirectories() {
     let files = [
         ("deployment.yaml", "deployments: [{path: app, recursive: true}]"),
         ("app/z.yaml", MAP),
@@ -103,7 +103,7 @@ fn recursive_items_list_what_lies_below() {
 }
 
 #[test]
-fn what_is_left_out_is_not_even_rendered() {
+fn excluded_items_are_not_rendered() {
     let files = [
         (
             "deployment.yaml",

@@ -1,4 +1,4 @@
-//! How projects become objects.
+//! Rendering of whole projects.
 
 use kluctl::{Contexts, Rendered, Request, Scope, fix_namespaces};
 use tree::TreePath;
@@ -53,7 +53,7 @@ targets:
 ";
 
 #[test]
-fn targets_refer_to_themselves_and_arguments_merge() {
+fn targets_may_refer_to_themselves_and_arguments_merge() {
     let map = config_map(
         "m",
         "{{ target.name }} {{ args.env | default('-') }} {{ args.who }} {{ args.size + 1 }}",
@@ -84,7 +84,7 @@ fn targets_refer_to_themselves_and_arguments_merge() {
 }
 
 #[test]
-fn a_target_is_chosen_by_name() {
+fn target_is_selected_by_name() {
     let files = [(".kluctl.yaml", TARGETS), ("deployment.yaml", "deployments: []")];
     let error = |target: &str| {
         render_files(&files, &request(target, &[]))
@@ -109,7 +109,7 @@ fn a_target_is_chosen_by_name() {
 }
 
 #[test]
-fn the_context_is_asked_for_or_of_the_target_or_current() {
+fn context_override_wins_over_target_and_current_context() {
     let map = config_map("m", "{{ target.context }}");
     let contexts = || Contexts {
         current: Some("now".to_owned()),
@@ -146,7 +146,7 @@ fn the_context_is_asked_for_or_of_the_target_or_current() {
 }
 
 #[test]
-fn the_name_can_be_overridden_after_the_target_is_rendered() {
+fn target_name_override_applies_after_target_rendering() {
     let map = config_map("m", "{{ target.name }} {{ target.discriminator }}");
     let files = [
         (".kluctl.yaml", TARGETS),
@@ -165,7 +165,7 @@ fn the_name_can_be_overridden_after_the_target_is_rendered() {
 }
 
 #[test]
-fn projects_nest_and_hand_down() {
+fn nested_projects_inherit_settings() {
     let map = config_map("m", "{{ one }}{{ two | default('-') }}");
     let files = [
         (
@@ -222,7 +222,7 @@ fn projects_nest_and_hand_down() {
 }
 
 #[test]
-fn conditions_switch_items_and_projects_off() {
+fn when_disables_items_and_projects() {
     let map = config_map("m", "x");
     let files = [
         (
@@ -251,7 +251,7 @@ fn conditions_switch_items_and_projects_off() {
 }
 
 #[test]
-fn variables_come_from_values_and_files() {
+fn vars_load_from_values_and_files() {
     let map = config_map(
         "m",
         "{{ a }} {{ b.c }} {{ b.d }} {{ nested.deep.k }} {{ docs | length }} {{ nn }}",
@@ -273,7 +273,7 @@ fn variables_come_from_values_and_files() {
 }
 
 #[test]
-fn items_bring_or_get_a_kustomization() {
+fn items_without_a_kustomization_get_one() {
     let map = |name: &str| config_map(name, "x");
     let (a, b, c) = (map("a"), map("b"), map("c"));
     let files = [
@@ -317,7 +317,7 @@ fn items_bring_or_get_a_kustomization() {
 }
 
 #[test]
-fn ignored_files_and_objects() {
+fn ignored_files_and_empty_objects_are_skipped() {
     let raw = config_map("raw", "{{ .Values.x }}");
     let ignored = "apiVersion: v1\nkind: A\nmetadata: {name: i, annotations: {kluctl.io/ignore: 'true'}}\n";
     let files = [
@@ -334,7 +334,7 @@ fn ignored_files_and_objects() {
 }
 
 #[test]
-fn a_project_without_a_file_deploys_its_own_directory() {
+fn project_without_deployment_yaml_deploys_its_directory() {
     let a = config_map("a", "x");
     let files = [("p/a.yaml", a.as_str()), ("p/notes.txt", "")];
     let request = Request {
@@ -347,7 +347,7 @@ fn a_project_without_a_file_deploys_its_own_directory() {
 }
 
 #[test]
-fn projects_below_the_root_reach_their_siblings() {
+fn subdirectory_projects_may_include_siblings() {
     let map = config_map("m", "{% include 'shared.j2' %}{% include '../../lib/x.j2' %}");
     let files = [
         ("p/deployment.yaml", "deployments: [{include: ../q}]"),
@@ -397,7 +397,7 @@ fn namespaces_follow_the_scope_of_kinds() {
 }
 
 #[test]
-fn the_hash_depends_on_content_and_order_alone() {
+fn objects_hash_depends_on_content_and_order_only() {
     let render = |first: &str, second: &str| {
         let files = [
             ("deployment.yaml", "deployments: [{path: a}]"),

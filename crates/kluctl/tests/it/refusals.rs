@@ -1,4 +1,4 @@
-//! What is broken or not supported is told with file and line, and never ignored.
+//! Invalid or unsupported projects fail with file and line.
 
 use kluctl::Request;
 use tree::{Budget, Limits, Mem};
@@ -19,7 +19,7 @@ fn error(files: &[(&str, &str)]) -> String {
 }
 
 #[test]
-fn fields_that_are_not_obeyed_are_refused_by_name() {
+fn unsupported_fields_are_refused_by_name() {
     for field in ["secretsConfig: {a: b}", "sealedSecrets: {a: b}"] {
         let name = field.split(':').next().unwrap();
         let expected = format!(".kluctl.yaml:1: {name} is not supported yet: remove it");
@@ -40,7 +40,7 @@ fn fields_that_are_not_obeyed_are_refused_by_name() {
 }
 
 #[test]
-fn what_comes_from_elsewhere_needs_somebody_who_fetches_it() {
+fn remote_includes_need_a_fetcher() {
     for (source, expected) in [
         (
             "git: {url: 'https://u:s3cret@x/y', path: p}",
@@ -97,7 +97,7 @@ fn what_comes_from_elsewhere_needs_somebody_who_fetches_it() {
 }
 
 #[test]
-fn fields_without_content_ask_for_nothing() {
+fn empty_fields_are_ignored() {
     let deployment = "commonAnnotations: {}\nignoreForDiff: []\ndeployments:\n- path: app\n  recursive: false\n  git: ''\n";
     let files = [
         (".kluctl.yaml", "aws:\n"),
@@ -108,7 +108,7 @@ fn fields_without_content_ask_for_nothing() {
 }
 
 #[test]
-fn mistakes_are_told_with_file_and_line() {
+fn errors_name_file_and_line() {
     let deployment = |text: &str| error(&[("deployment.yaml", text)]);
     let project = |text: &str| error(&[(".kluctl.yaml", text)]);
     for (found, expected) in [
@@ -221,14 +221,14 @@ fn mistakes_are_told_with_file_and_line() {
                 "apiVersion: v1\nkind: S\nmetadata: {name: s}\nsops: {mac: x}\n",
             )]),
             "building kustomize objects for app failed: app/kustomization.yaml:1: accumulating resources: accumulation \
-             err='accumulating resources from 'a.yaml': app/a.yaml: cannot get sops data key: it is encrypted",
+             err='accumulating resources from 'a.yaml': app/a.yaml: cannot get sops data key: the file is encrypted",
         ),
         (
             error(&[
                 ("deployment.yaml", "vars:\n- file: v.yaml\n"),
                 ("v.yaml", "a: ENC\nsops: {mac: x}\n"),
             ]),
-            "v.yaml: cannot get sops data key: it is encrypted",
+            "v.yaml: cannot get sops data key: the file is encrypted",
         ),
         (
             error(&[(
@@ -283,7 +283,7 @@ fn mistakes_are_told_with_file_and_line() {
 }
 
 #[test]
-fn failures_of_several_items_are_told_together() {
+fn failures_of_several_items_are_reported_together() {
     let found = error(&[
         (
             "deployment.yaml",
@@ -299,7 +299,7 @@ fn failures_of_several_items_are_told_together() {
 }
 
 #[test]
-fn includes_without_an_end_end_at_a_limit() {
+fn recursive_includes_hit_a_limit() {
     let found = error(&[("deployment.yaml", "deployments: [{include: .}]")]);
     assert!(found.contains("nested includes"), "{found}");
     let twice = "deployments:\n- include: .\n- include: .\n";
@@ -334,7 +334,7 @@ fn too_many_objects_are_refused() {
 }
 
 #[test]
-fn what_is_written_again_for_each_object_is_bounded() {
+fn repeated_metadata_of_objects_is_bounded() {
     let objects = "{% for i in range(400) %}---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: 'm{{ i }}'}\n{% endfor %}";
     let many = |begin: &str, one: &str| format!("{begin}:\n{{% for i in range(330) %}}{one}\n{{% endfor %}}");
     let labels = many("commonLabels", "  l{{ i }}: {{ 'x' * 1000 }}");

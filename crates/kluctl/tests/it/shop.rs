@@ -49,12 +49,12 @@ fn check(target: &str) {
 }
 
 #[test]
-fn the_shop_in_test() {
+fn shop_renders_for_target_test() {
     check("test");
 }
 
 #[test]
-fn the_shop_in_prod() {
+fn shop_renders_for_target_prod() {
     check("prod");
 }
 
@@ -63,7 +63,7 @@ fn find<'a>(rendered: &'a Rendered, wanted: &str) -> &'a Value {
 }
 
 #[test]
-fn the_shop_is_templated_and_labelled() {
+fn shop_objects_are_templated_and_labelled() {
     let (test, prod) = (render_shop("test"), render_shop("prod"));
     assert_eq!(test.target.context.as_deref(), Some("kind-kind"));
     assert_eq!(test.target.discriminator.as_deref(), Some("shop-test"));

@@ -1,4 +1,4 @@
-//! How a result is compressed.
+//! Compresses and decompresses results.
 
 use std::io::{self, Read as _, Write as _};
 
@@ -7,7 +7,7 @@ use yaml::{Map, Value};
 
 use crate::Error;
 
-/// How large a stored result may be when it is unpacked.
+/// Maximum size of a decompressed result, in bytes.
 const UNPACKED_BYTES: u64 = 512 << 20;
 
 /// A value, compressed.
@@ -83,7 +83,7 @@ pub(super) fn unpacked(bytes: &[u8]) -> Result<Value, String> {
     if len as u64 > UNPACKED_BYTES {
         return Err(format!("it is larger than {UNPACKED_BYTES} bytes"));
     }
-    serde_json::from_slice(&text).map_err(|error| format!("it is no JSON: {error}"))
+    serde_json::from_slice(&text).map_err(|error| format!("invalid JSON: {error}"))
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ impl Decrypt for Origin {
 }
 
 #[test]
-fn encrypted_files_are_of_their_own_repository() {
+fn encrypted_files_are_compared_with_their_own_repository() {
     let sops = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: REPO}\nsops: \"{{ who }}\"\n";
     let (own, other) = (sops.replace("REPO", "own"), sops.replace("REPO", "other"));
     let other: &'static str = other.leak();
@@ -41,7 +41,7 @@ fn encrypted_files_are_of_their_own_repository() {
 }
 
 #[test]
-fn encrypted_files_of_branches_are_rendered_before_and_secret() {
+fn encrypted_git_files_are_rendered_first_and_sensitive() {
     let files = vec![("a.yaml", "sops: {{ who }}"), ("b.yaml", "b: {{ who }}")];
     let git = Repositories(vec![("https://x/a", GitReference::Head, files)]);
     let text = |glob: &str| {

@@ -18,7 +18,7 @@ impl kluctl::History for Commits {
 }
 
 #[test]
-fn templates_ask_for_the_commits_of_their_project() {
+fn templates_read_the_commits_of_their_project() {
     let render = |asks: &str, known: bool| {
         let map = MAP.replace("{{ v }}", &format!("{{{{ load_latest_git_commit({asks}) }}}}"));
         let files = [
@@ -47,7 +47,7 @@ fn templates_ask_for_the_commits_of_their_project() {
 }
 
 #[test]
-fn included_repositories_do_not_see_the_history_of_the_project() {
+fn included_repositories_cannot_read_the_project_history() {
     let asking = "{{ load_latest_git_commit('m.yaml') }}";
     let map: &'static str = MAP.replace("{{ v }}", asking).leak();
     let include = vec![

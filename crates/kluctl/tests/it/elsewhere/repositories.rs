@@ -31,7 +31,7 @@ fn library() -> Repositories {
 }
 
 #[test]
-fn projects_come_from_repositories_and_registries() {
+fn includes_fetch_git_and_oci_projects() {
     let text = "vars: [{values: {v: x}}]\ndeployments:\n- path: app\n- git: {url: https://x/lib.git, subDir: lib}\n  args: {a: 2}\n  tags: [t]\n- git: {url: https://x/lib.git, subDir: app, ref: {tag: v1}}\n- oci: {url: oci://r/lib, subDir: lib, ref: {tag: t}}\n  passVars: true\n";
     let mut asked = request(library());
     asked.keep_files = true;
@@ -79,7 +79,7 @@ fn projects_come_from_repositories_and_registries() {
 }
 
 #[test]
-fn files_of_branches_become_values() {
+fn git_files_loads_values_from_matching_branches() {
     let branch = |name: &str, text| {
         let files = vec![("envs/a.yaml", text), ("envs/b.txt", "{{ who }}"), ("other", "x")];
         ("https://x/y", GitReference::Branch(name.to_owned()), files)
@@ -107,7 +107,7 @@ fn files_of_branches_become_values() {
 }
 
 #[test]
-fn older_projects_keep_targets_and_clusters_elsewhere() {
+fn legacy_projects_load_external_targets_and_clusters() {
     let branch = |name: &str, text| {
         (
             "https://x/targets",

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// What an expression gives with these sources of variables.
+/// Renders an expression with these sources of variables.
 fn v(sources: &str, expression: &str) -> String {
     let deployment = format!("vars:\n- values: {{who: me}}\n{sources}\ndeployments: [{{path: app}}]\n");
     let map = MAP.replace(" v ", &format!(" {expression} "));
@@ -18,7 +18,7 @@ fn v(sources: &str, expression: &str) -> String {
 }
 
 #[test]
-fn variables_come_from_outside() {
+fn vars_load_from_environment_cluster_http_and_stores() {
     for (sources, expression, expected) in [
         (
             "- clusterConfigMap: {name: one, namespace: ns, key: k}",
@@ -84,7 +84,7 @@ fn variables_come_from_outside() {
 }
 
 #[test]
-fn what_is_not_there_is_told() {
+fn missing_vars_fail_unless_ignored() {
     for (sources, expected) in [
         (
             "- clusterConfigMap: {name: nope, namespace: ns, key: k}",
@@ -135,27 +135,27 @@ fn what_is_not_there_is_told() {
 }
 
 #[test]
-fn what_is_secret_is_told_without_its_words() {
+fn errors_of_sensitive_vars_do_not_quote_them() {
     for (sources, expected) in [
         (
             "- systemEnvVars: {a: NUMBER, b: TOKEN}",
-            "vars[1]: the environment variable TOKEN is no YAML (nothing of it is shown, for it is secret) in its line 1",
+            "vars[1]: the environment variable TOKEN is not valid YAML (its content is sensitive and not shown) in its line 1",
         ),
         (
             "- vault: {address: 'https://x', path: broken}",
-            "vars[1]: what it gives is no YAML (nothing of it is shown, for it is secret) in its line 2",
+            "vars[1]: its value is not valid YAML (its content is sensitive and not shown) in its line 2",
         ),
         (
             "- vault: {address: 'https://x', path: broken}\n  multidoc: true\n  targetPath: a",
-            "vars[1]: what it gives is no YAML",
+            "vars[1]: its value is not valid YAML",
         ),
         (
             "- vault: {address: 'https://x', path: template}",
-            "what it gives holds templates that can't be rendered (nothing of it is shown, for it is secret) in its line 2",
+            "its value holds templates that can't be rendered (its content is sensitive and not shown) in its line 2",
         ),
         (
             "- vault: {address: 'https://x', path: tag}",
-            "what it gives holds templates that can't be rendered",
+            "its value holds templates that can't be rendered",
         ),
     ] {
         let error = v(sources, "1");
@@ -164,7 +164,7 @@ fn what_is_secret_is_told_without_its_words() {
 }
 
 #[test]
-fn results_tell_what_sources_gave_and_whether_it_is_secret() {
+fn outline_marks_sensitive_vars() {
     let text = "vars:\n- clusterSecret: {name: s, namespace: ns, key: k}\n- values: {v: 1}\n- values: {v: 2}\n  when: 'false'\ndeployments:\n- path: app\n- path: app\n  when: v == 3\n- barrier: true\n";
     let rendered = render(text, Repositories(Vec::new())).unwrap();
     let expected = yaml(
