@@ -160,7 +160,15 @@ impl<'a> ItemWorkspace<'a> {
     }
 
     fn file(&mut self, walk: &mut Walk<'_>, path: &TreePath, verbatim: bool) -> Result<(), Error> {
-        let bytes = if verbatim || walk.rules.is_ignored(path, false) {
+        let verbatim = verbatim
+            || walk
+                .rules
+                .is_ignored(path, false, self.budget)
+                .map_err(|source| Error::Budget {
+                    place: format!("matching {path} with .templateignore"),
+                    source,
+                })?;
+        let bytes = if verbatim {
             self.count(path, self.tree.read(path)?)?
         } else {
             walk.renderer

@@ -11,22 +11,22 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How much a piece of work may use. Each limit is a flag of the controllers.
+/// The limits of a piece of work. Each is a flag of the controllers.
 #[derive(Debug, Clone)]
 pub struct Limits {
-    /// Loop iterations, template instructions and the like.
+    /// Loop iterations, template instructions and the like; default 500 million.
     pub steps: u64,
-    /// Bytes of rendered output.
+    /// Bytes of rendered output; default 64 MiB.
     pub bytes: u64,
-    /// Nesting of YAML documents.
+    /// Nesting of YAML documents; default 100.
     pub yaml_depth: u32,
-    /// Bytes that YAML aliases may expand to.
+    /// Bytes that YAML aliases may expand to; default 10 MiB.
     pub alias_bytes: u64,
-    /// Nesting of includes, bases and libraries.
+    /// Nesting of includes, bases and libraries; default 50.
     pub include_depth: u32,
-    /// Bytes of one file.
+    /// Bytes of one file; default 5 MiB.
     pub file_bytes: u64,
-    /// Rendered objects.
+    /// Number of rendered objects; default 20,000.
     pub objects: u64,
 }
 
@@ -44,7 +44,7 @@ impl Default for Limits {
     }
 }
 
-/// The one error of a budget: it names the limit that was reached.
+/// The error of a budget: the limit that was reached.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Exceeded {
     /// The deadline has passed.
@@ -56,14 +56,15 @@ pub enum Exceeded {
     /// A counter went over its limit.
     #[error("the limit of {limit} {what} was reached")]
     Limit {
-        /// What was counted, in words for people ("rendered bytes").
+        /// The counted unit in words for people, such as "rendered bytes".
         what: &'static str,
         /// The limit.
         limit: u64,
     },
 }
 
-/// Carried by reference through everything synchronous and polled in every loop. Clones count together.
+/// The limits and counters of a piece of work, passed by reference through everything synchronous and polled in every
+/// loop. Clones count together.
 #[derive(Debug, Clone)]
 pub struct Budget {
     limits: Limits,
@@ -81,7 +82,7 @@ impl Default for Budget {
 }
 
 impl Budget {
-    /// A budget without a deadline.
+    /// Makes a budget without a deadline.
     #[must_use]
     pub fn new(limits: Limits) -> Self {
         Self {
@@ -94,21 +95,21 @@ impl Budget {
         }
     }
 
-    /// Ends the work `after` from now.
+    /// Sets a deadline: the work ends `after` from now.
     #[must_use]
     pub fn with_timeout(mut self, after: Duration) -> Self {
         self.deadline = Some((Instant::now() + after, after));
         self
     }
 
-    /// Ends the work when `flag` becomes true.
+    /// Sets a cancellation flag: the work ends when `flag` becomes true.
     #[must_use]
     pub fn with_cancellation(mut self, flag: Arc<AtomicBool>) -> Self {
         self.cancelled = flag;
         self
     }
 
-    /// The limits this budget was made with.
+    /// Returns the limits of this budget.
     #[must_use]
     pub fn limits(&self) -> &Limits {
         &self.limits
@@ -117,7 +118,7 @@ impl Budget {
     /// Checks deadline and cancellation.
     ///
     /// # Errors
-    /// When either has come.
+    /// Fails if the deadline has passed or the work was cancelled.
     pub fn check(&self) -> Result<(), Exceeded> {
         if self.cancelled.load(Ordering::Relaxed) {
             return Err(Exceeded::Cancelled);
@@ -128,10 +129,10 @@ impl Budget {
         }
     }
 
-    /// Counts `n` steps, and looks at the clock every 1,024 of them.
+    /// Counts `n` steps, and checks the deadline every 1,024 of them.
     ///
     /// # Errors
-    /// When steps or time are used up, or the work was cancelled.
+    /// Fails if steps or time are used up, or the work was cancelled.
     pub fn step(&self, n: u64) -> Result<(), Exceeded> {
         let before = self.steps.fetch_add(n, Ordering::Relaxed);
         if before.saturating_add(n) > self.limits.steps {
@@ -150,7 +151,7 @@ impl Budget {
     /// Counts `n` bytes of rendered output.
     ///
     /// # Errors
-    /// When there are too many.
+    /// Fails if the total exceeds the limit.
     pub fn output(&self, n: u64) -> Result<(), Exceeded> {
         let total = self.bytes.fetch_add(n, Ordering::Relaxed).saturating_add(n);
         if total > self.limits.bytes {
@@ -165,7 +166,7 @@ impl Budget {
     /// Counts `n` rendered objects.
     ///
     /// # Errors
-    /// When there are too many.
+    /// Fails if the total exceeds the limit.
     pub fn objects(&self, n: u64) -> Result<(), Exceeded> {
         let total = self.objects.fetch_add(n, Ordering::Relaxed).saturating_add(n);
         if total > self.limits.objects {
@@ -180,7 +181,7 @@ impl Budget {
     /// Checks a nesting of includes or bases.
     ///
     /// # Errors
-    /// When `depth` is over the limit.
+    /// Fails if `depth` is over the limit.
     pub fn include_depth(&self, depth: u32) -> Result<(), Exceeded> {
         if depth > self.limits.include_depth {
             let limit = u64::from(self.limits.include_depth);

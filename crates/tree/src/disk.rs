@@ -19,12 +19,12 @@ use rustix::fs::{FileType, OFlags};
 
 use crate::{Entry, Limits, NodeKind, Tree, TreeError, TreePath};
 
-/// Of how many links that are left out a disk tells.
-const TOLD: usize = 100;
+/// The maximum number of omitted links that are reported.
+const MAX_REPORTED: usize = 100;
 
 /// A directory on disk. Symbolic links are followed as long as every hop stays below the root.
 ///
-/// Sockets, pipes, devices, and entries whose name is not UTF-8 are as good as absent: no document can name them.
+/// Sockets, pipes, devices, and entries whose name is not UTF-8 are omitted: no document can name them.
 #[derive(Debug)]
 pub struct Disk {
     root: Dir,
@@ -36,7 +36,7 @@ impl Disk {
     /// Opens the directory at `path`, the only path that is resolved outside of the root.
     ///
     /// # Errors
-    /// When it can't be opened as a directory.
+    /// Fails if it can't be opened as a directory.
     pub fn open(path: impl AsRef<Path>, limits: &Limits) -> Result<Self, TreeError> {
         let root = Dir::open_ambient_dir(path.as_ref(), ambient_authority()).map_err(|source| {
             let text = path.as_ref().display().to_string();
@@ -45,7 +45,7 @@ impl Disk {
         Ok(Self::from_dir(root, limits))
     }
 
-    /// Takes a directory that is already open.
+    /// Makes a tree of a directory that is already open.
     #[must_use]
     pub fn from_dir(root: Dir, limits: &Limits) -> Self {
         Self {
@@ -57,7 +57,7 @@ impl Disk {
 
     fn leave_out(&self, link: TreePath) {
         let mut left_out = self.left_out.lock().unwrap_or_else(PoisonError::into_inner);
-        if left_out.len() < TOLD {
+        if left_out.len() < MAX_REPORTED {
             left_out.insert(link);
         }
     }
@@ -66,7 +66,7 @@ impl Disk {
         self.root.metadata(os(path)).map_err(|error| explain(path, error))
     }
 
-    /// Opens a file to read. It may turn out to be something else, but never waits: a pipe would for a writer.
+    /// Opens a file to read, without blocking: a pipe would wait for a writer.
     fn open_file(&self, path: &TreePath) -> Result<File, TreeError> {
         let mut options = OpenOptions::new();
         options.read(true);
@@ -89,7 +89,7 @@ impl Disk {
             .map_err(|error| self.no_dir(dir, error))
     }
 
-    /// What a link leads to: whether that is a directory; none when it is left out.
+    /// Returns true if a link leads to a directory; `None` if the link is left out.
     fn linked(&self, link: TreePath) -> Option<bool> {
         match self.root.metadata(os(&link)) {
             Ok(metadata) => is_dir(&metadata),
@@ -100,7 +100,7 @@ impl Disk {
         }
     }
 
-    /// What an entry is of which the directory doesn't tell, and whether it is a link.
+    /// Looks up the type of an entry that the directory doesn't tell, and returns true for a link.
     fn looked_up(&self, path: TreePath) -> (Option<bool>, bool) {
         match self.root.symlink_metadata(os(&path)) {
             Ok(metadata) if metadata.is_symlink() => (self.linked(path), true),
@@ -109,7 +109,7 @@ impl Disk {
         }
     }
 
-    /// Whether what is at `path` is reached without any link. Linux tells in one call; elsewhere it is not known.
+    /// Returns true if `path` is reached without any link. Linux answers in one call; elsewhere it is unknown.
     fn is_straight(&self, path: &TreePath) -> bool {
         #[cfg(target_os = "linux")]
         {
@@ -125,7 +125,7 @@ impl Disk {
         }
     }
 
-    /// Why a directory could not be opened.
+    /// Returns the error of a directory that could not be opened.
     fn no_dir(&self, dir: &TreePath, error: io::Error) -> TreeError {
         match self.metadata(dir) {
             Ok(metadata) if !metadata.is_dir() => TreeError::NotADirectory(dir.clone()),
@@ -242,7 +242,7 @@ fn node_kind(metadata: &Metadata) -> Option<NodeKind> {
     })
 }
 
-/// Whether this is a directory; none when it is no file either.
+/// Returns true for a directory, false for a regular file, `None` for anything else.
 fn is_dir(metadata: &Metadata) -> Option<bool> {
     (metadata.is_dir() || metadata.is_file()).then(|| metadata.is_dir())
 }

@@ -4,7 +4,7 @@ use std::os::unix::fs::symlink;
 
 use testkit::fuzz::{self, Random};
 
-use crate::{Disk, Limits, NodeKind, Tree, TreeError, TreePath, ignore::Rules};
+use crate::{Budget, Disk, Limits, NodeKind, Tree, TreeError, TreePath, ignore::Rules};
 
 const PARTS: &[&str] = &["a", "b", "/", "..", ".", "/../", "//", "\\", "c.d", "é"];
 
@@ -57,7 +57,9 @@ fn fuzz_ignore_rules_answer() {
         for (domain, text) in &files {
             rules.add_file(domain, text);
         }
-        let ignored = rules.is_ignored(&asked, is_dir);
+        let budget = Budget::default();
+        let is_ignored = |rules: &Rules| rules.is_ignored(&asked, is_dir, &budget).unwrap();
+        let ignored = is_ignored(&rules);
         assert!(!(ignored && rules.is_empty()));
         // Rules speak about their own directory alone, and the last word counts.
         let inside = |(domain, _): &(TreePath, String)| asked.strip(domain).is_some();
@@ -69,9 +71,9 @@ fn fuzz_ignore_rules_answer() {
             return;
         }
         rules.add(&TreePath::root(), &format!("/{first}"));
-        assert!(rules.is_ignored(&asked, is_dir), "the last rule names it");
+        assert!(is_ignored(&rules), "the last rule names it");
         rules.add(&TreePath::root(), &format!("!/{first}"));
-        assert!(!rules.is_ignored(&asked, is_dir), "the last rule takes it back");
+        assert!(!is_ignored(&rules), "the last rule takes it back");
     });
 }
 
@@ -86,7 +88,7 @@ fn fuzz_long_ignore_rules_take_no_time() {
         rules.add(&TreePath::root(), &format!("{}{end}", star.repeat(times)));
         let path = TreePath::parse(&separator.repeat(length)).unwrap();
         let started = std::time::Instant::now();
-        let _ = rules.is_ignored(&path, false);
+        let _ = rules.is_ignored(&path, false, &Budget::default());
         // Steps are at most the product of both lengths; the bound leaves room for a busy machine.
         assert!(started.elapsed().as_secs() < 5, "it took {:?}", started.elapsed());
     });

@@ -1,41 +1,87 @@
-//! Ignore rules with the semantics of go-git's gitignore, which differ from Git's own.
+//! Ignore rules with the semantics of go-git's gitignore, which Flux's source-controller and kluctl use and which differ from
+//! Git's own.
 //!
 //! A rule is matched component by component against the full path of an entry, and a rule that matches a leading
 //! directory matches everything below it. Nothing is pruned, so `!` takes back a file below an excluded directory. Of all
 //! rules that match, the last one added decides.
+//!
+//! Rules without wildcards, and those like `*.md`, are found by name and cost nothing for other entries. The work of all
+//! others counts as steps of a [`Budget`]: many wildcards over many entries end with an error.
 
 mod glob;
 #[cfg(test)]
 mod tests;
 
-use crate::TreePath;
+use std::collections::HashMap;
+
+use crate::{Budget, Exceeded, TreePath};
+use glob::Pattern;
 
 /// An ordered list of rules; later ones win over earlier ones.
 #[derive(Debug, Clone, Default)]
 pub struct Rules {
     rules: Vec<Rule>,
+    /// Rules for a name without wildcards, at any depth, by that name.
+    by_name: HashMap<String, Vec<usize>>,
+    /// Rules like `*.md`, by what follows the star, which begins with a dot.
+    by_suffix: HashMap<String, Vec<usize>>,
+    /// Rules for paths that begin with a certain component, by that component.
+    by_first: HashMap<String, Vec<usize>>,
+    /// All other rules: they are tried on every path.
+    others: Vec<usize>,
 }
 
 #[derive(Debug, Clone)]
 struct Rule {
-    /// The directory that the rule belongs to; it says nothing about paths elsewhere.
+    /// The directory of the rule; it does not apply to paths elsewhere.
     domain: Vec<String>,
     negated: bool,
     dirs_only: bool,
-    /// Without a slash a rule is about names at any depth, otherwise about paths from the domain.
+    /// True if the line has a slash: such a rule is for paths from the domain, others are for names at any depth.
     anchored: bool,
-    parts: Vec<String>,
+    parts: Vec<Part>,
+}
+
+/// A component of a rule.
+#[derive(Debug, Clone)]
+enum Part {
+    /// Nothing between two slashes.
+    Empty,
+    /// `**`: any number of directories.
+    AnyDepth,
+    /// A component that contains `**` and more, which matches nothing.
+    Nothing,
+    Name(Pattern),
+}
+
+impl Part {
+    /// Parses a component of a rule with a slash.
+    fn parse(text: &str) -> Self {
+        match text {
+            "" => Self::Empty,
+            "**" => Self::AnyDepth,
+            text if text.contains("**") => Self::Nothing,
+            text => Self::Name(Pattern::parse(text)),
+        }
+    }
+}
+
+/// A path whose rules are looked up, and the work of that.
+struct Candidate<'p> {
+    names: Vec<&'p str>,
+    is_dir: bool,
+    work: u64,
 }
 
 impl Rules {
-    /// Rules that ignore nothing.
+    /// Returns rules that ignore nothing.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds one rule that holds below the directory `domain`. Blanks at the end don't count, unless the last one follows
-    /// a backslash.
+    /// Adds a rule that applies below the directory `domain`. Trailing blanks are removed, unless the last one follows a
+    /// backslash.
     pub fn add(&mut self, domain: &TreePath, line: &str) {
         let (negated, line) = line.strip_prefix('!').map_or((false, line), |rest| (true, rest));
         let line = if line.ends_with("\\ ") {
@@ -44,16 +90,29 @@ impl Rules {
             line.trim_end_matches(' ')
         };
         let (dirs_only, line) = line.strip_suffix('/').map_or((false, line), |rest| (true, rest));
-        self.rules.push(Rule {
+        let rule = Rule {
             domain: domain.components().map(str::to_owned).collect(),
             negated,
             dirs_only,
             anchored: line.contains('/'),
-            parts: line.split('/').map(str::to_owned).collect(),
-        });
+            parts: if line.contains('/') {
+                line.split('/').map(Part::parse).collect()
+            } else {
+                vec![Part::Name(Pattern::parse(line))]
+            },
+        };
+        let index = self.rules.len();
+        let list = match rule.key() {
+            Key::Name(name) => self.by_name.entry(name.to_owned()).or_default(),
+            Key::Suffix(suffix) => self.by_suffix.entry(suffix.to_owned()).or_default(),
+            Key::First(first) => self.by_first.entry(first.to_owned()).or_default(),
+            Key::None => &mut self.others,
+        };
+        list.push(index);
+        self.rules.push(rule);
     }
 
-    /// Adds the lines of an ignore file that lies in `domain`; comments and blank lines are skipped.
+    /// Adds the lines of an ignore file in the directory `domain`; comments and blank lines are skipped.
     pub fn add_file(&mut self, domain: &TreePath, text: &str) {
         for line in text.lines() {
             if !line.starts_with('#') && !line.trim().is_empty() {
@@ -62,72 +121,126 @@ impl Rules {
         }
     }
 
-    /// Whether there is no rule.
+    /// Returns true if there is no rule.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.rules.is_empty()
     }
 
-    /// Whether the last matching rule excludes `path`.
-    #[must_use]
-    pub fn is_ignored(&self, path: &TreePath, is_dir: bool) -> bool {
-        let parts: Vec<&str> = path.components().collect();
-        let decides = |rule: &&Rule| rule.matches(&parts, is_dir);
-        self.rules
-            .iter()
-            .rev()
-            .find(decides)
-            .is_some_and(|rule| !rule.negated)
+    /// Returns true if the last rule that matches `path` excludes it.
+    ///
+    /// # Errors
+    /// Fails if the budget is used up: every character that is compared with a wildcard counts as a step.
+    pub fn is_ignored(&self, path: &TreePath, is_dir: bool, budget: &Budget) -> Result<bool, Exceeded> {
+        let mut candidate = Candidate {
+            names: path.components().collect(),
+            is_dir,
+            work: 1,
+        };
+        let decides = self.last_match(&mut candidate);
+        budget.step(candidate.work)?;
+        Ok(decides.is_some_and(|rule| !rule.negated))
+    }
+
+    /// Returns the last rule that matches.
+    fn last_match(&self, candidate: &mut Candidate<'_>) -> Option<&Rule> {
+        let mut last: Option<usize> = None;
+        let names = candidate.names.clone();
+        let first = names.first().and_then(|first| self.by_first.get(*first));
+        let by_name = names.iter().filter_map(|name| self.by_name.get(*name));
+        let suffixes = names.iter().flat_map(|name| {
+            let dots = name.match_indices('.');
+            dots.filter_map(|(at, _)| name.get(at..))
+        });
+        let by_suffix = suffixes.filter_map(|suffix| self.by_suffix.get(suffix));
+        let lists = first.into_iter().chain(by_name).chain(by_suffix);
+        for list in lists.chain([&self.others]) {
+            let before = last;
+            let later = list.iter().rev().take_while(|index| Some(**index) > before);
+            for index in later {
+                let rule = self.rules.get(*index);
+                if rule.is_some_and(|rule| rule.matches(candidate)) {
+                    last = Some(*index);
+                    break;
+                }
+            }
+        }
+        last.and_then(|index| self.rules.get(index))
     }
 }
 
-impl Rule {
-    fn matches(&self, path: &[&str], is_dir: bool) -> bool {
-        let Some((head, rest)) = path.split_at_checked(self.domain.len()) else {
-            return false;
-        };
-        if rest.is_empty() || head != self.domain.as_slice() {
-            return false;
-        }
-        if self.anchored {
-            self.matches_path(rest, is_dir)
-        } else {
-            self.matches_name(rest, is_dir)
-        }
-    }
+/// The name by which a rule is found.
+enum Key<'r> {
+    Name(&'r str),
+    Suffix(&'r str),
+    First(&'r str),
+    None,
+}
 
-    fn matches_name(&self, path: &[&str], is_dir: bool) -> bool {
-        let Some(pattern) = self.parts.first() else {
-            return false;
-        };
-        for (index, name) in path.iter().enumerate() {
-            match glob::matches(pattern, name) {
-                Err(glob::Malformed) => return false,
-                Ok(false) => {}
-                Ok(true) => return !self.dirs_only || is_dir || index + 1 < path.len(),
+impl Rule {
+    fn key(&self) -> Key<'_> {
+        if !self.anchored {
+            match self.parts.first() {
+                Some(Part::Name(Pattern::Literal(name))) => return Key::Name(name),
+                Some(Part::Name(Pattern::Suffix(suffix))) if suffix.starts_with('.') => {
+                    return Key::Suffix(suffix);
+                }
+                _ => {}
             }
         }
-        false
+        if let Some(first) = self.domain.first() {
+            return Key::First(first);
+        }
+        let first = self.parts.iter().find(|part| !matches!(part, Part::Empty));
+        match first {
+            Some(Part::Name(Pattern::Literal(name))) if self.anchored => Key::First(name),
+            _ => Key::None,
+        }
     }
 
-    fn matches_path(&self, mut path: &[&str], is_dir: bool) -> bool {
+    fn matches(&self, candidate: &mut Candidate<'_>) -> bool {
+        candidate.work += 1;
+        let names = std::mem::take(&mut candidate.names);
+        let matches = match names.split_at_checked(self.domain.len()) {
+            Some((head, rest)) if !rest.is_empty() && head == self.domain.as_slice() => {
+                if self.anchored {
+                    self.matches_path(rest, candidate)
+                } else {
+                    self.matches_name(rest, candidate)
+                }
+            }
+            _ => false,
+        };
+        candidate.names = names;
+        matches
+    }
+
+    fn matches_name(&self, path: &[&str], candidate: &mut Candidate<'_>) -> bool {
+        let Some(Part::Name(pattern)) = self.parts.first() else {
+            return false;
+        };
+        let found = path
+            .iter()
+            .position(|name| pattern.matches(name, &mut candidate.work));
+        found.is_some_and(|at| !self.dirs_only || candidate.is_dir || at + 1 < path.len())
+    }
+
+    fn matches_path(&self, mut path: &[&str], candidate: &mut Candidate<'_>) -> bool {
         let (mut matched, mut any_depth) = (false, false);
         for (index, part) in self.parts.iter().enumerate() {
             let last = index + 1 == self.parts.len();
-            match part.as_str() {
-                "" => any_depth = false,
-                "**" if last => break,
-                "**" => any_depth = true,
-                part if part.contains("**") => return false,
-                part => {
+            match part {
+                Part::Empty => any_depth = false,
+                Part::AnyDepth if last => break,
+                Part::AnyDepth => any_depth = true,
+                Part::Nothing => return false,
+                Part::Name(pattern) => {
                     let traverse = std::mem::take(&mut any_depth);
-                    let found = if traverse {
-                        path.iter().position(|name| glob::matches(part, name) == Ok(true))
-                    } else {
-                        path.first()
-                            .filter(|name| glob::matches(part, name) == Ok(true))
-                            .map(|_| 0)
-                    };
+                    let reach = if traverse { path.len() } else { 1 };
+                    let found = path
+                        .iter()
+                        .take(reach)
+                        .position(|name| pattern.matches(name, &mut candidate.work));
                     let Some(rest) = found.and_then(|at| path.get(at + 1..)) else {
                         return false;
                     };
@@ -137,6 +250,6 @@ impl Rule {
                 }
             }
         }
-        matched && (!self.dirs_only || is_dir || !path.is_empty())
+        matched && (!self.dirs_only || candidate.is_dir || !path.is_empty())
     }
 }

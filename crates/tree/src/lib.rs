@@ -22,12 +22,12 @@ pub use stack::on_deep_stack;
 
 use bytes::Bytes;
 
-/// What a path in a tree names. Symbolic links are resolved by the tree and never seen by its readers.
+/// The type of a path in a tree. Trees resolve symbolic links; their readers never see one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NodeKind {
     /// A regular file.
     File {
-        /// Whether any executable bit is set.
+        /// True if any executable bit is set.
         executable: bool,
         /// Length in bytes.
         len: u64,
@@ -39,18 +39,18 @@ pub enum NodeKind {
 /// One entry of a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// The entry's own name, without any slash.
+    /// The name of the entry, without any slash.
     pub name: String,
-    /// Whether it is a directory; all others are regular files.
+    /// True for a directory; all other entries are regular files.
     pub is_dir: bool,
-    /// Whether it is reached through a symbolic link, so that it lies elsewhere.
+    /// True if the entry is a symbolic link, so that its content is elsewhere.
     pub is_link: bool,
 }
 
-/// Why a tree could not answer.
+/// The error of a tree that could not answer.
 #[derive(Debug, thiserror::Error)]
 pub enum TreeError {
-    /// Nothing is there.
+    /// The path doesn't exist.
     #[error("{0}: no such file or directory")]
     NotFound(TreePath),
     /// A directory was expected.
@@ -77,15 +77,15 @@ pub enum TreeError {
     Open {
         /// The directory, as the caller named it.
         path: String,
-        /// What the operating system said.
+        /// The error of the operating system.
         source: std::io::Error,
     },
-    /// The operating system said no.
+    /// An error of the operating system.
     #[error("{path}: {source}")]
     Io {
         /// The file.
         path: TreePath,
-        /// What the operating system said.
+        /// The error of the operating system.
         source: std::io::Error,
     },
 }
@@ -95,27 +95,27 @@ pub trait Tree: Send + Sync {
     /// Reads a whole regular file.
     ///
     /// # Errors
-    /// When it is missing, no regular file, too large, or reached through a link that leaves the root.
+    /// Fails if it is missing, not a regular file, too large, or reached through a link that leaves the root.
     fn read(&self, path: &TreePath) -> Result<Bytes, TreeError>;
 
-    /// Lists a directory, sorted by name (bytewise). Links that dangle or leave the root are not listed.
+    /// Lists a directory, sorted by name (bytewise). Links that dangle or leave the root are omitted.
     ///
     /// # Errors
-    /// When it is missing or no directory.
+    /// Fails if it is missing or not a directory.
     fn list(&self, dir: &TreePath) -> Result<Vec<Entry>, TreeError>;
 
-    /// Links that were not listed since they dangle or leave the root, as far as that is known: for who wants to say so.
+    /// Returns the links that were not listed since they dangle or leave the root, as far as they are known.
     fn left_out(&self) -> Vec<TreePath> {
         Vec::new()
     }
 
-    /// Tells what is at a path; `None` when nothing is there.
+    /// Returns the type of a path; `None` if it doesn't exist.
     ///
     /// # Errors
-    /// When a link on the way leaves the root, or the operating system refuses.
+    /// Fails if a link on the way leaves the root, or the operating system refuses.
     fn kind(&self, path: &TreePath) -> Result<Option<NodeKind>, TreeError>;
 
-    /// The path at which what is at `path` really lies, links followed; `None` when nothing is there.
+    /// Resolves all links of `path`; `None` if it doesn't exist.
     ///
     /// # Errors
     /// As [`Self::kind`].
@@ -124,12 +124,12 @@ pub trait Tree: Send + Sync {
         Ok(self.kind(path)?.map(|_| path.clone()))
     }
 
-    /// Whether a regular file is at `path`.
+    /// Returns true if there is a regular file at `path`.
     fn is_file(&self, path: &TreePath) -> bool {
         matches!(self.kind(path), Ok(Some(NodeKind::File { .. })))
     }
 
-    /// Whether a directory is at `path`.
+    /// Returns true if there is a directory at `path`.
     fn is_dir(&self, path: &TreePath) -> bool {
         matches!(self.kind(path), Ok(Some(NodeKind::Dir)))
     }

@@ -31,16 +31,16 @@ impl MemFile {
 }
 
 impl Mem {
-    /// An empty tree.
+    /// Makes an empty tree.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Puts plain files into a new tree; paths are normalised.
+    /// Makes a tree of files that are not executable; paths are normalised.
     ///
     /// # Errors
-    /// When a path is absolute or climbs above the root.
+    /// Fails if a path is absolute or climbs above the root.
     pub fn from_files<P: AsRef<str>, B: Into<Bytes>>(
         files: impl IntoIterator<Item = (P, B)>,
     ) -> Result<Self, PathError> {
@@ -51,7 +51,7 @@ impl Mem {
         Ok(mem)
     }
 
-    /// Puts a file, in place of one that may be there.
+    /// Adds a file, or replaces the one at `path`.
     pub fn insert(&mut self, path: impl Into<TreePath>, bytes: impl Into<Bytes>, executable: bool) {
         self.files.map.insert(
             path.into(),
@@ -107,7 +107,7 @@ impl<T> Default for Files<T> {
 }
 
 impl<T> Files<T> {
-    /// Everything strictly below `dir`.
+    /// Returns everything strictly below `dir`.
     pub(crate) fn below<'a>(&'a self, dir: &'a TreePath) -> impl Iterator<Item = (&'a TreePath, &'a T)> {
         let inside = move |path: &TreePath| path != dir && path.strip(dir).is_some();
         self.map

@@ -1,4 +1,4 @@
-//! Files laid over another tree, so that rendering needs no temporary folder. The base is never changed.
+//! Files laid over another tree, so that rendering needs no temporary directory. The base is never changed.
 
 #[cfg(test)]
 mod tests;
@@ -17,7 +17,7 @@ use crate::{
 
 /// A writable layer over a base tree. It can be shared and written at the same time.
 ///
-/// A link of the base is a path of its own: what is written to one of its names isn't seen through the other.
+/// A link of the base is a path of its own: a file that is written through the link doesn't change the link's target.
 pub struct Overlay {
     base: Arc<dyn Tree>,
     layer: RwLock<Files<Layered>>,
@@ -26,7 +26,7 @@ pub struct Overlay {
 #[derive(Debug)]
 enum Layered {
     File(MemFile),
-    /// Hides what the base has at this path and below.
+    /// Hides the base at this path and below.
     Removed,
 }
 
@@ -39,7 +39,7 @@ impl fmt::Debug for Overlay {
 }
 
 impl Overlay {
-    /// Shows `base` until something is written.
+    /// Makes an overlay without changes.
     #[must_use]
     pub fn new(base: Arc<dyn Tree>) -> Self {
         Self {
@@ -48,15 +48,15 @@ impl Overlay {
         }
     }
 
-    /// Writes a file that isn't executable; directories come into being with it.
+    /// Writes a file that isn't executable; missing directories are created.
     ///
     /// # Errors
-    /// When a directory is there, or a file stands where a directory is needed.
+    /// Fails if `path` is a directory, or a file is in the place of a directory above it.
     pub fn write(&self, path: impl Into<TreePath>, bytes: impl Into<Bytes>) -> Result<(), TreeError> {
         self.write_mode(path, bytes, false)
     }
 
-    /// Writes a file and says whether it is executable.
+    /// Writes a file with or without its executable bit.
     ///
     /// # Errors
     /// As [`Overlay::write`].
@@ -86,7 +86,7 @@ impl Overlay {
         Ok(())
     }
 
-    /// Removes what is at `path`, a directory with all that is below it; nothing there is fine.
+    /// Removes the file at `path`, or a directory with everything below it; does nothing if neither exists.
     pub fn remove(&self, path: impl Into<TreePath>) {
         let path = path.into();
         let mut layer = self.layer.write().unwrap_or_else(PoisonError::into_inner);
@@ -110,13 +110,13 @@ impl Files<Layered> {
         }
     }
 
-    /// Whether a written file makes `path` a directory.
+    /// Returns true if a written file makes `path` a directory.
     fn is_dir(&self, path: &TreePath) -> bool {
         self.below(path)
             .any(|(_, entry)| matches!(entry, Layered::File(_)))
     }
 
-    /// Whether an entry at `path` or above hides the base there.
+    /// Returns true if an entry at `path` or above hides the base there.
     fn hides_base(&self, path: &TreePath) -> bool {
         let mut at = Some(path.clone());
         while let Some(path) = at {

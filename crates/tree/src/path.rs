@@ -10,22 +10,22 @@ use std::fmt;
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct TreePath(String);
 
-/// Why a string is no path inside a tree.
+/// The reason why a string is no path in a tree.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PathError {
-    /// Absolute paths name nothing in a tree.
+    /// An absolute path.
     #[error("{0:?}: absolute paths are not allowed here")]
     Absolute(String),
-    /// More `..` than directories above.
+    /// A path with more `..` than directories above.
     #[error("{0:?}: leads outside of its root directory, which is not allowed")]
     Escapes(String),
-    /// NUL bytes are in no file name.
+    /// A path with a NUL byte.
     #[error("{0:?}: contains a NUL byte")]
     Nul(String),
 }
 
 impl TreePath {
-    /// The root of a tree.
+    /// Returns the root of a tree.
     pub const fn root() -> Self {
         Self(String::new())
     }
@@ -33,7 +33,7 @@ impl TreePath {
     /// Normalises `path` relative to the root.
     ///
     /// # Errors
-    /// When it is absolute or climbs above the root.
+    /// Fails if it is absolute or climbs above the root.
     pub fn parse(path: &str) -> Result<Self, PathError> {
         Self::root().join(path)
     }
@@ -41,7 +41,7 @@ impl TreePath {
     /// Resolves `path` relative to this directory, lexically: `..` climbs, but never above the root.
     ///
     /// # Errors
-    /// When it is absolute or climbs above the root.
+    /// Fails if it is absolute or climbs above the root.
     pub fn join(&self, path: &str) -> Result<Self, PathError> {
         if path.starts_with('/') {
             return Err(PathError::Absolute(path.to_owned()));
@@ -62,7 +62,7 @@ impl TreePath {
         Ok(Self(parts.join("/")))
     }
 
-    /// The path of an entry called `name` (one component, as [`crate::Tree::list`] returns it).
+    /// Returns the path of an entry called `name` (one component, as [`crate::Tree::list`] returns it).
     #[must_use]
     pub fn child(&self, name: &str) -> Self {
         if self.0.is_empty() {
@@ -72,7 +72,7 @@ impl TreePath {
         }
     }
 
-    /// The directory that holds this path; `None` for the root.
+    /// Returns the directory of this path; `None` for the root.
     #[must_use]
     pub fn parent(&self) -> Option<Self> {
         if self.0.is_empty() {
@@ -85,13 +85,13 @@ impl TreePath {
         ))
     }
 
-    /// The last component; empty for the root.
+    /// Returns the last component; empty for the root.
     #[must_use]
     pub fn name(&self) -> &str {
         self.0.rsplit_once('/').map_or(self.0.as_str(), |(_, name)| name)
     }
 
-    /// The path without the directory `base`, when it lies in it.
+    /// Returns the path relative to the directory `base`, if it is below it.
     #[must_use]
     pub fn strip(&self, base: &Self) -> Option<&str> {
         if base.0.is_empty() {
@@ -105,18 +105,18 @@ impl TreePath {
         }
     }
 
-    /// The components from the root down.
+    /// Iterates over the components from the root down.
     pub fn components(&self) -> impl Iterator<Item = &str> {
         self.0.split('/').filter(|part| !part.is_empty())
     }
 
-    /// The path as text; empty for the root.
+    /// Returns the path as a string; empty for the root.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The smallest path that may lie below this directory, in the order of paths.
+    /// Returns the smallest path that may be below this directory, in the order of paths.
     pub(crate) fn first_below(&self) -> Self {
         if self.0.is_empty() {
             Self::root()
@@ -125,12 +125,12 @@ impl TreePath {
         }
     }
 
-    /// A path behind everything below this directory: `0` follows `/` in byte order.
+    /// Returns a path after everything below this directory: `0` follows `/` in byte order.
     pub(crate) fn first_after(&self) -> Self {
         Self(format!("{}0", self.0))
     }
 
-    /// Whether this is the root.
+    /// Returns true for the root.
     #[must_use]
     pub fn is_root(&self) -> bool {
         self.0.is_empty()

@@ -10,16 +10,16 @@ use std::{
 
 /// Address space, not memory: pages are only used once they are touched.
 const STACK_BYTES: usize = 256 << 20;
-/// What work that is nested in other work finds left, at least, of the stack that they share.
+/// The minimum size in bytes of the remaining stack for nested work that shares the stack.
 const ENOUGH_BYTES: usize = STACK_BYTES / 8 * 7;
 
 /// Runs `work` in this thread, on a stack that is deep enough for anything that stays within its limits.
 ///
-/// Templates can nest values and calls as deep as their budget of steps allows; printing and dropping such values
-/// recurses. A panic of `work` goes on in the caller.
+/// Templates can nest values and calls as deep as their budget of steps allows; printing and dropping such values recurses.
+/// A panic of `work` continues in the caller.
 ///
 /// # Errors
-/// When the operating system has no room for the stack.
+/// Fails if the operating system has no room for the stack.
 pub fn on_deep_stack<T>(work: impl FnOnce() -> T) -> io::Result<T> {
     let mut work = Some(work);
     // Who makes the stack panics when there is no room.

@@ -59,6 +59,8 @@ pub fn rules(mut files: Vec<(TreePath, String)>, spec: Option<&str>) -> Rules {
 
 #[cfg(test)]
 mod tests {
+    use tree::Budget;
+
     use super::*;
 
     fn path(text: &str) -> TreePath {
@@ -68,10 +70,12 @@ mod tests {
     #[track_caller]
     fn check(rules: &Rules, ignored: &[&str], kept: &[&str]) {
         for file in ignored {
-            assert!(rules.is_ignored(&path(file), false), "{file} is ignored");
+            let ignored = rules.is_ignored(&path(file), false, &Budget::default());
+            assert_eq!(ignored, Ok(true), "{file} is ignored");
         }
         for file in kept {
-            assert!(!rules.is_ignored(&path(file), false), "{file} is kept");
+            let ignored = rules.is_ignored(&path(file), false, &Budget::default());
+            assert_eq!(ignored, Ok(false), "{file} is kept");
         }
     }
 

@@ -40,7 +40,7 @@ pub fn plan<T>(items: Vec<Item<T>>, rules: &Rules, budget: &Budget) -> Result<Ve
     let mut kept = Vec::with_capacity(items.len());
     for item in items {
         budget.check()?;
-        if item.kind != Kind::Other && !rules.is_ignored(&item.path, item.kind == Kind::Dir) {
+        if item.kind != Kind::Other && !rules.is_ignored(&item.path, item.kind == Kind::Dir, budget)? {
             refuse(&item.path)?;
             kept.push(item);
         }

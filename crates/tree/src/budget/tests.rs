@@ -11,7 +11,7 @@ fn small() -> Limits {
 }
 
 #[test]
-fn each_counter_names_its_limit() {
+fn budget_errors_name_their_limit() {
     let budget = Budget::new(small());
     assert_eq!(budget.step(3000), Ok(()));
     assert_eq!(
@@ -36,7 +36,7 @@ fn each_counter_names_its_limit() {
 }
 
 #[test]
-fn counters_stay_used_up_when_they_overflow() {
+fn counters_stay_exceeded_after_overflow() {
     let budget = Budget::new(small());
     assert!(budget.step(u64::MAX).is_err());
     assert!(budget.output(u64::MAX).is_err());
@@ -44,7 +44,7 @@ fn counters_stay_used_up_when_they_overflow() {
 }
 
 #[test]
-fn steps_see_deadline_and_cancellation() {
+fn steps_fail_after_deadline_and_cancellation() {
     let late = Budget::new(Limits::default()).with_timeout(Duration::ZERO);
     assert_eq!(late.check(), Err(Exceeded::Time(Duration::ZERO)));
     assert_eq!(late.step(1), Ok(()), "the clock is looked at now and then only");

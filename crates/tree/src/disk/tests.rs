@@ -26,7 +26,7 @@ fn link(temp: &TempDir, target: &str, at: &str) {
 }
 
 #[test]
-fn files_and_directories() {
+fn disk_lists_files_and_directories() {
     let (temp, disk) = folders();
     let script = temp.path().join("root/run");
     fs::write(&script, "#!").unwrap();
@@ -79,7 +79,7 @@ fn files_and_directories() {
 }
 
 #[test]
-fn links_inside_are_followed() {
+fn disk_follows_links_inside_the_root() {
     let (temp, disk) = folders();
     link(&temp, "a/file", "to-file");
     link(&temp, "a", "to-dir");
@@ -94,7 +94,7 @@ fn links_inside_are_followed() {
 }
 
 #[test]
-fn links_that_leave_the_root_are_refused() {
+fn disk_refuses_links_that_leave_the_root() {
     let (temp, disk) = folders();
     let absolute = temp.path().join("outside/secret").display().to_string();
     for (target, at) in [
@@ -130,7 +130,7 @@ fn links_that_leave_the_root_are_refused() {
 }
 
 #[test]
-fn dangling_links_and_loops_are_not_there() {
+fn disk_hides_dangling_links_and_loops() {
     let (temp, disk) = folders();
     link(&temp, "nowhere", "dangling");
     link(&temp, "loop", "loop");
@@ -146,7 +146,7 @@ fn dangling_links_and_loops_are_not_there() {
 }
 
 #[test]
-fn a_link_replaced_after_opening_does_not_help() {
+fn disk_refuses_a_link_that_was_replaced_after_opening() {
     let (temp, disk) = folders();
     fs::rename(temp.path().join("root/a"), temp.path().join("root/was-a")).unwrap();
     link(&temp, "../outside", "a");
@@ -157,7 +157,7 @@ fn a_link_replaced_after_opening_does_not_help() {
 }
 
 #[test]
-fn sockets_are_not_there_and_nothing_waits_for_them() {
+fn disk_hides_sockets_and_pipes_without_blocking() {
     let (temp, disk) = folders();
     let _socket = std::os::unix::net::UnixListener::bind(temp.path().join("root/socket")).unwrap();
     assert_eq!(disk.kind(&path("socket")).unwrap(), None);
@@ -166,7 +166,7 @@ fn sockets_are_not_there_and_nothing_waits_for_them() {
 }
 
 #[test]
-fn files_over_the_limit_are_refused() {
+fn disk_refuses_files_over_the_limit() {
     let (temp, _) = folders();
     let limits = Limits {
         file_bytes: 7,
@@ -182,7 +182,7 @@ fn files_over_the_limit_are_refused() {
 }
 
 #[test]
-fn links_resolve_to_where_they_lead_inside_the_root() {
+fn disk_resolves_links_inside_the_root() {
     let (temp, disk) = folders();
     link(&temp, "a/b", "linked");
     link(&temp, "../outside", "out");

@@ -1,11 +1,24 @@
 //! Shell patterns for one path component, as Go's `filepath.Match` reads them.
 
-/// The pattern has an unclosed class, an empty range end, or a lone backslash at its end.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Malformed;
+/// A pattern for a name.
+#[derive(Debug, Clone)]
+pub(super) enum Pattern {
+    /// The name itself.
+    Literal(String),
+    /// A star, followed by the end of the name.
+    Suffix(String),
+    /// Anything else.
+    Glob(Vec<Token>),
+    /// A pattern with an unclosed class, an empty range end, or a trailing backslash; it matches nothing.
+    Malformed,
+}
 
-#[derive(Debug)]
-enum Token {
+/// The error of a malformed pattern.
+#[derive(Debug, PartialEq, Eq)]
+struct Malformed;
+
+#[derive(Debug, Clone)]
+pub(super) enum Token {
     Star,
     Any,
     Char(char),
@@ -28,31 +41,69 @@ impl Token {
     }
 }
 
-/// Whether `pattern` matches the whole of `name`, in time linear in pattern times name.
-pub(crate) fn matches(pattern: &str, name: &str) -> Result<bool, Malformed> {
-    let tokens = parse(pattern)?;
-    let name: Vec<char> = name.chars().collect();
+impl Pattern {
+    pub(super) fn parse(pattern: &str) -> Self {
+        let Ok(tokens) = parse(pattern) else {
+            return Self::Malformed;
+        };
+        let literal = |tokens: &[Token]| -> Option<String> {
+            let chars = tokens.iter().map(|token| match token {
+                Token::Char(c) => Some(*c),
+                _ => None,
+            });
+            chars.collect()
+        };
+        if let Some(name) = literal(&tokens) {
+            return Self::Literal(name);
+        }
+        if let Some((Token::Star, rest)) = tokens.split_first()
+            && let Some(suffix) = literal(rest)
+        {
+            return Self::Suffix(suffix);
+        }
+        Self::Glob(tokens)
+    }
+
+    /// Returns true if the pattern matches the whole of `name`. Adds the number of comparisons to `work`, at most the length of
+    /// the pattern times that of the name.
+    pub(super) fn matches(&self, name: &str, work: &mut u64) -> bool {
+        *work += 1;
+        match self {
+            Self::Literal(own) => own == name,
+            Self::Suffix(suffix) => name.ends_with(suffix.as_str()),
+            Self::Glob(tokens) => glob(tokens, name, work),
+            Self::Malformed => false,
+        }
+    }
+}
+
+fn glob(tokens: &[Token], name: &str, work: &mut u64) -> bool {
     // Only the last star needs another try: an earlier one could not do better.
-    let (mut at, mut token, mut star) = (0, 0, None);
+    let (mut rest, mut token, mut star) = (name.chars(), 0, None);
     loop {
-        match (tokens.get(token), name.get(at)) {
+        *work += 1;
+        let mut after = rest.clone();
+        match (tokens.get(token), after.next()) {
             (Some(Token::Star), _) => {
-                star = Some((token, at));
+                star = Some((token, rest.clone()));
                 token += 1;
             }
-            (Some(wanted), Some(c)) if wanted.accepts(*c) => {
-                at += 1;
+            (Some(wanted), Some(c)) if wanted.accepts(c) => {
+                rest = after;
                 token += 1;
             }
-            (None, None) => return Ok(true),
-            _ => match star {
-                Some((star_token, from)) if from < name.len() => {
-                    star = Some((star_token, from + 1));
-                    at = from + 1;
-                    token = star_token + 1;
+            (None, None) => return true,
+            _ => {
+                let Some((star_token, mut from)) = star.take() else {
+                    return false;
+                };
+                if from.next().is_none() {
+                    return false;
                 }
-                _ => return Ok(false),
-            },
+                rest = from.clone();
+                token = star_token + 1;
+                star = Some((star_token, from));
+            }
         }
     }
 }

@@ -13,7 +13,7 @@ fn names(tree: &dyn Tree, dir: &str) -> Vec<String> {
 }
 
 #[test]
-fn directories_follow_from_files() {
+fn mem_derives_directories_from_files() {
     let mut mem = Mem::from_files([("a/b/c", "1"), ("a/b.x", "2"), ("a/b-c/d", "3"), ("z", "4")]).unwrap();
     mem.insert(path("run.sh"), "#!", true);
     assert_eq!(names(&mem, ""), ["a", "run.sh", "z"]);
@@ -32,7 +32,7 @@ fn directories_follow_from_files() {
 }
 
 #[test]
-fn what_is_not_there_is_an_error() {
+fn mem_fails_for_missing_paths() {
     let mem = Mem::from_files([("a/b", "1")]).unwrap();
     assert!(matches!(mem.read(&path("a")), Err(TreeError::NotAFile(_))));
     assert!(matches!(mem.read(&path("b")), Err(TreeError::NotFound(_))));

@@ -23,7 +23,7 @@ fn overlay() -> Overlay {
 }
 
 #[test]
-fn writes_hide_the_base_and_leave_it_alone() {
+fn overlay_writes_hide_the_base_without_changing_it() {
     let base: Arc<dyn Tree> = Arc::new(Mem::from_files([("a/b", "old")]).unwrap());
     let overlay = Overlay::new(Arc::clone(&base));
     overlay.write(path("a/b"), "new").unwrap();
@@ -43,7 +43,7 @@ fn writes_hide_the_base_and_leave_it_alone() {
 }
 
 #[test]
-fn removal_hides_a_directory_until_it_is_written_again() {
+fn overlay_removal_hides_a_directory_until_it_is_rewritten() {
     let overlay = overlay();
     overlay.write(path("a/new"), "1").unwrap();
     overlay.remove(path("a"));
@@ -56,7 +56,7 @@ fn removal_hides_a_directory_until_it_is_written_again() {
 }
 
 #[test]
-fn files_and_directories_do_not_take_each_others_place() {
+fn overlay_refuses_a_file_in_place_of_a_directory() {
     let overlay = overlay();
     assert!(matches!(
         overlay.write(path("a"), ""),
@@ -80,7 +80,7 @@ fn files_and_directories_do_not_take_each_others_place() {
 }
 
 #[test]
-fn it_can_be_written_while_others_read() {
+fn overlay_can_be_written_during_reads() {
     let overlay = overlay();
     let shared: &dyn Tree = &overlay;
     std::thread::scope(|scope| {
@@ -120,7 +120,7 @@ fn walk(tree: &dyn Tree, dir: &TreePath, found: &mut BTreeMap<String, Vec<u8>>) 
     }
 }
 
-/// What a folder would hold.
+/// A model of an overlay: the content that a directory would have.
 #[derive(Debug, Default)]
 struct Model {
     files: BTreeMap<String, Vec<u8>>,

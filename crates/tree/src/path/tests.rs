@@ -32,7 +32,7 @@ fn paths_out_of_the_root_are_refused() {
 }
 
 #[test]
-fn parts_of_a_path() {
+fn path_accessors_return_its_parts() {
     let path = TreePath::parse("a/b/c.yaml").unwrap();
     assert_eq!(path.name(), "c.yaml");
     assert_eq!(path.parent().unwrap().as_str(), "a/b");

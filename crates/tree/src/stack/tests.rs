@@ -12,14 +12,14 @@ fn descend(levels: usize) -> usize {
 }
 
 #[test]
-fn deep_work_goes_through_in_this_thread() {
+fn deep_recursion_runs_in_the_same_thread() {
     let levels = 40 << 10;
     let (here, depth) = on_deep_stack(|| (thread::current().id(), descend(levels))).unwrap();
     assert_eq!((here, depth), (thread::current().id(), levels));
 }
 
 #[test]
-fn nested_work_shares_the_stack() {
+fn nested_work_shares_the_deep_stack() {
     let (left, inner) = on_deep_stack(|| {
         let left = stacker::remaining_stack();
         (left, on_deep_stack(stacker::remaining_stack).unwrap())
@@ -29,7 +29,7 @@ fn nested_work_shares_the_stack() {
 }
 
 #[test]
-fn nested_work_gets_a_stack_when_little_is_left() {
+fn nested_work_gets_a_new_stack_if_little_is_left() {
     fn deep_inside(levels: usize) -> Option<usize> {
         let frame = black_box([levels; 128]);
         if levels == 0 {
@@ -42,7 +42,7 @@ fn nested_work_gets_a_stack_when_little_is_left() {
 }
 
 #[test]
-fn a_panic_goes_on_in_the_caller() {
+fn panic_propagates_to_the_caller() {
     let panic = catch_unwind(|| on_deep_stack(|| panic!("of work"))).unwrap_err();
     assert_eq!(panic.downcast_ref::<&str>(), Some(&"of work"));
 }
