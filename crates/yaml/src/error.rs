@@ -1,4 +1,4 @@
-//! Why a text could not be read.
+//! The error of a document that can't be read.
 
 use std::fmt;
 
@@ -6,14 +6,14 @@ use tree::Exceeded;
 
 use crate::Position;
 
-/// Why a text could not be read, and where. Its text reads "line 3, column 5: ...".
+/// The error of a document that can't be read, with its position. Displays as "line 3, column 5: ...".
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub struct Error {
     /// The place, as far as it is known.
     pub position: Option<Position>,
-    /// Where that begins which could not be read to its end, as far as it is known.
+    /// The beginning of the construct that could not be read to its end, if it is known.
     pub begin: Option<Position>,
-    /// What is wrong there.
+    /// The problem at the position.
     #[source]
     pub problem: Problem,
 }
@@ -27,13 +27,13 @@ impl Error {
         }
     }
 
-    /// What is wrong, without the place.
+    /// Returns the message without the position.
     #[must_use]
     pub fn message(&self) -> String {
         self.problem.to_string()
     }
 
-    /// The limit that was reached, when the text is too big rather than wrong.
+    /// Returns the limit that was reached, if the document is too large rather than wrong.
     #[must_use]
     pub fn exceeded(&self) -> Option<&Exceeded> {
         if let Problem::Exceeded(exceeded) = &self.problem {
@@ -53,13 +53,13 @@ impl fmt::Display for Error {
     }
 }
 
-/// What is wrong with a text.
+/// A problem of a document.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Problem {
-    /// It is no YAML.
+    /// Invalid YAML.
     #[error("{0}")]
     Syntax(String),
-    /// Bytes that are no text in UTF-8, or in UTF-16 with a byte order mark.
+    /// Bytes that are neither UTF-8 nor UTF-16 with a byte order mark.
     #[error("the text is not valid {0}")]
     Encoding(&'static str),
     /// A character that YAML doesn't allow unescaped.
@@ -70,24 +70,24 @@ pub enum Problem {
     DuplicateKey {
         /// The key.
         key: String,
-        /// Where it was set first.
+        /// The position of the first entry with the key.
         first: Option<Position>,
     },
-    /// One key twice in one map, in the words of go-yaml.
+    /// A key that is set twice in one map, with the message of go-yaml.
     #[error("mapping key {key:?} already defined at line {line}")]
     KeyDefined {
         /// The key.
         key: String,
-        /// Where it was set first; 0 when that isn't known.
+        /// The line of the first entry with the key; 0 if it is unknown.
         line: u32,
     },
-    /// A key that can't become text.
+    /// A key that can't become a string.
     #[error("a map key must be a string, found {0}")]
     Key(&'static str),
-    /// A key that is a map or a list; often it is a template that nobody rendered.
+    /// A key that is a map or a list; often an unrendered template.
     #[error("a map key must be a string, found {found}")]
     DeepKey {
-        /// What it is.
+        /// The type of the key.
         found: &'static str,
         /// The key in the syntax of Go.
         go: String,
@@ -101,7 +101,7 @@ pub enum Problem {
     /// One name for two nodes.
     #[error("anchor {0:?} is set twice")]
     SameAnchor(String),
-    /// A scalar that isn't what its tag says.
+    /// A scalar that doesn't have the type of its tag.
     #[error("cannot read {text:?} as {tag}")]
     Tag {
         /// The scalar.
@@ -112,7 +112,7 @@ pub enum Problem {
     /// A tag that this dialect doesn't know.
     #[error("the tag {0} is not supported")]
     UnknownTag(String),
-    /// `.inf` or `.nan` where JSON has no word for it.
+    /// `.inf` or `.nan` in a dialect that goes through JSON, which has no such numbers.
     #[error("unsupported value: {0}")]
     NotFinite(&'static str),
     /// A `%YAML` directive with a version that this dialect refuses.

@@ -1,8 +1,8 @@
-//! Errors in the words of Go's parsers, which people search for.
+//! Errors with the messages of Go's parsers, which people search for.
 
 use crate::{Error, Problem, Value};
 
-/// Which of Go's parsers tells what is wrong.
+/// A version of Go's YAML parser, whose messages are copied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GoYaml {
     /// Version 2, as sigs.k8s.io/yaml has it.
@@ -11,7 +11,7 @@ pub enum GoYaml {
     V3,
 }
 
-/// What the parser itself expects; all other problems are those of its scanner.
+/// The messages of the parser itself; all other messages come from its scanner.
 const EXPECTED: [&str; 6] = [
     "<stream-start>",
     "<document start>",
@@ -22,7 +22,7 @@ const EXPECTED: [&str; 6] = [
 ];
 
 impl Error {
-    /// What is wrong, as Go says it.
+    /// Returns the message of Go's parser for the same problem.
     ///
     /// quirk: version 3 names the line where that begins which could not be read to its end. Lines count from 0 where the
     /// parser expected something else, and the first line is not named. [`Error::position`] has the right one.
@@ -73,7 +73,7 @@ pub(crate) fn go_syntax(value: &Value) -> String {
     }
 }
 
-/// Whether it is the parser that says this, and not its scanner.
+/// Returns true if the parser says this, and not its scanner.
 fn is_the_parsers(words: &str) -> bool {
     match words.strip_prefix("did not find expected ") {
         Some(rest) => EXPECTED.iter().any(|expected| rest.starts_with(expected)),
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_that_are_no_texts_are_shown() {
+    fn errors_show_keys_that_are_not_strings() {
         let read = |text: &str| crate::read::goyaml_lenient(text, &Budget::default());
         for (text, key) in [
             (
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_counted_as_go_counts_them() {
+    fn go_errors_count_lines_as_go_does() {
         let cases = [
             (
                 "x: 1\ny:\n  a: b\n  - c\n",

@@ -2,7 +2,7 @@
 
 use crate::Position;
 
-/// A document; nodes are known by their numbers.
+/// A document whose nodes refer to each other by number.
 #[derive(Debug, Clone, Default)]
 pub struct Graph {
     nodes: Vec<GraphNode>,
@@ -12,22 +12,22 @@ pub struct Graph {
 /// A node of a [`Graph`].
 #[derive(Debug, Clone, Default)]
 pub struct GraphNode {
-    /// Where it begins in its source text; the default for a node that was not read.
+    /// The position in the source; the default for a node that was not read.
     pub position: Position,
-    /// Its tag in its short form, if it was given one.
+    /// The tag in its short form, if there is one.
     pub tag: Option<String>,
-    /// What it holds.
+    /// The content of the node.
     pub content: GraphContent,
 }
 
-/// What a node of a [`Graph`] holds.
+/// The content of a node of a [`Graph`].
 #[derive(Debug, Clone, PartialEq)]
 pub enum GraphContent {
-    /// A scalar. Plain text is what it looks like, any other is a string.
+    /// A scalar. If plain, its type is resolved from its content; otherwise it is a string.
     Scalar {
-        /// Its text.
+        /// The content.
         text: String,
-        /// Whether it stands without quotes.
+        /// True if the scalar is written without quotes.
         plain: bool,
     },
     /// A list.
@@ -46,13 +46,13 @@ impl Default for GraphContent {
 }
 
 impl Graph {
-    /// Adds a node and gives its number.
+    /// Adds a node and returns its number.
     pub fn add(&mut self, node: GraphNode) -> usize {
         self.nodes.push(node);
         self.nodes.len() - 1
     }
 
-    /// Adds a node with this content and gives its number.
+    /// Adds a node with this content and returns its number.
     pub fn hold(&mut self, content: GraphContent) -> usize {
         self.add(GraphNode {
             content,
@@ -78,19 +78,19 @@ impl Graph {
         self.root
     }
 
-    /// A node.
+    /// Returns the node with a number.
     #[must_use]
     pub fn get(&self, number: usize) -> Option<&GraphNode> {
         self.nodes.get(number)
     }
 
-    /// How many nodes there are.
+    /// Returns the number of nodes.
     #[must_use]
     pub fn len(&self) -> usize {
         self.nodes.len()
     }
 
-    /// Whether there are none.
+    /// Returns true if there are no nodes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.nodes.is_empty()

@@ -11,7 +11,7 @@ use serde::{
 use crate::{Map, Value};
 
 impl Value {
-    /// Converts to a JSON value. Infinities and NaN, which JSON can't say, become null.
+    /// Converts to a JSON value. Infinities and NaN, which JSON doesn't have, become null.
     #[must_use]
     pub fn to_json(&self) -> serde_json::Value {
         use serde_json::Value as Json;

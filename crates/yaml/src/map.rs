@@ -7,12 +7,12 @@ use indexmap::{IndexMap, map};
 
 use crate::Value;
 
-/// Where something begins in its source text, counted from 1. Positions never take part in comparisons.
+/// A position in a source document; line and column count from 1. Positions never take part in comparisons.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Position {
-    /// Line, from 1.
+    /// The line, counted from 1.
     pub line: u32,
-    /// Column in characters, from 1.
+    /// The column in characters, counted from 1.
     pub column: u32,
 }
 
@@ -22,9 +22,9 @@ impl fmt::Display for Position {
     }
 }
 
-/// A map with text keys that keeps the order of insertion and knows where its entries came from.
+/// A map with string keys that keeps the order of insertion and the positions of its entries.
 ///
-/// Two maps are equal when they hold equal values under the same keys; neither order nor positions count.
+/// Two maps are equal if they hold equal values under the same keys; neither order nor positions count.
 #[derive(Clone, Default)]
 pub struct Map {
     // Boxed, so that a list of small values stays small.
@@ -32,13 +32,13 @@ pub struct Map {
 }
 
 impl Map {
-    /// An empty map.
+    /// Makes an empty map.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// An empty map with room for so many entries.
+    /// Makes an empty map with room for so many entries.
     pub(crate) fn with_capacity(entries: usize) -> Self {
         Self {
             entries: Box::new(IndexMap::with_capacity_and_hasher(
@@ -48,48 +48,48 @@ impl Map {
         }
     }
 
-    /// Lets go of room for more entries: thousands of small maps are mostly that.
+    /// Frees unused capacity, of which thousands of small maps mostly consist.
     pub(crate) fn shrink_to_fit(&mut self) {
         self.entries.shrink_to_fit();
     }
 
-    /// The value under `key`.
+    /// Returns the value under `key`.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&Value> {
         self.entries.get(key).map(|(value, _)| value)
     }
 
-    /// The value under `key`, to change it.
+    /// Returns the value under `key` for changes.
     pub fn get_mut(&mut self, key: &str) -> Option<&mut Value> {
         self.entries.get_mut(key).map(|(value, _)| value)
     }
 
-    /// The text under `key`, when a string is there.
+    /// Returns the string under `key`, if the value is one.
     #[must_use]
     pub fn get_str(&self, key: &str) -> Option<&str> {
         self.get(key)?.as_str()
     }
 
-    /// The map under `key`, when a map is there.
+    /// Returns the map under `key`, if the value is one.
     #[must_use]
     pub fn get_map(&self, key: &str) -> Option<&Map> {
         self.get(key)?.as_map()
     }
 
-    /// The first entry.
+    /// Returns the first entry, if there is one.
     #[must_use]
     pub fn first(&self) -> Option<(&str, &Value)> {
         self.iter().next()
     }
 
-    /// Sets `key`, at its place when it exists and otherwise at the end. Returns what was there.
+    /// Sets `key`, at its place if it exists and otherwise at the end. Returns the old value.
     pub fn insert(&mut self, key: impl Into<String>, value: impl Into<Value>) -> Option<Value> {
         self.entries
             .insert(key.into(), (value.into(), None))
             .map(|(old, _)| old)
     }
 
-    /// Sets `key` as [`Map::insert`] does and remembers where the entry came from.
+    /// Sets `key` as [`Map::insert`] does, with the position of the entry.
     pub fn insert_at(
         &mut self,
         key: impl Into<String>,
@@ -101,29 +101,29 @@ impl Map {
             .map(|(old, _)| old)
     }
 
-    /// Removes `key`; the others keep their order.
+    /// Removes `key` and returns its value; the others keep their order.
     pub fn remove(&mut self, key: &str) -> Option<Value> {
         self.entries.shift_remove(key).map(|(value, _)| value)
     }
 
-    /// Removes all entries.
+    /// Removes all entries of the map.
     pub fn clear(&mut self) {
         self.entries.clear();
     }
 
-    /// Whether `key` is there, whatever its value.
+    /// Returns true if there is an entry with `key`, whatever its value.
     #[must_use]
     pub fn contains_key(&self, key: &str) -> bool {
         self.entries.contains_key(key)
     }
 
-    /// Where the entry of `key` begins in its source text.
+    /// Returns the position of the entry with `key`.
     #[must_use]
     pub fn position(&self, key: &str) -> Option<Position> {
         self.entries.get(key)?.1
     }
 
-    /// The map under `key`, put there when the key is absent or null; `None` when it holds something else.
+    /// Returns the map under `key`, which is inserted if the key is missing or null; `None` if the value is something else.
     pub fn get_or_insert_map(&mut self, key: &str) -> Option<&mut Map> {
         let slot = &mut self.entries.entry(key.to_owned()).or_default().0;
         if slot.is_null() {
@@ -132,42 +132,42 @@ impl Map {
         slot.as_map_mut()
     }
 
-    /// Goes over the entries in order.
+    /// Iterates over the entries in order.
     pub fn iter(&self) -> Iter<'_> {
         Iter {
             inner: self.entries.iter(),
         }
     }
 
-    /// Goes over the entries in order, to change their values.
+    /// Iterates over the entries in order, with values to change.
     pub fn iter_mut(&mut self) -> IterMut<'_> {
         IterMut {
             inner: self.entries.iter_mut(),
         }
     }
 
-    /// The keys in order.
+    /// Iterates over the keys in order.
     pub fn keys(&self) -> impl DoubleEndedIterator<Item = &str> + ExactSizeIterator {
         self.entries.keys().map(String::as_str)
     }
 
-    /// The values in order.
+    /// Iterates over the values in order.
     pub fn values(&self) -> impl DoubleEndedIterator<Item = &Value> + ExactSizeIterator {
         self.entries.values().map(|(value, _)| value)
     }
 
-    /// The values in order, to change them.
+    /// Iterates over the values in order, to change them.
     pub fn values_mut(&mut self) -> impl DoubleEndedIterator<Item = &mut Value> + ExactSizeIterator {
         self.entries.values_mut().map(|(value, _)| value)
     }
 
-    /// How many entries there are.
+    /// Returns the number of entries.
     #[must_use]
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether there is no entry.
+    /// Returns true if there are no entries.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
@@ -178,14 +178,14 @@ impl Map {
         self.entries.retain(|key, (value, _)| keep(key, value));
     }
 
-    /// The entries with where they came from.
+    /// Returns the entries with their positions.
     pub(crate) fn into_entries(self) -> impl Iterator<Item = (String, Value, Option<Position>)> {
         self.entries
             .into_iter()
             .map(|(key, (value, position))| (key, value, position))
     }
 
-    /// Orders the entries by key, bytewise.
+    /// Sorts the entries by key, bytewise.
     pub fn sort_keys(&mut self) {
         self.entries.sort_unstable_keys();
     }

@@ -1,8 +1,8 @@
 //! A document as it was composed, before its scalars are resolved.
 //!
-//! [`Value`] forgets how a scalar was written; a [`Node`] keeps the text (`1.10` stays `1.10`), the tag, keys that are set
-//! twice and keys that are no strings. [`Node::into_value`] is where all of that is resolved or refused, in kustomize's
-//! dialect. Anchors are expanded before a node is made.
+//! A [`Value`] forgets how a scalar was written; a [`Node`] keeps its characters (`1.10` stays `1.10`), its tag, keys that
+//! are set twice and keys that aren't strings. [`Node::into_value`] resolves all of that or fails, in kustomize's dialect.
+//! Anchors are expanded before a node is made.
 
 mod mapping;
 #[cfg(test)]
@@ -11,20 +11,22 @@ mod tests;
 pub use ecow::EcoString as Text;
 pub use mapping::{Entry, Mapping};
 
+pub use crate::tag::Tag;
+
 use std::num::NonZeroU32;
 
-use crate::{Error, Position, Value, print::number::go_yaml, read};
+use crate::{Position, Value, print::number::go_yaml, read::resolve::kustomize_kind};
 
 /// A part of a composed document. Nodes are equal when their contents are; positions don't count.
 #[derive(Debug, Clone)]
 pub struct Node {
-    /// Where it begins in its source text; the default for a node that was not read.
+    /// The position in the source; the default for a node that was not read.
     pub position: Position,
-    /// What it holds.
+    /// The content of the node.
     pub content: Content,
 }
 
-/// What a [`Node`] holds.
+/// The content of a [`Node`].
 #[derive(Debug, Clone, PartialEq)]
 pub enum Content {
     /// A scalar as written.
@@ -35,45 +37,24 @@ pub enum Content {
     Map(Mapping),
 }
 
-/// A scalar as written. Scalars are equal when their texts, tags and styles are.
+/// A scalar as written. Scalars are equal if their content, tags and styles are.
 #[derive(Debug, Clone)]
 pub struct Scalar {
-    /// Its text, without quotes.
+    /// The content, without quotes.
     pub text: Text,
-    /// Its tag. Without one, plain text is what it looks like, and any other text is a string.
+    /// The tag. Without one, a plain scalar is resolved from its content, and any other scalar is a string.
     pub tag: Option<Tag>,
-    /// Neither quoted nor a block.
+    /// True if the scalar is neither quoted nor a block.
     pub plain: bool,
-    /// A number that all places of a document have which are to hold the same scalar. Whoever writes into one of them sees
-    /// to the others; nothing is done about it here.
+    /// A number that all scalars of a document have in common which must stay equal. The caller that writes to one of them
+    /// must update the others; this crate does not.
     pub share: Option<NonZeroU32>,
-    /// Read between brackets, without a tag: see [`Node::into_value`].
+    /// True if it was read in a flow collection, without a tag; see [`Node::into_value`].
     pub in_flow: bool,
 }
 
-/// The kind of a scalar.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Tag {
-    /// `!!null`
-    Null,
-    /// `!!bool`
-    Bool,
-    /// `!!int`
-    Int,
-    /// `!!float`
-    Float,
-    /// `!!str`
-    Str,
-    /// `!!timestamp`
-    Timestamp,
-    /// `!!binary`: base64, decoded only when it becomes a value.
-    Binary,
-    /// A tag that means nothing here; the scalar becomes a string.
-    Other,
-}
-
 impl Scalar {
-    /// A string, whatever its text looks like.
+    /// Makes a string, whatever type its content looks like.
     pub fn string(text: impl Into<Text>) -> Self {
         Self {
             text: text.into(),
@@ -84,7 +65,7 @@ impl Scalar {
         }
     }
 
-    /// Plain text, which is what it looks like.
+    /// Makes a plain scalar, whose type is resolved from its content.
     pub fn plain(text: impl Into<Text>) -> Self {
         Self {
             text: text.into(),
@@ -105,36 +86,36 @@ impl Scalar {
         }
     }
 
-    /// The tag, or what the text looks like to kustomize.
+    /// Returns the tag, or the one that kustomize resolves from the content.
     #[must_use]
     pub fn kind(&self) -> Tag {
         match self.tag {
             Some(tag) => tag,
-            None if self.plain => read::kustomize_kind(&self.text),
+            None if self.plain => kustomize_kind(&self.text),
             None => Tag::Str,
         }
     }
 
-    /// Whether this is null.
+    /// Returns true if the scalar is null.
     #[must_use]
     pub fn is_null(&self) -> bool {
         self.kind() == Tag::Null
     }
 
-    /// Whether this is a string.
+    /// Returns true if the scalar is a string.
     #[must_use]
     pub fn is_string(&self) -> bool {
         self.kind() == Tag::Str
     }
 
-    /// Whether this is the key that brings in the entries of other maps.
+    /// Returns true if the scalar is the merge key `<<`.
     pub(crate) fn is_merge(&self) -> bool {
         self.plain && self.tag.is_none() && &*self.text == "<<"
     }
 }
 
 impl Node {
-    /// A node that comes from nowhere.
+    /// Makes a node without a position.
     #[must_use]
     pub fn new(content: Content) -> Self {
         Self {
@@ -143,55 +124,55 @@ impl Node {
         }
     }
 
-    /// A string, whatever its text looks like.
+    /// Makes a string, whatever type its content looks like.
     pub fn string(text: impl Into<Text>) -> Self {
         Scalar::string(text).into()
     }
 
-    /// A scalar of plain text, which is what it looks like.
+    /// Makes a plain scalar, whose type is resolved from its content.
     pub fn plain(text: impl Into<Text>) -> Self {
         Scalar::plain(text).into()
     }
 
-    /// Null.
+    /// Makes a node that is null.
     #[must_use]
     pub fn null() -> Self {
         Scalar::tagged("null", Tag::Null).into()
     }
 
-    /// An empty map.
+    /// Makes a node that is an empty map.
     #[must_use]
     pub fn map() -> Self {
         Mapping::new().into()
     }
 
-    /// A list.
+    /// Makes a node that is a list.
     #[must_use]
     pub fn seq(items: Vec<Node>) -> Self {
         Self::new(Content::Seq(items))
     }
 
-    /// Whether this is a scalar that is null.
+    /// Returns true if the node is a scalar that is null.
     #[must_use]
     pub fn is_null(&self) -> bool {
         self.as_scalar().is_some_and(Scalar::is_null)
     }
 
-    /// The text of a scalar of any kind but null.
+    /// Returns the content of a scalar of any type but null.
     #[must_use]
     pub fn as_text(&self) -> Option<&str> {
         let scalar = self.as_scalar().filter(|scalar| !scalar.is_null())?;
         Some(&scalar.text)
     }
 
-    /// The text of a string.
+    /// Returns the content of a string.
     #[must_use]
     pub fn as_str(&self) -> Option<&str> {
         let scalar = self.as_scalar().filter(|scalar| scalar.is_string())?;
         Some(&scalar.text)
     }
 
-    /// The scalar.
+    /// Returns the scalar, if the node is one.
     #[must_use]
     pub fn as_scalar(&self) -> Option<&Scalar> {
         match &self.content {
@@ -200,7 +181,7 @@ impl Node {
         }
     }
 
-    /// The scalar, to change it.
+    /// Returns the scalar for changes, if the node is one.
     pub fn as_scalar_mut(&mut self) -> Option<&mut Scalar> {
         match &mut self.content {
             Content::Scalar(scalar) => Some(scalar),
@@ -208,7 +189,7 @@ impl Node {
         }
     }
 
-    /// The map.
+    /// Returns the map, if the node is one.
     #[must_use]
     pub fn as_map(&self) -> Option<&Mapping> {
         match &self.content {
@@ -217,7 +198,7 @@ impl Node {
         }
     }
 
-    /// The map, to change it.
+    /// Returns the map for changes, if the node is one.
     pub fn as_map_mut(&mut self) -> Option<&mut Mapping> {
         match &mut self.content {
             Content::Map(mapping) => Some(mapping),
@@ -225,7 +206,7 @@ impl Node {
         }
     }
 
-    /// The items of a list.
+    /// Returns the items, if the node is a list.
     #[must_use]
     pub fn as_seq(&self) -> Option<&[Node]> {
         match &self.content {
@@ -234,7 +215,7 @@ impl Node {
         }
     }
 
-    /// The items of a list, to change them.
+    /// Returns the items for changes, if the node is a list.
     pub fn as_seq_mut(&mut self) -> Option<&mut Vec<Node>> {
         match &mut self.content {
             Content::Seq(items) => Some(items),
@@ -242,18 +223,18 @@ impl Node {
         }
     }
 
-    /// The value under `key`, when this is a map that has it.
+    /// Returns the value under `key`, if the node is a map that has it.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&Node> {
         self.as_map()?.get(key)
     }
 
-    /// The value under `key`, to change it.
+    /// Returns the value under `key` for changes.
     pub fn get_mut(&mut self, key: &str) -> Option<&mut Node> {
         self.as_map_mut()?.get_mut(key)
     }
 
-    /// Walks down the keys of maps and the decimal indexes of lists.
+    /// Follows a path of keys of maps and decimal indexes of lists.
     #[must_use]
     pub fn pointer(&self, path: &[&str]) -> Option<&Node> {
         path.iter().try_fold(self, |node, part| match &node.content {
@@ -263,7 +244,7 @@ impl Node {
         })
     }
 
-    /// Walks down as [`Node::pointer`] does, to change what is there.
+    /// Follows a path as [`Node::pointer`] does, to change the node at its end.
     pub fn pointer_mut(&mut self, path: &[&str]) -> Option<&mut Node> {
         path.iter().try_fold(self, |node, part| match &mut node.content {
             Content::Map(mapping) => mapping.get_mut(part),
@@ -272,7 +253,7 @@ impl Node {
         })
     }
 
-    /// Sets `key` as [`Mapping::set`] does; false, and nothing done, when this is no map.
+    /// Sets `key` as [`Mapping::set`] does, and returns true; returns false if the node is not a map.
     pub fn set(&mut self, key: &str, value: Node) -> bool {
         self.as_map_mut().map(|mapping| mapping.set(key, value)).is_some()
     }
@@ -282,7 +263,7 @@ impl Node {
         self.as_map_mut()?.remove(key)
     }
 
-    /// Takes away what makes scalars the same as others: see [`Scalar::share`].
+    /// Removes the common numbers of scalars; see [`Scalar::share`].
     pub fn unshare(&mut self) {
         match &mut self.content {
             Content::Scalar(scalar) => scalar.share = None,
@@ -291,7 +272,7 @@ impl Node {
         }
     }
 
-    /// What this is, in the word that kustomize's messages use.
+    /// Returns the kind of the node in the words of kustomize's messages, such as `MappingNode`.
     #[must_use]
     pub fn kind_name(&self) -> &'static str {
         match self.content {
@@ -301,26 +282,7 @@ impl Node {
         }
     }
 
-    /// The value in kustomize's dialect: what scalars look like is resolved and times are normalised.
-    ///
-    /// # Errors
-    /// When a map has a key twice or a key that isn't a string, a scalar isn't what its tag says, or a number is infinite.
-    pub fn to_value(&self) -> Result<Value, Error> {
-        self.clone().into_value()
-    }
-
-    /// The value as [`Node::to_value`] gives it, without copying.
-    ///
-    /// A null of which nothing is written is an empty text between brackets, as in `{a: }`: kustomize prints it with quotes
-    /// there before it reads it again.
-    ///
-    /// # Errors
-    /// As [`Node::to_value`].
-    pub fn into_value(self) -> Result<Value, Error> {
-        read::kustomize_value(self)
-    }
-
-    /// The node of a value. Numbers and booleans have their tags, texts are strings.
+    /// Makes the node of a value. Numbers and booleans get their tags.
     #[must_use]
     pub fn from_value(value: &Value) -> Self {
         match value {

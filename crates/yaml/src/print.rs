@@ -1,21 +1,24 @@
-//! Printers, one function a dialect. All of them write block style, two spaces a level, and list items at the column of
-//! their key; every text they write reads back as the same value in their dialect.
+//! Printers, one function per dialect. All of them write block style with two spaces per level and list items at the column
+//! of their key, and everything that they write reads back as the same value in their dialect.
 //!
-//! A float that is infinite or no number has no word in JSON: the JSON printers of Go's kind write `null` for it.
+//! JSON has no infinities and no NaN: the JSON printers that follow Go write `null` for them.
 
 mod analysis;
+mod dialect;
 mod emit;
 mod graph;
 mod json;
 pub(crate) mod number;
 mod order;
 mod scalar;
+mod style;
 #[cfg(test)]
 mod tests;
 
 pub use number::{go_float, shortest};
 
-use emit::{Dialect, Emitter};
+use dialect::{Dialect, GO};
+use emit::Emitter;
 
 use tree::Budget;
 
@@ -25,26 +28,6 @@ use crate::{
     read,
 };
 
-const GO: Dialect = Dialect {
-    resolves: read::goyaml_resolves,
-    float: number::go_yaml,
-    ambiguous: '"',
-    python: false,
-    sorted: true,
-    width: 80,
-    tabs: false,
-};
-
-const PYTHON: Dialect = Dialect {
-    resolves: read::pyyaml_resolves,
-    float: number::python_yaml,
-    ambiguous: '\'',
-    python: true,
-    sorted: false,
-    width: 80,
-    tabs: false,
-};
-
 /// Prints as sigs.k8s.io/yaml does: keys in its natural order (`a2` before `a10`), ambiguous strings in double quotes,
 /// texts of several lines as `|`, long lines folded at 80 columns.
 #[must_use]
@@ -52,7 +35,8 @@ pub fn goyaml(value: &Value) -> String {
     Emitter::new(&GO).document(value)
 }
 
-/// Prints as [`goyaml`], in what version 3 of go-yaml does otherwise: long lines stay, and tabs may stand in texts of several.
+/// Prints as [`goyaml`] does, except for the differences of go-yaml version 3: long lines are not folded, and strings of
+/// several lines may contain tabs.
 #[must_use]
 pub fn goyaml_v3(value: &Value) -> String {
     let dialect = Dialect {
@@ -112,12 +96,12 @@ fn held(graph: &mut Graph, value: &Value) -> usize {
     graph.hold(content)
 }
 
-/// Prints a changed document in the style of the text that it was read from, as go-yaml's version 3 prints what it has read:
-/// quotes, brackets, anchors, tags and comments stay, layout is made anew. `before` is what [`read::node`] made of the text,
+/// Prints a changed document in the style of its source, as go-yaml version 3 prints what it has read: quotes, brackets,
+/// anchors, tags and comments stay, the layout is made anew. `before` is the result of [`read::node`] for the source,
 /// `after` the same with scalars changed, nodes replaced, or entries and items appended.
 ///
 /// # Errors
-/// When the text is no YAML.
+/// Fails if the text is no YAML.
 pub fn restyled(text: &str, before: &Node, after: &Node, budget: &Budget) -> Result<String, Error> {
     read::restyled(text, before, after, budget)
 }
@@ -172,7 +156,7 @@ pub fn json_sorted_html(value: &Value) -> String {
     json::print(value, &json::GO)
 }
 
-/// Prints JSON as Python's `json.dumps` does: blanks behind `,` and `:`, ASCII alone, keys in their order.
+/// Prints JSON as Python's `json.dumps` does: spaces after `,` and `:`, only ASCII, keys in their order.
 #[must_use]
 pub fn python_json(value: &Value) -> String {
     json::print(value, &json::PYTHON)

@@ -1,4 +1,4 @@
-//! Readers, one function a dialect.
+//! Readers, one function per dialect.
 //!
 //! The dialects agree on layout and differ in what a plain scalar means:
 //!
@@ -15,8 +15,9 @@
 //! | a key set twice | error | error | the last one wins |
 //! | `<<` against an own key | error | the own key wins | the own key wins |
 //!
-//! Every reader accepts bytes in UTF-8, or in UTF-16 with a byte order mark, and ends with one error when the text is
-//! larger than a file may be, nested too deeply, or expands its aliases too far.
+//! Every reader accepts UTF-8, or UTF-16 with a byte order mark, and fails if the document is larger than
+//! [`tree::Limits::file_bytes`], nested deeper than `yaml_depth` (at most 200), or expands its aliases to more than
+//! `alias_bytes`.
 
 mod build;
 mod comments;
@@ -30,19 +31,20 @@ mod kustomize;
 mod merge;
 mod number;
 mod pyyaml;
+pub(crate) mod resolve;
 mod restyle;
 mod simple;
-mod tag;
 #[cfg(test)]
 mod tests;
 mod timestamp;
+mod written;
 
 pub use build::{Build, Opened};
-pub(crate) use goyaml::resolves as goyaml_resolves;
-pub(crate) use kustomize::kind as kustomize_kind;
 pub(crate) use pyyaml::resolves as pyyaml_resolves;
 pub use pyyaml::{PythonScalar, python_scalar};
+pub(crate) use resolve::goyaml_resolves;
 pub(crate) use restyle::restyled;
+pub use written::{Comment, Written};
 
 use tree::Budget;
 
@@ -50,20 +52,24 @@ use crate::{Error, Position, Problem, Value, graph::Graph, node::Node};
 use compose::Composer;
 use dialect::Dialect;
 
-/// One document of a stream.
+/// A document of a YAML stream.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Document {
-    /// Its value; null for an empty document.
+    /// The value; null for an empty document.
     pub value: Value,
-    /// Where its value begins.
+    /// The position of the value.
     pub position: Position,
 }
 
-/// Reads the first document as sigs.k8s.io/yaml does in strict mode; later documents are not looked at. A text without
-/// any document is null.
+/// Reads the first document as sigs.k8s.io/yaml does in strict mode; later documents are ignored. An empty stream is null.
+///
+/// ```text
+/// let document = yaml::read::goyaml("a: [1, two]", &Budget::default())?;
+/// assert_eq!(document.value.pointer(&["a", "1"]).and_then(Value::as_str), Some("two"));
+/// ```
 ///
 /// # Errors
-/// When the text is no YAML, has a key twice, a key that is null, a list or a map, or an infinite number.
+/// Fails if the stream is not valid YAML, has a key twice, a key that is null, a list or a map, or an infinite number.
 pub fn goyaml(text: impl AsRef<[u8]>, budget: &Budget) -> Result<Document, Error> {
     first(text.as_ref(), &goyaml::DIALECT, budget)
 }
@@ -76,8 +82,8 @@ pub fn goyaml_lenient(text: impl AsRef<[u8]>, budget: &Budget) -> Result<Documen
     first(text.as_ref(), &goyaml::LENIENT, budget)
 }
 
-/// Reads the first document as [`goyaml_lenient`] does, for those who only want some entries of the map that it is: those with
-/// keys that `wanted` tells. Others may be left out.
+/// Reads the first document as [`goyaml_lenient`] does, for callers that need only the entries of its map whose keys are
+/// `wanted`. Others may be left out.
 ///
 /// # Errors
 /// As [`goyaml_lenient`].
@@ -89,8 +95,7 @@ pub fn goyaml_lenient_part(
     part(text.as_ref(), wanted, &goyaml::LENIENT, budget)
 }
 
-/// Reads the first document as [`goyaml_lenient`] does, into what the caller works with; nothing of a text without any
-/// document.
+/// Reads the first document as [`goyaml_lenient`] does, into a type of the caller; `None` for an empty stream.
 ///
 /// # Errors
 /// As [`goyaml_lenient`].
@@ -99,7 +104,7 @@ pub fn goyaml_lenient_as<T: Build>(text: impl AsRef<[u8]>, budget: &Budget) -> R
     Ok(built.map(|(value, _)| value))
 }
 
-/// Reads the first document as [`goyaml_lenient_as`] does, for those who take every number for a float: `-0.0` keeps its
+/// Reads the first document as [`goyaml_lenient_as`] does, for callers that treat every number as a float: `-0.0` keeps its
 /// sign.
 ///
 /// # Errors
@@ -125,10 +130,10 @@ pub fn goyaml_lenient_all(text: impl AsRef<[u8]>, budget: &Budget) -> Result<Vec
     all(text.as_ref(), &goyaml::LENIENT, budget)
 }
 
-/// Reads the first document as kustomize does; later documents are not looked at. A text without any document is null.
+/// Reads the first document as kustomize does; later documents are ignored. An empty stream is null.
 ///
 /// # Errors
-/// When the text is no YAML, has a key twice, a key that isn't a string, or an infinite number.
+/// Fails if the stream is not valid YAML, has a key twice, a key that isn't a string, or an infinite number.
 pub fn kustomize(text: impl AsRef<[u8]>, budget: &Budget) -> Result<Document, Error> {
     first(text.as_ref(), &kustomize::DIALECT, budget)
 }
@@ -141,13 +146,13 @@ pub fn kustomize_all(text: impl AsRef<[u8]>, budget: &Budget) -> Result<Vec<Docu
     all(text.as_ref(), &kustomize::DIALECT, budget)
 }
 
-/// Reads the only document as PyYAML's `SafeLoader` does. A text without any document is null.
+/// Reads the only document as PyYAML's `SafeLoader` does. An empty stream is null.
 ///
-/// What [`Value`] has no word for becomes the text that Python's `str` gives: dates, and keys that aren't strings. Integers
-/// beyond 64 bits become floats.
+/// Dates and keys that aren't strings become the strings that Python's `str` gives, since [`Value`] has no such types.
+/// Integers beyond 64 bits become floats.
 ///
 /// # Errors
-/// When the text is no YAML, has a second document, a key that is a list or a map, or a tag that `SafeLoader` refuses.
+/// Fails if the stream is not valid YAML, has a second document, a key that is a list or a map, or a tag that `SafeLoader` refuses.
 /// `!!binary`, `!!omap` and `!!pairs` are refused too.
 pub fn pyyaml(text: impl AsRef<[u8]>, budget: &Budget) -> Result<Document, Error> {
     let text = events::decode(text.as_ref(), budget)?;
@@ -161,21 +166,21 @@ pub fn pyyaml(text: impl AsRef<[u8]>, budget: &Budget) -> Result<Document, Error
     }
 }
 
-/// Reads the only document with its anchors, for who makes of it what PyYAML's `SafeLoader` does. A text without any document
-/// is nothing.
+/// Reads the only document with its anchors, for callers that construct values as PyYAML's `SafeLoader` does. An empty
+/// stream is `None`.
 ///
 /// # Errors
-/// When the text is no YAML or has a second document.
+/// Fails if the stream is not valid YAML or has a second document.
 pub fn graph(text: impl AsRef<[u8]>, budget: &Budget) -> Result<Option<Graph>, Error> {
     let text = events::decode(text.as_ref(), budget)?;
     graph::read(&text, budget)
 }
 
-/// Reads all documents in kustomize's dialect without resolving their scalars; those that are null are dropped. Merge keys
-/// are resolved: what they bring stands behind the map's own entries.
+/// Reads all documents in kustomize's dialect without resolving their scalars; null documents are dropped. Merge keys are
+/// resolved: merged entries follow the map's own.
 ///
 /// # Errors
-/// When the text is no YAML, has a key that is a list or a map, or a merge key that is set twice or brings something else
+/// Fails if the stream is not valid YAML, has a key that is a list or a map, or a merge key that is set twice or brings something else
 /// than maps.
 pub fn nodes(text: impl AsRef<[u8]>, budget: &Budget) -> Result<Vec<Node>, Error> {
     let text = events::decode(text.as_ref(), budget)?;
@@ -189,7 +194,7 @@ pub fn nodes(text: impl AsRef<[u8]>, budget: &Budget) -> Result<Vec<Node>, Error
     Ok(nodes)
 }
 
-/// Reads the first document as [`nodes`] does; later documents are not looked at. There is none when it is null.
+/// Reads the first document as [`nodes`] does; later documents are ignored. `None` for null and for an empty stream.
 ///
 /// # Errors
 /// As [`nodes`].
@@ -199,31 +204,11 @@ pub fn node(text: impl AsRef<[u8]>, budget: &Budget) -> Result<Option<Node>, Err
     Ok(first.filter(|node| !node.is_null()))
 }
 
-/// All of a text: what [`written`] gives.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct Written {
-    /// The documents, those that are null, too.
-    pub documents: Vec<Node>,
-    /// The comments of all documents, in their order.
-    pub comments: Vec<Comment>,
-}
-
-/// A comment of a text.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Comment {
-    /// Where its `#` is.
-    pub position: Position,
-    /// What stands behind the `#`, without blanks at its end.
-    pub text: String,
-    /// Nothing else is on its line.
-    pub alone: bool,
-}
-
 /// Reads all documents as [`nodes`] does, as they are written: with those that are null, with comments, and with merge keys
 /// as the keys that they are.
 ///
 /// # Errors
-/// When the text is no YAML in UTF-8, or has a key that is a list or a map.
+/// Fails if the stream is not valid YAML in UTF-8, or has a key that is a list or a map.
 pub fn written(text: &str, budget: &Budget) -> Result<Written, Error> {
     let decoded = events::decode(text.as_bytes(), budget)?;
     let mut composer = Composer::new(&decoded, &kustomize::DIALECT, budget);
@@ -239,9 +224,25 @@ pub fn written(text: &str, budget: &Budget) -> Result<Written, Error> {
     Ok(Written { documents, comments })
 }
 
-/// What [`Node::into_value`] gives.
-pub(crate) fn kustomize_value(node: Node) -> Result<Value, Error> {
-    construct::value(node, &kustomize::PRINTED)
+impl Node {
+    /// Returns the value in kustomize's dialect: plain scalars are resolved and times are normalised.
+    ///
+    /// # Errors
+    /// Fails if a map has a key twice or a key that isn't a string, a scalar isn't what its tag says, or a number is infinite.
+    pub fn to_value(&self) -> Result<Value, Error> {
+        self.clone().into_value()
+    }
+
+    /// Returns the value as [`Node::to_value`] does, without copying.
+    ///
+    /// A null without any characters becomes an empty string between brackets, as in `{a: }`: kustomize prints it with quotes
+    /// there before it reads it again.
+    ///
+    /// # Errors
+    /// As [`Node::to_value`].
+    pub fn into_value(self) -> Result<Value, Error> {
+        construct::value(self, &kustomize::PRINTED)
+    }
 }
 
 fn first(text: &[u8], dialect: &Dialect, budget: &Budget) -> Result<Document, Error> {
@@ -264,7 +265,7 @@ fn part(
     )
 }
 
-/// What the first document becomes, and where it begins.
+/// Builds the first document, and returns it with its position.
 fn build<T: Build>(
     text: &[u8],
     wanted: &dyn Fn(&str) -> bool,
@@ -304,7 +305,7 @@ fn document(composer: &mut Composer<'_>, dialect: &Dialect) -> Result<Option<Doc
     Ok(Some(Document { value, position }))
 }
 
-/// What a node becomes, and where it begins.
+/// Constructs a node, and returns the result with its position.
 fn constructed<T: Build>(node: Node, dialect: &Dialect) -> Result<(T, Position), Error> {
     let position = node.position;
     Ok((construct::value(node, dialect)?, position))

@@ -21,7 +21,7 @@ pub enum Value {
     UInt(u64),
     /// Any other number.
     Float(f64),
-    /// Text.
+    /// A string of Unicode characters.
     String(String),
     /// A list.
     Seq(Vec<Value>),
@@ -30,13 +30,13 @@ pub enum Value {
 }
 
 impl Value {
-    /// Whether this is null.
+    /// Returns true if the value is null.
     #[must_use]
     pub fn is_null(&self) -> bool {
         matches!(self, Self::Null)
     }
 
-    /// The text of a string.
+    /// Returns the string, if the value is one.
     #[must_use]
     pub fn as_str(&self) -> Option<&str> {
         if let Self::String(text) = self {
@@ -46,7 +46,7 @@ impl Value {
         }
     }
 
-    /// The boolean.
+    /// Returns the boolean, if the value is one.
     #[must_use]
     pub fn as_bool(&self) -> Option<bool> {
         if let Self::Bool(value) = self {
@@ -56,7 +56,7 @@ impl Value {
         }
     }
 
-    /// An integer that fits into `i64`.
+    /// Returns the integer, if it fits into `i64`.
     #[must_use]
     pub fn as_i64(&self) -> Option<i64> {
         match self {
@@ -66,7 +66,7 @@ impl Value {
         }
     }
 
-    /// An integer that fits into `u64`.
+    /// Returns the integer, if it fits into `u64`.
     #[must_use]
     pub fn as_u64(&self) -> Option<u64> {
         match self {
@@ -76,7 +76,7 @@ impl Value {
         }
     }
 
-    /// Any number, rounded to a double.
+    /// Returns any number, rounded to a double.
     #[must_use]
     pub fn as_f64(&self) -> Option<f64> {
         match self {
@@ -87,7 +87,7 @@ impl Value {
         }
     }
 
-    /// The map.
+    /// Returns the map, if the value is one.
     #[must_use]
     pub fn as_map(&self) -> Option<&Map> {
         if let Self::Map(map) = self {
@@ -97,7 +97,7 @@ impl Value {
         }
     }
 
-    /// The map, to change it.
+    /// Returns the map for changes, if the value is one.
     pub fn as_map_mut(&mut self) -> Option<&mut Map> {
         if let Self::Map(map) = self {
             Some(map)
@@ -106,7 +106,7 @@ impl Value {
         }
     }
 
-    /// The items of a list.
+    /// Returns the items, if the value is a list.
     #[must_use]
     pub fn as_seq(&self) -> Option<&[Value]> {
         if let Self::Seq(items) = self {
@@ -116,7 +116,7 @@ impl Value {
         }
     }
 
-    /// The items of a list, to change them.
+    /// Returns the items for changes, if the value is a list.
     pub fn as_seq_mut(&mut self) -> Option<&mut Vec<Value>> {
         if let Self::Seq(items) = self {
             Some(items)
@@ -125,18 +125,18 @@ impl Value {
         }
     }
 
-    /// The value under `key`, when this is a map that has it.
+    /// Returns the value under `key`, if this is a map that has it.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&Value> {
         self.as_map()?.get(key)
     }
 
-    /// The value under `key`, to change it.
+    /// Returns the value under `key` for changes.
     pub fn get_mut(&mut self, key: &str) -> Option<&mut Value> {
         self.as_map_mut()?.get_mut(key)
     }
 
-    /// Walks down the keys of maps and the decimal indexes of lists.
+    /// Follows a path of keys of maps and decimal indexes of lists.
     #[must_use]
     pub fn pointer(&self, path: &[&str]) -> Option<&Value> {
         path.iter().try_fold(self, |value, part| match value {
@@ -146,7 +146,7 @@ impl Value {
         })
     }
 
-    /// Walks down as [`Value::pointer`] does, to change what is there.
+    /// Follows a path as [`Value::pointer`] does, to change the value at its end.
     pub fn pointer_mut(&mut self, path: &[&str]) -> Option<&mut Value> {
         path.iter().try_fold(self, |value, part| match value {
             Self::Map(map) => map.get_mut(part),
@@ -155,7 +155,7 @@ impl Value {
         })
     }
 
-    /// What this is, in a word for error messages.
+    /// Returns the name of the type for error messages, such as `map` or `string`.
     #[must_use]
     pub fn type_name(&self) -> &'static str {
         match self {
@@ -170,7 +170,7 @@ impl Value {
     }
 }
 
-/// As compact JSON, so that assertions read well.
+/// Compact JSON, so that assertions read well.
 impl fmt::Debug for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

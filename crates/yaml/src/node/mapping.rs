@@ -3,25 +3,25 @@
 use super::{Node, Scalar, Text};
 use crate::{Map, Position};
 
-/// The entries of a map in order, where a key may be there twice and may be any scalar.
+/// The entries of a map in order, in which a key may occur twice and may be any scalar.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Mapping {
     entries: Vec<Entry>,
 }
 
-/// One entry of a [`Mapping`]. Entries are equal when key and value are; positions don't count.
+/// One entry of a [`Mapping`]. Entries are equal if key and value are; positions don't count.
 #[derive(Debug, Clone)]
 pub struct Entry {
-    /// Where the key begins in its source text.
+    /// The position of the key in the source.
     pub position: Position,
-    /// The key.
+    /// The key of the entry.
     pub key: Scalar,
-    /// The value.
+    /// The value of the entry.
     pub value: Node,
 }
 
 impl Entry {
-    /// An entry that comes from nowhere, with a string as its key.
+    /// Makes an entry without a position, with a string as its key.
     pub fn new(key: impl Into<Text>, value: Node) -> Self {
         Self {
             position: Position::default(),
@@ -38,7 +38,7 @@ impl PartialEq for Entry {
 }
 
 impl Mapping {
-    /// An empty map.
+    /// Makes an empty map.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -53,76 +53,76 @@ impl Mapping {
             .collect()
     }
 
-    /// How many entries there are.
+    /// Returns the number of entries.
     #[must_use]
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether there is no entry.
+    /// Returns true if there are no entries.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// Goes over the texts of the keys, with their values, in order.
+    /// Iterates over the keys and their values, in order.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = (&str, &Node)> + ExactSizeIterator {
         self.entries.iter().map(|entry| (&*entry.key.text, &entry.value))
     }
 
-    /// Goes over the entries as [`Mapping::iter`] does, to change their values.
+    /// Iterates as [`Mapping::iter`] does, with values to change.
     pub fn iter_mut(&mut self) -> impl DoubleEndedIterator<Item = (&str, &mut Node)> + ExactSizeIterator {
         self.entries
             .iter_mut()
             .map(|entry| (&*entry.key.text, &mut entry.value))
     }
 
-    /// The entries in order.
+    /// Returns the entries in order.
     #[must_use]
     pub fn entries(&self) -> &[Entry] {
         &self.entries
     }
 
-    /// The entries in order, to change them.
+    /// Returns the entries in order, for changes.
     pub fn entries_mut(&mut self) -> &mut Vec<Entry> {
         &mut self.entries
     }
 
-    /// The entries in order, taken out.
+    /// Returns the entries in order, without copying.
     #[must_use]
     pub fn into_entries(self) -> Vec<Entry> {
         self.entries
     }
 
-    /// The texts of the keys in order.
+    /// Iterates over the keys, in order.
     pub fn keys(&self) -> impl DoubleEndedIterator<Item = &str> + ExactSizeIterator {
         self.entries.iter().map(|entry| &*entry.key.text)
     }
 
-    /// The values in order.
+    /// Iterates over the values in order.
     pub fn values(&self) -> impl DoubleEndedIterator<Item = &Node> + ExactSizeIterator {
         self.entries.iter().map(|entry| &entry.value)
     }
 
-    /// The values in order, to change them.
+    /// Iterates over the values in order, to change them.
     pub fn values_mut(&mut self) -> impl DoubleEndedIterator<Item = &mut Node> + ExactSizeIterator {
         self.entries.iter_mut().map(|entry| &mut entry.value)
     }
 
-    /// The value of the first entry whose key has this text.
+    /// Returns the value of the first entry with this key.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&Node> {
         self.iter()
             .find_map(|(name, value)| (name == key).then_some(value))
     }
 
-    /// The value that [`Mapping::get`] finds, to change it.
+    /// Returns the value of the first entry with this key, for changes.
     pub fn get_mut(&mut self, key: &str) -> Option<&mut Node> {
         self.iter_mut()
             .find_map(|(name, value)| (name == key).then_some(value))
     }
 
-    /// Whether a key with this text is there, whatever its value.
+    /// Returns true if there is an entry whose key is this string, whatever its value.
     #[must_use]
     pub fn contains_key(&self, key: &str) -> bool {
         self.keys().any(|name| name == key)
@@ -136,7 +136,7 @@ impl Mapping {
         }
     }
 
-    /// Appends an entry, whatever keys are there.
+    /// Appends an entry without a check for equal keys.
     pub fn push(&mut self, entry: Entry) {
         // Most maps get one or two entries more than they were read with: doubling would leave half of the memory unused.
         if self.entries.len() == self.entries.capacity() {
@@ -145,7 +145,7 @@ impl Mapping {
         self.entries.push(entry);
     }
 
-    /// Removes all entries with this key and gives the value of the first; the others keep their order.
+    /// Removes all entries with this key and returns the value of the first; the others keep their order.
     pub fn remove(&mut self, key: &str) -> Option<Node> {
         let is_key = |entry: &Entry| &*entry.key.text == key;
         let first = self.entries.iter().position(is_key)?;

@@ -25,7 +25,7 @@ fn texts(mapping: &Mapping) -> Vec<(&str, &str)> {
 }
 
 #[test]
-fn nodes_are_small() {
+fn node_size_is_bounded() {
     assert!(size_of::<Scalar>() <= 24);
     assert!(size_of::<Node>() <= 40);
     assert!(size_of::<Entry>() <= 72);
@@ -66,7 +66,7 @@ fn a_scalar_keeps_its_text_and_its_tag() {
 }
 
 #[test]
-fn texts_of_scalars() {
+fn scalars_keep_their_content() {
     let doc = node("{s: a, n: 12, q: '12', z: ~, l: [], m: {}}");
     let part = |key| doc.get(key).unwrap();
     assert_eq!(part("s").as_str(), Some("a"));
@@ -82,7 +82,7 @@ fn texts_of_scalars() {
 }
 
 #[test]
-fn scalars_become_values_of_their_kind() {
+fn scalars_become_values_of_their_type() {
     for (text, expected) in [
         (
             "{a: 1.10, b: yes, c: '1', d: ~, e: 0o17}",
@@ -108,7 +108,7 @@ fn scalars_become_values_of_their_kind() {
 }
 
 #[test]
-fn equal_keys_and_other_keys_are_kept_until_they_become_a_value() {
+fn nodes_keep_duplicate_and_non_string_keys() {
     let text = "a: 1\nb:\n  c: 2\n  d: 3\n  c: 4\n";
     let doc = node(text);
     let b = doc.get("b").and_then(Node::as_map).unwrap();
@@ -145,7 +145,7 @@ fn equal_keys_and_other_keys_are_kept_until_they_become_a_value() {
 }
 
 #[test]
-fn merge_keys_bring_entries_behind_the_own_ones() {
+fn merged_entries_follow_own_entries() {
     for (text, expected) in [
         ("{<<: {x: 1}, a: 2}", &[("a", "2"), ("x", "1")][..]),
         ("{a: 2, <<: {x: 1, a: 3}}", &[("a", "2"), ("x", "1")]),
@@ -188,7 +188,7 @@ fn merge_keys_bring_entries_behind_the_own_ones() {
 }
 
 #[test]
-fn only_a_key_is_a_merge_key() {
+fn merge_marker_as_a_value_is_a_string() {
     assert_eq!(value("a: <<\nb: [<<]"), r#"{"a":"<<","b":["<<"]}"#);
     assert_eq!(
         value("a: &m <<\nb: {*m : {x: 1}}"),
@@ -197,7 +197,7 @@ fn only_a_key_is_a_merge_key() {
 }
 
 #[test]
-fn aliases_are_copies() {
+fn aliases_copy_their_anchor() {
     let mut doc = node("a: &a {x: 1.0}\nb: *a\nc: [*a]\n");
     assert_eq!(doc.get("a"), doc.get("b"));
     assert_eq!(doc.get("b").map(|b| b.position.line), Some(2), "where it stands");
@@ -209,7 +209,7 @@ fn aliases_are_copies() {
 }
 
 #[test]
-fn documents_without_a_value_are_dropped() {
+fn nodes_drop_null_documents() {
     let budget = Budget::default();
     let all = read::nodes("# c\n---\n~\n---\na: 1\n---\n---\n- b\n", &budget).unwrap();
     let places: Vec<_> = all.iter().map(|node| node.position.line).collect();
@@ -225,7 +225,7 @@ fn documents_without_a_value_are_dropped() {
 }
 
 #[test]
-fn nodes_are_limited() {
+fn nodes_fail_beyond_the_limits() {
     let limits = Limits {
         alias_bytes: 1000,
         yaml_depth: 10,
@@ -242,7 +242,7 @@ fn nodes_are_limited() {
 }
 
 #[test]
-fn entries_are_set_where_they_are() {
+fn set_keeps_the_position_of_an_entry() {
     let mut doc = node("{a: 1, b: 2, a: 3}");
     assert!(doc.set("b", Node::string("x")));
     assert!(doc.set("a", Node::null()));
@@ -270,7 +270,7 @@ fn entries_are_set_where_they_are() {
 }
 
 #[test]
-fn values_become_nodes_and_come_back() {
+fn values_survive_a_round_trip_through_nodes() {
     let json = r#"{"s":"1","t":"2020-01-01","n":null,"b":true,"i":-1,"u":18446744073709551615,"f":1.5,"g":1e+30,"l":[{"<<":"x"}]}"#;
     let value: Value = serde_json::from_str(json).unwrap();
     let node = Node::from_value(&value);
@@ -295,7 +295,7 @@ fn values_become_nodes_and_come_back() {
 }
 
 #[test]
-fn equality_ignores_positions_only() {
+fn node_equality_ignores_positions() {
     assert_eq!(node("{a: [1, x]}"), node("a:\n- 1\n- x\n"));
     for other in ["{a: [1, 'x']}", "{a: [x, 1]}", "{a: [1, x], a: 1}"] {
         assert_ne!(node("{a: [1, x]}"), node(other), "{other}");
@@ -303,7 +303,7 @@ fn equality_ignores_positions_only() {
 }
 
 #[test]
-fn nulls_without_text_are_texts_between_brackets() {
+fn empty_nulls_in_flow_collections_become_strings() {
     for (text, expected) in [
         ("a: \nb: null\n", r#"{"a":null,"b":null}"#),
         (

@@ -1,6 +1,6 @@
-//! What a text contains, and in which styles it may therefore be written.
+//! The characters of a string, and the styles in which it may therefore be written.
 
-/// Which styles a text allows outside of flow collections.
+/// The styles that a string allows outside of flow collections.
 #[derive(Debug)]
 pub(super) struct Analysis {
     pub(super) plain: bool,
@@ -45,7 +45,7 @@ pub(super) fn analyse(text: &str, printable: fn(char) -> bool) -> Analysis {
     }
 }
 
-/// What was seen so far.
+/// The state of a scan of the characters.
 #[derive(Default)]
 struct Scan {
     /// Something that would end a plain scalar or begin something else.

@@ -4,39 +4,18 @@ use std::borrow::Cow;
 
 use super::{
     analysis::is_break,
+    dialect::{Dialect, INDENT, KEY_BYTES},
     order,
-    scalar::{Context, Style},
+    style::{Context, Style},
 };
 use crate::{Map, Value};
-
-/// Spaces a level.
-pub(super) const INDENT: usize = 2;
-/// Longer keys need the explicit form.
-pub(super) const KEY_BYTES: usize = 128;
-
-/// In what the printers differ.
-pub(super) struct Dialect {
-    /// Whether a plain scalar with this text would be no string.
-    pub(super) resolves: fn(&str) -> bool,
-    pub(super) float: fn(f64) -> String,
-    /// The quote for strings that would be something else without it.
-    pub(super) ambiguous: char,
-    /// PyYAML's ways: ASCII only, another folding of double quotes, `...` behind a plain document.
-    pub(super) python: bool,
-    /// Keys in their natural order.
-    pub(super) sorted: bool,
-    /// Blanks beyond this column become line breaks where the style can fold.
-    pub(super) width: usize,
-    /// Tabs may stand in texts of several lines.
-    pub(super) tabs: bool,
-}
 
 pub(super) struct Emitter<'d> {
     pub(super) dialect: &'d Dialect,
     pub(super) out: String,
-    /// Where the next character goes, counted from 0.
+    /// The column of the next character, counted from 0.
     pub(super) column: usize,
-    /// Whether the text so far needs `...` to end: a reader would take later blank lines for content.
+    /// True if the document needs `...` at its end: a reader would take later blank lines for content.
     pub(super) open_ended: bool,
 }
 

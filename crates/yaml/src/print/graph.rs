@@ -3,10 +3,10 @@
 use std::collections::{HashMap, HashSet};
 
 use super::{
-    PYTHON,
     analysis::is_break,
-    emit::{Emitter, INDENT, KEY_BYTES},
-    scalar::{Context, Style},
+    dialect::{INDENT, KEY_BYTES, PYTHON},
+    emit::Emitter,
+    style::{Context, Style},
 };
 use crate::graph::{Graph, GraphContent};
 
@@ -31,7 +31,7 @@ struct Printer<'g> {
     shown: HashSet<usize>,
 }
 
-/// How a node begins.
+/// The beginning of a node: an anchor, an alias, or nothing.
 enum Begin {
     Alias(String),
     Anchor(String),
@@ -116,7 +116,7 @@ impl<'g> Printer<'g> {
         }
     }
 
-    /// Whether a key fits before its colon. Its tag is counted, though it isn't printed.
+    /// Returns true if a key fits before its colon. Its tag is counted, though it isn't printed.
     fn is_simple_key(&self, number: usize) -> bool {
         let anchor = self.anchors.get(&number).map_or(0, String::len);
         if anchor > 0 && self.shown.contains(&number) {
@@ -159,8 +159,8 @@ impl<'g> Printer<'g> {
         }
     }
 
-    /// What stands behind a dash, a question mark or a colon. Only behind a simple key a collection begins on a line of its
-    /// own, and a list not further in.
+    /// Writes the value after a dash, a question mark or a colon. Only after a simple key a collection begins on a line of
+    /// its own, and a list is not indented further.
     fn value(&mut self, number: usize, indent: usize, behind_key: bool) {
         let begin = self.begin(number);
         if let Begin::Alias(name) | Begin::Anchor(name) = &begin {

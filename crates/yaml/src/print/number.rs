@@ -1,4 +1,4 @@
-//! Floats as text. All start from the shortest digits that read back as the same number.
+//! Prints floats. All printers start from the shortest digits that read back as the same number.
 
 /// Digits and the decimal exponent of the first one; digits without trailing zeros, empty for zero.
 struct Decimal {
@@ -73,7 +73,7 @@ fn go_g(decimal: &Decimal) -> String {
     }
 }
 
-/// As go-yaml prints it.
+/// Prints a float as go-yaml does.
 pub(crate) fn go_yaml(float: f64) -> String {
     match words(float, ".nan", "+.inf", "-.inf") {
         Some(word) => word.to_owned(),
@@ -81,7 +81,7 @@ pub(crate) fn go_yaml(float: f64) -> String {
     }
 }
 
-/// As Go's `%v` prints a float.
+/// Prints a float as Go's `%v` does.
 #[must_use]
 pub fn go_float(float: f64) -> String {
     match words(float, "NaN", "+Inf", "-Inf") {
@@ -90,12 +90,12 @@ pub fn go_float(float: f64) -> String {
     }
 }
 
-/// As Go prints a float that is a map key.
+/// Prints a float that is a map key as Go does.
 pub(crate) fn go_shortest_f32(float: f32) -> String {
     go_g(&Decimal::new(&format!("{float:e}")))
 }
 
-/// As Go's encoding/json prints it.
+/// Prints a float as Go's encoding/json does.
 pub(super) fn go_json(float: f64) -> String {
     if !float.is_finite() {
         return "null".to_owned();
@@ -108,7 +108,7 @@ pub(super) fn go_json(float: f64) -> String {
     }
 }
 
-/// As Python's `repr` prints it.
+/// Prints a float as Python's `repr` does.
 pub(crate) fn python_float(float: f64) -> String {
     if let Some(word) = words(float, "nan", "inf", "-inf") {
         return word.to_owned();
@@ -121,12 +121,12 @@ pub(crate) fn python_float(float: f64) -> String {
     if plain.contains('.') { plain } else { plain + ".0" }
 }
 
-/// As Python's json module prints it.
+/// Prints a float as Python's json module does.
 pub(super) fn python_json(float: f64) -> String {
     words(float, "NaN", "Infinity", "-Infinity").map_or_else(|| python_float(float), str::to_owned)
 }
 
-/// As PyYAML prints it: without a point, its own reader would take an exponent for text.
+/// Prints a float as PyYAML does: without a point, its own reader would take an exponent for a string.
 pub(super) fn python_yaml(float: f64) -> String {
     if let Some(word) = words(float, ".nan", ".inf", "-.inf") {
         return word.to_owned();

@@ -1,128 +1,13 @@
-//! How one text is written: plain, in quotes, or as a block.
+//! Writes strings in a style: plain, quoted, or as a block.
 
 use std::fmt::Write as _;
 
 use super::{
-    analysis::{analyse, is_break},
-    emit::{Dialect, Emitter, INDENT},
+    analysis::is_break,
+    dialect::{INDENT, go_printable},
+    emit::Emitter,
+    style::{Context, Style},
 };
-
-/// Where a scalar stands.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Context {
-    /// The column of continuation lines.
-    pub(super) indent: usize,
-    /// A key before its colon, which can't be folded.
-    pub(super) key: bool,
-    /// The whole document.
-    pub(super) root: bool,
-}
-
-/// The style of a scalar.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Style {
-    Plain,
-    Single,
-    Double,
-    Literal,
-}
-
-impl Style {
-    /// The style of `text`; `key` for one that must stay on its line.
-    pub(super) fn of(text: &str, key: bool, dialect: &Dialect) -> Self {
-        let analysis = analyse(text, dialect.printable());
-        let block = || {
-            analysis.block || (dialect.tabs && analyse(&text.replace('\t', "x"), dialect.printable()).block)
-        };
-        if !key && text.contains('\n') && block() {
-            return Self::Literal;
-        }
-        // As a key this would be a merge, whatever the tools print.
-        let ambiguous = dialect.is_ambiguous(text) || (key && text == "<<");
-        let quote_ambiguous = if ambiguous { dialect.ambiguous } else { '\'' };
-        if analysis.plain && !ambiguous {
-            Self::Plain
-        } else if analysis.single_quoted && quote_ambiguous == '\'' && !text.contains('\n') {
-            Self::Single
-        } else {
-            Self::Double
-        }
-    }
-}
-
-impl Style {
-    /// The style that PyYAML gives to `text`; `key` for one that must stay on its line. Only texts of several lines are
-    /// blocks, which one that just ends with a break is not.
-    pub(super) fn python(text: &str, key: bool) -> Self {
-        let analysis = analyse(text, super::PYTHON.printable());
-        let breaks = text.contains(is_break);
-        let several = lines(text) > 1;
-        let ambiguous = super::PYTHON.is_ambiguous(text);
-        if several {
-            return if analysis.block && !key {
-                Self::Literal
-            } else {
-                Self::Double
-            };
-        }
-        if analysis.plain && !ambiguous && !(key && (breaks || text.is_empty())) {
-            Self::Plain
-        } else if analysis.single_quoted && !(key && breaks) {
-            Self::Single
-        } else {
-            Self::Double
-        }
-    }
-}
-
-/// How many lines Python's `splitlines` gives.
-fn lines(text: &str) -> usize {
-    let ends = |c: char| {
-        matches!(
-            c,
-            '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{1c}'..='\u{1e}' | '\u{85}' | '\u{2028}' | '\u{2029}'
-        )
-    };
-    let text = text.replace("\r\n", "\n");
-    text.matches(ends).count() + usize::from(!text.is_empty() && !text.ends_with(ends))
-}
-
-impl Dialect {
-    fn printable(&self) -> fn(char) -> bool {
-        if self.python {
-            |c| matches!(c, '\n' | ' '..='~')
-        } else {
-            go_printable
-        }
-    }
-
-    fn is_ambiguous(&self, text: &str) -> bool {
-        (self.resolves)(text) || (!self.python && is_base_sixty(text))
-    }
-}
-
-fn go_printable(c: char) -> bool {
-    matches!(c, '\n' | ' '..='~' | '\u{a0}'..='\u{d7ff}' | '\u{e000}'..='\u{fffd}') && c != '\u{feff}'
-}
-
-/// Numbers like `1:30` that other readers count to the base of sixty.
-fn is_base_sixty(text: &str) -> bool {
-    let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
-    let Some((head, rest)) = unsigned.split_once(':') else {
-        return false;
-    };
-    let (rest, fraction) = rest.split_once('.').unwrap_or((rest, ""));
-    let digits = |text: &str| text.bytes().all(|b| b.is_ascii_digit() || b == b'_');
-    let below_sixty = |part: &str| match part.as_bytes() {
-        [b'0'..=b'9'] => true,
-        [tens, ones] => (b'0'..=b'5').contains(tens) && ones.is_ascii_digit(),
-        _ => false,
-    };
-    head.starts_with(|c: char| c.is_ascii_digit())
-        && digits(head)
-        && rest.split(':').all(below_sixty)
-        && digits(fraction)
-}
 
 impl Emitter<'_> {
     /// Writes `text` in `style`.

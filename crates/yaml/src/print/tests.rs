@@ -6,7 +6,7 @@ fn value(json: &str) -> Value {
 }
 
 #[test]
-fn layout() {
+fn printers_lay_out_maps_and_lists() {
     let nested = value(
         r#"{"b": [1, [2, [3]], {"x": 1, "y": [4]}], "a": {"m": {"k": "v"}, "e": {}, "l": []}, "n": null, "t": true}"#,
     );
@@ -30,7 +30,7 @@ fn layout() {
     assert_eq!(all([&value("1"), &value(r#"{"a":2}"#)], goyaml), "1\n---\na: 2\n");
 }
 
-/// How a string is written: the text, then by go-yaml's printers, then by PyYAML's.
+/// Printed strings: the string, then go-yaml's output, then PyYAML's.
 const STRINGS: &[(&str, &str, &str)] = &[
     ("a", "a", "a"),
     ("", r#""""#, "''"),
@@ -92,7 +92,7 @@ const STRINGS: &[(&str, &str, &str)] = &[
 ];
 
 #[test]
-fn strings() {
+fn printers_quote_ambiguous_strings() {
     for (text, go, python) in STRINGS {
         let map = Value::Map(Map::from([("k", *text)]));
         let line = |text: &str| format!("k: {}\n", text.strip_suffix('\n').unwrap_or(text));
@@ -110,7 +110,7 @@ fn strings() {
 }
 
 #[test]
-fn long_lines_fold_at_blanks() {
+fn printers_fold_long_lines_at_blanks() {
     let words = "word ".repeat(17) + "end";
     let folded = format!("k: {}\n", "word ".repeat(16).trim_end());
     let map = |text: &str| Value::Map(Map::from([("k", text)]));
@@ -136,7 +136,7 @@ fn long_lines_fold_at_blanks() {
 }
 
 #[test]
-fn long_keys_and_keys_of_several_lines() {
+fn printers_write_long_keys_explicitly() {
     let key = |length: usize| "k".repeat(length);
     let map = |key: &str| Value::Map(Map::from([(key, Value::from(vec![Value::Int(1)]))]));
     assert_eq!(goyaml(&map(&key(128))), format!("{}:\n- 1\n", key(128)));
@@ -149,7 +149,7 @@ fn long_keys_and_keys_of_several_lines() {
 }
 
 #[test]
-fn keys_sort_naturally() {
+fn go_printer_sorts_keys_naturally() {
     let keys = [
         "z10", "z2", "a", "Z", "_", "1", "10", "2", "a1", "ä", "-", "z01", "z1",
     ];
@@ -174,7 +174,7 @@ fn keys_sort_naturally() {
 }
 
 #[test]
-fn floats() {
+fn printers_write_shortest_floats() {
     for (float, go, python, go_json, python_json) in [
         (1.5, "1.5", "1.5", "1.5", "1.5"),
         (1.0, "1", "1.0", "1", "1.0"),
@@ -223,7 +223,7 @@ fn floats() {
 }
 
 #[test]
-fn json_styles() {
+fn json_printers_follow_their_originals() {
     let value = value(
         r#"{"b": "<é&\u2028\u007f", "a": ["😀", "\u0001\n\t\b\f\"\\"], "c": {}, "d": 18446744073709551615}"#,
     );

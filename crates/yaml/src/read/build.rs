@@ -1,8 +1,8 @@
-//! What readers make of documents.
+//! The types that readers can make of documents.
 
 use crate::{Map, Position, Value, node::Text};
 
-/// Something that a document becomes: a [`Value`], or what its reader works with, without the way over one.
+/// A type that documents can be read into: a [`Value`], or the type that the caller works with, without a detour over one.
 pub trait Build: Sized {
     /// A map that is being made.
     type Map;
@@ -28,14 +28,14 @@ pub trait Build: Sized {
     /// Puts an entry into a map, in place of another one with its key.
     fn insert(map: &mut Self::Map, key: Text, value: Self, at: Position);
 
-    /// Where the entry with a key is, as far as that is known; nothing when there is none.
+    /// Returns the position of the entry with a key, if that is known; `None` if there is no such entry.
     fn find(map: &Self::Map, key: &str) -> Option<Option<Position>>;
 
     /// The entries of a map.
     fn entries(map: Self::Map) -> Vec<(Text, Self, Option<Position>)>;
 }
 
-/// What something that was built is.
+/// The content of something that was built.
 #[derive(Debug)]
 pub enum Opened<T: Build> {
     /// A map.

@@ -1,9 +1,9 @@
 //! Makes long comments short before the parser looks at each of their characters.
 //!
-//! Files of values are mostly comments. Lines stay where they are, and so do the positions of all else. Where it isn't plain
-//! that a line is a comment, rather than a part of a text, all is left as it is from there on.
+//! Removes comments before the parser sees them: files of values are mostly comments. Lines and positions stay. From the
+//! first line on for which it is unclear whether it is a comment or a part of a scalar, everything is left as it is.
 
-/// How long a text must be to be worth it.
+/// The minimum length in bytes of a document for which removing its comments pays off.
 const WORTH: usize = 2048;
 
 /// The text with what stands behind the `#` of lines that are comments left out; nothing when it stays as it is.
@@ -43,10 +43,10 @@ pub(super) fn shortened(text: &str) -> Option<String> {
     Some(short)
 }
 
-/// Where what a line begins ends.
+/// The end of the construct that a line begins.
 enum Ends {
     Here,
-    /// A text follows whose lines have more indentation than what is at this place of the line.
+    /// A block scalar follows, whose lines are indented further than this column.
     InBlock(usize),
     Unknown,
 }
@@ -92,7 +92,7 @@ fn ends(content: &str) -> Option<Ends> {
     })
 }
 
-/// Where the last of the dashes is that a line begins with, and where what they stand for is.
+/// Returns the position of the last dash at the beginning of a line, and that of its item.
 fn dashes(content: &str) -> (usize, usize) {
     let (mut dash, mut start) = (0, 0);
     while let Some(rest) = content.get(start..).and_then(|rest| rest.strip_prefix("- ")) {
@@ -102,7 +102,7 @@ fn dashes(content: &str) -> (usize, usize) {
     (dash, start)
 }
 
-/// Whether a value or a key begins behind a part of a line, so that a quotation mark is one.
+/// Returns true if a value or a key begins after a part of a line, so that a quotation mark is a quote.
 fn begins(before: &str, start: usize) -> bool {
     let value = |text: &str| {
         let trimmed = text.trim_end_matches(' ');
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn comments_become_short_and_nothing_else_changes() {
+    fn shortening_changes_only_comments() {
         let table = [
             ("a: b", true),
             ("a: \"b\" # it's", true),
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_read_stays_the_same() {
+    fn shortening_keeps_the_value() {
         let budget = Budget::default();
         let lines = [
             "a: b",

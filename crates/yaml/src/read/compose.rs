@@ -9,12 +9,12 @@ use super::{
     construct,
     dialect::Dialect,
     events::{Events, Text, position},
-    tag,
 };
 use crate::{
     Error, Position, Problem,
     go::go_syntax,
     node::{Content, Entry, Mapping, Node, Scalar, Tag},
+    tag,
 };
 
 /// Deeper than this no flag can go: nodes and values are walked by recursion.
@@ -38,7 +38,7 @@ impl Composed {
     }
 }
 
-/// What the parts of a list or a map cost.
+/// The cost of the parts of a list or a map.
 #[derive(Default)]
 struct Cost {
     bytes: u64,
@@ -73,9 +73,9 @@ pub(super) struct Composer<'t> {
     entries: Vec<Entry>,
     /// Bytes that anchors and aliases have copied so far.
     copied: u64,
-    /// Whether any map so far has a merge key.
+    /// True if any map so far has a merge key.
     merges: bool,
-    /// Whether what is read is between brackets.
+    /// True between the brackets of a flow collection.
     in_flow: bool,
 }
 
@@ -94,7 +94,7 @@ impl<'t> Composer<'t> {
         }
     }
 
-    /// Whether any document so far has a merge key.
+    /// Returns true if any document so far has a merge key.
     pub(super) fn has_merges(&self) -> bool {
         self.merges
     }

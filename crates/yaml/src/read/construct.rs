@@ -9,7 +9,7 @@ use crate::{
     node::{Content, Entry, Mapping, Node, Scalar},
 };
 
-/// What a node becomes. Composed nodes are never too deep for the recursion.
+/// Constructs a value of a node. Composed nodes are never too deep for the recursion.
 pub(super) fn value<T: Build>(node: Node, dialect: &Dialect) -> Result<T, Error> {
     match node.content {
         Content::Scalar(text) => scalar(text, node.position, dialect),

@@ -5,33 +5,33 @@ use crate::{
     node::{Scalar, Tag, Text},
 };
 
-/// What a reader makes of the same layout.
+/// The differences of the readers.
 pub(super) struct Dialect {
     /// The meaning of a scalar's tag, given in its short form; none when the looks decide.
     pub(super) scalar_tag: fn(&str) -> Result<Option<Tag>, Problem>,
-    /// Whether the tag of a list or a map is allowed.
+    /// Fails if the tag of a list or a map is not allowed.
     pub(super) collection_tag: fn(&str) -> Result<(), Problem>,
     /// The highest minor version that a `%YAML` directive may ask for.
     pub(super) max_minor: i32,
-    /// What a scalar means; nothing for its own text.
+    /// Resolves a scalar; `None` if its value is its own string.
     pub(super) scalar: fn(&Scalar) -> Result<Option<Value>, Problem>,
     /// The text of a map key.
     pub(super) key: fn(Scalar) -> Result<Text, Problem>,
-    /// What happens to a key that is set twice.
+    /// The treatment of a key that is set twice.
     pub(super) duplicates: Duplicates,
-    /// Whether a merge key may bring a key that the map sets itself; the map's own then wins.
+    /// True if a merge key may bring a key that the map sets itself; the map's own value then wins.
     pub(super) merge_overlaps: bool,
-    /// Whether infinities and NaN are values.
+    /// True if infinities and NaN are values.
     pub(super) not_finite: bool,
 }
 
 pub(super) enum Duplicates {
     /// Refused.
     Refused,
-    /// Refused in the words of go-yaml.
+    /// Refused with the message of go-yaml.
     RefusedByLine,
     /// The last one wins.
     LastWins,
-    /// The last one wins, and what a merge key brings counts where the merge key stands.
+    /// The last one wins, and merged entries count at the place of the merge key.
     InOrder,
 }

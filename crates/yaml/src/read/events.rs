@@ -14,12 +14,12 @@ use crate::{Error, Position, Problem};
 /// Text that the parser accepts.
 pub(super) struct Text<'t> {
     text: Cow<'t, str>,
-    /// The last line had no break and was given one, because the parser gives up on a block scalar that ends without.
+    /// True if the last line got a line break: the parser fails at a block scalar that ends without one.
     completed: bool,
     traits: Traits,
 }
 
-/// What there is in a text that few texts have.
+/// Rare features of a document.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Traits {
     pub(super) tabs: bool,
@@ -70,7 +70,7 @@ fn look(text: &str) -> Result<Traits, Error> {
     Ok(traits)
 }
 
-/// Where the next byte is that is not of the ASCII that most texts are made of.
+/// Returns the position of the next byte that is not plain ASCII text.
 fn special(bytes: &[u8], from: usize) -> Option<usize> {
     let plain = |byte: &u8| matches!(byte, b'\n' | b' '..=b'~');
     let rest = bytes.get(from..)?;

@@ -5,13 +5,11 @@ use std::collections::HashMap;
 use libyaml_safer::{Event, EventData, ScalarStyle};
 use tree::{Budget, Exceeded};
 
-use super::{
-    events::{Events, Text, position},
-    tag,
-};
+use super::events::{Events, Text, position};
 use crate::{
     Error, Position, Problem,
     graph::{Graph, GraphContent, GraphNode},
+    tag,
 };
 
 /// Deeper than this no flag can go: graphs are walked by recursion.

@@ -3,19 +3,19 @@
 
 use super::{
     dialect::{Dialect, Duplicates},
-    goyaml::{self, Resolved},
-    tag,
+    goyaml, resolve,
 };
 use crate::{
     Problem, Value,
     node::{Scalar, Tag, Text},
+    tag,
 };
 
 pub(super) const DIALECT: Dialect = Dialect {
     scalar_tag: |tag| Ok((tag != "!").then(|| tag::known(tag))),
     collection_tag: |_| Ok(()),
     max_minor: 2,
-    scalar: |scalar| goyaml::value(scalar, resolve, Some),
+    scalar: |scalar| goyaml::value(scalar, resolve::kustomize, Some),
     key,
     duplicates: Duplicates::Refused,
     merge_overlaps: true,
@@ -63,25 +63,4 @@ fn string_key(scalar: Scalar) -> Result<Text, Problem> {
         Tag::Other => "a scalar with a tag of its own",
     };
     Err(Problem::Key(found))
-}
-
-fn resolve(text: &str) -> Resolved {
-    match text {
-        "" | "~" | "null" | "Null" | "NULL" => Resolved::Null,
-        "true" | "True" | "TRUE" => Resolved::Bool(true),
-        "false" | "False" | "FALSE" => Resolved::Bool(false),
-        _ => goyaml::number(text),
-    }
-}
-
-/// What plain text looks like.
-pub(crate) fn kind(text: &str) -> Tag {
-    match resolve(text) {
-        Resolved::Null => Tag::Null,
-        Resolved::Bool(_) => Tag::Bool,
-        Resolved::Int(_) => Tag::Int,
-        Resolved::Float(_) => Tag::Float,
-        Resolved::Timestamp(_) => Tag::Timestamp,
-        Resolved::Text => Tag::Str,
-    }
 }

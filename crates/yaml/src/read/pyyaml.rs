@@ -3,12 +3,12 @@
 use super::{
     dialect::{Dialect, Duplicates},
     number::{integer, sign},
-    tag,
 };
 use crate::{
     Problem, Value,
     node::{Scalar, Tag, Text},
     print::number::python_float,
+    tag,
 };
 
 pub(super) const DIALECT: Dialect = Dialect {
@@ -69,7 +69,7 @@ fn collection_tag(tag: &str) -> Result<(), Problem> {
     }
 }
 
-/// Whether a plain scalar with this text would be anything but a string.
+/// Returns true if a plain scalar with this content would not be a string.
 pub(crate) fn resolves(text: &str) -> bool {
     matches!(text, "=" | "<<") || int_pattern(text).is_some() || resolve(text).is_some()
 }
@@ -90,7 +90,7 @@ fn resolve(text: &str) -> Option<Value> {
     number.or_else(|| timestamp(text).map(Value::String))
 }
 
-/// What PyYAML takes a plain scalar for.
+/// The type and value that PyYAML resolves a plain scalar to.
 #[derive(Debug, Clone, PartialEq)]
 pub enum PythonScalar {
     /// `None`
@@ -99,7 +99,7 @@ pub enum PythonScalar {
     Bool(bool),
     /// An integer of any size; to the base of sixty its digits hold colons.
     Int {
-        /// Whether it has a minus.
+        /// True if the number is negative.
         negative: bool,
         /// Its base.
         radix: u32,
@@ -114,7 +114,7 @@ pub enum PythonScalar {
     Merge,
 }
 
-/// What PyYAML takes a plain scalar for; nothing for a string.
+/// Resolves a plain scalar as PyYAML does; `None` for a string.
 #[must_use]
 pub fn python_scalar(text: &str) -> Option<PythonScalar> {
     if text == "<<" {

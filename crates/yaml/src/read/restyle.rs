@@ -1,23 +1,25 @@
-//! Printing a changed document in the style of the text that it was read from: quotes, flow and block style, anchors, tags
-//! and comments stay where nothing was changed. It goes by the parser's events, which a [`Node`] no longer has.
+//! Prints a changed document in the style of its source: quotes, flow and block style, anchors, tags and comments stay
+//! where nothing was changed. It uses the parser's events, which a [`Node`] no longer has.
 
 mod comments;
 mod fold;
+mod span;
 #[cfg(test)]
 mod tests;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use libyaml_safer::{Emitter, Encoding, Event, EventData, MappingStyle, Mark, ScalarStyle, SequenceStyle};
+use libyaml_safer::{Emitter, Encoding, Event, EventData, MappingStyle, ScalarStyle, SequenceStyle};
 use tree::Budget;
 
-use super::{events, kustomize_kind};
+use super::{events, resolve::kustomize_kind, written::Comment};
 use crate::{
     Error, Problem,
     node::{Content, Node, Scalar, Tag},
 };
+use span::{Span, SpanKind};
 
-/// What [`crate::print::restyled`] does.
+/// Prints a changed document in its own style; see [`crate::print::restyled`].
 pub(crate) fn restyled(text: &str, before: &Node, after: &Node, budget: &Budget) -> Result<String, Error> {
     let source = parse(text, budget)?;
     let spans: Vec<Span> = source.iter().map(Span::of).collect();
@@ -48,62 +50,6 @@ pub(crate) fn restyled(text: &str, before: &Node, after: &Node, budget: &Budget)
     Ok(comments::keep(text, &spans, &printed, &spans_after, &origins))
 }
 
-/// Line and column, from zero.
-type Place = (usize, usize);
-
-/// Where an event is in its text, and what it is.
-#[derive(Debug, Clone, Copy, PartialEq)]
-struct Span {
-    start: Place,
-    end: Place,
-    kind: Kind,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Leaf,
-    /// A literal or folded scalar.
-    Block,
-    Map,
-    Seq,
-    /// A list or map in brackets.
-    Flow,
-    End,
-}
-
-impl Span {
-    fn of(event: &Event) -> Self {
-        let kind = match &event.data {
-            EventData::Scalar {
-                style: ScalarStyle::Literal | ScalarStyle::Folded,
-                ..
-            } => Kind::Block,
-            EventData::SequenceStart {
-                style: SequenceStyle::Flow,
-                ..
-            }
-            | EventData::MappingStart {
-                style: MappingStyle::Flow,
-                ..
-            } => Kind::Flow,
-            EventData::SequenceStart { .. } => Kind::Seq,
-            EventData::MappingStart { .. } => Kind::Map,
-            EventData::SequenceEnd | EventData::MappingEnd => Kind::End,
-            _ => Kind::Leaf,
-        };
-        Self {
-            start: place(event.start_mark),
-            end: place(event.end_mark),
-            kind,
-        }
-    }
-}
-
-fn place(mark: Mark) -> Place {
-    let number = |n| usize::try_from(n).unwrap_or(usize::MAX);
-    (number(mark.line), number(mark.column))
-}
-
 /// The events of the first document's content.
 fn parse(text: &str, budget: &Budget) -> Result<Vec<Event>, Error> {
     let text = events::decode(text.as_bytes(), budget)?;
@@ -119,8 +65,8 @@ fn parse(text: &str, budget: &Budget) -> Result<Vec<Event>, Error> {
     }
 }
 
-/// What [`super::written`] lists: the comments of all documents.
-pub(super) fn comments(text: &str, budget: &Budget) -> Result<Vec<super::Comment>, Error> {
+/// Lists the comments of all documents, for [`super::written`].
+pub(super) fn comments(text: &str, budget: &Budget) -> Result<Vec<Comment>, Error> {
     let decoded = events::decode(text.as_bytes(), budget)?;
     let mut parser = events::Events::new(&decoded, budget);
     let mut spans = Vec::new();
@@ -166,11 +112,11 @@ struct Writer {
     source: Vec<Option<Event>>,
     next: usize,
     out: Vec<Event>,
-    /// The event of the text that each one of `out` was.
+    /// For each event of `out`, the event of the source that it was.
     origins: Vec<Option<usize>>,
-    /// How many lists and maps in brackets are open.
+    /// The number of open flow collections.
     flow: usize,
-    /// The events of `out` that are to be folded, with their texts. They are literal blocks at first.
+    /// The events of `out` that are to be folded, with their content. They are literal blocks at first.
     folded: Vec<(usize, String)>,
 }
 
@@ -243,7 +189,7 @@ impl Writer {
             self.folded.push((self.out.len(), value.clone()));
         }
         match depth_of(&event.data) {
-            1 if self.flow > 0 || Span::of(&event).kind == Kind::Flow => self.flow += 1,
+            1 if self.flow > 0 || Span::of(&event).kind == SpanKind::Flow => self.flow += 1,
             -1 => self.flow = self.flow.saturating_sub(1),
             _ => {}
         }

@@ -1,7 +1,7 @@
-//! Reads the texts that most files are, without the parser, which looks at each character many times.
+//! Reads the documents that most files are, without the parser, which looks at each character many times.
 //!
-//! These are block maps and lists of plain scalars, of quoted ones that end in their line, and of literal blocks, and lists of
-//! words between brackets. Of anything else, and of anything that may be an error, there is no answer here: the parser has it.
+//! These are block maps and lists of plain scalars, of quoted ones that end in their line, and of literal blocks, and flow
+//! lists of words. For anything else, and for anything that may be an error, it returns `None`, and the parser is used.
 
 mod scalar;
 #[cfg(test)]
@@ -19,10 +19,10 @@ use scalar::{Chomping, Found, trimmed, unindented};
 /// Nothing deeper is simple.
 const MAX_DEPTH: u32 = 50;
 
-/// What a text turned out to be.
+/// The result of reading a document without the parser.
 pub(super) struct Simple {
     pub(super) node: Node,
-    /// How many events the parser would have made of it.
+    /// The number of events that the parser would have made of it.
     pub(super) events: u64,
 }
 
@@ -73,7 +73,7 @@ impl Line<'_> {
         self.content == "-" || self.content.starts_with("- ")
     }
 
-    /// Where a byte of the content is; all that stands before values is ASCII.
+    /// Returns the position of a byte of the content; everything before values is ASCII.
     fn position(&self, at: usize) -> Option<Position> {
         Some(Position {
             line: self.number,
@@ -83,18 +83,18 @@ impl Line<'_> {
 }
 
 struct Reader<'t> {
-    /// What comes behind the line that is looked at.
+    /// The rest of the document after the current line.
     rest: &'t str,
     /// The number of that line.
     number: u32,
-    /// The next line with something to say; none at the end.
+    /// The next line that is neither blank nor a comment; `None` at the end.
     line: Option<Line<'t>>,
     has_tabs: bool,
-    /// The last line was given its break.
+    /// True if the last line got a line break.
     completed: bool,
     max_depth: u32,
     events: u64,
-    /// Whether what is read is kept.
+    /// True if the nodes are kept, false if they are only checked.
     keeps: bool,
 }
 
@@ -195,7 +195,7 @@ impl<'t> Reader<'t> {
         })
     }
 
-    /// What stands behind a dash.
+    /// Reads the item after a dash.
     fn item(&mut self, line: Line<'t>, indent: usize, depth: u32) -> Option<Node> {
         let behind = unindented(line.content.get(1..)?);
         let at = line.content.len() - behind.len();
@@ -271,7 +271,7 @@ impl<'t> Reader<'t> {
         Some(text)
     }
 
-    /// Whether the line behind a scalar is none of its own.
+    /// Returns `Some` if the line after a scalar does not belong to it.
     fn dedented(&self, parent: usize) -> Option<()> {
         self.line.is_none_or(|line| line.indent <= parent).then_some(())
     }
@@ -382,7 +382,7 @@ fn found(scalar: &Found<'_>) -> Scalar {
     }
 }
 
-/// What stands for a value that isn't wanted.
+/// Returns the placeholder for a value that isn't wanted.
 fn nothing() -> Node {
     Node::new(Content::Seq(Vec::new()))
 }

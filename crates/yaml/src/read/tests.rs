@@ -21,7 +21,7 @@ fn scalar(read: Read, text: &str) -> String {
 const NAN: &str = "unsupported value: NaN";
 const INF: &str = "unsupported value: +Inf";
 
-/// What a plain scalar means: text, then goyaml, kustomize, pyyaml. A float ends in `f`.
+/// Plain scalars: the string, then its value for goyaml, kustomize and pyyaml. A float ends in `f`.
 const SCALARS: &[(&str, &str, &str, &str)] = &[
     ("", "null", "null", "null"),
     ("~", "null", "null", "null"),
@@ -164,7 +164,7 @@ const SCALARS: &[(&str, &str, &str, &str)] = &[
 ];
 
 #[test]
-fn a_scalar_means_what_its_dialect_says() {
+fn plain_scalars_resolve_by_dialect() {
     for (text, go, kust, python) in SCALARS {
         assert_eq!(scalar(|t, b| goyaml(t, b), text), *go, "goyaml: {text}");
         assert_eq!(scalar(|t, b| kustomize(t, b), text), *kust, "kustomize: {text}");
@@ -181,7 +181,7 @@ fn json(read: Read, text: &str) -> String {
 }
 
 #[test]
-fn keys_become_text_or_are_refused() {
+fn keys_become_strings_or_errors() {
     let text = "yes: 1\nn: 2\n3: 4\n1.5: 5\n0x10: 6\n";
     assert_eq!(
         json(|t, b| goyaml(t, b), text),
@@ -209,7 +209,7 @@ fn keys_become_text_or_are_refused() {
 }
 
 #[test]
-fn a_key_twice_is_an_error_but_for_python() {
+fn duplicate_keys_are_errors_except_in_python() {
     let text = "a: 1\nb:\n  c: 1\n  c: 2\n";
     let expected = r#"line 4, column 3: key "c" is set twice in one map, first at line 3, column 3"#;
     assert_eq!(json(|t, b| goyaml(t, b), text), expected);
@@ -222,7 +222,7 @@ fn a_key_twice_is_an_error_but_for_python() {
 }
 
 #[test]
-fn merge_keys() {
+fn merge_keys_follow_the_rules_of_their_dialect() {
     let simple = "a: &a {x: 1}\nb: {<<: *a, w: 2}\n";
     let overlap = "a: &a {x: 1, z: 3}\nb: {x: 2, <<: *a}\n";
     let list = "a: &a {x: 1}\nb: &b {x: 2, w: 3}\nc: {<<: [*a, *b]}\n";
@@ -252,7 +252,7 @@ fn merge_keys() {
 }
 
 #[test]
-fn documents() {
+fn readers_select_documents() {
     let budget = Budget::default();
     let text = "# comment\n---\na: 1\n---\n\n---\n~\n...\n---\nb: 2\n";
     assert_eq!(print::json(&goyaml(text, &budget).unwrap().value), r#"{"a":1}"#);
@@ -294,7 +294,7 @@ fn anchors_do_not_outlive_their_document() {
 }
 
 #[test]
-fn positions_of_entries() {
+fn maps_record_the_positions_of_entries() {
     let document = goyaml("a:\n  b: 1\n  'ü': {c: 2}\n", &Budget::default()).unwrap();
     let a = document.value.get("a").and_then(Value::as_map).unwrap();
     assert_eq!(a.position("b"), Some(Position { line: 2, column: 3 }));
@@ -307,7 +307,7 @@ fn positions_of_entries() {
 }
 
 #[test]
-fn encodings() {
+fn readers_decode_utf8_and_utf16() {
     let budget = Budget::default();
     let utf16 = |bytes: fn(u16) -> [u8; 2]| -> Vec<u8> {
         "\u{feff}ä: 😀\n".encode_utf16().flat_map(bytes).collect()
@@ -345,7 +345,7 @@ fn encodings() {
 }
 
 #[test]
-fn syntax_errors_have_a_place() {
+fn syntax_errors_have_a_position() {
     for (text, message) in [
         (
             "a: 1\n  b: 2\n",
@@ -395,7 +395,7 @@ fn block_scalars_at_the_end_need_no_line_break() {
 }
 
 #[test]
-fn without_strictness_the_last_value_of_a_key_counts() {
+fn lenient_reader_keeps_the_last_duplicate() {
     let read = |text: &str| {
         let document = super::goyaml_lenient(text, &Budget::default()).unwrap();
         document.value.to_json().to_string()
@@ -408,7 +408,7 @@ fn without_strictness_the_last_value_of_a_key_counts() {
 }
 
 #[test]
-fn zero_keeps_its_sign_among_floats() {
+fn float_reader_keeps_the_sign_of_zero() {
     for (text, negative) in [("-0.0", true), ("-0", false), ("'-0.0'", false), ("0.0", false)] {
         let value: Value = goyaml_floats_as(text, &Budget::default()).unwrap().unwrap();
         let found = matches!(value, Value::Float(zero) if zero == 0.0 && zero.is_sign_negative());
@@ -417,7 +417,7 @@ fn zero_keeps_its_sign_among_floats() {
 }
 
 #[test]
-fn texts_are_read_as_they_are_written() {
+fn written_keeps_documents_and_comments() {
     let text = "# top\na: 1 # behind\nb: 'x # y'\n---\n# two\n<<: {c: 1}\n---\n";
     let written = written(text, &Budget::default()).unwrap();
     let comments: Vec<_> = written

@@ -42,7 +42,7 @@ fn maps_keep_their_order_and_positions() {
 }
 
 #[test]
-fn a_map_in_a_map_is_made_only_where_nothing_is() {
+fn nested_maps_are_created_only_for_missing_keys() {
     let mut map = Map::from([("null", Value::Null), ("text", "x".into())]);
     map.get_or_insert_map("new").unwrap().insert("k", 1);
     map.get_or_insert_map("new").unwrap().insert("l", 2);
@@ -53,7 +53,7 @@ fn a_map_in_a_map_is_made_only_where_nothing_is() {
 }
 
 #[test]
-fn accessors_see_their_own_kind_only() {
+fn accessors_return_only_their_own_type() {
     let value = sample();
     assert_eq!(value.pointer(&["b", "1", "c"]).and_then(Value::as_str), Some("x"));
     assert_eq!(value.pointer(&["b", "2"]), None);
@@ -84,7 +84,7 @@ fn accessors_see_their_own_kind_only() {
 }
 
 #[test]
-fn integers_have_one_form() {
+fn integers_are_equal_in_either_representation() {
     assert_eq!(Value::from(5u64), Value::Int(5));
     assert_eq!(Value::from(u64::MAX), Value::UInt(u64::MAX));
     assert_eq!(Value::from_json(json!(5u64)), Value::Int(5));
@@ -92,7 +92,7 @@ fn integers_have_one_form() {
 }
 
 #[test]
-fn serde_carries_values_both_ways() {
+fn serde_round_trips_values() {
     let value = sample();
     let text = serde_json::to_string(&value).unwrap();
     assert_eq!(
@@ -111,6 +111,6 @@ fn serde_carries_values_both_ways() {
 }
 
 #[test]
-fn values_in_lists_are_small() {
+fn value_size_is_bounded() {
     assert!(size_of::<Value>() <= 32, "{}", size_of::<Value>());
 }

@@ -1,16 +1,16 @@
-//! Comments of a text, put where their neighbours are in the text that was printed anew.
+//! Moves the comments of a source next to the same neighbours in the printed document.
 //!
-//! A comment behind something stays behind it. Comments on lines of their own stand before what follows them, or at the end
-//! of what they are indented as. Those between the brackets of a list or map come behind or before its line.
+//! A trailing comment stays a trailing comment. Comments on lines of their own stay before the next node, or at the end of
+//! the collection with their indentation. Those between the brackets of a flow collection come after or before its line.
 
 use std::collections::BTreeMap;
 
-use super::{Kind, Place, Span};
-use crate::{Position, read};
+use super::span::{LineColumn, Span, SpanKind};
+use crate::{Position, read::written};
 
 /// A comment that was found.
 struct Comment<'t> {
-    at: Place,
+    at: LineColumn,
     text: &'t str,
     /// Nothing else is on its line.
     alone: bool,
@@ -18,7 +18,7 @@ struct Comment<'t> {
     in_item: bool,
     /// The event before.
     before: Option<usize>,
-    /// The event behind.
+    /// The event after it.
     behind: Option<usize>,
 }
 
@@ -50,7 +50,7 @@ pub(super) fn keep(
     woven.into_text(&printed_lines)
 }
 
-/// What is put where, by lines of the printed text.
+/// Comments to be inserted, by lines of the printed document.
 #[derive(Default)]
 struct Woven {
     before: BTreeMap<usize, Vec<String>>,
@@ -92,7 +92,7 @@ struct Keeper<'a> {
     lines: &'a [&'a str],
     spans: &'a [Span],
     parents: Vec<Option<usize>>,
-    /// Which events are keys of maps.
+    /// For each event, true if it is the key of a map.
     keys: Vec<bool>,
     printed: &'a [&'a str],
     spans_after: &'a [Span],
@@ -157,7 +157,7 @@ impl Keeper<'_> {
         }
     }
 
-    /// Whether the comment before stands on the line right above.
+    /// Returns true if the comment before is on the line right above.
     fn is_comment(&self, gap: &[Comment<'_>], index: usize, row: usize) -> bool {
         let above = index.checked_sub(1).and_then(|above| gap.get(above));
         above.is_some_and(|above| above.at.0 + 1 == row)
@@ -197,8 +197,8 @@ impl Keeper<'_> {
         let span = self.spans.get(event)?;
         // With an anchor or a tag, a map begins on the line of its key.
         let event = match span.kind {
-            Kind::Map => event + 1,
-            Kind::Seq => event,
+            SpanKind::Map => event + 1,
+            SpanKind::Seq => event,
             _ => return None,
         };
         let before = self.spans.get(event)?;
@@ -206,19 +206,20 @@ impl Keeper<'_> {
         Some((before.start.1, after.start.1))
     }
 
-    /// Where an event of the text is in the printed one.
+    /// Returns the extent of an event of the source in the printed document.
     fn after(&self, event: usize) -> Option<&Span> {
         self.spans_after.get(self.moved.get(event).copied().flatten()?)
     }
 
-    /// Whether comments stand between a key, or what ends with a bracket, and what follows: they belong to the latter.
+    /// Returns true if a comment is between a key, or the end of a flow collection, and what follows: it belongs to the
+    /// latter.
     fn is_head(&self, comment: &Comment<'_>) -> bool {
         let (Some(before), Some(behind)) = (comment.before, comment.behind) else {
             return false;
         };
         let opens = behind == before + 1 && self.keys.get(before).copied().unwrap_or_default();
         let last = behind.checked_sub(1).and_then(|last| self.spans.get(last));
-        opens || last.is_some_and(|last| last.kind == Kind::End && last.start != last.end)
+        opens || last.is_some_and(|last| last.kind == SpanKind::End && last.start != last.end)
     }
 }
 
@@ -232,23 +233,23 @@ fn parents(spans: &[Span]) -> Vec<Option<usize>> {
     let mut open = Vec::new();
     let mut parents = Vec::with_capacity(spans.len());
     for (index, span) in spans.iter().enumerate() {
-        if span.kind == Kind::End {
+        if span.kind == SpanKind::End {
             open.pop();
         }
         parents.push(open.last().copied());
-        if matches!(span.kind, Kind::Map | Kind::Seq | Kind::Flow) {
+        if matches!(span.kind, SpanKind::Map | SpanKind::Seq | SpanKind::Flow) {
             open.push(index);
         }
     }
     parents
 }
 
-/// Which events are keys of maps: every other child is one.
+/// Finds the events that are keys of maps: every other child is one.
 fn keys(spans: &[Span]) -> Vec<bool> {
     let mut open: Vec<Option<bool>> = Vec::new();
     let mut keys = Vec::with_capacity(spans.len());
     for span in spans {
-        if span.kind == Kind::End {
+        if span.kind == SpanKind::End {
             open.pop();
             keys.push(false);
             continue;
@@ -259,15 +260,15 @@ fn keys(spans: &[Span]) -> Vec<bool> {
         };
         keys.push(is_key);
         match span.kind {
-            Kind::Map => open.push(Some(true)),
-            Kind::Seq | Kind::Flow => open.push(None),
+            SpanKind::Map => open.push(Some(true)),
+            SpanKind::Seq | SpanKind::Flow => open.push(None),
             _ => {}
         }
     }
     keys
 }
 
-/// Where each event of the text is in the printed one.
+/// Maps each event of the source to its event in the printed document.
 fn moved(count: usize, origins: &[Option<usize>]) -> Vec<Option<usize>> {
     let mut moved = vec![None; count];
     for (after, origin) in origins.iter().enumerate() {
@@ -279,7 +280,7 @@ fn moved(count: usize, origins: &[Option<usize>]) -> Vec<Option<usize>> {
 }
 
 /// The comments of a text with their places.
-pub(super) fn list(text: &str, spans: &[Span]) -> Vec<read::Comment> {
+pub(super) fn list(text: &str, spans: &[Span]) -> Vec<written::Comment> {
     // Where lines end for the parser: it counts the ends of Unicode, too.
     let joined = text.replace("\r\n", "\n");
     let lines: Vec<&str> = joined
@@ -288,7 +289,7 @@ pub(super) fn list(text: &str, spans: &[Span]) -> Vec<read::Comment> {
     let number = |n: usize| u32::try_from(n + 1).unwrap_or(u32::MAX);
     let found = find(&lines, spans).into_iter();
     found
-        .map(|comment| read::Comment {
+        .map(|comment| written::Comment {
             position: Position {
                 line: number(comment.at.0),
                 column: number(comment.at.1),
@@ -302,10 +303,10 @@ pub(super) fn list(text: &str, spans: &[Span]) -> Vec<read::Comment> {
 /// The comments of a text, in order.
 fn find<'t>(lines: &[&'t str], spans: &[Span]) -> Vec<Comment<'t>> {
     let starts: Vec<usize> = (0..spans.len())
-        .filter(|index| spans.get(*index).is_some_and(|span| span.kind != Kind::End))
+        .filter(|index| spans.get(*index).is_some_and(|span| span.kind != SpanKind::End))
         .collect();
     let mut comments = Vec::new();
-    let (mut passed, mut dash): (usize, Option<Place>) = (0, None);
+    let (mut passed, mut dash): (usize, Option<LineColumn>) = (0, None);
     for (row, line) in lines.iter().enumerate() {
         let mut blank_before = true;
         for (column, (offset, c)) in line.char_indices().enumerate() {
@@ -318,7 +319,11 @@ fn find<'t>(lines: &[&'t str], spans: &[Span]) -> Vec<Comment<'t>> {
             let is_inside = before
                 .and_then(span)
                 .is_some_and(|span| at < span.end && span.start != span.end);
-            if is_inside && !before.and_then(span).is_some_and(|span| span.kind == Kind::Seq) {
+            if is_inside
+                && !before
+                    .and_then(span)
+                    .is_some_and(|span| span.kind == SpanKind::Seq)
+            {
                 blank_before = false;
                 continue;
             }

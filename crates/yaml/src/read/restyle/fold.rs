@@ -1,6 +1,6 @@
 //! Folded blocks, as go-yaml's version 3 writes them. The emitter writes them as literal blocks first.
 
-use super::Span;
+use super::span::Span;
 
 /// Makes folded blocks of some literal ones: those of the events at the places, with their texts.
 pub(super) fn fold(printed: &str, spans: &[Span], folded: &[(usize, String)]) -> String {
@@ -33,7 +33,7 @@ pub(super) fn fold(printed: &str, spans: &[Span], folded: &[(usize, String)]) ->
     out.join("\n") + "\n"
 }
 
-/// How far the block is indented beyond its own text.
+/// Returns the indentation of the block beyond that of its own text.
 fn indent(body: &[&str], text: &str) -> usize {
     let blanks = |line: &&str| line.len() - line.trim_start_matches(' ').len();
     let of_body = body.iter().find(|line| !line.is_empty()).map_or(0, blanks);

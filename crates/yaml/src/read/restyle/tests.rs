@@ -17,7 +17,7 @@ fn set(node: &mut Node, path: &[&str], text: &str) {
 }
 
 #[test]
-fn styles_stay_and_layout_is_made_anew() {
+fn restyled_keeps_styles_and_renews_layout() {
     let text = "\
 a:
     b: \"quoted\"
@@ -80,7 +80,7 @@ y: {a: 'b:c:d', e: ''}
 }
 
 #[test]
-fn changed_scalars_keep_their_types() {
+fn restyled_keeps_the_type_of_changed_scalars() {
     let text = "i: 1\ns: text\nq: '1'\nf: 1.5\nb: true\nn: null\nl: |\n  x\n";
     let changed = change(text, |node| {
         for key in ["i", "s", "q", "f", "b", "n", "l"] {
@@ -96,7 +96,7 @@ fn changed_scalars_keep_their_types() {
 }
 
 #[test]
-fn entries_and_items_are_added() {
+fn restyled_adds_entries_and_items() {
     let text = "a:\n    b: 1\nl: [1]\n# end\n";
     let changed = change(text, |node| {
         node.get_mut("a").unwrap().set("new", Node::plain("7"));
@@ -110,7 +110,7 @@ fn entries_and_items_are_added() {
 }
 
 #[test]
-fn another_kind_takes_the_place_of_a_node() {
+fn restyled_replaces_nodes_of_another_kind() {
     let changed = change("a: {b: 1}\nc: 2\n", |node| {
         *node.get_mut("a").unwrap() = Node::plain("x");
         *node.get_mut("c").unwrap() = Node::seq(vec![Node::plain("y")]);
@@ -126,7 +126,7 @@ fn another_kind_takes_the_place_of_a_node() {
 }
 
 #[test]
-fn comments_stay_with_their_neighbours() {
+fn restyled_keeps_comments_with_their_neighbours() {
     let text = "\
 # head1
 # head2
@@ -215,7 +215,7 @@ v: x
 }
 
 #[test]
-fn folded_blocks_have_their_breaks_doubled() {
+fn restyled_doubles_the_breaks_of_folded_blocks() {
     for (text, expected) in [
         ("a: >-\n  x y\n  z\nb: 1\n", "a: >-\n  x y z\nb: 2\n"),
         ("a: >\n  x\n\n  y\nb: 1\n", "a: >\n  x\n\n  y\n\nb: 2\n"),
@@ -230,7 +230,7 @@ fn folded_blocks_have_their_breaks_doubled() {
 }
 
 #[test]
-fn comments_of_lists_stay_with_their_items() {
+fn restyled_keeps_comments_of_list_items() {
     let text = "\
 # doc
 
@@ -278,7 +278,7 @@ l: # list
 }
 
 #[test]
-fn comments_go_with_what_is_replaced() {
+fn restyled_drops_comments_of_replaced_nodes() {
     let text = "\
 a: # why
   # head
@@ -300,7 +300,7 @@ e: 2
 }
 
 #[test]
-fn comments_in_brackets_are_not_lost() {
+fn restyled_keeps_comments_of_flow_collections() {
     let text = "m: {a: 1, # one\n  b: 2}\nn: 1\n";
     assert_eq!(
         change(text, |node| set(node, &["n"], "2")),

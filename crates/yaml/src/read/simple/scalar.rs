@@ -19,7 +19,7 @@ impl<'t> Found<'t> {
         Self { text, plain: false }
     }
 
-    /// Whether this looks like a number without end, or like none at all.
+    /// Returns true if the scalar looks like an infinite number or NaN.
     pub(super) fn may_be_infinite(&self) -> bool {
         self.plain
             && self.text.len() <= 5
@@ -28,7 +28,7 @@ impl<'t> Found<'t> {
     }
 }
 
-/// What becomes of the breaks behind a block.
+/// The treatment of the line breaks after a block.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Chomping {
     Strip,
@@ -37,7 +37,7 @@ pub(super) enum Chomping {
 }
 
 impl Chomping {
-    /// What stands behind `|`.
+    /// Parses the header after `|`.
     pub(super) fn of(header: &str) -> Option<Self> {
         let (chomping, rest) = match header.as_bytes().first() {
             Some(b'-') => (Self::Strip, header.get(1..)?),
@@ -47,7 +47,7 @@ impl Chomping {
         ends(rest).then_some(chomping)
     }
 
-    /// How many of so many breaks stay.
+    /// Returns the number of line breaks that stay.
     pub(super) fn kept(self, breaks: usize) -> usize {
         match self {
             Self::Strip => 0,
@@ -69,13 +69,13 @@ pub(super) fn trimmed(text: &str) -> &str {
     text.get(..text.len() - spaces).unwrap_or_default()
 }
 
-/// Where a byte is that another one follows.
+/// Returns the position of a byte that another one follows.
 fn pair(text: &str, first: u8, second: u8) -> Option<usize> {
     let bytes = text.as_bytes();
     memchr::memchr_iter(first, bytes).find(|at| bytes.get(at + 1) == Some(&second))
 }
 
-/// What keys without quotes are made of, but for colons.
+/// The bytes of keys without quotes, except for colons.
 const KEY: [bool; 256] = {
     let mut keys = [false; 256];
     let (mut rest, mut byte) = (keys.as_mut_slice(), 0u8);
@@ -91,7 +91,7 @@ const KEY: [bool; 256] = {
     keys
 };
 
-/// Whether nothing but spaces and a comment comes.
+/// Returns true if only spaces and a comment follow.
 pub(super) fn ends(rest: &str) -> bool {
     rest.is_empty() || (rest.starts_with(' ') && matches!(unindented(rest).bytes().next(), None | Some(b'#')))
 }

@@ -1,4 +1,4 @@
-//! What is read without the parser is what the parser makes of it.
+//! Tests that the reader without the parser agrees with the parser.
 
 use tree::{Budget, Limits};
 
@@ -124,7 +124,7 @@ const LINES: &[&str] = &[
 ];
 
 #[test]
-fn all_pairs_of_lines_are_read_as_the_parser_reads_them() {
+fn simple_reader_agrees_with_the_parser_on_pairs_of_lines() {
     let mut count = 0;
     for first in LINES {
         for second in LINES {
@@ -138,7 +138,7 @@ fn all_pairs_of_lines_are_read_as_the_parser_reads_them() {
 }
 
 #[test]
-fn random_texts_are_read_as_the_parser_reads_them() {
+fn simple_reader_agrees_with_the_parser_on_random_documents() {
     let mut seed = 7u64;
     let mut random = |below: usize| {
         seed = seed
@@ -169,7 +169,7 @@ fn random_texts_are_read_as_the_parser_reads_them() {
 }
 
 #[test]
-fn usual_texts_are_simple() {
+fn simple_reader_accepts_usual_documents() {
     let text = "---\n# a chart\na: 1\nb:\n  - c: \"d\"\n    e: 'f'\n  - g\nh:\n- i\n\nj:\n  k: [l, m]\n  n: {} # o\np: |\n  q\n\n   r\ns: ä\n";
     assert!(same(text));
     assert!(same(text.trim_end()));
@@ -178,7 +178,7 @@ fn usual_texts_are_simple() {
 }
 
 #[test]
-fn as_many_steps_are_counted() {
+fn simple_reader_counts_as_many_steps_as_the_parser() {
     for text in ["a: b", "a:\n  - b\n  - c: [d, e]\n    f: {}\n", "- |\n  a\n-"] {
         let steps = simple(text).unwrap().events;
         let parsed = |steps| {
@@ -195,7 +195,7 @@ fn as_many_steps_are_counted() {
 }
 
 #[test]
-fn what_is_not_wanted_is_only_checked() {
+fn unwanted_entries_are_only_checked() {
     let budget = Budget::default();
     let read = |text: &str| {
         let text = decode(text.as_bytes(), &budget).unwrap();

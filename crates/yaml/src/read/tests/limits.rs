@@ -19,7 +19,7 @@ fn limited(limits: Limits, text: &str) -> String {
 }
 
 #[test]
-fn bombs_end_with_one_error() {
+fn bombs_end_with_one_limit_error() {
     let laughs: String = (1..20).fold("a0: &a0 [lol, lol, lol]\n".to_owned(), |text, n| {
         let before = format!("*a{}", n - 1);
         text + &format!("a{n}: &a{n} [{}]\n", vec![before; 9].join(", "))
@@ -105,7 +105,7 @@ fn aliases_count_towards_the_depth() {
 }
 
 #[test]
-fn what_is_just_allowed_is_read() {
+fn documents_at_the_limit_are_read() {
     let nested = "[".repeat(99) + "1" + &"]".repeat(99);
     assert!(goyaml(nested, &Budget::default()).is_ok());
 }

@@ -1,19 +1,40 @@
-//! Tags of scalars.
+//! The tags of scalars.
 
 use std::borrow::Cow;
 
-use crate::{Problem, node::Tag};
+use crate::Problem;
 
 const STANDARD: &str = "tag:yaml.org,2002:";
 
+/// The kind of a scalar.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Tag {
+    /// `!!null`
+    Null,
+    /// `!!bool`
+    Bool,
+    /// `!!int`
+    Int,
+    /// `!!float`
+    Float,
+    /// `!!str`
+    Str,
+    /// `!!timestamp`
+    Timestamp,
+    /// `!!binary`: base64, decoded only when it becomes a value.
+    Binary,
+    /// A tag without a meaning here; the scalar becomes a string.
+    Other,
+}
+
 /// Writes a standard tag as `!!name`; others stay as they are.
-pub(super) fn short(tag: &str) -> Cow<'_, str> {
+pub(crate) fn short(tag: &str) -> Cow<'_, str> {
     tag.strip_prefix(STANDARD)
         .map_or(tag.into(), |name| format!("!!{name}").into())
 }
 
 /// The meaning of a tag in its short form.
-pub(super) fn known(short: &str) -> Tag {
+pub(crate) fn known(short: &str) -> Tag {
     match short {
         "!!null" => Tag::Null,
         "!!bool" => Tag::Bool,
@@ -27,7 +48,7 @@ pub(super) fn known(short: &str) -> Tag {
 }
 
 /// The error of a scalar that isn't what its tag says.
-pub(super) fn mismatch(text: &str, tag: Tag) -> Problem {
+pub(crate) fn mismatch(text: &str, tag: Tag) -> Problem {
     let tag = match tag {
         Tag::Null => "!!null",
         Tag::Bool => "!!bool",
@@ -45,7 +66,7 @@ pub(super) fn mismatch(text: &str, tag: Tag) -> Problem {
 }
 
 /// The text of a `!!binary` scalar; what isn't UTF-8 in it is replaced.
-pub(super) fn binary(text: &str) -> Result<String, Problem> {
+pub(crate) fn binary(text: &str) -> Result<String, Problem> {
     use base64::Engine as _;
     let compact: String = text.chars().filter(|c| !c.is_ascii_whitespace()).collect();
     let bytes = base64::engine::general_purpose::STANDARD

@@ -1,0 +1,83 @@
+//! The differences of the YAML printers.
+
+use super::number;
+use crate::read;
+
+/// Spaces a level.
+pub(super) const INDENT: usize = 2;
+/// Longer keys need the explicit form.
+pub(super) const KEY_BYTES: usize = 128;
+
+/// In what the printers differ.
+pub(super) struct Dialect {
+    /// Returns true if a plain scalar with this content would not be a string.
+    pub(super) resolves: fn(&str) -> bool,
+    pub(super) float: fn(f64) -> String,
+    /// The quote for strings that would be something else without it.
+    pub(super) ambiguous: char,
+    /// PyYAML's ways: ASCII only, another folding of double quotes, `...` behind a plain document.
+    pub(super) python: bool,
+    /// Keys in their natural order.
+    pub(super) sorted: bool,
+    /// Blanks beyond this column become line breaks where the style can fold.
+    pub(super) width: usize,
+    /// Tabs may stand in texts of several lines.
+    pub(super) tabs: bool,
+}
+
+pub(super) const GO: Dialect = Dialect {
+    resolves: read::goyaml_resolves,
+    float: number::go_yaml,
+    ambiguous: '"',
+    python: false,
+    sorted: true,
+    width: 80,
+    tabs: false,
+};
+
+pub(super) const PYTHON: Dialect = Dialect {
+    resolves: read::pyyaml_resolves,
+    float: number::python_yaml,
+    ambiguous: '\'',
+    python: true,
+    sorted: false,
+    width: 80,
+    tabs: false,
+};
+
+impl Dialect {
+    pub(super) fn printable(&self) -> fn(char) -> bool {
+        if self.python {
+            |c| matches!(c, '\n' | ' '..='~')
+        } else {
+            go_printable
+        }
+    }
+
+    pub(super) fn is_ambiguous(&self, text: &str) -> bool {
+        (self.resolves)(text) || (!self.python && is_base_sixty(text))
+    }
+}
+
+pub(super) fn go_printable(c: char) -> bool {
+    matches!(c, '\n' | ' '..='~' | '\u{a0}'..='\u{d7ff}' | '\u{e000}'..='\u{fffd}') && c != '\u{feff}'
+}
+
+/// Numbers like `1:30` that other readers count to the base of sixty.
+fn is_base_sixty(text: &str) -> bool {
+    let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
+    let Some((head, rest)) = unsigned.split_once(':') else {
+        return false;
+    };
+    let (rest, fraction) = rest.split_once('.').unwrap_or((rest, ""));
+    let digits = |text: &str| text.bytes().all(|b| b.is_ascii_digit() || b == b'_');
+    let below_sixty = |part: &str| match part.as_bytes() {
+        [b'0'..=b'9'] => true,
+        [tens, ones] => (b'0'..=b'5').contains(tens) && ones.is_ascii_digit(),
+        _ => false,
+    };
+    head.starts_with(|c: char| c.is_ascii_digit())
+        && digits(head)
+        && rest.split(':').all(below_sixty)
+        && digits(fraction)
+}

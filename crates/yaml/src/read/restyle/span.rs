@@ -1,0 +1,59 @@
+//! The extents of events in their source.
+
+use libyaml_safer::{Event, EventData, MappingStyle, Mark, ScalarStyle, SequenceStyle};
+
+/// A line and a column, counted from 0.
+pub(super) type LineColumn = (usize, usize);
+
+/// The extent and the kind of an event in its text.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Span {
+    pub(super) start: LineColumn,
+    pub(super) end: LineColumn,
+    pub(super) kind: SpanKind,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum SpanKind {
+    Leaf,
+    /// A literal or folded scalar.
+    Block,
+    Map,
+    Seq,
+    /// A list or map in brackets.
+    Flow,
+    End,
+}
+
+impl Span {
+    pub(super) fn of(event: &Event) -> Self {
+        let kind = match &event.data {
+            EventData::Scalar {
+                style: ScalarStyle::Literal | ScalarStyle::Folded,
+                ..
+            } => SpanKind::Block,
+            EventData::SequenceStart {
+                style: SequenceStyle::Flow,
+                ..
+            }
+            | EventData::MappingStart {
+                style: MappingStyle::Flow,
+                ..
+            } => SpanKind::Flow,
+            EventData::SequenceStart { .. } => SpanKind::Seq,
+            EventData::MappingStart { .. } => SpanKind::Map,
+            EventData::SequenceEnd | EventData::MappingEnd => SpanKind::End,
+            _ => SpanKind::Leaf,
+        };
+        Self {
+            start: place(event.start_mark),
+            end: place(event.end_mark),
+            kind,
+        }
+    }
+}
+
+fn place(mark: Mark) -> LineColumn {
+    let number = |n| usize::try_from(n).unwrap_or(usize::MAX);
+    (number(mark.line), number(mark.column))
+}
