@@ -242,10 +242,10 @@ impl Session {
 struct CheckoutHistory(git::History);
 
 impl kluctl::History for CheckoutHistory {
-    fn latest_commit(&self, path: &TreePath) -> Result<Option<String>, String> {
+    fn latest_commit(&self, path: &TreePath) -> Result<Option<String>, kluctl::HistoryError> {
         self.0
             .latest_commit(path.as_str())
-            .map_err(|error| error.to_string())
+            .map_err(kluctl::HistoryError::new)
     }
 }
 

@@ -2,19 +2,20 @@
 
 use std::rc::Rc;
 
+use crate::value::operator::{Comparison, Operator};
 use crate::value::{Str, Value};
 
-/// Where a variable lives: how many functions further out, and which slot there.
+/// The slot of a variable: the number of functions further out, and the index there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub(crate) struct Slot {
     pub(crate) out: u16,
     pub(crate) at: u32,
 }
 
-/// What a slot gets when its scope begins.
+/// The first value of a slot when its scope begins.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Load {
-    /// Set by who enters the scope.
+    /// Set by the caller that enters the scope.
     Parameter,
     /// Looked up in the context.
     Resolve(Str),
@@ -131,30 +132,7 @@ impl CallArgs {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Comparison {
-    Eq,
-    Ne,
-    Lt,
-    Le,
-    Gt,
-    Ge,
-    In,
-    NotIn,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Operator {
-    Add,
-    Sub,
-    Mul,
-    Div,
-    FloorDiv,
-    Mod,
-    Pow,
-}
-
-/// What a value is assigned to.
+/// The target of an assignment.
 #[derive(Debug, Clone)]
 pub(crate) enum Target {
     Name(Name),
@@ -198,7 +176,7 @@ pub(crate) enum Piece {
     Expr(Expr),
 }
 
-/// Who else learns of an assignment.
+/// Another variable that an assignment updates, beside its own slot.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Track {
     pub(crate) kind: TrackKind,
@@ -229,7 +207,7 @@ pub(crate) struct For {
     pub(crate) scope: Scope,
     pub(crate) test_scope: Scope,
     pub(crate) else_scope: Scope,
-    /// How many slots a recursive loop has, which is a function of its own.
+    /// The number of slots of a recursive loop, which is a function of its own.
     pub(crate) slots: u32,
 }
 
@@ -245,9 +223,9 @@ pub(crate) struct Macro {
     pub(crate) caller: Option<u32>,
     pub(crate) kwargs: Option<u32>,
     pub(crate) varargs: Option<u32>,
-    /// Whether `caller` is used at all.
+    /// True if `caller` is used at all.
     pub(crate) uses_caller: bool,
-    /// Whether `caller` is a parameter with a default.
+    /// True if `caller` is a parameter with a default.
     pub(crate) explicit_caller: bool,
     pub(crate) line: u32,
     /// The slot that the function of a call block is in.
@@ -263,7 +241,7 @@ pub(crate) struct SetBlock {
     pub(crate) track: Track,
 }
 
-/// Where a block is, and shows unless a child replaces it.
+/// The place of a block in its template; it is rendered there unless a child template overrides it.
 #[derive(Debug, Clone)]
 pub(crate) struct BlockUse {
     pub(crate) name: Str,

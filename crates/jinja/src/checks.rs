@@ -1,26 +1,26 @@
 //! The tests of `is`.
 
 use crate::{
-    ast::Comparison,
-    eval::call::{Args, Cx},
-    exc::{R, raise, type_error},
-    filters,
+    eval::{
+        context::{Cx, Test},
+        ops,
+    },
+    exc::{R, type_error},
     format::repr,
-    value::{Object, Value, compare, iter},
+    symbols::Vocabulary as _,
+    value::{Object, Value, args::Args, compare, iter, operator::Comparison},
 };
 
-pub(crate) type Check = fn(&Cx<'_>, &Value, Args) -> R<bool>;
-
 /// The test of a name.
-pub(crate) fn find(name: &str) -> Option<Check> {
+pub(crate) fn find(name: &str) -> Option<Test> {
     Some(match name {
         "odd" => |cx, value, args| rest_of_two(cx, value, args, 1),
         "even" => |cx, value, args| rest_of_two(cx, value, args, 0),
         "divisibleby" => divisible,
         "defined" => |_, value, args| args.none("test_defined").map(|()| !value.is_undefined()),
         "undefined" => |_, value, args| args.none("test_undefined").map(|()| value.is_undefined()),
-        "filter" => |_, value, args| {
-            named(value, args).map(|name| name.is_some_and(|name| filters::find(&name).is_some()))
+        "filter" => |cx, value, args| {
+            named(value, args).map(|name| name.is_some_and(|name| cx.language().has_filter(&name)))
         },
         "test" => {
             |_, value, args| named(value, args).map(|name| name.is_some_and(|name| find(&name).is_some()))
@@ -94,7 +94,7 @@ fn rest_of_two(cx: &Cx<'_>, value: &Value, args: Args, wanted: i64) -> R<bool> {
 }
 
 fn divides(cx: &Cx<'_>, value: &Value, by: &Value, wanted: i64) -> R<bool> {
-    let rest = crate::eval::ops::binary(cx.rt, crate::ast::Operator::Mod, value, by)?;
+    let rest = ops::binary(cx.rt, crate::value::operator::Operator::Mod, value, by)?;
     compare::equal(cx.rt, &rest, &Value::Int(wanted))
 }
 
@@ -143,16 +143,5 @@ pub(crate) fn is_callable(value: &Value) -> bool {
         Value::Undefined(_) => true,
         Value::Object(object) => Object::is_callable(object),
         _ => false,
-    }
-}
-
-/// Applies a test by its name.
-pub(crate) fn apply(cx: &Cx<'_>, name: &str, value: &Value, args: Args) -> R<bool> {
-    match find(name) {
-        Some(check) => check(cx, value, args),
-        None => raise(
-            "TemplateRuntimeError",
-            format!("No test named {}.", repr::quoted(name)),
-        ),
     }
 }

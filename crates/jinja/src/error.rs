@@ -1,35 +1,35 @@
-//! What can go wrong in a template, told with file and line.
+//! Errors of templates, with file and line.
 
 use std::fmt;
 
 use tree::{Exceeded, TreeError, TreePath};
 
-/// The name under which text that comes from no file appears in errors.
+/// The name in errors of templates that come from no file.
 pub(crate) const STRING_NAME: &str = "<template>";
 
-/// Why a template could not be rendered.
+/// The error of a template that could not be rendered.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The template itself failed.
+    /// The template raised an exception or could not be parsed.
     #[error("{0}")]
     Template(Box<Failure>),
     /// No search directory has the template.
     #[error("template {0} not found")]
     NotFound(String),
-    /// Only text can be rendered.
+    /// A file that is not UTF-8 but contains a `{`.
     #[error(
         "{0}: is not UTF-8 text but contains a '{{', so it can't be rendered: list it in a .templateignore"
     )]
     NotText(TreePath),
-    /// A condition gave neither true nor false.
+    /// A condition rendered to neither true nor false.
     #[error("unable to evaluate conditional: {expression:?} gives {text:?}, expected True or False")]
     Condition {
         /// The expression.
         expression: String,
-        /// What it gave.
+        /// The rendered string.
         text: String,
     },
-    /// A value nests deeper than can be rendered.
+    /// A value is nested deeper than can be rendered.
     #[error("the value nests deeper than {0} levels")]
     Depth(u32),
     /// A limit was reached.
@@ -48,18 +48,18 @@ pub enum Error {
     Thread(#[from] std::io::Error),
 }
 
-/// A failed template: where, and what the exception would be in the original.
+/// The failure of a template: its position, and the exception that the original raises.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
-    /// The file, or `<template>` for text that comes from no file.
+    /// The file, or `<template>` for a string that comes from no file.
     pub file: String,
-    /// The line, from 1; 0 when it isn't known.
+    /// The line, counted from 1; 0 if it is unknown.
     pub line: usize,
-    /// Whether the template could not even be parsed.
+    /// True if the template could not be parsed.
     pub syntax: bool,
-    /// The text of the line, for files.
+    /// The line of the source, for files.
     pub source_line: Option<String>,
-    /// The exception and its message ("UndefinedError: 'x' is undefined").
+    /// The exception and its message, such as "UndefinedError: 'x' is undefined".
     pub message: String,
 }
 
@@ -79,7 +79,7 @@ impl fmt::Display for Failure {
 }
 
 impl Error {
-    /// Whether the template called `name` itself was not found.
+    /// Returns true if the template `name` itself was not found.
     #[must_use]
     pub fn is_not_found(&self, name: &str) -> bool {
         matches!(self, Self::NotFound(missing) if missing == name)

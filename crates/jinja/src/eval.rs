@@ -1,6 +1,7 @@
 //! Evaluates expressions; [`exec`] runs statements.
 
 pub(crate) mod attr;
+mod blocks;
 pub(crate) mod call;
 pub(crate) mod context;
 pub(crate) mod exec;
@@ -11,19 +12,21 @@ pub(crate) mod macros;
 pub(crate) mod ops;
 pub(crate) mod slice;
 pub(crate) mod templates;
+pub(crate) mod unit;
 
 use std::rc::Rc;
 
 use crate::{
-    ast::{Call, CallArgs, Expr, ExprKind, Filter, Name, Operator, Test},
-    checks,
+    ast::{Call, CallArgs, Expr, ExprKind, Filter, Name, Test},
     exc::{R, raise, type_error},
-    filters,
-    format::repr::{self, quoted},
+    format::{
+        escape,
+        repr::{self, quoted},
+    },
     rt::{ENTRY, Rt},
-    value::{DictMap, Key, Undef, Value, compare, dict::Dict, iter, number},
+    value::{DictMap, Key, Undef, Value, args::Args, compare, dict::Dict, iter, number, operator::Operator},
 };
-use call::{Args, Cx};
+use context::Cx;
 use fun::Fun;
 
 /// Evaluates an expression within a function.
@@ -61,7 +64,7 @@ pub(crate) fn eval(rt: &Rt, fun: &Rc<Fun>, expr: &Expr) -> R<Value> {
                 Some(otherwise) => eval(rt, fun, otherwise),
                 None => Ok(Value::undefined(Undef::Nothing {
                     line: expr.line,
-                    file: fun.unit.name.clone(),
+                    file: fun.unit.name().clone(),
                 })),
             }
         }
@@ -176,7 +179,7 @@ fn eval_concat(rt: &Rt, fun: &Rc<Fun>, parts: &[Expr]) -> R<Value> {
     if escapes && rt.escapes.get() {
         let mut out = String::new();
         for value in &values {
-            ops::write_escaped(rt, value, &mut out)?;
+            escape::write_escaped(rt, value, &mut out)?;
         }
         return Ok(Value::Markup(rt.made(out)?));
     }
@@ -187,7 +190,12 @@ fn eval_concat(rt: &Rt, fun: &Rc<Fun>, parts: &[Expr]) -> R<Value> {
     rt.text(out)
 }
 
-fn eval_compare(rt: &Rt, fun: &Rc<Fun>, first: &Expr, rest: &[(crate::ast::Comparison, Expr)]) -> R<Value> {
+fn eval_compare(
+    rt: &Rt,
+    fun: &Rc<Fun>,
+    first: &Expr,
+    rest: &[(crate::value::operator::Comparison, Expr)],
+) -> R<Value> {
     let mut left = eval(rt, fun, first)?;
     let mut result = true;
     for (op, right) in rest {
@@ -202,7 +210,7 @@ fn eval_compare(rt: &Rt, fun: &Rc<Fun>, first: &Expr, rest: &[(crate::ast::Compa
 }
 
 fn eval_test(rt: &Rt, fun: &Rc<Fun>, test: &Test) -> R<Value> {
-    let Some(check) = checks::find(&test.name) else {
+    let Some(check) = (fun.ctx.env.language.test)(&test.name) else {
         return raise(
             "TemplateRuntimeError",
             format!("No test named {} found.", quoted(&test.name)),
@@ -215,7 +223,7 @@ fn eval_test(rt: &Rt, fun: &Rc<Fun>, test: &Test) -> R<Value> {
 
 /// Applies a filter to a value.
 pub(crate) fn apply_filter(rt: &Rt, fun: &Rc<Fun>, filter: &Filter, value: Value) -> R<Value> {
-    let Some(apply) = filters::find(&filter.name) else {
+    let Some(apply) = (fun.ctx.env.language.filter)(&filter.name) else {
         return raise(
             "TemplateRuntimeError",
             format!("No filter named {} found.", quoted(&filter.name)),

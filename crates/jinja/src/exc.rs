@@ -4,7 +4,7 @@ use tree::Exceeded;
 
 use crate::error::Failure;
 
-/// Why an evaluation ended.
+/// The reason why an evaluation ended.
 #[derive(Debug)]
 pub(crate) enum Exc {
     /// An exception of Python.

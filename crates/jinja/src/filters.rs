@@ -19,20 +19,11 @@ mod words;
 mod wrap;
 pub(crate) mod yaml;
 
-pub(crate) use encode::digest;
-
-use crate::{
-    eval::call::{Args, Cx},
-    exc::{R, raise},
-    format::repr,
-    value::Value,
-};
-
-pub(crate) type Apply = fn(&Cx<'_>, Value, Args) -> R<Value>;
+use crate::{eval::context::Filter, functions};
 
 /// The filter of a name.
-pub(crate) fn find(name: &str) -> Option<Apply> {
-    let apply: Apply = match name {
+pub(crate) fn find(name: &str) -> Option<Filter> {
+    let apply: Filter = match name {
         "default" | "d" => basic::default,
         "string" => basic::string,
         "upper" => basic::upper,
@@ -57,7 +48,7 @@ pub(crate) fn find(name: &str) -> Option<Apply> {
     Some(apply)
 }
 
-fn more(name: &str) -> Option<Apply> {
+fn more(name: &str) -> Option<Filter> {
     Some(match name {
         "map" => select::map,
         "select" => select::select,
@@ -100,35 +91,8 @@ fn more(name: &str) -> Option<Apply> {
         "slugify" => slug::slugify,
         "render" => |cx, value, args| {
             args.none("render")?;
-            crate::functions::rendering::render_text(cx, &value)
+            functions::rendering::render_text(cx, &value)
         },
         _ => return None,
     })
-}
-
-/// Applies a filter by its name.
-pub(crate) fn apply(cx: &Cx<'_>, name: &str, value: Value, args: Args) -> R<Value> {
-    match find(name) {
-        Some(apply) => apply(cx, value, args),
-        None => raise(
-            "TemplateRuntimeError",
-            format!("No filter named {}.", repr::quoted(name)),
-        ),
-    }
-}
-
-/// The input of a filter as text; other values are printed.
-pub(crate) fn text_of(cx: &Cx<'_>, value: &Value) -> R<crate::value::Str> {
-    match value {
-        Value::Str(text) | Value::Markup(text) => Ok(text.clone()),
-        _ => cx.rt.made(repr::text(cx.rt, value)?),
-    }
-}
-
-/// Text that is escaped if the input was.
-pub(crate) fn like(input: &Value, text: crate::value::Str) -> Value {
-    match input {
-        Value::Markup(_) => Value::Markup(text),
-        _ => Value::Str(text),
-    }
 }

@@ -1,5 +1,6 @@
 //! Text as Python makes it of values.
 
+pub(crate) mod escape;
 pub(crate) mod fields;
 pub(crate) mod json;
 pub(crate) mod pprint;

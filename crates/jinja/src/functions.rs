@@ -1,23 +1,20 @@
 //! The functions of Jinja2 and of kluctl.
 
 pub(crate) mod dicts;
-pub(crate) mod library;
 pub(crate) mod lorem;
+pub(crate) mod random;
 pub(crate) mod rendering;
 
 use std::{cell::Cell, rc::Rc};
 
 use crate::{
-    eval::call::{Args, Builtin, Cx},
+    eval::{call::Builtin, context::Cx},
     exc::{R, raise, type_error, value_error},
-    filters::text_of,
     format::repr,
-    jsonpath,
-    rt::{ENTRY, Rt},
-    value::{Dict, DictMap, Key, Object, Range, Tuple, Value},
+    jsonpath, methods,
+    rt::ENTRY,
+    value::{Dict, DictMap, Key, Object, Range, Tuple, Value, args::Args},
 };
-
-pub(crate) use library::member;
 
 macro_rules! builtins {
     ($($name:literal => $call:path, $context:literal, $type:literal;)*) => {
@@ -43,16 +40,16 @@ builtins! {
     "update_dict" => dicts::update_dict, false, false;
     "raise" => raise_error, false, false;
     "debug_print" => debug_print, false, false;
-    "load_latest_git_commit" => library::latest_commit, true, false;
-    "load_latest_git_sha" => library::latest_commit, true, false;
+    "load_latest_git_commit" => methods::library::latest_commit, true, false;
+    "load_latest_git_sha" => methods::library::latest_commit, true, false;
 }
 
 fn named(name: &str) -> Option<Value> {
     let found = BUILTINS.iter().find(|builtin| builtin.name == name)?;
-    Some(Value::object(Object::Function(found)))
+    Some(found.value())
 }
 
-/// What variables of the project hide.
+/// Returns a function that variables of the project hide.
 pub(crate) fn builtin(name: &str) -> Option<Value> {
     match name {
         "range" | "dict" | "lipsum" | "cycler" | "joiner" | "namespace" => named(name),
@@ -60,7 +57,7 @@ pub(crate) fn builtin(name: &str) -> Option<Value> {
     }
 }
 
-/// What hides variables of the project.
+/// Returns a function or library that hides variables of the project.
 pub(crate) fn extension(name: &str) -> Option<Value> {
     let library = ["time", "images", "version"]
         .into_iter()
@@ -80,11 +77,11 @@ pub(crate) fn construct(cx: &Cx<'_>, name: &str, args: Args) -> R<Value> {
         "str" => {
             let args = args.plain::<1>("str", 0)?;
             match args.get(0) {
-                Some(value) => text_of(cx, value).map(Value::Str),
+                Some(value) => cx.text_of(value).map(Value::Str),
                 None => Ok(Value::str("")),
             }
         }
-        "list" => crate::filters::apply(cx, "list", args.plain::<1>("list", 1)?.value(0), Args::default()),
+        "list" => cx.apply_filter("list", args.plain::<1>("list", 1)?.value(0), Args::default()),
         "dict" => dict(cx, args),
         "range" => range(cx, args),
         "bool" => args.plain::<1>("bool", 1)?.value(0).truth().map(Value::Bool),
@@ -128,7 +125,7 @@ fn dict(cx: &Cx<'_>, args: Args) -> R<Value> {
     }
     let made = Rc::new(Dict::new(DictMap::new()));
     if let Some(first) = args.plain.first() {
-        crate::methods::update(cx, &made, first)?;
+        methods::update(cx, &made, first)?;
     }
     for (key, value) in args.named {
         cx.rt.alloc(ENTRY * 2)?;
@@ -183,17 +180,4 @@ fn debug_print(cx: &Cx<'_>, args: Args) -> R<Value> {
 fn get_var(cx: &Cx<'_>, args: Args) -> R<Value> {
     let args = args.bind("get_var", ["path", "default"], 1)?;
     jsonpath::get_var(cx, &args.value(0), args.value(1))
-}
-
-/// A number that nobody can tell in advance, as far as the caller gave us any chance.
-pub(crate) fn random(rt: &Rt) -> R<u64> {
-    let Some(seed) = rt.surroundings.seed else {
-        return raise("NotImplementedError", "nothing random is given to this render");
-    };
-    let next = rt.random.get().wrapping_add(0x9e37_79b9_7f4a_7c15);
-    rt.random.set(next);
-    let mut mixed = next ^ seed;
-    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    Ok(mixed ^ (mixed >> 31))
 }

@@ -6,7 +6,7 @@ mod parse;
 mod tests;
 
 use crate::{
-    eval::call::Cx,
+    eval::context::Cx,
     exc::{R, raise},
     format::repr,
     value::{Value, iter},

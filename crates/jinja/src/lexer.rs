@@ -3,76 +3,12 @@
 mod literals;
 #[cfg(test)]
 mod tests;
-
-use num_bigint::BigInt;
+mod token;
 
 use literals::{number, unescaped};
+pub(crate) use token::{SyntaxError, Token, TokenKind};
 
-use crate::{
-    format::repr::quoted,
-    value::{Str, char_count},
-};
-
-/// Why a template can't be parsed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct SyntaxError {
-    pub(crate) line: u32,
-    pub(crate) message: String,
-    /// Names that don't exist have an exception of their own.
-    pub(crate) assertion: bool,
-}
-
-impl SyntaxError {
-    pub(crate) fn new(line: u32, message: impl Into<String>) -> Self {
-        Self {
-            line,
-            message: message.into(),
-            assertion: false,
-        }
-    }
-}
-
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Kind {
-    Data(Str),
-    VariableBegin,
-    VariableEnd,
-    BlockBegin,
-    BlockEnd,
-    Name(Str),
-    String(Str),
-    Integer(BigInt),
-    Float(f64),
-    Op(&'static str),
-    End,
-    Bad(SyntaxError),
-}
-
-impl Kind {
-    /// How errors call it.
-    pub(crate) fn describe(&self) -> String {
-        match self {
-            Self::Data(_) => "template data / text".to_owned(),
-            Self::VariableBegin => "begin of print statement".to_owned(),
-            Self::VariableEnd => "end of print statement".to_owned(),
-            Self::BlockBegin => "begin of statement block".to_owned(),
-            Self::BlockEnd => "end of statement block".to_owned(),
-            Self::Name(text) => text.to_string(),
-            Self::String(_) => "string".to_owned(),
-            Self::Integer(_) => "integer".to_owned(),
-            Self::Float(_) => "float".to_owned(),
-            Self::Op(text) => (*text).to_owned(),
-            Self::End => "end of template".to_owned(),
-            Self::Bad(error) => error.message.clone(),
-        }
-    }
-}
-
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Token {
-    pub(crate) line: u32,
-    pub(crate) kind: Kind,
-}
+use crate::{format::repr::quoted, value::char_count};
 
 /// The longest first.
 const OPERATORS: [&str; 25] = [
@@ -90,12 +26,12 @@ pub(crate) fn tokens(source: &str) -> Vec<Token> {
         tokens: Vec::new(),
     };
     let end = match lexer.run() {
-        Ok(()) => Kind::End,
-        Err(error) => Kind::Bad(error),
+        Ok(()) => TokenKind::End,
+        Err(error) => TokenKind::Bad(error),
     };
     // The end is where the last token begins.
     let last = lexer.tokens.last().map(|token| token.line);
-    let line = last.filter(|_| end == Kind::End).unwrap_or(lexer.line);
+    let line = last.filter(|_| end == TokenKind::End).unwrap_or(lexer.line);
     lexer.tokens.push(Token { line, kind: end });
     lexer.tokens
 }
@@ -107,7 +43,7 @@ struct Lexer<'a> {
     tokens: Vec<Token>,
 }
 
-/// What comes after text.
+/// The opening of a tag after text.
 #[derive(Clone, Copy, PartialEq)]
 enum Opening {
     Variable,
@@ -116,7 +52,7 @@ enum Opening {
 }
 
 impl<'a> Lexer<'a> {
-    fn push(&mut self, kind: Kind) {
+    fn push(&mut self, kind: TokenKind) {
         self.tokens.push(Token {
             line: self.line,
             kind,
@@ -141,7 +77,7 @@ impl<'a> Lexer<'a> {
                 text = text.trim_end_matches(is_space);
             }
             if !text.is_empty() {
-                self.push(Kind::Data(text.into()));
+                self.push(TokenKind::Data(text.into()));
             }
             self.take(at);
             let Some(opening) = opening else { return Ok(()) };
@@ -150,12 +86,12 @@ impl<'a> Lexer<'a> {
                 Opening::Comment => self.comment()?,
                 Opening::Block if self.is_raw() => self.raw()?,
                 Opening::Block => {
-                    self.push(Kind::BlockBegin);
+                    self.push(TokenKind::BlockBegin);
                     self.take(2 + usize::from(signed));
                     self.inside(Opening::Block)?;
                 }
                 Opening::Variable => {
-                    self.push(Kind::VariableBegin);
+                    self.push(TokenKind::VariableBegin);
                     self.take(2 + usize::from(signed));
                     self.inside(Opening::Variable)?;
                 }
@@ -218,7 +154,7 @@ impl<'a> Lexer<'a> {
                 text = text.trim_end_matches(is_space);
             }
             if !text.is_empty() {
-                self.push(Kind::Data(text.into()));
+                self.push(TokenKind::Data(text.into()));
             }
             self.take(at + length);
             if strips {
@@ -249,9 +185,9 @@ impl<'a> Lexer<'a> {
                         .is_some_and(|rest| rest.starts_with(close));
                 if signed || plus || self.rest.starts_with(close) {
                     self.push(if opening == Opening::Block {
-                        Kind::BlockEnd
+                        TokenKind::BlockEnd
                     } else {
-                        Kind::VariableEnd
+                        TokenKind::VariableEnd
                     });
                     self.take(2 + usize::from(signed || plus));
                     if signed {
@@ -284,7 +220,7 @@ impl<'a> Lexer<'a> {
             if first.is_numeric() {
                 return Err(SyntaxError::new(self.line, "Invalid character in identifier"));
             }
-            self.push(Kind::Name(name.into()));
+            self.push(TokenKind::Name(name.into()));
             self.take(name.len());
         } else if first == '"' || first == '\'' {
             self.string(first)?;
@@ -315,7 +251,7 @@ impl<'a> Lexer<'a> {
             },
             _ => {}
         }
-        self.push(Kind::Op(operator));
+        self.push(TokenKind::Op(operator));
         self.take(operator.len());
         Ok(())
     }
@@ -332,14 +268,14 @@ impl<'a> Lexer<'a> {
             return Err(self.unexpected(quote));
         };
         let text = unescaped(body.get(..end).unwrap_or_default())
-            .map_err(|message| SyntaxError::new(self.line, message))?;
-        self.push(Kind::String(text.into()));
+            .map_err(|error| SyntaxError::new(self.line, error.to_string()))?;
+        self.push(TokenKind::String(text.into()));
         self.take(end + 2);
         Ok(())
     }
 }
 
-/// What Python's `\s` means.
+/// Returns true for the characters of Python's `\s`.
 fn is_space(letter: char) -> bool {
     letter.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&letter)
 }

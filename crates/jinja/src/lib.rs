@@ -1,16 +1,17 @@
 //! The Jinja2 dialect of kluctl projects, in process and without an interpreter of Python.
 //!
 //! A [`Renderer`] renders files of a [`tree::Tree`], strings, and all strings of a [`yaml::Value`], with [`Vars`] as
-//! globals. Undefined variables are errors, nothing is escaped, values are those of Python. A template goes `lexer` ->
-//! `parser` -> `symbols` (which variable a name means) -> `eval`. Everything is bounded: steps, output, values, nesting. This
-//! crate reads only through the tree it is given; it knows no clock, no randomness and no environment: what the functions
-//! of the dialect need of those, [`Surroundings`] has.
+//! globals. Undefined variables are errors, nothing is escaped, and values behave as in Python, as in the original (Jinja2
+//! in go-jinja2). A template goes `lexer` -> `parser` -> `symbols` (which resolves names to variables) -> `eval`.
+//! Everything is bounded: steps, output, values, nesting. This crate reads only through the tree it is given; time,
+//! randomness and history come from the caller as [`Surroundings`].
 //!
-//! Templates call themselves and nest as their author likes, within limits: run a renderer on a deep stack
-//! ([`tree::on_deep_stack`]) when they are not trusted.
+//! Templates can call themselves and nest, within limits: run a renderer on a deep stack ([`tree::on_deep_stack`]) if they are
+//! not trusted.
 
 mod ast;
 mod checks;
+mod digest;
 mod entities;
 mod error;
 mod eval;
@@ -27,17 +28,19 @@ mod methods;
 mod parser;
 mod renderer;
 mod rt;
+mod surroundings;
 mod symbols;
 mod text;
 mod time;
 mod value;
 
 pub use error::{Error, Failure};
-pub use renderer::{History, Renderer, Surroundings};
+pub use renderer::Renderer;
+pub use surroundings::{History, HistoryError, Surroundings};
 pub use value::frozen::Vars;
 
-/// What the text that `images.get_image()` gives begins with; between this and [`IMAGE_END`] stands what is
-/// asked for, as JSON in base64.
+/// The beginning of the placeholder that `images.get_image()` renders; the request follows up to [`IMAGE_END`], as JSON in
+/// base64.
 pub const IMAGE_BEGIN: &str = "XXXXXbegin_get_image_";
-/// What that text ends with.
+/// The end of the placeholder that `images.get_image()` renders.
 pub const IMAGE_END: &str = "_end_get_imageXXXXX";

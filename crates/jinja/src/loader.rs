@@ -1,4 +1,4 @@
-//! Where templates come from: search directories of one tree, and paths relative to the caller.
+//! Finds and loads templates: in the search directories of one tree, and by paths relative to the caller.
 
 use std::sync::Arc;
 
@@ -74,7 +74,7 @@ impl Loader {
     }
 }
 
-/// Why a template that exists could not be read.
+/// The error of an existing template that could not be loaded.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum LoadError {
     #[error("{0}: is not UTF-8 text")]

@@ -9,24 +9,24 @@ mod tests;
 
 use crate::{
     ast::{Name, Slot, Stmt, Template},
-    lexer::{Kind, SyntaxError, Token, tokens},
-    symbols,
+    lexer::{SyntaxError, Token, TokenKind, tokens},
+    symbols::{self, Vocabulary},
     value::Str,
 };
 
 type Parsed<T> = Result<T, SyntaxError>;
 
-/// How deep tags and brackets may nest.
+/// The maximum nesting of tags and brackets.
 const MAX_DEPTH: u32 = 120;
 
-/// How many operators or calls may follow each other.
+/// The maximum number of operators or calls in a chain.
 const MAX_CHAIN: usize = 2_000;
 
 /// Parses a template and finds out where its variables live.
-pub(crate) fn parse(source: &str) -> Parsed<Template> {
+pub(crate) fn parse(source: &str, vocabulary: &dyn Vocabulary) -> Parsed<Template> {
     let mut parser = Parser::new(source);
     let body = parser.subparse(&[])?;
-    symbols::resolve(body)
+    symbols::resolve(body, vocabulary)
 }
 
 struct Parser {
@@ -35,11 +35,11 @@ struct Parser {
     depth: u32,
     /// The tags that are open.
     tags: Vec<String>,
-    /// What would close them.
+    /// The tags that would close them.
     ends: Vec<&'static [&'static str]>,
 }
 
-const END: Kind = Kind::End;
+const END: TokenKind = TokenKind::End;
 
 impl Parser {
     fn new(source: &str) -> Self {
@@ -52,11 +52,11 @@ impl Parser {
         }
     }
 
-    fn current(&self) -> &Kind {
+    fn current(&self) -> &TokenKind {
         self.tokens.get(self.at).map_or(&END, |token| &token.kind)
     }
 
-    fn ahead(&self) -> &Kind {
+    fn ahead(&self) -> &TokenKind {
         self.tokens.get(self.at + 1).map_or(&END, |token| &token.kind)
     }
 
@@ -65,7 +65,7 @@ impl Parser {
         token.map_or(1, |token| token.line)
     }
 
-    fn next(&mut self) -> Kind {
+    fn next(&mut self) -> TokenKind {
         let kind = self.current().clone();
         if self.at + 1 < self.tokens.len() {
             self.at += 1;
@@ -80,13 +80,13 @@ impl Parser {
     /// A token that could not be read is what is wrong, whatever else was expected.
     fn fail_at<T>(&self, line: u32, message: impl Into<String>) -> Parsed<T> {
         match self.current() {
-            Kind::Bad(error) => Err(error.clone()),
+            TokenKind::Bad(error) => Err(error.clone()),
             _ => Err(SyntaxError::new(line, message)),
         }
     }
 
     fn is_op(&self, op: &str) -> bool {
-        matches!(self.current(), Kind::Op(found) if *found == op)
+        matches!(self.current(), TokenKind::Op(found) if *found == op)
     }
 
     fn is_word(&self, word: &str) -> bool {
@@ -111,7 +111,7 @@ impl Parser {
 
     fn expected<T>(&self, what: &str) -> Parsed<T> {
         match self.current() {
-            Kind::End => self.fail(format!("unexpected end of template, expected '{what}'.")),
+            TokenKind::End => self.fail(format!("unexpected end of template, expected '{what}'.")),
             found => self.fail(format!(
                 "expected token '{what}', got {}",
                 quoted(&found.describe())
@@ -137,7 +137,7 @@ impl Parser {
 
     fn expect_name(&mut self) -> Parsed<Str> {
         match self.current().clone() {
-            Kind::Name(name) => {
+            TokenKind::Name(name) => {
                 self.next();
                 Ok(name)
             }
@@ -145,7 +145,7 @@ impl Parser {
         }
     }
 
-    fn expect_kind(&mut self, kind: &Kind) -> Parsed<()> {
+    fn expect_kind(&mut self, kind: &TokenKind) -> Parsed<()> {
         if self.current() == kind {
             self.next();
             Ok(())
@@ -173,8 +173,8 @@ impl Parser {
     }
 }
 
-fn is_word(kind: &Kind, word: &str) -> bool {
-    matches!(kind, Kind::Name(name) if **name == *word)
+fn is_word(kind: &TokenKind, word: &str) -> bool {
+    matches!(kind, TokenKind::Name(name) if **name == *word)
 }
 
 fn name(id: Str) -> Name {
@@ -185,7 +185,7 @@ fn name(id: Str) -> Name {
     }
 }
 
-/// As Python's `repr` quotes words of a template.
+/// Quotes words of a template as Python's `repr` does.
 fn quoted(text: &str) -> String {
     crate::format::repr::quoted(text)
 }

@@ -1,74 +1,86 @@
 //! Renders files, strings and values.
 
-use std::sync::Arc;
+use std::{rc::Rc, sync::Arc};
 
 use bytes::Bytes;
 use tree::{Budget, Tree, TreePath};
 use yaml::{Map, Value};
 
 use crate::{
-    Vars,
+    Vars, checks,
     error::{Error, STRING_NAME},
     eval::{
-        context::Context,
-        load::{self, Unit},
+        context::{Context, Environment, Language},
+        load,
     },
     exc::{Exc, R},
+    filters, functions,
     loader::{Loader, unify_newlines},
-    rt::Rt,
+    methods,
+    rt::{BuiltinLookup, Rt},
+    surroundings::Surroundings,
 };
 
-/// How deep a value may nest whose strings are rendered.
+/// The filters, tests, methods and constructors of the dialect.
+pub(crate) const LANGUAGE: Language = Language {
+    filter: filters::find,
+    test: checks::find,
+    method: methods::call,
+    constructor: functions::construct,
+};
+
+/// The maximum nesting of a value whose strings are rendered.
 const MAX_VALUE_DEPTH: u32 = 200;
-
-/// What templates may know of the world, as far as they are told.
-#[derive(Debug, Clone, Default)]
-pub struct Surroundings {
-    /// What `time.now()` gives; without it that is an error.
-    pub now: Option<jiff::Timestamp>,
-    /// Where random choices begin; without it they are errors.
-    pub seed: Option<u64>,
-    /// Who knows the commits of the files; without it `load_latest_git_commit` is an error.
-    pub history: Option<Arc<dyn History>>,
-}
-
-/// Knows the commits of the files that templates see.
-pub trait History: Send + Sync + std::fmt::Debug {
-    /// The last commit that changed a file, in hex; none when no commit has it.
-    ///
-    /// # Errors
-    /// When the history can't be read, in words for people.
-    fn latest_commit(&self, path: &TreePath) -> Result<Option<String>, String>;
-}
 
 /// Renders templates with one set of variables and search directories.
 ///
-/// Templates that others include or import are parsed once per renderer. What a template changes in a variable is seen by
-/// the later templates of the same renderer, and by nobody else.
+/// ```text
+/// let mut renderer = Renderer::new(tree, &[TreePath::root()], &Vars::new(&variables));
+/// let rendered = renderer.render_str("replicas: {{ args.replicas }}", &Budget::default())?;
+/// ```
+///
+/// Templates that others include or import are parsed once per renderer. Later templates of the same renderer see what a
+/// template changes in a variable; other renderers don't.
 pub struct Renderer {
     rt: Rt,
+    env: Rc<Environment>,
+}
+
+impl Drop for Renderer {
+    fn drop(&mut self) {
+        // Modules of templates hold contexts, which hold the environment.
+        self.env.clear();
+    }
 }
 
 impl Renderer {
-    /// Makes a renderer. `search` are the directories where templates are found, the nearest first.
+    /// Makes a renderer. Templates are searched in the directories `search`, in this order.
     #[must_use]
     pub fn new(tree: Arc<dyn Tree>, search: &[TreePath], vars: &Vars) -> Self {
         Self {
-            rt: Rt::new(Loader::new(tree, search), vars.clone()),
+            rt: Rt::new(
+                Loader::new(tree, search),
+                vars.clone(),
+                BuiltinLookup {
+                    extension: functions::extension,
+                    builtin: functions::builtin,
+                },
+            ),
+            env: Rc::new(Environment::new(LANGUAGE)),
         }
     }
 
-    /// Tells templates what they may know of the world.
+    /// Sets the facts from outside that templates may use.
     #[must_use]
     pub fn with_surroundings(mut self, surroundings: Surroundings) -> Self {
         self.rt.surroundings = surroundings;
         self
     }
 
-    /// Renders a file. Without any `{` it is returned as it is.
+    /// Renders a file. Without any `{` it is returned unchanged.
     ///
     /// # Errors
-    /// When it can't be read, is no text, or its template fails.
+    /// Fails if the file can't be read, contains a `{` but is not UTF-8, or its template fails.
     pub fn render_file(&mut self, path: &TreePath, budget: &Budget) -> Result<Bytes, Error> {
         let bytes = self.rt.loader.tree().read(path)?;
         if !bytes.contains(&b'{') {
@@ -83,16 +95,16 @@ impl Renderer {
         self.finish(rendered, budget, path.as_str()).map(Bytes::from)
     }
 
-    /// Finds a file by its path relative to one of the search directories, the nearest first.
+    /// Finds a file by its path relative to the search directories, the first one first.
     #[must_use]
     pub fn find(&self, name: &str) -> Option<TreePath> {
         self.rt.loader.find_relative(name)
     }
 
-    /// Renders text that comes from no file. Without any `{` it is returned as it is.
+    /// Renders a string that comes from no file. Without any `{` it is returned unchanged.
     ///
     /// # Errors
-    /// When its template fails.
+    /// Fails if the template fails or the budget is used up.
     pub fn render_str(&mut self, text: &str, budget: &Budget) -> Result<String, Error> {
         if !text.contains('{') {
             return Ok(text.to_owned());
@@ -103,10 +115,10 @@ impl Renderer {
         self.finish(rendered, budget, STRING_NAME)
     }
 
-    /// Renders every string of a value, keys of maps too; everything else stays as it is.
+    /// Renders every string of a value, including keys of maps; everything else is copied.
     ///
     /// # Errors
-    /// All failures, in the order of the strings; `Ok` only when there was none.
+    /// Returns all failures, in the order of the strings.
     pub fn render_value(&mut self, value: &Value, budget: &Budget) -> Result<Value, Vec<Error>> {
         let mut errors = Vec::new();
         let rendered = self.walk(value, budget, 0, &mut errors);
@@ -117,17 +129,17 @@ impl Renderer {
         }
     }
 
-    /// Renders what of a value can be rendered, and tells what could not.
+    /// Renders all strings of a value, and returns it with the errors of those that failed, which stay unchanged.
     pub fn render_partly(&mut self, value: &Value, budget: &Budget) -> (Value, Vec<Error>) {
         let mut errors = Vec::new();
         let rendered = self.walk(value, budget, 0, &mut errors);
         (rendered, errors)
     }
 
-    /// Evaluates an expression as `when` does; the empty one is true.
+    /// Evaluates an expression as kluctl's `when` does; an empty one is true.
     ///
     /// # Errors
-    /// When it fails or gives neither true nor false.
+    /// Fails if the expression fails or is neither true nor false.
     pub fn condition(&mut self, expression: &str, budget: &Budget) -> Result<bool, Error> {
         if expression.is_empty() {
             return Ok(true);
@@ -144,7 +156,7 @@ impl Renderer {
         }
     }
 
-    /// What templates said by `debug_print` since the last call.
+    /// Returns the messages of `debug_print` since the last call.
     #[must_use]
     pub fn take_messages(&mut self) -> Vec<String> {
         self.rt.messages.take()
@@ -196,8 +208,8 @@ impl Renderer {
     }
 
     fn render(&self, name: &str, text: &str) -> R<String> {
-        let unit = Unit::parse(&self.rt, name, text)?;
-        let ctx = Context::new(&unit, None, Vec::new());
+        let unit = load::parse(&self.rt, &self.env, name, text)?;
+        let ctx = Context::root(&self.env, &unit);
         let mut out = String::new();
         load::render(&self.rt, &unit, &ctx, &mut out)?;
         Ok(out)

@@ -1,4 +1,4 @@
-//! What all templates of a renderer share: variables, parsed templates, and what is counted.
+//! The state of a renderer that all of its templates share: variables, counters and limits.
 
 use std::{
     cell::{Cell, OnceCell, RefCell},
@@ -9,27 +9,45 @@ use std::{
 use tree::{Budget, Exceeded};
 
 use crate::{
-    ast::Template,
     error::{Failure, STRING_NAME, display_name},
-    eval::{fun::Fun, load::Unit},
     exc::{R, raise},
-    functions,
     loader::Loader,
-    renderer::Surroundings,
+    surroundings::Surroundings,
     value::{Dict, List, Str, Value, frozen::Vars},
 };
 
-/// How many steps one template may take, with all that it includes and renders.
+/// The maximum number of steps of one template, with all that it includes and renders.
 pub(crate) const FUEL: u64 = 20_000_000;
 
-/// How deep calls, includes and generators may nest.
+/// The maximum nesting of calls, includes and generators.
 const MAX_DEPTH: u32 = 250;
 
-/// How deep `render` and `load_template` may nest.
+/// The maximum nesting of `render` and `load_template`.
 const MAX_NESTED: u64 = 20;
 
-/// What an item of a container takes, about.
+/// The approximate size in bytes of an item of a container.
 pub(crate) const ENTRY: usize = 32;
+
+/// The name and the text of a template.
+#[derive(Debug)]
+pub(crate) struct SourceText {
+    pub(crate) name: Str,
+    pub(crate) text: Str,
+}
+
+/// Finds the variables that every template sees, beside those of the project.
+pub(crate) struct BuiltinLookup {
+    /// Finds the functions and libraries that hide variables of the project: those of kluctl.
+    pub(crate) extension: fn(&str) -> Option<Value>,
+    /// Finds the functions that variables of the project hide: those of Jinja2.
+    pub(crate) builtin: fn(&str) -> Option<Value>,
+}
+
+/// Drops the values that it holds, so that values which refer to each other are freed.
+pub(crate) trait Release {
+    /// Drops the values.
+    fn release(&self);
+}
 
 /// A container that may hold itself.
 enum Container {
@@ -42,17 +60,17 @@ pub(crate) struct Rt {
     pub(crate) loader: Loader,
     pub(crate) vars: Vars,
     pub(crate) surroundings: Surroundings,
+    builtins: BuiltinLookup,
     globals: RefCell<HashMap<Str, Value>>,
-    pub(crate) units: RefCell<HashMap<Str, Rc<Unit>>>,
     pub(crate) messages: RefCell<Vec<String>>,
     /// Set while a checksum is computed, so that a file may hold its own.
     pub(crate) hashing: Cell<bool>,
-    /// Whether output is escaped.
+    /// If set, output is escaped.
     pub(crate) escapes: Cell<bool>,
     /// The line that is evaluated.
     pub(crate) line: Cell<u32>,
     /// The template that is evaluated.
-    unit: RefCell<Rc<Unit>>,
+    source: RefCell<Rc<SourceText>>,
     budget: RefCell<Budget>,
     steps: Cell<u64>,
     max_steps: Cell<u64>,
@@ -61,7 +79,7 @@ pub(crate) struct Rt {
     depth: Cell<u32>,
     nested: Cell<u64>,
     letters: Vec<OnceCell<Value>>,
-    kept: RefCell<Vec<Rc<Fun>>>,
+    kept: RefCell<Vec<Rc<dyn Release>>>,
     changed: RefCell<Vec<Container>>,
     pub(crate) random: Cell<u64>,
 }
@@ -76,22 +94,21 @@ impl Drop for Deeper<'_> {
 }
 
 impl Rt {
-    pub(crate) fn new(loader: Loader, vars: Vars) -> Self {
+    pub(crate) fn new(loader: Loader, vars: Vars, builtins: BuiltinLookup) -> Self {
         Self {
             loader,
             vars,
             surroundings: Surroundings::default(),
+            builtins,
             globals: RefCell::default(),
-            units: RefCell::default(),
             messages: RefCell::default(),
             hashing: Cell::new(false),
             escapes: Cell::new(false),
             line: Cell::new(0),
-            unit: RefCell::new(Rc::new(Unit::new(
-                STRING_NAME.into(),
-                "".into(),
-                Template::default(),
-            ))),
+            source: RefCell::new(Rc::new(SourceText {
+                name: STRING_NAME.into(),
+                text: "".into(),
+            })),
             budget: RefCell::default(),
             steps: Cell::new(0),
             max_steps: Cell::new(FUEL),
@@ -165,7 +182,7 @@ impl Rt {
         Ok(())
     }
 
-    /// Whether a value may be that large.
+    /// Fails if a value would have more bytes than one value may have.
     pub(crate) fn fits(&self, bytes: usize) -> R<()> {
         let limit = self.max_bytes.get();
         if bytes as u64 > limit {
@@ -178,7 +195,7 @@ impl Rt {
         Ok(())
     }
 
-    /// Whether the output may be that large.
+    /// Fails if the output would have more bytes than it may have.
     pub(crate) fn output_fits(&self, bytes: usize) -> R<()> {
         let limit = self.max_bytes.get();
         if bytes as u64 > limit {
@@ -249,15 +266,15 @@ impl Rt {
         if let Some(value) = self.globals.borrow().get(name) {
             return Some(value.clone());
         }
-        let value = functions::extension(name)
+        let value = (self.builtins.extension)(name)
             .or_else(|| self.vars.values.get(name).map(crate::value::frozen::Frozen::thaw))
-            .or_else(|| functions::builtin(name))?;
+            .or_else(|| (self.builtins.builtin)(name))?;
         self.globals.borrow_mut().insert(name.into(), value.clone());
         Some(value)
     }
 
     /// Keeps a function's variables, which macros may need, until the renderer goes.
-    pub(crate) fn keep(&self, fun: Rc<Fun>) -> R<()> {
+    pub(crate) fn keep(&self, fun: Rc<dyn Release>) -> R<()> {
         self.alloc(ENTRY * 4)?;
         self.kept.borrow_mut().push(fun);
         Ok(())
@@ -301,22 +318,23 @@ impl Rt {
         Ok(())
     }
 
-    /// Enters a template, and gives where it was before.
-    pub(crate) fn enter(&self, unit: &Rc<Unit>) -> (Rc<Unit>, u32) {
-        (self.unit.replace(unit.clone()), self.line.get())
+    /// Enters a template, and returns the template and the line before it, for [`Self::leave`].
+    pub(crate) fn enter(&self, source: &Rc<SourceText>) -> (Rc<SourceText>, u32) {
+        (self.source.replace(source.clone()), self.line.get())
     }
 
-    pub(crate) fn leave(&self, (unit, line): (Rc<Unit>, u32)) {
-        *self.unit.borrow_mut() = unit;
+    /// Returns to the template and the line that [`Self::enter`] gave.
+    pub(crate) fn leave(&self, (source, line): (Rc<SourceText>, u32)) {
+        *self.source.borrow_mut() = source;
         self.line.set(line);
     }
 
-    /// What failed and where.
+    /// Describes a failure at the current line.
     pub(crate) fn failure(&self, class: &str, message: &str) -> Failure {
-        let unit = self.unit.borrow();
+        let source = self.source.borrow();
         failure(
-            &unit.name,
-            &unit.source,
+            &source.name,
+            &source.text,
             self.line.get(),
             false,
             format!("{class}: {message}"),
@@ -340,7 +358,7 @@ pub(crate) fn failure(name: &str, source: &str, line: u32, syntax: bool, message
 impl Drop for Rt {
     fn drop(&mut self) {
         for fun in self.kept.take() {
-            fun.clear();
+            fun.release();
         }
         for container in self.changed.take() {
             match container {

@@ -17,9 +17,18 @@ use crate::{
 };
 use table::{Id, LoadKind, Table};
 
+/// Tells which filters and tests exist.
+pub(crate) trait Vocabulary {
+    /// Returns true if there is a filter of this name.
+    fn has_filter(&self, name: &str) -> bool;
+
+    /// Returns true if there is a test of this name.
+    fn has_test(&self, name: &str) -> bool;
+}
+
 type Resolved<T> = Result<T, SyntaxError>;
 
-/// Where a statement is.
+/// The position of a statement.
 #[derive(Debug, Clone, Copy)]
 struct Frame {
     scope: usize,
@@ -27,21 +36,23 @@ struct Frame {
     toplevel: bool,
     in_loop: bool,
     in_block: bool,
-    /// What is missing here is told only when it is used.
+    /// If set, a missing filter or test is an error only when it is used.
     soft: bool,
-    /// Whether a loop of this function is around it.
+    /// True within a loop of this function.
     can_break: bool,
 }
 
-struct Resolver {
+struct Resolver<'v> {
+    vocabulary: &'v dyn Vocabulary,
     table: Table,
     blocks: Vec<Rc<Block>>,
     extends: bool,
 }
 
 /// Gives every name of a parsed template its slot.
-pub(crate) fn resolve(mut body: Vec<Stmt>) -> Resolved<Template> {
+pub(crate) fn resolve(mut body: Vec<Stmt>, vocabulary: &dyn Vocabulary) -> Resolved<Template> {
     let mut resolver = Resolver {
+        vocabulary,
         table: Table::default(),
         blocks: Vec::new(),
         extends: false,
@@ -72,8 +83,8 @@ pub(crate) fn resolve(mut body: Vec<Stmt>) -> Resolved<Template> {
     })
 }
 
-impl Resolver {
-    /// What a scope loads when it is entered.
+impl Resolver<'_> {
+    /// Returns the slots that a scope loads when it is entered.
     fn scope(&self, scope: usize) -> Scope {
         let table = &self.table;
         let func = table.func_of(scope);
@@ -228,7 +239,7 @@ fn children(node: &Expr) -> Vec<&Expr> {
     }
 }
 
-/// Which of these names a body uses before it sets them.
+/// Returns the names that a body uses before it sets them.
 fn undeclared<'n>(body: &[Stmt], names: &[&'n str]) -> Vec<&'n str> {
     let mut search = Undeclared {
         left: names.to_vec(),
@@ -336,7 +347,7 @@ impl Undeclared<'_> {
     }
 }
 
-/// What a name is in the table, for who gives it a slot.
+/// Returns true if a name is a parameter.
 fn is_parameter(table: &Table, scope: usize, id: Id) -> bool {
     matches!(table.find_load(scope, id), Some(LoadKind::Parameter))
 }

@@ -1,8 +1,8 @@
-//! What Python knows of letters, lines and words.
+//! Characters, lines and words as Python treats them.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, fmt::Write as _};
 
-/// What `str.isspace` says.
+/// Returns true for the characters of Python's `str.isspace`.
 pub(crate) fn is_space(letter: char) -> bool {
     letter.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&letter)
 }
@@ -53,7 +53,7 @@ fn is_digit_only(letter: char) -> bool {
     matches!(letter, '²' | '³' | '¹' | '⁰' | '⁴'..='⁹' | '₀'..='₉' | '①'..='⑨' | '⑴'..='⑼' | '⒈'..='⒐' | '⓪')
 }
 
-/// Whether a line ends with this letter.
+/// Returns true for a character that ends a line.
 pub(crate) fn is_line_end(letter: char) -> bool {
     matches!(
         letter,
@@ -133,7 +133,7 @@ pub(crate) fn split_space(text: &str, limit: usize, from_end: bool) -> Vec<&str>
 
 /// Pads a text to a width. Of an odd rest `center` puts the larger part to the left when the width is odd.
 pub(crate) fn justified(text: &str, width: usize, fill: char, how: &str) -> String {
-    let margin = width.saturating_sub(crate::value::char_count(text));
+    let margin = width.saturating_sub(char_count(text));
     let left = match how {
         "ljust" => 0,
         "rjust" => margin,
@@ -145,7 +145,7 @@ pub(crate) fn justified(text: &str, width: usize, fill: char, how: &str) -> Stri
 
 /// Puts zeros in front, behind a sign.
 pub(crate) fn zero_filled(text: &str, width: usize) -> String {
-    let missing = width.saturating_sub(crate::value::char_count(text));
+    let missing = width.saturating_sub(char_count(text));
     let (sign, digits) = match text.chars().next() {
         Some(sign @ ('+' | '-')) => (Some(sign), text.get(1..).unwrap_or_default()),
         _ => (None, text),
@@ -287,4 +287,64 @@ pub(crate) fn reference(name: &str) -> Option<char> {
 /// Lower case, for filters that ignore case.
 pub(crate) fn folded_only(text: &str) -> String {
     text.to_lowercase()
+}
+
+/// Quotes a string as Python's `repr` does.
+pub(crate) fn quoted(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 2);
+    push_quoted(text, &mut out);
+    out
+}
+
+pub(crate) fn push_quoted(text: &str, out: &mut String) {
+    let quote = if text.contains('\'') && !text.contains('"') {
+        '"'
+    } else {
+        '\''
+    };
+    out.push(quote);
+    for letter in text.chars() {
+        match letter {
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            letter if letter == quote => {
+                out.push('\\');
+                out.push(letter);
+            }
+            ' '..='~' => out.push(letter),
+            letter if is_printable(letter) => out.push(letter),
+            letter => {
+                let code = u32::from(letter);
+                let _ = match code {
+                    0..=0xff => write!(out, "\\x{code:02x}"),
+                    0x100..=0xffff => write!(out, "\\u{code:04x}"),
+                    _ => write!(out, "\\U{code:08x}"),
+                };
+            }
+        }
+    }
+    out.push(quote);
+}
+
+/// Returns true for the characters of Python's `str.isprintable`.
+pub(crate) fn is_printable(letter: char) -> bool {
+    if letter.is_ascii() {
+        return (' '..='~').contains(&letter);
+    }
+    // Rust prints what is printable as it is, apart from marks at the beginning of a text.
+    let mut text = String::from("a");
+    text.push(letter);
+    let mut shown = text.escape_debug().skip(1);
+    shown.next() == Some(letter) && shown.next().is_none()
+}
+
+/// Returns the number of characters of a string.
+pub(crate) fn char_count(text: &str) -> usize {
+    if text.is_ascii() {
+        text.len()
+    } else {
+        text.chars().count()
+    }
 }

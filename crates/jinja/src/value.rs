@@ -1,18 +1,23 @@
 //! Values as Python has them: containers are shared and change in place, integers have any size.
 
+pub(crate) mod args;
 pub(crate) mod compare;
 pub(crate) mod date;
 pub(crate) mod dict;
 pub(crate) mod frozen;
 pub(crate) mod iter;
+pub(crate) mod members;
 pub(crate) mod number;
 pub(crate) mod object;
+pub(crate) mod operator;
 pub(crate) mod sequence;
+pub(crate) mod sort;
 
 use std::{cell::RefCell, rc::Rc, sync::Arc};
 
 use num_bigint::BigInt;
 
+pub(crate) use crate::text::char_count;
 pub(crate) use dict::{Dict, DictMap, Key};
 pub(crate) use iter::{Iter, IterObj};
 pub(crate) use object::Object;
@@ -21,14 +26,14 @@ pub(crate) use sequence::{List, Range, Tuple};
 use crate::{
     error::display_name,
     exc::{R, raise, type_error},
-    format::repr::quoted,
+    text::quoted,
 };
 
 pub(crate) type Str = Arc<str>;
 
 #[derive(Clone, Default)]
 pub(crate) enum Value {
-    /// A slot or an argument that has no value.
+    /// A slot or an argument without a value.
     #[default]
     Missing,
     Undefined(Rc<Undef>),
@@ -55,7 +60,7 @@ impl std::fmt::Debug for Value {
     }
 }
 
-/// Why something is undefined.
+/// The reason why a value is undefined.
 #[derive(Debug)]
 pub(crate) enum Undef {
     /// A variable.
@@ -66,12 +71,12 @@ pub(crate) enum Undef {
     Element { of: String, index: String },
     /// For a reason of its own.
     Hint(String),
-    /// What an `if` without an `else` gives, with its place: it prints nothing.
+    /// The result of an `if` without an `else`, with its position: it prints nothing.
     Nothing { line: u32, file: Str },
 }
 
 impl Undef {
-    /// What is said when it is used.
+    /// Returns the error message for its use.
     pub(crate) fn message(&self) -> String {
         match self {
             Self::Name(name) => format!("{} is undefined", quoted(name)),
@@ -123,6 +128,14 @@ impl Value {
         i64::try_from(number).map_or_else(|_| number::from_big(BigInt::from(number)), Self::Int)
     }
 
+    /// Makes a string that is escaped if the input was.
+    pub(crate) fn like(input: &Self, text: Str) -> Self {
+        match input {
+            Self::Markup(_) => Self::Markup(text),
+            _ => Self::Str(text),
+        }
+    }
+
     /// The name of its type.
     pub(crate) fn type_name(&self) -> &'static str {
         match self {
@@ -146,7 +159,7 @@ impl Value {
         }
     }
 
-    /// How messages about missing attributes call it.
+    /// Returns the name of the value in messages about missing attributes.
     pub(crate) fn described(&self) -> String {
         match self {
             Self::None => "None".to_owned(),
@@ -183,7 +196,7 @@ impl Value {
         }
     }
 
-    /// Whether Python takes it for true.
+    /// Returns true if the value is true in Python.
     pub(crate) fn truth(&self) -> R<bool> {
         Ok(match self {
             Self::Undefined(why) => match **why {
@@ -262,21 +275,12 @@ impl Value {
         }
     }
 
-    /// Whether dropping it may drop others.
+    /// Returns true if dropping the value may drop others.
     fn holds_others(&self) -> bool {
         matches!(
             self,
             Self::List(_) | Self::Tuple(_) | Self::Dict(_) | Self::Iter(_) | Self::Object(_)
         )
-    }
-}
-
-/// How many characters a text has.
-pub(crate) fn char_count(text: &str) -> usize {
-    if text.is_ascii() {
-        text.len()
-    } else {
-        text.chars().count()
     }
 }
 

@@ -44,7 +44,7 @@ pub use error::{ArgumentError, CallbackError, Error};
 pub use helm::functions::Moment;
 pub use images::{FixedImage, RequestedImage};
 pub use inclusion::Inclusion;
-pub use jinja::History;
+pub use jinja::{History, HistoryError};
 pub use list::{choose_target, list_images, list_targets};
 pub use namespaces::{Scope, fix_namespaces};
 pub use render::render;

@@ -2,13 +2,12 @@
 
 use std::rc::Rc;
 
-use super::{call::to_int, loops, macros, slice};
+use super::slice;
 use crate::{
     exc::{R, type_error},
     format::repr,
-    functions, methods,
     rt::Rt,
-    value::{Key, Object, Str, Tuple, Undef, Value, object::BlockRef},
+    value::{Key, Object, Str, Tuple, Undef, Value, args::to_int, members},
 };
 
 /// `value.name`.
@@ -60,7 +59,7 @@ pub(crate) fn item(rt: &Rt, value: &Value, key: &Value) -> R<Value> {
     }))
 }
 
-/// What a subscript gives, if it gives anything.
+/// Returns the item of a subscript, if there is one.
 fn index(rt: &Rt, value: &Value, key: &Value) -> R<Option<Value>> {
     match value {
         Value::Dict(dict) => {
@@ -73,16 +72,7 @@ fn index(rt: &Rt, value: &Value, key: &Value) -> R<Option<Value>> {
             Ok(dict.get(&Key::new(key)?))
         }
         Value::Object(object) => match (&**object, key.as_str()) {
-            (Object::Blocks(ctx), Some(name)) => {
-                let known = ctx.blocks.borrow().contains_key(name);
-                Ok(known.then(|| {
-                    Value::object(Object::Block(BlockRef {
-                        ctx: ctx.clone(),
-                        name: name.clone(),
-                        depth: 0,
-                    }))
-                }))
-            }
+            (Object::Runtime(own), Some(name)) => Ok(own.item(name)),
             _ => Ok(None),
         },
         _ => {
@@ -136,7 +126,7 @@ fn element(rt: &Rt, value: &Value, at: i64) -> R<Option<Value>> {
     })
 }
 
-/// What `getattr` of Python gives.
+/// Returns an attribute as Python's `getattr` does.
 pub(crate) fn own_attribute(rt: &Rt, value: &Value, name: &str) -> R<Option<Value>> {
     if name == "__class__" {
         return Ok(Some(Value::object(Object::Type(value.type_name()))));
@@ -151,10 +141,10 @@ pub(crate) fn own_attribute(rt: &Rt, value: &Value, name: &str) -> R<Option<Valu
     {
         return Ok(Some(found));
     }
-    if let Some(found) = methods::plain_attribute(value, name) {
+    if let Some(found) = members::data_attribute(value, name) {
         return Ok(Some(found));
     }
-    let method = methods::find(value, name);
+    let method = members::method(value, name);
     Ok(method.map(|name| {
         Value::object(Object::Method {
             on: value.clone(),
@@ -179,16 +169,10 @@ fn object_attribute(rt: &Rt, object: &Rc<Object>, value: &Value, name: &str) -> 
         Object::Namespace(dict) => dict.get_str(name),
         Object::Cycler { items, at } if name == "current" => items.items.get(at.get()).cloned(),
         Object::Cycler { items, .. } if name == "items" => Some(Value::tuple(items.items.clone())),
-        Object::Loop(state) => loops::attribute(rt, state, name)?,
-        Object::Macro(made) => macros::attribute(made, name),
+        Object::Runtime(own) => own.attribute(rt, name)?,
         Object::Module(module) => match name {
             "__name__" => Some(Value::Str(module.name.clone())),
             _ => module.exports.get_str(name),
-        },
-        Object::Block(block) => match name {
-            "name" => Some(Value::Str(block.name.clone())),
-            "super" => Some(super_of(block)),
-            _ => None,
         },
         Object::Type(of) => match name {
             "__name__" | "__qualname__" => Some(Value::str(*of)),
@@ -202,32 +186,9 @@ fn object_attribute(rt: &Rt, object: &Rc<Object>, value: &Value, name: &str) -> 
             }
             _ => None,
         },
-        Object::Function(function) if name == "__name__" => Some(Value::str(function.name)),
         Object::Method { name: own, .. } if name == "__name__" => Some(Value::str(*own)),
-        Object::Library(library) => functions::member(library, name),
+        Object::Library(library) => members::constant(library, name),
         Object::Date(date) => date.part(name).map(Value::Int),
         _ => None,
     })
-}
-
-/// The block of the template that this one extends.
-pub(crate) fn super_of(block: &BlockRef) -> Value {
-    let depth = block.depth + 1;
-    let known = block
-        .ctx
-        .blocks
-        .borrow()
-        .get(&block.name)
-        .is_some_and(|blocks| blocks.len() > depth);
-    if !known {
-        return Value::hint(format!(
-            "there is no parent block called {}.",
-            repr::quoted(&block.name)
-        ));
-    }
-    Value::object(Object::Block(BlockRef {
-        ctx: block.ctx.clone(),
-        name: block.name.clone(),
-        depth,
-    }))
 }

@@ -1,184 +1,76 @@
 //! Calls: arguments, functions of the dialect, and whatever else can be called.
 
-use std::rc::Rc;
+use std::any::Any;
 
-use super::{context::Context, loops, macros, templates};
-use crate::{
-    exc::{R, raise, type_error},
-    functions, methods,
-    rt::Rt,
-    value::{Object, Str, Value},
+use super::{
+    blocks::BlockRef,
+    context::Cx,
+    loops::{self, LoopState},
+    macros::{self, MacroObj},
+    templates,
 };
-
-/// What a filter or a function learns of its surroundings.
-pub(crate) struct Cx<'a> {
-    pub(crate) rt: &'a Rt,
-    pub(crate) ctx: &'a Rc<Context>,
-}
-
-/// The arguments of a call.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Args {
-    pub(crate) plain: Vec<Value>,
-    pub(crate) named: Vec<(Str, Value)>,
-}
+use crate::{
+    exc::{R, raise},
+    format::repr::class_name,
+    rt::Rt,
+    value::{Object, Value, args::Args, object::RuntimeObject},
+};
 
 /// A function of the dialect.
 pub(crate) struct Builtin {
     pub(crate) name: &'static str,
     pub(crate) call: fn(&Cx<'_>, Args) -> R<Value>,
-    /// Whether it sees the variables around its call.
+    /// If set, the function sees the variables around its call.
     pub(crate) with_context: bool,
-    /// Whether it is the constructor of a type.
+    /// True for the constructor of a type.
     pub(crate) is_type: bool,
 }
 
-/// Arguments by their names.
-pub(crate) struct Bound<const N: usize> {
-    values: [Option<Value>; N],
-}
+/// A function of the dialect as a value.
+struct Function(&'static Builtin);
 
-impl Args {
-    pub(crate) fn of(plain: Vec<Value>) -> Self {
-        Self {
-            plain,
-            named: Vec::new(),
-        }
-    }
-
-    /// Assigns arguments to names, the first `required` of which must be there.
-    pub(crate) fn bind<const N: usize>(
-        self,
-        function: &str,
-        names: [&str; N],
-        required: usize,
-    ) -> R<Bound<N>> {
-        let given = self.plain.len();
-        if given > N {
-            return type_error(format!(
-                "{function}() takes at most {N} argument{} ({given} given)",
-                if N == 1 { "" } else { "s" }
-            ));
-        }
-        let mut values: [Option<Value>; N] = std::array::from_fn(|_| None);
-        for (place, value) in values.iter_mut().zip(self.plain) {
-            *place = Some(value);
-        }
-        for (name, value) in self.named {
-            let place = names.iter().position(|known| **known == *name);
-            let Some(place) = place.and_then(|place| values.get_mut(place)) else {
-                return type_error(format!(
-                    "{function}() got an unexpected keyword argument '{name}'"
-                ));
-            };
-            if place.replace(value).is_some() {
-                return type_error(format!("{function}() got multiple values for argument '{name}'"));
-            }
-        }
-        let missing = names
-            .iter()
-            .zip(&values)
-            .take(required)
-            .find(|(_, value)| value.is_none());
-        if let Some((name, _)) = missing {
-            return type_error(format!(
-                "{function}() missing 1 required positional argument: '{name}'"
-            ));
-        }
-        Ok(Bound { values })
-    }
-
-    /// The same for functions that take no names.
-    pub(crate) fn plain<const N: usize>(self, function: &str, required: usize) -> R<Bound<N>> {
-        if !self.named.is_empty() {
-            return type_error(format!("{function}() takes no keyword arguments"));
-        }
-        self.bind(function, [""; N], required)
-    }
-
-    pub(crate) fn none(self, function: &str) -> R<()> {
-        self.plain::<0>(function, 0).map(|_| ())
-    }
-
-    pub(crate) fn take_named(&mut self, name: &str) -> Option<Value> {
-        let at = self.named.iter().position(|(known, _)| **known == *name)?;
-        Some(self.named.remove(at).1)
+impl Builtin {
+    /// Returns the function as a value.
+    pub(crate) fn value(&'static self) -> Value {
+        Value::object(Object::Runtime(Box::new(Function(self))))
     }
 }
 
-impl<const N: usize> Bound<N> {
-    pub(crate) fn get(&self, index: usize) -> Option<&Value> {
-        self.values.get(index).and_then(Option::as_ref)
+impl RuntimeObject for Function {
+    fn type_name(&self) -> &'static str {
+        if self.0.is_type { "type" } else { "function" }
     }
 
-    /// An argument, or `none`.
-    pub(crate) fn value(&self, index: usize) -> Value {
-        self.get(index).cloned().unwrap_or(Value::None)
+    fn module(&self) -> Option<&'static str> {
+        None
     }
 
-    pub(crate) fn flag(&self, index: usize, default: bool) -> R<bool> {
-        self.get(index).map_or(Ok(default), Value::truth)
+    fn is_same(&self, other: &dyn RuntimeObject) -> bool {
+        let other: &dyn Any = other;
+        let other = other.downcast_ref::<Self>();
+        other.is_some_and(|other| std::ptr::eq(self.0, other.0))
     }
 
-    /// An integer.
-    pub(crate) fn int(&self, index: usize, default: i64) -> R<i64> {
-        match self.get(index) {
-            None => Ok(default),
-            Some(value) => to_int(value),
-        }
+    fn attribute(&self, _: &Rt, name: &str) -> R<Option<Value>> {
+        Ok((name == "__name__").then(|| Value::str(self.0.name)))
     }
 
-    /// An integer unless it is `none`.
-    pub(crate) fn optional_int(&self, index: usize) -> R<Option<i64>> {
-        match self.get(index) {
-            None | Some(Value::None) => Ok(None),
-            Some(value) => to_int(value).map(Some),
-        }
-    }
-
-    /// Text; nothing else will do.
-    pub(crate) fn text(&self, index: usize, default: &str) -> R<Str> {
-        match self.get(index) {
-            None => Ok(default.into()),
-            Some(value) => to_text(value),
-        }
-    }
-
-    /// Text unless it is `none`.
-    pub(crate) fn optional_text(&self, index: usize) -> R<Option<Str>> {
-        match self.get(index) {
-            None | Some(Value::None) => Ok(None),
-            Some(value) => to_text(value).map(Some),
-        }
+    fn repr(&self, _: &Rt, address: &str) -> R<Option<String>> {
+        let name = self.0.name;
+        Ok(Some(if self.0.is_type {
+            format!("<class '{}'>", class_name(name))
+        } else {
+            format!("<function {name} at {address}>")
+        }))
     }
 }
 
-/// An argument that must be an integer. What is too large for one counts as the largest.
-pub(crate) fn to_int(value: &Value) -> R<i64> {
-    match value {
-        Value::Int(number) => Ok(*number),
-        Value::Bool(flag) => Ok(i64::from(*flag)),
-        Value::Big(number) if number.sign() == num_bigint::Sign::Minus => Ok(i64::MIN),
-        Value::Big(_) => Ok(i64::MAX),
-        _ => type_error(format!(
-            "'{}' object cannot be interpreted as an integer",
-            value.type_name()
-        )),
-    }
-}
-
-/// An argument that must be text.
-pub(crate) fn to_text(value: &Value) -> R<Str> {
-    match value.as_str() {
-        Some(text) => Ok(text.clone()),
-        None => type_error(format!("expected str, not {}", value.type_name())),
-    }
-}
-
-/// Whether a function sees the variables around its call.
+/// Returns true if a function sees the variables around its call.
 pub(crate) fn takes_context(func: &Value) -> bool {
     match func {
-        Value::Object(object) => matches!(&**object, Object::Function(function) if function.with_context),
+        Value::Object(object) => object
+            .runtime::<Function>()
+            .is_some_and(|function| function.0.with_context),
         _ => false,
     }
 }
@@ -192,10 +84,8 @@ pub(crate) fn call(cx: &Cx<'_>, func: &Value, args: Args) -> R<Value> {
         _ => return not_callable(func),
     };
     match &**object {
-        Object::Function(function) => (function.call)(cx, args),
-        Object::Method { on, name } => methods::call(cx, on, name, args),
-        Object::Macro(made) => macros::call(cx.rt, made, args),
-        Object::Loop(state) => loops::recurse(cx.rt, state, args),
+        Object::Runtime(_) => call_runtime(cx, func, object, args),
+        Object::Method { on, name } => (cx.language().method)(cx, on, name, args),
         Object::Joiner { separator, used } => {
             args.none("Joiner.__call__")?;
             Ok(if used.replace(true) {
@@ -204,13 +94,26 @@ pub(crate) fn call(cx: &Cx<'_>, func: &Value, args: Args) -> R<Value> {
                 Value::str("")
             })
         }
-        Object::Block(block) => {
-            args.none("BlockReference.__call__")?;
-            templates::show_block(cx.rt, block)
-        }
-        Object::Type(name) => functions::construct(cx, name, args),
+        Object::Type(name) => (cx.language().constructor)(cx, name, args),
         _ => not_callable(func),
     }
+}
+
+fn call_runtime(cx: &Cx<'_>, func: &Value, object: &Object, args: Args) -> R<Value> {
+    if let Some(function) = object.runtime::<Function>() {
+        return (function.0.call)(cx, args);
+    }
+    if let Some(made) = object.runtime::<MacroObj>() {
+        return macros::call(cx.rt, made, args);
+    }
+    if let Some(state) = object.runtime::<LoopState>() {
+        return loops::recurse(cx.rt, state, args);
+    }
+    if let Some(block) = object.runtime::<BlockRef>() {
+        args.none("BlockReference.__call__")?;
+        return templates::show_block(cx.rt, block);
+    }
+    not_callable(func)
 }
 
 fn not_callable<T>(func: &Value) -> R<T> {

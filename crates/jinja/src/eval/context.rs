@@ -1,4 +1,4 @@
-//! What templates show each other: variables by name, and blocks.
+//! The environment of a renderer, and the contexts of its templates: variables by name, and blocks.
 
 use std::{
     cell::RefCell,
@@ -6,19 +6,117 @@ use std::{
     rc::Rc,
 };
 
-use super::load::Unit;
+use super::unit::Unit;
 use crate::{
     ast::Block,
+    exc::{R, raise},
+    format::repr,
     rt::Rt,
-    value::{DictMap, Key, Str, Value},
+    symbols::Vocabulary,
+    value::{DictMap, Key, Str, Value, args::Args},
 };
+
+/// A filter.
+pub(crate) type Filter = fn(&Cx<'_>, Value, Args) -> R<Value>;
+
+/// A test of `is`.
+pub(crate) type Test = fn(&Cx<'_>, &Value, Args) -> R<bool>;
+
+/// The library of the dialect, which the evaluator looks up by name.
+#[derive(Clone, Copy)]
+pub(crate) struct Language {
+    /// Finds a filter.
+    pub(crate) filter: fn(&str) -> Option<Filter>,
+    /// Finds a test of `is`.
+    pub(crate) test: fn(&str) -> Option<Test>,
+    /// Calls a method of a value.
+    pub(crate) method: fn(&Cx<'_>, &Value, &str, Args) -> R<Value>,
+    /// Calls the constructor of a type.
+    pub(crate) constructor: fn(&Cx<'_>, &str, Args) -> R<Value>,
+}
+
+impl Vocabulary for Language {
+    fn has_filter(&self, name: &str) -> bool {
+        (self.filter)(name).is_some()
+    }
+
+    fn has_test(&self, name: &str) -> bool {
+        (self.test)(name).is_some()
+    }
+}
+
+/// The library of the dialect and the parsed templates of a renderer.
+pub(crate) struct Environment {
+    pub(crate) language: Language,
+    /// Templates by their names, parsed once per renderer.
+    pub(super) units: RefCell<HashMap<Str, Rc<Unit>>>,
+}
+
+impl Environment {
+    pub(crate) fn new(language: Language) -> Self {
+        Self {
+            language,
+            units: RefCell::default(),
+        }
+    }
+
+    /// Drops the parsed templates.
+    pub(crate) fn clear(&self) {
+        let units = self.units.take();
+        drop(units);
+    }
+}
+
+/// The state that filters, tests and functions are called with.
+pub(crate) struct Cx<'a> {
+    pub(crate) rt: &'a Rt,
+    pub(crate) ctx: &'a Rc<Context>,
+}
+
+impl Cx<'_> {
+    /// Returns the library of the dialect.
+    pub(crate) fn language(&self) -> &Language {
+        &self.ctx.env.language
+    }
+
+    /// Applies a filter by its name.
+    pub(crate) fn apply_filter(&self, name: &str, value: Value, args: Args) -> R<Value> {
+        match (self.language().filter)(name) {
+            Some(apply) => apply(self, value, args),
+            None => raise(
+                "TemplateRuntimeError",
+                format!("No filter named {}.", repr::quoted(name)),
+            ),
+        }
+    }
+
+    /// Applies a test by its name.
+    pub(crate) fn apply_test(&self, name: &str, value: &Value, args: Args) -> R<bool> {
+        match (self.language().test)(name) {
+            Some(test) => test(self, value, args),
+            None => raise(
+                "TemplateRuntimeError",
+                format!("No test named {}.", repr::quoted(name)),
+            ),
+        }
+    }
+
+    /// Returns a value as a string; values of other types are printed.
+    pub(crate) fn text_of(&self, value: &Value) -> R<Str> {
+        match value {
+            Value::Str(text) | Value::Markup(text) => Ok(text.clone()),
+            _ => self.rt.made(repr::text(self.rt, value)?),
+        }
+    }
+}
 
 type BlockList = Vec<(Rc<Unit>, Rc<Block>)>;
 
 /// The variables at the top level of a template, and those around it.
 pub(crate) struct Context {
+    pub(crate) env: Rc<Environment>,
     parent: Option<Rc<Context>>,
-    /// What was visible where this was made.
+    /// The variables that were visible where the context was made.
     locals: Vec<(Str, Value)>,
     vars: RefCell<HashMap<Str, Value>>,
     exported: RefCell<Vec<Str>>,
@@ -28,11 +126,26 @@ pub(crate) struct Context {
 }
 
 impl Context {
-    /// The context of a template. Without a parent only global variables are around it.
-    pub(crate) fn new(unit: &Rc<Unit>, parent: Option<Rc<Self>>, locals: Vec<(Str, Value)>) -> Rc<Self> {
+    /// Makes the context of a template that only global variables are around.
+    pub(crate) fn root(env: &Rc<Environment>, unit: &Rc<Unit>) -> Rc<Self> {
+        Self::around(env, unit, None, Vec::new())
+    }
+
+    /// Makes the context of a template that is rendered within another one.
+    pub(crate) fn within(parent: &Rc<Self>, unit: &Rc<Unit>, locals: Vec<(Str, Value)>) -> Rc<Self> {
+        Self::around(&parent.env, unit, Some(parent.clone()), locals)
+    }
+
+    fn around(
+        env: &Rc<Environment>,
+        unit: &Rc<Unit>,
+        parent: Option<Rc<Self>>,
+        locals: Vec<(Str, Value)>,
+    ) -> Rc<Self> {
         let blocks = unit.ast.blocks.iter();
         let blocks = blocks.map(|block| (block.name.clone(), vec![(unit.clone(), block.clone())]));
         Rc::new(Self {
+            env: env.clone(),
             parent,
             locals,
             vars: RefCell::default(),
@@ -45,6 +158,7 @@ impl Context {
     /// The same template, with more variables.
     pub(crate) fn derived(of: &Rc<Self>, locals: Vec<(Str, Value)>) -> Rc<Self> {
         Rc::new(Self {
+            env: of.env.clone(),
             parent: Some(of.clone()),
             locals,
             vars: RefCell::default(),

@@ -6,17 +6,17 @@ use super::{
     eval, eval_call, filter_text,
     fun::Fun,
     loops::{Items, LoopState},
-    macros, ops, templates,
+    macros, templates,
 };
 use crate::{
     ast::{ExprKind, For, Name, Piece, SetBlock, Stmt, StmtKind, Target, Track, TrackKind},
     exc::{R, raise, type_error, value_error},
-    format::repr,
+    format::{escape, repr},
     rt::Rt,
     value::{Key, Object, Str, Value, iter},
 };
 
-/// How a body ended.
+/// The way in which a body ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Flow {
     Next,
@@ -132,7 +132,7 @@ fn definition(rt: &Rt, fun: &Rc<Fun>, stmt: &Stmt, out: &mut String) -> R<Flow> 
     Ok(Flow::Next)
 }
 
-/// Whether a template that extends another one shows nothing here.
+/// Returns true if a template that extends another one outputs nothing here.
 fn is_silent(fun: &Fun) -> bool {
     fun.unit.ast.extends && fun.capturing.get() == 0 && fun.parent.borrow().is_some()
 }
@@ -166,7 +166,7 @@ fn print(rt: &Rt, fun: &Fun, value: &Value, out: &mut String) -> R<()> {
         rt.output_fits(out.len().saturating_add(text.len()))?;
     }
     if rt.escapes.get() {
-        ops::write_escaped(rt, value, out)?;
+        escape::write_escaped(rt, value, out)?;
     } else {
         repr::write_str(rt, value, out)?;
     }
@@ -200,7 +200,7 @@ fn set_block(rt: &Rt, fun: &Rc<Fun>, node: &SetBlock) -> R<Flow> {
     Ok(flow)
 }
 
-/// Only namespaces have attributes that can be set.
+/// Fails if an attribute is assigned to something else than a namespace.
 fn check_namespaces(fun: &Fun, target: &Target) -> R<()> {
     match target {
         Target::Name(_) => Ok(()),
@@ -305,7 +305,7 @@ pub(crate) fn recursive(rt: &Rt, outer: &Rc<Fun>, node: &Rc<For>, items: &Value,
         outer.ctx.clone(),
         outer.unit.clone(),
     );
-    let before = rt.enter(&outer.unit);
+    let before = rt.enter(&outer.unit.source);
     let items = Items::new(items, node, &fun)?;
     let mut out = String::new();
     run_loop(
@@ -334,11 +334,11 @@ fn run_loop(
     // The original runs `else` unless a round went to its end.
     let mut complete = false;
     if let Some(slot) = node.loop_slot {
-        let state = Value::object(Object::Loop(LoopState::new(items, depth0, again)));
+        let state = Value::object(Object::Runtime(Box::new(LoopState::new(items, depth0, again))));
         let Value::Object(object) = &state else {
             return Ok(());
         };
-        let Object::Loop(state) = &**object else {
+        let Some(state) = object.runtime::<LoopState>() else {
             return Ok(());
         };
         while let Some(item) = state.advance(rt)? {

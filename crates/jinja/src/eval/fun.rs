@@ -5,11 +5,14 @@ use std::{
     rc::Rc,
 };
 
-use super::{call::Cx, context::Context, load::Unit};
+use super::{
+    context::{Context, Cx},
+    unit::Unit,
+};
 use crate::{
     ast::{Load, Scope, Slot},
     exc::R,
-    rt::Rt,
+    rt::{Release, Rt},
     value::{Str, Value, bury},
 };
 
@@ -21,7 +24,7 @@ pub(crate) struct Fun {
     pub(crate) unit: Rc<Unit>,
     /// The template that this one extends, once that is known.
     pub(crate) parent: RefCell<Option<Rc<Unit>>>,
-    /// What `set` made in the innermost loop, for functions that take the context.
+    /// Variables that `set` made in the innermost loop, for functions that take the context.
     pub(crate) loop_vars: RefCell<Vec<(Str, Value)>>,
     /// The same of a block.
     pub(crate) block_vars: RefCell<Vec<(Str, Value)>>,
@@ -44,7 +47,7 @@ impl Fun {
         })
     }
 
-    /// What a filter or a function learns of its surroundings.
+    /// Returns the state that filters, tests and functions are called with.
     pub(crate) fn cx<'a>(&'a self, rt: &'a Rt) -> Cx<'a> {
         Cx { rt, ctx: &self.ctx }
     }
@@ -122,21 +125,22 @@ impl Fun {
         Context::derived(&self.ctx, shown)
     }
 
-    /// Forgets everything, so that functions which know each other can go.
-    pub(crate) fn clear(&self) {
-        let slots = std::mem::take(&mut *self.slots.borrow_mut());
-        drop(slots);
-        self.loop_vars.borrow_mut().clear();
-        self.block_vars.borrow_mut().clear();
-        self.ctx.clear();
-    }
-
     /// Ends the call. What a macro may still need is kept until the renderer goes.
     pub(crate) fn end(self: Rc<Self>, rt: &Rt) -> R<()> {
         if Rc::strong_count(&self) > 1 {
             rt.keep(self)?;
         }
         Ok(())
+    }
+}
+
+impl Release for Fun {
+    fn release(&self) {
+        let slots = std::mem::take(&mut *self.slots.borrow_mut());
+        drop(slots);
+        self.loop_vars.borrow_mut().clear();
+        self.block_vars.borrow_mut().clear();
+        self.ctx.clear();
     }
 }
 

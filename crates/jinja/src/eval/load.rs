@@ -1,46 +1,31 @@
 //! Templates that others include, import, extend and render.
 
-use std::{cell::RefCell, rc::Rc};
+use std::rc::Rc;
 
 use tree::TreePath;
 
-use super::{context::Context, exec, fun::Fun};
+use super::{
+    blocks::Blocks,
+    context::{Context, Environment},
+    exec,
+    fun::Fun,
+    unit::Unit,
+};
 use crate::{
-    ast::Template,
     error::display_name,
     exc::{Exc, R, raise, type_error},
     lexer::SyntaxError,
     loader::LoadError,
     parser,
     rt::{Rt, failure},
-    value::{Dict, Object, Str, Value, iter, object::Module},
+    value::{Dict, Object, Value, iter, object::Module},
 };
 
-/// A parsed template.
-pub(crate) struct Unit {
-    pub(crate) name: Str,
-    pub(crate) source: Str,
-    pub(crate) ast: Template,
-    /// What it gives to who imports it without context.
-    module: RefCell<Option<Value>>,
-}
-
-impl Unit {
-    pub(crate) fn new(name: Str, source: Str, ast: Template) -> Self {
-        Self {
-            name,
-            source,
-            ast,
-            module: RefCell::default(),
-        }
-    }
-
-    /// Parses a text.
-    pub(crate) fn parse(rt: &Rt, name: &str, source: &str) -> R<Rc<Self>> {
-        rt.step(source.len() as u64 / 16)?;
-        let ast = parser::parse(source).map_err(|error| syntax(name, source, &error))?;
-        Ok(Rc::new(Self::new(name.into(), source.into(), ast)))
-    }
+/// Parses a template.
+pub(crate) fn parse(rt: &Rt, env: &Environment, name: &str, source: &str) -> R<Rc<Unit>> {
+    rt.step(source.len() as u64 / 16)?;
+    let ast = parser::parse(source, &env.language).map_err(|error| syntax(name, source, &error))?;
+    Ok(Rc::new(Unit::new(name.into(), source.into(), ast)))
 }
 
 fn syntax(name: &str, source: &str, error: &SyntaxError) -> Box<Exc> {
@@ -56,17 +41,17 @@ fn syntax(name: &str, source: &str, error: &SyntaxError) -> Box<Exc> {
 }
 
 /// The template that `caller` calls `name`, if there is one.
-pub(crate) fn find(rt: &Rt, name: &str, caller: &str) -> R<Option<Rc<Unit>>> {
+pub(crate) fn find(rt: &Rt, env: &Environment, name: &str, caller: &str) -> R<Option<Rc<Unit>>> {
     let Some(path) = rt.loader.resolve(name, caller) else {
         return Ok(None);
     };
-    read(rt, &path)
+    read(rt, env, &path)
 }
 
 /// A template by its path, parsed once per renderer.
-pub(crate) fn read(rt: &Rt, path: &TreePath) -> R<Option<Rc<Unit>>> {
+pub(crate) fn read(rt: &Rt, env: &Environment, path: &TreePath) -> R<Option<Rc<Unit>>> {
     let name = format!("/{path}");
-    if let Some(unit) = rt.units.borrow().get(name.as_str()) {
+    if let Some(unit) = env.units.borrow().get(name.as_str()) {
         return Ok(Some(unit.clone()));
     }
     let text = match rt.loader.load(&name) {
@@ -77,13 +62,28 @@ pub(crate) fn read(rt: &Rt, path: &TreePath) -> R<Option<Rc<Unit>>> {
         }
         Err(LoadError::Tree(error)) => return raise("OSError", error.to_string()),
     };
-    let unit = Unit::parse(rt, &name, &text)?;
-    rt.units.borrow_mut().insert(name.into(), unit.clone());
+    let unit = parse(rt, env, &name, &text)?;
+    env.units.borrow_mut().insert(name.into(), unit.clone());
     Ok(Some(unit))
 }
 
+/// The names of templates none of which exists, joined by commas.
+#[derive(Debug)]
+pub(crate) struct MissingTemplates(pub(crate) String);
+
+impl From<MissingTemplates> for Box<Exc> {
+    fn from(missing: MissingTemplates) -> Self {
+        Self::new(Exc::NotFound(missing.0))
+    }
+}
+
 /// The template that a tag names: a name, or a list of names of which the first counts that exists.
-pub(crate) fn select(rt: &Rt, value: &Value, caller: &str) -> R<Result<Rc<Unit>, String>> {
+pub(crate) fn select(
+    rt: &Rt,
+    env: &Environment,
+    value: &Value,
+    caller: &str,
+) -> R<Result<Rc<Unit>, MissingTemplates>> {
     let name = match value.defined()? {
         Value::Str(name) | Value::Markup(name) => name,
         Value::List(_) | Value::Tuple(_) => {
@@ -92,27 +92,27 @@ pub(crate) fn select(rt: &Rt, value: &Value, caller: &str) -> R<Result<Rc<Unit>,
                 let Some(name) = name.defined()?.as_str().cloned() else {
                     return type_error("template names are text");
                 };
-                match find(rt, &name, caller)? {
+                match find(rt, env, &name, caller)? {
                     Some(unit) => return Ok(Ok(unit)),
                     None => tried.push(name.to_string()),
                 }
             }
-            return Ok(Err(tried.join(", ")));
+            return Ok(Err(MissingTemplates(tried.join(", "))));
         }
         other => {
             return type_error(format!("a template is called by text, not {}", other.type_name()));
         }
     };
-    Ok(find(rt, name, caller)?.ok_or_else(|| name.to_string()))
+    Ok(find(rt, env, name, caller)?.ok_or_else(|| MissingTemplates(name.to_string())))
 }
 
 /// Renders a template with a context.
 pub(crate) fn render(rt: &Rt, unit: &Rc<Unit>, ctx: &Rc<Context>, out: &mut String) -> R<()> {
     let _deeper = rt.deeper()?;
-    let before = rt.enter(unit);
+    let before = rt.enter(&unit.source);
     let fun = Fun::new(unit.ast.slots, None, ctx.clone(), unit.clone());
     if let Some(own) = unit.ast.own {
-        fun.set_own(own, Value::object(Object::Blocks(ctx.clone())));
+        fun.set_own(own, Value::object(Object::Runtime(Box::new(Blocks(ctx.clone())))));
     }
     fun.enter(rt, &unit.ast.scope)?;
     exec::body(rt, &fun, &unit.ast.body, out)?;
@@ -130,19 +130,19 @@ pub(crate) fn module(rt: &Rt, unit: &Rc<Unit>, ctx: &Rc<Context>) -> R<Value> {
     let mut out = String::new();
     render(rt, unit, ctx, &mut out)?;
     Ok(Value::object(Object::Module(Module {
-        name: display_name(&unit.name).into(),
+        name: display_name(unit.name()).into(),
         exports: Rc::new(Dict::new(ctx.exports())),
         body: rt.made(out)?,
     })))
 }
 
 /// The same without any context: made once.
-pub(crate) fn default_module(rt: &Rt, unit: &Rc<Unit>) -> R<Value> {
+pub(crate) fn default_module(rt: &Rt, env: &Rc<Environment>, unit: &Rc<Unit>) -> R<Value> {
     let known = unit.module.borrow().clone();
     if let Some(module) = known {
         return Ok(module);
     }
-    let made = module(rt, unit, &Context::new(unit, None, Vec::new()))?;
+    let made = module(rt, unit, &Context::root(env, unit))?;
     *unit.module.borrow_mut() = Some(made.clone());
     Ok(made)
 }

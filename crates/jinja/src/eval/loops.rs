@@ -5,12 +5,12 @@ use std::{
     rc::Rc,
 };
 
-use super::{call::Args, eval, exec, fun::Fun};
+use super::{eval, exec, fun::Fun};
 use crate::{
     ast::For,
     exc::{R, raise, type_error},
     rt::{ENTRY, Rt},
-    value::{Iter, Undef, Value, bury, compare, iter},
+    value::{Iter, Undef, Value, args::Args, bury, compare, iter, object::RuntimeObject},
 };
 
 /// The items of a loop, those that its test lets pass.
@@ -47,7 +47,7 @@ impl Items {
     }
 }
 
-/// What `loop` is.
+/// The variable `loop`.
 pub(crate) struct LoopState {
     items: RefCell<Option<Items>>,
     /// Items that were looked at before their turn, the next one last.
@@ -58,7 +58,7 @@ pub(crate) struct LoopState {
     index0: Cell<i64>,
     length: Cell<Option<usize>>,
     depth0: i64,
-    /// How to call it, when it is recursive.
+    /// The loop and its function, for calls of a recursive loop.
     again: Option<(Rc<For>, Rc<Fun>)>,
 }
 
@@ -121,7 +121,7 @@ impl LoopState {
         Ok(next)
     }
 
-    /// How many items there are in all.
+    /// Returns the total number of items.
     fn total(&self, rt: &Rt) -> R<usize> {
         if let Some(length) = self.length.get() {
             return Ok(length);
@@ -156,40 +156,54 @@ impl LoopState {
         let at = usize::try_from(self.index0.get()).unwrap_or_default() % values.len();
         Ok(values.get(at).cloned().unwrap_or(Value::None))
     }
-
-    /// How it prints.
-    pub(crate) fn text(&self, rt: &Rt) -> R<String> {
-        Ok(format!(
-            "<LoopContext {}/{}>",
-            self.index0.get() + 1,
-            self.total(rt)?
-        ))
-    }
 }
 
-pub(crate) fn attribute(rt: &Rt, state: &LoopState, name: &str) -> R<Option<Value>> {
-    let index0 = state.index0.get();
-    Ok(Some(match name {
-        "index" => Value::Int(index0 + 1),
-        "index0" => Value::Int(index0),
-        "length" => Value::int(state.total(rt)?),
-        "revindex" | "revindex0" => {
-            let left = i64::try_from(state.total(rt)?).unwrap_or(i64::MAX) - index0;
-            Value::Int(if name == "revindex" { left } else { left - 1 })
-        }
-        "first" => Value::Bool(index0 == 0),
-        "last" => Value::Bool(state.peek(rt)?.is_none()),
-        "depth" => Value::Int(state.depth0 + 1),
-        "depth0" => Value::Int(state.depth0),
-        "previtem" if state.index0.get() <= 0 => {
-            Value::undefined(Undef::Hint("there is no previous item".to_owned()))
-        }
-        "previtem" => state.previous.borrow().clone(),
-        "nextitem" => state
-            .peek(rt)?
-            .unwrap_or_else(|| Value::undefined(Undef::Hint("there is no next item".to_owned()))),
-        _ => return Ok(None),
-    }))
+impl RuntimeObject for LoopState {
+    fn type_name(&self) -> &'static str {
+        "LoopContext"
+    }
+
+    fn methods(&self) -> &'static [&'static str] {
+        &["cycle", "changed"]
+    }
+
+    fn attribute(&self, rt: &Rt, name: &str) -> R<Option<Value>> {
+        let index0 = self.index0.get();
+        Ok(Some(match name {
+            "index" => Value::Int(index0 + 1),
+            "index0" => Value::Int(index0),
+            "length" => Value::int(self.total(rt)?),
+            "revindex" | "revindex0" => {
+                let left = i64::try_from(self.total(rt)?).unwrap_or(i64::MAX) - index0;
+                Value::Int(if name == "revindex" { left } else { left - 1 })
+            }
+            "first" => Value::Bool(index0 == 0),
+            "last" => Value::Bool(self.peek(rt)?.is_none()),
+            "depth" => Value::Int(self.depth0 + 1),
+            "depth0" => Value::Int(self.depth0),
+            "previtem" if self.index0.get() <= 0 => {
+                Value::undefined(Undef::Hint("there is no previous item".to_owned()))
+            }
+            "previtem" => self.previous.borrow().clone(),
+            "nextitem" => self
+                .peek(rt)?
+                .unwrap_or_else(|| Value::undefined(Undef::Hint("there is no next item".to_owned()))),
+            _ => return Ok(None),
+        }))
+    }
+
+    fn is_iterable(&self) -> bool {
+        true
+    }
+
+    fn next(&self, rt: &Rt) -> R<Option<Value>> {
+        self.advance(rt)
+    }
+
+    fn repr(&self, rt: &Rt, _: &str) -> R<Option<String>> {
+        let (round, total) = (self.index0.get() + 1, self.total(rt)?);
+        Ok(Some(format!("<LoopContext {round}/{total}>")))
+    }
 }
 
 /// `loop(items)` within a recursive loop.

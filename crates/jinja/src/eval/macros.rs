@@ -2,13 +2,13 @@
 
 use std::rc::Rc;
 
-use super::{call::Args, eval, exec, fun::Fun};
+use super::{eval, exec, fun::Fun};
 use crate::{
     ast::Macro,
     exc::{R, type_error},
     format::repr::quoted,
     rt::{ENTRY, Rt},
-    value::{Dict, DictMap, Key, Object, Undef, Value},
+    value::{Dict, DictMap, Key, Object, Undef, Value, args::Args, object::RuntimeObject},
 };
 
 /// A macro, with the variables around it.
@@ -18,29 +18,43 @@ pub(crate) struct MacroObj {
 }
 
 pub(crate) fn make(node: &Rc<Macro>, fun: &Rc<Fun>) -> Value {
-    Value::object(Object::Macro(MacroObj {
+    Value::object(Object::Runtime(Box::new(MacroObj {
         node: node.clone(),
         fun: fun.clone(),
-    }))
+    })))
 }
 
-pub(crate) fn attribute(made: &MacroObj, name: &str) -> Option<Value> {
-    let node = &made.node;
-    Some(match name {
-        "name" if node.is_caller => Value::None,
-        "name" => Value::Str(node.name.clone()),
-        "arguments" => Value::tuple(
-            node.params
-                .iter()
-                .map(|param| Value::Str(param.id.clone()))
-                .collect(),
-        ),
-        "catch_kwargs" => Value::Bool(node.kwargs.is_some()),
-        "catch_varargs" => Value::Bool(node.varargs.is_some()),
-        "caller" => Value::Bool(node.uses_caller),
-        "explicit_caller" => Value::Bool(node.explicit_caller),
-        _ => return None,
-    })
+impl RuntimeObject for MacroObj {
+    fn type_name(&self) -> &'static str {
+        "Macro"
+    }
+
+    fn attribute(&self, _: &Rt, name: &str) -> R<Option<Value>> {
+        let node = &self.node;
+        Ok(Some(match name {
+            "name" if node.is_caller => Value::None,
+            "name" => Value::Str(node.name.clone()),
+            "arguments" => Value::tuple(
+                node.params
+                    .iter()
+                    .map(|param| Value::Str(param.id.clone()))
+                    .collect(),
+            ),
+            "catch_kwargs" => Value::Bool(node.kwargs.is_some()),
+            "catch_varargs" => Value::Bool(node.varargs.is_some()),
+            "caller" => Value::Bool(node.uses_caller),
+            "explicit_caller" => Value::Bool(node.explicit_caller),
+            _ => return Ok(None),
+        }))
+    }
+
+    fn repr(&self, _: &Rt, _: &str) -> R<Option<String>> {
+        Ok(Some(if self.node.is_caller {
+            "<Macro anonymous>".to_owned()
+        } else {
+            format!("<Macro {}>", quoted(&self.node.name))
+        }))
+    }
 }
 
 /// Calls a macro; it gives its text.
@@ -54,7 +68,7 @@ pub(crate) fn call(rt: &Rt, made: &MacroObj, args: Args) -> R<Value> {
         outer.unit.clone(),
     );
     rt.alloc(ENTRY * 2 + usize::try_from(node.slots).unwrap_or_default() * 16)?;
-    let before = rt.enter(&outer.unit);
+    let before = rt.enter(&outer.unit.source);
     rt.line.set(node.line);
     let given = bind(rt, node, args).inspect_err(|_| rt.leave(before.clone()))?;
     fun.enter(rt, &node.scope)?;

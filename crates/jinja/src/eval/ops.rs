@@ -3,13 +3,13 @@
 use std::rc::Rc;
 
 use crate::{
-    ast::Operator,
     exc::{R, type_error},
-    format::{printf, repr},
+    format::{escape::write_escaped, printf},
     rt::{ENTRY, Rt},
     value::{
         Object, Value,
         number::{self, Number},
+        operator::Operator,
         sequence::Tuple,
     },
 };
@@ -190,32 +190,4 @@ fn repeat(rt: &Rt, sequence: &Value, count: usize) -> R<Value> {
         }
         other => other.clone(),
     })
-}
-
-/// Appends a value; what isn't escaped yet is.
-pub(crate) fn write_escaped(rt: &Rt, value: &Value, out: &mut String) -> R<()> {
-    if let Value::Markup(text) = value {
-        rt.fits(out.len().saturating_add(text.len()))?;
-        out.push_str(text);
-        return Ok(());
-    }
-    let mut text = String::new();
-    repr::write_str(rt, value, &mut text)?;
-    escape(rt, &text, out)
-}
-
-/// Appends text with the special characters of HTML replaced.
-pub(crate) fn escape(rt: &Rt, text: &str, out: &mut String) -> R<()> {
-    for letter in text.chars() {
-        match letter {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&#34;"),
-            '\'' => out.push_str("&#39;"),
-            other => out.push(other),
-        }
-    }
-    rt.fits(out.len())?;
-    rt.step(text.len() as u64 / 64)
 }

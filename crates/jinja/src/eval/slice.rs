@@ -1,10 +1,9 @@
 //! Slices of sequences.
 
-use super::call::to_int;
 use crate::{
     exc::{R, type_error, value_error},
     rt::{ENTRY, Rt},
-    value::{Range, Value, char_count},
+    value::{Range, Value, args::to_int, char_count},
 };
 use std::rc::Rc;
 

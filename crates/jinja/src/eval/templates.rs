@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use super::{
+    blocks::{BlockRef, Blocks},
     context::Context,
     eval,
     exec::{body, captured},
@@ -12,10 +13,10 @@ use super::{
 use crate::{
     ast::{BlockUse, Expr, FromImport, Import, Include, Name},
     error::display_name,
-    exc::{Exc, R, raise, type_error},
+    exc::{R, raise, type_error},
     format::repr::quoted,
     rt::Rt,
-    value::{Object, Str, Undef, Value, object::BlockRef},
+    value::{Object, Str, Undef, Value},
 };
 
 /// Runs the block of this name that the outermost child has.
@@ -27,10 +28,13 @@ fn run_block(rt: &Rt, ctx: &Rc<Context>, name: &Str, depth: usize, out: &mut Str
         .get(name)
         .and_then(|blocks| blocks.get(depth).cloned());
     let Some((unit, block)) = found else { return Ok(()) };
-    let before = rt.enter(&unit);
+    let before = rt.enter(&unit.source);
     let fun = Fun::new(block.slots, None, ctx.clone(), unit);
     if let Some(slot) = block.own {
-        fun.set_own(slot, Value::object(Object::Blocks(ctx.clone())));
+        fun.set_own(
+            slot,
+            Value::object(Object::Runtime(Box::new(Blocks(ctx.clone())))),
+        );
     }
     if let Some(slot) = block.parent {
         let reference = BlockRef {
@@ -38,7 +42,7 @@ fn run_block(rt: &Rt, ctx: &Rc<Context>, name: &Str, depth: usize, out: &mut Str
             name: name.clone(),
             depth,
         };
-        fun.set_own(slot, super::attr::super_of(&reference));
+        fun.set_own(slot, reference.parent());
     }
     fun.enter(rt, &block.scope)?;
     body(rt, &fun, &block.body, out)?;
@@ -80,7 +84,7 @@ pub(super) fn block(rt: &Rt, fun: &Rc<Fun>, node: &BlockUse, out: &mut String) -
     run_block(rt, &ctx, &node.name, 0, out)
 }
 
-/// Only `include` takes several names.
+/// Fails if there are several names, which only `include` takes.
 fn one_name(name: Value) -> R<Value> {
     match &name {
         Value::List(_) => type_error("unhashable type: 'list'"),
@@ -93,10 +97,7 @@ pub(super) fn extends(rt: &Rt, fun: &Rc<Fun>, template: &Expr) -> R<()> {
         return raise("TemplateRuntimeError", "extended multiple times");
     }
     let name = one_name(eval(rt, fun, template)?)?;
-    let parent = match load::select(rt, &name, &fun.unit.name)? {
-        Ok(parent) => parent,
-        Err(missing) => return Err(Box::new(Exc::NotFound(missing))),
-    };
+    let parent = load::select(rt, &fun.ctx.env, &name, fun.unit.name())??;
     let mut blocks = fun.ctx.blocks.borrow_mut();
     for block in &parent.ast.blocks {
         rt.alloc(crate::rt::ENTRY)?;
@@ -112,16 +113,16 @@ pub(super) fn extends(rt: &Rt, fun: &Rc<Fun>, template: &Expr) -> R<()> {
 
 pub(super) fn include(rt: &Rt, fun: &Rc<Fun>, node: &Include, out: &mut String) -> R<()> {
     let name = eval(rt, fun, &node.template)?;
-    let unit = match load::select(rt, &name, &fun.unit.name)? {
+    let unit = match load::select(rt, &fun.ctx.env, &name, fun.unit.name())? {
         Ok(unit) => unit,
         Err(_) if node.ignore_missing => return Ok(()),
-        Err(missing) => return Err(Box::new(Exc::NotFound(missing))),
+        Err(missing) => return Err(missing.into()),
     };
     if node.with_context {
-        let ctx = Context::new(&unit, Some(fun.ctx.clone()), locals(fun, &node.visible));
+        let ctx = Context::within(&fun.ctx, &unit, locals(fun, &node.visible));
         return load::render(rt, &unit, &ctx, out);
     }
-    let module = load::default_module(rt, &unit)?;
+    let module = load::default_module(rt, &fun.ctx.env, &unit)?;
     if let Value::Object(object) = &module
         && let Object::Module(module) = &**object
     {
@@ -133,15 +134,12 @@ pub(super) fn include(rt: &Rt, fun: &Rc<Fun>, node: &Include, out: &mut String) 
 
 fn imported(rt: &Rt, fun: &Rc<Fun>, template: &Expr, with_context: bool, visible: &[Name]) -> R<Value> {
     let name = one_name(eval(rt, fun, template)?)?;
-    let unit = match load::select(rt, &name, &fun.unit.name)? {
-        Ok(unit) => unit,
-        Err(missing) => return Err(Box::new(Exc::NotFound(missing))),
-    };
+    let unit = load::select(rt, &fun.ctx.env, &name, fun.unit.name())??;
     if with_context {
-        let ctx = Context::new(&unit, Some(fun.ctx.clone()), locals(fun, visible));
+        let ctx = Context::within(&fun.ctx, &unit, locals(fun, visible));
         return load::module(rt, &unit, &ctx);
     }
-    load::default_module(rt, &unit)
+    load::default_module(rt, &fun.ctx.env, &unit)
 }
 
 pub(super) fn import(rt: &Rt, fun: &Rc<Fun>, node: &Import) -> R<()> {
@@ -168,7 +166,7 @@ pub(super) fn from_import(rt: &Rt, fun: &Rc<Fun>, node: &FromImport) -> R<()> {
                 "the template {} (imported on line {} in {}) does not export the requested name {}",
                 quoted(&display_name(&module.name)),
                 node.template.line,
-                quoted(&display_name(&fun.unit.name)),
+                quoted(&display_name(fun.unit.name())),
                 quoted(name)
             )))
         });

@@ -1,7 +1,7 @@
 //! The argument `attribute` of filters: dotted paths, with numbers for items.
 
 use crate::{
-    eval::{attr, call::Cx},
+    eval::{attr, context::Cx},
     exc::R,
     text,
     value::{Str, Value},
@@ -12,7 +12,7 @@ use crate::{
 pub(crate) struct Getter {
     parts: Vec<Value>,
     default: Option<Value>,
-    /// Whether case counts.
+    /// If set, strings are compared without case.
     folds: bool,
 }
 

@@ -1,17 +1,13 @@
 //! Filters that every template uses.
 
-use super::{attributes::Getter, like, text_of};
+use super::attributes::Getter;
 use crate::{
-    eval::{
-        attr as attrs,
-        call::{Args, Cx},
-        ops,
-    },
+    eval::{attr as attrs, context::Cx},
     exc::{R, raise, type_error},
-    format::{pprint as pretty, printf, repr},
+    format::{escape, pprint as pretty, printf, repr},
     methods,
     text::{capitalized, is_space},
-    value::{DictMap, Iter, Key, Value, iter},
+    value::{DictMap, Iter, Key, Value, args::Args, iter},
 };
 
 pub(super) fn default(_: &Cx<'_>, value: Value, args: Args) -> R<Value> {
@@ -28,36 +24,36 @@ pub(super) fn string(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
     args.none("soft_str")?;
     match value {
         Value::Str(_) | Value::Markup(_) => Ok(value),
-        _ => text_of(cx, &value).map(Value::Str),
+        _ => cx.text_of(&value).map(Value::Str),
     }
 }
 
 pub(super) fn upper(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
     args.none("do_upper")?;
-    let text = text_of(cx, &value)?;
-    Ok(like(&value, cx.rt.made(text.to_uppercase())?))
+    let text = cx.text_of(&value)?;
+    Ok(Value::like(&value, cx.rt.made(text.to_uppercase())?))
 }
 
 pub(super) fn lower(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
     args.none("do_lower")?;
-    let text = text_of(cx, &value)?;
-    Ok(like(&value, cx.rt.made(text.to_lowercase())?))
+    let text = cx.text_of(&value)?;
+    Ok(Value::like(&value, cx.rt.made(text.to_lowercase())?))
 }
 
 pub(super) fn capitalize(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
     args.none("do_capitalize")?;
-    let text = text_of(cx, &value)?;
-    Ok(like(&value, cx.rt.made(capitalized(&text))?))
+    let text = cx.text_of(&value)?;
+    Ok(Value::like(&value, cx.rt.made(capitalized(&text))?))
 }
 
 pub(super) fn trim(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
     let set = args.bind("do_trim", ["chars"], 0)?.optional_text(0)?;
-    let text = text_of(cx, &value)?;
+    let text = cx.text_of(&value)?;
     let trimmed = match &set {
         Some(set) => text.trim_matches(|letter| set.contains(letter)),
         None => text.trim_matches(is_space),
     };
-    Ok(like(&value, cx.rt.made(trimmed.to_owned())?))
+    Ok(Value::like(&value, cx.rt.made(trimmed.to_owned())?))
 }
 
 pub(super) fn length(_: &Cx<'_>, value: Value, args: Args) -> R<Value> {
@@ -97,7 +93,7 @@ pub(super) fn join(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
     let args = args.bind("do_join", ["d", "attribute"], 0)?;
     let rt = cx.rt;
     let separator = match args.get(0) {
-        Some(separator) => text_of(cx, separator)?,
+        Some(separator) => cx.text_of(separator)?,
         None => "".into(),
     };
     let path = args.value(1);
@@ -116,7 +112,7 @@ pub(super) fn join(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
         };
         rt.step(separator.len() as u64 / 64)?;
         if rt.escapes.get() {
-            ops::write_escaped(rt, &item, &mut out)?;
+            escape::write_escaped(rt, &item, &mut out)?;
         } else {
             repr::write_str(rt, &item, &mut out)?;
         }
@@ -134,7 +130,7 @@ pub(super) fn reverse(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
     args.none("do_reverse")?;
     value.defined()?;
     if let Value::Str(text) | Value::Markup(text) = &value {
-        return Ok(like(&value, cx.rt.made(text.chars().rev().collect())?));
+        return Ok(Value::like(&value, cx.rt.made(text.chars().rev().collect())?));
     }
     if matches!(value, Value::Iter(_)) {
         let mut items = iter::collect(cx.rt, &value)?;
@@ -160,12 +156,12 @@ pub(super) fn reverse(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
 
 pub(super) fn replace(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
     let args = args.bind("do_replace", ["old", "new", "count"], 2)?;
-    let text = text_of(cx, &value)?;
-    let (old, new) = (text_of(cx, &args.value(0))?, text_of(cx, &args.value(1))?);
+    let text = cx.text_of(&value)?;
+    let (old, new) = (cx.text_of(&args.value(0))?, cx.text_of(&args.value(1))?);
     let count = args.optional_int(2)?.unwrap_or(-1);
     let made = methods::replaced(cx.rt, &text, &old, &new, count)?;
     if cx.rt.escapes.get() {
-        return Ok(like(&value, cx.rt.made(made)?));
+        return Ok(Value::like(&value, cx.rt.made(made)?));
     }
     cx.rt.text(made)
 }
@@ -177,7 +173,7 @@ pub(super) fn format(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
             "can't handle positional and keyword arguments at the same time",
         );
     }
-    let text = text_of(cx, &value)?;
+    let text = cx.text_of(&value)?;
     let values = if args.named.is_empty() {
         Value::tuple(args.plain)
     } else {
@@ -188,7 +184,7 @@ pub(super) fn format(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
             .collect();
         Value::dict(map)
     };
-    Ok(like(
+    Ok(Value::like(
         &value,
         cx.rt.made(printf::format(
             cx.rt,
@@ -201,7 +197,7 @@ pub(super) fn format(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
 
 pub(super) fn attr(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
     let name = args.bind("do_attr", ["name"], 1)?.value(0);
-    let name = text_of(cx, &name)?;
+    let name = cx.text_of(&name)?;
     value.defined()?;
     match attrs::own_attribute(cx.rt, &value, &name)? {
         Some(found) => Ok(found),
@@ -240,7 +236,7 @@ pub(super) fn random(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
     if len == 0 {
         return Ok(Value::hint("No random item, sequence was empty."));
     }
-    let at = crate::functions::random(cx.rt)? % (len as u64);
+    let at = crate::functions::random::random(cx.rt)? % (len as u64);
     attrs::item(cx.rt, &value, &Value::Int(i64::try_from(at).unwrap_or_default()))
 }
 

@@ -1,14 +1,14 @@
 //! Filters that encode: base64, checksums, JSON.
 
 use base64::{Engine as _, alphabet, engine};
-use sha2::{Digest as _, Sha256};
 
 use crate::{
-    eval::call::{Args, Cx},
+    digest::digest,
+    eval::context::Cx,
     exc::{R, raise},
     format::json::{self, Style},
     methods,
-    value::{Str, Value},
+    value::{Str, Value, args::Args},
 };
 
 /// The text of an input, which Python would not convert.
@@ -86,20 +86,6 @@ pub(super) fn sha256(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
     let text = required_text(&value)?;
     cx.rt.step(text.len() as u64 / 16)?;
     Ok(Value::str(digest(text.as_bytes(), len)))
-}
-
-/// The digest in hex, cut to a number of characters.
-pub(crate) fn digest(bytes: &[u8], len: Option<i64>) -> String {
-    let mut digest = hex::encode(Sha256::digest(bytes));
-    // A negative length counts from the end, as a slice of Python does.
-    digest.truncate(match len {
-        Some(len) if len < 0 => digest
-            .len()
-            .saturating_sub(usize::try_from(len.unsigned_abs()).unwrap_or(usize::MAX)),
-        Some(len) => usize::try_from(len).unwrap_or(usize::MAX),
-        None => usize::MAX,
-    });
-    digest
 }
 
 pub(super) fn to_json(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {

@@ -2,14 +2,16 @@
 
 use super::attributes::Getter;
 use crate::{
-    ast::{Comparison, Operator},
-    eval::{
-        call::{Args, Cx, to_int},
-        ops,
-    },
+    eval::{context::Cx, ops},
     exc::{R, type_error},
     rt::ENTRY,
-    value::{Iter, Value, compare, iter, number::Number},
+    value::{
+        Iter, Value,
+        args::{Args, to_int},
+        compare, iter,
+        number::Number,
+        operator::{Comparison, Operator},
+    },
 };
 
 pub(super) fn sum(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {

@@ -1,20 +1,20 @@
 //! Filters for HTML and URLs.
 
-use super::{like, text_of};
 use crate::{
-    eval::{
-        call::{Args, Cx, to_text},
-        ops,
-    },
+    eval::context::Cx,
     exc::{R, raise, value_error},
-    format::repr,
+    format::{escape, repr},
     text::without_tags,
-    value::{Str, Value, iter},
+    value::{
+        Str, Value,
+        args::{Args, to_text},
+        iter,
+    },
 };
 
 fn escaped(cx: &Cx<'_>, text: &str) -> R<Str> {
     let mut out = String::with_capacity(text.len());
-    ops::escape(cx.rt, text, &mut out)?;
+    escape::escape(cx.rt, text, &mut out)?;
     cx.rt.made(out)
 }
 
@@ -23,24 +23,24 @@ pub(super) fn escape(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
     if matches!(value, Value::Markup(_)) {
         return Ok(value);
     }
-    let text = text_of(cx, &value)?;
+    let text = cx.text_of(&value)?;
     escaped(cx, &text).map(Value::Markup)
 }
 
 pub(super) fn forceescape(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
     args.none("do_forceescape")?;
-    let text = text_of(cx, &value)?;
+    let text = cx.text_of(&value)?;
     escaped(cx, &text).map(Value::Markup)
 }
 
 pub(super) fn safe(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
     args.none("do_mark_safe")?;
-    text_of(cx, &value).map(Value::Markup)
+    cx.text_of(&value).map(Value::Markup)
 }
 
 pub(super) fn striptags(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
     args.none("do_striptags")?;
-    let text = text_of(cx, &value)?;
+    let text = cx.text_of(&value)?;
     cx.rt.step(text.len() as u64 / 8)?;
     cx.rt.text(without_tags(&text))
 }
@@ -127,9 +127,9 @@ pub(super) fn xmlattr(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
         if !out.is_empty() {
             out.push(' ');
         }
-        ops::write_escaped(cx.rt, &Value::Str(name), &mut out)?;
+        escape::write_escaped(cx.rt, &Value::Str(name), &mut out)?;
         out.push_str("=\"");
-        ops::write_escaped(cx.rt, &item, &mut out)?;
+        escape::write_escaped(cx.rt, &item, &mut out)?;
         out.push('"');
         cx.rt.fits(out.len())?;
     }
@@ -140,6 +140,6 @@ pub(super) fn xmlattr(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
     Ok(if cx.rt.escapes.get() {
         Value::Markup(made)
     } else {
-        like(&Value::str(""), made)
+        Value::like(&Value::str(""), made)
     })
 }

@@ -3,40 +3,23 @@
 use num_bigint::BigInt;
 
 use crate::{
-    ast::Operator,
-    eval::{
-        call::{Args, Cx, to_int},
-        ops,
-    },
+    eval::{context::Cx, ops},
     exc::{R, raise, type_error, value_error},
     text::{ascii_digits, is_space},
     value::{
         Value,
+        args::{Args, to_int},
         number::{self, Number, from_big, truncated},
+        operator::Operator,
     },
 };
 
 /// The largest number up to which every whole float is exact.
 const EXACT: f64 = 9_007_199_254_740_992.0;
 
-/// `abs(value)`.
-pub(crate) fn absolute(value: &Value) -> R<Value> {
-    let negative = match Number::of(value) {
-        Some(Number::Int(number)) => number < 0,
-        Some(Number::Big(number)) => number.sign() == num_bigint::Sign::Minus,
-        Some(Number::Float(number)) => return Ok(Value::Float(number.abs())),
-        None => return type_error(format!("bad operand type for abs(): '{}'", value.type_name())),
-    };
-    let positive = if negative { number::negative(value) } else { None };
-    Ok(positive.unwrap_or_else(|| match value {
-        Value::Bool(flag) => Value::Int(i64::from(*flag)),
-        other => other.clone(),
-    }))
-}
-
 pub(super) fn abs(_: &Cx<'_>, value: Value, args: Args) -> R<Value> {
     args.none("abs")?;
-    absolute(&value)
+    number::absolute(&value)
 }
 
 pub(super) fn int(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
@@ -112,7 +95,7 @@ fn parse_int(text: &str, base: u32) -> Option<BigInt> {
     Some(if negative { -number } else { number })
 }
 
-/// What `float(text)` gives.
+/// Parses a string as Python's `float` does.
 fn parse_float(text: &str) -> Option<f64> {
     let text = &*ascii_digits(text.trim_matches(is_space));
     let bytes = text.as_bytes();

@@ -1,14 +1,13 @@
-//! `map`, `select` and their relatives: generators, which do their work when somebody asks.
+//! `map`, `select` and their relatives: generators, which compute their items on demand.
 
 use std::rc::Rc;
 
 use super::attributes::Getter;
 use crate::{
-    checks,
-    eval::call::{Args, Cx},
+    eval::context::Cx,
     exc::{R, raise, type_error},
     format::repr,
-    value::{Value, iter},
+    value::{Value, args::Args, iter},
 };
 
 /// The name that comes first among the arguments.
@@ -70,18 +69,18 @@ pub(super) fn map(cx: &Cx<'_>, value: Value, mut args: Args) -> R<Value> {
     let Some(name) = first_name(cx, &mut args)? else {
         return Ok(Value::None);
     };
-    if super::find(&name).is_none() {
+    if (cx.language().filter)(&name).is_none() {
         return raise(
             "TemplateRuntimeError",
             format!("No filter named {}.", repr::quoted(&name)),
         );
     }
     lazily(cx, "sync_do_map", &value, move |cx, item| {
-        super::apply(cx, &name, item, args.clone()).map(Some)
+        cx.apply_filter(&name, item, args.clone()).map(Some)
     })
 }
 
-/// What decides about an item.
+/// The condition for an item.
 struct Chooser {
     getter: Getter,
     test: Option<String>,
@@ -93,7 +92,7 @@ impl Chooser {
     fn takes(&self, cx: &Cx<'_>, item: &Value) -> R<bool> {
         let part = self.getter.get(cx, item)?;
         let holds = match &self.test {
-            Some(test) => checks::apply(cx, test, &part, self.args.clone())?,
+            Some(test) => cx.apply_test(test, &part, self.args.clone())?,
             None => part.truth()?,
         };
         Ok(holds == self.wanted)
@@ -120,7 +119,7 @@ fn choose(
     }
     let test = first_name(cx, &mut args)?;
     if let Some(test) = &test {
-        if checks::find(test).is_none() {
+        if (cx.language().test)(test).is_none() {
             return raise(
                 "TemplateRuntimeError",
                 format!("No test named {}.", repr::quoted(test)),

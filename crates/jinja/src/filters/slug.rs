@@ -1,14 +1,18 @@
-//! `slugify`: text for names and URLs.
+//! `slugify`: strings for names and URLs.
 
 use regex::Regex;
 use unicode_normalization::UnicodeNormalization as _;
 
 use crate::{
-    eval::call::{Args, Bound, Cx, to_text},
+    eval::context::Cx,
     exc::{R, raise, type_error},
     methods::replaced,
     text::reference,
-    value::{Value, char_count, iter},
+    value::{
+        Value,
+        args::{Args, Bound, to_text},
+        char_count, iter,
+    },
 };
 
 const NAMES: [&str; 12] = [

@@ -1,22 +1,22 @@
-//! `urlize`: addresses in a text become links.
+//! `urlize`: addresses in a string become links.
 
 use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::text_of;
 use crate::{
-    eval::{
-        call::{Args, Cx, to_text},
-        ops,
-    },
+    eval::context::Cx,
     exc::{R, raise},
-    format::repr,
+    format::{escape, repr},
     text::is_space,
-    value::{Str, Value, char_count, iter},
+    value::{
+        Str, Value,
+        args::{Args, to_text},
+        char_count, iter,
+    },
 };
 
-/// What is taken for a web address: with a scheme or `www.` any domain, otherwise one of the oldest top-level domains.
+/// Matches web addresses: with a scheme or `www.` any domain, otherwise one of the oldest top-level domains.
 static WEB: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let label = r"(?:[\w%-]+\.)";
     let any = format!(r"(?:https?://|www\.){label}*(?:[a-z]{{2,63}}|xn--[\w%]{{2,59}})");
@@ -54,11 +54,11 @@ pub(super) fn urlize(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
     rel.sort_unstable();
     rel.dedup();
     let mut attributes = String::from(" rel=\"");
-    ops::escape(cx.rt, &rel.join(" "), &mut attributes)?;
+    escape::escape(cx.rt, &rel.join(" "), &mut attributes)?;
     attributes.push('"');
     if let Some(target) = args.optional_text(2)?.filter(|target| !target.is_empty()) {
         attributes.push_str(" target=\"");
-        ops::escape(cx.rt, &target, &mut attributes)?;
+        escape::escape(cx.rt, &target, &mut attributes)?;
         attributes.push('"');
     }
     let mut schemes = Vec::new();
@@ -87,11 +87,11 @@ pub(super) fn urlize(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
         attributes,
         schemes,
     };
-    let text = text_of(cx, &value)?;
+    let text = cx.text_of(&value)?;
     let mut safe = String::new();
     match value {
         Value::Markup(_) => safe.push_str(&text),
-        _ => ops::escape(cx.rt, &text, &mut safe)?,
+        _ => escape::escape(cx.rt, &text, &mut safe)?,
     }
     cx.rt.step(safe.len() as u64)?;
     let mut out = String::new();

@@ -1,21 +1,21 @@
 //! Filters on words and lines.
 
-use super::{like, text_of};
 use crate::{
-    ast::{Comparison, Operator},
-    eval::{
-        call::{Args, Cx, to_int},
-        ops,
-    },
+    eval::{context::Cx, ops},
     exc::{R, raise, type_error},
     text::{justified, lines},
-    value::{Value, compare},
+    value::{
+        Value,
+        args::{Args, to_int},
+        compare,
+        operator::{Comparison, Operator},
+    },
 };
 
 /// The first letter of each word is a capital; words end at space, hyphens and opening brackets.
 pub(super) fn title(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
     args.none("do_title")?;
-    let text = text_of(cx, &value)?;
+    let text = cx.text_of(&value)?;
     let ends = |letter: char| crate::text::is_space(letter) || "-({[<".contains(letter);
     let mut out = String::with_capacity(text.len());
     let mut first = true;
@@ -74,7 +74,7 @@ pub(super) fn indent(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
         }
         out.push_str(line);
     }
-    Ok(like(&value, cx.rt.made(out)?))
+    Ok(Value::like(&value, cx.rt.made(out)?))
 }
 
 pub(super) fn truncate(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
@@ -105,7 +105,7 @@ pub(super) fn truncate(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
     if !args.flag(1, false)? {
         cut.truncate(cut.rfind(' ').unwrap_or(cut.len()));
     }
-    let cut = like(&value, cx.rt.made(cut)?);
+    let cut = Value::like(&value, cx.rt.made(cut)?);
     ops::binary(cx.rt, Operator::Add, &cut, &end)
 }
 
@@ -120,15 +120,18 @@ fn at_least(cx: &Cx<'_>, what: &str, value: &Value, least: &Value) -> R<()> {
 
 pub(super) fn wordcount(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
     args.none("do_wordcount")?;
-    let text = text_of(cx, &value)?;
+    let text = cx.text_of(&value)?;
     let words = text.split(|letter: char| !letter.is_alphanumeric() && letter != '_');
     Ok(Value::int(words.filter(|word| !word.is_empty()).count()))
 }
 
 pub(super) fn center(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
     let args = args.bind("do_center", ["width"], 0)?;
-    let text = text_of(cx, &value)?;
+    let text = cx.text_of(&value)?;
     let width = usize::try_from(args.int(0, 80)?).unwrap_or(0);
     crate::format::spec::check_width(cx.rt, width)?;
-    Ok(like(&value, cx.rt.made(justified(&text, width, ' ', "center"))?))
+    Ok(Value::like(
+        &value,
+        cx.rt.made(justified(&text, width, ' ', "center"))?,
+    ))
 }

@@ -3,14 +3,14 @@
 use std::collections::VecDeque;
 
 use crate::{
-    eval::call::{Args, Cx},
+    eval::context::Cx,
     exc::{R, raise, value_error},
     rt::ENTRY,
     text::lines as lines_of,
-    value::Value,
+    value::{Value, args::Args},
 };
 
-/// What decides where a line ends.
+/// The options of wrapping.
 #[derive(Debug, Clone, Copy)]
 struct Style {
     width: usize,

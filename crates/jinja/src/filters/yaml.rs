@@ -4,10 +4,10 @@ mod construct;
 mod represent;
 
 use crate::{
-    eval::call::{Args, Cx},
+    eval::context::Cx,
     exc::{R, raise},
     rt::ENTRY,
-    value::Value,
+    value::{Value, args::Args},
 };
 
 pub(super) fn to_yaml(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
@@ -37,7 +37,7 @@ pub(super) fn from_yaml(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
     }
 }
 
-/// Which part of the original finds a mistake.
+/// Returns the class of PyYAML's exception for an error.
 fn class(error: &yaml::Error) -> &'static str {
     use yaml::Problem;
     match &error.problem {

@@ -1,28 +1,24 @@
 //! `str.format`.
 
-use super::{repr, spec};
+use super::{escape, repr, spec};
 use crate::{
-    eval::{
-        attr,
-        call::{Args, Cx},
-        ops,
-    },
+    eval::{attr, context::Cx},
     exc::{R, raise, type_error, value_error},
-    value::{Key, Str, Value},
+    value::{Key, Str, Value, args::Args},
 };
 
-/// How deep fields may nest within specifications.
+/// The maximum nesting of fields within specifications.
 const MAX_NESTING: u32 = 2;
 
 struct Fields<'a> {
     cx: &'a Cx<'a>,
     args: &'a Args,
-    /// The number of the next field without a name; none once a field had a number.
+    /// The number of the next field without a name; `None` once a field had a number.
     next: Option<usize>,
     numbered: bool,
-    /// Whether there is only a map of names.
+    /// If set, there are only named arguments, from a map.
     named_only: bool,
-    /// Whether what is put in is escaped.
+    /// If set, inserted values are escaped.
     escapes: bool,
 }
 
@@ -121,7 +117,7 @@ impl Fields<'_> {
             return Ok(text);
         }
         let mut out = String::new();
-        ops::escape(rt, &text, &mut out)?;
+        escape::escape(rt, &text, &mut out)?;
         Ok(out)
     }
 
@@ -256,7 +252,7 @@ fn field_end(text: &str) -> R<(&str, &str)> {
     value_error("expected '}' before end of string")
 }
 
-/// Where the name of a field ends; brackets may hold anything.
+/// Returns the end of a field's name; brackets may contain anything.
 fn name_end(field: &str) -> usize {
     let mut inside = false;
     for (at, letter) in field.char_indices() {

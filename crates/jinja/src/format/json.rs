@@ -9,15 +9,15 @@ use crate::{
     value::{Str, Value, compare},
 };
 
-/// How deep a value may nest.
+/// The maximum nesting of a value.
 const MAX_DEPTH: usize = 900;
 
-/// How JSON is laid out.
+/// The layout of JSON.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Style {
-    /// Whether keys are sorted.
+    /// If set, keys are sorted.
     pub(crate) sorted: bool,
-    /// What a level is indented by; nothing for one line.
+    /// The indentation of a level; `None` for one line.
     pub(crate) indent: Option<Str>,
 }
 
@@ -120,7 +120,7 @@ fn write_map(
 
 /// Sorts by the keys, which must be comparable.
 pub(crate) fn sort_pairs(rt: &Rt, pairs: Vec<(Value, Value)>) -> R<Vec<(Value, Value)>> {
-    crate::filters::sorting::sort_by(rt, pairs, |rt, a, b| compare::sorts_before(rt, &a.0, &b.0))
+    crate::value::sort::sort_by(rt, pairs, |rt, a, b| compare::sorts_before(rt, &a.0, &b.0))
 }
 
 fn separate(style: &Style, index: usize, out: &mut String, depth: usize) {

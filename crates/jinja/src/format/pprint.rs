@@ -10,7 +10,7 @@ use std::rc::Rc;
 
 const WIDTH: usize = 80;
 
-/// How deep a value may nest.
+/// The maximum nesting of a value.
 const MAX_DEPTH: usize = 300;
 
 /// Prints a value.

@@ -1,14 +1,16 @@
-//! `%` of texts.
+//! The operator `%` of strings.
 
 use num_bigint::{BigInt, Sign};
 
 use super::{repr, spec};
 use crate::{
-    eval::{call::to_int, ops},
     exc::{R, raise, type_error, value_error},
+    format::escape::escape,
     rt::Rt,
     value::{
-        Key, Value, char_count,
+        Key, Value,
+        args::to_int,
+        char_count,
         number::{Number, truncated},
     },
 };
@@ -30,9 +32,9 @@ struct Values<'a> {
     all: &'a [Value],
     at: usize,
     whole: &'a Value,
-    /// Whether a field has a name.
+    /// True if a field has a name.
     by_name: bool,
-    /// Whether what is put in is escaped.
+    /// If set, inserted values are escaped.
     escapes: bool,
 }
 
@@ -192,7 +194,7 @@ fn write(rt: &Rt, kind: char, field: &Field, value: &Value, out: &mut String) ->
             }
             if field.escapes && !(kind == 's' && matches!(value, Value::Markup(_))) {
                 let mut escaped = String::new();
-                ops::escape(rt, &text, &mut escaped)?;
+                escape(rt, &text, &mut escaped)?;
                 text = escaped;
             }
             if let Some(precision) = field.precision {

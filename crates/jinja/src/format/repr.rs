@@ -2,13 +2,15 @@
 
 use std::fmt::Write as _;
 
+pub(crate) use crate::text::{is_printable, quoted};
 use crate::{
     exc::{R, raise},
     rt::Rt,
+    text::push_quoted,
     value::{Object, Range, Undef, Value},
 };
 
-/// How deep a printed value may nest.
+/// The maximum nesting of a printed value.
 const MAX_DEPTH: usize = 900;
 
 /// Appends what `str(value)` gives.
@@ -37,17 +39,13 @@ pub(crate) fn write_str(rt: &Rt, value: &Value, out: &mut String) -> R<()> {
                 out.push_str(&date.text(' '));
                 Ok(())
             }
-            Object::Loop(state) => {
-                out.push_str(&state.text(rt)?);
-                Ok(())
-            }
             _ => write_repr(rt, value, out),
         },
         _ => write_repr(rt, value, out),
     }
 }
 
-/// What `str(value)` gives.
+/// Returns a value as Python's `str` does.
 pub(crate) fn text(rt: &Rt, value: &Value) -> R<String> {
     let mut out = String::new();
     write_str(rt, value, &mut out)?;
@@ -120,7 +118,7 @@ fn write(rt: &Rt, value: &Value, out: &mut String, path: &mut Vec<usize>) -> R<(
     rt.fits(out.len())
 }
 
-/// Where an object would be in memory. It is the same for all, so that the same template always gives the same text.
+/// Returns the memory address of an object. It is the same for all, so that a template always renders to the same string.
 fn address(_: &Value) -> &'static str {
     "0x7f0000000000"
 }
@@ -200,13 +198,6 @@ fn write_object(rt: &Rt, object: &Object, value: &Value, out: &mut String, path:
             write(rt, &Value::Dict(dict.clone()), out, path)?;
             write!(out, ">")
         }
-        Object::Loop(state) => write!(out, "{}", state.text(rt)?),
-        Object::Macro(made) if made.node.is_caller => write!(out, "<Macro anonymous>"),
-        Object::Macro(made) => write!(out, "<Macro {}>", quoted(&made.node.name)),
-        Object::Function(function) if function.is_type => {
-            write!(out, "<class '{}'>", class_name(function.name))
-        }
-        Object::Function(function) => write!(out, "<function {} at {at}>", function.name),
         Object::Method { on, name } => {
             write!(
                 out,
@@ -215,7 +206,6 @@ fn write_object(rt: &Rt, object: &Object, value: &Value, out: &mut String, path:
             )
         }
         Object::Module(module) => write!(out, "<TemplateModule {}>", quoted(&module.name)),
-        Object::Blocks(ctx) => write!(out, "<TemplateReference {}>", quoted(&ctx.unit.name)),
         Object::Type(name) => write!(out, "<class '{}'>", class_name(name)),
         Object::Time(time) => write!(out, "{}", time.borrow().text()),
         Object::Date(date) => write!(out, "{}", date.repr()),
@@ -224,18 +214,29 @@ fn write_object(rt: &Rt, object: &Object, value: &Value, out: &mut String, path:
             write_items(rt, parts, out, path)?;
             write!(out, ")")
         }
-        _ => write!(
-            out,
-            "<{}{}{} object at {at}>",
-            object.module().unwrap_or_default(),
-            if object.module().is_some() { "." } else { "" },
-            object.type_name()
-        ),
+        Object::Runtime(own) => {
+            if let Some(text) = own.repr(rt, at)? {
+                out.push_str(&text);
+                return Ok(());
+            }
+            write_default(object, at, out)
+        }
+        _ => write_default(object, at, out),
     };
     Ok(())
 }
 
-fn class_name(name: &str) -> String {
+fn write_default(object: &Object, address: &str, out: &mut String) -> std::fmt::Result {
+    write!(
+        out,
+        "<{}{}{} object at {address}>",
+        object.module().unwrap_or_default(),
+        if object.module().is_some() { "." } else { "" },
+        object.type_name()
+    )
+}
+
+pub(crate) fn class_name(name: &str) -> String {
     match name {
         "Namespace" | "Cycler" | "Joiner" => format!("jinja2.utils.{name}"),
         "namespace" => "jinja2.utils.Namespace".to_owned(),
@@ -247,7 +248,7 @@ fn class_name(name: &str) -> String {
     }
 }
 
-/// Which quote text gets, and the text between.
+/// Writes a string with the quotes that Python chooses.
 fn write_quoted(rt: &Rt, text: &str, out: &mut String) -> R<()> {
     rt.step(text.len() as u64 / 16)?;
     rt.fits(out.len().saturating_add(text.len()))?;
@@ -271,57 +272,6 @@ pub(crate) fn ascii(rt: &Rt, text: &str) -> R<String> {
         };
     }
     Ok(out)
-}
-
-/// As `repr` quotes text.
-pub(crate) fn quoted(text: &str) -> String {
-    let mut out = String::with_capacity(text.len() + 2);
-    push_quoted(text, &mut out);
-    out
-}
-
-fn push_quoted(text: &str, out: &mut String) {
-    let quote = if text.contains('\'') && !text.contains('"') {
-        '"'
-    } else {
-        '\''
-    };
-    out.push(quote);
-    for letter in text.chars() {
-        match letter {
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            letter if letter == quote => {
-                out.push('\\');
-                out.push(letter);
-            }
-            ' '..='~' => out.push(letter),
-            letter if is_printable(letter) => out.push(letter),
-            letter => {
-                let code = u32::from(letter);
-                let _ = match code {
-                    0..=0xff => write!(out, "\\x{code:02x}"),
-                    0x100..=0xffff => write!(out, "\\u{code:04x}"),
-                    _ => write!(out, "\\U{code:08x}"),
-                };
-            }
-        }
-    }
-    out.push(quote);
-}
-
-/// What Python's `isprintable` says of a character.
-pub(crate) fn is_printable(letter: char) -> bool {
-    if letter.is_ascii() {
-        return (' '..='~').contains(&letter);
-    }
-    // Rust prints what is printable as it is, apart from marks at the beginning of a text.
-    let mut text = String::from("a");
-    text.push(letter);
-    let mut shown = text.escape_debug().skip(1);
-    shown.next() == Some(letter) && shown.next().is_none()
 }
 
 fn write_bytes(rt: &Rt, bytes: &[u8], out: &mut String) -> R<()> {

@@ -69,7 +69,7 @@ fn number_of(rt: &Rt, letters: &mut std::iter::Peekable<std::str::Chars<'_>>) ->
     Ok(found)
 }
 
-/// How wide a field may be.
+/// Fails if a field is wider than a value may be.
 pub(crate) fn check_width(rt: &Rt, width: usize) -> R<()> {
     rt.fits(width)?;
     if width > MAX_WIDTH {

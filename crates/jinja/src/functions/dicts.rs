@@ -3,13 +3,13 @@
 use std::rc::Rc;
 
 use crate::{
-    eval::call::{Args, Cx},
+    eval::context::Cx,
     exc::{R, raise},
     rt::{ENTRY, Rt},
-    value::{Dict, DictMap, Key, Value},
+    value::{Dict, DictMap, Key, Value, args::Args},
 };
 
-/// How deep merged values may nest.
+/// The maximum nesting of merged values.
 const MAX_DEPTH: u32 = 300;
 
 fn too_deep<T>() -> R<T> {

@@ -1,11 +1,11 @@
-//! `lipsum`: text without a meaning.
+//! `lipsum`: placeholder text.
 
-use super::random;
+use super::random::random;
 use crate::{
-    eval::call::{Args, Cx},
+    eval::context::Cx,
     exc::{R, value_error},
     rt::Rt,
-    value::Value,
+    value::{Value, args::Args},
 };
 
 const WORDS: &str = "lorem ipsum dolor sit amet consectetur adipiscing elit sed do eiusmod tempor incididunt ut labore et \

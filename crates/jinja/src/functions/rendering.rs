@@ -6,19 +6,19 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 
 use super::dicts;
 use crate::{
+    digest::digest,
     error::STRING_NAME,
     eval::{
-        call::{Args, Cx},
-        context::Context,
-        load::{self, Unit},
+        context::{Context, Cx},
+        load,
+        unit::Unit,
     },
     exc::{Exc, R, raise, type_error},
-    filters::digest,
     loader::unify_newlines,
-    value::{Str, Value},
+    value::{Str, Value, args::Args},
 };
 
-/// What a file's checksum is while that checksum is being computed.
+/// The checksum of a file while that checksum is being computed.
 const SELF_SHA256: &str = "__self_sha256__";
 
 fn not_found<T>(name: &str) -> R<T> {
@@ -33,14 +33,14 @@ pub(crate) fn render_text(cx: &Cx<'_>, text: &Value) -> R<Value> {
     cx.rt.alloc(text.len().saturating_mul(8))?;
     let text = unify_newlines(text);
     cx.rt.nested(|| {
-        let unit = Unit::parse(cx.rt, STRING_NAME, &text)?;
+        let unit = load::parse(cx.rt, &cx.ctx.env, STRING_NAME, &text)?;
         render_unit(cx, &unit, Vec::new())
     })
 }
 
 fn render_unit(cx: &Cx<'_>, unit: &Rc<Unit>, vars: Vec<(Str, Value)>) -> R<Value> {
     let escapes = cx.rt.escapes.replace(false);
-    let ctx = Context::new(unit, Some(cx.ctx.clone()), vars);
+    let ctx = Context::within(cx.ctx, unit, vars);
     let mut out = String::new();
     load::render(cx.rt, unit, &ctx, &mut out)?;
     cx.rt.escapes.set(escapes);
@@ -52,9 +52,9 @@ pub(super) fn render(cx: &Cx<'_>, args: Args) -> R<Value> {
 }
 
 fn unit(cx: &Cx<'_>, name: &Value) -> R<Rc<Unit>> {
-    match load::select(cx.rt, name, &cx.ctx.unit.name)? {
+    match load::select(cx.rt, &cx.ctx.env, name, cx.ctx.unit.name())? {
         Ok(unit) => Ok(unit),
-        Err(missing) => not_found(&missing),
+        Err(missing) => Err(missing.into()),
     }
 }
 

@@ -4,7 +4,7 @@ use regex::Regex;
 
 use super::{Literal, Path, Test};
 use crate::{
-    eval::{call::Cx, slice},
+    eval::{context::Cx, slice},
     exc::{R, raise},
     rt::ENTRY,
     value::{Value, compare},
@@ -186,12 +186,12 @@ impl Finder<'_> {
             Literal::Text(text) => Value::str(text.as_str()),
         };
         let op = match op {
-            "!=" => crate::ast::Comparison::Ne,
-            "<" => crate::ast::Comparison::Lt,
-            "<=" => crate::ast::Comparison::Le,
-            ">" => crate::ast::Comparison::Gt,
-            ">=" => crate::ast::Comparison::Ge,
-            _ => crate::ast::Comparison::Eq,
+            "!=" => crate::value::operator::Comparison::Ne,
+            "<" => crate::value::operator::Comparison::Lt,
+            "<=" => crate::value::operator::Comparison::Le,
+            ">" => crate::value::operator::Comparison::Gt,
+            ">=" => crate::value::operator::Comparison::Ge,
+            _ => crate::value::operator::Comparison::Eq,
         };
         // Values of different types are never in order.
         Ok(compare::compare(rt, op, value, &other).unwrap_or(false))

@@ -2,7 +2,7 @@
 
 use num_bigint::BigInt;
 
-use super::Kind;
+use super::token::TokenKind;
 
 /// Digits with single underscores between them.
 fn digits(text: &str, valid: fn(u8) -> bool) -> usize {
@@ -15,7 +15,7 @@ fn digits(text: &str, valid: fn(u8) -> bool) -> usize {
     end
 }
 
-pub(super) fn number(text: &str, after_point: bool) -> (Kind, usize) {
+pub(super) fn number(text: &str, after_point: bool) -> (TokenKind, usize) {
     let whole = digits(text, |byte| byte.is_ascii_digit());
     if !after_point && let Some((kind, length)) = float(text, whole) {
         return (kind, length);
@@ -42,10 +42,10 @@ pub(super) fn number(text: &str, after_point: bool) -> (Kind, usize) {
     };
     let digits = part.unwrap_or_default().replace('_', "");
     let number = BigInt::parse_bytes(digits.as_bytes(), radix).unwrap_or_default();
-    (Kind::Integer(number), length)
+    (TokenKind::Integer(number), length)
 }
 
-fn float(text: &str, whole: usize) -> Option<(Kind, usize)> {
+fn float(text: &str, whole: usize) -> Option<(TokenKind, usize)> {
     let rest = text.get(whole..)?;
     let digit = |byte: u8| byte.is_ascii_digit();
     let fraction = match rest.strip_prefix('.').map(|rest| digits(rest, digit)) {
@@ -68,11 +68,22 @@ fn float(text: &str, whole: usize) -> Option<(Kind, usize)> {
     }
     let length = whole + fraction + exponent;
     let number = text.get(..length)?.replace('_', "").parse().ok()?;
-    Some((Kind::Float(number), length))
+    Some((TokenKind::Float(number), length))
+}
+
+/// The reason why the escapes of a string can't be decoded, in the words of Python.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum InvalidEscape {
+    #[error("'unicodeescape' codec can't decode bytes: \\ at end of string")]
+    AtEnd,
+    #[error("'unicodeescape' codec can't decode bytes: truncated \\{0} escape")]
+    Truncated(char),
+    #[error("'unicodeescape' codec can't decode bytes: named characters are not known")]
+    Named,
 }
 
 /// Resolves the escapes of Python's strings.
-pub(super) fn unescaped(text: &str) -> Result<String, String> {
+pub(super) fn unescaped(text: &str) -> Result<String, InvalidEscape> {
     if !text.contains('\\') {
         return Ok(text.to_owned());
     }
@@ -82,7 +93,7 @@ pub(super) fn unescaped(text: &str) -> Result<String, String> {
         out.push_str(rest.get(..at).unwrap_or_default());
         rest = rest.get(at + 1..).unwrap_or_default();
         let Some(letter) = rest.chars().next() else {
-            return Err("'unicodeescape' codec can't decode bytes: \\ at end of string".to_owned());
+            return Err(InvalidEscape::AtEnd);
         };
         rest = rest.get(letter.len_utf8()..).unwrap_or_default();
         let width = match letter {
@@ -107,18 +118,14 @@ pub(super) fn unescaped(text: &str) -> Result<String, String> {
                     .filter(|digits| digits.bytes().all(|b| b.is_ascii_hexdigit()));
                 let code = digits.and_then(|digits| u32::from_str_radix(digits, 16).ok());
                 let Some(code) = code else {
-                    return Err(format!(
-                        "'unicodeescape' codec can't decode bytes: truncated \\{letter} escape"
-                    ));
+                    return Err(InvalidEscape::Truncated(letter));
                 };
                 // Half of a pair has no character of its own.
                 out.push(char::from_u32(code).unwrap_or('\u{fffd}'));
                 rest = rest.get(width..).unwrap_or_default();
             }
             'N' => {
-                return Err(
-                    "'unicodeescape' codec can't decode bytes: named characters are not known".to_owned(),
-                );
+                return Err(InvalidEscape::Named);
             }
             '0'..='7' => {
                 let more = rest

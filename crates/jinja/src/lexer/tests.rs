@@ -5,17 +5,17 @@ use super::*;
 fn kinds(source: &str) -> Vec<String> {
     let tokens = tokens(source);
     let describe = |token: &Token| match &token.kind {
-        Kind::Data(text) => format!("{}:{text}", token.line),
-        Kind::String(text) => format!("{}:{text}", token.line),
-        Kind::Integer(number) => format!("{}:{number}", token.line),
-        Kind::Float(number) => format!("{}:{}", token.line, crate::format::repr::float(*number)),
+        TokenKind::Data(text) => format!("{}:{text}", token.line),
+        TokenKind::String(text) => format!("{}:{text}", token.line),
+        TokenKind::Integer(number) => format!("{}:{number}", token.line),
+        TokenKind::Float(number) => format!("{}:{}", token.line, crate::format::repr::float(*number)),
         kind => format!("{}:{}", token.line, kind.describe()),
     };
     tokens.iter().map(describe).collect()
 }
 
 #[test]
-fn text_tags_and_whitespace_control() {
+fn lexer_reads_text_tags_and_whitespace_control() {
     for (source, expected) in [
         ("a\n", vec!["1:a", "1:end of template"]),
         ("a \n {#- c -#} \n b", vec!["1:a", "3:b", "3:end of template"]),
@@ -60,7 +60,7 @@ fn text_tags_and_whitespace_control() {
 }
 
 #[test]
-fn numbers_and_strings() {
+fn lexer_reads_numbers_and_strings() {
     for (source, expected) in [
         ("1_000", "1000"),
         ("0x_1f", "31"),

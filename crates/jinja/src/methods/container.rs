@@ -3,14 +3,16 @@
 use std::{cell::Cell, rc::Rc};
 
 use crate::{
-    eval::call::{Args, Cx, to_int},
+    eval::context::Cx,
     exc::{R, raise, type_error, value_error},
-    filters::sorting,
     format::repr,
     rt::{ENTRY, Rt},
     value::{
-        Dict, DictMap, Key, List, Object, Range, Tuple, Value, compare, iter,
+        Dict, DictMap, Key, List, Object, Range, Tuple, Value,
+        args::{Args, to_int},
+        compare, iter,
         object::{View, ViewKind},
+        sort,
     },
 };
 
@@ -115,7 +117,7 @@ fn sort(cx: &Cx<'_>, list: &Rc<List>, mut args: Args) -> R<()> {
         };
         keyed.push((by, item));
     }
-    let sorted = sorting::sort_keyed(cx.rt, keyed, reverse)?;
+    let sorted = sort::sort_keyed(cx.rt, keyed, reverse)?;
     drop(list.change(|items| std::mem::replace(items, sorted)));
     Ok(())
 }

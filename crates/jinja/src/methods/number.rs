@@ -2,18 +2,17 @@
 
 use num_bigint::BigInt;
 
+use super::container;
 use crate::{
-    ast::{Comparison, Operator},
-    eval::{
-        attr,
-        call::{Args, Cx},
-        ops,
-    },
+    eval::{attr, context::Cx, ops},
     exc::{R, raise},
     format::repr,
     value::{
-        Key, Value, compare, iter,
+        Key, Object, Value,
+        args::Args,
+        compare, iter,
         number::{self, Number, exact, from_big},
+        operator::{Comparison, Operator},
     },
 };
 
@@ -78,7 +77,7 @@ pub(super) fn special(cx: &Cx<'_>, on: &Value, name: &str, args: Args) -> R<Valu
             return rt.text(text);
         }
         "__neg__" => return Ok(number::negative(on).unwrap_or(Value::None)),
-        "__abs__" => return crate::filters::numbers::absolute(on),
+        "__abs__" => return number::absolute(on),
         "__iter__" => return Ok(on.clone()),
         "__next__" => {
             return match iter::of(on)
@@ -88,7 +87,7 @@ pub(super) fn special(cx: &Cx<'_>, on: &Value, name: &str, args: Args) -> R<Valu
                 .flatten()
             {
                 Some(item) => Ok(item),
-                None => crate::functions::library::next_of(cx, on),
+                None => next_of(on),
             };
         }
         "__setitem__" => return set_item(cx, on, args),
@@ -123,6 +122,16 @@ pub(super) fn special(cx: &Cx<'_>, on: &Value, name: &str, args: Args) -> R<Valu
     }
 }
 
+/// Returns the next item of a value that is no iterator: only cyclers have one.
+fn next_of(on: &Value) -> R<Value> {
+    if let Value::Object(object) = on
+        && let Object::Cycler { items, at } = &**object
+    {
+        return container::of_cycler(items, at, "next", Args::default());
+    }
+    raise("StopIteration", "")
+}
+
 fn set_item(cx: &Cx<'_>, on: &Value, args: Args) -> R<Value> {
     let args = args.plain::<2>("__setitem__", 2)?;
     let (key, value) = (args.value(0), args.value(1));
@@ -131,8 +140,7 @@ fn set_item(cx: &Cx<'_>, on: &Value, args: Args) -> R<Value> {
     match on {
         Value::Dict(dict) => drop(dict.insert(Key::new(&key)?, value)),
         Value::List(list) => {
-            let at =
-                crate::methods::container::place(&key, list.len(), "list assignment index out of range")?;
+            let at = container::place(&key, list.len(), "list assignment index out of range")?;
             let old = list.change(|items| items.get_mut(at).map(|item| std::mem::replace(item, value)));
             drop(old);
         }
@@ -150,7 +158,7 @@ fn delete(on: &Value, key: &Value) -> R<Value> {
             }
         }
         Value::List(list) => {
-            let at = crate::methods::container::place(key, list.len(), "list assignment index out of range")?;
+            let at = container::place(key, list.len(), "list assignment index out of range")?;
             drop(list.change(|items| (at < items.len()).then(|| items.remove(at))));
         }
         _ => {}

@@ -1,14 +1,18 @@
-//! Methods of text.
+//! Methods of strings.
 
 use std::rc::Rc;
 
 use crate::{
-    eval::call::{Args, Bound, Cx, to_text},
+    eval::context::Cx,
     exc::{R, raise, type_error, value_error},
     format::{fields, repr::is_printable},
     rt::{ENTRY, Rt},
     text as letters,
-    value::{Key, Value, char_count, iter},
+    value::{
+        Key, Value,
+        args::{Args, Bound, to_text},
+        char_count, iter,
+    },
 };
 
 pub(super) fn call(cx: &Cx<'_>, on: &Value, text: &str, name: &str, args: Args) -> R<Value> {
@@ -125,7 +129,7 @@ fn changed(rt: &Rt, text: &str, name: &str, args: Args) -> R<Value> {
     rt.text(made)
 }
 
-/// How wide a text shall be.
+/// Returns the requested width of a string.
 fn width<const N: usize>(rt: &Rt, args: &Bound<N>) -> R<usize> {
     let width = usize::try_from(args.int(0, 0)?).unwrap_or(0);
     crate::format::spec::check_width(rt, width)?;
@@ -237,7 +241,7 @@ pub(super) fn of_bytes(cx: &Cx<'_>, bytes: &[u8], name: &str, args: Args) -> R<V
     }
 }
 
-/// What Python says of bytes that are no text.
+/// Returns Python's message for bytes that are not UTF-8.
 pub(crate) fn decode_message(bytes: &[u8], error: std::str::Utf8Error) -> String {
     let at = error.valid_up_to();
     let byte = bytes.get(at).copied().unwrap_or_default();

@@ -1,7 +1,7 @@
 //! Arguments of calls, filters and tests.
 
 use super::{Parsed, Parser};
-use crate::{ast::CallArgs, lexer::Kind};
+use crate::{ast::CallArgs, lexer::TokenKind};
 
 impl Parser {
     pub(super) fn call_args(&mut self) -> Parsed<CallArgs> {
@@ -37,7 +37,7 @@ impl Parser {
         } else if self.skip_op("**") {
             ensure(self, args.double_star.is_none())?;
             args.double_star = Some(self.expression()?);
-        } else if let (Kind::Name(key), Kind::Op("=")) = (self.current().clone(), self.ahead()) {
+        } else if let (TokenKind::Name(key), TokenKind::Op("=")) = (self.current().clone(), self.ahead()) {
             ensure(self, args.double_star.is_none())?;
             if args.kwargs.iter().any(|(known, _)| *known == key) {
                 return self.fail(format!("keyword argument repeated: {key}"));

@@ -2,9 +2,12 @@
 
 use super::{Parsed, Parser, is_word, name, quoted};
 use crate::{
-    ast::{Call, CallArgs, Comparison, Cond, Expr, ExprKind, Filter, Operator, Test},
-    lexer::Kind,
-    value::{Str, Value, number},
+    ast::{Call, CallArgs, Cond, Expr, ExprKind, Filter, Test},
+    lexer::TokenKind,
+    value::{
+        Str, Value, number,
+        operator::{Comparison, Operator},
+    },
 };
 
 fn expr(line: u32, kind: ExprKind) -> Expr {
@@ -91,12 +94,12 @@ impl Parser {
         loop {
             self.check_chain(rest.len())?;
             let op = match self.current() {
-                Kind::Op("==") => Comparison::Eq,
-                Kind::Op("!=") => Comparison::Ne,
-                Kind::Op("<") => Comparison::Lt,
-                Kind::Op("<=") => Comparison::Le,
-                Kind::Op(">") => Comparison::Gt,
-                Kind::Op(">=") => Comparison::Ge,
+                TokenKind::Op("==") => Comparison::Eq,
+                TokenKind::Op("!=") => Comparison::Ne,
+                TokenKind::Op("<") => Comparison::Lt,
+                TokenKind::Op("<=") => Comparison::Le,
+                TokenKind::Op(">") => Comparison::Gt,
+                TokenKind::Op(">=") => Comparison::Ge,
                 word if is_word(word, "in") => Comparison::In,
                 word if is_word(word, "not") && is_word(self.ahead(), "in") => {
                     self.next();
@@ -117,7 +120,7 @@ impl Parser {
     fn binary(
         &mut self,
         operand: fn(&mut Self) -> Parsed<Expr>,
-        operator: fn(&Kind) -> Option<Operator>,
+        operator: fn(&TokenKind) -> Option<Operator>,
     ) -> Parsed<Expr> {
         let mut line = self.line();
         let mut left = operand(self)?;
@@ -135,8 +138,8 @@ impl Parser {
 
     fn sum(&mut self) -> Parsed<Expr> {
         self.binary(Self::concat, |kind| match kind {
-            Kind::Op("+") => Some(Operator::Add),
-            Kind::Op("-") => Some(Operator::Sub),
+            TokenKind::Op("+") => Some(Operator::Add),
+            TokenKind::Op("-") => Some(Operator::Sub),
             _ => None,
         })
     }
@@ -157,10 +160,10 @@ impl Parser {
 
     fn product(&mut self) -> Parsed<Expr> {
         self.binary(Self::power, |kind| match kind {
-            Kind::Op("*") => Some(Operator::Mul),
-            Kind::Op("/") => Some(Operator::Div),
-            Kind::Op("//") => Some(Operator::FloorDiv),
-            Kind::Op("%") => Some(Operator::Mod),
+            TokenKind::Op("*") => Some(Operator::Mul),
+            TokenKind::Op("/") => Some(Operator::Div),
+            TokenKind::Op("//") => Some(Operator::FloorDiv),
+            TokenKind::Op("%") => Some(Operator::Mod),
             _ => None,
         })
     }
@@ -169,7 +172,7 @@ impl Parser {
         self.binary(
             |parser| parser.unary(true),
             |kind| match kind {
-                Kind::Op("**") => Some(Operator::Pow),
+                TokenKind::Op("**") => Some(Operator::Pow),
                 _ => None,
             },
         )
@@ -193,7 +196,7 @@ impl Parser {
     pub(super) fn primary(&mut self) -> Parsed<Expr> {
         let line = self.line();
         match self.current().clone() {
-            Kind::Name(word) => {
+            TokenKind::Name(word) => {
                 self.next();
                 let constant = match &*word {
                     "true" | "True" => Some(Value::Bool(true)),
@@ -209,30 +212,30 @@ impl Parser {
                     },
                 ))
             }
-            Kind::String(_) => {
+            TokenKind::String(_) => {
                 let mut text = String::new();
-                while let Kind::String(part) = self.current() {
+                while let TokenKind::String(part) = self.current() {
                     text.push_str(part);
                     self.next();
                 }
                 Ok(expr(line, ExprKind::Const(Value::Str(text.into()))))
             }
-            Kind::Integer(number) => {
+            TokenKind::Integer(number) => {
                 self.next();
                 Ok(expr(line, ExprKind::Const(number::from_big(number))))
             }
-            Kind::Float(number) => {
+            TokenKind::Float(number) => {
                 self.next();
                 Ok(expr(line, ExprKind::Const(Value::Float(number))))
             }
-            Kind::Op("(") => {
+            TokenKind::Op("(") => {
                 self.next();
                 let inner = self.tuple(true, true, &[])?;
                 self.expect_op(")")?;
                 Ok(inner)
             }
-            Kind::Op("[") => self.list(),
-            Kind::Op("{") => self.dict(),
+            TokenKind::Op("[") => self.list(),
+            TokenKind::Op("{") => self.dict(),
             other => self.fail(format!("unexpected {}", quoted(&other.describe()))),
         }
     }
@@ -273,8 +276,10 @@ impl Parser {
     }
 
     pub(super) fn is_tuple_end(&self, ends: &[&str]) -> bool {
-        matches!(self.current(), Kind::VariableEnd | Kind::BlockEnd | Kind::Op(")"))
-            || ends.iter().any(|word| self.is_word(word))
+        matches!(
+            self.current(),
+            TokenKind::VariableEnd | TokenKind::BlockEnd | TokenKind::Op(")")
+        ) || ends.iter().any(|word| self.is_word(word))
     }
 
     fn list(&mut self) -> Parsed<Expr> {
@@ -319,9 +324,9 @@ impl Parser {
             length += 1;
             self.check_chain(length * 10)?;
             node = match self.current() {
-                Kind::Op(".") => self.dotted(node)?,
-                Kind::Op("[") => self.subscript(node)?,
-                Kind::Op("(") => self.call(node)?,
+                TokenKind::Op(".") => self.dotted(node)?,
+                TokenKind::Op("[") => self.subscript(node)?,
+                TokenKind::Op("(") => self.call(node)?,
                 _ => return Ok(node),
             };
         }
@@ -333,11 +338,11 @@ impl Parser {
             length += 1;
             self.check_chain(length * 10)?;
             node = match self.current() {
-                Kind::Op("|") => {
+                TokenKind::Op("|") => {
                     self.next();
                     self.filter(Some(node))?
                 }
-                Kind::Op("(") => self.call(node)?,
+                TokenKind::Op("(") => self.call(node)?,
                 word if is_word(word, "is") => self.test(node)?,
                 _ => return Ok(node),
             };
@@ -349,8 +354,8 @@ impl Parser {
         self.next();
         let here = self.line();
         match self.next() {
-            Kind::Name(attribute) => Ok(expr(line, ExprKind::Attr(Box::new(node), attribute))),
-            Kind::Integer(number) => {
+            TokenKind::Name(attribute) => Ok(expr(line, ExprKind::Attr(Box::new(node), attribute))),
+            TokenKind::Integer(number) => {
                 let index = expr(here, ExprKind::Const(number::from_big(number)));
                 Ok(expr(line, ExprKind::Item(Box::new((node, index)))))
             }
@@ -383,7 +388,7 @@ impl Parser {
 
     fn subscribed(&mut self) -> Parsed<Expr> {
         let line = self.line();
-        let ends = |parser: &Self| matches!(parser.current(), Kind::Op("]" | ","));
+        let ends = |parser: &Self| matches!(parser.current(), TokenKind::Op("]" | ","));
         let first = if self.is_op(":") {
             None
         } else {
@@ -430,7 +435,7 @@ impl Parser {
         Ok(text.into())
     }
 
-    /// What follows the bar.
+    /// Parses the filters after a bar.
     pub(super) fn filter(&mut self, target: Option<Expr>) -> Parsed<Expr> {
         let line = self.line();
         let name = self.dotted_name()?;
@@ -452,7 +457,11 @@ impl Parser {
         let name = self.dotted_name()?;
         let starts = matches!(
             self.current(),
-            Kind::Name(_) | Kind::String(_) | Kind::Integer(_) | Kind::Float(_) | Kind::Op("[" | "{")
+            TokenKind::Name(_)
+                | TokenKind::String(_)
+                | TokenKind::Integer(_)
+                | TokenKind::Float(_)
+                | TokenKind::Op("[" | "{")
         );
         let word = ["else", "or", "and"].iter().any(|word| self.is_word(word));
         let args = if self.is_op("(") {

@@ -7,7 +7,7 @@ use crate::{
     ast::{
         BlockUse, Expr, ExprKind, For, Macro, Name, Piece, Scope, SetBlock, Stmt, StmtKind, Target, Track,
     },
-    lexer::{Kind, SyntaxError},
+    lexer::{SyntaxError, TokenKind},
     value::{Str, Value},
 };
 
@@ -34,25 +34,25 @@ impl Parser {
                 first = line;
             }
             match self.current().clone() {
-                Kind::Data(text) => {
+                TokenKind::Data(text) => {
                     self.next();
                     pieces.push(Piece::Data(text));
                 }
-                Kind::VariableBegin => {
+                TokenKind::VariableBegin => {
                     self.next();
                     pieces.push(Piece::Expr(self.tuple(true, false, &[])?));
-                    self.expect_kind(&Kind::VariableEnd)?;
+                    self.expect_kind(&TokenKind::VariableEnd)?;
                 }
-                Kind::BlockBegin => {
+                TokenKind::BlockBegin => {
                     flush(&mut body, &mut pieces, first);
                     self.next();
                     if ends.iter().any(|word| self.is_word(word)) {
                         return Ok(body);
                     }
                     body.push(self.statement()?);
-                    self.expect_kind(&Kind::BlockEnd)?;
+                    self.expect_kind(&TokenKind::BlockEnd)?;
                 }
-                Kind::Bad(error) => return Err(error),
+                TokenKind::Bad(error) => return Err(error),
                 _ => {
                     flush(&mut body, &mut pieces, first);
                     return Ok(body);
@@ -64,10 +64,10 @@ impl Parser {
     /// The body of a tag, and the word that ended it.
     fn body(&mut self, ends: &'static [&'static str]) -> Parsed<(Body, Str)> {
         self.skip_op(":");
-        self.expect_kind(&Kind::BlockEnd)?;
+        self.expect_kind(&TokenKind::BlockEnd)?;
         let body = self.subparse(ends)?;
         match self.next() {
-            Kind::Name(word) => Ok((body, word)),
+            TokenKind::Name(word) => Ok((body, word)),
             _ => {
                 self.ends.push(ends);
                 Err(self.unknown(None, self.line()))
@@ -77,7 +77,7 @@ impl Parser {
 
     fn statement(&mut self) -> Parsed<Stmt> {
         let line = self.line();
-        let Kind::Name(tag) = self.current().clone() else {
+        let TokenKind::Name(tag) = self.current().clone() else {
             return self.fail("tag name expected");
         };
         self.tags.push(tag.to_string());
@@ -108,10 +108,10 @@ impl Parser {
         Ok(Stmt { line, kind })
     }
 
-    /// What is wrong with a tag that isn't expected, or with the end of the template.
+    /// Returns the error of an unexpected tag, or of the end of the template.
     fn unknown(&self, tag: Option<&str>, line: u32) -> SyntaxError {
         // The original reads what is behind an unknown tag only later.
-        if let (Kind::Bad(error), None) = (self.current(), tag) {
+        if let (TokenKind::Bad(error), None) = (self.current(), tag) {
             return error.clone();
         }
         let mut message = match tag {
@@ -174,7 +174,7 @@ impl Parser {
             self.expect_op(")")?;
             return Ok(inner);
         }
-        if let (true, Kind::Name(space), Kind::Op(".")) =
+        if let (true, TokenKind::Name(space), TokenKind::Op(".")) =
             (with_namespace, self.current().clone(), self.ahead())
         {
             self.next();
@@ -244,7 +244,7 @@ impl Parser {
 
     fn with_tag(&mut self) -> Parsed<StmtKind> {
         let mut pairs = Vec::new();
-        while *self.current() != Kind::BlockEnd {
+        while *self.current() != TokenKind::BlockEnd {
             if !pairs.is_empty() {
                 self.expect_op(",")?;
             }
@@ -263,7 +263,7 @@ impl Parser {
 
     fn print_tag(&mut self) -> Parsed<StmtKind> {
         let mut pieces = Vec::new();
-        while *self.current() != Kind::BlockEnd {
+        while *self.current() != TokenKind::BlockEnd {
             if !pieces.is_empty() {
                 self.expect_op(",")?;
             }

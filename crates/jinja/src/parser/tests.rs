@@ -1,9 +1,10 @@
-//! What the grammar takes, and what it says of the rest.
+//! Tests of the grammar and of its errors.
 
 use super::parse;
+use crate::renderer::LANGUAGE;
 
 #[test]
-fn errors_have_the_words_and_lines_of_the_original() {
+fn errors_have_the_messages_and_lines_of_the_original() {
     for (source, line, message) in [
         (
             "{% if x %}",
@@ -53,13 +54,13 @@ fn errors_have_the_words_and_lines_of_the_original() {
             "block 'a' defined twice",
         ),
     ] {
-        let error = parse(source).expect_err(source);
+        let error = parse(source, &LANGUAGE).expect_err(source);
         assert_eq!((error.line, error.message.as_str()), (line, message), "{source}");
     }
 }
 
 #[test]
-fn what_nests_too_deep_is_refused() {
+fn deep_nesting_is_refused() {
     for source in [
         format!("{{{{ {}1{} }}}}", "(".repeat(5000), ")".repeat(5000)),
         format!("{{{{ {}1 }}}}", "not ".repeat(5000)),
@@ -72,7 +73,7 @@ fn what_nests_too_deep_is_refused() {
         "{% if 1 %}".repeat(5000),
         format!("{{% set {}a = 1 %}}", "(".repeat(5000)),
     ] {
-        let error = tree::on_deep_stack(|| parse(&source).map(|_| ()))
+        let error = tree::on_deep_stack(|| parse(&source, &LANGUAGE).map(|_| ()))
             .unwrap()
             .unwrap_err();
         assert!(error.message.contains("than"), "{}", error.message);

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use super::{
     Frame, Resolved, Resolver, is_parameter,
-    search::{children_mut, names_loop, scoped_block, sets_loop},
+    search::{children_mut, names_loop, scoped_block, sets_loop, target_names},
     undeclared,
 };
 use crate::{
@@ -12,13 +12,12 @@ use crate::{
         Block, BlockUse, Expr, ExprKind, For, Macro, Name, Piece, Scope, SetBlock, Stmt, StmtKind, Target,
         Track, TrackKind,
     },
-    checks, filters,
     format::repr::quoted,
     lexer::SyntaxError,
     value::Str,
 };
 
-impl Resolver {
+impl Resolver<'_> {
     pub(super) fn statements(&mut self, body: &mut [Stmt], frame: Frame) -> Resolved<()> {
         body.iter_mut().try_for_each(|stmt| self.statement(stmt, frame))
     }
@@ -187,10 +186,10 @@ impl Resolver {
         while let Some((node, mut soft)) = left.pop() {
             match &mut node.kind {
                 ExprKind::Name(name) => self.name(name, frame),
-                ExprKind::Filter(filter) if !soft && filters::find(&filter.name).is_none() => {
+                ExprKind::Filter(filter) if !soft && !self.vocabulary.has_filter(&filter.name) => {
                     return Err(missing(node.line, "filter", &filter.name));
                 }
-                ExprKind::Test(test) if !soft && checks::find(&test.name).is_none() => {
+                ExprKind::Test(test) if !soft && !self.vocabulary.has_test(&test.name) => {
                     return Err(missing(node.line, "test", &test.name));
                 }
                 ExprKind::Cond(_) => soft = true,
@@ -419,12 +418,4 @@ fn tracked(target: &Target, frame: Frame) -> Track {
     let mut names = Vec::new();
     target_names(target, &mut names);
     Track { kind, names }
-}
-
-pub(super) fn target_names(target: &Target, names: &mut Vec<Name>) {
-    match target {
-        Target::Name(name) => names.push(name.clone()),
-        Target::Attr(..) => {}
-        Target::Tuple(items) => items.iter().for_each(|item| target_names(item, names)),
-    }
 }

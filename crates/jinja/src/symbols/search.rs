@@ -1,7 +1,6 @@
-//! What is somewhere within a body or an expression.
+//! Searches in bodies and expressions.
 
-use super::assign::target_names;
-use crate::ast::{Expr, ExprKind, Stmt, StmtKind, Target};
+use crate::ast::{Expr, ExprKind, Name, Stmt, StmtKind, Target};
 
 pub(super) fn names_loop(target: &Target) -> bool {
     let mut names = Vec::new();
@@ -9,7 +8,7 @@ pub(super) fn names_loop(target: &Target) -> bool {
     names.iter().any(|name| &*name.id == "loop")
 }
 
-/// Whether the body of a loop sets `loop` anywhere.
+/// Returns true if the body of a loop sets `loop` anywhere.
 pub(super) fn sets_loop(body: &[Stmt]) -> bool {
     body.iter().any(|stmt| match &stmt.kind {
         StmtKind::Set(target, ..) => names_loop(target),
@@ -80,5 +79,14 @@ pub(super) fn children_mut(node: &mut Expr) -> Vec<&mut Expr> {
         | ExprKind::Not(inner)
         | ExprKind::Negative(inner)
         | ExprKind::Positive(inner) => vec![inner],
+    }
+}
+
+/// Adds the variables that a target assigns.
+pub(super) fn target_names(target: &Target, names: &mut Vec<Name>) {
+    match target {
+        Target::Name(name) => names.push(name.clone()),
+        Target::Attr(..) => {}
+        Target::Tuple(items) => items.iter().for_each(|item| target_names(item, names)),
     }
 }

@@ -11,7 +11,7 @@ pub(super) struct Id {
     pub(super) slot: u32,
 }
 
-/// What a slot gets when its scope begins.
+/// The first value of a slot when its scope begins.
 #[derive(Debug, Clone)]
 pub(super) enum LoadKind {
     Parameter,
@@ -188,12 +188,12 @@ impl Table {
         }
     }
 
-    /// How many names a scope has stored so far.
+    /// Returns the number of names that a scope has stored so far.
     pub(super) fn stored(&self, scope: usize) -> usize {
         self.scopes.get(scope).map_or(0, |names| names.stores.len())
     }
 
-    /// What only a branch stores keeps the value from outside on the other branches.
+    /// Makes names that only one branch stores keep their outer value on the other branches.
     pub(super) fn branched(&mut self, scope: usize, before: usize) {
         let Some(names) = self.scopes.get(scope) else {
             return;

@@ -10,12 +10,12 @@ use super::{
     object::{View, ViewKind},
 };
 use crate::{
-    ast::Comparison,
     exc::{R, raise, type_error},
     rt::Rt,
+    value::operator::Comparison,
 };
 
-/// How deep compared values may nest.
+/// The maximum nesting of compared values.
 const MAX_DEPTH: u32 = 900;
 
 fn too_deep<T>() -> R<T> {
@@ -177,7 +177,7 @@ fn less(rt: &Rt, symbol: &str, a: &Value, b: &Value, means: fn(Ordering) -> bool
     Ok(ordering(rt, symbol, a, b, 0)?.is_some_and(means))
 }
 
-/// Whether one value sorts before another.
+/// Returns true if one value sorts before another.
 pub(crate) fn sorts_before(rt: &Rt, a: &Value, b: &Value) -> R<bool> {
     less(rt, "<", a, b, |order| order == Ordering::Less)
 }

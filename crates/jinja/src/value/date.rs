@@ -92,7 +92,7 @@ impl Date {
         text
     }
 
-    /// What `repr` gives.
+    /// Returns the date as Python's `repr` does.
     pub(crate) fn repr(&self) -> String {
         let (day, time) = (self.clock.date(), self.clock.time());
         let mut text = format!(

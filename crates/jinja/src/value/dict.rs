@@ -13,7 +13,7 @@ use crate::exc::{R, type_error};
 
 pub(crate) type DictMap = IndexMap<Key, Value>;
 
-/// How many parts a tuple may have that is a key, with all that it holds.
+/// The maximum number of parts of a tuple that is a key, with all that it contains.
 const MAX_KEY_PARTS: u32 = 10_000;
 
 /// A value that can be a key.

@@ -67,13 +67,13 @@ pub struct Vars {
 }
 
 impl Vars {
-    /// Takes maps in their own order.
+    /// Converts variables; maps keep their order.
     #[must_use]
     pub fn new(vars: &Map) -> Self {
         Self::build(vars, false)
     }
 
-    /// Takes maps in the order of their keys, as the variables of kluctl projects arrive.
+    /// Converts variables; maps are sorted by key, as in kluctl projects.
     #[must_use]
     pub fn sorted(vars: &Map) -> Self {
         Self::build(vars, true)

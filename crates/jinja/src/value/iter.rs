@@ -1,4 +1,4 @@
-//! Iterators: over containers while they may change, and generators that compute as they are asked.
+//! Iterators: over containers while they may change, and generators that compute on demand.
 
 use std::{
     cell::{Cell, RefCell},
@@ -11,7 +11,7 @@ use crate::{
     rt::{ENTRY, Rt},
 };
 
-/// How many generators may feed each other.
+/// The maximum length of a chain of generators.
 const MAX_CHAIN: u32 = 200;
 
 /// A place in something that can be iterated.
@@ -55,7 +55,7 @@ pub(crate) fn of(value: &Value) -> R<Iter> {
         },
         Value::Object(object) => match &**object {
             Object::View(view) => over_dict(view.dict.clone(), view.kind),
-            Object::Loop(_) => Iter::Shared(Rc::new(loop_items(value.clone()))),
+            Object::Runtime(items) if items.is_iterable() => Iter::Shared(Rc::new(loop_items(value.clone()))),
             _ => return not_iterable(value),
         },
         _ => return not_iterable(value),
@@ -79,8 +79,8 @@ fn over_dict(dict: Rc<Dict>, kind: ViewKind) -> Iter {
 fn loop_items(value: Value) -> IterObj {
     IterObj::lazy("LoopContext", 0, move |rt| match &value {
         Value::Object(object) => match &**object {
-            Object::Loop(state) => {
-                let item = state.advance(rt)?;
+            Object::Runtime(items) => {
+                let item = items.next(rt)?;
                 Ok(item.map(|item| Value::tuple(vec![item, value.clone()])))
             }
             _ => Ok(None),
@@ -135,7 +135,7 @@ impl Iter {
         Ok(items)
     }
 
-    /// How many generators are behind it.
+    /// Returns the number of generators that it draws from.
     fn chain(&self) -> u32 {
         match self {
             Self::Shared(iter) => iter.chain,
@@ -156,7 +156,7 @@ pub(crate) fn collect(rt: &Rt, value: &Value) -> R<Vec<Value>> {
 
 type Generate = Box<dyn FnMut(&Rt) -> R<Option<Value>>>;
 
-enum Source {
+enum IterSource {
     Iter(Iter),
     Lazy(Generate),
 }
@@ -167,7 +167,7 @@ pub(crate) struct IterObj {
     pub(crate) label: &'static str,
     /// The function that made it, for generators.
     pub(crate) function: &'static str,
-    source: RefCell<Option<Source>>,
+    source: RefCell<Option<IterSource>>,
     running: Cell<bool>,
     chain: u32,
 }
@@ -178,7 +178,7 @@ impl IterObj {
             label,
             function: "",
             chain: iter.chain() + 1,
-            source: RefCell::new(Some(Source::Iter(iter))),
+            source: RefCell::new(Some(IterSource::Iter(iter))),
             running: Cell::new(false),
         }
     }
@@ -191,7 +191,7 @@ impl IterObj {
         Self {
             label: "generator",
             function,
-            source: RefCell::new(Some(Source::Lazy(Box::new(generate)))),
+            source: RefCell::new(Some(IterSource::Lazy(Box::new(generate)))),
             running: Cell::new(false),
             chain,
         }
@@ -205,8 +205,8 @@ impl IterObj {
         // It is away while it runs, so that nothing is held that it might use.
         let mut source = self.source.borrow_mut().take();
         let next = match &mut source {
-            Some(Source::Iter(iter)) => iter.next(rt),
-            Some(Source::Lazy(generate)) => generate(rt),
+            Some(IterSource::Iter(iter)) => iter.next(rt),
+            Some(IterSource::Lazy(generate)) => generate(rt),
             None => Ok(None),
         };
         self.running.set(false);

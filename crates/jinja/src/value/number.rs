@@ -6,9 +6,9 @@ use num_bigint::{BigInt, Sign};
 
 use super::Value;
 use crate::{
-    ast::Operator,
-    exc::{R, raise},
+    exc::{R, raise, type_error},
     rt::Rt,
+    value::operator::Operator,
 };
 
 /// The shortest value of an integer.
@@ -87,7 +87,7 @@ pub(crate) fn truncated(number: f64) -> Option<Value> {
     BigInt::parse_bytes(digits.as_bytes(), 10).map(from_big)
 }
 
-/// How many bytes an integer may have.
+/// Fails if an integer would have more bytes than a value may have.
 fn check_size(rt: &Rt, bits: u64) -> R<()> {
     rt.fits(usize::try_from(bits / 8).unwrap_or(usize::MAX))?;
     // Multiplying and printing take more than linear time.
@@ -125,7 +125,7 @@ pub(crate) fn calculate(rt: &Rt, op: Operator, a: &Number, b: &Number) -> R<Valu
     }
 }
 
-/// What needs no larger integer.
+/// Calculates with integers of 64 bits; `None` if the result needs more.
 fn small(op: Operator, a: i64, b: i64) -> Option<Value> {
     let value = match op {
         Operator::Add => a.checked_add(b)?,
@@ -307,4 +307,19 @@ pub(crate) fn negative(value: &Value) -> Option<Value> {
         Number::Big(number) => from_big(-BigInt::clone(&number)),
         Number::Float(number) => Value::Float(-number),
     })
+}
+
+/// `abs(value)`.
+pub(crate) fn absolute(value: &Value) -> R<Value> {
+    let is_negative = match Number::of(value) {
+        Some(Number::Int(number)) => number < 0,
+        Some(Number::Big(number)) => number.sign() == Sign::Minus,
+        Some(Number::Float(number)) => return Ok(Value::Float(number.abs())),
+        None => return type_error(format!("bad operand type for abs(): '{}'", value.type_name())),
+    };
+    let positive = if is_negative { negative(value) } else { None };
+    Ok(positive.unwrap_or_else(|| match value {
+        Value::Bool(flag) => Value::Int(i64::from(*flag)),
+        other => other.clone(),
+    }))
 }

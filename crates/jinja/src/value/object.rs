@@ -1,6 +1,7 @@
 //! Objects that aren't plain data: functions, loops, modules, times.
 
 use std::{
+    any::Any,
     cell::{Cell, RefCell},
     cmp::Ordering,
     rc::Rc,
@@ -8,8 +9,8 @@ use std::{
 
 use super::{Dict, Str, Tuple, Value, date::Date};
 use crate::{
-    eval::{call::Builtin, context::Context, loops::LoopState, macros::MacroObj},
     exc::{R, raise},
+    rt::Rt,
     time::Time,
 };
 
@@ -20,17 +21,10 @@ pub(crate) enum ViewKind {
     Items,
 }
 
-/// What `keys()`, `values()` and `items()` give.
+/// The result of `keys()`, `values()` or `items()`.
 pub(crate) struct View {
     pub(crate) dict: Rc<Dict>,
     pub(crate) kind: ViewKind,
-}
-
-/// A block, with those of the templates that it extends.
-pub(crate) struct BlockRef {
-    pub(crate) ctx: Rc<Context>,
-    pub(crate) name: Str,
-    pub(crate) depth: usize,
 }
 
 /// A template that was imported.
@@ -38,6 +32,55 @@ pub(crate) struct Module {
     pub(crate) name: Str,
     pub(crate) exports: Rc<Dict>,
     pub(crate) body: Str,
+}
+
+/// An object of the evaluator, of which values know only what Python tells of every object.
+pub(crate) trait RuntimeObject: Any {
+    /// Returns the name of its type.
+    fn type_name(&self) -> &'static str;
+
+    /// Returns the module of its type; `None` for a type of Python.
+    fn module(&self) -> Option<&'static str> {
+        Some("jinja2.runtime")
+    }
+
+    /// Returns true if it can be called.
+    fn is_callable(&self) -> bool {
+        true
+    }
+
+    /// Returns true if another object is this one, though it was made twice.
+    fn is_same(&self, _: &dyn RuntimeObject) -> bool {
+        false
+    }
+
+    /// Returns the names of its methods.
+    fn methods(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// Returns an attribute that is no method.
+    fn attribute(&self, rt: &Rt, name: &str) -> R<Option<Value>>;
+
+    /// Returns an item by its name.
+    fn item(&self, _: &Str) -> Option<Value> {
+        None
+    }
+
+    /// Returns true if it can be iterated by [`Self::next`].
+    fn is_iterable(&self) -> bool {
+        false
+    }
+
+    /// Returns the next item of an iteration.
+    fn next(&self, _: &Rt) -> R<Option<Value>> {
+        Ok(None)
+    }
+
+    /// Returns its `repr`, if it has one of its own; `address` is the one that others show.
+    fn repr(&self, _: &Rt, _address: &str) -> R<Option<String>> {
+        Ok(None)
+    }
 }
 
 pub(crate) enum Object {
@@ -51,17 +94,13 @@ pub(crate) enum Object {
         separator: Value,
         used: Cell<bool>,
     },
-    Loop(LoopState),
-    Macro(MacroObj),
-    Function(&'static Builtin),
+    /// A function, a macro, a loop or a block of a template.
+    Runtime(Box<dyn RuntimeObject>),
     Method {
         on: Value,
         name: &'static str,
     },
     Module(Module),
-    /// `self` of a template.
-    Blocks(Rc<Context>),
-    Block(BlockRef),
     Type(&'static str),
     Time(RefCell<Time>),
     Date(Date),
@@ -81,14 +120,9 @@ impl Object {
             Self::Namespace(_) => "Namespace",
             Self::Cycler { .. } => "Cycler",
             Self::Joiner { .. } => "Joiner",
-            Self::Loop(_) => "LoopContext",
-            Self::Macro(_) => "Macro",
-            Self::Function(function) if function.is_type => "type",
-            Self::Function(_) => "function",
+            Self::Runtime(object) => object.type_name(),
             Self::Method { .. } => "builtin_function_or_method",
             Self::Module(_) => "TemplateModule",
-            Self::Blocks(_) => "TemplateReference",
-            Self::Block(_) => "BlockReference",
             Self::Type(_) => "type",
             Self::Time(_) => "SimpleTime",
             Self::Date(date) => date.type_name(),
@@ -103,7 +137,7 @@ impl Object {
     pub(crate) fn module(&self) -> Option<&'static str> {
         match self {
             Self::Namespace(_) | Self::Cycler { .. } | Self::Joiner { .. } => Some("jinja2.utils"),
-            Self::Loop(_) | Self::Macro(_) | Self::Blocks(_) | Self::Block(_) => Some("jinja2.runtime"),
+            Self::Runtime(object) => object.module(),
             Self::Module(_) => Some("jinja2.environment"),
             Self::Time(_) | Self::Library(_) => Some("go_jinja2.ext"),
             Self::Date(_) => Some("datetime"),
@@ -119,22 +153,24 @@ impl Object {
     }
 
     pub(crate) fn is_callable(&self) -> bool {
-        matches!(
-            self,
-            Self::Joiner { .. }
-                | Self::Macro(_)
-                | Self::Function(_)
-                | Self::Method { .. }
-                | Self::Block(_)
-                | Self::Type(_)
-                | Self::Loop(_)
-        )
+        match self {
+            Self::Joiner { .. } | Self::Method { .. } | Self::Type(_) => true,
+            Self::Runtime(object) => object.is_callable(),
+            _ => false,
+        }
+    }
+
+    /// Returns the object of the evaluator, if it is of this type.
+    pub(crate) fn runtime<T: RuntimeObject>(&self) -> Option<&T> {
+        let Self::Runtime(object) = self else { return None };
+        let object: &dyn Any = &**object;
+        object.downcast_ref()
     }
 
     /// Methods are made anew each time they are asked for.
     pub(crate) fn same(&self, other: &Self) -> bool {
         match (self, other) {
-            (Self::Function(a), Self::Function(b)) => std::ptr::eq(*a, *b),
+            (Self::Runtime(a), Self::Runtime(b)) => a.is_same(&**b),
             (Self::Date(a), Self::Date(b)) => a == b,
             (Self::Type(a), Self::Type(b)) | (Self::Library(a), Self::Library(b)) => a == b,
             _ => false,

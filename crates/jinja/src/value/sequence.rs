@@ -86,7 +86,7 @@ impl Drop for List {
 /// A tuple.
 pub(crate) struct Tuple {
     pub(crate) items: Vec<Value>,
-    /// What `groupby` gives, with names for its two items.
+    /// True for a group of `groupby`, whose two items have names.
     pub(crate) group: bool,
 }
 
@@ -133,7 +133,7 @@ impl Range {
         self.start.checked_add(index.checked_mul(self.step)?)
     }
 
-    /// Where a number is among those of the range.
+    /// Returns the index of a number in the range.
     pub(crate) fn position(&self, number: i64) -> Option<i64> {
         let offset = number.checked_sub(self.start)?;
         let index = offset.checked_div(self.step)?;

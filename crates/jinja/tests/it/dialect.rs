@@ -1,4 +1,4 @@
-//! What templates may rely on, and how they fail.
+//! Tests of the behaviour that templates may rely on, and of their errors.
 
 use std::sync::Arc;
 
@@ -61,7 +61,7 @@ fn values_print_as_in_python() {
 }
 
 #[test]
-fn text_without_a_brace_is_untouched() {
+fn string_without_a_brace_is_unchanged() {
     let budget = Budget::default();
     let files = [("plain", "a\r\nb\n\n"), ("crlf", "a {# c #}\r\nb\r\n\r\n")];
     let mut renderer = renderer(&files, &[""]);
@@ -77,7 +77,7 @@ fn text_without_a_brace_is_untouched() {
 }
 
 #[test]
-fn bytes_that_are_no_text_pass_unless_they_look_like_a_template() {
+fn binary_files_pass_unless_they_contain_a_brace() {
     let mut mem = Mem::new();
     mem.insert(TreePath::parse("plain").unwrap(), vec![0xff, 0xfe, 0], false);
     mem.insert(TreePath::parse("brace").unwrap(), vec![0xff, b'{'], false);
@@ -225,7 +225,7 @@ fn undefined_is_strict() {
 }
 
 #[test]
-fn functions_of_kluctl() {
+fn kluctl_functions_are_available() {
     for (template, expected) in [
         (
             "{{ 'héllo' | b64encode }} {{ 'aMOpbGxv' | b64decode }}",
@@ -300,7 +300,7 @@ fn files_are_loaded_hashed_and_encoded() {
 }
 
 #[test]
-fn messages_are_collected() {
+fn debug_print_messages_are_collected() {
     let mut renderer = renderer(&[], &[]);
     renderer
         .render_str("{{ debug_print('n is ' ~ n) }}", &Budget::default())
@@ -310,7 +310,7 @@ fn messages_are_collected() {
 }
 
 #[test]
-fn strings_of_values_are_rendered_and_nothing_else() {
+fn render_value_renders_strings_only() {
     let mut renderer = renderer(&[], &[]);
     let budget = Budget::default();
     let value = Value::Map(vars(
@@ -417,7 +417,7 @@ fn operators_bind_as_they_are_written() {
 }
 
 #[test]
-fn errors_show_lines_as_they_are_written() {
+fn errors_show_the_source_line() {
     let files = [
         ("main", "a\n{{ 'x' ~ 1 + nope * 2 }}\n"),
         ("types", "\n  {{ 'a' ~ 'b' + 1 }}"),

@@ -27,7 +27,7 @@ fn render(template: &str) -> Result<(), Error> {
 }
 
 #[test]
-fn loops_output_and_recursion_end() {
+fn loops_output_and_recursion_are_bounded() {
     for (template, says) in [
         (
             "{% for a in range(9999) %}{% for b in range(9999) %}{% endfor %}{% endfor %}",
@@ -71,7 +71,7 @@ fn loops_output_and_recursion_end() {
 }
 
 #[test]
-fn deeply_nested_values_end_without_harm() {
+fn deeply_nested_values_are_dropped_safely() {
     for use_of_it in [
         "{{ ns.x }}",
         "{{ ns.x | to_json }}",
@@ -86,7 +86,7 @@ fn deeply_nested_values_end_without_harm() {
 }
 
 #[test]
-fn a_budget_ends_the_work() {
+fn exceeded_budget_ends_the_render() {
     let cancelled = Arc::new(AtomicBool::new(true));
     for budget in [
         Budget::default().with_cancellation(cancelled),
@@ -278,7 +278,7 @@ fn included_text_is_counted_where_it_becomes_a_value() {
 
 /// Documents that hold themselves, or the same thing again and again.
 #[test]
-fn yaml_that_repeats_itself_is_bounded() {
+fn yaml_aliases_are_bounded() {
     let laughs: String = (0..60)
         .map(|level| format!("b{0}: &b{0} {{<<: [*b{1}, *b{1}], k{0}: 1}}\\n", level + 1, level))
         .collect();

@@ -91,7 +91,7 @@ const USES: &[&str] = &[
 ];
 
 #[test]
-fn shared_values_end() {
+fn printing_shared_values_is_bounded() {
     // Within one expression a value is larger still.
     let (a, b) = ("[[[x,x],[x,x]],[[x,x],[x,x]]]", "[[[y,y],[y,y]],[[y,y],[y,y]]]");
     for use_of_them in USES {
@@ -113,7 +113,7 @@ fn shared_values_end() {
 
 /// A value that holds itself twice at each of many levels is small, but prints without end.
 #[test]
-fn a_value_that_unfolds_without_end_is_not_printed() {
+fn recursive_values_are_printed_with_dots() {
     for (first, step) in [
         ("1", "{% set ns.x = [ns.x, ns.x] %}"),
         ("1", "{% set ns.x = (ns.x, ns.x) %}"),
@@ -139,7 +139,7 @@ fn a_value_that_unfolds_without_end_is_not_printed() {
 }
 
 #[test]
-fn values_that_nest_deeply_do_no_harm() {
+fn deep_values_are_compared_safely() {
     for step in [
         "{% set ns.x = [ns.x] %}",
         "{% set ns.x = (ns.x,) %}",
@@ -206,7 +206,7 @@ fn values_may_hold_themselves() {
 }
 
 #[test]
-fn deep_calls_and_lazy_lists_do_no_harm() {
+fn deep_calls_and_lazy_lists_are_bounded() {
     let nested = format!("{}x{}", "[".repeat(100), "]".repeat(100));
     for template in [
         format!("{{% macro m(x) %}}{{{{ m({nested}) }}}}{{% endmacro %}}{{{{ m(1) }}}}"),
@@ -226,7 +226,7 @@ fn deep_calls_and_lazy_lists_do_no_harm() {
 }
 
 #[test]
-fn the_clock_is_looked_at() {
+fn long_renders_check_the_deadline() {
     let compare = "{% set a = range(3000) | list %}{% set b = range(3000) | list %}\
                    {% for i in range(90000) %}{% if a == b %}{% endif %}{% endfor %}";
     let budget = Budget::default().with_timeout(Duration::from_millis(50));
@@ -237,7 +237,7 @@ fn the_clock_is_looked_at() {
 }
 
 #[test]
-fn comparisons_give_what_they_gave() {
+fn sorting_compares_as_python_does() {
     for (expression, expected) in [
         ("[1, 2] == [1, 2]", "True"),
         ("(1, 2) == [1, 2]", "False"),

@@ -18,7 +18,7 @@ use crate::{
 /// The longest decimal number that is read.
 const MAX_DIGITS: usize = 4300;
 
-/// How many entries merge keys may bring in.
+/// The maximum number of entries that merge keys may bring in.
 const MAX_MERGED: usize = 1_000_000;
 
 /// The value of a document.

@@ -11,7 +11,7 @@ use crate::{
     value::{Object, Value, iter},
 };
 
-/// How deep a value may nest.
+/// The maximum nesting of a value.
 const MAX_DEPTH: usize = 200;
 
 /// The document of a value.

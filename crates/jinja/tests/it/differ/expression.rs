@@ -4,7 +4,7 @@ use testkit::fuzz::Random;
 
 use super::{containers, table, template, words};
 
-/// What an expression sees beside the variables: names with the letter of their sort.
+/// The names that an expression sees beside the variables, with the letter of their sort.
 pub(super) type Scope = Vec<(String, char)>;
 
 /// An expression of a sort.

@@ -20,7 +20,7 @@ impl Oracle {
         Self { python, running }
     }
 
-    /// What comes of a case; nothing if that took too long or too much memory, or ended the whole program.
+    /// Renders a case with the original; `None` if that took too long or too much memory, or ended the whole program.
     pub(super) fn render(&mut self, case: &Case, vars: &Json) -> Option<Outcome> {
         let request = json!({"template": case.template, "files": case.files, "vars": vars});
         let Some(answer) = self.running.ask(&request) else {

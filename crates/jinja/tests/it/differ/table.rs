@@ -1,4 +1,4 @@
-//! What expressions are made of: rows by the sort of their result.
+//! The grammar of expressions: rows by the sort of their result.
 //!
 //! In a row `$` and a letter stand for an operand: `i` a whole number, `n` any number, `s` text, `l` a list, `d` a map, `a`
 //! anything, `k` a small number that is written out, `v` the name of an attribute, `f` a filter and `t` a test in quotes.

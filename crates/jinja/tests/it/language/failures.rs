@@ -1,9 +1,9 @@
-//! How templates fail: exception, words and line.
+//! Tests of failing templates: exception, message and line.
 
 use super::check_failures;
 
 #[test]
-fn undefined_values() {
+fn undefined_values_match_jinja() {
     check_failures(&[
         ("{{ nope }}", 1, "UndefinedError: 'nope' is undefined"),
         (
@@ -73,7 +73,7 @@ fn undefined_values() {
 }
 
 #[test]
-fn mistakes_of_types() {
+fn type_errors_match_python() {
     check_failures(&[
         (
             "{{ 'a' + 1 }}",
@@ -178,7 +178,7 @@ fn mistakes_of_types() {
 }
 
 #[test]
-fn mistakes_of_calls() {
+fn call_errors_match_python() {
     check_failures(&[
         (
             "{% macro m(a) %}{{ a }}{% endmacro %}{{ m(1, 2) }}",
@@ -215,7 +215,7 @@ fn mistakes_of_calls() {
 }
 
 #[test]
-fn mistakes_of_syntax() {
+fn syntax_errors_match_jinja() {
     check_failures(&[
         (
             "{{ 1 + }}",

@@ -3,7 +3,7 @@
 use super::check;
 
 #[test]
-fn text_filters_change_letters() {
+fn string_filters_change_letters() {
     check(&[
         ("{{ host | upper }}", "WEB-01.EXAMPLE.ORG"),
         ("{{ 'ÀB ß' | lower }}", "àb ß"),
@@ -36,7 +36,7 @@ fn text_filters_change_letters() {
 }
 
 #[test]
-fn text_filters_lay_out_lines() {
+fn string_filters_lay_out_lines() {
     check(&[
         (
             "{{ text | indent }}",
@@ -78,7 +78,7 @@ fn text_filters_lay_out_lines() {
 }
 
 #[test]
-fn markup_filters() {
+fn markup_filters_match_jinja() {
     check(&[
         (
             r#"{{ '<a href="x">&</a>' | e }}"#,
@@ -112,7 +112,7 @@ fn markup_filters() {
 }
 
 #[test]
-fn list_filters() {
+fn list_filters_match_jinja() {
     check(&[
         ("{{ tags | sort }}", "['a', 'b', 'C']"),
         ("{{ tags | sort(case_sensitive=true) }}", "['C', 'a', 'b']"),
@@ -186,7 +186,7 @@ fn list_filters() {
 }
 
 #[test]
-fn filters_that_apply_others() {
+fn applying_filters_match_jinja() {
     check(&[
         ("{{ tags | map('upper') | list }}", "['B', 'A', 'C']"),
         ("{{ pods | map(attribute='name') | list }}", "['p2', 'p1', 'p3']"),
@@ -222,7 +222,7 @@ fn filters_that_apply_others() {
 }
 
 #[test]
-fn number_filters() {
+fn number_filters_match_jinja() {
     check(&[
         ("{{ -5 | abs, -2.5 | abs, true | abs }}", "(5, 2.5, 1)"),
         (
@@ -259,7 +259,7 @@ fn number_filters() {
 }
 
 #[test]
-fn filters_that_encode() {
+fn encoding_filters_match_jinja() {
     check(&[
         (
             "{{ app | tojson }}",

@@ -3,7 +3,7 @@
 use super::check;
 
 #[test]
-fn methods_of_text() {
+fn string_methods_match_python() {
     check(&[
         (
             "{{ 'a,b,,c'.split(','), ' a  b '.split(), 'a,b,c'.split(',', 1), 'a,b,c'.rsplit(',', 1), 'a b c'.split(none, 1), ' a b '.rsplit(none, 1) }}",
@@ -60,7 +60,7 @@ fn methods_of_text() {
 }
 
 #[test]
-fn formats_of_text() {
+fn string_formats_match_python() {
     check(&[
         (
             "{{ '{} {}'.format(1, 'x'), '{1} {0}'.format('a', 'b'), '{a}'.format(a=none), '{0.real} {1[k]} {2[1]}'.format(5, {'k': 'v'}, [1, 2]) }}",
@@ -110,7 +110,7 @@ fn formats_of_text() {
 }
 
 #[test]
-fn methods_of_lists() {
+fn list_methods_match_python() {
     check(&[
         (
             "{% set l = [3, 1] %}{{ l.append(2) }}{{ l.extend([5, 4]) }}{{ l.insert(0, 9) }}{{ l }}",
@@ -140,7 +140,7 @@ fn methods_of_lists() {
 }
 
 #[test]
-fn methods_of_maps() {
+fn dict_methods_match_python() {
     check(&[
         (
             "{% set d = {'a': 1} %}{{ d.get('a') }} {{ d.get('b') }} {{ d.get('b', 2) }} {{ d.setdefault('c', []) }} {{ d }}",
@@ -174,7 +174,7 @@ fn methods_of_maps() {
 }
 
 #[test]
-fn methods_of_numbers() {
+fn number_methods_match_python() {
     check(&[
         (
             "{{ (5).bit_length(), (255).bit_count(), (5).real, (5).imag, (5).denominator, (2.5).is_integer(), (0.75).as_integer_ratio(), (3).as_integer_ratio() }}",

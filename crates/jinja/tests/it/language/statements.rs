@@ -3,7 +3,7 @@
 use super::check;
 
 #[test]
-fn loops() {
+fn loops_match_jinja() {
     check(&[
         (
             "{% for x in tags %}{{ loop.index }}/{{ loop.length }}{{ x }}{{ ',' if not loop.last }}{% endfor %}",
@@ -54,7 +54,7 @@ fn loops() {
 }
 
 #[test]
-fn scopes() {
+fn scopes_match_jinja() {
     check(&[
         (
             "{% set x = 1 %}{% for i in [1] %}{% set x = 2 %}{{ x }}{% endfor %}{{ x }}",
@@ -90,7 +90,7 @@ fn scopes() {
 }
 
 #[test]
-fn macros() {
+fn macros_match_jinja() {
     check(&[
         (
             "{% macro m(a, b=2, c=a) %}{{ a }}{{ b }}{{ c }}{% endmacro %}{{ m(1) }} {{ m(1, c=3) }} {{ m(b=1, a=0) }}",
@@ -128,7 +128,7 @@ fn macros() {
 }
 
 #[test]
-fn white_space() {
+fn whitespace_control_matches_jinja() {
     check(&[
         ("a \n {%- if true -%} \n b \n {%- endif -%} \n c", "abc"),
         ("  {{- 'x' -}}  y", "xy"),
@@ -147,7 +147,7 @@ fn white_space() {
 }
 
 #[test]
-fn globals() {
+fn globals_match_jinja() {
     check(&[
         (
             "{{ range(3) | list, range(1, 7, 2) | list, range(3, 0, -1) | list }}",

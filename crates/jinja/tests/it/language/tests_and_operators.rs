@@ -3,7 +3,7 @@
 use super::check;
 
 #[test]
-fn tests_tell_what_a_value_is() {
+fn tests_match_jinja() {
     check(&[
         (
             "{{ host is defined, nope is defined, nope is undefined, app.nope is defined }}",
@@ -58,7 +58,7 @@ fn tests_tell_what_a_value_is() {
 }
 
 #[test]
-fn comparisons() {
+fn comparisons_match_python() {
     check(&[
         (
             "{{ 1 < 2 < 3, 1 < 3 < 2, 1 == 1.0 == true }}",
@@ -96,7 +96,7 @@ fn comparisons() {
 }
 
 #[test]
-fn arithmetic() {
+fn arithmetic_matches_python() {
     check(&[
         (
             "{{ 7 // 2, -7 // 2, 7 // -2, 7 % 3, -7 % 3, 7 % -3, 7.5 // 2, -7.5 % 2 }}",
@@ -222,7 +222,7 @@ fn values_print_as_in_python() {
 }
 
 #[test]
-fn subscripts_and_slices() {
+fn subscripts_and_slices_match_python() {
     check(&[
         (
             "{{ tags[0], tags[-1], host[0], host[-1], (1, 2)[1], range(5)[-1] }}",
@@ -252,7 +252,7 @@ fn subscripts_and_slices() {
 }
 
 #[test]
-fn conditions() {
+fn conditions_match_jinja() {
     check(&[
         (
             "{{ 'a' if on else 'b', 'a' if not on else 'b', ('a' if false) ~ '|' }}",

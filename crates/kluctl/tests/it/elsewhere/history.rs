@@ -8,11 +8,11 @@ use super::*;
 struct Commits;
 
 impl kluctl::History for Commits {
-    fn latest_commit(&self, path: &TreePath) -> Result<Option<String>, String> {
+    fn latest_commit(&self, path: &TreePath) -> Result<Option<String>, kluctl::HistoryError> {
         match path.as_str() {
             "app/m.yaml" | "v.txt" => Ok(Some("c0ffee00".to_owned())),
             "app/new" => Ok(None),
-            other => Err(format!("{other} is none")),
+            other => Err(kluctl::HistoryError::new(format!("{other} is none"))),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `time`, `images`, `version`, and what asks Git.
+//! Methods of `time`, `images` and `version`, and `load_latest_git_commit`.
 
 use std::{cell::RefCell, rc::Rc};
 
@@ -6,23 +6,15 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 
 use crate::{
     IMAGE_BEGIN, IMAGE_END,
-    eval::call::{Args, Cx, to_text},
+    eval::context::Cx,
     exc::{R, raise},
-    filters::text_of,
     format::json::{self, Style},
     time::Time,
-    value::{DictMap, Key, Object, Value},
+    value::{
+        DictMap, Key, Object, Value,
+        args::{Args, to_text},
+    },
 };
-
-/// Members of a library that are no functions.
-pub(crate) fn member(library: &str, name: &str) -> Option<Value> {
-    match (library, name) {
-        ("time", "second") => Some(Value::Int(1_000_000)),
-        ("time", "minute") => Some(Value::Int(60 * 1_000_000)),
-        ("time", "hour") => Some(Value::Int(3_600 * 1_000_000)),
-        _ => None,
-    }
-}
 
 fn time(time: Time) -> Value {
     Value::object(Object::Time(RefCell::new(time)))
@@ -82,14 +74,14 @@ fn version(cx: &Cx<'_>, name: &str, args: Args) -> R<Value> {
                 .get(0)
                 .cloned()
                 .unwrap_or(Value::Bool(false));
-            format!("semver(allow_no_nums={})", text_of(cx, &flag)?)
+            format!("semver(allow_no_nums={})", cx.text_of(&flag)?)
         }
         "prefix" => {
             let args = args.bind("prefix", ["s", "suffix"], 1)?;
-            let prefix = text_of(cx, &args.value(0))?;
+            let prefix = cx.text_of(&args.value(0))?;
             match args.value(1) {
                 Value::None => format!("prefix(\"{prefix}\")"),
-                suffix => format!("prefix(\"{prefix}\", suffix=\"{}\")", text_of(cx, &suffix)?),
+                suffix => format!("prefix(\"{prefix}\", suffix=\"{}\")", cx.text_of(&suffix)?),
             }
         }
         "number" => {
@@ -98,23 +90,13 @@ fn version(cx: &Cx<'_>, name: &str, args: Args) -> R<Value> {
         }
         _ => {
             let pattern = args.bind("regex", ["r"], 1)?.value(0);
-            format!("regex(\"{}\")", text_of(cx, &pattern)?)
+            format!("regex(\"{}\")", cx.text_of(&pattern)?)
         }
     };
     cx.rt.text(text)
 }
 
-/// `__next__` of what has no iterator of its own.
-pub(crate) fn next_of(cx: &Cx<'_>, on: &Value) -> R<Value> {
-    if let Value::Object(object) = on
-        && let Object::Cycler { .. } = &**object
-    {
-        return crate::methods::call(cx, on, "next", Args::default());
-    }
-    raise("StopIteration", "")
-}
-
-pub(super) fn latest_commit(cx: &Cx<'_>, args: Args) -> R<Value> {
+pub(crate) fn latest_commit(cx: &Cx<'_>, args: Args) -> R<Value> {
     let args = args.bind("load_latest_git_commit", ["path", "sha_len"], 1)?;
     let name = args.text(0, "")?;
     let len = args.optional_int(1)?;
@@ -136,6 +118,6 @@ pub(super) fn latest_commit(cx: &Cx<'_>, args: Args) -> R<Value> {
             cx.rt.text(shown.to_owned())
         }
         Ok(None) => raise("ValueError", format!("No commits found for path: {path}")),
-        Err(why) => raise("OSError", why),
+        Err(error) => raise("OSError", error.to_string()),
     }
 }

@@ -1,4 +1,4 @@
-//! What the language does, in tables: templates and what the original makes of them.
+//! Tests of the language in tables: templates and their results in the original.
 
 mod failures;
 mod filters;

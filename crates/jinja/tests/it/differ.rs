@@ -1,8 +1,8 @@
 //! Random templates, rendered by this crate and by Jinja2: both must give the same text, or fail in the same way.
 //!
-//! Where a Python with the pinned packages can be had, `make test` tries a number of templates that are always the same;
-//! `WEIR_FUZZ_TEMPLATES` asks for more, with new ones, and `WEIR_FUZZ_DIFFERENCES` for more than the first difference. Each is
-//! made as small as possible.
+//! If a Python with the pinned packages is available, `make test` tries a number of templates that are always the same;
+//! `WEIR_FUZZ_TEMPLATES` asks for more, with new ones, and `WEIR_FUZZ_DIFFERENCES` for more than the first difference. Each
+//! is made as small as possible.
 
 mod containers;
 mod expression;
@@ -31,13 +31,14 @@ pub(crate) fn always_rendered(template: &str) -> String {
     }
 }
 
-/// How many templates are tried when nobody asked for more.
+/// The number of templates that are tried by default.
 const FEW: u64 = 300;
 const NAME: &str = "t";
-/// How long this crate may take for a template.
+/// The time limit of this crate for one template.
 const LONGEST: Duration = Duration::from_secs(5);
 
-/// What is not compared: depths and sizes that are limits of the interpreter or of this crate, and copies of objects.
+/// Errors that are not compared: depths and sizes that are limits of the interpreter or of this crate, and copies of
+/// objects.
 const TOLD: &[&str] = &["RecursionError", "MemoryError", "NotImplementedError", "Error"];
 
 /// Exceptions whose words are those of Jinja2, not of the version of Python.
@@ -51,7 +52,7 @@ const WORDED: &[&str] = &[
     "TemplateNotFound",
 ];
 
-/// How a template failed.
+/// The failure of a template.
 #[derive(Debug, Clone, PartialEq)]
 struct Failed {
     class: String,
@@ -60,10 +61,10 @@ struct Failed {
     line: u64,
 }
 
-/// What came of a template: a text, or an error.
+/// The outcome of a template: a string, or an error.
 type Outcome = Result<String, Failed>;
 
-/// What this crate makes of a template; nothing if that is more than the budget allows.
+/// Renders a template with this crate; `None` if that is more than the budget allows.
 fn ours(case: &Case, vars: &Vars) -> Option<Outcome> {
     let budget = Budget::new(Limits::default()).with_timeout(LONGEST);
     let files = case
@@ -105,7 +106,7 @@ fn ours(case: &Case, vars: &Vars) -> Option<Outcome> {
     }
 }
 
-/// Whether the outcomes are the same, as far as they are to be.
+/// Returns true if the outcomes are the same, as far as they are compared.
 fn same(ours: &Outcome, theirs: &Outcome) -> bool {
     match (ours, theirs) {
         (Ok(ours), Ok(theirs)) => ours == theirs,
@@ -130,7 +131,7 @@ fn same_place(ours: &Failed, theirs: &Failed) -> bool {
     theirs.line == 0 || ours.line == theirs.line && (ours.file == theirs.file || theirs.file == "<unknown>")
 }
 
-/// Whether an outcome holds what is not compared.
+/// Returns true if an outcome contains something that is not compared.
 fn is_told(outcome: &Outcome) -> bool {
     matches!(outcome, Err(failed) if TOLD.contains(&failed.class.as_str()))
 }
@@ -143,7 +144,7 @@ fn variables(json: &Json) -> Vars {
 }
 
 #[test]
-fn random_templates_give_what_the_original_gives() {
+fn random_templates_render_as_in_the_original() {
     let comparison = Comparison::from_environment("WEIR_FUZZ_TEMPLATES", FEW);
     let python = match testkit::oracle::jinja() {
         Ok(python) => python,

@@ -1,0 +1,17 @@
+//! Checksums.
+
+use sha2::{Digest as _, Sha256};
+
+/// The digest in hex, cut to a number of characters.
+pub(crate) fn digest(bytes: &[u8], len: Option<i64>) -> String {
+    let mut digest = hex::encode(Sha256::digest(bytes));
+    // A negative length counts from the end, as a slice of Python does.
+    digest.truncate(match len {
+        Some(len) if len < 0 => digest
+            .len()
+            .saturating_sub(usize::try_from(len.unsigned_abs()).unwrap_or(usize::MAX)),
+        Some(len) => usize::try_from(len).unwrap_or(usize::MAX),
+        None => usize::MAX,
+    });
+    digest
+}

@@ -1,0 +1,32 @@
+//! Parsed templates.
+
+use std::{cell::RefCell, rc::Rc};
+
+use crate::{
+    ast::Template,
+    rt::SourceText,
+    value::{Str, Value},
+};
+
+/// A parsed template.
+pub(crate) struct Unit {
+    pub(crate) source: Rc<SourceText>,
+    pub(crate) ast: Template,
+    /// The module that templates get which import it without context; set at the first import.
+    pub(super) module: RefCell<Option<Value>>,
+}
+
+impl Unit {
+    pub(crate) fn new(name: Str, text: Str, ast: Template) -> Self {
+        Self {
+            source: Rc::new(SourceText { name, text }),
+            ast,
+            module: RefCell::default(),
+        }
+    }
+
+    /// Returns the name that other templates and errors use.
+    pub(crate) fn name(&self) -> &Str {
+        &self.source.name
+    }
+}
