@@ -24,15 +24,15 @@ type references struct {
 
 // A table of field specs: the constant that holds it, its key there, and its name in Rust.
 var fieldTables = []struct{ constant, key, name, doc string }{
-	{"namePrefixFieldSpecs", "namePrefix", "NAME_PREFIX", "Where `namePrefix` goes."},
-	{"nameSuffixFieldSpecs", "nameSuffix", "NAME_SUFFIX", "Where `nameSuffix` goes."},
-	{"namespaceFieldSpecs", "namespace", "NAMESPACE", "Where `namespace` goes, beside metadata."},
-	{"commonLabelFieldSpecs", "commonLabels", "COMMON_LABELS", "Where labels go that selectors hold, too."},
-	{"templateLabelFieldSpecs", "templateLabels", "TEMPLATE_LABELS", "Where labels go that templates hold, too."},
-	{"commonAnnotationFieldSpecs", "commonAnnotations", "COMMON_ANNOTATIONS", "Where annotations go."},
-	{"imagesFieldSpecs", "images", "IMAGES", "Where images are named."},
-	{"replicasFieldSpecs", "replicas", "REPLICAS", "Where `replicas` goes."},
-	{"varReferenceFieldSpecs", "varReference", "VAR_REFERENCE", "Where vars are replaced."},
+	{"namePrefixFieldSpecs", "namePrefix", "NAME_PREFIX", "The fields that get the `namePrefix`."},
+	{"nameSuffixFieldSpecs", "nameSuffix", "NAME_SUFFIX", "The fields that get the `nameSuffix`."},
+	{"namespaceFieldSpecs", "namespace", "NAMESPACE", "The fields that get the `namespace`, beside metadata."},
+	{"commonLabelFieldSpecs", "commonLabels", "COMMON_LABELS", "The fields that get labels, with those of selectors."},
+	{"templateLabelFieldSpecs", "templateLabels", "TEMPLATE_LABELS", "The fields that get labels, with those of templates."},
+	{"commonAnnotationFieldSpecs", "commonAnnotations", "COMMON_ANNOTATIONS", "The fields that get annotations."},
+	{"imagesFieldSpecs", "images", "IMAGES", "The fields that name images."},
+	{"replicasFieldSpecs", "replicas", "REPLICAS", "The fields that get the number of `replicas`."},
+	{"varReferenceFieldSpecs", "varReference", "VAR_REFERENCE", "The fields in which vars are replaced."},
 }
 
 // rowsFile prints the transformer configuration that is in force when a kustomization brings none: as kustomize uses it,
@@ -60,7 +60,7 @@ func rowsFile(from module) (string, error) {
 		return "", err
 	}
 	sort.SliceStable(names, func(i, j int) bool { return names[i].IsLessThan(names[j].Gvk) })
-	out.WriteString("\n/// Which fields refer to a kind by name.\npub(crate) static NAME_REFERENCES: &[NameReference] = &[\n")
+	out.WriteString("\n/// The fields that refer to objects of a kind by name.\npub(crate) static NAME_REFERENCES: &[NameReference] = &[\n")
 	for _, row := range names {
 		fmt.Fprintf(&out, "    NameReference::rows(%s, %s),\n", gvk(row.Gvk), static(row.Kind))
 	}

@@ -248,8 +248,8 @@ func (n *numbering) visit(id string) {
 func schemaFile(from module) string {
 	n := numbered(roots())
 	var out strings.Builder
-	out.WriteString(header("What a strategic merge asks the schema of Kubernetes, and nothing else.", from))
-	out.WriteString("use super::{Field, Type};\n\n/// The types by number.\npub(super) static TYPES: &[Type] = &[\n")
+	out.WriteString(header("The part of the schema of Kubernetes that strategic merges need.", from))
+	out.WriteString("use super::types::{Field, Type};\n\n/// The types by number.\npub(super) static TYPES: &[Type] = &[\n")
 	for i, id := range n.order {
 		fmt.Fprintf(&out, "    // %d: %s\n    Type { fields: &[\n", i, n.title(id))
 		for _, e := range n.graph[id] {

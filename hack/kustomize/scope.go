@@ -30,7 +30,7 @@ func scopeFile(from module) (string, error) {
 	}
 	slices.SortFunc(listed, compare)
 	var out strings.Builder
-	out.WriteString(header("Which of the kinds of Kubernetes have a namespace.", from))
+	out.WriteString(header("The scopes of the kinds of Kubernetes.", from))
 	out.WriteString("/// apiVersion, kind, and whether its objects are in a namespace; sorted.\n")
 	out.WriteString("pub(super) static SCOPES: &[(&str, &str, bool)] = &[\n")
 	for _, key := range listed {

@@ -13,7 +13,7 @@ use std::{
 
 use bytes::Bytes;
 use git::{Call, Commit, Error, Network, Remote, Resolved, Selector, Session};
-use kustomize::{Fetch, Fetched, remote::Repository};
+use kustomize::{CallbackError, Fetch, Fetched, remote::Repository};
 use tokio::runtime::{Builder, Runtime};
 use tree::{Budget, Tree, TreePath};
 
@@ -153,7 +153,7 @@ impl RemoteFetcher {
 }
 
 impl Fetch for RemoteFetcher {
-    fn repository(&self, repository: &Repository, budget: &Budget) -> Result<Fetched, String> {
+    fn repository(&self, repository: &Repository, budget: &Budget) -> Result<Fetched, CallbackError> {
         budget.check().map_err(|error| error.to_string())?;
         let dir = TreePath::parse(&repository.path).map_err(|error| error.to_string())?;
         let key = (repository.url.clone(), repository.reference.clone());
@@ -170,13 +170,13 @@ impl Fetch for RemoteFetcher {
         Ok(Fetched { tree, dir })
     }
 
-    fn file(&self, url: &str, budget: &Budget) -> Result<Bytes, String> {
+    fn file(&self, url: &str, budget: &Budget) -> Result<Bytes, CallbackError> {
         budget.check().map_err(|error| error.to_string())?;
         let connections = self.connections().map_err(|error| error.to_string())?;
         let limit = budget.limits().file_bytes;
         let download = connections.files.get(url, limit);
         let downloaded = connections.runtime.block_on(download);
-        downloaded.map_err(|error| error.to_string())
+        downloaded.map_err(CallbackError::new)
     }
 }
 

@@ -6,20 +6,20 @@ use std::sync::Arc;
 
 use crate::{
     Error,
-    config::Config,
+    config::{Config, crds},
     error::{Context as _, Step},
     loader::{self, Loader},
-    metadata::{self, Origin},
-    model::{self, Kind, Kustomization},
-    options::Run,
+    metadata,
+    model::{self, Kustomization, KustomizationKind},
     plugin, read, remote,
     resmap::ResMap,
     resource::Resource,
-    transform::Scene,
+    target::Target,
+    transform::PluginContext,
     vars::VarSet,
 };
 
-/// What a directory and those below it gave so far.
+/// The objects, tables and vars of a directory and those below it.
 #[derive(Debug, Default)]
 pub(crate) struct Accumulator {
     pub(crate) resources: ResMap,
@@ -28,71 +28,26 @@ pub(crate) struct Accumulator {
 }
 
 impl Accumulator {
-    fn merge(&mut self, other: Self, scene: &Scene<'_>) -> Result<(), Error> {
+    fn merge(&mut self, other: Self, ctx: &PluginContext<'_>) -> Result<(), Error> {
         self.resources.append_all(other.resources)?;
-        self.config.merge(&other.config, scene)?;
+        self.config.merge(&other.config, ctx)?;
         self.vars.absorb(other.vars)
     }
 }
 
-/// A kustomization that is being built.
-pub(crate) struct Target<'a> {
-    pub(crate) loader: &'a Loader<'a>,
-    pub(crate) kustomization: Kustomization,
-    /// Where it is, when that is recorded.
-    pub(crate) origin: Option<Origin>,
-    /// The namespace of the kustomizations above, which Helm charts that name none are rendered for.
-    pub(crate) helm_namespace: String,
-}
-
-impl<'a> Target<'a> {
-    /// Reads the kustomization of a directory that is built on its own.
-    pub(crate) fn root(loader: &'a Loader<'a>) -> Result<Self, Error> {
-        let kustomization = model::load(loader)?;
-        let recorded = !kustomization.fields.build_metadata.is_empty();
-        Ok(Self {
-            loader,
-            kustomization,
-            origin: recorded.then(Origin::default),
-            helm_namespace: String::new(),
-        })
-    }
-
-    pub(crate) fn run(&self) -> &'a Run<'a> {
-        self.loader.run()
-    }
-
-    pub(crate) fn scene(&self) -> Scene<'a> {
-        Scene {
-            loader: self.loader,
-            run: self.loader.run(),
-        }
-    }
-
-    /// The name of its file.
-    pub(crate) fn file_name(&self) -> &str {
-        self.kustomization.file.name()
-    }
-
-    /// Names the file and line of a field in an error.
-    pub(crate) fn at<T>(&self, field: &str, result: Result<T, Error>) -> Result<T, Error> {
-        let kustomization = &self.kustomization;
-        result.map_err(|error| error.at(&kustomization.file, kustomization.line(field)))
-    }
-
+impl Target<'_> {
     /// Does the work of the directory. What a kustomization above has accumulated is given to components alone.
     pub(crate) fn accumulate(&self, mut acc: Accumulator) -> Result<Accumulator, Error> {
         let fields = &self.kustomization.fields;
-        let scene = self.scene();
+        let ctx = self.plugin_context();
         let read = self
             .accumulate_resources(&mut acc, &fields.resources)
             .context(|| "accumulating resources");
         self.at("resources", read)?;
-        let config = Config::load(&fields.configurations, &scene);
-        acc.config.merge(&self.at("configurations", config)?, &scene)?;
-        let crds =
-            Config::from_crds(&fields.crds, &scene).context(|| format!("loading CRDs {:?}", fields.crds));
-        acc.config.merge(&self.at("crds", crds)?, &scene)?;
+        let config = Config::load(&fields.configurations, &ctx);
+        acc.config.merge(&self.at("configurations", config)?, &ctx)?;
+        let crds = crds::load(&fields.crds, &ctx).context(|| format!("loading CRDs {:?}", fields.crds));
+        acc.config.merge(&self.at("crds", crds)?, &ctx)?;
         self.generate(&mut acc)?;
         for path in &fields.components {
             let component = self.accumulate_component(&mut acc, path);
@@ -122,10 +77,15 @@ impl<'a> Target<'a> {
                 Err(error) => return Err(error.context(format!("accumulation err='{as_file}'"))),
             };
             let base = self
-                .accumulate_directory(&loader, path, Accumulator::default(), Kind::Kustomization)
+                .accumulate_directory(
+                    &loader,
+                    path,
+                    Accumulator::default(),
+                    KustomizationKind::Kustomization,
+                )
                 .and_then(|base| {
                     let root = loader.root();
-                    acc.merge(base, &self.scene())
+                    acc.merge(base, &self.plugin_context())
                         .context(|| format!("recursed merging from path '{root}'"))
                 });
             base.context(|| format!("accumulation err='{as_file}'"))?;
@@ -162,7 +122,7 @@ impl<'a> Target<'a> {
             .map_err(|error| quoted("loader.New", error))?;
         let above = std::mem::take(acc);
         *acc = self
-            .accumulate_directory(&loader, path, above, Kind::Component)
+            .accumulate_directory(&loader, path, above, KustomizationKind::Component)
             .map_err(|error| quoted("accumulateDirectory:", error))?;
         Ok(())
     }
@@ -172,7 +132,7 @@ impl<'a> Target<'a> {
         loader: &Loader<'_>,
         path: &str,
         acc: Accumulator,
-        kind: Kind,
+        kind: KustomizationKind,
     ) -> Result<Accumulator, Error> {
         let root = loader.root();
         let mut kustomization =
@@ -183,11 +143,11 @@ impl<'a> Target<'a> {
             .clone_from(&self.kustomization.fields.build_metadata);
         set_schema(loader, &kustomization, false)?;
         match (kind, kustomization.fields.kind) {
-            (Kind::Component, Kind::Kustomization) => {
+            (KustomizationKind::Component, KustomizationKind::Kustomization) => {
                 let problem = format!("expected kind 'Component' for path '{root}' but got 'Kustomization'");
                 return Err(Error::new(Step::Load, problem));
             }
-            (Kind::Kustomization, Kind::Component) => {
+            (KustomizationKind::Kustomization, KustomizationKind::Component) => {
                 let problem = format!("expected kind != 'Component' for path '{root}'");
                 return Err(Error::new(Step::Load, problem));
             }
@@ -239,7 +199,7 @@ impl<'a> Target<'a> {
 
     fn generate(&self, acc: &mut Accumulator) -> Result<(), Error> {
         let fields = &self.kustomization.fields;
-        let scene = self.scene();
+        let ctx = self.plugin_context();
         let mut generated = pipeline::generate(self)?;
         let configurations = self.configurations(&fields.generators);
         let configurations = self.at(
@@ -248,7 +208,7 @@ impl<'a> Target<'a> {
         )?;
         for config in configurations.iter() {
             let made = plugin::generator(config)
-                .and_then(|generator| generator.generate(&scene))
+                .and_then(|generator| generator.generate(&ctx))
                 .context(|| "loading generator plugins");
             let made = self.at("generators", made)?;
             let origin = config
@@ -274,16 +234,13 @@ impl<'a> Target<'a> {
     }
 
     fn transform(&self, acc: &mut Accumulator) -> Result<(), Error> {
-        let scene = self.scene();
+        let ctx = self.plugin_context();
         // All are made before one runs: a broken last one is told before the first changes anything.
         let mut stages = pipeline::transformers(self, &acc.config)?;
         stages.extend(self.plugins("transformers", &self.kustomization.fields.transformers)?);
         for stage in stages {
             self.run().step(acc.resources.len() as u64, self.loader.root())?;
-            self.at(
-                stage.field,
-                stage.transformer.transform(&mut acc.resources, &scene),
-            )?;
+            self.at(stage.field, stage.transformer.transform(&mut acc.resources, &ctx))?;
             if let Some(origin) = &stage.origin {
                 metadata::add_transformation(&mut acc.resources, origin);
                 // Each object holds a pointer more.
@@ -295,17 +252,17 @@ impl<'a> Target<'a> {
         Ok(())
     }
 
-    fn plugins(&self, field: &'static str, entries: &[String]) -> Result<Vec<pipeline::Stage>, Error> {
+    fn plugins(&self, field: &'static str, entries: &[String]) -> Result<Vec<pipeline::PipelineStep>, Error> {
         let configurations = self.at(field, self.configurations(entries))?;
         let mut stages = Vec::with_capacity(configurations.len());
         for config in configurations.iter() {
-            let transformer = self.at(field, plugin::transformer(config, &self.scene()))?;
+            let transformer = self.at(field, plugin::transformer(config, &self.plugin_context()))?;
             let origin = config
                 .history
                 .origin
                 .as_ref()
                 .map(|origin| Arc::new(origin.plugin(config.id())));
-            stages.push(pipeline::Stage {
+            stages.push(pipeline::PipelineStep {
                 transformer,
                 origin,
                 field,
@@ -317,7 +274,9 @@ impl<'a> Target<'a> {
     fn validate(&self, acc: &mut Accumulator) -> Result<(), Error> {
         for stage in self.plugins("validators", &self.kustomization.fields.validators)? {
             let before = acc.resources.clone();
-            let ran = stage.transformer.transform(&mut acc.resources, &self.scene());
+            let ran = stage
+                .transformer
+                .transform(&mut acc.resources, &self.plugin_context());
             self.at(stage.field, ran)?;
             self.at(stage.field, unchanged(&before, &acc.resources))?;
         }
@@ -325,7 +284,7 @@ impl<'a> Target<'a> {
     }
 }
 
-/// Whether an entry can't be meant as a directory: it was no YAML, or it is a URL, and neither is the address of a repository.
+/// Returns true if an entry can't be a directory: it was not YAML, or it is a URL, and it is no address of a repository.
 fn is_file(path: &str, as_file: &Error) -> bool {
     (as_file.is_malformed_yaml() || loader::is_url(path)) && remote::parse(path).is_err()
 }

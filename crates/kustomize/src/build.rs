@@ -10,16 +10,17 @@ use yaml::{Node, Problem, Value};
 
 use crate::{
     Error, Options, Order, Warning,
-    accumulate::{self, Accumulator, Target},
+    accumulate::{self, Accumulator},
     error::Step,
     fieldspec::{self, Create, FieldSpec},
     generate,
     loader::Loader,
     metadata::{self, Wanted},
-    options::Run,
     order, reference,
     resmap::ResMap,
     resource::Resource,
+    run::Run,
+    target::Target,
     transform::set,
 };
 
@@ -29,28 +30,28 @@ const LOCAL: &str = "config.kubernetes.io/local-config";
 /// The label that names the tool.
 const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
 
-/// An object, and where it comes from.
+/// An object with its source position.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Built {
-    /// The object.
+    /// The object as a value.
     pub object: Value,
-    /// The file that it was read from, or whose kustomization has it made.
+    /// The file that it was read from, or the kustomization that generates it.
     pub file: Arc<TreePath>,
-    /// The line where it begins.
+    /// The line where it begins, counted from 1.
     pub line: u32,
 }
 
-/// What a build gives.
+/// The result of a build.
 #[derive(Debug, Clone, Default)]
 pub struct Build {
     /// The objects, in order.
     pub objects: Vec<Built>,
-    /// What else is to be said.
+    /// Warnings, in the order in which they came up.
     pub warnings: Vec<Warning>,
 }
 
 impl Build {
-    /// The objects as kustomize prints them.
+    /// Prints the objects as `kustomize build` does.
     #[must_use]
     pub fn to_yaml(&self) -> String {
         yaml::print::all(
@@ -60,10 +61,16 @@ impl Build {
     }
 }
 
-/// Builds a directory.
+/// Builds the kustomization in a directory of a tree, as `kustomize build` does.
+///
+/// ```text
+/// let tree = Mem::from_files([("kustomization.yaml", "resources: [a.yaml]\n"), ("a.yaml", A)])?;
+/// let built = build(&tree, &TreePath::root(), &Options::default(), &Budget::default())?;
+/// println!("{}", built.to_yaml());
+/// ```
 ///
 /// # Errors
-/// When the kustomization or what it names is wrong, or the budget ends.
+/// Fails if the kustomization, or a file that it names, is missing or invalid, or if the budget is used up.
 pub fn build(
     tree: &dyn Tree,
     dir: &TreePath,
@@ -75,11 +82,11 @@ pub fn build(
     Ok(Build { objects, warnings })
 }
 
-/// Builds a directory as [`build`] does, and gives the objects away one by one, in order, so that they needn't all be in
-/// memory as values. What else is to be said is returned.
+/// Builds a directory as [`build`] does, and passes the objects to `take` one by one, in order, so that they needn't all be
+/// in memory as values. Returns the warnings.
 ///
 /// # Errors
-/// As [`build`]; some objects may have been given away by then.
+/// As [`build`]; some objects may have been passed to `take` by then.
 pub fn build_each(
     tree: &dyn Tree,
     dir: &TreePath,
@@ -176,7 +183,7 @@ fn finish(
     Ok(Built { object, file, line })
 }
 
-/// Why an object has no value that can be printed.
+/// Returns the error of an object that can't be printed.
 fn unprintable(error: &yaml::Error) -> Error {
     let message = error.message();
     let problem = match &error.problem {

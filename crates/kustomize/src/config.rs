@@ -1,6 +1,6 @@
-//! The tables that say which fields transformers work on, and the files that add rows to them.
+//! The tables of the fields that transformers work on, and the files that add rows to them.
 
-mod crds;
+pub(crate) mod crds;
 #[cfg(test)]
 mod tests;
 
@@ -19,7 +19,7 @@ use crate::{
         shapes,
     },
     tables::rows,
-    transform::Scene,
+    transform::PluginContext,
 };
 
 /// The tables of a kustomization: the built-in rows, those of `configurations` and those that `crds` give.
@@ -57,25 +57,20 @@ impl Config {
     }
 
     /// The built-in tables with the rows of the files that a kustomization names.
-    pub(crate) fn load(files: &[String], scene: &Scene<'_>) -> Result<Self, Error> {
+    pub(crate) fn load(files: &[String], ctx: &PluginContext<'_>) -> Result<Self, Error> {
         let mut own = Self::default();
         for file in files {
-            let (text, path) = scene.loader.load(file)?;
-            let run = scene.run;
-            own.merge(&Self::read(&text, &path, run.budget, run.options.profile)?, scene)?;
+            let (text, path) = ctx.loader.load(file)?;
+            let run = ctx.run;
+            own.merge(&Self::read(&text, &path, run.budget, run.options.profile)?, ctx)?;
         }
         let mut config = Self::built_in();
-        config.merge(&own, scene)?;
+        config.merge(&own, ctx)?;
         Ok(config)
     }
 
-    /// What the definitions in `crds` say of their fields.
-    pub(crate) fn from_crds(files: &[String], scene: &Scene<'_>) -> Result<Self, Error> {
-        crds::load(files, scene)
-    }
-
     /// Adds the rows of another. A row that is there already is not added again, and must agree in whether it creates.
-    pub(crate) fn merge(&mut self, other: &Self, scene: &Scene<'_>) -> Result<(), Error> {
+    pub(crate) fn merge(&mut self, other: &Self, ctx: &PluginContext<'_>) -> Result<(), Error> {
         let tables = [
             ("NamePrefix", &mut self.name_prefix, &other.name_prefix),
             ("NameSuffix", &mut self.name_suffix, &other.name_suffix),
@@ -97,10 +92,10 @@ impl Config {
             ("Replicas", &mut self.replicas, &other.replicas),
         ];
         for (name, own, new) in tables {
-            compare(own, new, scene)?;
+            compare(own, new, ctx)?;
             merge(own, new).context(|| format!("failed to merge {name} fieldSpec"))?;
         }
-        compare(&self.name_reference, &other.name_reference, scene)?;
+        compare(&self.name_reference, &other.name_reference, ctx)?;
         merge_references(&mut self.name_reference, &other.name_reference)
             .context(|| "failed to merge NameReference fieldSpec")
     }
@@ -130,16 +125,16 @@ fn merge(own: &mut Vec<FieldSpec>, new: &[FieldSpec]) -> Result<(), Error> {
 }
 
 /// Counts that each new row is compared with the old ones and those before it.
-fn compare<T: PartialEq + Rows>(own: &[T], new: &[T], scene: &Scene<'_>) -> Result<(), Error> {
+fn compare<T: PartialEq + Rows>(own: &[T], new: &[T], ctx: &PluginContext<'_>) -> Result<(), Error> {
     if own == new {
         return Ok(());
     }
     let rows = |table: &[T]| table.iter().map(Rows::count).sum::<usize>();
     let pairs = rows(new).saturating_mul(rows(own) + rows(new));
-    scene.run.step(pairs as u64, scene.loader.root())
+    ctx.run.step(pairs as u64, ctx.loader.root())
 }
 
-/// How many rows an entry of a table stands for.
+/// The number of rows of an entry of a table.
 trait Rows {
     fn count(&self) -> usize;
 }

@@ -1,4 +1,4 @@
-//! Why a build failed.
+//! The error of a build.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use tree::{Exceeded, PathError, TreeError, TreePath};
 
 use crate::remote::redacted;
 
-/// What was being done when a build failed.
+/// The step of a build that failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
     /// Reading a kustomization.
@@ -39,7 +39,7 @@ pub enum Step {
     Output,
 }
 
-/// Why a directory could not be built. The texts hold the words that kustomize says in the same case.
+/// The error of a directory that could not be built. The messages contain kustomize's own messages for the same problem.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A step failed.
@@ -47,28 +47,28 @@ pub enum Error {
     Failed {
         /// The step.
         step: Step,
-        /// What is wrong, and with what.
+        /// The problem and its object.
         problem: String,
     },
-    /// Something was being done when another error came.
+    /// An error with its context.
     #[error("{context}: {source}")]
     In {
-        /// What was being done.
+        /// The work that failed.
         context: String,
         /// The error.
         source: Box<Error>,
     },
-    /// Where something is wrong.
+    /// An error with its position.
     #[error("{file}:{line}: {source}")]
     At {
         /// The file.
         file: TreePath,
         /// The line.
         line: u32,
-        /// What is wrong.
+        /// The error at this position.
         source: Box<Error>,
     },
-    /// A file is no YAML.
+    /// A file is not valid YAML.
     #[error(
         "MalformedYAMLError: yaml: {} in File: {file}",
         source.go_words(yaml::GoYaml::V3)
@@ -76,13 +76,13 @@ pub enum Error {
     Yaml {
         /// The file.
         file: TreePath,
-        /// Where and why.
+        /// The error of the YAML reader.
         source: yaml::Error,
     },
-    /// An entry names something on another machine, and nothing may be fetched.
+    /// An entry is remote, and [`crate::Options::fetch`] is unset.
     #[error("the remote resource {resource:?} is not fetched here: copy it into the repository")]
     Remote {
-        /// The address, without what may be secret in it.
+        /// The address, without secrets.
         resource: String,
     },
     /// A path that can't be followed.
@@ -102,7 +102,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// The failure of a step.
+    /// Makes the error of a step.
     pub(crate) fn new(step: Step, problem: impl fmt::Display) -> Self {
         Self::Failed {
             step,
@@ -110,7 +110,8 @@ impl Error {
         }
     }
 
-    /// What a file is that is no YAML, with the place in front: the original's words don't always have the true line.
+    /// Makes the error of a malformed YAML file, with its position in front: the original's message doesn't always have the
+    /// true line.
     pub(crate) fn malformed(file: &TreePath, source: yaml::Error) -> Self {
         let line = source.position.map_or(1, |at| at.line);
         let file = file.clone();
@@ -121,7 +122,7 @@ impl Error {
         }
     }
 
-    /// This error, with what was being done in front.
+    /// Adds a context to the error.
     #[must_use]
     pub(crate) fn context(self, context: impl fmt::Display) -> Self {
         // A limit stays what it is: callers look for it.
@@ -134,7 +135,7 @@ impl Error {
         }
     }
 
-    /// This error, with the place of its cause in front; a place that it already has stays the only one.
+    /// Adds a position to the error, unless it has one.
     #[must_use]
     pub(crate) fn at(self, file: &TreePath, line: u32) -> Self {
         if self.exceeded().is_some() || self.place().is_some() {
@@ -147,7 +148,7 @@ impl Error {
         }
     }
 
-    /// File and line of what is wrong, where they are known.
+    /// Returns the file and line of the problem, if they are known.
     #[must_use]
     pub fn place(&self) -> Option<(&TreePath, u32)> {
         match self {
@@ -158,7 +159,7 @@ impl Error {
         }
     }
 
-    /// The limit that was reached, when that is the reason.
+    /// Returns the limit that was reached, if that is the reason.
     #[must_use]
     pub fn exceeded(&self) -> Option<&Exceeded> {
         match self {
@@ -169,7 +170,7 @@ impl Error {
         }
     }
 
-    /// Whether the text of a file was no YAML.
+    /// Returns true if a file was not valid YAML.
     pub(crate) fn is_malformed_yaml(&self) -> bool {
         match self {
             Self::Yaml { .. } => true,
@@ -179,9 +180,9 @@ impl Error {
     }
 }
 
-/// Adds what was being done to errors.
+/// Adds contexts to errors.
 pub(crate) trait Context<T> {
-    /// With what was being done in front.
+    /// Adds a context to the error.
     fn context<D: fmt::Display>(self, context: impl FnOnce() -> D) -> Result<T, Error>;
 }
 

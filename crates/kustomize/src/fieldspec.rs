@@ -11,7 +11,7 @@ use crate::{
     Error,
     error::{Context as _, Step},
     id::{Gvk, Id},
-    lookup::is_null,
+    lookup::{is_null, split_escaped},
     resource::Written,
 };
 
@@ -21,7 +21,7 @@ pub(crate) struct FieldSpec {
     pub(crate) gvk: Gvk,
     /// Map keys joined by `/`; `\/` is a slash in a key, `key[]` says that the field is a list.
     pub(crate) path: Cow<'static, str>,
-    /// Whether missing maps on the way, and the field, are created.
+    /// True if missing maps on the path, and the field, are created.
     pub(crate) create: bool,
 }
 
@@ -86,7 +86,7 @@ pub(crate) fn merge_all(specs: &mut Vec<FieldSpec>, new: &[FieldSpec]) -> Result
     new.iter().try_for_each(|spec| merge_one(specs, spec.clone()))
 }
 
-/// What a missing field becomes where a field spec asks to create it.
+/// The initial content of a missing field that a field spec asks to create.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Create {
     /// It stays missing.
@@ -111,7 +111,7 @@ pub(crate) fn visit(
     visit_selected(object, spec, create, set)
 }
 
-/// As [`visit`], for an object that is known to be of the field spec's kind.
+/// Visits the fields as [`visit`] does, in an object that is known to be of the field spec's kind.
 pub(crate) fn visit_selected(
     object: &mut Node,
     spec: &FieldSpec,
@@ -123,7 +123,7 @@ pub(crate) fn visit_selected(
     })
 }
 
-/// As [`visit_selected`], for changes of what is below the nodes: `set` says what it writes into scalars there.
+/// Visits the fields as [`visit_selected`] does, for changes below the nodes: `set` reports its writes to scalars there.
 pub(crate) fn visit_shared(
     object: &mut Node,
     spec: &FieldSpec,
@@ -134,7 +134,7 @@ pub(crate) fn visit_shared(
     visit_path(object, &Path::of(spec), create, set)
 }
 
-/// What happens to the nodes that are found.
+/// The change of a node that was found.
 pub(crate) type Set<'s> = dyn FnMut(&mut Node, &mut Written) -> Result<(), Error> + 's;
 
 /// The path of a field spec, taken apart.
@@ -148,12 +148,12 @@ impl<'a> Path<'a> {
     pub(crate) fn of(spec: &'a FieldSpec) -> Self {
         Self {
             text: &spec.path,
-            elements: split(&spec.path, '/'),
+            elements: split_escaped(&spec.path, '/'),
         }
     }
 }
 
-/// As [`visit_shared`], for one path of an object of any kind.
+/// Visits the fields as [`visit_shared`] does, for one path of an object of any kind.
 pub(crate) fn visit_path(
     object: &mut Node,
     path: &Path<'_>,
@@ -269,47 +269,9 @@ fn tagged(mut node: Node, create: Create) -> Node {
     node
 }
 
-/// Takes a path apart; an escaped delimiter belongs to its element, and a path may begin with the delimiter.
-pub(crate) fn split(path: &str, delimiter: char) -> Vec<Cow<'_, str>> {
-    let mut parts = path.split(delimiter).peekable();
-    let mut elements: Vec<Cow<'_, str>> = Vec::new();
-    let mut first = parts.next().unwrap_or_default();
-    if first.is_empty() && parts.peek().is_some() {
-        first = parts.next().unwrap_or_default();
-    }
-    elements.push(first.into());
-    for part in parts {
-        match elements.last_mut() {
-            Some(last) if last.ends_with('\\') => {
-                let joined = last.to_mut();
-                joined.pop();
-                joined.push(delimiter);
-                joined.push_str(part);
-            }
-            _ => elements.push(part.into()),
-        }
-    }
-    elements
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn paths_are_split_at_delimiters_that_are_not_escaped() {
-        let cases: &[(&str, &[&str])] = &[
-            ("a", &["a"]),
-            ("", &[""]),
-            ("/a/b", &["a", "b"]),
-            ("a/b[]/c", &["a", "b[]", "c"]),
-            (r"a/k8s.io\/x/c", &["a", "k8s.io/x", "c"]),
-            ("a//b", &["a", "", "b"]),
-        ];
-        for (path, expected) in cases {
-            assert_eq!(split(path, '/'), *expected, "{path}");
-        }
-    }
 
     fn visited(object: &str, spec: &FieldSpec, create: Create) -> String {
         let budget = tree::Budget::default();

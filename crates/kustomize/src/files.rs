@@ -10,10 +10,10 @@ use crate::{
 };
 
 impl Build {
-    /// A file for each object, with the names that kustomize gives them: group, version, kind and name in small letters, and
-    /// the namespace in front where there are several.
+    /// Returns a file for each object, with kustomize's file names: group, version, kind and name in lower case, and the
+    /// namespace in front if there are several.
     ///
-    /// Nothing keeps a name from having slashes in it, nor two objects from having the same.
+    /// Names may contain slashes, and two objects may have the same one.
     #[must_use]
     pub fn files(&self) -> Vec<(String, String)> {
         let ids: Vec<Id> = self.objects.iter().map(|built| identity(&built.object)).collect();

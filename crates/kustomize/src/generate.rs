@@ -1,7 +1,5 @@
 //! Objects made from literals and files: ConfigMaps, Secrets, and the hash that their names end in.
 
-mod absorb;
-mod content;
 mod hash;
 mod iam;
 mod plugin;
@@ -16,14 +14,14 @@ use yaml::{
     node::{Content, Mapping},
 };
 
-pub(crate) use self::{absorb::absorbed, hash::add_hashes, plugin::from_config};
+pub(crate) use self::{hash::add_hashes, plugin::from_config};
 use crate::{
     Error,
     error::Step,
     model::{GeneratorArgs, GeneratorOptions},
     resmap::ResMap,
-    resource::{Behavior, Resource},
-    transform::{Scene, set},
+    resource::{self, Behavior, Resource, encode},
+    transform::PluginContext,
 };
 
 /// Makes objects.
@@ -31,30 +29,30 @@ pub(crate) trait Generator {
     /// Makes the objects.
     ///
     /// # Errors
-    /// When a file can't be read, or the configuration makes no object.
-    fn generate(&self, scene: &Scene<'_>) -> Result<ResMap, Error>;
+    /// Fails if a file can't be read, or the configuration makes no object.
+    fn generate(&self, ctx: &PluginContext<'_>) -> Result<ResMap, Error>;
 }
 
 /// The ConfigMap of an entry of `configMapGenerator`. Its place is the directory; the caller knows better.
 ///
 /// # Errors
-/// When it has no name, one of its sources can't be read, or two of them have a key in common.
+/// Fails if it has no name, one of its sources can't be read, or two of them have a key in common.
 pub(crate) fn config_map(
     args: &GeneratorArgs,
     global: Option<&GeneratorOptions>,
-    scene: &Scene<'_>,
+    ctx: &PluginContext<'_>,
 ) -> Result<Resource, Error> {
     let mut object = base("ConfigMap", args)?;
     let mut maps = BTreeMap::new();
-    for (key, bytes) in sources::gather(args, scene)? {
-        let (field, text) = content::for_config_map(&bytes);
+    for (key, bytes) in sources::gather(args, ctx)? {
+        let (field, text) = encode::for_config_map(&bytes);
         let map = maps.entry(field).or_insert_with(Mapping::new);
-        set::put(map, &key, Node::string(text));
+        resource::put(map, &key, Node::string(text));
     }
     for (field, map) in maps {
         object.set(field, map.into());
     }
-    finish(object, args, global, scene)
+    finish(object, args, global, ctx)
 }
 
 /// The Secret of an entry of `secretGenerator`. Its place is the directory; the caller knows better.
@@ -64,7 +62,7 @@ pub(crate) fn config_map(
 pub(crate) fn secret(
     args: &GeneratorArgs,
     global: Option<&GeneratorOptions>,
-    scene: &Scene<'_>,
+    ctx: &PluginContext<'_>,
 ) -> Result<Resource, Error> {
     let mut object = base("Secret", args)?;
     let kind = match args.secret_type.as_str() {
@@ -73,11 +71,11 @@ pub(crate) fn secret(
     };
     object.set("type", Node::string(kind));
     let mut data = Mapping::new();
-    for (key, bytes) in sources::gather(args, scene)? {
-        set::put(&mut data, &key, Node::string(content::base64(&bytes)));
+    for (key, bytes) in sources::gather(args, ctx)? {
+        resource::put(&mut data, &key, Node::string(encode::base64(&bytes)));
     }
     object.set("data", data.into());
-    finish(object, args, global, scene)
+    finish(object, args, global, ctx)
 }
 
 fn base(kind: &str, args: &GeneratorArgs) -> Result<Node, Error> {
@@ -101,7 +99,7 @@ fn finish(
     mut object: Node,
     args: &GeneratorArgs,
     global: Option<&GeneratorOptions>,
-    scene: &Scene<'_>,
+    ctx: &PluginContext<'_>,
 ) -> Result<Resource, Error> {
     let options = merged(args.options.as_ref(), global);
     if let Some(metadata) = object.get_mut("metadata") {
@@ -111,7 +109,7 @@ fn finish(
             }
             let mut map = Mapping::new();
             for (key, text) in texts {
-                set::put(&mut map, key, Node::string(text.as_str()));
+                resource::put(&mut map, key, Node::string(text.as_str()));
             }
             metadata.set(field, Node::new(Content::Map(map)));
         }
@@ -119,7 +117,7 @@ fn finish(
     if options.immutable {
         object.set("immutable", Node::from_value(&yaml::Value::Bool(true)));
     }
-    let place = Arc::new(scene.loader.root().clone());
+    let place = Arc::new(ctx.loader.root().clone());
     let mut resource = Resource::new(object, place, 1);
     resource.history.behavior = Behavior::parse(&args.behavior);
     resource.history.needs_hash = !options.disable_name_suffix_hash;

@@ -1,4 +1,4 @@
-//! Helm charts: what a kustomization says of one is handed to the callback that inflates it.
+//! Helm charts: passes the entries of a kustomization to the callback that inflates them.
 
 use std::sync::Arc;
 
@@ -7,12 +7,12 @@ use yaml::Map;
 
 use crate::{
     Chart, Error,
-    accumulate::Target,
     error::{Context as _, Step},
     generate::Generator,
     read,
     resmap::ResMap,
-    transform::Scene,
+    target::Target,
+    transform::PluginContext,
 };
 
 /// A chart, and the place that asks for it.
@@ -57,15 +57,15 @@ impl Inflation {
 }
 
 impl Generator for Inflation {
-    fn generate(&self, scene: &Scene<'_>) -> Result<ResMap, Error> {
-        let run = scene.run;
+    fn generate(&self, ctx: &PluginContext<'_>) -> Result<ResMap, Error> {
+        let run = ctx.run;
         let Some(helm) = run.options.helm else {
             let problem =
                 "trouble configuring builtin HelmChartInflationGenerator: must specify --enable-helm";
             return Err(Error::new(Step::Helm, problem));
         };
         let config = self.config.clone().into();
-        let (chart, loader) = (Chart { config }, scene.loader);
+        let (chart, loader) = (Chart { config }, ctx.loader);
         let manifests = helm
             .inflate(&chart, loader.tree(), loader.root(), run.budget)
             .map_err(|problem| Error::new(Step::Helm, problem))?;
@@ -86,13 +86,19 @@ mod tests {
     use tree::{Budget, Mem, Tree};
 
     use super::*;
-    use crate::{InflateChart, Options, build};
+    use crate::{CallbackError, InflateChart, Options, build};
 
     /// Gives one object, named by what it was asked.
     struct Charts;
 
     impl InflateChart for Charts {
-        fn inflate(&self, chart: &Chart, _: &dyn Tree, dir: &TreePath, _: &Budget) -> Result<String, String> {
+        fn inflate(
+            &self,
+            chart: &Chart,
+            _: &dyn Tree,
+            dir: &TreePath,
+            _: &Budget,
+        ) -> Result<String, CallbackError> {
             let text = |key: &str| {
                 chart
                     .config
@@ -101,7 +107,7 @@ mod tests {
                     .unwrap_or("none")
             };
             if text("name") == "broken" {
-                return Err("no such chart".to_owned());
+                return Err(CallbackError::new("no such chart"));
             }
             let (name, home, namespace) = (text("name"), text("chartHome"), text("namespace"));
             Ok(format!(
@@ -152,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn charts_are_refused_without_it() {
+    fn charts_are_refused_without_the_callback() {
         let error = built("helmCharts: [{name: a}]\n", &Options::default());
         assert!(error.ends_with("must specify --enable-helm"), "{error}");
     }

@@ -1,4 +1,4 @@
-//! What makes an object itself: group, version, kind, name and namespace.
+//! The identity of an object: group, version, kind, name and namespace.
 
 use std::{
     borrow::Cow,
@@ -81,7 +81,7 @@ impl Gvk {
         }
     }
 
-    /// Whether every part that `selector` has is this one's.
+    /// Returns true if every part that `selector` sets is equal.
     pub(crate) fn is_selected_by(&self, selector: &Self) -> bool {
         let fits = |selector: &str, own: &str| selector.is_empty() || selector == own;
         fits(&selector.kind, &self.kind)
@@ -89,7 +89,7 @@ impl Gvk {
             && fits(&selector.version, &self.version)
     }
 
-    /// What field specs and the kinds that they refer to are sorted by: kinds that others need come first.
+    /// Returns the sort key of field specs and of the kinds that they refer to: kinds that others need come first.
     pub(crate) fn rank(&self) -> (i64, String) {
         let place = |kinds: &[&str]| kinds.iter().position(|kind| *kind == self.kind);
         let rank = |index: usize| i64::try_from(index).unwrap_or(i64::MAX);
@@ -101,13 +101,13 @@ impl Gvk {
         (rank, self.sort_text())
     }
 
-    /// What kinds of one rank are sorted by: a text where the sign for what is empty comes after all letters.
+    /// Returns the sort key of kinds of one rank: a string in which the mark of an empty part comes after all letters.
     pub(crate) fn sort_text(&self) -> String {
         let parts = [(&self.group, "~G"), (&self.version, "~V"), (&self.kind, "~K")];
         parts.map(|(text, missing)| or(text, missing)).join("_")
     }
 
-    /// Whether the kind is known to live outside of namespaces; unknown kinds are not.
+    /// Returns true if the kind is known to be cluster-scoped; unknown kinds are not.
     pub(crate) fn is_cluster_scoped(&self) -> bool {
         tables::namespaced(&self.api_version(), &self.kind) == Some(false)
     }
@@ -133,7 +133,7 @@ impl fmt::Display for Gvk {
 pub(crate) struct Id {
     pub(crate) gvk: Gvk,
     pub(crate) name: String,
-    /// As written; empty when it isn't.
+    /// The namespace as written; empty if there is none.
     pub(crate) namespace: String,
     cluster_scoped: bool,
 }
@@ -197,7 +197,7 @@ impl Id {
         self.effective_namespace() == other.effective_namespace()
     }
 
-    /// Whether kind and name are equal, whatever the namespaces.
+    /// Returns true if kind and name are equal, whatever the namespaces.
     pub(crate) fn same_kind_and_name(&self, other: &Self) -> bool {
         self.name == other.name && self.gvk == other.gvk
     }
@@ -236,7 +236,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn identities_print_what_they_lack() {
+    fn identity_display_marks_missing_parts() {
         let id = Id::new(Gvk::of("", "v1", "A"), "a", "");
         assert_eq!(id.to_string(), "A.v1.[noGrp]/a.[noNs]");
         assert_eq!(
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn the_namespace_counts_where_there_is_one() {
+    fn identity_comparison_includes_the_namespace() {
         let map = |namespace| Id::new(Gvk::of("", "v1", "ConfigMap"), "a", namespace);
         assert_eq!(map(""), map("default"));
         assert_ne!(map(""), map("other"));

@@ -1,12 +1,13 @@
 //! `kustomize build`, in process: what the kluctl engine and the kustomize-controller build directories with.
 //!
-//! [`build`] reads a directory of a [`tree::Tree`] and gives its objects, as kustomize 5.8 does it, byte for byte when they
-//! are printed by [`Build::to_yaml`]. Nothing is fetched or run unless [`Options`] has a callback for it. Where the original
-//! has quirks that users' outputs depend on, they are kept, each with `quirk:` in a comment where it is done:
-//! `docs/differences.md` lists those that are not.
+//! [`build`] builds a directory of a [`tree::Tree`] and returns its objects as kustomize 5.8 does, byte for byte when they
+//! are printed by [`Build::to_yaml`]. Nothing is fetched or run unless [`Options`] has a callback for it. Quirks of the
+//! original that users' outputs depend on are kept, each with `quirk:` in a comment; `docs/differences.md` lists those that
+//! are not.
 //!
-//! `loader` reads what may be read, `model` is what a kustomization says, `accumulate` does the work of a directory after
-//! those below it, and `build` finishes: new names are followed, vars replaced, objects sorted and printed.
+//! `loader` finds the files that may be read, `model` is a kustomization as data, `accumulate` builds a directory after
+//! those below it, and `build` finishes: references to renamed objects are fixed, vars replaced, objects sorted and
+//! printed.
 
 mod accumulate;
 mod build;
@@ -26,6 +27,7 @@ mod metadata;
 mod model;
 mod options;
 mod order;
+mod origin;
 mod patch;
 mod plugin;
 mod read;
@@ -34,9 +36,11 @@ pub mod remote;
 mod replacement;
 mod resmap;
 mod resource;
+mod run;
 mod schema;
 mod selector;
 mod tables;
+mod target;
 #[cfg(test)]
 mod testing;
 mod transform;
@@ -46,5 +50,6 @@ pub use build::{Build, Built, build, build_each};
 pub use error::{Error, Step};
 pub use model::{FILE_NAMES, find as find_kustomization};
 pub use options::{
-    Chart, Fetch, Fetched, InflateChart, LoadRestriction, OpenApi, Options, Order, Profile, Warning,
+    CallbackError, Chart, Fetch, Fetched, InflateChart, LoadRestriction, OpenApi, Options, Order, Profile,
+    Warning,
 };

@@ -1,7 +1,7 @@
-//! Finds and reads the files and directories that a kustomization names, and nothing that it may not name.
+//! Finds and reads the files and directories that a kustomization may name.
 //!
-//! Everything is below the root of a tree: a path that leaves it is refused whatever the options say. Texts of errors have
-//! paths from that root on.
+//! Everything is below the root of a tree: a path that leaves it is refused whatever the options are. Errors show paths
+//! from that root on.
 
 #[cfg(test)]
 mod tests;
@@ -14,25 +14,26 @@ use tree::{Tree, TreeError, TreePath};
 use crate::{
     Error,
     error::{Context as _, Step},
-    options::{LoadRestriction, Run},
+    options::LoadRestriction,
     remote,
+    run::Run,
 };
 
 /// Reads what the kustomization of one directory names.
 pub(crate) struct Loader<'a> {
-    tree: Source<'a>,
+    tree: TreeHandle<'a>,
     root: TreePath,
     restriction: LoadRestriction,
     run: &'a Run<'a>,
     /// The loader of the kustomization that named this directory.
     referrer: Option<&'a Loader<'a>>,
-    /// How many directories have been entered on the way here.
+    /// The number of directories that were entered to get here.
     depth: u32,
     /// The repository that was fetched to get here, as it was named.
     repository: Option<String>,
 }
 
-enum Source<'a> {
+enum TreeHandle<'a> {
     Given(&'a dyn Tree),
     Fetched(Arc<dyn Tree>),
 }
@@ -42,7 +43,7 @@ impl<'a> Loader<'a> {
     pub(crate) fn new(tree: &'a dyn Tree, root: &TreePath, run: &'a Run<'a>) -> Result<Self, Error> {
         let root = directory(tree, root, root.as_str()).context(|| "must build at directory")?;
         Ok(Self {
-            tree: Source::Given(tree),
+            tree: TreeHandle::Given(tree),
             root,
             restriction: run.options.load_restriction,
             run,
@@ -57,7 +58,7 @@ impl<'a> Loader<'a> {
         &self.root
     }
 
-    /// What the build shares.
+    /// Returns the state that all parts of the build share.
     pub(crate) fn run(&self) -> &'a Run<'a> {
         self.run
     }
@@ -65,8 +66,8 @@ impl<'a> Loader<'a> {
     /// The tree that it is in.
     pub(crate) fn tree(&self) -> &dyn Tree {
         match &self.tree {
-            Source::Given(tree) => *tree,
-            Source::Fetched(tree) => tree.as_ref(),
+            TreeHandle::Given(tree) => *tree,
+            TreeHandle::Fetched(tree) => tree.as_ref(),
         }
     }
 
@@ -95,8 +96,8 @@ impl<'a> Loader<'a> {
         self.refuse_cycle(&root)?;
         Ok(Loader {
             tree: match &self.tree {
-                Source::Given(tree) => Source::Given(*tree),
-                Source::Fetched(tree) => Source::Fetched(tree.clone()),
+                TreeHandle::Given(tree) => TreeHandle::Given(*tree),
+                TreeHandle::Fetched(tree) => TreeHandle::Fetched(tree.clone()),
             },
             root,
             restriction: self.restriction,
@@ -133,7 +134,7 @@ impl<'a> Loader<'a> {
             .map_err(|problem| Error::new(Step::Load, format!("fetching {resource}: {problem}")))?;
         let root = directory(fetched.tree.as_ref(), &fetched.dir, &resource)?;
         Ok(Loader {
-            tree: Source::Fetched(fetched.tree),
+            tree: TreeHandle::Fetched(fetched.tree),
             root,
             // What others wrote never leaves its directory.
             restriction: LoadRestriction::RootOnly,
@@ -156,7 +157,7 @@ impl<'a> Loader<'a> {
                 return Err(Error::new(Step::Load, problem));
             }
             // Directories of another tree can't hold those of this one.
-            if matches!(loader.tree, Source::Fetched(_)) && loader.repository.is_some() {
+            if matches!(loader.tree, TreeHandle::Fetched(_)) && loader.repository.is_some() {
                 return Ok(());
             }
             above = loader.referrer;
@@ -205,7 +206,7 @@ impl<'a> Loader<'a> {
     }
 }
 
-/// Whether an entry is a file on another machine; it may be a repository all the same.
+/// Returns true if an entry is a URL; it may be the address of a repository as well.
 pub(crate) fn is_url(entry: &str) -> bool {
     entry.starts_with("http://") || entry.starts_with("https://")
 }
@@ -222,7 +223,7 @@ fn directory(tree: &dyn Tree, path: &TreePath, written: &str) -> Result<TreePath
     }
 }
 
-/// Where a path leads when links are followed.
+/// Resolves the links of a path.
 fn resolve(tree: &dyn Tree, path: &TreePath) -> Result<Option<TreePath>, Error> {
     match tree.resolve(path) {
         Err(TreeError::NotFound(_)) => Ok(None),

@@ -7,13 +7,13 @@ use yaml::{
     node::{Content, Scalar, Tag},
 };
 
-use crate::{Error, error::Step, fieldspec};
+use crate::{Error, error::Step};
 
 /// Takes a path apart at its dots. A dot in brackets or after a backslash belongs to its element; brackets around what is
 /// no condition are taken away when there is a dot in them.
 pub(crate) fn split(path: &str) -> Vec<Cow<'_, str>> {
     let mut elements = Vec::new();
-    let mut parts = fieldspec::split(path, '.').into_iter();
+    let mut parts = split_escaped(path, '.').into_iter();
     while let Some(part) = parts.next() {
         if !part.starts_with('[') || part.ends_with(']') {
             elements.push(part);
@@ -35,12 +35,35 @@ pub(crate) fn split(path: &str) -> Vec<Cow<'_, str>> {
     elements
 }
 
+/// Takes a path apart; an escaped delimiter belongs to its element, and a path may begin with the delimiter.
+pub(crate) fn split_escaped(path: &str, delimiter: char) -> Vec<Cow<'_, str>> {
+    let mut parts = path.split(delimiter).peekable();
+    let mut elements: Vec<Cow<'_, str>> = Vec::new();
+    let mut first = parts.next().unwrap_or_default();
+    if first.is_empty() && parts.peek().is_some() {
+        first = parts.next().unwrap_or_default();
+    }
+    elements.push(first.into());
+    for part in parts {
+        match elements.last_mut() {
+            Some(last) if last.ends_with('\\') => {
+                let joined = last.to_mut();
+                joined.pop();
+                joined.push(delimiter);
+                joined.push_str(part);
+            }
+            _ => elements.push(part.into()),
+        }
+    }
+    elements
+}
+
 /// The node that the elements of a path lead to. Where nothing is there, or something else than the path says, it is none.
 pub(crate) fn get<'a>(node: &'a Node, elements: &[Cow<'_, str>]) -> Option<&'a Node> {
     follow(node, elements).ok().flatten()
 }
 
-/// As [`get`], with an error for a path that does not fit the node.
+/// Follows a path as [`get`] does, with an error for a path that does not fit the node.
 pub(crate) fn follow<'a>(node: &'a Node, elements: &[Cow<'_, str>]) -> Result<Option<&'a Node>, Error> {
     let mut node = node;
     for element in elements {
@@ -56,7 +79,7 @@ pub(crate) fn follow<'a>(node: &'a Node, elements: &[Cow<'_, str>]) -> Result<Op
     Ok(Some(node))
 }
 
-/// Where an element of a path leads.
+/// The target of an element of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Leads {
     /// Nowhere else: it is empty.
@@ -137,7 +160,7 @@ pub(crate) fn wrong_kind(expected: &str, found: &str) -> Error {
     Error::new(Step::Reference, problem)
 }
 
-/// Whether an element selects items of a list.
+/// Returns true if an element selects items of a list.
 pub(crate) fn is_condition(element: &str) -> bool {
     element.starts_with('[') && element.ends_with(']')
 }
@@ -168,18 +191,18 @@ pub(crate) fn raw_text(node: &Node) -> &str {
     }
 }
 
-/// Whether a scalar has a type of its own, rather than what its text looks like.
+/// Returns true if a scalar has a type of its own, rather than the one that its content looks like.
 pub(crate) fn has_type(node: &Node) -> bool {
     let is_plain = |scalar: &Scalar| scalar.plain && scalar.tag.is_none();
     node.position != yaml::Position::default() || !node.as_scalar().is_some_and(is_plain)
 }
 
-/// Whether a node is null. Plain text that was made here has no type yet, and is not.
+/// Returns true if a node is null. A plain scalar that was made by the build has no type yet, and is not null.
 pub(crate) fn is_null(node: &Node) -> bool {
     node.is_null() && has_type(node)
 }
 
-/// Whether a scalar was read in quotes, or was made of a text that needs them.
+/// Returns true if a scalar was read in quotes, or was made of a string that needs them.
 pub(crate) fn is_quoted(node: &Node) -> bool {
     let was_read = node.position != yaml::Position::default();
     let needs_them = |old: &Scalar| was_read || Scalar::plain(old.text.clone()).kind() != Tag::Str;
@@ -205,6 +228,21 @@ mod tests {
         ];
         for (path, expected) in cases {
             assert_eq!(split(path), *expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn paths_are_split_at_delimiters_that_are_not_escaped() {
+        let cases: &[(&str, &[&str])] = &[
+            ("a", &["a"]),
+            ("", &[""]),
+            ("/a/b", &["a", "b"]),
+            ("a/b[]/c", &["a", "b[]", "c"]),
+            (r"a/k8s.io\/x/c", &["a", "k8s.io/x", "c"]),
+            ("a//b", &["a", "", "b"]),
+        ];
+        for (path, expected) in cases {
+            assert_eq!(split_escaped(path, '/'), *expected, "{path}");
         }
     }
 

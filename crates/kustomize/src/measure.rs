@@ -1,8 +1,8 @@
-//! How deep a node is, and how large: what is counted where many objects get copies of one.
+//! The depth and the size of a node, which are counted where many objects get copies of it.
 
 use yaml::{Node, node::Content};
 
-/// What a node counts beside its text.
+/// The size in bytes of a node without its text.
 pub(crate) const NODE_SIZE: usize = 64;
 
 /// Levels and about the bytes of a node; it is not nested deeper than documents may be.

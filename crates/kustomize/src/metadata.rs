@@ -1,16 +1,15 @@
-//! Where objects come from, and what changed them: `buildMetadata`, and the annotations that are taken away at the end.
+//! Origins and transformations on objects, for `buildMetadata`, and the annotations that are removed at the end.
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
-use yaml::{Value, node::Text};
+use yaml::node::Text;
 
 use crate::{
     Error,
-    id::Id,
-    options::Run,
-    remote,
+    origin::Origin,
     resmap::ResMap,
     resource::{Previous, Resource},
+    run::Run,
 };
 
 /// The annotation that says where an object comes from.
@@ -42,141 +41,12 @@ const INTERNAL: &[&str] = &[
     "internal.config.kubernetes.io/helm-generated",
 ];
 
-/// Where an object comes from, or what made or changed it.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Origin {
-    /// The path of the file, from the directory that is built or the root of the repository.
-    pub(crate) path: String,
-    /// The repository, when it isn't the one that is built.
-    pub(crate) repository: String,
-    /// Branch, tag or commit of the repository.
-    pub(crate) reference: String,
-    /// The file that has it made or changed.
-    pub(crate) configured_in: String,
-    /// The configuration that does so.
-    pub(crate) configured_by: Option<ConfiguredBy>,
-}
-
-/// The configuration of a generator or transformer.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct ConfiguredBy {
-    pub(crate) api_version: String,
-    pub(crate) kind: String,
-    pub(crate) name: String,
-    pub(crate) namespace: String,
-}
-
-impl Origin {
-    /// The origin of what an entry of a kustomization of this origin names.
-    pub(crate) fn append(&self, entry: &str) -> Self {
-        let mut appended = self.clone();
-        let entry = match remote::parse(entry) {
-            Ok(repository) => {
-                appended.repository = repository.clone_spec();
-                appended.reference = repository.reference.unwrap_or_default();
-                appended.path.clear();
-                repository.path
-            }
-            Err(_) => entry.to_owned(),
-        };
-        appended.path = clean(&appended.path, &entry);
-        appended
-    }
-
-    /// The origin of what a built-in generator or transformer makes, as the kustomization of this origin asks for it.
-    pub(crate) fn builtin(&self, file_name: &str, kind: &str) -> Self {
-        Self {
-            path: String::new(),
-            configured_in: clean(&self.path, file_name),
-            configured_by: Some(ConfiguredBy {
-                api_version: "builtin".to_owned(),
-                kind: kind.to_owned(),
-                ..ConfiguredBy::default()
-            }),
-            ..self.clone()
-        }
-    }
-
-    /// The origin of what the generator or transformer makes whose configuration has this origin.
-    pub(crate) fn plugin(&self, config: &Id) -> Self {
-        Self {
-            path: String::new(),
-            configured_in: self.path.clone(),
-            configured_by: Some(ConfiguredBy {
-                api_version: config.gvk.api_version(),
-                kind: config.gvk.kind.clone().into_owned(),
-                name: config.name.clone(),
-                namespace: config.namespace.clone(),
-            }),
-            ..self.clone()
-        }
-    }
-
-    /// Its fields as lines of YAML, each behind `indent`, the first behind `first`.
-    fn write(&self, out: &mut dyn fmt::Write, first: &str, indent: &str) -> fmt::Result {
-        let mut lead = first;
-        let fields = [
-            ("path", &self.path),
-            ("repo", &self.repository),
-            ("ref", &self.reference),
-            ("configuredIn", &self.configured_in),
-        ];
-        for (key, value) in fields {
-            if !value.is_empty() {
-                writeln!(out, "{lead}{key}: {}", scalar(value))?;
-                lead = indent;
-            }
-        }
-        let Some(by) = &self.configured_by else {
-            return Ok(());
-        };
-        writeln!(out, "{lead}configuredBy:")?;
-        let fields = [
-            ("apiVersion", &by.api_version),
-            ("kind", &by.kind),
-            ("name", &by.name),
-            ("namespace", &by.namespace),
-        ];
-        for (key, value) in fields {
-            if !value.is_empty() {
-                writeln!(out, "{indent}  {key}: {}", scalar(value))?;
-            }
-        }
-        Ok(())
-    }
-}
-
-impl fmt::Display for Origin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.write(f, "", "")
-    }
-}
-
 struct List<'a>(&'a [Arc<Origin>]);
 
 impl fmt::Display for List<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|origin| origin.write(f, "- ", "  "))
     }
-}
-
-fn scalar(text: &str) -> String {
-    yaml::print::goyaml(&Value::from(text)).trim_end().to_owned()
-}
-
-/// Joins paths, which may lead above where they begin.
-fn clean(base: &str, path: &str) -> String {
-    let mut parts: Vec<&str> = Vec::new();
-    for part in base.split('/').chain(path.split('/')) {
-        match part {
-            "" | "." => {}
-            ".." if parts.last().is_some_and(|last| *last != "..") => {
-                parts.pop();
-            }
-            part => parts.push(part),
-        }
-    }
-    parts.join("/")
 }
 
 /// Takes over what an object says of its own past, in the annotations in which the original keeps it: outputs of a build
@@ -228,7 +98,7 @@ pub(crate) fn add_transformation(resources: &mut ResMap, origin: &Arc<Origin>) {
     }
 }
 
-/// What `buildMetadata` asks for.
+/// The annotations that `buildMetadata` asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Wanted {
     pub(crate) origins: bool,
@@ -297,18 +167,5 @@ mod tests {
         let list = List(&[made.into(), base.into()]).to_string();
         let expected = "- configuredIn: a/kustomization.yaml\n  configuredBy:\n    apiVersion: builtin\n    kind: ConfigMapGenerator\n- path: ../base/m.yaml\n";
         assert_eq!(list, expected);
-    }
-
-    #[test]
-    fn paths_may_lead_above_where_they_begin() {
-        for (base, path, expected) in [
-            ("", "a", "a"),
-            ("a", "../b", "b"),
-            ("", "../a", "../a"),
-            ("..", "../a", "../../a"),
-            ("a", ".", "a"),
-        ] {
-            assert_eq!(clean(base, path), expected, "{base} {path}");
-        }
     }
 }

@@ -1,4 +1,4 @@
-//! What a kustomization file says, as data. [`decode`] reads it; the parts that use a field give it its meaning.
+//! A kustomization file as data. [`decode`] reads it; the modules that use a field give it its meaning.
 
 pub(crate) mod configs;
 pub(crate) mod decode;
@@ -20,8 +20,8 @@ pub use decode::{FILE_NAMES, find};
 
 /// The kind of a kustomization file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
-pub(crate) enum Kind {
-    /// It stands alone.
+pub(crate) enum KustomizationKind {
+    /// A kustomization that is built on its own.
     #[default]
     Kustomization,
     /// It works on the objects of the kustomization that names it.
@@ -48,7 +48,7 @@ impl Kustomization {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct Fields {
-    pub(crate) kind: Kind,
+    pub(crate) kind: KustomizationKind,
     pub(crate) resources: Vec<String>,
     pub(crate) components: Vec<String>,
     pub(crate) crds: Vec<String>,
@@ -86,7 +86,7 @@ pub(crate) struct Label {
     pub(crate) pairs: BTreeMap<String, String>,
     pub(crate) include_selectors: bool,
     pub(crate) include_templates: bool,
-    /// Only in 5.8.3.
+    /// A field of version 5.8.3 only.
     pub(crate) include_volume_claim_templates: bool,
     pub(crate) fields: Vec<Field>,
 }
@@ -126,7 +126,8 @@ pub(crate) struct Patch {
     pub(crate) options: BTreeMap<String, bool>,
 }
 
-/// What selects objects. Empty parts select everything; whether the others are patterns is up to the user of it.
+/// A selector of objects. Empty parts select everything; whether the others are patterns depends on the user of the
+/// selector.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct Selector {
@@ -176,7 +177,7 @@ pub(crate) struct Replacement {
     pub(crate) targets: Vec<ReplacementTarget>,
 }
 
-/// Where a replacement takes its value.
+/// The source of a replacement's value.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct ReplacementSource {
@@ -186,7 +187,7 @@ pub(crate) struct ReplacementSource {
     pub(crate) options: Option<FieldOptions>,
 }
 
-/// Where a replacement puts its value.
+/// A target of a replacement's value.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct ReplacementTarget {
@@ -196,7 +197,7 @@ pub(crate) struct ReplacementTarget {
     pub(crate) options: Option<FieldOptions>,
 }
 
-/// Which piece of a field a replacement is about.
+/// The part of a field that a replacement reads or writes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct FieldOptions {

@@ -1,43 +1,41 @@
-//! How a build is done, and what it may ask for.
+//! The options of a build, and the callbacks that it may use.
 
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 
 use bytes::Bytes;
-use tree::{Budget, Exceeded, Tree, TreePath};
+use tree::{Budget, Tree, TreePath};
 
-use crate::Error;
-
-/// Which files a kustomization may name.
+/// The files that a kustomization may name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum LoadRestriction {
-    /// Those in and below its own directory.
+    /// Files in and below its own directory.
     #[default]
     RootOnly,
-    /// All of the tree.
+    /// All files of the tree.
     None,
 }
 
-/// In which order the objects of a build come out, when its kustomization doesn't say.
+/// The order of a build's objects, unless its kustomization has `sortOptions`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Order {
-    /// As they were accumulated.
+    /// The order in which they were accumulated.
     #[default]
     Accumulated,
-    /// By kind, as the command line has it.
+    /// Sorted by kind, as the command line does.
     Legacy,
 }
 
-/// What `openapi.path` does to the built-in schema.
+/// The effect of `openapi.path` on the built-in schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OpenApi {
-    /// It takes its place, as on the command line.
+    /// It replaces the built-in schema, as on the command line.
     #[default]
     Replace,
-    /// It is added, as in Flux.
+    /// It is added to the built-in schema, as in Flux.
     Add,
 }
 
-/// The version whose behaviour is wanted.
+/// A version of kustomize whose behaviour is followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Profile {
     /// kustomize 5.8.1.
@@ -48,7 +46,7 @@ pub enum Profile {
 }
 
 impl Profile {
-    /// The version, as `app.kubernetes.io/managed-by` has it.
+    /// Returns the version in the form of the label `app.kubernetes.io/managed-by`, such as `v5.8.1`.
     #[must_use]
     pub fn version(self) -> &'static str {
         match self {
@@ -58,28 +56,54 @@ impl Profile {
     }
 }
 
+/// The failure of a [`Fetch`] or [`InflateChart`]: the reason, which becomes part of the error of the build.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{reason}")]
+pub struct CallbackError {
+    reason: String,
+}
+
+impl CallbackError {
+    /// Makes an error of its reason, which must not contain secrets.
+    pub fn new(reason: impl fmt::Display) -> Self {
+        Self {
+            reason: reason.to_string(),
+        }
+    }
+}
+
+impl From<String> for CallbackError {
+    fn from(reason: String) -> Self {
+        Self { reason }
+    }
+}
+
 /// A directory of a repository that was fetched.
 #[derive(Clone)]
 pub struct Fetched {
-    /// The whole repository.
+    /// The files of the whole repository.
     pub tree: Arc<dyn Tree>,
     /// The directory in it.
     pub dir: TreePath,
 }
 
-/// Gets what is on other machines. Without it, nothing is fetched and remote entries are refused by name.
+/// Fetches remote repositories and files. Without it, remote entries are refused by name.
 pub trait Fetch: Send + Sync {
-    /// A repository, by an address that [`crate::remote::Repository`] took apart.
+    /// Fetches a repository by its parsed address.
     ///
     /// # Errors
-    /// When it can't be had; the text goes into the error of the build and holds no secret.
-    fn repository(&self, repository: &crate::remote::Repository, budget: &Budget) -> Result<Fetched, String>;
+    /// Fails if it can't be fetched. The error becomes part of the build's error and must not contain secrets.
+    fn repository(
+        &self,
+        repository: &crate::remote::Repository,
+        budget: &Budget,
+    ) -> Result<Fetched, CallbackError>;
 
-    /// A file, by its http or https address.
+    /// Fetches a file by its http or https URL.
     ///
     /// # Errors
     /// As [`Self::repository`].
-    fn file(&self, url: &str, budget: &Budget) -> Result<Bytes, String>;
+    fn file(&self, url: &str, budget: &Budget) -> Result<Bytes, CallbackError>;
 }
 
 /// A Helm chart to be inflated: an entry of `helmCharts` with the `helmGlobals`, paths relative to the kustomization.
@@ -91,119 +115,44 @@ pub struct Chart {
 
 /// Inflates Helm charts. Without it, `helmCharts` are refused by name.
 pub trait InflateChart: Send + Sync {
-    /// The manifests that a chart gives, as YAML; `dir` of `tree` is the directory of the kustomization.
+    /// Renders a chart to manifests in YAML; `dir` of `tree` is the directory of the kustomization.
     ///
     /// # Errors
-    /// When the chart can't be had or rendered; the text goes into the error of the build and holds no secret.
+    /// Fails if the chart can't be fetched or rendered. The error becomes part of the build's error and must not contain
+    /// secrets.
     fn inflate(
         &self,
         chart: &Chart,
         tree: &dyn Tree,
         dir: &TreePath,
         budget: &Budget,
-    ) -> Result<String, String>;
+    ) -> Result<String, CallbackError>;
 }
 
-/// How a build is done.
+/// The options of a build. The defaults are those of the command `kustomize build`.
 #[derive(Clone, Copy, Default)]
 pub struct Options<'a> {
-    /// Which files a kustomization may name.
+    /// The files that a kustomization may name; default: those in and below its own directory.
     pub load_restriction: LoadRestriction,
-    /// In which order the objects come out.
+    /// The order of the objects; default: as they were accumulated.
     pub order: Order,
-    /// What `openapi.path` does.
+    /// The effect of `openapi.path`; default: it replaces the built-in schema.
     pub openapi: OpenApi,
-    /// Whose behaviour is wanted.
+    /// The version whose behaviour is followed; default 5.8.1.
     pub profile: Profile,
-    /// Whether every object gets the label `app.kubernetes.io/managed-by`.
+    /// If set, every object gets the label `app.kubernetes.io/managed-by`.
     pub managed_by_label: bool,
-    /// Gets what is on other machines.
+    /// Fetches remote entries; if unset, they are refused.
     pub fetch: Option<&'a dyn Fetch>,
-    /// Inflates Helm charts.
+    /// Inflates Helm charts; if unset, they are refused.
     pub helm: Option<&'a dyn InflateChart>,
 }
 
-/// What a build says beside its objects.
+/// A warning of a build.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Warning {
-    /// The kustomization that it is about.
+    /// The kustomization file that causes it.
     pub file: TreePath,
-    /// What it says, as kustomize does.
+    /// The message, in the words of kustomize.
     pub text: String,
-}
-
-/// What is shared by all parts of one build.
-pub(crate) struct Run<'a> {
-    pub(crate) options: Options<'a>,
-    pub(crate) budget: &'a Budget,
-    pub(crate) schema: std::cell::RefCell<crate::schema::Schema>,
-    pub(crate) warnings: std::cell::RefCell<Vec<Warning>>,
-    /// How much of files has been read.
-    read: std::cell::Cell<u64>,
-}
-
-impl<'a> Run<'a> {
-    /// A new build.
-    pub(crate) fn new(options: Options<'a>, budget: &'a Budget) -> Self {
-        Self {
-            options,
-            budget,
-            schema: std::cell::RefCell::default(),
-            warnings: std::cell::RefCell::default(),
-            read: std::cell::Cell::default(),
-        }
-    }
-
-    /// Says something beside the objects.
-    pub(crate) fn warn(&self, file: &TreePath, text: impl Into<String>) {
-        let (file, text) = (file.clone(), text.into());
-        self.warnings.borrow_mut().push(Warning { file, text });
-    }
-
-    /// Counts work, and ends it when the budget does.
-    pub(crate) fn step(&self, n: u64, dir: &TreePath) -> Result<(), Error> {
-        self.budget.step(n).map_err(ended(dir))
-    }
-
-    /// Ends the work when its time is over, however few steps there were.
-    pub(crate) fn check(&self, dir: &TreePath) -> Result<(), Error> {
-        self.budget.check().map_err(ended(dir))
-    }
-
-    /// Counts what is written into objects again and again: a text, for each field that it is set in.
-    pub(crate) fn grow(&self, bytes: usize, dir: &TreePath) -> Result<(), Error> {
-        self.budget.output(bytes as u64).map_err(ended(dir))
-    }
-
-    /// Counts the content of a file that was read. All that a build holds is made from such, so that this is the bound of
-    /// its memory: a file that is named a thousand times counts as often.
-    pub(crate) fn took(&self, bytes: usize, file: &TreePath) -> Result<(), Error> {
-        let read = self.read.get().saturating_add(bytes as u64);
-        self.read.set(read);
-        self.within(
-            "bytes of files in one build",
-            read,
-            self.budget.limits().bytes,
-            file,
-        )
-    }
-
-    /// Refuses more objects than a build may have, before it holds many times as many.
-    pub(crate) fn fits(&self, objects: usize, dir: &TreePath) -> Result<(), Error> {
-        let limit = self.budget.limits().objects;
-        self.within("objects", objects as u64, limit, dir)
-    }
-
-    fn within(&self, what: &'static str, n: u64, limit: u64, dir: &TreePath) -> Result<(), Error> {
-        if n <= limit {
-            return Ok(());
-        }
-        Err(ended(dir)(Exceeded::Limit { what, limit }))
-    }
-}
-
-/// The error of a budget that ended while a directory was built.
-fn ended(dir: &TreePath) -> impl FnOnce(Exceeded) -> Error {
-    let dir = dir.clone();
-    move |source| Error::Budget { dir, source }
 }

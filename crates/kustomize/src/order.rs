@@ -13,7 +13,7 @@ use crate::{
 /// Sorts objects as `sortOptions` says.
 ///
 /// # Errors
-/// When it names no order that there is, or kinds for an order that does not go by kind.
+/// Fails if it names no order that there is, or kinds for an order that does not go by kind.
 pub(crate) fn sort(resources: &mut ResMap, options: &SortOptions) -> Result<(), Error> {
     match (options.order.as_str(), &options.legacy_sort_options) {
         ("fifo", None) => Ok(()),
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn only_two_orders_exist() {
+    fn unknown_sort_orders_are_refused() {
         let options = |order: &str, kinds: bool| SortOptions {
             order: order.to_owned(),
             legacy_sort_options: kinds.then(LegacySortOptions::default),

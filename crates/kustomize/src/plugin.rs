@@ -1,5 +1,5 @@
 //! The configurations that `generators`, `transformers` and `validators` name: objects of the apiVersion `builtin`, whose
-//! kind says which generator or transformer they set up.
+//! kind is that of the generator or transformer.
 
 use yaml::Value;
 
@@ -13,7 +13,7 @@ use crate::{
     resmap::ResMap,
     resource::Resource,
     transform::{
-        Scene, Transformer,
+        PluginContext, Transformer,
         affix::{Affix, Side},
         annotations,
         images::Images,
@@ -53,7 +53,7 @@ const TRANSFORMERS: &[&str] = &[
 /// Sets up a generator.
 ///
 /// # Errors
-/// When the kind is none of a built-in generator, or the configuration is wrong.
+/// Fails if the kind is none of a built-in generator, or the configuration is wrong.
 pub(crate) fn generator(config: &Resource) -> Result<Box<dyn Generator>, Error> {
     let made = || -> Result<Box<dyn Generator>, Error> {
         check_kind(config, "generator", GENERATORS, TRANSFORMERS)?;
@@ -70,35 +70,35 @@ pub(crate) fn generator(config: &Resource) -> Result<Box<dyn Generator>, Error> 
 /// Sets up a transformer or validator.
 ///
 /// # Errors
-/// When the kind is none of a built-in transformer, or the configuration is wrong.
-pub(crate) fn transformer(config: &Resource, scene: &Scene<'_>) -> Result<Box<dyn Transformer>, Error> {
+/// Fails if the kind is none of a built-in transformer, or the configuration is wrong.
+pub(crate) fn transformer(config: &Resource, ctx: &PluginContext<'_>) -> Result<Box<dyn Transformer>, Error> {
     let made = || {
         check_kind(config, "transformer", TRANSFORMERS, GENERATORS)?;
         let settings = settings(config)?;
-        set_up(&config.gvk().kind, &settings, scene).context(|| failed(config))
+        set_up(&config.gvk().kind, &settings, ctx).context(|| failed(config))
     };
     made().map_err(|error| error.at(&config.file, config.line))
 }
 
-fn set_up(kind: &str, config: &Value, scene: &Scene<'_>) -> Result<Box<dyn Transformer>, Error> {
-    let profile = scene.run.options.profile;
+fn set_up(kind: &str, config: &Value, ctx: &PluginContext<'_>) -> Result<Box<dyn Transformer>, Error> {
+    let profile = ctx.run.options.profile;
     Ok(match kind {
         "AnnotationsTransformer" => Box::new(annotations::from_config(config)?),
         "ImageTagTransformer" => Box::new(Images::from_config(config, profile)?),
         "LabelTransformer" => Box::new(labels::from_config(config)?),
         "NamespaceTransformer" => Box::new(Namespace::from_config(config)?),
-        "PatchJson6902Transformer" => Box::new(Patches::json6902_from_config(config, scene)?),
-        "PatchStrategicMergeTransformer" => Box::new(Patches::strategic_from_config(config, scene)?),
-        "PatchTransformer" => Box::new(Patches::from_config(config, scene)?),
+        "PatchJson6902Transformer" => Box::new(Patches::json6902_from_config(config, ctx)?),
+        "PatchStrategicMergeTransformer" => Box::new(Patches::strategic_from_config(config, ctx)?),
+        "PatchTransformer" => Box::new(Patches::from_config(config, ctx)?),
         "PrefixSuffixTransformer" => Box::new(Both(
             Affix::from_config(Side::Prefix, config)?,
             Affix::from_config(Side::Suffix, config)?,
         )),
         "PrefixTransformer" => Box::new(Affix::from_config(Side::Prefix, config)?),
         "SuffixTransformer" => Box::new(Affix::from_config(Side::Suffix, config)?),
-        "ReplacementTransformer" => Box::new(Replacements::from_config(config, scene)?),
+        "ReplacementTransformer" => Box::new(Replacements::from_config(config, ctx)?),
         "ReplicaCountTransformer" => Box::new(Replicas::from_config(config)?),
-        "ValueAddTransformer" => Box::new(ValueAdd::from_config(config, scene)?),
+        "ValueAddTransformer" => Box::new(ValueAdd::from_config(config, ctx)?),
         // The list of kinds has been looked at: this is HashTransformer, which has no settings.
         _ => Box::new(Hashes),
     })
@@ -108,9 +108,9 @@ fn set_up(kind: &str, config: &Value, scene: &Scene<'_>) -> Result<Box<dyn Trans
 struct Both(Affix, Affix);
 
 impl Transformer for Both {
-    fn transform(&self, resources: &mut ResMap, scene: &Scene<'_>) -> Result<(), Error> {
-        self.0.transform(resources, scene)?;
-        self.1.transform(resources, scene)
+    fn transform(&self, resources: &mut ResMap, ctx: &PluginContext<'_>) -> Result<(), Error> {
+        self.0.transform(resources, ctx)?;
+        self.1.transform(resources, ctx)
     }
 }
 
@@ -118,7 +118,7 @@ impl Transformer for Both {
 struct Hashes;
 
 impl Transformer for Hashes {
-    fn transform(&self, resources: &mut ResMap, _: &Scene<'_>) -> Result<(), Error> {
+    fn transform(&self, resources: &mut ResMap, _: &PluginContext<'_>) -> Result<(), Error> {
         generate::add_hashes(resources)
     }
 }
@@ -143,7 +143,7 @@ fn failed(config: &Resource) -> String {
     format!("plugin {} fails configuration", config.original_id())
 }
 
-/// What a configuration says, as a value.
+/// Returns a configuration as a value.
 fn settings(config: &Resource) -> Result<Value, Error> {
     let value = config.node().to_value();
     value.map_err(|error| Error::new(Step::Plugin, error.message()))

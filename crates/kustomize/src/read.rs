@@ -15,11 +15,12 @@ use crate::{
     Error,
     error::{Context as _, Step},
     metadata,
-    options::Run,
     resource::{self, Resource},
+    run::Run,
 };
 
-/// Whether an entry that is no object can be the path of a file. Messages don't show what may be a text with secrets.
+/// Returns true if an entry that is no object can be the path of a file. Messages don't show entries that may contain
+/// secrets.
 pub(crate) fn is_path(entry: &str) -> bool {
     !entry.contains('\n') && !entry.contains(": ") && !entry.starts_with(['{', '['])
 }
@@ -27,7 +28,7 @@ pub(crate) fn is_path(entry: &str) -> bool {
 /// Reads the objects of a text. What lists hold comes after the other documents, as in the original.
 ///
 /// # Errors
-/// When the text is no YAML, or holds something that is no object; the error has file and line.
+/// Fails if the text is no YAML, or holds something that is no object; the error has file and line.
 pub(crate) fn resources(text: &[u8], file: &Arc<TreePath>, run: &Run<'_>) -> Result<Vec<Resource>, Error> {
     let objects = nodes(text, file, run)?.into_iter();
     let mut schema = run.schema.borrow_mut();
@@ -96,7 +97,7 @@ fn checked(nodes: Vec<Node>) -> Result<Vec<Node>, (u32, Error)> {
     Ok(objects)
 }
 
-/// Whether a node has what makes it an object: a kind, and a name unless it is a list.
+/// Checks that a node is an object: it has a kind, and a name unless it is a list.
 pub(crate) fn check(node: &Node) -> Result<(), Error> {
     let fail = |problem: String| Err(Error::new(Step::Resource, problem));
     let filled = |node: Option<&Node>| node.filter(|node| !resource::is_empty(node)).is_some();
@@ -211,7 +212,7 @@ fn go_type(content: &Content) -> &'static str {
     }
 }
 
-/// How many lines of a text separate documents. Nothing but a comment may follow a separator in its line.
+/// Counts the lines that separate documents. Only a comment may follow a separator in its line.
 fn separators(text: &[u8]) -> Result<usize, (u32, Error)> {
     let mut found = 0;
     for (number, line) in text.split(|byte| *byte == b'\n').enumerate().skip(1) {

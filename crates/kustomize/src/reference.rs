@@ -18,9 +18,9 @@ use crate::{
     fieldspec::{self, ByKind, Create, NameReference, Path},
     id::{Gvk, Id},
     lookup::raw_text,
-    options::Run,
     resmap::ResMap,
     resource::{History, Resource, Written},
+    run::Run,
 };
 
 /// A field that may hold the name of an object.
@@ -32,7 +32,7 @@ struct Row<'a> {
 /// Writes the new names of objects into the fields that refer to them.
 ///
 /// # Errors
-/// When a field can't hold a name, or several objects fit one.
+/// Fails if a field can't hold a name, or several objects fit one.
 pub(crate) fn fix(resources: &mut ResMap, rows: &[NameReference], run: &Run<'_>) -> Result<(), Error> {
     let list = resources.list_mut();
     let ids: Vec<Arc<Id>> = list.iter().map(|resource| resource.id().clone()).collect();

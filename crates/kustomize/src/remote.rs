@@ -3,46 +3,46 @@
 #[cfg(test)]
 mod tests;
 
-/// How long fetching may take when an address does not say.
+/// The default timeout in seconds for fetching a repository.
 const TIMEOUT_SECONDS: u64 = 27;
 
 /// A repository, and a directory in it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Repository {
-    /// Its address.
+    /// The address that is cloned.
     pub url: String,
-    /// The directory in it; empty for all of it.
+    /// The directory in it; empty for the whole repository.
     pub path: String,
-    /// Branch, tag or commit; the default branch when nothing is said.
+    /// Branch, tag or commit; `None` for the default branch.
     pub reference: Option<String>,
-    /// Whether submodules are wanted.
+    /// If set, submodules are fetched; default true.
     pub submodules: bool,
-    /// How long fetching may take, in seconds.
+    /// The timeout for fetching, in seconds; default 27.
     pub timeout_seconds: u64,
 }
 
-/// Why an entry is no address of a repository. Most are paths.
+/// The reason why an entry is no address of a repository. Most entries are paths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NoRepository {
-    /// It is an absolute path.
+    /// The entry is an absolute path.
     #[error("uri looks like abs path")]
     Absolute,
-    /// It has no scheme that is known, and neither a user nor GitHub's host.
+    /// The scheme is unknown, and there is neither a user nor GitHub's host.
     #[error("failed to parse scheme")]
     Scheme,
-    /// It has no host.
+    /// The host is missing.
     #[error("failed to parse host segment")]
     Host,
-    /// Its path is too short for a repository.
+    /// The path is too short for a repository.
     #[error("failed to parse repo path segment")]
     Path,
-    /// Its directory is outside of the repository.
+    /// The directory is outside of the repository.
     #[error("url path exits repo")]
     Exits,
 }
 
 impl Repository {
-    /// The address that is cloned, as it is noted on objects: without users, who may be tokens.
+    /// Returns the address that is cloned, as it is recorded on objects: without users, which may be tokens.
     pub(crate) fn clone_spec(&self) -> String {
         // With ssh, the user is a part of the address.
         if self.url.starts_with("http") {
@@ -56,7 +56,7 @@ impl Repository {
 /// Takes an address apart.
 ///
 /// # Errors
-/// When the entry is no address of a repository.
+/// Fails if the entry is no address of a repository.
 pub fn parse(entry: &str) -> Result<Repository, NoRepository> {
     if entry.starts_with('/') {
         return Err(NoRepository::Absolute);
@@ -165,7 +165,7 @@ fn user(rest: &str) -> (&str, &str) {
     }
 }
 
-/// Where the host ends: at a slash, or in the form of scp at a colon before it.
+/// Returns the end of the host: a slash, or in the form of scp a colon before it.
 fn separator(rest: &str, is_scp: bool) -> Option<usize> {
     let slash = rest.find('/');
     let colon = rest.find(':').filter(|_| is_scp);
@@ -204,7 +204,7 @@ fn split_path(path: &str, is_file: bool) -> Result<(&str, &str), NoRepository> {
     Ok((repository, directory))
 }
 
-/// Whether a directory is outside of its repository.
+/// Returns true if a directory is outside of its repository.
 fn exits(directory: &str) -> bool {
     let directory = directory.strip_prefix('/').unwrap_or(directory);
     let mut depth = 0_usize;

@@ -1,6 +1,7 @@
 //! Replacements: values of one object, or of the kustomization, copied into fields of others.
 
 mod live;
+mod meter;
 mod path;
 mod structured;
 mod target;
@@ -23,19 +24,17 @@ use crate::{
         FieldOptions, Replacement, ReplacementEntry, ReplacementSource, ReplacementTarget, Selector, configs,
         decode,
     },
-    options::Run,
     resmap::ResMap,
     resource::{Resource, Written, is_empty},
+    run::Run,
     selector::{MetadataSelector, SelectorRegex},
-    transform::{self, Scene, Transformer},
+    transform::{self, PluginContext, Transformer},
 };
 use live::Live;
-use path::Path;
-use target::{Kind, Meter, Walk};
-use value::Source;
-
-/// The field that is meant where none is named.
-const DEFAULT_PATH: &str = "metadata.name";
+use meter::Meter;
+use path::{DEFAULT_PATH, Path, or_default};
+use target::{ContentKind, Walk};
+use value::SourceValue;
 
 /// Copies values into fields.
 pub(crate) struct Replacements {
@@ -44,7 +43,7 @@ pub(crate) struct Replacements {
 
 impl Replacements {
     /// The replacements of a kustomization, those of the files that it names among them.
-    pub(crate) fn new(entries: &[ReplacementEntry], scene: &Scene<'_>) -> Result<Self, Error> {
+    pub(crate) fn new(entries: &[ReplacementEntry], ctx: &PluginContext<'_>) -> Result<Self, Error> {
         let mut replacements = Vec::new();
         for entry in entries {
             let inline = &entry.replacement;
@@ -54,29 +53,29 @@ impl Replacements {
                 let problem = "cannot specify both path and inline replacement";
                 return Err(Error::new(Step::Replacement, problem));
             } else {
-                let (text, file) = scene.loader.load(&entry.path)?;
-                let profile = scene.run.options.profile;
-                replacements.extend(decode::replacements(&text, &file, scene.run.budget, profile)?);
+                let (text, file) = ctx.loader.load(&entry.path)?;
+                let profile = ctx.run.options.profile;
+                replacements.extend(decode::replacements(&text, &file, ctx.run.budget, profile)?);
             }
         }
         Ok(Self { replacements })
     }
 
     /// The replacements of a ReplacementTransformer.
-    pub(crate) fn from_config(config: &yaml::Value, scene: &Scene<'_>) -> Result<Self, Error> {
+    pub(crate) fn from_config(config: &yaml::Value, ctx: &PluginContext<'_>) -> Result<Self, Error> {
         #[derive(Default, Deserialize)]
         #[serde(default)]
         struct Settings {
             replacements: Vec<ReplacementEntry>,
         }
         let settings: Settings = transform::decode::config(config, &configs::REPLACEMENTS)?;
-        Self::new(&settings.replacements, scene)
+        Self::new(&settings.replacements, ctx)
     }
 }
 
 impl Transformer for Replacements {
-    fn transform(&self, resources: &mut ResMap, scene: &Scene<'_>) -> Result<(), Error> {
-        replace_all(&self.replacements, resources, scene.run, scene.loader.root())
+    fn transform(&self, resources: &mut ResMap, ctx: &PluginContext<'_>) -> Result<(), Error> {
+        replace_all(&self.replacements, resources, ctx.run, ctx.loader.root())
     }
 }
 
@@ -101,7 +100,7 @@ fn replace_all(
 /// The objects of a build, with what they are and were.
 struct Objects<'a> {
     list: &'a mut Vec<Resource>,
-    /// Made when they are asked for; a replacement may change what an object is.
+    /// The identities of the objects, made on demand; a replacement may change them.
     ids: Vec<Option<Vec<Arc<Id>>>>,
     meter: Meter<'a>,
 }
@@ -114,7 +113,7 @@ impl Objects<'_> {
         }
         let (mut value, origin) = match (&replacement.source_value, &replacement.source) {
             (Some(_), Some(_)) => return fail("value and resource selectors are mutually exclusive"),
-            (Some(text), None) => (Source::new(Node::plain(text.as_str())), None),
+            (Some(text), None) => (SourceValue::new(Node::plain(text.as_str())), None),
             (None, Some(source)) => {
                 let place = self.find(source)?;
                 (self.read(place, source)?, Some((place, source)))
@@ -164,7 +163,7 @@ impl Objects<'_> {
     }
 
     /// The value of a source in its object.
-    fn read(&self, place: usize, source: &ReplacementSource) -> Result<Source, Error> {
+    fn read(&self, place: usize, source: &ReplacementSource) -> Result<SourceValue, Error> {
         let path = or_default(&source.field_path);
         let resource = self.list.get(place);
         let field = match resource {
@@ -178,7 +177,7 @@ impl Objects<'_> {
             return Err(Error::new(Step::Replacement, problem));
         };
         let is_secret = resource.is_some_and(|resource| resource.gvk().kind == "Secret");
-        value::refine(field, source.options.as_ref(), is_secret).map(Source::new)
+        value::refine(field, source.options.as_ref(), is_secret).map(SourceValue::new)
     }
 
     fn is_selected(&mut self, place: usize, target: &Target<'_>) -> Result<bool, Error> {
@@ -209,7 +208,7 @@ impl Objects<'_> {
     fn write(
         &mut self,
         place: usize,
-        value: &mut Source,
+        value: &mut SourceValue,
         own: Option<&ReplacementSource>,
         target: &Target<'_>,
     ) -> Result<(), Error> {
@@ -233,12 +232,12 @@ impl Objects<'_> {
 fn write_at(
     path: &Path<'_>,
     object: &mut Node,
-    value: &mut Source,
+    value: &mut SourceValue,
     live: &mut Live<'_>,
     target: &Target<'_>,
     meter: &Meter<'_>,
 ) -> Result<(), Error> {
-    let create = target.creates().then(|| Kind::of(value.node()));
+    let create = target.creates().then(|| ContentKind::of(value.node()));
     let mut written = Written::default();
     if structured::set(object, value, path, create, meter, &mut written)? {
         written.spread(object);
@@ -277,7 +276,7 @@ struct Target<'a> {
     options: Option<&'a FieldOptions>,
 }
 
-/// What a target does not mean. Its two halves reject objects each on their own.
+/// The objects that a target excludes. Its two halves reject objects independently of each other.
 struct Reject {
     patterns: Option<SelectorRegex>,
     metadata: Option<MetadataSelector>,
@@ -338,10 +337,6 @@ fn fits(patterns: &SelectorRegex, id: &Id) -> bool {
     patterns.fits_gvk(&id.gvk) && patterns.fits_name(&id.name) && patterns.fits_namespace(&id.namespace)
 }
 
-fn or_default(path: &str) -> &str {
-    if path.is_empty() { DEFAULT_PATH } else { path }
-}
-
 fn selected_gvk(selector: &Selector) -> Gvk {
     Gvk {
         group: selector.group.clone().into(),
@@ -358,7 +353,7 @@ fn selected_id(selector: &Selector) -> Id {
     )
 }
 
-/// Whether an object is or was what a source selects. The namespace counts for kinds outside of namespaces too.
+/// Returns true if an object is or was selected by a source. The namespace counts for cluster-scoped kinds, too.
 fn is_selected_by(id: &Id, gvk: &Gvk, selector: &Selector) -> bool {
     let effective = |namespace: &str| match namespace {
         "" => DEFAULT_NAMESPACE.to_owned(),

@@ -1,5 +1,7 @@
 //! The objects of a build, in the order in which they were accumulated.
 
+mod absorb;
+
 use std::{
     collections::{HashMap, HashSet},
     sync::Arc,
@@ -16,9 +18,9 @@ use crate::{
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ResMap {
     list: Vec<Resource>,
-    /// What the objects are, as long as nothing changed them.
+    /// The identities of the objects, as long as nothing changed them.
     current: Option<HashSet<Arc<Id>>>,
-    /// Which objects are or were something, as long as nothing changed them.
+    /// The objects by their present and past identities, as long as nothing changed them.
     any: Option<HashMap<Arc<Id>, Vec<usize>>>,
 }
 
@@ -53,7 +55,7 @@ impl ResMap {
     /// Adds an object.
     ///
     /// # Errors
-    /// When one of the same identity is there.
+    /// Fails if one of the same identity is there.
     pub(crate) fn append(&mut self, resource: Resource) -> Result<(), Error> {
         let list = &self.list;
         let current = self
@@ -129,7 +131,7 @@ impl ResMap {
     /// they are not looked at.
     ///
     /// # Errors
-    /// When there are two of one identity.
+    /// Fails if there are two of one identity.
     pub(crate) fn refuse_equal(&mut self) -> Result<(), Error> {
         self.drop_empties();
         if self.current.is_some() {
@@ -141,7 +143,7 @@ impl ResMap {
     /// Looks at all objects for two that are the same by now. What they are is known behind that.
     ///
     /// # Errors
-    /// When there are two of one identity; the second one is given, too.
+    /// Fails if there are two of one identity; the second one is given, too.
     pub(crate) fn refuse_equal_by_now(&mut self) -> Result<(), (Error, &Resource)> {
         self.forget_places();
         let mut current = HashSet::with_capacity(self.list.len());
@@ -163,7 +165,7 @@ impl ResMap {
     /// Takes generated objects in, each as its behavior says.
     ///
     /// # Errors
-    /// When one that must be new is there already, or one that must be there isn't.
+    /// Fails if one that must be new is there already, or one that must be there isn't.
     pub(crate) fn absorb_all(&mut self, generated: Self) -> Result<(), Error> {
         generated
             .list
@@ -202,7 +204,7 @@ impl ResMap {
         let Some(old) = self.list.get_mut(index) else {
             return Ok(());
         };
-        let merged = crate::generate::absorbed(old, resource);
+        let merged = absorb::absorbed(old, resource);
         let moved = merged.id() != old.id();
         *old = merged;
         // Name, namespace and past are those of the old one: it is where it was, unless a patch had changed its kind.

@@ -1,5 +1,6 @@
-//! An object on its way through a build, with what kustomize remembers of it.
+//! An object of a build, with the state that kustomize keeps of it.
 
+pub(crate) mod encode;
 mod written;
 
 use std::{cell::OnceCell, collections::BTreeMap, num::NonZeroU32, sync::Arc};
@@ -13,13 +14,13 @@ use yaml::{
 pub(crate) use self::written::Written;
 use crate::{
     id::{Gvk, Id},
-    metadata::Origin,
+    origin::Origin,
 };
 
-/// What happens to a generated object when the build holds one of its identity already.
+/// The treatment of a generated object if the build already holds one of its identity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Behavior {
-    /// As create, where nothing is said or something unknown.
+    /// The default, for an unset or unknown behavior: as `create`.
     #[default]
     Unspecified,
     Create,
@@ -55,8 +56,7 @@ pub(crate) struct Previous {
     pub(crate) namespace: Text,
 }
 
-/// What is remembered of an object beside its content. The original keeps it in annotations of its own, which it takes
-/// away at the end.
+/// The state of an object beside its content. The original keeps it in annotations, which it removes at the end.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct History {
     /// From the first to the last before now.
@@ -65,24 +65,24 @@ pub(crate) struct History {
     pub(crate) prefixes: Vec<Text>,
     /// Name suffixes, likewise.
     pub(crate) suffixes: Vec<Text>,
-    /// What a generator says about an object that is there already.
+    /// The behavior of a generator towards an existing object.
     pub(crate) behavior: Behavior,
-    /// Whether a hash of the content is added to the name.
+    /// If set, a hash of the content is added to the name.
     pub(crate) needs_hash: bool,
-    /// Whether it comes from a Helm chart, which set its namespace.
+    /// True if the object comes from a Helm chart, which set its namespace.
     pub(crate) from_helm: bool,
-    /// How many numbers its scalars have got that are the same; see [`Written`].
+    /// The number of shared numbers that its scalars have got; see [`Written`].
     pub(crate) shares: u32,
     /// The vars whose values come from this object.
     pub(crate) vars: Vec<String>,
-    /// Where it comes from, when that is recorded.
+    /// The origin, if origins are recorded.
     pub(crate) origin: Option<Arc<Origin>>,
-    /// What changed it, when that is recorded.
+    /// The transformations, if they are recorded.
     pub(crate) transformations: Vec<Arc<Origin>>,
 }
 
 impl History {
-    /// Whether as many names as namespaces and kinds are remembered.
+    /// Returns true if there are as many names as namespaces and kinds.
     ///
     /// quirk: the original keeps them in texts with commas, where an empty one leaves no trace, and ends when they don't match.
     pub(crate) fn is_sound(&self) -> bool {
@@ -104,7 +104,7 @@ impl History {
         };
     }
 
-    /// Whether the original would have noted something in annotations of the object.
+    /// Returns true if the original would have noted something in annotations of the object.
     pub(crate) fn is_noted(&self) -> bool {
         !self.previous.is_empty()
             || !self.prefixes.is_empty()
@@ -123,7 +123,7 @@ impl History {
 pub(crate) struct Resource {
     node: Node,
     id: OnceCell<Arc<Id>>,
-    /// Whether a custom schema says that its kind lives outside of namespaces.
+    /// True if a custom schema says that its kind is cluster-scoped.
     is_outside: bool,
     pub(crate) history: History,
     /// The file that it was read from, or that has it made.
@@ -164,7 +164,7 @@ impl Resource {
         self.node
     }
 
-    /// What it is now.
+    /// Returns the current identity.
     pub(crate) fn id(&self) -> &Arc<Id> {
         self.id.get_or_init(|| {
             let id = Id::read(&self.node);
@@ -180,7 +180,7 @@ impl Resource {
         &self.id().gvk
     }
 
-    /// What it was before, from the first on; group and version are those of now.
+    /// Returns the earlier identities, the first one first; group and version are the current ones.
     pub(crate) fn previous_ids(&self) -> impl DoubleEndedIterator<Item = Id> + '_ {
         let gvk = self.gvk();
         self.history.previous.iter().map(move |previous| {
@@ -192,7 +192,7 @@ impl Resource {
         })
     }
 
-    /// What it was when it was read.
+    /// Returns the identity that the object was read with.
     pub(crate) fn original_id(&self) -> Arc<Id> {
         match self.previous_ids().next() {
             Some(first) => Arc::new(first),
@@ -244,7 +244,7 @@ impl Resource {
         NonZeroU32::new(self.history.shares)
     }
 
-    /// Whether nothing of it is left.
+    /// Returns true if nothing is left of the object.
     pub(crate) fn is_empty(&self) -> bool {
         is_empty(&self.node)
     }
@@ -337,6 +337,14 @@ pub(crate) fn push<T>(list: &mut Vec<T>, item: T) {
     list.push(item);
 }
 
+/// Sets an entry of a map; see [`entry`] for one that is added.
+pub(crate) fn put(map: &mut Mapping, key: &str, value: Node) {
+    match map.get_mut(key) {
+        Some(old) => *old = value,
+        None => map.push(entry(key, value)),
+    }
+}
+
 /// An entry that is added to a map.
 ///
 /// quirk: kustomize leaves the keys that it adds without a tag, so that one that looks like a number, a boolean or null is no
@@ -348,7 +356,7 @@ pub(crate) fn entry(key: &str, value: Node) -> Entry {
     }
 }
 
-/// Whether a node is null, or an empty map or list.
+/// Returns true if a node is null, or an empty map or list.
 pub(crate) fn is_empty(node: &Node) -> bool {
     match &node.content {
         Content::Scalar(_) => node.is_null(),
@@ -360,6 +368,16 @@ pub(crate) fn is_empty(node: &Node) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn put_adds_keys_as_plain_scalars() {
+        let mut map = Mapping::new();
+        put(&mut map, "yes", Node::string("1"));
+        let node = Node::from(map.clone());
+        assert_eq!(yaml::print::goyaml(&node.to_value().unwrap()), "\"yes\": \"1\"\n");
+        put(&mut map, "true", Node::string("1"));
+        assert!(Node::from(map).to_value().is_err());
+    }
     use crate::testing::objects;
 
     fn object(text: &str) -> Resource {
@@ -367,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_that_was_something_else_has_annotations() {
+    fn renamed_object_counts_as_annotated() {
         for (metadata, expected) in [
             ("{name: x}", 0),
             ("{name: x, annotations: null}", 0),

@@ -1,4 +1,4 @@
-//! What is known of the fields of kinds: the built-in tables, and what `openapi` adds or puts in their place.
+//! The schema of fields: the built-in tables, and what `openapi` adds or replaces.
 
 mod custom;
 #[cfg(test)]
@@ -10,29 +10,29 @@ use tree::Budget;
 
 use crate::{Error, error::Step, options::OpenApi, tables};
 
-use custom::{Custom, Definition};
+use custom::{Custom, Definition, InvalidSchema};
 
 /// The only version of Kubernetes whose schema is built in.
 const BUILT_IN: &str = "v1.21.2";
 
-/// Whose kinds stay known, whatever takes the place of the built-in schema.
+/// The group whose kinds stay known, whatever replaces the built-in schema.
 const OWN_GROUP: &str = "kustomize.config.k8s.io/";
 
-/// How many `$ref` may lead from one to the next.
+/// The maximum number of `$ref`s that are followed from one to the next.
 const MAX_HOPS: usize = 64;
 
 /// The schema of a build.
 #[derive(Debug, Default)]
 pub(crate) struct Schema {
-    /// Whether a kustomization has said which schema it wants; the first one decides.
+    /// True once a kustomization has chosen a schema; the first one decides.
     is_set: bool,
-    custom: Option<Result<Custom, String>>,
+    custom: Option<Result<Custom, InvalidSchema>>,
     beside: Beside,
-    /// Whether an object of a kind was read that the built-in schema doesn't know.
+    /// True once an object was read whose kind the built-in schema doesn't know.
     saw_unknown: bool,
 }
 
-/// What becomes of the built-in schema beside a custom one.
+/// The role of the built-in schema beside a custom one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Beside {
     /// It is gone.
@@ -44,7 +44,7 @@ enum Beside {
     First,
 }
 
-/// What is known of one field, or of a whole object.
+/// The schema of a field, or of a whole object.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Shape<'s> {
     BuiltIn {
@@ -73,7 +73,7 @@ impl Schema {
     /// outermost kustomization, for which `reset` is true, puts something in the place of what was set before.
     ///
     /// # Errors
-    /// When the field has a path and a version, or a version that isn't built in, or when the budget ends. A document that
+    /// Fails if the field has a path and a version, or a version that isn't built in, or when the budget ends. A document that
     /// is no schema is an error once it is asked for something.
     pub(crate) fn set(
         &mut self,
@@ -115,10 +115,10 @@ impl Schema {
         }
     }
 
-    /// What is known of the objects of a kind.
+    /// Returns the schema of the objects of a kind.
     ///
     /// # Errors
-    /// When the document of `openapi.path` is no schema.
+    /// Fails if the document of `openapi.path` is no schema.
     pub(crate) fn root(&self, api_version: &str, kind: &str) -> Result<Option<Shape<'_>>, Error> {
         let built_in = || {
             let target = Some(tables::root(api_version, kind)?);
@@ -217,14 +217,14 @@ const NAMED: &[(&str, &str, &str, &[&str])] = &[
     ),
 ];
 
-/// What is built in under the name of a definition.
+/// Returns the built-in schema under the name of a definition.
 fn built_in(reference: &str) -> Option<Shape<'static>> {
     let name = reference.strip_prefix("#/definitions/")?;
     let (_, api_version, kind, path) = NAMED.iter().find(|row| row.0 == name)?;
     let root = tables::root(api_version, kind)?;
     let target = path
         .iter()
-        .try_fold(root, |target, field| target.field(field)?.target())?;
+        .try_fold(root, |target, field| tables::target(target.field(field)?))?;
     Some(Shape::BuiltIn {
         keys: None,
         target: Some(target),
@@ -232,21 +232,21 @@ fn built_in(reference: &str) -> Option<Shape<'static>> {
 }
 
 impl<'s> Shape<'s> {
-    /// What is known of a field of a map.
+    /// Returns the schema of a field of a map.
     pub(crate) fn field(self, name: &str) -> Option<Shape<'s>> {
         match self {
             Self::BuiltIn { target, .. } => {
                 let field = target?.field(name)?;
                 Some(Self::BuiltIn {
                     keys: field.merge_keys(),
-                    target: field.target(),
+                    target: tables::target(field),
                 })
             }
             Self::Custom(schema, definition) => schema.resolve(definition.field(name)?),
         }
     }
 
-    /// What is known of the elements of a list.
+    /// Returns the schema of the elements of a list.
     pub(crate) fn elements(self) -> Option<Shape<'s>> {
         match self {
             Self::BuiltIn { target, .. } => Some(Self::BuiltIn { keys: None, target }),

@@ -1,4 +1,4 @@
-//! What selects objects: by patterns of their identities, and by their labels and annotations.
+//! Selectors of objects: patterns of their identities, labels and annotations.
 
 mod label;
 #[cfg(test)]
@@ -6,7 +6,7 @@ mod tests;
 
 use regex::{Regex, RegexBuilder};
 
-pub(crate) use label::LabelSelector;
+pub(crate) use label::{InvalidSelector, LabelSelector};
 
 use crate::{
     Error,
@@ -17,13 +17,13 @@ use crate::{
     resource::Resource,
 };
 
-/// How much memory one pattern may take.
+/// The maximum size in bytes of one compiled pattern.
 const PATTERN_SIZE: usize = 1 << 20;
 
 /// Compiles a pattern that a user wrote.
 ///
 /// # Errors
-/// When it is no pattern, or would take too much memory.
+/// Fails if it is no pattern, or would take too much memory.
 pub(crate) fn regex(pattern: &str) -> Result<Regex, Error> {
     let built = RegexBuilder::new(pattern).size_limit(PATTERN_SIZE).build();
     built.map_err(|error| {
@@ -43,7 +43,7 @@ pub(crate) fn cost(pattern: &str) -> u64 {
     }
 }
 
-/// What is wrong with a pattern, and where; in the original's words where they are known.
+/// Returns the problem of a pattern and the part that has it, in the original's words where they are known.
 fn reason<'p>(error: &str, pattern: &'p str) -> (String, &'p str) {
     let last = error.lines().next_back().unwrap_or_default();
     let last = last.strip_prefix("error: ").unwrap_or(last);
@@ -123,7 +123,7 @@ impl SelectorRegex {
     /// Compiles the patterns of a selector.
     ///
     /// # Errors
-    /// When one of them is no pattern.
+    /// Fails if one of them is no pattern.
     pub(crate) fn new(selector: &Selector) -> Result<Self, Error> {
         Ok(Self {
             group: Pattern::new(&selector.group)?,
@@ -146,8 +146,8 @@ impl SelectorRegex {
         self.namespace.fits(namespace)
     }
 
-    /// Whether an object is selected by what it is. Name and namespace may be those that it has or those that it was read
-    /// with, not what they were in between.
+    /// Returns true if an object is selected by its identity. Name and namespace may be the current ones or those that it
+    /// was read with, not those in between.
     fn fits(&self, resource: &Resource) -> bool {
         let fits_either = |fits: &dyn Fn(&Id) -> bool| {
             fits(resource.id()) || resource.previous_ids().next().is_some_and(|first| fits(&first))
@@ -161,7 +161,7 @@ impl SelectorRegex {
 /// The places of the objects that a selector selects, in their order.
 ///
 /// # Errors
-/// When a pattern is none. A label or annotation selector is only looked at for an object that the patterns select.
+/// Fails if a pattern is none. A label or annotation selector is only looked at for an object that the patterns select.
 pub(crate) fn select(resources: &ResMap, selector: &Selector) -> Result<Vec<usize>, Error> {
     let regex = SelectorRegex::new(selector)?;
     let metadata = MetadataSelector::new(selector);
@@ -177,8 +177,8 @@ pub(crate) fn select(resources: &ResMap, selector: &Selector) -> Result<Vec<usiz
 /// The label and annotation selectors of a selector.
 #[derive(Debug)]
 pub(crate) struct MetadataSelector {
-    labels: Result<LabelSelector, String>,
-    annotations: Result<LabelSelector, String>,
+    labels: Result<LabelSelector, InvalidSelector>,
+    annotations: Result<LabelSelector, InvalidSelector>,
 }
 
 impl MetadataSelector {
@@ -190,12 +190,12 @@ impl MetadataSelector {
         }
     }
 
-    /// Whether the labels and annotations of an object are selected.
+    /// Returns true if the labels and annotations of an object are selected.
     ///
     /// # Errors
-    /// When a selector can't be read.
+    /// Fails if a selector can't be read.
     pub(crate) fn fits(&self, resource: &Resource) -> Result<bool, Error> {
-        let fits = |selector: &Result<LabelSelector, String>, field| match selector {
+        let fits = |selector: &Result<LabelSelector, InvalidSelector>, field| match selector {
             Ok(selector) => Ok(selector.is_empty() || selector.fits(&resource.metadata_map(field))),
             Err(problem) => Err(Error::new(Step::Transformer, problem)),
         };

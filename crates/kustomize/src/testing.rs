@@ -1,14 +1,10 @@
-//! What unit tests share.
+//! Helpers of the unit tests.
 
 use std::sync::Arc;
 
 use tree::{Budget, TreePath};
 
-use crate::{
-    options::{Options, Run},
-    resmap::ResMap,
-    resource::Resource,
-};
+use crate::{options::Options, resmap::ResMap, resource::Resource, run::Run};
 
 /// The objects of a text.
 pub(crate) fn objects(text: &str) -> ResMap {
@@ -40,7 +36,7 @@ pub(crate) fn text(resources: &ResMap) -> String {
     texts.collect::<Vec<_>>().join("---\n")
 }
 
-/// What the parts of a build share.
+/// Returns the state of a build with default options.
 pub(crate) fn run(budget: &Budget) -> Run<'_> {
     Run::new(Options::default(), budget)
 }

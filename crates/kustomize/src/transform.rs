@@ -1,4 +1,4 @@
-//! What changes the objects of a build: one file a transformer.
+//! The transformers, which change the objects of a build: one file each.
 //!
 //! A transformer is made from a field of a kustomization, or from a configuration that `transformers` names; it is the same
 //! one. The order in which those of a kustomization run is in [`crate::accumulate`].
@@ -17,13 +17,13 @@ pub(crate) mod value_add;
 #[cfg(test)]
 pub(crate) mod testing;
 
-use crate::{Error, loader::Loader, options::Run, resmap::ResMap};
+use crate::{Error, loader::Loader, resmap::ResMap, run::Run};
 
-/// Where a transformer, generator or validator runs.
-pub(crate) struct Scene<'a> {
+/// The context in which a transformer, generator or validator runs.
+pub(crate) struct PluginContext<'a> {
     /// Reads the files that the kustomization names.
     pub(crate) loader: &'a Loader<'a>,
-    /// What all parts of the build share.
+    /// The state that all parts of the build share.
     pub(crate) run: &'a Run<'a>,
 }
 
@@ -32,11 +32,11 @@ pub(crate) trait Transformer {
     /// Changes the objects. Objects of which nothing is left are dropped afterwards.
     ///
     /// # Errors
-    /// When it does not fit the objects.
-    fn transform(&self, resources: &mut ResMap, scene: &Scene<'_>) -> Result<(), Error>;
+    /// Fails if it does not fit the objects.
+    fn transform(&self, resources: &mut ResMap, ctx: &PluginContext<'_>) -> Result<(), Error>;
 }
 
-impl Scene<'_> {
+impl PluginContext<'_> {
     /// Counts the work on one object: each of so many entries and fields is looked at. Ends it when the budget does.
     pub(crate) fn step(&self, entries: usize) -> Result<(), Error> {
         self.run.step(1 + entries as u64, self.loader.root())
@@ -49,7 +49,7 @@ impl Scene<'_> {
 }
 
 impl Transformer for Box<dyn Transformer> {
-    fn transform(&self, resources: &mut ResMap, scene: &Scene<'_>) -> Result<(), Error> {
-        self.as_ref().transform(resources, scene)
+    fn transform(&self, resources: &mut ResMap, ctx: &PluginContext<'_>) -> Result<(), Error> {
+        self.as_ref().transform(resources, ctx)
     }
 }

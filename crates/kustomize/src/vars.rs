@@ -28,9 +28,9 @@ use crate::{
     id::{Gvk, Id},
     lookup::has_type,
     model::{Kustomization, Var, VarObject},
-    options::Run,
     resmap::ResMap,
     resource::Written,
+    run::Run,
 };
 
 /// The field that a var takes when it names none.
@@ -62,7 +62,7 @@ impl VarSet {
     /// Adds the vars of a kustomization, and notes on the objects which of them take their values there.
     ///
     /// # Errors
-    /// When several objects fit a var, or there is one of its name.
+    /// Fails if several objects fit a var, or there is one of its name.
     pub(crate) fn declare(
         &mut self,
         kustomization: &Kustomization,
@@ -99,7 +99,7 @@ impl VarSet {
     /// Adds the vars of a kustomization below. Even the same var may not come from two.
     ///
     /// # Errors
-    /// When there is one of the same name.
+    /// Fails if there is one of the same name.
     pub(crate) fn absorb(&mut self, other: Self) -> Result<(), Error> {
         other.vars.into_values().try_for_each(|var| self.insert(var))
     }
@@ -116,7 +116,7 @@ impl VarSet {
     /// Replaces the vars in the fields of a table.
     ///
     /// # Errors
-    /// When the value of a var isn't there, used or not, or a field holds something that can't have vars in it.
+    /// Fails if the value of a var isn't there, used or not, or a field holds something that can't have vars in it.
     pub(crate) fn resolve(
         &self,
         resources: &mut ResMap,
@@ -142,7 +142,7 @@ impl VarSet {
         replaced
     }
 
-    /// What each var stands for; one that stands for a map or a list is not among them.
+    /// Returns the values of the vars; a var whose value is a map or a list is not among them.
     fn values(&self, resources: &ResMap, run: &Run<'_>) -> Result<HashMap<&str, Value>, Error> {
         let mut sources = HashMap::new();
         for resource in resources.iter() {
@@ -228,7 +228,7 @@ fn note_sources(vars: &[Var], resources: &mut ResMap) -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether an object is or was what a var names; without a namespace it names those of all namespaces.
+/// Returns true if an object is or was the one that a var names; without a namespace it names those of all namespaces.
 fn is_or_was(resource: &crate::resource::Resource, wanted: &Id) -> bool {
     let same = |id: &Id| match wanted.namespace.as_str() {
         "" => id.same_kind_and_name(wanted),
@@ -265,7 +265,7 @@ fn show(var: &Var, kind: &Gvk) -> String {
     format!("{{{} {kind} {{{}}}}}", var.name, var.field.field_path)
 }
 
-/// What is put into fields, and what of it was.
+/// Replaces vars in fields, and remembers the vars that were used.
 struct Replacer<'v> {
     values: &'v HashMap<&'v str, Value>,
     used: BTreeSet<&'v str>,

@@ -37,7 +37,6 @@ const UNFINISHED_DOCS: &[&str] = &[
     "helm",
     "jinja",
     "kluctl-controller",
-    "kustomize",
     "net",
     "notification-controller",
     "objects",
@@ -48,9 +47,7 @@ const UNFINISHED_DOCS: &[&str] = &[
     "source-controller",
     "stores",
     "testkit",
-    "tree",
     "versions",
-    "yaml",
 ];
 
 /// Checks all files of the project and the subjects of recent commits.

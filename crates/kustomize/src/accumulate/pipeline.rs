@@ -1,19 +1,19 @@
-//! The built-in generators and transformers that the fields of a kustomization ask for, in the order in which they run.
+//! The built-in generators and transformers of the fields of a kustomization, in the order in which they run.
 
 use std::sync::Arc;
 
-use super::Target;
 use crate::{
     Error,
     config::Config,
     generate::{self, Generator as _},
     helm::Inflation,
-    metadata::Origin,
+    origin::Origin,
     patch::Patches,
     replacement::Replacements,
     resmap::ResMap,
     resource::Resource,
     selector,
+    target::Target,
     transform::{
         Transformer,
         affix::{Affix, Side},
@@ -26,33 +26,33 @@ use crate::{
 };
 
 /// A transformer at its place.
-pub(crate) struct Stage {
+pub(crate) struct PipelineStep {
     pub(crate) transformer: Box<dyn Transformer>,
-    /// What is noted on the objects that it ran over.
+    /// The origin that is recorded on the objects that the transformer changes.
     pub(crate) origin: Option<Arc<Origin>>,
     /// The field that asks for it.
     pub(crate) field: &'static str,
 }
 
-/// What a generator made, what is noted on it, and the field that asks for it.
+/// The objects of a generator, the origin that is recorded on them, and the field that asks for them.
 pub(crate) type Generated = (ResMap, Option<Arc<Origin>>, &'static str);
 
 /// Runs the generators of the fields.
 pub(crate) fn generate(target: &Target<'_>) -> Result<Vec<Generated>, Error> {
     let fields = &target.kustomization.fields;
-    let (scene, global) = (target.scene(), fields.generator_options.as_ref());
+    let (ctx, global) = (target.plugin_context(), fields.generator_options.as_ref());
     let mut generated = Vec::new();
     for args in &fields.config_map_generator {
-        let made = generate::config_map(args, global, &scene);
+        let made = generate::config_map(args, global, &ctx);
         generated.push(one(target, "configMapGenerator", "ConfigMapGenerator", made)?);
     }
     for args in &fields.secret_generator {
-        let made = generate::secret(args, global, &scene);
+        let made = generate::secret(args, global, &ctx);
         generated.push(one(target, "secretGenerator", "SecretGenerator", made)?);
     }
     for chart in &fields.helm_charts {
         let inflation = Inflation::from_entry(chart, target);
-        let made = target.at("helmCharts", inflation.generate(&scene))?;
+        let made = target.at("helmCharts", inflation.generate(&ctx))?;
         generated.push((made, origin(target, "HelmChartInflationGenerator"), "helmCharts"));
     }
     Ok(generated)
@@ -76,19 +76,19 @@ fn origin(target: &Target<'_>, kind: &str) -> Option<Arc<Origin>> {
 }
 
 /// Makes the transformers of the fields.
-pub(crate) fn transformers(target: &Target<'_>, config: &Config) -> Result<Vec<Stage>, Error> {
+pub(crate) fn transformers(target: &Target<'_>, config: &Config) -> Result<Vec<PipelineStep>, Error> {
     let fields = &target.kustomization.fields;
-    let (scene, profile) = (target.scene(), target.run().options.profile);
-    let mut stages = Stages {
+    let (ctx, profile) = (target.plugin_context(), target.run().options.profile);
+    let mut stages = PipelineSteps {
         target,
         stages: Vec::new(),
     };
     if !fields.patches_strategic_merge.is_empty() {
-        let made = Patches::from_paths(&fields.patches_strategic_merge, &scene);
+        let made = Patches::from_paths(&fields.patches_strategic_merge, &ctx);
         stages.add("patchesStrategicMerge", "PatchStrategicMergeTransformer", made)?;
     }
     for entry in &fields.patches {
-        stages.add("patches", "PatchTransformer", Patches::from_entry(entry, &scene))?;
+        stages.add("patches", "PatchTransformer", Patches::from_entry(entry, &ctx))?;
     }
     if !fields.namespace.is_empty() {
         let made = Namespace::new(&fields.namespace, &config.namespace);
@@ -115,7 +115,7 @@ pub(crate) fn transformers(target: &Target<'_>, config: &Config) -> Result<Vec<S
         stages.add("commonAnnotations", "AnnotationsTransformer", Ok(made))?;
     }
     for entry in &fields.patches_json6902 {
-        let made = Patches::json6902_from_entry(entry, &scene);
+        let made = Patches::json6902_from_entry(entry, &ctx);
         stages.add("patchesJson6902", "PatchJson6902Transformer", made)?;
     }
     // Each entry is noted on its own, where that is recorded.
@@ -131,18 +131,18 @@ pub(crate) fn transformers(target: &Target<'_>, config: &Config) -> Result<Vec<S
         stages.add("images", "ImageTagTransformer", Ok(made))?;
     }
     if !fields.replacements.is_empty() {
-        let made = Replacements::new(&fields.replacements, &scene);
+        let made = Replacements::new(&fields.replacements, &ctx);
         stages.add("replacements", "ReplacementTransformer", made)?;
     }
     Ok(stages.stages)
 }
 
-struct Stages<'a> {
+struct PipelineSteps<'a> {
     target: &'a Target<'a>,
-    stages: Vec<Stage>,
+    stages: Vec<PipelineStep>,
 }
 
-impl Stages<'_> {
+impl PipelineSteps<'_> {
     fn add<T: Transformer + 'static>(
         &mut self,
         field: &'static str,
@@ -151,7 +151,7 @@ impl Stages<'_> {
     ) -> Result<(), Error> {
         let transformer = Box::new(self.target.at(field, made)?);
         let origin = origin(self.target, kind);
-        self.stages.push(Stage {
+        self.stages.push(PipelineStep {
             transformer,
             origin,
             field,

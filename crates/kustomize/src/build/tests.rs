@@ -2,7 +2,7 @@ use tree::{Limits, Mem};
 
 use super::*;
 
-/// What a directory with these files is built to, or why it isn't.
+/// Builds a directory with these files, and returns the output or the error.
 fn built(files: &[(&str, &str)]) -> String {
     let mut tree = Mem::new();
     for (path, text) in files {
@@ -16,7 +16,7 @@ fn built(files: &[(&str, &str)]) -> String {
 }
 
 #[test]
-fn objects_that_serve_the_build_are_dropped() {
+fn local_config_objects_are_dropped() {
     let local = |value: &str| {
         let annotations = format!("annotations: {{config.kubernetes.io/local-config: {value}}}");
         let objects = format!("{{apiVersion: v1, kind: A, metadata: {{name: a, {annotations}}}}}");
@@ -31,7 +31,7 @@ fn objects_that_serve_the_build_are_dropped() {
 }
 
 #[test]
-fn two_objects_that_became_one_are_refused() {
+fn objects_that_became_equal_are_refused() {
     let patch = "- {op: replace, path: /metadata/name, value: a}";
     let kustomization =
         format!("{{resources: [r.yaml], patches: [{{target: {{name: b}}, patch: '{patch}'}}]}}");
@@ -47,7 +47,7 @@ fn two_objects_that_became_one_are_refused() {
     }
 }
 
-/// Why a build ends that may hold `bytes` and so many `objects`.
+/// Returns the error of a build that may hold `bytes` and so many `objects`.
 fn limited(files: &[(&str, String)], bytes: u64, objects: u64) -> String {
     let tree = Mem::from_files(files.iter().cloned()).unwrap();
     let budget = Budget::new(Limits {
@@ -66,7 +66,7 @@ const FILES_END: &str = "the limit of 100000 bytes of files in one build was rea
 const OUTPUT_ENDS: &str = "the limit of 100000 bytes of rendered output was reached";
 
 #[test]
-fn one_file_counts_as_often_as_it_is_named() {
+fn file_counts_for_every_reference() {
     let large = |begin: &str, end: &str| format!("{begin}{}{end}", "x".repeat(10_000));
     let entries = |field: &str, entry: &dyn Fn(usize) -> String| {
         let entries: Vec<_> = (0..1000).map(entry).collect();
@@ -96,7 +96,7 @@ fn one_file_counts_as_often_as_it_is_named() {
 }
 
 #[test]
-fn what_is_written_into_many_objects_counts_for_each() {
+fn value_written_to_many_objects_counts_for_each() {
     let objects: Vec<_> = (0..200)
         .map(|n| OBJECT.replace("name: a", &format!("name: a{n}")))
         .collect();
@@ -123,7 +123,7 @@ fn what_is_written_into_many_objects_counts_for_each() {
 
 /// Each layer is included twice by the next: the objects at the bottom are a million times as many at the top.
 #[test]
-fn layers_that_double_end_at_a_limit() {
+fn doubling_layers_end_at_a_limit() {
     let mut files = vec![
         (
             "b0/kustomization.yaml".to_owned(),
@@ -168,7 +168,7 @@ fn generators_end_at_the_limit_of_objects() {
     );
 }
 
-/// What an object in block style is built to, with a patch and a replacement of one of its fields by another.
+/// Builds an object in block style with a patch and a replacement of one of its fields by another.
 fn replaced(patch: &str, from: &str, to: &str) -> String {
     let object = "apiVersion: v1\nkind: A\nmetadata:\n  name: a\n  namespace: one\nm:\n  n: 1\n";
     let targets = format!("[{{select: {{kind: A}}, fieldPaths: [{to}]}}]");
@@ -180,7 +180,7 @@ fn replaced(patch: &str, from: &str, to: &str) -> String {
 }
 
 #[test]
-fn a_number_stays_one_after_a_json_patch() {
+fn json_patch_keeps_numbers() {
     let patch = "- {op: add, path: /new, value: true}";
     for to in ["m.n", "new"] {
         let refused = replaced(patch, "metadata.name", to);
@@ -189,7 +189,7 @@ fn a_number_stays_one_after_a_json_patch() {
 }
 
 #[test]
-fn a_namespace_is_what_it_looks_like_after_a_strategic_merge_patch() {
+fn strategic_merge_patch_resolves_the_namespace_again() {
     let patch = "{apiVersion: v1, kind: A, metadata: {name: a}, new: 1}";
     let printed = replaced(patch, "m", "metadata.namespace");
     assert!(printed.contains("  namespace: null\n"), "{printed}");
@@ -211,7 +211,7 @@ fn objects_whose_names_are_lists_are_not_renamed() {
 }
 
 #[test]
-fn what_a_replacement_made_becomes_a_text_when_a_patch_comes_by() {
+fn patch_after_a_replacement_makes_strings() {
     let target = "{select: {kind: A}, fieldPaths: [new.b], options: {create: true}}";
     for (value, expected) in [("1", "b: \"1\""), ("", "b: null"), ("x", "b: x")] {
         let below = format!(
@@ -231,7 +231,7 @@ fn what_a_replacement_made_becomes_a_text_when_a_patch_comes_by() {
 }
 
 #[test]
-fn labels_in_what_a_patch_replaces_are_no_longer_shared() {
+fn replaced_labels_are_no_longer_shared() {
     let object = "{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {name: a}, spec: {podSelector: {matchLabels: {}}}}";
     for (directive, expected) in [("$patch: replace, ", "    app: a\n"), ("", "    app: z\n")] {
         let spec = format!("{{{directive}podSelector: {{matchLabels: {{app: z}}}}}}");
@@ -255,7 +255,7 @@ fn labels_in_what_a_patch_replaces_are_no_longer_shared() {
 }
 
 #[test]
-fn labels_that_were_added_to_lists_are_followed_too() {
+fn labels_in_lists_are_shared() {
     let object = "{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: a, labels: {app: z}}, spec: {\
         template: {metadata: {labels: {app: z}}}, volumeClaimTemplates: [{}]}}";
     let printed = built(&[
@@ -274,7 +274,7 @@ fn labels_that_were_added_to_lists_are_followed_too() {
 }
 
 #[test]
-fn annotations_that_are_written_anew_are_no_longer_shared() {
+fn rewritten_annotations_are_no_longer_shared() {
     let object = "{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {template: {}}}";
     for (metadata, expected) in [("", 2), (", buildMetadata: [transformerAnnotations]", 1)] {
         let patch = "{apiVersion: apps/v1, kind: Deployment, metadata: {name: a, annotations: {k: new}}}";
@@ -294,7 +294,7 @@ fn annotations_that_are_written_anew_are_no_longer_shared() {
 }
 
 #[test]
-fn an_empty_text_in_the_place_of_a_list_is_none() {
+fn empty_string_in_place_of_a_list_is_ignored() {
     let replacement = "{sourceValue: '', targets: [{select: {}, fieldPaths: [spec.rules]}]}";
     let error = built(&[
         (
@@ -312,7 +312,7 @@ fn an_empty_text_in_the_place_of_a_list_is_none() {
 }
 
 #[test]
-fn what_takes_the_annotations_away_takes_the_notes_in_them_too() {
+fn removing_annotations_removes_the_recorded_history() {
     let merge = |metadata: &str| {
         format!(
             "patches: [{{patch: '{{apiVersion: v1, kind: ConfigMap, metadata: {{name: a, {metadata}}}}}'}}]"
@@ -334,7 +334,7 @@ fn what_takes_the_annotations_away_takes_the_notes_in_them_too() {
 }
 
 #[test]
-fn a_json_patch_may_take_the_origin_away() {
+fn json_patch_can_remove_the_origin() {
     for (path, is_told) in [("/metadata", false), ("/other", true)] {
         let operation = format!(r#"{{"op": "add", "path": "{path}", "value": {{"name": "a"}}}}"#);
         let patch = format!("{{target: {{kind: A}}, patch: '[{operation}]'}}");
@@ -396,7 +396,7 @@ fn objects_that_are_the_same_are_refused_where_a_patch_is_merged() {
 }
 
 #[test]
-fn the_label_of_the_tool_needs_a_map() {
+fn managed_by_label_requires_a_map() {
     let labelled = |labels: &str| {
         let object = format!("{{apiVersion: v1, kind: A, metadata: {{name: a}}, labels: {labels}}}");
         let patch = r#"[{"op": "move", "from": "/labels", "path": "/metadata/labels"}]"#;

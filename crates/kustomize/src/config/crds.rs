@@ -1,4 +1,4 @@
-//! `crds`: files of definitions whose extensions say what their fields are.
+//! The field `crds`: files of definitions whose extensions describe their fields.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -17,7 +17,7 @@ use crate::{
         shape::Rules,
         shapes,
     },
-    transform::Scene,
+    transform::PluginContext,
 };
 
 const ANNOTATION: &str = "x-kubernetes-annotation";
@@ -28,11 +28,11 @@ const KIND: &str = "x-kubernetes-object-ref-kind";
 const NAME_KEY: &str = "x-kubernetes-object-ref-name-key";
 
 /// Reads the files that a kustomization names.
-pub(super) fn load(files: &[String], scene: &Scene<'_>) -> Result<Config, Error> {
+pub(crate) fn load(files: &[String], ctx: &PluginContext<'_>) -> Result<Config, Error> {
     let mut config = Config::default();
     for name in files {
-        let (text, file) = scene.loader.load(name)?;
-        config.merge(&read(&text, name, &file, scene.run.budget)?, scene)?;
+        let (text, file) = ctx.loader.load(name)?;
+        config.merge(&read(&text, name, &file, ctx.run.budget)?, ctx)?;
     }
     Ok(config)
 }
@@ -102,7 +102,7 @@ struct Definition {
     schema: Option<Map>,
 }
 
-/// What is no schema in a schema or in those of its properties.
+/// Returns the problem of a malformed schema, or of those of its properties.
 fn malformed(schema: &Map) -> Option<String> {
     let properties = match schema.get("properties")? {
         Value::Map(properties) => properties,
@@ -123,7 +123,7 @@ fn last_part(name: &str) -> &str {
     name.rsplit_once('.').map_or(name, |(_, last)| last)
 }
 
-/// Whether the properties are those of an object of Kubernetes.
+/// Returns true if the properties are those of a Kubernetes object.
 fn is_object(properties: &Map) -> bool {
     ["kind", "apiVersion", "metadata"]
         .iter()

@@ -9,7 +9,7 @@ fn file(text: &str) -> Result<Config, String> {
 }
 
 fn merge(own: &mut Config, other: &Config) -> Result<(), Error> {
-    testing::scene(&[], Profile::default(), |scene| own.merge(other, scene))
+    testing::ctx(&[], Profile::default(), |ctx| own.merge(other, ctx))
 }
 
 fn paths(rows: &[FieldSpec]) -> Vec<String> {
@@ -34,7 +34,7 @@ fn built_in_rows_are_in_order_and_add_nothing_to_themselves() {
 }
 
 #[test]
-fn rows_of_files_are_put_in_their_places() {
+fn rows_of_files_are_inserted_in_order() {
     let mut config =
         file("images: [{kind: Zoo, path: z}, {kind: Namespace, path: m}, {path: a}, {path: a}]").unwrap();
     assert_eq!(paths(&config.images), ["Namespace m", "Zoo z", " a", " a"]);
@@ -56,7 +56,7 @@ fn rows_of_files_are_put_in_their_places() {
 }
 
 #[test]
-fn rows_may_contradict_rows_for_fewer_kinds_of_their_own_table() {
+fn row_may_contradict_a_more_specific_row() {
     // The narrow row comes after the wide one without a contradiction, but is before it when both are added elsewhere.
     let mut config = file("images: [{path: a}]").unwrap();
     let narrow = file("images: [{kind: Zoo, path: a, create: true}]").unwrap();
@@ -79,7 +79,7 @@ fn references_to_one_kind_are_joined() {
 }
 
 #[test]
-fn files_are_read_strictly_but_texts_may_be_numbers() {
+fn configuration_files_are_strict_but_strings_may_be_numbers() {
     let config = file("namePrefix: [{path: 1.10, Create: true}]").unwrap();
     assert_eq!(paths(&config.name_prefix), [" 1.1"]);
     assert_eq!(file(""), Ok(Config::default()));
@@ -146,7 +146,7 @@ example.com/api.ZooSpec:
 ";
 
 #[test]
-fn definitions_say_what_their_fields_are() {
+fn crd_definitions_add_field_specs() {
     let config = crd(DEFINITIONS).unwrap();
     assert_eq!(paths(&config.common_annotations), ["Zoo spec/notes"]);
     assert_eq!(paths(&config.common_labels), ["Zoo spec/select"]);
@@ -167,7 +167,7 @@ fn definitions_say_what_their_fields_are() {
 }
 
 #[test]
-fn definitions_that_make_no_sense_are_refused() {
+fn invalid_crd_definitions_are_refused() {
     assert_eq!(crd("{}"), Ok(Config::default()));
     assert!(
         crd("")

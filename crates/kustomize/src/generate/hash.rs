@@ -11,7 +11,7 @@ use crate::{
     resource::Resource,
 };
 
-/// How many digits of the hash there are in a name.
+/// The number of digits of the hash in a name.
 const DIGITS: usize = 10;
 
 /// The largest number that is exact in a double: larger ones go through one.
@@ -20,7 +20,7 @@ const EXACT: u64 = 1 << 53;
 /// Adds the hash of their content to the names of the objects that want it.
 ///
 /// # Errors
-/// When a content can't be printed, as it can't be at the end.
+/// Fails if a content can't be printed, as it can't be at the end.
 pub(crate) fn add_hashes(resources: &mut ResMap) -> Result<(), Error> {
     if !resources.iter().any(|resource| resource.history.needs_hash) {
         return Ok(());
@@ -113,7 +113,7 @@ mod tests {
     use crate::transform::testing::{object, objects};
 
     #[test]
-    fn hashes_are_those_of_the_original() {
+    fn hashes_match_the_original() {
         let cases = [
             ("{kind: ConfigMap, data: {b: '2', a: '1'}}", "7gdc49gk6d"),
             (
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn only_names_that_want_it_get_a_hash() {
+    fn hash_is_added_only_on_request() {
         let object = "{apiVersion: v1, kind: ConfigMap, metadata: {name: x}, data: {a: '1', b: '2'}}";
         let mut resources = objects(&format!(
             "{object}\n---\n{}",
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_printed_has_no_hash() {
+    fn unprintable_objects_have_no_hash() {
         let mut resources = objects("{apiVersion: v1, kind: ConfigMap, metadata: {name: x}, data: {1: a}}");
         resources.get_mut(0).unwrap().history.needs_hash = true;
         let error = add_hashes(&mut resources).unwrap_err().to_string();

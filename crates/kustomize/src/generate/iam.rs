@@ -1,4 +1,4 @@
-//! The service account that stands for one of a cloud.
+//! The service account that is bound to one of a cloud.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use serde::Deserialize;
 use yaml::{Node, node::Mapping};
 
 use super::Generator;
-use crate::{Error, error::Step, resmap::ResMap, resource::Resource, transform::Scene};
+use crate::{Error, error::Step, resmap::ResMap, resource::Resource, transform::PluginContext};
 
 /// An `IAMPolicyGenerator`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
@@ -34,7 +34,7 @@ struct Account {
 }
 
 impl Generator for Policy {
-    fn generate(&self, scene: &Scene<'_>) -> Result<ResMap, Error> {
+    fn generate(&self, ctx: &PluginContext<'_>) -> Result<ResMap, Error> {
         if self.cloud != "gke" {
             let problem = format!("cloud provider {} not supported yet", self.cloud);
             return Err(Error::new(Step::Generator, problem));
@@ -55,7 +55,7 @@ impl Generator for Policy {
             ("kind", Node::string("ServiceAccount")),
             ("metadata", metadata.into()),
         ]);
-        let place = Arc::new(scene.loader.root().clone());
+        let place = Arc::new(ctx.loader.root().clone());
         Ok(ResMap::from_iter([Resource::new(object.into(), place, 1)]))
     }
 }

@@ -8,13 +8,13 @@ use crate::{
     error::Step,
     model::{GeneratorArgs, configs, shape::Struct},
     resmap::ResMap,
-    transform::{Scene, decode},
+    transform::{PluginContext, decode},
 };
 
 /// A `ConfigMapGenerator`, `SecretGenerator` or `IAMPolicyGenerator`, by the kind of its configuration.
 ///
 /// # Errors
-/// When something in the configuration is of the wrong type.
+/// Fails if something in the configuration is of the wrong type.
 pub(crate) fn from_config(config: &yaml::Value) -> Result<Box<dyn Generator>, Error> {
     let kind = config.as_map().and_then(|map| map.get_str("kind"));
     match kind.unwrap_or_default() {
@@ -55,15 +55,15 @@ fn args(config: &yaml::Value, of: &'static Struct) -> Result<GeneratorArgs, Erro
 struct ConfigMaps(GeneratorArgs);
 
 impl Generator for ConfigMaps {
-    fn generate(&self, scene: &Scene<'_>) -> Result<ResMap, Error> {
-        Ok(ResMap::from_iter([config_map(&self.0, None, scene)?]))
+    fn generate(&self, ctx: &PluginContext<'_>) -> Result<ResMap, Error> {
+        Ok(ResMap::from_iter([config_map(&self.0, None, ctx)?]))
     }
 }
 
 struct Secrets(GeneratorArgs);
 
 impl Generator for Secrets {
-    fn generate(&self, scene: &Scene<'_>) -> Result<ResMap, Error> {
-        Ok(ResMap::from_iter([secret(&self.0, None, scene)?]))
+    fn generate(&self, ctx: &PluginContext<'_>) -> Result<ResMap, Error> {
+        Ok(ResMap::from_iter([secret(&self.0, None, ctx)?]))
     }
 }

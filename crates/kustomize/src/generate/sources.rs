@@ -8,7 +8,7 @@ use crate::{
     Error,
     error::{Context as _, Step},
     model::GeneratorArgs,
-    transform::Scene,
+    transform::PluginContext,
 };
 
 /// quirk: a line of a file of variables that is as long as this ends the reading, silently.
@@ -19,9 +19,12 @@ const BYTE_ORDER_MARK: &str = "\u{feff}";
 /// The values by their keys.
 ///
 /// # Errors
-/// When a source can't be read, or two have a key in common.
-pub(super) fn gather(args: &GeneratorArgs, scene: &Scene<'_>) -> Result<BTreeMap<String, Bytes>, Error> {
-    let pairs = pairs(args, scene).context(|| "loading KV pairs")?;
+/// Fails if a source can't be read, or two have a key in common.
+pub(super) fn gather(
+    args: &GeneratorArgs,
+    ctx: &PluginContext<'_>,
+) -> Result<BTreeMap<String, Bytes>, Error> {
+    let pairs = pairs(args, ctx).context(|| "loading KV pairs")?;
     let mut values = BTreeMap::new();
     for (key, value) in pairs {
         if values.contains_key(&key) {
@@ -33,10 +36,10 @@ pub(super) fn gather(args: &GeneratorArgs, scene: &Scene<'_>) -> Result<BTreeMap
     Ok(values)
 }
 
-fn pairs(args: &GeneratorArgs, scene: &Scene<'_>) -> Result<Vec<(String, Bytes)>, Error> {
+fn pairs(args: &GeneratorArgs, ctx: &PluginContext<'_>) -> Result<Vec<(String, Bytes)>, Error> {
     let mut pairs = Vec::new();
     for path in &args.envs {
-        variables(path, scene, &mut pairs)
+        variables(path, ctx, &mut pairs)
             .context(|| format!("env source files: [{}]", args.envs.join(" ")))?;
     }
     for (index, source) in args.literals.iter().enumerate() {
@@ -45,16 +48,16 @@ fn pairs(args: &GeneratorArgs, scene: &Scene<'_>) -> Result<Vec<(String, Bytes)>
         pairs.push((key.to_owned(), Bytes::copy_from_slice(value.as_bytes())));
     }
     for source in &args.files {
-        let pair = file(source, scene);
+        let pair = file(source, ctx);
         pairs.push(pair.context(|| format!("file sources: [{}]", args.files.join(" ")))?);
     }
-    scene.run.step(pairs.len() as u64, scene.loader.root())?;
+    ctx.run.step(pairs.len() as u64, ctx.loader.root())?;
     Ok(pairs)
 }
 
-fn file(source: &str, scene: &Scene<'_>) -> Result<(String, Bytes), Error> {
+fn file(source: &str, ctx: &PluginContext<'_>) -> Result<(String, Bytes), Error> {
     let (key, path) = file_source(source)?;
-    let (content, _) = scene.loader.load(path)?;
+    let (content, _) = ctx.loader.load(path)?;
     Ok((key.to_owned(), content))
 }
 
@@ -96,8 +99,8 @@ fn literal(source: &str) -> Result<(&str, &str), Error> {
     Ok((key, unquoted.unwrap_or(value)))
 }
 
-fn variables(path: &str, scene: &Scene<'_>, pairs: &mut Vec<(String, Bytes)>) -> Result<(), Error> {
-    let (content, file) = scene.loader.load(path)?;
+fn variables(path: &str, ctx: &PluginContext<'_>, pairs: &mut Vec<(String, Bytes)>) -> Result<(), Error> {
+    let (content, file) = ctx.loader.load(path)?;
     let lines = content.split(|byte| *byte == b'\n');
     for (index, line) in lines.take_while(|line| line.len() < LONGEST_LINE).enumerate() {
         let line = line.strip_suffix(b"\r").unwrap_or(line);
@@ -153,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn files_have_keys() {
+    fn file_sources_have_keys() {
         let cases = [
             ("a/b.txt", Ok(("b.txt", "a/b.txt"))),
             ("k=a/b", Ok(("k", "a/b"))),
@@ -174,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_variables() {
+    fn env_lines_are_variables() {
         let cases = [
             ("A=b", Some(("A", "b"))),
             (" \tA= 'b' ", Some(("A", " 'b' "))),

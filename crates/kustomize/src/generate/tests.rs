@@ -12,14 +12,14 @@ const FILES: &[(&str, &[u8])] = &[
     ("dir/bad.env", b"A=1\nB=\xff\n"),
 ];
 
-type Make = fn(&GeneratorArgs, Option<&GeneratorOptions>, &Scene<'_>) -> Result<Resource, Error>;
+type Make = fn(&GeneratorArgs, Option<&GeneratorOptions>, &PluginContext<'_>) -> Result<Resource, Error>;
 
 fn made(make: Make, args: &str, global: Option<&str>) -> Result<Resource, String> {
     let args: GeneratorArgs = decode::config(&testing::config(args), &SECRET).unwrap();
     let global: Option<GeneratorOptions> =
         global.map(|text| decode::config(&testing::config(text), &GENERATOR_OPTIONS).unwrap());
-    testing::scene(FILES, Profile::default(), |scene| {
-        make(&args, global.as_ref(), scene).map_err(|error| error.to_string())
+    testing::ctx(FILES, Profile::default(), |ctx| {
+        make(&args, global.as_ref(), ctx).map_err(|error| error.to_string())
     })
 }
 
@@ -28,7 +28,7 @@ fn printed(resource: Resource) -> String {
 }
 
 #[test]
-fn a_config_map_holds_what_its_sources_say() {
+fn config_map_contains_its_sources() {
     let args =
         "{name: x, namespace: team, literals: [d=4], envs: [app.env], files: [sub/text.txt, k=data.bin]}";
     assert_eq!(
@@ -72,7 +72,7 @@ fn options_of_all_generators_fill_in() {
 }
 
 #[test]
-fn sources_that_are_wrong_are_refused() {
+fn invalid_generator_sources_are_refused() {
     for (args, expected) in [
         ("{}", "a configmap must have a name"),
         (
@@ -102,19 +102,19 @@ fn sources_that_are_wrong_are_refused() {
 }
 
 #[test]
-fn a_line_that_is_too_long_ends_the_reading() {
+fn overlong_env_line_ends_the_file() {
     let long = format!("A=1\nB={}\nC=3\n", "x".repeat(64 * 1024));
     let files: &[(&str, &[u8])] = &[("dir/long.env", long.as_bytes())];
     let args: GeneratorArgs =
         decode::config(&testing::config("{name: x, envs: [long.env]}"), &SECRET).unwrap();
-    let resource = testing::scene(files, Profile::default(), |scene| config_map(&args, None, scene)).unwrap();
+    let resource = testing::ctx(files, Profile::default(), |ctx| config_map(&args, None, ctx)).unwrap();
     assert!(printed(resource).contains("data:\n  A: \"1\"\nkind"));
 }
 
 fn generated(config: &str) -> String {
-    testing::scene(FILES, Profile::default(), |scene| {
+    testing::ctx(FILES, Profile::default(), |ctx| {
         let generator = from_config(&testing::config(config));
-        match generator.and_then(|generator| generator.generate(scene)) {
+        match generator.and_then(|generator| generator.generate(ctx)) {
             Ok(resources) => testing::text(&resources),
             Err(error) => error.to_string(),
         }

@@ -22,7 +22,7 @@ const COMPONENT_VERSION: &str = "kustomize.config.k8s.io/v1alpha1";
 /// The kustomization file of a directory, if it has one.
 ///
 /// # Errors
-/// When the directory has several.
+/// Fails if the directory has several.
 pub fn find(tree: &dyn Tree, dir: &TreePath) -> Result<Option<TreePath>, Error> {
     let mut found = None;
     for name in FILE_NAMES {
@@ -103,7 +103,7 @@ fn empty(file: &TreePath) -> Error {
     Error::new(Step::Kustomization, "kustomization.yaml is empty").at(file, 1)
 }
 
-/// Whether nothing is set but what says that it is a kustomization. Lists and maps without entries are something.
+/// Returns true if only the fields are set that make it a kustomization. Lists and maps without entries count as set.
 fn is_empty(object: &Object<String, Json>) -> bool {
     let counts = |(name, value): (&String, &Json)| {
         !matches!(name.as_str(), "kind" | "apiVersion") && value.as_str().is_none_or(|text| !text.is_empty())

@@ -1,4 +1,4 @@
-//! Deprecated fields of a kustomization: what is said of them, and what they become.
+//! Deprecated fields of a kustomization: their warnings, and the fields that replace them.
 
 use serde_json::{Map as Object, Value as Json};
 
@@ -17,7 +17,7 @@ const DEPRECATED: [(&str, &str); 6] = [
 /// The old name of `helmCharts`.
 const CHARTS: &str = "helmChartInflationGenerator";
 
-/// What of an old chart has become what.
+/// The fields of an old chart, and the fields of `helmCharts` that replace them.
 const CHART_FIELDS: [(&str, &str); 7] = [
     ("chartName", "name"),
     ("chartVersion", "version"),
@@ -28,7 +28,7 @@ const CHART_FIELDS: [(&str, &str); 7] = [
     ("releaseName", "releaseName"),
 ];
 
-/// What of an old chart is for all charts now.
+/// The fields of an old chart, and the fields of `helmGlobals` that replace them.
 const GLOBAL_FIELDS: [(&str, &str); 2] = [("helmHome", "configHome"), ("chartHome", "chartHome")];
 
 /// The field that takes what a deprecated one holds.
@@ -107,7 +107,7 @@ fn env_to_envs(generator: &mut Json) {
     }
 }
 
-/// What old charts say for all charts; the last one wins.
+/// Collects the fields of old charts that are now global; the last one wins.
 fn globals(fields: &Fields) -> Fields {
     entries(fields, CHARTS)
         .flat_map(|chart| renamed(chart, &GLOBAL_FIELDS))

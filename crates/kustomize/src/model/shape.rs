@@ -1,5 +1,5 @@
-//! What a file with typed fields may look like, and how it is checked: names in any case, strict types, the words of Go's
-//! decoder. The shapes themselves are in [`super::shapes`].
+//! The shapes of files with typed fields, and their check: names in any case, strict types, the messages of Go's decoder.
+//! The shapes themselves are in [`super::shapes`].
 
 use serde::de::DeserializeOwned;
 use serde_json::{Map as Object, Value as Json};
@@ -46,13 +46,13 @@ pub(crate) struct Struct {
 pub(crate) struct Field {
     /// The key as it is documented.
     pub(crate) name: &'static str,
-    /// What it holds.
+    /// The type of the field.
     pub(crate) of: Type,
     /// The first version that knows it.
     pub(crate) since: Profile,
 }
 
-/// How strict a decoder is.
+/// The strictness of a decoder.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Rules {
     /// Unknown fields are errors; otherwise they are passed over.
@@ -63,7 +63,7 @@ pub(crate) struct Rules {
     pub(crate) profile: Profile,
 }
 
-/// What is wrong with a value.
+/// The mismatch of a value and its type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Mismatch {
     /// In the words of Go's decoder.
@@ -271,7 +271,7 @@ impl Type {
     }
 }
 
-/// What null is.
+/// Returns the value that Go's decoder makes of null.
 fn empty(of: &Type) -> Json {
     match of {
         Type::Text(_) => Json::from(""),

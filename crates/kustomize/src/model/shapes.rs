@@ -77,7 +77,7 @@ pub(crate) static KUSTOMIZATION: Struct = types(
     ],
 );
 
-/// What builds read of the metadata of other objects, too.
+/// The metadata of other objects, as far as builds read it.
 pub(crate) static OBJECT_META: Struct = types(
     "ObjectMeta",
     &[],
@@ -124,7 +124,7 @@ pub(crate) static LABEL: Struct = types(
     ],
 );
 
-/// What selects objects.
+/// A selector of objects.
 pub(crate) static SELECTOR: Struct = types(
     "Selector",
     &[&RES_ID],
@@ -143,7 +143,7 @@ pub(crate) static PATCH: Struct = types(
     ],
 );
 
-/// What a patch may change.
+/// The `options` of a patch.
 pub(crate) static PATCH_ARGS: Struct = types(
     "PatchArgs",
     &[],

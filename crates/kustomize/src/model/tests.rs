@@ -25,7 +25,7 @@ fn error(text: &str) -> String {
 }
 
 #[test]
-fn mistakes_are_told_in_the_words_of_go() {
+fn decoding_errors_have_go_messages() {
     let cases = [
         ("foo: 1", r#"1: invalid Kustomization: json: unknown field "foo""#),
         (
@@ -83,7 +83,7 @@ fn mistakes_are_told_in_the_words_of_go() {
 }
 
 #[test]
-fn a_wrong_type_is_named_with_its_path() {
+fn type_errors_name_the_path() {
     let cases = [
         (
             "kind: 1",
@@ -165,7 +165,7 @@ fn a_wrong_type_is_named_with_its_path() {
 }
 
 #[test]
-fn keys_are_found_in_any_case_and_the_last_value_counts() {
+fn keys_match_in_any_case_and_the_last_wins() {
     let fields = read("NAMEPREFIX: a\nnamesuffix: b\nnamespace: c\nnamespace: d").fields;
     assert_eq!(fields.name_prefix, "a");
     assert_eq!(fields.name_suffix, "b");
@@ -188,7 +188,7 @@ fn keys_are_found_in_any_case_and_the_last_value_counts() {
 }
 
 #[test]
-fn deprecated_fields_are_moved_and_warned_of() {
+fn deprecated_fields_are_moved_with_a_warning() {
     let text = "bases: [b]\nresources: [a]\nimageTags: [{name: x}]\nvars: []\n\
                 configMapGenerator: [{name: c, envs: [e], env: f}]\nsecretGenerator: [{name: s, env: g}]\n\
                 helmChartInflationGenerator: [{chartName: c, helmHome: h, values: v, extraArgs: [z]}]";
@@ -224,7 +224,7 @@ fn deprecated_fields_are_moved_and_warned_of() {
 }
 
 #[test]
-fn fields_of_later_versions_are_unknown_before() {
+fn fields_of_later_versions_are_unknown_to_earlier_profiles() {
     let text = "labels: [{pairs: {a: b}, includeVolumeClaimTemplates: true}]";
     assert!(error(text).ends_with(r#"json: unknown field "includeVolumeClaimTemplates""#));
     let newer = read_as(text, Profile::V5_8_3).0.unwrap();
@@ -256,7 +256,7 @@ sortOptions: {order: legacy, legacySortOptions: {orderFirst: [A]}}
 openapi: {path: o}
 ";
     let fields = read(text).fields;
-    assert_eq!(fields.kind, Kind::Component);
+    assert_eq!(fields.kind, KustomizationKind::Component);
     let label = fields.labels.first().unwrap();
     assert!(label.include_selectors && !label.include_templates);
     let spec: FieldSpec = label.fields.first().unwrap().clone().into();
@@ -303,7 +303,7 @@ fn replacement_files_are_read_leniently() {
 }
 
 #[test]
-fn a_directory_has_one_kustomization() {
+fn directory_with_two_kustomizations_is_refused() {
     let root = TreePath::default();
     let tree = |names: &[&str]| {
         let mut tree = Mem::new();

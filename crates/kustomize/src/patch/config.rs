@@ -1,4 +1,5 @@
-//! The configurations of the patch transformers, as messages print them: without the texts of patches, which may be secret.
+//! The configurations of the patch transformers, as messages print them: without the content of patches, which may be
+//! secret.
 
 use yaml::{Map, Value};
 
@@ -7,10 +8,10 @@ use crate::{
     read::is_path,
 };
 
-/// What messages have in the place of a patch that stands in the kustomization.
+/// The placeholder in messages for a patch that is inline in the kustomization.
 pub(super) const INLINE: &str = "(inline)";
 
-/// What is said in front of what is wrong with a configuration.
+/// Returns the beginning of an error of a transformer's configuration.
 pub(super) fn trouble(transformer: &str, config: &str) -> String {
     format!("trouble configuring builtin {transformer} with config: `\n{config}`")
 }

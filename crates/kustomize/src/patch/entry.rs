@@ -3,20 +3,20 @@
 use yaml::Value;
 
 use super::{
-    Allowed, apply_json, config, detached, inline_objects,
+    apply::{Allowed, apply_json, detached, inline_objects, merge_detached, merge_into, target_of, text},
+    config,
     json6902::{JsonPatch, ParseError},
-    merge_detached, merge_into, target_of, text,
 };
 use crate::{
     Error,
     error::{Context as _, Step},
     id::{Gvk, Id},
     model::{self, Selector, shapes},
-    options::Run,
     resmap::ResMap,
     resource::Resource,
+    run::Run,
     selector,
-    transform::{Scene, Transformer, decode},
+    transform::{PluginContext, Transformer, decode},
 };
 
 const NAME: &str = "PatchTransformer";
@@ -24,22 +24,22 @@ const NAME: &str = "PatchTransformer";
 /// The transformer of an entry of `patches`.
 ///
 /// # Errors
-/// When it has no patch or two, its file can't be read, or its text is no patch.
-pub(super) fn from_entry(entry: &model::Patch, scene: &Scene<'_>) -> Result<EntryPatches, Error> {
+/// Fails if it has no patch or two, its file can't be read, or its text is no patch.
+pub(super) fn from_entry(entry: &model::Patch, ctx: &PluginContext<'_>) -> Result<EntryPatches, Error> {
     let text = config::of_patch(entry);
-    made(entry, &text, scene).context(|| config::trouble(NAME, &text))
+    made(entry, &text, ctx).context(|| config::trouble(NAME, &text))
 }
 
 /// The transformer that a configuration of kind `PatchTransformer` describes.
 ///
 /// # Errors
 /// As [`from_entry`].
-pub(super) fn from_config(settings: &Value, scene: &Scene<'_>) -> Result<EntryPatches, Error> {
+pub(super) fn from_config(settings: &Value, ctx: &PluginContext<'_>) -> Result<EntryPatches, Error> {
     let entry: model::Patch = decode::config(settings, &shapes::PATCH)?;
-    made(&entry, &config::of_patch(&entry), scene)
+    made(&entry, &config::of_patch(&entry), ctx)
 }
 
-fn made(entry: &model::Patch, config: &str, scene: &Scene<'_>) -> Result<EntryPatches, Error> {
+fn made(entry: &model::Patch, config: &str, ctx: &PluginContext<'_>) -> Result<EntryPatches, Error> {
     let fail = |problem: &str| Err(Error::new(Step::Patch, format!("{problem}\n{config}")));
     let inline = entry.patch.trim();
     let (text, source) = match (inline.is_empty(), entry.path.is_empty()) {
@@ -48,14 +48,14 @@ fn made(entry: &model::Patch, config: &str, scene: &Scene<'_>) -> Result<EntryPa
         (false, true) => (inline.to_owned(), format!("[patch: {}]", config::INLINE)),
         (true, false) => {
             let path = &entry.path;
-            let loaded = scene.loader.load(path);
+            let loaded = ctx.loader.load(path);
             let (bytes, _) = loaded.context(|| format!("failed to get the patch file from path({path})"))?;
             (text(&bytes), format!("[path: {path:?}]"))
         }
     };
     let option = |name: &str| entry.options.get(name).copied().unwrap_or_default();
     Ok(EntryPatches {
-        patch: Patch::read(&text, &source, scene)?,
+        patch: Patch::read(&text, &source, ctx)?,
         source,
         target: entry.target.clone(),
         allowed: Allowed {
@@ -65,22 +65,22 @@ fn made(entry: &model::Patch, config: &str, scene: &Scene<'_>) -> Result<EntryPa
     })
 }
 
-/// What the text of a patch turned out to be.
+/// A parsed patch.
 pub(super) enum Patch {
-    /// A text without documents.
+    /// A patch without documents.
     Nothing,
     Strategic(Vec<Resource>),
     Json(JsonPatch),
 }
 
 impl Patch {
-    fn read(text: &str, source: &str, scene: &Scene<'_>) -> Result<Self, Error> {
-        let strategic = inline_objects(text, scene);
-        let json = JsonPatch::parse(text, scene.run.budget);
+    fn read(text: &str, source: &str, ctx: &PluginContext<'_>) -> Result<Self, Error> {
+        let strategic = inline_objects(text, ctx);
+        let json = JsonPatch::parse(text, ctx.run.budget);
         match (strategic, json) {
             (Err(error), _) if error.exceeded().is_some() => Err(error),
             (_, Err(ParseError::Yaml(error))) if error.exceeded().is_some() => {
-                let file = scene.loader.root().clone();
+                let file = ctx.loader.root().clone();
                 Err(Error::Yaml { file, source: error })
             }
             (Ok(objects), Ok(json)) if !objects.is_empty() && !json.is_empty() => {
@@ -102,14 +102,14 @@ impl Patch {
 /// An entry of `patches`.
 pub(crate) struct EntryPatches {
     patch: Patch,
-    /// The patch in the words of messages.
+    /// The description of the patch in messages.
     source: String,
     target: Option<Selector>,
     allowed: Allowed,
 }
 
 impl Transformer for EntryPatches {
-    fn transform(&self, resources: &mut ResMap, scene: &Scene<'_>) -> Result<(), Error> {
+    fn transform(&self, resources: &mut ResMap, ctx: &PluginContext<'_>) -> Result<(), Error> {
         match (&self.patch, &self.target) {
             (Patch::Nothing, _) => Ok(()),
             (Patch::Strategic(patches), None) => patches.iter().try_for_each(|patch| {
@@ -120,16 +120,16 @@ impl Transformer for EntryPatches {
                     )
                 })?;
                 if !self.allowed.any() {
-                    return merge_into(resources, index, patch.node(), self.allowed, scene.run);
+                    return merge_into(resources, index, patch.node(), self.allowed, ctx.run);
                 }
                 // quirk: annotations of a patch with options are texts, null too.
                 let mut patch = patch.clone();
                 let annotations = patch.metadata_map("annotations");
                 patch.set_metadata_map("annotations", &annotations);
-                merge_into(resources, index, patch.node(), self.allowed, scene.run)
+                merge_into(resources, index, patch.node(), self.allowed, ctx.run)
             }),
             (Patch::Strategic(patches), Some(target)) => match patches.as_slice() {
-                [patch] => self.merge_into_all(patch, target, resources, scene.run),
+                [patch] => self.merge_into_all(patch, target, resources, ctx.run),
                 _ => {
                     let problem = "Multiple Strategic-Merge Patches in one `patches` entry is not allowed to set \
                                    `patches.target` field";
@@ -140,7 +140,7 @@ impl Transformer for EntryPatches {
                 let problem = format!("must specify a target for JSON patch {}", self.source);
                 Err(Error::new(Step::Patch, problem))
             }
-            (Patch::Json(patch), Some(target)) => apply_json(patch, target, resources, true, scene.run),
+            (Patch::Json(patch), Some(target)) => apply_json(patch, target, resources, true, ctx.run),
         }
     }
 }

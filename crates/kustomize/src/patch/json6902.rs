@@ -11,8 +11,8 @@ use yaml::{
     node::{Entry, Mapping},
 };
 
-use self::apply::Failure;
-use crate::{Error, error::Step, options::Run};
+use self::apply::{Failure, Operation};
+use crate::{Error, error::Step, run::Run};
 
 /// The operations of a patch. There are none at all in a text without a document.
 #[derive(Debug, Clone)]
@@ -20,25 +20,17 @@ pub(crate) struct JsonPatch {
     operations: Option<Vec<Operation>>,
 }
 
-#[derive(Debug, Clone)]
-struct Operation {
-    kind: String,
-    path: Option<String>,
-    from: Option<String>,
-    value: Option<Json>,
-}
-
 impl JsonPatch {
     /// Reads a patch. Text that begins with a bracket must be JSON, any other is YAML.
     ///
     /// # Errors
-    /// When it is no list of operations; or, told apart by [`yaml::Error::exceeded`], when the budget ends.
+    /// Fails if it is no list of operations; or, told apart by [`yaml::Error::exceeded`], when the budget ends.
     pub(crate) fn parse(text: &str, budget: &Budget) -> Result<Self, ParseError> {
         if text.is_empty() {
-            return Err("empty json patch operations".to_owned().into());
+            return Err(NotAPatch("empty json patch operations".to_owned()).into());
         }
         let json = if text.starts_with('[') {
-            serde_json::from_str(text).map_err(|error| error.to_string())?
+            serde_json::from_str(text).map_err(|error| NotAPatch(error.to_string()))?
         } else {
             yaml::read::goyaml(text, budget)?.value.to_json()
         };
@@ -47,12 +39,12 @@ impl JsonPatch {
             Json::Array(list) => list,
             other => return Err(not_a("Patch", &other).into()),
         };
-        let operations: Result<_, String> = list.into_iter().map(operation).collect();
+        let operations: Result<_, NotAPatch> = list.into_iter().map(operation).collect();
         let operations = Some(operations?);
         Ok(Self { operations })
     }
 
-    /// Whether the text had no document.
+    /// Returns true if the string had no document.
     pub(crate) fn is_missing(&self) -> bool {
         self.operations.is_none()
     }
@@ -65,7 +57,7 @@ impl JsonPatch {
     /// has a map of annotations with them.
     ///
     /// # Errors
-    /// When an operation does not apply, the result is no map or nested too deeply, or the budget ends.
+    /// Fails if an operation does not apply, the result is no map or nested too deeply, or the budget ends.
     pub(crate) fn apply(
         &self,
         object: &Node,
@@ -81,7 +73,7 @@ impl JsonPatch {
             note(&mut value);
         }
         let mut patched = apply::apply(operations, value, run, file).map_err(|failure| match failure {
-            Failure::Problem(problem) => failed(problem),
+            Failure::Operation(problem) => failed(problem.to_string()),
             Failure::Ended(error) => error,
         })?;
         let annotations = patched.pointer_mut("/metadata/annotations");
@@ -121,35 +113,21 @@ fn note(object: &mut Json) {
     }
 }
 
-/// Why a text is no JSON patch.
-#[derive(Debug)]
+/// The reason why a document is no list of operations, in the words of Go's encoding/json.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct NotAPatch(String);
+
+/// The reason why a string is no JSON patch.
+#[derive(Debug, thiserror::Error)]
 pub(crate) enum ParseError {
-    Yaml(yaml::Error),
-    Json(String),
+    #[error(transparent)]
+    Yaml(#[from] yaml::Error),
+    #[error(transparent)]
+    Json(#[from] NotAPatch),
 }
 
-impl From<String> for ParseError {
-    fn from(problem: String) -> Self {
-        Self::Json(problem)
-    }
-}
-
-impl From<yaml::Error> for ParseError {
-    fn from(error: yaml::Error) -> Self {
-        Self::Yaml(error)
-    }
-}
-
-impl std::fmt::Display for ParseError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Yaml(error) => error.fmt(f),
-            Self::Json(problem) => problem.fmt(f),
-        }
-    }
-}
-
-fn operation(json: Json) -> Result<Operation, String> {
+fn operation(json: Json) -> Result<Operation, NotAPatch> {
     let mut fields = match json {
         Json::Object(fields) => fields,
         Json::Null => serde_json::Map::new(),
@@ -164,9 +142,11 @@ fn operation(json: Json) -> Result<Operation, String> {
     })
 }
 
-fn not_a(wanted: &str, json: &Json) -> String {
+fn not_a(wanted: &str, json: &Json) -> NotAPatch {
     let kind = kind_of(json);
-    format!("json: cannot unmarshal {kind} into Go value of type jsonpatch.{wanted}")
+    NotAPatch(format!(
+        "json: cannot unmarshal {kind} into Go value of type jsonpatch.{wanted}"
+    ))
 }
 
 fn kind_of(json: &Json) -> &'static str {

@@ -5,7 +5,10 @@ use std::sync::Arc;
 use serde::Deserialize;
 use yaml::{Node, Value};
 
-use super::{Allowed, apply_json, config, detached, inline_objects, merge_into, target_of, text};
+use super::{
+    apply::{Allowed, apply_json, detached, inline_objects, merge_into, target_of, text},
+    config,
+};
 use crate::{
     Error,
     error::{Context as _, Step},
@@ -14,7 +17,7 @@ use crate::{
     read::{self, is_path},
     resmap::ResMap,
     resource::Resource,
-    transform::{Scene, Transformer, decode},
+    transform::{PluginContext, Transformer, decode},
 };
 
 const STRATEGIC: &str = "PatchStrategicMergeTransformer";
@@ -23,16 +26,22 @@ const JSON: &str = "PatchJson6902Transformer";
 /// The transformer of `patchesStrategicMerge`.
 ///
 /// # Errors
-/// When an entry is neither a patch nor the path of one, or there is none.
-pub(super) fn strategic_from_paths(paths: &[String], scene: &Scene<'_>) -> Result<StrategicMerges, Error> {
-    strategic(paths, "", scene).context(|| config::trouble(STRATEGIC, &config::of_paths(paths)))
+/// Fails if an entry is neither a patch nor the path of one, or there is none.
+pub(super) fn strategic_from_paths(
+    paths: &[String],
+    ctx: &PluginContext<'_>,
+) -> Result<StrategicMerges, Error> {
+    strategic(paths, "", ctx).context(|| config::trouble(STRATEGIC, &config::of_paths(paths)))
 }
 
 /// The transformer that a configuration of kind `PatchStrategicMergeTransformer` describes.
 ///
 /// # Errors
 /// As [`strategic_from_paths`].
-pub(super) fn strategic_from_config(config: &Value, scene: &Scene<'_>) -> Result<StrategicMerges, Error> {
+pub(super) fn strategic_from_config(
+    config: &Value,
+    ctx: &PluginContext<'_>,
+) -> Result<StrategicMerges, Error> {
     #[derive(Deserialize)]
     struct Config {
         #[serde(default)]
@@ -41,20 +50,20 @@ pub(super) fn strategic_from_config(config: &Value, scene: &Scene<'_>) -> Result
         patches: String,
     }
     let Config { paths, patches } = decode::config(config, &configs::STRATEGIC_MERGE)?;
-    strategic(&paths, &patches, scene)
+    strategic(&paths, &patches, ctx)
 }
 
-fn strategic(paths: &[String], patches: &str, scene: &Scene<'_>) -> Result<StrategicMerges, Error> {
+fn strategic(paths: &[String], patches: &str, ctx: &PluginContext<'_>) -> Result<StrategicMerges, Error> {
     if paths.is_empty() && patches.is_empty() {
         let problem = "empty file path and empty patch content";
         return Err(Error::new(Step::Patch, problem));
     }
     let mut objects = Vec::new();
     for path in paths {
-        objects.extend(objects_of(path, scene)?);
+        objects.extend(objects_of(path, ctx)?);
     }
     if !patches.is_empty() {
-        objects.extend(inline_objects(patches, scene)?);
+        objects.extend(inline_objects(patches, ctx)?);
     }
     if objects.is_empty() {
         let files: Vec<_> = paths.iter().map(|path| config::shown(path)).collect();
@@ -69,11 +78,11 @@ fn strategic(paths: &[String], patches: &str, scene: &Scene<'_>) -> Result<Strat
 }
 
 /// The patches of an entry: it is one itself, or the path of a file that holds them.
-fn objects_of(entry: &str, scene: &Scene<'_>) -> Result<Vec<Resource>, Error> {
-    match inline_objects(entry, scene) {
+fn objects_of(entry: &str, ctx: &PluginContext<'_>) -> Result<Vec<Resource>, Error> {
+    match inline_objects(entry, ctx) {
         Err(error) if error.exceeded().is_none() && is_path(entry) => {
-            let (bytes, path) = scene.loader.load(entry)?;
-            read::resources(&bytes, &Arc::new(path), scene.run)
+            let (bytes, path) = ctx.loader.load(entry)?;
+            read::resources(&bytes, &Arc::new(path), ctx.run)
         }
         done => done,
     }
@@ -81,16 +90,16 @@ fn objects_of(entry: &str, scene: &Scene<'_>) -> Result<Vec<Resource>, Error> {
 
 /// `patchesStrategicMerge`.
 pub(crate) struct StrategicMerges {
-    /// What is merged, and the patch that says into which object.
+    /// The merged nodes, each with the patch that names its object.
     merges: Vec<(Node, Resource)>,
 }
 
 impl Transformer for StrategicMerges {
-    fn transform(&self, resources: &mut ResMap, scene: &Scene<'_>) -> Result<(), Error> {
+    fn transform(&self, resources: &mut ResMap, ctx: &PluginContext<'_>) -> Result<(), Error> {
         for (node, patch) in &self.merges {
             let index = target_of(patch, resources)?;
             // It names the object, so that its apiVersion is the object's.
-            merge_into(resources, index, node, Allowed::default(), scene.run)?;
+            merge_into(resources, index, node, Allowed::default(), ctx.run)?;
             resources.refuse_equal()?;
         }
         Ok(())
@@ -100,9 +109,12 @@ impl Transformer for StrategicMerges {
 /// The transformer of an entry of `patchesJson6902`.
 ///
 /// # Errors
-/// When it names no target or no patch, or two patches, or what it names is no JSON patch.
-pub(super) fn json6902_from_entry(entry: &model::Patch, scene: &Scene<'_>) -> Result<JsonPatches, Error> {
-    let made = json6902(entry.target.as_ref(), &entry.path, &entry.patch, scene);
+/// Fails if it names no target or no patch, or two patches, or what it names is no JSON patch.
+pub(super) fn json6902_from_entry(
+    entry: &model::Patch,
+    ctx: &PluginContext<'_>,
+) -> Result<JsonPatches, Error> {
+    let made = json6902(entry.target.as_ref(), &entry.path, &entry.patch, ctx);
     made.context(|| config::trouble(JSON, &config::of_json6902(entry)))
 }
 
@@ -110,7 +122,7 @@ pub(super) fn json6902_from_entry(entry: &model::Patch, scene: &Scene<'_>) -> Re
 ///
 /// # Errors
 /// As [`json6902_from_entry`].
-pub(super) fn json6902_from_config(config: &Value, scene: &Scene<'_>) -> Result<JsonPatches, Error> {
+pub(super) fn json6902_from_config(config: &Value, ctx: &PluginContext<'_>) -> Result<JsonPatches, Error> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Config {
@@ -125,14 +137,14 @@ pub(super) fn json6902_from_config(config: &Value, scene: &Scene<'_>) -> Result<
         path,
         json_op,
     } = decode::config(config, &configs::JSON6902)?;
-    json6902(target.as_ref(), &path, &json_op, scene)
+    json6902(target.as_ref(), &path, &json_op, ctx)
 }
 
 fn json6902(
     target: Option<&Selector>,
     path: &str,
     inline: &str,
-    scene: &Scene<'_>,
+    ctx: &PluginContext<'_>,
 ) -> Result<JsonPatches, Error> {
     let fail = |problem: String| Err(Error::new(Step::Patch, problem));
     let Some(target) = target.filter(|target| !target.name.is_empty()) else {
@@ -142,15 +154,15 @@ fn json6902(
         (true, true) => return fail("empty file path and empty jsonOp".to_owned()),
         (false, false) => return fail("must specify a file path or jsonOp, not both".to_owned()),
         (true, false) => inline.to_owned(),
-        (false, true) => text(&scene.loader.load(path)?.0),
+        (false, true) => text(&ctx.loader.load(path)?.0),
     };
     if operations.is_empty() {
         return fail(format!("patch file '{path}' empty seems to be empty"));
     }
-    let patch = match JsonPatch::parse(&operations, scene.run.budget) {
+    let patch = match JsonPatch::parse(&operations, ctx.run.budget) {
         Ok(patch) => patch,
         Err(ParseError::Yaml(source)) => {
-            let file = scene.loader.root().clone();
+            let file = ctx.loader.root().clone();
             return Err(Error::Yaml { file, source });
         }
         Err(ParseError::Json(problem)) => return fail(format!("decoding {}: {problem}", named(path))),
@@ -177,7 +189,7 @@ pub(crate) struct JsonPatches {
 }
 
 impl Transformer for JsonPatches {
-    fn transform(&self, resources: &mut ResMap, scene: &Scene<'_>) -> Result<(), Error> {
-        apply_json(&self.patch, &self.target, resources, false, scene.run)
+    fn transform(&self, resources: &mut ResMap, ctx: &PluginContext<'_>) -> Result<(), Error> {
+        apply_json(&self.patch, &self.target, resources, false, ctx.run)
     }
 }

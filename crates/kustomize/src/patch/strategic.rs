@@ -1,7 +1,7 @@
 //! The strategic merge of a patch into an object.
 //!
-//! What the original does here depends on nodes being shared between patch and result: it walks what came from the patch as
-//! if it were patched by itself. [`Sources::Same`] is that case.
+//! The original shares nodes between patch and result: it merges nodes that came from the patch as if they were patched by
+//! themselves. [`Sources::Same`] is that case.
 
 mod list;
 #[cfg(test)]
@@ -31,7 +31,7 @@ const DIRECTIVE: &str = "$patch";
 /// Merges a patch into an object; `None` when nothing is left of it. `step` counts the work.
 ///
 /// # Errors
-/// When patch and object don't fit each other, the patch has a directive that isn't known, or `step` ends the work.
+/// Fails if patch and object don't fit each other, the patch has a directive that isn't known, or `step` ends the work.
 pub(crate) fn merge(
     mut object: Node,
     patch: &Node,
@@ -48,7 +48,7 @@ pub(crate) fn merge(
     let kept = merger.walk(Sources::Two(Some(&mut object), Some(&mut patch)), None)?;
     merger.written.into_inner().spread(&mut object);
     // quirk: a patch that says that it replaces the whole object is lost.
-    Ok((kept != Kept::Nothing).then_some(object))
+    Ok((kept != Remainder::Nothing).then_some(object))
 }
 
 struct Merger<'m> {
@@ -57,17 +57,17 @@ struct Merger<'m> {
     written: RefCell<Written>,
 }
 
-/// What is merged at one place.
+/// The nodes to be merged at one path.
 enum Sources<'n> {
-    /// What the object and the patch have there.
+    /// The nodes of the object and of the patch.
     Two(Option<&'n mut Node>, Option<&'n mut Node>),
     /// Something of the patch that was taken over, and is now both.
     Same(&'n mut Node),
 }
 
-/// What is left at a place, changed as it is to be.
+/// The node that remains at a path, already changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kept {
+enum Remainder {
     Object,
     Patch,
     Nothing,
@@ -81,7 +81,7 @@ enum Directive {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum ContentKind {
     Map,
     Seq,
     Scalar,
@@ -96,14 +96,14 @@ impl Sources<'_> {
         first.into_iter().chain(second).filter(|node| !is_null(node))
     }
 
-    /// What is merged; a map when there is nothing or only nulls.
-    fn kind(&self) -> Result<Kind, Error> {
+    /// Returns the kind of the merged nodes; a map if there are none or only nulls.
+    fn kind(&self) -> Result<ContentKind, Error> {
         let kind_of = |node: &Node| match node.content {
-            Content::Map(_) => Kind::Map,
-            Content::Seq(_) => Kind::Seq,
-            Content::Scalar(_) => Kind::Scalar,
+            Content::Map(_) => ContentKind::Map,
+            Content::Seq(_) => ContentKind::Seq,
+            Content::Scalar(_) => ContentKind::Scalar,
         };
-        let kind = self.present().next().map_or(Kind::Map, kind_of);
+        let kind = self.present().next().map_or(ContentKind::Map, kind_of);
         match self.present().find(|node| kind_of(node) != kind) {
             None => Ok(kind),
             Some(other) => Err(wrong_kind(kind, other)),
@@ -112,29 +112,29 @@ impl Sources<'_> {
 }
 
 /// Says what was expected and what is there; what that holds may be secret.
-fn wrong_kind(expected: Kind, node: &Node) -> Error {
+fn wrong_kind(expected: ContentKind, node: &Node) -> Error {
     let expected = match expected {
-        Kind::Map => "MappingNode",
-        Kind::Seq => "SequenceNode",
-        Kind::Scalar => "ScalarNode",
+        ContentKind::Map => "MappingNode",
+        ContentKind::Seq => "SequenceNode",
+        ContentKind::Scalar => "ScalarNode",
     };
     lookup::wrong_kind(expected, node.kind_name())
 }
 
 impl<'m> Merger<'m> {
-    fn walk(&self, sources: Sources<'_>, shape: Option<Shape<'m>>) -> Result<Kept, Error> {
+    fn walk(&self, sources: Sources<'_>, shape: Option<Shape<'m>>) -> Result<Remainder, Error> {
         (self.step)(1)?;
         let shape = match shape {
             Some(shape) => Some(shape),
             None => self.infer(&sources)?,
         };
         match sources.kind()? {
-            Kind::Map => self.map(sources, shape),
-            Kind::Seq => match shape.and_then(Shape::merge_keys) {
+            ContentKind::Map => self.map(sources, shape),
+            ContentKind::Seq => match shape.and_then(Shape::merge_keys) {
                 Some(keys) => self.list(sources, &keys, shape.and_then(Shape::elements)),
                 None => Ok(replaced(&sources)),
             },
-            Kind::Scalar => Ok(replaced(&sources)),
+            ContentKind::Scalar => Ok(replaced(&sources)),
         }
     }
 
@@ -153,15 +153,15 @@ impl<'m> Merger<'m> {
         Ok(None)
     }
 
-    fn map(&self, sources: Sources<'_>, shape: Option<Shape<'m>>) -> Result<Kept, Error> {
+    fn map(&self, sources: Sources<'_>, shape: Option<Shape<'m>>) -> Result<Remainder, Error> {
         match sources {
             Sources::Same(node) => match as_map(Some(node)) {
-                None => Ok(Kept::Nothing),
+                None => Ok(Remainder::Nothing),
                 Some(map) => match directive(map)? {
-                    Directive::Delete => Ok(Kept::Nothing),
+                    Directive::Delete => Ok(Remainder::Nothing),
                     Directive::Merge | Directive::Replace => {
                         self.fields(map, true, shape)?;
-                        Ok(Kept::Object)
+                        Ok(Remainder::Object)
                     }
                 },
             },
@@ -175,34 +175,34 @@ impl<'m> Merger<'m> {
         object: Option<&mut Mapping>,
         patch: Option<&mut Node>,
         shape: Option<Shape<'m>>,
-    ) -> Result<Kept, Error> {
+    ) -> Result<Remainder, Error> {
         let Some(object) = object else {
             let Some(patch) = as_map(patch) else {
-                return Ok(Kept::Nothing);
+                return Ok(Remainder::Nothing);
             };
             // A directive that isn't known is no error here.
             if directive(patch).is_ok_and(|directive| directive == Directive::Delete) {
-                return Ok(Kept::Nothing);
+                return Ok(Remainder::Nothing);
             }
             self.fields(patch, true, shape)?;
-            return Ok(Kept::Patch);
+            return Ok(Remainder::Patch);
         };
         let Some(patch) = patch else {
             self.fields(object, false, shape)?;
-            return Ok(Kept::Object);
+            return Ok(Remainder::Object);
         };
         let Some(patch) = as_map(Some(patch)) else {
-            return Ok(Kept::Nothing);
+            return Ok(Remainder::Nothing);
         };
         match directive(patch)? {
-            Directive::Delete => Ok(Kept::Nothing),
+            Directive::Delete => Ok(Remainder::Nothing),
             Directive::Replace => {
                 self.fields(patch, true, shape)?;
-                Ok(Kept::Patch)
+                Ok(Remainder::Patch)
             }
             Directive::Merge => {
                 self.merge_fields(object, patch, shape)?;
-                Ok(Kept::Object)
+                Ok(Remainder::Object)
             }
         }
     }
@@ -224,7 +224,7 @@ impl<'m> Merger<'m> {
             let kept = self.walk(sources, shape)?;
             self.settle(&mut entry.value);
             // From here on this says what is to go.
-            *first = kept == Kept::Nothing;
+            *first = kept == Remainder::Nothing;
             gone |= *first;
         }
         if gone {
@@ -256,7 +256,7 @@ impl<'m> Merger<'m> {
                 None => self.walk(Sources::Two(Some(&mut entry.value), None), shape)?,
                 Some(value) => {
                     let kept = self.walk(Sources::Two(Some(&mut entry.value), Some(value)), shape)?;
-                    if kept == Kept::Patch {
+                    if kept == Remainder::Patch {
                         let mut written = self.written.borrow_mut();
                         written.write(&mut entry.value, |old| *old = overwritten(old, value));
                     }
@@ -264,7 +264,7 @@ impl<'m> Merger<'m> {
                 }
             };
             self.settle(&mut entry.value);
-            *first = kept == Kept::Nothing;
+            *first = kept == Remainder::Nothing;
         }
         drop_marked(object, &first);
         let mut new: Vec<_> = index.into_iter().filter(|(_, at)| !used.contains(at)).collect();
@@ -274,7 +274,7 @@ impl<'m> Merger<'m> {
             let Some(entry) = patch.entries_mut().get_mut(at) else {
                 continue;
             };
-            if self.walk(Sources::Two(None, Some(&mut entry.value)), shape)? == Kept::Patch {
+            if self.walk(Sources::Two(None, Some(&mut entry.value)), shape)? == Remainder::Patch {
                 object.push(Entry::clone(entry));
             }
         }
@@ -317,19 +317,23 @@ fn overwritten(old: &Node, new: &Node) -> Node {
     node
 }
 
-/// What is left where the patch's value takes the place of the object's.
-fn replaced(sources: &Sources<'_>) -> Kept {
+/// Returns the remaining node where the patch's value replaces that of the object.
+fn replaced(sources: &Sources<'_>) -> Remainder {
     match sources {
-        Sources::Two(_, Some(patch)) if is_null(patch) => Kept::Nothing,
-        Sources::Two(_, Some(_)) => Kept::Patch,
-        Sources::Two(_, None) | Sources::Same(_) => Kept::Object,
+        Sources::Two(_, Some(patch)) if is_null(patch) => Remainder::Nothing,
+        Sources::Two(_, Some(_)) => Remainder::Patch,
+        Sources::Two(_, None) | Sources::Same(_) => Remainder::Object,
     }
 }
 
 /// quirk: a null of the object stays when it is written out, and goes when nothing is written after its key.
-fn explicit_null(null: &Node) -> Kept {
+fn explicit_null(null: &Node) -> Remainder {
     let is_written = null.as_scalar().is_some_and(|scalar| !scalar.text.is_empty());
-    if is_written { Kept::Object } else { Kept::Nothing }
+    if is_written {
+        Remainder::Object
+    } else {
+        Remainder::Nothing
+    }
 }
 
 /// Takes the directive out of a map.
@@ -360,7 +364,7 @@ fn text(node: &Node) -> &str {
     node.as_scalar().map_or("", |scalar| &scalar.text)
 }
 
-/// Which entries are the first with their key.
+/// For each entry, returns true if it is the first with its key.
 fn firsts(map: &Mapping) -> Vec<bool> {
     if map.len() <= 8 {
         let keys = map.keys().enumerate();
@@ -372,7 +376,7 @@ fn firsts(map: &Mapping) -> Vec<bool> {
     map.keys().map(|key| seen.insert(key)).collect()
 }
 
-/// Where the first entry with each key is.
+/// Maps each key to the index of its first entry.
 fn index(map: &Mapping) -> HashMap<Text, usize> {
     let mut index = HashMap::with_capacity(map.len());
     for (at, key) in map.keys().enumerate() {

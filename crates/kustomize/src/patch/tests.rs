@@ -26,26 +26,26 @@ const FILES: &[(&str, &str)] = &[
     ("bad.yaml", "a: [b"),
 ];
 
-type Make = fn(&model::Patch, &Scene<'_>) -> Result<Patches, Error>;
+type Make = fn(&model::Patch, &PluginContext<'_>) -> Result<Patches, Error>;
 
 /// The objects of [`OBJECTS`] after a transformer, on a line each as JSON.
-fn run(make: impl Fn(&Scene<'_>) -> Result<Patches, Error>) -> Result<Vec<String>, String> {
+fn run(make: impl Fn(&PluginContext<'_>) -> Result<Patches, Error>) -> Result<Vec<String>, String> {
     run_on(&mut testing::objects(OBJECTS), make)
 }
 
 fn run_on(
     objects: &mut ResMap,
-    make: impl Fn(&Scene<'_>) -> Result<Patches, Error>,
+    make: impl Fn(&PluginContext<'_>) -> Result<Patches, Error>,
 ) -> Result<Vec<String>, String> {
     let tree = Mem::from_files(FILES.iter().copied()).unwrap();
     let budget = Budget::default();
     let run = testing::run(&budget);
     let loader = Loader::new(&tree, &TreePath::root(), &run).unwrap();
-    let scene = Scene {
+    let ctx = PluginContext {
         loader: &loader,
         run: &run,
     };
-    let done = make(&scene).and_then(|transformer| transformer.transform(objects, &scene));
+    let done = make(&ctx).and_then(|transformer| transformer.transform(objects, &ctx));
     done.map_err(|error| error.to_string())?;
     objects.drop_empties();
     Ok(objects
@@ -57,7 +57,7 @@ fn run_on(
 fn patched(make: Make, entry: &str) -> Result<Vec<String>, String> {
     let entry = yaml::read::goyaml(entry, &Budget::default()).unwrap().value;
     let entry: model::Patch = transform::decode::config(&entry, &PATCH).unwrap();
-    run(|scene| make(&entry, scene))
+    run(|ctx| make(&entry, ctx))
 }
 
 fn unchanged(at: usize) -> String {
@@ -104,7 +104,7 @@ fn a_target_selects_objects_for_either_kind_of_patch() {
 }
 
 #[test]
-fn what_an_object_is_only_changes_where_that_is_allowed() {
+fn patch_changes_identity_only_if_allowed() {
     let entry = |options: &str| {
         format!(
             "{{target: {{name: settings}}, {options}
@@ -155,7 +155,7 @@ fn labels_of_a_patch_with_target_are_texts() {
 }
 
 #[test]
-fn a_patch_with_target_brings_its_kind_where_that_of_the_object_is_unknown() {
+fn patch_with_target_sets_an_unknown_kind() {
     let entry = |kind: &str| {
         let containers = "spec: {template: {spec: {containers: [{name: new}]}}}";
         let patch = format!("{{apiVersion: x/v1, kind: {kind}, metadata: {{name: x}}, {containers}}}");
@@ -163,9 +163,9 @@ fn a_patch_with_target_brings_its_kind_where_that_of_the_object_is_unknown() {
     };
     let first = |kind: &str| {
         let mut objects = testing::objects(&OBJECTS.replacen("Deployment", "Unknown", 1));
-        let done = run_on(&mut objects, |scene| {
+        let done = run_on(&mut objects, |ctx| {
             let entry = yaml::read::goyaml(entry(kind), &Budget::default()).unwrap().value;
-            Patches::from_entry(&transform::decode::config(&entry, &PATCH).unwrap(), scene)
+            Patches::from_entry(&transform::decode::config(&entry, &PATCH).unwrap(), ctx)
         });
         done.unwrap().swap_remove(0)
     };
@@ -174,7 +174,7 @@ fn a_patch_with_target_brings_its_kind_where_that_of_the_object_is_unknown() {
 }
 
 #[test]
-fn entries_that_can_not_be_used_say_why() {
+fn unusable_patch_entries_are_refused() {
     for (entry, words) in [
         (
             "{}",
@@ -260,10 +260,10 @@ fn legacy_json_patches_need_a_name() {
 }
 
 #[test]
-fn legacy_merges_are_patches_or_paths() {
+fn legacy_merges_accept_patches_and_paths() {
     let paths = |paths: &[&str]| {
         let paths: Vec<_> = paths.iter().map(|path| (*path).to_owned()).collect();
-        run(|scene| Patches::from_paths(&paths, scene))
+        run(|ctx| Patches::from_paths(&paths, ctx))
     };
     let inline = "{apiVersion: v1, kind: ConfigMap, metadata: {name: other, namespace: far}, data: {b: x}}";
     assert_eq!(
@@ -292,7 +292,7 @@ fn configurations_make_the_same_transformers() {
     let target = "target: {kind: ConfigMap, name: settings}";
     for (make, text) in [
         (
-            Patches::from_config as fn(&Value, &Scene<'_>) -> _,
+            Patches::from_config as fn(&Value, &PluginContext<'_>) -> _,
             "{apiVersion: builtin, kind: P, Path: merge.yaml}".to_owned(),
         ),
         (
@@ -312,18 +312,18 @@ fn configurations_make_the_same_transformers() {
             format!("{{kind: P, jsonOp: '{}', {target}}}", FILES[2].1),
         ),
     ] {
-        let done = run(|scene| make(&config(&text), scene)).unwrap();
+        let done = run(|ctx| make(&config(&text), ctx)).unwrap();
         assert_eq!(done, [unchanged(0), SETTINGS.to_owned(), unchanged(2)], "{text}");
     }
-    let problem = run(|scene| Patches::strategic_from_config(&config("{}"), scene)).unwrap_err();
+    let problem = run(|ctx| Patches::strategic_from_config(&config("{}"), ctx)).unwrap_err();
     assert_eq!(problem, "empty file path and empty patch content");
 }
 
 /// Names and places stay known from one patch to the next.
 #[test]
-fn an_object_that_was_deleted_is_not_found_again() {
+fn deleted_object_is_not_found_again() {
     let delete = "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}, $patch: delete}".to_owned();
     let paths = vec![delete.clone(), delete];
-    let problem = run(|scene| Patches::from_paths(&paths, scene)).unwrap_err();
+    let problem = run(|ctx| Patches::from_paths(&paths, ctx)).unwrap_err();
     assert!(problem.starts_with("no matches for Id"), "{problem}");
 }

@@ -24,7 +24,7 @@ fn documents_become_objects_with_the_line_where_they_begin() {
 }
 
 #[test]
-fn what_lists_hold_comes_last() {
+fn items_of_lists_come_last() {
     let text = "kind: AList\nitems:\n- {kind: A, metadata: {name: i1}}\n- null\n- {kind: List, items: [{kind: A, metadata: {name: i2}}]}\n---\nkind: A\nmetadata: {name: after}\n";
     let names: Vec<_> = read(text).unwrap();
     assert_eq!(
@@ -43,7 +43,7 @@ fn what_lists_hold_comes_last() {
 }
 
 #[test]
-fn what_is_no_object_is_refused_with_its_place() {
+fn invalid_objects_are_refused_with_their_position() {
     let cases = [
         ("a: 1\n", "m.yaml:1: missing Resource metadata"),
         ("- 1\n", "m.yaml:1: missing Resource metadata"),

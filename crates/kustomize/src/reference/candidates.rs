@@ -1,4 +1,4 @@
-//! Which object a name means to the object that holds it.
+//! Finds the object that a name refers to, seen from the object that holds the name.
 
 use std::{
     cell::Cell,
@@ -16,7 +16,7 @@ use crate::{
     resource::History,
 };
 
-/// What an object is, and what it was.
+/// The identity of an object, and its earlier ones.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Object<'a> {
     pub(super) id: &'a Id,
@@ -40,7 +40,7 @@ impl<'a> Object<'a> {
         }
     }
 
-    /// Whether it ever was of a kind before now.
+    /// Returns true if the object ever was of a kind before now.
     fn was(&self, selector: &Gvk) -> bool {
         let now = &self.id.gvk;
         let fits = |selector: &str, own: &str| selector.is_empty() || selector == own;
@@ -50,7 +50,7 @@ impl<'a> Object<'a> {
             && previous.any(|previous| fits(&selector.kind, &previous.kind))
     }
 
-    /// Whether both went through the same outer kustomizations, as far as prefixes and suffixes tell.
+    /// Returns true if both went through the same outer kustomizations, as far as prefixes and suffixes tell.
     fn has_affixes_of(&self, other: &Object<'_>, or_none: bool) -> bool {
         let same = |one: &[Text], other: &[Text]| {
             let none = one.is_empty() || other.is_empty();
@@ -66,18 +66,18 @@ impl<'a> Object<'a> {
             && same(&self.history.suffixes, &other.history.suffixes)
     }
 
-    fn place(&self) -> Place<'a> {
+    fn place(&self) -> Scope<'a> {
         if self.id.is_cluster_scoped() {
-            Place::Cluster
+            Scope::Cluster
         } else {
-            Place::Namespace(&self.id.namespace)
+            Scope::Namespace(&self.id.namespace)
         }
     }
 }
 
-/// Where an object is: a namespace is as written, empty when it isn't.
+/// The scope of an object. A namespace is as written, empty if there is none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Place<'a> {
+enum Scope<'a> {
     Cluster,
     Namespace(&'a str),
 }
@@ -88,9 +88,9 @@ pub(super) struct Candidates<'a> {
     /// By each name that they had before.
     by_name: HashMap<&'a str, Vec<usize>>,
     /// The same, by place.
-    by_place: HashMap<(Place<'a>, &'a str), Vec<usize>>,
+    by_place: HashMap<(Scope<'a>, &'a str), Vec<usize>>,
     /// The namespaces from which those of a place come.
-    origins: HashMap<Place<'a>, HashSet<&'a str>>,
+    origins: HashMap<Scope<'a>, HashSet<&'a str>>,
     all_origins: HashSet<&'a str>,
     looked_at: Cell<u64>,
 }
@@ -124,7 +124,7 @@ impl<'a> Candidates<'a> {
         self.objects.get(index).copied()
     }
 
-    /// How many objects were looked at since the last time this was asked.
+    /// Returns the number of objects that were looked at since the last call.
     pub(super) fn looked_at(&self) -> u64 {
         self.looked_at.take()
     }
@@ -132,7 +132,7 @@ impl<'a> Candidates<'a> {
     /// An object that refers to others.
     ///
     /// # Errors
-    /// When the subjects of a role binding are none.
+    /// Fails if the subjects of a role binding are none.
     pub(super) fn referrer(&self, object: Object<'a>, node: &Node) -> Result<Referrer<'a>, Error> {
         let is_role_binding = object.id.gvk.kind == "RoleBinding" && !object.id.is_cluster_scoped();
         let accounts = match node.get("subjects").and_then(Node::as_seq) {
@@ -141,7 +141,7 @@ impl<'a> Candidates<'a> {
         };
         let there = accounts
             .iter()
-            .filter_map(|account| self.origins.get(&Place::Namespace(account)));
+            .filter_map(|account| self.origins.get(&Scope::Namespace(account)));
         let account_origins = there.flatten().copied().collect();
         let role = node.get("roleRef").and_then(|role| {
             let (group, kind) = (role.get("apiGroup")?, role.get("kind")?);
@@ -152,8 +152,8 @@ impl<'a> Candidates<'a> {
             })
         });
         let own = object.id.effective_namespace();
-        let unset = (own == DEFAULT_NAMESPACE).then_some(Place::Namespace(""));
-        let places = [Place::Cluster, Place::Namespace(own)].into_iter().chain(unset);
+        let unset = (own == DEFAULT_NAMESPACE).then_some(Scope::Namespace(""));
+        let places = [Scope::Cluster, Scope::Namespace(own)].into_iter().chain(unset);
         Ok(Referrer {
             object,
             role,
@@ -173,7 +173,7 @@ impl<'a> Candidates<'a> {
         };
         let accounts = referrer.accounts.iter();
         let places = places.iter().copied();
-        let places = places.chain(accounts.map(|account| Place::Namespace(account)));
+        let places = places.chain(accounts.map(|account| Scope::Namespace(account)));
         if named.len() <= places.clone().count() {
             let reached = |index: &&usize| self.object(**index).is_some_and(|it| referrer.reaches(&it));
             return named.iter().filter(reached).copied().collect();
@@ -205,10 +205,10 @@ impl<'a> Candidates<'a> {
 /// An object whose fields hold names.
 pub(super) struct Referrer<'a> {
     object: Object<'a>,
-    /// What it binds: a role of this group and kind.
+    /// The group and kind of the role that it binds.
     role: Option<Gvk>,
-    /// Where the objects are that it can refer to, but for the next; `None` is everywhere.
-    places: Option<Vec<Place<'a>>>,
+    /// The scopes of the objects that it can refer to, apart from the next field; `None` for all scopes.
+    places: Option<Vec<Scope<'a>>>,
     /// The namespaces of the service accounts that it binds the role to.
     accounts: HashSet<String>,
     /// The namespaces from which the objects in these come.
@@ -216,7 +216,7 @@ pub(super) struct Referrer<'a> {
 }
 
 impl<'a> Referrer<'a> {
-    /// Whether it can refer to an object.
+    /// Returns true if it can refer to an object.
     fn reaches(&self, object: &Object<'_>) -> bool {
         self.object.id.is_cluster_scoped()
             || object.id.is_cluster_scoped()
@@ -224,7 +224,7 @@ impl<'a> Referrer<'a> {
             || self.accounts.contains(&object.id.namespace)
     }
 
-    /// Whether one of the objects that it can refer to was in a namespace when it was read.
+    /// Returns true if one of the objects that it can refer to was in a namespace when it was read.
     fn reaches_from(&self, candidates: &Candidates<'_>, namespace: &str) -> bool {
         let Some(places) = &self.places else {
             return candidates.all_origins.contains(namespace);
@@ -262,14 +262,14 @@ fn account_namespaces(subjects: &[Node], referrer: &Id) -> Result<HashSet<String
     Ok(namespaces)
 }
 
-/// What makes several objects one to a field.
+/// The rule by which several objects count as one for a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Identical {
     Names,
     NamesAndNamespaces,
 }
 
-/// Which object is meant in a field of another.
+/// The lookup of an object that a field of another one names.
 pub(super) struct Question<'a> {
     candidates: &'a Candidates<'a>,
     referrer: &'a Referrer<'a>,
@@ -281,7 +281,7 @@ impl<'a> Question<'a> {
     /// The object that had a name, and, where one is given, was or is in a namespace.
     ///
     /// # Errors
-    /// When there are several.
+    /// Fails if there are several.
     pub(super) fn ask(
         &self,
         name: &str,

@@ -6,7 +6,7 @@ fn parsed(entry: &str) -> (String, String, Option<String>) {
 }
 
 #[test]
-fn addresses_are_taken_apart() {
+fn repository_addresses_are_parsed() {
     for (entry, url, path, reference) in [
         // GitHub, in all of its forms.
         ("github.com/o/r", "https://github.com/o/r", "", None),
@@ -121,7 +121,7 @@ fn addresses_are_taken_apart() {
 }
 
 #[test]
-fn paths_and_what_is_cut_short_are_no_repositories() {
+fn paths_and_incomplete_addresses_are_refused() {
     for (entry, expected) in [
         ("/abs/path", NoRepository::Absolute),
         ("../up", NoRepository::Scheme),
@@ -150,7 +150,7 @@ fn paths_and_what_is_cut_short_are_no_repositories() {
 }
 
 #[test]
-fn the_query_says_how_to_fetch() {
+fn query_parameters_set_the_fetch_options() {
     for (query, reference, submodules, timeout) in [
         ("", None, true, 27),
         ("ref=a&version=b", Some("a"), true, 27),
@@ -180,7 +180,7 @@ fn the_query_says_how_to_fetch() {
 }
 
 #[test]
-fn what_is_shown_has_no_secrets() {
+fn shown_addresses_have_no_secrets() {
     for (entry, expected) in [
         (
             "https://user:pass@example.com/o/r?ref=x&token=y",
@@ -202,7 +202,7 @@ fn what_is_shown_has_no_secrets() {
 }
 
 #[test]
-fn what_is_noted_on_objects_has_no_secrets() {
+fn recorded_origins_have_no_secrets() {
     for (entry, expected) in [
         (
             "https://user:pass@example.com/o/r?ref=x",

@@ -5,7 +5,7 @@ use std::{borrow::Cow, num::NonZeroU32, ptr};
 
 use yaml::Node;
 
-use super::{target::Found, value::Source};
+use super::{path::or_default, target::Found, value::SourceValue};
 use crate::{
     lookup::{self, Leads},
     model::ReplacementSource,
@@ -13,7 +13,7 @@ use crate::{
 
 /// The field that a value is, in an object that is written into.
 pub(super) struct Live<'s> {
-    /// The way to it; none when the value is a copy.
+    /// The path to the field; `None` if the value is a copy.
     path: Option<Vec<Cow<'s, str>>>,
 }
 
@@ -26,7 +26,7 @@ impl<'s> Live<'s> {
         };
         let source = source.filter(|source| !has_piece(source));
         Self {
-            path: source.map(|source| lookup::split(super::or_default(&source.field_path))),
+            path: source.map(|source| lookup::split(or_default(&source.field_path))),
         }
     }
 
@@ -52,27 +52,27 @@ impl<'s> Live<'s> {
 
     /// Has the value follow what was written into a field. When what holds the value was written anew, nothing changes it
     /// any more.
-    pub(super) fn follow(&mut self, found: &Found<'_>, line: &[*const Node], value: &mut Source) {
+    pub(super) fn follow(&mut self, found: &Found<'_>, line: &[*const Node], value: &mut SourceValue) {
         if self.path.is_none() {
             return;
         }
         match line.iter().position(|node| ptr::eq(*node, found.node)) {
-            Some(place) if place + 1 == line.len() => *value = Source::new(found.node.clone()),
+            Some(place) if place + 1 == line.len() => *value = SourceValue::new(found.node.clone()),
             Some(_) => self.path = None,
             None if share(found.node).is_some_and(|it| share(value.node()) == Some(it)) => {
-                *value = Source::new(found.node.clone());
+                *value = SourceValue::new(found.node.clone());
             }
             None => {}
         }
     }
 
     /// Has the value follow what was written into the object.
-    pub(super) fn read(&self, object: &Node, value: &mut Source) {
+    pub(super) fn read(&self, object: &Node, value: &mut SourceValue) {
         let field = self.path.as_ref().and_then(|path| lookup::get(object, path));
         if let Some(field) = field
             && field != value.node()
         {
-            *value = Source::new(field.clone());
+            *value = SourceValue::new(field.clone());
         }
     }
 }

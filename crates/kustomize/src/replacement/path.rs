@@ -11,6 +11,14 @@ use crate::{
     selector,
 };
 
+/// The path of a replacement whose `fieldPath` or `fieldPaths` is empty.
+pub(super) const DEFAULT_PATH: &str = "metadata.name";
+
+/// Returns the path, or the default one if it is empty.
+pub(super) fn or_default(path: &str) -> &str {
+    if path.is_empty() { DEFAULT_PATH } else { path }
+}
+
 /// One part of a target's path.
 #[derive(Debug)]
 pub(super) enum Part {
@@ -18,7 +26,7 @@ pub(super) enum Part {
     Index(usize),
     /// The items of a list that fit a condition.
     Items(Condition),
-    /// Brackets that hold no condition, and what is to be said of them.
+    /// Brackets without a condition, with the error message.
     NoCondition(String),
     /// Every item of a list.
     Every,
@@ -26,17 +34,17 @@ pub(super) enum Part {
     Key(String),
 }
 
-/// Which items of a list are meant: `[key=value]`, or `[=value]` for items that are scalars.
+/// The condition of the items of a list: `[key=value]`, or `[=value]` for items that are scalars.
 #[derive(Debug)]
 pub(super) struct Condition {
     /// Empty for items that are scalars.
     pub(super) key: String,
     pub(super) value: String,
-    pattern: Result<Regex, String>,
+    pattern: Result<Regex, Error>,
 }
 
 impl Condition {
-    /// Whether a printed value fits.
+    /// Returns true if a printed value fits the condition.
     ///
     /// quirk: the value of a condition is a pattern that has to be found anywhere, so `[name=web]` also means `web2`. In a
     /// source's path it is the whole text.
@@ -60,7 +68,7 @@ impl Part {
                 Ok((key, value)) => Self::Items(Condition {
                     key: key.to_owned(),
                     value: value.to_owned(),
-                    pattern: selector::regex(value).map_err(|error| error.to_string()),
+                    pattern: selector::regex(value),
                 }),
                 Err(error) => Self::NoCondition(error.to_string()),
             };
@@ -75,7 +83,7 @@ impl Part {
 /// The path of a target's field.
 #[derive(Debug)]
 pub(super) struct Path<'p> {
-    /// As written.
+    /// The path as written.
     pub(super) text: &'p str,
     pub(super) elements: Vec<Cow<'p, str>>,
     pub(super) parts: Vec<Part>,

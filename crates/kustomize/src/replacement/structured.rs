@@ -1,4 +1,4 @@
-//! Paths that go on inside of a scalar's text: the text is read, changed and printed again.
+//! Paths that continue inside of a scalar that is YAML or JSON: it is parsed, changed and printed again.
 
 use yaml::{
     Node,
@@ -6,9 +6,10 @@ use yaml::{
 };
 
 use super::{
+    meter::{Meter, parse},
     path::Path,
-    target::{Kind, Meter, Walk},
-    value::{Source, write},
+    target::{ContentKind, Walk},
+    value::{SourceValue, write},
 };
 use crate::{
     Error,
@@ -21,9 +22,9 @@ use crate::{
 /// can't be done, whatever the reason.
 pub(super) fn set(
     object: &mut Node,
-    source: &Source,
+    source: &SourceValue,
     path: &Path<'_>,
-    create: Option<Kind>,
+    create: Option<ContentKind>,
     meter: &Meter<'_>,
     written: &mut Written,
 ) -> Result<bool, Error> {
@@ -45,26 +46,6 @@ pub(super) fn set(
         // quirk: why it can't be done is not said.
         Err(error) if error.exceeded().is_none() => Ok(false),
         Err(error) => Err(error),
-    }
-}
-
-/// The text as YAML; nothing when it is blank.
-pub(super) fn parse(text: &str, meter: &Meter<'_>) -> Result<Option<Node>, Error> {
-    if text.trim().is_empty() {
-        return Ok(None);
-    }
-    match yaml::read::node(text, meter.run.budget) {
-        Ok(node) => Ok(Some(node.unwrap_or_else(Node::null))),
-        Err(error) => match error.exceeded() {
-            Some(exceeded) => Err(Error::Budget {
-                dir: meter.dir.clone(),
-                source: exceeded.clone(),
-            }),
-            None => Err(Error::new(
-                Step::Replacement,
-                format!("yaml: {}", error.message()),
-            )),
-        },
     }
 }
 
@@ -105,9 +86,9 @@ fn find(object: &Node, path: &Path<'_>, meter: &Meter<'_>) -> Result<Option<(Vec
 fn changed(
     before: &str,
     used: usize,
-    source: &Source,
+    source: &SourceValue,
     path: &Path<'_>,
-    create: Option<Kind>,
+    create: Option<ContentKind>,
     meter: &Meter<'_>,
 ) -> Result<Option<String>, Error> {
     let Some(mut node) = parse(before, meter)? else {

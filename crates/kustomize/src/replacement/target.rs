@@ -1,29 +1,30 @@
-//! How a target's path is followed: every field that it means is set, and what is missing on the way may be created.
+//! Follows the path of a target: every field that it means is set, and missing ones may be created.
 
-use tree::{Exceeded, TreePath};
 use yaml::{
     Node,
     node::{Content, Mapping},
 };
 
-use super::path::{Condition, Part};
+use super::{
+    meter::{Meter, parse},
+    path::{Condition, Part},
+};
 use crate::{
     Error,
     error::Step,
     lookup::{items, key_place, raw_text, wrong_kind},
     measure::NODE_SIZE,
-    options::Run,
 };
 
-/// What a created field is at first.
+/// The initial content of a created field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ContentKind {
     Scalar,
     Seq,
     Map,
 }
 
-impl Kind {
+impl ContentKind {
     pub(super) fn of(node: &Node) -> Self {
         match node.content {
             Content::Scalar(_) => Self::Scalar,
@@ -41,55 +42,19 @@ impl Kind {
     }
 }
 
-/// Counts what replacing costs.
-pub(super) struct Meter<'a> {
-    pub(super) run: &'a Run<'a>,
-    pub(super) dir: &'a TreePath,
-}
-
-impl Meter<'_> {
-    /// Counts work.
-    pub(super) fn work(&self, steps: usize) -> Result<(), Error> {
-        self.run.step(steps as u64, self.dir)
-    }
-
-    /// Counts what is added to objects.
-    pub(super) fn grow(&self, bytes: usize) -> Result<(), Error> {
-        let counted = self.run.budget.output(bytes as u64);
-        counted.map_err(|source| self.exceeded(source))
-    }
-
-    /// Ends what is nested too deeply.
-    pub(super) fn nest(&self, depth: usize) -> Result<(), Error> {
-        let limit = u64::from(self.run.budget.limits().yaml_depth);
-        if depth as u64 <= limit {
-            return Ok(());
-        }
-        let what = "levels of nesting";
-        Err(self.exceeded(Exceeded::Limit { what, limit }))
-    }
-
-    fn exceeded(&self, source: Exceeded) -> Error {
-        Error::Budget {
-            dir: self.dir.clone(),
-            source,
-        }
-    }
-}
-
 /// A field that was found.
 pub(super) struct Found<'n> {
     pub(super) node: &'n mut Node,
-    /// How deep in its object it is.
+    /// The nesting of the field in its object.
     pub(super) depth: usize,
 }
 
-/// What happens to the fields that are found.
+/// The change of a field that was found.
 pub(super) type Set<'s> = dyn FnMut(&mut Found<'_>) -> Result<(), Error> + 's;
 
 /// Follows the path of a target.
 pub(super) struct Walk<'a> {
-    pub(super) create: Option<Kind>,
+    pub(super) create: Option<ContentKind>,
     pub(super) meter: &'a Meter<'a>,
 }
 
@@ -270,7 +235,7 @@ impl Walk<'_> {
     /// can't follow comes here and is only looked at.
     fn inside(&self, text: &str, path: &[Part], depth: usize, set: &mut Set<'_>) -> Result<usize, Error> {
         self.meter.work(text.len())?;
-        let parsed = super::structured::parse(text, self.meter)?;
+        let parsed = parse(text, self.meter)?;
         let Some(mut parsed) = parsed else {
             let expected = match path.first() {
                 Some(Part::Key(_)) => "MappingNode",
@@ -281,14 +246,14 @@ impl Walk<'_> {
         self.visit(&mut parsed, path, depth, set)
     }
 
-    /// What is created where `rest` is still to be followed.
-    fn make(&self, rest: &[Part], kind: Kind) -> Result<Node, Error> {
+    /// Creates a node for the parts of the path in `rest`.
+    fn make(&self, rest: &[Part], kind: ContentKind) -> Result<Node, Error> {
         self.meter.grow(NODE_SIZE)?;
         Ok(match rest.first() {
             None => kind.empty(),
             Some(Part::Key(key)) if key.is_empty() => kind.empty(),
-            Some(Part::Index(_) | Part::Items(_) | Part::NoCondition(_)) => Kind::Seq.empty(),
-            Some(Part::Every | Part::Key(_)) => Kind::Map.empty(),
+            Some(Part::Index(_) | Part::Items(_) | Part::NoCondition(_)) => ContentKind::Seq.empty(),
+            Some(Part::Every | Part::Key(_)) => ContentKind::Map.empty(),
         })
     }
 }
@@ -300,7 +265,7 @@ fn append(node: &mut Node, item: Node) {
     }
 }
 
-/// What conditions are held against: a value as it is printed, in quotes where it has them.
+/// Prints a value for conditions, in quotes if it has them.
 fn printed(node: &Node) -> String {
     let Some(scalar) = node.as_scalar() else {
         let value = node.to_value().unwrap_or_default();

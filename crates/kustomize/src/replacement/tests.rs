@@ -25,17 +25,17 @@ fn refused(objects: &str, replacements: &str) -> String {
 fn run(resources: &mut ResMap, replacements: &str, budget: &Budget) -> Result<(), Error> {
     let text = yaml::read::goyaml(replacements, &Budget::default()).unwrap();
     let config = [("replacements".to_owned(), text.value)];
-    with_scene(budget, |scene| {
+    with_scene(budget, |ctx| {
         let config = yaml::Value::Map(config.into_iter().collect());
-        Replacements::from_config(&config, scene)?.transform(resources, scene)
+        Replacements::from_config(&config, ctx)?.transform(resources, ctx)
     })
 }
 
-fn with_scene<T>(budget: &Budget, work: impl FnOnce(&Scene<'_>) -> T) -> T {
+fn with_scene<T>(budget: &Budget, work: impl FnOnce(&PluginContext<'_>) -> T) -> T {
     let tree = Mem::default();
     let run = testing::run(budget);
     let loader = Loader::new(&tree, &TreePath::default(), &run).unwrap();
-    work(&Scene {
+    work(&PluginContext {
         loader: &loader,
         run: &run,
     })
@@ -86,7 +86,7 @@ fn a_value_is_copied_with_its_text_and_takes_the_targets_type() {
 }
 
 #[test]
-fn values_that_are_no_scalars_take_the_place_of_others_and_empty_scalars() {
+fn replacement_with_a_map_or_list_replaces_the_field() {
     let out = replaced(
         APP,
         "\
@@ -107,7 +107,7 @@ fn values_that_are_no_scalars_take_the_place_of_others_and_empty_scalars() {
 }
 
 #[test]
-fn what_is_missing_is_created_on_demand() {
+fn replacement_creates_missing_fields_on_demand() {
     let target = "\
 - sourceValue: 'true'
   targets:
@@ -138,7 +138,7 @@ fn a_created_item_must_fit_its_own_condition() {
 }
 
 #[test]
-fn pieces_are_taken_and_set_by_delimiters() {
+fn delimiters_select_parts_of_values() {
     let with = |source: &str, target: &str| {
         let text = format!(
             "[{{source: {{kind: ConfigMap, fieldPath: data.image, options: {source}}}, \
@@ -175,7 +175,7 @@ fn pieces_are_taken_and_set_by_delimiters() {
 }
 
 #[test]
-fn a_secrets_value_is_not_told() {
+fn replacement_errors_hide_secret_values() {
     let error = refused(
         "kind: Secret\nmetadata: {name: s}\ndata: {k: hidden}\n",
         "[{source: {kind: Secret, fieldPath: data.k, options: {delimiter: ':', index: 1}}, targets: [{select: {}}]}]",
@@ -184,7 +184,7 @@ fn a_secrets_value_is_not_told() {
 }
 
 #[test]
-fn delimiters_are_for_scalars() {
+fn delimiters_are_refused_for_maps_and_lists() {
     let expected = "delimiter option can only be used with scalar nodes";
     let source =
         "[{source: {kind: ConfigMap, fieldPath: data, options: {delimiter: ':'}}, targets: [{select: {}}]}]";
@@ -194,7 +194,7 @@ fn delimiters_are_for_scalars() {
 }
 
 #[test]
-fn the_parts_of_a_replacement_are_needed_once() {
+fn replacement_requires_source_and_targets() {
     let targets = "targets: [{select: {kind: Deployment}}]";
     for (replacement, expected) in [
         (
@@ -243,7 +243,7 @@ fn entries_may_name_files() {
     let budget = Budget::default();
     let run = testing::run(&budget);
     let loader = Loader::new(&tree, &TreePath::parse("k").unwrap(), &run).unwrap();
-    let scene = Scene {
+    let ctx = PluginContext {
         loader: &loader,
         run: &run,
     };
@@ -251,14 +251,14 @@ fn entries_may_name_files() {
         path: path.to_owned(),
         ..ReplacementEntry::default()
     };
-    let made = Replacements::new(&[entry("one.yaml"), entry("list.yaml")], &scene).unwrap();
+    let made = Replacements::new(&[entry("one.yaml"), entry("list.yaml")], &ctx).unwrap();
     assert_eq!(made.replacements.len(), 3);
     let mut resources = objects(APP);
-    let one = Replacements::new(&[entry("one.yaml")], &scene).unwrap();
-    one.transform(&mut resources, &scene).unwrap();
+    let one = Replacements::new(&[entry("one.yaml")], &ctx).unwrap();
+    one.transform(&mut resources, &ctx).unwrap();
     assert!(testing::text(&resources).contains("replicas: 5\n"));
     for path in ["text.yaml", "missing.yaml", "../outside.yaml"] {
-        assert!(Replacements::new(&[entry(path)], &scene).is_err(), "{path}");
+        assert!(Replacements::new(&[entry(path)], &ctx).is_err(), "{path}");
     }
 }
 
@@ -349,7 +349,7 @@ fn growth_ends_with_the_budget() {
 }
 
 #[test]
-fn a_source_that_is_written_into_is_what_it_became() {
+fn replaced_source_keeps_its_new_value() {
     let object = "{kind: A, metadata: {name: a}, data: {k: x-y, l: p-q}, m: {n: 1}}";
     let out = replaced(
         object,

@@ -2,7 +2,7 @@
 
 use yaml::{Node, node::Text};
 
-use super::target::{Found, Meter};
+use super::{meter::Meter, target::Found};
 use crate::{
     Error,
     error::Step,
@@ -12,15 +12,15 @@ use crate::{
 };
 
 /// The value of a replacement, measured.
-pub(super) struct Source {
+pub(super) struct SourceValue {
     node: Node,
-    /// How many levels it has.
+    /// The number of its levels.
     depth: usize,
     /// About how many bytes it takes.
     size: usize,
 }
 
-impl Source {
+impl SourceValue {
     pub(super) fn new(node: Node) -> Self {
         let (depth, size) = measure(&node);
         Self { node, depth, size }

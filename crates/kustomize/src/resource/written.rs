@@ -1,15 +1,15 @@
 //! Scalars that are one and the same in several places of an object.
 //!
-//! quirk: where kustomize adds a label or annotation to several maps of an object at once, all of them get the same piece of
-//! memory. Whoever writes into it in one place later (a patch, an overlay's labels, a replacement) writes into all of them:
-//! selectors and templates follow the label. Here these scalars have a number, [`Scalar::share`](yaml::node::Scalar::share),
-//! and whoever writes says so. What is written anew rather than into, as by a JSON patch, has no number any more.
+//! quirk: when kustomize adds a label or annotation to several maps of an object at once, all of them share one node. A
+//! later write to one of them (by a patch, an overlay's labels, a replacement) changes all of them: selectors and templates
+//! follow the label. Here these scalars have a common number, [`Scalar::share`](yaml::node::Scalar::share), and every write
+//! is reported. A scalar that is replaced rather than written to, as by a JSON patch, loses its number.
 
 use std::{collections::HashMap, num::NonZeroU32};
 
 use yaml::{Node, node::Content};
 
-/// What was written into scalars of one object that stand in several places, and has not reached all of them yet.
+/// Writes to scalars that an object has in several places, which have not reached all of them yet.
 #[derive(Debug, Default)]
 pub(crate) struct Written {
     values: HashMap<NonZeroU32, Node>,
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn all_places_follow_what_is_written_into_one() {
+    fn shared_scalars_follow_a_write() {
         let object = "{a: x, b: [x, {c: y}], d: z}";
         for (writes, expected) in [
             (&[][..], "a: x\nb:\n- x\n- c: \"y\"\nd: z\n"),
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_finds_what_was_written_into_another_place() {
+    fn shared_scalar_change_sees_earlier_writes() {
         let mut resources = objects("{a: x, b: x}");
         let resource = resources.iter_mut().next().unwrap();
         let share = resource.new_share();

@@ -7,13 +7,24 @@ use yaml::{Map, Value};
 
 use crate::Error;
 
+/// The reason why a document is no schema.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum InvalidSchema {
+    #[error(transparent)]
+    Yaml(yaml::Error),
+    #[error("it is no map of an OpenAPI document")]
+    NoMap,
+    #[error("its definitions are no map")]
+    Definitions,
+}
+
 /// The definitions of a document.
 #[derive(Debug)]
 pub(crate) struct Custom {
     definitions: Map,
     /// The names of the definitions of kinds, by apiVersion and kind.
     kinds: HashMap<(String, String), String>,
-    /// Whether the objects of a kind live in namespaces, where a path tells.
+    /// True if the objects of a kind are namespaced, as far as the paths tell.
     scopes: HashMap<(String, String), bool>,
 }
 
@@ -23,7 +34,7 @@ pub(crate) struct Definition<'s>(&'s Map);
 
 impl Custom {
     /// Reads a document. What is wrong with it is kept for when it is used; only the end of the budget is an error now.
-    pub(super) fn read(document: &[u8], budget: &Budget) -> Result<Result<Self, String>, Error> {
+    pub(super) fn read(document: &[u8], budget: &Budget) -> Result<Result<Self, InvalidSchema>, Error> {
         let read = match yaml::read::goyaml(document, budget) {
             Ok(read) => read,
             Err(error) if error.exceeded().is_some() => {
@@ -33,15 +44,15 @@ impl Custom {
                 };
                 return Err(error.context("reading the schema of openapi.path"));
             }
-            Err(error) => return Ok(Err(error.to_string())),
+            Err(error) => return Ok(Err(InvalidSchema::Yaml(error))),
         };
         let Value::Map(mut document) = read.value else {
-            return Ok(Err("it is no map of an OpenAPI document".to_owned()));
+            return Ok(Err(InvalidSchema::NoMap));
         };
         let definitions = match document.remove("definitions") {
             Some(Value::Map(definitions)) => definitions,
             None | Some(Value::Null) => Map::new(),
-            Some(_) => return Ok(Err("its definitions are no map".to_owned())),
+            Some(_) => return Ok(Err(InvalidSchema::Definitions)),
         };
         let kinds = kinds(&definitions);
         let scopes = document.get_map("paths").map(scopes).unwrap_or_default();
@@ -69,7 +80,7 @@ impl Custom {
         self.scopes.get(&key) == Some(&false)
     }
 
-    /// What a reference is about: a definition, or a part of one.
+    /// Returns the definition, or the part of one, that a reference names.
     pub(super) fn follow(&self, reference: &str) -> Option<Definition<'_>> {
         let mut parts = reference.strip_prefix("#/definitions/")?.split('/');
         let unescape = |part: &str| part.replace("~1", "/").replace("~0", "~");
@@ -79,7 +90,7 @@ impl Custom {
     }
 }
 
-/// Which definition is that of which kind; of several the last by name counts.
+/// Maps kinds to their definitions; of several the last by name counts.
 fn kinds(definitions: &Map) -> HashMap<(String, String), String> {
     let mut names: Vec<_> = definitions.iter().collect();
     names.sort_by_key(|(name, _)| *name);
@@ -105,7 +116,7 @@ fn kind_of(extension: &Value) -> (String, String) {
     (api_version, text("kind").to_owned())
 }
 
-/// Which kinds live in namespaces, by the paths at which their objects are got.
+/// Finds the namespaced kinds by the paths at which their objects are read.
 fn scopes(paths: &Map) -> HashMap<(String, String), bool> {
     let mut scopes = HashMap::new();
     for (path, item) in paths.iter() {

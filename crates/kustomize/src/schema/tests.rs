@@ -62,7 +62,7 @@ definitions:
 ";
 
 #[test]
-fn definitions_say_how_lists_are_merged() {
+fn custom_definitions_set_merge_keys() {
     let mut schema = Schema::default();
     set(
         &mut schema,
@@ -111,7 +111,7 @@ fn an_added_schema_leaves_the_built_in_one() {
 }
 
 #[test]
-fn the_built_in_schema_stays_once_it_was_asked() {
+fn built_in_schema_stays_after_its_first_use() {
     for (kind, stays) in [("Deployment", false), ("Shop", true)] {
         let mut schema = Schema::default();
         schema.note_kind("apps/v1", kind);
@@ -122,7 +122,7 @@ fn the_built_in_schema_stays_once_it_was_asked() {
 }
 
 #[test]
-fn paths_say_which_kinds_live_outside_of_namespaces() {
+fn custom_schema_paths_set_the_scope_of_kinds() {
     let get = |kind: &str| {
         format!("{{get: {{x-kubernetes-group-version-kind: {{group: x.io, version: v1, kind: {kind}}}}}}}")
     };
@@ -140,14 +140,14 @@ fn paths_say_which_kinds_live_outside_of_namespaces() {
 }
 
 #[test]
-fn what_custom_schemas_refer_to_is_in_the_tables() {
+fn built_in_tables_cover_references_of_custom_schemas() {
     for (name, ..) in NAMED {
         assert!(built_in(&format!("#/definitions/{name}")).is_some(), "{name}");
     }
 }
 
 #[test]
-fn the_first_to_set_a_schema_decides() {
+fn first_schema_setting_wins() {
     let mut schema = Schema::default();
     set(&mut schema, &[], None, true, OpenApi::Replace).unwrap();
     set(&mut schema, &[], Some(DOCUMENT), false, OpenApi::Replace).unwrap();
@@ -165,7 +165,7 @@ fn the_first_to_set_a_schema_decides() {
 }
 
 #[test]
-fn versions_that_are_not_built_in_are_refused() {
+fn unknown_openapi_versions_are_refused() {
     let mut schema = Schema::default();
     let error = set(
         &mut schema,
@@ -190,7 +190,7 @@ fn versions_that_are_not_built_in_are_refused() {
 }
 
 #[test]
-fn what_is_no_schema_is_an_error_when_it_is_used() {
+fn invalid_schema_fails_at_its_first_use() {
     let mut schema = Schema::default();
     for document in ["[]", "{definitions: []}", "{"] {
         set(&mut schema, &[], Some(document), true, OpenApi::Replace).unwrap();

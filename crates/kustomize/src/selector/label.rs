@@ -2,7 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What must be true of a set of labels.
+/// The reason why a string is no label selector, in the words of Kubernetes.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct InvalidSelector(String);
+
+/// Requirements on a set of labels.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct LabelSelector {
     requirements: Vec<Requirement>,
@@ -27,7 +32,7 @@ enum Test {
 
 impl LabelSelector {
     /// Reads a selector; an empty one selects everything.
-    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+    pub(crate) fn parse(text: &str) -> Result<Self, InvalidSelector> {
         let mut parser = Parser {
             tokens: tokens(text)?,
             at: 0,
@@ -40,7 +45,7 @@ impl LabelSelector {
         self.requirements.is_empty()
     }
 
-    /// Whether labels are selected.
+    /// Returns true if labels are selected.
     pub(crate) fn fits(&self, labels: &BTreeMap<String, String>) -> bool {
         self.requirements
             .iter()
@@ -83,7 +88,7 @@ impl Token {
 const SIGNS: [&str; 8] = ["==", "!=", "=", "!", "(", ")", ",", ">"];
 const LESS: &str = "<";
 
-fn tokens(text: &str) -> Result<Vec<Token>, String> {
+fn tokens(text: &str) -> Result<Vec<Token>, InvalidSelector> {
     let mut tokens = Vec::new();
     let mut rest = text.trim_start_matches(is_space);
     while !rest.is_empty() {
@@ -95,7 +100,9 @@ fn tokens(text: &str) -> Result<Vec<Token>, String> {
             let end = rest
                 .find(|c| is_space(c) || "=!(),><".contains(c))
                 .unwrap_or(rest.len());
-            let (word, after) = rest.split_at_checked(end).ok_or("not a selector")?;
+            let (word, after) = rest
+                .split_at_checked(end)
+                .ok_or_else(|| InvalidSelector("not a selector".to_owned()))?;
             tokens.push(Token::Word(word.to_owned()));
             rest = after;
         }
@@ -124,43 +131,55 @@ impl Parser {
         token
     }
 
-    fn requirements(&mut self) -> Result<Vec<Requirement>, String> {
+    fn requirements(&mut self) -> Result<Vec<Requirement>, InvalidSelector> {
         let mut requirements = Vec::new();
         match self.peek() {
             Token::End => return Ok(requirements),
             Token::Word(_) | Token::Sign("!") => {}
             Token::Sign(sign) => {
-                return Err(format!(
+                return Err(InvalidSelector(format!(
                     "found '{sign}', expected: !, identifier, or 'end of string'"
-                ));
+                )));
             }
         }
         loop {
             let requirement = self.requirement();
-            requirements.push(requirement.map_err(|error| format!("unable to parse requirement: {error}"))?);
+            requirements.push(
+                requirement
+                    .map_err(|error| InvalidSelector(format!("unable to parse requirement: {error}")))?,
+            );
             match self.next() {
                 Token::End => return Ok(requirements),
                 Token::Sign(",") => {}
                 other => {
                     let found = other.text();
-                    return Err(format!("found '{found}', expected: ',' or 'end of string'"));
+                    return Err(InvalidSelector(format!(
+                        "found '{found}', expected: ',' or 'end of string'"
+                    )));
                 }
             }
             if !matches!(self.peek(), Token::Word(_) | Token::Sign("!")) {
                 let found = self.peek().text();
-                return Err(format!("found '{found}', expected: identifier after ','"));
+                return Err(InvalidSelector(format!(
+                    "found '{found}', expected: identifier after ','"
+                )));
             }
         }
     }
 
-    fn requirement(&mut self) -> Result<Requirement, String> {
+    fn requirement(&mut self) -> Result<Requirement, InvalidSelector> {
         let negated = *self.peek() == Token::Sign("!");
         if negated {
             self.next();
         }
         let key = match self.next() {
             Token::Word(word) => word,
-            other => return Err(format!("found '{}', expected: identifier", other.text())),
+            other => {
+                return Err(InvalidSelector(format!(
+                    "found '{}', expected: identifier",
+                    other.text()
+                )));
+            }
         };
         check_key(&key)?;
         if matches!(self.peek(), Token::End | Token::Sign(",")) {
@@ -172,21 +191,22 @@ impl Parser {
         Ok(Requirement { key, test })
     }
 
-    fn test(&mut self, key: &str) -> Result<Test, String> {
+    fn test(&mut self, key: &str) -> Result<Test, InvalidSelector> {
         let operator = self.next();
         let values = match &operator {
             Token::Word(word) if word == "in" || word == "notin" => self.values()?,
             Token::Sign("=" | "==" | "!=" | ">" | "<") => BTreeSet::from([self.value()?]),
             other => {
                 let found = other.text();
-                return Err(format!(
+                return Err(InvalidSelector(format!(
                     "found '{found}', expected: '=', '!=', '==', 'in', notin'"
-                ));
+                )));
             }
         };
         let number = || {
             let number = values.first().and_then(|value| value.parse::<i64>().ok());
-            number.ok_or("for 'Gt', 'Lt' operators, the value must be an integer")
+            let problem = "for 'Gt', 'Lt' operators, the value must be an integer";
+            number.ok_or_else(|| InvalidSelector(problem.to_owned()))
         };
         let test = match operator.text() {
             ">" => Test::Greater(number()?),
@@ -199,21 +219,24 @@ impl Parser {
     }
 
     /// The value after a sign; none is an empty one.
-    fn value(&mut self) -> Result<String, String> {
+    fn value(&mut self) -> Result<String, InvalidSelector> {
         if matches!(self.peek(), Token::End | Token::Sign(",")) {
             return Ok(String::new());
         }
         match self.next() {
             Token::Word(word) => Ok(word),
-            other => Err(format!("found '{}', expected: identifier", other.text())),
+            other => Err(InvalidSelector(format!(
+                "found '{}', expected: identifier",
+                other.text()
+            ))),
         }
     }
 
     /// The values in parentheses; an empty place among the commas is an empty value.
-    fn values(&mut self) -> Result<BTreeSet<String>, String> {
+    fn values(&mut self) -> Result<BTreeSet<String>, InvalidSelector> {
         let open = self.next();
         if open != Token::Sign("(") {
-            return Err(format!("found '{}' expected: '('", open.text()));
+            return Err(InvalidSelector(format!("found '{}' expected: '('", open.text())));
         }
         let mut values = BTreeSet::new();
         loop {
@@ -228,7 +251,12 @@ impl Parser {
             match self.next() {
                 Token::Sign(")") => return Ok(values),
                 Token::Sign(",") => {}
-                other => return Err(format!("found '{}', expected: ',' or ')'", other.text())),
+                other => {
+                    return Err(InvalidSelector(format!(
+                        "found '{}', expected: ',' or ')'",
+                        other.text()
+                    )));
+                }
             }
         }
     }
@@ -237,7 +265,7 @@ impl Parser {
 const QUALIFIED: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an \
                          alphanumeric character";
 
-fn check_key(key: &str) -> Result<(), String> {
+fn check_key(key: &str) -> Result<(), InvalidSelector> {
     let (prefix, name) = match key.split_once('/') {
         Some((prefix, name)) => (Some(prefix), name),
         None => (None, key),
@@ -253,10 +281,10 @@ fn check_key(key: &str) -> Result<(), String> {
     } else {
         return Ok(());
     };
-    Err(format!("invalid label key {key:?}: {problem}"))
+    Err(InvalidSelector(format!("invalid label key {key:?}: {problem}")))
 }
 
-fn check_value(key: &str, value: &str) -> Result<(), String> {
+fn check_value(key: &str, value: &str) -> Result<(), InvalidSelector> {
     let problem = if value.len() > 63 {
         "must be no more than 63 characters".to_owned()
     } else if !value.is_empty() && !is_name(value) {
@@ -267,9 +295,9 @@ fn check_value(key: &str, value: &str) -> Result<(), String> {
     } else {
         return Ok(());
     };
-    Err(format!(
+    Err(InvalidSelector(format!(
         "invalid label value: {value:?}: at key: {key:?}: {problem}"
-    ))
+    )))
 }
 
 fn is_name(text: &str) -> bool {

@@ -35,7 +35,7 @@ fn selected(change: impl FnOnce(&mut Selector)) -> Result<Vec<usize>, String> {
 }
 
 #[test]
-fn names_are_patterns_of_the_whole() {
+fn name_patterns_match_the_whole_name() {
     let name = |name: &str| selected(|selector| selector.name = name.to_owned());
     assert_eq!(name("").unwrap().len(), 5);
     assert_eq!(name("api"), Ok(vec![0, 4]));
@@ -61,13 +61,13 @@ fn names_are_patterns_of_the_whole() {
 }
 
 #[test]
-fn a_pattern_that_is_too_large_is_refused() {
+fn oversized_patterns_are_refused() {
     let problem = selected(|selector| selector.name = "(a{1000}){1000}".into()).unwrap_err();
     assert!(problem.starts_with("error parsing regexp: "), "{problem}");
 }
 
 #[test]
-fn kinds_and_namespaces_are_patterns_too() {
+fn kind_and_namespace_patterns_match() {
     assert_eq!(selected(|selector| selector.kind = "Serv.*".into()), Ok(vec![4]));
     assert_eq!(selected(|selector| selector.group = "app".into()), Ok(vec![]));
     assert_eq!(
@@ -87,7 +87,7 @@ fn kinds_and_namespaces_are_patterns_too() {
 }
 
 #[test]
-fn labels_and_annotations_select() {
+fn label_and_annotation_selectors_match() {
     let label = |text: &str| selected(|selector| selector.label_selector = text.to_owned());
     assert_eq!(label("tier=back"), Ok(vec![0]));
     assert_eq!(label("tier"), Ok(vec![0, 1]));
@@ -113,7 +113,7 @@ fn fits(selector: &str, labels: &[(&str, &str)]) -> bool {
 }
 
 #[test]
-fn requirements_mean_what_kubernetes_says() {
+fn selector_requirements_follow_kubernetes() {
     let labels = [("a", "1"), ("b", ""), ("x.y/c", "in")];
     for (selector, expected) in [
         ("", true),
@@ -141,7 +141,7 @@ fn requirements_mean_what_kubernetes_says() {
 }
 
 #[test]
-fn what_is_no_selector_is_refused() {
+fn invalid_selectors_are_refused() {
     for (selector, words) in [
         (",a", "found ',', expected: !, identifier, or 'end of string'"),
         ("a,", "found '', expected: identifier after ','"),
@@ -159,6 +159,6 @@ fn what_is_no_selector_is_refused() {
         ),
     ] {
         let problem = LabelSelector::parse(selector).unwrap_err();
-        assert!(problem.contains(words), "{selector}: {problem}");
+        assert!(problem.to_string().contains(words), "{selector}: {problem}");
     }
 }

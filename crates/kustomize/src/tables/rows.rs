@@ -4,24 +4,24 @@
 
 use crate::fieldspec::{FieldSpec, NameReference};
 
-/// Where `namePrefix` goes.
+/// The fields that get the `namePrefix`.
 pub(crate) static NAME_PREFIX: &[FieldSpec] = &[
     FieldSpec::row("", "", "", "metadata/name", false),
 ];
 
-/// Where `nameSuffix` goes.
+/// The fields that get the `nameSuffix`.
 pub(crate) static NAME_SUFFIX: &[FieldSpec] = &[
     FieldSpec::row("", "", "", "metadata/name", false),
 ];
 
-/// Where `namespace` goes, beside metadata.
+/// The fields that get the `namespace`, beside metadata.
 pub(crate) static NAMESPACE: &[FieldSpec] = &[
     FieldSpec::row("", "", "Namespace", "metadata/name", true),
     FieldSpec::row("apiextensions.k8s.io", "", "CustomResourceDefinition", "spec/conversion/webhook/clientConfig/service/namespace", false),
     FieldSpec::row("apiregistration.k8s.io", "", "APIService", "spec/service/namespace", true),
 ];
 
-/// Where labels go that selectors hold, too.
+/// The fields that get labels, with those of selectors.
 pub(crate) static COMMON_LABELS: &[FieldSpec] = &[
     FieldSpec::row("", "v1", "Service", "spec/selector", true),
     FieldSpec::row("apps", "", "Deployment", "spec/template/spec/affinity/podAffinity/preferredDuringSchedulingIgnoredDuringExecution/podAffinityTerm/labelSelector/matchLabels", false),
@@ -57,7 +57,7 @@ pub(crate) static COMMON_LABELS: &[FieldSpec] = &[
     FieldSpec::row("", "", "", "metadata/labels", true),
 ];
 
-/// Where labels go that templates hold, too.
+/// The fields that get labels, with those of templates.
 pub(crate) static TEMPLATE_LABELS: &[FieldSpec] = &[
     FieldSpec::row("", "", "Deployment", "spec/template/metadata/labels", true),
     FieldSpec::row("apps", "", "StatefulSet", "spec/template/metadata/labels", true),
@@ -71,7 +71,7 @@ pub(crate) static TEMPLATE_LABELS: &[FieldSpec] = &[
     FieldSpec::row("", "", "", "metadata/labels", true),
 ];
 
-/// Where annotations go.
+/// The fields that get annotations.
 pub(crate) static COMMON_ANNOTATIONS: &[FieldSpec] = &[
     FieldSpec::row("", "", "Deployment", "spec/template/metadata/annotations", true),
     FieldSpec::row("", "", "StatefulSet", "spec/template/metadata/annotations", true),
@@ -84,7 +84,7 @@ pub(crate) static COMMON_ANNOTATIONS: &[FieldSpec] = &[
     FieldSpec::row("", "", "", "metadata/annotations", true),
 ];
 
-/// Where images are named.
+/// The fields that name images.
 pub(crate) static IMAGES: &[FieldSpec] = &[
     FieldSpec::row("", "", "", "spec/containers[]/image", true),
     FieldSpec::row("", "", "", "spec/initContainers[]/image", true),
@@ -94,7 +94,7 @@ pub(crate) static IMAGES: &[FieldSpec] = &[
     FieldSpec::row("", "", "", "spec/template/spec/volumes[]/image/reference", true),
 ];
 
-/// Where `replicas` goes.
+/// The fields that get the number of `replicas`.
 pub(crate) static REPLICAS: &[FieldSpec] = &[
     FieldSpec::row("", "", "Deployment", "spec/replicas", true),
     FieldSpec::row("", "", "StatefulSet", "spec/replicas", true),
@@ -102,7 +102,7 @@ pub(crate) static REPLICAS: &[FieldSpec] = &[
     FieldSpec::row("", "", "ReplicationController", "spec/replicas", true),
 ];
 
-/// Where vars are replaced.
+/// The fields in which vars are replaced.
 pub(crate) static VAR_REFERENCE: &[FieldSpec] = &[
     FieldSpec::row("", "", "Service", "spec/ports/port", false),
     FieldSpec::row("", "", "Service", "spec/ports/targetPort", false),
@@ -178,7 +178,7 @@ pub(crate) static VAR_REFERENCE: &[FieldSpec] = &[
     FieldSpec::row("", "", "", "metadata/annotations", false),
 ];
 
-/// Which fields refer to a kind by name.
+/// The fields that refer to objects of a kind by name.
 pub(crate) static NAME_REFERENCES: &[NameReference] = &[
     NameReference::rows("storage.k8s.io", "v1", "StorageClass", TO_STORAGE_CLASS),
     NameReference::rows("", "v1", "ServiceAccount", TO_SERVICE_ACCOUNT),

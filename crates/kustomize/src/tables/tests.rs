@@ -5,7 +5,7 @@ fn at(api_version: &str, kind: &str, path: &str) -> Option<&'static Field> {
     let mut of = root(api_version, kind)?;
     let (parents, last) = path.rsplit_once('.').unwrap_or(("", path));
     for name in parents.split('.').filter(|name| !name.is_empty()) {
-        of = of.field(name)?.target()?;
+        of = target(of.field(name)?)?;
     }
     of.field(last)
 }
@@ -36,7 +36,7 @@ fn lists_are_merged_by_the_keys_of_their_field() {
 }
 
 #[test]
-fn a_kind_newer_than_the_schema_has_no_type() {
+fn kinds_newer_than_the_schema_have_no_type() {
     assert!(root("autoscaling/v1", "HorizontalPodAutoscaler").is_some());
     assert!(root("autoscaling/v2", "HorizontalPodAutoscaler").is_none());
     assert!(root("v1", "Deployment").is_none());
@@ -44,9 +44,9 @@ fn a_kind_newer_than_the_schema_has_no_type() {
 }
 
 #[test]
-fn an_open_field_is_known_and_has_no_type() {
+fn open_fields_are_known_without_a_type() {
     let data = at("apps/v1", "ControllerRevision", "data").expect("is listed");
-    assert!(data.merge_keys().is_none() && data.target().is_none());
+    assert!(data.merge_keys().is_none() && target(data).is_none());
     let schema = "spec.validation.openAPIV3Schema";
     let group = "apiextensions.k8s.io/v1beta1";
     let default = format!("{schema}.properties.anything.not.default");
@@ -66,13 +66,13 @@ fn scope_is_known_by_version_and_kind() {
 }
 
 #[test]
-fn the_tables_are_sorted_and_whole() {
+fn tables_are_sorted_and_complete() {
     assert!(schema::ROOTS.is_sorted_by(|a, b| (a.0, a.1) < (b.0, b.1)));
     assert!(scope::SCOPES.is_sorted_by(|a, b| (a.0, a.1) < (b.0, b.1)));
     for found in schema::TYPES {
         assert!(found.fields.is_sorted_by(|a, b| a.name < b.name), "{found:?}");
         for field in found.fields {
-            assert_eq!(field.to.is_some(), field.target().is_some(), "{field:?}");
+            assert_eq!(field.to.is_some(), target(field).is_some(), "{field:?}");
         }
     }
     for (api_version, kind, _) in schema::ROOTS {

@@ -1,4 +1,4 @@
-//! Puts a prefix in front of names, or a suffix behind them.
+//! Adds a prefix or a suffix to names.
 
 use serde::Deserialize;
 use yaml::node::{Content, Tag};
@@ -12,7 +12,7 @@ use crate::{
     model::{Field, configs},
     resmap::ResMap,
     resource::{self, Resource},
-    transform::{Scene, Transformer},
+    transform::{PluginContext, Transformer},
 };
 
 /// The kinds whose names mean something elsewhere, and are left alone.
@@ -22,7 +22,7 @@ const LEFT_ALONE: [Gvk; 3] = [
     Gvk::of("", "", "Namespace"),
 ];
 
-/// Where the text goes.
+/// The side on which the string is added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Side {
     /// `namePrefix`
@@ -60,7 +60,7 @@ impl Affix {
     /// A `PrefixTransformer` or `SuffixTransformer`.
     ///
     /// # Errors
-    /// When something in the configuration is of the wrong type, or it names no fields.
+    /// Fails if something in the configuration is of the wrong type, or it names no fields.
     pub(crate) fn from_config(side: Side, config: &yaml::Value) -> Result<Self, Error> {
         let of = match side {
             Side::Prefix => &configs::PREFIX,
@@ -80,7 +80,7 @@ impl Affix {
         })
     }
 
-    fn apply(&self, resource: &mut Resource, scene: &Scene<'_>) -> Result<(), Error> {
+    fn apply(&self, resource: &mut Resource, ctx: &PluginContext<'_>) -> Result<(), Error> {
         let original = resource.original_id();
         if LEFT_ALONE.iter().any(|kind| original.gvk.is_selected_by(kind)) {
             return Ok(());
@@ -101,7 +101,7 @@ impl Affix {
                     Side::Prefix => format!("{}{old}", self.text),
                     Side::Suffix => format!("{old}{}", self.text),
                 };
-                scene.grow(&self.text)?;
+                ctx.grow(&self.text)?;
                 set::scalar(node, &text, None)
             })?;
         }
@@ -122,10 +122,10 @@ impl Affix {
 }
 
 impl Transformer for Affix {
-    fn transform(&self, resources: &mut ResMap, scene: &Scene<'_>) -> Result<(), Error> {
+    fn transform(&self, resources: &mut ResMap, ctx: &PluginContext<'_>) -> Result<(), Error> {
         for resource in resources.iter_mut() {
-            scene.step(self.specs.len())?;
-            self.apply(resource, scene)?;
+            ctx.step(self.specs.len())?;
+            self.apply(resource, ctx)?;
         }
         Ok(())
     }
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn some_kinds_are_left_alone() {
+    fn prefixes_skip_certain_kinds() {
         let prefix = affix(Side::Prefix, "p-");
         for (api_version, kind, expected) in [
             ("v1", "Namespace", "x"),
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_is_no_scalar_is_refused() {
+    fn names_that_are_not_scalars_are_refused() {
         let prefix = Affix::new(Side::Prefix, "p-", &[testing::row("spec", false)]);
         let error = transformed(
             "{apiVersion: v1, kind: A, metadata: {name: x}, spec: {}}",
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_remembered_of_an_empty_prefix() {
+    fn empty_prefix_is_not_recorded() {
         let object = "{apiVersion: v1, kind: A, metadata: {name: x}}";
         let resources = transformed_all(object, &[&affix(Side::Prefix, "")]).unwrap();
         assert!(resources.get(0).unwrap().history.previous.is_empty());

@@ -23,7 +23,7 @@ pub(crate) fn common(annotations: &BTreeMap<String, String>, tables: &Config) ->
 /// An `AnnotationsTransformer`.
 ///
 /// # Errors
-/// When something in the configuration is of the wrong type.
+/// Fails if something in the configuration is of the wrong type.
 pub(crate) fn from_config(config: &yaml::Value) -> Result<Pairs, Error> {
     #[derive(Default, Deserialize)]
     #[serde(rename_all = "camelCase", default)]

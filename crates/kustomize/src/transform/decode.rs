@@ -19,7 +19,7 @@ const RULES: Rules = Rules {
 /// Reads a configuration.
 ///
 /// # Errors
-/// When something in it is of the wrong type.
+/// Fails if something in it is of the wrong type.
 pub(crate) fn config<T: DeserializeOwned>(config: &Value, of: &'static Struct) -> Result<T, Error> {
     shape::decode(config, &Type::Struct(of), RULES).map_err(|mismatch| {
         let problem = mismatch.problem;
@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn go_is_not_strict_here() {
+    fn plugin_configurations_allow_unknown_fields() {
         let read = labels(
             "{Labels: {a: true, b: null, c: x}, other: [1], fieldSPECS: [{path: 1, create: null}, null]}",
         );

@@ -16,7 +16,7 @@ use crate::{
     options::Profile,
     resmap::ResMap,
     resource::Resource,
-    transform::{Scene, Transformer},
+    transform::{PluginContext, Transformer},
 };
 
 /// Sets names, tags and digests of images.
@@ -38,7 +38,7 @@ impl Images {
     /// An `ImageTagTransformer`.
     ///
     /// # Errors
-    /// When something in the configuration is of the wrong type.
+    /// Fails if something in the configuration is of the wrong type.
     pub(crate) fn from_config(config: &yaml::Value, profile: Profile) -> Result<Self, Error> {
         #[derive(Default, Deserialize)]
         #[serde(rename_all = "camelCase", default)]
@@ -54,19 +54,19 @@ impl Images {
     /// The original goes over an object twice for each rule: by the names of lists, then by the fields of the tables. Here
     /// the second is done first, only to count how often a field comes up there; what an image becomes is then known
     /// where the first way, or only the second, finds it.
-    fn apply(&self, resource: &mut Resource, scene: &Scene<'_>) -> Result<(), Error> {
+    fn apply(&self, resource: &mut Resource, ctx: &PluginContext<'_>) -> Result<(), Error> {
         let mut listed = HashMap::new();
         self.visit_fields(resource, &mut |image| {
             *listed.entry(place(image)).or_insert(0) += 1;
             Ok(())
         })?;
-        let mut pass = Pass { listed, scene };
+        let mut pass = Pass { listed, ctx };
         self.walk(resource.node_mut(), &mut pass)?;
         if pass.listed.is_empty() {
             return Ok(());
         }
         self.visit_fields(resource, &mut |image| match pass.listed.remove(&place(image)) {
-            Some(times) => self.set(image, times, scene),
+            Some(times) => self.set(image, times, ctx),
             None => Ok(()),
         })
     }
@@ -110,15 +110,15 @@ impl Images {
         match container.get_mut("image") {
             Some(image) => {
                 let times = pass.listed.remove(&place(image)).unwrap_or_default();
-                self.set(image, times + 1, pass.scene)
+                self.set(image, times + 1, pass.ctx)
             }
             None => Ok(()),
         }
     }
 
     /// Applies each rule as often as the image comes up. Of a null, the text as it is written counts.
-    fn set(&self, image: &mut Node, times: usize, scene: &Scene<'_>) -> Result<(), Error> {
-        scene.step(self.rules.len())?;
+    fn set(&self, image: &mut Node, times: usize, ctx: &PluginContext<'_>) -> Result<(), Error> {
+        ctx.step(self.rules.len())?;
         let Content::Scalar(scalar) = &image.content else {
             return Err(set::wrong_kind("ScalarNode", image));
         };
@@ -132,35 +132,35 @@ impl Images {
             }
         }
         if let Cow::Owned(text) = text {
-            scene.grow(&text)?;
+            ctx.grow(&text)?;
             set::scalar(image, &text, None)?;
         }
         Ok(())
     }
 }
 
-/// What going over one object needs.
+/// The state of a pass over one object.
 struct Pass<'s> {
-    /// How often a field comes up in the tables, by its place.
+    /// The number of times that a field is in the tables, by its address.
     listed: HashMap<usize, usize>,
-    scene: &'s Scene<'s>,
+    ctx: &'s PluginContext<'s>,
 }
 
-/// What tells a node of an object from its others, as long as the object stays as it is.
+/// Returns the address of a node, which identifies it as long as the object isn't changed.
 fn place(node: &Node) -> usize {
     std::ptr::from_ref(node).addr()
 }
 
 impl Transformer for Images {
-    fn transform(&self, resources: &mut ResMap, scene: &Scene<'_>) -> Result<(), Error> {
+    fn transform(&self, resources: &mut ResMap, ctx: &PluginContext<'_>) -> Result<(), Error> {
         if self.rules.is_empty() {
             return Ok(());
         }
         for resource in resources.iter_mut() {
-            scene.step(self.specs.len())?;
+            ctx.step(self.specs.len())?;
             // A definition describes containers, it has none.
             if resource.gvk().kind != "CustomResourceDefinition" {
-                self.apply(resource, scene)?;
+                self.apply(resource, ctx)?;
             }
         }
         Ok(())
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_follow_each_other() {
+    fn image_entries_apply_in_order() {
         let entries = "[{name: a, newName: b}, {name: b, newTag: '3'}, {name: z}]";
         assert_eq!(
             pod("{containers: [{image: a}]}", entries),
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_that_is_null_becomes_empty() {
+    fn null_container_list_becomes_empty() {
         assert_eq!(
             pod("{containers: null}", "[{name: a, newTag: b}]"),
             "  containers: []\n"
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_image_is_refused() {
+    fn images_that_are_not_strings_are_refused() {
         let entry = "[{name: a, newTag: b}]";
         let error = pod("{initContainers: [{image: [a]}]}", entry);
         assert_eq!(error, "wrong node kind: expected ScalarNode but got SequenceNode");
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn definitions_are_left_alone() {
+    fn custom_resource_definitions_are_unchanged() {
         let object = "{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: x}, \
                        spec: {containers: [{image: a}]}}";
         assert!(transformed(object, &images("[{name: a, newTag: b}]")).ends_with("- image: a\n"));

@@ -27,7 +27,7 @@ pub(crate) fn common(labels: &BTreeMap<String, String>, tables: &Config) -> Pair
 /// The transformer of an entry of `labels`.
 ///
 /// # Errors
-/// When its fields are in the tables too, and are to be created in one of them only.
+/// Fails if its fields are in the tables too, and are to be created in one of them only.
 pub(crate) fn of(label: &Label, tables: &Config, profile: Profile) -> Result<Pairs, Error> {
     Ok(Pairs {
         pairs: label.pairs.clone(),
@@ -61,7 +61,7 @@ fn specs(label: &Label, tables: &Config, profile: Profile) -> Result<Vec<FieldSp
 /// A `LabelTransformer`.
 ///
 /// # Errors
-/// When something in the configuration is of the wrong type.
+/// Fails if something in the configuration is of the wrong type.
 pub(crate) fn from_config(config: &yaml::Value) -> Result<Pairs, Error> {
     #[derive(Default, Deserialize)]
     #[serde(rename_all = "camelCase", default)]
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_says_where_its_labels_go() {
+    fn label_entries_choose_their_fields() {
         let claims = "spec/volumeClaimTemplates[]/metadata/labels";
         let templates = "spec/template/metadata/labels";
         let own = label("{fields: [{path: own, kind: A}], includeTemplates: true}");

@@ -20,7 +20,7 @@ use crate::{
     model::{Field, configs},
     resmap::ResMap,
     resource::Resource,
-    transform::{Scene, Transformer},
+    transform::{PluginContext, Transformer},
 };
 
 const OWN: FieldSpec = FieldSpec::row("", "", "", NAMESPACE, true);
@@ -28,7 +28,7 @@ const NAMESPACE: &str = "metadata/namespace";
 const NAME: &str = "metadata/name";
 const SUBJECTS: &str = "subjects/namespace";
 
-/// Which subjects of role bindings get the namespace.
+/// The subjects of role bindings that get the namespace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Subjects {
     /// quirk: those that are named `default`, be they service accounts or not.
@@ -75,7 +75,7 @@ impl Namespace {
     /// A `NamespaceTransformer`.
     ///
     /// # Errors
-    /// When something in the configuration is of the wrong type, or there are no such subjects.
+    /// Fails if something in the configuration is of the wrong type, or there are no such subjects.
     pub(crate) fn from_config(config: &yaml::Value) -> Result<Self, Error> {
         let settings: Settings = decode::config(config, &configs::NAMESPACE)
             .context(|| "unmarshalling NamespaceTransformer config")?;
@@ -183,13 +183,13 @@ fn has(subject: &Node, key: &str, wanted: &str) -> Result<bool, Error> {
 }
 
 impl Transformer for Namespace {
-    fn transform(&self, resources: &mut ResMap, scene: &Scene<'_>) -> Result<(), Error> {
+    fn transform(&self, resources: &mut ResMap, ctx: &PluginContext<'_>) -> Result<(), Error> {
         if self.namespace.is_empty() {
             return Ok(());
         }
         for resource in resources.iter_mut() {
-            scene.step(self.specs.len())?;
-            scene.grow(&self.namespace)?;
+            ctx.step(self.specs.len())?;
+            ctx.grow(&self.namespace)?;
             if resource.is_empty() || resource.history.from_helm {
                 continue;
             }
@@ -200,7 +200,7 @@ impl Transformer for Namespace {
     }
 }
 
-/// That two objects of one name came from different namespaces shows afterwards.
+/// Fails if two objects of one name, which came from different namespaces, are the same by now.
 fn all_different(resources: &ResMap) -> Result<(), Error> {
     let mut seen: HashMap<&Arc<Id>, &Resource> = HashMap::with_capacity(resources.len());
     for resource in resources.iter().filter(|resource| !resource.is_empty()) {
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_namespace_is_renamed_and_other_kinds_outside_stay() {
+    fn namespace_objects_are_renamed_and_other_cluster_kinds_kept() {
         let object = "{apiVersion: v1, kind: Namespace, metadata: {name: x}}";
         assert!(changed(object).ends_with("metadata:\n  name: team\n"));
         let object = "{apiVersion: example.com/v1, kind: Namespace, metadata: {name: x}}";
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_object_was_is_remembered() {
+    fn namespace_change_records_the_earlier_identity() {
         let object = "{apiVersion: v1, kind: A, metadata: {name: x, namespace: old}}";
         let resources = transformed_all(object, &[&namespace()]).unwrap();
         let resource = resources.get(0).unwrap();
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn subjects_that_are_none_are_refused() {
+    fn invalid_subjects_are_refused() {
         let object = "{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: x}, subjects: [5]}";
         assert_eq!(
             changed(object),
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_set_may_stay() {
+    fn existing_namespaces_may_be_kept() {
         let config = testing::config("{metadata: {namespace: team}, unsetOnly: true}");
         let namespace = Namespace::from_config(&config).unwrap();
         let object =
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn objects_may_not_become_the_same() {
+    fn objects_that_become_equal_are_refused() {
         let objects = "{apiVersion: v1, kind: A, metadata: {name: x, namespace: a}}\n---\n\
             {apiVersion: v1, kind: A, metadata: {name: x, namespace: b}}";
         assert_eq!(
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field_that_is_no_scalar_is_refused() {
+    fn fields_that_are_not_scalars_are_refused() {
         let object = "{apiVersion: v1, kind: A, metadata: {name: x}, spec: {ref: {namespace: {}}}}";
         let error = changed(object);
         assert!(
@@ -353,14 +353,14 @@ mod tests {
     }
 
     #[test]
-    fn what_helm_made_stays() {
+    fn namespaces_set_by_helm_are_kept() {
         let mut resources =
             testing::objects("{apiVersion: v1, kind: A, metadata: {name: x, namespace: chart}}");
         for resource in resources.iter_mut() {
             resource.history.from_helm = true;
         }
-        testing::scene(&[], crate::Profile::default(), |scene| {
-            namespace().transform(&mut resources, scene)
+        testing::ctx(&[], crate::Profile::default(), |ctx| {
+            namespace().transform(&mut resources, ctx)
         })
         .unwrap();
         assert!(testing::text(&resources).ends_with("namespace: chart\n"));

@@ -10,7 +10,7 @@ use crate::{
     lookup,
     resmap::ResMap,
     resource::{self, Resource, Written},
-    transform::{Scene, Transformer, set},
+    transform::{PluginContext, Transformer, set},
 };
 
 /// Sets strings in maps.
@@ -20,7 +20,7 @@ pub(crate) struct Pairs {
     pub(super) specs: Vec<FieldSpec>,
 }
 
-/// What is set in the maps of one object, and is the same in all to which it is added.
+/// A pair that is set in maps of one object, shared by all to which it is added.
 struct Pair<'p> {
     key: &'p str,
     value: Node,
@@ -73,7 +73,7 @@ impl<'p> Pair<'p> {
 }
 
 impl Pairs {
-    fn apply(&self, resource: &mut Resource, scene: &Scene<'_>) -> Result<(), Error> {
+    fn apply(&self, resource: &mut Resource, ctx: &PluginContext<'_>) -> Result<(), Error> {
         let pairs = self.pairs.iter();
         let mut pairs: Vec<_> = pairs.map(|(key, text)| Pair::new(key, text, resource)).collect();
         for spec in &self.specs {
@@ -83,8 +83,8 @@ impl Pairs {
             fieldspec::visit_shared(resource.node_mut(), spec, Create::Map, &mut |node, written| {
                 for pair in &mut pairs {
                     if pair.set(node, written)? {
-                        scene.grow(pair.key)?;
-                        scene.grow(lookup::raw_text(&pair.value))?;
+                        ctx.grow(pair.key)?;
+                        ctx.grow(lookup::raw_text(&pair.value))?;
                     }
                 }
                 Ok(())
@@ -95,13 +95,13 @@ impl Pairs {
 }
 
 impl Transformer for Pairs {
-    fn transform(&self, resources: &mut ResMap, scene: &Scene<'_>) -> Result<(), Error> {
+    fn transform(&self, resources: &mut ResMap, ctx: &PluginContext<'_>) -> Result<(), Error> {
         if self.pairs.is_empty() {
             return Ok(());
         }
         for resource in resources.iter_mut() {
-            scene.step(self.pairs.len() + self.specs.len())?;
-            self.apply(resource, scene)?;
+            ctx.step(self.pairs.len() + self.specs.len())?;
+            self.apply(resource, ctx)?;
         }
         Ok(())
     }
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_are_set_in_maps_alone() {
+    fn labels_are_refused_outside_of_maps() {
         assert_eq!(labelled("s: {a: 1, c: d}", &["s"]), "s:\n  a: b\n  c: d\n");
         assert_eq!(
             labelled("s: [null, {}]", &["s/m"]),
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_added_to_several_maps_is_one() {
+    fn label_added_to_several_maps_is_shared() {
         let pairs = Pairs {
             pairs: [("a".to_owned(), "b".to_owned())].into(),
             specs: vec![row("m", true), row("n", true)],

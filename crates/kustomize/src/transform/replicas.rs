@@ -14,7 +14,7 @@ use crate::{
     model::{Field, Replica, configs},
     resmap::ResMap,
     resource::Resource,
-    transform::{Scene, Transformer},
+    transform::{PluginContext, Transformer},
 };
 
 /// Sets how many replicas the objects of some names have.
@@ -36,7 +36,7 @@ impl Replicas {
     /// A `ReplicaCountTransformer`.
     ///
     /// # Errors
-    /// When something in the configuration is of the wrong type.
+    /// Fails if something in the configuration is of the wrong type.
     pub(crate) fn from_config(config: &yaml::Value) -> Result<Self, Error> {
         #[derive(Default, Deserialize)]
         #[serde(rename_all = "camelCase", default)]
@@ -77,14 +77,14 @@ impl Replicas {
     }
 }
 
-/// Whether an object has or had a name while it was of a kind.
+/// Returns true if an object has or had a name while it was of a kind.
 fn was(resource: &Resource, name: &str, kind: &Gvk) -> bool {
     let is = |id_name: &str, gvk: &Gvk| id_name == name && gvk.is_selected_by(kind);
     is(resource.name(), resource.gvk()) || resource.previous_ids().any(|id| is(&id.name, &id.gvk))
 }
 
 impl Transformer for Replicas {
-    fn transform(&self, resources: &mut ResMap, scene: &Scene<'_>) -> Result<(), Error> {
+    fn transform(&self, resources: &mut ResMap, ctx: &PluginContext<'_>) -> Result<(), Error> {
         if self.replicas.is_empty() {
             return Ok(());
         }
@@ -94,7 +94,7 @@ impl Transformer for Replicas {
         }
         let mut found = vec![false; self.replicas.len()];
         for resource in resources.iter_mut() {
-            scene.step(self.specs.len())?;
+            ctx.step(self.specs.len())?;
             let previous = resource
                 .history
                 .previous
@@ -160,14 +160,14 @@ mod tests {
     }
 
     #[test]
-    fn former_names_count() {
+    fn replicas_match_earlier_names() {
         let prefix = Affix::new(Side::Prefix, "p-", &[testing::row("metadata/name", false)]);
         let resources = transformed_all(OBJECTS, &[&prefix, &replicas(&[("a", 3), ("p-b", 4)])]).unwrap();
         assert_eq!(counts(&resources), ["3", "3", "\"4\""]);
     }
 
     #[test]
-    fn an_entry_must_find_something() {
+    fn replica_entry_without_a_match_is_refused() {
         for name in ["c", "d"] {
             assert_eq!(
                 transformed(OBJECTS, &replicas(&[("a", 1), (name, 1)])),

@@ -1,8 +1,8 @@
-//! What the tests of transformers and generators share.
+//! Helpers of the tests of transformers and generators.
 
 use tree::{Budget, Mem, TreePath};
 
-use super::{Scene, Transformer};
+use super::{PluginContext, Transformer};
 pub(crate) use crate::testing::{objects, text};
 use crate::{
     Error, config::Config, fieldspec::FieldSpec, loader::Loader, options::Profile, resmap::ResMap,
@@ -15,7 +15,11 @@ pub(crate) fn object(text: &str) -> Resource {
 }
 
 /// Calls `with` where the files are there.
-pub(crate) fn scene<T>(files: &[(&str, &[u8])], profile: Profile, with: impl FnOnce(&Scene<'_>) -> T) -> T {
+pub(crate) fn ctx<T>(
+    files: &[(&str, &[u8])],
+    profile: Profile,
+    with: impl FnOnce(&PluginContext<'_>) -> T,
+) -> T {
     let mut tree = Mem::new();
     for (path, bytes) in files {
         tree.insert(TreePath::parse(path).unwrap(), bytes.to_vec(), false);
@@ -26,7 +30,7 @@ pub(crate) fn scene<T>(files: &[(&str, &[u8])], profile: Profile, with: impl FnO
     let dir = TreePath::parse("dir").unwrap();
     tree.insert(dir.child("kustomization.yaml"), "", false);
     let loader = Loader::new(&tree, &dir, &run).unwrap();
-    with(&Scene {
+    with(&PluginContext {
         loader: &loader,
         run: &run,
     })
@@ -35,10 +39,10 @@ pub(crate) fn scene<T>(files: &[(&str, &[u8])], profile: Profile, with: impl FnO
 /// Changes the objects of a text one transformer after the other.
 pub(crate) fn transformed_all(yaml: &str, transformers: &[&dyn Transformer]) -> Result<ResMap, Error> {
     let mut resources = objects(yaml);
-    scene(&[], Profile::default(), |scene| {
+    ctx(&[], Profile::default(), |ctx| {
         transformers
             .iter()
-            .try_for_each(|transformer| transformer.transform(&mut resources, scene))
+            .try_for_each(|transformer| transformer.transform(&mut resources, ctx))
     })?;
     Ok(resources)
 }

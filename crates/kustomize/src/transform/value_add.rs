@@ -10,13 +10,13 @@ use super::{decode, namespace::Namespace, set};
 use crate::{
     Error,
     error::Step,
-    fieldspec::split,
+    lookup::split_escaped,
     lookup::{Leads, child_mut, condition, is_condition, raw_text, step},
     model::{Selector, configs},
     resmap::ResMap,
-    resource::Written,
+    resource::{self, Written},
     selector::select,
-    transform::{Scene, Transformer},
+    transform::{PluginContext, Transformer},
 };
 
 /// Sets a value in fields.
@@ -26,13 +26,13 @@ pub(crate) struct ValueAdd {
     targets: Vec<Target>,
 }
 
-/// Where the value goes.
+/// A target of the value.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Target {
     selector: Option<Selector>,
     field_path: String,
-    /// Which part of a path it becomes, from 1 on; 0 for the whole of the field.
+    /// The number of the path's component that the value replaces, counted from 1; 0 for the whole field.
     file_path_position: i64,
 }
 
@@ -48,13 +48,13 @@ impl ValueAdd {
     /// A `ValueAddTransformer`. Without a value, it is the name of the kustomization's directory.
     ///
     /// # Errors
-    /// When something in the configuration is of the wrong type or missing, or its file can't be read.
-    pub(crate) fn from_config(config: &yaml::Value, scene: &Scene<'_>) -> Result<Self, Error> {
+    /// Fails if something in the configuration is of the wrong type or missing, or its file can't be read.
+    pub(crate) fn from_config(config: &yaml::Value, ctx: &PluginContext<'_>) -> Result<Self, Error> {
         let mut settings: Settings = decode::config(config, &configs::VALUE_ADD)?;
         if !settings.target_file_path.is_empty() {
-            let (text, file) = scene.loader.load(&settings.target_file_path)?;
+            let (text, file) = ctx.loader.load(&settings.target_file_path)?;
             let document =
-                yaml::read::goyaml(&text, scene.run.budget).map_err(|source| Error::Yaml { file, source })?;
+                yaml::read::goyaml(&text, ctx.run.budget).map_err(|source| Error::Yaml { file, source })?;
             let more: Settings = decode::config(&document.value, &configs::VALUE_ADD)?;
             settings.targets.extend(more.targets);
         }
@@ -63,7 +63,7 @@ impl ValueAdd {
         }
         settings.targets.iter().try_for_each(check)?;
         let value = match settings.value.trim() {
-            "" => scene.loader.root().name(),
+            "" => ctx.loader.root().name(),
             value => value,
         };
         Ok(Self {
@@ -73,7 +73,7 @@ impl ValueAdd {
     }
 
     fn apply(&self, object: &mut Node, target: &Target) -> Result<(), Error> {
-        let path = split(&target.field_path, '/');
+        let path = split_escaped(&target.field_path, '/');
         let parts = path.iter().map(|part| part.trim());
         let path: Vec<&str> = parts.filter(|part| !part.is_empty()).collect();
         let Some(field) = find_or_create(object, &path)? else {
@@ -139,7 +139,7 @@ fn create<'a>(node: &'a mut Node, part: &str, next: Option<&str>) -> Result<Opti
                 Some(next) if is_item(next) => Node::seq(Vec::new()),
                 Some(_) => Node::map(),
             };
-            set::put(map, part, made);
+            resource::put(map, part, made);
             Ok(map.get_mut(part))
         }
         _ => Ok(None),
@@ -148,7 +148,7 @@ fn create<'a>(node: &'a mut Node, part: &str, next: Option<&str>) -> Result<Opti
 
 fn with(key: &str, value: Node) -> Mapping {
     let mut map = Mapping::new();
-    set::put(&mut map, key, value);
+    resource::put(&mut map, key, value);
     map
 }
 
@@ -171,7 +171,7 @@ fn inserted(path: &str, position: usize, part: &str) -> String {
 }
 
 impl Transformer for ValueAdd {
-    fn transform(&self, resources: &mut ResMap, scene: &Scene<'_>) -> Result<(), Error> {
+    fn transform(&self, resources: &mut ResMap, ctx: &PluginContext<'_>) -> Result<(), Error> {
         for target in &self.targets {
             let selected = match &target.selector {
                 Some(selector) => select(resources, selector)?,
@@ -180,8 +180,8 @@ impl Transformer for ValueAdd {
             let namespace = Namespace::new(&self.value, &[]);
             let list = resources.list_mut();
             for index in selected {
-                scene.step(0)?;
-                scene.grow(&self.value)?;
+                ctx.step(0)?;
+                ctx.grow(&self.value)?;
                 let Some(resource) = list.get_mut(index) else {
                     continue;
                 };
@@ -205,8 +205,8 @@ mod tests {
     };
 
     fn configured(config: &str) -> Result<ValueAdd, String> {
-        testing::scene(&[], Profile::default(), |scene| {
-            ValueAdd::from_config(&testing::config(config), scene).map_err(|error| error.to_string())
+        testing::ctx(&[], Profile::default(), |ctx| {
+            ValueAdd::from_config(&testing::config(config), ctx).map_err(|error| error.to_string())
         })
     }
 
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_are_inserted_into_paths() {
+    fn value_add_inserts_path_components() {
         let cases = [
             ("", 0, "P"),
             ("/", 3, "/P"),
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_is_set_where_the_path_leads() {
+    fn value_add_sets_the_field_of_a_path() {
         let target = |path: &str| format!("{{value: 7, targets: [{{fieldPath: '{path}'}}]}}");
         let spec = "{a: {b: old}, l: [{name: n, v: '1'}]}";
         let cases = [
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn the_directory_is_the_value_when_there_is_none() {
+    fn value_add_defaults_to_the_directory() {
         let config =
             "{value: '  ', targets: [{fieldPath: spec/a, filePathPosition: 2, selector: {kind: A}}]}";
         assert_eq!(changed(config, "{a: x/y}"), "  a: x/dir/y\n");
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn the_namespace_is_set_as_the_namespace_is() {
+    fn value_add_sets_namespaces_like_the_transformer() {
         let config = configured("{value: team, targets: [{fieldPath: metadata/namespace}]}").unwrap();
         let object = "{apiVersion: v1, kind: A, metadata: {name: x}}";
         assert!(transformed(object, &config).ends_with("namespace: team\n"));
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused() {
+    fn invalid_value_add_configurations_are_refused() {
         for (config, expected) in [
             ("{value: a}", "must specify at least one target"),
             ("{targets: [{}]}", "fieldPath cannot be empty"),

@@ -1,16 +1,16 @@
-//! The references in a text.
+//! Expands the references to vars in a string.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 
 use super::value::Value;
 use crate::Error;
 
-/// What a text becomes.
+/// The result of expanding the vars of a string.
 #[derive(Debug)]
 pub(super) enum Expanded<'v> {
-    /// It is nothing but a reference: what that stands for, with its kind.
+    /// The value of the only reference, with its type, if the string is nothing else.
     Alone(&'v Value),
-    /// The text with its references replaced.
+    /// The string with its references replaced.
     Text(String),
 }
 

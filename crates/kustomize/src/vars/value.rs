@@ -1,4 +1,4 @@
-//! The values that vars stand for.
+//! The values of vars.
 
 use yaml::{
     Node, Value as Plain,
@@ -7,7 +7,7 @@ use yaml::{
 
 use crate::lookup;
 
-/// What a var stands for.
+/// The value of a var.
 #[derive(Debug)]
 pub(super) struct Value {
     /// In place of a text that is nothing but the reference.
@@ -16,10 +16,10 @@ pub(super) struct Value {
     pub(super) text: String,
 }
 
-/// What a path leads to.
+/// The node that a path leads to.
 #[derive(Debug)]
 pub(super) enum Field {
-    /// Nothing, or something that is not what it says it is.
+    /// A missing node, or one that doesn't fit its tag.
     Missing,
     /// A map or a list.
     Structure,

@@ -80,7 +80,7 @@ impl Case {
         }
     }
 
-    /// What is wrong with an outcome, if anything.
+    /// Returns the problem of an outcome, if there is one.
     fn judge(&self, outcome: Result<String, String>) -> Option<String> {
         let name = self.dir.file_name().unwrap().to_string_lossy();
         let read = |file| fs::read_to_string(self.dir.join(file));

@@ -1,4 +1,4 @@
-//! What is odd about builds, and outputs depend on.
+//! Tests of the quirks that outputs depend on.
 
 use kustomize::{Options, build};
 use tree::{Budget, Mem, TreePath};
@@ -99,7 +99,7 @@ patches:
 }
 
 #[test]
-fn passwords_in_addresses_are_never_told() {
+fn errors_hide_passwords_in_addresses() {
     for entry in [
         "https://u:secret@h/x?y",
         "ssh://u:secret@h/x",
@@ -125,7 +125,7 @@ fn passwords_in_addresses_are_never_told() {
 }
 
 #[test]
-fn nulls_without_text_are_texts_between_brackets() {
+fn empty_nulls_in_flow_collections_become_strings() {
     let object = |spec: &str| format!("apiVersion: v1\nkind: A\nmetadata: {{name: a}}\n{spec}\n");
     let printed = |spec: &str| {
         let printed = built("", &object(spec));

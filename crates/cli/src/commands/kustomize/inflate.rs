@@ -9,7 +9,7 @@ mod values;
 use std::{io::Write as _, sync::Arc};
 
 use helm::{Options, values::Sources};
-use kustomize::{Chart, InflateChart};
+use kustomize::{CallbackError, Chart, InflateChart};
 use tree::{Budget, Disk, Limits, Mem, Tree, TreePath};
 
 use crate::{
@@ -64,9 +64,9 @@ impl InflateChart for HelmInflator<'_> {
         tree: &dyn Tree,
         dir: &TreePath,
         budget: &Budget,
-    ) -> Result<String, String> {
+    ) -> Result<String, CallbackError> {
         let inflated = self.render_entry(chart, tree, dir, budget);
-        inflated.map_err(|error| error.to_string())
+        inflated.map_err(CallbackError::new)
     }
 }
 

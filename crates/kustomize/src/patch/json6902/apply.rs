@@ -3,22 +3,32 @@
 use serde_json::Value as Json;
 use tree::TreePath;
 
-use super::Operation;
-use crate::{Error, options::Run};
+use crate::{Error, run::Run};
 
 const MISSING: &str = "missing value";
 
-/// Why a patch could not be applied.
+/// The reason why an operation does not apply, in the words of the original's library.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(super) struct OperationError(String);
+
+impl From<String> for OperationError {
+    fn from(problem: String) -> Self {
+        Self(problem)
+    }
+}
+
+/// The reason why a patch could not be applied.
 pub(super) enum Failure {
     /// An operation does not apply.
-    Problem(String),
+    Operation(OperationError),
     /// The budget ended.
     Ended(Error),
 }
 
-impl From<String> for Failure {
-    fn from(problem: String) -> Self {
-        Self::Problem(problem)
+impl From<OperationError> for Failure {
+    fn from(problem: OperationError) -> Self {
+        Self::Operation(problem)
     }
 }
 
@@ -39,7 +49,7 @@ pub(super) fn apply(
             "move" => document.shift(operation)?,
             "copy" => document.copy(operation)?,
             "test" => document.test(operation)?,
-            other => return Err(format!("Unexpected kind: {other}").into()),
+            other => return Err(OperationError(format!("Unexpected kind: {other}")).into()),
         }
     }
     Ok(document.value)
@@ -51,19 +61,28 @@ struct Document<'r> {
     file: &'r TreePath,
 }
 
+/// An operation of a JSON patch.
+#[derive(Debug, Clone)]
+pub(super) struct Operation {
+    pub(super) kind: String,
+    pub(super) path: Option<String>,
+    pub(super) from: Option<String>,
+    pub(super) value: Option<Json>,
+}
+
 impl Operation {
-    fn path(&self, name: &str) -> Result<&str, String> {
+    fn path(&self, name: &str) -> Result<&str, OperationError> {
         let failed = || {
             let reason = format!("operation missing path field: {MISSING}");
             format!("{name} operation failed to decode path: {reason}")
         };
-        self.path.as_deref().ok_or_else(failed)
+        self.path.as_deref().ok_or_else(|| failed().into())
     }
 
-    fn from(&self, name: &str) -> Result<&str, String> {
+    fn from(&self, name: &str) -> Result<&str, OperationError> {
         let failed =
             || format!("{name} operation failed to decode from: operation, missing from field: {MISSING}");
-        self.from.as_deref().ok_or_else(failed)
+        self.from.as_deref().ok_or_else(|| failed().into())
     }
 }
 
@@ -88,13 +107,14 @@ impl Document<'_> {
         matches!(holder, Json::Object(_) | Json::Array(_)).then_some((holder, key))
     }
 
-    /// What a path names, by the words for when its holder or it itself is missing; a missing field of a map is null.
+    /// Returns the value at a path; `no_holder` and `no_item` make the errors for a missing parent and a missing item. A
+    /// missing field of a map is null.
     fn get(
         &mut self,
         path: &str,
         no_holder: impl FnOnce() -> String,
-        no_item: impl FnOnce(&str, String) -> String,
-    ) -> Result<Json, String> {
+        no_item: impl FnOnce(&str, OperationError) -> String,
+    ) -> Result<Json, OperationError> {
         let (holder, key) = self.holder(path).ok_or_else(no_holder)?;
         match holder {
             Json::Array(items) => {
@@ -105,10 +125,10 @@ impl Document<'_> {
         }
     }
 
-    fn add(&mut self, path: &str, value: Json, no_holder: &str, failed: &str) -> Result<(), String> {
+    fn add(&mut self, path: &str, value: Json, no_holder: &str, failed: &str) -> Result<(), OperationError> {
         self.check_depth(path, &value)?;
         let Some((holder, key)) = self.holder(path) else {
-            return Err(format!("{no_holder}: {MISSING}"));
+            return Err(OperationError(format!("{no_holder}: {MISSING}")));
         };
         match holder {
             Json::Array(items) if key == "-" => items.push(value),
@@ -117,7 +137,7 @@ impl Document<'_> {
                     let error = if key.parse::<i64>().is_err() {
                         format!("value was not a proper array index: '{key}': {error}")
                     } else {
-                        error
+                        error.to_string()
                     };
                     format!("{failed}: {error}")
                 })?;
@@ -155,21 +175,21 @@ impl Document<'_> {
         &mut self,
         path: &str,
         no_holder: impl FnOnce() -> String,
-        failed: impl FnOnce(&str, String) -> String,
-    ) -> Result<Json, String> {
+        failed: impl FnOnce(&str, OperationError) -> String,
+    ) -> Result<Json, OperationError> {
         let (holder, key) = self.holder(path).ok_or_else(no_holder)?;
         let taken = match holder {
             Json::Array(items) => index(&key, items.len()).map(|at| items.remove(at)),
             Json::Object(fields) => {
                 let nonexistent = || format!("Unable to remove nonexistent key: {key}: {MISSING}");
-                fields.remove(&key).ok_or_else(nonexistent)
+                fields.remove(&key).ok_or_else(|| nonexistent().into())
             }
             _ => Ok(Json::Null),
         };
-        taken.map_err(|error| failed(&key, error))
+        taken.map_err(|error| failed(&key, error).into())
     }
 
-    fn remove(&mut self, operation: &Operation) -> Result<(), String> {
+    fn remove(&mut self, operation: &Operation) -> Result<(), OperationError> {
         let path = operation.path("remove")?;
         let no_holder =
             || format!("remove operation does not apply: doc is missing path: \"{path}\": {MISSING}");
@@ -184,9 +204,8 @@ impl Document<'_> {
         self.check_depth(path, &value)?;
         if path.is_empty() {
             if !value.is_object() && !value.is_array() {
-                return Err("replace operation value must be object or array"
-                    .to_owned()
-                    .into());
+                let problem = "replace operation value must be object or array";
+                return Err(OperationError(problem.to_owned()).into());
             }
             self.value = value;
             return Ok(());
@@ -194,11 +213,11 @@ impl Document<'_> {
         let missing =
             |what| format!("replace operation does not apply: doc is missing {what}: {path}: {MISSING}");
         let Some((holder, key)) = self.holder(path) else {
-            return Err(missing("path").into());
+            return Err(OperationError(missing("path")).into());
         };
         match holder {
             Json::Array(items) => {
-                let at = index(&key, items.len()).map_err(|_| missing("key"))?;
+                let at = index(&key, items.len()).map_err(|_| OperationError(missing("key")))?;
                 if let Some(item) = items.get_mut(at) {
                     *item = value;
                 }
@@ -211,7 +230,7 @@ impl Document<'_> {
         Ok(())
     }
 
-    fn shift(&mut self, operation: &Operation) -> Result<(), String> {
+    fn shift(&mut self, operation: &Operation) -> Result<(), OperationError> {
         let from = operation.from("move")?;
         let no_holder =
             || format!("move operation does not apply: doc is missing from path: {from}: {MISSING}");
@@ -240,7 +259,7 @@ impl Document<'_> {
         Ok(self.add(path, value, &no_holder, "error while adding value during copy")?)
     }
 
-    fn test(&mut self, operation: &Operation) -> Result<(), String> {
+    fn test(&mut self, operation: &Operation) -> Result<(), OperationError> {
         let path = operation.path("test")?;
         let failed = || format!("testing value {path} failed: test failed");
         let own = if path.is_empty() {
@@ -255,14 +274,16 @@ impl Document<'_> {
             Some(value) => own == *value,
             None => own.is_null(),
         };
-        is_equal.then_some(()).ok_or_else(failed)
+        is_equal.then_some(()).ok_or_else(|| failed().into())
     }
 
-    /// What operations make must not nest deeper than what is read.
-    fn check_depth(&self, path: &str, value: &Json) -> Result<(), String> {
+    /// Fails if the result of operations would nest deeper than documents may that are read.
+    fn check_depth(&self, path: &str, value: &Json) -> Result<(), OperationError> {
         let max_depth = self.run.budget.limits().yaml_depth as usize;
         if path.matches('/').count() + depth(value) > max_depth {
-            return Err(format!("the patch nests more than {max_depth} levels"));
+            return Err(OperationError(format!(
+                "the patch nests more than {max_depth} levels"
+            )));
         }
         Ok(())
     }
@@ -273,13 +294,17 @@ fn unescape(part: &str) -> String {
 }
 
 /// The place in a list that a key names; a negative one counts from the end.
-fn index(key: &str, len: usize) -> Result<usize, String> {
-    let invalid = || format!("strconv.Atoi: parsing {key:?}: invalid syntax");
+fn index(key: &str, len: usize) -> Result<usize, OperationError> {
+    let invalid = || OperationError(format!("strconv.Atoi: parsing {key:?}: invalid syntax"));
     let number = key.parse::<i64>().map_err(|_| invalid())?;
     let len = i64::try_from(len).unwrap_or(i64::MAX);
     let at = if number < 0 { number + len } else { number };
     let inside = (0..len).contains(&at).then(|| usize::try_from(at).ok()).flatten();
-    inside.ok_or_else(|| format!("Unable to access invalid index: {number}: invalid index referenced"))
+    inside.ok_or_else(|| {
+        OperationError(format!(
+            "Unable to access invalid index: {number}: invalid index referenced"
+        ))
+    })
 }
 
 fn children(value: &Json) -> Box<dyn Iterator<Item = &Json> + '_> {

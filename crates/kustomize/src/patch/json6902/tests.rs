@@ -86,7 +86,7 @@ fn operations_change_maps_and_lists() {
 }
 
 #[test]
-fn operations_that_do_not_apply_say_why() {
+fn inapplicable_operations_are_errors() {
     let object = "{spec: {m: {x: 1}, l: [1]}, n: null}";
     for (patch, words) in [
         ("- {op: foo, path: /a}", "Unexpected kind: foo"),
@@ -178,7 +178,7 @@ fn numbers_become_doubles_and_texts_stay() {
 }
 
 #[test]
-fn a_text_without_document_has_no_operations() {
+fn patch_without_documents_has_no_operations() {
     let budget = Budget::default();
     assert!(JsonPatch::parse("# nothing", &budget).unwrap().is_missing());
     assert!(JsonPatch::parse("", &budget).is_err());
@@ -187,7 +187,7 @@ fn a_text_without_document_has_no_operations() {
 }
 
 #[test]
-fn copies_end_at_a_limit() {
+fn copy_operations_end_at_a_limit() {
     let twice = "- {op: copy, from: /a, path: /b}\n- {op: copy, from: /b, path: /a/-}\n";
     let object = yaml::read::node("{a: []}", &Budget::default()).unwrap().unwrap();
     let budget = Budget::new(tree::Limits {

@@ -9,10 +9,10 @@ use std::collections::{HashMap, HashSet};
 
 use yaml::{Node, node::Text};
 
-use elements::Elements;
+use elements::{Elements, is_gone};
 
-use super::{DIRECTIVE, Directive, Kept, Merger, Sources, parse_directive, text};
-use crate::{Error, resource, schema::Shape};
+use super::{DIRECTIVE, Directive, Merger, Remainder, Sources, parse_directive, text};
+use crate::{Error, schema::Shape};
 
 /// The list of the patch beside that of the object.
 pub(super) enum Other<'n> {
@@ -27,29 +27,29 @@ impl<'m> Merger<'m> {
         sources: Sources<'_>,
         keys: &[&str],
         shape: Option<Shape<'m>>,
-    ) -> Result<Kept, Error> {
+    ) -> Result<Remainder, Error> {
         let (object, patch) = match sources {
             Sources::Same(node) => {
                 let Some(list) = node.as_seq_mut() else {
-                    return Ok(Kept::Nothing);
+                    return Ok(Remainder::Nothing);
                 };
                 if directive(list)? == Directive::Delete {
-                    return Ok(Kept::Nothing);
+                    return Ok(Remainder::Nothing);
                 }
                 self.elements(list, Other::Same, keys, shape)?;
-                return Ok(Kept::Object);
+                return Ok(Remainder::Object);
             }
             Sources::Two(object, patch) => (object.and_then(Node::as_seq_mut), patch),
         };
         match (object, patch) {
-            (None, None) => Ok(Kept::Nothing),
+            (None, None) => Ok(Remainder::Nothing),
             (Some(list), None) => {
                 self.elements(list, Other::Missing, keys, shape)?;
-                Ok(Kept::Object)
+                Ok(Remainder::Object)
             }
             (object, Some(patch)) => {
                 let Some(patch) = patch.as_seq_mut() else {
-                    return Ok(Kept::Nothing);
+                    return Ok(Remainder::Nothing);
                 };
                 // Without a list of the object, a directive of the list means nothing.
                 let directive = match &object {
@@ -57,14 +57,14 @@ impl<'m> Merger<'m> {
                     None => Directive::Replace,
                 };
                 match (directive, object) {
-                    (Directive::Delete, _) => Ok(Kept::Nothing),
+                    (Directive::Delete, _) => Ok(Remainder::Nothing),
                     (Directive::Merge, Some(object)) => {
                         self.elements(object, Other::List(patch), keys, shape)?;
-                        Ok(Kept::Object)
+                        Ok(Remainder::Object)
                     }
                     (Directive::Replace | Directive::Merge, _) => {
                         self.elements(patch, Other::Same, keys, shape)?;
-                        Ok(Kept::Patch)
+                        Ok(Remainder::Patch)
                     }
                 }
             }
@@ -112,7 +112,7 @@ impl<'m> Merger<'m> {
             } else {
                 Sources::Two(Some(&mut node), None)
             };
-            if self.walk(sources, shape)? != Kept::Nothing && keep(&mut node, key, value) {
+            if self.walk(sources, shape)? != Remainder::Nothing && keep(&mut node, key, value) {
                 kept.push(node);
             }
         }
@@ -143,16 +143,16 @@ impl<'m> Merger<'m> {
             let mut node = at.and_then(|at| rest.get_mut(*at)).and_then(Option::take);
             let kept = self.walk(Sources::Two(node.as_mut(), Some(element)), shape)?;
             let node = match kept {
-                Kept::Nothing => continue,
-                Kept::Object => node,
-                Kept::Patch => node.or_else(|| Some(element.clone())),
+                Remainder::Nothing => continue,
+                Remainder::Object => node,
+                Remainder::Patch => node.or_else(|| Some(element.clone())),
             };
             list.extend(node.and_then(|mut node| keep(&mut node, key, value).then_some(node)));
         }
         for (node, value) in rest.into_iter().zip(own) {
             let Some(mut node) = node else { continue };
             let kept = self.walk(Sources::Two(Some(&mut node), None), shape)?;
-            if kept != Kept::Nothing && keep(&mut node, key, value) {
+            if kept != Remainder::Nothing && keep(&mut node, key, value) {
                 list.push(node);
             }
         }
@@ -195,7 +195,7 @@ impl<'m> Merger<'m> {
     }
 }
 
-/// Whether an element stays in its list; it has its key then.
+/// Returns true if an element stays in its list; it has its key then.
 fn keep(node: &mut Node, key: &str, value: &str) -> bool {
     if is_gone(node) {
         return false;
@@ -204,11 +204,6 @@ fn keep(node: &mut Node, key: &str, value: &str) -> bool {
         node.set(key, Node::string(value));
     }
     true
-}
-
-/// Nulls and empty maps don't stay in a list that is merged.
-fn is_gone(node: &Node) -> bool {
-    resource::is_empty(node) && node.as_seq().is_none()
 }
 
 /// The values of a key, if each element is a map that has one of its own.

@@ -120,7 +120,7 @@ fn directives_of_maps_are_obeyed() {
 }
 
 #[test]
-fn what_was_made_of_a_text_has_quotes_only_where_it_needs_them() {
+fn merged_strings_are_quoted_only_if_necessary() {
     for (made, expected) in [("prod", "{\"a\":5}"), ("1", "{\"a\":\"5\"}")] {
         let mut object = Node::map();
         object.set("a", Node::string(made));
@@ -207,7 +207,7 @@ fn elements_are_merged_by_their_key_and_come_first() {
 }
 
 #[test]
-fn lists_that_are_not_as_they_should_be_keep_the_originals_quirks() {
+fn irregular_lists_merge_with_the_original_quirks() {
     for (object, patch, expected) in [
         ("[{name: a}, {name: b}]", "[{image: x}]", "[]"),
         ("[{name: a}, {image: z}]", "[{image: x}]", "[{image:z}]"),
@@ -333,7 +333,7 @@ fn sets_of_scalars_are_joined() {
 }
 
 #[test]
-fn the_kind_in_a_value_says_how_it_is_merged() {
+fn embedded_objects_merge_by_their_kind() {
     let holder = |pod: &str| format!("{{apiVersion: x.io/v1, kind: Holder, spec: {{inner: {pod}}}}}");
     let pod = |name: &str| format!("{{apiVersion: v1, kind: Pod, spec: {{containers: [{{name: {name}}}]}}}}");
     let both = merged(&holder(&pod("a")), &holder(&pod("b")));
@@ -344,7 +344,7 @@ fn the_kind_in_a_value_says_how_it_is_merged() {
 }
 
 #[test]
-fn custom_schemas_take_part() {
+fn custom_schemas_set_merge_keys() {
     let document = "{definitions: {x: {x-kubernetes-group-version-kind: [{group: x.io, version: v1, kind: Shop}],
         properties: {shelves: {type: array, x-kubernetes-patch-strategy: merge, x-kubernetes-patch-merge-key: id}}}}}";
     let mut schema = Schema::default();
@@ -364,7 +364,7 @@ fn custom_schemas_take_part() {
 
 /// Both ways of merging a list must agree where the short one is taken.
 #[test]
-fn lists_that_are_as_they_should_be_are_merged_the_same_both_ways() {
+fn regular_lists_merge_equally_in_both_algorithms() {
     let schema = Schema::default();
     let merger = Merger {
         schema: &schema,
@@ -421,7 +421,7 @@ fn lists_that_are_as_they_should_be_are_merged_the_same_both_ways() {
 }
 
 #[test]
-fn work_is_counted() {
+fn merging_counts_steps() {
     let counted = Cell::new(0);
     let step = |n| {
         counted.set(counted.get() + n);

@@ -86,7 +86,7 @@ fn sources_are_followed_exactly() {
     }
 }
 
-/// What a target's path means, after it was set to 0.
+/// Sets the path of a target to 0, and returns the object.
 fn target(path: &str) -> Result<String, String> {
     let text = format!("[{{sourceValue: '0', targets: [{{select: {{}}, fieldPaths: ['{path}']}}]}}]");
     let mut resources = objects(LISTS);
@@ -141,7 +141,7 @@ fn the_conditions_of_targets_are_patterns_found_anywhere() {
 }
 
 #[test]
-fn what_is_created_below_null_is_lost() {
+fn fields_created_below_null_are_lost() {
     let set = |objects: &str, path: &str| {
         let text = format!(
             "[{{sourceValue: x, targets: [{{select: {{}}, fieldPaths: [{path}], options: {{create: true}}}}]}}]"

@@ -72,7 +72,7 @@ fn yaml_keeps_its_style_and_comments_and_loses_blank_lines() {
 }
 
 #[test]
-fn what_was_made_here_has_the_type_that_its_text_looks_like() {
+fn created_scalars_resolve_from_their_content() {
     let twice = "\
 - {sourceValue: word, targets: [{select: {}, fieldPaths: [data]}]}
 - {sourceValue: 'true', targets: [{select: {}, fieldPaths: [data]}]}
@@ -86,13 +86,13 @@ fn what_was_made_here_has_the_type_that_its_text_looks_like() {
 }
 
 #[test]
-fn delimiters_are_not_looked_at_inside() {
+fn delimiters_are_ignored_in_structured_values() {
     let changed = set("a: x:y\n", "data.t.a", "{delimiter: ':', index: 1}");
     assert_eq!(changed.unwrap(), "a: new");
 }
 
 #[test]
-fn texts_that_are_no_lists_or_maps_are_named() {
+fn structured_paths_refuse_other_scalars() {
     for (text, path, expected) in [
         ("word", "data.t.a", "expected MappingNode but got ScalarNode"),
         ("word", "data.t.0", "expected SequenceNode but got ScalarNode"),
@@ -114,7 +114,7 @@ fn texts_that_are_no_lists_or_maps_are_named() {
 }
 
 #[test]
-fn what_a_sources_path_can_not_follow_changes_nothing() {
+fn paths_that_lead_nowhere_change_no_structured_value() {
     assert_eq!(set("{a: 1}", "list.*.t.a", "{}").unwrap(), "{a: 1}");
     // A key that is there twice can't be printed as JSON.
     let twice = r#"{"a": 1, "a": 2, "b": "x"}"#;

@@ -1,4 +1,4 @@
-//! Which object a source selects, and which ones a target does.
+//! Tests of the objects that sources and targets select.
 
 use super::*;
 
@@ -51,7 +51,7 @@ fn targets_are_selected_by_patterns_of_whole_parts() {
 }
 
 #[test]
-fn objects_are_selected_by_what_they_were_too() {
+fn targets_match_earlier_identities() {
     let mut resources = objects("{kind: A, metadata: {name: pre-one, namespace: ns}, v: x}");
     resources.get_mut(0).unwrap().history.previous.push(Previous {
         kind: "A".into(),
@@ -115,7 +115,7 @@ fn the_namespace_of_a_source_counts_for_every_kind() {
 }
 
 #[test]
-fn what_a_replacement_names_anew_is_known_to_the_next() {
+fn later_replacements_see_renamed_objects() {
     let out = replaced(
         OBJECTS,
         "\

@@ -1,4 +1,4 @@
-//! What an entry of `images` makes of the name of an image.
+//! Applies an entry of `images` to the name of an image.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -10,7 +10,7 @@ use crate::{Error, error::Step, model::Image, options::Profile, selector};
 #[derive(Debug, Clone)]
 pub(super) struct Rule {
     image: Image,
-    /// Or why there is none.
+    /// The pattern, or the reason why it is invalid.
     pattern: Result<Regex, Arc<str>>,
     profile: Profile,
 }
@@ -24,10 +24,10 @@ impl Rule {
         }
     }
 
-    /// What the image becomes, when the entry is about it.
+    /// Returns the new image, if the entry applies to this one.
     ///
     /// # Errors
-    /// When the name of the entry is no pattern. Later versions pass over such an entry.
+    /// Fails if the name of the entry is no pattern. Later versions pass over such an entry.
     pub(super) fn apply(&self, image: &str) -> Result<Option<String>, Error> {
         match &self.pattern {
             Ok(pattern) if pattern.is_match(image) => Ok(Some(self.image_for(image))),
@@ -45,7 +45,7 @@ impl Rule {
     /// A new tag or digest takes the place of both.
     fn image_for(&self, old: &str) -> String {
         let rule = &self.image;
-        let parts = Parts::of(old);
+        let parts = ImageReference::of(old);
         let suffixed = format!("{}{}", parts.tag, rule.tag_suffix);
         let (tag, digest) = if !rule.new_tag.is_empty() || !rule.digest.is_empty() {
             (rule.new_tag.as_str(), rule.digest.as_str())
@@ -111,13 +111,13 @@ fn is_count(text: &str) -> bool {
 
 /// An image taken apart.
 #[derive(Debug, PartialEq, Eq)]
-struct Parts<'a> {
+struct ImageReference<'a> {
     name: &'a str,
     tag: &'a str,
     digest: &'a str,
 }
 
-impl<'a> Parts<'a> {
+impl<'a> ImageReference<'a> {
     /// Marks count behind the first slash: in front of it they belong to the host.
     fn of(image: &'a str) -> Self {
         let host = image.find('/').unwrap_or_default();
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn images_are_taken_apart() {
+    fn images_split_into_name_tag_and_digest() {
         let cases = [
             ("a", ("a", "", "")),
             ("a:1", ("a", "1", "")),
@@ -184,12 +184,16 @@ mod tests {
             ("/a:1", ("/a", "1", "")),
         ];
         for (image, (name, tag, digest)) in cases {
-            assert_eq!(Parts::of(image), Parts { name, tag, digest }, "{image}");
+            assert_eq!(
+                ImageReference::of(image),
+                ImageReference { name, tag, digest },
+                "{image}"
+            );
         }
     }
 
     #[test]
-    fn what_an_entry_makes_of_an_image() {
+    fn image_entries_change_matching_images() {
         // name, newName, newTag, tagSuffix, digest; image; result
         let cases: &[([&str; 5], &str, &str)] = &[
             (["a", "", "2", "", ""], "a:1@sha256:f", "a:2"),
@@ -219,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn later_versions_know_more_digests_and_pass_over_what_is_no_pattern() {
+    fn later_profiles_accept_more_digests() {
         let rule = |name: &str| Image {
             name: name.into(),
             new_tag: "2".into(),

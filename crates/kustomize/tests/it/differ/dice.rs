@@ -17,7 +17,7 @@ impl Dice {
         Self { random, is_wild }
     }
 
-    /// Whether the tree may have mistakes in it, which most have not: a tree that can't be built says little.
+    /// Returns true if the tree may have mistakes, which most have not: a tree that can't be built tests little.
     pub(super) fn is_wild(&self) -> bool {
         self.is_wild
     }

@@ -38,7 +38,7 @@ struct Layer<'d> {
     files: &'d mut Files,
     /// The objects here and below, by the names that they began with.
     known: Vec<Known>,
-    /// How many of them are not here, but beside.
+    /// The number of them that are in another directory.
     beside: usize,
     kustomization: Json,
 }

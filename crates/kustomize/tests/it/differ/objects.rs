@@ -88,7 +88,7 @@ pub(super) struct Known {
     pub(super) name: String,
     pub(super) namespace: String,
     pub(super) object: Json,
-    /// Whether something was done to it, so that not all of it need be there.
+    /// True if it was changed, so that parts of it may be missing.
     pub(super) is_changed: bool,
 }
 

@@ -9,9 +9,9 @@ use super::{
 };
 
 /// A place in an object: the keys and indices that lead to it, and what is there.
-pub(super) type Place = (Vec<String>, Json);
+pub(super) type FieldPath = (Vec<String>, Json);
 
-pub(super) fn places(value: &Json, path: &mut Vec<String>, out: &mut Vec<Place>) {
+pub(super) fn places(value: &Json, path: &mut Vec<String>, out: &mut Vec<FieldPath>) {
     if !path.is_empty() {
         out.push((path.clone(), value.clone()));
     }
@@ -32,7 +32,7 @@ pub(super) fn places(value: &Json, path: &mut Vec<String>, out: &mut Vec<Place>)
 }
 
 /// A place of an object.
-fn place(dice: &mut Dice, known: &Known) -> Place {
+fn place(dice: &mut Dice, known: &Known) -> FieldPath {
     let mut out = Vec::new();
     places(&known.object, &mut Vec::new(), &mut out);
     dice.pick(&out).clone()
@@ -146,7 +146,7 @@ pub(super) fn operations(dice: &mut Dice, known: &Known) -> Json {
     dice.list(1..3, operation).into()
 }
 
-/// What selects objects for a patch: regular expressions.
+/// A selector of objects for a patch: regular expressions.
 pub(super) fn target(dice: &mut Dice, known: &Known) -> Json {
     let mut target = json!({});
     dice.field(&mut target, 1, "kind", |_| known.kind.clone().into());

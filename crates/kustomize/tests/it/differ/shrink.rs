@@ -6,7 +6,7 @@ use serde_json::Value as Json;
 
 use super::layers::{File, Files};
 
-/// How long that may take.
+/// The time limit for shrinking a tree.
 const TIME: Duration = Duration::from_secs(20);
 
 /// The smallest tree that was found: files, documents, fields and items are left out as long as `differs` says yes. What

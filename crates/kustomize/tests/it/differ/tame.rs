@@ -5,11 +5,11 @@ use serde_json::{Value as Json, json};
 use super::{
     dice::Dice,
     objects::{Known, NAMES, VALUES, scalar},
-    patches::{Place, places},
+    patches::{FieldPath, places},
 };
 
 /// The places of an object that may change without it becoming another one.
-fn inner_places(known: &Known) -> Vec<Place> {
+fn inner_places(known: &Known) -> Vec<FieldPath> {
     let mut out = Vec::new();
     if !known.is_changed {
         places(&known.object, &mut Vec::new(), &mut out);
@@ -27,7 +27,7 @@ fn inner_places(known: &Known) -> Vec<Place> {
 }
 
 /// The place of a text that is written in the usual way, or another leaf; none when there is none.
-fn leaf(dice: &mut Dice, known: &Known, is_wanted: impl Fn(&Json) -> bool) -> Option<Place> {
+fn leaf(dice: &mut Dice, known: &Known, is_wanted: impl Fn(&Json) -> bool) -> Option<FieldPath> {
     let mut leaves = inner_places(known);
     leaves.retain(|(_, value)| is_wanted(value));
     (!leaves.is_empty()).then(|| dice.pick(&leaves).clone())
@@ -93,7 +93,7 @@ pub(super) fn operations(dice: &mut Dice, known: &Known) -> Json {
     list.into()
 }
 
-/// What selects one object for a patch.
+/// A selector of one object for a patch.
 pub(super) fn target(known: &Known) -> Json {
     json!({"group": known.group(), "version": known.version(), "kind": known.kind, "name": known.name})
 }

@@ -4,18 +4,20 @@ use std::collections::HashSet;
 
 use yaml::{Node, node::Scalar};
 
-use super::{
-    super::{Kept, Kind, Merger, Sources, text, wrong_kind},
-    is_gone,
-};
-use crate::{Error, schema::Shape};
+use super::super::{ContentKind, Merger, Remainder, Sources, text, wrong_kind};
+use crate::{Error, resource, schema::Shape};
+
+/// Returns true for nulls and empty maps, which are dropped from a merged list.
+pub(super) fn is_gone(node: &Node) -> bool {
+    resource::is_empty(node) && node.as_seq().is_none()
+}
 
 /// The elements of both lists, by their places in `nodes`.
 pub(super) struct Elements<'e> {
     pub(super) nodes: Vec<Node>,
     pub(super) object: Vec<usize>,
     pub(super) patch: Option<Vec<usize>>,
-    /// Whether the patch's list is the object's.
+    /// True if the patch's list is the object's.
     pub(super) same: bool,
     pub(super) step: &'e dyn Fn(u64) -> Result<(), Error>,
 }
@@ -140,9 +142,9 @@ impl Elements<'_> {
         self.give_back(of_object, object);
         self.give_back(of_patch, patch);
         let place = match kept {
-            Kept::Nothing => None,
-            Kept::Object => of_object,
-            Kept::Patch => of_patch,
+            Remainder::Nothing => None,
+            Remainder::Object => of_object,
+            Remainder::Patch => of_patch,
         };
         Ok(place.filter(|place| self.nodes.get(*place).is_some_and(|node| !is_gone(node))))
     }
@@ -195,7 +197,7 @@ impl Elements<'_> {
             } else if let Some(Scalar { tag, .. }) = node.as_scalar_mut() {
                 *tag = None;
             } else {
-                return Err(wrong_kind(Kind::Scalar, node));
+                return Err(wrong_kind(ContentKind::Scalar, node));
             }
         }
         Ok(())
@@ -256,7 +258,7 @@ impl Elements<'_> {
         let mut values = Values::new();
         for key in keys {
             if node.as_map().is_none() && !node.is_null() {
-                return Err(wrong_kind(Kind::Map, node));
+                return Err(wrong_kind(ContentKind::Map, node));
             }
             match node.get(key) {
                 Some(value) => values.push(text(value).to_owned()),
@@ -292,18 +294,18 @@ fn completed(one: &[String], other: &[String]) -> Option<Values> {
     agree.then_some(full)
 }
 
-/// Whether an element has values, in the sense of [`Elements::put`].
+/// Returns true if an element has these values, in the sense of [`Elements::put`].
 fn has_values(node: &Node, keys: &[&str], values: &[String]) -> Result<bool, Error> {
     let mut has = false;
     for (at, key) in keys.iter().enumerate() {
         if let Some(value) = values.get(at) {
             has = if key.is_empty() {
                 if node.as_scalar().is_none() {
-                    return Err(wrong_kind(Kind::Scalar, node));
+                    return Err(wrong_kind(ContentKind::Scalar, node));
                 }
                 text(node) == value
             } else {
-                let map = node.as_map().ok_or_else(|| wrong_kind(Kind::Map, node))?;
+                let map = node.as_map().ok_or_else(|| wrong_kind(ContentKind::Map, node))?;
                 map.get(key)
                     .is_some_and(|own| value.is_empty() || text(own) == value)
             };

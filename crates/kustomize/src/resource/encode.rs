@@ -1,12 +1,12 @@
-//! How the values of ConfigMaps and Secrets are written.
+//! Encodes the values of ConfigMaps and Secrets.
 
 use base64::Engine as _;
 
-/// Where longer base64 is broken.
+/// The length in characters of a line of base64.
 const LINE: usize = 70;
 
 /// The field of a ConfigMap that a value belongs in, and the text that stands for it there.
-pub(super) fn for_config_map(bytes: &[u8]) -> (&'static str, String) {
+pub(crate) fn for_config_map(bytes: &[u8]) -> (&'static str, String) {
     match std::str::from_utf8(bytes) {
         Ok(text) => ("data", text.to_owned()),
         Err(_) => ("binaryData", base64(bytes)),
@@ -14,7 +14,7 @@ pub(super) fn for_config_map(bytes: &[u8]) -> (&'static str, String) {
 }
 
 /// Base64. When it does not end within the first line, every line ends in a newline, the last one too.
-pub(super) fn base64(bytes: &[u8]) -> String {
+pub(crate) fn base64(bytes: &[u8]) -> String {
     let encoded = base64::engine::general_purpose::STANDARD.encode(bytes);
     if encoded.len() < LINE {
         return encoded;
@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn long_base64_is_broken() {
+    fn long_base64_is_wrapped() {
         assert_eq!(base64(b""), "");
         assert_eq!(base64(b"a"), "YQ==");
         let bytes = |n: usize| vec![0u8; n];
@@ -48,7 +48,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_text_is_binary() {
+    fn values_that_are_not_utf8_go_to_binary_data() {
         assert_eq!(for_config_map("ä\n".as_bytes()), ("data", "ä\n".to_owned()));
         assert_eq!(for_config_map(b"\xff\xfe\0"), ("binaryData", "//4A".to_owned()));
     }

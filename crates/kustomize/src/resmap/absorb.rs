@@ -4,15 +4,13 @@ use std::collections::BTreeMap;
 
 use yaml::{Node, node::Mapping};
 
-use super::content;
 use crate::{
     lookup::raw_text,
-    resource::{Behavior, History, Resource},
-    transform::set,
+    resource::{self, Behavior, History, Resource, encode},
 };
 
-/// What a generated object becomes that merges with or replaces an older one, as its behavior says: it has the name and the
-/// past of the older one, and the labels and annotations of both.
+/// Merges a generated object with an older one, or replaces it, as its behavior says: the result has the name and the
+/// history of the older one, and the labels and annotations of both.
 pub(crate) fn absorbed(old: &Resource, mut new: Resource) -> Resource {
     for field in ["labels", "annotations"] {
         let mut map = old.metadata_map(field);
@@ -53,7 +51,7 @@ fn merge_data(old: &Resource, new: &mut Resource) {
     node.remove("data");
     node.remove("binaryData");
     for (key, text) in data {
-        let (field, text) = content::for_config_map(text.as_bytes());
+        let (field, text) = encode::for_config_map(text.as_bytes());
         put(node, field, &key, text);
     }
     for (key, text) in binary {
@@ -75,7 +73,7 @@ fn put(object: &mut Node, field: &str, key: &str, text: String) {
         object.set(field, Node::map());
     }
     if let Some(map) = object.get_mut(field).and_then(Node::as_map_mut) {
-        set::put(map, key, Node::string(text));
+        resource::put(map, key, Node::string(text));
     }
 }
 
@@ -85,7 +83,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        metadata::Origin,
+        origin::Origin,
         transform::testing::{object, text},
     };
 
@@ -131,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn the_past_is_that_of_the_older_object() {
+    fn absorbed_object_keeps_the_older_history() {
         let (old, new) = pair(Behavior::Replace);
         let merged = absorbed(&old, new);
         assert_eq!(merged.history.prefixes, ["p-"]);
@@ -145,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_merge_keeps_where_the_object_comes_from() {
+    fn merge_keeps_the_older_origin() {
         let origin = |path: &str| {
             Arc::new(Origin {
                 path: path.to_owned(),

@@ -26,16 +26,16 @@ use tree::{Budget, Disk, Limits, TreePath};
 use dice::Dice;
 use layers::{File, Files};
 
-/// How many trees are tried when nobody asked for more.
+/// The number of trees that are tried by default.
 const FEW: u64 = 60;
 /// No tree takes longer than this.
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// What ours says when it panicked.
+/// The outcome of ours for a panic.
 const PANIC: &str = "ours panics";
 const ONLY_OURS_FAILS: &str = "only ours fails";
 
-/// What came of a tree: what was printed, or why not.
+/// The outcome of a tree: the output or the error.
 type Outcome = Result<String, String>;
 
 struct Pair {
@@ -44,7 +44,7 @@ struct Pair {
 }
 
 impl Pair {
-    /// How the outcomes differ, in a word; a difference of another kind is another difference.
+    /// Names the difference of the outcomes in a word; differences with other names are other differences.
     fn difference(&self) -> Option<&'static str> {
         match (&self.ours, &self.theirs) {
             (Err(error), _) if error == PANIC => Some(PANIC),
@@ -72,7 +72,7 @@ impl Choice {
     }
 }
 
-/// Where trees are written and built.
+/// A directory in which trees are written and built.
 struct Rig {
     original: PathBuf,
     dir: PathBuf,
@@ -105,7 +105,7 @@ impl Rig {
         }
     }
 
-    /// Whether a smaller tree differs in the same way. The original takes longer, and is only run if it may.
+    /// Returns true if a smaller tree differs in the same way. The original takes longer, and is only run if necessary.
     fn still_differs(&self, files: &Files, seed: u64, kind: &str) -> bool {
         self.write(files);
         let choice = Choice::of(seed);
@@ -175,7 +175,7 @@ fn show(outcome: &Outcome) -> String {
     }
 }
 
-/// What is said of a tree that makes a difference.
+/// Describes a tree that makes a difference.
 fn describe(rig: &Rig, files: &Files, seed: u64, kind: &str) -> String {
     let small = shrink::smallest(files, |files| rig.still_differs(files, seed, kind));
     let pair = rig.build(&small, seed);
@@ -223,7 +223,7 @@ impl Plan {
 }
 
 #[test]
-fn random_trees_build_as_with_the_original() {
+fn random_trees_build_as_in_the_original() {
     let plan = Plan::from_environment();
     let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/kustomize-difference");
     let _ = fs::remove_dir_all(&target);
