@@ -134,7 +134,7 @@ fn drop_local(resources: &mut ResMap) -> Result<(), Error> {
         let value = annotations.and_then(|annotations| annotations.get(LOCAL));
         value.is_some_and(|value| value.as_text() != Some("false"))
     };
-    // What changed names, namespaces and kinds may have left two objects of one identity.
+    // Changes of names, namespaces and kinds may have left two objects of one identity.
     resources
         .refuse_equal_by_now()
         .map_err(|(error, second)| error.at(&second.file, second.line))?;

@@ -136,7 +136,7 @@ impl<'a> Loader<'a> {
         Ok(Loader {
             tree: TreeHandle::Fetched(fetched.tree),
             root,
-            // What others wrote never leaves its directory.
+            // Files of other repositories never leave their directory.
             restriction: LoadRestriction::RootOnly,
             run: self.run,
             referrer: Some(self),

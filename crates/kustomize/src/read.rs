@@ -221,7 +221,7 @@ fn separators(text: &[u8]) -> Result<usize, (u32, Error)> {
         };
         let rest = rest.trim_ascii();
         if !(rest.is_empty() || rest.starts_with(b"#")) {
-            // What stands there may be secret.
+            // The content may be secret.
             let number = u32::try_from(number + 1).unwrap_or(u32::MAX);
             let problem = "invalid document separator: only a comment may follow ---";
             return Err((number, Error::new(Step::Resource, problem)));

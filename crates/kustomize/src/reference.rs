@@ -36,7 +36,7 @@ struct Row<'a> {
 pub(crate) fn fix(resources: &mut ResMap, rows: &[NameReference], run: &Run<'_>) -> Result<(), Error> {
     let list = resources.list_mut();
     let ids: Vec<Arc<Id>> = list.iter().map(|resource| resource.id().clone()).collect();
-    // What objects are and were is looked at while their fields change.
+    // Identities are read while the fields of the objects change.
     let histories: Vec<History> = list
         .iter_mut()
         .map(|resource| mem::take(&mut resource.history))

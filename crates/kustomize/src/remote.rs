@@ -104,7 +104,7 @@ pub(crate) fn redacted(message: &str) -> String {
     while let Some((before, after)) = rest.split_once('@') {
         let user = before.rsplit(ends_before).next().unwrap_or_default();
         let kept = before.strip_suffix(user).unwrap_or(before);
-        // Where an address became a path, one slash is left of two.
+        // An address that became a path has one slash instead of two.
         let is_address = kept.strip_suffix("//").or(kept.strip_suffix('/'));
         out.push_str(kept);
         if user == "git" || !is_address.is_some_and(|scheme| scheme.ends_with(':')) {
@@ -138,7 +138,7 @@ fn host(address: &str) -> Result<(String, &str), NoRepository> {
         return Err(NoRepository::Scheme);
     }
     if scheme == FILE {
-        // What looks like a user is a part of the path.
+        // The part that looks like a user belongs to the path.
         let path = without_prefix(address, FILE).unwrap_or_default();
         return Ok((FILE.to_owned(), path));
     }

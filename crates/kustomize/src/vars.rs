@@ -88,7 +88,7 @@ impl VarSet {
         });
         declared
             .context(|| {
-                // What stands there, without what is made of it.
+                // The string itself, without its replacements.
                 let written = |var: &Var| show(var, &written_kind(&var.object));
                 let vars: Vec<_> = vars.iter().map(written).collect();
                 format!("merging vars [{}]", vars.join(" "))
@@ -318,7 +318,7 @@ impl Replacer<'_> {
         let Some(scalar) = node.as_scalar_mut() else {
             return Ok(());
         };
-        // What has no reference in it stays what it is.
+        // Strings without references are unchanged.
         if !scalar.is_string() || !scalar.text.contains('$') {
             return Ok(());
         }

@@ -24,6 +24,11 @@ const MAX_REPORTED: usize = 100;
 
 /// A directory on disk. Symbolic links are followed as long as every hop stays below the root.
 ///
+/// ```text
+/// let disk = Disk::open("deploy", &Limits::default())?;
+/// let bytes = disk.read(&TreePath::parse("base/kustomization.yaml")?)?;
+/// ```
+///
 /// Sockets, pipes, devices, and entries whose name is not UTF-8 are omitted: no document can name them.
 #[derive(Debug)]
 pub struct Disk {
@@ -153,7 +158,7 @@ impl Tree for Disk {
             return Err(too_large(len));
         }
         let mut bytes = Vec::with_capacity(usize::try_from(len).unwrap_or(0));
-        // What is added meanwhile doesn't count, and is not asked for. Some file systems don't know how long a file is.
+        // Bytes that are appended meanwhile are not read. Some file systems don't know the length of a file.
         let most = if len > 0 { len } else { limit.saturating_add(1) };
         file.take(most)
             .read_to_end(&mut bytes)
@@ -217,7 +222,7 @@ impl Tree for Disk {
             return Ok(Some(path.clone()));
         }
         match self.root.canonicalize(os(path)) {
-            // What isn't UTF-8 is as good as absent.
+            // Names that aren't UTF-8 are omitted.
             Ok(found) => Ok(found.to_str().and_then(|found| TreePath::parse(found).ok())),
             Err(error) => match explain(path, error) {
                 TreeError::NotFound(_) => Ok(None),

@@ -22,7 +22,7 @@ const ENOUGH_BYTES: usize = STACK_BYTES / 8 * 7;
 /// Fails if the operating system has no room for the stack.
 pub fn on_deep_stack<T>(work: impl FnOnce() -> T) -> io::Result<T> {
     let mut work = Some(work);
-    // Who makes the stack panics when there is no room.
+    // `stacker` panics if there is no room for the stack.
     let done = catch_unwind(AssertUnwindSafe(|| {
         stacker::maybe_grow(ENOUGH_BYTES, STACK_BYTES, || work.take().map(|work| work()))
     }));

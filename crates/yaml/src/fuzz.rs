@@ -213,7 +213,7 @@ fn fuzz_printed_json_reads_back() {
     fuzz::run("json printers", |random| {
         let value = value(random, 4);
         random.note("value", &value);
-        // What JSON text can't carry exactly through this reader is the last bit of a float.
+        // This reader may change the last bit of a float in JSON.
         let expected = serde_json::to_string(&value).unwrap_or_default();
         let expected: Value = serde_json::from_str(&expected).unwrap_or_default();
         for print in [

@@ -29,7 +29,11 @@ use crate::{
 };
 
 /// Prints as sigs.k8s.io/yaml does: keys in its natural order (`a2` before `a10`), ambiguous strings in double quotes,
-/// texts of several lines as `|`, long lines folded at 80 columns.
+/// strings of several lines as `|`, long lines folded at 80 columns.
+///
+/// ```text
+/// assert_eq!(yaml::print::goyaml(&Value::from("yes")), "\"yes\"\n");
+/// ```
 #[must_use]
 pub fn goyaml(value: &Value) -> String {
     Emitter::new(&GO).document(value)

@@ -27,7 +27,7 @@ pub(crate) enum Flow {
 /// Runs statements until one of them leaves a loop.
 pub(crate) fn body(rt: &Rt, fun: &Rc<Fun>, body: &[Stmt], out: &mut String) -> R<Flow> {
     for stmt in body {
-        // What `with` evaluates has no line of its own.
+        // Expressions of `with` have no line of their own.
         if !matches!(stmt.kind, StmtKind::With(..)) {
             rt.line.set(stmt.line);
         }

@@ -94,7 +94,7 @@ pub(super) fn slice(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
     }
     let count = args.value(0);
     let Ok(slices @ (..=-1 | 1..)) = to_int(&count) else {
-        // What can't divide is told when somebody asks for the first part.
+        // A count that can't divide fails when the first part is computed.
         let count = Iter::Owned(vec![count].into_iter());
         return iter::generator(cx.rt, "sync_do_slice", count, |rt, count| {
             ops::binary(rt, Operator::FloorDiv, &Value::Int(1), &count)?;

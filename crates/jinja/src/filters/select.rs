@@ -32,7 +32,7 @@ fn lazily(
     let ctx = cx.ctx.clone();
     let items = match iter::of(value) {
         Ok(items) => items,
-        // What can't be iterated fails in its own words.
+        // Values that can't be iterated fail with their own message.
         Err(_) => return super::lists::failing(cx, function, value.clone()),
     };
     iter::generator(cx.rt, function, items, move |rt, item| {

@@ -73,7 +73,7 @@ pub(crate) fn format(rt: &Rt, text: &str, value: &Value, escapes: bool) -> R<Str
         rt.fits(out.len())?;
     }
     out.push_str(rest);
-    // What has items may be left over as a whole.
+    // A value with items may be left over as a whole.
     let whole = matches!(
         value,
         Value::Dict(_) | Value::List(_) | Value::Undefined(_) | Value::Range(_) | Value::Bytes(_)

@@ -43,7 +43,7 @@ fn pairs(args: &GeneratorArgs, ctx: &PluginContext<'_>) -> Result<Vec<(String, B
             .context(|| format!("env source files: [{}]", args.envs.join(" ")))?;
     }
     for (index, source) in args.literals.iter().enumerate() {
-        // What literals hold may be secret: which one is wrong is said by its place.
+        // Literals may contain secrets: the error names the index of the invalid one.
         let (key, value) = literal(source).context(|| format!("literal sources: entry {}", index + 1))?;
         pairs.push((key.to_owned(), Bytes::copy_from_slice(value.as_bytes())));
     }

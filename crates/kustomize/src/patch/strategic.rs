@@ -244,7 +244,7 @@ impl<'m> Merger<'m> {
         let mut first = firsts(object);
         let entries = object.entries_mut().iter_mut().zip(&mut first);
         let mut entries: Vec<_> = entries.filter(|(_, first)| **first).collect();
-        // What is written last into one of the places that are the same is what all of them hold.
+        // The last write to one of the shared scalars is the value of all of them.
         entries.sort_unstable_by(|(one, _), (other, _)| one.key.text.cmp(&other.key.text));
         for (entry, first) in entries {
             let shape = shape.and_then(|shape| shape.field(&entry.key.text));

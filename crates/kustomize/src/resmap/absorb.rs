@@ -28,7 +28,7 @@ pub(crate) fn absorbed(old: &Resource, mut new: Resource) -> Resource {
         _ => old.history.origin.clone(),
     };
     new.history = History {
-        // What is read from files has no hash, and gets none because something is generated into it.
+        // Objects that are read from files have no hash, and don't get one by a generated object that merges into them.
         needs_hash: old.history.needs_hash && new.history.needs_hash,
         origin,
         ..old.history.clone()

@@ -155,7 +155,7 @@ mod tests {
     #[test]
     fn replicas_are_set_by_name() {
         let resources = transformed_all(OBJECTS, &[&replicas(&[("a", 5), ("b", 7), ("a", 6)])]).unwrap();
-        // What is in quotes stays there.
+        // Quoted scalars stay quoted.
         assert_eq!(counts(&resources), ["6", "6", "\"7\""]);
     }
 

@@ -43,7 +43,7 @@ fn merge<T>(left: Vec<T>, right: Vec<T>, key: impl Fn(&T) -> &str) -> Vec<T> {
 }
 
 fn less(a: &str, b: &str) -> bool {
-    // Where two letters differ, as in most keys, nothing else counts.
+    // The first difference of two letters decides, as in most keys.
     let mut pairs = a.bytes().zip(b.bytes());
     if let Some((x, y)) = pairs.find(|(x, y)| x != y)
         && x.is_ascii_alphabetic()

@@ -121,7 +121,7 @@ impl Keeper<'_> {
             }
             return;
         }
-        // What stood in something that was replaced is gone with it.
+        // Comments within a replaced node are dropped with it.
         if first.behind.is_some() && behind.is_none() {
             return;
         }
@@ -281,7 +281,7 @@ fn moved(count: usize, origins: &[Option<usize>]) -> Vec<Option<usize>> {
 
 /// The comments of a text with their places.
 pub(super) fn list(text: &str, spans: &[Span]) -> Vec<written::Comment> {
-    // Where lines end for the parser: it counts the ends of Unicode, too.
+    // The parser counts Unicode's line ends, too.
     let joined = text.replace("\r\n", "\n");
     let lines: Vec<&str> = joined
         .split(['\n', '\r', '\u{85}', '\u{2028}', '\u{2029}'])
