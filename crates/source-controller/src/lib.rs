@@ -1,9 +1,19 @@
-//! The source-controller: follows sources, and serves what they hold as artifacts.
+//! The source-controller: fetches sources, and serves them as artifacts.
 //!
-//! Only the leader has a storage: it opens it, removes what belongs to no object any more, serves it, and reconciles.
+//! Only the leader has a storage: it opens it, removes the artifacts of deleted objects, serves it, and reconciles. Everything
+//! but resolving, fetching and packing is the same for all kinds: [`SourceKind`] is what a kind adds.
 
+mod blocking;
+mod builder;
 pub mod flags;
-pub mod kinds;
+mod kinds;
+mod permits;
+mod plan;
+mod reconciler;
+mod secret;
+mod source_kind;
+mod status;
+mod stored;
 mod sweep;
 
 use std::{sync::Arc, time::Duration};
@@ -12,19 +22,18 @@ use anyhow::Context as _;
 use artifact::{Storage, server};
 use axum::{Router, extract::Request};
 use clap::Parser;
-use runtime::{CommonFlags, Context, EventsFlags, RunOptions, Spec, http, run_kind};
+use futures::future::try_join_all;
+use runtime::{CommonFlags, Context, EventsFlags, Spec, http};
 
+use builder::Builder;
 pub use flags::Flags;
-use kinds::git_repository;
+use reconciler::Shared;
+pub use source_kind::SourceKind;
 
 /// Name of the controller.
 pub const NAME: &str = "source-controller";
 
-/// Passes at the same time. Most of a pass is waiting for a server, and one that hangs must not take the place of
-/// those that answer.
-const CONCURRENCY: u16 = 64;
-
-/// Consumers come in crowds, and their downloads may take a while.
+/// Limits of the artifact server: many consumers download at the same time, and a download may take long.
 const SERVING: http::Limits = http::Limits {
     connections: 512,
     header_bytes: 16 << 10,
@@ -33,14 +42,14 @@ const SERVING: http::Limits = http::Limits {
     grace: Duration::from_secs(5),
 };
 
-/// The command line.
+/// Command-line arguments.
 #[derive(Debug, Parser)]
 #[command(name = NAME, about = "Follows sources and serves them as artifacts", version)]
 pub struct Cli {
     /// The flags that every controller has.
     #[command(flatten)]
     pub common: CommonFlags,
-    /// Where events go.
+    /// Destination of events.
     #[command(flatten)]
     pub events: EventsFlags,
     /// The flags of this controller alone.
@@ -48,7 +57,7 @@ pub struct Cli {
     pub own: Flags,
 }
 
-/// What makes this controller different from the others.
+/// Returns the name, lease and events of this controller.
 #[must_use]
 pub fn spec(events: &EventsFlags) -> Spec {
     Spec {
@@ -59,10 +68,10 @@ pub fn spec(events: &EventsFlags) -> Spec {
     }
 }
 
-/// Runs the controller until it is told to end.
+/// Runs the controller until its shutdown.
 ///
 /// # Errors
-/// When the storage cannot be opened or served.
+/// If the storage cannot be opened or served.
 pub async fn run(ctx: Context, flags: Flags) -> anyhow::Result<()> {
     runtime::flags::report_idle(&flags.idle(ctx.flags()));
     if ctx.leader().await.is_err() {
@@ -77,22 +86,18 @@ pub async fn run(ctx: Context, flags: Flags) -> anyhow::Result<()> {
     tracing::info!(address = %listener.local_addr()?, advertised = flags.advertised(), "serving artifacts");
     let router = router(Arc::clone(&storage));
     let serving = tokio::spawn(http::serve(listener, router, SERVING, ctx.shutdown().clone()));
-    let controller = git_repository::Controller::new(git_repository::Parts {
+    let shared = Arc::new(Shared {
         client: ctx.client().clone(),
+        builder: Builder::new(Arc::clone(&storage), scratch, flags.artifact_digest_algo),
         storage,
-        scratch,
         style: flags.revision_format.into(),
-        algorithm: flags.artifact_digest_algo,
     });
-    let options = RunOptions {
-        concurrency: CONCURRENCY,
-        ..RunOptions::default()
-    };
-    run_kind(&ctx, controller, options).await?;
-    serving.await.context("the server of artifacts broke down")
+    let kinds = kinds::ALL.iter();
+    try_join_all(kinds.map(|kind| (kind.run)(ctx.clone(), Arc::clone(&shared)))).await?;
+    serving.await.context("the artifact server ended")
 }
 
-/// What the storage answers, whatever the path.
+/// Returns the router of the artifact server.
 fn router(storage: Arc<Storage>) -> Router {
     Router::new().fallback(move |request: Request| server::answer(Arc::clone(&storage), request))
 }

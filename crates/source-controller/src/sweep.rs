@@ -1,43 +1,61 @@
-//! At the start: artifacts of objects that went while nobody looked.
+//! Removal of artifacts without an object when the process starts: objects may have been deleted while none ran.
 
 use std::collections::HashSet;
 
-use api::source::GitRepository;
 use artifact::{Key, Storage};
 use kube::{
-    Api,
+    Api, Client,
     api::{ListParams, PartialObjectMeta},
 };
 use runtime::Context;
 
-use crate::kinds::git_repository::KIND;
+use crate::{
+    kinds::{self, Registration},
+    source_kind::SourceKind,
+};
 
-/// Objects asked for at a time.
+/// Objects of a page of a list.
 const PAGE: u32 = 500;
 
-/// Removes the artifacts of objects that are no more. A process that sees only some of the objects removes nothing, nor
-/// does one that cannot list them.
+/// Removes the artifacts of objects that don't exist any more. A process that watches only some of the objects removes
+/// nothing, nor does one that can't list them.
 pub(crate) async fn sweep(ctx: &Context, storage: &Storage) {
     let flags = ctx.flags();
     if flags.watch_namespace().is_some() || !flags.watch_label_selector.is_empty() {
         return;
     }
-    let keys = match keys(ctx).await {
-        Ok(keys) => keys,
-        Err(error) => {
-            tracing::warn!(error = %api::redact(&error.to_string()), "orphaned artifacts stay: objects cannot be listed");
-            return;
-        }
-    };
-    match storage.sweep(KIND, &keys) {
-        Ok(0) => {}
-        Ok(removed) => tracing::info!(removed, "removed artifacts of objects that are no more"),
-        Err(error) => tracing::warn!(%error, "orphaned artifacts stay"),
+    for kind in kinds::ALL {
+        sweep_kind(ctx.client(), storage, kind).await;
     }
 }
 
-async fn keys(ctx: &Context) -> Result<HashSet<Key>, kube::Error> {
-    let api: Api<PartialObjectMeta<GitRepository>> = Api::all(ctx.client().clone());
+async fn sweep_kind(client: &Client, storage: &Storage, kind: &Registration) {
+    let directory = kind.directory;
+    let keys = match (kind.keys)(client.clone()).await {
+        Ok(keys) => keys,
+        Err(error) => {
+            let error = api::redact(&error.to_string());
+            tracing::warn!(
+                error,
+                directory,
+                "orphaned artifacts are kept: objects cannot be listed"
+            );
+            return;
+        }
+    };
+    match storage.sweep(directory, &keys) {
+        Ok(0) => {}
+        Ok(removed) => tracing::info!(removed, directory, "removed artifacts of deleted objects"),
+        Err(error) => tracing::warn!(%error, directory, "orphaned artifacts are kept"),
+    }
+}
+
+/// Lists the storage keys of all objects of a kind.
+///
+/// # Errors
+/// If the API server refuses the list.
+pub(crate) async fn keys<K: SourceKind>(client: Client) -> Result<HashSet<Key>, kube::Error> {
+    let api: Api<PartialObjectMeta<K::Object>> = Api::all(client);
     let mut params = ListParams::default().limit(PAGE);
     let mut keys = HashSet::new();
     loop {
@@ -47,7 +65,7 @@ async fn keys(ctx: &Context) -> Result<HashSet<Key>, kube::Error> {
             let key = meta
                 .namespace
                 .zip(meta.name)
-                .map(|(namespace, name)| Key::new(KIND, &namespace, &name));
+                .map(|(namespace, name)| Key::new(K::DIRECTORY, &namespace, &name));
             keys.extend(key.and_then(Result::ok));
         }
         match page.metadata.continue_.filter(|token| !token.is_empty()) {

@@ -293,3 +293,21 @@ async fn what_was_fetched_stays_while_the_server_fails() {
     });
     assert!(ready(&object.await, "True"));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn undecodable_object_is_deleted_with_its_artifacts() {
+    let (world, git) = (World::start().await, GitServer::start().unwrap());
+    let repo = git.repo("odd").unwrap();
+    repo.commit("first", &[("a", "1")]).unwrap();
+    world.apply("odd", &repo.url(), json!({})).await;
+    world.wait_ready("odd").await;
+    assert!(world.dir("odd").is_dir());
+    // The schema accepts this duration, the type doesn't.
+    world
+        .apply("odd", &repo.url(), json!({"interval": "99999999999999h"}))
+        .await;
+    undecodable(&world, "odd", "InvalidSpec", "spec.interval").await;
+    let delete = ["delete", "gitrepository", "odd", "--timeout=60s"];
+    world.kubectl(&delete).await;
+    assert!(!world.dir("odd").exists());
+}

@@ -11,9 +11,10 @@ use jiff::Timestamp;
 use runtime::{Outcome, Requeue, Severity};
 
 use super::object;
-use crate::kinds::git_repository::{
-    plan::Held,
-    status::{Failed, Report},
+use crate::{
+    kinds::git_repository::GitRepositories,
+    plan::StoredArtifact,
+    status::{FailedPass, Report},
 };
 
 const NEGATIVE: &[&str] = &[
@@ -29,7 +30,7 @@ fn at(second: i64) -> Time {
     Time(Timestamp::from_second(second).unwrap())
 }
 
-fn report(object: &GitRepository, style: Style, second: i64) -> Report<'_> {
+fn report(object: &GitRepository, style: Style, second: i64) -> Report<'_, GitRepositories> {
     Report {
         object,
         style,
@@ -56,7 +57,7 @@ fn ready(
     object: &GitRepository,
     style: Style,
     subject: Option<&str>,
-    held: &Held,
+    held: &StoredArtifact,
 ) -> Outcome<GitRepositoryStatus> {
     let report = report(object, style, 100);
     let revision = api::revision::write(style, Some("main"), HASH);
@@ -67,7 +68,7 @@ fn ready(
     report.ready(artifact, "http://h/latest.tar.gz".to_owned(), subject, held)
 }
 
-fn failed(object: &GitRepository, style: Style, failed: &Failed) -> Outcome<GitRepositoryStatus> {
+fn failed(object: &GitRepository, style: Style, failed: &FailedPass) -> Outcome<GitRepositoryStatus> {
     report(object, style, 100).failed(failed)
 }
 
@@ -111,10 +112,10 @@ fn names(status: &GitRepositoryStatus) -> Vec<&str> {
 }
 
 #[test]
-fn a_stored_artifact_is_ready_in_the_words_of_today() {
+fn ready_status_has_the_fields_of_today() {
     let object = object(|spec| spec.ignore = Some("*.md".to_owned()));
     let long = "a subject that is much longer than the fifty characters that fit";
-    let outcome = ready(&object, Style::Rfc5, Some(long), &Held::Nothing);
+    let outcome = ready(&object, Style::Rfc5, Some(long), &StoredArtifact::None);
     let status = &outcome.status;
     check(&object, status);
     let message = format!("stored artifact for revision 'main@sha1:{HASH}'");
@@ -156,9 +157,9 @@ fn a_stored_artifact_is_ready_in_the_words_of_today() {
 }
 
 #[test]
-fn a_stored_artifact_is_ready_in_the_words_of_2021() {
+fn ready_status_has_the_fields_of_2021_in_legacy_style() {
     let object = object(|_| {});
-    let outcome = ready(&object, Style::Legacy, Some("first"), &Held::Nothing);
+    let outcome = ready(&object, Style::Legacy, Some("first"), &StoredArtifact::None);
     check(&object, &outcome.status);
     let message = format!("Fetched revision: main/{HASH}");
     assert_eq!(names(&outcome.status), [types::READY]);
@@ -178,17 +179,17 @@ fn a_stored_artifact_is_ready_in_the_words_of_2021() {
             .contains_key("source.toolkit.fluxcd.io/checksum")
     );
     let fault = Fault::retry(Reason::GitOperationFailed, "no");
-    let outcome = failed(&object, Style::Legacy, &Failed::from(fault));
+    let outcome = failed(&object, Style::Legacy, &FailedPass::from(fault));
     assert_eq!(told(&outcome), [(Severity::Error, "error", "no")]);
 }
 
 #[test]
-fn nothing_new_says_nothing_new() {
+fn ready_status_is_unchanged_without_a_new_artifact() {
     let first = object(|_| {});
-    let outcome = ready(&first, Style::Rfc5, Some("first"), &Held::Nothing);
+    let outcome = ready(&first, Style::Rfc5, Some("first"), &StoredArtifact::None);
     let again = after(&first, &outcome);
     let artifact = outcome.status.artifact.clone().unwrap();
-    let held = Held::Good {
+    let held = StoredArtifact::Good {
         artifact: artifact.clone(),
         file: "f".to_owned(),
     };
@@ -199,12 +200,15 @@ fn nothing_new_says_nothing_new() {
 }
 
 #[test]
-fn a_failure_keeps_the_artifact_says_why_and_is_told_once() {
+fn failed_status_keeps_the_artifact_and_has_one_event() {
     let first = object(|_| {});
-    let before = after(&first, &ready(&first, Style::Rfc5, Some("first"), &Held::Nothing));
-    let failure = Failed {
+    let before = after(
+        &first,
+        &ready(&first, Style::Rfc5, Some("first"), &StoredArtifact::None),
+    );
+    let failure = FailedPass {
         fault: Fault::retry(Reason::GitOperationFailed, "no route"),
-        held: before.status.as_ref().unwrap().artifact.clone(),
+        artifact: before.status.as_ref().unwrap().artifact.clone(),
         outdated: Some("main@sha1:2".to_owned()),
     };
     let outcome = failed(&before, Style::Rfc5, &failure);
@@ -232,7 +236,7 @@ fn a_failure_keeps_the_artifact_says_why_and_is_told_once() {
         named(status, types::ARTIFACT_OUTDATED).message,
         "new upstream revision 'main@sha1:2'"
     );
-    assert_eq!(status.artifact, failure.held);
+    assert_eq!(status.artifact, failure.artifact);
     assert_eq!(outcome.requeue, Requeue::Retry);
     assert_eq!(
         told(&outcome),
@@ -242,7 +246,7 @@ fn a_failure_keeps_the_artifact_says_why_and_is_told_once() {
     assert_eq!((&again.status, told(&again)), (status, vec![]));
     // The end of the failure is told, though the artifact is the same.
     let ill = after(&before, &outcome);
-    let well = ready(&ill, Style::Rfc5, None, &Held::Nothing);
+    let well = ready(&ill, Style::Rfc5, None, &StoredArtifact::None);
     check(&ill, &well.status);
     assert_eq!(names(&well.status), [types::READY, types::ARTIFACT_IN_STORAGE]);
     let message = format!("stored artifact for commit 'main@sha1:{HASH}'");
@@ -250,9 +254,12 @@ fn a_failure_keeps_the_artifact_says_why_and_is_told_once() {
 }
 
 #[test]
-fn a_lost_artifact_leaves_the_status() {
+fn failed_status_drops_a_lost_artifact() {
     let first = object(|_| {});
-    let before = after(&first, &ready(&first, Style::Rfc5, Some("first"), &Held::Nothing));
+    let before = after(
+        &first,
+        &ready(&first, Style::Rfc5, Some("first"), &StoredArtifact::None),
+    );
     let outcome = failed(
         &before,
         Style::Rfc5,
@@ -264,7 +271,7 @@ fn a_lost_artifact_leaves_the_status() {
 }
 
 #[test]
-fn only_what_needs_the_user_stalls() {
+fn failed_status_is_stalled_only_for_stalling_faults() {
     for (class, requeue, stalled, observed) in [
         (Class::Stall, Requeue::OnChange, true, Some(2)),
         (Class::Retry, Requeue::Retry, false, Some(-1)),
@@ -290,7 +297,7 @@ fn only_what_needs_the_user_stalls() {
 }
 
 #[test]
-fn work_in_progress_does_not_disturb_what_is_ready() {
+fn progressing_status_keeps_ready() {
     let new = object(|_| {});
     let status = report(&new, Style::Rfc5, 1).progressing();
     check(&new, &status);
@@ -299,7 +306,7 @@ fn work_in_progress_does_not_disturb_what_is_ready() {
         "processing object: new generation -1 -> 2"
     );
     assert_eq!(named(&status, types::READY).status, api::ConditionStatus::Unknown);
-    let mut in_use = after(&new, &ready(&new, Style::Rfc5, None, &Held::Nothing));
+    let mut in_use = after(&new, &ready(&new, Style::Rfc5, None, &StoredArtifact::None));
     let status = report(&in_use, Style::Rfc5, 1).progressing();
     assert!(named(&status, types::READY).is_true());
     assert_eq!(
@@ -317,7 +324,7 @@ fn work_in_progress_does_not_disturb_what_is_ready() {
 }
 
 #[test]
-fn requests_are_handled_also_of_suspended_objects() {
+fn suspended_status_handles_requests() {
     let asked = |value: &str| {
         Some(BTreeMap::from([(
             annotation::RECONCILE_REQUESTED_AT.to_owned(),
@@ -326,7 +333,7 @@ fn requests_are_handled_also_of_suspended_objects() {
     };
     let mut object = object(|_| {});
     object.metadata.annotations = asked("1");
-    let outcome = ready(&object, Style::Rfc5, None, &Held::Nothing);
+    let outcome = ready(&object, Style::Rfc5, None, &StoredArtifact::None);
     assert_eq!(outcome.status.last_handled_reconcile_at.as_deref(), Some("1"));
     let mut suspended = after(&object, &outcome);
     suspended.spec.suspend = true;
@@ -353,8 +360,9 @@ fn requests_are_handled_also_of_suspended_objects() {
 }
 
 #[test]
-fn corruption_is_told_beside_the_new_artifact() {
-    let held = Held::Corrupt {
+fn corrupt_artifact_has_an_event_of_its_own() {
+    let held = StoredArtifact::Corrupt {
+        path: "p".to_owned(),
         wanted: "sha256:1".to_owned(),
         found: "sha256:2".to_owned(),
     };

@@ -1,34 +1,39 @@
-use api::Artifact;
+use super::*;
 
-use crate::kinds::git_repository::plan::{Held, Plan, Wanted, Why, plan};
-
-fn good(revision: &str) -> Held {
+fn good(revision: &str) -> StoredArtifact {
     let artifact = Artifact {
         revision: revision.to_owned(),
         ..Artifact::default()
     };
-    Held::Good {
+    StoredArtifact::Good {
         artifact,
         file: "1.tar.gz".to_owned(),
     }
 }
 
 #[test]
-fn a_plan_follows_from_what_is_held_and_what_is_wanted() {
-    let corrupt = || Held::Corrupt {
+fn plan_builds_on_changes_of_revision_rules_or_storage() {
+    let corrupt = || StoredArtifact::Corrupt {
+        path: "p".to_owned(),
         wanted: "a".to_owned(),
         found: "b".to_owned(),
     };
-    for (held, revision, ignore, observed, expected) in [
-        (Held::Nothing, "main@sha1:1", None, None, Plan::Build(Why::First)),
+    for (stored, revision, ignore, observed, expected) in [
         (
-            Held::Missing,
+            StoredArtifact::None,
             "main@sha1:1",
             None,
             None,
-            Plan::Build(Why::Missing),
+            Plan::Build(Cause::First),
         ),
-        (corrupt(), "main@sha1:1", None, None, Plan::Build(Why::Corrupt)),
+        (
+            StoredArtifact::Missing,
+            "main@sha1:1",
+            None,
+            None,
+            Plan::Build(Cause::Missing),
+        ),
+        (corrupt(), "main@sha1:1", None, None, Plan::Build(Cause::Corrupt)),
         (good("main@sha1:1"), "main@sha1:1", None, None, Plan::Keep),
         (
             good("main@sha1:1"),
@@ -46,42 +51,42 @@ fn a_plan_follows_from_what_is_held_and_what_is_wanted() {
             "main@sha1:2",
             None,
             None,
-            Plan::Build(Why::NewRevision),
+            Plan::Build(Cause::NewRevision),
         ),
         (
             good("main@sha1:1"),
             "dev@sha1:1",
             None,
             None,
-            Plan::Build(Why::NewRevision),
+            Plan::Build(Cause::NewRevision),
         ),
         (
             good("main@sha1:1"),
             "main@sha1:1",
             Some("*.md"),
             None,
-            Plan::Build(Why::NewRules),
+            Plan::Build(Cause::NewIgnoreRules),
         ),
         (
             good("main@sha1:1"),
             "main@sha1:1",
             None,
             Some("*.md"),
-            Plan::Build(Why::NewRules),
+            Plan::Build(Cause::NewIgnoreRules),
         ),
         (
             good("main@sha1:1"),
             "main@sha1:1",
             Some("*.md"),
             Some("*.txt"),
-            Plan::Build(Why::NewRules),
+            Plan::Build(Cause::NewIgnoreRules),
         ),
         (
             good("main@sha1:1"),
             "main@sha1:2",
             Some("*.md"),
             None,
-            Plan::Build(Why::NewRevision),
+            Plan::Build(Cause::NewRevision),
         ),
     ] {
         let wanted = Wanted {
@@ -89,6 +94,6 @@ fn a_plan_follows_from_what_is_held_and_what_is_wanted() {
             ignore,
             observed_ignore: observed,
         };
-        assert_eq!(plan(&held, &wanted), expected, "{held:?} {wanted:?}");
+        assert_eq!(plan(&stored, &wanted), expected, "{stored:?} {wanted:?}");
     }
 }

@@ -1,61 +1,60 @@
-//! What is true of a GitRepository after (or at the start of) a pass, and what to tell about it. Pure: the only maker
-//! of conditions and events of this kind.
+//! Status, conditions and events of sources. Pure: nothing else makes conditions and events of these kinds.
 
 use std::collections::BTreeMap;
 
 use api::{
     Artifact, Class, Condition, ConditionStatus, Fault, Reason, Time, annotation, condition_type as types,
-    conditions, group,
-    revision::Style,
-    source::{GitRepository, GitRepositoryStatus},
+    conditions, group, revision::Style,
 };
 use artifact::storage::Stored;
+use kube::{Resource as _, ResourceExt, core::object::HasStatus as _};
 use runtime::{EventDraft, Outcome, Requeue, Severity};
 
-use super::plan::Held;
+use crate::{
+    plan::StoredArtifact,
+    source_kind::{SourceKind, SourceStatus},
+};
 
+/// Message of Reconciling.
 const IN_PROGRESS: &str = "reconciliation in progress";
-
-/// Characters of a commit's subject in an event.
-const SUBJECT_CHARS: usize = 50;
 
 /// A failed pass.
 #[derive(Debug)]
-pub(super) struct Failed {
-    pub(super) fault: Fault,
+pub(crate) struct FailedPass {
+    pub(crate) fault: Fault,
     /// The artifact that can still be used.
-    pub(super) held: Option<Artifact>,
-    /// A newer revision than that of the artifact, if one was seen.
-    pub(super) outdated: Option<String>,
+    pub(crate) artifact: Option<Artifact>,
+    /// A newer revision than that of the artifact, if there is one.
+    pub(crate) outdated: Option<String>,
 }
 
-impl Failed {
-    /// A failure after which `held` can still be used.
-    pub(super) fn keeping(held: Option<Artifact>, fault: Fault) -> Self {
+impl FailedPass {
+    /// Returns a failure after which `artifact` can still be used.
+    pub(crate) fn keeping(artifact: Option<Artifact>, fault: Fault) -> Self {
         Self {
             fault,
-            held,
+            artifact,
             outdated: None,
         }
     }
 }
 
-impl From<Fault> for Failed {
+impl From<Fault> for FailedPass {
     fn from(fault: Fault) -> Self {
         Self::keeping(None, fault)
     }
 }
 
-/// Makes the statuses of one pass.
-pub(super) struct Report<'a> {
-    pub(super) object: &'a GitRepository,
-    pub(super) style: Style,
-    pub(super) now: Time,
+/// Makes the status of one pass.
+pub(crate) struct Report<'a, K: SourceKind> {
+    pub(crate) object: &'a K::Object,
+    pub(crate) style: Style,
+    pub(crate) now: Time,
 }
 
-impl Report<'_> {
-    /// The artifact that was just stored. Its URL is not known here.
-    pub(super) fn artifact(&self, stored: Stored, revision: &str) -> Artifact {
+impl<K: SourceKind> Report<'_, K> {
+    /// Returns the artifact that was just stored, without its URL.
+    pub(crate) fn artifact(&self, stored: Stored, revision: &str) -> Artifact {
         // Readers of 2021 know SHA-1 only.
         let checksum = match self.style {
             Style::Legacy => stored.packed.sha1,
@@ -72,54 +71,51 @@ impl Report<'_> {
         }
     }
 
-    /// All is well. `subject` is the first line of the commit's message, if it was fetched.
-    pub(super) fn ready(
+    /// Returns the outcome of a successful pass. `description` is that of a fetched revision.
+    pub(crate) fn ready(
         &self,
         artifact: Artifact,
         url: String,
-        subject: Option<&str>,
-        held: &Held,
-    ) -> Outcome<GitRepositoryStatus> {
+        description: Option<&str>,
+        stored: &StoredArtifact,
+    ) -> Outcome<K::Status> {
         let (reason, message) = match self.style {
-            Style::Rfc5 => (
-                Reason::Succeeded,
-                format!("stored artifact for revision '{}'", artifact.revision),
-            ),
+            Style::Rfc5 => (Reason::Succeeded, K::ready_message(&artifact.revision)),
             Style::Legacy => (
-                Reason::GitOperationSucceed,
+                K::LEGACY_READY,
                 format!("Fetched revision: {}", artifact.revision),
             ),
         };
-        let mut events: Vec<EventDraft> = self.corruption(held).into_iter().collect();
-        events.extend(self.success(&artifact, subject));
+        let mut events: Vec<EventDraft> = self.corruption(stored).into_iter().collect();
+        events.extend(self.success(&artifact, description));
         let mut new = vec![self.condition(types::READY, true, reason, &message)];
         if self.style == Style::Rfc5 {
             new.push(self.condition(types::ARTIFACT_IN_STORAGE, true, reason, &message));
         }
-        let status = GitRepositoryStatus {
-            observed_generation: self.object.metadata.generation,
+        let spec = K::spec(self.object);
+        let status = SourceStatus {
+            observed_generation: self.generation(),
             artifact: Some(artifact),
             url: Some(url),
-            observed_ignore: self.object.spec.ignore.clone(),
+            observed_ignore: spec.ignore.map(str::to_owned),
             ..self.status(new)
         };
-        let interval = self.object.spec.interval.as_duration();
         Outcome {
-            status,
-            requeue: Requeue::Interval(interval),
+            status: new_status::<K>(status),
+            requeue: Requeue::Interval(spec.interval),
             events,
             fault: None,
         }
     }
 
-    /// The pass failed.
-    pub(super) fn failed(&self, failed: &Failed) -> Outcome<GitRepositoryStatus> {
+    /// Returns the outcome of a failed pass.
+    pub(crate) fn failed(&self, failed: &FailedPass) -> Outcome<K::Status> {
         let Fault {
             class,
             reason,
             message,
         } = &failed.fault;
-        let past = self.past();
+        let past = K::past(self.object);
         let stalled = *class == Class::Stall;
         let mut new = vec![self.condition(types::READY, false, *reason, message)];
         if stalled {
@@ -133,40 +129,40 @@ impl Report<'_> {
             ));
         }
         if self.style == Style::Rfc5 {
-            let failure = failure_type(*reason);
+            let failure = K::failure_condition(*reason);
             new.extend(failure.map(|name| self.condition(name, true, *reason, message)));
             if let Some(revision) = &failed.outdated {
                 let message = format!("new upstream revision '{revision}'");
                 new.push(self.condition(types::ARTIFACT_OUTDATED, true, Reason::NewRevision, &message));
             }
             let stored = conditions::get(&past.conditions, types::ARTIFACT_IN_STORAGE);
-            new.extend(stored.filter(|_| failed.held.is_some()).cloned());
+            new.extend(stored.filter(|_| failed.artifact.is_some()).cloned());
         }
         let observed_generation = if stalled {
-            self.object.metadata.generation
+            self.generation()
         } else {
             past.observed_generation.or(Some(-1))
         };
-        let status = GitRepositoryStatus {
+        let status = SourceStatus {
             observed_generation,
-            artifact: failed.held.clone(),
-            url: past.url.filter(|_| failed.held.is_some()),
-            observed_ignore: past.observed_ignore.filter(|_| failed.held.is_some()),
+            artifact: failed.artifact.clone(),
+            url: past.url.filter(|_| failed.artifact.is_some()),
+            observed_ignore: past.observed_ignore.filter(|_| failed.artifact.is_some()),
             ..self.status(new)
         };
         let events = self.failure(*reason, message).into_iter().collect();
         Outcome {
-            status,
+            status: new_status::<K>(status),
             requeue: Requeue::from(*class),
             events,
             fault: Some(failed.fault.clone()),
         }
     }
 
-    /// Work begins, on a new generation or because somebody asked for it.
-    pub(super) fn progressing(&self) -> GitRepositoryStatus {
-        let mut status = self.past();
-        let message = match (status.observed_generation, self.object.metadata.generation) {
+    /// Returns the status at the start of work on a new generation or request.
+    pub(crate) fn progressing(&self) -> K::Status {
+        let mut status = K::past(self.object);
+        let message = match (status.observed_generation, self.generation()) {
             (observed, generation) if observed == generation => IN_PROGRESS.to_owned(),
             (observed, generation) => format!(
                 "processing object: new generation {} -> {}",
@@ -180,7 +176,7 @@ impl Report<'_> {
             set,
             self.condition(types::RECONCILING, true, Reason::Progressing, &message),
         );
-        // An artifact that is in use stays ready while its successor is looked for.
+        // An object with a usable artifact stays ready while the next revision is built.
         let ready = conditions::get(set, types::READY).map(|ready| ready.status);
         if matches!(ready, None | Some(ConditionStatus::Unknown)) {
             let unknown = self.condition(
@@ -192,50 +188,55 @@ impl Report<'_> {
             conditions::set(set, unknown);
         }
         conditions::sort(set);
-        status
+        self.changed(status)
     }
 
-    /// The object is suspended: requests count as handled, and nothing is in progress or stalled any more. `None` when
-    /// the status says so already.
-    pub(super) fn suspended(&self) -> Option<GitRepositoryStatus> {
-        let past = self.past();
+    /// Returns the status of a suspended object: requests are handled, and it is neither reconciling nor stalled. `None` if
+    /// the status is unchanged.
+    pub(crate) fn suspended(&self) -> Option<K::Status> {
+        let past = K::past(self.object);
         let mut status = past.clone();
         for gone in [types::STALLED, types::RECONCILING] {
             conditions::remove(&mut status.conditions, gone);
         }
         if !status.conditions.is_empty() {
-            status.observed_generation = self.object.metadata.generation;
+            status.observed_generation = self.generation();
         }
         for condition in &mut status.conditions {
-            condition.observed_generation = self.object.metadata.generation;
+            condition.observed_generation = self.generation();
         }
         status.last_handled_reconcile_at = self.requested();
-        (status != past).then_some(status)
+        (status != past).then(|| self.changed(status))
     }
 
-    /// A status with these conditions and what every pass says.
-    fn status(&self, mut new: Vec<Condition>) -> GitRepositoryStatus {
-        let past = self.past();
+    /// Returns a status with these conditions and the fields that every pass sets.
+    fn status(&self, mut new: Vec<Condition>) -> SourceStatus {
+        let past = K::past(self.object);
         conditions::carry_times(&past.conditions, &mut new);
         conditions::sort(&mut new);
-        GitRepositoryStatus {
+        SourceStatus {
             conditions: new,
             last_handled_reconcile_at: self.requested(),
-            ..GitRepositoryStatus::default()
+            ..SourceStatus::default()
         }
     }
 
-    fn past(&self) -> GitRepositoryStatus {
-        self.object.status.clone().unwrap_or_default()
+    /// Returns the object's status with changed common fields.
+    fn changed(&self, common: SourceStatus) -> K::Status {
+        let mut status = self.object.status().cloned().unwrap_or_default();
+        K::set_common(&mut status, common);
+        status
     }
 
-    /// The request that this pass handles, or the last one that was.
+    fn generation(&self) -> Option<i64> {
+        self.object.meta().generation
+    }
+
+    /// Returns the request that this pass handles, or the last handled one.
     fn requested(&self) -> Option<String> {
-        let asked = self.object.metadata.annotations.as_ref();
-        let asked = asked
-            .and_then(|annotations| annotations.get(annotation::RECONCILE_REQUESTED_AT))
-            .cloned();
-        asked.or_else(|| self.object.status.as_ref()?.last_handled_reconcile_at.clone())
+        let annotations = self.object.annotations();
+        let requested = annotations.get(annotation::RECONCILE_REQUESTED_AT).cloned();
+        requested.or_else(|| K::past(self.object).last_handled_reconcile_at)
     }
 
     fn condition(
@@ -245,19 +246,12 @@ impl Report<'_> {
         reason: Reason,
         message: &str,
     ) -> Condition {
-        Condition::new(
-            name,
-            status,
-            reason,
-            message,
-            self.object.metadata.generation,
-            self.now.clone(),
-        )
+        Condition::new(name, status, reason, message, self.generation(), self.now.clone())
     }
 
-    /// What to tell of a good end: a new artifact, or the end of a failure.
-    fn success(&self, artifact: &Artifact, subject: Option<&str>) -> Option<EventDraft> {
-        let past = self.past();
+    /// Returns the event of a new artifact, or of the end of a failure.
+    fn success(&self, artifact: &Artifact, description: Option<&str>) -> Option<EventDraft> {
+        let past = K::past(self.object);
         let before = past
             .artifact
             .as_ref()
@@ -271,10 +265,7 @@ impl Report<'_> {
         };
         let (reason, message) = match self.style {
             Style::Legacy => (Reason::Info, format!("Fetched revision: {}", artifact.revision)),
-            Style::Rfc5 => {
-                let commit = subject.map_or_else(|| artifact.revision.clone(), shorten);
-                (reason, format!("stored artifact for commit '{commit}'"))
-            }
+            Style::Rfc5 => (reason, K::event_message(&artifact.revision, description)),
         };
         Some(EventDraft {
             severity: Severity::Info,
@@ -297,9 +288,9 @@ impl Report<'_> {
             .collect()
     }
 
-    /// What to tell of a failure: the same one only once.
+    /// Returns the event of a failure; `None` if the last pass failed in the same way.
     fn failure(&self, reason: Reason, message: &str) -> Option<EventDraft> {
-        let past = self.past();
+        let past = K::past(self.object);
         let said = conditions::get(&past.conditions, types::READY).is_some_and(|ready| {
             ready.is_false() && ready.reason == reason.as_str() && ready.message == message
         });
@@ -323,8 +314,9 @@ impl Report<'_> {
         })
     }
 
-    fn corruption(&self, held: &Held) -> Option<EventDraft> {
-        let Held::Corrupt { wanted, found } = held else {
+    /// Returns the event of a corrupt artifact.
+    fn corruption(&self, stored: &StoredArtifact) -> Option<EventDraft> {
+        let StoredArtifact::Corrupt { wanted, found, .. } = stored else {
             return None;
         };
         Some(EventDraft {
@@ -336,8 +328,15 @@ impl Report<'_> {
     }
 }
 
-/// The condition that a failure stands under, beside Ready.
-const fn failure_type(reason: Reason) -> Option<&'static str> {
+/// Returns a status with these common fields and no others.
+fn new_status<K: SourceKind>(common: SourceStatus) -> K::Status {
+    let mut status = K::Status::default();
+    K::set_common(&mut status, common);
+    status
+}
+
+/// Returns the condition type that a failure with a common reason is reported in, beside Ready.
+pub(crate) const fn failure_condition(reason: Reason) -> Option<&'static str> {
     match reason {
         Reason::URLInvalid
         | Reason::AuthenticationFailed
@@ -349,12 +348,5 @@ const fn failure_type(reason: Reason) -> Option<&'static str> {
         | Reason::ArchiveOperationFailed
         | Reason::GarbageCollectionFailed => Some(types::STORAGE_OPERATION_FAILED),
         _ => None,
-    }
-}
-
-fn shorten(subject: &str) -> String {
-    match subject.char_indices().nth(SUBJECT_CHARS) {
-        Some((cut, _)) => format!("{}...", subject.get(..cut).unwrap_or_default()),
-        None => subject.to_owned(),
     }
 }

@@ -1,0 +1,154 @@
+//! Building an artifact: fetch, pack and store, the same for all kinds.
+
+use std::{path::PathBuf, sync::Arc, thread, time::Duration};
+
+use api::{Fault, Reason};
+use artifact::{Algorithm, Key, Storage, storage::Stored};
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+use tree::Budget;
+
+use crate::{
+    blocking::{self, panicked},
+    permits::FetchPermits,
+    source_kind::{PackOptions, SourceKind},
+};
+
+/// Time for everything of a pass but the server, which `spec.timeout` bounds: packing, mostly.
+pub(crate) const PACK_TIMEOUT: Duration = Duration::from_secs(5 * 60);
+
+/// A failed build.
+#[derive(Debug, thiserror::Error)]
+pub enum BuildError {
+    /// Packing or storing failed.
+    #[error("unable to archive artifact to storage: {0}")]
+    Artifact(#[from] artifact::Error),
+    /// A failure in the words of conditions.
+    #[error("{0}")]
+    Fault(Fault),
+}
+
+impl From<Fault> for BuildError {
+    fn from(fault: Fault) -> Self {
+        Self::Fault(fault)
+    }
+}
+
+impl From<tree::Exceeded> for BuildError {
+    fn from(exceeded: tree::Exceeded) -> Self {
+        Self::Artifact(exceeded.into())
+    }
+}
+
+impl From<BuildError> for Fault {
+    fn from(error: BuildError) -> Self {
+        match error {
+            BuildError::Fault(fault) => fault,
+            artifact @ BuildError::Artifact(_) => {
+                Self::retry(Reason::ArchiveOperationFailed, artifact.to_string())
+            }
+        }
+    }
+}
+
+/// What all kinds build artifacts with.
+#[derive(Debug)]
+pub(crate) struct Builder {
+    storage: Arc<Storage>,
+    scratch: PathBuf,
+    algorithm: Algorithm,
+    permits: FetchPermits,
+    /// Packing takes a processor each.
+    packs: Arc<Semaphore>,
+}
+
+/// The pass that an artifact is built in.
+pub(crate) struct BuildScope<'a> {
+    pub(crate) namespace: &'a str,
+    /// Timeout of the server.
+    pub(crate) timeout: Duration,
+    pub(crate) cancel: &'a CancellationToken,
+}
+
+/// The artifact to build.
+pub(crate) struct BuildRequest<K: SourceKind> {
+    pub(crate) key: Key,
+    pub(crate) request: K::Request,
+    pub(crate) resolved: K::Resolved,
+    /// The ignore rules of the spec.
+    pub(crate) ignore: Option<String>,
+    /// The file that has been the object's artifact until now.
+    pub(crate) superseded: Option<String>,
+}
+
+/// A stored artifact.
+pub(crate) struct Built {
+    pub(crate) stored: Stored,
+    /// Description of the revision, for the event.
+    pub(crate) description: Option<String>,
+}
+
+impl Builder {
+    /// Begins without any work; `scratch` is a directory for what is being fetched.
+    pub(crate) fn new(storage: Arc<Storage>, scratch: PathBuf, algorithm: Algorithm) -> Self {
+        let processors = thread::available_parallelism().map_or(2, usize::from);
+        Self {
+            storage,
+            scratch,
+            algorithm,
+            permits: FetchPermits::default(),
+            packs: Arc::new(Semaphore::new(processors)),
+        }
+    }
+
+    /// Fetches the revision and stores it as artifact.
+    pub(crate) async fn build<K: SourceKind>(
+        &self,
+        kind: &Arc<K>,
+        scope: &BuildScope<'_>,
+        build: BuildRequest<K>,
+    ) -> Result<Built, Fault> {
+        let BuildRequest {
+            key,
+            request,
+            resolved,
+            ignore,
+            superseded,
+        } = build;
+        let permit = self.permits.acquire(scope.namespace).await.ok_or_else(panicked)?;
+        let dir = tempfile::Builder::new()
+            .prefix("source-")
+            .tempdir_in(&self.scratch)
+            .map_err(|error| {
+                let message = format!("failed to create temporary working directory: {error}");
+                Fault::retry(Reason::DirectoryCreationFailed, message)
+            })?;
+        let (kind, into) = (Arc::clone(kind), dir.path().to_owned());
+        let file = K::file_name(&resolved);
+        let fetched = blocking::run(scope.timeout, scope.cancel, move |work| {
+            kind.fetch(&request, &resolved, work, &into)
+        })
+        .await?;
+        drop(permit);
+        let packs = Arc::clone(&self.packs).acquire_owned().await;
+        let packing = packs.map_err(|_| panicked())?;
+        let (storage, algorithm) = (Arc::clone(&self.storage), self.algorithm);
+        let built = blocking::run(scope.timeout, scope.cancel, move |work| {
+            let _held = (packing, dir);
+            let options = PackOptions {
+                ignore,
+                algorithm,
+                budget: Budget::default()
+                    .with_timeout(PACK_TIMEOUT)
+                    .with_cancellation(Arc::clone(&work.cancelled)),
+            };
+            let stored = storage.store(&key, &file, superseded.as_deref(), |out| {
+                K::pack(&fetched, &options, out)
+            })?;
+            let description = K::describe(&fetched);
+            Ok::<_, BuildError>(Built { stored, description })
+        })
+        .await;
+        built.map_err(Fault::from)
+    }
+}

@@ -1,0 +1,51 @@
+//! The kinds of sources. A kind is a module here, with what it does on its own ([`SourceKind`]), and a line in [`ALL`].
+
+mod git_repository;
+
+use std::{collections::HashSet, sync::Arc};
+
+use artifact::Key;
+use futures::future::BoxFuture;
+use kube::Client;
+use runtime::{Context, RunOptions, run_kind};
+
+use crate::{
+    reconciler::{Shared, SourceReconciler},
+    source_kind::SourceKind,
+    sweep,
+};
+
+/// All kinds of sources.
+pub(crate) const ALL: &[Registration] = &[Registration::of::<git_repository::GitRepositories>()];
+
+/// Concurrent passes of a kind. Most of a pass is waiting for a server, and one that hangs must not take the place of those
+/// that answer.
+const CONCURRENCY: u16 = 64;
+
+/// A registered kind.
+pub(crate) struct Registration {
+    /// Name of the kind in paths of the storage.
+    pub(crate) directory: &'static str,
+    /// Lists the storage keys of all objects.
+    pub(crate) keys: fn(Client) -> BoxFuture<'static, Result<HashSet<Key>, kube::Error>>,
+    /// Reconciles all objects until the shutdown.
+    pub(crate) run: fn(Context, Arc<Shared>) -> BoxFuture<'static, Result<(), runtime::Error>>,
+}
+
+impl Registration {
+    const fn of<K: SourceKind + Default>() -> Self {
+        Self {
+            directory: K::DIRECTORY,
+            keys: |client| Box::pin(sweep::keys::<K>(client)),
+            run: |ctx, shared| Box::pin(run::<K>(ctx, shared)),
+        }
+    }
+}
+
+async fn run<K: SourceKind + Default>(ctx: Context, shared: Arc<Shared>) -> Result<(), runtime::Error> {
+    let options = RunOptions {
+        concurrency: CONCURRENCY,
+        ..RunOptions::default()
+    };
+    run_kind(&ctx, SourceReconciler::new(K::default(), shared), options).await
+}

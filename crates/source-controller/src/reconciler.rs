@@ -1,0 +1,258 @@
+//! The reconciler that all kinds of sources share. A pass observes, plans, acts, and makes the status.
+
+use std::{sync::Arc, time::Duration};
+
+use api::{Artifact, Fault, Reason, finalizer, revision::Style};
+use artifact::{Key, Storage, storage::ALIAS};
+use kube::{Client, api::DynamicObject};
+use runtime::{EventDraft, Outcome, Pass, Reconciler};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    blocking,
+    builder::{BuildRequest, BuildScope, Builder, PACK_TIMEOUT},
+    plan::{self, Plan, StoredArtifact},
+    secret,
+    source_kind::SourceKind,
+    status::{FailedPass, Report},
+    stored,
+};
+
+/// What the reconcilers of all kinds share.
+pub(crate) struct Shared {
+    /// Reads Secrets.
+    pub(crate) client: Client,
+    /// Holds the artifacts.
+    pub(crate) storage: Arc<Storage>,
+    /// Builds them.
+    pub(crate) builder: Builder,
+    /// Form of revisions.
+    pub(crate) style: Style,
+}
+
+/// Reconciles the objects of one kind of source.
+pub(crate) struct SourceReconciler<K> {
+    kind: Arc<K>,
+    shared: Arc<Shared>,
+}
+
+/// The object of a pass.
+struct Input<'a, K: SourceKind> {
+    object: &'a K::Object,
+    namespace: &'a str,
+    name: &'a str,
+    cancel: &'a CancellationToken,
+}
+
+impl<'a, K: SourceKind> From<&'a Pass<'_, K::Object>> for Input<'a, K> {
+    fn from(pass: &'a Pass<'_, K::Object>) -> Self {
+        Self {
+            object: pass.object,
+            namespace: pass.namespace,
+            name: pass.name,
+            cancel: &pass.cancel,
+        }
+    }
+}
+
+impl<'a, K: SourceKind> Input<'a, K> {
+    fn scope(&self) -> BuildScope<'a> {
+        BuildScope {
+            namespace: self.namespace,
+            timeout: K::spec(self.object).timeout,
+            cancel: self.cancel,
+        }
+    }
+}
+
+/// Everything that a pass decides on.
+struct Observed<K: SourceKind> {
+    stored: StoredArtifact,
+    /// The request and its revision, or why there is none.
+    resolved: Result<(K::Request, K::Resolved), Fault>,
+}
+
+impl<K: SourceKind> SourceReconciler<K> {
+    pub(crate) fn new(kind: K, shared: Arc<Shared>) -> Self {
+        Self {
+            kind: Arc::new(kind),
+            shared,
+        }
+    }
+
+    fn report<'a>(&self, object: &'a K::Object) -> Report<'a, K> {
+        Report {
+            object,
+            style: self.shared.style,
+            now: runtime::now(),
+        }
+    }
+
+    async fn pass(&self, input: &Input<'_, K>) -> Outcome<K::Status> {
+        match self.steps(input).await {
+            Ok(outcome) => outcome,
+            Err(failed) => self.report(input.object).failed(&failed),
+        }
+    }
+
+    async fn steps(&self, pass: &Input<'_, K>) -> Result<Outcome<K::Status>, FailedPass> {
+        let report = self.report(pass.object);
+        let key = key::<K>(pass.namespace, pass.name)?;
+        let observed = self.observe(pass, &key).await?;
+        let stored = observed.stored;
+        let tidied = self.with_storage(&key, stored.clone(), stored::tidy).await;
+        let past = K::past(pass.object);
+        tidied.map_err(|fault| FailedPass::keeping(past.artifact.clone(), fault))?;
+        let usable = stored.artifact().cloned();
+        let (request, resolved) = observed
+            .resolved
+            .map_err(|fault| FailedPass::keeping(usable, fault))?;
+        let revision = K::revision(&resolved, self.shared.style);
+        let wanted = plan::Wanted {
+            revision: &revision,
+            ignore: K::spec(pass.object).ignore,
+            observed_ignore: past.observed_ignore.as_deref(),
+        };
+        let plan = plan::plan(&stored, &wanted);
+        tracing::debug!(revision, ?plan, "planned");
+        let (artifact, description) = match plan {
+            Plan::Keep => (stored.artifact().cloned().unwrap_or_default(), None),
+            Plan::Build(why) => {
+                tracing::info!(revision, why = why.message(), "building an artifact");
+                let build = BuildRequest {
+                    key: key.clone(),
+                    request,
+                    resolved,
+                    ignore: K::spec(pass.object).ignore.map(str::to_owned),
+                    superseded: stored.file(),
+                };
+                let scope = pass.scope();
+                let built = self.shared.builder.build(&self.kind, &scope, build).await;
+                let built = built.map_err(|fault| FailedPass {
+                    outdated: why.is_new_revision().then(|| revision.clone()),
+                    ..FailedPass::keeping(stored.artifact().cloned(), fault)
+                })?;
+                (report.artifact(built.stored, &revision), built.description)
+            }
+        };
+        let artifact = Artifact {
+            url: self.shared.storage.url(&artifact.path),
+            revision,
+            ..artifact
+        };
+        let url = self.shared.storage.url(&key.path(ALIAS));
+        Ok(report.ready(artifact, url, description.as_deref(), &stored))
+    }
+
+    async fn observe(&self, pass: &Input<'_, K>, key: &Key) -> Result<Observed<K>, FailedPass> {
+        let artifact = K::past(pass.object).artifact;
+        let looked = self.with_storage(key, artifact.clone(), |storage, key, artifact| {
+            stored::look(storage, key, artifact.clone())
+        });
+        let stored = looked
+            .await
+            .map_err(|fault| FailedPass::keeping(artifact, fault))?;
+        let resolved = self.resolve(pass).await;
+        Ok(Observed { stored, resolved })
+    }
+
+    async fn resolve(&self, pass: &Input<'_, K>) -> Result<(K::Request, K::Resolved), Fault> {
+        let secret = match K::spec(pass.object).secret {
+            None => None,
+            Some(name) => Some(secret::read(&self.shared.client, pass.namespace, name).await?),
+        };
+        let request = K::request(pass.object, secret.as_ref())?;
+        let scope = pass.scope();
+        let (kind, asked) = (Arc::clone(&self.kind), request.clone());
+        let resolved = blocking::run(scope.timeout, scope.cancel, move |work| {
+            kind.resolve(&asked, work)
+        });
+        Ok((request, resolved.await?))
+    }
+
+    /// Does blocking work with the storage.
+    async fn with_storage<A: Send + 'static, T: Send + 'static>(
+        &self,
+        key: &Key,
+        argument: A,
+        work: impl FnOnce(&Storage, &Key, &A) -> Result<T, Fault> + Send + 'static,
+    ) -> Result<T, Fault> {
+        let (storage, key) = (Arc::clone(&self.shared.storage), key.clone());
+        let done = tokio::task::spawn_blocking(move || work(&storage, &key, &argument)).await;
+        done.unwrap_or_else(|error| {
+            let message = format!("failed to look at the storage: {error}");
+            Err(Fault::retry(Reason::StorageOperationFailed, message))
+        })
+    }
+
+    async fn remove(&self, namespace: &str, name: &str) -> Result<(), Fault> {
+        let key = key::<K>(namespace, name)?;
+        self.with_storage(&key, (), |storage, key, ()| {
+            storage.remove(key).map_err(|error| {
+                let message = format!("garbage collection for deleted resource failed: {error}");
+                Fault::retry(Reason::GarbageCollectionFailed, message)
+            })
+        })
+        .await
+    }
+}
+
+fn key<K: SourceKind>(namespace: &str, name: &str) -> Result<Key, Fault> {
+    Key::new(K::DIRECTORY, namespace, name)
+        .map_err(|error| Fault::stall(Reason::InvalidSpec, format!("metadata: {error}")))
+}
+
+impl<K: SourceKind> Reconciler for SourceReconciler<K> {
+    type Object = K::Object;
+    type Status = K::Status;
+
+    const FINALIZER: &'static str = finalizer::FLUX;
+
+    fn suspended(object: &K::Object) -> bool {
+        K::spec(object).suspend
+    }
+
+    fn timeout(&self, object: &K::Object) -> Duration {
+        // Twice: once to resolve, and once to fetch.
+        let server = K::spec(object).timeout.saturating_mul(2);
+        server.saturating_add(PACK_TIMEOUT)
+    }
+
+    fn validate(&self, object: &K::Object) -> Result<(), Fault> {
+        K::validate(object)
+    }
+
+    fn progressing(&self, object: &K::Object) -> Option<K::Status> {
+        Some(self.report(object).progressing())
+    }
+
+    fn faulted(&self, object: &K::Object, fault: &Fault) -> Outcome<K::Status> {
+        let artifact = K::past(object).artifact;
+        self.report(object)
+            .failed(&FailedPass::keeping(artifact, fault.clone()))
+    }
+
+    fn suspended_status(&self, object: &K::Object) -> Option<K::Status> {
+        self.report(object).suspended()
+    }
+
+    async fn reconcile(&self, pass: &Pass<'_, K::Object>) -> Outcome<K::Status> {
+        self.pass(&Input::from(pass)).await
+    }
+
+    async fn finalize(&self, pass: &Pass<'_, K::Object>) -> Result<(), Fault> {
+        self.remove(pass.namespace, pass.name).await
+    }
+
+    async fn finalize_undecodable(
+        &self,
+        pass: &Pass<'_, DynamicObject>,
+        _: &Fault,
+    ) -> Result<Vec<EventDraft>, Fault> {
+        self.remove(pass.namespace, pass.name).await?;
+        Ok(Vec::new())
+    }
+}
+
+#[cfg(test)]
+mod tests;

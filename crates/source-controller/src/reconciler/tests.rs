@@ -1,0 +1,238 @@
+//! Tests of the skeleton with a kind that needs no server: its revision is the URL of the spec.
+
+use std::{
+    fs::File,
+    io::BufWriter,
+    path::Path,
+    sync::atomic::{AtomicUsize, Ordering},
+};
+
+use api::{
+    condition_type as types, conditions,
+    source::{GitRepository, GitRepositorySpec, GitRepositoryStatus},
+};
+use artifact::{
+    Algorithm,
+    pack::{self, Item, Kind, Packed},
+    storage::Retention,
+};
+use runtime::Requeue;
+use tree::TreePath;
+
+use super::*;
+use crate::{
+    blocking::Work,
+    builder::BuildError,
+    secret::SecretData,
+    source_kind::{PackOptions, SourceSpec, SourceStatus},
+};
+
+#[derive(Default)]
+struct UrlKind {
+    fetches: AtomicUsize,
+}
+
+impl SourceKind for UrlKind {
+    type Object = GitRepository;
+    type Status = GitRepositoryStatus;
+    type Request = String;
+    type Resolved = String;
+    type Fetched = String;
+
+    const DIRECTORY: &'static str = "url";
+    const LEGACY_READY: Reason = Reason::Succeeded;
+
+    fn spec(object: &GitRepository) -> SourceSpec<'_> {
+        SourceSpec {
+            interval: object.spec.interval.as_duration(),
+            timeout: Duration::from_secs(60),
+            suspend: object.spec.suspend,
+            ignore: object.spec.ignore.as_deref(),
+            secret: None,
+        }
+    }
+
+    fn common_status(status: &GitRepositoryStatus) -> SourceStatus {
+        SourceStatus {
+            observed_generation: status.observed_generation,
+            conditions: status.conditions.clone(),
+            artifact: status.artifact.clone(),
+            ..SourceStatus::default()
+        }
+    }
+
+    fn set_common(status: &mut GitRepositoryStatus, common: SourceStatus) {
+        status.observed_generation = common.observed_generation;
+        status.conditions = common.conditions;
+        status.artifact = common.artifact;
+    }
+
+    fn validate(_: &GitRepository) -> Result<(), Fault> {
+        Ok(())
+    }
+
+    fn request(object: &GitRepository, _: Option<&SecretData>) -> Result<String, Fault> {
+        Ok(object.spec.url.expose().clone())
+    }
+
+    fn resolve(&self, request: &String, _: &Work) -> Result<String, Fault> {
+        Ok(request.clone())
+    }
+
+    fn revision(resolved: &String, _: Style) -> String {
+        resolved.clone()
+    }
+
+    fn file_name(resolved: &String) -> String {
+        format!("{resolved}.tar.gz")
+    }
+
+    fn fetch(&self, _: &String, resolved: &String, _: &Work, dir: &Path) -> Result<String, Fault> {
+        assert!(dir.is_dir());
+        self.fetches.fetch_add(1, Ordering::Relaxed);
+        match resolved.as_str() {
+            "broken" => Err(Fault::retry(Reason::GitOperationFailed, "no route")),
+            "panic" => panic!("on purpose"),
+            _ => Ok(resolved.clone()),
+        }
+    }
+
+    fn pack(
+        fetched: &String,
+        options: &PackOptions,
+        out: &mut BufWriter<&File>,
+    ) -> Result<Packed, BuildError> {
+        let item = Item {
+            path: TreePath::new("file").unwrap(),
+            kind: Kind::File { executable: false },
+            content: fetched.clone(),
+        };
+        let read = |item: &Item<String>, buffer: &mut Vec<u8>| {
+            buffer.extend_from_slice(item.content.as_bytes());
+            Ok::<_, BuildError>(())
+        };
+        pack::pack(&[item], read, options.algorithm, 1 << 20, out)
+    }
+
+    fn describe(fetched: &String) -> Option<String> {
+        Some(format!("fetched {fetched}"))
+    }
+
+    fn event_message(revision: &str, description: Option<&str>) -> String {
+        format!("{revision}: {description:?}")
+    }
+}
+
+struct Fixture {
+    _dir: tempfile::TempDir,
+    root: std::path::PathBuf,
+    reconciler: SourceReconciler<UrlKind>,
+    object: GitRepository,
+}
+
+impl Fixture {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().join("storage");
+        let storage = Arc::new(Storage::open(&root, "host", Retention::default()).unwrap());
+        let config = kube::Config::new("http://127.0.0.1:1".parse().unwrap());
+        let shared = Shared {
+            client: Client::try_from(config).unwrap(),
+            builder: Builder::new(Arc::clone(&storage), dir.path().to_owned(), Algorithm::Sha256),
+            storage,
+            style: Style::Rfc5,
+        };
+        let spec = GitRepositorySpec {
+            interval: api::GoDuration::from_secs(60),
+            ..GitRepositorySpec::default()
+        };
+        let mut object = GitRepository::new("repo", spec);
+        object.metadata.generation = Some(1);
+        Self {
+            _dir: dir,
+            root,
+            reconciler: SourceReconciler::new(UrlKind::default(), Arc::new(shared)),
+            object,
+        }
+    }
+
+    /// Makes a pass over the object with this URL, and stores the status.
+    async fn pass(&mut self, url: &str) -> Outcome<GitRepositoryStatus> {
+        self.object.spec.url = url.into();
+        let cancel = CancellationToken::new();
+        let input = Input {
+            object: &self.object,
+            namespace: "ns",
+            name: "repo",
+            cancel: &cancel,
+        };
+        let outcome = self.reconciler.pass(&input).await;
+        self.object.status = Some(outcome.status.clone());
+        outcome
+    }
+
+    fn fetches(&self) -> usize {
+        self.reconciler.kind.fetches.load(Ordering::Relaxed)
+    }
+}
+
+fn artifact(outcome: &Outcome<GitRepositoryStatus>) -> Artifact {
+    outcome.status.artifact.clone().unwrap()
+}
+
+#[tokio::test]
+async fn artifact_is_built_once_for_each_revision() {
+    let mut fixture = Fixture::new();
+    let first = fixture.pass("one").await;
+    assert_eq!(artifact(&first).url, "http://host/url/ns/repo/one.tar.gz");
+    assert_eq!(first.requeue, Requeue::Interval(Duration::from_secs(60)));
+    assert_eq!(first.events[0].message, "one: Some(\"fetched one\")");
+    assert!(fixture.root.join("url/ns/repo/one.tar.gz").is_file());
+    let again = fixture.pass("one").await;
+    assert_eq!(
+        (&again.status, again.events.len(), fixture.fetches()),
+        (&first.status, 0, 1)
+    );
+    let second = fixture.pass("two").await;
+    assert_eq!(
+        (artifact(&second).revision.as_str(), fixture.fetches()),
+        ("two", 2)
+    );
+}
+
+#[tokio::test]
+async fn corrupt_artifact_is_replaced_and_reported() {
+    let mut fixture = Fixture::new();
+    let first = fixture.pass("one").await;
+    let file = fixture.root.join("url/ns/repo/one.tar.gz");
+    let good = std::fs::read(&file).unwrap();
+    std::fs::write(&file, "corrupt").unwrap();
+    let outcome = fixture.pass("one").await;
+    assert_eq!(artifact(&outcome).digest, artifact(&first).digest);
+    assert_eq!(outcome.events[0].reason, Reason::ArtifactVerificationFailed);
+    assert_eq!(std::fs::read(&file).unwrap(), good);
+}
+
+#[tokio::test]
+async fn failed_fetch_keeps_the_last_artifact() {
+    let mut fixture = Fixture::new();
+    let first = fixture.pass("one").await;
+    let failed = fixture.pass("broken").await;
+    assert_eq!(failed.status.artifact, first.status.artifact);
+    let outdated = conditions::get(&failed.status.conditions, types::ARTIFACT_OUTDATED).unwrap();
+    assert_eq!(outdated.message, "new upstream revision 'broken'");
+    let panicked = fixture.pass("panic").await;
+    assert_eq!(panicked.status.artifact, first.status.artifact);
+    assert_eq!(panicked.fault.unwrap().reason, Reason::InternalError);
+}
+
+#[tokio::test]
+async fn removal_deletes_the_artifacts_of_the_object_alone() {
+    let mut fixture = Fixture::new();
+    fixture.pass("one").await;
+    fixture.reconciler.remove("ns", "other").await.unwrap();
+    assert!(fixture.root.join("url/ns/repo").is_dir());
+    fixture.reconciler.remove("ns", "repo").await.unwrap();
+    fixture.reconciler.remove("ns", "repo").await.unwrap();
+    assert!(!fixture.root.join("url/ns/repo").exists());
+}

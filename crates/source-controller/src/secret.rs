@@ -1,0 +1,116 @@
+//! The Secret of a source, read live, and the keys that several kinds share.
+
+use std::collections::BTreeMap;
+
+use api::{Fault, Reason, Secret as Masked};
+use k8s_openapi::{ByteString, api::core::v1::Secret};
+use kube::{Api, Client};
+
+/// The data of a Secret.
+pub struct SecretData {
+    /// Namespace and name, for messages.
+    name: String,
+    data: BTreeMap<String, ByteString>,
+}
+
+/// A username and a password.
+pub struct BasicAuth {
+    /// Username, never empty.
+    pub username: String,
+    /// Password, may be empty.
+    pub password: Masked<String>,
+}
+
+/// Reads a Secret.
+///
+/// # Errors
+/// A fault if the Secret is missing or can't be read.
+pub(crate) async fn read(client: &Client, namespace: &str, name: &str) -> Result<SecretData, Fault> {
+    let shown = format!("{namespace}/{name}");
+    let api: Api<Secret> = Api::namespaced(client.clone(), namespace);
+    let secret = api.get(name).await.map_err(|error| {
+        let why = runtime::client::describe(&error);
+        Fault::retry(
+            Reason::AuthenticationFailed,
+            format!("failed to get secret '{shown}': {why}"),
+        )
+    })?;
+    Ok(SecretData {
+        name: shown,
+        data: secret.data.unwrap_or_default(),
+    })
+}
+
+impl SecretData {
+    /// Returns a Secret with this data, for tests.
+    #[cfg(test)]
+    pub(crate) fn of(name: &str, pairs: &[(&str, &[u8])]) -> Self {
+        let data = pairs
+            .iter()
+            .map(|(key, value)| ((*key).to_owned(), ByteString(value.to_vec())));
+        Self {
+            name: name.to_owned(),
+            data: data.collect(),
+        }
+    }
+
+    /// Refuses the Secret if it has one of `keys`, which are pairs of a key and its meaning: leaving them out silently
+    /// could mean less security than the user asked for. `instead` says what to use.
+    ///
+    /// # Errors
+    /// A fault that names the key.
+    pub fn refuse(&self, keys: &[(&str, &str)], instead: &str) -> Result<(), Fault> {
+        let found = keys.iter().find(|(key, _)| self.data.contains_key(*key));
+        found.map_or(Ok(()), |(key, what)| {
+            let name = &self.name;
+            let message = format!("secret '{name}': {key}: {what} is not supported yet: use {instead}");
+            Err(Fault::retry(Reason::UnsupportedField, message))
+        })
+    }
+
+    /// Returns the bytes of the first of `keys` that the Secret has.
+    #[must_use]
+    pub fn bytes(&self, keys: &[&str]) -> Option<&[u8]> {
+        let found = keys.iter().find_map(|key| self.data.get(*key));
+        found.map(|ByteString(bytes)| bytes.as_slice())
+    }
+
+    /// Returns the string at `key`; `None` if it is missing or empty.
+    ///
+    /// # Errors
+    /// A fault if the value is not UTF-8.
+    pub fn string(&self, key: &str) -> Result<Option<String>, Fault> {
+        match self.bytes(&[key]).map(std::str::from_utf8) {
+            None => Ok(None),
+            Some(Ok(string)) => Ok(Some(string.to_owned()).filter(|string| !string.is_empty())),
+            Some(Err(_)) => Err(self.invalid(&format!("{key} is not UTF-8"))),
+        }
+    }
+
+    /// Returns the keys `username` and `password`; `None` without a username.
+    ///
+    /// # Errors
+    /// A fault if there is a password without a username, or a value is not UTF-8.
+    pub fn basic_auth(&self) -> Result<Option<BasicAuth>, Fault> {
+        match (self.string("username")?, self.string("password")?) {
+            (Some(username), password) => Ok(Some(BasicAuth {
+                username,
+                password: Masked::new(password.unwrap_or_default()),
+            })),
+            (None, Some(_)) => Err(self.invalid("a password needs a username")),
+            (None, None) => Ok(None),
+        }
+    }
+
+    /// Returns the PEM bundle of CA certificates.
+    #[must_use]
+    pub fn ca(&self) -> Option<&[u8]> {
+        self.bytes(&["ca.crt", "caFile"])
+    }
+
+    fn invalid(&self, why: &str) -> Fault {
+        let name = &self.name;
+        let message = format!("failed to configure authentication options: secret '{name}': {why}");
+        Fault::retry(Reason::AuthenticationFailed, message)
+    }
+}

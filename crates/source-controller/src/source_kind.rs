@@ -1,0 +1,161 @@
+//! The contract between a kind of source and the skeleton that all kinds share.
+
+use std::{fmt::Debug, fs::File, io::BufWriter, path::Path, time::Duration};
+
+use api::{Artifact, Condition, Fault, Reason, revision::Style};
+use artifact::{Algorithm, pack::Packed};
+use kube::core::{NamespaceResourceScope, object::HasStatus};
+use serde::{Serialize, de::DeserializeOwned};
+use tree::Budget;
+
+use crate::{blocking::Work, builder::BuildError, secret::SecretData, status};
+
+/// A kind of source: how an object is resolved to a revision, and how the revision is fetched and packed. Reading Secrets,
+/// the storage, the decision what to build, status, conditions, events and finalizer are the same for all kinds.
+///
+/// `resolve`, `fetch` and `pack` block; each call runs on a thread of its own.
+pub trait SourceKind: Send + Sync + Sized + 'static {
+    /// The resource.
+    type Object: kube::Resource<DynamicType = (), Scope = NamespaceResourceScope>
+        + HasStatus<Status = Self::Status>
+        + Clone
+        + Debug
+        + DeserializeOwned
+        + Serialize
+        + Send
+        + Sync
+        + 'static;
+    /// The status of the resource.
+    type Status: Serialize + DeserializeOwned + Clone + Debug + Default + PartialEq + Send + Sync + 'static;
+    /// What to fetch and with which credentials, from the spec and its Secret.
+    type Request: Clone + Send + 'static;
+    /// The revision that the request resolves to.
+    type Resolved: Clone + Send + 'static;
+    /// A fetched revision, ready to be packed.
+    type Fetched: Send + 'static;
+
+    /// Name of the kind in paths of the storage: the kind in lower case.
+    const DIRECTORY: &'static str;
+    /// Reason of Ready=True in the words of 2021 ([`Style::Legacy`]).
+    const LEGACY_READY: Reason;
+
+    /// Returns the fields of the spec that all kinds have.
+    fn spec(object: &Self::Object) -> SourceSpec<'_>;
+
+    /// Returns the fields of the status that all kinds have.
+    fn common_status(status: &Self::Status) -> SourceStatus;
+
+    /// Returns the fields of the object's status that all kinds have; defaults if it has none.
+    fn past(object: &Self::Object) -> SourceStatus {
+        object.status().map(Self::common_status).unwrap_or_default()
+    }
+
+    /// Sets the fields of the status that all kinds have.
+    fn set_common(status: &mut Self::Status, common: SourceStatus);
+
+    /// Refuses invalid and unsupported fields. Pure.
+    ///
+    /// # Errors
+    /// A stalling fault that names field and value.
+    fn validate(object: &Self::Object) -> Result<(), Fault>;
+
+    /// Returns the request of an object; `secret` is the Secret that [`SourceSpec::secret`] names. Pure.
+    ///
+    /// # Errors
+    /// A fault that names the field or the key of the Secret.
+    fn request(object: &Self::Object, secret: Option<&SecretData>) -> Result<Self::Request, Fault>;
+
+    /// Resolves the request to a revision. Called in every pass, so it should be cheap.
+    ///
+    /// # Errors
+    /// A fault in the words of conditions.
+    fn resolve(&self, request: &Self::Request, work: &Work) -> Result<Self::Resolved, Fault>;
+
+    /// Returns the revision for status, conditions and events.
+    fn revision(resolved: &Self::Resolved, style: Style) -> String;
+
+    /// Returns the file name of the artifact.
+    fn file_name(resolved: &Self::Resolved) -> String;
+
+    /// Fetches the revision. `dir` is an empty directory that is removed after packing.
+    ///
+    /// # Errors
+    /// A fault in the words of conditions.
+    fn fetch(
+        &self,
+        request: &Self::Request,
+        resolved: &Self::Resolved,
+        work: &Work,
+        dir: &Path,
+    ) -> Result<Self::Fetched, Fault>;
+
+    /// Packs a fetched revision into a tarball.
+    ///
+    /// # Errors
+    /// A failure of packing, or a fault in the words of conditions.
+    fn pack(
+        fetched: &Self::Fetched,
+        options: &PackOptions,
+        out: &mut BufWriter<&File>,
+    ) -> Result<Packed, BuildError>;
+
+    /// Returns a short description of a fetched revision for the event of a new artifact, such as the subject of a commit.
+    fn describe(fetched: &Self::Fetched) -> Option<String>;
+
+    /// Returns the message of Ready=True.
+    fn ready_message(revision: &str) -> String {
+        format!("stored artifact for revision '{revision}'")
+    }
+
+    /// Returns the message of the event for a new artifact, or for the end of a failure. `description` is that of
+    /// [`SourceKind::describe`], if something was fetched.
+    fn event_message(revision: &str, description: Option<&str>) -> String;
+
+    /// Returns the condition type that a failure is reported in, beside Ready.
+    fn failure_condition(reason: Reason) -> Option<&'static str> {
+        status::failure_condition(reason)
+    }
+}
+
+/// The fields of the spec that all kinds have.
+#[derive(Debug, Clone, Copy)]
+pub struct SourceSpec<'a> {
+    /// Interval of looking for changes.
+    pub interval: Duration,
+    /// Timeout of resolving, and of fetching.
+    pub timeout: Duration,
+    /// True if the user suspended the object.
+    pub suspend: bool,
+    /// Lines as in `.gitignore`; replace the default excludes.
+    pub ignore: Option<&'a str>,
+    /// Name of the Secret with credentials and certificates.
+    pub secret: Option<&'a str>,
+}
+
+/// The fields of the status that all kinds have.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct SourceStatus {
+    /// Generation that was last reconciled to an end; -1 before the first.
+    pub observed_generation: Option<i64>,
+    /// Conditions.
+    pub conditions: Vec<Condition>,
+    /// The stored artifact.
+    pub artifact: Option<Artifact>,
+    /// URL of the latest artifact.
+    pub url: Option<String>,
+    /// Ignore rules of the stored artifact.
+    pub observed_ignore: Option<String>,
+    /// Last value of the annotation `reconcile.fluxcd.io/requestedAt` that was handled.
+    pub last_handled_reconcile_at: Option<String>,
+}
+
+/// Options of packing an artifact.
+#[derive(Debug)]
+pub struct PackOptions {
+    /// The ignore rules of the spec.
+    pub ignore: Option<String>,
+    /// Algorithm of the digest.
+    pub algorithm: Algorithm,
+    /// Limits of the work.
+    pub budget: Budget,
+}

@@ -1,0 +1,78 @@
+//! The stored artifact of an object: looking at it changes nothing; [`tidy`] repairs and removes.
+
+use std::time::SystemTime;
+
+use api::{Fault, Reason};
+use artifact::{Digest, Key, Storage, storage::Verdict};
+
+use crate::plan::StoredArtifact;
+
+/// Compares the storage with the artifact that the status names.
+///
+/// # Errors
+/// A fault if the storage can't be read.
+pub(crate) fn look(
+    storage: &Storage,
+    key: &Key,
+    artifact: Option<api::Artifact>,
+) -> Result<StoredArtifact, Fault> {
+    let Some(artifact) = artifact else {
+        return Ok(StoredArtifact::None);
+    };
+    let file = artifact
+        .path
+        .strip_prefix(&format!("{}/", key.dir()))
+        .map(str::to_owned);
+    let digest = artifact
+        .digest
+        .as_deref()
+        .and_then(|digest| Digest::parse(digest).ok());
+    let (Some(file), Some(digest)) = (file, digest) else {
+        return Ok(StoredArtifact::Missing);
+    };
+    Ok(
+        match storage
+            .verify(&artifact.path, &digest)
+            .map_err(|error| failed(&error))?
+        {
+            Verdict::Good => StoredArtifact::Good { artifact, file },
+            Verdict::Missing => StoredArtifact::Missing,
+            Verdict::Corrupt { found } => StoredArtifact::Corrupt {
+                path: artifact.path,
+                wanted: digest.to_string(),
+                found: found.to_string(),
+            },
+        },
+    )
+}
+
+/// Removes a corrupt artifact; restores the alias of a good one and removes superseded ones.
+///
+/// # Errors
+/// A fault if the storage can't be written.
+pub(crate) fn tidy(storage: &Storage, key: &Key, stored: &StoredArtifact) -> Result<(), Fault> {
+    match stored {
+        StoredArtifact::Corrupt { path, wanted, found } => {
+            storage.remove_file(path);
+            tracing::error!(path, wanted, found, "removed a corrupt artifact");
+        }
+        StoredArtifact::Good { file, .. } => {
+            storage.ensure_alias(key, file).map_err(|error| failed(&error))?;
+            match storage.collect(key, file, SystemTime::now()) {
+                Ok(0) => {}
+                Ok(removed) => tracing::info!(removed, "removed superseded artifacts"),
+                // The next pass tries again.
+                Err(error) => tracing::warn!(%error, "failed to remove superseded artifacts"),
+            }
+        }
+        StoredArtifact::None | StoredArtifact::Missing => {}
+    }
+    Ok(())
+}
+
+fn failed(error: &artifact::Error) -> Fault {
+    Fault::retry(
+        Reason::StorageOperationFailed,
+        format!("failed to look at the storage: {error}"),
+    )
+}
