@@ -45,7 +45,10 @@ const RELIST: Duration = Duration::from_secs(120);
 /// Time for running passes to end after a shutdown began.
 const FINISH_GRACE: Duration = Duration::from_secs(3);
 /// Time for cancelled passes to clean up.
-const ABORT_GRACE: Duration = Duration::from_millis(2500);
+const ABORT_GRACE: Duration = Duration::from_millis(2100);
+/// Time after which no pass of a kind runs any more.
+#[cfg(test)]
+pub(crate) const SHUTDOWN_TIME: Duration = FINISH_GRACE.saturating_add(ABORT_GRACE);
 
 /// A request for a pass that comes from elsewhere than the object's own watch.
 #[derive(Debug, Clone, PartialEq, Eq)]

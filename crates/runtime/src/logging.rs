@@ -25,28 +25,33 @@ use tracing_subscriber::{
 
 use crate::flags::{LogEncoding, LogLevel};
 
-/// The targets that log at the chosen level: the project's crates.
+/// The libraries of this project, which log at the chosen level, as the program does.
 const OWN: &[&str] = &[
     "api",
+    "apply",
     "artifact",
+    "cloud",
     "cluster",
     "engine",
     "git",
+    "go",
+    "helm",
     "jinja",
     "kluctl",
-    "kluctl_controller",
     "kustomize",
-    "kustomize_controller",
-    "notification_controller",
+    "net",
     "objects",
+    "oci",
+    "references",
     "runtime",
-    "source_controller",
+    "secrets",
+    "stores",
     "tree",
-    "weir",
+    "versions",
     "yaml",
 ];
 
-/// Installs the process-wide log for the program `name`. A second call changes nothing.
+/// Installs the log of the process for the program `name`. A second call has no effect.
 pub fn init(name: &str, level: LogLevel, encoding: LogEncoding) {
     let filter = targets(name, level);
     let installed = match encoding {
@@ -87,7 +92,7 @@ fn targets(name: &str, level: LogLevel) -> Targets {
     };
     Targets::new()
         .with_default(foreign)
-        // These log every failed or repeated request; what matters of it is logged by the one who asked.
+        // These log every failed or repeated request; callers log the failures that matter.
         .with_target("kube_client", LevelFilter::OFF)
         .with_target("hyper", LevelFilter::OFF)
         .with_target("reqwest", LevelFilter::OFF)
@@ -227,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_has_fluxs_keys_and_the_fields_of_its_spans() {
+    fn json_line_has_the_keys_of_flux_and_the_fields_of_its_spans() {
         let lines = logged(LogLevel::Info, || {
             let span = tracing::error_span!("pass", kind = "GitRepository", name = "app", namespace = "team");
             let _entered = span.enter();
@@ -257,11 +262,11 @@ mod tests {
     }
 
     #[test]
-    fn foreign_crates_stay_quiet_even_at_trace() {
+    fn foreign_crates_log_only_warnings_at_trace() {
         let lines = logged(LogLevel::Trace, || {
             tracing::info!(target: "h2::client", "chatter");
             tracing::error!(target: "kube_client::client", "failed with status 500");
-            tracing::trace!(target: "source_controller::git", "own");
+            tracing::trace!(target: "git::session", "own");
             tracing::trace!(target: "own_program", "the program's");
             tracing::warn!(target: "kube_runtime::watcher", "watch lost");
         });

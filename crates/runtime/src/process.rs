@@ -1,4 +1,4 @@
-//! The process around a controller: what starts before it, what ends after it, and in which order.
+//! The process around a controller: start and shutdown, in order.
 
 use std::{future::Future, process::ExitCode, time::Duration};
 
@@ -25,27 +25,32 @@ use crate::{
     panics,
 };
 
-/// How long a controller may take to end after it was told to.
-const BODY_GRACE: Duration = Duration::from_millis(6500);
-/// How long events may take to go out at the end.
-const FLUSH_GRACE: Duration = Duration::from_millis(1500);
-const RESIGN_GRACE: Duration = Duration::from_millis(2500);
+/// Time for the controller's own part to end after a shutdown began: for running passes, and for requests to its servers.
+const BODY_GRACE: Duration = Duration::from_millis(5500);
+/// Time for sending recorded events.
+const FLUSH_GRACE: Duration = Duration::from_millis(1000);
+/// Time for giving the lease back.
+const RESIGN_GRACE: Duration = Duration::from_millis(1500);
+/// Time for requests to the admin ports.
+const ADMIN_GRACE: Duration = Duration::from_millis(500);
+/// Time for blocking work.
+const RUNTIME_GRACE: Duration = Duration::from_millis(200);
 
-/// What makes one controller different from the others.
+/// Identity of a controller.
 #[derive(Debug, Clone)]
 pub struct Spec {
-    /// Name of the controller: its field manager, its name in events, its log.
+    /// Name of the controller, also in events, in the log, and as field manager.
     pub name: &'static str,
-    /// Name of its lease, as upstream's controller names it.
+    /// Name of its lease, the same as that of the original.
     pub lease: &'static str,
-    /// Where events are posted to; empty for nowhere.
+    /// URL that events are posted to; empty posts none.
     pub events_addr: String,
-    /// Whether replicas that do not lead write Kubernetes Events too.
+    /// If true, replicas that do not lead write Kubernetes Events too.
     pub standby_records: bool,
 }
 
-/// Runs a controller until a signal, or until it cannot go on: the whole of a `main`. `body` starts at once and uses
-/// [`Context::leader`] (as [`crate::run_kind`] does) before it does what only a leader may.
+/// Runs a controller until a signal or a fatal error; this is the whole of a `main`. `body` starts immediately, and calls
+/// [`Context::leader`] (as [`crate::run_kind`] does) before anything that only the leader may do.
 pub fn start<F, Fut>(spec: Spec, flags: CommonFlags, body: F) -> ExitCode
 where
     F: FnOnce(Context) -> Fut + Send + 'static,
@@ -66,7 +71,7 @@ where
         .map_err(Error::Start)
         .and_then(|tokio| {
             let result = tokio.block_on(run(spec, flags, body));
-            tokio.shutdown_timeout(Duration::from_millis(200));
+            tokio.shutdown_timeout(RUNTIME_GRACE);
             result
         });
     match result {
@@ -78,12 +83,12 @@ where
     }
 }
 
-/// Everything that [`start`] keeps in its hands.
+/// A running process.
 struct Process {
     ctx: Context,
     servers: TaskTracker,
     flush: Flush,
-    /// Ends the campaign, or the lead.
+    /// Ends the leader election, or the lead.
     retire: CancellationToken,
     candidate: Option<JoinHandle<Result<(), Error>>>,
 }
@@ -170,7 +175,7 @@ impl Process {
         })
     }
 
-    /// Ends in order: no new work, running work, events, lease, ports.
+    /// Shuts down in order: new work, running work, events, lease, ports.
     async fn end(
         self,
         mut work: JoinHandle<anyhow::Result<()>>,
@@ -188,18 +193,18 @@ impl Process {
         self.flush.wait(FLUSH_GRACE).await;
         self.retire.cancel();
         if let Some(candidate) = self.candidate {
-            // It may have ended already; what it said then is in the result.
+            // It may have ended already; its error is in the result then.
             let _ = tokio::time::timeout(RESIGN_GRACE, candidate).await;
         }
-        let _ = tokio::time::timeout(Duration::from_millis(500), self.servers.wait()).await;
+        let _ = tokio::time::timeout(ADMIN_GRACE, self.servers.wait()).await;
         result
     }
 }
 
-/// What the body's end means while nobody told it to end.
+/// Returns the error for a body that ended without a shutdown.
 fn ended_early(ended: Result<anyhow::Result<()>, tokio::task::JoinError>) -> Error {
     Error::Body(match ended {
-        Ok(Ok(())) => "it returned although nobody told it to end".to_owned(),
+        Ok(Ok(())) => "it returned without a shutdown".to_owned(),
         Ok(Err(error)) => format!("{error:#}"),
         Err(error) if error.is_panic() => "it panicked".to_owned(),
         Err(_) => "it was cancelled".to_owned(),
@@ -282,4 +287,18 @@ fn hostname() -> String {
                 .map(|name| name.trim().to_owned())
         })
         .unwrap_or_else(|| "unknown".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::driver;
+
+    #[test]
+    fn shutdown_fits_the_shortest_grace_period_of_our_pods() {
+        let whole = BODY_GRACE + FLUSH_GRACE + RESIGN_GRACE + ADMIN_GRACE + RUNTIME_GRACE;
+        // deploy/base has terminationGracePeriodSeconds: 10.
+        assert!(whole <= Duration::from_secs(9), "{whole:?}");
+        assert!(driver::SHUTDOWN_TIME < BODY_GRACE);
+    }
 }

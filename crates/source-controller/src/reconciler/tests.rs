@@ -72,7 +72,7 @@ impl SourceKind for UrlKind {
     }
 
     fn request(object: &GitRepository, _: Option<&SecretData>) -> Result<String, Fault> {
-        Ok(object.spec.url.expose().clone())
+        Ok(object.spec.url.expose().to_owned())
     }
 
     fn resolve(&self, request: &String, _: &Work) -> Result<String, Fault> {
@@ -103,7 +103,7 @@ impl SourceKind for UrlKind {
         out: &mut BufWriter<&File>,
     ) -> Result<Packed, BuildError> {
         let item = Item {
-            path: TreePath::new("file").unwrap(),
+            path: TreePath::parse("file").unwrap(),
             kind: Kind::File { executable: false },
             content: fetched.clone(),
         };
