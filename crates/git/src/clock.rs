@@ -1,4 +1,4 @@
-//! The deadline and the cancellation of one session.
+//! Deadline and cancellation of one session.
 
 use std::{
     future::Future,
@@ -14,22 +14,22 @@ use tokio::runtime::Handle;
 
 use crate::{Error, Limits};
 
-/// How often a waiting session looks at its cancellation flag.
-const LOOK: Duration = Duration::from_millis(50);
+/// Interval of checking the cancellation flag while waiting.
+const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
-/// The circumstances of one session: how long it may take, what ends it early, and what it may take in.
+/// Limits of one session: time, cancellation, sizes.
 #[derive(Debug, Clone)]
 pub struct Call {
-    /// From opening the session to its end, hanging servers included.
+    /// Timeout from opening the session to its end.
     pub timeout: Duration,
-    /// Ends the session when it becomes true.
+    /// Cancels the session when it becomes true.
     pub cancelled: Arc<AtomicBool>,
-    /// What the session may take in.
+    /// Limits of what the server sends.
     pub limits: Limits,
 }
 
 impl Call {
-    /// A call with the default limits that nobody cancels.
+    /// Returns a call with default limits that is not cancelled.
     #[must_use]
     pub fn new(timeout: Duration) -> Self {
         Self {
@@ -46,6 +46,7 @@ pub(crate) struct Clock {
     runtime: Handle,
     deadline: Instant,
     timeout: Duration,
+    silence: Duration,
     cancelled: Arc<AtomicBool>,
     shown: String,
 }
@@ -56,12 +57,13 @@ impl Clock {
             runtime,
             deadline: Instant::now() + call.timeout,
             timeout: call.timeout,
+            silence: call.limits.silence,
             cancelled: Arc::clone(&call.cancelled),
             shown,
         }
     }
 
-    /// Fails once the deadline has passed or the call was cancelled.
+    /// Fails after the deadline, and if the call is cancelled.
     pub(crate) fn check(&self) -> Result<(), Error> {
         if self.cancelled.load(Ordering::Relaxed) {
             return Err(Error::Cancelled {
@@ -77,26 +79,34 @@ impl Clock {
         Ok(())
     }
 
-    /// Waits for `future`, but not past the end of the call. Blocks the thread.
+    /// Waits for the next bytes of the server in `future`, until the end of the call or of its patience with a silent
+    /// server. Blocks the thread.
     pub(crate) fn wait<T>(&self, future: impl Future<Output = T>) -> Result<T, Error> {
         self.runtime.block_on(async {
             let mut future = pin!(future);
+            let started = Instant::now();
             loop {
                 self.check()?;
-                if let Ok(value) = tokio::time::timeout(LOOK, &mut future).await {
+                if started.elapsed() >= self.silence {
+                    return Err(Error::Network {
+                        url: self.shown.clone(),
+                        why: format!("the server sent nothing for {} s", self.silence.as_secs_f32()),
+                    });
+                }
+                if let Ok(value) = tokio::time::timeout(CHECK_INTERVAL, &mut future).await {
                     return Ok(value);
                 }
             }
         })
     }
 
-    /// A flag that becomes true when the call ends before the returned guard is dropped.
+    /// Returns a guard whose flag becomes true when the call ends.
     pub(crate) fn watch(&self) -> Watch {
         let stop = Arc::new(AtomicBool::new(false));
         let (clock, flag) = (self.clone(), Arc::clone(&stop));
         let task = self.runtime.spawn(async move {
             while clock.check().is_ok() {
-                tokio::time::sleep(LOOK).await;
+                tokio::time::sleep(CHECK_INTERVAL).await;
             }
             flag.store(true, Ordering::Relaxed);
         });
@@ -104,7 +114,7 @@ impl Clock {
     }
 }
 
-/// Keeps a flag in step with a [`Clock`] for code that polls a flag only.
+/// A flag that follows a [`Clock`], for code that polls a flag.
 pub(crate) struct Watch {
     pub(crate) stop: Arc<AtomicBool>,
     task: tokio::task::JoinHandle<()>,

@@ -1,4 +1,6 @@
-//! What one session may take in.
+//! Limits of one session.
+
+use std::time::Duration;
 
 /// The limits of one session; a breach is [`crate::Error::Limit`], which names the limit.
 #[derive(Debug, Clone)]
@@ -13,6 +15,8 @@ pub struct Limits {
     pub entries: usize,
     /// Directories above a file.
     pub depth: usize,
+    /// Longest time without a byte from the server; default 30 s.
+    pub silence: Duration,
 }
 
 impl Default for Limits {
@@ -23,6 +27,7 @@ impl Default for Limits {
             object_bytes: 256 << 20,
             entries: 200_000,
             depth: 100,
+            silence: Duration::from_secs(30),
         }
     }
 }

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use git::{Auth, Call, Error, Remote};
+use git::{Auth, Call, Error, Limits, Remote};
 use testkit::{Fault, GitServer, Repo};
 
 use super::{branch, call, fetch, timed};
@@ -85,6 +85,30 @@ fn hanging_servers_meet_the_deadline() {
         let error = result.err().unwrap();
         assert!(matches!(error, Error::Timeout { .. }), "{fault:?}: {error}");
         assert!(took < Duration::from_secs(10), "{fault:?}: {took:?}");
+    }
+}
+
+#[test]
+fn silent_servers_are_given_up_long_before_the_deadline() {
+    let server = GitServer::start().unwrap();
+    let repo = repo(&server);
+    let remote = Remote::new(&repo.url()).unwrap();
+    for fault in [Fault::Hang, Fault::HangMidPack] {
+        repo.fail(fault.clone());
+        let call = Call {
+            limits: Limits {
+                silence: Duration::from_millis(500),
+                ..Limits::default()
+            },
+            ..Call::new(Duration::from_secs(3600))
+        };
+        let (result, took) = timed(|| fetch(&remote, &branch("main"), &call));
+        let error = result.err().unwrap().to_string();
+        assert!(
+            error.contains("the server sent nothing for 0.5 s"),
+            "{fault:?}: {error}"
+        );
+        assert!(took < Duration::from_secs(20), "{fault:?}: {took:?}");
     }
 }
 
