@@ -1,44 +1,33 @@
-//! What is known of a checkout on this machine, for those who work in it.
+//! Description of a checkout on this machine.
 
 use std::path::{Path, PathBuf};
 
-use crate::Error;
+use crate::{Error, discover::repository_around};
 
-/// A directory that Git checked out. Nothing of it is changed.
+/// A directory that Git checked out. It is only read, and no program that its configuration names is run.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Checkout {
-    /// Its root.
+    /// Root directory.
     pub root: PathBuf,
-    /// The address of the remote `origin`, as it is configured: it may hold credentials.
+    /// URL of the remote `origin` as configured; may contain credentials.
     pub origin: Option<String>,
-    /// The commit that is checked out, in hex; none before the first one.
+    /// Hash of the checked out commit; `None` before the first one.
     pub commit: Option<String>,
-    /// The full name of the branch that is checked out; none when it is a commit or a tag.
+    /// Full name of the checked out branch; `None` for a commit or a tag.
     pub branch: Option<String>,
-    /// A tag of the commit, by its full name, when no branch is checked out.
+    /// Full name of a tag of the commit, if no branch is checked out.
     pub tag: Option<String>,
-    /// Whether files differ from the commit, or are not in it and not ignored.
+    /// True if files differ from the commit, or are neither in it nor ignored.
     pub dirty: bool,
 }
 
-/// The repository of the checkout that a directory lies in.
-pub(crate) fn repository_around(dir: &Path) -> Option<gix::ThreadSafeRepository> {
-    // Only what the checkout itself says counts, not the configuration of the user or the machine.
-    let mapping = gix::sec::trust::Mapping {
-        full: gix::open::Options::isolated(),
-        reduced: gix::open::Options::isolated(),
-    };
-    let upwards = gix::discover::upwards::Options::default();
-    gix::ThreadSafeRepository::discover_opts(dir, upwards, mapping).ok()
-}
-
 impl Checkout {
-    /// The checkout that a directory lies in; `None` when it lies in none.
+    /// Returns the checkout that contains a directory; `None` if there is none.
     ///
     /// # Errors
-    /// When it can't be read.
+    /// If the checkout can't be read.
     pub fn around(dir: &Path) -> Result<Option<Self>, Error> {
-        let Some(found) = repository_around(dir) else {
+        let Some(found) = repository_around(dir)? else {
             return Ok(None);
         };
         let repository = found.to_thread_local();
@@ -70,7 +59,7 @@ fn origin(repository: &gix::Repository) -> Option<String> {
     Some(url.to_string())
 }
 
-/// The first tag that leads to the commit that is checked out.
+/// Returns the first tag of the checked out commit.
 fn tag_of(repository: &gix::Repository) -> Option<String> {
     let head = repository.head_id().ok()?;
     let references = repository.references().ok()?;
@@ -103,7 +92,7 @@ mod tests {
     use crate::original::git;
 
     #[test]
-    fn a_checkout_is_described() {
+    fn checkout_has_origin_commit_branch_and_changes() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().canonicalize().unwrap();
         assert_eq!(Checkout::around(&root).unwrap(), None);

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use gix::{ObjectId, revision::walk::Sorting, traverse::commit::simple::CommitTimeOrder};
 
-use crate::{Error, checkout::repository_around};
+use crate::{Error, discover::repository_around};
 
 /// How many commits are looked through.
 const MAX_COMMITS: usize = 200_000;
@@ -26,7 +26,7 @@ impl History {
     /// The history of the checkout that a directory lies in; `None` when it lies in none.
     #[must_use]
     pub fn around(dir: &Path) -> Option<Self> {
-        let repository = repository_around(dir)?;
+        let repository = repository_around(dir).ok().flatten()?;
         Some(Self { repository })
     }
 

@@ -13,6 +13,7 @@ mod checkout;
 mod client;
 mod clock;
 mod commit;
+mod discover;
 mod error;
 #[cfg(test)]
 mod fuzz;

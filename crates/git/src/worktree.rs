@@ -14,7 +14,7 @@ use gix::{
     status::UntrackedFiles,
 };
 
-use crate::{Error, checkout::repository_around};
+use crate::{Error, discover::repository_around};
 
 /// A checkout that commits are added to. Only what the checkout itself is configured to counts; no hook is run, nothing is signed, and
 /// no filter is applied.
@@ -46,7 +46,7 @@ impl Worktree {
     /// # Errors
     /// When it can't be read, or commits would have no author.
     pub fn around(dir: &Path, author: &Author) -> Result<Option<Self>, Error> {
-        let Some(found) = repository_around(dir) else {
+        let Some(found) = repository_around(dir)? else {
             return Ok(None);
         };
         let mut repository = found.to_thread_local();
