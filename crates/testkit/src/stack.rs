@@ -10,11 +10,7 @@ use crate::{ControlPlane, Controller, controller::Launch, progress::say};
 /// The namespace of the controllers.
 pub const NAMESPACE: &str = "flux-system";
 /// All controllers, in the order of their start: the others post their events to the first.
-pub const CONTROLLERS: &[&str] = &[
-    "notification-controller",
-    "source-controller",
-    "kluctl-controller",
-];
+pub const CONTROLLERS: &[&str] = include!(concat!(env!("OUT_DIR"), "/controllers.rs"));
 
 /// The running controllers, in the order of [`CONTROLLERS`].
 #[derive(Debug)]

@@ -1,6 +1,7 @@
 //! Tests of the definitions, and that manifests of every era decode.
 
-use serde_json::{Value, json};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinitionVersion;
+use serde_json::json;
 
 use super::*;
 use crate::{

@@ -8,3 +8,8 @@ pub use deployment::{
     KluctlDeploymentStatus, ReconcileResult, RenameContext,
 };
 pub use images::{FixedImage, FixedImageObject};
+
+use crate::crd::{definition::ServedKind, kluctl_deployment};
+
+/// The kinds of this group.
+pub(crate) const KINDS: &[ServedKind] = &[ServedKind::of::<KluctlDeployment>(kluctl_deployment)];

@@ -4,11 +4,16 @@
 
 use std::collections::BTreeMap;
 
-use kube::CustomResource;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::{CustomResource, CustomResourceExt};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Artifact, Condition, GoDuration, LocalObjectReference, UrlText, schema};
+use crate::{
+    Artifact, Condition, GoDuration, LocalObjectReference, UrlText,
+    crd::definition::{Version, age, build, column, default_status, ready, status},
+    schema,
+};
 
 /// What to fetch, how, and how often.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema, CustomResource)]
@@ -193,6 +198,35 @@ pub struct GitRepositoryStatus {
     /// Last value of the annotation `reconcile.fluxcd.io/requestedAt` that was handled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_handled_reconcile_at: Option<String>,
+}
+
+/// Returns the definition of GitRepository.
+#[must_use]
+pub fn definition() -> CustomResourceDefinition {
+    let url = || column("URL", "string", ".spec.url");
+    let newer = || vec![url(), age(), ready(), status()];
+    let mut crd = build(
+        GitRepository::crd(),
+        &[
+            Version {
+                name: "v1",
+                deprecated: false,
+                columns: newer(),
+            },
+            Version {
+                name: "v1beta2",
+                deprecated: true,
+                columns: newer(),
+            },
+            Version {
+                name: "v1beta1",
+                deprecated: true,
+                columns: vec![url(), ready(), status(), age()],
+            },
+        ],
+    );
+    default_status(&mut crd);
+    crd
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]

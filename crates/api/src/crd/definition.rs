@@ -1,0 +1,144 @@
+//! Building definitions: served versions, columns, defaults.
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    CustomResourceColumnDefinition as Column, CustomResourceDefinition, CustomResourceDefinitionVersion,
+    JSON, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
+};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use crate::annotation;
+
+/// A served version of a kind.
+pub(crate) struct Version {
+    pub(crate) name: &'static str,
+    pub(crate) deprecated: bool,
+    pub(crate) columns: Vec<Column>,
+}
+
+/// A kind: its definition and its Rust type.
+pub(crate) struct ServedKind {
+    pub(super) definition: fn() -> CustomResourceDefinition,
+    pub(super) decode: fn(Value) -> Result<(), serde_json::Error>,
+}
+
+impl ServedKind {
+    /// Returns the kind with the Rust type `O`.
+    pub(crate) const fn of<O: DeserializeOwned>(definition: fn() -> CustomResourceDefinition) -> Self {
+        Self {
+            definition,
+            decode: |object| serde_json::from_value::<O>(object).map(drop),
+        }
+    }
+}
+
+/// Returns the definition that the derive made with these versions instead of its own. The first version is stored.
+pub(crate) fn build(mut crd: CustomResourceDefinition, versions: &[Version]) -> CustomResourceDefinition {
+    let newest = versions.first().map_or("", |version| version.name);
+    let kind = crd.spec.names.kind.clone();
+    let mut template = crd.spec.versions.pop();
+    if let Some(schema) = template
+        .as_mut()
+        .and_then(|v| v.schema.as_mut())
+        .and_then(|s| s.open_api_v3_schema.as_mut())
+    {
+        tidy(schema);
+    }
+    crd.spec.versions = versions
+        .iter()
+        .map(|version| CustomResourceDefinitionVersion {
+            name: version.name.to_owned(),
+            served: true,
+            storage: version.name == newest,
+            deprecated: version.deprecated.then_some(true),
+            deprecation_warning: version
+                .deprecated
+                .then(|| format!("{} {kind} is deprecated, upgrade to {newest}", version.name)),
+            additional_printer_columns: Some(version.columns.clone()),
+            ..template.clone().unwrap_or_default()
+        })
+        .collect();
+    crd.metadata
+        .annotations
+        .get_or_insert_default()
+        .insert(annotation::SUBSTITUTE.to_owned(), "disabled".to_owned());
+    crd
+}
+
+/// Sets the default of `status.observedGeneration` to -1, so that `kubectl wait` and kstatus wait for new objects.
+pub(crate) fn default_status(crd: &mut CustomResourceDefinition) {
+    for version in &mut crd.spec.versions {
+        let schema = version
+            .schema
+            .as_mut()
+            .and_then(|s| s.open_api_v3_schema.as_mut());
+        if let Some(status) = schema
+            .and_then(|s| s.properties.as_mut())
+            .and_then(|p| p.get_mut("status"))
+        {
+            status.default = Some(JSON(json!({ "observedGeneration": -1 })));
+        }
+    }
+}
+
+/// Removes what the derive adds and the API server does not need, most of all `nullable`: with it, a null would be kept
+/// instead of dropped before the defaults are set.
+fn tidy(schema: &mut JSONSchemaProps) {
+    schema.nullable = None;
+    if schema
+        .format
+        .as_deref()
+        .is_some_and(|format| format.starts_with("uint"))
+    {
+        schema.format = None;
+    }
+    if let Some(values) = &mut schema.enum_ {
+        values.retain(|value| !value.0.is_null());
+    }
+    // A default that says what absence says is noise in every object.
+    if schema.default.as_ref().is_some_and(|value| value.0.is_null()) {
+        schema.default = None;
+    }
+    schema
+        .properties
+        .iter_mut()
+        .flat_map(|p| p.values_mut())
+        .for_each(tidy);
+    match &mut schema.items {
+        Some(JSONSchemaPropsOrArray::Schema(item)) => tidy(item),
+        Some(JSONSchemaPropsOrArray::Schemas(items)) => items.iter_mut().for_each(tidy),
+        None => {}
+    }
+    if let Some(JSONSchemaPropsOrBool::Schema(inner)) = &mut schema.additional_properties {
+        tidy(inner);
+    }
+}
+
+pub(crate) fn column(name: &str, type_: &str, path: &str) -> Column {
+    Column {
+        name: name.to_owned(),
+        type_: type_.to_owned(),
+        json_path: path.to_owned(),
+        ..Column::default()
+    }
+}
+
+pub(crate) fn age() -> Column {
+    column("Age", "date", ".metadata.creationTimestamp")
+}
+
+pub(crate) fn ready() -> Column {
+    column(
+        "Ready",
+        "string",
+        r#".status.conditions[?(@.type=="Ready")].status"#,
+    )
+}
+
+pub(crate) fn status() -> Column {
+    column(
+        "Status",
+        "string",
+        r#".status.conditions[?(@.type=="Ready")].message"#,
+    )
+}
