@@ -2,6 +2,7 @@
 
 mod contents;
 mod delta;
+mod entry;
 mod origin;
 mod status;
 mod store;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use objects::secrets;
 use yaml::{Map, Value};
 
-use super::{CommandResult, ResultObject, delta, value};
+use super::{CommandResult, ResultObject, delta, entry};
 
 /// Extent of the objects in a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,7 +51,7 @@ impl CommandResult {
 
 /// An object with what identifies each of its states: type, name, labels, annotations.
 pub(super) fn reduced(object: &ResultObject) -> Value {
-    let mut entry = value::entry(object);
+    let mut entry = entry::entry(object);
     if let Some(map) = entry.as_map_mut() {
         for (name, state) in states(object) {
             if let Some(state) = state {
@@ -85,7 +85,7 @@ pub(super) fn compacted(objects: &[ResultObject]) -> Vec<Value> {
 }
 
 pub(super) fn compact(object: &ResultObject) -> Value {
-    let mut entry = value::entry(object);
+    let mut entry = entry::entry(object);
     let mut before: Option<&Value> = None;
     if let Some(map) = entry.as_map_mut() {
         for (name, state) in states(object) {

@@ -2,7 +2,7 @@
 
 use yaml::{Map, Value};
 
-use super::{CommandResult, ObjectError, ResultObject, value::reference};
+use super::{CommandResult, ObjectError, ResultObject, entry::reference};
 use crate::ValidateResult;
 
 impl CommandResult {

@@ -2,7 +2,7 @@
 
 use yaml::{Map, Value};
 
-use super::{CommandResult, ResultObject, value};
+use super::{CommandResult, ResultObject, entry};
 use crate::ValidateResult;
 
 fn number(count: usize) -> Value {
@@ -35,8 +35,8 @@ impl CommandResult {
         ] {
             root.insert(name, count);
         }
-        root.insert("errors", value::messages(&self.errors));
-        root.insert("warnings", value::messages(&self.warnings));
+        root.insert("errors", entry::messages(&self.errors));
+        root.insert("warnings", entry::messages(&self.warnings));
         root.insert(
             "totalChanges",
             number(self.objects.iter().map(|object| object.changes.len()).sum()),
@@ -50,9 +50,9 @@ impl CommandResult {
         let mut root: Map = self.head("commandInfo");
         root.remove("commandInfo");
         let drifted = self.objects.iter().filter(|object| is_drifted(object));
-        root.insert("objects", drifted.map(value::entry).collect::<Vec<_>>());
-        root.insert("errors", value::messages(&self.errors));
-        root.insert("warnings", value::messages(&self.warnings));
+        root.insert("objects", drifted.map(entry::entry).collect::<Vec<_>>());
+        root.insert("errors", entry::messages(&self.errors));
+        root.insert("warnings", entry::messages(&self.warnings));
         Value::Map(root)
     }
 

@@ -1,9 +1,11 @@
 //! Results as data, under the names that kluctl has for everything.
 
-use objects::ObjectRef;
 use yaml::{Map, Value};
 
-use super::{CommandResult, Contents, ObjectError, Origin, ResultObject, contents};
+use super::{
+    CommandResult, Contents, Origin, contents,
+    entry::{entry, messages, put, reference},
+};
 use crate::ValidateResult;
 
 impl CommandResult {
@@ -178,60 +180,4 @@ pub(super) fn target_key(origin: &Origin, discriminator: Option<&str>) -> Map {
     key.insert("clusterId", origin.cluster_id.as_str());
     put(&mut key, "discriminator", discriminator.unwrap_or_default());
     key
-}
-
-/// Empty texts are left out.
-fn put(map: &mut Map, name: &str, text: &str) {
-    if !text.is_empty() {
-        map.insert(name, text);
-    }
-}
-
-/// An object without its content.
-pub(super) fn entry(object: &ResultObject) -> Value {
-    let mut entry = Map::from([("ref", reference(&object.reference))]);
-    if !object.changes.is_empty() {
-        let changes: Vec<Value> = object
-            .changes
-            .iter()
-            .map(objects::diff::Change::to_value)
-            .collect();
-        entry.insert("changes", changes);
-    }
-    for (name, set) in [
-        ("new", object.new),
-        ("orphan", object.orphan),
-        ("deleted", object.deleted),
-        ("hook", object.hook),
-    ] {
-        if set {
-            entry.insert(name, true);
-        }
-    }
-    Value::Map(entry)
-}
-
-pub(super) fn messages(list: &[ObjectError]) -> Value {
-    let list: Vec<Value> = list
-        .iter()
-        .map(|error| {
-            let of = error.reference.as_ref().map_or_else(
-                || Value::Map(Map::from([("kind", Value::from("")), ("name", Value::from(""))])),
-                reference,
-            );
-            let fields = [("ref", of), ("message", Value::from(error.message.as_str()))];
-            Value::Map(Map::from(fields))
-        })
-        .collect();
-    Value::from(list)
-}
-
-pub(super) fn reference(of: &ObjectRef) -> Value {
-    let mut map = Map::new();
-    put(&mut map, "group", &of.group);
-    put(&mut map, "version", &of.version);
-    put(&mut map, "kind", &of.kind);
-    map.insert("name", of.name.as_str());
-    put(&mut map, "namespace", of.namespace.as_deref().unwrap_or_default());
-    Value::Map(map)
 }
