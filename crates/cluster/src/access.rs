@@ -165,7 +165,7 @@ fn check_user(name: &str, info: &AuthInfo) -> Result<(), Error> {
         (
             impersonates,
             "as (impersonation)",
-            "serviceAccountName of the KluctlDeployment",
+            "spec.serviceAccountName of the object that names this kubeconfig",
         ),
     ];
     refuse("user", name, &refused)?;

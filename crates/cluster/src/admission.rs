@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures::{StreamExt as _, stream};
 use yaml::Value;
 
-use crate::{Cluster, Error, Kind};
+use crate::{Cluster, Error, ResourceKind};
 
 /// The group of everything that is asked about changes.
 const GROUP: &str = "admissionregistration.k8s.io";
@@ -32,7 +32,7 @@ struct Rule {
 
 impl Rule {
     /// A resource that is named is meant in every group: it may be served in several.
-    fn sees(&self, kind: &Kind) -> bool {
+    fn sees(&self, kind: &ResourceKind) -> bool {
         let everything = self
             .resources
             .iter()
@@ -48,7 +48,7 @@ impl Rule {
 impl Admission {
     /// Whether somebody may look at updates of objects of this kind, and change or refuse them or warn of them.
     #[must_use]
-    pub fn sees_updates(&self, kind: &Kind) -> bool {
+    pub fn sees_updates(&self, kind: &ResourceKind) -> bool {
         self.unclear || self.rules.iter().any(|rule| rule.sees(kind))
     }
 
@@ -103,7 +103,7 @@ impl Cluster {
     /// When the kinds can't be found out, or the work is cancelled.
     pub async fn admission(&self) -> Result<Admission, Error> {
         let snapshot = self.recent_snapshot(KINDS_AGE).await?;
-        let kinds: Vec<Kind> = snapshot
+        let kinds: Vec<ResourceKind> = snapshot
             .listable()
             .filter(|kind| kind.group == GROUP && !kind.kind.ends_with("Binding"))
             .cloned()
@@ -132,14 +132,15 @@ mod tests {
     use super::*;
     use serde_json::{Value as Json, json};
 
-    fn kind(group: &str, plural: &str) -> Kind {
-        Kind {
+    fn kind(group: &str, plural: &str) -> ResourceKind {
+        ResourceKind {
             group: group.to_owned(),
             version: "v1".to_owned(),
             kind: "Thing".to_owned(),
             plural: plural.to_owned(),
             namespaced: true,
             listable: true,
+            deletable: true,
             preferred: true,
             status: false,
         }

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::Method;
-use objects::{ObjectRef, orphans::MANAGER};
+use objects::ObjectRef;
 use yaml::Value;
 
 use crate::{Cluster, Error, connection::Call, path};
 
-/// How often, and in which steps, a resource that is known but not yet served is asked for again.
+/// Pauses between the attempts to apply an object of a kind that is known but not served yet.
 const NOT_YET_SERVED: [Duration; 5] = [
     Duration::from_millis(100),
     Duration::from_millis(200),
@@ -18,24 +18,26 @@ const NOT_YET_SERVED: [Duration; 5] = [
     Duration::from_millis(1500),
 ];
 
-/// How to apply.
+/// The options of a server-side apply.
 #[derive(Debug, Clone, Copy)]
-pub struct ApplyOptions {
-    /// The API server does everything but store the result.
+pub struct ApplyOptions<'a> {
+    /// If set, the API server does everything but store the result.
     pub dry_run: bool,
-    /// Take over the fields of other managers. To be used only on a patch that was trimmed to what may be taken over,
-    /// or because the user said so.
+    /// If set, the fields of other managers are taken over. To be used only on a patch without the fields that are left to
+    /// others, or because the user asked for it.
     pub force: bool,
-    /// In whose name.
-    pub manager: &'static str,
+    /// The field manager.
+    pub manager: &'a str,
 }
 
-impl Default for ApplyOptions {
-    fn default() -> Self {
+impl<'a> ApplyOptions<'a> {
+    /// Returns the options for an apply as a manager, without force.
+    #[must_use]
+    pub const fn new(manager: &'a str) -> Self {
         Self {
             dry_run: false,
             force: false,
-            manager: MANAGER,
+            manager,
         }
     }
 }
@@ -43,26 +45,27 @@ impl Default for ApplyOptions {
 /// An applied object.
 #[derive(Debug, Clone)]
 pub struct Applied {
-    /// The object as it is now.
+    /// The object after the apply.
     pub object: Value,
-    /// What the API server warned of.
+    /// Warnings of the API server.
     pub warnings: Vec<String>,
 }
 
 impl Cluster {
-    /// Replaces an object as a whole. With a `metadata.resourceVersion` in it, the API server refuses when the object was
+    /// Replaces an object as a whole. With a `metadata.resourceVersion` in it, the API server refuses if the object was
     /// changed since, and the request can be sent again without harm.
     ///
     /// # Errors
-    /// When the API server refuses or can't be asked.
-    pub async fn replace(&self, object: &Value, dry_run: bool) -> Result<Applied, Error> {
+    /// If the API server refuses or can't be reached.
+    pub async fn replace(&self, object: &Value, options: ApplyOptions<'_>) -> Result<Applied, Error> {
         let reference = ObjectRef::of(object)?;
         let what = format!("replace {reference}");
         let kind = self
             .kind(&reference.group, &reference.version, &reference.kind)
             .await?;
-        let mut url = format!("{}?fieldManager={MANAGER}", path::object(&kind, &reference)?);
-        if dry_run {
+        let url = path::object(&kind, &reference)?;
+        let mut url = format!("{url}?fieldManager={}", path::encode(options.manager));
+        if options.dry_run {
             url.push_str("&dryRun=All");
         }
         let call = Call {
@@ -79,12 +82,12 @@ impl Cluster {
         })
     }
 
-    /// Applies an object as a manager, `kluctl` unless told otherwise. A `metadata.resourceVersion` in it makes the API server refuse when the
-    /// object was changed since.
+    /// Applies an object as a field manager. With a `metadata.resourceVersion` in it, the API server refuses if the object
+    /// was changed since.
     ///
     /// # Errors
-    /// [`Error::NoMatch`] when the kind is not served, [`Error::Api`] with causes when other managers own fields.
-    pub async fn apply(&self, object: &Value, options: ApplyOptions) -> Result<Applied, Error> {
+    /// [`Error::NoMatch`] if the kind is not served, [`Error::Api`] with causes if other managers own fields.
+    pub async fn apply(&self, object: &Value, options: ApplyOptions<'_>) -> Result<Applied, Error> {
         let reference = ObjectRef::of(object)?;
         let what = format!("apply {reference}");
         let body = body(object, &what)?;
@@ -94,7 +97,7 @@ impl Cluster {
                 .kind(&reference.group, &reference.version, &reference.kind)
                 .await?;
             let url = path::object(&kind, &reference)?;
-            let mut url = format!("{url}?fieldManager={}", options.manager);
+            let mut url = format!("{url}?fieldManager={}", path::encode(options.manager));
             if options.dry_run {
                 url.push_str("&dryRun=All");
             }
@@ -110,7 +113,7 @@ impl Cluster {
             };
             let answer = match self.send(&what, &call).await?.success(Some(&reference)) {
                 Ok(answer) => answer,
-                // Discovery is ahead of the handlers when a definition is new, and behind when it is gone.
+                // Discovery is ahead of the handlers if a definition is new, and behind if it is gone.
                 Err(Error::Api(error)) if error.is_unknown_resource() => {
                     let Some(pause) = pauses.next() else {
                         return Err(Error::Api(error));

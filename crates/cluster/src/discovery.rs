@@ -1,4 +1,4 @@
-//! Which kinds a cluster serves.
+//! Discovery: the kinds that a cluster serves.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -11,48 +11,50 @@ use tokio::sync::Mutex;
 
 use crate::{Cluster, Error, connection::Call, legacy};
 
-/// Asks for everything at once.
+/// Accepted content types: aggregated discovery, which is one document for all groups.
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,\
                           application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json";
 
-/// Whether objects of a kind live in namespaces.
+/// The scope of a kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
-    /// They do.
+    /// Objects live in namespaces.
     Namespaced,
-    /// They don't.
+    /// Objects belong to no namespace.
     Cluster,
 }
 
-/// A kind in a version, as it is served.
+/// A served kind in one version.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Kind {
+pub struct ResourceKind {
     /// API group, empty for the core group.
     pub group: String,
     /// Version.
     pub version: String,
     /// Kind.
     pub kind: String,
-    /// Its name in URLs.
+    /// Plural name, as in URLs.
     pub plural: String,
-    /// Whether its objects live in namespaces.
+    /// True if its objects live in namespaces.
     pub namespaced: bool,
-    /// Whether its objects can be listed.
+    /// True if its objects can be listed.
     pub listable: bool,
-    /// Whether this is the version to prefer.
+    /// True if its objects can be deleted. Kinds that are computed, like metrics, can't.
+    pub deletable: bool,
+    /// True if this is the preferred version of the kind.
     pub preferred: bool,
-    /// Whether it has a status subresource.
+    /// True if it has a status subresource.
     pub status: bool,
 }
 
-impl Kind {
-    /// `group/version`, or the version alone for the core group.
+impl ResourceKind {
+    /// Returns `group/version`, or the version alone for the core group.
     #[must_use]
     pub fn api_version(&self) -> String {
         objects::join_api_version(&self.group, &self.version)
     }
 
-    /// Where its objects live.
+    /// Returns the scope.
     #[must_use]
     pub fn scope(&self) -> Scope {
         if self.namespaced {
@@ -63,17 +65,19 @@ impl Kind {
     }
 }
 
-/// What a cluster served at one moment.
+/// The kinds that a cluster served at one time.
 #[derive(Debug)]
 pub struct Snapshot {
-    kinds: Vec<Kind>,
+    kinds: Vec<ResourceKind>,
+    /// The versions of groups whose kinds could not be read, or only from an outdated copy.
+    stale: Vec<GroupVersion>,
     /// By group and kind, preferred versions first.
     by_kind: HashMap<(String, String), Vec<usize>>,
     taken: Instant,
 }
 
 impl Snapshot {
-    pub(crate) fn new(kinds: Vec<Kind>) -> Self {
+    pub(crate) fn new(Discovered { kinds, stale }: Discovered) -> Self {
         let mut by_kind: HashMap<_, Vec<usize>> = HashMap::new();
         for (index, kind) in kinds.iter().enumerate() {
             by_kind
@@ -83,24 +87,25 @@ impl Snapshot {
         }
         Self {
             kinds,
+            stale,
             by_kind,
             taken: Instant::now(),
         }
     }
 
-    /// A kind in a version.
+    /// Returns a kind in a version.
     #[must_use]
-    pub fn find(&self, group: &str, version: &str, kind: &str) -> Option<&Kind> {
+    pub fn find(&self, group: &str, version: &str, kind: &str) -> Option<&ResourceKind> {
         self.versions(group, kind).find(|found| found.version == version)
     }
 
-    /// Where objects of a kind live, in whatever version.
+    /// Returns the scope of a kind in any version; `None` for unknown kinds.
     #[must_use]
     pub fn scope(&self, group: &str, kind: &str) -> Option<Scope> {
-        self.versions(group, kind).next().map(Kind::scope)
+        self.versions(group, kind).next().map(ResourceKind::scope)
     }
 
-    fn versions(&self, group: &str, kind: &str) -> impl Iterator<Item = &Kind> {
+    fn versions(&self, group: &str, kind: &str) -> impl Iterator<Item = &ResourceKind> {
         let found = self.by_kind.get(&(group.to_owned(), kind.to_owned()));
         found
             .into_iter()
@@ -108,8 +113,8 @@ impl Snapshot {
             .filter_map(|index| self.kinds.get(*index))
     }
 
-    /// One version of every kind that can be listed. Kinds that only mirror others are left out.
-    pub fn listable(&self) -> impl Iterator<Item = &Kind> {
+    /// Returns one version of every kind that can be listed, without kinds that only mirror others.
+    pub fn listable(&self) -> impl Iterator<Item = &ResourceKind> {
         self.kinds.iter().filter(|kind| {
             kind.listable
                 && kind.preferred
@@ -118,18 +123,18 @@ impl Snapshot {
         })
     }
 
-    /// The preferred versions of the kinds in a group, with a name, or both.
+    /// Returns the preferred versions of the kinds in a group, with a name, or both.
     #[must_use]
-    pub fn matching(&self, group: Option<&str>, kind: Option<&str>) -> Vec<Kind> {
-        let is_meant = |found: &&Kind| {
+    pub fn matching(&self, group: Option<&str>, kind: Option<&str>) -> Vec<ResourceKind> {
+        let matches = |found: &&ResourceKind| {
             found.preferred
                 && group.is_none_or(|group| found.group == group)
                 && kind.is_none_or(|kind| found.kind == kind)
         };
-        self.kinds.iter().filter(is_meant).cloned().collect()
+        self.kinds.iter().filter(matches).cloned().collect()
     }
 
-    /// All that is served, as `group/version` and as `group/version/Kind`.
+    /// Returns all served versions and kinds, as `group/version` and as `group/version/Kind`.
     #[must_use]
     pub fn api_versions(&self) -> Vec<String> {
         let mut served = BTreeSet::new();
@@ -140,13 +145,35 @@ impl Snapshot {
         served.into_iter().collect()
     }
 
-    /// Whether it is older than this.
+    /// Returns the versions of groups whose API server is down: their kinds are unknown, or known from an outdated copy.
+    #[must_use]
+    pub fn stale(&self) -> &[GroupVersion] {
+        &self.stale
+    }
+
+    /// Returns true if it is older than this.
     pub(crate) fn is_older_than(&self, age: Duration) -> bool {
         self.taken.elapsed() > age
     }
 }
 
-/// The snapshot that all identities on a cluster share.
+/// A version of a group.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GroupVersion {
+    /// API group, empty for the core group.
+    pub group: String,
+    /// Version.
+    pub version: String,
+}
+
+/// The result of reading discovery.
+#[derive(Debug, Default)]
+pub(crate) struct Discovered {
+    kinds: Vec<ResourceKind>,
+    stale: Vec<GroupVersion>,
+}
+
+/// The current snapshot, which all identities on a cluster share.
 #[derive(Default)]
 pub(crate) struct Discovery {
     current: RwLock<Option<Arc<Snapshot>>>,
@@ -167,10 +194,10 @@ impl Discovery {
 }
 
 impl Cluster {
-    /// What the cluster serves, as far as it is known.
+    /// Returns the last snapshot, and reads one if there is none.
     ///
     /// # Errors
-    /// When the API server can't be asked.
+    /// If the API server can't be reached.
     pub async fn snapshot(&self) -> Result<Arc<Snapshot>, Error> {
         match self.discovery().current() {
             Some(snapshot) => Ok(snapshot),
@@ -178,10 +205,10 @@ impl Cluster {
         }
     }
 
-    /// What the cluster serves, not older than `age`.
+    /// Returns a snapshot that is not older than `age`.
     ///
     /// # Errors
-    /// When the API server can't be asked.
+    /// If the API server can't be reached.
     pub async fn recent_snapshot(&self, age: Duration) -> Result<Arc<Snapshot>, Error> {
         let snapshot = self.snapshot().await?;
         if snapshot.is_older_than(age) {
@@ -191,10 +218,10 @@ impl Cluster {
         }
     }
 
-    /// Asks anew, unless somebody else did since `seen`.
+    /// Reads a new snapshot, unless another task did so since `seen`.
     ///
     /// # Errors
-    /// When the API server can't be asked.
+    /// If the API server can't be reached.
     pub async fn refresh(&self, seen: Option<&Arc<Snapshot>>) -> Result<Arc<Snapshot>, Error> {
         let _one_at_a_time = self.discovery().refreshing.lock().await;
         if let Some(current) = self.discovery().current()
@@ -207,11 +234,11 @@ impl Cluster {
         Ok(snapshot)
     }
 
-    /// A kind in a version. A kind that is not known is looked for once more.
+    /// Returns a kind in a version. For an unknown kind, discovery is read once more.
     ///
     /// # Errors
-    /// [`Error::NoMatch`] when the cluster does not serve it.
-    pub async fn kind(&self, group: &str, version: &str, kind: &str) -> Result<Kind, Error> {
+    /// [`Error::NoMatch`] if the cluster does not serve it.
+    pub async fn kind(&self, group: &str, version: &str, kind: &str) -> Result<ResourceKind, Error> {
         let mut snapshot = self.snapshot().await?;
         if snapshot.find(group, version, kind).is_none() && snapshot.is_older_than(Duration::from_millis(200))
         {
@@ -230,10 +257,10 @@ impl Cluster {
             })
     }
 
-    /// Where objects of a kind live; `None` when the cluster does not serve it.
+    /// Returns the scope of a kind; `None` if the cluster does not serve it.
     ///
     /// # Errors
-    /// When the API server can't be asked.
+    /// If the API server can't be reached.
     pub async fn scope(&self, group: &str, kind: &str) -> Result<Option<Scope>, Error> {
         let snapshot = self.snapshot().await?;
         if let Some(scope) = snapshot.scope(group, kind) {
@@ -245,12 +272,12 @@ impl Cluster {
         Ok(self.refresh(Some(&snapshot)).await?.scope(group, kind))
     }
 
-    /// The preferred versions of the kinds in a group, with a name, or both. When none is known, they are looked for once
-    /// more.
+    /// Returns the preferred versions of the kinds in a group, with a name, or both. If there is none, discovery is read
+    /// once more.
     ///
     /// # Errors
-    /// When the API server can't be asked.
-    pub async fn kinds(&self, group: Option<&str>, kind: Option<&str>) -> Result<Vec<Kind>, Error> {
+    /// If the API server can't be reached.
+    pub async fn kinds(&self, group: Option<&str>, kind: Option<&str>) -> Result<Vec<ResourceKind>, Error> {
         let snapshot = self.snapshot().await?;
         let found = snapshot.matching(group, kind);
         if !found.is_empty() || !snapshot.is_older_than(Duration::from_millis(200)) {
@@ -259,8 +286,8 @@ impl Cluster {
         Ok(self.refresh(Some(&snapshot)).await?.matching(group, kind))
     }
 
-    async fn discover(&self) -> Result<Vec<Kind>, Error> {
-        let mut kinds = Vec::new();
+    async fn discover(&self) -> Result<Discovered, Error> {
+        let mut found = Discovered::default();
         for root in ["/api", "/apis"] {
             let call = Call {
                 accept: AGGREGATED,
@@ -268,66 +295,80 @@ impl Cluster {
             };
             let answer = self.send("discovery", &call).await?.success(None)?;
             match serde_json::from_slice::<APIGroupDiscoveryList>(&answer.body) {
-                Ok(list) if answer.is_kind("APIGroupDiscoveryList") => kinds.extend(from_aggregated(list)),
-                _ => kinds.extend(self.discover_legacy(root, &answer).await?),
+                Ok(list) if answer.is_kind("APIGroupDiscoveryList") => found.add_aggregated(list),
+                _ => self.discover_legacy(root, &answer, &mut found).await?,
             }
         }
-        Ok(kinds)
+        Ok(found)
     }
 
     async fn discover_legacy(
         &self,
         root: &str,
         answer: &crate::connection::Answer,
-    ) -> Result<Vec<Kind>, Error> {
-        let mut kinds = Vec::new();
+        found: &mut Discovered,
+    ) -> Result<(), Error> {
         for served in legacy::versions(root, &answer.value("discovery")?) {
             let answer = self.send("discovery", &Call::get(served.url.clone())).await?;
-            // A group whose own server is down must not hide the others.
-            if let Ok(answer) = answer.success(None) {
-                kinds.extend(legacy::kinds(&served, &answer.value("discovery")?));
+            // A group whose API server is down must not hide the others.
+            match answer.success(None) {
+                Ok(answer) => found
+                    .kinds
+                    .extend(legacy::kinds(&served, &answer.value("discovery")?)),
+                Err(_) => found.stale.push(GroupVersion {
+                    group: served.group,
+                    version: served.version,
+                }),
             }
         }
-        Ok(kinds)
+        Ok(())
     }
 }
 
-fn from_aggregated(list: APIGroupDiscoveryList) -> Vec<Kind> {
-    let mut kinds: Vec<Kind> = Vec::new();
-    for group in list.items {
-        let name = group
-            .metadata
-            .and_then(|metadata| metadata.name)
-            .unwrap_or_default();
-        for version in group.versions {
-            let number = version.version.unwrap_or_default();
-            for resource in version.resources {
-                let (Some(plural), Some(kind)) =
-                    (resource.resource, resource.response_kind.and_then(|gvk| gvk.kind))
-                else {
-                    continue;
-                };
-                // A kind may be served only by a version that is not the first: that one is to be preferred then.
-                let preferred = !kinds
-                    .iter()
-                    .any(|known| known.group == name && known.plural == plural);
-                kinds.push(Kind {
-                    preferred,
-                    group: name.clone(),
-                    version: number.clone(),
-                    kind,
-                    plural,
-                    namespaced: resource.scope.as_deref() == Some("Namespaced"),
-                    listable: resource.verbs.iter().any(|verb| verb == "list"),
-                    status: resource
-                        .subresources
+impl Discovered {
+    fn add_aggregated(&mut self, list: APIGroupDiscoveryList) {
+        for group in list.items {
+            let name = group
+                .metadata
+                .and_then(|metadata| metadata.name)
+                .unwrap_or_default();
+            for version in group.versions {
+                let number = version.version.unwrap_or_default();
+                if version.freshness.as_deref() == Some("Stale") {
+                    self.stale.push(GroupVersion {
+                        group: name.clone(),
+                        version: number.clone(),
+                    });
+                }
+                for resource in version.resources {
+                    let (Some(plural), Some(kind)) =
+                        (resource.resource, resource.response_kind.and_then(|gvk| gvk.kind))
+                    else {
+                        continue;
+                    };
+                    // A kind may be served only by a version that is not the first: that one is preferred then.
+                    let preferred = !self
+                        .kinds
                         .iter()
-                        .any(|sub| sub.subresource.as_deref() == Some("status")),
-                });
+                        .any(|known| known.group == name && known.plural == plural);
+                    self.kinds.push(ResourceKind {
+                        preferred,
+                        group: name.clone(),
+                        version: number.clone(),
+                        kind,
+                        plural,
+                        namespaced: resource.scope.as_deref() == Some("Namespaced"),
+                        listable: resource.verbs.iter().any(|verb| verb == "list"),
+                        deletable: resource.verbs.iter().any(|verb| verb == "delete"),
+                        status: resource
+                            .subresources
+                            .iter()
+                            .any(|sub| sub.subresource.as_deref() == Some("status")),
+                    });
+                }
             }
         }
     }
-    kinds
 }
 
 #[cfg(test)]
@@ -335,12 +376,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_kind_has_one_preferred_version() {
+    fn snapshot_prefers_one_version_of_each_kind() {
         let list = serde_json::from_value(serde_json::json!({"items": [{
             "metadata": {"name": "x.io"},
             "versions": [
                 {"version": "v2", "resources": [{"resource": "things", "responseKind": {"kind": "Thing"},
                     "scope": "Namespaced", "verbs": ["list"], "subresources": [{"subresource": "status"}]}]},
+                {"version": "v0", "freshness": "Stale"},
                 {"version": "v1", "resources": [
                     {"resource": "things", "responseKind": {"kind": "Thing"}, "scope": "Namespaced", "verbs": ["list"]},
                     {"resource": "olds", "responseKind": {"kind": "Old"}, "scope": "Cluster", "verbs": ["list"]},
@@ -349,7 +391,10 @@ mod tests {
             ],
         }]}))
         .unwrap();
-        let snapshot = Snapshot::new(from_aggregated(list));
+        let mut found = Discovered::default();
+        found.add_aggregated(list);
+        let snapshot = Snapshot::new(found);
+        assert_eq!(snapshot.stale().len(), 1);
         let listable: Vec<_> = snapshot
             .listable()
             .map(|kind| format!("{} {}", kind.api_version(), kind.kind))
@@ -362,7 +407,7 @@ mod tests {
             snapshot
                 .matching(group, kind)
                 .iter()
-                .map(Kind::api_version)
+                .map(ResourceKind::api_version)
                 .collect::<Vec<_>>()
         };
         assert_eq!(matching(None, Some("Thing")), ["x.io/v2"]);

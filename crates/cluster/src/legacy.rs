@@ -1,8 +1,8 @@
-//! Discovery the old way, one document a version, for API servers that don't aggregate.
+//! Unaggregated discovery: one document for each version, for old API servers.
 
 use yaml::Value;
 
-use crate::Kind;
+use crate::ResourceKind;
 
 /// A served version of a group.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,7 +13,7 @@ pub(crate) struct Served {
     pub(crate) url: String,
 }
 
-/// Reads the answer of `/api` or `/apis`.
+/// Parses the answer of `/api` or `/apis`.
 pub(crate) fn versions(root: &str, answer: &Value) -> Vec<Served> {
     let text = |value: &Value, field: &str| {
         value
@@ -61,8 +61,8 @@ pub(crate) fn versions(root: &str, answer: &Value) -> Vec<Served> {
     served
 }
 
-/// Reads the kinds of one version.
-pub(crate) fn kinds(served: &Served, answer: &Value) -> Vec<Kind> {
+/// Parses the kinds of one version.
+pub(crate) fn kinds(served: &Served, answer: &Value) -> Vec<ResourceKind> {
     let resources = answer
         .get("resources")
         .and_then(Value::as_seq)
@@ -79,7 +79,7 @@ pub(crate) fn kinds(served: &Served, answer: &Value) -> Vec<Kind> {
         .iter()
         .zip(&names)
         .filter(|(_, plural)| !plural.is_empty() && !plural.contains('/'))
-        .map(|(resource, plural)| Kind {
+        .map(|(resource, plural)| ResourceKind {
             group: served.group.clone(),
             version: served.version.clone(),
             kind: resource
@@ -96,6 +96,10 @@ pub(crate) fn kinds(served: &Served, answer: &Value) -> Vec<Kind> {
                 .get("verbs")
                 .and_then(Value::as_seq)
                 .is_some_and(|verbs| verbs.iter().any(|verb| verb.as_str() == Some("list"))),
+            deletable: resource
+                .get("verbs")
+                .and_then(Value::as_seq)
+                .is_some_and(|verbs| verbs.iter().any(|verb| verb.as_str() == Some("delete"))),
             preferred: served.preferred,
             status: names.contains(&format!("{plural}/status")),
         })
@@ -108,7 +112,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn reads_groups_and_kinds() {
+    fn groups_and_kinds_are_parsed() {
         let answer = Value::from_json(
             json!({"groups": [{"name": "apps", "preferredVersion": {"version": "v1"},
             "versions": [{"version": "v1"}, {"version": "v1beta1"}]}]}),

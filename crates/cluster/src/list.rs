@@ -1,23 +1,23 @@
-//! Listing the objects that carry a label, over all kinds.
+//! Listing the objects with a label, over all kinds.
 
-use std::{collections::HashSet, time::Duration};
+use std::{collections::HashSet, fmt, time::Duration};
 
 use futures::{StreamExt as _, stream};
 use yaml::{Map, Value};
 
-use crate::{Cluster, Error, Kind, connection::Call, path};
+use crate::{Cluster, Error, ResourceKind, connection::Call, path};
 
-/// How many objects one answer may hold.
+/// Objects on one page of a list.
 const PAGE: usize = 500;
-/// How old the list of kinds may be: one that was added since would be overlooked.
+/// Maximum age of the list of kinds: objects of a kind that was added since would be missed.
 const KINDS_AGE: Duration = Duration::from_secs(10);
 
-/// How much of each object is wanted.
+/// The requested part of each object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Detail {
-    /// All of it.
+    /// The whole object.
     Full,
-    /// Its metadata, which is enough for deciding whether it goes, and far less to send and to read.
+    /// The metadata, which is enough for a decision about deletion, and far less to transfer and to parse.
     Metadata,
 }
 
@@ -32,74 +32,116 @@ impl Detail {
     }
 }
 
-/// Which objects are listed.
+/// The objects of a kind that are listed.
 struct Query {
     selector: String,
     detail: Detail,
-    /// How many objects there may be.
+    /// Maximum number of objects.
     most: usize,
 }
 
-/// Why a list is not complete.
+/// A part of the cluster that could not be listed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Incomplete {
-    /// The identity may not list this kind everywhere (but perhaps in the namespaces that were named).
-    Forbidden {
-        /// Group, version and kind.
-        kind: String,
-    },
-    /// The kind can't be listed at the moment.
-    Failed {
-        /// Group, version and kind.
-        kind: String,
-        /// Why.
-        reason: String,
-    },
+pub struct Gap {
+    /// API group, empty for the core group.
+    pub group: String,
+    /// Version.
+    pub version: String,
+    /// The kind; absent if the kinds of the whole version are unknown, because its API server is down.
+    pub kind: Option<String>,
+    /// The namespace; absent for the whole cluster.
+    pub namespace: Option<String>,
+    /// True if the identity has no right to list it.
+    pub forbidden: bool,
+    /// The reason.
+    pub reason: String,
 }
 
-/// What was found.
+impl Gap {
+    fn new(kind: &ResourceKind, namespace: Option<&str>, error: &Error) -> Self {
+        Self {
+            group: kind.group.clone(),
+            version: kind.version.clone(),
+            kind: Some(kind.kind.clone()),
+            namespace: namespace.map(str::to_owned),
+            forbidden: error.is_forbidden(),
+            reason: error.to_string(),
+        }
+    }
+
+    /// Returns true if objects of this kind may be missing because of the gap.
+    #[must_use]
+    pub fn concerns(&self, group: &str, kind: &str) -> bool {
+        self.group == group && self.kind.as_ref().is_none_or(|own| own == kind)
+    }
+}
+
+impl fmt::Display for Gap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let api_version = objects::join_api_version(&self.group, &self.version);
+        write!(f, "can't list {api_version}")?;
+        if let Some(kind) = &self.kind {
+            write!(f, ", Kind={kind}")?;
+        }
+        if let Some(namespace) = &self.namespace {
+            write!(f, " in namespace {namespace}")?;
+        }
+        write!(f, ": {}", self.reason)
+    }
+}
+
+/// The result of listing.
 #[derive(Debug, Default)]
 pub struct Listing {
     /// The objects, each with `apiVersion` and `kind`.
     pub objects: Vec<Value>,
-    /// What could not be looked at.
-    pub incomplete: Vec<Incomplete>,
-    /// The groups and kinds that the API server warns of whenever they are asked for.
+    /// The parts that could not be listed: nothing is known about objects in them.
+    pub gaps: Vec<Gap>,
+    /// True if some kind may not be listed in the whole cluster, and was listed in the given namespaces only.
+    pub restricted: bool,
+    /// The groups and kinds with a warning of the API server on every request.
     pub warned: HashSet<(String, String)>,
 }
 
 /// The objects of a kind, page by page.
 struct Pages {
     objects: Vec<Value>,
-    /// Whether the API server warned of the kind.
+    /// True if the API server warned of the kind.
     warned: bool,
 }
 
 impl Listing {
-    fn add(&mut self, kind: &Kind, pages: Pages) {
+    fn add(&mut self, kind: &ResourceKind, pages: Pages) {
         self.objects.extend(pages.objects);
         if pages.warned {
             self.warned.insert((kind.group.clone(), kind.kind.clone()));
         }
     }
+
+    fn extend(&mut self, other: Self) {
+        self.objects.extend(other.objects);
+        self.gaps.extend(other.gaps);
+        self.restricted |= other.restricted;
+        self.warned.extend(other.warned);
+    }
 }
 
 impl Cluster {
-    /// Lists the objects of all kinds with `label=value`. A kind that may not be listed in the whole cluster is listed
-    /// in each of `namespaces`. `wanted` tells how much is wanted of a kind; nothing is asked about the others.
+    /// Lists the objects of all kinds with `label=value`. A kind that may not be listed in the whole cluster is listed in
+    /// each of `namespaces`. `wanted` returns the requested part of a kind's objects; kinds without one are not listed.
     ///
     /// # Errors
-    /// When the kinds can't be found out, or the work is cancelled; a kind that fails is reported in the listing.
+    /// If discovery fails or the work is cancelled. A kind that can't be listed is a gap of the listing.
     pub async fn list_labelled(
         &self,
         label: &str,
         value: &str,
         namespaces: &[String],
-        wanted: impl Fn(&Kind) -> Option<Detail>,
+        wanted: impl Fn(&ResourceKind) -> Option<Detail>,
     ) -> Result<Listing, Error> {
         let snapshot = self.recent_snapshot(KINDS_AGE).await?;
         let selector = format!("labelSelector={}%3D{}", path::encode(label), path::encode(value));
-        let kinds: Vec<(Kind, Query)> = snapshot
+        let kinds: Vec<(ResourceKind, Query)> = snapshot
             .listable()
             .filter_map(|kind| {
                 let query = Query {
@@ -115,19 +157,29 @@ impl Cluster {
             .buffer_unordered(16);
         let mut listing = Listing::default();
         while let Some(found) = lists.next().await {
-            let found = found?;
-            listing.objects.extend(found.objects);
-            listing.incomplete.extend(found.incomplete);
-            listing.warned.extend(found.warned);
+            listing.extend(found?);
         }
+        listing.gaps.extend(snapshot.stale().iter().map(|stale| Gap {
+            group: stale.group.clone(),
+            version: stale.version.clone(),
+            kind: None,
+            namespace: None,
+            forbidden: false,
+            reason: "the API server of this group is not available, so its kinds are unknown".to_owned(),
+        }));
         Ok(listing)
     }
 
-    /// All objects of a kind, or those in one namespace, as the API server lists them.
+    /// Returns all objects of a kind, or those in one namespace, as a list object of the API server.
     ///
     /// # Errors
-    /// When there are more than `most`, or the API server refuses or can't be asked.
-    pub async fn list(&self, kind: &Kind, namespace: Option<&str>, most: usize) -> Result<Value, Error> {
+    /// If there are more than `most` objects, or the API server refuses or can't be reached.
+    pub async fn list(
+        &self,
+        kind: &ResourceKind,
+        namespace: Option<&str>,
+        most: usize,
+    ) -> Result<Value, Error> {
         let query = Query {
             selector: String::new(),
             detail: Detail::Full,
@@ -143,34 +195,45 @@ impl Cluster {
         Ok(Value::Map(list.into_iter().collect()))
     }
 
-    async fn list_kind(&self, kind: &Kind, query: &Query, namespaces: &[String]) -> Result<Listing, Error> {
+    async fn list_kind(
+        &self,
+        kind: &ResourceKind,
+        query: &Query,
+        namespaces: &[String],
+    ) -> Result<Listing, Error> {
         let mut listing = Listing::default();
-        let name = format!("{}, Kind={}", kind.api_version(), kind.kind);
         match self.list_pages(kind, None, query).await {
             Ok(pages) => listing.add(kind, pages),
             Err(error) if error.is_forbidden() => {
-                listing.incomplete.push(Incomplete::Forbidden { kind: name });
-                if kind.namespaced {
-                    for namespace in namespaces {
-                        match self.list_pages(kind, Some(namespace), query).await {
-                            Ok(pages) => listing.add(kind, pages),
-                            Err(Error::Cancelled) => return Err(Error::Cancelled),
-                            Err(_) => {}
-                        }
+                listing.restricted = true;
+                if !kind.namespaced || namespaces.is_empty() {
+                    listing.gaps.push(Gap::new(kind, None, &error));
+                    return Ok(listing);
+                }
+                for namespace in namespaces {
+                    match self.list_pages(kind, Some(namespace), query).await {
+                        Ok(pages) => listing.add(kind, pages),
+                        Err(Error::Cancelled) => return Err(Error::Cancelled),
+                        Err(error) => listing.gaps.push(Gap::new(kind, Some(namespace), &error)),
                     }
                 }
             }
+            // The kind is not served any more.
             Err(error) if error.is_not_found() => {}
             Err(Error::Cancelled) => return Err(Error::Cancelled),
-            Err(error) => listing.incomplete.push(Incomplete::Failed {
-                kind: name,
-                reason: error.to_string(),
-            }),
+            Err(error) => listing.gaps.push(Gap::new(kind, None, &error)),
         }
+        // What can't be deleted was never applied, like metrics.
+        listing.gaps.retain(|_| kind.deletable);
         Ok(listing)
     }
 
-    async fn list_pages(&self, kind: &Kind, namespace: Option<&str>, query: &Query) -> Result<Pages, Error> {
+    async fn list_pages(
+        &self,
+        kind: &ResourceKind,
+        namespace: Option<&str>,
+        query: &Query,
+    ) -> Result<Pages, Error> {
         let what = format!("list {}", kind.plural);
         let url = path::collection(kind, namespace)?;
         let (mut objects, mut warned) = (Vec::new(), false);
@@ -181,7 +244,7 @@ impl Cluster {
                 ..Call::get(format!("{url}?{}&limit={PAGE}{next}", query.selector))
             };
             let answer = match self.send(&what, &call).await?.success(None) {
-                // The list took so long that its snapshot is gone: begin again.
+                // The pages took so long that the snapshot of the list expired: start again.
                 Err(error) if error.code() == Some(410) && !next.is_empty() => {
                     objects.clear();
                     next.clear();
@@ -193,7 +256,7 @@ impl Cluster {
             let Value::Map(mut list) = answer.value(&what)? else {
                 return Err(Error::Malformed {
                     what,
-                    reason: "the list is no map".to_owned(),
+                    reason: "the list is not a map".to_owned(),
                 });
             };
             let more = list
@@ -218,8 +281,8 @@ impl Cluster {
     }
 }
 
-/// Items of lists do not say what they are.
-fn typed(mut item: Value, kind: &Kind) -> Value {
+/// Adds `apiVersion` and `kind`, which the items of lists lack.
+fn typed(mut item: Value, kind: &ResourceKind) -> Value {
     if let Some(map) = item.as_map_mut() {
         map.insert("apiVersion", kind.api_version());
         map.insert("kind", kind.kind.as_str());

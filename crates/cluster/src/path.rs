@@ -2,10 +2,10 @@
 
 use objects::ObjectRef;
 
-use crate::{Error, Kind};
+use crate::{Error, ResourceKind};
 
-/// The URL of all objects of a kind, or of those in one namespace.
-pub(crate) fn collection(kind: &Kind, namespace: Option<&str>) -> Result<String, Error> {
+/// Returns the URL of all objects of a kind, or of those in one namespace.
+pub(crate) fn collection(kind: &ResourceKind, namespace: Option<&str>) -> Result<String, Error> {
     let root = if kind.group.is_empty() {
         format!("/api/{}", kind.version)
     } else {
@@ -23,8 +23,8 @@ pub(crate) fn collection(kind: &Kind, namespace: Option<&str>) -> Result<String,
     })
 }
 
-/// The URL of an object.
-pub(crate) fn object(kind: &Kind, reference: &ObjectRef) -> Result<String, Error> {
+/// Returns the URL of an object.
+pub(crate) fn object(kind: &ResourceKind, reference: &ObjectRef) -> Result<String, Error> {
     let namespace = if kind.namespaced {
         Some(reference.namespace.as_deref().unwrap_or("default"))
     } else {
@@ -37,7 +37,7 @@ pub(crate) fn object(kind: &Kind, reference: &ObjectRef) -> Result<String, Error
     ))
 }
 
-/// A name as a part of a URL. Names come from repositories: none may lead to another URL than its own.
+/// Escapes a name as a segment of a URL. Names come from repositories: none may lead to another URL than its own.
 fn segment(name: &str, object: &str) -> Result<String, Error> {
     if name.is_empty() || name == "." || name == ".." || name.len() > 253 || name.contains(['/', '%']) {
         return Err(Error::InvalidName {
@@ -48,7 +48,7 @@ fn segment(name: &str, object: &str) -> Result<String, Error> {
     Ok(encode(name))
 }
 
-/// Percent-encodes what has a meaning in a URL.
+/// Percent-encodes the characters with a meaning in URLs.
 pub(crate) fn encode(text: &str) -> String {
     let mut encoded = String::with_capacity(text.len());
     for byte in text.bytes() {
@@ -65,14 +65,15 @@ pub(crate) fn encode(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn kind(group: &str, namespaced: bool) -> Kind {
-        Kind {
+    fn kind(group: &str, namespaced: bool) -> ResourceKind {
+        ResourceKind {
             group: group.to_owned(),
             version: "v1".to_owned(),
             kind: "Thing".to_owned(),
             plural: "things".to_owned(),
             namespaced,
             listable: true,
+            deletable: true,
             preferred: true,
             status: false,
         }
@@ -89,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn urls() {
+    fn urls_have_group_namespace_and_name() {
         let url = |group, namespaced, namespace, name| {
             object(&kind(group, namespaced), &reference(namespace, name)).unwrap()
         };
@@ -106,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_lead_elsewhere_are_refused() {
+    fn names_that_would_change_the_url_are_refused() {
         for name in ["", ".", "..", "../secrets/x", "a/b", "a%2fb"] {
             assert!(
                 object(&kind("", true), &reference(Some("n"), name)).is_err(),

@@ -8,14 +8,13 @@ use std::time::Duration;
 use cluster::Cluster;
 use futures::FutureExt as _;
 use kluctl::Rendered;
-use objects::{ObjectRef, discriminator::Claim};
+use objects::ObjectRef;
 
 use crate::{
     Command, CommandResult, Confirm, DeployOptions, Error, ObjectError, Origin, Patience, PokedImage,
     RemoveOptions, ResultObject, ValidateResult,
-    confirm::ABORTED,
-    deploy::{deploy_as_far_as_possible, does_something},
-    live,
+    deploy::{ABORTED, deploy_as_far_as_possible, does_something},
+    discriminator::Claim,
     render::images,
     result::Asked,
 };
@@ -92,6 +91,7 @@ impl<'a> Project<'a> {
             confirm: self.confirm,
             claim: self.claim,
             others: self.others,
+            previous: None,
         }
     }
 
@@ -240,7 +240,7 @@ fn removed(
     result
         .discriminator
         .clone_from(&project.rendered.target.discriminator);
-    result.list_rendered(project.rendered, &live::Live::default(), options);
+    result.list_rendered(project.rendered, &apply::LiveObjects::default(), options);
     Ok(project.told(result, command, options))
 }
 
@@ -250,7 +250,8 @@ fn request_error(error: Error) -> Result<ObjectError, Error> {
         Error::PruneWithoutDiscriminator
         | Error::DeleteWithoutDiscriminator
         | Error::EmptyRender
-        | Error::Object(_) => Ok(ObjectError::general(error.to_string())),
+        | Error::Object(_)
+        | Error::Discriminator(_) => Ok(ObjectError::general(error.to_string())),
         other => Err(other),
     }
 }

@@ -1,75 +1,77 @@
-//! Applying what was rendered.
+//! Deployment of what was rendered: items in their order, with barriers and hooks, on top of crate `apply`.
 
-mod definitions;
-mod delete;
+mod compare;
+mod confirm;
+pub mod discriminator;
+mod hidden;
 mod hooks;
 mod item;
-mod object;
+pub(crate) mod live;
 mod outcome;
-mod replace;
-mod settled;
+mod owner;
+mod poke;
+mod prune;
+mod selector;
+mod validate;
 
-use std::{
-    collections::HashSet,
-    sync::{
-        Mutex, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
-};
+use std::{collections::HashSet, time::Duration};
 
+use apply::{Definitions, OrphanSearch, Query, Session, SessionOptions};
 use cluster::Cluster;
-use definitions::Definitions;
 use futures::{StreamExt as _, stream::FuturesUnordered};
 use kluctl::{Inclusion, Rendered};
 use objects::{ObjectId, ObjectRef, rules::IgnoreRule};
-use settled::Settled;
+use yaml::Value;
 
-pub(crate) use object::{Attempt, apply};
-pub(crate) use outcome::changed;
+pub use compare::{CompareOptions, Comparison, compare};
+pub(crate) use confirm::ABORTED;
+pub use confirm::Confirm;
+pub use hidden::HiddenDifferences;
+pub use owner::MANAGER;
+pub use poke::{PokedImage, poke_images};
+pub use prune::{RemoveOptions, delete, prune};
+pub use validate::{Patience, ValidateResult, validate, validate_until};
 
-use crate::{
-    Command, CommandResult, Error, Event, Listener, ObjectError, PARALLEL,
-    live::{self, Live, Query},
-    progress::tell,
-};
+use crate::{Command, CommandResult, Error, Event, Listener, ObjectError, PARALLEL, progress::tell};
 
-/// How to deploy.
+/// The options of a deployment.
 #[derive(Debug, Clone)]
 pub struct DeployOptions {
-    /// The API server does everything but store the results; nothing is waited for.
+    /// If set, the API server does everything but store the results, and nothing is waited for.
     pub dry_run: bool,
-    /// Win all conflicts with other managers, and apply also what is as rendered already.
+    /// If set, all conflicting fields are taken over, and unchanged objects are applied too.
     pub force_apply: bool,
-    /// Replace an object as a whole when it can't be applied.
+    /// If set, an object that can't be applied is replaced as a whole.
     pub replace_on_error: bool,
-    /// Delete an object and apply it anew when it can neither be applied nor replaced.
+    /// If set, an object that can't be replaced either is deleted and created again.
     pub force_replace_on_error: bool,
-    /// Don't wait until objects are ready.
+    /// If set, nothing waits until objects are ready.
     pub no_wait: bool,
-    /// Begin nothing new after the first error.
+    /// If set, nothing new begins after the first error.
     pub abort_on_error: bool,
-    /// How long to wait for one object.
+    /// Timeout of the wait for one object; default 10 min.
     pub readiness_timeout: Duration,
-    /// Apply only these objects, and no hooks; all when absent.
+    /// The objects to apply, without hooks; all objects and hooks if absent.
     pub only: Option<HashSet<ObjectId>>,
-    /// Report what is no longer rendered, which needs a list of every kind of the cluster. To be left out when pruning
-    /// comes next; never done when only some objects are applied.
+    /// If set, objects that are no longer rendered are reported, which needs a list of every kind of the cluster. Ignored if
+    /// only some objects are applied.
     pub orphans: bool,
+    /// All objects that may have been deployed before, if they are known ([`apply::OrphanSearch::previous`]).
+    pub previous: Option<Vec<ObjectRef>>,
     /// The part of the project that was rendered.
     pub inclusion: Inclusion,
-    /// Differences that don't matter, besides those that the project names.
-    pub unseen: Vec<IgnoreRule>,
-    /// Keep the objects themselves in the result: as rendered, as they were, and as they are.
+    /// Differences that are left out of the result, besides those that the project names.
+    pub hidden: Vec<IgnoreRule>,
+    /// If set, the result holds the objects themselves: as rendered, before, and after.
     pub contents: bool,
-    /// Show the values of Secrets.
+    /// If set, the result holds the values of Secrets.
     pub show_secrets: bool,
-    /// Who is told what happens.
+    /// Called on progress.
     pub progress: Listener,
 }
 
 impl DeployOptions {
-    /// The references that are to be applied.
+    /// Returns the references to apply.
     fn chosen(&self, refs: &[ObjectRef]) -> Vec<ObjectRef> {
         refs.iter()
             .filter(|reference| self.chooses(reference))
@@ -81,6 +83,19 @@ impl DeployOptions {
         self.only
             .as_ref()
             .is_none_or(|only| only.contains(&reference.id()))
+    }
+}
+
+impl DeployOptions {
+    /// Returns the options of applying single objects. Objects that are named are known to differ.
+    fn session(&self) -> SessionOptions {
+        SessionOptions {
+            dry_run: self.dry_run,
+            force: self.force_apply,
+            apply_unchanged: self.only.is_some(),
+            replace_on_error: self.replace_on_error,
+            recreate_on_error: self.force_replace_on_error,
+        }
     }
 }
 
@@ -96,8 +111,9 @@ impl Default for DeployOptions {
             readiness_timeout: Duration::from_secs(600),
             only: None,
             orphans: true,
+            previous: None,
             inclusion: Inclusion::default(),
-            unseen: Vec::new(),
+            hidden: Vec::new(),
             contents: false,
             show_secrets: false,
             progress: None,
@@ -105,74 +121,17 @@ impl Default for DeployOptions {
     }
 }
 
-/// What all items of a deployment share.
+/// The state that all items of a deployment share.
 pub(crate) struct Run<'a> {
-    pub(crate) cluster: &'a Cluster,
+    pub(crate) session: Session<'a>,
     pub(crate) options: &'a DeployOptions,
-    pub(crate) live: &'a Live,
-    /// What may be left as it is.
-    settled: Settled,
-    /// Kinds that the deployment brings itself.
-    pub(crate) definitions: Definitions,
-    /// Namespaces that don't exist but would, were this no dry run.
-    pretended_namespaces: Mutex<HashSet<String>>,
-    /// Objects that would be gone, were this no dry run.
-    pretended_gone: Mutex<HashSet<ObjectRef>>,
-    abort: AtomicBool,
 }
 
-impl<'a> Run<'a> {
-    fn new(
-        cluster: &'a Cluster,
-        rendered: &Rendered,
-        options: &'a DeployOptions,
-        live: &'a Live,
-        settled: Settled,
-    ) -> Self {
-        Self {
-            cluster,
-            options,
-            live,
-            settled,
-            definitions: Definitions::of(rendered),
-            pretended_namespaces: Mutex::default(),
-            pretended_gone: Mutex::default(),
-            abort: AtomicBool::new(false),
-        }
-    }
-
-    /// Whether nothing new may begin.
-    pub(crate) fn is_aborted(&self) -> bool {
-        self.abort.load(Ordering::Relaxed) || self.cluster.cancellation().is_cancelled()
-    }
-
+impl Run<'_> {
     pub(crate) fn note_error(&self) {
         if self.options.abort_on_error {
-            self.abort.store(true, Ordering::Relaxed);
+            self.session.abort();
         }
-    }
-
-    /// Notes that the cluster may not be as it was read any more. A dry run leaves it as it is.
-    pub(crate) fn note_change(&self) {
-        if !self.options.dry_run {
-            self.settled.note_change();
-        }
-    }
-
-    pub(crate) fn pretend_namespace(&self, name: &str) {
-        locked(&self.pretended_namespaces).insert(name.to_owned());
-    }
-
-    pub(crate) fn is_pretended(&self, namespace: Option<&String>) -> bool {
-        namespace.is_some_and(|namespace| locked(&self.pretended_namespaces).contains(namespace))
-    }
-
-    pub(crate) fn pretend_gone(&self, reference: &ObjectRef) {
-        locked(&self.pretended_gone).insert(reference.clone());
-    }
-
-    pub(crate) fn is_pretended_gone(&self, reference: &ObjectRef) -> bool {
-        locked(&self.pretended_gone).contains(reference)
     }
 
     pub(crate) fn tell(&self, event: &Event<'_>) {
@@ -180,17 +139,13 @@ impl<'a> Run<'a> {
     }
 }
 
-fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// Applies what was rendered, item by item, in order.
 ///
 /// Up to eight items are worked on at once, the objects of one item one after the other; a barrier waits for everything
-/// before it. What is refused is reported in the result, and the rest goes on.
+/// before it. Failures of objects are in the result, and do not stop the others.
 ///
 /// # Errors
-/// When nothing was rendered, the cluster can't be asked for its state, or the work is cancelled.
+/// If nothing was rendered, the live state can't be read, or the work is cancelled.
 pub async fn deploy(
     cluster: &Cluster,
     rendered: &Rendered,
@@ -206,14 +161,14 @@ pub async fn deploy(
     Ok(result)
 }
 
-/// Whether a render has anything to apply, to delete or to wait for.
+/// Returns true if a render has anything to apply, to delete or to wait for.
 pub(crate) fn does_something(rendered: &Rendered) -> bool {
     rendered.items.iter().any(|item| {
         !item.objects.is_empty() || !item.delete_objects.is_empty() || !item.wait_readiness_objects.is_empty()
     })
 }
 
-/// The same, where a cancelled deployment says in its result what was done before.
+/// Applies what was rendered; the result of a cancelled deployment holds what was done before.
 pub(crate) async fn deploy_as_far_as_possible(
     cluster: &Cluster,
     rendered: &Rendered,
@@ -222,7 +177,7 @@ pub(crate) async fn deploy_as_far_as_possible(
     let refs = live::references(rendered)?;
     let discriminator = rendered.target.discriminator.as_deref();
     let mut result = CommandResult::begin(Command::Deploy, options.dry_run, discriminator);
-    let looks_for_orphans = options.orphans && options.only.is_none();
+    let searches_orphans = options.orphans && options.only.is_none();
     if discriminator.is_none_or(str::is_empty) {
         let message = "no discriminator configured. Orphan object detection will not work";
         result.warnings.push(ObjectError::general(message));
@@ -234,18 +189,34 @@ pub(crate) async fn deploy_as_far_as_possible(
     }
     let renamed = live::renamed_kinds(rendered);
     let chosen = options.chosen(&refs);
+    let is_included = |object: &Value| live::includes(&options.inclusion, object);
+    let search = OrphanSearch {
+        filter: Some(&is_included),
+        previous: options.previous.as_deref(),
+    };
     let query = Query {
         refs: &chosen,
         all: &refs,
-        discriminator,
-        orphans: looks_for_orphans.then_some(&options.inclusion),
+        orphans: searches_orphans.then_some(search),
         renamed: &renamed,
     };
-    let (settled, live) = futures::join!(Settled::begin(cluster, options), live::fetch(cluster, query));
-    let (settled, mut live) = (settled?, live?);
-    result.warnings.extend(live.warning());
-    result.warnings.append(&mut live.warnings);
-    let run = Run::new(cluster, rendered, options, &live, settled);
+    let owner = owner::owner(discriminator);
+    let session_options = options.session();
+    let (beginning, live) = futures::join!(
+        Session::begin(cluster, session_options),
+        apply::fetch(cluster, &owner, query)
+    );
+    let (beginning, live) = (beginning?, live?);
+    result.warnings.extend(live::unreadable_warning(&live));
+    result
+        .warnings
+        .extend(live::listing_warnings(&live.gaps, live.restricted));
+    result.completeness = live.completeness.clone();
+    let definitions = Definitions::of(positions(rendered));
+    let run = Run {
+        session: Session::new(beginning, cluster, &owner, &live, definitions, session_options),
+        options,
+    };
     run_items(&run, rendered, &mut result).await;
     if options.only.is_none() {
         result.list_rendered(rendered, &live, options);
@@ -257,6 +228,14 @@ pub(crate) async fn deploy_as_far_as_possible(
     Ok(result.finish())
 }
 
+/// Returns all rendered objects with their positions.
+fn positions(rendered: &Rendered) -> impl Iterator<Item = (apply::Position, &Value)> {
+    rendered.items.iter().enumerate().flat_map(|(i, item)| {
+        let objects = item.objects.iter().enumerate();
+        objects.map(move |(j, object)| ((i, j), object))
+    })
+}
+
 async fn run_items(run: &Run<'_>, rendered: &Rendered, result: &mut CommandResult) {
     let mut running = FuturesUnordered::new();
     for (index, item) in rendered.items.iter().enumerate() {
@@ -265,7 +244,7 @@ async fn run_items(run: &Run<'_>, rendered: &Rendered, result: &mut CommandResul
         {
             outcome::collect(result, outcome);
         }
-        if run.is_aborted() {
+        if run.session.is_aborted() {
             break;
         }
         running.push(item::run(run, index, item));

@@ -2,6 +2,8 @@
 
 use api::{Class, Fault, Reason};
 
+use crate::discriminator::DiscriminatorError;
+
 /// Why an operation could not be done.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -14,6 +16,9 @@ pub enum Error {
     /// An object is malformed.
     #[error(transparent)]
     Object(#[from] objects::Error),
+    /// The discriminator can't be used.
+    #[error(transparent)]
+    Discriminator(#[from] DiscriminatorError),
     /// A render without objects deploys nothing and never prunes.
     #[error(
         "the project renders no objects at all, so nothing is deployed or pruned: check path, target, includes and \
@@ -67,14 +72,27 @@ impl From<cluster::Error> for Error {
     }
 }
 
+impl From<apply::Error> for Error {
+    fn from(error: apply::Error) -> Self {
+        match error {
+            apply::Error::Cluster(error) => error.into(),
+            apply::Error::Object(error) => error.into(),
+            apply::Error::InvalidLabel { value, .. } if value.is_empty() => DiscriminatorError::Empty.into(),
+            apply::Error::InvalidLabel { value, .. } => DiscriminatorError::Invalid(value).into(),
+            apply::Error::NothingDesired => Self::EmptyRender,
+            apply::Error::NoManager => Self::Panicked,
+        }
+    }
+}
+
 impl Error {
-    /// Whether the cluster refused it for want of rights.
+    /// Returns true if the identity has no right to do it.
     #[must_use]
     pub fn is_denied(&self) -> bool {
         matches!(self, Self::Cluster(error) if error.is_denied())
     }
 
-    /// The fault, for a step whose failures have this reason.
+    /// Returns the fault, for a step whose failures have this reason.
     #[must_use]
     pub fn fault(&self, reason: Reason) -> Fault {
         let (class, reason) = match self {
@@ -85,6 +103,7 @@ impl Error {
             Self::Render(_)
             | Self::Cluster(_)
             | Self::Object(_)
+            | Self::Discriminator(_)
             | Self::StoredResult { .. }
             | Self::Randomness(_)
             | Self::StillRendering { .. } => (Class::Retry, reason),

@@ -1,32 +1,24 @@
-//! What is done with a kluctl project on a cluster: render, compare, deploy, prune, validate, delete.
+//! Operations on a kluctl project and a cluster: render, compare, deploy, prune, validate, delete.
 //!
 //! The only crate that joins rendering (pure) with clusters (I/O). Each operation takes a [`cluster::Cluster`], which
 //! carries identity and cancellation, and what was rendered. Nothing here decides when to do what: that is the
 //! controllers' part. Values of Secrets show in no result and no error.
 
 pub mod commands;
-mod compare;
-mod confirm;
 mod deploy;
 mod error;
-mod live;
-mod poke;
 mod progress;
-mod prune;
-mod remove;
 mod render;
 mod result;
-mod seen;
-mod stand_in;
-mod validate;
 
-pub use compare::{CompareOptions, Comparison, compare};
-pub use confirm::Confirm;
-pub use deploy::{DeployOptions, deploy};
+pub use apply::{AppliedVersions, Completeness};
+pub use deploy::{
+    CompareOptions, Comparison, Confirm, DeployOptions, HiddenDifferences, MANAGER, Patience, PokedImage,
+    RemoveOptions, ValidateResult, compare, delete, deploy, discriminator, poke_images, prune, validate,
+    validate_until,
+};
 pub use error::Error;
-pub use poke::{PokedImage, poke_images};
 pub use progress::{Event, ItemCounts, Listener, Progress};
-pub use prune::{RemoveOptions, delete, prune};
 pub use render::{
     ChartCache, EnvironmentVariables, ExternalAccess, RenderOptions, RenderSlots, SourceCredentials,
     SourceOverride, choose_target, deployed_images, list_targets, moment, render, render_offline,
@@ -35,10 +27,8 @@ pub use result::{
     Asked, Command, CommandResult, Contents, Counts, GitInfo, Initiator, Keep, KluctlDeployment, ObjectError,
     Origin, ProjectKey, ResultObject, ResultStore, StoredResult, text,
 };
-pub use seen::Seen;
-pub use validate::{Patience, ValidateResult, validate, validate_until};
 
-/// Items, and deletions, that are worked on at once.
+/// Items, and requests, that are worked on at the same time.
 const PARALLEL: usize = 8;
 
 #[cfg(test)]

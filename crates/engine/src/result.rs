@@ -12,6 +12,7 @@ mod value;
 
 use std::{fmt::Write as _, sync::Arc};
 
+use apply::LiveObjects;
 use jiff::Timestamp;
 use kluctl::{Inclusion, Rendered};
 use objects::{ObjectRef, diff::Change};
@@ -21,7 +22,7 @@ pub use contents::Contents;
 pub use origin::{GitInfo, Initiator, KluctlDeployment, Origin, ProjectKey};
 pub use store::{Keep, ResultStore, StoredResult};
 
-use crate::{DeployOptions, Seen, live::Live};
+use crate::{AppliedVersions, Completeness, DeployOptions, deploy::live::shown};
 
 /// An operation on a cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -221,7 +222,9 @@ pub struct CommandResult {
     /// Warnings.
     pub warnings: Vec<ObjectError>,
     /// The state of the applied objects, with which a later comparison saves most of its requests.
-    pub seen: Seen,
+    pub versions: AppliedVersions,
+    /// The completeness of the search for objects that are no longer rendered.
+    pub completeness: Completeness,
 }
 
 /// Number of objects by outcome.
@@ -255,17 +258,18 @@ impl CommandResult {
             objects: Vec::new(),
             errors: Vec::new(),
             warnings: Vec::new(),
-            seen: Seen::default(),
+            versions: AppliedVersions::default(),
+            completeness: Completeness::default(),
         }
     }
 
     /// Lists all that was rendered, and keeps the objects if the result should have them.
-    pub(crate) fn list_rendered(&mut self, rendered: &Rendered, live: &Live, options: &DeployOptions) {
+    pub(crate) fn list_rendered(&mut self, rendered: &Rendered, live: &LiveObjects, options: &DeployOptions) {
         for manifest in rendered.objects() {
             let Ok(reference) = ObjectRef::of(manifest) else {
                 continue;
             };
-            let mut object = ResultObject::new(crate::live::shown(manifest, &reference));
+            let mut object = ResultObject::new(shown(manifest, &reference));
             object.listed = true;
             if options.contents {
                 object.rendered = Some(manifest.clone());
@@ -276,7 +280,7 @@ impl CommandResult {
     }
 
     /// Adds the orphans to the objects.
-    pub(crate) fn list_orphans(&mut self, live: &Live) {
+    pub(crate) fn list_orphans(&mut self, live: &LiveObjects) {
         let orphans = live.orphans.iter().map(|reference| ResultObject {
             orphan: true,
             ..ResultObject::new(reference.clone())
@@ -338,7 +342,12 @@ impl CommandResult {
     /// Returns a one-line summary, as in `deploy succeeded. 2 new objects. 1 changed objects.`
     #[must_use]
     pub fn message(&self) -> String {
-        message(self.command, self.counts())
+        let message = message(self.command, self.counts());
+        // Objects may be left, so a removal did not succeed.
+        match (self.command, self.completeness.is_complete()) {
+            (Command::Prune | Command::Delete, false) => message.replacen("succeeded", "incomplete", 1),
+            _ => message,
+        }
     }
 
     /// Takes over what another operation did.
@@ -346,6 +355,7 @@ impl CommandResult {
         self.objects.extend(other.objects);
         self.errors.extend(other.errors);
         self.warnings.extend(other.warnings);
+        self.completeness = other.completeness;
     }
 
     /// Returns a summary of the errors, the number and the first of them; `None` without errors.

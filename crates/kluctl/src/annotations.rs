@@ -1,19 +1,81 @@
-//! Annotations that decide what becomes of an object before anything is deployed.
+//! The names of the annotations and labels of kluctl, and those of Helm that it obeys too.
 
 use objects::meta;
 use yaml::Value;
 
-/// The object is left out of the deployment.
+/// Label with the discriminator, on every object that a target deployed.
+pub const DISCRIMINATOR: &str = "kluctl.io/discriminator";
+/// Annotation with the directory of the deployment item.
+pub const ITEM_DIR: &str = "kluctl.io/deployment-item-dir";
+/// Prefix of the labels with the tags of the item; a number follows.
+pub const TAG_PREFIX: &str = "kluctl.io/tag-";
+/// Deletes the object instead of applying it.
+pub const DELETE: &str = "kluctl.io/delete";
+/// Never deletes the object.
+pub const SKIP_DELETE: &str = "kluctl.io/skip-delete";
+/// Helm's annotation for [`SKIP_DELETE`], with the value `keep`.
+pub const RESOURCE_POLICY: &str = "helm.sh/resource-policy";
+/// Counts the object as deployed by kluctl, whoever manages it.
+pub const FORCE_MANAGED: &str = "kluctl.io/force-managed";
+/// Takes over all conflicting fields.
+pub const FORCE_APPLY: &str = "kluctl.io/force-apply";
+/// Takes over conflicting fields by JSON path; may carry a number.
+pub const FORCE_APPLY_FIELD: &str = "kluctl.io/force-apply-field";
+/// Takes over conflicting fields of managers by regular expression; may carry a number.
+pub const FORCE_APPLY_MANAGER: &str = "kluctl.io/force-apply-manager";
+/// Leaves all conflicting fields to their managers.
+pub const IGNORE_CONFLICTS: &str = "kluctl.io/ignore-conflicts";
+/// Leaves conflicting fields to their managers by JSON path; may carry a number.
+pub const IGNORE_CONFLICTS_FIELD: &str = "kluctl.io/ignore-conflicts-field";
+/// Leaves conflicting fields to managers by regular expression; may carry a number.
+pub const IGNORE_CONFLICTS_MANAGER: &str = "kluctl.io/ignore-conflicts-manager";
+/// Makes the item wait until the object is ready.
+pub const WAIT_READINESS: &str = "kluctl.io/wait-readiness";
+/// States explicitly if the object is ready.
+pub const IS_READY: &str = "kluctl.io/is-ready";
+/// Hides all differences of the object.
+pub const IGNORE_DIFF: &str = "kluctl.io/ignore-diff";
+/// Hides differences by JSON path; may carry a number.
+pub const IGNORE_DIFF_FIELD: &str = "kluctl.io/ignore-diff-field";
+/// Hides differences by a regular expression on their path; may carry a number.
+pub const IGNORE_DIFF_FIELD_REGEX: &str = "kluctl.io/ignore-diff-field-regex";
+/// Counts the object as ready without a check.
+pub const VALIDATE_IGNORE: &str = "kluctl.io/validate-ignore";
+/// Prefix of annotations that become results of a validation.
+pub const VALIDATE_RESULT_PREFIX: &str = "validate-result.kluctl.io/";
+/// The name under which the object is compared and shown, for objects with a hash in their name.
+pub const DIFF_NAME: &str = "kluctl.io/diff-name";
+/// The namespace of the release whose chart rendered the object; removed once the object has a namespace.
+pub(crate) const HELM_NAMESPACE: &str = "kluctl.io/helm-install-namespace";
+
+/// Makes the object a hook, at these times.
+pub(crate) const HOOK: &str = "kluctl.io/hook";
+/// The order of hooks.
+pub(crate) const HOOK_WEIGHT: &str = "kluctl.io/hook-weight";
+/// The times at which a hook is deleted.
+pub(crate) const HOOK_DELETE_POLICY: &str = "kluctl.io/hook-delete-policy";
+/// Makes the item wait for a hook, or not.
+pub(crate) const HOOK_WAIT: &str = "kluctl.io/hook-wait";
+/// Timeout of the wait for a hook.
+pub const HOOK_TIMEOUT: &str = "kluctl.io/hook-timeout";
+/// Helm's annotation for [`HOOK`].
+pub(crate) const HELM_HOOK: &str = "helm.sh/hook";
+/// Helm's annotation for [`HOOK_WEIGHT`].
+pub(crate) const HELM_HOOK_WEIGHT: &str = "helm.sh/hook-weight";
+/// Helm's annotation for [`HOOK_DELETE_POLICY`].
+pub(crate) const HELM_HOOK_DELETE_POLICY: &str = "helm.sh/hook-delete-policy";
+
+/// Leaves the object out of the deployment.
 pub(crate) const IGNORE: &str = "kluctl.io/ignore";
-/// On a kustomization: everything before is finished before anything after starts.
+/// Makes the item of a kustomization a barrier: all items before it finish before an item after it starts.
 pub(crate) const BARRIER: &str = "kluctl.io/barrier";
-/// The object isn't deleted when items are chosen by tags.
+/// Keeps the object when items are chosen by tags.
 pub(crate) const SKIP_DELETE_IF_TAGS: &str = "kluctl.io/skip-delete-if-tags";
 
-/// Prefixes of annotations that change a deployment in ways that are not obeyed.
+/// Prefixes of annotations that are not supported.
 const REFUSED: &[&str] = &["kluctl.io/downscale-"];
 
-/// The first annotation of an object that must be refused by name.
+/// Returns the first annotation of an object that is refused by name.
 pub(crate) fn refused(object: &Value) -> Option<&str> {
     meta::annotations(object)
         .map(|(name, _)| name)
@@ -36,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn unsupported_fields_are_refused() {
+    fn unsupported_annotations_are_refused() {
         for (name, value, is_refused) in [
             ("kluctl.io/hook", "pre-deploy", false),
             ("helm.sh/hook", "pre-install", false),

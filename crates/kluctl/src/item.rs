@@ -267,7 +267,7 @@ impl<'a> ItemWorkspace<'a> {
         };
         Ok(Behaviour {
             barrier: flag(annotations::BARRIER),
-            wait_readiness: flag(objects::annotations::WAIT_READINESS),
+            wait_readiness: flag(annotations::WAIT_READINESS),
         })
     }
 

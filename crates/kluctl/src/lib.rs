@@ -5,7 +5,7 @@
 //! crate doesn't obey is refused by name, with file and line. No network, clock, randomness or environment: kube
 //! contexts and arguments are values of the [`Request`], and what is read from elsewhere comes through its callbacks.
 
-mod annotations;
+pub mod annotations;
 mod args;
 mod chart;
 mod decrypt;
@@ -15,6 +15,7 @@ mod fields;
 mod files;
 #[cfg(test)]
 mod fuzz;
+pub mod hooks;
 mod images;
 mod inclusion;
 mod item;

@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 
-use objects::{annotations::HELM_NAMESPACE, meta};
+use objects::meta;
 use yaml::Value;
 
-use crate::Rendered;
+use crate::{Rendered, annotations::HELM_NAMESPACE};
 
 /// The scope of a kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

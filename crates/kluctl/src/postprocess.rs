@@ -1,7 +1,7 @@
 //! Labels and annotations of the objects of an item.
 
 use kustomize::Built;
-use objects::{annotations as names, meta};
+use objects::meta;
 use tree::{Budget, TreePath};
 use yaml::{Map, Value};
 
@@ -84,13 +84,16 @@ impl Marks {
         };
         let mut labels = entries(&item.labels);
         if let Some(discriminator) = discriminator {
-            labels.push((names::DISCRIMINATOR.to_owned(), Value::from(discriminator)));
+            labels.push((annotations::DISCRIMINATOR.to_owned(), Value::from(discriminator)));
         }
         for (index, tag) in item.tags.iter().enumerate() {
-            labels.push((format!("kluctl.io/tag-{index}"), Value::from(tag.as_str())));
+            labels.push((
+                format!("{}{index}", annotations::TAG_PREFIX),
+                Value::from(tag.as_str()),
+            ));
         }
         let mut annotations = entries(&item.annotations);
-        annotations.push((names::ITEM_DIR.to_owned(), Value::from(dir.to_string())));
+        annotations.push((annotations::ITEM_DIR.to_owned(), Value::from(dir.to_string())));
         if item.skip_delete_if_tags {
             annotations.push((annotations::SKIP_DELETE_IF_TAGS.to_owned(), Value::from("true")));
         }

@@ -1,9 +1,9 @@
-//! What to do when another manager owns a field that is to be applied.
+//! Conflicts: another manager owns a field that is to be applied.
 //!
-//! The API server answers 409 with one cause for each field. A field is kept in the patch (and taken over by force) when
-//! an annotation or a rule of the project says so, or when one of its managers is a tool that people use by hand; it is dropped silently when one of
-//! these says so; otherwise it is dropped with a warning. The patch that comes out is the only thing that is ever
-//! applied by force.
+//! The API server answers 409 with one cause for each field. A field is kept in the patch, and taken over by force, if an
+//! annotation or a rule of the project says so, or if one of its managers is always overridden ([`Policy::overridden`]).
+//! It is dropped silently if an annotation or a rule says so, and dropped with a warning otherwise. The resulting patch is
+//! the only one that is ever applied by force.
 
 use std::collections::HashSet;
 
@@ -11,12 +11,13 @@ use regex::Regex;
 use yaml::Value;
 
 use crate::{
-    Error, ObjectRef, annotations as names,
+    Error, ObjectRef,
     jsonpath::{JsonPath, bounded_regex},
-    managed::{self, Field, Owner},
+    managed::{self, Field, ManagedFields},
     meta,
     path::{self, Path},
     rules::{ConflictAction, ConflictRule},
+    vocabulary::{ConflictNames, Managers, Vocabulary, is_marked},
 };
 
 /// One conflicting field, as the API server reports it.
@@ -57,18 +58,30 @@ struct Rule {
     matcher: Matcher,
 }
 
-/// Decides about each conflicting field of `local`, which was applied while the object was as in `live`.
+/// The rules by which conflicts are resolved.
+#[derive(Debug, Clone, Copy)]
+pub struct Policy<'a> {
+    /// The names of the annotations that decide.
+    pub vocabulary: &'a Vocabulary,
+    /// The managers whose fields are always taken over, unless an annotation or a rule says otherwise.
+    pub overridden: Managers,
+    /// The rules of the project. Annotations of the object come after them; of several rules for a field, the last one
+    /// counts.
+    pub rules: &'a [ConflictRule],
+}
+
+/// Decides about each conflicting field of `local`, whose apply was refused while the object was as in `live`.
 ///
 /// # Errors
-/// When a cause is of an unknown type or its field can't be found, or an annotation or a rule does not parse.
+/// If a cause is of an unknown type, its field can't be found, or an annotation or a rule does not parse.
 pub fn resolve(
     live: &Value,
     local: &Value,
-    rules: &[ConflictRule],
+    policy: Policy<'_>,
     causes: &[Cause],
 ) -> Result<Resolution, Error> {
-    let owners = managed::owners(live);
-    let rules = all_rules(live, local, rules)?;
+    let owners = managed::managed_fields(live);
+    let rules = all_rules(live, local, policy)?;
     let (mut dropped, mut warnings) = (Vec::new(), Vec::new());
     for cause in causes {
         if cause.reason != "FieldManagerConflict" {
@@ -90,7 +103,7 @@ pub fn resolve(
             .filter(|owner| owner.fields.contains(field))
             .map(|owner| owner.manager.as_str())
             .collect();
-        match decide(&rules, &managers, &at_live, &at_local) {
+        match decide(&rules, policy.overridden, &managers, &at_live, &at_local) {
             Some(Action::Force) => {}
             Some(Action::Ignore) => dropped.push(at_local),
             None => {
@@ -109,8 +122,8 @@ pub fn resolve(
     Ok(Resolution { patch, warnings })
 }
 
-/// The one owned field that is written as in the cause.
-fn matching_field<'a>(owners: &'a [Owner], cause: &Cause) -> Result<&'a Field, Error> {
+/// Finds the one owned field that is written as in the cause.
+fn matching_field<'a>(owners: &'a [ManagedFields], cause: &Cause) -> Result<&'a Field, Error> {
     let mut found: Option<&Field> = None;
     for field in owners.iter().flat_map(|owner| &owner.fields) {
         if managed::display(field) != cause.field {
@@ -130,8 +143,14 @@ fn matching_field<'a>(owners: &'a [Owner], cause: &Cause) -> Result<&'a Field, E
     })
 }
 
-/// The last rule that matches; without one, fields of tools that people use by hand are taken back.
-fn decide(rules: &[Rule], managers: &[&str], at_live: &Path, at_local: &Path) -> Option<Action> {
+/// Returns the action of the last rule that matches; without one, fields of overridden managers are taken over.
+fn decide(
+    rules: &[Rule],
+    overridden: Managers,
+    managers: &[&str],
+    at_live: &Path,
+    at_local: &Path,
+) -> Option<Action> {
     let matches = |rule: &&Rule| match &rule.matcher {
         Matcher::All => true,
         Matcher::Paths(paths) => paths.contains(at_live) || paths.contains(at_local),
@@ -144,20 +163,13 @@ fn decide(rules: &[Rule], managers: &[&str], at_live: &Path, at_local: &Path) ->
         Some(rule) => Some(rule.action),
         None => managers
             .iter()
-            .any(|manager| is_overwritten(manager))
+            .any(|manager| overridden.contain(manager))
             .then_some(Action::Force),
     }
 }
 
-/// Managers that never hold a field against a deployment: its own, and those of people at a terminal.
-fn is_overwritten(manager: &str) -> bool {
-    matches!(manager, "kluctl" | "kubectl" | "rancher" | "k9s")
-        || manager.starts_with("kluctl-")
-        || manager.starts_with("kubectl-")
-}
-
-/// The rules of the project, then those of the object's annotations; later ones override earlier ones.
-fn all_rules(live: &Value, local: &Value, project: &[ConflictRule]) -> Result<Vec<Rule>, Error> {
+/// Returns the rules of the project, then those of the object's annotations; later ones override earlier ones.
+fn all_rules(live: &Value, local: &Value, policy: Policy<'_>) -> Result<Vec<Rule>, Error> {
     let mut rules = Rules {
         live,
         local,
@@ -169,39 +181,30 @@ fn all_rules(live: &Value, local: &Value, project: &[ConflictRule]) -> Result<Ve
             .as_ref()
             .is_some_and(|object| rule.objects.matches(object))
     };
-    for rule in project.iter().filter(is_meant) {
+    for rule in policy.rules.iter().filter(is_meant) {
         let action = match rule.action {
             ConflictAction::ForceApply => Action::Force,
             ConflictAction::Ignore => Action::Ignore,
         };
-        let place = "conflictResolution";
+        let origin = policy.vocabulary.conflict_rules;
         for text in &rule.paths {
-            rules.path(action, place, text)?;
+            rules.path(action, origin, text)?;
         }
         for text in &rule.path_patterns {
-            rules.pattern(action, Matcher::Pattern, place, text)?;
+            rules.pattern(action, Matcher::Pattern, origin, text)?;
         }
         for text in &rule.managers {
-            rules.pattern(action, Matcher::Manager, place, text)?;
+            rules.pattern(action, Matcher::Manager, origin, text)?;
         }
     }
-    rules.annotations(
-        Action::Force,
-        [
-            names::FORCE_APPLY,
-            names::FORCE_APPLY_MANAGER,
-            names::FORCE_APPLY_FIELD,
-        ],
-    )?;
-    rules.annotations(
-        Action::Ignore,
-        [
-            names::IGNORE_CONFLICTS,
-            names::IGNORE_CONFLICTS_MANAGER,
-            names::IGNORE_CONFLICTS_FIELD,
-        ],
-    )?;
+    rules.annotations(Action::Force, policy.vocabulary.force_apply)?;
+    rules.annotations(Action::Ignore, policy.vocabulary.ignore_conflicts)?;
     Ok(rules.list)
+}
+
+/// Returns the annotations with a name, or with the name and a number.
+fn numbered<'a>(object: &'a Value, name: Option<&str>) -> Vec<(&'a str, &'a str)> {
+    name.map(|name| meta::numbered(object, name)).unwrap_or_default()
 }
 
 /// Rules that are being collected.
@@ -216,20 +219,16 @@ impl Rules<'_> {
         self.list.push(Rule { action, matcher });
     }
 
-    fn annotations(&mut self, action: Action, [all, manager, field]: [&str; 3]) -> Result<(), Error> {
+    fn annotations(&mut self, action: Action, names: ConflictNames) -> Result<(), Error> {
         let local = self.local;
-        if meta::flag(local, all) {
+        if is_marked(local, names.all) {
             self.push(action, Matcher::All);
         }
-        for (annotation, text) in meta::numbered(local, manager) {
-            self.pattern(
-                action,
-                Matcher::Manager,
-                &format!("annotation {annotation}"),
-                text,
-            )?;
+        for (annotation, text) in numbered(local, names.manager) {
+            let origin = format!("annotation {annotation}");
+            self.pattern(action, Matcher::Manager, &origin, text)?;
         }
-        for (annotation, text) in meta::numbered(local, field) {
+        for (annotation, text) in numbered(local, names.field) {
             self.path(action, &format!("annotation {annotation}"), text)?;
         }
         Ok(())
@@ -239,11 +238,11 @@ impl Rules<'_> {
         &mut self,
         action: Action,
         matcher: fn(Regex) -> Matcher,
-        place: &str,
+        origin: &str,
         text: &str,
     ) -> Result<(), Error> {
         let pattern = bounded_regex(text).map_err(|reason| Error::Pattern {
-            place: place.to_owned(),
+            origin: origin.to_owned(),
             pattern: text.to_owned(),
             reason,
         })?;
@@ -251,9 +250,9 @@ impl Rules<'_> {
         Ok(())
     }
 
-    fn path(&mut self, action: Action, place: &str, text: &str) -> Result<(), Error> {
+    fn path(&mut self, action: Action, origin: &str, text: &str) -> Result<(), Error> {
         let invalid = |reason| Error::JsonPath {
-            place: place.to_owned(),
+            origin: origin.to_owned(),
             path: text.to_owned(),
             reason,
         };

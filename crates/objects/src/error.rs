@@ -1,91 +1,71 @@
 //! The errors of this crate.
 
-/// What can be wrong with an object, or with what its annotations ask for.
+/// A malformed object, annotation or rule, or a conflict that can't be resolved.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// Something that should be an object is no map.
+    /// The value is not a map.
     #[error("a Kubernetes object must be a map, but this is a {0}")]
     NotAnObject(&'static str),
-    /// A field that every object has is missing or has the wrong type.
+    /// A required field is missing or has the wrong type.
     #[error("{object}: {field} must be a non-empty string: set it in the manifest")]
     MissingField {
-        /// What is known of the object.
+        /// Description of the object, as far as it is known.
         object: String,
         /// The field.
         field: &'static str,
     },
     /// A regular expression of an annotation or a rule does not compile.
-    #[error("{place}: '{pattern}' is not a valid regular expression: {reason}")]
+    #[error("{origin}: '{pattern}' is not a valid regular expression: {reason}")]
     Pattern {
-        /// Where it stands.
-        place: String,
-        /// Its value.
+        /// The annotation, or the field of the project, that holds it.
+        origin: String,
+        /// The regular expression.
         pattern: String,
-        /// Why.
+        /// The reason of the parser.
         reason: String,
     },
     /// A JSON path of an annotation or a rule does not parse.
-    #[error("{place}: '{path}' is not a valid JSON path: {reason}")]
+    #[error("{origin}: '{path}' is not a valid JSON path: {reason}")]
     JsonPath {
-        /// Where it stands.
-        place: String,
-        /// Its value.
+        /// The annotation, or the field of the project, that holds it.
+        origin: String,
+        /// The JSON path.
         path: String,
-        /// Why.
+        /// The reason of the parser.
         reason: String,
     },
-    /// The API server reported a conflict of another type than the one that can be resolved.
+    /// The API server reported a conflict of an unknown type.
     #[error("{message}: unknown type {reason}")]
     UnknownConflict {
-        /// What the API server said.
+        /// The message of the API server.
         message: String,
-        /// Its type.
+        /// The type of the conflict.
         reason: String,
     },
-    /// A conflicting field is in nobody's managed fields.
+    /// No manager owns the conflicting field.
     #[error("{message}. Could not find matching field for path '{field}'")]
     ConflictFieldUnknown {
-        /// What the API server said.
+        /// The message of the API server.
         message: String,
-        /// The field, as the API server wrote it.
+        /// The field in the notation of the API server.
         field: String,
     },
-    /// Two different fields are written in the same way.
+    /// Two different fields have the same notation.
     #[error("{message}. Field path '{field}' is ambiguous")]
     ConflictFieldAmbiguous {
-        /// What the API server said.
+        /// The message of the API server.
         message: String,
-        /// The field, as the API server wrote it.
+        /// The field in the notation of the API server.
         field: String,
     },
-    /// A conflicting field is not in one of the two objects.
+    /// The conflicting field is missing in one of the two objects.
     #[error("{message}. Field '{field}' not found in {side} object")]
     ConflictFieldMissing {
-        /// What the API server said.
+        /// The message of the API server.
         message: String,
-        /// The field, as the API server wrote it.
+        /// The field in the notation of the API server.
         field: String,
         /// `local` or `remote`.
         side: &'static str,
-    },
-    /// No discriminator.
-    #[error("no discriminator is configured: set `discriminator` in .kluctl.yaml or in the target")]
-    EmptyDiscriminator,
-    /// A discriminator that cannot be a label value.
-    #[error(
-        "the discriminator '{0}' is not a valid label value: use at most 63 letters, digits, '-', '_' and '.', \
-         beginning and ending with a letter or digit"
-    )]
-    InvalidDiscriminator(String),
-    /// Somebody else uses the same discriminator.
-    #[error(
-        "the discriminator '{discriminator}' is also used by {other}: give each deployment its own, or the objects of \
-         one would be removed by the other"
-    )]
-    DuplicateDiscriminator {
-        /// The discriminator.
-        discriminator: String,
-        /// Who else uses it.
-        other: String,
     },
 }

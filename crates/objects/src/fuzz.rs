@@ -1,4 +1,4 @@
-//! Random objects and annotations against everything that decides about them.
+//! Random objects and annotations as inputs of all decisions.
 
 use jiff::Timestamp;
 use testkit::fuzz::{self, Random};
@@ -9,10 +9,11 @@ use crate::{
     conflict::{self, Cause},
     diff, fixup,
     jsonpath::JsonPath,
-    managed, normalize, orphans,
+    managed, normalize,
     path::{self, canonical},
     readiness::{self, Policy, StatusNeed},
     secrets,
+    vocabulary::{Managers, tests::EXAMPLE},
 };
 
 /// Words that mean something in objects, so that random ones get past the first check.
@@ -59,7 +60,7 @@ const WORDS: &[&str] = &[
     "Secret",
     "v1",
     "apps/v1",
-    "kluctl",
+    "deployer",
     "kubectl-edit",
     "hpa",
     "a",
@@ -68,9 +69,9 @@ const WORDS: &[&str] = &[
     "generation",
     "True",
     "Ready",
-    "kluctl.io/ignore-diff-field",
-    "kluctl.io/force-apply-field",
-    "kluctl.io/ignore-conflicts-manager",
+    "example.com/ignore-diff-field",
+    "example.com/force-apply-field",
+    "example.com/ignore-conflicts-manager",
     "data.a",
     "..",
 ];
@@ -132,7 +133,7 @@ fn object(random: &mut Random) -> Value {
         "apiVersion": random.pick(&["v1", "apps/v1", "x.io/v1"]),
         "kind": random.pick(&["ConfigMap", "Secret", "Deployment", "Service", "Pod", "Thing"]),
         "metadata": {"name": "n", "namespace": "ns", "uid": "u", "resourceVersion": "1",
-            "annotations": {}, "managedFields": [{"manager": random.pick(&["kluctl", "hpa"]), "operation": "Apply",
+            "annotations": {}, "managedFields": [{"manager": random.pick(&["deployer", "hpa"]), "operation": "Apply",
                 "fieldsV1": {"f:data": {".": {}, "f:a": {}}, "f:spec": {"f:ports": {"k:{\"port\":80}": {"f:x": {}}}}}}]},
         "spec": {"ports": [{"port": 80, "x": 1}], "replicas": 2},
         "data": {"a": "1", "b": "2"},
@@ -198,10 +199,10 @@ fn fuzz_decisions() {
         random.note("local", &local);
         let _ = (
             ObjectRef::of(&live),
-            Ignore::of(&local, &[]),
+            Ignore::of(&local, &EXAMPLE, &[]),
             fixup::apply(&local),
         );
-        let owners = managed::owners(&live);
+        let owners = managed::managed_fields(&live);
         let causes: Vec<Cause> = owners
             .iter()
             .flat_map(|owner| &owner.fields)
@@ -212,15 +213,17 @@ fn fuzz_decisions() {
                 field: managed::display(field),
             })
             .collect();
-        if let Ok(resolution) = conflict::resolve(&live, &local, &[], &causes) {
+        let policy = conflict::Policy {
+            vocabulary: &EXAMPLE,
+            overridden: Managers::default(),
+            rules: &[],
+        };
+        if let Ok(resolution) = conflict::resolve(&live, &local, policy, &causes) {
             assert!(resolution.warnings.len() <= causes.len());
-        }
-        if let Ok(selection) = orphans::select(std::slice::from_ref(&live), &Default::default()) {
-            assert_eq!(selection.doomed.len() + selection.spared.len(), 1);
-            assert!(selection.doomed.is_empty() || orphans::spared(&live).is_none());
         }
         for status in [StatusNeed::Required, StatusNeed::Unknown] {
             let policy = Policy {
+                vocabulary: &EXAMPLE,
                 status,
                 now: Timestamp::UNIX_EPOCH,
                 not_ready_is_error: true,

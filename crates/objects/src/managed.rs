@@ -1,7 +1,7 @@
-//! Field ownership: who manages which fields of a live object.
+//! Field ownership: the fields that each manager of a live object applied.
 //!
-//! A live object lists, for each manager, the set of its fields in a compressed tree (`fieldsV1`). This module reads
-//! those trees, writes a field in the way that the API server writes it in conflicts, and finds the field in an object.
+//! A live object lists, for each manager, the set of its fields in a compressed tree (`fieldsV1`). This module parses
+//! those trees, formats a field in the way that the API server does in conflicts, and locates the field in an object.
 
 use yaml::Value;
 
@@ -9,7 +9,7 @@ use crate::path::{Key, Path};
 
 /// The fields of one manager.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Owner {
+pub struct ManagedFields {
     /// Name of the manager.
     pub manager: String,
     /// `Apply` or `Update`.
@@ -20,7 +20,7 @@ pub struct Owner {
     pub fields: Vec<Field>,
 }
 
-/// A field as ownership knows it: list items are named by key or value, not by position.
+/// A field in the notation of field ownership: list items are named by key or value, not by position.
 pub type Field = Vec<Element>;
 
 /// One step into an object.
@@ -36,9 +36,9 @@ pub enum Element {
     Index(usize),
 }
 
-/// Who manages what, in the order of the object. Entries that cannot be read are passed over.
+/// Parses the managed fields of an object, in their order. Entries that do not parse are left out.
 #[must_use]
-pub fn owners(object: &Value) -> Vec<Owner> {
+pub fn managed_fields(object: &Value) -> Vec<ManagedFields> {
     let entries = object
         .pointer(&["metadata", "managedFields"])
         .and_then(Value::as_seq)
@@ -57,7 +57,7 @@ pub fn owners(object: &Value) -> Vec<Owner> {
             if let Some(tree) = entry.get("fieldsV1") {
                 collect(tree, &mut Vec::new(), &mut fields);
             }
-            Owner {
+            ManagedFields {
                 manager: text("manager"),
                 operation: text("operation"),
                 subresource: text("subresource"),
@@ -67,7 +67,7 @@ pub fn owners(object: &Value) -> Vec<Owner> {
         .collect()
 }
 
-/// Whether a manager of exactly this name has an entry, without reading the trees.
+/// Returns true if a manager of exactly this name has an entry; the trees are not parsed.
 #[must_use]
 pub fn has_manager(object: &Value, name: &str) -> bool {
     object
@@ -118,7 +118,7 @@ fn json(text: &str) -> Option<Value> {
     serde_json::from_str(text).ok()
 }
 
-/// The field as the API server writes it in a conflict, as in `.spec.ports[port=80,protocol="TCP"].nodePort`.
+/// Formats a field as the API server does in a conflict, as in `.spec.ports[port=80,protocol="TCP"].nodePort`.
 #[must_use]
 pub fn display(field: &[Element]) -> String {
     let mut text = String::new();
@@ -146,7 +146,7 @@ fn scalar(value: &Value) -> String {
     value.to_json().to_string()
 }
 
-/// Where the field is in an object, if it is there.
+/// Returns the path of the field in an object, if the object has it.
 #[must_use]
 pub fn locate(field: &[Element], object: &Value) -> Option<Path> {
     let (mut path, mut value) = (Path::new(), object);
@@ -168,8 +168,8 @@ fn find(list: &Value, accept: impl Fn(&Value) -> bool) -> Option<(Key, &Value)> 
     Some((Key::Index(index), item))
 }
 
-/// An item with exactly these keys; else the only item that contradicts none of them, because a manifest may leave out
-/// keys that have a default.
+/// Finds the item with exactly these keys; otherwise the only item that contradicts none of them, because a manifest may
+/// leave out keys that have a default.
 fn locate_keyed<'a>(list: &'a Value, keys: &[(String, Value)]) -> Option<(Key, &'a Value)> {
     let exact = |item: &Value| keys.iter().all(|(name, value)| item.get(name) == Some(value));
     if let Some(found) = find(list, exact) {
@@ -205,7 +205,7 @@ mod tests {
             "metadata": {
                 "finalizers": ["a", "b"],
                 "managedFields": [
-                    {"manager": "kluctl", "operation": "Apply", "fieldsType": "FieldsV1", "fieldsV1": {
+                    {"manager": "deployer", "operation": "Apply", "fieldsType": "FieldsV1", "fieldsV1": {
                         "f:metadata": {"f:finalizers": {".": {}, "v:\"b\"": {}}, "f:labels": {"f:x/y.z": {}}},
                         "f:spec": {"f:ports": {
                             "k:{\"port\":80,\"protocol\":\"TCP\"}": {".": {}, "f:port": {}, "f:nodePort": {}}}},
@@ -220,8 +220,8 @@ mod tests {
     }
 
     #[test]
-    fn reads_and_writes_fields() {
-        let owners = owners(&object());
+    fn fields_are_parsed_and_formatted() {
+        let owners = managed_fields(&object());
         let written: Vec<_> = owners[0].fields.iter().map(|field| display(field)).collect();
         assert_eq!(
             written,
@@ -244,9 +244,9 @@ mod tests {
     }
 
     #[test]
-    fn locates_fields() {
+    fn fields_are_located_in_an_object() {
         let object = object();
-        let owners = owners(&object);
+        let owners = managed_fields(&object);
         let at = |index: usize| locate(&owners[0].fields[index], &object).map(|path| canonical(&path));
         assert_eq!(at(1).as_deref(), Some("metadata.finalizers[1]"));
         assert_eq!(at(5).as_deref(), Some("spec.ports[1].nodePort"));
@@ -254,8 +254,8 @@ mod tests {
     }
 
     #[test]
-    fn a_left_out_default_is_no_contradiction() {
-        let owned = owners(&object());
+    fn an_omitted_default_matches_an_owned_key() {
+        let owned = managed_fields(&object());
         let port = &owned[0].fields[4];
         let one = Value::from_json(json!({"spec": {"ports": [{"port": 80}, {"port": 81}]}}));
         assert_eq!(

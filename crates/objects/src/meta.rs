@@ -3,25 +3,25 @@
 use jiff::Timestamp;
 use yaml::{Map, Value};
 
-/// The metadata map.
+/// Returns the metadata of an object.
 #[must_use]
 pub fn metadata(object: &Value) -> Option<&Map> {
     object.get("metadata")?.as_map()
 }
 
-/// A field of the metadata that is text.
+/// Returns a string field of the metadata; `None` if it is missing or empty.
 #[must_use]
 pub fn text<'a>(object: &'a Value, field: &str) -> Option<&'a str> {
     metadata(object)?.get_str(field).filter(|text| !text.is_empty())
 }
 
-/// The value of a label.
+/// Returns the value of a label.
 #[must_use]
 pub fn label<'a>(object: &'a Value, name: &str) -> Option<&'a str> {
     metadata(object)?.get_map("labels")?.get_str(name)
 }
 
-/// All annotations in the order of the object; those that are no text are left out.
+/// Returns all annotations in the order of the object; values that are not strings are left out.
 pub fn annotations(object: &Value) -> impl Iterator<Item = (&str, &str)> {
     metadata(object)
         .and_then(|metadata| metadata.get_map("annotations"))
@@ -30,19 +30,19 @@ pub fn annotations(object: &Value) -> impl Iterator<Item = (&str, &str)> {
         .filter_map(|(name, value)| Some((name, value.as_str()?)))
 }
 
-/// The value of an annotation.
+/// Returns the value of an annotation.
 #[must_use]
 pub fn annotation<'a>(object: &'a Value, name: &str) -> Option<&'a str> {
     metadata(object)?.get_map("annotations")?.get_str(name)
 }
 
-/// Whether an annotation says yes. A value that is no boolean counts as no.
+/// Returns true if the value of an annotation is a true boolean; an invalid boolean counts as false.
 #[must_use]
 pub fn flag(object: &Value, name: &str) -> bool {
     annotation(object, name).and_then(go_bool).unwrap_or(false)
 }
 
-/// The annotations called `name`, `name-` or `name-<digits>`, in the order of their names.
+/// Returns the annotations `name`, `name-` and `name-<digits>`, ordered by name.
 #[must_use]
 pub fn numbered<'a>(object: &'a Value, name: &str) -> Vec<(&'a str, &'a str)> {
     let mut found: Vec<_> = annotations(object)
@@ -59,7 +59,7 @@ pub fn numbered<'a>(object: &'a Value, name: &str) -> Vec<(&'a str, &'a str)> {
     found
 }
 
-/// A boolean as Go's `strconv.ParseBool` reads it.
+/// Parses a boolean as Go's `strconv.ParseBool` does.
 #[must_use]
 pub fn go_bool(text: &str) -> Option<bool> {
     match text {
@@ -69,19 +69,31 @@ pub fn go_bool(text: &str) -> Option<bool> {
     }
 }
 
-/// The UID that the API server gave.
+/// Returns the UID of a live object.
 #[must_use]
 pub fn uid(object: &Value) -> Option<&str> {
     text(object, "uid")
 }
 
-/// The resource version of a live object.
+/// Returns the resource version of a live object.
 #[must_use]
 pub fn resource_version(object: &Value) -> Option<&str> {
     text(object, "resourceVersion")
 }
 
-/// Whether another object owns this one.
+/// Returns true if the string is a valid value of a label that is not empty.
+#[must_use]
+pub fn is_label_value(value: &str) -> bool {
+    let edge = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric());
+    value.len() <= 63
+        && edge(value.chars().next())
+        && edge(value.chars().next_back())
+        && value
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'))
+}
+
+/// Returns true if the object has owner references.
 #[must_use]
 pub fn is_owned(object: &Value) -> bool {
     metadata(object)
@@ -93,19 +105,19 @@ pub fn is_owned(object: &Value) -> bool {
         })
 }
 
-/// Whether the object is being deleted.
+/// Returns true if the object is being deleted.
 #[must_use]
 pub fn is_terminating(object: &Value) -> bool {
     text(object, "deletionTimestamp").is_some()
 }
 
-/// When the object was created.
+/// Returns the creation time of a live object.
 #[must_use]
 pub fn creation_time(object: &Value) -> Option<Timestamp> {
     text(object, "creationTimestamp")?.parse().ok()
 }
 
-/// Puts the object into a namespace, or takes it out of any.
+/// Sets or removes the namespace of an object.
 pub fn set_namespace(object: &mut Value, namespace: Option<&str>) {
     let Some(metadata) = object
         .as_map_mut()
@@ -123,7 +135,7 @@ pub fn set_namespace(object: &mut Value, namespace: Option<&str>) {
     }
 }
 
-/// Sets an annotation. What is no object, or has no map where annotations belong, stays as it is.
+/// Sets an annotation. A value that is not a map, or whose annotations are not a map, stays as it is.
 pub fn annotate(object: &mut Value, name: &str, value: &str) {
     let annotations = object
         .as_map_mut()
@@ -134,7 +146,7 @@ pub fn annotate(object: &mut Value, name: &str, value: &str) {
     }
 }
 
-/// Takes an annotation out of an object, and tells its value.
+/// Removes an annotation and returns its value.
 pub fn remove_annotation(object: &mut Value, name: &str) -> Option<String> {
     let annotations = object.get_mut("metadata")?.get_mut("annotations")?.as_map_mut()?;
     annotations.remove(name)?.as_str().map(str::to_owned)
@@ -146,7 +158,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn numbered_annotations_have_no_number_or_one() {
+    fn numbered_returns_annotations_with_and_without_a_number() {
         let object = Value::from_json(json!({"metadata": {"annotations": {
             "x/f-2": "b", "x/f": "a", "x/f-": "c", "x/f-regex": "no", "x/f-1x": "no", "x/field": "no", "x/f-10": 7
         }}}));
@@ -158,7 +170,17 @@ mod tests {
     }
 
     #[test]
-    fn booleans_are_go_booleans() {
+    fn label_values_are_short_and_plain() {
+        for valid in ["a", "A-1_x.y", &"x".repeat(63)] {
+            assert!(is_label_value(valid), "{valid}");
+        }
+        for invalid in ["", "-a", "a-", "a b", "ä", "a/b", &"x".repeat(64)] {
+            assert!(!is_label_value(invalid), "{invalid}");
+        }
+    }
+
+    #[test]
+    fn flags_are_booleans_of_go() {
         for (text, expected) in [
             ("true", true),
             ("T", true),
@@ -173,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_list_of_owners_is_none() {
+    fn an_empty_list_of_owner_references_does_not_own() {
         assert!(!is_owned(&Value::from_json(
             json!({"metadata": {"ownerReferences": []}})
         )));
@@ -183,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn the_namespace_can_be_set_and_removed() {
+    fn set_namespace_sets_and_removes() {
         let mut object = Value::from_json(json!({"kind": "A"}));
         set_namespace(&mut object, Some("n"));
         assert_eq!(text(&object, "namespace"), Some("n"));

@@ -1,16 +1,17 @@
-//! Bringing two states of an object into a form in which only what matters differs.
+//! Normalization: brings two states of an object into a form in which only differences that matter are left.
 
 use regex::Regex;
 use yaml::{Map, Value};
 
 use crate::{
-    Error, ObjectRef, annotations as names,
+    Error, ObjectRef,
     jsonpath::{JsonPath, bounded_regex},
     meta, path,
     rules::IgnoreRule,
+    vocabulary::{Vocabulary, is_marked},
 };
 
-/// What the author of a manifest wants left out of comparisons.
+/// The fields that are left out of comparisons.
 #[derive(Debug, Default)]
 pub struct Ignore {
     everything: bool,
@@ -19,13 +20,17 @@ pub struct Ignore {
 }
 
 impl Ignore {
-    /// Reads the annotations of the local object, and takes the rules that are about it.
+    /// Reads the annotations of the local object, by the names of the vocabulary, and the rules that match it.
     ///
     /// # Errors
-    /// When a JSON path or a regular expression does not parse.
-    pub fn of<'r>(local: &Value, rules: impl IntoIterator<Item = &'r IgnoreRule>) -> Result<Self, Error> {
+    /// If a JSON path or a regular expression does not parse.
+    pub fn of<'r>(
+        local: &Value,
+        vocabulary: &Vocabulary,
+        rules: impl IntoIterator<Item = &'r IgnoreRule>,
+    ) -> Result<Self, Error> {
         let mut ignore = Self {
-            everything: meta::flag(local, names::IGNORE_DIFF),
+            everything: is_marked(local, vocabulary.ignore_diff),
             ..Self::default()
         };
         let reference = ObjectRef::of(local).ok();
@@ -36,40 +41,41 @@ impl Ignore {
         };
         for rule in rules.into_iter().filter(is_meant) {
             for text in &rule.paths {
-                ignore.add_path("ignoreForDiff", text)?;
+                ignore.add_path(vocabulary.ignore_diff_rules, text)?;
             }
             for pattern in &rule.path_patterns {
-                ignore.add_pattern("ignoreForDiff", pattern)?;
+                ignore.add_pattern(vocabulary.ignore_diff_rules, pattern)?;
             }
         }
-        for (annotation, text) in meta::numbered(local, names::IGNORE_DIFF_FIELD) {
+        let numbered = |name: Option<&str>| name.map(|name| meta::numbered(local, name));
+        for (annotation, text) in numbered(vocabulary.ignore_diff_field).unwrap_or_default() {
             ignore.add_path(&format!("annotation {annotation}"), text)?;
         }
-        for (annotation, pattern) in meta::numbered(local, names::IGNORE_DIFF_FIELD_REGEX) {
+        for (annotation, pattern) in numbered(vocabulary.ignore_diff_field_regex).unwrap_or_default() {
             ignore.add_pattern(&format!("annotation {annotation}"), pattern)?;
         }
         Ok(ignore)
     }
 
-    /// Whether nothing is left out.
+    /// Returns true if nothing is left out.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         !self.everything && self.paths.is_empty() && self.patterns.is_empty()
     }
 
-    fn add_path(&mut self, place: &str, text: &str) -> Result<(), Error> {
+    fn add_path(&mut self, origin: &str, text: &str) -> Result<(), Error> {
         let parsed = JsonPath::parse(text).map_err(|reason| Error::JsonPath {
-            place: place.to_owned(),
+            origin: origin.to_owned(),
             path: text.to_owned(),
             reason,
         })?;
-        self.paths.push((place.to_owned(), text.to_owned(), parsed));
+        self.paths.push((origin.to_owned(), text.to_owned(), parsed));
         Ok(())
     }
 
-    fn add_pattern(&mut self, place: &str, pattern: &str) -> Result<(), Error> {
+    fn add_pattern(&mut self, origin: &str, pattern: &str) -> Result<(), Error> {
         let compiled = bounded_regex(pattern).map_err(|reason| Error::Pattern {
-            place: place.to_owned(),
+            origin: origin.to_owned(),
             pattern: pattern.to_owned(),
             reason,
         })?;
@@ -82,9 +88,9 @@ impl Ignore {
             *object = Value::Map(Map::new());
             return Ok(());
         }
-        for (place, text, parsed) in &self.paths {
+        for (origin, text, parsed) in &self.paths {
             let found = parsed.find(object).map_err(|reason| Error::JsonPath {
-                place: place.clone(),
+                origin: origin.clone(),
                 path: text.clone(),
                 reason,
             })?;
@@ -104,10 +110,10 @@ impl Ignore {
     }
 }
 
-/// The object without what the API server and controllers add, and without what is to be ignored.
+/// Returns the object without the fields that the API server and controllers add, and without the ignored ones.
 ///
 /// # Errors
-/// When a JSON path to be ignored leads to too many values.
+/// If an ignored JSON path matches too many values.
 pub fn normalize(object: &Value, ignore: &Ignore) -> Result<Value, Error> {
     let mut object = object.clone();
     whole_numbers(&mut object);
@@ -144,7 +150,7 @@ pub fn normalize(object: &Value, ignore: &Ignore) -> Result<Value, Error> {
     Ok(object)
 }
 
-/// Numbers that are whole become integers, so that `1` and `1.0` are equal.
+/// Turns whole numbers into integers, so that `1` and `1.0` are equal.
 fn whole_numbers(value: &mut Value) {
     match value {
         Value::Float(float) if float.fract() == 0.0 && float.abs() < 9e15 => {
@@ -176,7 +182,7 @@ fn normalize_metadata(root: &mut Map) {
     }
 }
 
-/// Environment variables are compared by name: a map tells which one changed.
+/// Turns lists of environment variables into maps by name, so that a difference names the variable.
 fn normalize_environment(container: &mut Value) {
     let Some(container) = container.as_map_mut() else {
         return;
@@ -238,7 +244,7 @@ fn drop_empty_data(object: &mut Value) {
     }
 }
 
-/// Old clusters add the names of generated token Secrets.
+/// Removes the names of generated token Secrets, which old clusters add.
 fn drop_generated_secrets(object: &mut Value) {
     let prefix = format!("{}-", meta::text(object, "name").unwrap_or_default());
     let Some(secrets) = object.get_mut("secrets").and_then(Value::as_seq_mut) else {
@@ -255,6 +261,7 @@ fn drop_generated_secrets(object: &mut Value) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::vocabulary::tests::EXAMPLE;
     use serde_json::{Value as Json, json};
 
     #[track_caller]
@@ -270,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn drops_what_the_server_adds() {
+    fn normalize_drops_fields_of_the_server() {
         check(
             json!({"kind": "A", "status": {"x": 1}, "spec": {"n": 2.0}, "metadata": {"name": "a", "uid": "u",
                 "resourceVersion": "1", "generation": 3, "creationTimestamp": "now", "managedFields": [],
@@ -286,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds() {
+    fn normalize_knows_the_lists_of_kinds() {
         check(
             json!({"kind": "Deployment", "spec": {"template": {"spec": {"containers": [{
                 "env": [{"name": "A", "value": "1"}, {"name": "B"}],
@@ -312,48 +319,55 @@ mod tests {
     }
 
     #[test]
-    fn annotations_of_the_manifest_ignore_fields() {
+    fn annotations_ignore_fields() {
         let annotated = |name: &str, value: &str| {
             Value::from_json(
                 json!({"kind": "A", "metadata": {"annotations": {name: value}}, "spec": {"aa": 1, "bb": [1]}}),
             )
         };
         for (name, value, expected) in [
-            ("kluctl.io/ignore-diff-field", "spec.aa", json!({"bb": [1]})),
-            ("kluctl.io/ignore-diff-field-2", "spec.*", json!({})),
+            ("example.com/ignore-diff-field", "spec.aa", json!({"bb": [1]})),
+            ("example.com/ignore-diff-field-2", "spec.*", json!({})),
             (
-                "kluctl.io/ignore-diff-field-regex",
+                "example.com/ignore-diff-field-regex",
                 r"spec\.b",
                 json!({"aa": 1, "bb": []}),
             ),
             (
-                "kluctl.io/ignore-diff-field-regex",
+                "example.com/ignore-diff-field-regex",
                 "nothing",
                 json!({"aa": 1, "bb": [1]}),
             ),
         ] {
             let local = annotated(name, value);
-            let normalized = normalize(&local, &Ignore::of(&local, &[]).unwrap()).unwrap();
+            let normalized = normalize(&local, &Ignore::of(&local, &EXAMPLE, &[]).unwrap()).unwrap();
             assert_eq!(
                 normalized.get("spec"),
                 Some(&Value::from_json(expected)),
                 "{name}: {value}"
             );
         }
-        let local = annotated("kluctl.io/ignore-diff", "true");
+        let local = annotated("example.com/ignore-diff", "true");
         assert_eq!(
-            normalize(&local, &Ignore::of(&local, &[]).unwrap()).unwrap(),
+            normalize(&local, &Ignore::of(&local, &EXAMPLE, &[]).unwrap()).unwrap(),
             Value::from_json(json!({}))
         );
-        assert!(Ignore::of(&annotated("kluctl.io/ignore-diff-field", "a-b"), &[]).is_err());
-        assert!(Ignore::of(&annotated("kluctl.io/ignore-diff-field-regex", "("), &[]).is_err());
+        assert!(Ignore::of(&annotated("example.com/ignore-diff-field", "a-b"), &EXAMPLE, &[]).is_err());
+        assert!(
+            Ignore::of(
+                &annotated("example.com/ignore-diff-field-regex", "("),
+                &EXAMPLE,
+                &[]
+            )
+            .is_err()
+        );
     }
 
     #[test]
-    fn rules_ignore_fields_of_the_objects_that_they_name() {
+    fn rules_ignore_fields_of_matching_objects() {
         let object = Value::from_json(
             json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c",
-            "labels": {"kluctl.io/tag-0": "a", "team": "t"}}, "data": {"a": "1", "bb": "2"}}),
+            "labels": {"example.com/tag-0": "a", "team": "t"}}, "data": {"a": "1", "bb": "2"}}),
         );
         let rule = |kind: &str, path: &str, pattern: &str| IgnoreRule {
             objects: crate::rules::ObjectPattern {
@@ -373,12 +387,8 @@ mod tests {
             rule("Secret", "data.bb", ""),
             rule("ConfigMap", "", r#"\["a"\]$"#),
         ];
-        let unseen = crate::rules::Unseen {
-            tags: true,
-            ..Default::default()
-        };
-        rules.extend(unseen.rules());
-        let normalized = normalize(&object, &Ignore::of(&object, &rules).unwrap()).unwrap();
+        rules.push(rule("ConfigMap", "", r#"^metadata\.labels\["example"#));
+        let normalized = normalize(&object, &Ignore::of(&object, &EXAMPLE, &rules).unwrap()).unwrap();
         assert_eq!(
             normalized.get("data"),
             Some(&Value::from_json(json!({"bb": "2"})))
@@ -387,7 +397,7 @@ mod tests {
             normalized.pointer(&["metadata", "labels"]),
             Some(&Value::from_json(json!({"team": "t"})))
         );
-        let broken = Ignore::of(&object, &[rule("ConfigMap", "a-b", "")]).unwrap_err();
+        let broken = Ignore::of(&object, &EXAMPLE, &[rule("ConfigMap", "a-b", "")]).unwrap_err();
         assert!(
             broken
                 .to_string()

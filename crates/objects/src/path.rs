@@ -152,8 +152,8 @@ mod tests {
     fn canonical_text() {
         for (path, expected) in [
             (
-                json!(["metadata", "labels", "kluctl.io/tag-0"]),
-                r#"metadata.labels["kluctl.io/tag-0"]"#,
+                json!(["metadata", "labels", "example.com/tag-0"]),
+                r#"metadata.labels["example.com/tag-0"]"#,
             ),
             (json!(["a", "spec"]), r#"$["a"].spec"#),
             (json!(["spec", "ports", 0, "port"]), "spec.ports[0].port"),

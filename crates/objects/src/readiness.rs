@@ -1,8 +1,8 @@
-//! Whether a live object is ready.
+//! Readiness of a live object.
 //!
-//! There is no general rule: kinds that are known are looked at in detail, and everything else is ready as soon as its
-//! status is there and speaks of the newest generation. The caller passes in what must be asked elsewhere: whether a
-//! kind has a status at all, and what time it is.
+//! There is no general rule: known kinds are checked in detail, and every other object is ready as soon as its status
+//! exists and has observed the newest generation. The caller passes in what this crate can't find out: if a kind has a
+//! status at all, and the current time.
 
 mod kinds;
 
@@ -12,30 +12,35 @@ mod tests;
 use jiff::{SignedDuration, Timestamp};
 use yaml::Value;
 
-use crate::{annotations as names, meta};
+use crate::{
+    meta,
+    vocabulary::{Vocabulary, is_marked},
+};
 
-/// How long a fresh object may be without the status that it must get; after that nobody seems to write one.
+/// Age up to which an object without its required status is not ready; after that no controller seems to write one.
 const STATUS_GRACE: SignedDuration = SignedDuration::from_secs(15);
 
-/// Whether objects of a kind have a status.
+/// The need for a status of the objects of a kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StatusNeed {
-    /// Some controller will write one.
+    /// A controller will write one.
     Required,
-    /// The kind has none.
+    /// The kind has no status.
     NotRequired,
-    /// There is no way to find out.
+    /// It can't be found out.
     Unknown,
 }
 
-/// How to look at an object.
+/// The inputs of a check besides the object.
 #[derive(Debug, Clone, Copy)]
-pub struct Policy {
-    /// Whether the kind of the object has a status.
+pub struct Policy<'a> {
+    /// The names of the annotations that decide.
+    pub vocabulary: &'a Vocabulary,
+    /// The need for a status of the object's kind.
     pub status: StatusNeed,
     /// The current time.
     pub now: Timestamp,
-    /// Whether "not ready" is an error (when validating) or a warning (when waiting).
+    /// If set, "not ready" is an error (when validating), otherwise a warning (when waiting).
     pub not_ready_is_error: bool,
 }
 
@@ -48,20 +53,20 @@ pub struct ValidateResult {
     pub message: String,
 }
 
-/// What was found.
+/// The result of a check.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Readiness {
-    /// Whether the object is ready.
+    /// True if the object is ready.
     pub ready: bool,
-    /// What will not heal by waiting (and, when validating, what is not ready).
+    /// Failures that waiting will not fix and, when validating, conditions that are not met yet.
     pub errors: Vec<String>,
-    /// What is not ready, or can't be told.
+    /// Conditions that are not met yet, or can't be determined.
     pub warnings: Vec<String>,
-    /// Results that annotations carry.
+    /// Results of validations in annotations.
     pub results: Vec<ValidateResult>,
 }
 
-/// What a rule says against an object.
+/// The reason why an object is not ready.
 #[derive(Debug, PartialEq, Eq)]
 enum Verdict {
     /// It may become ready.
@@ -70,26 +75,32 @@ enum Verdict {
     Failed(String),
 }
 
-/// Looks at a live object.
+/// Checks a live object.
 #[must_use]
-pub fn check(object: &Value, policy: Policy) -> Readiness {
+pub fn check(object: &Value, policy: Policy<'_>) -> Readiness {
+    let vocabulary = policy.vocabulary;
     let mut readiness = Readiness {
         ready: true,
         ..Readiness::default()
     };
-    if meta::flag(object, names::VALIDATE_IGNORE) {
+    if is_marked(object, vocabulary.validate_ignore) {
         return readiness;
     }
-    readiness.results = meta::annotations(object)
-        .filter(|(name, _)| name.starts_with(names::VALIDATE_RESULT_PREFIX))
-        .map(|(name, message)| ValidateResult {
-            annotation: name.to_owned(),
-            message: message.to_owned(),
-        })
-        .collect();
-    if let Some(explicit) = meta::annotation(object, names::IS_READY) {
+    if let Some(prefix) = vocabulary.validate_result_prefix {
+        readiness.results = meta::annotations(object)
+            .filter(|(name, _)| name.starts_with(prefix))
+            .map(|(name, message)| ValidateResult {
+                annotation: name.to_owned(),
+                message: message.to_owned(),
+            })
+            .collect();
+    }
+    let explicit = vocabulary
+        .is_ready
+        .and_then(|name| Some((name, meta::annotation(object, name)?)));
+    if let Some((name, explicit)) = explicit {
         if meta::go_bool(explicit) != Some(true) {
-            let message = format!("{} annotation is set to {explicit}", names::IS_READY);
+            let message = format!("{name} annotation is set to {explicit}");
             note(&mut readiness, Verdict::NotReady(message), policy);
         }
         return readiness;
@@ -112,7 +123,7 @@ pub fn check(object: &Value, policy: Policy) -> Readiness {
     readiness
 }
 
-fn note(readiness: &mut Readiness, verdict: Verdict, policy: Policy) {
+fn note(readiness: &mut Readiness, verdict: Verdict, policy: Policy<'_>) {
     readiness.ready = false;
     match verdict {
         Verdict::NotReady(message) if !policy.not_ready_is_error => readiness.warnings.push(message),
@@ -120,7 +131,7 @@ fn note(readiness: &mut Readiness, verdict: Verdict, policy: Policy) {
     }
 }
 
-fn without_status(object: &Value, readiness: &mut Readiness, policy: Policy) {
+fn without_status(object: &Value, readiness: &mut Readiness, policy: Policy<'_>) {
     match policy.status {
         StatusNeed::NotRequired => {}
         StatusNeed::Unknown => readiness.warnings.push(
@@ -145,7 +156,7 @@ fn is_outdated(object: &Value, status: &Value) -> bool {
     matches!((observed, generation), (Some(observed), Some(generation)) if observed != generation)
 }
 
-/// Whether a built-in kind has a status; `None` for kinds that are not built in.
+/// Returns the need for a status of a built-in kind; `None` for kinds that are not built in.
 #[must_use]
 pub fn builtin_status(group: &str, kind: &str) -> Option<StatusNeed> {
     let required = match group {

@@ -1,11 +1,10 @@
-//! What a project says about fields of its objects: which differences don't matter, and who wins a conflict.
+//! Rules of a project about fields of its objects: differences to ignore, and conflicts to resolve.
 //!
-//! They are rules of `deployment.yaml`, passed down from projects to those that they include; annotations of single objects
-//! come on top ([`crate::annotations`]).
+//! The annotations of an object come after the rules ([`crate::vocabulary`]).
 
-use crate::{ObjectRef, annotations};
+use crate::ObjectRef;
 
-/// The objects that a rule is about; what is absent matches everything.
+/// The objects that a rule applies to; an absent field matches every object.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ObjectPattern {
     /// The API group.
@@ -14,12 +13,12 @@ pub struct ObjectPattern {
     pub kind: Option<String>,
     /// The name.
     pub name: Option<String>,
-    /// The namespace; objects without one match, too.
+    /// The namespace; objects without a namespace match too.
     pub namespace: Option<String>,
 }
 
 impl ObjectPattern {
-    /// Whether an object is meant. What the object itself leaves empty, as the core group or no namespace, matches all.
+    /// Returns true if the object matches. A field that the object leaves empty, like the core group, matches every pattern.
     #[must_use]
     pub fn matches(&self, object: &ObjectRef) -> bool {
         let same = |pattern: &Option<String>, value: &str| {
@@ -32,10 +31,10 @@ impl ObjectPattern {
     }
 }
 
-/// Differences that don't matter.
+/// Fields that are left out of comparisons.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct IgnoreRule {
-    /// In which objects.
+    /// The objects that the rule applies to.
     pub objects: ObjectPattern,
     /// The fields, as JSON paths.
     pub paths: Vec<String>,
@@ -43,82 +42,37 @@ pub struct IgnoreRule {
     pub path_patterns: Vec<String>,
 }
 
-/// What becomes of a field that another manager owns.
+/// The resolution of a conflict about a field that another manager owns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConflictAction {
-    /// It is left to the other manager, and nobody is told.
+    /// The field is left to the other manager, without a warning.
     Ignore,
-    /// It is taken over.
+    /// The field is taken over.
     ForceApply,
 }
 
-/// Who wins conflicts.
+/// The resolution of conflicts about some fields.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConflictRule {
-    /// In which objects.
+    /// The objects that the rule applies to.
     pub objects: ObjectPattern,
     /// The fields, as JSON paths.
     pub paths: Vec<String>,
     /// The fields, as regular expressions on their paths.
     pub path_patterns: Vec<String>,
-    /// The fields of the managers that these regular expressions match.
+    /// The fields of managers whose names match these regular expressions.
     pub managers: Vec<String>,
-    /// What becomes of them.
+    /// The resolution.
     pub action: ConflictAction,
 }
 
-/// The rules that hold for the objects of an item: those of its own project first, then those of the projects around.
+/// The rules for a group of objects: those of its own project first, then those of the projects that include it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Rules {
-    /// Which differences don't matter.
+    /// Fields that are left out of comparisons.
     pub ignore_for_diff: Vec<IgnoreRule>,
-    /// Who wins conflicts; of several rules for a field, the last one counts.
+    /// Resolutions of conflicts; of several rules for a field, the last one counts.
     pub conflict_resolution: Vec<ConflictRule>,
-}
-
-/// What somebody who looks at differences does not want to see.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Unseen {
-    /// The labels with tags.
-    pub tags: bool,
-    /// All labels.
-    pub labels: bool,
-    /// All annotations.
-    pub annotations: bool,
-    /// All that deployments are marked with: tags, discriminator, directory of the item.
-    pub marks: bool,
-}
-
-impl Unseen {
-    /// The same as rules for all objects.
-    #[must_use]
-    pub fn rules(self) -> Vec<IgnoreRule> {
-        let mut rule = IgnoreRule::default();
-        if self.tags || self.marks {
-            let tags = format!(
-                "^metadata\\.labels\\[\"{}",
-                regex::escape(annotations::TAG_PREFIX)
-            );
-            rule.path_patterns.push(tags);
-        }
-        if self.marks {
-            rule.paths.extend([
-                format!("metadata.labels[\"{}\"]", annotations::DISCRIMINATOR),
-                format!("metadata.annotations[\"{}\"]", annotations::ITEM_DIR),
-            ]);
-        }
-        if self.labels {
-            rule.paths.push("metadata.labels.*".to_owned());
-        }
-        if self.annotations {
-            rule.paths.push("metadata.annotations.*".to_owned());
-        }
-        if rule == IgnoreRule::default() {
-            Vec::new()
-        } else {
-            vec![rule]
-        }
-    }
 }
 
 #[cfg(test)]
@@ -126,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn patterns_match_what_they_name_and_what_is_empty() {
+    fn patterns_match_equal_and_empty_fields() {
         let object = |group: &str, namespace: Option<&str>| ObjectRef {
             group: group.to_owned(),
             version: "v1".to_owned(),
@@ -151,19 +105,5 @@ mod tests {
         ] {
             assert_eq!(pattern.matches(&object), expected, "{pattern:?} {object}");
         }
-    }
-
-    #[test]
-    fn nothing_unseen_is_no_rule() {
-        assert!(Unseen::default().rules().is_empty());
-        let marks = Unseen {
-            marks: true,
-            ..Unseen::default()
-        };
-        assert_eq!(marks.rules()[0].paths.len(), 2);
-        assert_eq!(
-            marks.rules()[0].path_patterns,
-            ["^metadata\\.labels\\[\"kluctl\\.io/tag\\-"]
-        );
     }
 }

@@ -45,6 +45,6 @@ pub(crate) fn run(args: &DiffArgs) -> Result<()> {
     output::write_files(&rendered, args.files.render_output_dir.as_deref(), false)?;
     let operation = Operation::new(&session, &cluster, &rendered, &args.output, true);
     let mut options = args.apply.options(session.request.inclusion.clone());
-    options.unseen = args.ignore.rules();
+    options.hidden = args.ignore.rules();
     operation.run(options, None, engine::commands::diff)
 }

@@ -1,12 +1,13 @@
-//! The hooks of an item: deleted, applied, waited for, and deleted again, as each of them says.
+//! The hooks of an item: deleted, applied, waited for, and deleted again, as their annotations say.
 
 use std::time::Duration;
 
 use api::GoDuration;
-use objects::{
-    ObjectRef, annotations,
-    hooks::{self, Hook, Moment, Round},
+use kluctl::{
+    annotations,
+    hooks::{self, Hook, Phase, Rollout},
 };
+use objects::ObjectRef;
 use yaml::Value;
 
 use super::{Run, item::Work};
@@ -17,26 +18,26 @@ pub(super) struct ItemHook<'a> {
     pub(super) hook: Hook,
     pub(super) manifest: &'a Value,
     pub(super) reference: &'a ObjectRef,
-    /// Its place among the objects of the item.
+    /// Its index among the objects of the item.
     pub(super) position: usize,
     timeout: Option<Duration>,
 }
 
-/// What an object says about being a hook; what is wrong is noted.
-pub(super) fn read<'a>(
+/// Parses the annotations of an object as a hook. Invalid annotations become errors of the item.
+pub(super) fn parse<'a>(
     work: &mut Work<'_, '_>,
     manifest: &'a Value,
     reference: &'a ObjectRef,
     position: usize,
 ) -> Option<ItemHook<'a>> {
-    let reading = hooks::read(manifest);
-    for error in reading.errors {
+    let parsed = hooks::parse(manifest);
+    for error in parsed.errors {
         work.error(ObjectError::of(reference, error));
     }
-    for warning in reading.warnings {
+    for warning in parsed.warnings {
         work.warning(ObjectError::of(reference, warning));
     }
-    let hook = reading.hook?;
+    let hook = parsed.hook?;
     let timeout = hook
         .timeout
         .as_deref()
@@ -57,22 +58,22 @@ pub(super) fn read<'a>(
     })
 }
 
-/// Runs the hooks of a moment, in the order of their weights.
-pub(super) async fn run(work: &mut Work<'_, '_>, hooks: &[ItemHook<'_>], moment: Moment, round: Round) {
+/// Runs the hooks of a phase, in the order of their weights.
+pub(super) async fn run(work: &mut Work<'_, '_>, hooks: &[ItemHook<'_>], phase: Phase, rollout: Rollout) {
     let mut chosen: Vec<&ItemHook<'_>> = hooks
         .iter()
-        .filter(|hook| hook.hook.runs(moment, round))
+        .filter(|hook| hook.hook.runs(phase, rollout))
         .collect();
     chosen.sort_by_key(|hook| hook.hook.weight);
     for hook in chosen.iter().filter(|hook| hook.hook.delete_before) {
-        if work.run.is_aborted() {
+        if work.run.session.is_aborted() {
             return;
         }
         work.delete_hook(hook.reference).await;
     }
     let mut ended = Vec::new();
     for hook in chosen {
-        if work.run.is_aborted() {
+        if work.run.session.is_aborted() {
             break;
         }
         let applied = work
@@ -97,5 +98,5 @@ pub(super) async fn run(work: &mut Work<'_, '_>, hooks: &[ItemHook<'_>], moment:
 }
 
 fn is_cancelled(run: &Run<'_>) -> bool {
-    run.cluster.cancellation().is_cancelled()
+    run.session.cluster.cancellation().is_cancelled()
 }

@@ -1,24 +1,24 @@
-//! One item: what it deletes, its hooks, its objects one after the other, then waiting for those that must be ready.
+//! One item: its deletions, its hooks, its objects one after the other, then waiting for those that must be ready.
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, time::Duration};
 
-use cluster::{WaitOptions, Waited};
-use kluctl::{Item, ObjectSelector};
-use objects::{
-    Ignore, ObjectRef, annotations,
-    hooks::{Moment, Round},
-    meta,
+use apply::{AppliedObject, Request, WaitOptions, Waited};
+use kluctl::{
+    Item, ObjectSelector, annotations,
+    hooks::{Phase, Rollout},
 };
+use objects::{Ignore, ObjectRef, meta};
 use yaml::Value;
 
 use super::{
-    Run, delete,
+    Run,
     hooks::{self, ItemHook},
-    object::{self, Attempt, Done, Failed},
+    live,
     outcome::{self, ItemOutcome},
-    settled,
+    owner::VOCABULARY,
+    selector::{self, SelectError},
 };
-use crate::{Event, ItemCounts, ObjectError, live};
+use crate::{Event, ItemCounts, ObjectError};
 
 /// The work on one item.
 pub(super) struct Work<'r, 'i> {
@@ -32,7 +32,7 @@ pub(super) struct Work<'r, 'i> {
     outcome: ItemOutcome,
 }
 
-/// Does everything for an item, and says what came of it.
+/// Does all the work of an item.
 pub(super) async fn run(run: &Run<'_>, index: usize, item: &Item) -> ItemOutcome {
     let name = name(item);
     let mut work = Work {
@@ -55,7 +55,7 @@ pub(super) async fn run(run: &Run<'_>, index: usize, item: &Item) -> ItemOutcome
     work.outcome
 }
 
-/// How an item is called: by its directory, or by what it does.
+/// Returns the name of an item: its directory, or its only function.
 fn name(item: &Item) -> String {
     match &item.dir {
         Some(dir) => dir.to_string(),
@@ -104,35 +104,35 @@ impl Work<'_, '_> {
                 self.delete(&reference).await;
             }
         }
-        let (doomed, mut rest): (Vec<_>, Vec<_>) = chosen
+        let (deletions, mut rest): (Vec<_>, Vec<_>) = chosen
             .into_iter()
             .partition(|(_, object, _)| meta::flag(object, annotations::DELETE));
-        for (_, _, reference) in doomed {
+        for (_, _, reference) in deletions {
             self.delete(reference).await;
         }
         let mut hooks: Vec<ItemHook<'_>> = Vec::new();
         rest.retain(|(position, manifest, reference)| {
-            let hook = hooks::read(self, manifest, reference, *position);
+            let hook = hooks::parse(self, manifest, reference, *position);
             let is_hook = hook.is_some();
             hooks.extend(hook.filter(|_| whole));
             !is_hook
         });
-        let is_there = |reference: &ObjectRef| self.run.live.rendered.contains_key(reference);
-        let round = if refs.iter().flatten().any(is_there) {
-            Round::Upgrade
+        let is_there = |reference: &ObjectRef| self.run.session.live.objects.contains_key(reference);
+        let rollout = if refs.iter().flatten().any(is_there) {
+            Rollout::Upgrade
         } else {
-            Round::Initial
+            Rollout::Initial
         };
-        hooks::run(self, &hooks, Moment::Before, round).await;
+        hooks::run(self, &hooks, Phase::Before, rollout).await;
         self.apply_all(rest, to_wait_for).await;
-        if !self.run.is_aborted() {
-            hooks::run(self, &hooks, Moment::After, round).await;
+        if !self.run.session.is_aborted() {
+            hooks::run(self, &hooks, Phase::After, rollout).await;
         }
     }
 
     async fn apply_all(&mut self, rest: Vec<(usize, &Value, &ObjectRef)>, mut to_wait_for: Vec<ObjectRef>) {
         for (position, manifest, reference) in rest {
-            if self.run.is_aborted() {
+            if self.run.session.is_aborted() {
                 return;
             }
             let applied = self.apply(manifest, reference, position, false).await;
@@ -145,7 +145,7 @@ impl Work<'_, '_> {
             return;
         }
         for reference in to_wait_for {
-            if self.run.is_aborted() {
+            if self.run.session.is_aborted() {
                 return;
             }
             self.wait_for(&reference, self.run.options.readiness_timeout)
@@ -153,14 +153,14 @@ impl Work<'_, '_> {
         }
     }
 
-    /// The objects that selectors name, each once.
+    /// Returns the objects that selectors name, each once.
     async fn resolve(&mut self, selectors: &[ObjectSelector]) -> Vec<ObjectRef> {
         let mut found = BTreeSet::new();
         for selector in selectors {
-            match delete::select(self.run, selector).await {
+            match selector::select(self.run, selector).await {
                 Ok(refs) => found.extend(refs),
-                Err(Ok(message)) => self.error(ObjectError::general(message)),
-                Err(Err(error)) => {
+                Err(SelectError::UnknownKind(message)) => self.error(ObjectError::general(message)),
+                Err(SelectError::Cluster(error)) => {
                     self.error(ObjectError::general(error.to_string()).denied(error.is_denied()));
                 }
             }
@@ -169,7 +169,7 @@ impl Work<'_, '_> {
     }
 
     async fn delete(&mut self, reference: &ObjectRef) {
-        if self.run.is_aborted() {
+        if self.run.session.is_aborted() {
             return;
         }
         if self.delete_if_there(reference).await {
@@ -178,17 +178,16 @@ impl Work<'_, '_> {
         }
     }
 
-    /// Hooks come and go: their deletion is no news.
+    /// Deletes a hook, which is not reported: hooks come and go.
     pub(super) async fn delete_hook(&mut self, reference: &ObjectRef) {
         if self.delete_if_there(reference).await {
             self.counts.deleted_hooks += 1;
         }
     }
 
-    pub(super) async fn delete_if_there(&mut self, reference: &ObjectRef) -> bool {
-        self.run.note_change();
-        match delete::delete(self.run, reference).await {
-            Ok(was_there) => was_there,
+    async fn delete_if_there(&mut self, reference: &ObjectRef) -> bool {
+        match self.run.session.delete(reference).await {
+            Ok(existed) => existed,
             Err(error) => {
                 let message = format!("failed to delete {reference}: {error}");
                 self.error(ObjectError::of(reference, message).denied(error.is_denied()));
@@ -197,7 +196,7 @@ impl Work<'_, '_> {
         }
     }
 
-    /// Applies an object and notes what came of it; tells whether it was applied.
+    /// Applies an object and adds its outcome; returns true if it was applied.
     pub(super) async fn apply(
         &mut self,
         manifest: &Value,
@@ -205,25 +204,14 @@ impl Work<'_, '_> {
         position: usize,
         is_hook: bool,
     ) -> bool {
-        let live = self.run.live;
-        let attempt = Attempt {
+        let request = Request {
             manifest,
             reference,
             rules: &self.item.rules.conflict_resolution,
-            live: live.rendered.get(reference).map(Arc::clone),
+            position: (self.index, position),
+            always: is_hook,
         };
-        let settled = match is_hook {
-            true => None,
-            false => settled::as_it_is(self.run, manifest, reference).await,
-        };
-        let applied = match settled {
-            Some(object) => Ok(Done::unchanged(object)),
-            None => {
-                let applied = object::apply_in_run(self.run, attempt, (self.index, position)).await;
-                self.note_change(reference, applied)
-            }
-        };
-        self.run.definitions.note(manifest, applied.is_ok());
+        let applied = self.run.session.apply(request).await;
         let done = match applied {
             Ok(done) => done,
             Err(failure) => {
@@ -235,21 +223,26 @@ impl Work<'_, '_> {
                 return false;
             }
         };
-        self.tell_applied(manifest, reference, done, is_hook);
+        self.note_applied(manifest, reference, done, is_hook);
         true
     }
 
-    /// Tells what came of an object that was applied, and what of it is not as before.
-    fn tell_applied(&mut self, manifest: &Value, reference: &ObjectRef, done: Done, is_hook: bool) {
+    /// Adds the outcome of an applied object, with its changes.
+    fn note_applied(&mut self, manifest: &Value, reference: &ObjectRef, done: AppliedObject, is_hook: bool) {
         for warning in done.warnings {
             self.warning(ObjectError::of(reference, warning));
         }
-        if done.deleted {
+        if done.simulated {
+            self.warning(ObjectError::of(reference, simulated(reference)));
+        }
+        if done.recreated {
             self.outcome.deleted.push(reference.clone());
         }
-        let (live, options) = (self.run.live, self.run.options);
+        let (live, options) = (self.run.session.live, self.run.options);
         if !options.dry_run && !is_hook {
-            self.outcome.seen.remember(reference.id(), manifest, &done.object);
+            self.outcome
+                .versions
+                .remember(reference.id(), manifest, &done.object);
         }
         self.counts.applied += 1;
         self.counts.hooks += usize::from(is_hook);
@@ -258,8 +251,8 @@ impl Work<'_, '_> {
             done: self.counts.applied,
             of: self.size,
         });
-        let ignored = self.item.rules.ignore_for_diff.iter().chain(&options.unseen);
-        let ignore = match Ignore::of(manifest, ignored) {
+        let ignored = self.item.rules.ignore_for_diff.iter().chain(&options.hidden);
+        let ignore = match Ignore::of(manifest, &VOCABULARY, ignored) {
             Ok(ignore) => ignore,
             Err(error) => return self.error(ObjectError::of(reference, error.to_string())),
         };
@@ -272,7 +265,7 @@ impl Work<'_, '_> {
             options.show_secrets,
         ) {
             Ok(mut object) => {
-                // What may not be read may well have been there before.
+                // An object that may not be read may have existed before.
                 object.new &= !live.unreadable.contains_key(reference) && !is_hook;
                 object.hook = is_hook;
                 object.is_applied = true;
@@ -285,22 +278,7 @@ impl Work<'_, '_> {
         }
     }
 
-    /// Notes that an apply may have changed the cluster. What is as it was before is not kept twice.
-    fn note_change(&self, reference: &ObjectRef, applied: Result<Done, Failed>) -> Result<Done, Failed> {
-        let before = self.run.live.rendered.get(reference);
-        match (applied, before) {
-            (Ok(done), Some(before)) if done.object == *before => Ok(Done {
-                object: Arc::clone(before),
-                ..done
-            }),
-            (applied, _) => {
-                self.run.note_change();
-                applied
-            }
-        }
-    }
-
-    /// Waits until an object is ready; tells whether it is.
+    /// Waits until an object is ready; returns false if it is not.
     pub(super) async fn wait_for(&mut self, reference: &ObjectRef, limit: Duration) -> bool {
         let what = format!("Waiting for {reference} to get ready...");
         self.run.tell(&Event::Waiting {
@@ -310,7 +288,7 @@ impl Work<'_, '_> {
         let mut denied = false;
         let messages = match self
             .run
-            .cluster
+            .session
             .wait_ready(reference, WaitOptions { limit })
             .await
         {
@@ -338,4 +316,12 @@ impl Work<'_, '_> {
         }
         false
     }
+}
+
+/// Returns the warning of kluctl about an object that a dry run could not try, with its spelling.
+fn simulated(reference: &ObjectRef) -> String {
+    format!(
+        "the underyling custom resource definition for {reference} has not been applied yet as Kluctl is running in dry-run \
+         mode. It is not guaranteed that the object will actually sucessfully apply"
+    )
 }

@@ -1,11 +1,12 @@
-//! What came of an item.
+//! The outcome of an item.
 
+use apply::AppliedVersions;
 use objects::{Ignore, ObjectRef, diff, normalize, secrets};
 use yaml::Value;
 
-use crate::{CommandResult, ObjectError, ResultObject, Seen};
+use crate::{CommandResult, ObjectError, ResultObject};
 
-/// What came of an item.
+/// The outcome of an item.
 #[derive(Debug, Default)]
 pub(crate) struct ItemOutcome {
     pub(crate) objects: Vec<ResultObject>,
@@ -13,7 +14,7 @@ pub(crate) struct ItemOutcome {
     pub(crate) deleted: Vec<ObjectRef>,
     pub(crate) errors: Vec<ObjectError>,
     pub(crate) warnings: Vec<ObjectError>,
-    pub(crate) seen: Seen,
+    pub(crate) versions: AppliedVersions,
 }
 
 /// Adds an item's outcome to the result.
@@ -21,7 +22,7 @@ pub(super) fn collect(result: &mut CommandResult, outcome: ItemOutcome) {
     result.objects.extend(outcome.objects);
     result.errors.extend(outcome.errors);
     result.warnings.extend(outcome.warnings);
-    result.seen.extend(outcome.seen);
+    result.versions.extend(outcome.versions);
     for reference in outcome.deleted {
         result.objects.push(ResultObject {
             deleted: true,
@@ -30,7 +31,7 @@ pub(super) fn collect(result: &mut CommandResult, outcome: ItemOutcome) {
     }
 }
 
-/// What an apply changed. Without a live object before, the object is new.
+/// Returns the changes of an apply. Without a live object before, the object is new.
 pub(crate) fn changed(
     reference: &ObjectRef,
     ignore: &Ignore,

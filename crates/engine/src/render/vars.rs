@@ -2,7 +2,7 @@
 
 use std::{sync::OnceLock, time::Duration};
 
-use cluster::{Cluster, Kind};
+use cluster::{Cluster, ResourceKind};
 use kluctl::{HttpAnswer, HttpRequest, ObjectQuery, ObjectSelection, SecretQuery, VarsError, VarsSources};
 use objects::{ObjectRef, meta};
 use stores::{Ambient, Client, Request, Settings, TrustedToken};
@@ -258,7 +258,7 @@ async fn find(cluster: &Cluster, query: &ObjectQuery) -> Result<Vec<Value>, Vars
 }
 
 /// Returns the kind of a query. Without a version, the kind's name must be unique in the cluster.
-async fn kind(cluster: &Cluster, query: &ObjectQuery) -> Result<Kind, VarsError> {
+async fn kind(cluster: &Cluster, query: &ObjectQuery) -> Result<ResourceKind, VarsError> {
     let words = |error: cluster::Error| VarsError::Failed(error.to_string());
     if let Some(api_version) = &query.api_version {
         let (group, version) = objects::split_api_version(api_version);

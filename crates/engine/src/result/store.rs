@@ -26,7 +26,7 @@ const SUB_DIR: &str = "kluctl.io/result-project-subdir";
 const DEPLOYMENT_NAME: &str = "kluctl.io/result-deployment-name";
 const DEPLOYMENT_NAMESPACE: &str = "kluctl.io/result-deployment-namespace";
 /// Results are no part of any deployment.
-const AS_RESULTS: ApplyOptions = ApplyOptions {
+const AS_RESULTS: ApplyOptions<'_> = ApplyOptions {
     dry_run: false,
     force: false,
     manager: "kluctl-results",
@@ -227,7 +227,7 @@ impl ResultStore {
     /// # Errors
     /// Fails when the API server refuses the request or can't be reached.
     pub async fn list(&self) -> Result<Vec<StoredResult>, Error> {
-        let secret = |kind: &cluster::Kind| kind.group.is_empty() && kind.kind == "Secret";
+        let secret = |kind: &cluster::ResourceKind| kind.group.is_empty() && kind.kind == "Secret";
         let namespaces = [self.namespace.clone()];
         let listing = self
             .cluster

@@ -1,7 +1,7 @@
 //! Comparing without changing anything.
 
 use anyhow::Result;
-use engine::{CompareOptions, Comparison, DeployOptions, Seen};
+use engine::{AppliedVersions, CompareOptions, Comparison, DeployOptions};
 use serde_json::json;
 
 use crate::world::World;
@@ -36,12 +36,13 @@ async fn a_manual_change_and_only_that_is_found_and_corrected() -> Result<()> {
         world.object("v1", "Service", "s", json!({"spec": {"ports": [{"port": 80}]}})),
         deployment,
     ]);
-    let compare = |seen: Option<Seen>| {
+    let compare = |versions: Option<AppliedVersions>| {
         let (cluster, rendered) = (world.cluster.clone(), rendered.clone());
         async move {
             let options = CompareOptions {
-                seen: seen.as_ref(),
+                versions: versions.as_ref(),
                 orphans: false,
+                previous: None,
             };
             engine::compare(&cluster, &rendered, options).await
         }
@@ -50,10 +51,10 @@ async fn a_manual_change_and_only_that_is_found_and_corrected() -> Result<()> {
     let deployed = world.deploy_well(&rendered).await?;
     let clean = compare(None).await?;
     assert!(clean.is_clean(), "{clean:?}");
-    assert_eq!((deployed.seen.len(), clean.seen.len()), (5, 5));
+    assert_eq!((deployed.versions.len(), clean.versions.len()), (5, 5));
 
     let mark = world.plane.audit_mark();
-    assert!(compare(Some(clean.seen.clone())).await?.is_clean());
+    assert!(compare(Some(clean.versions.clone())).await?.is_clean());
     let tried = world.plane.audit_since(mark)?;
     let tried = tried.iter().filter(|entry| {
         entry.verb == "patch" && entry.namespace == world.namespace && entry.resource == "configmaps"
@@ -76,8 +77,8 @@ async fn a_manual_change_and_only_that_is_found_and_corrected() -> Result<()> {
         {"name": "c", "image": "i", "args": ["two", "one"], "resources": {"limits": {"cpu": "1"}}}]}}}}),
         )
         .await?;
-    for seen in [None, Some(clean.seen.clone())] {
-        let drifted = compare(seen).await?;
+    for versions in [None, Some(clean.versions.clone())] {
+        let drifted = compare(versions).await?;
         assert_eq!(found(&drifted), (vec!["c"], vec!["b", "web"]));
         assert_eq!(drifted.to_apply().len(), 3);
     }
@@ -128,7 +129,8 @@ async fn orphans_are_found_when_asked_for() -> Result<()> {
     world.deploy_well(&world.rendered(vec![a.clone(), b])).await?;
     let options = CompareOptions {
         orphans: true,
-        seen: None,
+        versions: None,
+        previous: None,
     };
     let comparison = engine::compare(&world.cluster, &world.rendered(vec![a]), options).await?;
     let orphans: Vec<_> = comparison.orphans.iter().map(ToString::to_string).collect();

@@ -1,8 +1,8 @@
 //! Pruning and deleting.
 
 use anyhow::Result;
+use engine::discriminator::Claim;
 use engine::{CommandResult, RemoveOptions};
-use objects::discriminator::Claim;
 use serde_json::json;
 
 use crate::world::{PATIENCE, World, deleted};

@@ -1,13 +1,14 @@
 //! Whole commands, and the results that are kept.
 
 use anyhow::Result;
+use engine::HiddenDifferences;
 use engine::{
     Confirm, Contents, DeployOptions, Keep, Origin, ResultStore,
     commands::{self, Project},
 };
 use futures::{FutureExt as _, future::BoxFuture};
 use kluctl::{Inclusion, RequestedImage};
-use objects::{ObjectRef, path::Key, rules::Unseen};
+use objects::{ObjectRef, path::Key};
 use serde_json::json;
 use yaml::Value;
 
@@ -115,9 +116,9 @@ async fn objects_with_other_names_have_a_past_and_marks_can_be_left_out() -> Res
     world.deploy_well(&named("c-1", "one", "x")).await?;
     let next = named("c-2", "two", "y");
     let options = DeployOptions {
-        unseen: Unseen {
+        hidden: HiddenDifferences {
             labels: true,
-            ..Unseen::default()
+            ..HiddenDifferences::default()
         }
         .rules(),
         ..DeployOptions::default()

@@ -2,9 +2,10 @@
 
 use anyhow::{Context as _, Result};
 use cluster::{ApplyOptions, Cluster};
+use engine::MANAGER;
 use engine::{CommandResult, DeployOptions};
 use kluctl::Rendered;
-use objects::{ObjectRef, fixup, meta, orphans::MANAGER, settled::is_settled};
+use objects::{ObjectRef, fixup, meta, settled::is_settled};
 use serde_json::{Value as Json, json};
 use testkit::FaultProxy;
 use yaml::Value;
@@ -92,7 +93,7 @@ async fn check_settled(world: &World, rendered: &Rendered) -> Result<Vec<String>
         if is_settled(&manifest, &before, MANAGER) {
             let after = world
                 .cluster
-                .apply(&manifest, ApplyOptions::default())
+                .apply(&manifest, ApplyOptions::new(MANAGER))
                 .await?
                 .object;
             assert_eq!(before, after, "an apply is not what it was said to be");
@@ -288,7 +289,7 @@ async fn what_a_policy_looks_at_is_applied() -> Result<()> {
         "kind": "ValidatingAdmissionPolicyBinding", "metadata": {"name": name},
         "spec": {"policyName": name, "validationActions": ["Warn"]}}));
     for object in [&policy, &binding] {
-        world.cluster.apply(object, ApplyOptions::default()).await?;
+        world.cluster.apply(object, ApplyOptions::new(MANAGER)).await?;
     }
     let (_, writes) = watched.deploy(&rendered, DeployOptions::default()).await?;
     for object in [&binding, &policy] {
@@ -398,7 +399,7 @@ async fn what_a_webhook_would_change_is_applied() -> Result<()> {
             "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": world.namespace}},
             "rules": [{"apiGroups": ["coordination.k8s.io"], "apiVersions": ["v1"], "operations": ["*"],
                 "resources": ["leases"]}]}]}));
-    world.cluster.apply(&webhook, ApplyOptions::default()).await?;
+    world.cluster.apply(&webhook, ApplyOptions::new(MANAGER)).await?;
     let writes = watched.writes(&rendered).await;
     let reference = ObjectRef::of(&webhook)?;
     world

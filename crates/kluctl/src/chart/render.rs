@@ -2,7 +2,7 @@
 
 use std::cell::OnceCell;
 
-use objects::{annotations::HELM_NAMESPACE, meta};
+use objects::meta;
 use tree::{Tree as _, TreePath};
 use yaml::Value;
 
@@ -11,7 +11,7 @@ use super::{
     cluster_view::{Capabilities, ChartEnvironment},
     find,
 };
-use crate::{Error, Sources, files, item::ItemWorkspace};
+use crate::{Error, Sources, annotations::HELM_NAMESPACE, files, item::ItemWorkspace};
 
 /// The namespace of a release that names none.
 const DEFAULT_NAMESPACE: &str = "default";

@@ -7,7 +7,18 @@ use serde_json::{Value as Json, json};
 use yaml::Value;
 
 use super::*;
-use crate::rules::ObjectPattern;
+use crate::{rules::ObjectPattern, vocabulary::tests::EXAMPLE};
+
+fn policy(rules: &[ConflictRule]) -> Policy<'_> {
+    Policy {
+        vocabulary: &EXAMPLE,
+        overridden: Managers {
+            names: &["deployer", "kubectl", "k9s"],
+            prefixes: &["kubectl-"],
+        },
+        rules,
+    }
+}
 
 /// A live object whose `data` fields have these owners, as `[name, value, managers...]`.
 fn live(fields: &[(&str, Json, &[&str])]) -> Value {
@@ -40,7 +51,7 @@ fn cause(manager: &str, field: &str) -> Cause {
 }
 
 #[test]
-fn each_rule() {
+fn resolve_obeys_annotations_and_overridden_managers() {
     const WARNING: &str =
         "conflict with \"other\" using v1. Not updating field '.data.aa' as we lost field ownership";
     for (title, managers, annotations, kept, warned) in [
@@ -52,24 +63,24 @@ fn each_rule() {
             true,
         ),
         (
-            "kubectl-edit is taken back",
+            "kubectl-edit is overridden",
             &["kubectl-edit"][..],
             json!({}),
             true,
             false,
         ),
-        ("kubectl is taken back", &["kubectl"][..], json!({}), true, false),
-        ("k9s is taken back", &["k9s"][..], json!({}), true, false),
+        ("kubectl is overridden", &["kubectl"][..], json!({}), true, false),
+        ("k9s is overridden", &["k9s"][..], json!({}), true, false),
         (
-            "a name that only begins alike isn't",
+            "a name with the same beginning is not",
             &["kubectlish"][..],
             json!({}),
             false,
             true,
         ),
         (
-            "one known owner of two is enough",
-            &["other", "kluctl"][..],
+            "one overridden manager of two is enough",
+            &["other", "deployer"][..],
             json!({}),
             true,
             false,
@@ -77,77 +88,80 @@ fn each_rule() {
         (
             "force-apply",
             &["other"][..],
-            json!({"kluctl.io/force-apply": "true"}),
+            json!({"example.com/force-apply": "true"}),
             true,
             false,
         ),
         (
             "force-apply-field",
             &["other"][..],
-            json!({"kluctl.io/force-apply-field-3": "data.aa"}),
+            json!({"example.com/force-apply-field-3": "data.aa"}),
             true,
             false,
         ),
         (
             "of another field",
             &["other"][..],
-            json!({"kluctl.io/force-apply-field": "data.bb"}),
+            json!({"example.com/force-apply-field": "data.bb"}),
             false,
             true,
         ),
         (
             "force-apply-manager",
             &["other"][..],
-            json!({"kluctl.io/force-apply-manager": "^oth"}),
+            json!({"example.com/force-apply-manager": "^oth"}),
             true,
             false,
         ),
         (
             "of another manager",
             &["other"][..],
-            json!({"kluctl.io/force-apply-manager": "^x"}),
+            json!({"example.com/force-apply-manager": "^x"}),
             false,
             true,
         ),
         (
             "ignore-conflicts",
             &["other"][..],
-            json!({"kluctl.io/ignore-conflicts": "true"}),
+            json!({"example.com/ignore-conflicts": "true"}),
             false,
             false,
         ),
         (
             "ignore-conflicts-field",
             &["other"][..],
-            json!({"kluctl.io/ignore-conflicts-field": "data.aa"}),
+            json!({"example.com/ignore-conflicts-field": "data.aa"}),
             false,
             false,
         ),
         (
             "ignore-conflicts-manager",
             &["other"][..],
-            json!({"kluctl.io/ignore-conflicts-manager-1": "o.*r"}),
+            json!({"example.com/ignore-conflicts-manager-1": "o.*r"}),
             false,
             false,
         ),
         (
-            "ignoring beats a known owner",
+            "ignoring beats an overridden manager",
             &["kubectl"][..],
-            json!({"kluctl.io/ignore-conflicts": "1"}),
+            json!({"example.com/ignore-conflicts": "1"}),
             false,
             false,
         ),
         (
             "ignoring beats forcing",
             &["other"][..],
-            json!({"kluctl.io/force-apply-field": "data.aa", "kluctl.io/ignore-conflicts": "true"}),
+            json!({"example.com/force-apply-field": "data.aa", "example.com/ignore-conflicts": "true"}),
             false,
             false,
         ),
     ] {
-        let live = live(&[("aa", json!("theirs"), managers), ("bb", json!("x"), &["kluctl"])]);
+        let live = live(&[
+            ("aa", json!("theirs"), managers),
+            ("bb", json!("x"), &["deployer"]),
+        ]);
         let local = local(annotations, json!({"aa": "ours", "bb": "x"}));
-        let resolution = resolve(&live, &local, &[], &[cause("other", ".data.aa")]).unwrap();
+        let resolution = resolve(&live, &local, policy(&[]), &[cause("other", ".data.aa")]).unwrap();
         let data = resolution.patch.get("data").unwrap();
         assert_eq!(data.get("aa").is_some(), kept, "{title}");
         assert_eq!(data.get("bb"), Some(&Value::from("x")), "{title}");
@@ -160,12 +174,12 @@ fn each_rule() {
 }
 
 #[test]
-fn an_equal_value_is_dropped_without_a_warning() {
+fn resolve_drops_an_equal_value_without_a_warning() {
     let live = live(&[("aa", json!("same"), &["other"])]);
     let resolution = resolve(
         &live,
         &local(json!({}), json!({"aa": "same"})),
-        &[],
+        policy(&[]),
         &[cause("other", ".data.aa")],
     )
     .unwrap();
@@ -174,7 +188,7 @@ fn an_equal_value_is_dropped_without_a_warning() {
 }
 
 #[test]
-fn list_items_are_found_by_key_on_both_sides() {
+fn resolve_finds_list_items_by_key() {
     let containers = |first: &str, image: &str| {
         let mut list = vec![
             json!({"name": "app", "image": image}),
@@ -192,7 +206,7 @@ fn list_items_are_found_by_key_on_both_sides() {
     let resolution = resolve(
         &live,
         &local,
-        &[],
+        policy(&[]),
         &[cause("injector", ".spec.containers[name=\"app\"].image")],
     )
     .unwrap();
@@ -204,11 +218,13 @@ fn list_items_are_found_by_key_on_both_sides() {
 }
 
 #[test]
-fn what_cannot_be_resolved_is_an_error() {
+fn resolve_refuses_unknown_causes_fields_and_annotations() {
     let live_object = live(&[("aa", json!("theirs"), &["other"])]);
     let local_object = local(json!({}), json!({"aa": "ours"}));
     let fails = |live: &Value, local: &Value, cause: Cause| {
-        resolve(live, local, &[], &[cause]).unwrap_err().to_string()
+        resolve(live, local, policy(&[]), &[cause])
+            .unwrap_err()
+            .to_string()
     };
     let mut unknown = cause("other", ".data.aa");
     unknown.reason = "Nonsense".to_owned();
@@ -225,30 +241,30 @@ fn what_cannot_be_resolved_is_an_error() {
         )
         .ends_with("Field '.data.aa' not found in local object")
     );
-    let bad = local(json!({"kluctl.io/force-apply-field": "a-b"}), json!({"aa": 1}));
+    let bad = local(json!({"example.com/force-apply-field": "a-b"}), json!({"aa": 1}));
     assert!(fails(&live_object, &bad, cause("other", ".data.aa")).contains("not a valid JSON path"));
     let bad = local(
-        json!({"kluctl.io/ignore-conflicts-manager": "("}),
+        json!({"example.com/ignore-conflicts-manager": "("}),
         json!({"aa": 1}),
     );
     assert!(fails(&live_object, &bad, cause("other", ".data.aa")).contains("not a valid regular expression"));
 }
 
 #[test]
-fn a_path_that_two_fields_share_is_ambiguous() {
+fn resolve_refuses_an_ambiguous_path() {
     let live = Value::from_json(json!({
         "metadata": {"managedFields": [{"manager": "x", "operation": "Apply", "fieldsV1": {
             "f:data": {"f:a.b": {}, "f:a": {"f:b": {}}}}}]},
         "data": {"a.b": 1, "a": {"b": 1}},
     }));
-    let error = resolve(&live, &live, &[], &[cause("x", ".data.a.b")])
+    let error = resolve(&live, &live, policy(&[]), &[cause("x", ".data.a.b")])
         .unwrap_err()
         .to_string();
     assert!(error.ends_with("Field path '.data.a.b' is ambiguous"), "{error}");
 }
 
 #[test]
-fn rules_of_the_project_decide_until_an_annotation_does() {
+fn resolve_prefers_annotations_to_rules() {
     let live = live(&[
         ("aa", json!("theirs"), &["other"]),
         ("a", json!("theirs"), &["other"]),
@@ -310,12 +326,12 @@ fn rules_of_the_project_decide_until_an_annotation_does() {
         (
             "annotations come last",
             vec![rule(&["data.aa"], &[], &[], ignore)],
-            json!({"kluctl.io/force-apply-field": "data.aa"}),
+            json!({"example.com/force-apply-field": "data.aa"}),
             true,
             false,
         ),
         (
-            "nothing is named",
+            "a rule without fields",
             vec![rule(&[], &[], &[], force)],
             json!({}),
             false,
@@ -323,7 +339,7 @@ fn rules_of_the_project_decide_until_an_annotation_does() {
         ),
     ] {
         let local = local(annotations, json!({"aa": "ours"}));
-        let resolution = resolve(&live, &local, &rules, &[cause("other", ".data.aa")]).unwrap();
+        let resolution = resolve(&live, &local, policy(&rules), &[cause("other", ".data.aa")]).unwrap();
         assert_eq!(
             resolution.patch.pointer(&["data", "aa"]).is_some(),
             kept,

@@ -7,9 +7,11 @@ use serde_json::{Value as Json, json};
 use yaml::Value;
 
 use super::*;
+use crate::vocabulary::tests::EXAMPLE;
 
-fn policy(not_ready_is_error: bool) -> Policy {
+fn policy(not_ready_is_error: bool) -> Policy<'static> {
     Policy {
+        vocabulary: &EXAMPLE,
         status: StatusNeed::Required,
         now: "2026-01-01T00:00:20Z".parse().unwrap(),
         not_ready_is_error,
@@ -46,7 +48,7 @@ fn waits(message: &str) -> Result<(), String> {
 }
 
 #[test]
-fn pods_and_jobs() {
+fn pods_and_jobs_are_ready_when_completed() {
     let pod = |status| kind("v1", "Pod", json!({}), status);
     assert_eq!(
         pod(json!({"conditions": [{"type": "Ready", "status": "True"}]})),
@@ -267,31 +269,31 @@ fn a_missing_status() {
 }
 
 #[test]
-fn annotations_decide_first() {
+fn annotations_decide_before_rules() {
     let object = |annotations: Json| {
         Value::from_json(json!({"apiVersion": "batch/v1", "kind": "Job",
             "metadata": {"annotations": annotations},
             "status": {"conditions": [{"type": "Failed", "status": "True"}]}}))
     };
     let look = |annotations| check(&object(annotations), policy(true));
-    assert!(look(json!({"kluctl.io/validate-ignore": "true"})).ready);
-    assert!(look(json!({"kluctl.io/is-ready": "true"})).ready);
-    let readiness = look(json!({"kluctl.io/is-ready": "false", "validate-result.kluctl.io/x": "said"}));
+    assert!(look(json!({"example.com/validate-ignore": "true"})).ready);
+    assert!(look(json!({"example.com/is-ready": "true"})).ready);
+    let readiness = look(json!({"example.com/is-ready": "false", "validate-result.example.com/x": "said"}));
     assert_eq!(
         readiness.errors,
-        ["kluctl.io/is-ready annotation is set to false"]
+        ["example.com/is-ready annotation is set to false"]
     );
     assert_eq!(
         readiness.results,
         [ValidateResult {
-            annotation: "validate-result.kluctl.io/x".to_owned(),
+            annotation: "validate-result.example.com/x".to_owned(),
             message: "said".to_owned()
         }]
     );
 }
 
 #[test]
-fn built_in_kinds_with_a_status() {
+fn builtin_status_knows_kinds_with_a_status() {
     assert_eq!(builtin_status("apps", "Deployment"), Some(StatusNeed::Required));
     assert_eq!(builtin_status("", "ConfigMap"), Some(StatusNeed::NotRequired));
     assert_eq!(

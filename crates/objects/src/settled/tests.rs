@@ -18,7 +18,7 @@ fn live() -> Json {
             "annotations": {"deployment.kubernetes.io/revision": "1"},
             "finalizers": ["a/a", "b/b", "c/c"],
             "managedFields": [
-                {"manager": "kluctl", "operation": "Apply", "apiVersion": "apps/v1", "fieldsType": "FieldsV1", "fieldsV1": {
+                {"manager": "deployer", "operation": "Apply", "apiVersion": "apps/v1", "fieldsType": "FieldsV1", "fieldsV1": {
                     "f:metadata": {"f:labels": {"f:app": {}}, "f:finalizers": {"v:\"a/a\"": {}, "v:\"c/c\"": {}}},
                     "f:spec": {"f:replicas": {}, "f:selector": {}, "f:strategy": {}, "f:template": template}}},
                 {"manager": "kube-controller-manager", "operation": "Update", "apiVersion": "apps/v1", "subresource": "status",
@@ -76,7 +76,7 @@ fn without(mut object: Json, at: &str) -> Json {
 }
 
 fn settled(manifest: Json, live: Json) -> bool {
-    is_settled(&Value::from_json(manifest), &Value::from_json(live), "kluctl")
+    is_settled(&Value::from_json(manifest), &Value::from_json(live), "deployer")
 }
 
 #[test]
@@ -190,7 +190,11 @@ fn neither_is_what_others_changed() {
         ("the version", "/apiVersion", json!("apps/v1beta2")),
         ("a member", "/metadata/finalizers", json!(["a/a"])),
         ("all managers", "/metadata/managedFields", json!([])),
-        ("our manager's name", &format!("{OWN}/manager"), json!("kluctl-x")),
+        (
+            "our manager's name",
+            &format!("{OWN}/manager"),
+            json!("deployer-x"),
+        ),
         ("how it was written", &format!("{OWN}/operation"), json!("Update")),
         (
             "through what it was written",
@@ -261,7 +265,7 @@ fn what_is_owned_as_a_whole_is_known_of_built_in_kinds_alone() {
         let manifest =
             json!({"apiVersion": api_version, "kind": "Thing", "metadata": {"name": "a"}, "spec": spec});
         let mut live = manifest.clone();
-        live["metadata"]["managedFields"] = json!([{"manager": "kluctl", "operation": "Apply", "apiVersion": api_version,
+        live["metadata"]["managedFields"] = json!([{"manager": "deployer", "operation": "Apply", "apiVersion": api_version,
             "fieldsType": "FieldsV1", "fieldsV1": {"f:spec": owned}}]);
         settled(manifest, live)
     };
@@ -300,7 +304,7 @@ fn a_default_within_a_whole_is_known() {
         let object = |value: Json| json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": {field: value}});
         let mut live = object(found);
         let owned = format!("f:{field}");
-        live["metadata"]["managedFields"] = json!([{"manager": "kluctl", "operation": "Apply", "apiVersion": "v1",
+        live["metadata"]["managedFields"] = json!([{"manager": "deployer", "operation": "Apply", "apiVersion": "v1",
             "fieldsType": "FieldsV1", "fieldsV1": {"f:spec": {owned: {}}}}]);
         settled(object(rendered), live)
     };

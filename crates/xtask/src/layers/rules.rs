@@ -52,7 +52,7 @@ fn looks_down(name: &str, row: &Row, rows: &BTreeMap<String, Row>) -> Vec<String
     let allowed = |layer: Layer| {
         layer < row.layer
             || row.layer == Layer::T
-            || (layer == row.layer && matches!(layer, Layer::L0 | Layer::L1))
+            || (layer == row.layer && matches!(layer, Layer::L0 | Layer::L1 | Layer::L3))
     };
     let bad = row
         .may_use

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use anyhow::Result;
 use cluster::Cluster;
+use engine::HiddenDifferences;
 use engine::{CommandResult, Contents, DeployOptions, Error, ValidateResult, commands};
 use kluctl::Rendered;
-use objects::rules::Unseen;
 use yaml::Value;
 
 use super::expect::strings;
@@ -38,7 +38,7 @@ impl Command {
             ..Self::default()
         };
         command.options.readiness_timeout = Duration::from_secs(300);
-        let mut unseen = Unseen::default();
+        let mut hidden = HiddenDifferences::default();
         while let Some(flag) = args.next() {
             let options = &mut command.options;
             let mut next = || args.next().unwrap_or_default().to_owned();
@@ -59,14 +59,14 @@ impl Command {
                 "-E" | "--exclude-tag" => options.inclusion.exclude_tags.push(next()),
                 "--include-deployment-dir" => options.inclusion.include_dirs.push(next()),
                 "--exclude-deployment-dir" => options.inclusion.exclude_dirs.push(next()),
-                "--ignore-tags" => unseen.tags = true,
-                "--ignore-labels" => unseen.labels = true,
-                "--ignore-annotations" => unseen.annotations = true,
-                "--ignore-kluctl-metadata" => unseen.marks = true,
+                "--ignore-tags" => hidden.tags = true,
+                "--ignore-labels" => hidden.labels = true,
+                "--ignore-annotations" => hidden.annotations = true,
+                "--ignore-kluctl-metadata" => hidden.marks = true,
                 other => anyhow::bail!("unknown flag {other}"),
             }
         }
-        command.options.unseen = unseen.rules();
+        command.options.hidden = hidden.rules();
         Ok(command)
     }
 

@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context as _, Result};
-use cluster::{Cluster, Kind};
+use cluster::{Cluster, ResourceKind};
+use kluctl::annotations;
 use objects::{
-    ObjectRef, annotations,
+    ObjectRef,
     managed::{self, Element},
     meta,
 };
@@ -84,7 +85,7 @@ pub(crate) async fn state(cluster: &Cluster, scope: &Scope) -> Result<State> {
     Ok(state)
 }
 
-async fn served(cluster: &Cluster, plural: &str) -> Result<Option<Kind>> {
+async fn served(cluster: &Cluster, plural: &str) -> Result<Option<ResourceKind>> {
     let (plural, group) = plural
         .split_once('.')
         .map_or((plural, None), |(plural, group)| (plural, Some(group)));
@@ -192,7 +193,7 @@ fn hide_uids(value: &mut Value) {
 /// Who manages what, without Kubernetes itself.
 fn managers(object: &Value) -> Vec<Value> {
     let mut found: BTreeMap<(String, String), BTreeSet<String>> = BTreeMap::new();
-    for owner in managed::owners(object) {
+    for owner in managed::managed_fields(object) {
         if owner.manager.starts_with("kube-") || owner.manager == "kwok" || owner.subresource == "status" {
             continue;
         }

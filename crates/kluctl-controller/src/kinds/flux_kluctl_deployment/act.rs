@@ -3,7 +3,10 @@
 use std::time::{Duration, Instant};
 
 use api::{Fault, Reason, kluctl::KluctlDeployment};
-use engine::{CommandResult, CompareOptions, DeployOptions, Error, RemoveOptions, ValidateResult};
+use engine::{
+    CommandResult, CompareOptions, DeployOptions, Error, RemoveOptions, ValidateResult,
+    discriminator::DiscriminatorError,
+};
 use jiff::Timestamp;
 use references::SourceArtifact;
 use runtime::{ObjectKey, Pass};
@@ -109,7 +112,7 @@ impl Acting<'_> {
         let orphans = Some(result.counts().orphans);
         let done = Some(command_done(&result));
         if !self.dry_run {
-            self.controller.memory.compared(self.key, result.seen);
+            self.controller.memory.compared(self.key, result.versions);
         }
         Ok(Deployed { done, orphans })
     }
@@ -119,13 +122,14 @@ impl Acting<'_> {
         let (cluster, rendered) = (&self.prepared.cluster, &self.prepared.rendered);
         let before = self.controller.memory.take_seen(self.key);
         let options = CompareOptions {
-            seen: Some(&before),
+            versions: Some(&before),
             orphans,
+            previous: None,
         };
         let comparison = engine::compare(cluster, rendered, options)
             .await
             .map_err(|error| self.fault(&error))?;
-        let (to_apply, mut seen) = (comparison.to_apply(), comparison.seen);
+        let (to_apply, mut seen) = (comparison.to_apply(), comparison.versions);
         for problem in comparison.errors.iter().chain(&comparison.warnings) {
             tracing::info!(%problem, "comparing");
         }
@@ -148,7 +152,7 @@ impl Acting<'_> {
             if !result.is_unchanged() || !result.errors.is_empty() {
                 deployed.done = Some(command_done(&result));
             }
-            seen.extend(result.seen);
+            seen.extend(result.versions);
         }
         self.controller.memory.compared(self.key, seen);
         Ok(deployed)
@@ -288,9 +292,9 @@ fn refused(why: String) -> CommandDone {
 }
 
 /// Why nothing is pruned, in the words that users of kluctl know.
-fn refusal_text(refusal: &objects::Error) -> String {
+fn refusal_text(refusal: &DiscriminatorError) -> String {
     match refusal {
-        objects::Error::EmptyDiscriminator => Error::PruneWithoutDiscriminator.to_string(),
+        DiscriminatorError::Empty => Error::PruneWithoutDiscriminator.to_string(),
         other => other.to_string(),
     }
 }

@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use engine::Seen;
+use engine::AppliedVersions;
 use runtime::ObjectKey;
 
 use super::observe::Ages;
@@ -18,7 +18,7 @@ struct Entry {
     compared: Option<Instant>,
     validated: Option<Instant>,
     removing: Option<Instant>,
-    seen: Seen,
+    seen: AppliedVersions,
 }
 
 /// What is remembered of all objects.
@@ -37,7 +37,7 @@ impl Memory {
     }
 
     /// The cluster was deployed to or compared just now.
-    pub(crate) fn compared(&self, key: &ObjectKey, seen: Seen) {
+    pub(crate) fn compared(&self, key: &ObjectKey, seen: AppliedVersions) {
         let mut entries = self.lock();
         let entry = entries.entry(key.clone()).or_default();
         entry.compared = Some(Instant::now());
@@ -50,7 +50,7 @@ impl Memory {
     }
 
     /// Takes the hashes of the last comparison; they come back with the next one.
-    pub(crate) fn take_seen(&self, key: &ObjectKey) -> Seen {
+    pub(crate) fn take_seen(&self, key: &ObjectKey) -> AppliedVersions {
         self.lock()
             .get_mut(key)
             .map(|entry| std::mem::take(&mut entry.seen))
@@ -85,7 +85,7 @@ mod tests {
     fn what_was_done_is_remembered_until_it_is_forgotten() {
         let (memory, key) = (Memory::default(), ObjectKey::new("apps", "shop"));
         assert_eq!(memory.ages(&key), Ages::default());
-        memory.compared(&key, Seen::default());
+        memory.compared(&key, AppliedVersions::default());
         memory.validated(&key);
         let first = memory.removing_for(&key);
         let ages = memory.ages(&key);

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use objects::{Error, discriminator};
+use engine::discriminator::{self, DiscriminatorError};
 
 /// How soon the readiness of a fresh deployment is looked at again, at the least.
 const FIRST_LOOK: Duration = Duration::from_secs(1);
@@ -215,11 +215,11 @@ fn validate(facts: &Facts<'_>, deploy: Deploy) -> Validate {
 /// # Errors
 /// When there is none, when it can't be the value of a label, or when another object deploys to the same cluster with
 /// it, so that the objects of that one look like orphans.
-pub(crate) fn may_prune(discriminator: Option<&str>, sharers: &[String]) -> Result<(), Error> {
+pub(crate) fn may_prune(discriminator: Option<&str>, sharers: &[String]) -> Result<(), DiscriminatorError> {
     let discriminator = discriminator.unwrap_or_default();
     discriminator::check(discriminator)?;
     match sharers.first() {
-        Some(other) => Err(Error::DuplicateDiscriminator {
+        Some(other) => Err(DiscriminatorError::Duplicate {
             discriminator: discriminator.to_owned(),
             other: other.clone(),
         }),

@@ -234,11 +234,11 @@ fn decides_what_to_do_with_a_rendered_project() {
 #[test]
 fn prunes_only_with_a_discriminator_of_its_own() {
     let other = ["KluctlDeployment team-b/shop".to_owned()];
-    assert_eq!(may_prune(None, &[]), Err(Error::EmptyDiscriminator));
-    assert_eq!(may_prune(Some(""), &other), Err(Error::EmptyDiscriminator));
+    assert_eq!(may_prune(None, &[]), Err(DiscriminatorError::Empty));
+    assert_eq!(may_prune(Some(""), &other), Err(DiscriminatorError::Empty));
     assert_eq!(
         may_prune(Some("a b"), &[]),
-        Err(Error::InvalidDiscriminator("a b".to_owned()))
+        Err(DiscriminatorError::Invalid("a b".to_owned()))
     );
     let shared = may_prune(Some("shop-test"), &other).expect_err("shared");
     assert!(

@@ -1,4 +1,4 @@
-//! Memory of what objects looked like when they last were as rendered.
+//! The versions of objects that are known to equal their manifests.
 
 use std::{
     collections::HashMap,
@@ -8,11 +8,10 @@ use std::{
 use objects::{ObjectId, meta};
 use yaml::Value;
 
-/// For each object the version at which it was found equal to its manifest. While the API server reports that version,
-/// nobody has changed it, and there is nothing to compare. It is only a saving: with nothing remembered everything is
-/// compared.
+/// The resource version at which each object was found equal to its manifest. As long as the API server reports that
+/// version, the object is unchanged and needs no comparison. This only saves requests: without it, every object is compared.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Seen {
+pub struct AppliedVersions {
     entries: HashMap<ObjectId, Entry>,
 }
 
@@ -22,8 +21,8 @@ struct Entry {
     manifest: u64,
 }
 
-impl Seen {
-    /// Whether a live object is the one that was found equal to this manifest.
+impl AppliedVersions {
+    /// Returns true if a live object has the version that was found equal to this manifest.
     #[must_use]
     pub fn is_same(&self, id: &ObjectId, manifest: &Value, live: &Value) -> bool {
         self.entries.get(id).is_some_and(|entry| {
@@ -32,7 +31,7 @@ impl Seen {
         })
     }
 
-    /// Remembers that a live object is as its manifest says.
+    /// Adds the version of a live object that equals its manifest.
     pub fn remember(&mut self, id: ObjectId, manifest: &Value, live: &Value) {
         if let Some(resource_version) = meta::resource_version(live) {
             let entry = Entry {
@@ -43,18 +42,18 @@ impl Seen {
         }
     }
 
-    /// Takes over what another one remembers.
+    /// Adds the versions of another set.
     pub fn extend(&mut self, other: Self) {
         self.entries.extend(other.entries);
     }
 
-    /// How many objects are remembered.
+    /// Returns the number of objects.
     #[must_use]
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether nothing is remembered.
+    /// Returns true if there are no objects.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
@@ -73,7 +72,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn only_the_same_version_of_the_same_manifest_is_the_same() {
+    fn is_same_requires_the_same_version_and_manifest() {
         let live = |version: &str| Value::from_json(json!({"metadata": {"resourceVersion": version}}));
         let manifest = |data: u32| Value::from_json(json!({ "data": data }));
         let id = ObjectId {
@@ -82,13 +81,13 @@ mod tests {
             namespace: None,
             name: "a".to_owned(),
         };
-        let mut seen = Seen::default();
-        assert!(!seen.is_same(&id, &manifest(1), &live("1")));
-        seen.remember(id.clone(), &manifest(1), &live("1"));
-        assert!(seen.is_same(&id, &manifest(1), &live("1")));
-        assert!(!seen.is_same(&id, &manifest(2), &live("1")));
-        assert!(!seen.is_same(&id, &manifest(1), &live("2")));
-        seen.remember(id, &manifest(1), &Value::Null);
-        assert_eq!(seen.len(), 1);
+        let mut versions = AppliedVersions::default();
+        assert!(!versions.is_same(&id, &manifest(1), &live("1")));
+        versions.remember(id.clone(), &manifest(1), &live("1"));
+        assert!(versions.is_same(&id, &manifest(1), &live("1")));
+        assert!(!versions.is_same(&id, &manifest(2), &live("1")));
+        assert!(!versions.is_same(&id, &manifest(1), &live("2")));
+        versions.remember(id, &manifest(1), &Value::Null);
+        assert_eq!(versions.len(), 1);
     }
 }

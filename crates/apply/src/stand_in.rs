@@ -1,8 +1,8 @@
-//! Trying out an object whose place is not free yet.
+//! Dry runs of objects whose namespace does not exist yet, or whose name is not free yet.
 //!
-//! A dry run creates and deletes nothing, so an object in a namespace of the same deployment would be refused, and one that
-//! takes the place of another would be compared with it. It is tried under another name (in the namespace `default`, when its
-//! own is missing), and what comes back is put in its place.
+//! A dry run creates and deletes nothing, so an object in a namespace of the same list would be refused, and one that
+//! replaces another would be compared with it. It is tried under another name (in the namespace `default` if its own is
+//! missing), and renamed in the answer.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
@@ -11,7 +11,7 @@ use yaml::Value;
 
 const STAND_IN_NAMESPACE: &str = "default";
 
-/// The object under a name that is free, and in another namespace if its own is missing.
+/// Returns the object under a free name, and in another namespace if its own is missing.
 pub(crate) fn disguise(object: &Value, reference: &ObjectRef, namespace_is_missing: bool) -> Value {
     let name = stand_in(reference);
     let namespace = match &reference.namespace {
@@ -24,14 +24,14 @@ pub(crate) fn disguise(object: &Value, reference: &ObjectRef, namespace_is_missi
     object
 }
 
-/// What came back, under its own name and namespace: the API server writes the name into labels, too.
+/// Returns the answer under the object's own name and namespace: the API server writes the name into labels too.
 pub(crate) fn restore(mut object: Value, reference: &ObjectRef) -> Value {
     rename(&mut object, &stand_in(reference), &reference.name);
     set(&mut object, reference.namespace.as_deref(), &reference.name);
     object
 }
 
-/// At most 63 characters, for names become labels.
+/// Returns a free name of at most 63 characters, because names become labels.
 fn stand_in(reference: &ObjectRef) -> String {
     let mut hasher = DefaultHasher::new();
     reference.hash(&mut hasher);
@@ -64,7 +64,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn there_and_back() {
+    fn restore_reverts_disguise() {
         let object = Value::from_json(json!({"apiVersion": "v1", "kind": "ConfigMap",
             "metadata": {"name": "x".repeat(60), "namespace": "missing"}, "data": {"a": "b"}}));
         let reference = ObjectRef::of(&object).unwrap();

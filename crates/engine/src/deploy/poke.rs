@@ -1,30 +1,32 @@
-//! Replacing images in what runs, and nothing else.
+//! Replacement of images in live objects, and nothing else.
 
 use std::{sync::Arc, time::Duration};
 
-use cluster::{Applied, Cluster};
+use apply::{LiveObjects, OrphanSearch, Query};
+use cluster::{Applied, ApplyOptions, Cluster};
 use futures::{StreamExt as _, stream};
 use kluctl::{Item, Rendered};
 use objects::{Ignore, ObjectRef};
 use yaml::Value;
 
-use crate::{
-    Command, CommandResult, DeployOptions, Error, ObjectError, PARALLEL,
-    deploy::changed,
-    live::{self, Live, Query},
+use super::{
+    live,
+    outcome::changed,
+    owner::{MANAGER, VOCABULARY, owner},
 };
+use crate::{Command, CommandResult, DeployOptions, Error, ObjectError, PARALLEL};
 
-/// How often an object that others keep changing is tried.
+/// Attempts at an object that others keep changing.
 const ATTEMPTS: u32 = 8;
 
-/// Where pods are described in the kinds that have containers.
+/// The paths of pod specs in the kinds that have containers.
 const POD_SPECS: [&[&str]; 3] = [
     &["spec", "template", "spec"],
     &["spec", "jobTemplate", "spec", "template", "spec"],
     &["spec"],
 ];
 
-/// An image that a container should run.
+/// A container and its new image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PokedImage {
     /// The object.
@@ -35,10 +37,10 @@ pub struct PokedImage {
     pub image: String,
 }
 
-/// Replaces the images of containers in objects that run. What is not there is warned of.
+/// Replaces the images of containers in live objects. Objects that don't exist are warnings.
 ///
 /// # Errors
-/// Fails when the state of the cluster can't be read, or the work is cancelled.
+/// If the live state can't be read, or the work is cancelled.
 pub async fn poke_images(
     cluster: &Cluster,
     rendered: &Rendered,
@@ -48,16 +50,21 @@ pub async fn poke_images(
     let discriminator = rendered.target.discriminator.as_deref();
     let mut result = CommandResult::begin(Command::PokeImages, options.dry_run, discriminator);
     let refs = live::references(rendered)?;
+    let is_included = |object: &Value| live::includes(&options.inclusion, object);
     let query = Query {
         refs: &refs,
         all: &refs,
-        discriminator,
-        orphans: Some(&options.inclusion),
+        orphans: Some(OrphanSearch {
+            filter: Some(&is_included),
+            previous: options.previous.as_deref(),
+        }),
         renamed: &live::renamed_kinds(rendered),
     };
-    let live = &live::fetch(cluster, query).await?;
-    result.warnings.extend(live.warning());
-    result.warnings.extend(live.warnings.iter().cloned());
+    let live = &apply::fetch(cluster, &owner(discriminator), query).await?;
+    result.warnings.extend(live::unreadable_warning(live));
+    result
+        .warnings
+        .extend(live::listing_warnings(&live.gaps, live.restricted));
     let pokes = rendered.items.iter().flat_map(|item| {
         let objects = item
             .objects
@@ -72,7 +79,7 @@ pub async fn poke_images(
     let pokes = pokes.map(|(item, manifest, reference, wanted)| async move {
         let poked = poke(
             cluster,
-            live.rendered.get(&reference).map(AsRef::as_ref),
+            live.objects.get(&reference).map(AsRef::as_ref),
             &reference,
             &wanted,
             options.dry_run,
@@ -95,10 +102,10 @@ pub async fn poke_images(
     Ok(result.finish())
 }
 
-/// Notes what came of the replacement of an object's images.
+/// Adds the outcome of the replacement of an object's images to the result.
 fn note(
     result: &mut CommandResult,
-    live: &Live,
+    live: &LiveObjects,
     (item, manifest, reference): (&Item, &Value, &ObjectRef),
     poked: Result<Option<Applied>, cluster::Error>,
     options: &DeployOptions,
@@ -111,8 +118,8 @@ fn note(
             return Ok(());
         }
         Err(error) => {
-            let told = ObjectError::of(reference, error.to_string());
-            result.errors.push(told.denied(error.is_denied()));
+            let failed = ObjectError::of(reference, error.to_string());
+            result.errors.push(failed.denied(error.is_denied()));
             return Ok(());
         }
     };
@@ -120,8 +127,9 @@ fn note(
     result
         .warnings
         .extend(warnings.map(|text| ObjectError::of(reference, text)));
-    let ignore = Ignore::of(manifest, item.rules.ignore_for_diff.iter().chain(&options.unseen))?;
-    let before = live.rendered.get(reference).map(AsRef::as_ref);
+    let rules = item.rules.ignore_for_diff.iter().chain(&options.hidden);
+    let ignore = Ignore::of(manifest, &VOCABULARY, rules)?;
+    let before = live.objects.get(reference).map(AsRef::as_ref);
     let mut object = changed(reference, &ignore, before, &applied.object, options.show_secrets)?;
     object.is_applied = true;
     if options.contents {
@@ -131,23 +139,27 @@ fn note(
     Ok(())
 }
 
-/// Writes the images into the object as it is now; `None` when it is not there.
+/// Sets the images in the current state of the object; returns `None` if it does not exist.
 async fn poke(
     cluster: &Cluster,
-    seen: Option<&Value>,
+    before: Option<&Value>,
     reference: &ObjectRef,
     images: &[&PokedImage],
     dry_run: bool,
 ) -> Result<Option<Applied>, cluster::Error> {
-    let Some(seen) = seen else { return Ok(None) };
-    let mut live = seen.clone();
+    let Some(before) = before else { return Ok(None) };
+    let options = ApplyOptions {
+        dry_run,
+        ..ApplyOptions::new(MANAGER)
+    };
+    let mut live = before.clone();
     for round in 0..ATTEMPTS {
         let mut object = live.clone();
         if !set_images(&mut object, images) {
             let warnings = Vec::new();
             return Ok(Some(Applied { object, warnings }));
         }
-        match cluster.replace(&object, dry_run).await {
+        match cluster.replace(&object, options).await {
             Ok(applied) => return Ok(Some(applied)),
             Err(error) if error.is_stale() => {}
             Err(error) => return Err(error),
@@ -164,7 +176,7 @@ async fn poke(
     })
 }
 
-/// Sets the images of the named containers; tells whether anything changed.
+/// Sets the images of the named containers; returns true if anything changed.
 fn set_images(object: &mut Value, images: &[&PokedImage]) -> bool {
     let mut changed = false;
     for pods in POD_SPECS {
@@ -194,7 +206,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn images_are_set_in_the_named_containers() {
+    fn set_images_changes_the_named_containers() {
         let containers = json!([{"name": "a", "image": "old"}, {"name": "b", "image": "old"}]);
         for object in [
             json!({"kind": "Deployment", "spec": {"template": {"spec": {"containers": containers}}}}),

@@ -1,19 +1,18 @@
-//! The kinds that a deployment brings itself.
+//! The custom resource definitions among the manifests.
 //!
 //! A custom resource can be applied only when its definition is served, which takes a moment after the definition was
-//! applied. Objects wait for definitions that come before them in the deployment, and for no others.
+//! applied. Objects wait for definitions that come before them among the manifests, and for no others.
 
 use std::{
     collections::HashMap,
     sync::{Mutex, PoisonError},
 };
 
-use kluctl::Rendered;
 use objects::ObjectRef;
 use yaml::Value;
 
-/// Where an object stands in a deployment: its item, and its place in it.
-pub(crate) type Place = (usize, usize);
+/// The position of an object in the order of application: its group, and its index in the group.
+pub type Position = (usize, usize);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
@@ -22,38 +21,34 @@ enum State {
     Failed,
 }
 
-/// What is known of the definition of a kind.
+/// The definition of a kind, as seen from a later object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Definition {
     /// It was applied, or will be in a moment.
-    Coming,
-    /// The deployment does not bring it in time.
+    Expected,
+    /// It is not among the manifests, or comes later, or failed.
     Absent,
 }
 
-/// The definitions of a deployment.
+/// The custom resource definitions among the manifests, with their progress.
 #[derive(Debug, Default)]
-pub(crate) struct Definitions {
-    by_kind: Mutex<HashMap<(String, String), (Place, State)>>,
+pub struct Definitions {
+    by_kind: Mutex<HashMap<(String, String), (Position, State)>>,
 }
 
 impl Definitions {
-    /// Finds the definitions in what was rendered.
-    pub(crate) fn of(rendered: &Rendered) -> Self {
-        let mut by_kind = HashMap::new();
-        for (i, item) in rendered.items.iter().enumerate() {
-            for (j, object) in item.objects.iter().enumerate() {
-                if let Some(kind) = defined_kind(object) {
-                    by_kind.insert(kind, ((i, j), State::Pending));
-                }
-            }
-        }
+    /// Finds the definitions among manifests at their positions.
+    #[must_use]
+    pub fn of<'m>(manifests: impl IntoIterator<Item = (Position, &'m Value)>) -> Self {
+        let defined = manifests
+            .into_iter()
+            .filter_map(|(position, manifest)| Some((defined_kind(manifest)?, (position, State::Pending))));
         Self {
-            by_kind: Mutex::new(by_kind),
+            by_kind: Mutex::new(defined.collect()),
         }
     }
 
-    /// Notes that an object, which may be a definition, was applied or refused.
+    /// Notes that an object, which may be a definition, was applied or failed.
     pub(crate) fn note(&self, manifest: &Value, applied: bool) {
         let Some(kind) = defined_kind(manifest) else {
             return;
@@ -64,26 +59,27 @@ impl Definitions {
         }
     }
 
-    /// Whether the deployment brings a kind in this group, with this name, or both.
-    pub(crate) fn brings(&self, group: Option<&str>, kind: Option<&str>) -> bool {
+    /// Returns true if a kind in this group, with this name, or both, is among the definitions.
+    #[must_use]
+    pub fn define(&self, group: Option<&str>, kind: Option<&str>) -> bool {
         let by_kind = self.by_kind.lock().unwrap_or_else(PoisonError::into_inner);
         by_kind.keys().any(|(found_group, found_kind)| {
             group.is_none_or(|group| found_group == group) && kind.is_none_or(|kind| found_kind == kind)
         })
     }
 
-    /// Whether an object at this place may expect its kind to be served soon.
-    pub(crate) fn expect(&self, reference: &ObjectRef, place: Place) -> Definition {
+    /// Returns the definition of the kind of an object at a position.
+    pub(crate) fn expect(&self, reference: &ObjectRef, position: Position) -> Definition {
         let by_kind = self.by_kind.lock().unwrap_or_else(PoisonError::into_inner);
         match by_kind.get(&(reference.group.clone(), reference.kind.clone())) {
-            Some((_, State::Applied)) => Definition::Coming,
-            Some((at, State::Pending)) if *at < place => Definition::Coming,
+            Some((_, State::Applied)) => Definition::Expected,
+            Some((at, State::Pending)) if *at < position => Definition::Expected,
             _ => Definition::Absent,
         }
     }
 }
 
-/// The group and kind that a definition defines.
+/// Returns the group and kind that a definition defines.
 fn defined_kind(object: &Value) -> Option<(String, String)> {
     let text = |path: &[&str]| object.pointer(path).and_then(Value::as_str);
     if text(&["kind"])? != "CustomResourceDefinition"
@@ -100,11 +96,10 @@ fn defined_kind(object: &Value) -> Option<(String, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kluctl::Item;
     use serde_json::json;
 
     #[test]
-    fn only_what_comes_before_is_waited_for() {
+    fn only_definitions_that_come_before_are_expected() {
         let definition = Value::from_json(json!({"apiVersion": "apiextensions.k8s.io/v1",
             "kind": "CustomResourceDefinition", "metadata": {"name": "things.x.io"},
             "spec": {"group": "x.io", "names": {"kind": "Thing"}}}));
@@ -119,24 +114,14 @@ mod tests {
             kind: "Other".to_owned(),
             ..thing.clone()
         };
-        let items = vec![
-            Item::default(),
-            Item {
-                objects: vec![definition.clone()],
-                ..Item::default()
-            },
-        ];
-        let definitions = Definitions::of(&Rendered {
-            items,
-            ..Rendered::default()
-        });
+        let definitions = Definitions::of([((1, 0), &definition)]);
         assert_eq!(definitions.expect(&thing, (0, 0)), Definition::Absent);
-        assert_eq!(definitions.expect(&thing, (1, 1)), Definition::Coming);
-        assert_eq!(definitions.expect(&thing, (2, 0)), Definition::Coming);
+        assert_eq!(definitions.expect(&thing, (1, 1)), Definition::Expected);
+        assert_eq!(definitions.expect(&thing, (2, 0)), Definition::Expected);
         assert_eq!(definitions.expect(&other, (2, 0)), Definition::Absent);
         definitions.note(&definition, false);
         assert_eq!(definitions.expect(&thing, (2, 0)), Definition::Absent);
         definitions.note(&definition, true);
-        assert_eq!(definitions.expect(&thing, (0, 0)), Definition::Coming);
+        assert_eq!(definitions.expect(&thing, (0, 0)), Definition::Expected);
     }
 }

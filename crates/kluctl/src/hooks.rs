@@ -1,131 +1,132 @@
 //! Hooks: objects that are not part of a deployment, but run before or after it.
 //!
-//! An annotation says when; Helm's own annotations are understood, too. What can't be understood about a hook is told and
-//! the rest of it still counts, so that one bad weight doesn't turn a job of a deployment into a part of it.
+//! An annotation sets the time; Helm's annotations are obeyed too. An invalid annotation is an error, and the others still
+//! count, so that one bad weight doesn't turn a hook into a part of the deployment.
 
 use std::num::IntErrorKind;
 
+use objects::meta;
 use yaml::Value;
 
-use crate::{annotations as names, meta};
+use crate::annotations as names;
 
-/// When a hook runs.
+/// The phase of an item in which a hook runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Moment {
+pub enum Phase {
     /// Before the other objects of the item.
     Before,
     /// After them.
     After,
 }
 
-/// Whether an item is deployed for the first time.
+/// The rollout of an item: its first one or a later one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Round {
-    /// None of its objects is there.
+pub enum Rollout {
+    /// None of its objects exists.
     Initial,
-    /// Some of them are.
+    /// Some of its objects exist.
     Upgrade,
 }
 
-/// One kind of hooks. Those without a moment never run.
+/// A time at which a hook runs. One without a phase never comes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Kind {
-    moment: Option<Moment>,
-    round: Option<Round>,
+struct Time {
+    phase: Option<Phase>,
+    rollout: Option<Rollout>,
 }
 
-/// What an object says about being a hook.
+/// A hook, as the annotations of its object describe it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hook {
-    kinds: Vec<Kind>,
-    /// Hooks run in the order of their weights.
+    times: Vec<Time>,
+    /// Weight: hooks run in ascending order.
     pub weight: i64,
-    /// What is left of an earlier run is deleted before.
+    /// If set, the object of an earlier run is deleted before.
     pub delete_before: bool,
-    /// It is deleted when it succeeded.
+    /// If set, the object is deleted when it succeeded.
     pub delete_on_success: bool,
-    /// It is deleted when it failed.
+    /// If set, the object is deleted when it failed.
     pub delete_on_failure: bool,
-    /// Whether what comes next waits for it.
+    /// If set, the next objects wait until this one is ready.
     pub wait: bool,
-    /// How long to wait, as it is written, if it says so.
+    /// Timeout of the wait as it is written, as in `1m30s`.
     pub timeout: Option<String>,
 }
 
-/// What an object says about being a hook, and what is wrong with that.
+/// The parsed annotations of an object.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Reading {
-    /// The hook; without one the object is a part of the deployment as any other.
+pub struct ParsedHook {
+    /// The hook; absent for objects that are a part of the deployment.
     pub hook: Option<Hook>,
-    /// What is wrong.
+    /// Invalid annotations.
     pub errors: Vec<String>,
-    /// What has no effect.
+    /// Annotations without an effect.
     pub warnings: Vec<String>,
 }
 
 impl Hook {
-    /// Whether it runs at this moment.
+    /// Returns true if it runs in this phase of this rollout.
     #[must_use]
-    pub fn runs(&self, moment: Moment, round: Round) -> bool {
-        self.kinds
+    pub fn runs(&self, phase: Phase, rollout: Rollout) -> bool {
+        self.times
             .iter()
-            .any(|kind| kind.moment == Some(moment) && kind.round.is_none_or(|only| only == round))
+            .any(|time| time.phase == Some(phase) && time.rollout.is_none_or(|only| only == rollout))
     }
 
-    /// Whether the object stays after a deployment that succeeded, so that it can be looked for.
+    /// Returns true if the object still exists after a successful deployment.
     #[must_use]
     pub fn stays(&self) -> bool {
-        !self.delete_on_success && self.kinds.iter().any(|kind| kind.moment.is_some())
+        !self.delete_on_success && self.times.iter().any(|time| time.phase.is_some())
     }
 }
 
-/// Reads the annotations of an object. What is to be deleted is no hook.
+/// Parses the annotations of an object. An object that is marked for deletion is not a hook.
 #[must_use]
-pub fn read(object: &Value) -> Reading {
-    let mut reading = Reading::default();
+pub fn parse(object: &Value) -> ParsedHook {
+    let mut parsed = ParsedHook::default();
     if meta::flag(object, names::DELETE) {
-        return reading;
+        return parsed;
     }
-    let mut kinds = Vec::new();
-    let mut said = false;
+    let mut times = Vec::new();
+    let mut is_hook = false;
     for name in words(object, names::HOOK) {
-        said = true;
-        match kind(name) {
-            Some(kind) if kind.moment.is_some() => kinds.push(kind),
-            _ => reading
+        is_hook = true;
+        match time(name) {
+            Some(time) if time.phase.is_some() => times.push(time),
+            _ => parsed
                 .errors
                 .push(format!("unsupported {} '{name}'", names::HOOK)),
         }
     }
     for name in words(object, names::HELM_HOOK) {
         let mapped = match name {
-            "pre-install" => kind("pre-deploy-initial"),
-            "post-install" => kind("post-deploy-initial"),
-            "pre-upgrade" => kind("pre-deploy-upgrade"),
-            "post-upgrade" => kind("post-deploy-upgrade"),
-            "pre-delete" | "post-delete" | "pre-rollback" | "post-rollback" => Some(Kind {
-                moment: None,
-                round: None,
+            "pre-install" => time("pre-deploy-initial"),
+            "post-install" => time("post-deploy-initial"),
+            "pre-upgrade" => time("pre-deploy-upgrade"),
+            "post-upgrade" => time("post-deploy-upgrade"),
+            "pre-delete" | "post-delete" | "pre-rollback" | "post-rollback" => Some(Time {
+                phase: None,
+                rollout: None,
             }),
             _ => None,
         };
-        if mapped.is_none_or(|kind| kind.moment.is_none()) {
-            reading
+        if mapped.is_none_or(|time| time.phase.is_none()) {
+            parsed
                 .warnings
                 .push(format!("unsupported {} '{name}'", names::HELM_HOOK));
         }
-        said |= mapped.is_some();
-        kinds.extend(mapped);
+        is_hook |= mapped.is_some();
+        times.extend(mapped);
     }
-    if said {
-        reading.hook = Some(hook(object, kinds, &mut reading.errors));
+    if is_hook {
+        parsed.hook = Some(hook(object, times, &mut parsed.errors));
     }
-    reading
+    parsed
 }
 
-fn hook(object: &Value, kinds: Vec<Kind>, errors: &mut Vec<String>) -> Hook {
+fn hook(object: &Value, times: Vec<Time>, errors: &mut Vec<String>) -> Hook {
     let mut hook = Hook {
-        kinds,
+        times,
         weight: weight(object, errors),
         delete_before: false,
         delete_on_success: false,
@@ -158,24 +159,24 @@ fn hook(object: &Value, kinds: Vec<Kind>, errors: &mut Vec<String>) -> Hook {
     hook
 }
 
-fn kind(name: &str) -> Option<Kind> {
-    let (moment, rest) = match name.strip_prefix("pre-deploy") {
-        Some(rest) => (Moment::Before, rest),
-        None => (Moment::After, name.strip_prefix("post-deploy")?),
+fn time(name: &str) -> Option<Time> {
+    let (phase, rest) = match name.strip_prefix("pre-deploy") {
+        Some(rest) => (Phase::Before, rest),
+        None => (Phase::After, name.strip_prefix("post-deploy")?),
     };
-    let round = match rest {
+    let rollout = match rest {
         "" => None,
-        "-initial" => Some(Round::Initial),
-        "-upgrade" => Some(Round::Upgrade),
+        "-initial" => Some(Rollout::Initial),
+        "-upgrade" => Some(Rollout::Upgrade),
         _ => return None,
     };
-    Some(Kind {
-        moment: Some(moment),
-        round,
+    Some(Time {
+        phase: Some(phase),
+        rollout,
     })
 }
 
-/// The words of a list with commas.
+/// Splits the value of an annotation at its commas.
 fn words<'a>(object: &'a Value, annotation: &str) -> impl Iterator<Item = &'a str> {
     let text = meta::annotation(object, annotation).unwrap_or_default();
     text.split(',').map(str::trim).filter(|word| !word.is_empty())
@@ -205,19 +206,19 @@ mod tests {
     use super::*;
     use serde_json::{Value as Json, json};
 
-    fn of(annotations: &Json) -> Reading {
-        read(&Value::from_json(
+    fn of(annotations: &Json) -> ParsedHook {
+        parse(&Value::from_json(
             json!({"kind": "Job", "metadata": {"annotations": annotations}}),
         ))
     }
 
     #[test]
-    fn when_a_hook_runs() {
+    fn hooks_run_in_their_phase_and_rollout() {
         let all = [
-            (Moment::Before, Round::Initial),
-            (Moment::Before, Round::Upgrade),
-            (Moment::After, Round::Initial),
-            (Moment::After, Round::Upgrade),
+            (Phase::Before, Rollout::Initial),
+            (Phase::Before, Rollout::Upgrade),
+            (Phase::After, Rollout::Initial),
+            (Phase::After, Rollout::Upgrade),
         ];
         for (annotation, value, expected) in [
             ("kluctl.io/hook", "pre-deploy", [true, true, false, false]),
@@ -236,7 +237,7 @@ mod tests {
         ] {
             let hook = of(&json!({annotation: value})).hook.unwrap();
             assert_eq!(
-                all.map(|(moment, round)| hook.runs(moment, round)),
+                all.map(|(phase, rollout)| hook.runs(phase, rollout)),
                 expected,
                 "{value}"
             );
@@ -252,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_and_the_rest_counts() {
+    fn invalid_annotations_are_errors_and_the_others_count() {
         for (annotations, error) in [
             (
                 json!({"kluctl.io/hook": "pre-launch"}),
@@ -271,9 +272,9 @@ mod tests {
                 "failed to parse kluctl.io/hook-wait: strconv.ParseBool: parsing \"maybe\": invalid syntax",
             ),
         ] {
-            let reading = of(&annotations);
-            assert_eq!(reading.errors, [error]);
-            assert!(reading.hook.is_some());
+            let parsed = of(&annotations);
+            assert_eq!(parsed.errors, [error]);
+            assert!(parsed.hook.is_some());
         }
         assert_eq!(
             of(&json!({"helm.sh/hook": "test,pre-rollback"})).warnings,
@@ -285,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn policies_weights_and_waiting() {
+    fn policies_weights_and_timeouts_are_parsed() {
         let plain = of(&json!({"kluctl.io/hook": "post-deploy"})).hook.unwrap();
         assert!(plain.delete_before && plain.wait && plain.weight == 0 && plain.stays());
         let both = of(&json!({"kluctl.io/hook": "post-deploy", "kluctl.io/hook-weight": "-3",

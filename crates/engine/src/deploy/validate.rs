@@ -1,23 +1,21 @@
-//! Looking whether everything that was rendered is there and ready.
+//! Checks that all rendered objects exist and are ready.
 
-use std::{collections::HashSet, time::Duration};
+use std::time::Duration;
 
+use apply::LiveObjects;
 use cluster::Cluster;
 use jiff::Timestamp;
-use kluctl::Rendered;
-use objects::{ObjectRef, annotations, hooks, meta, readiness::ValidateResult as AnnotationResult};
+use kluctl::{Rendered, annotations, hooks};
+use objects::{ObjectRef, meta, readiness::ValidateResult as AnnotationResult};
 use yaml::Value;
 
-use crate::{
-    Error, ObjectError, Origin,
-    live::{self, Live, Query},
-    result,
-};
+use super::{live, owner::VOCABULARY};
+use crate::{Error, ObjectError, Origin, result};
 
-/// What a validation found.
+/// The result of a validation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ValidateResult {
-    /// Whether everything is there and ready.
+    /// True if all objects exist and are ready.
     pub ready: bool,
     /// The discriminator.
     pub discriminator: Option<String>,
@@ -25,46 +23,46 @@ pub struct ValidateResult {
     pub start: Timestamp,
     /// End time.
     pub end: Timestamp,
-    /// The origin.
+    /// The origin: project, target and deployment.
     pub origin: Origin,
-    /// What is missing or not ready.
+    /// Objects that are missing or not ready.
     pub errors: Vec<ObjectError>,
     /// Warnings.
     pub warnings: Vec<ObjectError>,
-    /// Results that annotations of objects carry.
+    /// Results of validations in annotations of objects.
     pub results: Vec<(ObjectRef, AnnotationResult)>,
 }
 
 impl ValidateResult {
-    /// Why the validation failed, if it did: how many errors, and the first of them.
+    /// Returns the number of errors and the first of them; `None` if there are none.
     #[must_use]
     pub fn failure(&self) -> Option<String> {
         result::failure("validate", &self.errors)
     }
 }
 
-/// How long to look again while something is not ready.
+/// The time to repeat a validation while an object is not ready.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Patience {
-    /// How long.
+    /// Timeout.
     pub limit: Duration,
-    /// How long between two looks.
+    /// Pause between two attempts.
     pub pause: Duration,
 }
 
-/// Looks at the live state of everything that was rendered.
+/// Checks that all rendered objects exist and are ready.
 ///
 /// # Errors
-/// Fails when the state of the cluster can't be read, or the work is cancelled.
+/// If the live state can't be read, or the work is cancelled.
 pub async fn validate(cluster: &Cluster, rendered: &Rendered) -> Result<ValidateResult, Error> {
     let refs = live::references(rendered)?;
-    look(cluster, rendered, &refs).await
+    check(cluster, rendered, &refs).await
 }
 
-/// The same, until everything is ready or the patience ends; `attempt` is told what each look but the last one found.
+/// Validates until everything is ready or the timeout ends; `attempt` is called with every result but the last one.
 ///
 /// # Errors
-/// Fails when the state of the cluster can't be read, or the work is cancelled.
+/// If the live state can't be read, or the work is cancelled.
 pub async fn validate_until(
     cluster: &Cluster,
     rendered: &Rendered,
@@ -85,17 +83,10 @@ pub async fn validate_until(
     Ok(result)
 }
 
-async fn look(cluster: &Cluster, rendered: &Rendered, refs: &[ObjectRef]) -> Result<ValidateResult, Error> {
+async fn check(cluster: &Cluster, rendered: &Rendered, refs: &[ObjectRef]) -> Result<ValidateResult, Error> {
     let start = Timestamp::now();
     let discriminator = rendered.target.discriminator.as_deref();
-    let query = Query {
-        refs,
-        all: refs,
-        discriminator,
-        orphans: None,
-        renamed: &HashSet::new(),
-    };
-    let live = live::fetch(cluster, query).await?;
+    let live = live::fetch_all(cluster, refs, discriminator).await?;
     let mut result = ValidateResult {
         ready: true,
         discriminator: discriminator.map(str::to_owned),
@@ -117,16 +108,16 @@ async fn look(cluster: &Cluster, rendered: &Rendered, refs: &[ObjectRef]) -> Res
     Ok(result)
 }
 
-/// Looks at one object.
+/// Checks one object.
 async fn object(
     cluster: &Cluster,
-    live: &Live,
+    live: &LiveObjects,
     manifest: &Value,
     reference: &ObjectRef,
     result: &mut ValidateResult,
 ) -> Result<(), Error> {
     let about = |texts: Vec<String>| texts.into_iter().map(|text| ObjectError::of(reference, text));
-    let found = live.rendered.get(reference);
+    let found = live.objects.get(reference);
     if meta::flag(manifest, annotations::DELETE) {
         if found.is_some() {
             let message = "object is marked for deletion but still exists on the target cluster";
@@ -135,10 +126,10 @@ async fn object(
         }
         return Ok(());
     }
-    let reading = hooks::read(manifest);
-    result.errors.extend(about(reading.errors));
-    result.warnings.extend(about(reading.warnings));
-    if reading.hook.is_some_and(|hook| !hook.stays()) {
+    let parsed = hooks::parse(manifest);
+    result.errors.extend(about(parsed.errors));
+    result.warnings.extend(about(parsed.warnings));
+    if parsed.hook.is_some_and(|hook| !hook.stays()) {
         return Ok(());
     }
     let Some(found) = found else {
@@ -148,7 +139,7 @@ async fn object(
         result.ready = false;
         return Ok(());
     };
-    let readiness = cluster.readiness(found, true).await?;
+    let readiness = apply::readiness(cluster, &VOCABULARY, found, true).await?;
     result.ready &= readiness.ready && readiness.errors.is_empty();
     result.errors.extend(about(readiness.errors));
     result.warnings.extend(about(readiness.warnings));

@@ -1,18 +1,18 @@
-//! Asking somebody before anything is changed.
+//! Confirmation by the user before anything is changed.
 
 use futures::future::BoxFuture;
 use objects::ObjectRef;
 
 use crate::CommandResult;
 
-/// What is said when somebody says no.
+/// The error of a refused confirmation.
 pub(crate) const ABORTED: &str = "aborted";
 
-/// Somebody who is asked.
+/// A user who is asked for confirmation.
 pub trait Confirm: Send + Sync {
-    /// Whether to do what this result of a trial says would be done.
+    /// Returns true if the changes in the result of a dry run are to be made.
     fn changes<'a>(&'a self, trial: &'a CommandResult) -> BoxFuture<'a, bool>;
 
-    /// Whether to delete these objects.
+    /// Returns true if these objects are to be deleted.
     fn deletions<'a>(&'a self, objects: &'a [ObjectRef]) -> BoxFuture<'a, bool>;
 }

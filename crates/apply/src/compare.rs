@@ -1,0 +1,150 @@
+//! Comparison of manifests with live objects, without changing anything.
+
+use std::sync::Arc;
+
+use cluster::Cluster;
+use futures::{StreamExt as _, stream};
+use objects::{Ignore, ObjectRef, meta, normalize, rules::Rules, vocabulary::is_marked};
+use yaml::Value;
+
+use crate::{
+    AppliedVersions, LiveObjects, Owner, PARALLEL,
+    object::{Attempt, Flags, apply},
+};
+
+/// A manifest to compare.
+#[derive(Debug, Clone, Copy)]
+pub struct Desired<'a> {
+    /// The manifest.
+    pub manifest: &'a Value,
+    /// Its reference.
+    pub reference: &'a ObjectRef,
+    /// The rules that apply to it.
+    pub rules: &'a Rules,
+}
+
+/// The difference between a manifest and its live object.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Drift {
+    /// The live object equals the manifest.
+    None(Arc<Value>),
+    /// The manifest is marked for deletion, and there is no live object.
+    Deleted,
+    /// There is no live object, or it is being deleted.
+    Missing,
+    /// An apply would change, or delete, the live object.
+    Changed,
+}
+
+/// The comparison of one manifest.
+#[derive(Debug)]
+pub struct Compared<'a> {
+    /// The manifest.
+    pub desired: Desired<'a>,
+    /// The difference, or the reason why it could not be found out.
+    pub drift: Result<Drift, String>,
+    /// Warnings of the API server, and about fields that are left to other managers.
+    pub warnings: Vec<String>,
+}
+
+/// Compares manifests with their live objects: the API server is asked, in a dry run, for the result of an apply. Objects
+/// of a known version need no request. The order of the results is not that of the manifests.
+pub async fn compare<'a>(
+    cluster: &Cluster,
+    owner: &Owner,
+    live: &LiveObjects,
+    desired: Vec<Desired<'a>>,
+    known: Option<&AppliedVersions>,
+) -> Vec<Compared<'a>> {
+    let comparisons = desired.into_iter().map(|desired| async move {
+        let comparison = Comparison {
+            cluster,
+            owner,
+            live,
+            known,
+        };
+        let mut warnings = Vec::new();
+        let drift = comparison.drift(desired, &mut warnings).await;
+        Compared {
+            desired,
+            drift,
+            warnings,
+        }
+    });
+    // Collected, because a stream that holds the closure can't be proven to be Send.
+    stream::iter(comparisons.collect::<Vec<_>>())
+        .buffer_unordered(PARALLEL)
+        .collect()
+        .await
+}
+
+struct Comparison<'a> {
+    cluster: &'a Cluster,
+    owner: &'a Owner,
+    live: &'a LiveObjects,
+    known: Option<&'a AppliedVersions>,
+}
+
+impl Comparison<'_> {
+    async fn drift(&self, desired: Desired<'_>, warnings: &mut Vec<String>) -> Result<Drift, String> {
+        let (cluster, owner, live) = (self.cluster, self.owner, self.live);
+        let Desired {
+            manifest,
+            reference,
+            rules,
+        } = desired;
+        if let Some(error) = live.unreadable.get(reference) {
+            return Err(error.clone());
+        }
+        let is_deletion = is_marked(manifest, owner.vocabulary.delete);
+        let Some(object) = live.objects.get(reference) else {
+            return Ok(if is_deletion {
+                Drift::Deleted
+            } else {
+                Drift::Missing
+            });
+        };
+        if is_deletion {
+            return Ok(Drift::Changed);
+        }
+        if meta::is_terminating(object) {
+            // It will be missing in a moment, and must be created again then.
+            return Ok(Drift::Missing);
+        }
+        if self
+            .known
+            .is_some_and(|known| known.is_same(&reference.id(), manifest, object))
+        {
+            return Ok(Drift::None(Arc::clone(object)));
+        }
+        let attempt = Attempt {
+            manifest,
+            reference,
+            rules: &rules.conflict_resolution,
+            live: Some(Arc::clone(object)),
+        };
+        let flags = Flags {
+            dry_run: true,
+            force: false,
+        };
+        let applied = apply(cluster, owner, attempt, flags)
+            .await
+            .map_err(|error| error.to_string())?;
+        warnings.extend(applied.warnings);
+        let ignore = Ignore::of(manifest, &owner.vocabulary, &rules.ignore_for_diff)
+            .map_err(|error| error.to_string())?;
+        let normalized = |value: &Value| normalize(value, &ignore).map_err(|error| error.to_string());
+        // Compared literally, not as sets: the order of a container's arguments matters.
+        let wanted = normalized(&applied.object)?;
+        if normalized(object)? == wanted {
+            return Ok(Drift::None(Arc::clone(object)));
+        }
+        // A controller may have changed the object between the list and the dry run: then it is equal by now.
+        let current = cluster.get(reference).await.map_err(|error| error.to_string())?;
+        match current {
+            Some(current) if normalized(&current)? == wanted => Ok(Drift::None(Arc::new(current))),
+            Some(_) => Ok(Drift::Changed),
+            None => Ok(Drift::Missing),
+        }
+    }
+}

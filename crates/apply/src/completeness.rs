@@ -1,0 +1,124 @@
+//! Completeness of a search for objects.
+
+use std::collections::HashSet;
+
+use cluster::Gap;
+use objects::ObjectRef;
+
+/// The result of a search for the objects of an owner: with gaps, objects may be left that were not found.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[must_use = "an incomplete search must not be reported as a success"]
+pub enum Completeness {
+    /// Everything was searched.
+    #[default]
+    Complete,
+    /// Something could not be searched.
+    Incomplete {
+        /// One reason for each kind, or each kind and namespace.
+        reasons: Vec<String>,
+    },
+}
+
+impl Completeness {
+    /// Returns true if everything was searched.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        *self == Self::Complete
+    }
+
+    /// Returns the reasons; none if everything was searched.
+    #[must_use]
+    pub fn reasons(&self) -> &[String] {
+        match self {
+            Self::Complete => &[],
+            Self::Incomplete { reasons } => reasons,
+        }
+    }
+
+    /// Returns one sentence about the first reasons; `None` if everything was searched.
+    #[must_use]
+    pub fn message(&self) -> Option<String> {
+        const SHOWN: usize = 3;
+        let reasons = self.reasons();
+        let shown = reasons.get(..SHOWN.min(reasons.len())).unwrap_or_default();
+        let more = match reasons.len().saturating_sub(SHOWN) {
+            0 => String::new(),
+            more => format!("; and {more} more"),
+        };
+        (!self.is_complete()).then(|| {
+            format!(
+                "not all objects could be searched, so some may be left: {}{more}",
+                shown.join("; ")
+            )
+        })
+    }
+
+    /// Returns the completeness of a search with these gaps. If the objects that the owner applied before are known, gaps
+    /// that concern none of their kinds don't count: an identity without rights for a kind never applied one.
+    pub(crate) fn of(gaps: &[Gap], known: Option<&[ObjectRef]>) -> Self {
+        let kinds: Option<HashSet<(&str, &str)>> = known.map(|known| {
+            let kinds = known.iter().map(|one| (one.group.as_str(), one.kind.as_str()));
+            kinds.collect()
+        });
+        let counts = |gap: &&Gap| {
+            kinds
+                .as_ref()
+                .is_none_or(|kinds| kinds.iter().any(|(group, kind)| gap.concerns(group, kind)))
+        };
+        let mut reasons: Vec<String> = gaps.iter().filter(counts).map(ToString::to_string).collect();
+        if reasons.is_empty() {
+            return Self::Complete;
+        }
+        reasons.sort();
+        Self::Incomplete { reasons }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn gap(group: &str, kind: Option<&str>) -> Gap {
+        Gap {
+            group: group.to_owned(),
+            version: "v1".to_owned(),
+            kind: kind.map(str::to_owned),
+            namespace: None,
+            forbidden: true,
+            reason: "refused".to_owned(),
+        }
+    }
+
+    fn reference(group: &str, kind: &str) -> ObjectRef {
+        ObjectRef {
+            group: group.to_owned(),
+            version: "v1".to_owned(),
+            kind: kind.to_owned(),
+            namespace: None,
+            name: "a".to_owned(),
+        }
+    }
+
+    #[test]
+    fn gaps_count_for_the_kinds_that_were_applied() {
+        let gaps = [gap("", Some("Secret")), gap("x.io", None)];
+        assert!(Completeness::of(&[], None).is_complete());
+        assert_eq!(Completeness::of(&gaps, None).reasons().len(), 2);
+        assert!(Completeness::of(&gaps, Some(&[])).is_complete());
+        assert!(Completeness::of(&gaps, Some(&[reference("", "ConfigMap")])).is_complete());
+        let secret = Completeness::of(&gaps, Some(&[reference("", "Secret")]));
+        assert_eq!(secret.reasons(), ["can't list v1, Kind=Secret: refused"]);
+        let group = Completeness::of(&gaps, Some(&[reference("x.io", "Thing")]));
+        assert_eq!(group.reasons(), ["can't list x.io/v1: refused"]);
+    }
+
+    #[test]
+    fn the_message_names_the_first_reasons() {
+        assert_eq!(Completeness::Complete.message(), None);
+        let reasons = ["a", "b", "c", "d"].map(str::to_owned).to_vec();
+        assert_eq!(
+            Completeness::Incomplete { reasons }.message().as_deref(),
+            Some("not all objects could be searched, so some may be left: a; b; c; and 1 more")
+        );
+    }
+}

@@ -1,0 +1,67 @@
+//! The errors of this crate.
+
+/// A failure of an operation as a whole. Failures of single objects are in their outcomes.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The cluster refuses or can't be reached.
+    #[error(transparent)]
+    Cluster(#[from] cluster::Error),
+    /// An object is malformed.
+    #[error(transparent)]
+    Object(#[from] objects::Error),
+    /// The owner has no field manager.
+    #[error("the field manager has no name: set one")]
+    NoManager,
+    /// The membership label can't tell the objects of the owner from others.
+    #[error(
+        "the label {name}={value} can't mark objects: its value must have 1 to 63 letters, digits, '-', '_' and '.', \
+         beginning and ending with a letter or digit"
+    )]
+    InvalidLabel {
+        /// The name of the label.
+        name: String,
+        /// The value.
+        value: String,
+    },
+    /// Pruning against an empty list would delete every object of the owner.
+    #[error("there are no manifests, so nothing is pruned: delete all objects explicitly if that is meant")]
+    NothingDesired,
+}
+
+/// The reason why an object could not be applied.
+#[derive(Debug, thiserror::Error)]
+pub enum ApplyError {
+    /// The cluster refuses or can't be reached.
+    #[error(transparent)]
+    Cluster(#[from] cluster::Error),
+    /// A conflict with another manager could not be resolved, or an annotation or a rule is invalid.
+    #[error(transparent)]
+    Object(#[from] objects::Error),
+    /// The object was changed between each read and write.
+    #[error(
+        "the object is changed by others all the time, so a conflict with them can't be settled: try again later"
+    )]
+    Contended,
+}
+
+impl ApplyError {
+    /// Returns true if the identity has no right to do it.
+    #[must_use]
+    pub fn is_denied(&self) -> bool {
+        matches!(self, Self::Cluster(error) if error.is_denied())
+    }
+
+    /// Returns true if no other way of applying the object can help.
+    pub(crate) fn is_final(&self) -> bool {
+        matches!(
+            self,
+            Self::Cluster(
+                cluster::Error::Cancelled
+                    | cluster::Error::NoMatch { .. }
+                    | cluster::Error::Unreachable { .. }
+                    | cluster::Error::Timeout { .. }
+                    | cluster::Error::InvalidName { .. }
+            )
+        )
+    }
+}

@@ -1,0 +1,58 @@
+//! Applying objects to a cluster on behalf of an [`Owner`].
+//!
+//! An owner is whoever keeps a set of objects on a cluster: it has a field manager, a way to find its objects again (a
+//! label or an inventory, [`Membership`]), and names for the annotations that it obeys ([`objects::Vocabulary`]). This crate
+//! takes manifests as [`yaml::Value`] and knows nothing of where they come from. Each operation returns one outcome for
+//! each object: one object that fails never stops the others.
+//!
+//! - [`apply_all`] applies a list of manifests; [`Session`] applies them one by one, for callers with an order of their own.
+//!   Conflicts with other field managers are resolved field by field.
+//! - [`compare`] finds, without changing anything, the objects that are missing or differ (drift).
+//! - [`prune`] deletes the objects of the owner that are no longer among its manifests, and [`delete_all`] all of them.
+//!   Both tell by [`Completeness`] if everything could be searched.
+//! - [`wait_ready`] waits until an object is ready.
+//!
+//! # Example
+//!
+//! `examples/apply.rs` applies, corrects and prunes a list of manifests as its own owner.
+
+mod batch;
+mod compare;
+mod completeness;
+mod definitions;
+mod delete;
+mod error;
+#[cfg(test)]
+mod fuzz;
+mod live;
+mod object;
+mod owner;
+mod prune;
+mod readiness;
+mod replace;
+mod select;
+mod session;
+mod settled;
+mod stand_in;
+#[cfg(test)]
+mod tests;
+mod versions;
+
+pub use batch::{Action, ObjectOutcome, apply_all};
+pub use compare::{Compared, Desired, Drift, compare};
+pub use completeness::Completeness;
+pub use definitions::{Definitions, Position};
+pub use delete::resolve_kinds;
+pub use error::{ApplyError, Error};
+pub use live::{Filter, LiveObjects, OrphanSearch, Query, fetch, identities, renamed_kinds, shown};
+pub use owner::{Membership, Owner};
+pub use prune::{
+    DeletionOptions, DeletionOutcome, Found, Pruned, delete_all, delete_orphans, find_orphans, prune,
+};
+pub use readiness::{WaitOptions, Waited, readiness, wait_ready};
+pub use select::{KeepReason, Orphan, Selection, keep_reason, select};
+pub use session::{AppliedObject, FailedObject, Request, Session, SessionOptions};
+pub use versions::AppliedVersions;
+
+/// Objects that are worked on at the same time.
+const PARALLEL: usize = 8;

@@ -1,0 +1,382 @@
+//! The live state of objects, read before anything is done.
+
+use std::{
+    collections::{BTreeSet, HashMap, HashSet},
+    sync::Arc,
+    time::Duration,
+};
+
+use cluster::{Cluster, Detail, Gap, Listing, ResourceKind, Scope, Snapshot};
+use futures::{StreamExt as _, stream};
+use objects::{ObjectId, ObjectRef, Vocabulary, meta};
+use yaml::{Map, Value};
+
+use crate::{Completeness, Error, Membership, Owner, prune};
+
+/// Number of objects of a kind from which on one list is cheaper than reading each object.
+const WORTH_A_LIST: usize = 3;
+/// Maximum age of discovery for decisions about deletions.
+const KINDS_AGE: Duration = Duration::from_secs(10);
+/// Objects that are read at the same time.
+const READS: usize = 16;
+
+/// A condition that live objects must meet to be considered orphans.
+pub type Filter<'a> = &'a (dyn Fn(&Value) -> bool + Sync);
+
+/// The live state of some manifests, and orphans if they were searched.
+#[derive(Debug, Default)]
+pub struct LiveObjects {
+    /// The objects that exist, in the version of their manifests.
+    pub objects: HashMap<ObjectRef, Arc<Value>>,
+    /// The objects that may not be read, with the message of the API server.
+    pub unreadable: HashMap<ObjectRef, String>,
+    /// The youngest object of each name for comparisons, by that name.
+    named: HashMap<ObjectRef, Arc<Value>>,
+    /// The objects with a warning of the API server on every request.
+    pub warned: HashSet<ObjectRef>,
+    /// The objects of the owner that are not among the manifests, if they were searched.
+    pub orphans: Vec<ObjectRef>,
+    /// The completeness of the search for orphans.
+    pub completeness: Completeness,
+    /// The parts of the cluster that could not be listed.
+    pub gaps: Vec<Gap>,
+    /// True if some kind could only be listed in single namespaces.
+    pub restricted: bool,
+    /// The annotation with the name for comparisons.
+    diff_name: Option<&'static str>,
+}
+
+/// A search for orphans.
+#[derive(Clone, Copy, Default)]
+pub struct OrphanSearch<'a> {
+    /// The condition for orphans; all objects of the owner if absent.
+    pub filter: Option<Filter<'a>>,
+    /// All objects that the owner may have applied before, if they are known. Their namespaces are searched even if the
+    /// identity can't list the whole cluster, and kinds that were never applied need not be listed for completeness.
+    pub previous: Option<&'a [ObjectRef]>,
+}
+
+impl std::fmt::Debug for OrphanSearch<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("OrphanSearch")
+            .field("previous", &self.previous.map(<[_]>::len))
+            .finish_non_exhaustive()
+    }
+}
+
+/// The objects to read.
+#[derive(Debug, Clone, Copy)]
+pub struct Query<'a> {
+    /// The manifests whose live state is needed.
+    pub refs: &'a [ObjectRef],
+    /// All manifests.
+    pub all: &'a [ObjectRef],
+    /// The search for orphans, which needs a list of every kind of the cluster; absent if they are not needed.
+    pub orphans: Option<OrphanSearch<'a>>,
+    /// The groups and kinds with objects that are compared under another name.
+    pub renamed: &'a HashSet<(String, String)>,
+}
+
+/// Returns the groups and kinds of the manifests that are compared under another name than their own.
+pub fn renamed_kinds<'m>(
+    vocabulary: &Vocabulary,
+    manifests: impl IntoIterator<Item = &'m Value>,
+) -> HashSet<(String, String)> {
+    let Some(name) = vocabulary.diff_name else {
+        return HashSet::new();
+    };
+    manifests
+        .into_iter()
+        .filter(|manifest| meta::annotation(manifest, name).is_some())
+        .filter_map(|manifest| ObjectRef::of(manifest).ok())
+        .map(|reference| (reference.group, reference.kind))
+        .collect()
+}
+
+/// Returns the reference under which an object is compared and shown.
+#[must_use]
+pub fn shown(vocabulary: &Vocabulary, object: &Value, reference: &ObjectRef) -> ObjectRef {
+    shown_as(vocabulary.diff_name, object, reference)
+}
+
+fn shown_as(diff_name: Option<&str>, object: &Value, reference: &ObjectRef) -> ObjectRef {
+    match diff_name.and_then(|name| meta::annotation(object, name)) {
+        Some(name) => ObjectRef {
+            name: name.to_owned(),
+            ..reference.clone()
+        },
+        None => reference.clone(),
+    }
+}
+
+/// Returns the identities of manifests as the API server assigns them: namespaced objects without a namespace are in
+/// `default`, and cluster-scoped ones are in none. An object of an unknown kind counts in both forms.
+#[must_use]
+pub fn identities(refs: &[ObjectRef], snapshot: &Snapshot) -> HashSet<ObjectId> {
+    let mut ids = HashSet::new();
+    for reference in refs {
+        let id = reference.id();
+        let defaulted = || ObjectId {
+            namespace: Some(id.namespace.clone().unwrap_or_else(|| "default".to_owned())),
+            ..id.clone()
+        };
+        let without = || ObjectId {
+            namespace: None,
+            ..id.clone()
+        };
+        match snapshot.scope(&id.group, &id.kind) {
+            Some(Scope::Namespaced) => ids.extend([defaulted()]),
+            Some(Scope::Cluster) => ids.extend([without()]),
+            None => ids.extend([defaulted(), without()]),
+        }
+    }
+    ids
+}
+
+impl LiveObjects {
+    /// Returns the object with which a manifest is compared: its own live object, or the youngest one that shares its name
+    /// for comparisons.
+    #[must_use]
+    pub fn before(&self, manifest: &Value, reference: &ObjectRef) -> Option<&Arc<Value>> {
+        let name = self.diff_name.and_then(|name| meta::annotation(manifest, name));
+        if name.is_none() {
+            return self.objects.get(reference);
+        }
+        self.named
+            .get(&shown_as(self.diff_name, manifest, reference))
+            .or_else(|| self.objects.get(reference))
+    }
+
+    /// Adds an object under its name for comparisons.
+    fn note_name(&mut self, reference: &ObjectRef, object: &Arc<Value>) {
+        let name = self.diff_name.and_then(|name| meta::annotation(object, name));
+        if name.is_none() {
+            return;
+        }
+        let age = |object: &Value| {
+            (
+                meta::creation_time(object),
+                meta::text(object, "name").map(str::to_owned),
+            )
+        };
+        let name = shown_as(self.diff_name, object, reference);
+        let is_younger = self.named.get(&name).is_none_or(|known| age(known) < age(object));
+        if is_younger {
+            self.named.insert(name, Arc::clone(object));
+        }
+    }
+}
+
+/// Reads the live state of manifests. With a membership label, kinds with several manifests are listed, and the objects
+/// that are not found so are read one by one. To search for orphans, every kind is listed, the others as metadata only.
+///
+/// # Errors
+/// If the cluster can't be reached, or the work is cancelled.
+pub async fn fetch(cluster: &Cluster, owner: &Owner, query: Query<'_>) -> Result<LiveObjects, Error> {
+    let mut live = LiveObjects {
+        diff_name: owner.vocabulary.diff_name,
+        ..LiveObjects::default()
+    };
+    match (&owner.membership, query.orphans) {
+        (Membership::Label { name, value }, _) => {
+            let listing = list(cluster, query, name, value).await?;
+            add_listed(cluster, owner, query, listing, &mut live).await?;
+        }
+        (Membership::Inventory(_), Some(search)) => {
+            let found = prune::find_orphans(cluster, owner, query.all, search).await?;
+            live.completeness = found.completeness;
+            live.gaps = found.gaps;
+            let orphans = found.orphans.into_iter().map(|orphan| orphan.reference);
+            live.orphans = orphans.chain(found.used_namespaces).collect();
+        }
+        (Membership::Inventory(_), None) => {}
+    }
+    read_missing(cluster, query.refs, &mut live).await?;
+    Ok(live)
+}
+
+/// Adds the objects of a listing, and selects the orphans among them.
+async fn add_listed(
+    cluster: &Cluster,
+    owner: &Owner,
+    query: Query<'_>,
+    listing: Listing,
+    live: &mut LiveObjects,
+) -> Result<(), Error> {
+    let known: HashSet<&ObjectRef> = query.refs.iter().collect();
+    let is_searched = |object: &Value| {
+        let filter = query.orphans.map(|search| search.filter);
+        filter.is_some_and(|filter| filter.is_none_or(|accepts| accepts(object)))
+    };
+    let mut candidates = Vec::new();
+    for object in listing.objects {
+        let reference = ObjectRef::of(&object)?;
+        let object = Arc::new(object);
+        live.note_name(&reference, &object);
+        let is_known = known.contains(&reference);
+        if is_searched(&object) {
+            candidates.push(head(&object, is_known));
+        }
+        if is_known {
+            let kind = (reference.group.clone(), reference.kind.clone());
+            if listing.warned.contains(&kind) {
+                live.warned.insert(reference.clone());
+            }
+            // The kinds of manifests are listed with whole objects.
+            live.objects.insert(reference, object);
+        }
+    }
+    if let Some(search) = query.orphans {
+        let snapshot = fresh_snapshot(cluster).await?;
+        let selection = crate::select(owner, &candidates, &identities(query.all, &snapshot))?;
+        let orphans = selection.orphans.into_iter().map(|orphan| orphan.reference);
+        live.orphans = orphans.collect();
+        live.completeness = completeness(&listing.gaps, query.all, search);
+        live.gaps = listing.gaps;
+        live.restricted = listing.restricted;
+    }
+    Ok(())
+}
+
+/// Returns the completeness of a search that left these gaps.
+pub(crate) fn completeness(gaps: &[Gap], desired: &[ObjectRef], search: OrphanSearch<'_>) -> Completeness {
+    if gaps.is_empty() {
+        return Completeness::Complete;
+    }
+    let known: Option<Vec<ObjectRef>> = search
+        .previous
+        .map(|previous| previous.iter().chain(desired).cloned().collect());
+    Completeness::of(gaps, known.as_deref())
+}
+
+/// Returns an object without its content, with its identity alone if it is desired anyway. Of its managers only the names
+/// are left: their fields are most of an object.
+fn head(object: &Value, identity: bool) -> Value {
+    let mut head = Map::new();
+    for field in ["apiVersion", "kind"] {
+        if let Some(value) = object.get(field) {
+            head.insert(field, value.clone());
+        }
+    }
+    let mut metadata = Map::new();
+    for (name, value) in meta::metadata(object).into_iter().flatten() {
+        match value.as_seq() {
+            Some(entries) if name == "managedFields" && !identity => {
+                let managers = entries.iter().filter_map(|entry| entry.get("manager"));
+                let managers: Vec<Value> = managers
+                    .map(|manager| Value::Map(Map::from([("manager", manager.clone())])))
+                    .collect();
+                metadata.insert(name, managers);
+            }
+            _ if !identity || matches!(name, "name" | "namespace" | "uid") => {
+                metadata.insert(name, value.clone());
+            }
+            _ => {}
+        }
+    }
+    head.insert("metadata", metadata);
+    Value::Map(head)
+}
+
+async fn list(cluster: &Cluster, query: Query<'_>, label: &str, value: &str) -> Result<Listing, Error> {
+    let mut count: HashMap<(&str, &str), usize> = HashMap::new();
+    for reference in query.refs {
+        *count.entry((&reference.group, &reference.kind)).or_default() += 1;
+    }
+    let wanted = |kind: &ResourceKind| {
+        let used = count
+            .get(&(&*kind.group, &*kind.kind))
+            .copied()
+            .unwrap_or_default();
+        let renamed =
+            !query.renamed.is_empty() && query.renamed.contains(&(kind.group.clone(), kind.kind.clone()));
+        if used >= WORTH_A_LIST || renamed || used > 0 && query.orphans.is_some() {
+            Some(Detail::Full)
+        } else {
+            query.orphans.is_some().then_some(Detail::Metadata)
+        }
+    };
+    let previous = query.orphans.and_then(|search| search.previous);
+    let namespaces = namespaces(query.all, previous);
+    Ok(cluster.list_labelled(label, value, &namespaces, wanted).await?)
+}
+
+async fn read_missing(cluster: &Cluster, refs: &[ObjectRef], live: &mut LiveObjects) -> Result<(), Error> {
+    let missing: Vec<&ObjectRef> = refs
+        .iter()
+        .filter(|reference| !live.objects.contains_key(*reference))
+        .collect();
+    let reads = missing
+        .into_iter()
+        .map(|reference| async move { (reference, cluster.read(reference).await) });
+    // Collected, because a stream that holds the closure can't be proven to be Send.
+    let mut reads = stream::iter(reads.collect::<Vec<_>>()).buffer_unordered(READS);
+    while let Some((reference, found)) = reads.next().await {
+        match found {
+            Ok(Some((object, warnings))) => {
+                let object = Arc::new(object);
+                if !warnings.is_empty() {
+                    live.warned.insert(reference.clone());
+                }
+                live.note_name(reference, &object);
+                live.objects.insert(reference.clone(), object);
+            }
+            Ok(None) => {}
+            // One object that can't be read must not stop the others.
+            Err(error) if error.is_forbidden() || matches!(error, cluster::Error::InvalidName { .. }) => {
+                live.unreadable.insert(reference.clone(), error.to_string());
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}
+
+/// Returns the namespaces of these objects.
+pub(crate) fn namespaces(refs: &[ObjectRef], previous: Option<&[ObjectRef]>) -> Vec<String> {
+    let namespaces: BTreeSet<String> = refs
+        .iter()
+        .chain(previous.into_iter().flatten())
+        .filter_map(|reference| reference.namespace.clone())
+        .collect();
+    namespaces.into_iter().collect()
+}
+
+/// Returns the kinds as they are now, for decisions about deletions.
+pub(crate) async fn fresh_snapshot(cluster: &Cluster) -> Result<Arc<Snapshot>, Error> {
+    Ok(cluster.recent_snapshot(KINDS_AGE).await?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::owner;
+    use serde_json::json;
+
+    #[test]
+    fn before_returns_the_youngest_object_of_a_name() {
+        let object = |name: &str, time: &str| {
+            Value::from_json(
+                json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name,
+                "namespace": "n", "creationTimestamp": time, "annotations": {"example.com/diff-name": "c"}}}),
+            )
+        };
+        let vocabulary = owner().vocabulary;
+        let mut live = LiveObjects {
+            diff_name: vocabulary.diff_name,
+            ..LiveObjects::default()
+        };
+        let (old, young, next) = (
+            object("c-z", "2026-01-01T00:00:00Z"),
+            object("c-a", "2026-01-02T00:00:00Z"),
+            object("c-b", "2026-01-02T00:00:00Z"),
+        );
+        for object in [&young, &old, &next].map(|object| Arc::new(object.clone())) {
+            live.note_name(&ObjectRef::of(&object).unwrap(), &object);
+        }
+        let fresh = object("c-new", "2026-01-03T00:00:00Z");
+        let reference = ObjectRef::of(&fresh).unwrap();
+        assert_eq!(live.before(&fresh, &reference).map(AsRef::as_ref), Some(&next));
+        assert_eq!(shown(&vocabulary, &fresh, &reference).name, "c");
+    }
+}

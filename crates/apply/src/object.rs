@@ -1,0 +1,134 @@
+//! Applying one object, with conflicts resolved field by field.
+
+use std::{sync::Arc, time::Duration};
+
+use cluster::{Applied, ApplyOptions, Cluster};
+use objects::{
+    ObjectRef,
+    conflict::{self, Policy, Resolution},
+    fixup, meta,
+    rules::ConflictRule,
+};
+use yaml::Value;
+
+use crate::{ApplyError, Owner};
+
+/// Attempts at an object that others keep changing.
+const STALE_ATTEMPTS: u32 = 8;
+
+/// An object to apply.
+#[derive(Debug, Clone)]
+pub(crate) struct Attempt<'a> {
+    /// The manifest.
+    pub(crate) manifest: &'a Value,
+    /// Its reference.
+    pub(crate) reference: &'a ObjectRef,
+    /// The conflict rules that apply to it.
+    pub(crate) rules: &'a [ConflictRule],
+    /// The live object as it was read before; absent if it is new or could not be read.
+    pub(crate) live: Option<Arc<Value>>,
+}
+
+/// The flags of an apply.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Flags {
+    /// If set, the API server does everything but store the result.
+    pub(crate) dry_run: bool,
+    /// If set, all conflicts are resolved in favour of the owner.
+    pub(crate) force: bool,
+}
+
+impl Owner {
+    /// Returns the options of a request with these flags.
+    pub(crate) fn request(&self, flags: Flags) -> ApplyOptions<'_> {
+        ApplyOptions {
+            dry_run: flags.dry_run,
+            force: flags.force,
+            manager: &self.manager,
+        }
+    }
+}
+
+/// Applies an object as the owner's field manager; if other managers own fields, decides field by field.
+///
+/// Only a patch without the fields that are left to others is ever applied by force, and only onto the state of the
+/// object that was decided about: the state is read before the API server names the conflicts, and the forced patch
+/// carries its resource version. After any change in between, the API server refuses, and all is decided again.
+pub(crate) async fn apply(
+    cluster: &Cluster,
+    owner: &Owner,
+    attempt: Attempt<'_>,
+    flags: Flags,
+) -> Result<Applied, ApplyError> {
+    let manifest = fixup::apply(attempt.manifest);
+    let policy = Policy {
+        vocabulary: &owner.vocabulary,
+        overridden: owner.overridden,
+        rules: attempt.rules,
+    };
+    let mut live = attempt.live;
+    let mut may_be_outdated = true;
+    for round in 0..STALE_ATTEMPTS {
+        let error = match cluster.apply(&manifest, owner.request(flags)).await {
+            Ok(applied) => return Ok(applied),
+            Err(error) => error,
+        };
+        let Some(causes) = error.field_conflicts() else {
+            if error.is_stale() && round + 1 < STALE_ATTEMPTS {
+                cluster.pause(Duration::from_millis(20 << round)).await?;
+                continue;
+            }
+            return Err(error.into());
+        };
+        let Some(before) = live else {
+            live = cluster.get(attempt.reference).await?.map(Arc::new);
+            if live.is_none() && round > 0 {
+                return Err(error.into());
+            }
+            continue;
+        };
+        let resolution = match conflict::resolve(&before, &manifest, policy, causes) {
+            Ok(resolution) => resolution,
+            // The state that was read may be older than the conflict.
+            Err(_) if may_be_outdated => {
+                may_be_outdated = false;
+                live = cluster.get(attempt.reference).await?.map(Arc::new);
+                continue;
+            }
+            Err(error) => return Err(error.into()),
+        };
+        match apply_onto(cluster, owner, &before, resolution, flags).await {
+            Err(error) if error.is_stale() => {
+                live = cluster.get(attempt.reference).await?.map(Arc::new);
+                cluster.pause(Duration::from_millis(20 << round)).await?;
+            }
+            ended => return Ok(ended?),
+        }
+    }
+    Err(ApplyError::Contended)
+}
+
+/// Applies the patch of a resolved conflict by force, onto the state that it was resolved for.
+async fn apply_onto(
+    cluster: &Cluster,
+    owner: &Owner,
+    before: &Value,
+    resolution: Resolution,
+    flags: Flags,
+) -> Result<Applied, cluster::Error> {
+    let mut patch = resolution.patch;
+    pin(&mut patch, before);
+    let flags = Flags { force: true, ..flags };
+    let mut applied = cluster.apply(&patch, owner.request(flags)).await?;
+    applied.warnings.extend(resolution.warnings);
+    Ok(applied)
+}
+
+/// Sets the resource version of a state, so that the API server refuses a write onto any other.
+pub(crate) fn pin(patch: &mut Value, state: &Value) {
+    let version = meta::resource_version(state).map(str::to_owned);
+    if let (Some(metadata), Some(version)) = (patch.get_mut("metadata").and_then(Value::as_map_mut), version)
+    {
+        metadata.insert("resourceVersion", version);
+    }
+}

@@ -1,0 +1,99 @@
+//! Readiness of live objects, and waiting for it.
+
+use std::time::Duration;
+
+use cluster::{Cluster, Error};
+use jiff::Timestamp;
+use objects::{
+    ObjectRef, Vocabulary,
+    readiness::{self as rules, Policy, Readiness, StatusNeed},
+};
+use tokio::time::Instant;
+use yaml::Value;
+
+/// The options of a wait.
+#[derive(Debug, Clone, Copy)]
+pub struct WaitOptions {
+    /// Timeout.
+    pub limit: Duration,
+}
+
+/// The end of a wait.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Waited {
+    /// The object is ready.
+    Ready,
+    /// The object failed, for these reasons, and waiting will not make it ready.
+    Failed(Vec<String>),
+    /// The object existed and was deleted.
+    Disappeared,
+    /// Timeout; the reasons why the object was not ready last.
+    TimedOut(Vec<String>),
+    /// The work was cancelled.
+    Cancelled,
+}
+
+/// Checks a live object. With `not_ready_is_error`, a condition that is not met yet is an error, otherwise a warning.
+///
+/// # Errors
+/// If the API server can't be asked for the definition of the kind.
+pub async fn readiness(
+    cluster: &Cluster,
+    vocabulary: &Vocabulary,
+    object: &Value,
+    not_ready_is_error: bool,
+) -> Result<Readiness, Error> {
+    // With a status in the object, there is no need to look up if the kind has one.
+    let status = match object.get("status") {
+        Some(status) if !status.is_null() => StatusNeed::Required,
+        _ => cluster.status_need(&ObjectRef::of(object)?).await?,
+    };
+    let policy = Policy {
+        vocabulary,
+        status,
+        now: Timestamp::now(),
+        not_ready_is_error,
+    };
+    Ok(rules::check(object, policy))
+}
+
+/// Waits until an object is ready. An object that does not exist yet is waited for too.
+///
+/// # Errors
+/// If the API server refuses or can't be reached.
+pub async fn wait_ready(
+    cluster: &Cluster,
+    vocabulary: &Vocabulary,
+    reference: &ObjectRef,
+    options: WaitOptions,
+) -> Result<Waited, Error> {
+    let deadline = Instant::now() + options.limit;
+    let mut pause = Duration::from_millis(50);
+    let (mut existed, mut last) = (false, vec![format!("{reference} does not exist")]);
+    loop {
+        match cluster.get(reference).await {
+            Ok(Some(object)) => {
+                existed = true;
+                let readiness = readiness(cluster, vocabulary, &object, false).await?;
+                if !readiness.errors.is_empty() {
+                    return Ok(Waited::Failed(readiness.errors));
+                }
+                if readiness.ready {
+                    return Ok(Waited::Ready);
+                }
+                last = readiness.warnings;
+            }
+            Ok(None) if existed => return Ok(Waited::Disappeared),
+            Ok(None) => {}
+            Err(Error::Cancelled) => return Ok(Waited::Cancelled),
+            Err(error) => return Err(error),
+        }
+        if Instant::now() + pause > deadline {
+            return Ok(Waited::TimedOut(last));
+        }
+        if cluster.pause(pause).await.is_err() {
+            return Ok(Waited::Cancelled);
+        }
+        pause = (pause * 2).min(Duration::from_millis(500));
+    }
+}

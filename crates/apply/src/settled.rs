@@ -1,0 +1,139 @@
+//! Objects that equal their manifests: applying them would change nothing, so no request is sent.
+//!
+//! The live object alone tells what an apply would change, but webhooks and policies see an apply too. Where one of them may
+//! change, refuse or warn of the object, it is applied in any case.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use cluster::{Admission, Cluster};
+use objects::{ObjectRef, fixup, meta, settled::is_settled};
+use tokio::{sync::Mutex, time::Instant};
+use yaml::Value;
+
+use crate::{Session, SessionOptions};
+
+/// Time for which the state that was read at the beginning counts as current.
+const FRESH: Duration = Duration::from_secs(10);
+/// The label that makes the API server warn of pods that a namespace should not have.
+const WARN: &str = "pod-security.kubernetes.io/warn";
+
+/// The inputs of the decision to leave an object alone.
+#[derive(Debug)]
+pub(crate) struct Settled {
+    admission: Admission,
+    read: Instant,
+    /// True if this run has changed anything since.
+    changed: AtomicBool,
+    /// For each checked namespace, true if the API server may warn of pods in it.
+    namespaces: Mutex<HashMap<String, bool>>,
+}
+
+impl Settled {
+    /// Reads the webhooks and policies; to be called before, or while, the live objects are read.
+    pub(crate) async fn begin(cluster: &Cluster, options: SessionOptions) -> Result<Self, cluster::Error> {
+        let read = Instant::now();
+        let admission = match applies_all(options) {
+            true => Admission::default(),
+            false => cluster.admission().await?,
+        };
+        Ok(Self {
+            admission,
+            read,
+            changed: AtomicBool::new(false),
+            namespaces: Mutex::default(),
+        })
+    }
+
+    pub(crate) fn note_change(&self) {
+        self.changed.store(true, Ordering::Relaxed);
+    }
+
+    /// Returns true if the state that was read at the beginning is still current.
+    fn is_fresh(&self) -> bool {
+        !self.changed.load(Ordering::Relaxed) && self.read.elapsed() < FRESH
+    }
+}
+
+/// Returns true if every object is applied, changed or not.
+fn applies_all(options: SessionOptions) -> bool {
+    options.force || options.apply_unchanged
+}
+
+/// Returns the live object, if applying the manifest would change nothing and no webhook or policy would see it. An object
+/// that something of this run may have changed is read once more.
+pub(crate) async fn unchanged(
+    session: &Session<'_>,
+    manifest: &Value,
+    reference: &ObjectRef,
+) -> Option<Arc<Value>> {
+    let live = session.live.objects.get(reference)?;
+    let pretended =
+        session.is_pretended(reference.namespace.as_ref()) || session.is_pretended_gone(reference);
+    if applies_all(session.options) || pretended || session.live.warned.contains(reference) {
+        return None;
+    }
+    let manifest = fixup::apply(manifest);
+    if !is_settled(&manifest, live, &session.owner.manager) {
+        return None;
+    }
+    let (group, version, kind) = (&reference.group, &reference.version, &reference.kind);
+    let kind = session.cluster.kind(group, version, kind).await.ok()?;
+    if session.settled.admission.sees_updates(&kind) || may_be_warned_of(session, reference).await {
+        return None;
+    }
+    if session.settled.is_fresh() {
+        return Some(Arc::clone(live));
+    }
+    // An object that can't be read is applied.
+    let now = session.cluster.get(reference).await.ok()??;
+    is_settled(&manifest, &now, &session.owner.manager).then(|| Arc::new(now))
+}
+
+/// Returns true if the API server may warn of the pods of an object, changed or not.
+async fn may_be_warned_of(session: &Session<'_>, reference: &ObjectRef) -> bool {
+    let Some(name) = reference.namespace.as_ref().filter(|_| has_pods(reference)) else {
+        return false;
+    };
+    let mut known = session.settled.namespaces.lock().await;
+    let fresh = session.settled.is_fresh();
+    if let Some(warns) = known.get(name).filter(|_| fresh) {
+        return *warns;
+    }
+    let namespace = ObjectRef {
+        group: String::new(),
+        version: "v1".to_owned(),
+        kind: "Namespace".to_owned(),
+        namespace: None,
+        name: name.clone(),
+    };
+    let warns = match session.live.objects.get(&namespace).filter(|_| fresh) {
+        Some(namespace) => warns(namespace),
+        None => match session.cluster.get(&namespace).await {
+            Ok(namespace) => namespace.is_none_or(|namespace| warns(&namespace)),
+            Err(_) => true,
+        },
+    };
+    known.insert(name.clone(), warns);
+    warns
+}
+
+fn warns(namespace: &Value) -> bool {
+    meta::label(namespace, WARN).is_some_and(|level| level != "privileged")
+}
+
+/// Returns true if objects of the kind have pods.
+fn has_pods(reference: &ObjectRef) -> bool {
+    matches!(
+        (reference.group.as_str(), reference.kind.as_str()),
+        ("", "Pod" | "PodTemplate" | "ReplicationController")
+            | ("apps", "Deployment" | "StatefulSet" | "DaemonSet" | "ReplicaSet")
+            | ("batch", "Job" | "CronJob")
+    )
+}

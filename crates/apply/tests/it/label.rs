@@ -1,0 +1,143 @@
+//! Owners with a label.
+
+use anyhow::Result;
+use apply::{DeletionOptions, Drift, OrphanSearch, Query, SessionOptions};
+use objects::{ObjectRef, rules::Rules};
+use serde_json::json;
+
+use crate::{
+    Fixture, PATIENCE,
+    example::{owner, reconcile},
+};
+
+#[tokio::test]
+async fn the_example_applies_corrects_and_prunes() -> Result<()> {
+    let fixture = Fixture::new("example").await?;
+    let owner = owner(&fixture.namespace);
+    let (a, b) = (
+        fixture.config_map("a", json!({"key": "1"})),
+        fixture.config_map("b", json!({})),
+    );
+    let mut kept = fixture.config_map("kept", json!({}));
+    objects::meta::annotate(&mut kept, "example.com/prune", "disabled");
+    let (cluster, namespace) = (&fixture.cluster, &fixture.namespace);
+    let line = |name: &str, action: &str| format!("{namespace}/ConfigMap/{name}: {action}");
+
+    let all = [a.clone(), b.clone(), kept.clone()];
+    let expected = ["a", "b", "kept"].map(|name| line(name, "Created"));
+    assert_eq!(reconcile(cluster, &owner, &all).await?, expected);
+    let expected = ["a", "b", "kept"].map(|name| line(name, "Unchanged"));
+    assert_eq!(reconcile(cluster, &owner, &all).await?, expected);
+
+    let patch = [
+        "patch",
+        "configmap/a",
+        "-n",
+        namespace,
+        "--type=merge",
+        "-p",
+        r#"{"data":{"key":"2"}}"#,
+    ];
+    fixture.plane.kubectl(&patch).await?;
+    let lines = reconcile(cluster, &owner, std::slice::from_ref(&a)).await?;
+    assert_eq!(lines, [line("a", "Configured"), line("b", "Pruned")]);
+    assert_eq!(fixture.live(&a).await?.unwrap()["data"], json!({"key": "1"}));
+    assert!(
+        fixture.live(&kept).await?.is_some(),
+        "its annotation forbids the deletion"
+    );
+    let managers = fixture.live(&a).await?.unwrap()["metadata"]["managedFields"].to_string();
+    assert!(managers.contains(r#""manager":"example""#), "{managers}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn compare_finds_missing_and_changed_objects() -> Result<()> {
+    let fixture = Fixture::new("drift").await?;
+    let (cluster, owner) = (&fixture.cluster, owner(&fixture.namespace));
+    let manifests = ["same", "changed", "missing"].map(|name| fixture.config_map(name, json!({"key": "1"})));
+    let applied = apply::apply_all(cluster, &owner, &manifests[..2], SessionOptions::default()).await?;
+    assert!(
+        applied.iter().all(|outcome| outcome.result.is_ok()),
+        "{applied:?}"
+    );
+    let namespace = fixture.namespace.as_str();
+    let patch = [
+        "patch",
+        "configmap/changed",
+        "-n",
+        namespace,
+        "--type=merge",
+        "-p",
+        r#"{"data":{"key":"2"}}"#,
+    ];
+    fixture.plane.kubectl(&patch).await?;
+
+    let refs: Vec<ObjectRef> = manifests.iter().map(ObjectRef::of).collect::<Result<_, _>>()?;
+    let query = Query {
+        refs: &refs,
+        all: &refs,
+        orphans: None,
+        renamed: &Default::default(),
+    };
+    let live = apply::fetch(cluster, &owner, query).await?;
+    let rules = Rules::default();
+    let desired: Vec<_> = manifests
+        .iter()
+        .zip(&refs)
+        .map(|(manifest, reference)| apply::Desired {
+            manifest,
+            reference,
+            rules: &rules,
+        })
+        .collect();
+    let compared = apply::compare(cluster, &owner, &live, desired, None).await;
+    assert_eq!(compared.len(), 3);
+    for one in compared {
+        let drift = one.drift.unwrap();
+        match one.desired.reference.name.as_str() {
+            "same" => assert!(matches!(drift, Drift::None(_)), "{drift:?}"),
+            "changed" => assert_eq!(drift, Drift::Changed),
+            _ => assert_eq!(drift, Drift::Missing),
+        }
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn prune_keeps_objects_of_other_managers_and_owners() -> Result<()> {
+    let fixture = Fixture::new("foreign").await?;
+    let (cluster, owner) = (&fixture.cluster, owner(&fixture.namespace));
+    let ours = fixture.config_map("ours", json!({}));
+    let foreign = fixture.config_map("foreign", json!({}));
+    fixture.plane.apply(foreign.to_json()).await?;
+    apply::apply_all(
+        cluster,
+        &owner,
+        std::slice::from_ref(&ours),
+        SessionOptions::default(),
+    )
+    .await?;
+
+    let (search, options) = (
+        OrphanSearch::default(),
+        DeletionOptions {
+            wait: Some(PATIENCE),
+            dry_run: false,
+        },
+    );
+    assert!(
+        apply::prune(cluster, &owner, &[], search, options).await.is_err(),
+        "nothing is desired"
+    );
+    let deleted = apply::delete_all(cluster, &owner, search, options).await?;
+    let names: Vec<&str> = deleted
+        .outcomes
+        .iter()
+        .map(|one| one.reference.name.as_str())
+        .collect();
+    assert_eq!(names, ["ours"]);
+    assert!(deleted.completeness.is_complete(), "{:?}", deleted.completeness);
+    assert!(fixture.live(&ours).await?.is_none() && fixture.live(&foreign).await?.is_some());
+    Ok(())
+}

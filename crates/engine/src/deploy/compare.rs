@@ -1,0 +1,135 @@
+//! Comparison of what was rendered with what is live, without changing anything.
+
+use std::collections::HashSet;
+
+use apply::{AppliedVersions, Completeness, Desired, Drift};
+use cluster::Cluster;
+use kluctl::{Rendered, hooks};
+use objects::{ObjectId, ObjectRef};
+
+use super::{live, owner::owner};
+use crate::{Error, ObjectError};
+
+/// The options of a comparison.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct CompareOptions<'a> {
+    /// The versions of objects that equalled their manifests in earlier passes: these need no comparison.
+    pub versions: Option<&'a AppliedVersions>,
+    /// If set, objects that are no longer rendered are searched too, which needs a list of every kind of the cluster.
+    pub orphans: bool,
+    /// All objects that may have been deployed before, if they are known ([`apply::OrphanSearch::previous`]).
+    pub previous: Option<&'a [ObjectRef]>,
+}
+
+/// The result of a comparison.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Comparison {
+    /// Objects that don't exist.
+    pub missing: HashSet<ObjectId>,
+    /// Objects that an apply would change.
+    pub changed: HashSet<ObjectId>,
+    /// Objects with the discriminator that are not rendered, if they were searched.
+    pub orphans: Vec<ObjectRef>,
+    /// The completeness of the search for orphans.
+    pub completeness: Completeness,
+    /// Objects that could not be compared.
+    pub errors: Vec<ObjectError>,
+    /// Warnings.
+    pub warnings: Vec<ObjectError>,
+    /// The versions of the objects that equal their manifests.
+    pub versions: AppliedVersions,
+}
+
+impl Comparison {
+    /// Returns the objects to apply: missing and changed ones, and those that could not be compared, because applying them
+    /// reports the reason.
+    #[must_use]
+    pub fn to_apply(&self) -> HashSet<ObjectId> {
+        let failed = self
+            .errors
+            .iter()
+            .filter_map(|error| Some(error.reference.as_ref()?.id()));
+        self.missing
+            .iter()
+            .chain(&self.changed)
+            .cloned()
+            .chain(failed)
+            .collect()
+    }
+
+    /// Returns true if the cluster is as rendered.
+    #[must_use]
+    pub fn is_clean(&self) -> bool {
+        self.missing.is_empty()
+            && self.changed.is_empty()
+            && self.errors.is_empty()
+            && self.orphans.is_empty()
+    }
+}
+
+/// Compares what was rendered with what is live. Nothing is written: the API server returns, in a dry run, the result of an
+/// apply.
+///
+/// # Errors
+/// If nothing was rendered, the live state can't be read, or the work is cancelled.
+pub async fn compare(
+    cluster: &Cluster,
+    rendered: &Rendered,
+    options: CompareOptions<'_>,
+) -> Result<Comparison, Error> {
+    let refs = live::references(rendered)?;
+    if refs.is_empty() {
+        return Err(Error::EmptyRender);
+    }
+    let discriminator = rendered.target.discriminator.as_deref();
+    let live = live::fetch_all(cluster, &refs, discriminator).await?;
+    let objects = rendered
+        .items
+        .iter()
+        .flat_map(|item| item.objects.iter().map(move |object| (item, object)));
+    let desired: Vec<Desired<'_>> = objects
+        .zip(&refs)
+        // Hooks come and go: their state means nothing.
+        .filter(|((_, manifest), _)| hooks::parse(manifest).hook.is_none())
+        .map(|((item, manifest), reference)| Desired {
+            manifest,
+            reference,
+            rules: &item.rules,
+        })
+        .collect();
+    let owner = owner(discriminator);
+    let compared = apply::compare(cluster, &owner, &live, desired, options.versions).await;
+    let mut comparison = Comparison::default();
+    for one in compared {
+        let Desired {
+            manifest, reference, ..
+        } = one.desired;
+        let warnings = one.warnings.into_iter();
+        comparison
+            .warnings
+            .extend(warnings.map(|text| ObjectError::of(reference, text)));
+        match one.drift {
+            Ok(Drift::None(object)) => comparison.versions.remember(reference.id(), manifest, &object),
+            Ok(Drift::Deleted) => {}
+            Ok(Drift::Missing) => {
+                comparison.missing.insert(reference.id());
+            }
+            Ok(Drift::Changed) => {
+                comparison.changed.insert(reference.id());
+            }
+            Err(message) => comparison.errors.push(ObjectError::of(reference, message)),
+        }
+    }
+    if cluster.cancellation().is_cancelled() {
+        return Err(Error::Cancelled);
+    }
+    if options.orphans {
+        let warnings = &mut comparison.warnings;
+        (comparison.orphans, comparison.completeness) =
+            live::orphans(cluster, &refs, discriminator, options.previous, warnings).await?;
+    }
+    comparison.errors.sort();
+    comparison.warnings.sort();
+    comparison.warnings.dedup();
+    Ok(comparison)
+}

@@ -1,0 +1,149 @@
+//! Removal of what is no longer rendered, or of everything.
+
+use std::{fmt, time::Duration};
+
+use apply::{DeletionOptions, OrphanSearch};
+use cluster::Cluster;
+use kluctl::{Inclusion, Rendered};
+use objects::ObjectRef;
+use yaml::Value;
+
+use super::{
+    confirm::{ABORTED, Confirm},
+    discriminator::{self, Claim},
+    live,
+    owner::owner,
+};
+use crate::{Command, CommandResult, Error, ObjectError, ResultObject};
+
+/// The options of a removal.
+#[derive(Clone, Default)]
+pub struct RemoveOptions<'a> {
+    /// If set, the API server does everything but delete.
+    pub dry_run: bool,
+    /// Timeout for the end of each deleted object; if absent, nothing is waited for.
+    pub wait: Option<Duration>,
+    /// The part of the deployment to remove from.
+    pub inclusion: Inclusion,
+    /// Asked before anything is deleted.
+    pub confirm: Option<&'a dyn Confirm>,
+    /// The deployment that removes.
+    pub claim: Option<&'a Claim>,
+    /// All other deployments. Nothing is removed if one of them uses the same discriminator.
+    pub others: &'a [Claim],
+    /// All objects that may have been deployed before, if they are known ([`apply::OrphanSearch::previous`]).
+    pub previous: Option<&'a [ObjectRef]>,
+}
+
+impl fmt::Debug for RemoveOptions<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RemoveOptions")
+            .field("dry_run", &self.dry_run)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Removes objects that carry the discriminator, were applied by `kluctl`, are owned by no other object, and are not
+/// rendered. The result says if the search for them was complete.
+///
+/// # Errors
+/// If nothing was rendered; if the discriminator is empty, not a label value, or used by another deployment (the error names
+/// it); if discovery fails; if the work is cancelled.
+pub async fn prune(
+    cluster: &Cluster,
+    rendered: &Rendered,
+    options: &RemoveOptions<'_>,
+) -> Result<CommandResult, Error> {
+    let refs = live::references(rendered)?;
+    // With an inclusion only that part was rendered, and nothing of it may be left.
+    if refs.is_empty() && options.inclusion.is_empty() {
+        return Err(Error::EmptyRender);
+    }
+    let discriminator = rendered.target.discriminator.as_deref().unwrap_or_default();
+    if discriminator.is_empty() {
+        return Err(Error::PruneWithoutDiscriminator);
+    }
+    check(discriminator, options.claim, options.others)?;
+    remove(cluster, Command::Prune, &refs, discriminator, options).await
+}
+
+/// Removes all objects that carry the discriminator, were applied by `kluctl`, and are owned by no other object. The result
+/// says if the search for them was complete.
+///
+/// # Errors
+/// If the discriminator is empty, not a label value, or used by another deployment (the error names it); if discovery
+/// fails; if the work is cancelled.
+pub async fn delete(
+    cluster: &Cluster,
+    discriminator: &str,
+    options: &RemoveOptions<'_>,
+) -> Result<CommandResult, Error> {
+    if discriminator.is_empty() {
+        return Err(Error::DeleteWithoutDiscriminator);
+    }
+    check(discriminator, options.claim, options.others)?;
+    remove(cluster, Command::Delete, &[], discriminator, options).await
+}
+
+fn check(discriminator: &str, claim: Option<&Claim>, others: &[Claim]) -> Result<(), Error> {
+    discriminator::check(discriminator)?;
+    if let Some(claim) = claim {
+        discriminator::check_unique(claim, others)?;
+    }
+    Ok(())
+}
+
+async fn remove(
+    cluster: &Cluster,
+    command: Command,
+    refs: &[ObjectRef],
+    discriminator: &str,
+    options: &RemoveOptions<'_>,
+) -> Result<CommandResult, Error> {
+    let mut result = CommandResult::begin(command, options.dry_run, Some(discriminator));
+    let owner = owner(Some(discriminator));
+    let is_included = |object: &Value| live::includes(&options.inclusion, object);
+    let search = OrphanSearch {
+        filter: Some(&is_included),
+        previous: options.previous,
+    };
+    let found = apply::find_orphans(cluster, &owner, refs, search).await?;
+    result
+        .warnings
+        .extend(live::listing_warnings(&found.gaps, found.restricted));
+    result.completeness = found.completeness;
+    result.warnings.extend(found.used_namespaces.iter().map(|namespace| {
+        let message = "the namespace is no longer part of the deployment, but objects of the deployment are in it: it \
+                       is kept";
+        ObjectError::of(namespace, message)
+    }));
+    if let (Some(confirm), false) = (options.confirm, found.orphans.is_empty()) {
+        let refs: Vec<ObjectRef> = found.orphans.iter().map(|one| one.reference.clone()).collect();
+        if !confirm.deletions(&refs).await {
+            result.errors.push(ObjectError::general(ABORTED));
+            return Ok(result.finish());
+        }
+    }
+    let deletion = DeletionOptions {
+        dry_run: options.dry_run,
+        wait: options.wait,
+    };
+    for outcome in apply::delete_orphans(cluster, &owner, found.orphans, deletion).await {
+        match outcome.result {
+            Ok(true) => result.objects.push(ResultObject {
+                deleted: true,
+                ..ResultObject::new(outcome.reference)
+            }),
+            Ok(false) => {}
+            Err(error) => {
+                let reference = &outcome.reference;
+                let message = format!("failed to delete {reference}: {error}");
+                result.errors.push(ObjectError::of(reference, message));
+            }
+        }
+    }
+    if cluster.cancellation().is_cancelled() {
+        return Err(Error::Cancelled);
+    }
+    Ok(result.finish())
+}

@@ -1,0 +1,62 @@
+//! The objects that an item names, to delete them or to wait for them.
+
+use kluctl::ObjectSelector;
+use objects::ObjectRef;
+
+use super::Run;
+
+/// The reason why a selector matches nothing.
+pub(super) enum SelectError {
+    /// No kind matches; the message.
+    UnknownKind(String),
+    /// Discovery failed.
+    Cluster(cluster::Error),
+}
+
+/// Returns the objects that a selector names: one of each kind that matches.
+pub(super) async fn select(run: &Run<'_>, selector: &ObjectSelector) -> Result<Vec<ObjectRef>, SelectError> {
+    let (group, kind) = (selector.group.as_deref(), selector.kind.as_deref());
+    let namespace = selector.namespace.as_deref();
+    let refs = apply::resolve_kinds(run.session.cluster, group, kind, namespace, &selector.name)
+        .await
+        .map_err(SelectError::Cluster)?;
+    if refs.is_empty() && !(run.options.dry_run && run.session.definitions.define(group, kind)) {
+        return Err(SelectError::UnknownKind(unknown(selector)));
+    }
+    Ok(refs)
+}
+
+/// Returns the message of kluctl for an unknown kind, which is the same for deletions.
+fn unknown(selector: &ObjectSelector) -> String {
+    let (group, kind) = (
+        selector.group.as_deref().unwrap_or_default(),
+        selector.kind.as_deref().unwrap_or_default(),
+    );
+    let namespace = selector.namespace.iter().map(|namespace| format!("{namespace}/"));
+    let shown: String = namespace.chain([format!("{kind}/{}", selector.name)]).collect();
+    let group_kind = if group.is_empty() {
+        kind.to_owned()
+    } else {
+        format!("{kind}.{group}")
+    };
+    format!("failed to wait for readiness of {shown}. resource with group/kind {group_kind} not found")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unknown_names_group_and_kind() {
+        let selector = ObjectSelector {
+            group: Some("x.io".to_owned()),
+            kind: Some("Thing".to_owned()),
+            name: "a".to_owned(),
+            namespace: Some("n".to_owned()),
+        };
+        assert_eq!(
+            unknown(&selector),
+            "failed to wait for readiness of n/Thing/a. resource with group/kind Thing.x.io not found"
+        );
+    }
+}
