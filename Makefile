@@ -33,17 +33,21 @@ demo: control-plane ## Play the whole story on a real control plane (KEEP=1, EXA
 	  $(if $(PROJECT),--project "$(PROJECT)") $(if $(TARGET),--target "$(TARGET)")
 
 .PHONY: test
-test: ## Run all tests (with a real control plane)
+test: ## Run all tests (with a real control plane), and list what was skipped
 	@echo "building and running the tests (some minutes on a fresh clone)"
 	$(CARGO) build --locked $(addprefix -p ,$(CONTROLLERS)) -p testkit
 	target/debug/testkit build --tests
-	WEIR_BIN_DIR=$(CURDIR)/target/debug $(CARGO) test --workspace --locked --no-fail-fast
+	@rm -rf target/skipped; failed=0; \
+	  WEIR_BIN_DIR=$(CURDIR)/target/debug $(CARGO) test --workspace --locked --no-fail-fast || failed=$$?; \
+	  if [ -d target/skipped ]; then echo "skipped:"; sed 's/^/  /' target/skipped/*; else echo "skipped: nothing"; fi; \
+	  exit $$failed
 
 .PHONY: conformance
-# The suites that need a control plane run only when there are cases for them.
+# The suites that need a control plane run only when there are cases for them. A case that fails fails the target, unless
+# docs/differences.md names it.
 conformance: ## Compare with recordings of the originals (CONFORMANCE_DIR=../shared/conformance)
 	@recorded=$(abspath $(or $(CONFORMANCE_DIR),../shared/conformance)); suites="-p helm -p jinja -p kluctl -p kustomize"; \
-	  if [ -d "$$recorded/kluctl/cases/cluster" ]; then \
+	  if [ -d "$$recorded/kluctl/cases/cluster" ] || [ -d "$$recorded/more/kluctl/cases/cluster" ]; then \
 	    suites="$$suites -p engine"; $(CARGO) build -q --locked -p testkit; target/debug/testkit build --tests; \
 	  fi; \
 	  WEIR_CHARTS=1 $(CARGO) test -q --locked --no-fail-fast $$suites --test it recorded -- --nocapture \
@@ -95,8 +99,9 @@ $(DENY):
 	$(CARGO) install cargo-deny --version $(CARGO_DENY_VERSION) --locked --root $(WEIR_CACHE_DIR)/tools/cargo-deny-$(CARGO_DENY_VERSION)
 
 .PHONY: deny
-deny: $(DENY) ## Check licences, bans and sources of all dependencies
+deny: $(DENY) ## Check licences, bans, sources and advisories of all dependencies
 	$(DENY) --log-level error --all-features check bans licenses sources
+	@DENY=$(DENY) hack/advisories.sh
 
 .PHONY: fault
 fault: control-plane ## Kill and starve the controllers at seeded moments (SEED=n, ROUNDS=n)

@@ -1,10 +1,10 @@
-//! Archives for tests, also such as no packer would write.
+//! Archives for tests, including malicious ones.
 
 use std::io::Write as _;
 
 use flate2::{Compression, write::GzEncoder};
 
-/// Bytes, packed by gzip.
+/// Packs bytes with gzip.
 #[must_use]
 pub fn gzip(bytes: &[u8]) -> Vec<u8> {
     let mut packer = GzEncoder::new(Vec::new(), Compression::fast());
@@ -13,7 +13,7 @@ pub fn gzip(bytes: &[u8]) -> Vec<u8> {
     packer.finish().unwrap_or_default()
 }
 
-/// A tar.gz of files under exactly these names, wherever they lead. Of a name, the first 100 bytes count.
+/// Packs files into a tar.gz under exactly these names, even absolute ones and those with `..`; at most 100 bytes each.
 #[must_use]
 pub fn tar_gz(files: &[(&str, &[u8])]) -> Vec<u8> {
     let mut archive = Vec::new();

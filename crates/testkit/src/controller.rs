@@ -1,4 +1,4 @@
-//! Our controllers as processes, as they run in a cluster: under a kubeconfig, with flags, logging JSON.
+//! Our controllers as processes, started as in a cluster: with a kubeconfig, flags and JSON logs.
 
 mod launch;
 
@@ -22,21 +22,21 @@ use crate::{
     wait::eventually,
 };
 
-/// How long a start or a graceful end may take on a busy machine.
+/// Timeout of a start or a graceful end on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Where a controller listens; each one has those that it knows.
+/// Listen addresses of a controller. Not every controller uses all of them.
 #[derive(Debug, Clone, Copy)]
 pub struct Addresses {
-    /// Metrics.
+    /// Address of the metrics.
     pub metrics: SocketAddr,
-    /// Probes.
+    /// Address of the probes.
     pub health: SocketAddr,
-    /// Artifacts (source-controller).
+    /// Address of the artifact server (source-controller).
     pub storage: SocketAddr,
-    /// The event endpoint (notification-controller).
+    /// Address of the event endpoint (notification-controller).
     pub events: SocketAddr,
-    /// Webhook receivers (notification-controller).
+    /// Address of webhook receivers (notification-controller).
     pub receiver: SocketAddr,
 }
 
@@ -58,54 +58,54 @@ impl Controller {
         Launch::new(name)
     }
 
-    /// Its name, which is that of the program.
+    /// Returns its name, which is that of the program.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Where it listens.
+    /// Returns its listen addresses.
     #[must_use]
     pub fn addresses(&self) -> Addresses {
         self.addresses
     }
 
-    /// The URL that others post events to (notification-controller).
+    /// Returns the URL for posting events (notification-controller).
     #[must_use]
     pub fn events_url(&self) -> String {
         format!("http://{}/", self.addresses.events)
     }
 
-    /// The folder of artifacts (source-controller).
+    /// Returns the folder of artifacts (source-controller).
     #[must_use]
     pub fn storage_path(&self) -> PathBuf {
         self.group.dir().join("storage")
     }
 
-    /// The process.
+    /// Returns the identity of the process.
     #[must_use]
     pub fn process(&self) -> Identity {
         self.process
     }
 
-    /// Whether it runs.
+    /// Returns true if the process is running.
     #[must_use]
     pub fn is_running(&self) -> bool {
         self.process.is_alive()
     }
 
-    /// What it uses of memory and processor.
+    /// Reads its use of memory and CPU.
     ///
     /// # Errors
-    /// When it doesn't run.
+    /// Returns an error if it doesn't run.
     pub fn usage(&self) -> Result<Usage> {
         Usage::of(self.process.pid)
     }
 
-    /// The text of its metrics.
+    /// Returns its metrics in text format.
     ///
     /// # Errors
-    /// When they can't be had.
+    /// Returns an error if they can't be had.
     pub async fn metrics(&self) -> Result<String> {
         let answer = http::client(None)?
             .get(format!("http://{}/metrics", self.addresses.metrics))
@@ -114,10 +114,10 @@ impl Controller {
         Ok(answer.error_for_status()?.text().await?)
     }
 
-    /// The value of the first series that begins so, such as `up{a="b"}`.
+    /// Returns the value of the first series with this prefix, such as `up{a="b"}`.
     ///
     /// # Errors
-    /// When the metrics can't be had or hold no such series.
+    /// Returns an error if the metrics can't be had or hold no such series.
     pub async fn metric(&self, series: &str) -> Result<f64> {
         let text = self.metrics().await?;
         let line = text.lines().find(|line| line.starts_with(series));
@@ -125,19 +125,19 @@ impl Controller {
         Ok(line.rsplit(' ').next().unwrap_or_default().parse()?)
     }
 
-    /// Everything that it has printed so far, over all restarts.
+    /// Returns everything that it has printed, over all restarts.
     #[must_use]
     pub fn log(&self) -> String {
         String::from_utf8_lossy(&fs::read(self.log_file()).unwrap_or_default()).into_owned()
     }
 
-    /// The file that holds what it has printed.
+    /// Returns the path of its log file.
     #[must_use]
     pub fn log_file(&self) -> PathBuf {
         self.group.log(&self.name)
     }
 
-    /// The lines of its log that are JSON objects.
+    /// Returns the lines of its log that are JSON objects.
     #[must_use]
     pub fn log_entries(&self) -> Vec<Value> {
         let entries = self.log();
@@ -151,7 +151,7 @@ impl Controller {
     /// Waits for a log entry for which the predicate holds, among those so far and those to come.
     ///
     /// # Errors
-    /// When the time is over or it has ended; the message holds the last lines.
+    /// Returns an error on timeout or it has ended; the message holds the last lines.
     pub async fn wait_log(
         &self,
         what: &str,
@@ -165,10 +165,10 @@ impl Controller {
         .await
     }
 
-    /// Waits until it says that it is ready.
+    /// Waits until its readiness probe succeeds.
     ///
     /// # Errors
-    /// When the time is over or it has ended; the message holds its last lines.
+    /// Returns an error on timeout or it has ended; the message holds its last lines.
     pub async fn wait_ready(&self, at_most: Duration) -> Result<()> {
         let client = http::client(None)?;
         let url = format!("http://{}/readyz", self.addresses.health);
@@ -190,7 +190,7 @@ impl Controller {
     /// Asks it to end (SIGTERM) and returns its exit status.
     ///
     /// # Errors
-    /// When it doesn't end within a minute.
+    /// Returns an error if it doesn't end within a minute.
     pub async fn terminate(&self) -> Result<ExitStatus> {
         self.process.signal(Signal::TERM)?;
         self.exit().await
@@ -199,7 +199,7 @@ impl Controller {
     /// Kills it at once (SIGKILL).
     ///
     /// # Errors
-    /// When it can't be killed.
+    /// Returns an error if it can't be killed.
     pub async fn kill(&self) -> Result<ExitStatus> {
         self.process.signal(Signal::KILL)?;
         self.exit().await
@@ -208,7 +208,7 @@ impl Controller {
     /// Stops it from running for a while (SIGSTOP), as a machine that has no time for it.
     ///
     /// # Errors
-    /// When it can't be signalled.
+    /// Returns an error if it can't be signalled.
     pub fn pause(&self) -> Result<()> {
         self.process.signal(Signal::STOP)
     }
@@ -216,7 +216,7 @@ impl Controller {
     /// Lets a paused process go on (SIGCONT).
     ///
     /// # Errors
-    /// When it can't be signalled.
+    /// Returns an error if it can't be signalled.
     pub fn resume(&self) -> Result<()> {
         self.process.signal(Signal::CONT)
     }
@@ -224,7 +224,7 @@ impl Controller {
     /// Waits until it has ended by itself, and returns its exit status.
     ///
     /// # Errors
-    /// When it doesn't end within a minute.
+    /// Returns an error if it doesn't end within a minute.
     pub async fn exit(&self) -> Result<ExitStatus> {
         let what = format!("{} to end", self.name);
         eventually(&what, PATIENCE, || async {
@@ -236,7 +236,7 @@ impl Controller {
     /// Starts it again, with the same flags, addresses and files, after it has ended; waits until it is ready.
     ///
     /// # Errors
-    /// When it still runs, or doesn't become ready.
+    /// Returns an error if it still runs, or doesn't become ready.
     pub async fn restart(&mut self) -> Result<()> {
         ensure!(!self.is_running(), "{} still runs", self.name);
         self.spawn()?;
@@ -253,7 +253,7 @@ impl Controller {
         Ok(())
     }
 
-    /// The folder of its state.
+    /// Returns the folder of its state.
     #[must_use]
     pub fn dir(&self) -> &Path {
         self.group.dir()

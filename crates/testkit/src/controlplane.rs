@@ -41,13 +41,13 @@ const COMPONENTS: [&str; 5] = [
     "kube-scheduler",
     "kwok",
 ];
-/// How long the API server may take on a machine that is busy with other things.
+/// Timeout of the API server's start on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// What a plane can be asked for.
+/// Options of a control plane.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// Whether the audit log holds what was sent (Secrets aside), not only by whom and to what.
+    /// If true, the audit log also holds request bodies, except those of Secrets.
     pub audit_bodies: bool,
     /// More flags of kube-apiserver.
     pub api_server_flags: Vec<String>,
@@ -67,7 +67,7 @@ impl ControlPlane {
     /// Starts a plane of its own for the caller, in three to six seconds. Several run side by side.
     ///
     /// # Errors
-    /// When a program is missing and can't be built, or doesn't come up; the message holds its last lines.
+    /// Returns an error if a program is missing and can't be built, or doesn't come up; the message holds its last lines.
     pub async fn start(options: Options) -> Result<Self> {
         let binaries = resolve().await?;
         let group = || Group::create("plane", Identity::current());
@@ -96,7 +96,7 @@ impl ControlPlane {
     /// A plane that another process started in this folder.
     ///
     /// # Errors
-    /// When there is none, or one of its processes has ended.
+    /// Returns an error if there is none, or one of its processes has ended.
     pub fn open(dir: &Path) -> Result<Self> {
         let server = fs::read_to_string(dir.join(READY));
         let server =
@@ -165,7 +165,7 @@ impl ControlPlane {
     /// The authority that signed the certificate of the API server.
     ///
     /// # Errors
-    /// When it can't be read.
+    /// Returns an error if it can't be read.
     pub fn ca_pem(&self) -> Result<String> {
         Ok(fs::read_to_string(self.credentials.pki("ca.pem"))?)
     }
@@ -185,7 +185,7 @@ impl ControlPlane {
     /// A client of the administrator. It belongs to the async runtime of the caller: each test makes its own.
     ///
     /// # Errors
-    /// When the kubeconfig can't be read.
+    /// Returns an error if the kubeconfig can't be read.
     pub async fn client(&self) -> Result<Client> {
         client(&self.kubeconfig).await
     }
@@ -193,12 +193,12 @@ impl ControlPlane {
     /// The requests that the API server has answered so far, those of its own control loops aside.
     ///
     /// # Errors
-    /// When the log can't be read.
+    /// Returns an error if the log can't be read.
     pub fn audit(&self) -> Result<Vec<audit::Entry>> {
         self.audit_since(0)
     }
 
-    /// Where the audit log ends now, for [`ControlPlane::audit_since`].
+    /// Returns the current end of the audit log, for [`ControlPlane::audit_since`].
     #[must_use]
     pub fn audit_mark(&self) -> u64 {
         fs::metadata(self.dir().join(AUDIT_LOG))
@@ -209,15 +209,15 @@ impl ControlPlane {
     /// The requests that were answered since the mark was taken.
     ///
     /// # Errors
-    /// When the log can't be read.
+    /// Returns an error if the log can't be read.
     pub fn audit_since(&self, mark: u64) -> Result<Vec<audit::Entry>> {
         audit::read(&self.dir().join(AUDIT_LOG), mark)
     }
 
-    /// What a component (such as `kube-apiserver`) uses.
+    /// Reads the memory and CPU use of a component, such as `kube-apiserver`.
     ///
     /// # Errors
-    /// When it doesn't run.
+    /// Returns an error if it doesn't run.
     pub fn usage(&self, component: &str) -> Result<Usage> {
         let running = self.group.running();
         let found = running.iter().find(|(name, _)| name == component);
@@ -227,7 +227,7 @@ impl ControlPlane {
     /// Ends the processes and removes all state. Dropping does so too, but can't return an error.
     ///
     /// # Errors
-    /// When a process can't be ended or the folder can't be removed.
+    /// Returns an error if a process can't be ended or the folder can't be removed.
     pub fn stop(self) -> Result<()> {
         self.group.stop()
     }
@@ -236,7 +236,7 @@ impl ControlPlane {
 /// A client for whoever the kubeconfig names.
 ///
 /// # Errors
-/// When the kubeconfig can't be read.
+/// Returns an error if the kubeconfig can't be read.
 pub async fn client(kubeconfig: &Path) -> Result<Client> {
     let read =
         Kubeconfig::read_from(kubeconfig).with_context(|| format!("can't read {}", kubeconfig.display()))?;

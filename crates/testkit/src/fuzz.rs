@@ -1,4 +1,4 @@
-//! One loop for all tests that search for inputs that break something.
+//! The loop of all tests that search for inputs that break something.
 //!
 //! ```
 //! testkit::fuzz::run("numbers", |random| {
@@ -8,12 +8,14 @@
 //! });
 //! ```
 //!
-//! By default a search is short and always the same. `WEIR_FUZZ_SECONDS` gives it that much time and cases that nobody
-//! saw before. A failure is made as small as possible, and names the `WEIR_FUZZ_SEED` that begins with it. Tests that
-//! search are called `fuzz_*`: `make fuzz` runs exactly these.
+//! By default a search is short and always the same. `WEIR_FUZZ_SECONDS` sets its time, and makes its cases new. A failing
+//! case is made as small as possible, and its message names the `WEIR_FUZZ_SEED` that begins with it. A case also fails if it
+//! takes more than 20 s, or more memory than 256 MiB and 1 KiB for each byte of its input (on Linux). Tests that search are
+//! called `fuzz_*`: `make fuzz` runs exactly these.
 
 mod compare;
 mod json;
+mod memory;
 mod random;
 mod shrink;
 #[cfg(test)]
@@ -30,17 +32,18 @@ use std::{
 pub use compare::{Comparison, Tally};
 pub use random::Random;
 
+use memory::Memory;
 use watch::Watch;
 
-/// What a search tries when nobody asked for more.
+/// Number of cases of a short search.
 const CASES: u64 = 300;
-/// When it ends even before that, on a busy machine.
+/// Time after which a short search ends even before that, on a busy machine.
 const SHORT: Duration = Duration::from_secs(2);
 
-/// Runs `case` again and again, each time with other random numbers. It fails by panicking.
+/// Runs `case` with new random numbers until the time is over. A case fails by panicking.
 ///
 /// # Panics
-/// When a case fails, with the smallest one that was found.
+/// Panics if a case fails, with the smallest failing case in the message.
 #[track_caller]
 pub fn run(name: &str, case: impl FnMut(&mut Random)) {
     let plan = Plan::from_environment();
@@ -53,8 +56,8 @@ pub fn run(name: &str, case: impl FnMut(&mut Random)) {
     ));
 }
 
-/// Runs `case` with `cases` seeds from `seed` on, however long that takes, and tells of those that fail, of which `most` are
-/// looked for: each as small as it could be made in the time that `patience` gives.
+/// Runs `case` with `cases` seeds from `seed` on, without a limit of time, and describes those that fail, at most `most`.
+/// Each is made as small as possible within the time `patience`.
 pub fn failures(
     name: &str,
     seed: u64,
@@ -78,10 +81,10 @@ pub fn failures(
     failures
 }
 
-/// How long a failure is made smaller.
+/// Time for making a failing case smaller.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How long to search, and from where on.
+/// The time and the first seed of a search.
 #[derive(Debug, Clone, Copy)]
 struct Plan {
     time: Option<Duration>,
@@ -108,8 +111,8 @@ impl Plan {
         }
     }
 
-    /// Past the test harness, which keeps what a successful test prints, if somebody waits for it.
-    #[allow(clippy::print_stdout, reason = "the harness keeps it for who wants to see it")]
+    /// Prints a line: to standard error in a search by `make fuzz`, since the test harness hides what passing tests print.
+    #[allow(clippy::print_stdout, reason = "the harness captures it")]
     fn tell(&self, line: &str) {
         if self.time.is_some() {
             let _ = writeln!(std::io::stderr(), "{line}");
@@ -119,7 +122,7 @@ impl Plan {
     }
 }
 
-/// Counts the cases up to the first that fails, and says how that failed.
+/// Runs cases up to the first that fails; returns their number and the description of the failure.
 fn search(plan: &Plan, name: &str, mut case: impl FnMut(&mut Random)) -> (u64, Option<String>) {
     let (started, watch) = (Instant::now(), Watch::start(name));
     let mut cases = 0;
@@ -127,7 +130,11 @@ fn search(plan: &Plan, name: &str, mut case: impl FnMut(&mut Random)) -> (u64, O
         let seed = plan.seed.wrapping_add(cases);
         let mut random = Random::seeded(seed);
         watch.begin(seed);
-        let failed = attempt(&mut case, &mut random).or_else(|| watch.end());
+        // Short searches run beside all other tests of their crate, whose memory would count.
+        let memory = plan.time.map(|_| Memory::start());
+        let failed = attempt(&mut case, &mut random)
+            .or_else(|| watch.end())
+            .or_else(|| memory?.exceeded(random.input_bytes()));
         cases += 1;
         if let Some(message) = failed {
             return (
@@ -151,7 +158,7 @@ fn attempt(case: &mut impl FnMut(&mut Random), random: &mut Random) -> Option<St
     })
 }
 
-/// Looks for the smallest case that fails like the one that was found.
+/// Describes the smallest failing case that is found from a failing one.
 fn describe(
     name: &str,
     seed: u64,

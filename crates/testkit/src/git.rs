@@ -1,4 +1,4 @@
-//! A Git server: `git http-backend` behind HTTP or HTTPS, with switches for everything that goes wrong with Git servers.
+//! A Git server: `git http-backend` behind HTTP or HTTPS, with switches for faults.
 
 mod backend;
 mod commit;
@@ -21,7 +21,7 @@ pub use repo::Repo;
 
 use crate::{http::Server, process::lock, tls::Authority};
 
-/// What a request wants.
+/// The step of the Git protocol that a request is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
     /// The first request of a conversation: capabilities, or (protocol 0 and 1) all refs.
@@ -41,7 +41,7 @@ pub enum Step {
 pub struct Request {
     /// The name of the repository, without `.git`.
     pub repo: String,
-    /// What it wants.
+    /// The step of the Git protocol.
     pub step: Step,
     /// The `Authorization` header, as it was sent.
     pub authorization: Option<String>,
@@ -49,7 +49,7 @@ pub struct Request {
     pub status: Option<u16>,
 }
 
-/// How a repository behaves.
+/// Credentials, faults and delays of a repository.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Behaviour {
     pub(crate) basic_auth: Option<(String, String)>,
@@ -79,7 +79,7 @@ impl GitServer {
     /// Starts a server that speaks HTTP.
     ///
     /// # Errors
-    /// When there is no `git`, or no port.
+    /// Returns an error if there is no `git`, or no port.
     pub fn start() -> Result<Self> {
         Self::start_with(None)
     }
@@ -87,7 +87,7 @@ impl GitServer {
     /// Starts a server that speaks HTTPS, with a certificate of [`GitServer::ca_pem`].
     ///
     /// # Errors
-    /// When there is no `git`, or no port.
+    /// Returns an error if there is no `git`, or no port.
     pub fn start_tls() -> Result<Self> {
         Self::start_with(Some(Authority::new(&["127.0.0.1", "localhost"])?))
     }
@@ -119,27 +119,27 @@ impl GitServer {
         Ok(Self { inner, server })
     }
 
-    /// Makes an empty repository; its first branch will be `main`.
+    /// Creates an empty repository; its first branch will be `main`.
     ///
     /// # Errors
-    /// When `git init` fails, as for a name that is taken.
+    /// Returns an error if `git init` fails, as for a name that is taken.
     pub fn repo(&self, name: &str) -> Result<Repo> {
         Repo::create(&self.inner, name)
     }
 
-    /// The scheme, host and port.
+    /// Returns scheme, host and port.
     #[must_use]
     pub fn origin(&self) -> String {
         self.server.origin()
     }
 
-    /// The authority that clients have to trust; empty without TLS.
+    /// Returns the CA certificate in PEM format; empty without TLS.
     #[must_use]
     pub fn ca_pem(&self) -> &str {
         self.server.ca_pem().unwrap_or_default()
     }
 
-    /// All requests so far, to all repositories.
+    /// Returns all requests so far, to all repositories.
     #[must_use]
     pub fn requests(&self) -> Vec<Request> {
         lock(&self.inner.requests).clone()

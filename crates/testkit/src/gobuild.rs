@@ -23,14 +23,14 @@ pub(crate) struct Recipe {
     pub(crate) packages: &'static [&'static str],
     pub(crate) programs: &'static [&'static str],
     pub(crate) tags: &'static str,
-    /// How long that takes on two cores with nothing cached.
+    /// Usual duration of the build on two cores with empty caches.
     pub(crate) usually: &'static str,
 }
 
 /// The folder for things that are built once: `WEIR_CACHE_DIR`, or `weir` in the user's cache folder.
 ///
 /// # Errors
-/// When neither that nor a home directory is known.
+/// Returns an error if neither that nor a home directory is known.
 pub(crate) fn cache_dir() -> Result<PathBuf> {
     let from = |name: &str| {
         std::env::var_os(name)
@@ -125,7 +125,7 @@ pub(crate) fn build(
 /// Finds the one program of a recipe in its own folder of the cache, or builds it. `package` is the one whose version counts.
 ///
 /// # Errors
-/// When it isn't there and can't be built.
+/// Returns an error if it isn't there and can't be built.
 pub(crate) fn program(folder: &str, recipe: &'static Recipe, package: &str) -> Result<PathBuf> {
     let module = recipe.module;
     let own = recipe
@@ -147,7 +147,7 @@ pub(crate) fn program(folder: &str, recipe: &'static Recipe, package: &str) -> R
     Ok(program)
 }
 
-/// How the folder of an unfinished build begins.
+/// Prefix of the folder of an unfinished build.
 const UNFINISHED: &str = "building-";
 
 /// Removes what builds left that were killed. The lock is held, so no build goes on.
@@ -234,7 +234,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_key_names_the_pinned_version() {
+    fn key_contains_the_pinned_version() {
         let key =
             key(("controlplane", "k8s.io/kubernetes"), &["controlplane/go.sum"]).expect("hack/ is there");
         let (version, digest) = key.rsplit_once('-').expect("has a version and a digest");
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unpinned_package_is_named() {
+    fn key_error_names_an_unpinned_package() {
         let error = version("kwok", "example.com/nothing")
             .expect_err("isn't pinned")
             .to_string();

@@ -119,7 +119,7 @@ impl Listener for Tls {
 /// An HTTP client that follows no redirect, trusts this authority alone, and gives up after ten seconds.
 ///
 /// # Errors
-/// When the authority is no PEM certificate.
+/// Returns an error if the authority is no PEM certificate.
 pub fn client(ca_pem: Option<&str>) -> Result<reqwest::Client> {
     Ok(builder(ca_pem)?.timeout(Duration::from_secs(10)).build()?)
 }

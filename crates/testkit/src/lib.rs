@@ -1,7 +1,7 @@
-//! Real peers for the tests, the demo and the benchmarks: a Kubernetes control plane, a Git server, a webhook sink, and
-//! our own controllers as processes.
+//! Real servers and processes for the tests, the demo and the benchmarks: a Kubernetes control plane, a Git server, a
+//! webhook sink, and our own controllers.
 //!
-//! Nothing here imitates the API server: [`ControlPlane`] runs etcd, kube-apiserver, kube-controller-manager,
+//! The API server is a real one: [`ControlPlane`] runs etcd, kube-apiserver, kube-controller-manager,
 //! kube-scheduler and kwok (which plays nodes and kubelets) as ordinary processes. They are built once from the Go
 //! modules in `hack/` and kept in a cache.
 //!
@@ -21,7 +21,7 @@
 //! # }
 //! ```
 //!
-//! Whatever a test process starts ends with it, also when it is killed: see [`process::Group`].
+//! The processes that a test starts end with it, even if it is killed: see [`process::Group`].
 
 pub mod archive;
 pub mod conformance;
@@ -41,6 +41,7 @@ pub mod proxy;
 mod python;
 pub mod registry;
 pub mod sink;
+pub mod skipped;
 pub mod stack;
 pub mod tls;
 pub mod wait;

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-/// A Kubernetes object in the making; [`crate::ControlPlane::apply`] takes it.
+/// Builder of a Kubernetes object for [`crate::ControlPlane::apply`].
 #[derive(Debug, Clone, PartialEq)]
 #[must_use]
 pub struct Manifest(Value);
@@ -19,12 +19,12 @@ impl Manifest {
         self.merge(Value::Object(Map::from_iter([("spec".to_owned(), spec)])))
     }
 
-    /// Sets an annotation.
+    /// Sets an annotation of the object.
     pub fn annotation(self, key: &str, value: &str) -> Self {
         self.merge(json!({"metadata": {"annotations": {key: value}}}))
     }
 
-    /// Sets a label.
+    /// Sets a label of the object.
     pub fn label(self, key: &str, value: &str) -> Self {
         self.merge(json!({"metadata": {"labels": {key: value}}}))
     }
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_spec_is_merged() {
+    fn spec_is_merged() {
         let manifest = git_repository("n", "shop", "http://x/shop.git")
             .spec(json!({"ref": {"branch": null, "tag": "v1"}, "suspend": true}))
             .label("a", "b");

@@ -1,4 +1,4 @@
-//! The programs whose results ours must equal.
+//! The original programs, whose results ours must equal.
 
 mod dialogue;
 
@@ -42,7 +42,7 @@ static TEMPLATES_RECIPE: Recipe = Recipe {
 /// Finds kustomize, in the version that `hack/kustomize` pins, in the cache, or builds it.
 ///
 /// # Errors
-/// When it isn't there and can't be built.
+/// Returns an error if it isn't there and can't be built.
 pub fn kustomize() -> Result<PathBuf> {
     program("oracle", &RECIPE, KUSTOMIZE)
 }
@@ -50,7 +50,7 @@ pub fn kustomize() -> Result<PathBuf> {
 /// Finds helm, in the version that `hack/helm` pins, in the cache, or builds it.
 ///
 /// # Errors
-/// When it isn't there and can't be built.
+/// Returns an error if it isn't there and can't be built.
 pub fn helm() -> Result<PathBuf> {
     program("oracle", &HELM_RECIPE, HELM)
 }
@@ -58,7 +58,7 @@ pub fn helm() -> Result<PathBuf> {
 /// Finds the program that renders one template after another as the pinned version of helm does, in the cache, or builds it.
 ///
 /// # Errors
-/// When it isn't there and can't be built.
+/// Returns an error if it isn't there and can't be built.
 pub fn helm_templates() -> Result<PathBuf> {
     program("oracle", &TEMPLATES_RECIPE, HELM)
 }
@@ -66,7 +66,7 @@ pub fn helm_templates() -> Result<PathBuf> {
 /// Finds the program that renders one template after another with the version of Jinja2 that `hack/jinja` pins.
 ///
 /// # Errors
-/// When its packages aren't in the cache and can't be installed.
+/// Returns an error if its packages aren't in the cache and can't be installed.
 pub fn jinja() -> Result<Python> {
     python::program("jinja")
 }

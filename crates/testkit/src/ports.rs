@@ -8,10 +8,10 @@ use anyhow::{Result, bail};
 /// between finding it and listening on it.
 const RANGE: std::ops::Range<u16> = 12_000..32_000;
 
-/// A port that nothing listens on at the moment.
+/// Returns a port that is free at the moment.
 ///
 /// # Errors
-/// When a thousand random ports were all taken.
+/// Returns an error if a thousand random ports were all taken.
 pub fn free_port() -> Result<u16> {
     for _ in 0..1000 {
         let port = fastrand::u16(RANGE);
@@ -26,10 +26,10 @@ pub fn free_port() -> Result<u16> {
     )
 }
 
-/// A loopback address with a port that nothing listens on at the moment.
+/// Returns a loopback address with a port that is free at the moment.
 ///
 /// # Errors
-/// When there is none.
+/// Returns an error if there is none.
 pub fn free_address() -> Result<SocketAddr> {
     Ok(SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()?)))
 }

@@ -1,4 +1,4 @@
-//! Processes: who they are, what they use, and that they end with their owner.
+//! Processes: their identity, their resource use, and groups that end with their owner.
 
 mod group;
 mod identity;

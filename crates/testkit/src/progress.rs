@@ -1,4 +1,4 @@
-//! Says what is being done, for the people who wait for it.
+//! Prints progress for people.
 
 use std::io::Write as _;
 

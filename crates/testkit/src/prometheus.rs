@@ -37,7 +37,7 @@ impl Prometheus {
     /// Finds Prometheus in the cache, or builds it. Blocks for minutes when it builds.
     ///
     /// # Errors
-    /// When it isn't there and can't be built.
+    /// Returns an error if it isn't there and can't be built.
     pub fn resolve() -> Result<PathBuf> {
         program("prometheus", &RECIPE, "github.com/prometheus/prometheus")
     }
@@ -45,7 +45,7 @@ impl Prometheus {
     /// Starts Prometheus with this configuration (the YAML of prometheus.yml) and waits until it is ready.
     ///
     /// # Errors
-    /// When it can't be built, or refuses the configuration; the message holds its last lines.
+    /// Returns an error if it can't be built, or refuses the configuration; the message holds its last lines.
     pub async fn start(configuration: &str) -> Result<Self> {
         let program = tokio::task::spawn_blocking(Self::resolve).await??;
         let group = Group::create("prometheus", Identity::current())?;
@@ -85,10 +85,10 @@ impl Prometheus {
         Ok(())
     }
 
-    /// What a PromQL expression yields now.
+    /// Evaluates a PromQL expression at the current time.
     ///
     /// # Errors
-    /// When Prometheus refuses the expression.
+    /// Returns an error if Prometheus refuses the expression.
     pub async fn query(&self, expression: &str) -> Result<Vec<Sample>> {
         let mut url = reqwest::Url::parse(&format!("http://{}/api/v1/query", self.address))?;
         url.query_pairs_mut().append_pair("query", expression);
@@ -101,7 +101,7 @@ impl Prometheus {
     /// Waits until a PromQL expression yields something.
     ///
     /// # Errors
-    /// When the time is over, or Prometheus refuses the expression.
+    /// Returns an error on timeout, or Prometheus refuses the expression.
     pub async fn wait_for(&self, expression: &str, at_most: Duration) -> Result<Vec<Sample>> {
         let what = format!("Prometheus to know {expression}");
         eventually(&what, at_most, || async {
@@ -117,10 +117,10 @@ impl Prometheus {
         .await
     }
 
-    /// What it scrapes, as its API tells it.
+    /// Returns its scrape targets, as its API lists them.
     ///
     /// # Errors
-    /// When it doesn't answer.
+    /// Returns an error if it doesn't answer.
     pub async fn targets(&self) -> Result<Value> {
         let url = format!("http://{}/api/v1/targets?state=active", self.address);
         let answer: Value = http::client(None)?.get(url).send().await?.json().await?;

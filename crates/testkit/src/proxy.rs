@@ -35,24 +35,24 @@ const MAX_BODY: usize = 64 * 1024 * 1024;
 /// A request of the controller.
 #[derive(Debug, Clone)]
 pub struct ApiRequest {
-    /// Such as `PATCH`.
+    /// The HTTP method, such as `PATCH`.
     pub method: String,
-    /// Without the query.
+    /// The path without the query.
     pub path: String,
-    /// What is behind the question mark.
+    /// The query, without the question mark.
     pub query: String,
-    /// What was sent.
+    /// The body of the request.
     pub body: Bytes,
 }
 
 impl ApiRequest {
-    /// Whether it changes something.
+    /// Returns true for requests that change something.
     #[must_use]
     pub fn is_write(&self) -> bool {
         self.method != "GET" && self.method != "HEAD" && !self.path.contains("/selfsubject")
     }
 
-    /// Whether it opens a watch.
+    /// Returns true for requests that open a watch.
     #[must_use]
     pub fn is_watch(&self) -> bool {
         self.query
@@ -61,7 +61,7 @@ impl ApiRequest {
     }
 }
 
-/// What happens to a request.
+/// The treatment of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fate {
     /// It reaches the API server, and the answer the controller.
@@ -110,7 +110,7 @@ impl FaultProxy {
     /// Starts a proxy that lets everything pass.
     ///
     /// # Errors
-    /// When no port is free.
+    /// Returns an error if no port is free.
     pub fn start(plane: &ControlPlane) -> Result<Self> {
         let upstream_ca = plane.ca_pem()?;
         let inner = Arc::new(Inner {
@@ -134,7 +134,7 @@ impl FaultProxy {
     /// A kubeconfig for the same user as the given one, by way of this proxy.
     ///
     /// # Errors
-    /// When the given one isn't of this plane.
+    /// Returns an error if the given one isn't of this plane.
     pub fn kubeconfig(&self, of: &Path) -> Result<PathBuf> {
         let encode = |pem: &str| base64::engine::general_purpose::STANDARD.encode(pem);
         let text = std::fs::read_to_string(of).with_context(|| format!("can't read {}", of.display()))?;
@@ -172,7 +172,7 @@ impl FaultProxy {
         self.inner.deaf.store(swallow, Ordering::SeqCst);
     }
 
-    /// How many events were swallowed so far.
+    /// Returns the number of swallowed events.
     #[must_use]
     pub fn swallowed(&self) -> usize {
         self.inner.swallowed.load(Ordering::SeqCst)
@@ -252,7 +252,7 @@ async fn forward(inner: &Arc<Inner>, request: &ApiRequest, mut headers: HeaderMa
 /// One watch, which hears only some of its events. They come as lines.
 struct Listener {
     inner: Arc<Inner>,
-    /// Whether the next byte begins an event.
+    /// True if the next byte begins an event.
     begins: bool,
     swallowing: bool,
 }

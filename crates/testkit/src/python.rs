@@ -14,15 +14,15 @@ use crate::{
     progress::say,
 };
 
-/// What is there when an installation is whole.
+/// Name of the file that marks a complete installation.
 const DONE: &str = "installed";
 
 /// A program and the interpreter that finds its packages.
 #[derive(Debug, Clone)]
 pub struct Python {
-    /// The interpreter.
+    /// Path of the Python interpreter.
     pub interpreter: PathBuf,
-    /// The program.
+    /// Path of the program to run.
     pub program: PathBuf,
 }
 
@@ -48,7 +48,7 @@ pub(crate) fn program(folder: &str) -> Result<Python> {
     })
 }
 
-/// Such a folder can't be moved, so it is made where it stays.
+/// Installs into the final folder, since a virtual environment can't be moved.
 fn install(dir: &Path, pins: &Path) -> Result<()> {
     say(format_args!(
         "installing the packages of {} (once)",

@@ -1,4 +1,4 @@
-//! A real OCI registry, with the ways to authenticate that registries have.
+//! A real OCI registry, with the authentication methods of registries.
 
 mod tokens;
 
@@ -28,16 +28,16 @@ static RECIPE: Recipe = Recipe {
 };
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Who may use a registry that asks.
+/// The user of a registry with authentication.
 pub const USER: &str = "me";
 /// The password of [`USER`].
 pub const PASSWORD: &str = "s3cret";
-/// What a login of [`USER`] got, in place of the password; only [`Login::Token`] knows it.
+/// Identity token of [`USER`], used instead of the password; only for [`Login::Token`].
 pub const IDENTITY: &str = "s3cretidentity";
 /// The line of both in a file of htpasswd, with the cheapest hash.
 const HTPASSWD: &str = "me:$2a$04$k6MH4RkROWzMyO.o7kIG/.S0K1wMmPd0xSB9RZNpp9wlS/GTm4G8i\n";
 
-/// How a registry asks who is there.
+/// The authentication method of a registry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Login {
     /// Not at all.
@@ -48,7 +48,7 @@ pub enum Login {
     Token,
 }
 
-/// A running registry; dropping it ends it.
+/// A running registry, which ends when it is dropped.
 #[derive(Debug)]
 pub struct Registry {
     address: SocketAddr,
@@ -63,7 +63,7 @@ impl Registry {
     /// Finds the registry in the cache, or builds it.
     ///
     /// # Errors
-    /// When it isn't there and can't be built.
+    /// Returns an error if it isn't there and can't be built.
     pub fn resolve() -> Result<PathBuf> {
         program("registry", &RECIPE, "github.com/distribution/distribution/v3")
     }
@@ -71,7 +71,7 @@ impl Registry {
     /// Starts an empty registry that speaks HTTP, or HTTPS with the certificate of an authority.
     ///
     /// # Errors
-    /// When it can't be built or doesn't start; the message holds its last lines.
+    /// Returns an error if it can't be built or doesn't start; the message holds its last lines.
     pub async fn start(login: Login, authority: Option<Authority>) -> Result<Self> {
         let program = tokio::task::spawn_blocking(Self::resolve).await??;
         let group = Group::create("registry", Identity::current())?;
@@ -115,19 +115,19 @@ impl Registry {
         Ok(())
     }
 
-    /// Host and port.
+    /// Returns host and port of the registry.
     #[must_use]
     pub fn host(&self) -> String {
         self.address.to_string()
     }
 
-    /// The authority that clients have to trust; empty without TLS.
+    /// Returns the CA certificate in PEM format; empty without TLS.
     #[must_use]
     pub fn ca_pem(&self) -> &str {
         self.authority.as_ref().map_or("", |authority| &authority.ca_pem)
     }
 
-    /// How many tokens were given.
+    /// Returns the number of issued tokens.
     #[must_use]
     pub fn tokens_given(&self) -> usize {
         self.tokens.given()
@@ -141,7 +141,7 @@ impl Registry {
     /// Pushes a chart, as Helm does; returns the digest of its manifest.
     ///
     /// # Errors
-    /// When the registry refuses it.
+    /// Returns an error if the registry refuses it.
     pub async fn push_chart(&self, repository: &str, tag: &str, archive: &[u8]) -> Result<String> {
         let kinds = [
             "application/vnd.cncf.helm.config.v1+json",
@@ -154,7 +154,7 @@ impl Registry {
     /// digest of its manifest.
     ///
     /// # Errors
-    /// When the registry refuses it.
+    /// Returns an error if the registry refuses it.
     pub async fn push_project(
         &self,
         repository: &str,
@@ -181,7 +181,7 @@ impl Registry {
     /// Pushes an artifact of one layer, by the types of its config and its layer; returns the digest of its manifest.
     ///
     /// # Errors
-    /// When the registry refuses it.
+    /// Returns an error if the registry refuses it.
     pub async fn push(&self, repository: &str, tag: &str, kinds: [&str; 2], layer: &[u8]) -> Result<String> {
         self.push_noted(repository, tag, kinds, layer, None).await
     }
@@ -250,7 +250,7 @@ fn digest(bytes: &[u8]) -> String {
     format!("sha256:{}", hex::encode(Sha256::digest(bytes)))
 }
 
-/// What the registry is told; JSON is YAML.
+/// Returns the configuration of the registry, as JSON, which is also YAML.
 fn configuration(
     group: &Group,
     address: SocketAddr,

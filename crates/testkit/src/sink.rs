@@ -1,4 +1,4 @@
-//! A server that takes what is posted to it, for webhooks and chat messages.
+//! A server that records requests, for webhooks and chat messages.
 
 use std::{
     sync::{Arc, Mutex},
@@ -17,10 +17,10 @@ use tokio::sync::watch;
 
 use crate::{http::Server, process::lock, tls::Authority};
 
-/// How much of a body is taken.
+/// Maximum size of a body, in bytes.
 const MAX_BODY: usize = 16 * 1024 * 1024;
 
-/// What the sink answers.
+/// The response of the sink.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
     /// This status, with this text as its body.
@@ -34,36 +34,36 @@ pub enum Answer {
 }
 
 impl Answer {
-    /// 200.
+    /// Returns the response 200 without a body.
     #[must_use]
     pub fn ok() -> Self {
         Self::Status(200, String::new())
     }
 }
 
-/// One request, as it arrived.
+/// A request that was received.
 #[derive(Debug, Clone)]
 pub struct Received {
-    /// Such as `POST`.
+    /// The HTTP method, such as `POST`.
     pub method: String,
-    /// Path and query.
+    /// Path and query of the request.
     pub path: String,
-    /// All headers.
+    /// All headers of the request.
     pub headers: HeaderMap,
-    /// The body.
+    /// The body of the request.
     pub body: Bytes,
-    /// When it had arrived.
+    /// Time of its arrival.
     pub at: SystemTime,
 }
 
 impl Received {
-    /// The body as JSON, null if it is none.
+    /// Returns the body as JSON, or null if it is not JSON.
     #[must_use]
     pub fn json(&self) -> serde_json::Value {
         serde_json::from_slice(&self.body).unwrap_or_default()
     }
 
-    /// A header as text, empty if it is absent.
+    /// Returns a header as a string, empty if it is absent.
     #[must_use]
     pub fn header(&self, name: &str) -> &str {
         self.headers
@@ -79,7 +79,7 @@ struct Inner {
     received: watch::Sender<Vec<Received>>,
 }
 
-/// A server that records what is posted to it.
+/// A server that records its requests.
 #[derive(Debug)]
 pub struct WebhookSink {
     inner: Arc<Inner>,
@@ -90,7 +90,7 @@ impl WebhookSink {
     /// Starts a sink that answers 200 to everything.
     ///
     /// # Errors
-    /// When no port is free.
+    /// Returns an error if no port is free.
     pub fn start() -> Result<Self> {
         Self::start_with(None)
     }
@@ -98,7 +98,7 @@ impl WebhookSink {
     /// Starts a sink that speaks HTTPS, with a certificate of [`WebhookSink::ca_pem`].
     ///
     /// # Errors
-    /// When no port is free.
+    /// Returns an error if no port is free.
     pub fn start_tls() -> Result<Self> {
         Self::start_with(Some(Authority::new(&["127.0.0.1", "localhost"])?))
     }
@@ -116,24 +116,24 @@ impl WebhookSink {
         })
     }
 
-    /// The URL of a path on the sink.
+    /// Returns the URL of a path on the sink.
     #[must_use]
     pub fn url(&self, path: &str) -> String {
         format!("{}/{}", self.server.origin(), path.trim_start_matches('/'))
     }
 
-    /// The authority that clients have to trust; empty without TLS.
+    /// Returns the CA certificate in PEM format; empty without TLS.
     #[must_use]
     pub fn ca_pem(&self) -> &str {
         self.server.ca_pem().unwrap_or_default()
     }
 
-    /// Changes what is answered from now on. A request that hangs goes on hanging.
+    /// Sets the response to later requests. Requests that hang go on hanging.
     pub fn answer(&self, answer: Answer) {
         *lock(&self.inner.answer) = answer;
     }
 
-    /// All requests so far, whatever was answered.
+    /// Returns all requests so far.
     #[must_use]
     pub fn received(&self) -> Vec<Received> {
         self.inner.received.borrow().clone()
@@ -147,7 +147,7 @@ impl WebhookSink {
     /// Waits for a request for which the predicate holds, among those so far and those to come.
     ///
     /// # Errors
-    /// When the time is over; the message lists what was received instead.
+    /// Returns an error on timeout; the message lists what was received instead.
     pub async fn wait_for(
         &self,
         what: &str,

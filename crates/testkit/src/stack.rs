@@ -23,16 +23,16 @@ impl Stack {
     /// `adapt` may change how each one is started.
     ///
     /// # Errors
-    /// When something can't be installed, or a controller isn't built or doesn't become ready.
+    /// Returns an error if something can't be installed, or a controller isn't built or doesn't become ready.
     pub async fn start(plane: &ControlPlane, adapt: impl Fn(Launch) -> Launch) -> Result<Self> {
         install(plane).await?;
         Self::start_installed(plane, adapt).await
     }
 
-    /// Starts the controllers where everything is installed.
+    /// Starts the controllers on a control plane with CRDs and rights.
     ///
     /// # Errors
-    /// When a controller isn't built or doesn't become ready.
+    /// Returns an error if a controller isn't built or doesn't become ready.
     pub async fn start_installed(plane: &ControlPlane, adapt: impl Fn(Launch) -> Launch) -> Result<Self> {
         let (first, others) = CONTROLLERS.split_first().context("there are no controllers")?;
         let receiver = adapt(launch(plane, first).await?).start().await?;
@@ -50,10 +50,10 @@ impl Stack {
     }
 }
 
-/// The description of a controller that runs as its own service account.
+/// Returns the builder of a controller that runs as its own service account.
 ///
 /// # Errors
-/// When the API server gives no token.
+/// Returns an error if the API server gives no token.
 pub async fn launch(plane: &ControlPlane, name: &str) -> Result<Launch> {
     let kubeconfig = plane.service_account_kubeconfig(NAMESPACE, name).await?;
     Ok(Controller::named(name)
@@ -65,7 +65,7 @@ pub async fn launch(plane: &ControlPlane, name: &str) -> Result<Launch> {
 /// Installs crds/ and the rights in deploy/overlays/dev, as far as they are there.
 ///
 /// # Errors
-/// When the API server refuses something.
+/// Returns an error if the API server refuses something.
 pub async fn install(plane: &ControlPlane) -> Result<()> {
     plane.namespace_named(NAMESPACE).await?;
     let crds = repository().join("crds");
@@ -87,7 +87,7 @@ pub async fn install(plane: &ControlPlane) -> Result<()> {
     Ok(())
 }
 
-/// The root of this repository.
+/// Returns the root folder of this repository.
 #[must_use]
 pub fn repository() -> PathBuf {
     let own = Path::new(env!("CARGO_MANIFEST_DIR"));

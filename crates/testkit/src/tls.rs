@@ -30,7 +30,7 @@ impl Authority {
     /// Makes an authority and a server certificate for these host names and addresses.
     ///
     /// # Errors
-    /// When a name can't stand in a certificate.
+    /// Returns an error if a name can't stand in a certificate.
     pub fn new(names: &[&str]) -> Result<Self> {
         let mut ca = CertificateParams::new(Vec::new())?;
         ca.distinguished_name
@@ -73,7 +73,7 @@ impl Authority {
     /// The server's side of TLS.
     ///
     /// # Errors
-    /// When the key doesn't fit the certificate.
+    /// Returns an error if the key doesn't fit the certificate.
     pub fn server_config(&self) -> Result<Arc<rustls::ServerConfig>> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(self.key_der.clone()));
@@ -97,7 +97,7 @@ impl Authority {
 /// A new pair of private and public key (ECDSA P-256), each as PEM.
 ///
 /// # Errors
-/// When the system has no randomness.
+/// Returns an error if the system has no randomness.
 pub fn key_pair() -> Result<(String, String)> {
     let key = KeyPair::generate()?;
     Ok((key.serialize_pem(), key.public_key_pem()))

@@ -1,4 +1,4 @@
-//! Waiting for something to become true, by watching; on failure it shows what was last seen.
+//! Waits for a condition by watching objects; errors show the last state.
 
 use std::{
     fmt::Debug,
@@ -14,7 +14,7 @@ use serde_json::Value;
 /// Waits until the named object exists and the condition holds for it. `what` completes "waited for".
 ///
 /// # Errors
-/// When the time is over; the message holds the object as it was last seen.
+/// Returns an error on timeout; the message holds the object as it was last seen.
 pub async fn wait_for<K>(
     api: &Api<K>,
     name: &str,
@@ -46,7 +46,7 @@ pub fn ready(object: &DynamicObject) -> Value {
 /// Waits until there is no object of that name.
 ///
 /// # Errors
-/// When the time is over; the message holds the object as it was last seen.
+/// Returns an error on timeout; the message holds the object as it was last seen.
 pub async fn wait_gone<K>(api: &Api<K>, name: &str, at_most: Duration) -> Result<()>
 where
     K: Resource + Clone + DeserializeOwned + Serialize + Debug + Send + 'static,
@@ -108,10 +108,10 @@ fn show<K: Resource + Serialize>(object: Option<K>) -> String {
     serde_json::to_string_pretty(&object).unwrap_or_else(|error| error.to_string())
 }
 
-/// Asks again and again, ever more slowly, until there is an answer. For what can't be watched.
+/// Repeats a request with growing delays until it succeeds, for states that can't be watched.
 ///
 /// # Errors
-/// When the time is over; the message holds the last error.
+/// Returns an error on timeout; the message holds the last error.
 pub async fn eventually<T, F>(what: &str, at_most: Duration, mut ask: impl FnMut() -> F) -> Result<T>
 where
     F: Future<Output = Result<T>>,
@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn an_answer_that_never_comes_leaves_the_last_error() {
+    async fn eventually_returns_the_last_error_on_timeout() {
         let error = eventually::<(), _>("rain", Duration::from_millis(30), || async {
             bail!("the sky is blue")
         })
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_answer_is_returned_when_it_comes() {
+    async fn eventually_returns_the_first_success() {
         let mut asked = 0;
         let answer = eventually("the third", Duration::from_secs(10), || {
             asked += 1;

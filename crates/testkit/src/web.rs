@@ -1,4 +1,4 @@
-//! A web server with pages that tests choose, also such as no server should have.
+//! A web server with pages that tests choose, including faulty ones.
 
 use std::{
     collections::BTreeMap,
@@ -20,27 +20,27 @@ use http::{StatusCode, header};
 
 use crate::{http::Server, process::lock, tls::Authority};
 
-/// What is under an address.
+/// The content of a URL.
 #[derive(Debug, Clone)]
 pub enum Page {
-    /// Some bytes.
+    /// Bytes as they are.
     Content(Bytes),
-    /// Some bytes that were packed with gzip.
+    /// Bytes with `Content-Encoding: gzip`, already packed.
     Packed(Bytes),
-    /// A way to another address.
+    /// A redirect to another URL.
     Redirect(String),
-    /// Some bytes, and then the connection breaks.
+    /// Bytes, after which the connection breaks.
     Cut(Bytes),
-    /// The same bytes again and again.
+    /// The same bytes, repeated without end.
     Endless(Bytes),
 }
 
-/// One request, as it arrived.
+/// A request that was received.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Asked {
-    /// Path and query.
+    /// Path and query of the request.
     pub path: String,
-    /// The `Authorization` header.
+    /// Value of the `Authorization` header.
     pub authorization: Option<String>,
 }
 
@@ -51,7 +51,7 @@ struct Inner {
     asked: Mutex<Vec<Asked>>,
 }
 
-/// A web server on a port of its own.
+/// A web server on a free port.
 #[derive(Debug)]
 pub struct WebServer {
     inner: Arc<Inner>,
@@ -62,7 +62,7 @@ impl WebServer {
     /// Starts a server without any page.
     ///
     /// # Errors
-    /// When no port is free.
+    /// Returns an error if no port is free.
     pub fn start() -> Result<Self> {
         Self::start_with(None)
     }
@@ -70,7 +70,7 @@ impl WebServer {
     /// Starts a server that speaks HTTPS with the certificate of an authority.
     ///
     /// # Errors
-    /// When no port is free.
+    /// Returns an error if no port is free.
     pub fn start_tls(authority: Authority) -> Result<Self> {
         Self::start_with(Some(authority))
     }
@@ -82,30 +82,30 @@ impl WebServer {
         Ok(Self { inner, server })
     }
 
-    /// The URL of a path.
+    /// Returns the URL of a path.
     #[must_use]
     pub fn url(&self, path: &str) -> String {
         format!("{}/{}", self.server.origin(), path.trim_start_matches('/'))
     }
 
-    /// The authority that clients have to trust; empty without TLS.
+    /// Returns the CA certificate in PEM format; empty without TLS.
     #[must_use]
     pub fn ca_pem(&self) -> &str {
         self.server.ca_pem().unwrap_or_default()
     }
 
-    /// Puts a page under a path.
+    /// Sets the page of a path.
     pub fn page(&self, path: &str, page: Page) {
         lock(&self.inner.pages).insert(path.to_owned(), page);
     }
 
-    /// Asks for a user and a password from now on.
+    /// Requires basic authentication from now on.
     pub fn login(&self, user: &str, password: &str) {
         let expected = format!("Basic {}", STANDARD.encode(format!("{user}:{password}")));
         *lock(&self.inner.login) = Some(expected);
     }
 
-    /// All requests so far.
+    /// Returns all requests so far.
     #[must_use]
     pub fn asked(&self) -> Vec<Asked> {
         lock(&self.inner.asked).clone()

@@ -30,7 +30,6 @@ const UNFINISHED_DOCS: &[&str] = &[
     "cli",
     "cloud",
     "cluster",
-    "e2e",
     "engine",
     "git",
     "go",
@@ -46,7 +45,6 @@ const UNFINISHED_DOCS: &[&str] = &[
     "secrets",
     "source-controller",
     "stores",
-    "testkit",
     "versions",
 ];
 

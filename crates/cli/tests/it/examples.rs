@@ -79,7 +79,10 @@ fn section(output: &str, title: &str) -> Option<usize> {
 async fn example_projects_can_be_deployed_and_deleted() -> Result<()> {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/examples/kluctl-examples");
     if !dir.is_dir() {
-        println!("\n{} is absent: its projects are not deployed", dir.display());
+        testkit::skipped::note(
+            "deployments of example projects",
+            &format!("{} is absent", dir.display()),
+        );
         return Ok(());
     }
     let plane = ControlPlane::shared().await?;
@@ -103,7 +106,10 @@ fn gitops_example_renders_with_an_argument() {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../../shared/examples/kluctl-examples/gitops-deployment");
     if !dir.is_dir() {
-        println!("\n{} is absent: it is not rendered", dir.display());
+        testkit::skipped::note(
+            "renders of an example project",
+            &format!("{} is absent", dir.display()),
+        );
         return;
     }
     let output = Command::new(env!("CARGO_BIN_EXE_weir"))

@@ -18,9 +18,6 @@ use yaml::Value;
 use crate::world::connect;
 use steps::Case;
 
-/// How many cases behave as recorded today. It only grows.
-const MATCHING: usize = 73;
-
 fn read_yaml(path: &Path) -> Result<Value> {
     let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
     Ok(yaml::read::pyyaml(text, &Budget::default())?.value)
@@ -60,16 +57,8 @@ async fn cases_behave_as_recorded() -> Result<()> {
     }
     let failures: Vec<String> = failed
         .iter()
-        .map(|(name, why)| format!("{name}: {why}"))
+        .map(|(name, why)| format!("{name}\t{why}"))
         .collect();
-    for failure in &failures {
-        println!("FAILED {failure}");
-    }
-    recordings.report("kluctl-cluster", &failures)?;
-    println!("\nkluctl-cluster: {passed} passed, {} failed", failed.len());
-    assert!(
-        chosen.is_some() || recordings.are_elsewhere() || passed >= MATCHING,
-        "only {passed} cases pass"
-    );
+    recordings.conclude(&[("kluctl-cluster", passed, &failures)]);
     Ok(())
 }

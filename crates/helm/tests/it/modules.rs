@@ -151,7 +151,10 @@ pub(crate) fn difference(
 #[test]
 fn recorded_nowhere_charts_of_modules() {
     if std::env::var_os("WEIR_CHARTS").is_none() {
-        println!("WEIR_CHARTS is not set: the charts of Go modules are not fetched");
+        testkit::skipped::note(
+            "charts of Go modules",
+            "WEIR_CHARTS is not set, so they are not fetched",
+        );
         return;
     }
     let helm = testkit::oracle::helm().unwrap();

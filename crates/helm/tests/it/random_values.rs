@@ -98,7 +98,7 @@ fn sorted(outcome: Result<String, String>) -> Result<String, String> {
 fn random_values_give_what_the_original_gives() {
     let comparison = Comparison::from_environment("WEIR_FUZZ_VALUES", 0);
     if !comparison.asked {
-        println!("WEIR_FUZZ_VALUES is not set: the charts of Go modules are not fetched");
+        testkit::skipped::note("charts with random values", "WEIR_FUZZ_VALUES is not set");
         return;
     }
     let helm = testkit::oracle::helm().unwrap();

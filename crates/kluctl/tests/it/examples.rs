@@ -13,7 +13,10 @@ use crate::support::{charts, names, read_dir, workspace};
 fn objects(project: &str, target: &str) -> Option<Vec<String>> {
     let dir = workspace().join("../shared/examples/kluctl-examples");
     if !dir.is_dir() {
-        println!("{} is absent: its projects are not rendered", dir.display());
+        testkit::skipped::note(
+            "renders of example projects",
+            &format!("{} is absent", dir.display()),
+        );
         return None;
     }
     let request = Request {

@@ -1,4 +1,4 @@
-//! How a controller is to be started.
+//! The options of a controller's start.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use crate::{
     process::{Group, Identity},
 };
 
-/// The description of a controller process. [`Launch::start`] starts it.
+/// Builder of a controller process. [`Launch::start`] starts it.
 #[derive(Debug, Clone)]
 #[must_use]
 pub struct Launch {
@@ -38,37 +38,37 @@ impl Launch {
         }
     }
 
-    /// The name of the controller.
+    /// Returns the name of the controller.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Names the program; without it, it is found as [`find_program`] says.
+    /// Sets the path of the program; default: see [`find_program`].
     pub fn program(mut self, path: impl Into<PathBuf>) -> Self {
         self.program = Some(path.into());
         self
     }
 
-    /// Runs it as whoever this kubeconfig names.
+    /// Sets the kubeconfig, which is required.
     pub fn run_by(mut self, kubeconfig: &Path) -> Self {
         self.kubeconfig = Some(kubeconfig.to_owned());
         self
     }
 
-    /// Names the namespace that it believes to run in (`RUNTIME_NAMESPACE`); without it, `flux-system`.
+    /// Sets the namespace that it runs in (`RUNTIME_NAMESPACE`); default `flux-system`.
     pub fn namespace(mut self, namespace: &str) -> Self {
         namespace.clone_into(&mut self.namespace);
         self
     }
 
-    /// Lets it post its events to this URL.
+    /// Sets the URL that it posts its events to.
     pub fn events_to(mut self, url: &str) -> Self {
         self.events = Some(url.to_owned());
         self
     }
 
-    /// Adds a flag, such as `--concurrent=4`; it takes the place of a default of the same name.
+    /// Adds a flag, such as `--concurrent=4`; it replaces a default of the same name.
     pub fn flag(mut self, flag: &str) -> Self {
         self.flags.push(flag.to_owned());
         self
@@ -86,20 +86,20 @@ impl Launch {
         self
     }
 
-    /// Starts it and waits until it says that it is ready.
+    /// Starts it and waits until it is ready.
     ///
     /// # Errors
-    /// When the program isn't built, ends, or isn't ready within a minute; the message holds its last lines.
+    /// Returns an error if the program isn't built, ends, or isn't ready within a minute; the message holds its last lines.
     pub async fn start(self) -> Result<Controller> {
         let controller = self.spawn()?;
         controller.wait_ready(PATIENCE).await?;
         Ok(controller)
     }
 
-    /// Starts it and doesn't wait.
+    /// Starts it without waiting until it is ready.
     ///
     /// # Errors
-    /// When the program isn't built, or ends at once.
+    /// Returns an error if the program isn't built, or ends at once.
     pub fn spawn(self) -> Result<Controller> {
         let program = self
             .program
@@ -168,7 +168,7 @@ impl Launch {
 /// profile that the caller was built with.
 ///
 /// # Errors
-/// When it isn't there; the message says how to build it.
+/// Returns an error if it isn't there; the message says how to build it.
 pub fn find_program(name: &str) -> Result<PathBuf> {
     let given = std::env::var_os("WEIR_BIN_DIR")
         .filter(|dir| !dir.is_empty())
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_of_the_caller_replace_defaults() {
+    fn flags_replace_defaults_of_the_same_name() {
         let launch = Launch::new("source-controller")
             .flag("--storage-addr=:2")
             .events_to("http://events/");
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_is_not_built_says_how() {
+    fn find_program_error_names_the_build_command() {
         let error = find_program("no-such-controller")
             .expect_err("isn't there")
             .to_string();

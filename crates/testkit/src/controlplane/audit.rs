@@ -1,4 +1,4 @@
-//! The audit log: who asked the API server for what, and whether it was allowed.
+//! The audit log of the API server: users, requests and decisions.
 
 use std::{
     collections::BTreeMap,
@@ -12,11 +12,11 @@ use serde_json::Value;
 /// One request to the API server.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Entry {
-    /// The user who asked.
+    /// Name of the authenticated user.
     pub user: String,
-    /// The user on whose behalf it was asked, if it was.
+    /// Name of the impersonated user, if there is one.
     pub impersonated: Option<String>,
-    /// The name that the client gives itself.
+    /// The `User-Agent` of the client.
     pub user_agent: String,
     /// `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection`.
     pub verb: String,
@@ -24,26 +24,26 @@ pub struct Entry {
     pub group: String,
     /// The plural name of the resource, empty for paths that are none.
     pub resource: String,
-    /// Such as `status`.
+    /// The subresource, such as `status`, or empty.
     pub subresource: String,
     /// The namespace, empty for cluster-scoped requests.
     pub namespace: String,
     /// The name of the object, empty for lists and creations with a generated name.
     pub name: String,
-    /// Path and query.
+    /// Path and query of the request.
     pub uri: String,
     /// The HTTP status of the answer.
     pub code: u16,
-    /// `allow` or `forbid`.
+    /// The decision of the authorizer: `allow` or `forbid`.
     pub decision: String,
-    /// When it was answered (RFC 3339, microseconds).
+    /// Time of the response (RFC 3339, microseconds).
     pub at: String,
-    /// What was sent, if the plane was started with [`super::Options::audit_bodies`].
+    /// Body of the request, if the control plane was started with [`super::Options::audit_bodies`].
     pub request: Option<Value>,
 }
 
 impl Entry {
-    /// Whether it changes something.
+    /// Returns true for requests that change something.
     #[must_use]
     pub fn is_write(&self) -> bool {
         matches!(
@@ -52,7 +52,7 @@ impl Entry {
         )
     }
 
-    /// Whether the API server refused it for want of a right.
+    /// Returns true if the API server denied the request.
     #[must_use]
     pub fn is_denied(&self) -> bool {
         self.decision == "forbid" || self.code == 403
@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_request_is_one_entry_and_a_torn_line_none() {
+    fn parse_makes_one_entry_of_a_request_and_skips_torn_lines() {
         let log = br#"{"auditID":"1","stage":"ResponseStarted","verb":"watch","user":{"username":"u"},"objectRef":{"resource":"pods","apiVersion":"v1"},"responseStatus":{"code":200},"annotations":{"authorization.k8s.io/decision":"allow"}}
 {"auditID":"2","verb":"delete","user":{"username":"u"},"objectRef":{"apiGroup":"apps","resource":"deployments","namespace":"n","name":"d"},"responseStatus":{"code":403},"annotations":{"authorization.k8s.io/decision":"forbid"}}
 {"auditID":"1","stage":"ResponseComplete","verb":"watch","user":{"username":"u"},"responseStatus":{"code":200}}

@@ -64,7 +64,7 @@ const PINS: [&str; 5] = [
 ];
 /// The file beside kwok that holds the stages its own module ships.
 const STAGES: &str = "kwok-stages.yaml";
-/// Where each program of the control plane is.
+/// Paths of the programs of the control plane.
 #[derive(Debug, Clone)]
 pub struct Binaries {
     programs: BTreeMap<&'static str, PathBuf>,
@@ -76,7 +76,7 @@ impl Binaries {
     /// Blocks for minutes when it builds.
     ///
     /// # Errors
-    /// When something is missing and can't be built; the message says what to install.
+    /// Returns an error if something is missing and can't be built; the message says what to install.
     pub fn resolve() -> Result<Self> {
         let assets = std::env::var_os("KUBEBUILDER_ASSETS").map(PathBuf::from);
         let cache = cache_dir()?.join("control-plane");

@@ -4,7 +4,7 @@ use std::{net::SocketAddr, path::Path, process::Command};
 
 use super::{binaries::Binaries, credentials::Credentials};
 
-/// What the command lines are made of.
+/// The input of the components' command lines.
 pub(crate) struct Setup<'a> {
     pub(crate) binaries: &'a Binaries,
     pub(crate) credentials: &'a Credentials,

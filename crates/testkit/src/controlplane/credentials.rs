@@ -1,4 +1,4 @@
-//! Who may do what in a plane: its certificate authority, the tokens of its users, and their kubeconfigs.
+//! Credentials of a control plane: its certificate authority, the tokens of its users, and their kubeconfigs.
 
 use std::{
     fs,

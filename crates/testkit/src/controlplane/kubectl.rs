@@ -11,7 +11,7 @@ impl ControlPlane {
     /// Runs kubectl as administrator and returns what it printed.
     ///
     /// # Errors
-    /// When it fails; the message holds what it complained of.
+    /// Returns an error if it fails; the message holds what it complained of.
     pub async fn kubectl(&self, args: &[&str]) -> Result<String> {
         self.kubectl_with(args, "").await
     }
@@ -19,7 +19,7 @@ impl ControlPlane {
     /// Runs kubectl as administrator with a standard input.
     ///
     /// # Errors
-    /// When it fails; the message holds what it complained of.
+    /// Returns an error if it fails; the message holds what it complained of.
     pub async fn kubectl_with(&self, args: &[&str], input: &str) -> Result<String> {
         let mut child = Command::new(&self.kubectl)
             .args(args)
@@ -53,7 +53,7 @@ impl ControlPlane {
     /// Applies YAML documents by server-side apply, as kubectl does.
     ///
     /// # Errors
-    /// When kubectl or the API server refuses one.
+    /// Returns an error if kubectl or the API server refuses one.
     pub async fn apply_yaml(&self, yaml: &str) -> Result<()> {
         self.kubectl_with(&["apply", "--server-side", "-f", "-"], yaml)
             .await

@@ -1,4 +1,4 @@
-//! What a plane holds from its first second, and what tests ask it to make.
+//! Objects of a control plane: those that exist from its start, and those that tests create.
 
 use std::{
     path::{Path, PathBuf},
@@ -110,7 +110,7 @@ impl ControlPlane {
     /// Makes a namespace of a new name that begins with `prefix`, and returns that name.
     ///
     /// # Errors
-    /// When the API server refuses it.
+    /// Returns an error if the API server refuses it.
     pub async fn namespace(&self, prefix: &str) -> Result<String> {
         let name = format!("{prefix}-{:08x}", fastrand::u32(..));
         self.namespace_named(&name).await?;
@@ -120,7 +120,7 @@ impl ControlPlane {
     /// Makes a namespace of this name, unless it exists, and waits until Pods can be created in it.
     ///
     /// # Errors
-    /// When the API server refuses it.
+    /// Returns an error if the API server refuses it.
     pub async fn namespace_named(&self, name: &str) -> Result<()> {
         let client = self.client().await?;
         let namespaces: Api<Namespace> = Api::all(client.clone());
@@ -140,7 +140,7 @@ impl ControlPlane {
     /// Applies one object by server-side apply, with force, as manager `testkit`.
     ///
     /// # Errors
-    /// When it is incomplete, or the API server refuses it.
+    /// Returns an error if it is incomplete, or the API server refuses it.
     pub async fn apply(&self, object: impl Into<Value>) -> Result<DynamicObject> {
         let (api, object) = self.api_for(object.into()).await?;
         let name = object.name_any();
@@ -153,7 +153,7 @@ impl ControlPlane {
     /// The API for the kind and namespace of this object, and the object itself.
     ///
     /// # Errors
-    /// When the API server doesn't know the kind.
+    /// Returns an error if the API server doesn't know the kind.
     pub async fn api_for(&self, object: Value) -> Result<(Api<DynamicObject>, DynamicObject)> {
         let object: DynamicObject = serde_json::from_value(object).context("this is no Kubernetes object")?;
         let types = object
@@ -178,7 +178,7 @@ impl ControlPlane {
     /// Installs the CRDs in a folder of YAML files and waits until the API server serves them.
     ///
     /// # Errors
-    /// When the folder holds none, or the API server refuses one.
+    /// Returns an error if the folder holds none, or the API server refuses one.
     pub async fn install_crds(&self, dir: &Path) -> Result<Vec<String>> {
         let dir = dir.to_str().context("the path of the folder isn't UTF-8")?;
         let applied = self
@@ -217,7 +217,7 @@ impl ControlPlane {
     /// Makes a service account, unless it exists, and a kubeconfig with a token of it, valid for a day.
     ///
     /// # Errors
-    /// When the API server refuses it.
+    /// Returns an error if the API server refuses it.
     pub async fn service_account_kubeconfig(&self, namespace: &str, name: &str) -> Result<PathBuf> {
         let accounts: Api<ServiceAccount> = Api::namespaced(self.client().await?, namespace);
         create(

@@ -1,25 +1,25 @@
-//! Comparing what we make of random input with what another program makes of it.
+//! Compares our results for random input with those of another program.
 
 use std::{env, fmt, io::Write as _, time::SystemTime};
 
 use super::{PATIENCE, Random, failures};
 
-/// How many random cases are compared, and from which seed on. `WEIR_FUZZ_SEED` and `WEIR_FUZZ_DIFFERENCES` say it, together
-/// with a variable of the comparison's own; new cases are tried only where somebody asks for a number.
+/// The number of random cases to compare, and their first seed, from `WEIR_FUZZ_SEED`, `WEIR_FUZZ_DIFFERENCES` and a
+/// variable of the comparison's own. Without that variable, few cases are compared, always the same.
 #[derive(Debug, Clone, Copy)]
 pub struct Comparison {
-    /// Whether somebody asked for a number.
+    /// True if the variable sets the number of cases.
     pub asked: bool,
-    /// How many cases are tried.
+    /// Number of cases to compare.
     pub count: u64,
-    /// The seed of the first.
+    /// Seed of the first case.
     pub seed: u64,
-    /// How many differences are looked for.
+    /// Number of differences after which the comparison ends.
     most: usize,
 }
 
 impl Comparison {
-    /// As many cases as the variable says, or `few` that are always the same.
+    /// Reads the variable; without it, there are `few` cases, always the same.
     #[must_use]
     pub fn from_environment(variable: &str, few: u64) -> Self {
         let number = |name: &str| env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
@@ -34,19 +34,19 @@ impl Comparison {
         }
     }
 
-    /// The differences, each as small as it could be made. A case fails by panicking.
+    /// Returns the differences, each made as small as possible. A case fails by panicking.
     pub fn differences(&self, name: &str, case: impl FnMut(&mut Random)) -> Vec<String> {
         // Another program may take its time.
         let patience = if self.asked { PATIENCE * 12 } else { PATIENCE };
         failures(name, self.seed, self.count, self.most, patience, case)
     }
 
-    /// Tells how it ended: past the test harness, which keeps what a successful test prints, if somebody asked.
+    /// Prints the result: to standard error if the variable is set, since the test harness hides what passing tests print.
     ///
     /// # Panics
-    /// When there are differences.
+    /// Panics if there are differences.
     #[track_caller]
-    #[allow(clippy::print_stdout, reason = "the harness keeps it for who wants to see it")]
+    #[allow(clippy::print_stdout, reason = "the harness captures it")]
     pub fn conclude(&self, name: &str, tally: impl fmt::Display, differences: &[String]) {
         let Self { count, seed, .. } = self;
         let line = format!(
@@ -62,18 +62,18 @@ impl Comparison {
     }
 }
 
-/// How many cases had which outcome.
+/// Numbers of cases by outcome.
 #[derive(Debug, Default)]
 pub struct Tally {
-    /// Which gave the same.
+    /// Cases with equal results.
     pub made: u64,
-    /// Which failed with both.
+    /// Cases that failed with both programs.
     pub failed: u64,
-    /// Which the original did not end in the time and memory that it has.
+    /// Cases that exceeded time or memory of the original program.
     pub endless: u64,
-    /// Which went over our limits.
+    /// Cases that exceeded our limits.
     pub limited: u64,
-    /// Which hold what differs on purpose.
+    /// Cases with an intended difference.
     pub told: u64,
 }
 
@@ -81,7 +81,7 @@ impl Tally {
     /// Counts a case. What one of the two did not end is not compared, nor what is `told`.
     ///
     /// # Panics
-    /// When the outcomes are not the same.
+    /// Panics if the outcomes are not the same.
     #[track_caller]
     pub fn compare<T: fmt::Debug, E: fmt::Debug>(
         &mut self,
@@ -108,7 +108,7 @@ impl Tally {
         *count += 1;
     }
 
-    /// Which were not compared.
+    /// Returns the number of cases that were not compared.
     #[must_use]
     pub fn skipped(&self) -> u64 {
         self.endless + self.limited + self.told

@@ -1,11 +1,11 @@
-//! Random values, and real ones with random damage.
+//! Random JSON values, and given ones with random changes.
 
 use serde_json::{Map, Value};
 
 use super::Random;
 
 impl Random {
-    /// A value whose keys and texts are mostly `words`.
+    /// Returns a value whose keys and strings are mostly `words`.
     pub fn json(&mut self, words: &[&str]) -> Value {
         self.json_within(words, 4)
     }

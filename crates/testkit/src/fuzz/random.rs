@@ -1,8 +1,8 @@
-//! Random choices that are written down, so that they can be made again, and smaller.
+//! Random choices that are recorded, so that they can be replayed, and made smaller.
 
 use std::{fmt::Debug, ops::Range};
 
-/// Characters that some reader or other stumbles over.
+/// Characters that parsers often handle wrongly.
 const ODD: &[char] = &[
     '\0',
     '\t',
@@ -45,7 +45,7 @@ const ODD: &[char] = &[
     '\u{10ffff}',
 ];
 
-/// Numbers at which something ends.
+/// Numbers at the bounds of common types.
 const EDGES: &[i64] = &[
     0,
     1,
@@ -70,33 +70,32 @@ const EDGES: &[i64] = &[
 ];
 
 #[derive(Debug)]
-enum Source {
+enum Choices {
     Fresh(fastrand::Rng),
     Replay(std::vec::IntoIter<u64>),
 }
 
-/// The random numbers of one case. Whatever it makes gets simpler with smaller numbers: the first of several, the
-/// shorter text.
+/// The random choices of one case. Smaller numbers make simpler values: the first of several, the shorter string.
 #[derive(Debug)]
 pub struct Random {
-    source: Source,
+    choices: Choices,
     taken: Vec<u64>,
     notes: Option<Vec<String>>,
 }
 
 impl Random {
     pub(super) fn seeded(seed: u64) -> Self {
-        Self::new(Source::Fresh(fastrand::Rng::with_seed(seed)))
+        Self::new(Choices::Fresh(fastrand::Rng::with_seed(seed)))
     }
 
-    /// Makes the given choices, and zeros from then on.
+    /// Replays the given choices, followed by zeros.
     pub(super) fn replayed(choices: Vec<u64>) -> Self {
-        Self::new(Source::Replay(choices.into_iter()))
+        Self::new(Choices::Replay(choices.into_iter()))
     }
 
-    fn new(source: Source) -> Self {
+    fn new(choices: Choices) -> Self {
         Self {
-            source,
+            choices,
             taken: Vec::new(),
             notes: None,
         }
@@ -107,6 +106,11 @@ impl Random {
         self
     }
 
+    /// Returns the size of the input so far: eight bytes for each choice.
+    pub(super) fn input_bytes(&self) -> usize {
+        self.taken.len() * size_of::<u64>()
+    }
+
     pub(super) fn taken(self) -> Vec<u64> {
         self.taken
     }
@@ -115,7 +119,7 @@ impl Random {
         self.notes.unwrap_or_default()
     }
 
-    /// Shows a part of the input should this case fail, and costs nothing otherwise.
+    /// Adds a part of the input to the message of a failing case; costs nothing if the case passes.
     pub fn note(&mut self, name: &str, value: &impl Debug) {
         if let Some(notes) = &mut self.notes {
             notes.push(format!("  {name}: {value:?}"));
@@ -123,41 +127,41 @@ impl Random {
     }
 
     fn take(&mut self, last: u64, make: impl FnOnce(&mut fastrand::Rng) -> u64) -> u64 {
-        let value = match &mut self.source {
-            Source::Fresh(random) => make(random),
-            Source::Replay(values) => values.next().unwrap_or_default().min(last),
+        let value = match &mut self.choices {
+            Choices::Fresh(random) => make(random),
+            Choices::Replay(values) => values.next().unwrap_or_default().min(last),
         };
         self.taken.push(value);
         value
     }
 
-    /// A number below `n`; 0 if there is none.
+    /// Returns a number below `n`, or 0 if `n` is 0.
     pub fn below(&mut self, n: usize) -> usize {
         let last = (n as u64).saturating_sub(1);
         usize::try_from(self.take(last, |random| random.u64(0..=last))).unwrap_or_default()
     }
 
-    /// A number of the range.
+    /// Returns a number of the range.
     pub fn within(&mut self, range: Range<usize>) -> usize {
         range.start + self.below(range.end.saturating_sub(range.start))
     }
 
-    /// True or false.
+    /// Returns true or false.
     pub fn flag(&mut self) -> bool {
         self.below(2) == 1
     }
 
-    /// True once in `n` times.
+    /// Returns true once in `n` times.
     pub fn one_in(&mut self, n: usize) -> bool {
         self.below(n) + 1 == n
     }
 
-    /// Any 64 bits.
+    /// Returns 64 random bits.
     pub fn bits(&mut self) -> u64 {
         self.take(u64::MAX, |random| random.u64(..))
     }
 
-    /// A number of any size, often one at which something ends.
+    /// Returns an integer of any size, often one at the bounds of a type.
     pub fn int(&mut self) -> i64 {
         match self.below(4) {
             0 => self.below(20) as i64,
@@ -167,7 +171,7 @@ impl Random {
         }
     }
 
-    /// A finite number, often with a fraction.
+    /// Returns a finite number, often with a fraction.
     pub fn float(&mut self) -> f64 {
         match self.below(3) {
             0 => self.int() as f64 / 8.0,
@@ -178,17 +182,17 @@ impl Random {
         }
     }
 
-    /// One of several.
+    /// Returns one of several values.
     ///
     /// # Panics
-    /// When there is none.
+    /// Panics if there are none.
     #[allow(clippy::indexing_slicing, reason = "a test that picks from nothing is wrong")]
     pub fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
         let at = self.below(from.len());
         &from[at]
     }
 
-    /// A list as long as the range says.
+    /// Returns a list whose length is in the range.
     pub fn list<T>(&mut self, length: Range<usize>, mut item: impl FnMut(&mut Self) -> T) -> Vec<T> {
         let last = length.end.saturating_sub(1).max(length.start);
         // One choice before each item, so that leaving out some choices leaves out an item.
@@ -204,7 +208,7 @@ impl Random {
         self.take(1, |random| u64::from(random.f64() < probability)) == 1
     }
 
-    /// Any character, mostly one that some reader stumbles over.
+    /// Returns a character, often one that parsers handle wrongly.
     pub fn char(&mut self) -> char {
         match self.below(3) {
             0 => char::from(b'a' + self.below(26) as u8),
@@ -216,7 +220,7 @@ impl Random {
         }
     }
 
-    /// A text of pieces that mean something to its reader, with a few that don't, and sometimes the same many times.
+    /// Returns a string of pieces that its parser knows, with a few others, and sometimes one repeated many times.
     pub fn text(&mut self, pieces: &[&str], length: Range<usize>) -> String {
         let piece = |random: &mut Self| match random.below(24) {
             23 => random.char().to_string(),
@@ -226,12 +230,12 @@ impl Random {
         self.list(length, piece).concat()
     }
 
-    /// Any characters.
+    /// Returns a string of any characters.
     pub fn word(&mut self, length: Range<usize>) -> String {
         self.list(length, Self::char).into_iter().collect()
     }
 
-    /// Any bytes.
+    /// Returns a list of any bytes.
     pub fn bytes(&mut self, length: Range<usize>) -> Vec<u8> {
         self.list(length, |random| random.below(256) as u8)
     }

@@ -3,7 +3,7 @@ use super::*;
 const QUICK: Plan = Plan { time: None, seed: 0 };
 
 #[test]
-fn a_search_without_a_failure_counts_its_cases() {
+fn search_counts_its_cases() {
     let mut calls = 0;
     let (cases, failure) = search(&QUICK, "nothing", |_| calls += 1);
     assert_eq!((cases, failure), (CASES, None));
@@ -11,7 +11,7 @@ fn a_search_without_a_failure_counts_its_cases() {
 }
 
 #[test]
-fn a_failure_names_its_seed_and_its_smallest_case() {
+fn search_names_seed_and_smallest_case_of_a_failure() {
     let long_list = |random: &mut Random| {
         let list = random.list(0..40, Random::int);
         random.note("list", &list);
@@ -38,7 +38,7 @@ fn a_failure_names_its_seed_and_its_smallest_case() {
 }
 
 #[test]
-fn cases_are_the_same_for_a_seed_and_differ_between_seeds() {
+fn cases_depend_on_the_seed_only() {
     let texts = |seed| {
         let mut texts = Vec::new();
         search(&Plan { seed, ..QUICK }, "texts", |random| {
@@ -52,7 +52,7 @@ fn cases_are_the_same_for_a_seed_and_differ_between_seeds() {
 }
 
 #[test]
-fn choices_stay_within_their_bounds_and_reach_them() {
+fn choices_reach_their_bounds_and_stay_within() {
     let mut seen = std::collections::BTreeSet::new();
     search(&QUICK, "bounds", |random| {
         let list = random.list(2..4, |random| random.within(3..6));
@@ -67,7 +67,7 @@ fn choices_stay_within_their_bounds_and_reach_them() {
 }
 
 #[test]
-fn time_ends_a_search_that_was_given_some() {
+fn search_ends_when_its_time_is_over() {
     let plan = Plan {
         time: Some(Duration::from_millis(50)),
         seed: 0,

@@ -1,4 +1,4 @@
-//! Who watches a search: a clock for cases that take for ever, and a hook that keeps panics out of the output.
+//! Watches a search: reports cases that do not end, aborts those that take all memory, and keeps panics out of the output.
 
 use std::{
     cell::{Cell, RefCell},
@@ -8,7 +8,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Longer than any case takes on the busiest machine.
+use super::memory;
+
+/// Interval of the checks of a running case.
+const CHECK: Duration = Duration::from_millis(100);
+/// Time limit of a case, even on a busy machine.
 const SLOW: Duration = Duration::from_secs(20);
 
 thread_local! {
@@ -16,7 +20,7 @@ thread_local! {
     static CAUGHT: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// Runs `work`, and returns what its last panic on this thread said instead of printing it.
+/// Runs `work`, and returns the message of its last panic on this thread instead of printing it.
 pub(super) fn quietly<T>(work: impl FnOnce() -> T) -> (Option<String>, T) {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
@@ -38,7 +42,7 @@ pub(super) fn quietly<T>(work: impl FnOnce() -> T) -> (Option<String>, T) {
 
 type Running = Arc<Mutex<Option<(u64, Instant)>>>;
 
-/// Names the seed of a case that does not end, for nothing else will.
+/// Prints the seed of a case that does not end or takes too much memory.
 pub(super) struct Watch {
     running: Running,
     _ends_with_this: mpsc::Sender<()>,
@@ -51,7 +55,7 @@ impl Watch {
         let watched = Arc::clone(&running);
         std::thread::spawn(move || {
             let mut told = None;
-            while ended.recv_timeout(SLOW / 4) == Err(mpsc::RecvTimeoutError::Timeout) {
+            while ended.recv_timeout(CHECK) == Err(mpsc::RecvTimeoutError::Timeout) {
                 let case = *watched.lock().unwrap_or_else(PoisonError::into_inner);
                 if let Some((seed, since)) = case
                     && since.elapsed() > SLOW
@@ -62,6 +66,16 @@ impl Watch {
                         std::io::stderr(),
                         "fuzz {name}: WEIR_FUZZ_SEED={seed} runs for more than {SLOW:?}"
                     );
+                }
+                if let Some((seed, _)) = case
+                    && memory::resident().is_some_and(|bytes| bytes > memory::ABORT)
+                {
+                    let _ = writeln!(
+                        std::io::stderr(),
+                        "fuzz {name}: WEIR_FUZZ_SEED={seed} runs while the process has more than {} MiB of memory: aborting",
+                        memory::ABORT >> 20
+                    );
+                    std::process::abort();
                 }
             }
         });
@@ -75,7 +89,7 @@ impl Watch {
         *self.running.lock().unwrap_or_else(PoisonError::into_inner) = Some((seed, Instant::now()));
     }
 
-    /// Says so if the case took too long.
+    /// Returns an error message if the case took too long.
     pub(super) fn end(&self) -> Option<String> {
         let case = self.running.lock().unwrap_or_else(PoisonError::into_inner).take();
         let took = case.map(|(_, since)| since.elapsed()).filter(|took| *took > SLOW);

@@ -72,7 +72,7 @@ pub(super) async fn answer(State(inner): State<Arc<Inner>>, request: Request) ->
     response
 }
 
-/// What is asked of one repository.
+/// A request to one repository.
 struct Ask<'a> {
     repo: &'a str,
     /// The path behind the repository.

@@ -1,4 +1,4 @@
-//! One commit in the making.
+//! Builder of commits.
 
 use std::{fmt::Write as _, fs, os::unix::fs::PermissionsExt as _, path::Path};
 
@@ -24,7 +24,7 @@ enum Change {
     },
 }
 
-/// A commit in the making: what isn't mentioned stays as it is. [`Commit::push`] makes it.
+/// Builder of a commit; files that it does not mention stay as they are. [`Commit::push`] creates it.
 #[derive(Debug, Clone)]
 #[must_use]
 pub struct Commit {
@@ -52,7 +52,7 @@ impl Commit {
         }
     }
 
-    /// Writes a file.
+    /// Writes a regular file.
     pub fn write(self, path: &str, content: impl AsRef<[u8]>) -> Self {
         self.with_mode("100644", path, content)
     }
@@ -102,7 +102,7 @@ impl Commit {
     /// Writes all files below a folder of this machine, `.git` aside.
     ///
     /// # Errors
-    /// When one can't be read.
+    /// Returns an error if one can't be read.
     pub fn copy(mut self, folder: &Path) -> Result<Self> {
         let mut pending = vec![(folder.to_owned(), String::new())];
         while let Some((dir, prefix)) = pending.pop() {
@@ -164,7 +164,7 @@ impl Commit {
     /// Makes the commit and returns its id.
     ///
     /// # Errors
-    /// When git refuses it.
+    /// Returns an error if git refuses it.
     pub fn push(self) -> Result<String> {
         let parent = match (&self.from, self.orphan) {
             (_, true) => None,

@@ -1,6 +1,6 @@
-//! What goes wrong with Git servers.
+//! Faults of Git servers.
 
-/// Something that goes wrong with every request to a repository, until it is healed.
+/// A fault of all requests to a repository, until it is healed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fault {
     /// Every request is answered with this status; 401 comes with a challenge.

@@ -45,13 +45,13 @@ impl Repo {
         Ok(this)
     }
 
-    /// The folder of the bare repository.
+    /// Returns the folder of the bare repository.
     #[must_use]
     pub fn path(&self) -> PathBuf {
         self.inner.root.path().join(format!("{}.git", self.name))
     }
 
-    /// The URL to clone from.
+    /// Returns the URL for cloning.
     #[must_use]
     pub fn url(&self) -> String {
         format!("{}/{}.git", lock(&self.inner.origin), self.name)
@@ -60,7 +60,7 @@ impl Repo {
     /// Writes these files (path and content) in one commit on `main`, and returns its id.
     ///
     /// # Errors
-    /// When git refuses it.
+    /// Returns an error if git refuses it.
     pub fn commit(&self, message: &str, files: &[(&str, &str)]) -> Result<String> {
         files
             .iter()
@@ -70,7 +70,7 @@ impl Repo {
             .push()
     }
 
-    /// Begins a commit on `main`.
+    /// Returns the builder of a commit on `main`.
     pub fn change(&self, message: &str) -> Commit {
         Commit::new(self, message)
     }
@@ -78,7 +78,7 @@ impl Repo {
     /// Makes or moves a branch, by force where need be.
     ///
     /// # Errors
-    /// When `to` names no commit.
+    /// Returns an error if `to` names no commit.
     pub fn branch(&self, name: &str, to: &str) -> Result<()> {
         self.set_ref(&format!("refs/heads/{name}"), to)
     }
@@ -86,7 +86,7 @@ impl Repo {
     /// Makes or moves a lightweight tag.
     ///
     /// # Errors
-    /// When `to` names no commit.
+    /// Returns an error if `to` names no commit.
     pub fn tag(&self, name: &str, to: &str) -> Result<()> {
         self.set_ref(&format!("refs/tags/{name}"), to)
     }
@@ -94,7 +94,7 @@ impl Repo {
     /// Makes or moves an annotated tag and returns the id of the tag object.
     ///
     /// # Errors
-    /// When `to` names no commit.
+    /// Returns an error if `to` names no commit.
     pub fn annotated_tag(&self, name: &str, to: &str, message: &str) -> Result<String> {
         let date = format!("{} +0000", self.next_date());
         let tag = [
@@ -116,7 +116,7 @@ impl Repo {
     /// Makes or moves any ref.
     ///
     /// # Errors
-    /// When `to` names no object.
+    /// Returns an error if `to` names no object.
     pub fn set_ref(&self, name: &str, to: &str) -> Result<()> {
         self.git(&["update-ref", name, to]).map(|_| ())
     }
@@ -124,32 +124,32 @@ impl Repo {
     /// Removes a ref, such as `refs/heads/old`.
     ///
     /// # Errors
-    /// When git refuses it.
+    /// Returns an error if git refuses it.
     pub fn delete_ref(&self, name: &str) -> Result<()> {
         self.git(&["update-ref", "-d", name]).map(|_| ())
     }
 
-    /// The id of what a branch, tag or other expression names.
+    /// Returns the object ID of a branch, tag or other revision.
     ///
     /// # Errors
-    /// When it names nothing.
+    /// Returns an error if it names nothing.
     pub fn rev(&self, expression: &str) -> Result<String> {
         self.git(&["rev-parse", "--verify", "--quiet", "--end-of-options", expression])
             .map(|id| id.trim().to_owned())
             .with_context(|| format!("{} has no {expression}", self.name))
     }
 
-    /// Lets in only who sends this user and password.
+    /// Requires basic authentication with this user and password.
     pub fn require_basic_auth(&self, user: &str, password: &str) {
         self.behave(|behaviour| behaviour.basic_auth = Some((user.to_owned(), password.to_owned())));
     }
 
-    /// Makes everything go wrong, from the next request on.
+    /// Sets the fault of all later requests.
     pub fn fail(&self, fault: Fault) {
         self.behave(|behaviour| behaviour.fault = Some(fault));
     }
 
-    /// Takes that much time before each answer.
+    /// Sets a delay before each response.
     pub fn delay(&self, delay: Duration) {
         self.behave(|behaviour| behaviour.delay = delay);
     }
@@ -166,7 +166,7 @@ impl Repo {
         change(lock(&self.inner.behaviours).entry(self.name.clone()).or_default());
     }
 
-    /// The requests to this repository so far.
+    /// Returns the requests to this repository so far.
     #[must_use]
     pub fn requests(&self) -> Vec<Request> {
         lock(&self.inner.requests)
@@ -179,7 +179,7 @@ impl Repo {
     /// Runs git in the bare repository and returns what it printed.
     ///
     /// # Errors
-    /// When it fails; the message holds what it complained of.
+    /// Returns an error if it fails; the message holds what it complained of.
     pub fn git(&self, args: &[&str]) -> Result<String> {
         self.git_with(args, &[])
     }

@@ -1,4 +1,4 @@
-//! A program that answers each line of JSON with one.
+//! A program that answers each line of JSON with a line of JSON.
 
 use std::{
     io::{BufRead as _, BufReader, Write as _},
@@ -20,7 +20,7 @@ impl Dialogue {
     /// Starts a program, in the time zone UTC.
     ///
     /// # Errors
-    /// When it can't be run.
+    /// Returns an error if it can't be run.
     pub fn start(command: &mut Command) -> Result<Self> {
         let mut child = command
             .env("TZ", "UTC")

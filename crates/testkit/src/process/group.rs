@@ -35,7 +35,7 @@ pub struct Group {
     dir: PathBuf,
     children: Mutex<BTreeMap<String, Child>>,
     watchdog: Mutex<Option<Child>>,
-    /// Whether dropping this value ends the processes.
+    /// True if dropping this value ends the processes.
     owned: bool,
 }
 
@@ -43,7 +43,7 @@ impl Group {
     /// A new folder below the system's temporary directory, with an owner: when that process is gone, so is the group.
     ///
     /// # Errors
-    /// When the folder can't be made or there is no `sh`.
+    /// Returns an error if the folder can't be made or there is no `sh`.
     pub fn create(kind: &str, owner: Identity) -> Result<Self> {
         let name = format!("{kind}-{:06x}@{owner}", fastrand::u32(..0x100_0000));
         Self::create_in(root()?.join(name), Some(owner), true)
@@ -53,7 +53,7 @@ impl Group {
     /// from [`Group::open`].
     ///
     /// # Errors
-    /// When the folder can't be made.
+    /// Returns an error if the folder can't be made.
     pub fn create_detached(dir: &Path) -> Result<Self> {
         Self::create_in(dir.to_owned(), None, false)
     }
@@ -61,7 +61,7 @@ impl Group {
     /// A folder at a place of the caller's choice that ends with its owner, which may be another process than this one.
     ///
     /// # Errors
-    /// When the folder can't be made or there is no `sh`.
+    /// Returns an error if the folder can't be made or there is no `sh`.
     pub(crate) fn create_for(dir: &Path, owner: Identity) -> Result<Self> {
         Self::create_in(dir.to_owned(), Some(owner), false)
     }
@@ -91,7 +91,7 @@ impl Group {
         }
     }
 
-    /// The folder.
+    /// Returns the folder of the group.
     #[must_use]
     pub fn dir(&self) -> &Path {
         &self.dir
@@ -106,7 +106,7 @@ impl Group {
     /// Starts a process; its output goes to [`Group::log`], its temporary files into the group's folder.
     ///
     /// # Errors
-    /// When it can't be started.
+    /// Returns an error if it can't be started.
     pub fn spawn(&self, name: &str, command: &mut Command) -> Result<Identity> {
         let log = self.log(name);
         let out = fs::OpenOptions::new().create(true).append(true).open(&log);
@@ -175,7 +175,7 @@ impl Group {
     /// needs one sends SIGTERM first.
     ///
     /// # Errors
-    /// When a process can't be killed or the folder can't be removed.
+    /// Returns an error if a process can't be killed or the folder can't be removed.
     pub fn stop(&self) -> Result<()> {
         if let Some(mut watchdog) = lock(&self.watchdog).take() {
             watchdog.kill()?;
@@ -229,7 +229,7 @@ pub(crate) fn root() -> Result<PathBuf> {
 /// Ends the processes and removes the folders of groups whose owners are gone.
 ///
 /// # Errors
-/// When a process can't be killed or a folder can't be removed.
+/// Returns an error if a process can't be killed or a folder can't be removed.
 pub fn sweep() -> Result<()> {
     for entry in fs::read_dir(root()?)?.flatten() {
         let name = entry.file_name();
@@ -254,7 +254,7 @@ pub fn sweep() -> Result<()> {
 /// Kills the processes whose environment names this state directory.
 ///
 /// # Errors
-/// When one can't be killed.
+/// Returns an error if one can't be killed.
 pub fn end_strays(dir: &Path) -> Result<()> {
     let Ok(processes) = fs::read_dir("/proc") else {
         return Group::open(dir).kill_known();

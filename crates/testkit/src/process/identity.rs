@@ -8,13 +8,13 @@ use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 /// One process: its id and the moment it started (in clock ticks since boot; 0 on systems without /proc).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Identity {
-    /// The process id.
+    /// Process ID of the process.
     pub pid: u32,
     started: u64,
 }
 
 impl Identity {
-    /// This process.
+    /// Returns the identity of this process.
     #[must_use]
     pub fn current() -> Self {
         let pid = std::process::id();
@@ -48,7 +48,7 @@ impl Identity {
         Some((Self { pid, started }, (*fields.first()?).to_owned()))
     }
 
-    /// Whether it still runs.
+    /// Returns true if the process is still running.
     #[must_use]
     pub fn is_alive(&self) -> bool {
         Self::of(self.pid) == Some(*self)
@@ -57,7 +57,7 @@ impl Identity {
     /// Sends a signal; a process that is gone already is no error.
     ///
     /// # Errors
-    /// When the process runs and must not be signalled by this user.
+    /// Returns an error if the process runs and must not be signalled by this user.
     pub fn signal(&self, signal: Signal) -> Result<()> {
         let Some(pid) = self.is_alive().then(|| self.raw()).flatten() else {
             return Ok(());

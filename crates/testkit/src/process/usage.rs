@@ -1,4 +1,4 @@
-//! What a process uses of memory and processor, as the kernel counts it.
+//! Memory and CPU use of a process, as the kernel counts it.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ impl Usage {
     /// Reads the usage of a running process.
     ///
     /// # Errors
-    /// When there is no such process, or no /proc.
+    /// Returns an error if there is no such process, or no /proc.
     pub fn of(pid: u32) -> Result<Self> {
         let read = |name: &str| {
             std::fs::read_to_string(format!("/proc/{pid}/{name}"))

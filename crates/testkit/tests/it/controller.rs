@@ -13,7 +13,7 @@ fn launch() -> Launch {
 }
 
 #[tokio::test]
-async fn a_controller_logs_and_ends_as_it_is_told() {
+async fn controller_writes_logs_and_ends_on_sigterm() {
     let controller = launch()
         .namespace("ns")
         .flag("--concurrent=7")
@@ -46,7 +46,7 @@ async fn a_controller_logs_and_ends_as_it_is_told() {
 }
 
 #[tokio::test]
-async fn a_killed_controller_says_nothing_more() {
+async fn controller_log_ends_when_it_is_killed() {
     let controller = launch().spawn().expect("starts");
     controller
         .wait_log("the start", PATIENCE, |entry| entry["msg"] == "started")
@@ -60,7 +60,7 @@ async fn a_killed_controller_says_nothing_more() {
 }
 
 #[tokio::test]
-async fn a_controller_that_ends_is_not_waited_for() {
+async fn start_fails_at_once_if_the_controller_ends() {
     let error = launch().env("ENDS", "yes").start().await.expect_err("ends");
     let message = format!("{error:#}");
     assert!(

@@ -44,7 +44,7 @@ fn shop(server: &GitServer, name: &str) -> Repo {
 }
 
 #[test]
-fn a_clone_holds_what_was_committed() {
+fn clone_holds_the_committed_files() {
     let server = GitServer::start().expect("starts");
     let repo = shop(&server, "team/shop");
     let second = repo
@@ -92,7 +92,7 @@ fn commits_are_the_same_in_each_run() {
 }
 
 #[test]
-fn branches_and_tags_move_and_go() {
+fn branches_and_tags_can_be_moved_and_deleted() {
     let server = GitServer::start().expect("starts");
     let repo = shop(&server, "shop");
     let first = repo.rev("main").expect("is there");
@@ -135,7 +135,7 @@ fn branches_and_tags_move_and_go() {
 }
 
 #[test]
-fn a_clone_can_push() {
+fn clone_can_push() {
     let server = GitServer::start().expect("starts");
     let repo = shop(&server, "shop");
     let dir = clone(&repo.url()).expect("is cloned");
@@ -151,7 +151,7 @@ fn a_clone_can_push() {
 }
 
 #[test]
-fn a_private_repository_wants_user_and_password() {
+fn private_repository_requires_credentials() {
     let server = GitServer::start().expect("starts");
     let repo = shop(&server, "private");
     repo.require_basic_auth("me", "s3cret");
@@ -206,7 +206,7 @@ fn faults_reach_the_client_and_heal() {
 }
 
 #[test]
-fn https_is_trusted_by_its_authority_alone() {
+fn https_is_trusted_with_its_own_ca_only() {
     let server = GitServer::start_tls().expect("starts");
     let repo = shop(&server, "shop");
     let refused = clone(&repo.url()).expect_err("isn't trusted");

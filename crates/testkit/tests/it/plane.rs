@@ -92,7 +92,7 @@ async fn deployments_load_balancers_and_claims_become_ready() {
 }
 
 #[tokio::test]
-async fn a_wait_in_vain_shows_what_was_last_seen() {
+async fn wait_for_shows_the_last_state_on_timeout() {
     let plane = ControlPlane::shared().await.expect("starts");
     let namespace = plane.namespace("vain").await.expect("is made");
     plane
@@ -112,7 +112,7 @@ async fn a_wait_in_vain_shows_what_was_last_seen() {
 }
 
 #[tokio::test]
-async fn a_service_account_may_only_do_what_it_was_granted() {
+async fn service_account_has_its_granted_rights_only() {
     let plane = ControlPlane::shared().await.expect("starts");
     let namespace = plane.namespace("account").await.expect("is made");
     let kubeconfig = plane
@@ -147,7 +147,7 @@ async fn a_service_account_may_only_do_what_it_was_granted() {
 }
 
 #[tokio::test]
-async fn two_planes_stand_side_by_side_and_leave_nothing() {
+async fn two_planes_run_side_by_side_and_leave_nothing() {
     let begin = Instant::now();
     let first = ControlPlane::start(Options::default()).await.expect("starts");
     let took = begin.elapsed();
@@ -178,7 +178,7 @@ async fn two_planes_stand_side_by_side_and_leave_nothing() {
 }
 
 #[test]
-fn a_plane_whose_owner_was_killed_is_swept() {
+fn plane_of_a_killed_owner_is_removed() {
     let program = env!("CARGO_BIN_EXE_testkit");
     let mut owner = std::process::Command::new(program)
         .arg("hold")

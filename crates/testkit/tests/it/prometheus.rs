@@ -5,7 +5,7 @@ use std::time::Duration;
 use testkit::Prometheus;
 
 #[tokio::test]
-async fn it_scrapes_and_answers_queries() {
+async fn prometheus_scrapes_and_answers_queries() {
     let configuration = |target: &str| {
         format!(
             "global: {{scrape_interval: 200ms}}\n\

@@ -15,7 +15,7 @@ fn config_map(name: &str) -> ConfigMap {
 }
 
 #[tokio::test]
-async fn requests_meet_their_fate() {
+async fn proxy_delays_drops_and_fails_requests() {
     let plane = ControlPlane::shared().await.expect("starts");
     let namespace = plane.namespace("proxy").await.expect("is made");
     let proxy = FaultProxy::start(plane).expect("starts");
@@ -74,7 +74,7 @@ async fn requests_meet_their_fate() {
 }
 
 #[tokio::test]
-async fn events_of_watches_are_swallowed() {
+async fn proxy_drops_events_of_watches() {
     let plane = ControlPlane::shared().await.expect("starts");
     let namespace = plane.namespace("deaf").await.expect("is made");
     let proxy = FaultProxy::start(plane).expect("starts");

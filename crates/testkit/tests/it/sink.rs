@@ -5,7 +5,7 @@ use std::time::Duration;
 use testkit::{Answer, WebhookSink, http::client};
 
 #[tokio::test]
-async fn what_is_posted_is_recorded_and_answered_as_told() {
+async fn sink_records_requests_and_answers_as_configured() {
     let sink = WebhookSink::start().expect("starts");
     let client = client(None).expect("is made");
     let answer = client
@@ -48,7 +48,7 @@ async fn what_is_posted_is_recorded_and_answered_as_told() {
 }
 
 #[tokio::test]
-async fn a_sink_with_tls_is_trusted_by_its_authority_alone() {
+async fn sink_with_tls_is_trusted_with_its_own_ca_only() {
     let sink = WebhookSink::start_tls().expect("starts");
     let trusting = client(Some(sink.ca_pem())).expect("is made");
     assert_eq!(

@@ -1,4 +1,4 @@
-//! testkit builds, starts and stops the control plane for people.
+//! Builds, starts and stops the test control plane.
 
 mod up;
 

@@ -1,4 +1,4 @@
-//! A control plane and the controllers in the background, for people.
+//! Runs a control plane and the controllers in the background.
 
 use std::{
     fs,

@@ -1,0 +1,28 @@
+//! Notes of tests that did not run. The test harness hides what passing tests print, so the notes are files in
+//! `target/skipped/`, which `make test` prints at the end.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/skipped")
+}
+
+/// Notes that some tests were skipped, and why. Notes of the same `tests` replace each other.
+#[allow(
+    clippy::print_stdout,
+    reason = "the harness of tests captures what is printed"
+)]
+pub fn note(tests: &str, reason: &str) {
+    let line = format!("{tests}: {reason}");
+    println!("\nskipped: {line}");
+    let name: String = tests
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' })
+        .collect();
+    // The note is a courtesy: a test must not fail because it can't be written.
+    let dir = folder();
+    let _ = fs::create_dir_all(&dir).and_then(|()| fs::write(dir.join(name), format!("{line}\n")));
+}
