@@ -18,6 +18,9 @@ struct Command {
     name: String,
     request: Request,
     simple: bool,
+    only_names: bool,
+    /// The project directory, relative to the folder of the project.
+    dir: String,
 }
 
 fn read_yaml(file: &Path) -> Value {
@@ -41,14 +44,19 @@ fn command(words: &[String], project: &Path) -> Result<Command, String> {
         charts: charts(),
         ..Request::default()
     };
-    let mut simple = false;
+    let (mut simple, mut only_names) = (false, false);
+    let mut dir = String::new();
     let mut overrides = Overrides::default();
     let mut words = words.iter().map(String::as_str);
     let name = words.next().unwrap_or_default().to_owned();
     let mut from_files = Map::new();
     while let Some(word) = words.next() {
-        if matches!(word, "--print-all" | "--offline-kubernetes" | "--simple") {
+        if matches!(
+            word,
+            "--print-all" | "--offline-kubernetes" | "--simple" | "--only-names"
+        ) {
             simple |= word == "--simple";
+            only_names |= word == "--only-names";
             continue;
         }
         let value = words
@@ -62,11 +70,14 @@ fn command(words: &[String], project: &Path) -> Result<Command, String> {
             let to = project.join(to.trim_start_matches("<PROJECT>/"));
             Ok::<_, String>((from.to_owned(), to))
         };
+        let path = |value: &str| TreePath::parse(value).map_err(|error| error.to_string());
         let inclusion = &mut request.inclusion;
         match word {
             "--kubernetes-version" => request.charts.kube_version = Some(value),
             "--local-git-override" | "--local-git-group-override" => overrides.git.push(directory(&value)?),
             "--local-oci-override" | "--local-oci-group-override" => overrides.oci.push(directory(&value)?),
+            "-c" | "--project-config" => request.project_file = Some(path(&value)?),
+            "--project-dir" => dir = value,
             "-t" | "--target" => request.target = Some(value),
             "-T" | "--target-name-override" => request.target_name_override = Some(value),
             "--discriminator" => request.discriminator = Some(value),
@@ -86,7 +97,7 @@ fn command(words: &[String], project: &Path) -> Result<Command, String> {
             "-a" | "--arg" => {
                 let read = |file: &str| {
                     fs::read(project.join(file))
-                        .map_err(|error| kluctl::ArgumentError::new(error.to_string()))
+                        .map_err(|error| kluctl::ArgumentError::new(format!("open {file}: {error}")))
                 };
                 add_argument(&mut request.args, &value, &read, &Budget::default())
                     .map_err(|error| error.to_string())?;
@@ -108,11 +119,14 @@ fn command(words: &[String], project: &Path) -> Result<Command, String> {
         name,
         request,
         simple,
+        only_names,
+        dir,
     })
 }
 
 fn compare(rendered: &Rendered, expected: &Path) -> Outcome {
-    let documents = yaml::read::kustomize_all(fs::read(expected).unwrap(), &Budget::default()).unwrap();
+    let text = fs::read(expected).map_err(|error| format!("{}: {error}", expected.display()))?;
+    let documents = yaml::read::kustomize_all(text, &Budget::default()).unwrap();
     let expected: Vec<Value> = documents
         .into_iter()
         .map(|document| document.value.to_json().into())
@@ -158,7 +172,7 @@ fn execute(case: &Path, project: &Path, description: &Value) -> Result<Outcome, 
     command.request.decrypt = decryption(&env);
     command.request.keep_files = true;
     command.request.vars = Some(Arc::new(Environment(env)));
-    let tree: Arc<dyn Tree> = Arc::new(read_dir(project));
+    let tree: Arc<dyn Tree> = Arc::new(read_dir(&project.join(&command.dir)));
     let (request, budget) = (&command.request, Budget::default());
     let words = |error: kluctl::Error| error.to_string();
     let expected = case.join("expected");
@@ -176,6 +190,15 @@ fn execute(case: &Path, project: &Path, description: &Value) -> Result<Outcome, 
         }
         "list-targets" => {
             let (targets, _) = list_targets(&tree, request, &budget).map_err(words)?;
+            if command.only_names {
+                let names = targets.as_seq().unwrap_or_default().iter();
+                let names = names.filter_map(|target| target.get("name").and_then(Value::as_str));
+                let got: String = names.map(|name| format!("{name}\n")).collect();
+                let expected = fs::read_to_string(expected.join("stdout.txt")).unwrap_or_default();
+                return Ok((got == expected)
+                    .then_some(())
+                    .ok_or_else(|| format!("got {got:?} expected {expected:?}")));
+            }
             Ok(same(&targets, &expected.join("stdout.txt")))
         }
         other => Err(format!("{other} is not a known command")),
