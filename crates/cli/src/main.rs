@@ -1,5 +1,6 @@
 //! The command line program `weir`.
 
+mod arguments;
 mod color;
 mod commands;
 mod deferred;
@@ -97,6 +98,7 @@ enum ParseError {
 /// Parses the arguments, with the defaults of the environment and the config file.
 fn parse(args: Vec<OsString>) -> Result<Cli, ParseError> {
     let mut program = Cli::command();
+    let args = arguments::subcommand_first(&program, args);
     // The defaults are those of kluctl; these commands have no counterpart in kluctl.
     let is_foreign = |word: &OsString| {
         ["kustomize", "helm", "completion", "man"]

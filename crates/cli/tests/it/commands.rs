@@ -151,6 +151,9 @@ fn list_targets_and_usage_errors() -> Result<()> {
         assert_eq!(output.status.code(), Some(1), "{words}");
         assert!(stderr(&output).contains(why), "{words}: {}", stderr(&output));
     }
+    // Flags are accepted before the subcommand, too.
+    let words = format!("--project-dir {} list-targets --only-names", dir.path().display());
+    assert_eq!(printed(weir(std::path::Path::new("/"), &words))?, "test\n");
     let script = printed(weir(dir.path(), "completion bash"))?;
     assert!(script.contains("poke-images"), "{script}");
     printed(weir(dir.path(), "man pages"))?;
