@@ -112,6 +112,7 @@ impl Session {
             );
         }
         let mut request = request(options, &root, &dir, &budget)?;
+        request.needs_context = !options.offline;
         if let Some(kubeconfig) = &kubeconfig {
             let contexts = kubeconfig.contexts();
             request.contexts = Contexts {

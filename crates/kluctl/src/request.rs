@@ -27,6 +27,8 @@ pub struct Request {
     pub discriminator: Option<String>,
     /// The kube contexts that exist.
     pub contexts: Contexts,
+    /// True if a target's context must exist. False if no cluster is used: then contexts are not checked.
+    pub needs_context: bool,
     /// Arguments from outside; they win over the project's own.
     pub args: Map,
     /// Images that are used in place of others; later ones win, and all win over the project's own.

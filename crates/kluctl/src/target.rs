@@ -162,9 +162,6 @@ fn fixed_images(target: &str, images: &[Value]) -> Result<Vec<FixedImage>, Error
 /// The kube context: asked for, of the target, or the current one.
 fn context(request: &Request, of_target: Option<String>) -> Result<Option<String>, Error> {
     let contexts = &request.contexts;
-    if contexts.names.is_empty() && contexts.current.is_none() {
-        return Ok(None);
-    }
     let filled = |name: &String| !name.is_empty();
     let asked = request
         .context_override
@@ -174,6 +171,10 @@ fn context(request: &Request, of_target: Option<String>) -> Result<Option<String
     let Some(name) = asked else {
         return Ok(contexts.current.clone());
     };
+    let no_cluster = contexts.names.is_empty() && contexts.current.is_none();
+    if no_cluster && !request.needs_context {
+        return Ok(None);
+    }
     if contexts.names.contains(&name) || contexts.current.as_ref() == Some(&name) {
         Ok(Some(name))
     } else {

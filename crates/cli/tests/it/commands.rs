@@ -278,6 +278,33 @@ async fn deploy_timeout_stores_a_partial_result() -> Result<()> {
 }
 
 #[test]
+fn a_missing_context_of_the_target_is_an_error() -> Result<()> {
+    let dir = files(&[
+        (".kluctl.yaml", "targets: [{name: t, context: context1}]\n"),
+        ("deployment.yaml", "deployments: []"),
+        (
+            "config",
+            "{apiVersion: v1, kind: Config, contexts: [], clusters: [], users: []}",
+        ),
+    ]);
+    for words in [
+        "render -t t --print-all",
+        "render -t t --print-all --kubeconfig config",
+        "list-images -t t",
+        "deploy -t t --yes",
+        "render -t t --context context1",
+    ] {
+        let output = weir(dir.path(), words).output()?;
+        assert_eq!(output.status.code(), Some(1), "{words}");
+        let stderr = stderr(&output);
+        assert!(stderr.contains("context \"context1\" does not exist"), "{words}: {stderr}");
+    }
+    printed(weir(dir.path(), "render -t t --print-all --offline-kubernetes"))?;
+    printed(weir(dir.path(), "list-targets"))?;
+    Ok(())
+}
+
+#[test]
 fn legacy_target_config_is_read_from_git() -> Result<()> {
     let server = testkit::GitServer::start()?;
     let repo = server.repo("targets")?;
