@@ -10,7 +10,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use cluster::{Cluster, access::LocalKubeconfig};
 use engine::{ExternalAccess, GitInfo, RenderOptions, SourceOverride};
 use git::Checkout;
-use kluctl::{Contexts, FixedImage, Inclusion, Rendered, Request};
+use kluctl::{Contexts, FixedImage, Inclusion, Rendered, Request, Target};
 use secrets::Keys;
 use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
@@ -146,19 +146,27 @@ impl Session {
     /// Connects to the cluster of the target; `None` without a kubeconfig.
     pub(crate) fn connect(&self) -> Result<Option<Cluster>> {
         let Some(kubeconfig) = &self.kubeconfig else {
+            if self.request.needs_context {
+                self.choose_target()?;
+            }
             return Ok(None);
         };
         let step = self.terminal.start("Initializing k8s client");
-        let (tree, request) = (self.tree.clone(), self.request.clone());
-        let rendering = self.rendering();
-        let target = self.unless_cancelled(engine::choose_target(tree, request, &rendering));
-        let target = self.runtime.block_on(target)?;
+        let target = self.choose_target()?;
         let client = self.runtime.block_on(async {
             let config = kubeconfig.config(target.context.as_deref()).await?;
             cluster::access::client(config)
         })?;
         step.done();
         Ok(Some(Cluster::new(client).until(self.cancel.clone())))
+    }
+
+    /// Returns the selected target, after checking that its context exists.
+    fn choose_target(&self) -> Result<Target> {
+        let (tree, request) = (self.tree.clone(), self.request.clone());
+        let rendering = self.rendering();
+        let target = self.unless_cancelled(engine::choose_target(tree, request, &rendering));
+        Ok(self.runtime.block_on(target)?)
     }
 
     /// Connects to the cluster of the target.
@@ -203,9 +211,10 @@ impl Session {
         Some(ProjectCommit {
             info: GitInfo {
                 url: api::redact(&origin),
-                branch: checkout.branch.clone().unwrap_or_default(),
+                // Before the first commit, there is no reference.
+                branch: checkout.branch.clone().filter(|_| checkout.commit.is_some()).unwrap_or_default(),
                 tag: checkout.tag.clone().unwrap_or_default(),
-                sub_dir: self.request.project_dir.to_string(),
+                sub_dir: self.request.project_dir.as_str().to_owned(),
                 commit: checkout.commit.clone().unwrap_or_default(),
                 dirty: checkout.dirty,
             },

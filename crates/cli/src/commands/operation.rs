@@ -128,7 +128,7 @@ impl<'a> Operation<'a> {
             initiator: Initiator::CommandLine,
             project: ProjectKey {
                 repo_key: git.as_ref().map(|git| git.repo_key.clone()).unwrap_or_default(),
-                sub_dir: request.project_dir.to_string(),
+                sub_dir: request.project_dir.as_str().to_owned(),
             },
             git: git.map(|git| git.info),
             cluster_id,

@@ -238,6 +238,41 @@ async fn deploy_diff_validate_prune_and_delete() -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn results_have_the_git_info_of_kluctl() -> Result<()> {
+    let plane = ControlPlane::shared().await?;
+    let namespace = plane.namespace("gitinfo").await?;
+    let dir = project(&namespace);
+    let git = |words: &str| -> Result<String> {
+        let mut command = Command::new("git");
+        command.args(["-c", "user.name=n", "-c", "user.email=e@example.com"]);
+        command.args(words.split_whitespace()).current_dir(dir.path());
+        printed(command)
+    };
+    let result = || -> Result<Json> {
+        let mut command = weir(dir.path(), "diff -t test -o json");
+        command.env("KUBECONFIG", plane.kubeconfig());
+        Ok(serde_json::from_str(&printed(command)?)?)
+    };
+    git("init -q -b master")?;
+    let unborn = result()?;
+    assert_eq!(unborn["gitInfo"]["url"], Json::Null);
+    assert_eq!(unborn["gitInfo"]["ref"], Json::Null);
+    assert_eq!(unborn["gitInfo"]["subDir"], "");
+    assert_eq!(unborn["projectKey"], serde_json::json!({}));
+    git("add .")?;
+    git("commit -qm one")?;
+    git("remote add origin https://example.com/org/shop.git")?;
+    let committed = result()?;
+    assert_eq!(committed["gitInfo"]["url"], "https://example.com/org/shop.git");
+    assert_eq!(committed["gitInfo"]["ref"], serde_json::json!({"branch": "master"}));
+    assert_eq!(
+        committed["projectKey"],
+        serde_json::json!({"repoKey": "git://example.com/org/shop"})
+    );
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn deploy_timeout_stores_a_partial_result() -> Result<()> {
     let plane = ControlPlane::shared().await?;
     let namespace = plane.namespace("interrupted").await?;

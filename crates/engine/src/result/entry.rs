@@ -36,6 +36,14 @@ pub(super) fn entry(object: &ResultObject) -> Value {
     Value::Map(entry)
 }
 
+/// Messages of a summary, where an empty list is null.
+pub(super) fn summary_messages(list: &[ObjectError]) -> Value {
+    match list {
+        [] => Value::Null,
+        list => messages(list),
+    }
+}
+
 /// Returns errors or warnings in the form of results. A message without an object gets a reference with empty names.
 pub(super) fn messages(list: &[ObjectError]) -> Value {
     let list: Vec<Value> = list

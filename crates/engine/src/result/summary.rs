@@ -35,8 +35,8 @@ impl CommandResult {
         ] {
             root.insert(name, count);
         }
-        root.insert("errors", entry::messages(&self.errors));
-        root.insert("warnings", entry::messages(&self.warnings));
+        root.insert("errors", entry::summary_messages(&self.errors));
+        root.insert("warnings", entry::summary_messages(&self.warnings));
         root.insert(
             "totalChanges",
             number(self.objects.iter().map(|object| object.changes.len()).sum()),

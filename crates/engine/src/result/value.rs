@@ -48,11 +48,20 @@ impl CommandResult {
         root.insert(command, self.command_info());
         if let Some(git) = &origin.git {
             let mut reference = Map::new();
-            put(&mut reference, "branch", &git.branch);
-            put(&mut reference, "tag", &git.tag);
+            let short = |name: &'_ str, prefix| name.strip_prefix(prefix).unwrap_or(name).to_owned();
+            put(&mut reference, "branch", &short(&git.branch, "refs/heads/"));
+            put(&mut reference, "tag", &short(&git.tag, "refs/tags/"));
+            // kluctl's types can't read an empty URL.
+            let url = Some(git.url.as_str()).filter(|url| !url.is_empty());
             let mut info = Map::from([
-                ("url", Value::from(git.url.as_str())),
-                ("ref", Value::Map(reference)),
+                ("url", url.map_or(Value::Null, Value::from)),
+                (
+                    "ref",
+                    match reference.is_empty() {
+                        true => Value::Null,
+                        false => Value::Map(reference),
+                    },
+                ),
             ]);
             info.insert("subDir", git.sub_dir.as_str());
             info.insert("commit", git.commit.as_str());
