@@ -97,6 +97,8 @@ pub enum GitReference {
     Tag(String),
     /// This one.
     Commit(String),
+    /// That of the branch with this name, or of the tag if there is no such branch.
+    Name(String),
 }
 
 const FIELDS: &[&str] = &[
@@ -183,6 +185,7 @@ fn source(fields: &Fields<'_>) -> Result<ChartSource, Error> {
             else {
                 return Err(fields.invalid("git", "helmChart.git.url is required"));
             };
+            source::refuse_name(fields, "git.ref", &reference)?;
             let sub_dir = sub_dir.as_str().to_owned();
             Ok(ChartSource::Git {
                 url,

@@ -234,11 +234,26 @@ fn sub_dir(fields: &Fields<'_>) -> Result<TreePath, Error> {
     }
 }
 
-/// The `ref` of a Git project: exactly one of a branch, a tag and a commit.
+/// Refuses a reference that is only a name, where it must be known whether it is a branch or a tag.
+pub(crate) fn refuse_name(fields: &Fields<'_>, field: &str, reference: &GitReference) -> Result<(), Error> {
+    match reference {
+        GitReference::Name(name) => {
+            let problem = format!("'{name}' must be given as a map with branch, tag or commit");
+            Err(fields.invalid(field, problem))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Reads the `ref` of a Git project: a map with exactly one of branch, tag and commit, or the name of a branch or tag.
 pub(crate) fn git_reference(fields: &Fields<'_>) -> Result<GitReference, Error> {
     let Some(value) = given(fields, "ref") else {
         return Ok(GitReference::Head);
     };
+    if let Some(name) = value.as_str() {
+        let full = GitReference::from_full(name);
+        return Ok(full.unwrap_or_else(|| GitReference::Name(name.to_owned())));
+    }
     let path = fields.path_of("ref");
     let line = fields.line_of("ref");
     let reference = Fields::new(fields.file, value, &path, line)?;
@@ -281,6 +296,7 @@ impl GitReference {
             Self::Branch(name) => drop(map.insert("branch", name.as_str())),
             Self::Tag(name) => drop(map.insert("tag", name.as_str())),
             Self::Commit(name) => drop(map.insert("commit", name.as_str())),
+            Self::Name(name) => drop(map.insert("ref", name.as_str())),
         }
         map
     }

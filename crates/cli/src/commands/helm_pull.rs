@@ -276,6 +276,7 @@ fn pull_git(source: &ChartSource, target_dir: &Path, fetcher: &RemoteFetcher, bu
         GitReference::Branch(name) => format!("ref:\n  branch: {name:?}\n"),
         GitReference::Tag(name) => format!("ref:\n  tag: {name:?}\n"),
         GitReference::Commit(id) => format!("ref:\n  commit: {id:?}\n"),
+        GitReference::Name(name) => format!("ref: {name:?}\n"),
     };
     let info = format!("url: {shown:?}\n{kind}subDir: {sub_dir:?}\ncommit: {commit}\n");
     files.push((TreePath::parse(GIT_INFO)?, info.into()));

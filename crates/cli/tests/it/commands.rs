@@ -340,6 +340,39 @@ fn a_missing_context_of_the_target_is_an_error() -> Result<()> {
 }
 
 #[test]
+fn references_of_includes_can_be_names() -> Result<()> {
+    let server = testkit::GitServer::start()?;
+    let repo = server.repo("base")?;
+    let map = |name: &str| format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}}}\n");
+    let id = repo.commit(
+        "1",
+        &[
+            ("deployment.yaml", "deployments: [{path: app}]"),
+            ("app/map.yaml", &map("first")),
+        ],
+    )?;
+    repo.tag("v1", &id)?;
+    repo.commit("2", &[("app/map.yaml", &map("second"))])?;
+    for (reference, expected) in [
+        ("main", Ok("name: second")),
+        ("v1", Ok("name: first")),
+        ("refs/tags/v1", Ok("name: first")),
+        ("{tag: v1}", Ok("name: first")),
+        ("nope", Err("'nope'")),
+    ] {
+        let deployment = format!("deployments: [{{git: {{url: '{}', ref: {reference}}}}}]", repo.url());
+        let dir = files(&[("deployment.yaml", deployment.as_str())]);
+        let output = weir(dir.path(), "render --print-all --offline-kubernetes").output()?;
+        let stdout = String::from_utf8_lossy(&output.stdout);
+        match expected {
+            Ok(expected) => assert!(stdout.contains(expected), "{reference}: {}", stderr(&output)),
+            Err(expected) => assert!(stderr(&output).contains(expected), "{}", stderr(&output)),
+        }
+    }
+    Ok(())
+}
+
+#[test]
 fn legacy_target_config_is_read_from_git() -> Result<()> {
     let server = testkit::GitServer::start()?;
     let repo = server.repo("targets")?;

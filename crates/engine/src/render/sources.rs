@@ -123,7 +123,7 @@ impl SourceFetcher {
                 name: Some("HEAD".to_owned()),
                 ..Selector::default()
             },
-            GitReference::Branch(name) => Selector {
+            GitReference::Branch(name) | GitReference::Name(name) => Selector {
                 branch: Some(name.clone()),
                 ..Selector::default()
             },
@@ -140,7 +140,16 @@ impl SourceFetcher {
         self.take(FetchedTotals::default())?;
         let commit = selector.reference().and_then(|wanted| {
             let mut session = self.network.open(&remote, &self.call())?;
-            let resolved = session.resolve(&wanted)?;
+            let resolved = match (session.resolve(&wanted), reference) {
+                (Err(git::Error::RefNotFound { .. }), GitReference::Name(name)) => {
+                    let tag = Selector {
+                        tag: Some(name.clone()),
+                        ..Selector::default()
+                    };
+                    session.resolve(&tag.reference()?)?
+                }
+                (resolved, _) => resolved?,
+            };
             Commit::fetch(&mut session, &resolved, self.limits.file_bytes)
         });
         let commit = commit.map_err(CallbackError::from_display)?;

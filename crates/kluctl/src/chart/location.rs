@@ -20,6 +20,7 @@ impl fmt::Display for GitReference {
             Self::Branch(name) => write!(f, "refs/heads/{name}"),
             Self::Tag(name) => write!(f, "refs/tags/{name}"),
             Self::Commit(id) => f.write_str(id),
+            Self::Name(name) => f.write_str(name),
         }
     }
 }

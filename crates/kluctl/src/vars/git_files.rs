@@ -51,7 +51,7 @@ impl Reader<'_> {
     fn references(&self, source: &GitFiles) -> Result<Vec<(String, GitReference)>, Error> {
         let prefix = match &source.reference {
             GitReference::Head => return Ok(vec![("HEAD".to_owned(), GitReference::Head)]),
-            GitReference::Commit(_) => "",
+            GitReference::Commit(_) | GitReference::Name(_) => "",
             GitReference::Branch(_) => "refs/heads/",
             GitReference::Tag(_) => "refs/tags/",
         };
@@ -77,7 +77,7 @@ impl Reader<'_> {
                     Some((listed.name, reference))
                 }));
             }
-            GitReference::Head => {}
+            GitReference::Head | GitReference::Name(_) => {}
         }
         found.sort_by(|(a, _), (b, _)| a.cmp(b));
         Ok(found)

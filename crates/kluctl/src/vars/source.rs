@@ -168,9 +168,11 @@ fn git_files(fields: &Fields<'_>) -> Result<GitFiles, Error> {
             config: file.map.clone(),
         });
     }
+    let reference = source::git_reference(fields)?;
+    source::refuse_name(fields, "ref", &reference)?;
     Ok(GitFiles {
         url: fields.required("url")?,
-        reference: source::git_reference(fields)?,
+        reference,
         files,
     })
 }
