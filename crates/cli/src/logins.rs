@@ -99,6 +99,8 @@ enum ServerKind {
 /// Credentials and TLS settings for one server.
 #[derive(Debug, Clone, Default)]
 struct Login {
+    /// ID that `credentialsId` of a Helm chart can refer to (deprecated).
+    id: Option<String>,
     /// URL scheme that the login is restricted to; `None` for any scheme.
     scheme: Option<String>,
     host: String,
@@ -148,6 +150,17 @@ impl Logins {
         found.map_or_else(|| Ok(Access::default()), Login::access)
     }
 
+    /// Returns the credentials and TLS settings for the Helm repository of a chart, by the chart's `credentialsId` if there is a login
+    /// with it, otherwise by the URL.
+    pub(crate) fn helm_access(&self, url: &str, credentials_id: Option<&str>) -> Result<Access> {
+        let mut logins = self.0.iter().filter(|(kind, _)| *kind == ServerKind::Helm);
+        let by_id = logins.find(|(_, login)| credentials_id.is_some() && login.id.as_deref() == credentials_id);
+        match by_id {
+            Some((_, login)) => login.access(),
+            None => self.access(url),
+        }
+    }
+
     fn find(&self, kind: ServerKind, address: &str) -> Option<&Login> {
         let server = ServerAddress::parse(address)?;
         let mut logins = self.0.iter().filter(|(of, _)| *of == kind);
@@ -162,6 +175,7 @@ impl Login {
             .split_once('/')
             .map_or((server, None), |(host, path)| (host, Some(path)));
         Self {
+            id: path.is_none().then(|| server.to_owned()),
             host: host.to_owned(),
             path: path.map(str::to_owned).filter(|path| !path.is_empty()),
             ..Self::default()
@@ -210,6 +224,7 @@ impl Login {
             _ => Err(anyhow!("{field} must be true or false")),
         };
         match field {
+            "CREDENTIALS_ID" => self.id = Some(value.to_owned()).filter(|id| !id.is_empty()),
             "HOST" => value.clone_into(&mut self.host),
             "PATH" | "REPOSITORY" => self.path = Some(value.to_owned()).filter(|path| !path.is_empty()),
             "USERNAME" => value.clone_into(&mut self.username),
@@ -297,7 +312,10 @@ fn of_flags(args: &LoginFlags) -> Result<Vec<(ServerKind, Login)>> {
     for (kind, field, texts) in with_values {
         for text in texts {
             // The message must not contain the value, which may be a password.
-            let (server, value) = text.split_once('=').ok_or_else(|| {
+            let split = text.split_once('=');
+            // The deprecated form `ID:VALUE` refers to `credentialsId` of charts.
+            let split = split.or_else(|| text.split_once(':').filter(|_| kind == Helm));
+            let (server, value) = split.ok_or_else(|| {
                 let flag = format!("{kind:?}-{field}").to_lowercase().replace('_', "-");
                 anyhow!("invalid --{flag}: expected HOST/PATH=VALUE")
             })?;

@@ -66,6 +66,8 @@ pub enum ChartSource {
         chart: String,
         /// The version of the chart.
         version: String,
+        /// ID of the credentials to use (`credentialsId`, deprecated); `None` selects them by URL.
+        credentials_id: Option<String>,
     },
     /// A registry of images.
     Oci {
@@ -114,6 +116,7 @@ const FIELDS: &[&str] = &[
     "skipCRDs",
     "skipUpdate",
     "skipPrePull",
+    "credentialsId",
 ];
 
 impl HelmChart {
@@ -137,7 +140,7 @@ impl HelmChart {
     }
 
     fn decode(fields: &Fields<'_>) -> Result<Self, Error> {
-        fields.check(FIELDS, &["credentialsId"])?;
+        fields.check(FIELDS, &[])?;
         Ok(Self {
             source: source(fields)?,
             update_constraints: fields.filled_string("updateConstraints")?,
@@ -211,13 +214,24 @@ fn registry(fields: &Fields<'_>, url: String) -> Result<ChartSource, Error> {
         fields.invalid("chartVersion", problem)
     })?;
     let chart = fields.filled_string("chartName")?;
+    let credentials_id = fields.filled_string("credentialsId")?;
+    if location::is_oci(&url) && credentials_id.is_some() {
+        let problem = "OCI charts can currently only be authenticated via registry login and environment variables but not via \
+                       cli arguments";
+        return Err(fields.invalid("credentialsId", problem));
+    }
     match (location::is_oci(&url), chart) {
         (true, None) => Ok(ChartSource::Oci { url, version }),
         (true, Some(_)) => {
             let problem = "chartName can not be specified when repo is a OCI url";
             Err(fields.invalid("chartName", problem))
         }
-        (false, Some(chart)) => Ok(ChartSource::Repo { url, chart, version }),
+        (false, Some(chart)) => Ok(ChartSource::Repo {
+            url,
+            chart,
+            version,
+            credentials_id,
+        }),
         (false, None) => {
             let problem = "chartName must be specified when repo is normal Helm repo";
             Err(fields.invalid("chartName", problem))

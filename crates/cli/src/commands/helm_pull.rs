@@ -167,6 +167,7 @@ fn wanted(source: &ChartSource) -> Option<ChartVersion> {
         address: address.to_owned(),
         chart: chart.to_owned(),
         version: version.to_owned(),
+        credentials_id: source.credentials_id().map(str::to_owned),
     })
 }
 

@@ -58,8 +58,8 @@ impl SourceCredentials for Logins {
             .map_err(|error| CallbackError::new(format!("{error:#}")))
     }
 
-    fn helm(&self, url: &str) -> Result<Access, CallbackError> {
-        self.access(url)
+    fn helm(&self, url: &str, credentials_id: Option<&str>) -> Result<Access, CallbackError> {
+        self.helm_access(url, credentials_id)
             .map_err(|error| CallbackError::new(format!("{error:#}")))
     }
 }

@@ -21,6 +21,8 @@ pub(crate) struct ChartVersion {
     pub(crate) address: String,
     /// Name of the chart; empty if it is part of the registry URL.
     pub(crate) chart: String,
+    /// `credentialsId` of the chart.
+    pub(crate) credentials_id: Option<String>,
     /// Version, or version range for the newest version in it.
     pub(crate) version: String,
 }
@@ -28,7 +30,7 @@ pub(crate) struct ChartVersion {
 /// Downloads charts. Each repository index is read once, and charts of [`ChartDownloader::pull`] are downloaded once.
 pub(crate) struct ChartDownloader<'f> {
     pub(crate) fetcher: &'f RemoteFetcher,
-    repositories: Mutex<HashMap<String, oci::Charts>>,
+    repositories: Mutex<HashMap<(String, Option<String>), oci::Charts>>,
     archives: Mutex<HashMap<ChartVersion, Archive>>,
 }
 
@@ -42,16 +44,22 @@ impl<'f> ChartDownloader<'f> {
         }
     }
 
-    fn source(&self, address: &str, chart: &str) -> Result<Source> {
+    fn source(&self, address: &str, chart: &str, credentials_id: Option<&str>) -> Result<Source> {
+        let key = (address.to_owned(), credentials_id.map(str::to_owned));
         let mut repositories = self.repositories.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(repository) = repositories.get(address) {
+        if let Some(repository) = repositories.get(&key) {
             return Ok(repository.chart(chart)?);
         }
-        let client = Client::new(self.fetcher.logins.access(address)?, Limits::default())?;
+        let access = self.fetcher.logins.helm_access(address, credentials_id)?;
+        let client = Client::new(access, Limits::default())?;
         let repository = oci::Charts::at(&client, address)?.keeping_index();
         let source = repository.chart(chart)?;
-        repositories.insert(address.to_owned(), repository);
+        repositories.insert(key, repository);
         Ok(source)
+    }
+
+    fn source_of(&self, wanted: &ChartVersion) -> Result<Source> {
+        self.source(&wanted.address, &wanted.chart, wanted.credentials_id.as_deref())
     }
 
     /// Downloads a chart.
@@ -60,7 +68,7 @@ impl<'f> ChartDownloader<'f> {
         if let Some(archive) = archives.get(wanted) {
             return Ok(archive.clone());
         }
-        let source = self.source(&wanted.address, &wanted.chart)?;
+        let source = self.source_of(wanted)?;
         let archive = self.wait(source.pull(&wanted.version))??;
         archives.insert(wanted.clone(), archive.clone());
         Ok(archive)
@@ -75,7 +83,7 @@ impl<'f> ChartDownloader<'f> {
         for (begin, some) in all.chunks(CONCURRENCY).enumerate() {
             let mut sources = Vec::new();
             for (at, wanted) in some.iter().enumerate() {
-                match self.source(&wanted.address, &wanted.chart) {
+                match self.source_of(wanted) {
                     Ok(source) => sources.push((at, source, wanted.version.clone())),
                     Err(error) => done(begin * CONCURRENCY + at, Err(error))?,
                 }
@@ -95,8 +103,13 @@ impl<'f> ChartDownloader<'f> {
     }
 
     /// Returns all versions of a chart, newest first.
-    pub(crate) fn versions(&self, address: &str, chart: &str) -> Result<Vec<String>> {
-        let source = self.source(address, chart)?;
+    pub(crate) fn versions(
+        &self,
+        address: &str,
+        chart: &str,
+        credentials_id: Option<&str>,
+    ) -> Result<Vec<String>> {
+        let source = self.source(address, chart, credentials_id)?;
         Ok(self.wait(source.versions())??)
     }
 

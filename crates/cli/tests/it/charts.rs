@@ -185,6 +185,44 @@ fn failed(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).unwrap()
 }
 
+#[test]
+fn helm_pull_finds_credentials_by_id() {
+    let server = repository(&["1.0.0"]);
+    server.login("me", "s3cret");
+    let url = server.url("");
+    let run = |arguments: &[&str], variables: &[(&str, &str)]| {
+        let dir = project(&[("one", release(&url, "a", "1.0.0", "  credentialsId: shop\n"))]);
+        let mut command = Command::new(env!("CARGO_BIN_EXE_weir"));
+        command.arg("helm-pull").args(arguments).envs(variables.iter().copied());
+        command.current_dir(dir.path()).output().unwrap()
+    };
+    let by_id = ["--helm-username=shop:me", "--helm-password=shop:s3cret"];
+    succeeded(&run(&by_id, &[]));
+    let variables = [
+        ("KLUCTL_HELM_CREDENTIALS_ID", "shop"),
+        ("KLUCTL_HELM_USERNAME", "me"),
+        ("KLUCTL_HELM_PASSWORD", "s3cret"),
+    ];
+    succeeded(&run(&[], &variables));
+    let host = url.trim_start_matches("http://").trim_end_matches('/');
+    let by_host = [
+        format!("--helm-username={host}=me"),
+        format!("--helm-password={host}=s3cret"),
+    ];
+    succeeded(&run(&[&by_host[0], &by_host[1]], &[]));
+    failed(&run(&["--helm-username=other:me", "--helm-password=other:s3cret"], &[]));
+    let chart = "helmChart: {repo: 'oci://h/c', chartVersion: 1.0.0, releaseName: c, credentialsId: x}";
+    let dir = project(&[("one", chart.to_owned())]);
+    let stderr = failed(&weir(dir.path(), &["helm-pull"]));
+    assert!(
+        stderr.contains(
+            "OCI charts can currently only be authenticated via registry login and environment variables but not via cli \
+             arguments"
+        ),
+        "{stderr}"
+    );
+}
+
 #[tokio::test]
 async fn helm_pull_uses_registry_credentials() {
     let registry = Registry::start(Login::Token, None).await.unwrap();

@@ -109,7 +109,7 @@ impl ChartPuller {
                 address: address.to_owned(),
                 chart: chart.to_owned(),
                 version: version.to_owned(),
-                access: self.external.access(address)?,
+                access: self.external.access(address, source.credentials_id())?,
             });
         }
         match source {
@@ -170,6 +170,7 @@ mod tests {
             url: server.url(""),
             chart: "a".to_owned(),
             version: version.to_owned(),
+            credentials_id: None,
         };
         let cache = ChartCache::default();
         assert_eq!(

@@ -107,11 +107,11 @@ pub trait SourceCredentials: Send + Sync {
     /// Fails when a file with credentials can't be read. The message holds no secret.
     fn registry(&self, url: &str) -> Result<oci::Access, CallbackError>;
 
-    /// Returns the credentials and TLS settings of a Helm repository.
+    /// Returns the credentials and TLS settings of a Helm repository. An ID (`credentialsId` of a chart) takes precedence over the URL.
     ///
     /// # Errors
     /// Fails when a file with credentials can't be read. The message holds no secret.
-    fn helm(&self, url: &str) -> Result<oci::Access, CallbackError>;
+    fn helm(&self, url: &str, credentials_id: Option<&str>) -> Result<oci::Access, CallbackError>;
 }
 
 impl fmt::Debug for dyn SourceCredentials {
@@ -141,10 +141,10 @@ impl Default for ExternalAccess {
 
 impl ExternalAccess {
     /// Returns credentials and TLS settings for the URL of a registry or a Helm repository.
-    pub(crate) fn access(&self, url: &str) -> Result<oci::Access, CallbackError> {
+    pub(crate) fn access(&self, url: &str, credentials_id: Option<&str>) -> Result<oci::Access, CallbackError> {
         match &self.credentials {
             Some(credentials) if url.starts_with("oci://") => credentials.registry(url),
-            Some(credentials) => credentials.helm(url),
+            Some(credentials) => credentials.helm(url, credentials_id),
             None => Ok(oci::Access::default()),
         }
     }

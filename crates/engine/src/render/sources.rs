@@ -176,7 +176,7 @@ impl SourceFetcher {
         if let Some(digest) = digest {
             name.push_str(&format!("@{digest}"));
         }
-        let access = self.external.access(url)?;
+        let access = self.external.access(url, None)?;
         self.take(FetchedTotals::default())?;
         let (bytes, commit) = self.blocking.block_on(layer(&name, access))??;
         let tree = unpacked(&bytes, &self.limits)?;

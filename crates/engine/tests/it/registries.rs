@@ -42,7 +42,7 @@ impl SourceCredentials for Known {
         })
     }
 
-    fn helm(&self, url: &str) -> Result<Access, CallbackError> {
+    fn helm(&self, url: &str, _credentials_id: Option<&str>) -> Result<Access, CallbackError> {
         Err(CallbackError::new(format!("{url} is not a registry")))
     }
 }

@@ -33,7 +33,7 @@ impl SourceCredentials for User {
         Err(CallbackError::new(format!("{url} is not a Git repository")))
     }
 
-    fn helm(&self, url: &str) -> Result<Access, CallbackError> {
+    fn helm(&self, url: &str, _credentials_id: Option<&str>) -> Result<Access, CallbackError> {
         Err(CallbackError::new(format!("{url} is not a Git repository")))
     }
 }

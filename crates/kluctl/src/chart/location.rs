@@ -52,6 +52,15 @@ impl ChartSource {
         }
     }
 
+    /// Returns the `credentialsId` of a chart in a Helm repository.
+    #[must_use]
+    pub fn credentials_id(&self) -> Option<&str> {
+        match self {
+            Self::Repo { credentials_id, .. } => credentials_id.as_deref(),
+            Self::Oci { .. } | Self::Local { .. } | Self::Git { .. } => None,
+        }
+    }
+
     /// The directory below [`super::PULLED_CHARTS`] that holds all versions of the chart; none for a local one.
     ///
     /// # Errors
@@ -81,9 +90,20 @@ impl ChartSource {
     #[must_use]
     pub fn remote(&self) -> Option<(&str, &str, &str)> {
         match self {
-            Self::Repo { url, chart, version } => Some((url, chart, version)),
+            Self::Repo {
+                url, chart, version, ..
+            } => Some((url, chart, version)),
             Self::Oci { url, version } => Some((url, "", version)),
             Self::Local { .. } | Self::Git { .. } => None,
+        }
+    }
+
+    /// Returns the `credentialsId` of a chart in a Helm repository.
+    #[must_use]
+    pub fn credentials_id(&self) -> Option<&str> {
+        match self {
+            Self::Repo { credentials_id, .. } => credentials_id.as_deref(),
+            Self::Oci { .. } | Self::Local { .. } | Self::Git { .. } => None,
         }
     }
 

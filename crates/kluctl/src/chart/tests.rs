@@ -15,12 +15,13 @@ fn read(fields: &str) -> Result<HelmChart, String> {
 fn helm_chart_yaml_reads_all_fields() {
     let fields = "repo: https://charts.example.com/stable\nchartName: redis\nchartVersion: 17.4.0\n\
                   updateConstraints: ~17\nreleaseName: cache\nnamespace: caching\noutput: out.yaml\n\
-                  skipCRDs: true\nskipUpdate: true\nskipPrePull: true\n";
+                  skipCRDs: true\nskipUpdate: true\nskipPrePull: true\ncredentialsId: stable\n";
     let expected = HelmChart {
         source: ChartSource::Repo {
             url: "https://charts.example.com/stable".to_owned(),
             chart: "redis".to_owned(),
             version: "17.4.0".to_owned(),
+            credentials_id: Some("stable".to_owned()),
         },
         update_constraints: Some("~17".to_owned()),
         release_name: "cache".to_owned(),
@@ -82,13 +83,14 @@ fn conflicting_chart_fields_are_refused() {
         ),
         (
             "git: {url: https://a.b/c, ref: main}",
-            "helmChart.git.ref is a map",
+            "must be given as a map with branch, tag or commit",
         ),
         ("path: x", "helmChart.releaseName is required"),
         ("path: x\nrelName: y", "unknown field \"helmChart.relName\""),
         (
-            "path: x\ncredentialsId: y",
-            "helmChart.credentialsId is not supported yet",
+            "repo: oci://a.b/c\nchartVersion: '1'\nreleaseName: r\ncredentialsId: y",
+            "OCI charts can currently only be authenticated via registry login and environment variables but not via cli \
+             arguments",
         ),
     ] {
         let error = read(fields).unwrap_err();

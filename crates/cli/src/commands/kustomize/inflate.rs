@@ -136,6 +136,7 @@ impl HelmInflator<'_> {
             address: config.repo.trim_end_matches('/').to_owned(),
             chart: config.name.clone(),
             version: version.to_owned(),
+            credentials_id: None,
         };
         let archive = self
             .charts
