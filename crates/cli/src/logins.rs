@@ -3,6 +3,7 @@
 mod address;
 mod docker;
 mod git;
+mod loopback;
 
 use std::{
     collections::BTreeMap,
@@ -120,7 +121,11 @@ struct Login {
 
 /// All known logins. The first match is used.
 #[derive(Debug, Default)]
-pub(crate) struct Logins(Vec<(ServerKind, Login)>);
+pub(crate) struct Logins {
+    entries: Vec<(ServerKind, Login)>,
+    /// True if registries on loopback addresses may use plain HTTP without a flag.
+    detects_plain_http: bool,
+}
 
 impl Logins {
     /// Reads the logins of flags, of the environment, of Git's credentials files and of Docker's config.json, in this order.
@@ -129,31 +134,49 @@ impl Logins {
         all.extend(of_environment(std::env::vars())?);
         all.extend(git::of_files()?);
         all.extend(docker::of_file()?);
-        Ok(Self(all))
+        Ok(Self {
+            entries: all,
+            detects_plain_http: true,
+        })
     }
 
     /// Reads the registry logins of a file in the format of Docker's config.json; `None` means the default file.
     pub(crate) fn of_registries(file: Option<&Path>) -> Result<Self> {
         match file {
-            Some(file) => docker::of_path(file).map(Self),
-            None => docker::of_file().map(Self),
+            Some(file) => docker::of_path(file).map(Self::of),
+            None => docker::of_file().map(Self::of),
+        }
+    }
+
+    fn of(entries: Vec<(ServerKind, Login)>) -> Self {
+        Self {
+            entries,
+            detects_plain_http: false,
         }
     }
 
     /// Returns the credentials and TLS settings for a URL.
+    ///
+    /// Registries on loopback addresses that don't use TLS are accessed by plain HTTP, as by kluctl, unless there are TLS settings.
     pub(crate) fn access(&self, address: &str) -> Result<Access> {
         let kind = match address.split_once("://") {
             Some(("oci", _)) => ServerKind::Registry,
             _ => ServerKind::Helm,
         };
         let found = self.find(kind, address);
-        found.map_or_else(|| Ok(Access::default()), Login::access)
+        let mut access = found.map_or_else(|| Ok(Access::default()), Login::access)?;
+        let has_tls = access.ca.is_some() || access.identity.is_some() || access.insecure_skip_verify;
+        if kind == ServerKind::Registry && self.detects_plain_http && !has_tls && !access.plain_http {
+            let server = ServerAddress::parse(address);
+            access.plain_http = server.is_some_and(|server| loopback::uses_plain_http(&server.host));
+        }
+        Ok(access)
     }
 
     /// Returns the credentials and TLS settings for the Helm repository of a chart, by the chart's `credentialsId` if there is a login
     /// with it, otherwise by the URL.
     pub(crate) fn helm_access(&self, url: &str, credentials_id: Option<&str>) -> Result<Access> {
-        let mut logins = self.0.iter().filter(|(kind, _)| *kind == ServerKind::Helm);
+        let mut logins = self.entries.iter().filter(|(kind, _)| *kind == ServerKind::Helm);
         let by_id = logins.find(|(_, login)| credentials_id.is_some() && login.id.as_deref() == credentials_id);
         match by_id {
             Some((_, login)) => login.access(),
@@ -163,7 +186,7 @@ impl Logins {
 
     fn find(&self, kind: ServerKind, address: &str) -> Option<&Login> {
         let server = ServerAddress::parse(address)?;
-        let mut logins = self.0.iter().filter(|(of, _)| *of == kind);
+        let mut logins = self.entries.iter().filter(|(of, _)| *of == kind);
         let (_, login) = logins.find(|(_, login)| login.matches(&server))?;
         Some(login)
     }
@@ -388,7 +411,7 @@ mod tests {
 
     fn flags(flags: &[&str]) -> Logins {
         let args = Cli::parse_from(std::iter::once(&"weir").chain(flags));
-        Logins(of_flags(&args.logins).unwrap())
+        Logins::of(of_flags(&args.logins).unwrap())
     }
 
     fn user(access: &Access) -> &str {
@@ -452,12 +475,12 @@ mod tests {
                 .collect();
             of_environment(pairs.into_iter())
         };
-        let logins = Logins(vars(&set).unwrap());
+        let logins = Logins::of(vars(&set).unwrap());
         assert_eq!(user(&logins.access("https://a/x").unwrap()), "one");
         let two = logins.access("https://b/x").unwrap();
         assert!(user(&two) == "two" && two.insecure_skip_verify);
         assert_eq!(user(&logins.access("oci://c/x/y").unwrap()), "(token)");
-        let known = Logins(
+        let known = Logins::of(
             vars(&[
                 ("KLUCTL_REGISTRY_HOST", "h"),
                 ("KLUCTL_REGISTRY_IDENTITY_TOKEN", "x"),

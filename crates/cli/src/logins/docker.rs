@@ -141,7 +141,7 @@ mod tests {
             "id.example.com": {"auth": "MDAwOg==", "identitytoken": "s3cretidentity"},
             "kept.example.com": {}
         }, "credsStore": "desktop", "HttpHeaders": {"x": "y"}}"#;
-        let logins = Logins(of_text(text.as_bytes()).unwrap());
+        let logins = Logins::of(of_text(text.as_bytes()).unwrap());
         let who = |url: &str| {
             logins
                 .find(ServerKind::Registry, url)

@@ -131,7 +131,7 @@ mod tests {
     fn login_applies_to_matching_repositories() {
         let mut login = of_line("https://u:p@h").unwrap();
         login.path = Some("team/*".to_owned());
-        let logins = Logins(vec![(ServerKind::Git, login)]);
+        let logins = Logins::of(vec![(ServerKind::Git, login)]);
         let user = |url: &str| {
             let remote = logins.remote(url).unwrap();
             remote.auth().map(|auth| auth.username.clone())

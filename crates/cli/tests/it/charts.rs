@@ -255,6 +255,22 @@ async fn helm_pull_uses_registry_credentials() {
     assert_eq!(pulled(&dir), ["charts/c/1.1.0"]);
 }
 
+#[tokio::test]
+async fn loopback_registries_use_plain_http() {
+    let registry = Registry::start(Login::Basic, None).await.unwrap();
+    registry
+        .push_chart("charts/c", "1.0.0", &chart("c", "1.0.0"))
+        .await
+        .unwrap();
+    let host = registry.host();
+    let text =
+        format!("helmChart:\n  repo: oci://{host}/charts/c\n  chartVersion: 1.0.0\n  releaseName: c\n");
+    let dir = project(&[("one", text)]);
+    let login = format!("--registry-creds={host}={USER}:{PASSWORD}");
+    succeeded(&weir(dir.path(), &["helm-pull", &login]));
+    assert_eq!(pulled(&dir), ["charts/c/1.0.0"]);
+}
+
 #[test]
 fn helm_update_respects_update_constraints() {
     let server = repository(&["1.0.0", "1.0.5", "1.4.0", "2.0.0", "3.0.0-rc.1"]);
