@@ -57,13 +57,17 @@ fn are_flags(words: &[OsString], command: &Command) -> bool {
 /// Finds the flag that a word sets; true if the word also has its value.
 fn flag<'c>(word: &str, command: &'c Command) -> Option<(&'c Arg, bool)> {
     if let Some(long) = word.strip_prefix("--") {
-        let (name, value) = long.split_once('=').map_or((long, None), |(name, value)| (name, Some(value)));
+        let (name, value) = long
+            .split_once('=')
+            .map_or((long, None), |(name, value)| (name, Some(value)));
         let flag = command.get_arguments().find(|arg| arg.get_long() == Some(name))?;
         return Some((flag, value.is_some()));
     }
     let mut letters = word.strip_prefix('-')?.chars();
     let letter = letters.next()?;
-    let flag = command.get_arguments().find(|arg| arg.get_short() == Some(letter))?;
+    let flag = command
+        .get_arguments()
+        .find(|arg| arg.get_short() == Some(letter))?;
     Some((flag, !letters.as_str().is_empty()))
 }
 
@@ -89,7 +93,10 @@ mod tests {
     fn flags_before_the_subcommand_are_moved_behind_it() {
         for (line, expected) in [
             ("weir --target x deploy -y", "weir deploy --target x -y"),
-            ("weir --target=deploy --yes deploy", "weir deploy --target=deploy --yes"),
+            (
+                "weir --target=deploy --yes deploy",
+                "weir deploy --target=deploy --yes",
+            ),
             ("weir -t deploy deploy", "weir deploy -t deploy"),
             ("weir -tx deploy", "weir deploy -tx"),
             ("weir --url x oci push", "weir oci push --url x"),

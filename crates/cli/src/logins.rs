@@ -177,7 +177,8 @@ impl Logins {
     /// with it, otherwise by the URL.
     pub(crate) fn helm_access(&self, url: &str, credentials_id: Option<&str>) -> Result<Access> {
         let mut logins = self.entries.iter().filter(|(kind, _)| *kind == ServerKind::Helm);
-        let by_id = logins.find(|(_, login)| credentials_id.is_some() && login.id.as_deref() == credentials_id);
+        let by_id =
+            logins.find(|(_, login)| credentials_id.is_some() && login.id.as_deref() == credentials_id);
         match by_id {
             Some((_, login)) => login.access(),
             None => self.access(url),

@@ -212,7 +212,11 @@ impl Session {
             info: GitInfo {
                 url: api::redact(&origin),
                 // Before the first commit, there is no reference.
-                branch: checkout.branch.clone().filter(|_| checkout.commit.is_some()).unwrap_or_default(),
+                branch: checkout
+                    .branch
+                    .clone()
+                    .filter(|_| checkout.commit.is_some())
+                    .unwrap_or_default(),
                 tag: checkout.tag.clone().unwrap_or_default(),
                 sub_dir: self.request.project_dir.as_str().to_owned(),
                 commit: checkout.commit.clone().unwrap_or_default(),

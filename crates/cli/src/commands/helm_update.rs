@@ -212,7 +212,9 @@ fn newer(release: &ChartFile, charts: &ChartDownloader<'_>) -> Result<Option<(St
             let Some((address, chart, version)) = source.remote() else {
                 return Ok(None);
             };
-            let versions = charts.versions(address, chart, source.credentials_id()).with_context(failed)?;
+            let versions = charts
+                .versions(address, chart, source.credentials_id())
+                .with_context(failed)?;
             (
                 version.to_owned(),
                 oci::newest(versions, |version| version, range).with_context(failed)?,

@@ -21,18 +21,25 @@ fn is_loopback(host: &str) -> bool {
         return false;
     };
     let name = name.trim_start_matches('[').trim_end_matches(']');
-    let is_local = name.eq_ignore_ascii_case("localhost") || name.parse().is_ok_and(|ip: IpAddr| ip.is_loopback());
+    let is_local =
+        name.eq_ignore_ascii_case("localhost") || name.parse().is_ok_and(|ip: IpAddr| ip.is_loopback());
     is_local && port.parse::<u16>().is_ok()
 }
 
 fn responds(host: &str) -> std::io::Result<bool> {
-    let mut addresses = host.to_socket_addrs()?.filter(|address| address.ip().is_loopback());
-    let Some(mut stream) = addresses.find_map(|address| TcpStream::connect_timeout(&address, TIMEOUT).ok()) else {
+    let mut addresses = host
+        .to_socket_addrs()?
+        .filter(|address| address.ip().is_loopback());
+    let Some(mut stream) = addresses.find_map(|address| TcpStream::connect_timeout(&address, TIMEOUT).ok())
+    else {
         return Ok(false);
     };
     stream.set_read_timeout(Some(TIMEOUT))?;
     stream.set_write_timeout(Some(TIMEOUT))?;
-    write!(stream, "GET /v2/ HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n")?;
+    write!(
+        stream,
+        "GET /v2/ HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"
+    )?;
     let mut status = [0; "HTTP/1.1 200".len()];
     stream.read_exact(&mut status)?;
     Ok(status.starts_with(b"HTTP/1.") && !status.ends_with(b" 400"))

@@ -193,7 +193,10 @@ fn helm_pull_finds_credentials_by_id() {
     let run = |arguments: &[&str], variables: &[(&str, &str)]| {
         let dir = project(&[("one", release(&url, "a", "1.0.0", "  credentialsId: shop\n"))]);
         let mut command = Command::new(env!("CARGO_BIN_EXE_weir"));
-        command.arg("helm-pull").args(arguments).envs(variables.iter().copied());
+        command
+            .arg("helm-pull")
+            .args(arguments)
+            .envs(variables.iter().copied());
         command.current_dir(dir.path()).output().unwrap()
     };
     let by_id = ["--helm-username=shop:me", "--helm-password=shop:s3cret"];
@@ -210,7 +213,10 @@ fn helm_pull_finds_credentials_by_id() {
         format!("--helm-password={host}=s3cret"),
     ];
     succeeded(&run(&[&by_host[0], &by_host[1]], &[]));
-    failed(&run(&["--helm-username=other:me", "--helm-password=other:s3cret"], &[]));
+    failed(&run(
+        &["--helm-username=other:me", "--helm-password=other:s3cret"],
+        &[],
+    ));
     let chart = "helmChart: {repo: 'oci://h/c', chartVersion: 1.0.0, releaseName: c, credentialsId: x}";
     let dir = project(&[("one", chart.to_owned())]);
     let stderr = failed(&weir(dir.path(), &["helm-pull"]));

@@ -264,7 +264,10 @@ async fn results_have_the_git_info_of_kluctl() -> Result<()> {
     git("remote add origin https://example.com/org/shop.git")?;
     let committed = result()?;
     assert_eq!(committed["gitInfo"]["url"], "https://example.com/org/shop.git");
-    assert_eq!(committed["gitInfo"]["ref"], serde_json::json!({"branch": "master"}));
+    assert_eq!(
+        committed["gitInfo"]["ref"],
+        serde_json::json!({"branch": "master"})
+    );
     assert_eq!(
         committed["projectKey"],
         serde_json::json!({"repoKey": "git://example.com/org/shop"})
@@ -332,7 +335,10 @@ fn a_missing_context_of_the_target_is_an_error() -> Result<()> {
         let output = weir(dir.path(), words).output()?;
         assert_eq!(output.status.code(), Some(1), "{words}");
         let stderr = stderr(&output);
-        assert!(stderr.contains("context \"context1\" does not exist"), "{words}: {stderr}");
+        assert!(
+            stderr.contains("context \"context1\" does not exist"),
+            "{words}: {stderr}"
+        );
     }
     printed(weir(dir.path(), "render -t t --print-all --offline-kubernetes"))?;
     printed(weir(dir.path(), "list-targets"))?;
@@ -360,7 +366,10 @@ fn references_of_includes_can_be_names() -> Result<()> {
         ("{tag: v1}", Ok("name: first")),
         ("nope", Err("'nope'")),
     ] {
-        let deployment = format!("deployments: [{{git: {{url: '{}', ref: {reference}}}}}]", repo.url());
+        let deployment = format!(
+            "deployments: [{{git: {{url: '{}', ref: {reference}}}}}]",
+            repo.url()
+        );
         let dir = files(&[("deployment.yaml", deployment.as_str())]);
         let output = weir(dir.path(), "render --print-all --offline-kubernetes").output()?;
         let stdout = String::from_utf8_lossy(&output.stdout);

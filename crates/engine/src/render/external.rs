@@ -141,7 +141,11 @@ impl Default for ExternalAccess {
 
 impl ExternalAccess {
     /// Returns credentials and TLS settings for the URL of a registry or a Helm repository.
-    pub(crate) fn access(&self, url: &str, credentials_id: Option<&str>) -> Result<oci::Access, CallbackError> {
+    pub(crate) fn access(
+        &self,
+        url: &str,
+        credentials_id: Option<&str>,
+    ) -> Result<oci::Access, CallbackError> {
         match &self.credentials {
             Some(credentials) if url.starts_with("oci://") => credentials.registry(url),
             Some(credentials) => credentials.helm(url, credentials_id),

@@ -52,15 +52,6 @@ impl ChartSource {
         }
     }
 
-    /// Returns the `credentialsId` of a chart in a Helm repository.
-    #[must_use]
-    pub fn credentials_id(&self) -> Option<&str> {
-        match self {
-            Self::Repo { credentials_id, .. } => credentials_id.as_deref(),
-            Self::Oci { .. } | Self::Local { .. } | Self::Git { .. } => None,
-        }
-    }
-
     /// The directory below [`super::PULLED_CHARTS`] that holds all versions of the chart; none for a local one.
     ///
     /// # Errors
