@@ -138,7 +138,7 @@ impl Session {
             tree,
             request,
             kubeconfig,
-            external: external(options.project)?,
+            external: external(options.project, &terminal)?,
             timeout: options.project.timeout,
         })
     }
@@ -264,7 +264,7 @@ impl kluctl::History for CheckoutHistory {
 }
 
 /// Returns the external sources of a render: everything that the user may access.
-fn external(project: &ProjectFlags) -> Result<ExternalAccess> {
+fn external(project: &ProjectFlags, terminal: &Terminal) -> Result<ExternalAccess> {
     let overrides = [
         (false, false, &project.local_git_override),
         (false, true, &project.local_git_group_override),
@@ -289,6 +289,7 @@ fn external(project: &ProjectFlags) -> Result<ExternalAccess> {
     Ok(ExternalAccess {
         overrides: all,
         credentials: Some(Arc::new(logins)),
+        status: Some(Arc::new(terminal.clone())),
         ..ExternalAccess::of_user()
     })
 }

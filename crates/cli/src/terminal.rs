@@ -125,6 +125,12 @@ impl Terminal {
     }
 }
 
+impl engine::FetchStatus for Terminal {
+    fn show(&self, message: &str) {
+        self.info(message);
+    }
+}
+
 /// Parses the answer to a yes/no question; `None` if it is neither.
 fn parse_answer(answer: &str) -> Option<bool> {
     match answer.trim() {

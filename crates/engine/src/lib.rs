@@ -20,8 +20,9 @@ pub use deploy::{
 pub use error::Error;
 pub use progress::{Event, ItemCounts, Listener, Progress};
 pub use render::{
-    ChartCache, EnvironmentVariables, ExternalAccess, RenderOptions, RenderSlots, SourceCredentials,
-    SourceOverride, choose_target, deployed_images, list_targets, moment, render, render_offline,
+    ChartCache, EnvironmentVariables, ExternalAccess, FetchStatus, RenderOptions, RenderSlots,
+    SourceCredentials, SourceOverride, choose_target, deployed_images, list_targets, moment, render,
+    render_offline,
 };
 pub use result::{
     Asked, Command, CommandResult, Contents, Counts, GitInfo, Initiator, Keep, KluctlDeployment, ObjectError,

@@ -103,7 +103,10 @@ pub(crate) fn pull(project: &ProjectCharts, charts: &ChartDownloader<'_>, budget
             let target_dir = source.versioned_dir()?.unwrap_or_default();
             let target_dir = project.pulled(&target_dir)?;
             if is_outdated(source, &target_dir, budget) {
-                print_status(format_args!("Pulling Chart {} with version {version}", used.name));
+                print_status(format_args!(
+                    "{}: Pulling Chart with version {version}",
+                    used.name
+                ));
                 missing.push((*release, target_dir));
             }
         }
@@ -191,7 +194,7 @@ fn is_outdated(source: &ChartSource, target_dir: &Path, budget: &Budget) -> bool
 fn remove_unused(project: &ProjectCharts, dir: &TreePath, used: &UsedChart<'_>) -> Result<()> {
     for (name, target_dir) in unused(project, dir, used)? {
         print_status(format_args!(
-            "Removing unused Chart {} with version {name}",
+            "{}: Removing unused Chart with version {name}",
             used.name
         ));
         fs::remove_dir_all(&target_dir).with_context(|| format!("remove {}", target_dir.display()))?;

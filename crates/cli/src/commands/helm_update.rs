@@ -19,7 +19,6 @@ use super::{
 };
 use crate::{
     logins::{LoginFlags, Logins},
-    output::print,
     remote::{RemoteFetcher, charts::ChartDownloader},
     usage::boolean_flag,
 };
@@ -65,12 +64,12 @@ pub(crate) fn run(args: &UpdateArgs) -> Result<()> {
         let dir = release.file.parent().unwrap_or_default();
         let name = release.chart.source.name().unwrap_or_default();
         if release.chart.skip_update {
-            print(&format!("{dir}: Skipped update to version {new}\n"))?;
+            helm_pull::print_status(format_args!("{dir}: Skipped update to version {new}"));
             continue;
         }
-        print(&format!(
-            "{dir}: Chart {name} (old version {old}) has new version {new} available\n"
-        ))?;
+        helm_pull::print_status(format_args!(
+            "{dir}: Chart {name} has new version {new} available"
+        ));
         if args.upgrade && (!args.interactive || is_agreed(name, &new)?) {
             let place = release.chart.source.dir()?.unwrap_or_default();
             upgrades.entry((place, old, new)).or_default().push(release);
@@ -84,6 +83,9 @@ pub(crate) fn run(args: &UpdateArgs) -> Result<()> {
         )
     };
     for ((_, old, new), releases) in &upgrades {
+        let name = releases.first().and_then(|release| release.chart.source.name());
+        let name = name.unwrap_or_default();
+        helm_pull::print_status(format_args!("Upgrading Chart {name} from version {old} to {new}"));
         for release in releases {
             upgrade(&project, release, old, new, &budget)?;
         }

@@ -12,7 +12,7 @@ use testkit::{
     registry::{Login, PASSWORD, USER},
 };
 
-use crate::program::{chart, files, printed, refused};
+use crate::program::{chart, files, refused};
 
 fn weir(dir: &Path, arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_weir"))
@@ -98,7 +98,7 @@ fn helm_pull_pulls_used_versions_and_removes_unused_ones() {
     let stderr = succeeded(&weir(dir.path(), &["helm-pull"]));
     assert_eq!(
         stderr,
-        "Pulling Chart a with version 1.0.0\nPulling Chart b with version 1.1.0\n"
+        "a: Pulling Chart with version 1.0.0\nb: Pulling Chart with version 1.1.0\n"
     );
     assert_eq!(pulled(&dir), ["a/1.0.0", "b/1.1.0"]);
     assert_eq!(
@@ -116,7 +116,7 @@ fn helm_pull_pulls_used_versions_and_removes_unused_ones() {
     let stderr = succeeded(&weir(dir.path(), &["helm-pull"]));
     assert_eq!(
         stderr,
-        "Removing unused Chart a with version 1.0.0\nPulling Chart a with version 1.1.0\n"
+        "a: Removing unused Chart with version 1.0.0\na: Pulling Chart with version 1.1.0\n"
     );
     assert_eq!(pulled(&dir), ["a/1.1.0", "b/1.1.0"]);
 }
@@ -148,7 +148,7 @@ fn helm_pull_replaces_charts_of_another_version() {
     fs::write(&metadata, "name: a\nversion: 0.9.0\n").unwrap();
     assert_eq!(
         succeeded(&weir(dir.path(), &["helm-pull"])),
-        "Pulling Chart a with version 1.0.0\n"
+        "a: Pulling Chart with version 1.0.0\n"
     );
     assert!(fs::read_to_string(&metadata).unwrap().contains("version: 1.0.0"));
     assert_eq!(succeeded(&weir(dir.path(), &["helm-pull"])), "");
@@ -183,6 +183,22 @@ fn helm_pull_errors_name_the_helm_chart_yaml() {
 fn failed(output: &Output) -> String {
     assert_eq!(output.status.code(), Some(1));
     String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+#[test]
+fn render_tells_which_charts_it_pulls() {
+    let server = repository(&["1.0.0"]);
+    let dir = project(&[(
+        "one",
+        release(&server.url(""), "a", "1.0.0", "  skipPrePull: true\n"),
+    )]);
+    fs::write(dir.path().join("deployment.yaml"), "deployments: [{path: one}]").unwrap();
+    let output = weir(dir.path(), &["render", "--print-all", "--offline-kubernetes"]);
+    let stderr = succeeded(&output);
+    assert!(
+        stderr.contains("Pulling Helm Chart a with version 1.0.0"),
+        "{stderr}"
+    );
 }
 
 #[test]
@@ -253,11 +269,11 @@ async fn helm_pull_uses_registry_credentials() {
     succeeded(&weir(dir.path(), &["helm-pull", &plain, &login]));
     assert_eq!(pulled(&dir), ["charts/c/1.0.0"]);
     let output = weir(dir.path(), &["helm-update", "--upgrade", &plain, &login]);
-    let stderr = String::from_utf8_lossy(&output.stdout);
-    assert_eq!(
-        stderr,
-        "one: Chart c (old version 1.0.0) has new version 1.1.0 available\n"
-    );
+    let stderr = succeeded(&output);
+    let expected =
+        "one: Chart c has new version 1.1.0 available\nUpgrading Chart c from version 1.0.0 to 1.1.0\n";
+    assert!(stderr.starts_with(expected), "{stderr}");
+    assert!(output.stdout.is_empty());
     assert_eq!(pulled(&dir), ["charts/c/1.1.0"]);
 }
 
@@ -291,16 +307,20 @@ fn helm_update_respects_update_constraints() {
             release(&url, "b", "1.4.0", "  updateConstraints: \">=3.0.0-0\"\n"),
         ),
     ]);
-    let told = "a: Chart a (old version 1.0.0) has new version 2.0.0 available\n\
-                b: Chart a (old version 1.0.0) has new version 1.0.5 available\n\
-                c: Skipped update to version 2.0.0\n\
-                e: Chart b (old version 1.4.0) has new version 3.0.0-rc.1 available\n";
-    assert_eq!(printed(&weir(dir.path(), &["helm-update"])), told);
+    let expected = "a: Chart a has new version 2.0.0 available\n\
+                    b: Chart a has new version 1.0.5 available\n\
+                    c: Skipped update to version 2.0.0\n\
+                    e: Chart b has new version 3.0.0-rc.1 available\n";
+    assert_eq!(succeeded(&weir(dir.path(), &["helm-update"])), expected);
     assert_eq!(server.asked().len(), 1, "the index is read once");
     assert_eq!(pulled(&dir), [""; 0]);
     let output = weir(dir.path(), &["helm-update", "--upgrade"]);
-    succeeded(&output);
-    assert_eq!(String::from_utf8_lossy(&output.stdout), told);
+    let stderr = succeeded(&output);
+    assert!(stderr.starts_with(expected), "{stderr}");
+    assert!(
+        stderr.contains("Upgrading Chart a from version 1.0.0 to 1.0.5\n"),
+        "{stderr}"
+    );
     let text = fs::read_to_string(dir.path().join("b/helm-chart.yaml")).unwrap();
     assert_eq!(text, release(&url, "a", "1.0.5", "  updateConstraints: ~1.0.0\n"));
     assert_eq!(
@@ -439,10 +459,15 @@ fn helm_pull_and_update_support_git_repositories() {
     assert_eq!(found("small/refs/heads/main"), metadata("1.1.0"));
     commit("1.2.0");
     let output = weir(dir.path(), &["helm-update", "--upgrade"]);
-    succeeded(&output);
-    let told =
-        "tagged: Chart small (old version refs/tags/1.0.0) has new version refs/tags/1.2.0 available\n";
-    assert_eq!(String::from_utf8_lossy(&output.stdout), told);
+    let stderr = succeeded(&output);
+    for expected in [
+        "tagged: Chart small has new version refs/tags/1.2.0 available\n",
+        "Upgrading Chart small from version refs/tags/1.0.0 to refs/tags/1.2.0\n",
+        "small: Removing unused Chart with version 1.0.0\n",
+        "small: Pulling Chart with version refs/tags/1.2.0\n",
+    ] {
+        assert!(stderr.contains(expected), "{stderr}");
+    }
     assert_eq!(found("small/refs/heads/main"), metadata("1.2.0"));
     assert_eq!(found("small/refs/tags/1.2.0"), metadata("1.2.0"));
     assert!(!pulled(&dir).iter().any(|place| place.ends_with("1.0.0")));

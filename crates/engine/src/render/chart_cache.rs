@@ -92,6 +92,11 @@ impl PullChart for ChartPuller {
         let archive = match self.cache.get(&key, Instant::now()) {
             Some(archive) => archive,
             None => {
+                if let Some(status) = &self.external.status {
+                    let name = source.name().unwrap_or_default();
+                    let version = source.version().unwrap_or_default();
+                    status.show(&format!("Pulling Helm Chart {name} with version {version}"));
+                }
                 let archive = self.blocking.block_on(fetch(&key))??;
                 self.cache.keep(key, &archive, Instant::now());
                 archive

@@ -21,6 +21,8 @@ pub struct ExternalAccess {
     pub overrides: Vec<SourceOverride>,
     /// Credentials of Git repositories, registries and Helm repositories.
     pub credentials: Option<Arc<dyn SourceCredentials>>,
+    /// Receiver of status messages, such as the charts that are pulled.
+    pub status: Option<Arc<dyn FetchStatus>>,
 }
 
 /// Environment variables that projects may read.
@@ -93,6 +95,18 @@ pub struct SourceOverride {
     pub dir: PathBuf,
 }
 
+/// Receives status messages while external sources are fetched.
+pub trait FetchStatus: Send + Sync {
+    /// Shows a message.
+    fn show(&self, message: &str);
+}
+
+impl fmt::Debug for dyn FetchStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("FetchStatus")
+    }
+}
+
 /// Looks up credentials of repositories and registries by their URL.
 pub trait SourceCredentials: Send + Sync {
     /// Returns username and password for a Git repository, and a CA bundle (PEM) to trust in addition to the system's.
@@ -135,6 +149,7 @@ impl Default for ExternalAccess {
             refused_hosts: names.map(str::to_owned).into_iter().chain(by_address).collect(),
             overrides: Vec::new(),
             credentials: None,
+            status: None,
         }
     }
 }
