@@ -130,6 +130,7 @@ impl Session {
             terminal.clone(),
             options.project.timeout,
         ));
+        let external = external(options.project, &terminal)?;
         Ok(Self {
             terminal,
             runtime,
@@ -138,7 +139,7 @@ impl Session {
             tree,
             request,
             kubeconfig,
-            external: external(options.project, &terminal)?,
+            external,
             timeout: options.project.timeout,
         })
     }
