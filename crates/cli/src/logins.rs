@@ -123,8 +123,8 @@ struct Login {
 #[derive(Debug, Default)]
 pub(crate) struct Logins {
     entries: Vec<(ServerKind, Login)>,
-    /// True if registries on loopback addresses may use plain HTTP without a flag.
-    detects_plain_http: bool,
+    /// True if the command has login flags, as kluctl's commands do. Registries on loopback addresses may then use plain HTTP.
+    pub(crate) has_flags: bool,
 }
 
 impl Logins {
@@ -136,7 +136,7 @@ impl Logins {
         all.extend(docker::of_file()?);
         Ok(Self {
             entries: all,
-            detects_plain_http: true,
+            has_flags: true,
         })
     }
 
@@ -151,7 +151,7 @@ impl Logins {
     fn of(entries: Vec<(ServerKind, Login)>) -> Self {
         Self {
             entries,
-            detects_plain_http: false,
+            has_flags: false,
         }
     }
 
@@ -166,7 +166,7 @@ impl Logins {
         let found = self.find(kind, address);
         let mut access = found.map_or_else(|| Ok(Access::default()), Login::access)?;
         let has_tls = access.ca.is_some() || access.identity.is_some() || access.insecure_skip_verify;
-        if kind == ServerKind::Registry && self.detects_plain_http && !has_tls && !access.plain_http {
+        if kind == ServerKind::Registry && self.has_flags && !has_tls && !access.plain_http {
             let server = ServerAddress::parse(address);
             access.plain_http = server.is_some_and(|server| loopback::uses_plain_http(&server.host));
         }

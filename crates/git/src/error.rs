@@ -2,6 +2,16 @@
 
 use std::{fmt, time::Duration};
 
+/// Describes a TLS failure, with a hint if the server's certificate is not trusted.
+fn tls_problem(why: &str) -> String {
+    match net::tls_problem(why) {
+        problem @ "failed to verify certificate" => {
+            format!("{problem}: add the server's CA to the secret as ca.crt")
+        }
+        problem => problem.to_owned(),
+    }
+}
+
 /// Why Git failed. Messages name the repository without any credentials and say what to do.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
@@ -75,7 +85,7 @@ pub enum Error {
         url: String,
     },
     /// The server's certificate is not trusted, or TLS failed otherwise.
-    #[error("tls: no trusted connection to '{url}': {why}: add the server's CA to the secret as ca.crt")]
+    #[error("tls: no trusted connection to '{url}': {why}: {}", tls_problem(why))]
     Tls {
         /// The repository.
         url: String,

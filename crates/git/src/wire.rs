@@ -196,14 +196,15 @@ impl Wire {
 
     fn why_unauthorized(&self, target: &Url) -> String {
         if self.remote.auth().is_none() {
-            return "the server asks for credentials: name a secret with username and password in spec.secretRef"
+            return "authentication required: the server asks for credentials: name a secret with username and password in \
+                    spec.secretRef"
                 .to_owned();
         }
         if !self.remote.trusts(target) {
             let to = shown(target);
             return format!("it redirects to '{to}', where credentials are not sent: use that server's URL");
         }
-        "the server refused the credentials: check username and password in the secret".to_owned()
+        "authentication required: the server refused the credentials: check username and password in the secret".to_owned()
     }
 
     fn classify(&self, error: &reqwest::Error) -> Error {

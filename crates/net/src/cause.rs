@@ -31,6 +31,19 @@ pub fn innermost(error: &(dyn Error + 'static)) -> String {
     api::redact(text.lines().next().unwrap_or_default().trim())
 }
 
+/// Describes a TLS failure in the words of Go programs, which scripts search for.
+#[must_use]
+pub fn tls_problem(why: &str) -> &'static str {
+    let lower = why.to_ascii_lowercase();
+    if lower.contains("certificaterequired") || lower.contains("certificate required") {
+        "certificate required: the server asks for a client certificate"
+    } else if lower.contains("certificate") {
+        "failed to verify certificate"
+    } else {
+        "the TLS connection failed"
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -8,5 +8,5 @@ mod cause;
 mod resolver;
 
 pub use address::{is_link_local, plain};
-pub use cause::{innermost, tls as tls_cause};
+pub use cause::{innermost, tls as tls_cause, tls_problem};
 pub use resolver::{Resolver, is_refused};

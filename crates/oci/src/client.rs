@@ -146,9 +146,17 @@ impl Answer {
         match self.response.status() {
             status if status.is_success() => Ok(self),
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
+                // Begins with the words of the libraries of kluctl and Helm, which scripts search for.
+                let is_registry = url.contains("/v2/");
+                let is_forbidden = self.response.status() == StatusCode::FORBIDDEN;
                 let why = match (has_credentials, self.trusted) {
-                    (false, _) => "the server asks for credentials, and none are given",
-                    (true, true) => "the server refused the credentials",
+                    (_, true) if is_forbidden => "403 Forbidden: the server refused the credentials",
+                    (false, _) if is_registry => {
+                        "basic credential not found: the server asks for credentials, and none are given"
+                    }
+                    (false, _) => "401 Unauthorized: the server asks for credentials, and none are given",
+                    (true, true) if is_registry => "401: Unauthorized: the server refused the credentials",
+                    (true, true) => "401 Unauthorized: the server refused the credentials",
                     (true, false) => {
                         "another host asks for credentials, and they are sent to their own host alone unless they are \
                          passed on"

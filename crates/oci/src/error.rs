@@ -2,6 +2,16 @@
 
 use std::io;
 
+/// Describes a TLS failure, with a hint if the server's certificate is not trusted.
+fn tls_problem(why: &str) -> String {
+    match net::tls_problem(why) {
+        problem @ "failed to verify certificate" => {
+            format!("{problem}: the CA bundle of the server can be given")
+        }
+        problem => problem.to_owned(),
+    }
+}
+
 /// Why a chart could not be had. Messages name the place without any credentials and say what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -60,7 +70,7 @@ pub enum Error {
         status: u16,
     },
     /// The server's certificate is not trusted, or TLS failed otherwise.
-    #[error("tls: no trusted connection to '{url}': {why}: the CA of the server can be given")]
+    #[error("tls: no trusted connection to '{url}': {why}: {}", tls_problem(why))]
     Tls {
         /// Where it was asked.
         url: String,

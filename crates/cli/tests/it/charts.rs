@@ -229,10 +229,13 @@ fn helm_pull_finds_credentials_by_id() {
         format!("--helm-password={host}=s3cret"),
     ];
     succeeded(&run(&[&by_host[0], &by_host[1]], &[]));
-    failed(&run(
-        &["--helm-username=other:me", "--helm-password=other:s3cret"],
-        &[],
-    ));
+    for arguments in [
+        &["--helm-username=other:me", "--helm-password=other:s3cret"][..],
+        &["--helm-username=shop:me", "--helm-password=shop:nope"],
+    ] {
+        let stderr = failed(&run(arguments, &[]));
+        assert!(stderr.contains("401 Unauthorized"), "{stderr}");
+    }
     let chart = "helmChart: {repo: 'oci://h/c', chartVersion: 1.0.0, releaseName: c, credentialsId: x}";
     let dir = project(&[("one", chart.to_owned())]);
     let stderr = failed(&weir(dir.path(), &["helm-pull"]));
@@ -261,9 +264,12 @@ async fn helm_pull_uses_registry_credentials() {
     let plain = format!("--registry-plain-http={host}");
     let stderr = failed(&weir(dir.path(), &["helm-pull", &plain]));
     assert!(
-        stderr.contains("asks for credentials, and none are given"),
+        stderr.contains("basic credential not found: the server asks for credentials, and none are given"),
         "{stderr}"
     );
+    let wrong = format!("--registry-creds={host}={USER}:nope");
+    let stderr = failed(&weir(dir.path(), &["helm-pull", &plain, &wrong]));
+    assert!(stderr.contains("Unauthorized"), "{stderr}");
     let login = format!("--registry-creds={host}/charts/*={USER}:{PASSWORD}");
     let plain = format!("--registry-plain-http={host}/charts/*");
     succeeded(&weir(dir.path(), &["helm-pull", &plain, &login]));

@@ -382,6 +382,24 @@ fn references_of_includes_can_be_names() -> Result<()> {
 }
 
 #[test]
+fn login_errors_of_includes_have_hints_for_the_command_line() -> Result<()> {
+    let server = testkit::GitServer::start()?;
+    let repo = server.repo("private")?;
+    repo.commit("1", &[("deployment.yaml", "deployments: []")])?;
+    repo.require_basic_auth("me", "s3cret");
+    let deployment = format!("deployments: [{{git: '{}'}}]", repo.url());
+    let dir = files(&[("deployment.yaml", deployment.as_str())]);
+    let output = weir(dir.path(), "render --print-all --offline-kubernetes").output()?;
+    let stderr = stderr(&output);
+    assert!(
+        stderr.contains("authentication required") && stderr.contains("--git-username"),
+        "{stderr}"
+    );
+    assert!(!stderr.contains("spec.secretRef"), "{stderr}");
+    Ok(())
+}
+
+#[test]
 fn legacy_target_config_is_read_from_git() -> Result<()> {
     let server = testkit::GitServer::start()?;
     let repo = server.repo("targets")?;
