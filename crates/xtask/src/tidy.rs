@@ -27,7 +27,6 @@ const UNFINISHED_DOCS: &[&str] = &[
     "api",
     "apply",
     "artifact",
-    "cli",
     "cloud",
     "cluster",
     "engine",

@@ -69,7 +69,7 @@ impl Project<'_> {
     }
 }
 
-/// How many lines a section of the output has.
+/// Counts the lines of a section of the output.
 fn section(output: &str, title: &str) -> Option<usize> {
     let (_, rest) = output.split_once(&format!("{title}:\n"))?;
     Some(rest.lines().take_while(|line| line.starts_with("  ")).count())

@@ -33,7 +33,7 @@ fn build(dir: &Path, more: &[&str]) -> Output {
     weir(dir, &[&["app", "--enable-helm"], more].concat())
 }
 
-/// What a kustomization makes of the chart, without the hook.
+/// Builds a kustomization with the chart, and returns the output without the hook.
 fn inflated(entry: &str) -> String {
     let text = format!("helmCharts:\n- name: shop\n  skipTests: true\n{entry}");
     printed(&build(shop(&text).path(), &[]))
