@@ -61,9 +61,10 @@ impl Change {
     /// The change as text: lines that go begin with `-`, lines that come with `+`.
     #[must_use]
     pub fn unified(&self) -> String {
-        if self.masked {
-            return format!("{} (obfuscated)", secrets::MASK);
-        }
+        let shown = |value: &Value| match self.masked {
+            true => shown(&obfuscated(value)),
+            false => shown(value),
+        };
         let lines = |sign: &str, text: &str| format!("{sign}{}", text.replace('\n', &format!("\n{sign}")));
         match (&self.old, &self.new) {
             (Some(old), Some(new)) => {
@@ -94,6 +95,21 @@ impl Change {
         }
         map.insert("unifiedDiff", self.unified());
         Value::Map(map)
+    }
+}
+
+/// Replaces each masked value by the mark that kluctl shows for it, and keeps the keys of maps.
+fn obfuscated(value: &Value) -> Value {
+    match value {
+        Value::Null => Value::Null,
+        Value::Map(map) => {
+            let mut marked = Map::new();
+            for (key, value) in map {
+                marked.insert(key, obfuscated(value));
+            }
+            Value::Map(marked)
+        }
+        _ => Value::from(format!("{} (obfuscated)", secrets::MASK)),
     }
 }
 

@@ -85,7 +85,21 @@ mod tests {
             !shown.concat().contains("canary") && !shown.concat().contains("Y2F"),
             "{shown:?}"
         );
-        assert_eq!(changes[0].unified(), "***** (obfuscated)");
+        let marked = "-***** (obfuscated)\n+***** (obfuscated)";
+        assert_eq!(changes[0].unified(), marked);
+    }
+
+    #[test]
+    fn diff_of_whole_data_names_each_key() {
+        let live = Value::from_json(json!({"kind": "Secret"}));
+        let applied =
+            Value::from_json(json!({"kind": "Secret", "data": {"secret1": "eA==", "secret2": "eQ=="}}));
+        let mut changes = diff::changes(&live, &applied);
+        mask(&mut changes);
+        assert_eq!(
+            changes[0].unified(),
+            "+secret1: '***** (obfuscated)'\n+secret2: '***** (obfuscated)'"
+        );
     }
 
     #[test]

@@ -276,6 +276,35 @@ async fn results_have_the_git_info_of_kluctl() -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn diffs_of_secrets_name_the_keys() -> Result<()> {
+    let plane = ControlPlane::shared().await?;
+    let namespace = plane.namespace("obfuscated").await?;
+    let secret = |data: &str| {
+        format!("apiVersion: v1\nkind: Secret\nmetadata: {{name: s, namespace: {namespace}}}\n{data}")
+    };
+    let dir = files(&[
+        (".kluctl.yaml", format!("discriminator: {namespace}\n").as_str()),
+        ("deployment.yaml", "deployments:\n- path: app\n"),
+        ("app/secret.yaml", &secret("")),
+    ]);
+    let with = |words: &str| {
+        let mut command = weir(dir.path(), words);
+        command.env("KUBECONFIG", plane.kubeconfig());
+        command
+    };
+    printed(with("deploy --yes"))?;
+    std::fs::write(
+        dir.path().join("app/secret.yaml"),
+        secret("stringData: {secret1: one, secret2: two}\n"),
+    )?;
+    let changed = printed(with("diff"))?;
+    for expected in ["+secret1: '***** (obfuscated)'", "+secret2: '***** (obfuscated)'"] {
+        assert!(changed.contains(expected), "{changed}");
+    }
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn deploy_timeout_stores_a_partial_result() -> Result<()> {
     let plane = ControlPlane::shared().await?;
     let namespace = plane.namespace("interrupted").await?;
