@@ -3,10 +3,12 @@
 use std::{
     collections::HashMap,
     sync::{Mutex, PoisonError},
+    time::Duration,
 };
 
 use engine::{Event, Progress};
 use indicatif::ProgressBar;
+use tokio::task::AbortHandle;
 
 use crate::terminal::Terminal;
 
@@ -16,7 +18,12 @@ pub(crate) struct ProgressLines {
     terminal: Terminal,
     /// Status lines by item name; `STEP` and `BARRIER` are the keys of the other two.
     lines: Mutex<HashMap<String, ProgressBar>>,
+    /// Tasks that repeat what an item waits for.
+    reminders: Mutex<HashMap<String, AbortHandle>>,
 }
+
+/// Interval of the messages about an object that is still not ready.
+const REMINDER_INTERVAL: Duration = Duration::from_secs(10);
 
 const STEP: &str = "\0step";
 const BARRIER: &str = "\0barrier";
@@ -26,6 +33,7 @@ impl ProgressLines {
         Self {
             terminal: terminal.clone(),
             lines: Mutex::default(),
+            reminders: Mutex::default(),
         }
     }
 
@@ -42,6 +50,31 @@ impl ProgressLines {
         }
     }
 
+    /// Starts to repeat what an item waits for, until [`ProgressLines::stop_reminding`].
+    fn remind(&self, item: &str, what: &str) {
+        let (Some(reference), Ok(runtime)) = (awaited(what), tokio::runtime::Handle::try_current()) else {
+            return;
+        };
+        let (terminal, reference, item_name) = (self.terminal.clone(), reference.to_owned(), item.to_owned());
+        let task = runtime.spawn(async move {
+            let mut elapsed = Duration::ZERO;
+            loop {
+                tokio::time::sleep(REMINDER_INTERVAL).await;
+                elapsed += REMINDER_INTERVAL;
+                terminal.info(&format!("{item_name}: {}", still_waiting(&reference, elapsed)));
+            }
+        });
+        let mut reminders = self.reminders.lock().unwrap_or_else(PoisonError::into_inner);
+        reminders.insert(item.to_owned(), task.abort_handle());
+    }
+
+    fn stop_reminding(&self, item: &str) {
+        let mut reminders = self.reminders.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(task) = reminders.remove(item) {
+            task.abort();
+        }
+    }
+
     fn remove(&self, name: &str) {
         let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(line) = lines.remove(name) {
@@ -50,8 +83,27 @@ impl ProgressLines {
     }
 }
 
+/// Returns the object of a message such as `Waiting for shop/Deployment/web to get ready...`.
+fn awaited(what: &str) -> Option<&str> {
+    what.strip_prefix("Waiting for ")?
+        .strip_suffix(" to get ready...")
+}
+
+/// Formats the message about an object that is still not ready, in kluctl's words.
+fn still_waiting(reference: &str, elapsed: Duration) -> String {
+    format!(
+        "Still waiting for {reference} to get ready... ({}s elapsed)",
+        elapsed.as_secs()
+    )
+}
+
 impl Progress for ProgressLines {
     fn tell(&self, event: &Event<'_>) {
+        if let Event::Applied { item, .. } | Event::Waiting { item, .. } | Event::ItemFinished { item, .. } =
+            event
+        {
+            self.stop_reminding(item);
+        }
         match event {
             Event::Step(text) => {
                 self.terminal.info(text);
@@ -68,6 +120,7 @@ impl Progress for ProgressLines {
                 let text = format!("{item}: {what}");
                 self.terminal.info(&text);
                 self.show(item, text);
+                self.remind(item, what);
             }
             Event::ItemFinished { item, counts } => {
                 self.remove(item);
@@ -93,7 +146,25 @@ impl Progress for ProgressLines {
 
 impl Drop for ProgressLines {
     fn drop(&mut self) {
+        let mut reminders = self.reminders.lock().unwrap_or_else(PoisonError::into_inner);
+        reminders.drain().for_each(|(_, task)| task.abort());
+        drop(reminders);
         let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         lines.drain().for_each(|(_, line)| line.finish_and_clear());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reminders_have_the_words_of_kluctl() {
+        let reference = awaited("Waiting for n/Deployment/web to get ready...").unwrap();
+        assert_eq!(
+            still_waiting(reference, REMINDER_INTERVAL * 2),
+            "Still waiting for n/Deployment/web to get ready... (20s elapsed)"
+        );
+        assert_eq!(awaited("Waiting for others"), None);
     }
 }

@@ -370,7 +370,7 @@ impl InclusionFlags {
 async fn end_early(cancel: CancellationToken, terminal: Terminal, timeout: Duration) {
     tokio::select! {
         () = tokio::time::sleep(timeout) => {
-            terminal.failure(&format!("Timeout: the command took longer than --timeout {timeout:?}"));
+            terminal.failure(&format!("context deadline exceeded: the command took longer than --timeout {timeout:?}"));
             cancel.cancel();
         }
         Ok(()) = tokio::signal::ctrl_c() => {

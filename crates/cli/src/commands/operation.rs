@@ -165,6 +165,15 @@ impl<'a> Operation<'a> {
             };
             print(&output, &text)?;
         }
+        // The text output is on stdout; kluctl prints these on stderr, too.
+        let is_cancelled_wait = |message: &str| message.starts_with("context cancelled while waiting");
+        for error in result
+            .errors
+            .iter()
+            .filter(|error| is_cancelled_wait(&error.message))
+        {
+            self.session.terminal.failure(&error.message);
+        }
         if let Some(flags) = store {
             self.store(result, flags)?;
         }

@@ -322,6 +322,13 @@ async fn deploy_timeout_stores_a_partial_result() -> Result<()> {
     assert_eq!(output.status.code(), Some(1));
     let result: Json = serde_json::from_slice(&output.stdout).with_context(|| stderr(&output))?;
     let errors = result["errors"].to_string();
+    for expected in [
+        "context deadline exceeded".to_owned(),
+        format!("context cancelled while waiting for readiness of {namespace}/ConfigMap/never"),
+    ] {
+        let stderr = stderr(&output);
+        assert!(stderr.contains(&expected), "{stderr}");
+    }
     assert!(
         errors.contains("the work was interrupted after 1 objects were applied"),
         "{errors}"
