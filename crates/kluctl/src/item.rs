@@ -330,10 +330,11 @@ impl<'a> ItemWorkspace<'a> {
         }
         let mut kustomization = Map::new();
         let resources: Vec<Value> = resources.into_iter().map(Value::from).collect();
-        kustomization.insert("resources", resources);
+        // In alphabetical order, as kluctl writes it.
         if let Some(namespace) = &item.namespace {
             kustomization.insert("namespace", namespace.as_str());
         }
+        kustomization.insert("resources", resources);
         let text = yaml::print::kustomize(&Value::Map(kustomization));
         self.rendered.insert(dir.child("kustomization.yaml"), text, false);
         Ok(())

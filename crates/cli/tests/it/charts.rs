@@ -136,6 +136,15 @@ fn helm_pull_refuses_directories_without_project_and_symlinks() {
 }
 
 #[test]
+fn helm_pull_accepts_all_names_of_project_files() {
+    for name in [".kluctl.yml", ".kluctl-library.yaml", ".kluctl-library.yml"] {
+        let dir = files(&[(name, "")]);
+        assert_eq!(succeeded(&weir(dir.path(), &["helm-pull"])), "", "{name}");
+        assert_eq!(succeeded(&weir(dir.path(), &["helm-update"])), "", "{name}");
+    }
+}
+
+#[test]
 fn helm_pull_replaces_charts_of_another_version() {
     let server = repository(&["1.0.0"]);
     let dir = project(&[("one", release(&server.url(""), "a", "1.0.0", ""))]);

@@ -92,6 +92,33 @@ fn render_works_without_a_cluster() -> Result<()> {
 }
 
 #[test]
+fn rendered_kustomizations_have_sorted_keys() -> Result<()> {
+    let dir = files(&[
+        (
+            "deployment.yaml",
+            "overrideNamespace: n\ndeployments: [{path: app}]",
+        ),
+        (
+            "app/map.yaml",
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: m}\n",
+        ),
+    ]);
+    printed(weir(
+        dir.path(),
+        "render --offline-kubernetes --render-output-dir out",
+    ))?;
+    let text = std::fs::read_to_string(dir.path().join("out/app/kustomization.yaml"));
+    let text = text.or_else(|_| std::fs::read_to_string(dir.path().join("out/0/app/kustomization.yaml")))?;
+    let keys: Vec<&str> = text
+        .lines()
+        .filter_map(|line| line.split_once(':'))
+        .map(|(key, _)| key)
+        .collect();
+    assert_eq!(keys, ["namespace", "resources"], "{text}");
+    Ok(())
+}
+
+#[test]
 fn templates_can_load_the_latest_git_commit() -> Result<()> {
     let map = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: m}\ndata: {of: '{{ load_latest_git_commit(\"map.yaml\", 7) }}'}\n";
     let dir = files(&[
