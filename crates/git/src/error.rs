@@ -85,7 +85,7 @@ pub enum Error {
         url: String,
     },
     /// The server's certificate is not trusted, or TLS failed otherwise.
-    #[error("tls: no trusted connection to '{url}': {why}: {}", tls_problem(why))]
+    #[error("tls: no trusted connection to '{url}': {why}: {}", tls_problem(.why))]
     Tls {
         /// The repository.
         url: String,

@@ -70,7 +70,7 @@ pub enum Error {
         status: u16,
     },
     /// The server's certificate is not trusted, or TLS failed otherwise.
-    #[error("tls: no trusted connection to '{url}': {why}: {}", tls_problem(why))]
+    #[error("tls: no trusted connection to '{url}': {why}: {}", tls_problem(.why))]
     Tls {
         /// Where it was asked.
         url: String,
