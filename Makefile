@@ -33,9 +33,10 @@ demo: control-plane ## Play the whole story on a real control plane (KEEP=1, EXA
 	  $(if $(PROJECT),--project "$(PROJECT)") $(if $(TARGET),--target "$(TARGET)")
 
 .PHONY: test
+# The programs are built with the features of the whole workspace, as the tests are, so that dependencies are compiled once.
 test: ## Run all tests (with a real control plane), and list what was skipped
 	@echo "building and running the tests (some minutes on a fresh clone)"
-	$(CARGO) build --locked $(addprefix -p ,$(CONTROLLERS)) -p testkit
+	$(CARGO) build --locked --workspace --bins
 	target/debug/testkit build --tests
 	@rm -rf target/skipped; failed=0; \
 	  WEIR_BIN_DIR=$(CURDIR)/target/debug $(CARGO) test --workspace --locked --no-fail-fast || failed=$$?; \

@@ -58,7 +58,7 @@ pub struct Hook {
 pub struct ParsedHook {
     /// The hook; absent for objects that are a part of the deployment.
     pub hook: Option<Hook>,
-    /// Invalid annotations.
+    /// Messages about invalid annotations.
     pub errors: Vec<String>,
     /// Annotations without an effect.
     pub warnings: Vec<String>,
