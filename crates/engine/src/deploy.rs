@@ -218,9 +218,7 @@ pub(crate) async fn deploy_as_far_as_possible(
         options,
     };
     run_items(&run, rendered, &mut result).await;
-    if options.only.is_none() {
-        result.list_rendered(rendered, &live, options);
-    }
+    result.list_rendered(rendered, &live, options);
     if cluster.cancellation().is_cancelled() {
         result.note_interruption();
     }

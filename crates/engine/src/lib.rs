@@ -26,7 +26,7 @@ pub use render::{
 };
 pub use result::{
     Asked, Command, CommandResult, Contents, Counts, GitInfo, Initiator, Keep, KluctlDeployment, ObjectError,
-    Origin, ProjectKey, ResultObject, ResultStore, StoredResult, text,
+    Origin, ProjectKey, ResultObject, ResultStore, StoredResult, status_objects, text,
 };
 
 /// Items, and requests, that are worked on at the same time.

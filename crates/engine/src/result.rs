@@ -20,6 +20,7 @@ use yaml::Value;
 
 pub use contents::Contents;
 pub use origin::{GitInfo, Initiator, KluctlDeployment, Origin, ProjectKey};
+pub use status::status_objects;
 pub use store::{Keep, ResultStore, StoredResult};
 
 use crate::{AppliedVersions, Completeness, DeployOptions, deploy::live::shown};

@@ -1,5 +1,6 @@
 //! Results in the form in which statuses hold them.
 
+use objects::ObjectRef;
 use yaml::{Map, Value};
 
 use super::{CommandResult, ObjectError, ResultObject, entry::reference};
@@ -75,6 +76,25 @@ impl ValidateResult {
     }
 }
 
+/// Returns the objects that a result in a status lists; `None` if it does not parse. A large result lists only the first ones.
+#[must_use]
+pub fn status_objects(raw: &str) -> Option<Vec<ObjectRef>> {
+    let result = yaml::read::goyaml(raw, &tree::Budget::default()).ok()?.value;
+    let objects = result.get("objects")?.as_seq()?;
+    let reference = |object: &Value| {
+        let reference = object.get("ref")?.as_map()?;
+        let text = |field: &str| reference.get_str(field).unwrap_or_default().to_owned();
+        Some(ObjectRef {
+            group: text("group"),
+            version: text("version"),
+            kind: text("kind"),
+            namespace: Some(text("namespace")).filter(|namespace| !namespace.is_empty()),
+            name: text("name"),
+        })
+    };
+    Some(objects.iter().filter_map(reference).collect())
+}
+
 fn size(value: &Value) -> usize {
     yaml::print::json(value).len()
 }
@@ -123,7 +143,7 @@ fn messages(list: &[ObjectError], keep: usize) -> Value {
 mod tests {
     use super::*;
     use crate::Command;
-    use objects::{ObjectRef, diff};
+    use objects::diff;
 
     fn result(objects: usize) -> CommandResult {
         let mut result = CommandResult::begin(Command::Deploy, true, Some("d"));
@@ -143,6 +163,19 @@ mod tests {
             });
         }
         result
+    }
+
+    #[test]
+    fn status_objects_returns_the_objects_of_a_status() {
+        let result = result(3);
+        let refs: Vec<ObjectRef> = result
+            .objects
+            .iter()
+            .map(|object| object.reference.clone())
+            .collect();
+        let raw = yaml::print::goyaml(&result.to_status(100_000));
+        assert_eq!(status_objects(&raw), Some(refs));
+        assert_eq!(status_objects("objects: 1"), None);
     }
 
     #[test]

@@ -55,6 +55,13 @@ async fn every_request_is_that_of_the_service_account() -> Result<()> {
     let pruned = engine::prune(&tenant, &rendered, &RemoveOptions::default()).await?;
     assert_eq!(pruned.counts().deleted, 1, "{pruned:?}");
 
+    assert!(!pruned.completeness.is_complete());
+    assert_eq!(
+        pruned.message(),
+        "prune incomplete. 1 deleted objects. 1 warnings.",
+        "kinds that can't be listed may have objects"
+    );
+
     let entries = world.plane.audit_since(mark)?;
     let (mine, others): (Vec<_>, Vec<_>) = entries
         .iter()
@@ -67,5 +74,51 @@ async fn every_request_is_that_of_the_service_account() -> Result<()> {
         mine.iter().any(|entry| entry.verb == "patch") && mine.iter().any(|entry| entry.verb == "delete")
     );
     assert!(others.is_empty(), "{others:?}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn delete_with_rights_in_a_namespace_is_incomplete_without_the_last_result() -> Result<()> {
+    let world = World::new("identity-delete").await?;
+    let account = format!("--serviceaccount={}:deployer", world.namespace);
+    let namespace = world.namespace.as_str();
+    let args = [
+        "create",
+        "rolebinding",
+        "deployer",
+        "-n",
+        namespace,
+        "--clusterrole=admin",
+        &account,
+    ];
+    world.plane.kubectl(&args).await?;
+    let tenant = world
+        .cluster
+        .impersonate(&access::service_account(namespace, "deployer"));
+    let rendered = world.rendered(vec![world.config_map("a", json!({}))]);
+    let deployed = engine::deploy(&tenant, &rendered, &DeployOptions::default()).await?;
+    assert!(deployed.errors.is_empty(), "{:?}", deployed.errors);
+
+    let result = engine::delete(&tenant, namespace, &RemoveOptions::default()).await?;
+    assert!(
+        !result.completeness.is_complete(),
+        "nothing was found, because nothing could be listed"
+    );
+    assert!(
+        result.message().starts_with("delete incomplete."),
+        "{}",
+        result.message()
+    );
+    assert!(world.live("a").await?.is_some());
+
+    let raw = yaml::print::goyaml(&deployed.to_status(100_000));
+    let previous = engine::status_objects(&raw);
+    let options = RemoveOptions {
+        previous: previous.as_deref(),
+        ..RemoveOptions::default()
+    };
+    let result = engine::delete(&tenant, namespace, &options).await?;
+    assert!(result.completeness.is_complete(), "{:?}", result.completeness);
+    assert_eq!(result.counts().deleted, 1);
     Ok(())
 }

@@ -17,7 +17,7 @@ use super::{
     consumer::key,
     plan::{self, Deploy, Prune, Validate, Work},
     prepare::{Prepared, in_time},
-    results::CommandDone,
+    results::{self, CommandDone},
     spec,
 };
 use crate::metrics::{Command, Counted};
@@ -109,7 +109,8 @@ impl Acting<'_> {
     /// Applies everything.
     async fn deploy(&self) -> Result<Deployed, Fault> {
         let result = self.apply(self.options()).await?;
-        let orphans = Some(result.counts().orphans);
+        // A search that could not see everything is repeated by pruning, which reports that.
+        let orphans = result.completeness.is_complete().then(|| result.counts().orphans);
         let done = Some(command_done(&result));
         if !self.dry_run {
             self.controller.memory.compared(self.key, result.versions);
@@ -121,10 +122,11 @@ impl Acting<'_> {
     async fn compare(&self, orphans: bool) -> Result<Deployed, Fault> {
         let (cluster, rendered) = (&self.prepared.cluster, &self.prepared.rendered);
         let before = self.controller.memory.take_seen(self.key);
+        let previous = self.previous();
         let options = CompareOptions {
             versions: Some(&before),
             orphans,
-            previous: None,
+            previous: Some(&previous),
         };
         let comparison = engine::compare(cluster, rendered, options)
             .await
@@ -135,7 +137,11 @@ impl Acting<'_> {
         }
         let mut deployed = Deployed {
             done: None,
-            orphans: orphans.then_some(comparison.orphans.len()),
+            // An incomplete search counts as one orphan, so that pruning reports it.
+            orphans: orphans.then(|| {
+                let at_least = usize::from(!comparison.completeness.is_complete());
+                comparison.orphans.len().max(at_least)
+            }),
         };
         if !to_apply.is_empty() {
             tracing::info!(
@@ -178,8 +184,14 @@ impl Acting<'_> {
             dry_run: self.dry_run,
             no_wait: spec.no_wait,
             abort_on_error: spec.abort_on_error,
+            previous: Some(self.previous()),
             ..DeployOptions::default()
         }
+    }
+
+    /// Returns the objects that may have been deployed before.
+    fn previous(&self) -> Vec<objects::ObjectRef> {
+        results::deployed_objects(self.object).unwrap_or_default()
     }
 
     /// Deletes what is no longer rendered, if it is certain that it is ours.
@@ -208,15 +220,20 @@ impl Acting<'_> {
         }
         self.still_current().await?;
         let started = Instant::now();
+        let previous = self.previous();
         let options = RemoveOptions {
             dry_run: self.dry_run,
+            previous: Some(&previous),
             ..RemoveOptions::default()
         };
         match engine::prune(&self.prepared.cluster, &self.prepared.rendered, &options).await {
             Ok(result) => {
                 let metrics = &self.controller.metrics;
                 metrics.done(self.key, Command::Prune, started.elapsed(), counted(&result));
-                Ok(Some(command_done(&result)))
+                let mut done = command_done(&result);
+                // Objects may be left, so pruning stays due.
+                done.errors.extend(result.completeness.message());
+                Ok(Some(done))
             }
             Err(error @ Error::Cancelled) => Err(self.fault(&error)),
             Err(error) => Ok(Some(refused(error.to_string()))),

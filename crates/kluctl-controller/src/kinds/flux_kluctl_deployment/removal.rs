@@ -10,12 +10,29 @@ use super::{
     consumer::key,
     observe,
     plan::{self, Kept, Leaving, Removal},
-    spec, text,
+    results, spec, text,
 };
 use crate::metrics::{Command, Counted};
 
 /// How long this process tries to delete what was deployed, before it lets the object go without that.
 const PATIENCE: Duration = Duration::from_secs(300);
+
+/// A removal that failed.
+struct RemovalFailure {
+    fault: Fault,
+    /// True if the search for objects could not see everything: it is repeated until it can, because objects that were not
+    /// found would be left for good.
+    incomplete: bool,
+}
+
+impl From<Fault> for RemovalFailure {
+    fn from(fault: Fault) -> Self {
+        Self {
+            fault,
+            incomplete: false,
+        }
+    }
+}
 
 impl Controller {
     /// Deletes what was deployed, or decides that it stays. Fails as long as it is worth trying again.
@@ -23,11 +40,19 @@ impl Controller {
         let object = pass.object;
         // Within the time of the pass, so that what is said is why, and it ends when the patience does.
         let limit = spec::timeout(&object.spec).mul_f32(0.8);
-        let fault = match tokio::time::timeout(limit, self.try_remove(pass)).await {
-            Ok(Ok(())) => return Ok(()),
-            Ok(Err(fault)) => fault,
-            Err(_) => Fault::retry(Reason::Timeout, "the cluster did not answer in time"),
-        };
+        let RemovalFailure { fault, incomplete } =
+            match tokio::time::timeout(limit, self.try_remove(pass)).await {
+                Ok(Ok(())) => return Ok(()),
+                Ok(Err(failure)) => failure,
+                Err(_) => Fault::retry(Reason::Timeout, "the cluster did not answer in time").into(),
+            };
+        if incomplete {
+            let message = format!(
+                "cannot delete what was deployed: {} (suspend the object to give up now)",
+                fault.message
+            );
+            return Err(Fault::retry(fault.reason, message));
+        }
         let tried = self.memory.removing_for(&key(object));
         if tried < PATIENCE {
             let left = PATIENCE.saturating_sub(tried).as_secs();
@@ -46,7 +71,7 @@ impl Controller {
         Ok(())
     }
 
-    async fn try_remove(&self, pass: &Pass<'_, KluctlDeployment>) -> Result<(), Fault> {
+    async fn try_remove(&self, pass: &Pass<'_, KluctlDeployment>) -> Result<(), RemovalFailure> {
         let object = pass.object;
         let discriminator = object
             .status
@@ -91,10 +116,12 @@ impl Controller {
         object: &KluctlDeployment,
         cluster: &cluster::Cluster,
         discriminator: &str,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), RemovalFailure> {
         let started = Instant::now();
+        let previous = results::deployed_objects(object);
         let options = engine::RemoveOptions {
             dry_run: self.is_dry_run(object),
+            previous: previous.as_deref(),
             ..Default::default()
         };
         let result = engine::delete(cluster, discriminator, &options)
@@ -109,8 +136,14 @@ impl Controller {
         };
         self.metrics
             .done(&key(object), Command::Delete, started.elapsed(), counted);
-        match result.failure() {
-            Some(failure) => Err(Fault::retry(Reason::Failed, failure)),
+        if let Some(failure) = result.failure() {
+            return Err(Fault::retry(Reason::Failed, failure).into());
+        }
+        match result.completeness.message() {
+            Some(message) => Err(RemovalFailure {
+                fault: Fault::retry(Reason::Failed, message),
+                incomplete: true,
+            }),
             None => {
                 self.tell(object, Severity::Info, result.message());
                 Ok(())

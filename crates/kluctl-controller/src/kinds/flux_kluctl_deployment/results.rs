@@ -7,6 +7,7 @@ use api::{
     kluctl::{KluctlDeployment, KluctlDeploymentStatus, ReconcileResult},
 };
 use kube::ResourceExt;
+use objects::ObjectRef;
 
 use super::text::{self, Part};
 
@@ -48,6 +49,12 @@ pub(crate) struct Report {
     pub since_validated: Duration,
     /// How long the pass took.
     pub took: Duration,
+}
+
+/// Returns the objects of the last deployment, as its result in the status lists them; `None` without a result.
+pub(crate) fn deployed_objects(object: &KluctlDeployment) -> Option<Vec<ObjectRef>> {
+    let result = object.status.as_ref()?.last_deploy_result.as_ref()?;
+    engine::status_objects(result.raw_result.as_deref()?)
 }
 
 /// Notes the results of the commands. A validation that found the same as the last one is no news, so that a quiet
