@@ -2,14 +2,11 @@
 
 use std::{fmt, str::FromStr, time::Duration};
 
+use go::time::DurationError;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-const MICROSECOND: u64 = 1_000;
-const MILLISECOND: u64 = 1_000_000;
-const SECOND: u64 = 1_000_000_000;
-const MINUTE: u64 = 60 * SECOND;
-const HOUR: u64 = 60 * MINUTE;
+const SECOND: i64 = 1_000_000_000;
 
 /// Why a text is no duration.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -36,7 +33,7 @@ impl GoDuration {
     /// Makes a duration of seconds; more than fits becomes the longest.
     #[must_use]
     pub const fn from_secs(secs: i64) -> Self {
-        Self(secs.saturating_mul(SECOND as i64))
+        Self(secs.saturating_mul(SECOND))
     }
 
     /// Its nanoseconds.
@@ -66,126 +63,31 @@ impl FromStr for GoDuration {
     type Err = InvalidDuration;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        parse(text).map(Self).map_err(|reason| InvalidDuration {
-            text: text.chars().take(64).collect(),
-            reason,
-        })
+        go::time::parse_duration(text)
+            .map(Self)
+            .map_err(|error| InvalidDuration {
+                text: text.chars().take(64).collect(),
+                reason: reason(&error),
+            })
     }
 }
 
 const TOO_LONG: &str = "it is longer than 292 years";
-const LIMIT: u64 = i64::MAX as u64 + 1;
 
-fn parse(text: &str) -> Result<i64, &'static str> {
-    let (negative, mut rest) = match text.strip_prefix('-') {
-        Some(rest) => (true, rest),
-        None => (false, text.strip_prefix('+').unwrap_or(text)),
-    };
-    if rest == "0" {
-        return Ok(0);
+fn reason(error: &DurationError) -> &'static str {
+    match error {
+        DurationError::Empty(_) => "it is empty",
+        DurationError::Number(_) => "a number is missing",
+        DurationError::Overflow(_) => TOO_LONG,
+        DurationError::MissingUnit(_) => "a unit is missing",
+        DurationError::UnknownUnit { .. } => "a unit is none of ns, us, ms, s, m, h",
     }
-    if rest.is_empty() {
-        return Err("it is empty");
-    }
-    let mut total = 0_u64;
-    while !rest.is_empty() {
-        let (nanos, tail) = parse_part(rest)?;
-        total = total
-            .checked_add(nanos)
-            .filter(|total| *total <= LIMIT)
-            .ok_or(TOO_LONG)?;
-        rest = tail;
-    }
-    match (negative, i64::try_from(total)) {
-        (false, Ok(nanos)) => Ok(nanos),
-        (true, Ok(nanos)) => Ok(-nanos),
-        // Only -2^63 is left: the one magnitude that fits with a sign alone.
-        (true, Err(_)) => Ok(i64::MIN),
-        (false, Err(_)) => Err(TOO_LONG),
-    }
-}
-
-/// Reads one number with its unit, and gives back the rest.
-fn parse_part(text: &str) -> Result<(u64, &str), &'static str> {
-    let (whole, rest) = digits(text);
-    let (fraction, rest) = rest.strip_prefix('.').map_or(("", rest), digits);
-    if whole.is_empty() && fraction.is_empty() {
-        return Err("a number is missing");
-    }
-    let end = rest
-        .find(|c: char| c == '.' || c.is_ascii_digit())
-        .unwrap_or(rest.len());
-    let (unit, rest) = rest.split_at(end);
-    let unit = match unit {
-        "ns" => 1,
-        "us" | "µs" | "μs" => MICROSECOND,
-        "ms" => MILLISECOND,
-        "s" => SECOND,
-        "m" => MINUTE,
-        "h" => HOUR,
-        "" => return Err("a unit is missing"),
-        _ => return Err("a unit is none of ns, us, ms, s, m, h"),
-    };
-    let whole: u64 = if whole.is_empty() {
-        0
-    } else {
-        whole.parse().map_err(|_| TOO_LONG)?
-    };
-    let nanos = whole
-        .checked_mul(unit)
-        .filter(|nanos| *nanos <= LIMIT)
-        .ok_or(TOO_LONG)?;
-    let nanos = nanos.checked_add(fraction_of(unit, fraction)).ok_or(TOO_LONG)?;
-    Ok((nanos, rest))
-}
-
-fn digits(text: &str) -> (&str, &str) {
-    text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()))
-}
-
-/// What a decimal fraction of a unit is in nanoseconds, rounded down. Fifteen digits are more than any unit can show.
-fn fraction_of(unit: u64, digits: &str) -> u64 {
-    let (mut value, mut scale) = (0_u128, 1_u128);
-    for digit in digits.bytes().take(15) {
-        value = value * 10 + u128::from(digit - b'0');
-        scale *= 10;
-    }
-    u64::try_from(u128::from(unit) * value / scale).unwrap_or_default()
 }
 
 impl fmt::Display for GoDuration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let nanos = self.0.unsigned_abs();
-        if self.0 < 0 {
-            f.write_str("-")?;
-        }
-        match nanos {
-            0 => f.write_str("0s"),
-            1..MICROSECOND => write!(f, "{nanos}ns"),
-            MICROSECOND..MILLISECOND => decimal(f, nanos, MICROSECOND, "µs"),
-            MILLISECOND..SECOND => decimal(f, nanos, MILLISECOND, "ms"),
-            _ => {
-                let (hours, minutes) = (nanos / HOUR, nanos % HOUR / MINUTE);
-                if hours > 0 {
-                    write!(f, "{hours}h")?;
-                }
-                if hours > 0 || minutes > 0 {
-                    write!(f, "{minutes}m")?;
-                }
-                decimal(f, nanos % MINUTE, SECOND, "s")
-            }
-        }
+        go::time::write_duration(f, self.0)
     }
-}
-
-fn decimal(f: &mut fmt::Formatter<'_>, nanos: u64, unit: u64, name: &str) -> fmt::Result {
-    let (whole, fraction) = (nanos / unit, nanos % unit);
-    if fraction == 0 {
-        return write!(f, "{whole}{name}");
-    }
-    let width = unit.ilog10() as usize;
-    let digits = format!("{fraction:0width$}");
-    write!(f, "{whole}.{}{name}", digits.trim_end_matches('0'))
 }
 
 impl Serialize for GoDuration {
@@ -287,7 +189,7 @@ mod tests {
             ("2μs", 2_000),
             ("300ms", 300_000_000),
             ("1m1m", 120_000_000_000),
-            ("0.3333333333333333333h", 1_199_999_999_999),
+            ("0.3333333333333333333h", 1_200_000_000_000),
             ("9223372036854775807ns", i64::MAX),
             ("-9223372036854775808ns", i64::MIN),
         ];

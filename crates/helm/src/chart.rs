@@ -17,7 +17,6 @@ use tree::{Budget, Tree, TreePath};
 use crate::{Error, Value};
 
 pub use files::Files;
-pub(crate) use glob::Pattern;
 pub(crate) use home::Home;
 pub use metadata::{Dependency, ImportValues, Maintainer, Metadata, SharedDependency};
 

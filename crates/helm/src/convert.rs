@@ -2,17 +2,29 @@
 
 use std::rc::Rc;
 
-use tree::Budget;
+use go::bytes;
+use tree::{Budget, Exceeded};
 use yaml::{
     Position,
     node::Text,
     read::{Build, Opened},
 };
 
-use crate::{Kind, Value, functions::bytes};
+use crate::{Kind, Value};
 
 /// How deep values may nest; a map that contains itself does so without end.
 const DEPTH: u32 = 1000;
+
+/// An error of converting a value of templates to plain data.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ConvertError {
+    /// Values nest too deep, or a map contains itself.
+    #[error("values nest deeper than {DEPTH} levels")]
+    TooDeep,
+    /// A limit of the budget was reached.
+    #[error(transparent)]
+    Exceeded(#[from] Exceeded),
+}
 
 impl Value {
     /// A value of a file as Helm reads it, which is through JSON: every number is a float.
@@ -49,12 +61,12 @@ impl Value {
     ///
     /// # Errors
     /// When it nests too deep, or is larger than the budget allows.
-    pub fn to_yaml(&self, budget: &Budget) -> Result<yaml::Value, String> {
+    pub fn to_yaml(&self, budget: &Budget) -> Result<yaml::Value, ConvertError> {
         plain(self, budget, true, 0)
     }
 
     /// Likewise, for what is no JSON: lists that are nil are empty ones, and bytes that are no text are replaced.
-    pub(crate) fn to_yaml_alone(&self, budget: &Budget) -> Result<yaml::Value, String> {
+    pub(crate) fn to_yaml_alone(&self, budget: &Budget) -> Result<yaml::Value, ConvertError> {
         plain(self, budget, false, 0)
     }
 }
@@ -111,21 +123,21 @@ impl Build for Value {
     }
 }
 
-fn plain(value: &Value, budget: &Budget, json: bool, depth: u32) -> Result<yaml::Value, String> {
+fn plain(value: &Value, budget: &Budget, json: bool, depth: u32) -> Result<yaml::Value, ConvertError> {
     if depth > DEPTH {
-        return Err(format!("values nest deeper than {DEPTH} levels"));
+        return Err(ConvertError::TooDeep);
     }
     let size = if let Value::String(text) = value {
         text.len() as u64 / 8
     } else {
         0
     };
-    budget.step(16 + size).map_err(|error| error.to_string())?;
+    budget.step(16 + size)?;
     let words = |text: &str| {
         if json {
             text.to_owned()
         } else {
-            bytes::replaced(text)
+            bytes::to_valid_utf8(text)
         }
     };
     Ok(match value {
@@ -148,7 +160,7 @@ fn plain(value: &Value, budget: &Budget, json: bool, depth: u32) -> Result<yaml:
             let entries = map
                 .iter()
                 .map(|(key, value)| Ok((words(key), plain(value, budget, json, depth + 1)?)));
-            entries.collect::<Result<yaml::Map, String>>()?.into()
+            entries.collect::<Result<yaml::Map, ConvertError>>()?.into()
         }
         Value::Object(object) => match (object.members(), object.data()) {
             (Some(members), _) => {
@@ -156,7 +168,7 @@ fn plain(value: &Value, budget: &Budget, json: bool, depth: u32) -> Result<yaml:
                     Ok((key.to_owned(), plain(&value, budget, json, depth + 1)?))
                 };
                 let members = members.into_iter().map(member);
-                members.collect::<Result<yaml::Map, String>>()?.into()
+                members.collect::<Result<yaml::Map, ConvertError>>()?.into()
             }
             (None, Value::Object(other)) if Rc::ptr_eq(&other, object) => other.print().into(),
             (None, data) => plain(&data, budget, json, depth + 1)?,

@@ -131,7 +131,7 @@ fn text(value: &Value) -> Option<String> {
             // Go prints it with the precision of 32 bits.
             #[allow(clippy::cast_possible_truncation, reason = "as Go does it")]
             let short = (*value as f32).to_string().parse().unwrap_or(*value);
-            Some(crate::template::float_text(short, 'g', None))
+            Some(go::strconv::format_float(short, 'g', None))
         }
         _ => None,
     }

@@ -5,7 +5,6 @@
 //! functions, and `getHostByName` answers nothing.
 
 mod arguments;
-pub(crate) mod bytes;
 mod cast;
 mod certificates;
 mod codecs;
@@ -14,7 +13,6 @@ mod decimal;
 mod dicts;
 mod encoding;
 mod equal;
-mod expression;
 mod flow;
 mod json;
 mod keys;
@@ -23,7 +21,6 @@ mod merge;
 mod moment;
 mod numbers;
 mod paths;
-mod pattern;
 mod random;
 mod regexes;
 mod semver;
@@ -44,11 +41,12 @@ use std::{
     sync::LazyLock,
 };
 
+use go::{bytes, regexp::Regexp};
 use tree::Budget;
 
 use crate::{
     Dict, Value,
-    template::{Executor, Functions, Signature, Type},
+    template::{Executor, FunctionError, Functions, Signature, Type},
 };
 
 pub use moment::Moment;
@@ -71,7 +69,13 @@ pub trait Environment {
     ///
     /// # Errors
     /// When the cluster cannot be asked.
-    fn lookup(&self, api_version: &str, kind: &str, namespace: &str, name: &str) -> Result<Value, String> {
+    fn lookup(
+        &self,
+        api_version: &str,
+        kind: &str,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Value, FunctionError> {
         let _ = (api_version, kind, namespace, name);
         Ok(Value::dict::<&str>([]))
     }
@@ -83,7 +87,7 @@ type Changed = RefCell<Vec<Weak<RefCell<BTreeMap<Rc<str>, Value>>>>>;
 /// Compiled regular expressions: charts use a few again and again, and to compile one takes longer than to use it.
 ///
 /// They are shared and never copied: a copy makes the tables anew that a search fills.
-type Expressions = RefCell<foldhash::HashMap<String, Rc<expression::Expression>>>;
+type Expressions = RefCell<foldhash::HashMap<String, Rc<Regexp>>>;
 
 /// What a function works with besides its arguments.
 struct Context<'a> {
@@ -100,33 +104,31 @@ impl Context<'_> {
     }
 
     /// Counts the making of so many items of a list or entries of a map.
-    fn items(&self, count: usize) -> Result<(), String> {
+    fn items(&self, count: usize) -> Result<(), FunctionError> {
         items(self.budget, count)
     }
 
     /// Counts the making of a text of so many bytes.
-    fn text(&self, bytes: usize) -> Result<(), String> {
+    fn text(&self, bytes: usize) -> Result<(), FunctionError> {
         let (bytes, limit) = (bytes as u64, self.budget.limits().bytes);
         if bytes > limit {
-            return Err(format!(
-                "a text of {bytes} bytes is over the limit of {limit} bytes"
-            ));
+            return Err(format!("a text of {bytes} bytes is over the limit of {limit} bytes").into());
         }
-        self.budget.step(bytes / 8 + 1).map_err(|error| error.to_string())
+        Ok(self.budget.step(bytes / 8 + 1)?)
     }
 
     /// Counts work that takes long.
-    fn work(&self, steps: u64) -> Result<(), String> {
-        self.budget.step(steps).map_err(|error| error.to_string())
+    fn work(&self, steps: u64) -> Result<(), FunctionError> {
+        Ok(self.budget.step(steps)?)
     }
 }
 
-fn items(budget: &Budget, count: usize) -> Result<(), String> {
+fn items(budget: &Budget, count: usize) -> Result<(), FunctionError> {
     let steps = (count as u64).saturating_add(1).saturating_mul(64);
-    budget.step(steps).map_err(|error| error.to_string())
+    Ok(budget.step(steps)?)
 }
 
-type Answer = Result<Value, String>;
+type Answer = Result<Value, FunctionError>;
 type Run = fn(&Context<'_>, &[Value]) -> Answer;
 
 /// A function by its name.
@@ -271,7 +273,7 @@ impl Functions for Standard<'_> {
         function: u16,
         arguments: Vec<Value>,
         executor: &mut Executor<'_>,
-    ) -> Result<Value, String> {
+    ) -> Result<Value, FunctionError> {
         use arguments::text;
         if let Some(entry) = entry(function) {
             let context = Context {
@@ -298,7 +300,7 @@ impl Functions for Standard<'_> {
 
 /// Why a text is no JSON, in the words of Go.
 pub(crate) fn json_problem(text: &str, budget: &Budget) -> Option<String> {
-    json::read(budget, text).err()
+    json::read(budget, text).err().map(FunctionError::into_message)
 }
 
 /// Bytes in base64.

@@ -18,6 +18,7 @@ pub mod values;
 mod version;
 
 pub use chart::Chart;
+pub use convert::ConvertError;
 pub use error::{Error, Texts};
-pub use render::{DEPRECATED, KubeVersion, Options, Rendered, template};
+pub use render::{DEPRECATED, KubeVersion, KubeVersionError, Options, Rendered, template};
 pub use value::{Dict, Kind, List, Object, Value};

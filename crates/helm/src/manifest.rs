@@ -287,7 +287,7 @@ pub(crate) fn show_only(output: &str, paths: &[String]) -> Result<String, Error>
     let mut shown = String::new();
     for path in paths {
         let before = shown.len();
-        let pattern = crate::chart::Pattern::parse(path).ok();
+        let pattern = go::path::Pattern::parse(path).ok();
         for document in &documents {
             let source = SOURCE
                 .as_ref()

@@ -18,7 +18,7 @@ use crate::{
     version,
 };
 
-pub use capabilities::KubeVersion;
+pub use capabilities::{KubeVersion, KubeVersionError};
 
 /// The warning for a chart that is deprecated.
 pub const DEPRECATED: &str = "WARNING: This chart is deprecated";

@@ -10,7 +10,6 @@ mod lex;
 mod node;
 mod number;
 mod parse;
-mod quote;
 mod set;
 mod slot;
 mod source;
@@ -21,14 +20,16 @@ mod types;
 
 pub use executor::Executor;
 pub(crate) use executor::without_no_value;
-pub use format::{float_text, print, printf};
+pub use format::{FormatError, print, printf};
 pub use parse::Room;
-pub(crate) use quote::is_print;
-pub use quote::quote;
 pub use set::Set;
 pub use types::{Signature, Type, kind_name, truth, type_name};
 
-use crate::Value;
+use go::{strconv::quote, time::DurationError};
+use tree::Exceeded;
+use versions::VersionError;
+
+use crate::{Value, convert::ConvertError};
 
 /// What is wrong with a template, in the words of Go.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -54,6 +55,81 @@ impl Error {
     }
 }
 
+/// The error of a function or method of templates.
+///
+/// The message has the words of Helm, sprig or Go. The executor adds `error calling NAME: ` and the position in the template.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum FunctionError {
+    /// The function failed.
+    #[error("{0}")]
+    Failed(String),
+    /// A float that JSON cannot represent: `NaN`, `+Inf` or `-Inf`.
+    #[error("json: unsupported value: {0}")]
+    NotJson(&'static str),
+    /// A limit of the budget was reached.
+    // Boxed, so that results of functions stay small.
+    #[error(transparent)]
+    Exceeded(Box<Exceeded>),
+}
+
+impl FunctionError {
+    /// Returns the message.
+    pub(crate) fn into_message(self) -> String {
+        match self {
+            Self::Failed(message) => message,
+            other => other.to_string(),
+        }
+    }
+}
+
+impl From<String> for FunctionError {
+    fn from(message: String) -> Self {
+        Self::Failed(message)
+    }
+}
+
+impl From<&str> for FunctionError {
+    fn from(message: &str) -> Self {
+        Self::Failed(message.to_owned())
+    }
+}
+
+impl From<Exceeded> for FunctionError {
+    fn from(error: Exceeded) -> Self {
+        Self::Exceeded(Box::new(error))
+    }
+}
+
+impl From<FormatError> for FunctionError {
+    fn from(error: FormatError) -> Self {
+        match error {
+            FormatError::Exceeded(error) => error.into(),
+            error => Self::Failed(error.to_string()),
+        }
+    }
+}
+
+impl From<DurationError> for FunctionError {
+    fn from(error: DurationError) -> Self {
+        Self::Failed(error.to_string())
+    }
+}
+
+impl From<VersionError> for FunctionError {
+    fn from(error: VersionError) -> Self {
+        Self::Failed(error.to_string())
+    }
+}
+
+impl From<ConvertError> for FunctionError {
+    fn from(error: ConvertError) -> Self {
+        match error {
+            ConvertError::Exceeded(error) => error.into(),
+            error @ ConvertError::TooDeep => Self::Failed(error.to_string()),
+        }
+    }
+}
+
 /// The functions that templates have besides the built-in ones.
 pub trait Functions {
     /// The number that stands for a function; nothing when there is none of that name. Asked when a template is parsed.
@@ -72,5 +148,5 @@ pub trait Functions {
         function: u16,
         arguments: Vec<Value>,
         executor: &mut Executor<'_>,
-    ) -> Result<Value, String>;
+    ) -> Result<Value, FunctionError>;
 }

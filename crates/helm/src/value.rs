@@ -5,6 +5,7 @@
 
 use std::{any::Any, cell::RefCell, collections::BTreeMap, fmt, rc::Rc};
 
+use crate::template::FunctionError;
 use crate::template::Signature;
 
 /// A list; it is never changed, only copied with more.
@@ -88,7 +89,7 @@ pub trait Object: fmt::Debug {
     ///
     /// # Errors
     /// What the method answers instead of a value.
-    fn call(&self, name: &str, arguments: &[Value]) -> Option<Result<Value, String>>;
+    fn call(&self, name: &str, arguments: &[Value]) -> Option<Result<Value, FunctionError>>;
 
     /// How many steps a call takes, apart from what its answer weighs.
     fn cost(&self, name: &str, arguments: &[Value]) -> u64 {

@@ -17,8 +17,11 @@ use crate::{Dict, Error, Value};
 pub(crate) use coalesce::coalesce_last;
 pub(crate) use dependencies::process_dependencies;
 
-/// How the files that `--set-file` names are read.
-pub type ReadFile<'a> = &'a (dyn Fn(&str) -> Result<Bytes, String> + Sync);
+/// The error of reading a file of `--set-file`.
+pub type ReadFileError = Box<dyn std::error::Error + Send + Sync>;
+
+/// Reads the file at a path, for `--set-file`.
+pub type ReadFile<'a> = &'a (dyn Fn(&str) -> Result<Bytes, ReadFileError> + Sync);
 
 /// Where values come from besides the chart, in the order in which they are put over each other.
 #[derive(Debug, Clone, Default)]
@@ -54,7 +57,7 @@ impl Sources {
             let failed = |_| Error::Values(format!("failed parsing --set-json data {text}"));
             set::parse(text, &base, &set::Mode::Json).map_err(failed)?;
         }
-        let missing = |path: &str| Err(format!("open {path}: no such file or directory"));
+        let missing = |path: &str| Err(format!("open {path}: no such file or directory").into());
         let read = read.unwrap_or(&missing);
         let others = [
             ("--set", set::Mode::Typed, &self.set),

@@ -19,7 +19,6 @@ pub mod hooks;
 mod images;
 mod inclusion;
 mod item;
-mod jsonpath;
 mod legacy;
 mod list;
 mod merge;

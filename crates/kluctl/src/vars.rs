@@ -10,6 +10,7 @@ mod source;
 use std::sync::Arc;
 
 use jinja::{Renderer, Surroundings, Vars};
+use objects::jsonpath::JsonPath;
 use tree::{Budget, TreePath};
 use yaml::{Map, Value};
 
@@ -18,7 +19,7 @@ pub use external::{
 };
 use source::VarsSource;
 
-use crate::{Decrypt, Error, Sources, fields::Fields, jsonpath, merge};
+use crate::{Decrypt, Error, Sources, fields::Fields, merge};
 
 /// Overhead of a value in memory, in bytes.
 const VALUE_BYTES: u64 = 64;
@@ -191,13 +192,12 @@ impl Loader<'_> {
 
 /// Puts a value at a path of an empty map.
 fn wrap(fields: &Fields<'_>, path: &str, target: &str, value: Value) -> Result<Map, Error> {
-    jsonpath::wrap(target, value).map_err(|why| {
-        let problem = match why {
-            jsonpath::Failure::Parse(why) => format!("failed to parse targetPath {target:?}: {why}"),
-            jsonpath::Failure::Set(why) => format!("failed to set value to targetPath {target:?}: {why}"),
-        };
-        fields.invalid("targetPath", format!("{path}: {problem}"))
-    })
+    let invalid = |problem: String| fields.invalid("targetPath", format!("{path}: {problem}"));
+    let parsed = JsonPath::parse(target)
+        .map_err(|error| invalid(format!("failed to parse targetPath {target:?}: {error}")))?;
+    parsed
+        .wrap(value)
+        .map_err(|error| invalid(format!("failed to set value to targetPath {target:?}: {error}")))
 }
 
 /// About how many bytes a value takes.

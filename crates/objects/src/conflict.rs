@@ -12,7 +12,7 @@ use yaml::Value;
 
 use crate::{
     Error, ObjectRef,
-    jsonpath::{JsonPath, bounded_regex},
+    jsonpath::{JsonPath, JsonPathError, bounded_regex},
     managed::{self, Field, ManagedFields},
     meta,
     path::{self, Path},
@@ -244,17 +244,17 @@ impl Rules<'_> {
         let pattern = bounded_regex(text).map_err(|reason| Error::Pattern {
             origin: origin.to_owned(),
             pattern: text.to_owned(),
-            reason,
+            reason: reason.to_string(),
         })?;
         self.push(action, matcher(pattern));
         Ok(())
     }
 
     fn path(&mut self, action: Action, origin: &str, text: &str) -> Result<(), Error> {
-        let invalid = |reason| Error::JsonPath {
+        let invalid = |reason: JsonPathError| Error::JsonPath {
             origin: origin.to_owned(),
             path: text.to_owned(),
-            reason,
+            reason: reason.to_string(),
         };
         let parsed = JsonPath::parse(text).map_err(invalid)?;
         let mut paths: HashSet<Path> = parsed.find(self.local).map_err(invalid)?.into_iter().collect();

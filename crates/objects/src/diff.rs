@@ -120,7 +120,7 @@ fn shown(value: &Value) -> String {
         Value::String(text) => text.clone(),
         Value::Map(_) | Value::Seq(_) => yaml::print::goyaml(value).trim_end().to_owned(),
         other => match other.as_f64() {
-            Some(number) => yaml::print::go_float(number),
+            Some(number) => go::strconv::format_float(number, 'g', None),
             None => other.as_bool().unwrap_or_default().to_string(),
         },
     }

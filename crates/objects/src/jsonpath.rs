@@ -1,27 +1,41 @@
-//! The dialect of JSONPath that annotations of deployments are written in.
+//! JSONPath in the dialect of the Go library ojg, which kluctl uses for annotations, rules, queries and `targetPath`.
 //!
 //! A path may begin with `$`, `@`, a name or a bracket. Filters compare (`==`, `!=`, `<`, `<=`, `>`, `>=`), match
 //! regular expressions (`=~ /re/`), test for presence, and combine with `&&`, `||`, `!` and parentheses. Escapes,
-//! functions and scripts are refused. Evaluation never changes a value: it returns where the matches are.
+//! functions and scripts are refused. Evaluation never changes a value: it returns the paths of the matches.
 
+mod error;
 mod eval;
 mod parse;
+mod wrap;
 
 #[cfg(test)]
 mod tests;
 
-use yaml::Value;
+use yaml::{Map, Value};
 
 use crate::path::Path;
 
-/// How many values one evaluation may look at, so that a hostile path cannot hold the process.
+pub use error::{JsonPathError, PatternError, WrapError};
+
+/// The maximum number of values that one evaluation visits, so that a hostile path cannot block the process.
 const MAX_VISITS: usize = 1_000_000;
-/// How long a path may be.
+/// The maximum length of a path, in bytes.
 const MAX_LENGTH: usize = 4096;
-/// How deep filters may nest.
+/// The maximum nesting of filters.
 const MAX_DEPTH: u32 = 16;
 
 /// A parsed path.
+///
+/// ```
+/// use objects::jsonpath::JsonPath;
+/// use yaml::Value;
+///
+/// let object = Value::from_json(serde_json::json!({"ports": [{"name": "http", "port": 80}]}));
+/// let path = JsonPath::parse("ports[?(@.name == 'http')].port")?;
+/// assert_eq!(path.find(&object)?.len(), 1);
+/// # Ok::<(), objects::jsonpath::JsonPathError>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct JsonPath {
     segments: Vec<Segment>,
@@ -29,9 +43,9 @@ pub struct JsonPath {
 
 #[derive(Debug, Clone)]
 enum Segment {
-    /// The matching members of each value.
+    /// The members of each value that a selector matches.
     Children(Vec<Selector>),
-    /// Each value and all that is below it.
+    /// Each value and all values below it.
     Descendants,
 }
 
@@ -71,9 +85,9 @@ enum Comparison {
 #[derive(Debug, Clone)]
 enum Operand {
     Literal(Value),
-    /// From the value under test.
+    /// Relative to the value that the filter tests.
     Current(Vec<Segment>),
-    /// From the root.
+    /// Relative to the root.
     Root(Vec<Segment>),
 }
 
@@ -81,36 +95,43 @@ impl JsonPath {
     /// Parses a path.
     ///
     /// # Errors
-    /// A sentence about what is wrong and where.
-    pub fn parse(text: &str) -> Result<Self, String> {
+    /// Returns an error if the syntax is invalid, the path is longer than 4096 bytes, or filters nest deeper than 16 levels.
+    pub fn parse(text: &str) -> Result<Self, JsonPathError> {
         parse::path(text).map(|segments| Self { segments })
     }
 
-    /// Where the path leads in a value: each place once, in the order of the value.
+    /// Returns the paths of all matches in a value: each path once, in the order of the value.
     ///
     /// # Errors
-    /// When the path leads to more values than may be looked at.
-    pub fn find(&self, root: &Value) -> Result<Vec<Path>, String> {
+    /// Returns an error if the evaluation visits more than a million values.
+    pub fn find(&self, root: &Value) -> Result<Vec<Path>, JsonPathError> {
         eval::find(&self.segments, root)
+    }
+
+    /// Returns a map that has a value at this path, as setting the path in an empty map does.
+    ///
+    /// # Errors
+    /// Returns an error if the path does not name exactly one field or item, in the words of ojg; or if it has more than 100
+    /// steps or an index over 1000.
+    pub fn wrap(&self, value: Value) -> Result<Map, WrapError> {
+        wrap::wrap(&self.segments, value)
     }
 }
 
-/// A regular expression of a user, with a bound on its size.
+/// Compiles a regular expression of a user, up to a compiled size of 1 MiB.
 ///
 /// # Errors
-/// A sentence about what is wrong.
-pub fn bounded_regex(pattern: &str) -> Result<regex::Regex, String> {
+/// Returns an error if the syntax is invalid or the compiled expression is too large.
+pub fn bounded_regex(pattern: &str) -> Result<regex::Regex, PatternError> {
     regex::RegexBuilder::new(pattern)
         .size_limit(1 << 20)
         .build()
         .map_err(|error| match error {
-            regex::Error::CompiledTooBig(_) => "it is too large".to_owned(),
-            other => other
-                .to_string()
-                .lines()
-                .last()
-                .unwrap_or_default()
-                .trim_start_matches("error: ")
-                .to_owned(),
+            regex::Error::CompiledTooBig(_) => PatternError::TooLarge,
+            other => {
+                let message = other.to_string();
+                let last = message.lines().last().unwrap_or_default();
+                PatternError::Syntax(last.trim_start_matches("error: ").to_owned())
+            }
         })
 }

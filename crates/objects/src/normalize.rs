@@ -67,7 +67,7 @@ impl Ignore {
         let parsed = JsonPath::parse(text).map_err(|reason| Error::JsonPath {
             origin: origin.to_owned(),
             path: text.to_owned(),
-            reason,
+            reason: reason.to_string(),
         })?;
         self.paths.push((origin.to_owned(), text.to_owned(), parsed));
         Ok(())
@@ -77,7 +77,7 @@ impl Ignore {
         let compiled = bounded_regex(pattern).map_err(|reason| Error::Pattern {
             origin: origin.to_owned(),
             pattern: pattern.to_owned(),
-            reason,
+            reason: reason.to_string(),
         })?;
         self.patterns.push(compiled);
         Ok(())
@@ -92,7 +92,7 @@ impl Ignore {
             let found = parsed.find(object).map_err(|reason| Error::JsonPath {
                 origin: origin.clone(),
                 path: text.clone(),
-                reason,
+                reason: reason.to_string(),
             })?;
             path::remove_all(object, found);
         }

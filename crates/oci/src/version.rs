@@ -36,9 +36,9 @@ pub fn newest<T>(items: Vec<T>, version: impl Fn(&T) -> &str, range: &str) -> Re
 
 fn parse(range: &str) -> Result<Constraint, Error> {
     let text = if range.is_empty() { "*" } else { range };
-    Constraint::parse(text).map_err(|why| Error::InvalidRange {
+    Constraint::parse(text).map_err(|error| Error::InvalidRange {
         range: range.to_owned(),
-        why,
+        why: error.to_string(),
     })
 }
 

@@ -1,12 +1,15 @@
-//! Ranges of versions: comparisons with `^`, `~`, hyphens and x, all of which must hold, and `||` between alternatives.
+//! Ranges of versions.
 
 use std::{cmp::Ordering, sync::LazyLock};
 
 use regex::Regex;
 
-use super::Version;
+use super::{Version, VersionError};
 
-/// A range of versions. A pre-release matches only alternatives that name one themselves.
+/// A range of versions, such as `>=1.2 <2 || ~3.1`: comparisons that must all hold, and `||` between alternatives.
+///
+/// Operators are `=`, `!=`, `>`, `<`, `>=`, `<=`, `~`, `^` and hyphens between two versions; numbers can be missing, `x` or `*`.
+/// A pre-release matches only alternatives that have a pre-release themselves.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Constraint {
     alternatives: Vec<Vec<Comparison>>,
@@ -19,7 +22,7 @@ struct Comparison {
     open: Open,
 }
 
-/// The first number of a version that is missing or an x.
+/// The first number of a version that is missing, `x` or `*`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Open {
     Major,
@@ -31,7 +34,7 @@ enum Open {
 struct Grammar {
     /// `1.2 - 1.4`
     hyphen: Regex,
-    /// All of an alternative.
+    /// A whole alternative.
     alternative: Regex,
     /// One comparison.
     comparison: Regex,
@@ -61,11 +64,11 @@ static GRAMMAR: LazyLock<Option<Grammar>> = LazyLock::new(|| {
 });
 
 impl Constraint {
-    /// Reads a range.
+    /// Parses a range.
     ///
     /// # Errors
-    /// When it is none.
-    pub fn parse(text: &str) -> Result<Self, String> {
+    /// Returns an error if a part of the range is not a comparison, or if its version is invalid.
+    pub fn parse(text: &str) -> Result<Self, VersionError> {
         if let Some(only) = single(text) {
             return Ok(Self {
                 alternatives: vec![vec![only?]],
@@ -74,24 +77,24 @@ impl Constraint {
         Self::by_grammar(text)
     }
 
-    fn by_grammar(text: &str) -> Result<Self, String> {
-        let grammar = GRAMMAR.as_ref().ok_or("constraint parser error")?;
+    fn by_grammar(text: &str) -> Result<Self, VersionError> {
+        let grammar = GRAMMAR.as_ref().ok_or(VersionError::Constraint)?;
         let text = grammar.hyphen.replace_all(text, ">= $1, <= $2 ");
         let mut alternatives = Vec::new();
         for alternative in text.split("||") {
             if !grammar.alternative.is_match(alternative) {
-                return Err(format!("improper constraint: {alternative}"));
+                return Err(VersionError::ImproperConstraint(alternative.to_owned()));
             }
             let comparisons = grammar.comparison.captures_iter(alternative).map(|captures| {
                 let group = |index: usize| captures.get(index).map_or("", |found| found.as_str());
                 comparison(group(1), [group(3), group(4), group(5)], group(6), group(2))
             });
-            alternatives.push(comparisons.collect::<Result<Vec<_>, String>>()?);
+            alternatives.push(comparisons.collect::<Result<Vec<_>, VersionError>>()?);
         }
         Ok(Self { alternatives })
     }
 
-    /// Whether a version is in the range.
+    /// Returns true if a version is in the range.
     #[must_use]
     pub fn matches(&self, version: &Version) -> bool {
         self.alternatives.iter().any(|all| {
@@ -101,8 +104,8 @@ impl Constraint {
     }
 }
 
-/// The only comparison of a range. Most have one, and to compile the grammar takes longer than to render a small chart.
-fn single(text: &str) -> Option<Result<Comparison, String>> {
+/// Parses a range of only one comparison. Most have one, and compiling the grammar takes longer than rendering a small chart.
+fn single(text: &str) -> Option<Result<Comparison, VersionError>> {
     const OPERATORS: [&str; 12] = ["", "=", "!=", ">", "<", ">=", "=>", "<=", "=<", "~", "~>", "^"];
     const SPACES: [char; 5] = ['\t', '\n', '\x0C', '\r', ' '];
     let text = text.trim_matches(SPACES);
@@ -142,7 +145,7 @@ fn comparison(
     [major, minor, patch]: [&str; 3],
     pre: &str,
     whole: &str,
-) -> Result<Comparison, String> {
+) -> Result<Comparison, VersionError> {
     let (text, open) = if is_open(major) {
         (format!("0.0.0{pre}"), Open::Major)
     } else if is_open(minor) {
@@ -152,7 +155,7 @@ fn comparison(
     } else {
         (whole.to_owned(), Open::Nothing)
     };
-    let version = Version::parse(&text).map_err(|_| "constraint parser error")?;
+    let version = Version::parse(&text).map_err(|_| VersionError::Constraint)?;
     Ok(Comparison {
         operator: operator.to_owned(),
         version,
@@ -184,7 +187,7 @@ impl Comparison {
         }
     }
 
-    /// The same minor version, or what is open of it.
+    /// Compares with `~`: the same minor version, or any if the minor version is open.
     fn tilde(&self, v: &Version, order: Ordering) -> bool {
         let c = &self.version;
         let zero = (c.major, c.minor, c.patch) == (0, 0, 0);
@@ -205,7 +208,7 @@ impl Comparison {
         }
     }
 
-    /// Nothing left of the first number that is not zero may change.
+    /// Compares with `^`: the first number that is not zero, and those before it, are the same.
     fn caret(&self, v: &Version, order: Ordering) -> bool {
         let c = &self.version;
         if order.is_lt() {
@@ -229,7 +232,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn single_comparisons_are_those_of_the_grammar() {
+    fn single_parses_comparisons_as_the_grammar_does() {
         let pieces = [
             "", "=", ">", "!", "~", "^", " ", "v", "1", "02", ".", "x", "*", "-", "a", "+", "|", ",",
             "\u{a0}",

@@ -1,5 +1,14 @@
-//! Semantic versions and their ranges, as the Masterminds library of Go has them: charts, templates and references of Git
-//! speak its language.
+//! Semantic versions and their ranges, as the Go library Masterminds/semver parses and compares them. Charts, templates and
+//! references of Git repositories use its syntax.
+//!
+//! ```
+//! use versions::{Constraint, Version};
+//!
+//! let range = Constraint::parse(">=1.2 <2 || ~3.1")?;
+//! assert!(range.matches(&Version::parse("v1.4.0")?));
+//! assert!(!range.matches(&Version::parse("1.4.0-rc.1")?));
+//! # Ok::<(), versions::VersionError>(())
+//! ```
 
 mod constraint;
 
@@ -7,30 +16,49 @@ use std::{cmp::Ordering, fmt};
 
 pub use constraint::Constraint;
 
-/// A version: numbers that are left out are zero, a `v` in front does not count.
+/// A semantic version. Missing numbers are zero, a leading `v` is ignored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Version {
-    /// The first number.
+    /// The major version.
     pub major: u64,
-    /// The second number.
+    /// The minor version.
     pub minor: u64,
-    /// The third number.
+    /// The patch version.
     pub patch: u64,
-    /// What stands behind `-`.
+    /// The pre-release after `-`; empty if there is none.
     pub pre: String,
-    /// What stands behind `+`.
+    /// The build metadata after `+`; empty if there is none.
     pub metadata: String,
     original: String,
 }
 
-const INVALID: &str = "invalid semantic version";
+/// An invalid version or range, in the words of Masterminds/semver.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum VersionError {
+    /// The string is not a semantic version.
+    #[error("invalid semantic version")]
+    Invalid,
+    /// A number does not fit in 64 bits.
+    #[error("error parsing version segment: strconv.ParseUint: parsing {0:?}: value out of range")]
+    OutOfRange(String),
+    /// A numeric part of the pre-release has a leading zero.
+    #[error("version segment starts with 0")]
+    LeadingZero,
+    /// A part of a range is not a comparison.
+    #[error("improper constraint: {0}")]
+    ImproperConstraint(String),
+    /// A comparison of a range has an invalid version.
+    #[error("constraint parser error")]
+    Constraint,
+}
 
 impl Version {
-    /// Reads a version.
+    /// Parses a version.
     ///
     /// # Errors
-    /// When it is none.
-    pub fn parse(text: &str) -> Result<Self, String> {
+    /// Returns an error if the string is not a semantic version, a number does not fit in 64 bits, or a numeric part of the
+    /// pre-release has a leading zero.
+    pub fn parse(text: &str) -> Result<Self, VersionError> {
         let rest = text.strip_prefix('v').unwrap_or(text);
         let (rest, metadata) = rest
             .split_once('+')
@@ -43,29 +71,26 @@ impl Version {
                 .all(|word| !word.is_empty() && word.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-'))
         };
         if pre.is_some_and(|pre| !words(pre)) || metadata.is_some_and(|data| !words(data)) {
-            return Err(INVALID.to_owned());
+            return Err(VersionError::Invalid);
         }
         let mut parts = Vec::new();
         for part in numbers.split('.') {
             if part.is_empty() || !part.bytes().all(|byte| byte.is_ascii_digit()) || parts.len() == 3 {
-                return Err(INVALID.to_owned());
+                return Err(VersionError::Invalid);
             }
             parts.push(part);
         }
         let number = |index: usize| {
             let part: &str = parts.get(index).copied().unwrap_or("0");
-            part.parse::<u64>().map_err(|_| {
-                format!(
-                    "error parsing version segment: strconv.ParseUint: parsing {part:?}: value out of range"
-                )
-            })
+            part.parse::<u64>()
+                .map_err(|_| VersionError::OutOfRange(part.to_owned()))
         };
         let (major, minor, patch) = (number(0)?, number(1)?, number(2)?);
         let pre = pre.unwrap_or_default();
         let leading =
             |word: &str| word.len() > 1 && word.starts_with('0') && word.bytes().all(|b| b.is_ascii_digit());
         if pre.split('.').any(leading) {
-            return Err("version segment starts with 0".to_owned());
+            return Err(VersionError::LeadingZero);
         }
         let metadata = metadata.unwrap_or_default().to_owned();
         Ok(Self {
@@ -78,13 +103,13 @@ impl Version {
         })
     }
 
-    /// The text that it was read from.
+    /// Returns the string that the version was parsed from.
     #[must_use]
     pub fn original(&self) -> &str {
         &self.original
     }
 
-    /// The order of two versions; metadata does not count.
+    /// Compares two versions by precedence: build metadata is ignored.
     #[must_use]
     pub fn precedence(&self, other: &Self) -> Ordering {
         let numbers = |version: &Self| (version.major, version.minor, version.patch);
@@ -94,7 +119,7 @@ impl Version {
     }
 }
 
-/// No pre-release is above all; numbers compare as numbers and are below words.
+/// Compares pre-releases: none is above all others; numbers compare as numbers and are below words.
 fn compare_pre(left: &str, right: &str) -> Ordering {
     match (left.is_empty(), right.is_empty()) {
         (true, true) => return Ordering::Equal,

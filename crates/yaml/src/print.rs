@@ -15,8 +15,6 @@ mod style;
 #[cfg(test)]
 mod tests;
 
-pub use number::{go_float, shortest};
-
 use dialect::{Dialect, GO};
 use emit::Emitter;
 

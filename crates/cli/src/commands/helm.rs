@@ -162,7 +162,7 @@ fn template(args: &TemplateArgs) -> Result<()> {
     let moment = engine::moment()?;
     let (name, chart) = name_and_chart(args)?;
     let fetcher = RemoteFetcher::default();
-    let read = |path: &str| files::read(path, &fetcher, &limits);
+    let read = |path: &str| files::read(path, &fetcher, &limits).map_err(Into::into);
     let namespace = non_empty(Some(&args.namespace)).unwrap_or("default");
     let options = Options {
         name_template: non_empty(args.name_template.as_ref()).map(str::to_owned),

@@ -6,6 +6,7 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
 
 use super::{File, glob::files_pattern};
+use crate::template::FunctionError;
 use crate::{
     Dict, Object, Value,
     template::{Signature, Type},
@@ -58,12 +59,12 @@ impl Files {
         }
     }
 
-    fn lines(&self, name: &str) -> Result<Value, String> {
+    fn lines(&self, name: &str) -> Result<Value, FunctionError> {
         let Some(data) = self.files.get(name) else {
             return Ok(Value::Strings(Rc::default()));
         };
         if data.is_empty() {
-            return Err("runtime error: index out of range [-1]".to_owned());
+            return Err("runtime error: index out of range [-1]".into());
         }
         let text = String::from_utf8_lossy(data);
         let lines = text.strip_suffix('\n').unwrap_or(&text).split('\n');
@@ -117,7 +118,7 @@ impl Object for Files {
         signature(name)
     }
 
-    fn call(&self, name: &str, arguments: &[Value]) -> Option<Result<Value, String>> {
+    fn call(&self, name: &str, arguments: &[Value]) -> Option<Result<Value, FunctionError>> {
         signature(name)?;
         let path = match arguments {
             [Value::String(path)] => path,

@@ -1,7 +1,7 @@
 //! The rules of `.helmignore`. They look like those of git, but differ: the first that matches decides, and one that is
 //! negated ignores all that it doesn't match.
 
-use super::glob::Pattern;
+use go::path::Pattern;
 
 /// The rules of a chart.
 #[derive(Debug, Default)]
@@ -30,7 +30,7 @@ impl Rules {
             if line.contains("**") {
                 return Err("double-star (**) syntax is not supported".to_owned());
             }
-            Pattern::parse(line)?;
+            Pattern::parse(line).map_err(|error| error.to_string())?;
             rules.push(Rule::new(line));
         }
         Ok(Self { rules })

@@ -2,13 +2,13 @@
 
 use std::{cell::RefCell, rc::Rc};
 
+use go::strconv::is_print;
 use tree::Budget;
 use yaml::{Map, Value};
 
 use crate::{
     Error,
     fields::{Fields, json_type},
-    template::is_print,
     version,
 };
 

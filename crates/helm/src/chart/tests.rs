@@ -1,3 +1,4 @@
+use go::path::Pattern;
 use testkit::archive::{gzip, tar_gz};
 use tree::{Disk, Limits, Mem};
 
@@ -291,7 +292,7 @@ fn files_are_read() {
     assert_eq!(call("Lines", "none"), "Ok([])");
     assert_eq!(
         call("Lines", "empty"),
-        r#"Err("runtime error: index out of range [-1]")"#
+        r#"Err(Failed("runtime error: index out of range [-1]"))"#
     );
     assert_eq!(files.print(), "map[d/a:[49 10 10 50 10] empty:[]]");
     assert!(files.call("Nope", &[]).is_none());

@@ -14,6 +14,7 @@ use super::{
     fixed,
     keys::{Key, decode_pem, encode_pem},
 };
+use crate::template::FunctionError;
 use crate::{Object, Value, template::Type};
 
 const CERTIFICATE: Type = Type::Object("sprig.certificate");
@@ -84,7 +85,7 @@ impl Object for Certificate {
         }
     }
 
-    fn call(&self, _: &str, _: &[Value]) -> Option<Result<Value, String>> {
+    fn call(&self, _: &str, _: &[Value]) -> Option<Result<Value, FunctionError>> {
         None
     }
 
@@ -104,8 +105,8 @@ impl Object for Certificate {
     }
 }
 
-fn given_key(pem: &str) -> Result<Key, String> {
-    Key::parse(pem).map_err(|error| format!("parsing private key: {error}"))
+fn given_key(pem: &str) -> Result<Key, FunctionError> {
+    Key::parse(pem).map_err(|error| format!("parsing private key: {error}").into())
 }
 
 fn private_key(context: &Context<'_>, arguments: &[Value]) -> Answer {
@@ -113,7 +114,7 @@ fn private_key(context: &Context<'_>, arguments: &[Value]) -> Answer {
         "" | "rsa" => Key::rsa(context, 4096)?,
         "ecdsa" => Key::ecdsa(context)?,
         "ed25519" => Key::ed25519(context),
-        "dsa" => return Err("keys for DSA are not supported: use rsa, ecdsa or ed25519".to_owned()),
+        "dsa" => return Err("keys for DSA are not supported: use rsa, ecdsa or ed25519".into()),
         other => return Ok(Value::string(format!("Unknown type {other}"))),
     };
     Ok(Value::string(key.pem()))
@@ -168,7 +169,7 @@ fn no_authority() -> CustomExtension {
 }
 
 /// The parameters of functions that take addresses and names besides.
-fn named(context: &Context<'_>, arguments: &[Value]) -> Result<CertificateParams, String> {
+fn named(context: &Context<'_>, arguments: &[Value]) -> Result<CertificateParams, FunctionError> {
     let mut parameters = parameters(context, text(arguments, 0), int(arguments, 3));
     let print = |value: &Value| crate::template::print(std::slice::from_ref(value), context.budget);
     let (addresses, names) = (list(arguments, 1), list(arguments, 2));
@@ -178,7 +179,8 @@ fn named(context: &Context<'_>, arguments: &[Value]) -> Result<CertificateParams
             return Err(format!(
                 "error processing alternate dns name: {} is not a string",
                 print(name)?
-            ));
+            )
+            .into());
         };
         let name = text
             .as_ref()
@@ -188,7 +190,7 @@ fn named(context: &Context<'_>, arguments: &[Value]) -> Result<CertificateParams
     }
     for address in addresses.iter() {
         let Value::String(text) = address else {
-            return Err(format!("error parsing ip: {} is not a string", print(address)?));
+            return Err(format!("error parsing ip: {} is not a string", print(address)?).into());
         };
         let address: IpAddr = text.parse().map_err(|_| format!("error parsing ip: {text}"))?;
         parameters.subject_alt_names.push(SanType::IpAddress(address));

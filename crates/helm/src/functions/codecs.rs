@@ -5,6 +5,7 @@ use super::{
     arguments::{any, text},
     bytes, fixed, json, toml,
 };
+use crate::template::FunctionError;
 use crate::{Value, template::Type};
 
 const ANY: &[Type] = &[Type::Any];
@@ -43,16 +44,15 @@ pub(super) const TABLE: &[Entry] = &[
 ];
 
 /// What JSON and YAML have no number for makes an empty text; a limit that was reached stays an error.
-fn quiet(error: String) -> Answer {
-    if error.starts_with("json: ") {
-        Ok(Value::string(""))
-    } else {
-        Err(error)
+fn quiet(error: FunctionError) -> Answer {
+    match error {
+        FunctionError::NotJson(_) => Ok(Value::string("")),
+        error => Err(error),
     }
 }
 
 /// The data of an argument, if JSON has words for all of it.
-fn data(context: &Context<'_>, arguments: &[Value]) -> Result<yaml::Value, String> {
+fn data(context: &Context<'_>, arguments: &[Value]) -> Result<yaml::Value, FunctionError> {
     let data = any(arguments, 0).to_yaml(context.budget)?;
     match not_finite(&data) {
         Some(float) => {
@@ -63,7 +63,7 @@ fn data(context: &Context<'_>, arguments: &[Value]) -> Result<yaml::Value, Strin
             } else {
                 "-Inf"
             };
-            Err(format!("json: unsupported value: {word}"))
+            Err(FunctionError::NotJson(word))
         }
         None => Ok(data),
     }
@@ -88,7 +88,7 @@ fn to_json(context: &Context<'_>, arguments: &[Value], print: fn(&yaml::Value) -
     let mut text = print(&data(context, arguments)?);
     // Bytes that are no text.
     if !text.is_ascii() {
-        text = text.replace(|c| bytes::stand_in(c).is_some(), "\\ufffd");
+        text = text.replace(|c| bytes::invalid_byte(c).is_some(), "\\ufffd");
     }
     made(context, &text)
 }
@@ -125,8 +125,10 @@ const EXACT: f64 = 9_007_199_254_740_992.0;
 
 fn whole_numbers(value: &mut yaml::Value) {
     match value {
-        yaml::Value::String(text) if !text.is_ascii() && text.contains(|c| bytes::stand_in(c).is_some()) => {
-            *text = bytes::replaced(text);
+        yaml::Value::String(text)
+            if !text.is_ascii() && text.contains(|c| bytes::invalid_byte(c).is_some()) =>
+        {
+            *text = bytes::to_valid_utf8(text);
         }
         yaml::Value::Float(float) if float.abs() <= EXACT && float.fract() == 0.0 => {
             *value = (*float as i64).into();
@@ -153,19 +155,19 @@ fn to_yaml_pretty(context: &Context<'_>, arguments: &[Value]) -> Answer {
     made(context, text.strip_suffix('\n').unwrap_or(&text))
 }
 
-fn error_map(message: String) -> Value {
-    Value::dict([("Error", Value::string(message))])
+fn error_map(error: FunctionError) -> Value {
+    Value::dict([("Error", Value::string(error.into_message()))])
 }
 
-fn read_yaml(context: &Context<'_>, text: &str) -> Result<Value, String> {
+fn read_yaml(context: &Context<'_>, text: &str) -> Result<Value, FunctionError> {
     context.items(text.len() / 64)?;
-    if let Some(wrong) = wrong_octet(&bytes::of_text(text)) {
+    if let Some(wrong) = wrong_octet(&bytes::of_str(text)) {
         let message = format!("error converting YAML to JSON: yaml: {wrong}");
         return Ok(Value::Object(std::rc::Rc::new(json::Failed(message))));
     }
     match yaml::read::goyaml_lenient_as(text, context.budget) {
         Ok(value) => Ok(value.unwrap_or_default()),
-        Err(error) if error.exceeded().is_some() => Err(error.to_string()),
+        Err(error) if error.exceeded().is_some() => Err(error.to_string().into()),
         Err(error) => Ok(Value::Object(std::rc::Rc::new(json::Failed(
             crate::values::yaml_words(&error),
         )))),
@@ -201,7 +203,8 @@ fn from_yaml(context: &Context<'_>, arguments: &[Value]) -> Answer {
 
 fn from_yaml_array(context: &Context<'_>, arguments: &[Value]) -> Answer {
     let found = read_yaml(context, text(arguments, 0))?;
-    Ok(json::wanted(found, DECODING, false).unwrap_or_else(|error| Value::list(vec![Value::string(error)])))
+    Ok(json::wanted(found, DECODING, false)
+        .unwrap_or_else(|error| Value::list(vec![Value::string(error.into_message())])))
 }
 
 fn from_json(context: &Context<'_>, arguments: &[Value]) -> Answer {
@@ -216,14 +219,14 @@ fn from_json_array(context: &Context<'_>, arguments: &[Value]) -> Answer {
         return Ok(Value::nil_list());
     }
     let found = found.and_then(|found| json::wanted(found, "", false));
-    Ok(found.unwrap_or_else(|error| Value::list(vec![Value::string(error)])))
+    Ok(found.unwrap_or_else(|error| Value::list(vec![Value::string(error.into_message())])))
 }
 
 fn to_toml(context: &Context<'_>, arguments: &[Value]) -> Answer {
     if matches!(any(arguments, 0), Value::Nil | Value::Missing) {
-        return Err("reflect: call of reflect.Value.Type on zero Value".to_owned());
+        return Err("reflect: call of reflect.Value.Type on zero Value".into());
     }
-    let text = toml::write(context, any(arguments, 0)).unwrap_or_else(|error| error);
+    let text = toml::write(context, any(arguments, 0)).unwrap_or_else(FunctionError::into_message);
     made(context, &text)
 }
 

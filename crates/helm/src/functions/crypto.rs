@@ -13,6 +13,7 @@ use super::{
     arguments::{int, text},
     bytes, encoding, fixed,
 };
+use crate::template::FunctionError;
 use crate::{Value, template::Type};
 
 const TWO: &[Type] = &[Type::String, Type::String];
@@ -35,9 +36,9 @@ pub(super) const TABLE: &[Entry] = &[
 const SLOW: u64 = 5_000_000;
 const COST: u32 = 10;
 
-fn bcrypt(context: &Context<'_>, password: &str) -> Result<String, String> {
+fn bcrypt(context: &Context<'_>, password: &str) -> Result<String, FunctionError> {
     context.work(SLOW)?;
-    let password = bytes::of_text(password);
+    let password = bytes::of_str(password);
     if password.len() > 72 {
         return Ok(
             "failed to encrypt string with bcrypt: bcrypt: password length exceeds 72 bytes".to_owned(),
@@ -148,14 +149,14 @@ fn derive_password(context: &Context<'_>, arguments: &[Value]) -> Answer {
 /// A password as a key: cut, or filled with zeros.
 fn key(password: &str) -> [u8; 32] {
     let mut key = [0; 32];
-    for (byte, given) in key.iter_mut().zip(bytes::of_text(password).iter()) {
+    for (byte, given) in key.iter_mut().zip(bytes::of_str(password).iter()) {
         *byte = *given;
     }
     key
 }
 
 fn encrypt(context: &Context<'_>, arguments: &[Value]) -> Answer {
-    let (password, plain) = (text(arguments, 0), bytes::of_text(text(arguments, 1)));
+    let (password, plain) = (text(arguments, 0), bytes::of_str(text(arguments, 1)));
     context.text(plain.len())?;
     if plain.is_empty() {
         return Ok(Value::string(""));
@@ -179,9 +180,9 @@ fn decrypt(context: &Context<'_>, arguments: &[Value]) -> Answer {
     let given = encoding::from_base64(given)?;
     let Some((iv, encrypted)) = given.split_first_chunk::<16>() else {
         return Err(if capacity < 16 {
-            format!("runtime error: slice bounds out of range [:16] with capacity {capacity}")
+            format!("runtime error: slice bounds out of range [:16] with capacity {capacity}").into()
         } else {
-            format!("runtime error: slice bounds out of range [16:{}]", given.len())
+            format!("runtime error: slice bounds out of range [16:{}]", given.len()).into()
         });
     };
     let cipher = cbc::Decryptor::<Aes256>::new(&key(password).into(), &(*iv).into());
@@ -197,5 +198,5 @@ fn decrypt(context: &Context<'_>, arguments: &[Value]) -> Answer {
         let beyond = padding - plain.len();
         format!("runtime error: slice bounds out of range [:-{beyond}]")
     })?;
-    Ok(Value::string(bytes::to_text(text)))
+    Ok(Value::string(bytes::to_string(text)))
 }

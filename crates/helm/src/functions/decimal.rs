@@ -1,5 +1,6 @@
 //! Decimal numbers of any length, for arithmetic without rounding.
 
+use crate::template::FunctionError;
 use num_bigint::{BigInt, Sign};
 
 /// A whole number times a power of ten.
@@ -18,7 +19,7 @@ fn power(exponent: i32) -> BigInt {
 
 impl Decimal {
     /// The shortest decimal number that reads as this float.
-    pub(super) fn new(float: f64) -> Result<Self, String> {
+    pub(super) fn new(float: f64) -> Result<Self, FunctionError> {
         if !float.is_finite() {
             let name = if float.is_nan() {
                 "NaN"
@@ -27,7 +28,7 @@ impl Decimal {
             } else {
                 "-Inf"
             };
-            return Err(format!("Cannot create a Decimal from {name}"));
+            return Err(format!("Cannot create a Decimal from {name}").into());
         }
         let text = format!("{float:e}");
         let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
@@ -68,9 +69,9 @@ impl Decimal {
     }
 
     /// The quotient, rounded half away from zero.
-    pub(super) fn div(&self, other: &Self) -> Result<Self, String> {
+    pub(super) fn div(&self, other: &Self) -> Result<Self, FunctionError> {
         if other.digits.sign() == Sign::NoSign {
-            return Err("decimal division by 0".to_owned());
+            return Err("decimal division by 0".into());
         }
         let shift = self.exponent - other.exponent + PRECISION;
         let (above, below) = if shift < 0 {

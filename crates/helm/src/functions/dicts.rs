@@ -7,6 +7,7 @@ use super::{
     arguments::{any, dict, rest, text},
     cast, equal, fixed, merge, variadic,
 };
+use crate::template::FunctionError;
 use crate::{
     Dict, Object, Value,
     template::{Type, type_name},
@@ -54,7 +55,7 @@ impl Object for Texts {
         Some(found.unwrap_or_else(|| Value::string("")))
     }
 
-    fn call(&self, _: &str, _: &[Value]) -> Option<Result<Value, String>> {
+    fn call(&self, _: &str, _: &[Value]) -> Option<Result<Value, FunctionError>> {
         None
     }
 
@@ -175,25 +176,26 @@ fn omit(context: &Context<'_>, arguments: &[Value]) -> Answer {
 }
 
 /// What a map is that must be exactly a `map[string]interface {}`.
-fn asserted(value: &Value) -> Result<&Dict, String> {
+fn asserted(value: &Value) -> Result<&Dict, FunctionError> {
     match value {
         Value::Dict(map) => Ok(map),
         Value::Nil | Value::Missing => {
-            Err("interface conversion: interface {} is nil, not map[string]interface {}".to_owned())
+            Err("interface conversion: interface {} is nil, not map[string]interface {}".into())
         }
         other => Err(format!(
             "interface conversion: interface {{}} is {}, not map[string]interface {{}}",
             type_name(other)
-        )),
+        )
+        .into()),
     }
 }
 
 fn dig(_: &Context<'_>, arguments: &[Value]) -> Answer {
     let [keys @ .., default, map] = arguments else {
-        return Err("dig needs at least three arguments".to_owned());
+        return Err("dig needs at least three arguments".into());
     };
     if keys.is_empty() {
-        return Err("dig needs at least three arguments".to_owned());
+        return Err("dig needs at least three arguments".into());
     }
     let mut map = asserted(map)?.clone();
     let mut names = Vec::new();
@@ -206,9 +208,7 @@ fn dig(_: &Context<'_>, arguments: &[Value]) -> Answer {
                 } else {
                     type_name(other)
                 };
-                return Err(format!(
-                    "interface conversion: interface {{}} is {found}, not string"
-                ));
+                return Err(format!("interface conversion: interface {{}} is {found}, not string").into());
             }
         }
     }
@@ -226,7 +226,7 @@ fn dig(_: &Context<'_>, arguments: &[Value]) -> Answer {
 
 fn deep_copy(context: &Context<'_>, arguments: &[Value]) -> Answer {
     match any(arguments, 0) {
-        Value::Nil | Value::Missing => Err("reflect: call of reflect.Value.Type on zero Value".to_owned()),
+        Value::Nil | Value::Missing => Err("reflect: call of reflect.Value.Type on zero Value".into()),
         value => equal::copy(context, value, 0),
     }
 }

@@ -4,6 +4,7 @@ use sha1::Sha1;
 use sha2::{Digest, Sha256, Sha512};
 
 use super::{Answer, Context, Entry, arguments::text, bytes, fixed};
+use crate::template::FunctionError;
 use crate::{Value, template::Type};
 
 const ONE: &[Type] = &[Type::String];
@@ -36,7 +37,7 @@ pub(super) const TABLE: &[Entry] = &[
 ];
 
 fn of_bytes(context: &Context<'_>, arguments: &[Value], make: fn(&[u8]) -> String) -> Answer {
-    let bytes = bytes::of_text(text(arguments, 0));
+    let bytes = bytes::of_str(text(arguments, 0));
     context.text(bytes.len().saturating_mul(2))?;
     Ok(Value::string(make(&bytes)))
 }
@@ -44,7 +45,7 @@ fn of_bytes(context: &Context<'_>, arguments: &[Value], make: fn(&[u8]) -> Strin
 /// What was decoded, or which byte was wrong.
 fn decoded(found: Result<Vec<u8>, usize>, name: &str) -> Value {
     Value::string(match found {
-        Ok(bytes) => bytes::to_text(&bytes),
+        Ok(bytes) => bytes::to_string(&bytes),
         Err(at) => illegal(name, at),
     })
 }
@@ -54,8 +55,8 @@ fn illegal(name: &str, at: usize) -> String {
 }
 
 /// Base64, as functions with an error of their own read it.
-pub(super) fn from_base64(text: &str) -> Result<Vec<u8>, String> {
-    decode64(text).map_err(|at| illegal("base64", at))
+pub(super) fn from_base64(text: &str) -> Result<Vec<u8>, FunctionError> {
+    decode64(text).map_err(|at| illegal("base64", at).into())
 }
 
 fn value64(byte: u8) -> Option<u32> {
@@ -71,7 +72,7 @@ fn value64(byte: u8) -> Option<u32> {
 
 /// Reads base64 with line breaks anywhere; else the place of what is wrong.
 fn decode64(text: &str) -> Result<Vec<u8>, usize> {
-    let bytes = bytes::of_text(text);
+    let bytes = bytes::of_str(text);
     let mut input = bytes
         .iter()
         .copied()
@@ -133,7 +134,7 @@ fn encode32(bytes: &[u8]) -> String {
 
 /// Reads base32 with line breaks anywhere; else the place of what is wrong.
 fn decode32(text: &str) -> Result<Vec<u8>, usize> {
-    let mut bytes = bytes::of_text(text).into_owned();
+    let mut bytes = bytes::of_str(text).into_owned();
     bytes.retain(|byte| !matches!(byte, b'\r' | b'\n'));
     let mut out = Vec::with_capacity(bytes.len() / 8 * 5);
     for (index, chunk) in bytes.chunks(8).enumerate() {

@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use super::Context;
+use crate::template::FunctionError;
 use crate::{
     Value,
     template::{kind_name, type_name},
@@ -12,7 +13,7 @@ use crate::{
 const DEPTH: u32 = 1000;
 
 /// Whether two values are of the same type and deeply equal.
-pub(super) fn equal(context: &Context<'_>, left: &Value, right: &Value) -> Result<bool, String> {
+pub(super) fn equal(context: &Context<'_>, left: &Value, right: &Value) -> Result<bool, FunctionError> {
     same(context, left, right, 0)
 }
 
@@ -20,10 +21,10 @@ fn too_deep() -> String {
     format!("values nest deeper than {DEPTH} levels")
 }
 
-fn same(context: &Context<'_>, left: &Value, right: &Value, depth: u32) -> Result<bool, String> {
+fn same(context: &Context<'_>, left: &Value, right: &Value, depth: u32) -> Result<bool, FunctionError> {
     context.work(4)?;
     if depth > DEPTH {
-        return Err(too_deep());
+        return Err(too_deep().into());
     }
     Ok(match (left, right) {
         (Value::Nil | Value::Missing, Value::Nil | Value::Missing) => true,
@@ -82,9 +83,9 @@ fn same(context: &Context<'_>, left: &Value, right: &Value, depth: u32) -> Resul
 }
 
 /// A copy that shares no map with the original.
-pub(super) fn copy(context: &Context<'_>, value: &Value, depth: u32) -> Result<Value, String> {
+pub(super) fn copy(context: &Context<'_>, value: &Value, depth: u32) -> Result<Value, FunctionError> {
     if depth > DEPTH {
-        return Err(too_deep());
+        return Err(too_deep().into());
     }
     Ok(match value {
         Value::List(items) if !value.is_nil_list() => {
@@ -98,7 +99,7 @@ pub(super) fn copy(context: &Context<'_>, value: &Value, depth: u32) -> Result<V
             let entries = map
                 .iter()
                 .map(|(key, value)| Ok((key.clone(), copy(context, value, depth + 1)?)));
-            Value::dict(entries.collect::<Result<Vec<_>, String>>()?)
+            Value::dict(entries.collect::<Result<Vec<_>, FunctionError>>()?)
         }
         Value::Object(object) if kind_name(value) == "map" && object.has_any_values() => {
             match object.as_dict() {

@@ -22,7 +22,7 @@ pub(super) const TABLE: &[Entry] = &[
     }),
     fixed("ternary", &[Type::Any, Type::Any, Type::Bool], ternary),
     fixed("fail", &[Type::String], |_, arguments| {
-        Err(warning(text(arguments, 0)))
+        Err(warning(text(arguments, 0)).into())
     }),
     fixed("required", &[Type::String, Type::Any], required),
     fixed("hello", &[], |_, _| Ok(Value::string("Hello!"))),
@@ -52,8 +52,8 @@ fn ternary(_: &Context<'_>, arguments: &[Value]) -> Answer {
 
 fn required(_: &Context<'_>, arguments: &[Value]) -> Answer {
     match any(arguments, 1) {
-        Value::Nil | Value::Missing => Err(warning(text(arguments, 0))),
-        Value::String(found) if found.is_empty() => Err(warning(text(arguments, 0))),
+        Value::Nil | Value::Missing => Err(warning(text(arguments, 0)).into()),
+        Value::String(found) if found.is_empty() => Err(warning(text(arguments, 0)).into()),
         found => Ok(found.clone()),
     }
 }

@@ -2,6 +2,7 @@
 
 mod read;
 
+use crate::template::FunctionError;
 use crate::{Dict, Object, Value, template::kind_name};
 
 pub(super) use read::read;
@@ -19,7 +20,7 @@ impl Object for Failed {
         None
     }
 
-    fn call(&self, _: &str, _: &[Value]) -> Option<Result<Value, String>> {
+    fn call(&self, _: &str, _: &[Value]) -> Option<Result<Value, FunctionError>> {
         None
     }
 
@@ -33,13 +34,13 @@ impl Object for Failed {
 }
 
 /// The map, or else the list, that is wanted; null counts as an empty one.
-pub(super) fn wanted(found: Value, prefix: &str, map: bool) -> Result<Value, String> {
+pub(super) fn wanted(found: Value, prefix: &str, map: bool) -> Result<Value, FunctionError> {
     let name = match &found {
         Value::Nil if map => return Ok(Value::dict::<&str>([])),
         Value::Nil => return Ok(Value::list(Vec::new())),
         Value::Dict(_) if map => return Ok(found),
         Value::List(_) if !map => return Ok(found),
-        Value::Object(failed) => return Err(failed.print()),
+        Value::Object(failed) => return Err(failed.print().into()),
         Value::Dict(_) => "object",
         Value::List(_) => "array",
         Value::Float(_) => "number",
@@ -50,9 +51,7 @@ pub(super) fn wanted(found: Value, prefix: &str, map: bool) -> Result<Value, Str
     } else {
         "[]interface {}"
     };
-    Err(format!(
-        "{prefix}json: cannot unmarshal {name} into Go value of type {kind}"
-    ))
+    Err(format!("{prefix}json: cannot unmarshal {name} into Go value of type {kind}").into())
 }
 
 /// JSON with two spaces a level.

@@ -7,6 +7,7 @@ use rcgen::KeyPair;
 
 use super::Context;
 use crate::functions::encoding::from_base64;
+use crate::template::FunctionError;
 
 /// The kinds of keys, by what their PEM says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,14 +28,14 @@ const WORK: u64 = 1;
 
 impl Key {
     /// A new RSA key.
-    pub(super) fn rsa(context: &Context<'_>, bits: u64) -> Result<Self, String> {
+    pub(super) fn rsa(context: &Context<'_>, bits: u64) -> Result<Self, FunctionError> {
         context.work(bits * bits * WORK)?;
         let der = rsa::generate(context, bits)?;
         Ok(Self { kind: Kind::Rsa, der })
     }
 
     /// A new key on the curve P-256.
-    pub(super) fn ecdsa(context: &Context<'_>) -> Result<Self, String> {
+    pub(super) fn ecdsa(context: &Context<'_>) -> Result<Self, FunctionError> {
         context.work(1_000_000)?;
         for _ in 0..100 {
             let mut scalar = [0; 32];
@@ -48,7 +49,7 @@ impl Key {
                 });
             }
         }
-        Err("failed to generate private key: no randomness".to_owned())
+        Err("failed to generate private key: no randomness".into())
     }
 
     /// A new Ed25519 key, which is 32 random bytes.
@@ -63,15 +64,15 @@ impl Key {
     }
 
     /// Reads a key in PEM.
-    pub(super) fn parse(text: &str) -> Result<Self, String> {
+    pub(super) fn parse(text: &str) -> Result<Self, FunctionError> {
         let (label, der) = decode_pem(text).ok_or("no PEM data in input")?;
         let kind = match label.as_str() {
             "PRIVATE KEY" => return Ok(Self::from_pkcs8(der)),
             "RSA PRIVATE KEY" => Kind::Rsa,
             "EC PRIVATE KEY" => Kind::Ec,
             label => match label.strip_suffix(" PRIVATE KEY") {
-                Some(kind) => return Err(format!("invalid private key type {kind}")),
-                None => return Err(format!("no private key data in PEM block of type {label}")),
+                Some(kind) => return Err(format!("invalid private key type {kind}").into()),
+                None => return Err(format!("no private key data in PEM block of type {label}").into()),
             },
         };
         Ok(Self { kind, der })
@@ -102,14 +103,14 @@ impl Key {
     }
 
     /// The key for signing.
-    pub(super) fn pair(&self) -> Result<KeyPair, String> {
+    pub(super) fn pair(&self) -> Result<KeyPair, FunctionError> {
         let pkcs8 = match self.kind {
             Kind::Rsa => der::pkcs8(&der::RSA, &self.der),
             Kind::Ec => der::pkcs8(&der::P256, &self.der),
             Kind::Other => self.der.clone(),
         };
         KeyPair::try_from(pkcs8)
-            .map_err(|_| "the private key is of no kind that certificates are made with".to_owned())
+            .map_err(|_| "the private key is of no kind that certificates are made with".into())
     }
 }
 

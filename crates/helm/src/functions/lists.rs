@@ -7,6 +7,7 @@ use super::{
     equal::equal,
     fixed, variadic,
 };
+use crate::template::FunctionError;
 use crate::{
     List, Value,
     template::{Type, kind_name, truth},
@@ -50,9 +51,9 @@ pub(super) const TABLE: &[Entry] = &[
 ];
 
 /// The items of an argument, or what the function says of anything else.
-fn items(value: &Value, what: &str) -> Result<List, String> {
+fn items(value: &Value, what: &str) -> Result<List, FunctionError> {
     match value {
-        Value::Nil | Value::Missing => Err(NIL_POINTER.to_owned()),
+        Value::Nil | Value::Missing => Err(NIL_POINTER.into()),
         Value::Bytes(bytes) => Ok(bytes
             .iter()
             .map(|byte| Value::Int(i128::from(*byte), crate::Kind::Uint8))
@@ -60,7 +61,7 @@ fn items(value: &Value, what: &str) -> Result<List, String> {
             .into()),
         value => value
             .as_list()
-            .ok_or_else(|| format!("{what} {}", kind_name(value))),
+            .ok_or_else(|| format!("{what} {}", kind_name(value)).into()),
     }
 }
 
@@ -124,7 +125,7 @@ fn compact(context: &Context<'_>, arguments: &[Value]) -> Answer {
 }
 
 /// Whether one of the items is deeply equal.
-fn contains(context: &Context<'_>, items: &[Value], wanted: &Value) -> Result<bool, String> {
+fn contains(context: &Context<'_>, items: &[Value], wanted: &Value) -> Result<bool, FunctionError> {
     for item in items {
         if equal(context, item, wanted)? {
             return Ok(true);
@@ -191,9 +192,9 @@ fn concat(context: &Context<'_>, arguments: &[Value]) -> Answer {
     let mut all = Vec::new();
     for argument in arguments {
         let cannot = |kind| format!("Cannot concat type {kind} as list");
-        let items = match items(argument, "") {
-            Err(error) if error != NIL_POINTER => return Err(cannot(kind_name(argument))),
-            found => found?,
+        let items = match argument {
+            Value::Nil | Value::Missing => return Err(NIL_POINTER.into()),
+            argument => items(argument, "").map_err(|_| cannot(kind_name(argument)))?,
         };
         context.items(items.len())?;
         all.extend(items.iter().cloned());
@@ -215,7 +216,7 @@ fn chunk(context: &Context<'_>, arguments: &[Value]) -> Answer {
         // What the original's arithmetic makes of less than nothing.
         (..=-2, 1) => 1,
         (..=-1, 2..) if items.len() - 1 <= magnitude => return Ok(Value::list(Vec::new())),
-        _ => return Err("runtime error: makeslice: len out of range".to_owned()),
+        _ => return Err("runtime error: makeslice: len out of range".into()),
     };
     let chunks = items.chunks(size).map(|chunk| Value::list(chunk.to_vec()));
     Ok(Value::list(chunks.collect()))

@@ -5,6 +5,7 @@ use super::{
     Answer, Context,
     arguments::{any, dict, rest},
 };
+use crate::template::FunctionError;
 use crate::{
     Dict, Value,
     template::{kind_name, truth},
@@ -39,12 +40,12 @@ fn into(
     source: &Dict,
     overwrite: bool,
     depth: u32,
-) -> Result<(), String> {
+) -> Result<(), FunctionError> {
     if std::rc::Rc::ptr_eq(target, source) {
         return Ok(());
     }
     if depth > DEPTH {
-        return Err(format!("maps nest deeper than {DEPTH} levels"));
+        return Err(format!("maps nest deeper than {DEPTH} levels").into());
     }
     context.changes(target);
     context.items(source.borrow().len())?;
@@ -69,7 +70,7 @@ fn takes(
     new: &Value,
     overwrite: bool,
     depth: u32,
-) -> Result<bool, String> {
+) -> Result<bool, FunctionError> {
     if matches!(new, Value::Nil | Value::Missing) {
         return Ok(overwrite);
     }

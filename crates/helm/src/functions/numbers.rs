@@ -9,6 +9,7 @@ use super::{
     decimal::Decimal,
     fixed, variadic,
 };
+use crate::template::FunctionError;
 use crate::{
     Value,
     template::{self, Type},
@@ -148,7 +149,7 @@ fn pair(arguments: &[Value], operate: fn(i64, i64) -> i64) -> Value {
 
 fn divided(arguments: &[Value], operate: fn(i64, i64) -> i64) -> Answer {
     if cast::to_i64(any(arguments, 1)) == 0 {
-        return Err("runtime error: integer divide by zero".to_owned());
+        return Err("runtime error: integer divide by zero".into());
     }
     Ok(pair(arguments, operate))
 }
@@ -181,7 +182,7 @@ fn exact(
     context: &Context<'_>,
     first: &Value,
     others: &[Value],
-    operate: fn(Decimal, Decimal) -> Result<Decimal, String>,
+    operate: fn(Decimal, Decimal) -> Result<Decimal, FunctionError>,
 ) -> Answer {
     let mut result = Decimal::new(cast::to_f64(first))?;
     for other in others {
@@ -192,7 +193,7 @@ fn exact(
 }
 
 /// Numbers from `start` to before `stop`; none when the step leads away.
-fn numbers(context: &Context<'_>, start: i64, stop: i64, step: i64) -> Result<Vec<i64>, String> {
+fn numbers(context: &Context<'_>, start: i64, stop: i64, step: i64) -> Result<Vec<i64>, FunctionError> {
     let (start, stop, step) = (i128::from(start), i128::from(stop), i128::from(step));
     let distance = stop - start;
     if distance == 0 || step == 0 || (distance > 0) != (step > 0) {

@@ -1,4 +1,6 @@
-//! Paths with slashes; those of the system are the same.
+//! Functions of paths. Those of the operating system are the same as those of slash-separated paths.
+
+use go::path;
 
 use super::{Answer, Context, Entry, arguments::text, fixed};
 use crate::{Value, template::Type};
@@ -19,56 +21,21 @@ pub(super) const TABLE: &[Entry] = &[
 ];
 
 fn base(_: &Context<'_>, arguments: &[Value]) -> Answer {
-    let path = text(arguments, 0);
-    let trimmed = path.trim_end_matches('/');
-    Ok(Value::string(match (path, trimmed) {
-        ("", _) => ".",
-        (_, "") => "/",
-        (_, trimmed) => trimmed.rsplit('/').next().unwrap_or(trimmed),
-    }))
+    Ok(Value::string(path::base(text(arguments, 0))))
 }
 
 fn dir(_: &Context<'_>, arguments: &[Value]) -> Answer {
-    let path = text(arguments, 0);
-    let end = path.rfind('/').map_or(0, |slash| slash + 1);
-    Ok(Value::string(cleaned(path.get(..end).unwrap_or_default())))
+    Ok(Value::string(path::dir(text(arguments, 0))))
 }
 
 fn clean(_: &Context<'_>, arguments: &[Value]) -> Answer {
-    Ok(Value::string(cleaned(text(arguments, 0))))
-}
-
-/// The shortest path that means the same.
-fn cleaned(path: &str) -> String {
-    let rooted = path.starts_with('/');
-    let mut parts: Vec<&str> = Vec::new();
-    for part in path.split('/') {
-        match part {
-            "" | "." => {}
-            ".." => match parts.last() {
-                Some(last) if *last != ".." => {
-                    parts.pop();
-                }
-                _ if rooted => {}
-                _ => parts.push(part),
-            },
-            part => parts.push(part),
-        }
-    }
-    let joined = parts.join("/");
-    match (rooted, joined.is_empty()) {
-        (true, _) => format!("/{joined}"),
-        (false, true) => ".".to_owned(),
-        (false, false) => joined,
-    }
+    Ok(Value::string(path::clean(text(arguments, 0))))
 }
 
 fn ext(_: &Context<'_>, arguments: &[Value]) -> Answer {
-    let name = text(arguments, 0).rsplit('/').next().unwrap_or_default();
-    let dot = name.rfind('.').unwrap_or(name.len());
-    Ok(Value::string(name.get(dot..).unwrap_or_default()))
+    Ok(Value::string(path::ext(text(arguments, 0))))
 }
 
 fn is_abs(_: &Context<'_>, arguments: &[Value]) -> Answer {
-    Ok(Value::Bool(text(arguments, 0).starts_with('/')))
+    Ok(Value::Bool(path::is_abs(text(arguments, 0))))
 }

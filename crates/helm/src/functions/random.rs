@@ -70,7 +70,7 @@ fn integer(context: &Context<'_>, arguments: &[Value]) -> Answer {
     let (low, high) = (int(arguments, 0), int(arguments, 1));
     let range = high.wrapping_sub(low);
     if range <= 0 {
-        return Err("invalid argument to Intn".to_owned());
+        return Err("invalid argument to Intn".into());
     }
     Ok(Value::int(
         low.wrapping_add(below(context, range.unsigned_abs()) as i64),

@@ -1,16 +1,17 @@
-//! Regular expressions in the language of Go. Those whose names begin with `must` say what is wrong with an expression in
-//! other words.
+//! Functions of regular expressions. Those whose names begin with `must` return an error where the others panic in Go, with
+//! another message.
 
 use std::rc::Rc;
+
+use go::regexp::{self, Regexp, RegexpError};
 
 use super::{
     Answer, Context, Entry,
     arguments::{int, text},
-    bytes,
-    expression::Expression,
-    fixed, pattern,
+    fixed,
     strings::strings,
 };
+use crate::template::FunctionError;
 use crate::{Value, template::Type};
 
 const TWO: &[Type] = &[Type::String, Type::String];
@@ -25,31 +26,31 @@ pub(super) const TABLE: &[Entry] = &[
         matches(context, arguments, plain)
     }),
     fixed("regexFind", TWO, |context, arguments| {
-        find(context, arguments, compiling)
+        find(context, arguments, panicking)
     }),
     fixed("mustRegexFind", TWO, |context, arguments| {
         find(context, arguments, plain)
     }),
     fixed("regexFindAll", COUNTED, |context, arguments| {
-        find_all(context, arguments, compiling)
+        find_all(context, arguments, panicking)
     }),
     fixed("mustRegexFindAll", COUNTED, |context, arguments| {
         find_all(context, arguments, plain)
     }),
     fixed("regexReplaceAll", THREE, |context, arguments| {
-        replace(context, arguments, compiling, true)
+        replace(context, arguments, panicking, true)
     }),
     fixed("mustRegexReplaceAll", THREE, |context, arguments| {
         replace(context, arguments, plain, true)
     }),
     fixed("regexReplaceAllLiteral", THREE, |context, arguments| {
-        replace(context, arguments, compiling, false)
+        replace(context, arguments, panicking, false)
     }),
     fixed("mustRegexReplaceAllLiteral", THREE, |context, arguments| {
         replace(context, arguments, plain, false)
     }),
     fixed("regexSplit", COUNTED, |context, arguments| {
-        split(context, arguments, compiling)
+        split(context, arguments, panicking)
     }),
     fixed("mustRegexSplit", COUNTED, |context, arguments| {
         split(context, arguments, plain)
@@ -57,35 +58,31 @@ pub(super) const TABLE: &[Entry] = &[
     fixed("regexQuoteMeta", &[Type::String], quote_meta),
 ];
 
-/// How an error in an expression is told.
-type Telling = fn(&str, &str) -> String;
+/// The message of an invalid expression.
+type Message = fn(&str, &RegexpError) -> String;
 
-fn plain(_: &str, error: &str) -> String {
-    error.to_owned()
+fn plain(_: &str, error: &RegexpError) -> String {
+    error.to_string()
 }
 
-fn compiling(expression: &str, error: &str) -> String {
-    let plain = |c: char| {
-        !matches!(c, '`' | '\u{7f}' | '\u{feff}') && (c >= ' ' || c == '\t') && bytes::stand_in(c).is_none()
-    };
-    let quoted = if !expression.chars().all(plain) {
-        crate::template::quote(expression)
-    } else {
-        format!("`{expression}`")
-    };
-    format!("regexp: Compile({quoted}): {error}")
+fn panicking(expression: &str, error: &RegexpError) -> String {
+    error.panic_message(expression)
 }
 
-/// How many of them are kept.
+/// The maximum number of compiled expressions that are kept.
 const KEPT: usize = 100;
 
-fn compile(context: &Context<'_>, arguments: &[Value], tell: Telling) -> Result<Rc<Expression>, String> {
+fn compile(
+    context: &Context<'_>,
+    arguments: &[Value],
+    message: Message,
+) -> Result<Rc<Regexp>, FunctionError> {
     let expression = text(arguments, 0);
     if let Some(known) = context.expressions.borrow().get(expression) {
         context.text(text(arguments, 1).len().saturating_mul(8))?;
         return Ok(Rc::clone(known));
     }
-    let compiled = Rc::new(compiled(context, arguments, tell)?);
+    let compiled = Rc::new(compiled(context, arguments, message)?);
     let mut kept = context.expressions.borrow_mut();
     if kept.len() < KEPT {
         kept.insert(expression.to_owned(), Rc::clone(&compiled));
@@ -93,7 +90,7 @@ fn compile(context: &Context<'_>, arguments: &[Value], tell: Telling) -> Result<
     Ok(compiled)
 }
 
-fn compiled(context: &Context<'_>, arguments: &[Value], tell: Telling) -> Result<Expression, String> {
+fn compiled(context: &Context<'_>, arguments: &[Value], message: Message) -> Result<Regexp, FunctionError> {
     let expression = text(arguments, 0);
     context.work(
         (expression.len() as u64)
@@ -101,40 +98,29 @@ fn compiled(context: &Context<'_>, arguments: &[Value], tell: Telling) -> Result
             .saturating_add(10_000),
     )?;
     context.text(text(arguments, 1).len().saturating_mul(8))?;
-    if let Some(at) = expression.find(|c| bytes::stand_in(c).is_some()) {
-        let rest = expression.get(at..).unwrap_or_default();
-        let invalid = format!("error parsing regexp: invalid UTF-8: `{rest}`");
-        return Err(tell(expression, &invalid));
-    }
-    let translated = pattern::translate(expression).map_err(|error| tell(expression, &error))?;
-    Expression::new(&translated).map_err(|_| {
-        tell(
-            expression,
-            "error parsing regexp: expression nests too deeply or is too large",
-        )
-    })
+    Regexp::compile(expression).map_err(|error| message(expression, &error).into())
 }
 
-fn matches(context: &Context<'_>, arguments: &[Value], tell: Telling) -> Answer {
+fn matches(context: &Context<'_>, arguments: &[Value], message: Message) -> Answer {
     Ok(Value::Bool(
-        compile(context, arguments, tell)?.is_match(text(arguments, 1)),
+        compile(context, arguments, message)?.is_match(text(arguments, 1)),
     ))
 }
 
-fn find(context: &Context<'_>, arguments: &[Value], tell: Telling) -> Answer {
-    let regex = compile(context, arguments, tell)?;
+fn find(context: &Context<'_>, arguments: &[Value], message: Message) -> Answer {
+    let regex = compile(context, arguments, message)?;
     let source = text(arguments, 1);
     let found = regex.find(source).and_then(|found| source.get(found));
     Ok(Value::string(found.unwrap_or_default()))
 }
 
-/// How many matches are wanted; a negative count means all.
+/// Returns the maximum number of matches; a negative argument means all.
 fn limit(arguments: &[Value]) -> usize {
     usize::try_from(int(arguments, 2)).unwrap_or(usize::MAX)
 }
 
-fn find_all(context: &Context<'_>, arguments: &[Value], tell: Telling) -> Answer {
-    let regex = compile(context, arguments, tell)?;
+fn find_all(context: &Context<'_>, arguments: &[Value], message: Message) -> Answer {
+    let regex = compile(context, arguments, message)?;
     let (source, mut found) = (text(arguments, 1), Vec::new());
     for one in regex.find_iter(source).take(limit(arguments)) {
         context.items(1)?;
@@ -147,15 +133,15 @@ fn find_all(context: &Context<'_>, arguments: &[Value], tell: Telling) -> Answer
     })
 }
 
-fn replace(context: &Context<'_>, arguments: &[Value], tell: Telling, expand: bool) -> Answer {
-    let regex = compile(context, arguments, tell)?;
+fn replace(context: &Context<'_>, arguments: &[Value], message: Message, expand: bool) -> Answer {
+    let regex = compile(context, arguments, message)?;
     let (source, with) = (text(arguments, 1), text(arguments, 2));
     let (mut out, mut end) = (String::new(), 0);
     for groups in regex.captures_iter(source) {
-        let Some(whole) = groups.whole() else { continue };
+        let Some(whole) = groups.range() else { continue };
         out.push_str(source.get(end..whole.start).unwrap_or_default());
         if expand {
-            pattern::expand(with, &groups, &mut out);
+            groups.expand(with, &mut out);
         } else {
             out.push_str(with);
         }
@@ -170,8 +156,8 @@ fn replace(context: &Context<'_>, arguments: &[Value], tell: Telling, expand: bo
     Ok(Value::string(out))
 }
 
-fn split(context: &Context<'_>, arguments: &[Value], tell: Telling) -> Answer {
-    let regex = compile(context, arguments, tell)?;
+fn split(context: &Context<'_>, arguments: &[Value], message: Message) -> Answer {
+    let regex = compile(context, arguments, message)?;
     let (source, count) = (text(arguments, 1), limit(arguments));
     if count == 0 {
         return Ok(Value::nil_strings());
@@ -199,12 +185,5 @@ fn split(context: &Context<'_>, arguments: &[Value], tell: Telling) -> Answer {
 
 fn quote_meta(context: &Context<'_>, arguments: &[Value]) -> Answer {
     context.text(text(arguments, 0).len().saturating_mul(2))?;
-    let mut out = String::new();
-    for c in text(arguments, 0).chars() {
-        if r"\.+*?()|[]{}^$".contains(c) {
-            out.push('\\');
-        }
-        out.push(c);
-    }
-    Ok(Value::string(out))
+    Ok(Value::string(regexp::quote_meta(text(arguments, 0))))
 }

@@ -5,6 +5,7 @@ use std::{any::Any, rc::Rc};
 use versions::{Constraint, Version};
 
 use super::{Answer, Context, Entry, arguments::text, fixed};
+use crate::template::FunctionError;
 use crate::{Object, Value, template::Type};
 
 pub(super) const TABLE: &[Entry] = &[
@@ -57,7 +58,7 @@ impl Semver {
     }
 
     /// A new version with another pre-release or other metadata.
-    fn with(&self, pre: &str, metadata: &str) -> Result<Value, String> {
+    fn with(&self, pre: &str, metadata: &str) -> Result<Value, FunctionError> {
         let Version {
             major, minor, patch, ..
         } = self.version;
@@ -108,7 +109,7 @@ impl Object for Semver {
         })
     }
 
-    fn call(&self, name: &str, arguments: &[Value]) -> Option<Result<Value, String>> {
+    fn call(&self, name: &str, arguments: &[Value]) -> Option<Result<Value, FunctionError>> {
         let other = match arguments.first() {
             Some(Value::Object(object)) => object.as_any().and_then(<dyn Any>::downcast_ref::<Self>),
             _ => None,

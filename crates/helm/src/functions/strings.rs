@@ -7,6 +7,7 @@ use super::{
     arguments::{any, int, rest, text},
     bytes, cast, fixed, variadic,
 };
+use crate::template::FunctionError;
 use crate::{
     Value,
     template::{self, Type},
@@ -73,10 +74,10 @@ fn trim_suffix(_: &Context<'_>, arguments: &[Value]) -> Answer {
 }
 
 /// A part of a text by bytes, or Go's error for a part that there isn't.
-fn part(full: &str, start: i64, end: Option<i64>) -> Result<String, String> {
-    let bytes = bytes::of_text(full);
+fn part(full: &str, start: i64, end: Option<i64>) -> Result<String, FunctionError> {
+    let bytes = bytes::of_str(full);
     let length = bytes.len();
-    let failed = |what: String| Err(format!("runtime error: slice bounds out of range [{what}"));
+    let failed = |what: String| Err(format!("runtime error: slice bounds out of range [{what}").into());
     let end = match end {
         Some(end) if end < 0 => return failed(format!(":{end}]")),
         Some(end) if end as u64 > length as u64 => return failed(format!(":{end}] with length {length}")),
@@ -87,14 +88,14 @@ fn part(full: &str, start: i64, end: Option<i64>) -> Result<String, String> {
         .ok()
         .and_then(|start| bytes.get(start..end))
     {
-        Some(part) => Ok(bytes::to_text(part)),
+        Some(part) => Ok(bytes::to_string(part)),
         None => failed(format!("{start}:{end}]")),
     }
 }
 
 fn trunc(_: &Context<'_>, arguments: &[Value]) -> Answer {
     let (count, full) = (int(arguments, 0), text(arguments, 1));
-    let length = bytes::of_text(full).len() as i64;
+    let length = bytes::of_str(full).len() as i64;
     let cut = match count {
         ..0 if length.saturating_add(count) > 0 => part(full, length + count, None)?,
         0.. if length > count => part(full, 0, Some(count))?,
@@ -105,7 +106,7 @@ fn trunc(_: &Context<'_>, arguments: &[Value]) -> Answer {
 
 fn substr(_: &Context<'_>, arguments: &[Value]) -> Answer {
     let (start, end, full) = (int(arguments, 0), int(arguments, 1), text(arguments, 2));
-    let length = bytes::of_text(full).len() as i64;
+    let length = bytes::of_str(full).len() as i64;
     let made = if start < 0 {
         part(full, 0, Some(end))
     } else if end < 0 || end > length {
@@ -117,9 +118,9 @@ fn substr(_: &Context<'_>, arguments: &[Value]) -> Answer {
 }
 
 /// A text many times, when it does not become too long.
-fn repeated(context: &Context<'_>, count: i64, piece: &str) -> Result<String, String> {
+fn repeated(context: &Context<'_>, count: i64, piece: &str) -> Result<String, FunctionError> {
     if count < 0 {
-        return Err("strings: negative Repeat count".to_owned());
+        return Err("strings: negative Repeat count".into());
     }
     let count = usize::try_from(count).unwrap_or(usize::MAX);
     context.text(piece.len().saturating_mul(count))?;
@@ -166,17 +167,17 @@ fn plural(_: &Context<'_>, arguments: &[Value]) -> Answer {
 }
 
 /// What is made of each argument that is something, with spaces between.
-fn joined(arguments: &[Value], make: impl Fn(&Value) -> Result<String, String>) -> Answer {
+fn joined(arguments: &[Value], make: impl Fn(&Value) -> Result<String, FunctionError>) -> Answer {
     let given = arguments
         .iter()
         .filter(|value| !matches!(value, Value::Nil | Value::Missing));
-    let parts: Result<Vec<String>, String> = given.map(make).collect();
+    let parts: Result<Vec<String>, FunctionError> = given.map(make).collect();
     Ok(Value::string(parts?.join(" ")))
 }
 
 fn quote(context: &Context<'_>, arguments: &[Value]) -> Answer {
     joined(arguments, |value| {
-        Ok(template::quote(&cast::to_text(context, value)?))
+        Ok(go::strconv::quote(&cast::to_text(context, value)?))
     })
 }
 
@@ -191,12 +192,12 @@ fn squote(context: &Context<'_>, arguments: &[Value]) -> Answer {
 
 fn cat(context: &Context<'_>, arguments: &[Value]) -> Answer {
     joined(arguments, |value| {
-        template::print(std::slice::from_ref(value), context.budget)
+        Ok(template::print(std::slice::from_ref(value), context.budget)?)
     })
 }
 
 /// A value as a list of texts, without what is nothing.
-fn texts(context: &Context<'_>, value: &Value) -> Result<Vec<String>, String> {
+fn texts(context: &Context<'_>, value: &Value) -> Result<Vec<String>, FunctionError> {
     let items = match value {
         Value::Nil | Value::Missing => return Ok(Vec::new()),
         Value::Bytes(bytes) => return Ok(bytes.iter().map(ToString::to_string).collect()),
@@ -228,7 +229,7 @@ fn parts<'t>(
     full: &'t str,
     separator: &str,
     count: i64,
-) -> Result<Vec<&'t str>, String> {
+) -> Result<Vec<&'t str>, FunctionError> {
     context.text(full.len())?;
     let count = usize::try_from(count).unwrap_or(usize::MAX);
     let mut parts = Vec::new();
@@ -315,6 +316,6 @@ fn sort_alpha(context: &Context<'_>, arguments: &[Value]) -> Answer {
         return Ok(strings([Value::string(cast::to_text(context, value)?)]));
     }
     let mut sorted = texts(context, value)?;
-    sorted.sort_unstable_by(|one, other| bytes::of_text(one).cmp(&bytes::of_text(other)));
+    sorted.sort_unstable_by(|one, other| bytes::of_str(one).cmp(&bytes::of_str(other)));
     Ok(strings(sorted.into_iter().map(Value::string)))
 }

@@ -1,7 +1,6 @@
 //! Dates and durations. The local time zone is UTC; other zones come from the database that is compiled in.
 
 mod calendar;
-mod duration;
 mod layout;
 mod object;
 mod parse;
@@ -170,7 +169,7 @@ fn date_in_zone(context: &Context<'_>, arguments: &[Value]) -> Answer {
 }
 
 fn modified(context: &Context<'_>, arguments: &[Value]) -> Answer {
-    let nanos = duration::parse(text(arguments, 0))?;
+    let nanos = go::time::parse_duration(text(arguments, 0))?;
     Ok(given(context, any(arguments, 1)).plus(nanos).object())
 }
 
@@ -184,7 +183,7 @@ fn ago(context: &Context<'_>, arguments: &[Value]) -> Answer {
     } else {
         0
     };
-    Ok(Value::string(duration::print(
+    Ok(Value::string(go::time::format_duration(
         (seconds + up).saturating_mul(SECOND),
     )))
 }
@@ -198,13 +197,15 @@ fn seconds(_: &Context<'_>, arguments: &[Value]) -> Answer {
         Value::Int(seconds, Kind::Int64) => *seconds as i64,
         _ => 0,
     };
-    Ok(Value::string(duration::print(seconds.wrapping_mul(SECOND))))
+    Ok(Value::string(go::time::format_duration(
+        seconds.wrapping_mul(SECOND),
+    )))
 }
 
 /// The largest unit alone: `2h`, `3mo`.
 fn rounded(context: &Context<'_>, arguments: &[Value]) -> Answer {
     let nanos = match any(arguments, 0) {
-        Value::String(text) => duration::parse(text).unwrap_or(0),
+        Value::String(text) => go::time::parse_duration(text).unwrap_or(0),
         Value::Int(nanos, Kind::Int64) => *nanos as i64,
         value @ Value::Object(_) => moment(value).map_or(0, |moment| now(context).since(&moment)),
         _ => 0,

@@ -4,17 +4,18 @@ use std::fmt::Write as _;
 
 use super::Context;
 use crate::Value;
+use crate::template::FunctionError;
 
 const DEPTH: usize = 200;
 
 /// A value as a document.
-pub(super) fn write(context: &Context<'_>, value: &Value) -> Result<String, String> {
+pub(super) fn write(context: &Context<'_>, value: &Value) -> Result<String, FunctionError> {
     let value = value.to_yaml(context.budget)?;
     let mut writer = Writer { out: String::new() };
     match &value {
         yaml::Value::Map(map) => writer.map(&[], map)?,
         yaml::Value::Seq(items) if is_tables(items) => {
-            return Err("toml: top-level values must be Go maps or structs".to_owned());
+            return Err("toml: top-level values must be Go maps or structs".into());
         }
         other => writer.element(other, 0)?,
     }
@@ -90,9 +91,9 @@ impl Writer {
         }
     }
 
-    fn map(&mut self, path: &[&str], map: &yaml::Map) -> Result<(), String> {
+    fn map(&mut self, path: &[&str], map: &yaml::Map) -> Result<(), FunctionError> {
         if path.len() > DEPTH {
-            return Err(format!("toml: values nest deeper than {DEPTH} levels"));
+            return Err(format!("toml: values nest deeper than {DEPTH} levels").into());
         }
         for (name, value) in sorted(map)
             .into_iter()
@@ -131,12 +132,12 @@ impl Writer {
         Ok(())
     }
 
-    fn element(&mut self, value: &yaml::Value, depth: usize) -> Result<(), String> {
+    fn element(&mut self, value: &yaml::Value, depth: usize) -> Result<(), FunctionError> {
         if depth > DEPTH {
-            return Err(format!("toml: values nest deeper than {DEPTH} levels"));
+            return Err(format!("toml: values nest deeper than {DEPTH} levels").into());
         }
         match value {
-            yaml::Value::Null => return Err("toml: cannot encode array with nil element".to_owned()),
+            yaml::Value::Null => return Err("toml: cannot encode array with nil element".into()),
             yaml::Value::Bool(value) => self.out.push_str(&value.to_string()),
             yaml::Value::Int(value) => self.out.push_str(&value.to_string()),
             yaml::Value::UInt(value) => self.out.push_str(&value.to_string()),
@@ -187,7 +188,7 @@ fn float(value: f64) -> String {
 }
 
 /// Reads a document.
-pub(super) fn read(text: &str) -> Result<Value, String> {
+pub(super) fn read(text: &str) -> Result<Value, FunctionError> {
     let table: ::toml::Table = text.parse().map_err(|error: ::toml::de::Error| {
         let before = text
             .get(..error.span().map_or(0, |span| span.start))

@@ -1,13 +1,16 @@
 //! URLs as Go takes them apart and puts them together.
 
+use go::strconv::quote;
+
 use super::{
     Answer, Context, Entry,
     arguments::{dict, text},
     bytes, fixed,
 };
+use crate::template::FunctionError;
 use crate::{
     Value,
-    template::{Type, kind_name, quote},
+    template::{Type, kind_name},
 };
 
 pub(super) const TABLE: &[Entry] = &[
@@ -82,7 +85,7 @@ fn join(context: &Context<'_>, arguments: &[Value]) -> Answer {
     let get = |key: &str| match map.borrow().get(key) {
         None => Ok(String::new()),
         Some(Value::String(text)) => Ok(text.to_string()),
-        Some(Value::Nil | Value::Missing) => Err(super::arguments::NIL_POINTER.to_owned()),
+        Some(Value::Nil | Value::Missing) => Err(super::arguments::NIL_POINTER.into()),
         Some(other) => Err(format!(
             "unable to parse {key} key, must be of type string, but {} found",
             kind_name(other)
@@ -127,7 +130,7 @@ fn is_plain(byte: u8, place: Place) -> bool {
 
 fn escape(text: &str, place: Place) -> String {
     let mut out = String::with_capacity(text.len());
-    for byte in bytes::of_text(text).iter() {
+    for byte in bytes::of_str(text).iter() {
         if is_plain(*byte, place) {
             out.push(char::from(*byte));
         } else {
@@ -137,20 +140,20 @@ fn escape(text: &str, place: Place) -> String {
     out
 }
 
-fn unescape(text: &str, place: Place) -> Result<String, String> {
-    let (bytes, mut out) = (bytes::of_text(text), Vec::with_capacity(text.len()));
+fn unescape(text: &str, place: Place) -> Result<String, FunctionError> {
+    let (bytes, mut out) = (bytes::of_str(text), Vec::with_capacity(text.len()));
     let mut rest: &[u8] = &bytes;
     while let Some((byte, after)) = rest.split_first() {
         rest = after;
         if *byte == b'%' {
-            let shown = || bytes::to_text(&[b"%", after.get(..2).unwrap_or(after)].concat());
+            let shown = || bytes::to_string(&[b"%", after.get(..2).unwrap_or(after)].concat());
             let digits = after.get(..2).and_then(|digits| std::str::from_utf8(digits).ok());
             let value = digits.filter(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()));
             let value = value.and_then(|digits| u8::from_str_radix(digits, 16).ok());
             let value = value.ok_or_else(|| format!("invalid URL escape {}", quote(&shown())))?;
             // In a host only characters beyond ASCII are escaped, and the zone of an address.
             if place == Place::Host && value < 0x80 && value != b'%' {
-                return Err(format!("invalid URL escape {}", quote(&shown())));
+                return Err(format!("invalid URL escape {}", quote(&shown())).into());
             }
             out.push(value);
             rest = after.get(2..).unwrap_or_default();
@@ -160,20 +163,21 @@ fn unescape(text: &str, place: Place) -> Result<String, String> {
             return Err(format!(
                 "invalid character {} in host name",
                 quote(&char::from(*byte).to_string())
-            ));
+            )
+            .into());
         }
         out.push(*byte);
     }
-    Ok(bytes::to_text(&out))
+    Ok(bytes::to_string(&out))
 }
 
 /// The scheme and what is behind it.
-fn scheme(text: &str) -> Result<(&str, &str), String> {
+fn scheme(text: &str) -> Result<(&str, &str), FunctionError> {
     for (at, c) in text.char_indices() {
         match c {
             'a'..='z' | 'A'..='Z' => {}
             '0'..='9' | '+' | '-' | '.' if at > 0 => {}
-            ':' if at == 0 => return Err("missing protocol scheme".to_owned()),
+            ':' if at == 0 => return Err("missing protocol scheme".into()),
             ':' => {
                 return Ok((
                     text.get(..at).unwrap_or_default(),
@@ -187,22 +191,23 @@ fn scheme(text: &str) -> Result<(&str, &str), String> {
 }
 
 impl Url {
-    fn parse(given: &str) -> Result<Self, String> {
+    fn parse(given: &str) -> Result<Self, FunctionError> {
         let mut url = Self::default();
         let (text, fragment) = given.split_once('#').unwrap_or((given, ""));
-        let failed = |part: &str, error: &str| format!("parse {}: {error}", quote(part));
+        let failed =
+            |part: &str, error: FunctionError| FunctionError::from(format!("parse {}: {error}", quote(part)));
         if text.bytes().any(|byte| byte < b' ' || byte == 0x7f) {
-            return Err(failed(text, "net/url: invalid control character in URL"));
+            return Err(failed(text, "net/url: invalid control character in URL".into()));
         }
-        url.rest(text).map_err(|error| failed(text, &error))?;
-        url.fragment = unescape(fragment, Place::Fragment).map_err(|error| failed(given, &error))?;
+        url.rest(text).map_err(|error| failed(text, error))?;
+        url.fragment = unescape(fragment, Place::Fragment).map_err(|error| failed(given, error))?;
         if escape(&url.fragment, Place::Fragment) != fragment {
             fragment.clone_into(&mut url.raw_fragment);
         }
         Ok(url)
     }
 
-    fn rest(&mut self, text: &str) -> Result<(), String> {
+    fn rest(&mut self, text: &str) -> Result<(), FunctionError> {
         if text == "*" {
             self.path = "*".to_owned();
             return Ok(());
@@ -226,7 +231,7 @@ impl Url {
                 .next()
                 .is_some_and(|segment| segment.contains(':'))
             {
-                return Err("first path segment in URL cannot contain colon".to_owned());
+                return Err("first path segment in URL cannot contain colon".into());
             }
         }
         if let Some(after) = rest
@@ -245,13 +250,13 @@ impl Url {
         Ok(())
     }
 
-    fn authority(&mut self, authority: &str) -> Result<(), String> {
+    fn authority(&mut self, authority: &str) -> Result<(), FunctionError> {
         let host = match authority.rsplit_once('@') {
             None => authority,
             Some((user, host)) => {
                 let valid = |c: char| c.is_ascii_alphanumeric() || "-._:~!$&'()*+,;=%@".contains(c);
                 if !user.chars().all(valid) {
-                    return Err("net/url: invalid userinfo".to_owned());
+                    return Err("net/url: invalid userinfo".into());
                 }
                 let (name, password) = user
                     .split_once(':')
@@ -267,7 +272,7 @@ impl Url {
         };
         let digits = port.strip_prefix(':').unwrap_or(port);
         if !port.is_empty() && (!port.starts_with(':') || !digits.bytes().all(|byte| byte.is_ascii_digit())) {
-            return Err(format!("invalid port {} after host", quote(port)));
+            return Err(format!("invalid port {} after host", quote(port)).into());
         }
         self.host = unescape(host, Place::Host)?;
         Ok(())

@@ -38,7 +38,7 @@ pub(super) const TABLE: &[Entry] = &[
 
 /// The characters of a text; for a byte that is none there is the one for such.
 fn letters(arguments: &[Value]) -> impl Iterator<Item = char> {
-    let known = |c: char| bytes::stand_in(c).map_or(c, |_| char::REPLACEMENT_CHARACTER);
+    let known = |c: char| bytes::invalid_byte(c).map_or(c, |_| char::REPLACEMENT_CHARACTER);
     text(arguments, 0).chars().map(known)
 }
 
@@ -129,7 +129,7 @@ fn is_space(byte: u8) -> bool {
 /// Without spaces. Bytes are taken for characters of Latin-1, unless there is nothing to do.
 fn nospace(_: &Context<'_>, arguments: &[Value]) -> Answer {
     let full = text(arguments, 0);
-    let bytes = bytes::of_text(full);
+    let bytes = bytes::of_str(full);
     if !bytes.iter().copied().any(is_space) {
         return Ok(Value::string(full));
     }
@@ -141,7 +141,7 @@ fn nospace(_: &Context<'_>, arguments: &[Value]) -> Answer {
 
 /// The first byte of each word, taken for a character of Latin-1.
 fn initials(_: &Context<'_>, arguments: &[Value]) -> Answer {
-    let bytes = bytes::of_text(text(arguments, 0));
+    let bytes = bytes::of_str(text(arguments, 0));
     let firsts = bytes.split(|byte| is_space(*byte)).filter_map(<[u8]>::first);
     Ok(Value::string(
         firsts.map(|byte| char::from(*byte)).collect::<String>(),
@@ -153,8 +153,8 @@ fn abbrev(_: &Context<'_>, arguments: &[Value]) -> Answer {
     let Some(width) = usize::try_from(width).ok().filter(|width| *width >= 4) else {
         return Ok(Value::string(full));
     };
-    Ok(Value::string(bytes::to_text(&shortened(
-        &bytes::of_text(full),
+    Ok(Value::string(bytes::to_string(&shortened(
+        &bytes::of_str(full),
         0,
         width,
     ))))
@@ -166,8 +166,8 @@ fn abbrevboth(_: &Context<'_>, arguments: &[Value]) -> Answer {
         return Ok(Value::string(full));
     }
     let width = usize::try_from(right).unwrap_or(usize::MAX);
-    Ok(Value::string(bytes::to_text(&shortened(
-        &bytes::of_text(full),
+    Ok(Value::string(bytes::to_string(&shortened(
+        &bytes::of_str(full),
         left,
         width,
     ))))
@@ -213,7 +213,7 @@ fn wrap_with(context: &Context<'_>, arguments: &[Value]) -> Answer {
 /// Breaks a text at spaces so that lines have at most `width` bytes; words that are longer are cut, or left alone.
 fn wrapped(context: &Context<'_>, full: &str, width: i64, end: &str, cut: bool) -> Answer {
     let width = usize::try_from(width).unwrap_or(0).max(1);
-    let bytes = bytes::of_text(full);
+    let bytes = bytes::of_str(full);
     let lines = bytes.len() / width + 1 + full.matches(' ').count();
     context.text(bytes.len().saturating_add(lines.saturating_mul(end.len())))?;
     let mut out = Vec::with_capacity(bytes.len());
@@ -241,5 +241,5 @@ fn wrapped(context: &Context<'_>, full: &str, width: i64, end: &str, cut: bool) 
         tail = tail.get(line + skip..).unwrap_or_default();
     }
     out.extend_from_slice(tail);
-    Ok(Value::string(bytes::to_text(&out)))
+    Ok(Value::string(bytes::to_string(&out)))
 }

@@ -6,6 +6,7 @@ use super::{
     Options,
     records::{Record, field},
 };
+use crate::template::FunctionError;
 use crate::{
     Error, List, Object, Value,
     template::{Signature, Type},
@@ -41,12 +42,42 @@ pub struct KubeVersion {
     pub minor: String,
 }
 
+/// An invalid Kubernetes version, in the words of Helm.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum KubeVersionError {
+    /// The string does not begin with a number.
+    #[error("could not parse {0:?} as version")]
+    Invalid(String),
+    /// There is only one number.
+    #[error("illegal version string {0:?}")]
+    TooFewNumbers(String),
+    /// The first number has a leading zero.
+    #[error("illegal zero-prefixed version component {component:?} in {version:?}")]
+    LeadingZero {
+        /// The number.
+        component: String,
+        /// The whole string.
+        version: String,
+    },
+    /// A number does not fit in 64 bits.
+    #[error(
+        "illegal non-numeric version component {component:?} in {version:?}: strconv.ParseUint: parsing \
+         {component:?}: value out of range"
+    )]
+    OutOfRange {
+        /// The number.
+        component: String,
+        /// The whole string.
+        version: String,
+    },
+}
+
 impl KubeVersion {
-    /// Reads a version of at least two numbers; what follows them is left out.
+    /// Parses a version of at least two numbers; what follows them is dropped.
     ///
     /// # Errors
-    /// When it is none.
-    pub fn parse(text: &str) -> Result<Self, String> {
+    /// Returns an error if the string does not begin with two numbers of 64 bits.
+    pub fn parse(text: &str) -> Result<Self, KubeVersionError> {
         let bare = text.trim_start();
         let bare = bare.strip_prefix('v').unwrap_or(bare);
         let mut numbers = Vec::new();
@@ -64,25 +95,24 @@ impl KubeVersion {
             }
         }
         if numbers.is_empty() || text.contains('\n') {
-            return Err(format!("could not parse {text:?} as version"));
+            return Err(KubeVersionError::Invalid(text.to_owned()));
         }
         if numbers.len() < 2 {
-            return Err(format!("illegal version string {text:?}"));
+            return Err(KubeVersionError::TooFewNumbers(text.to_owned()));
         }
         let number = |(n, digits): (usize, &&str)| {
+            let component = || (*digits).to_owned();
             if n == 0 && digits.len() > 1 && digits.starts_with('0') {
-                return Err(format!(
-                    "illegal zero-prefixed version component {digits:?} in {text:?}"
-                ));
+                return Err(KubeVersionError::LeadingZero {
+                    component: component(),
+                    version: text.to_owned(),
+                });
             }
-            digits
-                .parse::<u64>()
-                .map(|number| number.to_string())
-                .map_err(|_| {
-                    format!(
-                        "illegal non-numeric version component {digits:?} in {text:?}: strconv.ParseUint: parsing {digits:?}: value out of range"
-                    )
-                })
+            let number = digits.parse::<u64>().map(|number| number.to_string());
+            number.map_err(|_| KubeVersionError::OutOfRange {
+                component: component(),
+                version: text.to_owned(),
+            })
         };
         let numbers = numbers
             .iter()
@@ -210,7 +240,7 @@ impl Object for VersionSet {
         (name == "Has").then(|| Signature::fixed(&[Type::String]))
     }
 
-    fn call(&self, name: &str, arguments: &[Value]) -> Option<Result<Value, String>> {
+    fn call(&self, name: &str, arguments: &[Value]) -> Option<Result<Value, FunctionError>> {
         self.signature(name)?;
         let text = |value: &Value| match value {
             Value::String(text) => Some(text.clone()),

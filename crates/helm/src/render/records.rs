@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use crate::template::FunctionError;
 use crate::{
     Dict, List, Object, Value,
     chart::{Dependency, ImportValues, Maintainer, Metadata, SharedDependency},
@@ -42,7 +43,7 @@ impl Object for Values {
         None
     }
 
-    fn call(&self, _: &str, _: &[Value]) -> Option<Result<Value, String>> {
+    fn call(&self, _: &str, _: &[Value]) -> Option<Result<Value, FunctionError>> {
         None
     }
 
@@ -109,7 +110,7 @@ impl Object for Record {
             .map(|field| field.value.clone())
     }
 
-    fn call(&self, _: &str, _: &[Value]) -> Option<Result<Value, String>> {
+    fn call(&self, _: &str, _: &[Value]) -> Option<Result<Value, FunctionError>> {
         None
     }
 
@@ -162,7 +163,7 @@ impl Object for Typed {
         Some(found.unwrap_or_else(|| text("")))
     }
 
-    fn call(&self, _: &str, _: &[Value]) -> Option<Result<Value, String>> {
+    fn call(&self, _: &str, _: &[Value]) -> Option<Result<Value, FunctionError>> {
         None
     }
 

@@ -5,18 +5,17 @@ mod escape;
 
 use std::rc::Rc;
 
+use go::bytes::{of_str, to_string};
 use tree::Budget;
 
 use super::{
+    FunctionError,
     format::{print, printf, println},
     node::Shown,
     slot::Slot,
     types::{Signature, Type, truth, type_name},
 };
-use crate::{
-    Kind, Value,
-    functions::bytes::{of_text, to_text},
-};
+use crate::{Kind, Value};
 
 /// A built-in function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -102,12 +101,12 @@ impl Builtin {
         arguments: &[Slot],
         operand: Option<Shown<'_>>,
         budget: &Budget,
-    ) -> Result<Slot, String> {
+    ) -> Result<Slot, FunctionError> {
         let Some((first, rest)) = arguments.split_first() else {
             return match self {
                 Self::Print | Self::Html | Self::Js | Self::Urlquery => Ok(text(String::new())),
                 Self::Println => Ok(text("\n".to_owned())),
-                _ => Err("no arguments".to_owned()),
+                _ => Err("no arguments".into()),
             };
         };
         let second = rest.first().unwrap_or(first);
@@ -122,11 +121,11 @@ impl Builtin {
             Self::Slice => slice(first, rest),
             Self::Len => length(first).map(|length| Slot::bare(Value::Int(length as i128, Kind::Int))),
             Self::Not => flag(!truth(&first.value)),
-            Self::Print => print(&values(arguments), budget).map(text),
-            Self::Println => println(&values(arguments), budget).map(text),
+            Self::Print => Ok(text(print(&values(arguments), budget)?)),
+            Self::Println => Ok(text(println(&values(arguments), budget)?)),
             Self::Printf => match &first.value {
-                Value::String(format) => printf(format, &values(rest), budget).map(text),
-                _ => Err("the format is no string".to_owned()),
+                Value::String(format) => Ok(text(printf(format, &values(rest), budget)?)),
+                _ => Err("the format is no string".into()),
             },
             Self::Eq => flag(compare::equal(&first.value, rest, budget)?),
             Self::Ne => flag(!compare::equal(&first.value, rest, budget)?),
@@ -147,18 +146,18 @@ fn values(slots: &[Slot]) -> Vec<Value> {
 }
 
 /// The arguments of `html`, `js` and `urlquery` as one text.
-fn escaped(arguments: &[Slot], budget: &Budget) -> Result<String, String> {
+fn escaped(arguments: &[Slot], budget: &Budget) -> Result<String, FunctionError> {
     let shown = |slot: &Slot| match &slot.value {
         Value::Nil | Value::Missing => Value::string("<no value>"),
         value => value.clone(),
     };
-    print(&arguments.iter().map(shown).collect::<Vec<_>>(), budget)
+    Ok(print(&arguments.iter().map(shown).collect::<Vec<_>>(), budget)?)
 }
 
 /// There are no functions among our values.
-fn call(function: &Slot, operand: Option<Shown<'_>>) -> Result<Slot, String> {
+fn call(function: &Slot, operand: Option<Shown<'_>>) -> Result<Slot, FunctionError> {
     if function.is_nil() {
-        return Err("call of nil".to_owned());
+        return Err("call of nil".into());
     }
     let kind = type_name(&function.value);
     let name = match (operand, &function.value) {
@@ -166,7 +165,7 @@ fn call(function: &Slot, operand: Option<Shown<'_>>) -> Result<Slot, String> {
         (None, Value::String(text)) => text.to_string(),
         (None, _) => format!("<{kind} Value>"),
     };
-    Err(format!("non-function {name} of type {kind}"))
+    Err(format!("non-function {name} of type {kind}").into())
 }
 
 /// Maps and lists as such, also those that objects are.
@@ -187,34 +186,34 @@ fn pointed(value: &Value) -> &str {
     name.strip_prefix('*').unwrap_or(name)
 }
 
-fn length(slot: &Slot) -> Result<usize, String> {
+fn length(slot: &Slot) -> Result<usize, FunctionError> {
     match plain(&slot.value) {
-        Value::Nil | Value::Missing if slot.boxed => Err("len of nil pointer".to_owned()),
-        Value::Nil | Value::Missing => Err("reflect: call of reflect.Value.Type on zero Value".to_owned()),
-        Value::String(text) => Ok(of_text(&text).len()),
+        Value::Nil | Value::Missing if slot.boxed => Err("len of nil pointer".into()),
+        Value::Nil | Value::Missing => Err("reflect: call of reflect.Value.Type on zero Value".into()),
+        Value::String(text) => Ok(of_str(&text).len()),
         Value::Bytes(bytes) => Ok(bytes.len()),
         Value::List(items) | Value::Strings(items) | Value::Ints(items) => Ok(items.len()),
         Value::Dict(map) => Ok(map.try_borrow().map_or(0, |map| map.len())),
-        other => Err(format!("len of type {}", pointed(&other))),
+        other => Err(format!("len of type {}", pointed(&other)).into()),
     }
 }
 
 /// A number that indexes something of that capacity.
-fn position(index: &Value, capacity: usize) -> Result<usize, String> {
+fn position(index: &Value, capacity: usize) -> Result<usize, FunctionError> {
     match index {
         Value::Int(number, _) => usize::try_from(*number)
             .ok()
             .filter(|number| *number <= capacity)
             // Go looks at the bits of an unsigned number as a signed one.
-            .ok_or_else(|| format!("index out of range: {}", *number as i64)),
-        Value::Nil | Value::Missing => Err("cannot index slice/array with nil".to_owned()),
-        other => Err(format!("cannot index slice/array with type {}", type_name(other))),
+            .ok_or_else(|| format!("index out of range: {}", *number as i64).into()),
+        Value::Nil | Value::Missing => Err("cannot index slice/array with nil".into()),
+        other => Err(format!("cannot index slice/array with type {}", type_name(other)).into()),
     }
 }
 
-fn index(item: &Slot, indexes: &[Slot]) -> Result<Slot, String> {
+fn index(item: &Slot, indexes: &[Slot]) -> Result<Slot, FunctionError> {
     if item.is_nil() {
-        return Err("index of untyped nil".to_owned());
+        return Err("index of untyped nil".into());
     }
     let mut item = item.clone();
     for index in indexes {
@@ -223,8 +222,8 @@ fn index(item: &Slot, indexes: &[Slot]) -> Result<Slot, String> {
     Ok(item)
 }
 
-fn index_once(item: &Slot, index: &Value) -> Result<Slot, String> {
-    let outside = |what: &str| format!("reflect: {what} index out of range");
+fn index_once(item: &Slot, index: &Value) -> Result<Slot, FunctionError> {
+    let outside = |what: &str| FunctionError::from(format!("reflect: {what} index out of range"));
     if let (Value::Object(object), Value::String(key)) = (&item.value, index)
         && !object.has_any_values()
         && let Some(found) = object.field(key)
@@ -232,7 +231,7 @@ fn index_once(item: &Slot, index: &Value) -> Result<Slot, String> {
         return Ok(Slot::bare(found));
     }
     match plain(&item.value) {
-        Value::Nil | Value::Missing => Err("index of nil pointer".to_owned()),
+        Value::Nil | Value::Missing => Err("index of nil pointer".into()),
         Value::List(items) => {
             let found = items.get(position(index, items.len())?);
             found
@@ -247,7 +246,7 @@ fn index_once(item: &Slot, index: &Value) -> Result<Slot, String> {
         }
         Value::Bytes(bytes) => byte(&bytes, position(index, bytes.len())?).ok_or_else(|| outside("slice")),
         Value::String(text) => {
-            let bytes = of_text(&text);
+            let bytes = of_str(&text);
             byte(&bytes, position(index, bytes.len())?).ok_or_else(|| outside("string"))
         }
         Value::Dict(map) => match index {
@@ -255,10 +254,10 @@ fn index_once(item: &Slot, index: &Value) -> Result<Slot, String> {
                 let found = map.try_borrow().ok().and_then(|map| map.get(key).cloned());
                 Ok(Slot::boxed(found.unwrap_or_default()))
             }
-            Value::Nil | Value::Missing => Err("value is nil; should be of type string".to_owned()),
-            other => Err(format!("value has type {}; should be string", type_name(other))),
+            Value::Nil | Value::Missing => Err("value is nil; should be of type string".into()),
+            other => Err(format!("value has type {}; should be string", type_name(other)).into()),
         },
-        other => Err(format!("can't index item of type {}", pointed(&other))),
+        other => Err(format!("can't index item of type {}", pointed(&other)).into()),
     }
 }
 
@@ -268,26 +267,26 @@ fn byte(bytes: &[u8], at: usize) -> Option<Slot> {
         .map(|byte| Slot::bare(Value::Int((*byte).into(), Kind::Uint8)))
 }
 
-fn slice(item: &Slot, indexes: &[Slot]) -> Result<Slot, String> {
+fn slice(item: &Slot, indexes: &[Slot]) -> Result<Slot, FunctionError> {
     if item.is_nil() {
-        return Err("slice of untyped nil".to_owned());
+        return Err("slice of untyped nil".into());
     }
     if indexes.len() > 3 {
-        return Err(format!("too many slice indexes: {}", indexes.len()));
+        return Err(format!("too many slice indexes: {}", indexes.len()).into());
     }
     let item = plain(&item.value);
     let length = match &item {
-        Value::String(_) if indexes.len() == 3 => return Err("cannot 3-index slice a string".to_owned()),
-        Value::String(text) => of_text(text).len(),
+        Value::String(_) if indexes.len() == 3 => return Err("cannot 3-index slice a string".into()),
+        Value::String(text) => of_str(text).len(),
         Value::Bytes(bytes) => bytes.len(),
         Value::List(items) | Value::Strings(items) | Value::Ints(items) => items.len(),
-        other => return Err(format!("can't slice item of type {}", pointed(other))),
+        other => return Err(format!("can't slice item of type {}", pointed(other)).into()),
     };
     let mut places = Vec::with_capacity(3);
     for index in indexes {
         // As opposed to `index`, it doesn't look into interfaces.
         if index.boxed {
-            return Err("cannot index slice/array with type interface {}".to_owned());
+            return Err("cannot index slice/array with type interface {}".into());
         }
         places.push(position(&index.value, length)?);
     }
@@ -296,14 +295,14 @@ fn slice(item: &Slot, indexes: &[Slot]) -> Result<Slot, String> {
     let capacity = places.get(2).copied().unwrap_or(length);
     for (low, high) in [(start, end), (end, capacity)] {
         if low > high {
-            return Err(format!("invalid slice index: {low} > {high}"));
+            return Err(format!("invalid slice index: {low} > {high}").into());
         }
     }
     let part = |items: &[Value]| Rc::new(items.get(start..end).unwrap_or_default().to_vec());
     Ok(Slot::bare(match &item {
         Value::String(text) => {
-            let bytes = of_text(text);
-            Value::string(to_text(bytes.get(start..end).unwrap_or_default()))
+            let bytes = of_str(text);
+            Value::string(to_string(bytes.get(start..end).unwrap_or_default()))
         }
         Value::Bytes(bytes) => Value::Bytes(bytes.get(start..end).unwrap_or_default().into()),
         Value::List(items) => Value::List(part(items)),

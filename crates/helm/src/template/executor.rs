@@ -8,9 +8,10 @@ mod weight;
 use std::rc::Rc;
 
 use foldhash::HashMap;
+use go::strconv::quote;
 use tree::{Budget, Exceeded};
 
-use super::{Error, Functions, Room, Set, lex::has_actions, node::Template, quote::quote};
+use super::{Error, FunctionError, Functions, Room, Set, lex::has_actions, node::Template};
 use crate::Value;
 
 /// How deep templates, blocks and parentheses may be in each other while templates run.
@@ -96,17 +97,18 @@ impl<'a> Executor<'a> {
     ///
     /// # Errors
     /// As [`Executor::execute`], and when templates include each other too deep.
-    pub fn include(&mut self, name: &str, data: Value) -> Result<String, String> {
+    pub fn include(&mut self, name: &str, data: Value) -> Result<String, FunctionError> {
         let running = self.includes.get(name).copied().unwrap_or_default();
         if running > MAX_INCLUDES {
             return Err(format!(
                 "rendering template has a nested reference name: {name}: unable to execute template"
-            ));
+            )
+            .into());
         }
         self.count_include(name, running + 1);
         let result = self.execute(name, data);
         self.count_include(name, running);
-        result.map_err(Error::into_text)
+        result.map_err(|error| FunctionError::Failed(error.into_text()))
     }
 
     fn count_include(&mut self, name: &str, running: u32) {
@@ -123,20 +125,16 @@ impl<'a> Executor<'a> {
     ///
     /// # Errors
     /// When the text is no template, it fails, or a limit is reached.
-    pub fn tpl(&mut self, text: &str, data: Value) -> Result<String, String> {
+    pub fn tpl(&mut self, text: &str, data: Value) -> Result<String, FunctionError> {
         let steps = 1 + text.len() / 16;
-        self.budget
-            .step(steps as u64)
-            .map_err(|error| error.to_string())?;
+        self.budget.step(steps as u64)?;
         if self.texts > MAX_INCLUDES {
-            return Err(format!(
-                "exceeded maximum depth of texts that are templates ({MAX_INCLUDES})"
-            ));
+            return Err(
+                format!("exceeded maximum depth of texts that are templates ({MAX_INCLUDES})").into(),
+            );
         }
         if !has_actions(text) {
-            self.budget
-                .output(text.len() as u64)
-                .map_err(|error| error.to_string())?;
+            self.budget.output(text.len() as u64)?;
             return Ok(without_no_value(text.to_owned()));
         }
         let mut set = Set::over(Rc::clone(&self.set));
@@ -153,12 +151,9 @@ impl<'a> Executor<'a> {
             Err(error) => {
                 let error = error.into_text();
                 if error.len() > MAX_ERROR {
-                    return Err(error);
+                    return Err(error.into());
                 }
-                Err(format!(
-                    "error during tpl function execution for {}: {error}",
-                    quote(text)
-                ))
+                Err(format!("error during tpl function execution for {}: {error}", quote(text)).into())
             }
         }
     }
@@ -172,10 +167,10 @@ impl<'a> Executor<'a> {
     }
 
     /// Goes one level deeper; the level above is restored by whoever was there.
-    fn deeper(&mut self) -> Result<usize, String> {
+    fn deeper(&mut self) -> Result<usize, FunctionError> {
         let before = self.depth;
         if before >= MAX_DEPTH {
-            return Err(format!("exceeded maximum template depth ({MAX_DEPTH})"));
+            return Err(format!("exceeded maximum template depth ({MAX_DEPTH})").into());
         }
         self.depth = before + 1;
         Ok(before)

@@ -1,22 +1,36 @@
 //! Go's fmt: values as text.
 
-mod float;
-mod integer;
 mod printer;
 mod verbs;
 
-pub use float::float_text;
-use tree::Budget;
+use tree::{Budget, Exceeded};
 
 use self::{printer::Printer, verbs::run};
 use super::types::kind_name;
 use crate::Value;
 
+/// An error of printing values.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum FormatError {
+    /// The string is longer than the limit of the budget.
+    #[error("the text is too long")]
+    TooLong,
+    /// Values nest deeper than 2000 levels.
+    #[error("the value nests too deep")]
+    TooDeep,
+    /// A map is printed while a function changes it.
+    #[error("the map is being changed")]
+    Borrowed,
+    /// A limit of the budget was reached.
+    #[error(transparent)]
+    Exceeded(#[from] Exceeded),
+}
+
 /// `fmt.Sprint`: spaces between operands when neither is a string; one value as `%v` prints it.
 ///
 /// # Errors
 /// When the text is longer, or the values nest deeper, than the budget allows.
-pub fn print(values: &[Value], budget: &Budget) -> Result<String, String> {
+pub fn print(values: &[Value], budget: &Budget) -> Result<String, FormatError> {
     let mut printer = Printer::new(budget);
     let mut after_text = true;
     for value in values {
@@ -34,7 +48,7 @@ pub fn print(values: &[Value], budget: &Budget) -> Result<String, String> {
 ///
 /// # Errors
 /// As [`print`].
-pub(super) fn println(values: &[Value], budget: &Budget) -> Result<String, String> {
+pub(super) fn println(values: &[Value], budget: &Budget) -> Result<String, FormatError> {
     let mut printer = Printer::new(budget);
     for (index, value) in values.iter().enumerate() {
         if index > 0 {
@@ -50,7 +64,7 @@ pub(super) fn println(values: &[Value], budget: &Budget) -> Result<String, Strin
 ///
 /// # Errors
 /// When the text is longer, or the values nest deeper, than the budget allows.
-pub fn printf(format: &str, values: &[Value], budget: &Budget) -> Result<String, String> {
+pub fn printf(format: &str, values: &[Value], budget: &Budget) -> Result<String, FormatError> {
     let mut printer = Printer::new(budget);
     run(&mut printer, format, values);
     printer.finish()
@@ -60,7 +74,7 @@ pub fn printf(format: &str, values: &[Value], budget: &Budget) -> Result<String,
 ///
 /// # Errors
 /// As [`print`].
-pub(super) fn write_value(out: &mut String, value: &Value, budget: &Budget) -> Result<(), String> {
+pub(super) fn write_value(out: &mut String, value: &Value, budget: &Budget) -> Result<(), FormatError> {
     let mut printer = Printer::new(budget);
     match value {
         Value::Object(object) if object.members().is_some() => printer.write(&object.print()),

@@ -1,8 +1,9 @@
 //! Cuts the text of a template into tokens.
 
+use go::strconv::{quote, unicode_point};
+
 use super::{
     node::first_field,
-    quote::{code_point, quote},
     source::short,
     token::{Keyword, Kind, Token},
 };
@@ -344,7 +345,7 @@ impl<'t> Lexer<'t> {
             byte if !byte.is_ascii_control() => self.emit(Kind::Char),
             byte => self.error(format!(
                 "unrecognized character in action: {}",
-                code_point(byte.into())
+                unicode_point(byte.into())
             )),
         }
     }
@@ -354,7 +355,7 @@ impl<'t> Lexer<'t> {
         match self.advance() {
             None => self.error("unclosed action".to_owned()),
             Some(c) if is_name(c) => self.identifier(),
-            Some(c) => self.error(format!("unrecognized character in action: {}", code_point(c))),
+            Some(c) => self.error(format!("unrecognized character in action: {}", unicode_point(c))),
         }
     }
 
@@ -376,7 +377,7 @@ impl<'t> Lexer<'t> {
     fn identifier(&mut self) -> Token {
         self.accept_name();
         if let Some(c) = self.unterminated() {
-            return self.error(format!("bad character {}", code_point(c)));
+            return self.error(format!("bad character {}", unicode_point(c)));
         }
         let word = self.pending();
         let kind = match Keyword::of(word) {
@@ -390,7 +391,7 @@ impl<'t> Lexer<'t> {
     fn variable(&mut self) -> Token {
         self.accept_name();
         match self.unterminated() {
-            Some(c) => self.error(format!("bad character {}", code_point(c))),
+            Some(c) => self.error(format!("bad character {}", unicode_point(c))),
             None => self.emit(Kind::Variable),
         }
     }
@@ -402,7 +403,7 @@ impl<'t> Lexer<'t> {
         }
         self.accept_name();
         if let Some(c) = self.unterminated() {
-            return self.error(format!("bad character {}", code_point(c)));
+            return self.error(format!("bad character {}", unicode_point(c)));
         }
         while self.byte(0) == b'.' && !self.byte(1).is_ascii_digit() {
             let end = self.next;

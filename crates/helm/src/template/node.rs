@@ -5,9 +5,10 @@ use std::{
     rc::Rc,
 };
 
+use go::strconv::quote;
+
 use super::{
     builtin::Builtin,
-    quote::quote,
     source::{List, Place, Source, Span, short},
 };
 

@@ -4,11 +4,12 @@ mod command;
 
 use std::{borrow::Cow, collections::BTreeMap, rc::Rc};
 
+use go::strconv::{quote, unquote};
+
 use super::{
     Error, Functions,
     lex::Lexer,
     node::{Branch, Call, Command, Node, NodeKind, Operand, Pipe, Template, is_empty},
-    quote::{quote, unquote},
     source::{List, Parts, Place, Source, short},
     token::{Keyword, Kind, Token},
 };

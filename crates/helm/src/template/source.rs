@@ -5,10 +5,11 @@
 
 use std::{borrow::Cow, cell::OnceCell, fmt, marker::PhantomData, ops::Range, rc::Rc};
 
+use go::strconv::unquote;
+
 use super::{
     node::{Branch, Call, Command, Node, Operand, Pipe, Term},
     number::Number,
-    quote::unquote,
 };
 
 /// A place in a text: no budget allows one of more than 4 GiB.

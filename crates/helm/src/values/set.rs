@@ -286,7 +286,7 @@ impl Parser<'_> {
         match self.mode {
             Mode::Typed => Ok(typed(text)),
             Mode::File(read) => {
-                let data = read(text)?;
+                let data = read(text).map_err(|error| error.to_string())?;
                 Ok(Value::string(String::from_utf8_lossy(&data).into_owned()))
             }
             Mode::Text | Mode::Json | Mode::Literal => Ok(Value::string(text)),

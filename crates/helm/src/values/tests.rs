@@ -8,7 +8,7 @@ use crate::{Chart, chart::File};
 fn merged(sources: &Sources) -> String {
     let read = |name: &str| match name {
         "file" => Ok(Bytes::from("of\na file")),
-        name => Err(format!("open {name}: no such file or directory")),
+        name => Err(format!("open {name}: no such file or directory").into()),
     };
     match sources.merge(Some(&read), &Budget::default()) {
         Ok(values) => format!("{:?}", Value::Dict(values)),

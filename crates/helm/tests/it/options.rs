@@ -8,7 +8,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use helm::{Options, functions::Environment};
+use helm::{Options, functions::Environment, values::ReadFileError};
 
 /// A clock that stands, and numbers that only look random.
 #[derive(Debug, Default)]
@@ -43,7 +43,7 @@ pub(crate) fn parse<'a>(
     arguments: &[String],
     dir: &Path,
     environment: &'a Fixed,
-    read: &'a (dyn Fn(&str) -> Result<Bytes, String> + Sync),
+    read: &'a (dyn Fn(&str) -> Result<Bytes, ReadFileError> + Sync),
 ) -> Result<Line<'a>, String> {
     let mut options = Options::new("release-name", environment);
     options.read_file = Some(read);

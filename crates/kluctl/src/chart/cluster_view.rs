@@ -9,7 +9,10 @@ use std::{
     },
 };
 
-use helm::functions::{Environment, Moment};
+use helm::{
+    functions::{Environment, Moment},
+    template::FunctionError,
+};
 use tree::{Budget, Tree};
 use yaml::Value;
 
@@ -140,13 +143,13 @@ impl Environment for ChartEnvironment<'_> {
         kind: &str,
         namespace: &str,
         name: &str,
-    ) -> Result<helm::Value, String> {
+    ) -> Result<helm::Value, FunctionError> {
         let nothing = || helm::Value::dict::<&str>([]);
         let Some(cluster) = self.cluster else {
             return Ok(nothing());
         };
         if self.lookups.fetch_add(1, Ordering::Relaxed) >= MAX_LOOKUPS {
-            return Err(format!("a chart may look up {MAX_LOOKUPS} things, not more"));
+            return Err(format!("a chart may look up {MAX_LOOKUPS} things, not more").into());
         }
         let found = cluster
             .lookup(api_version, kind, namespace, name)

@@ -122,7 +122,7 @@ fn as_text(value: &mut Value) {
         Value::Bool(value) => value.to_string(),
         Value::Int(value) => value.to_string(),
         Value::UInt(value) => value.to_string(),
-        Value::Float(value) => yaml::print::go_float(*value),
+        Value::Float(value) => go::strconv::format_float(*value, 'g', None),
         _ => return,
     };
     *value = Value::from(text);

@@ -87,7 +87,7 @@ fn objects(fields: &Fields<'_>) -> Result<ObjectPattern, Error> {
 fn paths(fields: &Fields<'_>, field: &str) -> Result<Vec<String>, Error> {
     let paths = fields.string_or_strings(field)?;
     for path in &paths {
-        JsonPath::parse(path).map_err(|why| wrong(fields, field, path, &why))?;
+        JsonPath::parse(path).map_err(|why| wrong(fields, field, path, &why.to_string()))?;
     }
     Ok(paths)
 }
@@ -95,7 +95,7 @@ fn paths(fields: &Fields<'_>, field: &str) -> Result<Vec<String>, Error> {
 fn patterns(fields: &Fields<'_>, field: &str) -> Result<Vec<String>, Error> {
     let patterns = fields.string_or_strings(field)?;
     for pattern in &patterns {
-        bounded_regex(pattern).map_err(|why| wrong(fields, field, pattern, &why))?;
+        bounded_regex(pattern).map_err(|why| wrong(fields, field, pattern, &why.to_string()))?;
     }
     Ok(patterns)
 }

@@ -137,7 +137,7 @@ fn remotes(
         true => format!("^(?:{pattern})$"),
         false => format!("^refs/(?:heads|tags)/(?:{pattern})$"),
     };
-    let whole = bounded_regex(&whole).map_err(Error::Cluster)?;
+    let whole = bounded_regex(&whole).map_err(|error| Error::Cluster(error.to_string()))?;
     let all = references(&project.url, request, budget)?;
     let mut matching: Vec<String> = all.into_iter().map(|listed| listed.name).collect();
     matching.retain(|name| whole.is_match(name));

@@ -73,7 +73,7 @@ impl Reader<'_> {
                 source.path
             ))
         };
-        let found = path.find(object).map_err(|why| failed(self, &why))?;
+        let found = path.find(object).map_err(|why| failed(self, &why.to_string()))?;
         let value = match found.as_slice() {
             [] => return Err(failed(self, "json path not found")),
             [one] => path::get(object, one).cloned().unwrap_or_default(),

@@ -205,7 +205,9 @@ impl Reader<'_> {
             return Ok(Some(value));
         };
         let path = JsonPath::parse(json_path).map_err(|why| self.failed(format!("jsonPath: {why}")))?;
-        let found = path.find(&value).map_err(|why| self.failed(why))?;
+        let found = path
+            .find(&value)
+            .map_err(|error| self.failed(error.to_string()))?;
         let first = found.first().and_then(|at| objects::path::get(&value, at));
         match first.map(|value| (value, value.as_str())) {
             Some((_, Some(text))) if self.multidoc => self.parse_all(text.as_bytes()).map(Some),

@@ -1,14 +1,14 @@
-//! From segments to the places in a value.
+//! The evaluation of paths.
 
 use std::{cmp::Ordering, collections::HashSet};
 
 use yaml::Value;
 
-use super::{Comparison, Filter, MAX_VISITS, Operand, Segment, Selector};
+use super::{Comparison, Filter, JsonPathError, MAX_VISITS, Operand, Segment, Selector};
 use crate::path::{Key, Path};
 
-/// All places that the segments lead to.
-pub(super) fn find(segments: &[Segment], root: &Value) -> Result<Vec<Path>, String> {
+/// Returns the paths of all values that the segments match.
+pub(super) fn find(segments: &[Segment], root: &Value) -> Result<Vec<Path>, JsonPathError> {
     let mut evaluation = Evaluation { root, visits: 0 };
     let found = evaluation.walk(segments, vec![(Path::new(), root)])?;
     Ok(found.into_iter().map(|(path, _)| path).collect())
@@ -22,15 +22,15 @@ struct Evaluation<'v> {
 }
 
 impl<'v> Evaluation<'v> {
-    fn visit(&mut self) -> Result<(), String> {
+    fn visit(&mut self) -> Result<(), JsonPathError> {
         self.visits += 1;
         if self.visits > MAX_VISITS {
-            return Err("it leads to too many values: make it more specific".to_owned());
+            return Err(JsonPathError::TooManyValues);
         }
         Ok(())
     }
 
-    fn walk(&mut self, segments: &[Segment], start: Places<'v>) -> Result<Places<'v>, String> {
+    fn walk(&mut self, segments: &[Segment], start: Places<'v>) -> Result<Places<'v>, JsonPathError> {
         let mut places = start;
         for segment in segments {
             let mut next = Vec::new();
@@ -51,7 +51,7 @@ impl<'v> Evaluation<'v> {
         Ok(places)
     }
 
-    fn descend(&mut self, path: Path, value: &'v Value, into: &mut Places<'v>) -> Result<(), String> {
+    fn descend(&mut self, path: Path, value: &'v Value, into: &mut Places<'v>) -> Result<(), JsonPathError> {
         self.visit()?;
         for (key, member) in members(value) {
             let mut below = path.clone();
@@ -68,7 +68,7 @@ impl<'v> Evaluation<'v> {
         path: &Path,
         value: &'v Value,
         into: &mut Places<'v>,
-    ) -> Result<(), String> {
+    ) -> Result<(), JsonPathError> {
         let mut push = |key: Key, member: &'v Value| {
             let mut below = path.clone();
             below.push(key);
@@ -117,7 +117,7 @@ impl<'v> Evaluation<'v> {
         Ok(())
     }
 
-    fn holds(&mut self, filter: &Filter, value: &'v Value) -> Result<bool, String> {
+    fn holds(&mut self, filter: &Filter, value: &'v Value) -> Result<bool, JsonPathError> {
         Ok(match filter {
             Filter::Or(left, right) => self.holds(left, value)? || self.holds(right, value)?,
             Filter::And(left, right) => self.holds(left, value)? && self.holds(right, value)?,
@@ -135,8 +135,8 @@ impl<'v> Evaluation<'v> {
         })
     }
 
-    /// The first value that an operand stands for.
-    fn operand(&mut self, operand: &Operand, value: &'v Value) -> Result<Option<Value>, String> {
+    /// Returns the first value of an operand.
+    fn operand(&mut self, operand: &Operand, value: &'v Value) -> Result<Option<Value>, JsonPathError> {
         let (segments, start) = match operand {
             Operand::Literal(literal) => return Ok(Some(literal.clone())),
             Operand::Current(segments) => (segments, value),

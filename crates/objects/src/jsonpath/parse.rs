@@ -1,13 +1,15 @@
-//! From text to segments.
+//! The parser of paths.
 
 use yaml::Value;
 
-use super::{Comparison, Filter, MAX_DEPTH, MAX_LENGTH, Operand, Segment, Selector, bounded_regex};
+use super::{
+    Comparison, Filter, JsonPathError, MAX_DEPTH, MAX_LENGTH, Operand, Segment, Selector, bounded_regex,
+};
 
 /// Parses a whole path.
-pub(super) fn path(text: &str) -> Result<Vec<Segment>, String> {
+pub(super) fn path(text: &str) -> Result<Vec<Segment>, JsonPathError> {
     if text.len() > MAX_LENGTH {
-        return Err(format!("it is longer than {MAX_LENGTH} characters"));
+        return Err(JsonPathError::TooLong);
     }
     let mut parser = Parser {
         rest: text.trim(),
@@ -15,7 +17,7 @@ pub(super) fn path(text: &str) -> Result<Vec<Segment>, String> {
         depth: 0,
     };
     if parser.rest.is_empty() {
-        return Err("it is empty".to_owned());
+        return Err(JsonPathError::Empty);
     }
     if !parser.eat("$") && !parser.eat("@") && parser.peek().is_some_and(is_name) {
         let name = parser.name()?;
@@ -59,7 +61,7 @@ impl<'a> Parser<'a> {
         self.rest = self.rest.trim_start();
     }
 
-    fn expect(&mut self, token: &str) -> Result<(), String> {
+    fn expect(&mut self, token: &str) -> Result<(), JsonPathError> {
         self.space();
         if self.eat(token) {
             Ok(())
@@ -68,15 +70,19 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn unexpected(&self, wanted: &str) -> String {
-        let at = self.whole.len() - self.rest.len() + 1;
+    fn unexpected(&self, wanted: &str) -> JsonPathError {
+        let wanted = wanted.to_owned();
         match self.peek() {
-            Some(c) => format!("expected {wanted} but found '{c}' at column {at}"),
-            None => format!("expected {wanted} but it ends"),
+            Some(found) => JsonPathError::Unexpected {
+                wanted,
+                found,
+                column: self.whole.len() - self.rest.len() + 1,
+            },
+            None => JsonPathError::Incomplete { wanted },
         }
     }
 
-    fn finish(&self, segments: Vec<Segment>) -> Result<Vec<Segment>, String> {
+    fn finish(&self, segments: Vec<Segment>) -> Result<Vec<Segment>, JsonPathError> {
         if self.rest.is_empty() {
             Ok(segments)
         } else {
@@ -91,7 +97,7 @@ impl<'a> Parser<'a> {
         taken
     }
 
-    fn name(&mut self) -> Result<String, String> {
+    fn name(&mut self) -> Result<String, JsonPathError> {
         let name = self.take_while(is_name);
         if name.is_empty() {
             Err(self.unexpected("a name"))
@@ -100,7 +106,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn segments(&mut self) -> Result<Vec<Segment>, String> {
+    fn segments(&mut self) -> Result<Vec<Segment>, JsonPathError> {
         let mut segments = Vec::new();
         loop {
             if self.eat("..") {
@@ -120,7 +126,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn dotted(&mut self) -> Result<Selector, String> {
+    fn dotted(&mut self) -> Result<Selector, JsonPathError> {
         if self.eat("*") {
             Ok(Selector::Wildcard)
         } else {
@@ -128,7 +134,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn bracket(&mut self) -> Result<Vec<Selector>, String> {
+    fn bracket(&mut self) -> Result<Vec<Selector>, JsonPathError> {
         self.expect("[")?;
         let mut selectors = Vec::new();
         loop {
@@ -143,7 +149,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn selector(&mut self) -> Result<Selector, String> {
+    fn selector(&mut self) -> Result<Selector, JsonPathError> {
         match self.peek() {
             Some('*') => {
                 self.eat("*");
@@ -159,33 +165,33 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn quoted(&mut self) -> Result<String, String> {
+    fn quoted(&mut self) -> Result<String, JsonPathError> {
         let Some(quote) = self.peek() else {
             return Err(self.unexpected("a quote"));
         };
         let inner = self.rest.get(1..).unwrap_or_default();
         let Some(end) = inner.find(quote) else {
-            return Err("a quote is not closed".to_owned());
+            return Err(JsonPathError::Unclosed("quote"));
         };
         let (text, rest) = inner.split_at(end);
         if text.contains('\\') {
-            return Err("escapes in quoted names are not supported: use the other kind of quotes".to_owned());
+            return Err(JsonPathError::Escape);
         }
         self.rest = rest.get(1..).unwrap_or_default();
         Ok(text.to_owned())
     }
 
-    fn integer(&mut self) -> Result<Option<i64>, String> {
+    fn integer(&mut self) -> Result<Option<i64>, JsonPathError> {
         let text = self.take_while(|c| c.is_ascii_digit() || c == '-');
         if text.is_empty() {
             return Ok(None);
         }
         text.parse()
             .map(Some)
-            .map_err(|_| format!("'{text}' is not an index"))
+            .map_err(|_| JsonPathError::Index(text.to_owned()))
     }
 
-    fn index_or_slice(&mut self) -> Result<Selector, String> {
+    fn index_or_slice(&mut self) -> Result<Selector, JsonPathError> {
         let start = self.integer()?;
         self.space();
         if !self.eat(":") {
@@ -204,17 +210,20 @@ impl<'a> Parser<'a> {
         Ok(Selector::Slice { start, end, step })
     }
 
-    fn nested<T>(&mut self, parse: impl FnOnce(&mut Self) -> Result<T, String>) -> Result<T, String> {
+    fn nested<T>(
+        &mut self,
+        parse: impl FnOnce(&mut Self) -> Result<T, JsonPathError>,
+    ) -> Result<T, JsonPathError> {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
-            return Err(format!("filters are nested deeper than {MAX_DEPTH}"));
+            return Err(JsonPathError::TooDeep);
         }
         let parsed = parse(self);
         self.depth -= 1;
         parsed
     }
 
-    fn or(&mut self) -> Result<Filter, String> {
+    fn or(&mut self) -> Result<Filter, JsonPathError> {
         self.nested(|parser| {
             let mut left = parser.and()?;
             loop {
@@ -227,7 +236,7 @@ impl<'a> Parser<'a> {
         })
     }
 
-    fn and(&mut self) -> Result<Filter, String> {
+    fn and(&mut self) -> Result<Filter, JsonPathError> {
         let mut left = self.term()?;
         loop {
             self.space();
@@ -238,7 +247,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn term(&mut self) -> Result<Filter, String> {
+    fn term(&mut self) -> Result<Filter, JsonPathError> {
         self.space();
         if self.eat("(") {
             let inner = self.or()?;
@@ -269,23 +278,23 @@ impl<'a> Parser<'a> {
         Ok(Filter::Exists(left))
     }
 
-    fn pattern(&mut self) -> Result<regex::Regex, String> {
+    fn pattern(&mut self) -> Result<regex::Regex, JsonPathError> {
         self.space();
         let text = if matches!(self.peek(), Some('\'' | '"')) {
             self.quoted()?
         } else {
             self.expect("/")?;
             let Some(end) = self.rest.find('/') else {
-                return Err("a '/' is not closed".to_owned());
+                return Err(JsonPathError::Unclosed("'/'"));
             };
             let (text, rest) = self.rest.split_at(end);
             self.rest = rest.get(1..).unwrap_or_default();
             text.to_owned()
         };
-        bounded_regex(&text)
+        Ok(bounded_regex(&text)?)
     }
 
-    fn operand(&mut self) -> Result<Operand, String> {
+    fn operand(&mut self) -> Result<Operand, JsonPathError> {
         self.space();
         match self.peek() {
             Some('@') => {
@@ -301,7 +310,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn literal(&mut self) -> Result<Operand, String> {
+    fn literal(&mut self) -> Result<Operand, JsonPathError> {
         let text = self.take_while(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '+' | '.'));
         let value = match text {
             "true" => Value::Bool(true),
@@ -311,7 +320,7 @@ impl<'a> Parser<'a> {
             number => match (number.parse::<i64>(), number.parse::<f64>()) {
                 (Ok(integer), _) => Value::Int(integer),
                 (_, Ok(float)) => Value::Float(float),
-                _ => return Err(format!("'{text}' is no number, true, false or null")),
+                _ => return Err(JsonPathError::Literal(text.to_owned())),
             },
         };
         Ok(Operand::Literal(value))

@@ -2,7 +2,10 @@
 
 use tree::Budget;
 
-use crate::{Value, template::quote};
+use go::strconv::quote;
+
+use crate::Value;
+use crate::template::FunctionError;
 
 use super::super::items;
 
@@ -10,7 +13,7 @@ use super::super::items;
 const NESTED: u32 = 1000;
 
 /// Reads a text that is one JSON value.
-pub(in super::super) fn read(budget: &Budget, text: &str) -> Result<Value, String> {
+pub(in super::super) fn read(budget: &Budget, text: &str) -> Result<Value, FunctionError> {
     let mut reader = Reader { text, at: 0, budget };
     items(budget, text.len() / 64)?;
     reader.space();
@@ -28,7 +31,7 @@ struct Reader<'t> {
     budget: &'t Budget,
 }
 
-fn invalid(c: char, place: &str) -> String {
+fn invalid(c: char, place: &str) -> FunctionError {
     let shown = match c {
         '\'' => r"'\''".to_owned(),
         '"' => "'\"'".to_owned(),
@@ -39,7 +42,7 @@ fn invalid(c: char, place: &str) -> String {
             format!("'{}'", quoted.trim_matches('"'))
         }
     };
-    format!("invalid character {shown} {place}")
+    format!("invalid character {shown} {place}").into()
 }
 
 const END: &str = "unexpected end of JSON input";
@@ -49,7 +52,7 @@ impl Reader<'_> {
         self.text.get(self.at..)?.chars().next()
     }
 
-    fn next(&mut self) -> Result<char, String> {
+    fn next(&mut self) -> Result<char, FunctionError> {
         let c = self.peek().ok_or(END)?;
         self.at += c.len_utf8();
         Ok(c)
@@ -66,9 +69,9 @@ impl Reader<'_> {
         }
     }
 
-    fn value(&mut self, depth: u32) -> Result<Value, String> {
+    fn value(&mut self, depth: u32) -> Result<Value, FunctionError> {
         if depth > NESTED {
-            return Err("exceeded max depth".to_owned());
+            return Err("exceeded max depth".into());
         }
         items(self.budget, 1)?;
         match self.peek().ok_or(END)? {
@@ -83,7 +86,7 @@ impl Reader<'_> {
         }
     }
 
-    fn word(&mut self, word: &str, value: Value) -> Result<Value, String> {
+    fn word(&mut self, word: &str, value: Value) -> Result<Value, FunctionError> {
         for expected in word.chars() {
             let c = self.within();
             if c != expected {
@@ -93,7 +96,7 @@ impl Reader<'_> {
         Ok(value)
     }
 
-    fn object(&mut self, depth: u32) -> Result<Value, String> {
+    fn object(&mut self, depth: u32) -> Result<Value, FunctionError> {
         self.at += 1;
         self.space();
         let mut entries = Vec::new();
@@ -125,7 +128,7 @@ impl Reader<'_> {
         }
     }
 
-    fn array(&mut self, depth: u32) -> Result<Value, String> {
+    fn array(&mut self, depth: u32) -> Result<Value, FunctionError> {
         self.at += 1;
         self.space();
         let mut items = Vec::new();
@@ -145,7 +148,7 @@ impl Reader<'_> {
         }
     }
 
-    fn string(&mut self) -> Result<String, String> {
+    fn string(&mut self) -> Result<String, FunctionError> {
         self.at += 1;
         let mut out = String::new();
         loop {
@@ -158,7 +161,7 @@ impl Reader<'_> {
         }
     }
 
-    fn escape(&mut self) -> Result<char, String> {
+    fn escape(&mut self) -> Result<char, FunctionError> {
         Ok(match self.within() {
             'b' => '\u{8}',
             'f' => '\u{c}',
@@ -184,7 +187,7 @@ impl Reader<'_> {
         })
     }
 
-    fn unit(&mut self) -> Result<u16, String> {
+    fn unit(&mut self) -> Result<u16, FunctionError> {
         let mut unit = 0u16;
         for _ in 0..4 {
             let c = self.within();
@@ -196,7 +199,7 @@ impl Reader<'_> {
         Ok(unit)
     }
 
-    fn digits(&mut self, place: &str) -> Result<(), String> {
+    fn digits(&mut self, place: &str) -> Result<(), FunctionError> {
         match self.within() {
             '0'..='9' => {}
             c => return Err(invalid(c, place)),
@@ -207,7 +210,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn number(&mut self) -> Result<Value, String> {
+    fn number(&mut self) -> Result<Value, FunctionError> {
         let start = self.at;
         if self.peek() == Some('-') {
             self.at += 1;
@@ -231,9 +234,7 @@ impl Reader<'_> {
         let text = self.text.get(start..self.at).unwrap_or_default();
         match text.parse::<f64>() {
             Ok(number) if number.is_finite() => Ok(Value::Float(number)),
-            _ => Err(format!(
-                "json: cannot unmarshal number {text} into Go value of type float64"
-            )),
+            _ => Err(format!("json: cannot unmarshal number {text} into Go value of type float64").into()),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! New RSA keys: two random primes and what follows from them.
 //!
-//! Charts only ever make such keys; nothing here signs or decrypts with them, so nobody can watch how long that takes. The
-//! crate `rsa` would bring what can be watched (RUSTSEC-2023-0071) for the sake of this one search.
+//! The search counts against the budget, and the same randomness gives the same key. docs/adr/0020 compares it with the crate
+//! `rsa`, whose search can't be interrupted and takes ten times as long.
 
 use std::{sync::LazyLock, thread};
 
@@ -10,6 +10,7 @@ use tree::Budget;
 
 use super::{super::Context, der};
 use crate::functions::{Environment as _, Moment};
+use crate::template::FunctionError;
 
 /// How many random numbers have to witness that a number is a prime.
 ///
@@ -18,7 +19,7 @@ const WITNESSES: u32 = 5;
 const EXPONENT: u32 = 65_537;
 
 /// A key in PKCS#1.
-pub(super) fn generate(context: &Context<'_>, bits: u64) -> Result<Vec<u8>, String> {
+pub(super) fn generate(context: &Context<'_>, bits: u64) -> Result<Vec<u8>, FunctionError> {
     let one = BigUint::from(1u32);
     let exponent = BigUint::from(EXPONENT);
     let (mut p, mut q) = primes(context, bits / 2)?;
@@ -48,7 +49,7 @@ pub(super) fn generate(context: &Context<'_>, bits: u64) -> Result<Vec<u8>, Stri
 }
 
 /// Two primes, looked for at a time. Each search has randomness of its own, so that the same comes of it whichever is faster.
-fn primes(context: &Context<'_>, bits: u64) -> Result<(BigUint, BigUint), String> {
+fn primes(context: &Context<'_>, bits: u64) -> Result<(BigUint, BigUint), FunctionError> {
     let (first, second) = (Search::new(context), Search::new(context));
     thread::scope(|scope| {
         let other = thread::Builder::new()
@@ -107,12 +108,12 @@ impl<'a> Search<'a> {
         number
     }
 
-    fn prime(&self, bits: u64) -> Result<BigUint, String> {
+    fn prime(&self, bits: u64) -> Result<BigUint, FunctionError> {
         loop {
             // Each walk of candidates begins anew, as they would else gather behind large gaps.
             let start = self.candidate(bits);
             for step in undivided(&start) {
-                self.budget.step(bits).map_err(|error| error.to_string())?;
+                self.budget.step(bits)?;
                 let number = &start + step;
                 let coprime = &number % EXPONENT != BigUint::from(1u32);
                 if coprime && number.bits() == bits && self.is_prime(&number, bits) {

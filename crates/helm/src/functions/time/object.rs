@@ -5,9 +5,9 @@ use std::{any::Any, rc::Rc};
 use super::{
     Time,
     calendar::{self, Date},
-    duration,
     layout::{self, clock, month_name, weekday_name},
 };
+use crate::template::FunctionError;
 use crate::{Kind, Object, Value};
 
 /// A number of a type with names of its own: a month, a day of the week, a duration.
@@ -28,7 +28,7 @@ impl Named {
     }
 
     fn duration(nanos: i64) -> Value {
-        Self::object("time.Duration", nanos, duration::print(nanos))
+        Self::object("time.Duration", nanos, go::time::format_duration(nanos))
     }
 
     /// A month or a day of the week.
@@ -70,7 +70,7 @@ impl Object for Named {
         })
     }
 
-    fn call(&self, name: &str, arguments: &[Value]) -> Option<Result<Value, String>> {
+    fn call(&self, name: &str, arguments: &[Value]) -> Option<Result<Value, FunctionError>> {
         if arguments.is_empty() {
             self.field(name).map(Ok)
         } else {
@@ -153,7 +153,7 @@ impl Object for Time {
         })
     }
 
-    fn call(&self, name: &str, arguments: &[Value]) -> Option<Result<Value, String>> {
+    fn call(&self, name: &str, arguments: &[Value]) -> Option<Result<Value, FunctionError>> {
         let other = match arguments.first() {
             Some(Value::Object(object)) => object.as_any(),
             _ => None,

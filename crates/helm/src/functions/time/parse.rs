@@ -5,7 +5,8 @@ use super::{
     calendar::{self, Date, MONTHS, WEEKDAYS},
     layout::{self, Piece},
 };
-use crate::functions::bytes;
+use crate::template::FunctionError;
+use go::{bytes, time::quote};
 
 /// What was read so far.
 struct Parts {
@@ -27,7 +28,7 @@ enum Wrong {
 }
 
 /// Reads a time. With an error comes what Go gives beside it: the first moment of the year 1.
-pub(super) fn parse(layout: &str, value: &str) -> Result<Time, (String, Time)> {
+pub(super) fn parse(layout: &str, value: &str) -> Result<Time, (FunctionError, Time)> {
     let zero = || {
         Time::new(
             calendar::days(Date {
@@ -41,7 +42,7 @@ pub(super) fn parse(layout: &str, value: &str) -> Result<Time, (String, Time)> {
     read(layout, value).map_err(|error| (error, zero()))
 }
 
-fn read(layout: &str, value: &str) -> Result<Time, String> {
+fn read(layout: &str, value: &str) -> Result<Time, FunctionError> {
     let date = Date {
         year: 0,
         month: 1,
@@ -76,33 +77,15 @@ fn read(layout: &str, value: &str) -> Result<Time, String> {
         let start = rest;
         match parts.take(piece, &mut rest, after) {
             Ok(()) => {}
-            Err(Wrong::Form) => return Err(cannot(start, word)),
-            Err(Wrong::Range(what)) => return Err(range(what)),
+            Err(Wrong::Form) => return Err(cannot(start, word).into()),
+            Err(Wrong::Range(what)) => return Err(range(what).into()),
         }
         pattern = after;
     }
     if !rest.is_empty() {
-        return Err(format!(
-            "parsing time {}: extra text: {}",
-            quote(value),
-            quote(rest)
-        ));
+        return Err(format!("parsing time {}: extra text: {}", quote(value), quote(rest)).into());
     }
-    parts.finish().map_err(range)
-}
-
-/// A text as the errors about times show it: with the bytes of what isn't ASCII.
-pub(super) fn quote(text: &str) -> String {
-    let mut out = String::from('"');
-    for byte in bytes::of_text(text).iter() {
-        match byte {
-            b'"' | b'\\' => out.extend(['\\', char::from(*byte)]),
-            b' '..0x80 => out.push(char::from(*byte)),
-            byte => out.push_str(&format!("\\x{byte:02x}")),
-        }
-    }
-    out.push('"');
-    out
+    parts.finish().map_err(|what| range(what).into())
 }
 
 /// What is behind a text between pieces; spaces match any number of them. When it isn't there, what stands in its place.
@@ -125,12 +108,12 @@ fn skip<'v>(pattern: &str, value: &'v str) -> Result<&'v str, String> {
 
 /// What follows the bytes that both begin with.
 fn behind_common(pattern: &str, value: &str) -> String {
-    let (pattern, value) = (bytes::of_text(pattern), bytes::of_text(value));
+    let (pattern, value) = (bytes::of_str(pattern), bytes::of_str(value));
     let common = pattern
         .iter()
         .zip(value.iter())
         .take_while(|(one, other)| one == other);
-    bytes::to_text(value.get(common.count()..).unwrap_or_default())
+    bytes::to_string(value.get(common.count()..).unwrap_or_default())
 }
 
 /// Takes a number of one or two digits; two when it is `fixed`.

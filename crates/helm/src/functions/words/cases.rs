@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::{lower, upper};
-use crate::functions::bytes;
+use go::bytes;
 
 /// What a word is made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,7 +33,7 @@ fn matches(regex: &Option<Regex>, c: char) -> bool {
 
 /// Whether a character stands for bytes that are none.
 fn is_invalid(c: char) -> bool {
-    c == char::REPLACEMENT_CHARACTER || bytes::stand_in(c).is_some()
+    c == char::REPLACEMENT_CHARACTER || bytes::invalid_byte(c).is_some()
 }
 
 fn is_connector(c: char) -> bool {

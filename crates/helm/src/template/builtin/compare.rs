@@ -2,12 +2,13 @@
 
 use std::{cmp::Ordering, rc::Rc};
 
+use go::bytes::of_str;
 use tree::Budget;
 
 use crate::{
     Kind, Value,
-    functions::bytes::of_text,
     template::{
+        FunctionError,
         format::printf,
         slot::{Slot, is_nil},
         types::{kind_name, type_name},
@@ -35,15 +36,15 @@ fn basic(value: &Value) -> Option<Basic> {
     })
 }
 
-fn incompatible(first: &Value, second: &Value) -> String {
+fn incompatible(first: &Value, second: &Value) -> FunctionError {
     let (first, second) = (type_name(first), type_name(second));
-    format!("incompatible types for comparison: {first} and {second}")
+    format!("incompatible types for comparison: {first} and {second}").into()
 }
 
 /// Whether a value equals one of the others.
-pub(super) fn equal(first: &Value, others: &[Slot], budget: &Budget) -> Result<bool, String> {
+pub(super) fn equal(first: &Value, others: &[Slot], budget: &Budget) -> Result<bool, FunctionError> {
     if others.is_empty() {
-        return Err("missing argument for comparison".to_owned());
+        return Err("missing argument for comparison".into());
     }
     for other in others {
         if equals(first, &other.value, budget)? {
@@ -53,7 +54,7 @@ pub(super) fn equal(first: &Value, others: &[Slot], budget: &Budget) -> Result<b
     Ok(false)
 }
 
-fn equals(first: &Value, second: &Value, budget: &Budget) -> Result<bool, String> {
+fn equals(first: &Value, second: &Value, budget: &Budget) -> Result<bool, FunctionError> {
     match (first, second) {
         (Value::Bool(first), Value::Bool(second)) => Ok(first == second),
         (Value::Int(first, _), Value::Int(second, _)) => Ok(first == second),
@@ -71,9 +72,10 @@ fn equals(first: &Value, second: &Value, budget: &Budget) -> Result<bool, String
             let first_text = printf("%s", std::slice::from_ref(first), budget)?;
             let second_text = printf("%v", std::slice::from_ref(second), budget)?;
             let (first_type, second_type) = (type_name(first), type_name(second));
-            Err(format!(
-                "non-comparable types {first_text}: {first_type}, {second_type}: {second_text}"
-            ))
+            Err(
+                format!("non-comparable types {first_text}: {first_type}, {second_type}: {second_text}")
+                    .into(),
+            )
         }
         _ if first.is_nil_list() || second.is_nil_list() => Ok(nothing(first) == nothing(second)),
         (Value::Object(first), Value::Object(second))
@@ -83,7 +85,7 @@ fn equals(first: &Value, second: &Value, budget: &Budget) -> Result<bool, String
         }
         _ => {
             let shown = printf("%s", std::slice::from_ref(second), budget)?;
-            Err(format!("non-comparable type {shown}: {}", type_name(second)))
+            Err(format!("non-comparable type {shown}: {}", type_name(second)).into())
         }
     }
 }
@@ -94,24 +96,24 @@ fn nothing(value: &Value) -> bool {
 }
 
 /// Whether a value is less than another one.
-pub(super) fn less(first: &Value, second: &Value) -> Result<bool, String> {
+pub(super) fn less(first: &Value, second: &Value) -> Result<bool, FunctionError> {
     order(first, second).map(|order| order == Some(Ordering::Less))
 }
 
 /// Whether a value is not greater than another one.
-pub(super) fn less_or_equal(first: &Value, second: &Value) -> Result<bool, String> {
+pub(super) fn less_or_equal(first: &Value, second: &Value) -> Result<bool, FunctionError> {
     order(first, second).map(|order| matches!(order, Some(Ordering::Less | Ordering::Equal)))
 }
 
-fn order(first: &Value, second: &Value) -> Result<Option<Ordering>, String> {
-    let bad = || "invalid type for comparison".to_owned();
+fn order(first: &Value, second: &Value) -> Result<Option<Ordering>, FunctionError> {
+    let bad = || FunctionError::from("invalid type for comparison");
     basic(first).ok_or_else(bad)?;
     basic(second).ok_or_else(bad)?;
     match (first, second) {
         (Value::Bool(_), Value::Bool(_)) => Err(bad()),
         (Value::Int(first, _), Value::Int(second, _)) => Ok(Some(first.cmp(second))),
         (Value::Float(first), Value::Float(second)) => Ok(first.partial_cmp(second)),
-        (Value::String(first), Value::String(second)) => Ok(Some(of_text(first).cmp(&of_text(second)))),
+        (Value::String(first), Value::String(second)) => Ok(Some(of_str(first).cmp(&of_str(second)))),
         _ => Err(incompatible(first, second)),
     }
 }

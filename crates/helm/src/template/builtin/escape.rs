@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
-use crate::{
-    functions::bytes::{of_text, stand_in},
-    template::quote::is_print,
+use go::{
+    bytes::{invalid_byte, of_str},
+    strconv::is_print,
 };
 
 pub(super) fn html(text: &str) -> String {
@@ -35,7 +35,7 @@ pub(super) fn js(text: &str) -> String {
                 // Writing to a string cannot fail.
                 let _ = write!(out, "\\u{:04X}", u32::from(c));
             }
-            c if c.is_ascii() || is_print(c) || stand_in(c).is_some() => out.push(c),
+            c if c.is_ascii() || is_print(c) || invalid_byte(c).is_some() => out.push(c),
             c => {
                 let _ = write!(out, "\\u{:04X}", u32::from(c));
             }
@@ -46,7 +46,7 @@ pub(super) fn js(text: &str) -> String {
 
 pub(super) fn url_query(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    for byte in of_text(text).iter().copied() {
+    for byte in of_str(text).iter().copied() {
         match byte {
             b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => out.push(byte.into()),
             b' ' => out.push('+'),

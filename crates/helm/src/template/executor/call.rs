@@ -6,7 +6,7 @@ use super::{MAX_ERROR, walk::State};
 use crate::{
     Kind, Object, Value,
     template::{
-        Error,
+        Error, FunctionError,
         builtin::Builtin,
         node::{At, Operand, Term},
         number::Number,
@@ -119,7 +119,7 @@ impl<'s> State<'s, '_> {
                 let paid = self.executor.budget.step(object.cost(name, &values));
                 let called = paid.map(|()| object.call(name, &values));
                 called.map_or_else(
-                    |error| Some(Err(error.to_string())),
+                    |error| Some(Err(error.into())),
                     |result| result.map(|result| result.map(Slot::bare)),
                 )
             }
@@ -130,7 +130,7 @@ impl<'s> State<'s, '_> {
         let weighed = result.and_then(|slot| self.executor.weigh(&slot.value).map(|()| slot));
         match weighed {
             Ok(slot) => Ok(Some(slot)),
-            Err(error) if error.len() > MAX_ERROR => Err(Error::Execute(error)),
+            Err(FunctionError::Failed(error)) if error.len() > MAX_ERROR => Err(Error::Execute(error)),
             Err(error) => {
                 self.at = Some(node);
                 self.error(format_args!("error calling {}: {error}", callee.name()))

@@ -2,13 +2,14 @@
 
 use std::rc::Rc;
 
+use go::strconv::quote;
+
 use super::{call::Callee, walk::State};
 use crate::{
     Object, Value,
     template::{
         Error,
         node::{At, Command, Operand, Pipe, Term, first_field},
-        quote::quote,
         slot::Slot,
         source::{Place, Span},
     },

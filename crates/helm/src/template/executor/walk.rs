@@ -2,6 +2,8 @@
 
 use std::{collections::BTreeMap, fmt::Display, rc::Rc};
 
+use go::strconv::quote;
+
 use crate::{
     Dict, Kind, Value,
     template::{
@@ -9,7 +11,6 @@ use crate::{
         executor::{Executor, NO_VALUE},
         format::write_value,
         node::{At, Branch, Node, NodeKind, Operand, Pipe, Shown, Template},
-        quote::quote,
         slot::Slot,
         source::{List, Source},
         types::truth,

@@ -2,7 +2,10 @@
 
 use std::rc::Rc;
 
-use crate::{Value, template::executor::Executor};
+use crate::{
+    Value,
+    template::{FunctionError, executor::Executor},
+};
 
 /// How many levels of lists and maps in each other may be made: values are dropped level by level.
 const MAX_LEVELS: u64 = 100_000;
@@ -21,19 +24,15 @@ impl Executor<'_> {
     ///
     /// # Errors
     /// When too much was made.
-    pub(super) fn weigh(&mut self, value: &Value) -> Result<(), String> {
+    pub(super) fn weigh(&mut self, value: &Value) -> Result<(), FunctionError> {
         let weight = measure(value);
         if weight.bytes >= SHARE {
             let bytes = weight.bytes / SHARE;
-            self.budget
-                .output(bytes as u64)
-                .map_err(|error| error.to_string())?;
+            self.budget.output(bytes as u64)?;
         }
         self.levels += weight.levels;
         if self.levels > MAX_LEVELS {
-            return Err(format!(
-                "the limit of {MAX_LEVELS} levels of lists and maps was reached"
-            ));
+            return Err(format!("the limit of {MAX_LEVELS} levels of lists and maps was reached").into());
         }
         Ok(())
     }

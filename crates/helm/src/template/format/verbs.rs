@@ -1,6 +1,8 @@
 //! Reads formats: flags, width, precision, argument numbers and verbs.
 
-use super::printer::{Flags, Printer};
+use go::fmt::Flags;
+
+use super::printer::Printer;
 use crate::{Value, template::types::type_name};
 
 /// Widths and precisions beyond this are none.
@@ -35,7 +37,7 @@ pub(super) fn run(printer: &mut Printer<'_>, format: &str, values: &[Value]) {
         }
     }
     printer.write(reader.rest);
-    printer.flags = Flags::default();
+    printer.out.flags = Flags::default();
     let extra = values.get(reader.next..).unwrap_or_default();
     if !reader.reordered && !extra.is_empty() {
         write_extra(printer, extra);
@@ -61,7 +63,7 @@ impl Reader<'_> {
     /// Prints what one verb asks for; not when the format ended before it.
     fn verb(&mut self, printer: &mut Printer<'_>) -> bool {
         self.good = true;
-        printer.flags = self.flags();
+        printer.out.flags = self.flags();
         let mut numbered = self.argument_number();
         self.width(printer, &mut numbered);
         self.precision(printer, &mut numbered);
@@ -80,7 +82,7 @@ impl Reader<'_> {
         } else if let Some(value) = self.values.get(self.next) {
             self.next += 1;
             if matches!(verb, 'v' | 'w') {
-                let flags = &mut printer.flags;
+                let flags = &mut printer.out.flags;
                 flags.sharp_v = std::mem::take(&mut flags.sharp);
                 flags.plus_v = std::mem::take(&mut flags.plus);
             }
@@ -124,15 +126,15 @@ impl Reader<'_> {
                 printer.write("%!(BADWIDTH)");
             }
             if width.is_some_and(|width| width < 0) {
-                printer.flags.minus = true;
-                printer.flags.zero = false;
+                printer.out.flags.minus = true;
+                printer.out.flags.zero = false;
             }
-            printer.flags.width = width.map(|width| width.unsigned_abs() as usize);
+            printer.out.flags.width = width.map(|width| width.unsigned_abs() as usize);
             *numbered = false;
             return;
         }
-        printer.flags.width = self.number();
-        if *numbered && printer.flags.width.is_some() {
+        printer.out.flags.width = self.number();
+        if *numbered && printer.out.flags.width.is_some() {
             self.good = false;
         }
     }
@@ -151,11 +153,11 @@ impl Reader<'_> {
             if precision.is_none() {
                 printer.write("%!(BADPREC)");
             }
-            printer.flags.precision = precision.map(|precision| precision as usize);
+            printer.out.flags.precision = precision.map(|precision| precision as usize);
             *numbered = false;
             return;
         }
-        printer.flags.precision = Some(self.number().unwrap_or_default());
+        printer.out.flags.precision = Some(self.number().unwrap_or_default());
     }
 
     /// Digits; too many are none, and use up the format.

@@ -1,12 +1,13 @@
 //! Pipelines and what they are made of.
 
+use go::strconv::{quote, unquote};
+
 use super::{MAX_NESTING, Parser};
 use crate::template::{
     Error,
     builtin::Builtin,
     node::{Command, Operand, Pipe, Term},
     number::Number,
-    quote::{quote, unquote},
     source::{List, Literal, Place, Placed as _, short},
     token::{Keyword, Kind, Token},
 };

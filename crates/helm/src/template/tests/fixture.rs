@@ -7,7 +7,7 @@ use tree::{Budget, Limits};
 
 use crate::{
     Kind, Object, Value,
-    template::{Executor, Functions, Room, Set, Signature, Type},
+    template::{Executor, FunctionError, Functions, Room, Set, Signature, Type},
 };
 
 /// Runs on a stack that is deep enough for all that the limits allow.
@@ -84,10 +84,10 @@ impl Functions for Tests {
         function: u16,
         arguments: Vec<Value>,
         executor: &mut Executor<'_>,
-    ) -> Result<Value, String> {
+    ) -> Result<Value, FunctionError> {
         let name = NAMES[usize::from(function)];
         match (name, arguments.as_slice()) {
-            ("fail", [Value::String(text)]) => Err(text.to_string()),
+            ("fail", [Value::String(text)]) => Err(text.to_string().into()),
             ("upper", [Value::String(text)]) => Ok(Value::string(text.to_uppercase())),
             ("list", _) => Ok(Value::list(arguments)),
             ("dict", pairs) => Ok(Value::dict(pairs.chunks_exact(2).map(|pair| {
@@ -159,10 +159,10 @@ impl Object for Thing {
         }
     }
 
-    fn call(&self, name: &str, arguments: &[Value]) -> Option<Result<Value, String>> {
+    fn call(&self, name: &str, arguments: &[Value]) -> Option<Result<Value, FunctionError>> {
         match (name, arguments) {
             ("Get", [Value::String(key)]) => Some(Ok(Value::string(format!("<{key}>")))),
-            ("Fails", [Value::String(what)]) => Some(Err(format!("no {what}"))),
+            ("Fails", [Value::String(what)]) => Some(Err(format!("no {what}").into())),
             ("Greet", []) => Some(Ok(Value::string("hi bob"))),
             ("String", []) => Some(Ok(Value::string("thing:bob"))),
             _ => None,

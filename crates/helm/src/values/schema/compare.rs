@@ -4,7 +4,9 @@ use std::rc::Rc;
 
 use serde_json::Value as Json;
 
-use crate::{Value, template::float_text};
+use go::strconv::format_float;
+
+use crate::Value;
 
 /// The number that a value is.
 pub(super) fn number(value: &Value) -> Option<f64> {
@@ -31,9 +33,9 @@ pub(super) fn kind(value: &Value) -> &'static str {
 pub(super) fn plain(number: f64) -> String {
     let size = number.abs();
     if size == 0.0 || (1e-4..1e6).contains(&size) {
-        return grouped(&float_text(number, 'f', None));
+        return grouped(&format_float(number, 'f', None));
     }
-    let text = float_text(number, 'e', None);
+    let text = format_float(number, 'e', None);
     let (digits, power) = text.split_once('e').unwrap_or((&text, "+00"));
     let power: String = power.chars().filter_map(raised).collect();
     format!("{digits}×10{power}")
@@ -63,12 +65,12 @@ fn raised(sign: char) -> Option<char> {
 
 /// A whole number for people, as lengths are told, however large.
 pub(super) fn count(number: f64) -> String {
-    grouped(&float_text(number, 'f', None))
+    grouped(&format_float(number, 'f', None))
 }
 
 /// A text in a message.
 pub(super) fn quote(text: &str) -> String {
-    let quoted = crate::template::quote(text);
+    let quoted = go::strconv::quote(text);
     let inner = quoted.get(1..quoted.len().saturating_sub(1)).unwrap_or_default();
     format!("'{}'", inner.replace("\\\"", "\"").replace('\'', "\\'"))
 }

@@ -94,7 +94,7 @@ impl Case {
     fn ours(&self, dir: &Path) -> Outcome {
         let environment = Fixed::default();
         let read = |name: &str| {
-            let missing = |_| format!("open {name}: no such file or directory");
+            let missing = |_| format!("open {name}: no such file or directory").into();
             fs::read(dir.join(name)).map(Into::into).map_err(missing)
         };
         let line = parse(&self.arguments, dir, &environment, &read)?;

@@ -1,11 +1,24 @@
-//! Go's strconv: texts and characters as literals, and literals as texts.
+//! String and character literals.
 
 use std::{borrow::Cow, fmt::Write as _};
 
-use crate::functions::bytes::{stand_in, to_text};
+use crate::bytes::{invalid_byte, to_string};
 
-/// Whether Go prints a character as it is: letters, marks, numbers, punctuation, symbols and the space.
-pub(crate) fn is_print(c: char) -> bool {
+/// An invalid character literal.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum QuoteError {
+    /// An unknown or incomplete escape, or no character at all.
+    #[error("invalid syntax")]
+    Syntax,
+    /// More than one character.
+    #[error("malformed character constant: {0}")]
+    Malformed(String),
+}
+
+/// Returns true for characters that Go prints unescaped (`strconv.IsPrint`): letters, marks, numbers, punctuation, symbols and
+/// the space.
+#[must_use]
+pub fn is_print(c: char) -> bool {
     if c.is_ascii() {
         return !c.is_ascii_control();
     }
@@ -16,8 +29,9 @@ pub(crate) fn is_print(c: char) -> bool {
     !buffer.escape_debug().skip(1).any(|c| c == '\\')
 }
 
-/// `%#U`.
-pub(super) fn code_point(c: char) -> String {
+/// Formats a character as the verb `%#U` does: `U+0041 'A'`.
+#[must_use]
+pub fn unicode_point(c: char) -> String {
     let number = u32::from(c);
     if is_print(c) {
         format!("U+{number:04X} '{c}'")
@@ -26,14 +40,20 @@ pub(super) fn code_point(c: char) -> String {
     }
 }
 
-/// `strconv.Quote`, as `%q` prints a string.
+/// Quotes a string as `strconv.Quote` and `%q` do.
 #[must_use]
 pub fn quote(text: &str) -> String {
     quote_with(text, '"', false)
 }
 
-/// A text in quotation marks; when `ascii`, with every other character escaped.
-pub(super) fn quote_with(text: &str, mark: char, ascii: bool) -> String {
+/// Quotes a string as `strconv.QuoteToASCII` and `%+q` do: all other characters are escaped.
+#[must_use]
+pub fn quote_to_ascii(text: &str) -> String {
+    quote_with(text, '"', true)
+}
+
+/// Quotes a string in the given quotation marks; if `ascii`, with all other characters escaped.
+pub(crate) fn quote_with(text: &str, mark: char, ascii: bool) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push(mark);
     for c in text.chars() {
@@ -49,7 +69,7 @@ fn escape(out: &mut String, c: char, mark: char, ascii: bool) {
         out.push(c);
         return;
     }
-    if let Some(byte) = stand_in(c) {
+    if let Some(byte) = invalid_byte(c) {
         // Writing to a string cannot fail.
         let _ = write!(out, "\\x{byte:02x}");
         return;
@@ -80,21 +100,25 @@ fn escape(out: &mut String, c: char, mark: char, ascii: bool) {
     out.push(short);
 }
 
-/// Whether a text can be written between backquotes.
-pub(super) fn can_backquote(text: &str) -> bool {
+/// Returns true if a string can be written between backquotes (`strconv.CanBackquote`).
+#[must_use]
+pub fn can_backquote(text: &str) -> bool {
     !text.chars().any(|c| {
-        (c.is_ascii_control() && c != '\t') || matches!(c, '`' | '\u{feff}') || stand_in(c).is_some()
+        (c.is_ascii_control() && c != '\t') || matches!(c, '`' | '\u{feff}') || invalid_byte(c).is_some()
     })
 }
 
-/// One character of a literal: as it stands there, or a byte by its number.
+/// One character of a literal.
 enum Piece {
     Char(char),
     Byte(u8),
 }
 
-/// What a string literal means, `None` when it is none. Bytes that make no character get stand-ins.
-pub(super) fn unquote(literal: &str) -> Option<Cow<'_, str>> {
+/// Returns the string of a literal in double quotes or backquotes (`strconv.Unquote`), `None` if the literal is invalid.
+///
+/// Bytes that are not valid UTF-8 are kept as [`crate::bytes`] describes.
+#[must_use]
+pub fn unquote(literal: &str) -> Option<Cow<'_, str>> {
     if let Some(raw) = literal.strip_prefix('`') {
         let inner = raw.strip_suffix('`')?;
         return Some(if inner.contains('\r') {
@@ -117,19 +141,19 @@ pub(super) fn unquote(literal: &str) -> Option<Cow<'_, str>> {
         }
         rest = after;
     }
-    let text = String::from_utf8(bytes).unwrap_or_else(|error| to_text(error.as_bytes()));
+    let text = String::from_utf8(bytes).unwrap_or_else(|error| to_string(error.as_bytes()));
     Some(text.into())
 }
 
-/// The number of a character literal.
+/// Returns the number of a character literal such as `'a'` or `'\n'`.
 ///
 /// # Errors
-/// What is wrong with it.
-pub(super) fn unquote_rune(literal: &str) -> Result<u32, String> {
+/// Returns an error if the literal has an invalid escape or more than one character.
+pub fn unquote_char_literal(literal: &str) -> Result<u32, QuoteError> {
     let inner = literal.strip_prefix('\'').unwrap_or(literal);
-    let (piece, rest) = unquote_char(inner, '\'').ok_or("invalid syntax")?;
+    let (piece, rest) = unquote_char(inner, '\'').ok_or(QuoteError::Syntax)?;
     if rest != "'" {
-        return Err(format!("malformed character constant: {literal}"));
+        return Err(QuoteError::Malformed(literal.to_owned()));
     }
     Ok(match piece {
         Piece::Char(c) => c.into(),
@@ -181,4 +205,40 @@ fn digits(text: &str, count: usize, base: u32) -> Option<(u32, &str)> {
         return None;
     }
     Some((u32::from_str_radix(number, base).ok()?, rest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quoted_strings_unquote_to_themselves() {
+        for text in [
+            "",
+            "plain",
+            "a\"b\\",
+            "tab\t\u{7}\u{0}",
+            "é\u{200b}😀",
+            &to_string(b"\xff\xfe"),
+        ] {
+            assert_eq!(unquote(&quote(text)).as_deref(), Some(text), "{text:?}");
+            assert!(quote_to_ascii(text).is_ascii(), "{text:?}");
+        }
+        assert_eq!(quote(&to_string(b"\xff")), r#""\xff""#);
+        assert_eq!(quote("\u{200b}"), r#""\u200b""#);
+    }
+
+    #[test]
+    fn invalid_literals_are_refused() {
+        for literal in ["", "\"", "\"a", "`a", r#""\q""#, "\"a\nb\"", r#""\x4""#] {
+            assert_eq!(unquote(literal), None, "{literal}");
+        }
+        assert_eq!(unquote_char_literal("'a'"), Ok(97));
+        assert_eq!(unquote_char_literal(r"'\xff'"), Ok(255));
+        assert_eq!(unquote_char_literal(r"'\q'"), Err(QuoteError::Syntax));
+        assert_eq!(
+            unquote_char_literal("'ab'"),
+            Err(QuoteError::Malformed("'ab'".to_owned()))
+        );
+    }
 }

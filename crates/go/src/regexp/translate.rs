@@ -1,15 +1,18 @@
-//! Regular expressions of Go in the words of crate regex. Both have the same power and the same order of alternatives; they
-//! differ in what is ASCII only, in classes within classes, in braces that count nothing, and in what is an error.
+//! From Go's syntax of regular expressions to that of crate regex. Both have the same power and the same order of
+//! alternatives; they differ in what is ASCII only, in classes within classes, in braces that are no repetition, and in what is
+//! an error.
 
-use super::expression::Groups;
+use super::RegexpError;
 
-/// An error as Go words it.
-fn error(what: &str, text: &str) -> String {
-    format!("error parsing regexp: {what}: `{text}`")
+fn error(problem: &'static str, text: &str) -> RegexpError {
+    RegexpError::Syntax {
+        problem,
+        at: text.to_owned(),
+    }
 }
 
-/// The same expression for crate regex.
-pub(super) fn translate(expression: &str) -> Result<String, String> {
+/// Translates an expression to the syntax of crate regex.
+pub(super) fn translate(expression: &str) -> Result<String, RegexpError> {
     let mut translator = Translator {
         whole: expression,
         at: 0,
@@ -32,9 +35,9 @@ struct Translator<'t> {
     at: usize,
     out: String,
     groups: usize,
-    /// Where the operator began that the last thing was repeated with.
+    /// The position of the repetition operator directly before.
     repeated: Option<usize>,
-    /// Whether there is something that may be repeated.
+    /// True if the part before can be repeated.
     atom: bool,
 }
 
@@ -44,7 +47,7 @@ const CLASSES: [&str; 14] = [
     "upper", "word", "xdigit",
 ];
 
-/// The most that Go repeats.
+/// The highest repetition count of Go.
 const REPEATS: u32 = 1000;
 
 impl<'t> Translator<'t> {
@@ -60,14 +63,14 @@ impl<'t> Translator<'t> {
         self.whole.get(start..self.at).unwrap_or_default()
     }
 
-    /// Something that may be repeated.
+    /// Writes a part that can be repeated.
     fn atom(&mut self, text: &str) {
         self.out.push_str(text);
         self.atom = true;
         self.repeated = None;
     }
 
-    fn step(&mut self, c: char) -> Result<(), String> {
+    fn step(&mut self, c: char) -> Result<(), RegexpError> {
         match c {
             '(' => self.group()?,
             ')' => {
@@ -117,8 +120,8 @@ impl<'t> Translator<'t> {
         Ok(())
     }
 
-    /// An operator of so many bytes, and the `?` behind it.
-    fn repeat(&mut self, length: usize) -> Result<(), String> {
+    /// Translates a repetition operator of `length` bytes and the `?` after it.
+    fn repeat(&mut self, length: usize) -> Result<(), RegexpError> {
         let start = self.at;
         self.at += length;
         if !self.atom {
@@ -136,7 +139,7 @@ impl<'t> Translator<'t> {
         Ok(())
     }
 
-    fn group(&mut self) -> Result<(), String> {
+    fn group(&mut self) -> Result<(), RegexpError> {
         let start = self.at;
         self.groups += 1;
         self.atom = false;
@@ -178,7 +181,7 @@ impl<'t> Translator<'t> {
         }
         let flags = self.from(start);
         if flags == "(?)" {
-            // Flags that change nothing; crate regex has no word for them.
+            // Flags that change nothing; crate regex has no syntax for them.
             return Ok(());
         }
         if flags.ends_with("-:") || flags.ends_with("-)") {
@@ -188,7 +191,7 @@ impl<'t> Translator<'t> {
         Ok(())
     }
 
-    fn escape(&mut self) -> Result<(), String> {
+    fn escape(&mut self) -> Result<(), RegexpError> {
         if let Some(quoted) = self.rest().strip_prefix(r"\Q") {
             let (inner, length) = match quoted.split_once(r"\E") {
                 Some((inner, _)) => (inner, inner.len() + 4),
@@ -227,8 +230,8 @@ impl<'t> Translator<'t> {
         Ok(())
     }
 
-    /// An escape that stands for a class, written as the part of a class; or for one character, which is returned.
-    fn class_escape(&mut self, out: &mut String) -> Result<Option<char>, String> {
+    /// Translates the escape of a class to the inner part of a class, or returns the character of any other escape.
+    fn class_escape(&mut self, out: &mut String) -> Result<Option<char>, RegexpError> {
         let start = self.at;
         self.at += 1;
         let c = self
@@ -257,8 +260,8 @@ impl<'t> Translator<'t> {
         Ok(None)
     }
 
-    /// `\p{Greek}`, `\pL`, `\P{^Greek}`.
-    fn property(&mut self, start: usize, c: char, out: &mut String) -> Result<(), String> {
+    /// Translates `\p{Greek}`, `\pL` and `\P{^Greek}`.
+    fn property(&mut self, start: usize, c: char, out: &mut String) -> Result<(), RegexpError> {
         let rest = self.rest();
         let name = if let Some(braced) = rest.strip_prefix('{') {
             let end = braced
@@ -284,8 +287,8 @@ impl<'t> Translator<'t> {
         Ok(())
     }
 
-    /// `\012`, `\x7f`, `\x{10ffff}`.
-    fn number(&mut self, start: usize, c: char) -> Result<char, String> {
+    /// Parses `\012`, `\x7f` and `\x{10ffff}`.
+    fn number(&mut self, start: usize, c: char) -> Result<char, RegexpError> {
         let rest = self.rest();
         let octal = |c: char| ('0'..='7').contains(&c);
         let (digits, base, length) = if c == 'x' {
@@ -318,7 +321,7 @@ impl<'t> Translator<'t> {
         }
     }
 
-    fn class(&mut self) -> Result<(), String> {
+    fn class(&mut self) -> Result<(), RegexpError> {
         let start = self.at;
         let missing = || error("missing closing ]", self.whole.get(start..).unwrap_or_default());
         let mut out = String::from("[");
@@ -355,8 +358,8 @@ impl<'t> Translator<'t> {
         Ok(())
     }
 
-    /// One character, a range, or an escape for a class.
-    fn range(&mut self, out: &mut String, missing: &str) -> Result<(), String> {
+    /// Translates one character, a range, or the escape of a class.
+    fn range(&mut self, out: &mut String, missing: &RegexpError) -> Result<(), RegexpError> {
         let start = self.at;
         let mut class = String::new();
         let Some(low) = self.character(&mut class, missing)? else {
@@ -379,8 +382,8 @@ impl<'t> Translator<'t> {
         Ok(())
     }
 
-    fn character(&mut self, class: &mut String, missing: &str) -> Result<Option<char>, String> {
-        match self.peek().ok_or_else(|| missing.to_owned())? {
+    fn character(&mut self, class: &mut String, missing: &RegexpError) -> Result<Option<char>, RegexpError> {
+        match self.peek().ok_or_else(|| missing.clone())? {
             '\\' => self.class_escape(class),
             c => {
                 self.at += c.len_utf8();
@@ -390,7 +393,7 @@ impl<'t> Translator<'t> {
     }
 }
 
-/// One character that means itself.
+/// Writes a literal character.
 fn literal(out: &mut String, c: char) {
     if r"\.+*?()|[]{}^$-&~#".contains(c) {
         out.push('\\');
@@ -398,7 +401,7 @@ fn literal(out: &mut String, c: char) {
     out.push(c);
 }
 
-/// `{2}`, `{2,}` or `{2,3}` at the beginning: its length, the lower and the upper count.
+/// Parses `{2}`, `{2,}` or `{2,3}` at the beginning: returns its length, the lower and the upper count.
 fn counts(text: &str) -> Option<(usize, u32, Option<u32>)> {
     let (inner, _) = text.strip_prefix('{')?.split_once('}')?;
     let number = |digits: &str| {
@@ -412,43 +415,4 @@ fn counts(text: &str) -> Option<(usize, u32, Option<u32>)> {
         Some((low, high)) => (number(low)?, Some(number(high)?)),
     };
     Some((inner.len() + 2, low, high))
-}
-
-/// Writes a replacement: `$1`, `${name}` and `$$` stand for something else.
-pub(super) fn expand(template: &str, groups: &Groups<'_>, out: &mut String) {
-    let mut rest = template;
-    while let Some((before, after)) = rest.split_once('$') {
-        out.push_str(before);
-        if let Some(after) = after.strip_prefix('$') {
-            out.push('$');
-            rest = after;
-            continue;
-        }
-        let braced = after.strip_prefix('{');
-        let body = braced.unwrap_or(after);
-        let end = body
-            .find(|c: char| c != '_' && !c.is_alphanumeric())
-            .unwrap_or(body.len());
-        let (name, tail) = body.split_at(end);
-        let tail = if braced.is_some() {
-            tail.strip_prefix('}')
-        } else {
-            Some(tail)
-        };
-        let Some(tail) = tail.filter(|_| !name.is_empty()) else {
-            out.push('$');
-            rest = after;
-            continue;
-        };
-        let place = name
-            .parse::<usize>()
-            .ok()
-            .filter(|_| name == "0" || !name.starts_with('0'));
-        out.push_str(match place {
-            Some(place) => groups.group(place),
-            None => groups.named(name),
-        });
-        rest = tail;
-    }
-    out.push_str(rest);
 }

@@ -1,79 +1,16 @@
-//! Go's strconv: floats as text.
+//! Formatting floats.
 
-use super::printer::Printer;
+use super::Decimal;
 
-/// More digits than this are zeros, in any float.
+/// The most digits that are computed: all further digits of any float are zeros.
 const MAX_DIGITS: usize = 1100;
 
-/// Prints a float; not when the verb isn't for floats.
-pub(super) fn format_float(printer: &mut Printer<'_>, value: f64, verb: char) -> bool {
-    let (style, default) = match verb {
-        'v' => ('g', None),
-        'b' | 'g' | 'G' | 'x' | 'X' => (verb, None),
-        'f' | 'e' | 'E' => (verb, Some(6)),
-        'F' => ('f', Some(6)),
-        _ => return false,
-    };
-    let flags = printer.flags;
-    let precision = flags.precision.or(default);
-    let text = float_text(value, style, precision);
-    let mut digits = text.trim_start_matches(['-', '+']).to_owned();
-    let sign = match (text.starts_with('-'), flags.space && !flags.plus) {
-        (true, _) => '-',
-        (false, true) => ' ',
-        (false, false) => '+',
-    };
-    if !value.is_finite() {
-        if value.is_infinite() || sign != '+' || flags.plus {
-            digits.insert(0, sign);
-        }
-        printer.pad_with_spaces(&digits);
-        return true;
-    }
-    if flags.sharp && style != 'b' {
-        digits = with_point(&digits, style, precision);
-    }
-    if !flags.plus && sign == '+' {
-        printer.pad(&digits);
-    } else if flags.zero && !flags.minus && flags.width.is_some_and(|width| width > digits.len() + 1) {
-        printer.pad_number(sign, &digits);
-    } else {
-        digits.insert(0, sign);
-        printer.pad(&digits);
-    }
-    true
-}
-
-/// The flag `#`: always with a decimal point, and with the zeros that `%g` drops.
-fn with_point(digits: &str, style: char, precision: Option<usize>) -> String {
-    let mut missing = match style {
-        'g' | 'G' | 'x' => precision.unwrap_or(6),
-        _ => 0,
-    };
-    let hex = matches!(style, 'x' | 'X');
-    let exponent = |c: char| matches!(c, 'p' | 'P') || (!hex && matches!(c, 'e' | 'E'));
-    let (number, tail) = digits.split_at(digits.find(exponent).unwrap_or(digits.len()));
-    let mut text = number.to_owned();
-    let mut counting = false;
-    for c in number.chars().filter(|c| *c != '.') {
-        counting |= c != '0';
-        missing = missing.saturating_sub(usize::from(counting));
-    }
-    if !number.contains('.') {
-        if number == "0" {
-            missing = missing.saturating_sub(1);
-        }
-        text.push('.');
-    }
-    text.push_str(&"0".repeat(missing));
-    text.push_str(tail);
-    text
-}
-
-/// `strconv.FormatFloat` with verb (`e`, `E`, `f`, `g`, `G`, `x`, `X`, `b`) and precision; without one, as many digits as
-/// tell the number from others.
+/// Formats a float as `strconv.FormatFloat` does.
+///
+/// The verb is one of `e`, `E`, `f`, `g`, `G`, `x`, `X` and `b`; any other counts as `e`. Without a precision (-1 in Go) the
+/// digits are the fewest that parse back to the same float.
 #[must_use]
-pub fn float_text(value: f64, verb: char, precision: Option<usize>) -> String {
+pub fn format_float(value: f64, verb: char, precision: Option<usize>) -> String {
     if value.is_nan() {
         return "NaN".to_owned();
     }
@@ -100,22 +37,20 @@ pub fn float_text(value: f64, verb: char, precision: Option<usize>) -> String {
     }
 }
 
-/// The digits of a number, of which there are so many or as many as needed, and its decimal exponent.
-fn decimal(value: f64, count: Option<usize>) -> (String, i32) {
-    let text = match count {
-        Some(count) => format!("{value:.*e}", count.saturating_sub(1).min(MAX_DIGITS)),
-        None => yaml::print::shortest(value),
-    };
+/// Returns `count` digits of a number, and its decimal exponent.
+fn decimal(value: f64, count: usize) -> (String, i32) {
+    let text = format!("{value:.*e}", count.saturating_sub(1).min(MAX_DIGITS));
     let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
     (digits.replace('.', ""), exponent.parse().unwrap_or_default())
 }
 
 fn exponential(value: f64, precision: Option<usize>) -> String {
-    let (mut digits, exponent) = decimal(value, precision.map(|precision| precision.saturating_add(1)));
-    if let Some(precision) = precision {
-        let missing = (precision + 1).saturating_sub(digits.len());
-        digits.push_str(&"0".repeat(missing));
-    }
+    let Some(precision) = precision else {
+        return Decimal::shortest(value).scientific(2);
+    };
+    let (mut digits, exponent) = decimal(value, precision.saturating_add(1));
+    let missing = (precision + 1).saturating_sub(digits.len());
+    digits.push_str(&"0".repeat(missing));
     let fraction = digits.get(1..).unwrap_or_default();
     let point = if fraction.is_empty() { "" } else { "." };
     let sign = if exponent < 0 { '-' } else { '+' };
@@ -133,16 +68,19 @@ fn fixed(value: f64, precision: Option<usize>) -> String {
 }
 
 fn general(value: f64, precision: Option<usize>) -> String {
-    let precision = precision.map(|precision| precision.max(1));
+    let Some(precision) = precision else {
+        return Decimal::shortest(value).general();
+    };
+    let precision = precision.max(1);
     let (digits, exponent) = decimal(value, precision);
     let digits = digits.trim_end_matches('0');
     let count = digits.len().max(1);
     let point = exponent.saturating_add(1);
-    let limit = match precision {
-        None => 6,
-        // A number without a fraction is not cut short by the precision.
-        Some(precision) if precision > count && count as i32 >= point => count,
-        Some(precision) => precision,
+    // A number without a fraction is not cut short by the precision.
+    let limit = if precision > count && count as i32 >= point {
+        count
+    } else {
+        precision
     };
     if exponent < -4 || i64::from(exponent) >= limit as i64 {
         return exponential(value, Some(count - 1));
@@ -151,7 +89,7 @@ fn general(value: f64, precision: Option<usize>) -> String {
     fixed(value, Some(usize::try_from(fraction).unwrap_or_default()))
 }
 
-/// The bits of a number: mantissa and binary exponent, so that the number is one times two to the power of the other.
+/// Returns mantissa and binary exponent: the number is the mantissa times two to the power of the exponent.
 fn parts(value: f64) -> (u64, i32) {
     let bits = value.to_bits();
     let mantissa = bits & ((1 << 52) - 1);
@@ -203,4 +141,37 @@ fn hexadecimal(value: f64, precision: Option<usize>) -> String {
         mantissa >> 60,
         exponent.unsigned_abs()
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn floats_are_formatted_as_by_go() {
+        for (value, verb, precision, expected) in [
+            (1e6, 'g', None, "1e+06"),
+            (123_456.0, 'g', None, "123456"),
+            (0.000_01, 'g', None, "1e-05"),
+            (0.1, 'g', None, "0.1"),
+            (-0.0, 'g', None, "-0"),
+            (1e23, 'g', None, "1e+23"),
+            (100.0, 'g', Some(2), "1e+02"),
+            (400.0, 'g', Some(17), "400"),
+            (1.5, 'e', None, "1.5e+00"),
+            (1.5, 'E', Some(3), "1.500E+00"),
+            (0.0, 'e', None, "0e+00"),
+            (2.5, 'f', Some(0), "2"),
+            (1.0, 'x', None, "0x1p+00"),
+            (1.0, 'b', None, "4503599627370496p-52"),
+            (f64::NAN, 'g', None, "NaN"),
+            (f64::NEG_INFINITY, 'f', Some(2), "-Inf"),
+        ] {
+            assert_eq!(
+                format_float(value, verb, precision),
+                expected,
+                "{value} {verb} {precision:?}"
+            );
+        }
+    }
 }

@@ -1,31 +1,31 @@
-//! Integers as text.
+//! Verbs of integers.
 
-use super::printer::Printer;
-use crate::{
-    Kind,
-    template::quote::{is_print, quote_with},
-};
+use super::Formatter;
+use crate::strconv::{is_print, quote_with};
 
-/// Prints an integer; not when the verb isn't for integers.
-pub(super) fn format_integer(printer: &mut Printer<'_>, number: i128, kind: Kind, verb: char) -> bool {
-    let signed = matches!(kind, Kind::Int | Kind::Int64 | Kind::Int32);
-    match verb {
-        'v' if printer.flags.sharp_v && !signed => {
-            let sharp = std::mem::replace(&mut printer.flags.sharp, true);
-            digits(printer, number, 'x');
-            printer.flags.sharp = sharp;
+impl Formatter {
+    /// Writes an integer; returns false, and writes nothing, if the verb is not one of integers.
+    ///
+    /// Of unsigned types `%#v` prints hexadecimal digits.
+    pub fn integer(&mut self, number: i128, signed: bool, verb: char) -> bool {
+        match verb {
+            'v' if self.flags.sharp_v && !signed => {
+                let sharp = std::mem::replace(&mut self.flags.sharp, true);
+                digits(self, number, 'x');
+                self.flags.sharp = sharp;
+            }
+            'v' | 'd' => digits(self, number, 'd'),
+            'b' | 'o' | 'O' | 'x' | 'X' => digits(self, number, verb),
+            'c' => self.pad(&character(number).to_string()),
+            'q' => {
+                let text = quote_with(&character(number).to_string(), '\'', self.flags.plus);
+                self.pad(&text);
+            }
+            'U' => unicode(self, number),
+            _ => return false,
         }
-        'v' | 'd' => digits(printer, number, 'd'),
-        'b' | 'o' | 'O' | 'x' | 'X' => digits(printer, number, verb),
-        'c' => printer.pad(&character(number).to_string()),
-        'q' => {
-            let text = quote_with(&character(number).to_string(), '\'', printer.flags.plus);
-            printer.pad(&text);
-        }
-        'U' => unicode(printer, number),
-        _ => return false,
+        true
     }
-    true
 }
 
 fn character(number: i128) -> char {
@@ -35,8 +35,8 @@ fn character(number: i128) -> char {
         .unwrap_or('\u{fffd}')
 }
 
-fn digits(printer: &mut Printer<'_>, number: i128, verb: char) {
-    let flags = printer.flags;
+fn digits(out: &mut Formatter, number: i128, verb: char) {
+    let flags = out.flags;
     let negative = number < 0;
     let signed = negative || flags.plus || flags.space;
     let size = number.unsigned_abs();
@@ -50,7 +50,7 @@ fn digits(printer: &mut Printer<'_>, number: i128, verb: char) {
     let wanted = match (flags.precision, flags.width) {
         (Some(0), _) if size == 0 => {
             let width = " ".repeat(flags.width.unwrap_or_default());
-            return printer.write(&width);
+            return out.write(&width);
         }
         (Some(precision), _) => precision,
         (None, Some(width)) if flags.zero && !flags.minus => width - usize::from(signed && width > 0),
@@ -76,12 +76,12 @@ fn digits(printer: &mut Printer<'_>, number: i128, verb: char) {
         _ => "",
     };
     text.insert_str(0, sign);
-    printer.pad_with_spaces(&text);
+    out.pad_with_spaces(&text);
 }
 
-fn unicode(printer: &mut Printer<'_>, number: i128) {
-    let flags = printer.flags;
-    // A negative number is shown as the bits that it has.
+fn unicode(out: &mut Formatter, number: i128) {
+    let flags = out.flags;
+    // A negative number is printed as its bits.
     let bits = if number < 0 {
         number as i64 as u64
     } else {
@@ -100,5 +100,5 @@ fn unicode(printer: &mut Printer<'_>, number: i128) {
     if let (true, Some(c)) = (flags.sharp, shown) {
         text.push_str(&format!(" '{c}'"));
     }
-    printer.pad_with_spaces(&text);
+    out.pad_with_spaces(&text);
 }
