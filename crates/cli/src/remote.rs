@@ -14,6 +14,7 @@ use std::{
 use bytes::Bytes;
 use git::{Call, Commit, Error, Network, Remote, Resolved, Selector, Session};
 use kustomize::{CallbackError, Fetch, Fetched, remote::Repository};
+use net::AddressPolicy;
 use tokio::runtime::{Builder, Runtime};
 use tree::{Budget, Tree, TreePath};
 
@@ -71,8 +72,7 @@ impl Connections {
             .enable_all()
             .build()
             .map_err(|error| FetchError::Start(format!("start the async runtime: {error}")))?;
-        // Must come first: it installs the TLS implementation.
-        let network = Network::new(runtime.handle().clone());
+        let network = Network::new(runtime.handle().clone(), AddressPolicy::command_line());
         Ok(Self {
             files: FileDownloader::new()?,
             network,

@@ -5,8 +5,7 @@ use std::{
     time::Duration,
 };
 
-use net::{Resolver, innermost};
-use reqwest::{Certificate, Client, ClientBuilder, redirect::Policy};
+use net::{AddressPolicy, Client, ClientOptions, Timeouts, Tls};
 use tokio::runtime::Handle;
 
 use crate::{Call, Error, Remote, Session};
@@ -17,6 +16,9 @@ const MAX_KEPT: usize = 32;
 /// How long a connection may take to stand; the deadline of the session ends it earlier.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// Timeout for each read of a response: servers of Git send a sign of life every few seconds.
+const READ_TIMEOUT: Duration = Duration::from_secs(60);
+
 /// A client by the CA certificates that it trusts beside the system's; the last one is the last used.
 type Kept = (Option<Vec<u8>>, Client);
 
@@ -24,18 +26,18 @@ type Kept = (Option<Vec<u8>>, Client);
 #[derive(Debug, Clone)]
 pub struct Network {
     runtime: Handle,
+    addresses: AddressPolicy,
     clients: Arc<Mutex<Vec<Kept>>>,
 }
 
 impl Network {
-    /// Makes a network whose connections live on `runtime`. Sessions block their thread and may not run on one of
-    /// the runtime's own workers.
+    /// Makes a network whose connections live on `runtime` and lead to `addresses` alone. Sessions block their thread and may not
+    /// run on one of the runtime's own workers.
     #[must_use]
-    pub fn new(runtime: Handle) -> Self {
-        // Another part of the process may have chosen already; then that choice stays.
-        let _ = rustls::crypto::ring::default_provider().install_default();
+    pub fn new(runtime: Handle, addresses: AddressPolicy) -> Self {
         Self {
             runtime,
+            addresses,
             clients: Arc::default(),
         }
     }
@@ -56,7 +58,7 @@ impl Network {
             clients.push(used);
             return Ok(client);
         }
-        let client = build(remote)?;
+        let client = build(remote, &self.addresses)?;
         if clients.len() >= MAX_KEPT {
             clients.remove(0);
         }
@@ -65,38 +67,26 @@ impl Network {
     }
 }
 
-fn build(remote: &Remote) -> Result<Client, Error> {
-    let invalid_ca = |why: String| Error::InvalidCa {
-        url: remote.shown(),
-        why,
+fn build(remote: &Remote, addresses: &AddressPolicy) -> Result<Client, Error> {
+    let options = ClientOptions {
+        tls: Tls::with_ca(remote.ca()),
+        timeouts: Timeouts {
+            connect: CONNECT_TIMEOUT,
+            read: Some(READ_TIMEOUT),
+            total: None,
+        },
+        // Servers of Git tell clients apart by it.
+        user_agent: concat!("git/weir-", env!("CARGO_PKG_VERSION")),
+        ..ClientOptions::new(addresses.clone())
     };
-    let extra = match remote.ca() {
-        Some(pem) => Certificate::from_pem_bundle(pem).map_err(|error| invalid_ca(innermost(&error)))?,
-        None => Vec::new(),
-    };
-    if remote.ca().is_some() && extra.is_empty() {
-        return Err(invalid_ca("no certificate found".to_owned()));
-    }
-    // A system without any CA certificates can still use those of the secret, and plain http.
-    builder()
-        .tls_certs_merge(extra.clone())
-        .build()
-        .or_else(|_| builder().tls_certs_only(extra).build())
-        .map_err(|error| match remote.ca() {
-            Some(_) => invalid_ca(innermost(&error)),
-            None => Error::Tls {
-                url: remote.shown(),
-                why: innermost(&error),
-            },
-        })
-}
-
-fn builder() -> ClientBuilder {
-    Client::builder()
-        .user_agent(concat!("git/weir-", env!("CARGO_PKG_VERSION")))
-        .redirect(Policy::none())
-        .connect_timeout(CONNECT_TIMEOUT)
-        .pool_idle_timeout(Duration::from_secs(15))
-        .pool_max_idle_per_host(2)
-        .dns_resolver(Resolver)
+    options.build().map_err(|error| match error {
+        net::Error::InvalidCa(why) => Error::InvalidCa {
+            url: remote.shown(),
+            why,
+        },
+        error => Error::Tls {
+            url: remote.shown(),
+            why: error.to_string(),
+        },
+    })
 }

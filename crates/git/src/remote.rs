@@ -1,6 +1,7 @@
 //! The address of a repository and what is needed to enter it.
 
 use api::Secret;
+use net::AddressPolicy;
 use url::Url;
 
 use crate::Error;
@@ -48,7 +49,10 @@ impl Remote {
         if url.query().is_some() || url.fragment().is_some() {
             return refuse(&url, "remove what follows '?' or '#'");
         }
-        refuse_link_local(&url)?;
+        // The rest of the policy belongs to the network.
+        if let Err(why) = AddressPolicy::command_line().check_url(&url) {
+            return refuse(&url, &why.to_string());
+        }
         let auth = userinfo(&url);
         // Neither can fail: the URL has a host.
         let _ = url.set_username("");
@@ -150,15 +154,6 @@ pub(crate) fn shown(url: &Url) -> String {
     url.set_query(None);
     url.set_fragment(None);
     url.into()
-}
-
-/// Refuses hosts that are addresses of the link-local range, where clouds keep their metadata services.
-pub(crate) fn refuse_link_local(url: &Url) -> Result<(), Error> {
-    if net::is_refused(url) {
-        let why = "link-local addresses are not allowed".to_owned();
-        return Err(Error::InvalidUrl { url: shown(url), why });
-    }
-    Ok(())
 }
 
 #[cfg(test)]

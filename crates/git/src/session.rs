@@ -20,7 +20,7 @@ use gix::{
         transport::{Protocol, Service, client::blocking_io::http::Transport},
     },
 };
-use reqwest::Client;
+use net::Client;
 use tokio::runtime::Handle;
 
 use crate::{

@@ -9,17 +9,14 @@ use std::{
 };
 
 use bytes::Bytes;
+use net::{Client, basic_auth};
 use reqwest::{
-    Client, Method, Response, StatusCode,
-    header::{HeaderMap, LOCATION},
+    Method, Response, StatusCode,
+    header::{AUTHORIZATION, HeaderMap, LOCATION},
 };
 use url::Url;
 
-use crate::{
-    Error, Remote,
-    clock::Clock,
-    remote::{refuse_link_local, shown},
-};
+use crate::{Error, Remote, clock::Clock, remote::shown};
 
 /// Redirects followed in a row.
 const MAX_REDIRECTS: usize = 5;
@@ -111,19 +108,18 @@ impl Wire {
 
     fn send_once(&self, request: &Request, url: &Url) -> Result<Response, Error> {
         let method = if request.post { Method::POST } else { Method::GET };
-        let mut builder = self
-            .client
-            .request(method, url.clone())
-            .headers(request.headers.clone());
+        let mut sent = reqwest::Request::new(method, url.clone());
+        *sent.headers_mut() = request.headers.clone();
         if let Some(auth) = self.remote.auth().filter(|_| self.remote.trusts(url)) {
-            builder = builder.basic_auth(&auth.username, Some(auth.password.expose()));
+            let value = basic_auth(&auth.username, auth.password.expose());
+            sent.headers_mut().insert(AUTHORIZATION, value);
         }
         if request.post {
-            builder = builder.body(request.body.clone());
+            *sent.body_mut() = Some(request.body.clone().into());
         }
         self.clock
-            .wait(builder.send())?
-            .map_err(|error| self.classify(&error))
+            .wait(self.client.send(sent))?
+            .map_err(|error| self.classify(url, &error))
     }
 
     /// The target of a redirect that may be followed.
@@ -149,7 +145,6 @@ impl Wire {
         if !target.as_str().ends_with(request.tail()) {
             return Err(self.redirect_error(&target, "no Git repository is there; use its real URL"));
         }
-        refuse_link_local(&target)?;
         Ok(Some(target))
     }
 
@@ -207,9 +202,15 @@ impl Wire {
         "authentication required: the server refused the credentials: check username and password in the secret".to_owned()
     }
 
-    fn classify(&self, error: &reqwest::Error) -> Error {
+    fn classify(&self, target: &Url, error: &net::Error) -> Error {
+        if let net::Error::Refused(why) = error {
+            return Error::InvalidUrl {
+                url: shown(target),
+                why: why.to_string(),
+            };
+        }
         let url = self.remote.shown();
-        match net::tls_cause(error) {
+        match error.tls_cause() {
             Some(why) => Error::Tls { url, why },
             None if error.is_timeout() => Error::Network {
                 url,
@@ -217,7 +218,7 @@ impl Wire {
             },
             None => Error::Network {
                 url,
-                why: net::innermost(error),
+                why: error.to_string(),
             },
         }
     }
@@ -227,7 +228,7 @@ impl Wire {
         let Some(bytes) = self
             .clock
             .wait(response.chunk())?
-            .map_err(|error| self.classify(&error))?
+            .map_err(|error| self.classify(self.remote.url(), &error.into()))?
         else {
             return Ok(None);
         };

@@ -3,7 +3,10 @@
 use clap::Args;
 use engine::{EnvironmentVariables, ExternalAccess};
 use references::ReferenceFlags;
-use runtime::flags::{Idle, idle};
+use runtime::{
+    Context,
+    flags::{Idle, idle},
+};
 
 /// The flags of this controller alone. Limits keep one repository from taking the process down.
 #[derive(Debug, Clone, Args)]
@@ -70,9 +73,11 @@ impl Flags {
 
     /// What projects may take from elsewhere than from their files and their cluster.
     #[must_use]
-    pub fn external(&self) -> ExternalAccess {
+    pub fn external(&self, ctx: &Context) -> ExternalAccess {
         ExternalAccess {
             environment: EnvironmentVariables::from_process().only(&self.allow_env),
+            addresses: ctx.addresses().clone(),
+            vars_addresses: ctx.vars_addresses(),
             ..ExternalAccess::default()
         }
     }

@@ -1,12 +1,36 @@
-//! What holds for every server that users name: where nothing may lead to, whether by address or by name, and how is told
-//! why it could not be asked.
+//! HTTP clients for servers that users name, and the policy of addresses that these may lead to.
 //!
-//! Nothing here knows what is asked of the server.
+//! Every HTTP client of the workspace is a [`Client`] of [`ClientOptions`]: one user agent, bounded redirects that never carry
+//! credentials or custom headers to another origin, timeouts, TLS, proxies, and an [`AddressPolicy`]. The policy is applied to
+//! hosts that are IP addresses, to the result of each name resolution, and to the target of each redirect.
+//!
+//! ```
+//! use net::{AddressPolicy, ClientOptions, ClusterServices, Redirects};
+//!
+//! let policy = AddressPolicy::controller(ClusterServices::default());
+//! let client = ClientOptions { redirects: Redirects::FOLLOW, ..ClientOptions::new(policy) }.build()?;
+//! let metadata = "http://169.254.169.254/latest".parse()?;
+//! assert!(client.policy().check_url(&metadata).is_err());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod address;
+mod body;
 mod cause;
+mod client;
+mod error;
+mod exception;
+mod policy;
+mod redirect;
 mod resolver;
+mod tls;
 
-pub use address::{is_link_local, plain};
+pub use body::read_body;
 pub use cause::{innermost, tls as tls_cause, tls_problem};
-pub use resolver::{Resolver, is_refused};
+pub use client::{Client, ClientOptions, Proxies, Timeouts, USER_AGENT, basic_auth};
+pub use error::Error;
+pub use exception::{Exception, InvalidException};
+pub use policy::{AddressPolicy, ClusterServices, Refusal, Unresolved};
+pub use redirect::Redirects;
+pub use resolver::Resolver;
+pub use tls::{Roots, Tls};

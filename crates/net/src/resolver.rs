@@ -1,56 +1,70 @@
-//! Names without link-local answers.
+//! Name resolution under an address policy.
 
-use std::net::SocketAddr;
-
-use reqwest::{
-    Url,
-    dns::{Addrs, Name, Resolve, Resolving},
+use std::{
+    net::SocketAddr,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
 };
-use url::Host;
 
-use crate::is_link_local;
+use hyper_util::client::legacy::connect::dns;
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
-/// The system's resolver without link-local answers, for whatever is asked at addresses that users give.
-#[derive(Debug, Clone, Copy)]
-pub struct Resolver;
+use crate::{AddressPolicy, Unresolved};
+
+/// The system's resolver, without the addresses that a policy refuses. It resolves for [`crate::Client`] and, as a tower
+/// service, for connectors of hyper.
+#[derive(Debug, Clone)]
+pub struct Resolver {
+    policy: AddressPolicy,
+    /// Hosts of the operator's proxies, which no policy applies to.
+    proxies: Arc<[String]>,
+}
+
+impl Resolver {
+    /// Makes a resolver for direct connections.
+    #[must_use]
+    pub fn new(policy: AddressPolicy) -> Self {
+        Self::with_proxies(policy, Vec::new())
+    }
+
+    pub(crate) fn with_proxies(policy: AddressPolicy, proxies: Vec<String>) -> Self {
+        Self {
+            policy,
+            proxies: proxies.into(),
+        }
+    }
+
+    async fn lookup(self, name: String) -> Result<Vec<SocketAddr>, Unresolved> {
+        let is_proxy = self.proxies.iter().any(|proxy| proxy.eq_ignore_ascii_case(&name));
+        if is_proxy {
+            return AddressPolicy::unrestricted().lookup(&name, None).await;
+        }
+        self.policy.lookup(&name, None).await
+    }
+}
 
 impl Resolve for Resolver {
     fn resolve(&self, name: Name) -> Resolving {
+        let lookup = self.clone().lookup(name.as_str().to_owned());
         Box::pin(async move {
-            let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
-            let allowed: Vec<SocketAddr> = found.filter(|address| !is_link_local(address.ip())).collect();
-            if allowed.is_empty() {
-                return Err("the host has no address that may be used".into());
-            }
-            Ok(Box::new(allowed.into_iter()) as Addrs)
+            let found = lookup.await?;
+            Ok(Box::new(found.into_iter()) as Addrs)
         })
     }
 }
 
-/// Whether the host is an address where clouds keep their metadata services. Such hosts are never resolved.
-#[must_use]
-pub fn is_refused(url: &Url) -> bool {
-    match url.host() {
-        Some(Host::Ipv4(four)) => is_link_local(four.into()),
-        Some(Host::Ipv6(six)) => is_link_local(six.into()),
-        _ => false,
+impl tower::Service<dns::Name> for Resolver {
+    type Response = std::vec::IntoIter<SocketAddr>;
+    type Error = Unresolved;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Self::Error>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        Poll::Ready(Ok(()))
     }
-}
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn services_of_clouds_are_not_asked() {
-        for (url, refused) in [
-            ("http://169.254.169.254/latest", true),
-            ("http://[fe80::1]/x", true),
-            ("http://2852039166/", true),
-            ("http://127.0.0.1:1/x", false),
-            ("https://example.com/x", false),
-        ] {
-            assert_eq!(is_refused(&Url::parse(url).unwrap()), refused, "{url}");
-        }
+    fn call(&mut self, name: dns::Name) -> Self::Future {
+        let lookup = self.clone().lookup(name.as_str().to_owned());
+        Box::pin(async move { Ok(lookup.await?.into_iter()) })
     }
 }

@@ -1,6 +1,8 @@
 //! What can go wrong between an event and its delivery. No variant can carry an address, a credential or an answer.
 
-/// Why a notification was not delivered.
+use net::Refusal;
+
+/// The reason why a notification was not delivered.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// The provider's type has no implementation here.
@@ -16,8 +18,8 @@ pub enum Error {
     #[error("the address is not an http or https URL with a host")]
     BadAddress,
     /// The address points where notifications must not go.
-    #[error("the address is refused: it is {0} (--allow-internal-addresses permits it)")]
-    RefusedAddress(&'static str),
+    #[error("the address is refused: {0} (--allow-addresses makes exceptions)")]
+    RefusedAddress(Refusal),
     /// The Secret is not there.
     #[error("Secret '{0}' not found in the namespace of the provider")]
     NoSecret(String),

@@ -34,7 +34,7 @@ pub struct Flags {
     #[arg(long, default_value = "5m", value_parser = runtime::duration::parse)]
     pub rate_limit_interval: Duration,
 
-    /// Deliver to link-local addresses and to the API server too.
+    /// Deliver to any address, also to those that the policy of addresses refuses.
     #[arg(long, default_value_t = false, default_missing_value = "true", num_args = 0..=1, require_equals = true, action = clap::ArgAction::Set)]
     pub allow_internal_addresses: bool,
 

@@ -48,7 +48,7 @@ pub async fn run(ctx: Context, flags: Flags) -> anyhow::Result<()> {
     flags.check()?;
     let metrics = Metrics::register(ctx.metrics().registry())?;
     let store = Store::default();
-    let dispatcher = Arc::new(Dispatcher::new(&ctx, &flags, store.clone(), metrics.clone()).await?);
+    let dispatcher = Arc::new(Dispatcher::new(&ctx, &flags, store.clone(), metrics.clone()));
     let server = Server::new(&ctx, &flags, metrics);
     let listener = runtime::http::listen(&flags.events_addr).await?;
     let (server, accepted) = server.start(listener, ctx.shutdown().clone());

@@ -1,25 +1,19 @@
 //! One way over HTTP for indexes, archives, manifests and tokens.
 
-use std::time::Duration;
-
-use api::SafeUrl;
-use bytes::{Bytes, BytesMut};
-use net::{Resolver, innermost};
+use api::{SafeUrl, Secret};
+use bytes::Bytes;
+use net::{AddressPolicy, ClientOptions, Timeouts, Tls, read_body};
 use reqwest::{
-    Certificate, ClientBuilder, Response, StatusCode, Url,
+    Method, Request, Response, StatusCode, Url,
     header::{ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE, HeaderValue, LOCATION},
-    redirect::Policy,
 };
 
 use crate::{Access, Error, Limits, hop};
 
-/// How long a connection may take to stand, and a server may send nothing.
-const SILENCE: Duration = Duration::from_secs(30);
-
-/// The way to the places that one set of credentials and certificates is for.
+/// An HTTP client with one set of credentials and certificates.
 #[derive(Debug, Clone)]
 pub struct Client {
-    http: reqwest::Client,
+    http: net::Client,
     access: Access,
     limits: Limits,
 }
@@ -46,15 +40,13 @@ pub(crate) struct Answer {
 }
 
 impl Client {
-    /// A client that has connected to nobody. Proxies are those of the environment.
+    /// Makes a client that has connected to no server yet. Proxies are those of the environment.
     ///
     /// # Errors
-    /// When certificates cannot be used.
-    pub fn new(access: Access, limits: Limits) -> Result<Self, Error> {
-        // Another part of the process may have chosen already; then that choice stays.
-        let _ = rustls::crypto::ring::default_provider().install_default();
+    /// If the certificates cannot be used.
+    pub fn new(access: Access, limits: Limits, addresses: AddressPolicy) -> Result<Self, Error> {
         Ok(Self {
-            http: build(&access, &limits)?,
+            http: build(&access, &limits, addresses)?,
             access,
             limits,
         })
@@ -71,15 +63,15 @@ impl Client {
     /// Sends a form, and follows nothing. Any status is an answer.
     pub(crate) async fn post(&self, url: &Url, form: String) -> Result<Answer, Error> {
         let shown = shown(url);
-        if let Some(why) = hop::refusal(url) {
-            let why = why.to_owned();
-            return Err(Error::InvalidUrl { url: shown, why });
-        }
-        let request = self.http.post(url.clone()).header(ACCEPT, "application/json");
-        let kind = "application/x-www-form-urlencoded";
-        let sent = request.header(CONTENT_TYPE, kind).body(form).send().await;
+        let mut request = Request::new(Method::POST, url.clone());
+        let headers = request.headers_mut();
+        headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
+        let kind = HeaderValue::from_static("application/x-www-form-urlencoded");
+        headers.insert(CONTENT_TYPE, kind);
+        *request.body_mut() = Some(form.into());
+        let sent = self.http.send(request).await;
         Ok(Answer {
-            response: sent.map_err(|error| Error::of_request(&shown, &error))?,
+            response: sent.map_err(|error| Error::of_request(&shown, error))?,
             url: shown,
             trusted: true,
         })
@@ -89,22 +81,25 @@ impl Client {
     pub(crate) async fn get(&self, ask: Ask<'_>) -> Result<Answer, Error> {
         let mut url = ask.url.clone();
         let shown = shown(&url);
-        if let Some(why) = hop::refusal(&url) {
-            let why = why.to_owned();
-            return Err(Error::InvalidUrl { url: shown, why });
-        }
         let mut followed = 0;
         loop {
             let trusted = hop::is_trusted(ask.home, ask.url, &url, self.access.pass_credentials);
-            let mut request = self.http.get(url.clone()).header(ACCEPT, ask.accept);
+            let mut request = Request::new(Method::GET, url.clone());
+            let headers = request.headers_mut();
+            headers.insert(ACCEPT, HeaderValue::from_static(ask.accept));
             if ask.packed {
-                request = request.header(ACCEPT_ENCODING, "gzip");
+                headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
             }
             if let Some(value) = ask.authorization.filter(|_| trusted) {
-                request = request.header(AUTHORIZATION, value.clone());
+                headers.insert(AUTHORIZATION, value.clone());
             }
-            let sent = request.send().await;
-            let response = sent.map_err(|error| Error::of_request(&shown, &error))?;
+            let response = self.http.send(request).await.map_err(|error| match error {
+                net::Error::Refused(why) if followed > 0 => Error::Redirect {
+                    url: shown.clone(),
+                    why: why.to_string(),
+                },
+                error => Error::of_request(&shown, error),
+            })?;
             let location = response.headers().get(LOCATION);
             let Some(location) = location.filter(|_| is_redirect(response.status())) else {
                 return Ok(Answer {
@@ -175,83 +170,43 @@ impl Answer {
     /// The next piece of the body.
     pub(crate) async fn next(&mut self) -> Result<Option<Bytes>, Error> {
         let chunk = self.response.chunk().await;
-        chunk.map_err(|error| Error::of_request(&self.url, &error))
+        chunk.map_err(|error| Error::of_request(&self.url, error.into()))
     }
 
     /// The whole body, if it is no larger than `limit`.
     pub(crate) async fn bytes(mut self, limit: u64) -> Result<Bytes, Error> {
-        let too_large = |url: &str| Error::TooLarge {
-            url: url.to_owned(),
-            what: "bytes",
-            limit,
-        };
-        if self.response.content_length().is_some_and(|len| len > limit) {
-            return Err(too_large(&self.url));
+        match read_body(&mut self.response, limit).await {
+            Ok(body) => Ok(body.into()),
+            Err(error) => Err(Error::of_request(&self.url, error)),
         }
-        let mut body = BytesMut::new();
-        while let Some(chunk) = self.next().await? {
-            if body.len() as u64 + chunk.len() as u64 > limit {
-                return Err(too_large(&self.url));
-            }
-            body.extend_from_slice(&chunk);
-        }
-        Ok(body.freeze())
     }
 }
 
-fn build(access: &Access, limits: &Limits) -> Result<reqwest::Client, Error> {
-    let unusable = |what: &'static str| {
-        move |error: reqwest::Error| Error::InvalidAccess {
-            what,
-            why: innermost(&error),
-        }
+fn build(access: &Access, limits: &Limits, addresses: AddressPolicy) -> Result<net::Client, Error> {
+    let identity = access.identity.as_ref().map(|identity| {
+        let pem = [identity.certificate.as_slice(), b"\n", identity.key.expose()].concat();
+        Secret::new(pem)
+    });
+    let options = ClientOptions {
+        tls: Tls {
+            identity,
+            insecure_skip_verify: access.insecure_skip_verify,
+            ..Tls::with_ca(access.ca.as_deref())
+        },
+        timeouts: Timeouts {
+            total: Some(limits.timeout),
+            ..Timeouts::default()
+        },
+        ..ClientOptions::new(addresses)
     };
-    let extra = match &access.ca {
-        Some(pem) => Certificate::from_pem_bundle(pem).map_err(unusable("the CA certificates"))?,
-        None => Vec::new(),
-    };
-    if access.ca.is_some() && extra.is_empty() {
-        return Err(Error::InvalidAccess {
-            what: "the CA certificates",
-            why: "no certificate found".to_owned(),
-        });
-    }
-    let identity = match &access.identity {
-        Some(identity) => {
-            let pem = [identity.certificate.as_slice(), b"\n", identity.key.expose()].concat();
-            let read = reqwest::Identity::from_pem(&pem);
-            // What is said of a key may show it.
-            Some(read.map_err(|_| Error::InvalidAccess {
-                what: "the client's certificate",
-                why: "it needs a certificate and its private key, both as PEM".to_owned(),
-            })?)
-        }
-        None => None,
-    };
-    let builder = || {
-        let builder = builder(limits).tls_danger_accept_invalid_certs(access.insecure_skip_verify);
-        match &identity {
-            Some(identity) => builder.identity(identity.clone()),
-            None => builder,
-        }
-    };
-    // A system without any CA certificates can still use those that are given, and plain http.
-    builder()
-        .tls_certs_merge(extra.clone())
-        .build()
-        .or_else(|_| builder().tls_certs_only(extra).build())
-        .map_err(unusable("the certificates"))
-}
-
-fn builder(limits: &Limits) -> ClientBuilder {
-    reqwest::Client::builder()
-        .user_agent(concat!("weir/", env!("CARGO_PKG_VERSION")))
-        .redirect(Policy::none())
-        .connect_timeout(SILENCE)
-        .read_timeout(SILENCE)
-        .timeout(limits.timeout)
-        .pool_idle_timeout(Duration::from_secs(15))
-        .dns_resolver(Resolver)
+    options.build().map_err(|error| Error::InvalidAccess {
+        what: match error {
+            net::Error::InvalidCa(_) => "the CA certificates",
+            net::Error::InvalidIdentity => "the client's certificate",
+            _ => "the certificates",
+        },
+        why: error.to_string(),
+    })
 }
 
 #[cfg(test)]
@@ -276,7 +231,9 @@ mod tests {
                 ..Access::default()
             },
         ] {
-            let error = Client::new(access, Limits::default()).unwrap_err().to_string();
+            let error = Client::new(access, Limits::default(), AddressPolicy::command_line())
+                .unwrap_err()
+                .to_string();
             assert!(
                 error.contains("certificate") && !error.contains("s3cret"),
                 "{error}"

@@ -152,18 +152,29 @@ pub enum Error {
 }
 
 impl Error {
-    /// What became of a request, without its URL.
-    pub(crate) fn of_request(url: &str, error: &reqwest::Error) -> Self {
+    /// The error of a request to `url`, which is shown without credentials.
+    pub(crate) fn of_request(url: &str, error: net::Error) -> Self {
         let url = url.to_owned();
-        match net::tls_cause(error) {
-            Some(why) => Self::Tls { url, why },
-            None if error.is_timeout() => Self::Network {
+        match error {
+            net::Error::Refused(why) => Self::InvalidUrl {
                 url,
-                why: "no answer in time".to_owned(),
+                why: why.to_string(),
             },
-            None => Self::Network {
+            net::Error::TooLarge { limit } => Self::TooLarge {
                 url,
-                why: net::innermost(error),
+                what: "bytes",
+                limit,
+            },
+            error => match error.tls_cause() {
+                Some(why) => Self::Tls { url, why },
+                None if error.is_timeout() => Self::Network {
+                    url,
+                    why: "no answer in time".to_owned(),
+                },
+                None => Self::Network {
+                    url,
+                    why: error.to_string(),
+                },
             },
         }
     }

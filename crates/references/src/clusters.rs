@@ -218,7 +218,7 @@ impl Clusters {
         // Through the process, so that nothing is written once the lease is over.
         let client = self
             .ctx
-            .client_for(config)
+            .client_for(&config)
             .map_err(|error| cluster::Error::Kubeconfig(error.to_string()))?;
         Ok(Connection {
             cluster: Cluster::new(client),

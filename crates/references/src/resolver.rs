@@ -50,10 +50,12 @@ impl<C: Consumer> References<C> {
         let kubeconfigs = KubeconfigRules {
             insecure_tls: flags.insecure_kubeconfig_tls,
         };
+        // The source-controller serves the artifacts from the own namespace.
+        let addresses = ctx.addresses().clone().allowing_own_services();
         Ok(Self {
             ctx: ctx.clone(),
             rules: ReferenceRules::new(ctx.flags()),
-            artifacts: ArtifactCache::new(dir, host, limits)?,
+            artifacts: ArtifactCache::new(dir, host, limits, addresses)?,
             clusters: Clusters::new(ctx, kubeconfigs),
             kind: std::marker::PhantomData,
         })

@@ -8,11 +8,15 @@ use std::{
 
 use futures::{FutureExt, future::BoxFuture};
 use http::{Method, Request, Response};
+use hyper_timeout::TimeoutConnector;
+use hyper_util::client::legacy::{self, connect::HttpConnector};
 use kube::{
     Client, Config,
-    client::{Body, ClientBuilder, retry::RetryPolicy},
+    client::{Body, ClientBuilder, ConfigExt as _, retry::RetryPolicy},
 };
-use tower::{BoxError, Layer, Service, buffer::BufferLayer, retry::RetryLayer};
+use net::{AddressPolicy, Resolver};
+use tower::{BoxError, Layer, Service, ServiceBuilder, buffer::BufferLayer, retry::RetryLayer};
+use url::Url;
 
 use crate::{error::Error, gate::WriteGate, metrics::Metrics};
 
@@ -45,16 +49,64 @@ pub fn build(mut config: Config, gate: WriteGate, metrics: Metrics) -> Result<Cl
     // The default retry sits below our gate and could write after the lease; ours sits above it.
     config.default_retry = false;
     config.connect_timeout = Some(CONNECT);
-    let policy = RetryPolicy::new(Duration::from_millis(100), Duration::from_secs(10), RETRIES, true)
-        .map_err(|error| Error::Client(error.to_string()))?;
     let executor = GatedExecutor(gate.clone());
     let builder =
         ClientBuilder::try_from((config, executor)).map_err(|error| Error::Client(error.to_string()))?;
     Ok(builder
         .with_layer(&Gated { gate, metrics, host })
         .with_layer(&BufferLayer::new(1024))
-        .with_layer(&RetryLayer::new(policy))
+        .with_layer(&RetryLayer::new(retries()?))
         .build())
+}
+
+/// Makes a client as [`build`] does, for a server that a user names: it connects to `addresses` alone.
+///
+/// # Errors
+/// If the server is refused, or the configuration's certificates or credentials are unusable.
+pub fn build_restricted(
+    config: &Config,
+    addresses: &AddressPolicy,
+    gate: WriteGate,
+    metrics: Metrics,
+) -> Result<Client, Error> {
+    let unusable = |error: kube::Error| Error::Client(error.to_string());
+    let refused = |why: &dyn std::fmt::Display| Error::Client(format!("its server is refused: {why}"));
+    // Connectors resolve names alone.
+    let url = Url::parse(&config.cluster_url.to_string()).map_err(|error| refused(&error))?;
+    addresses.check_url(&url).map_err(|error| refused(&error))?;
+    if config.proxy_url.is_some() {
+        return Err(refused(&"a proxy-url is not supported"));
+    }
+    let mut connector = HttpConnector::new_with_resolver(Resolver::new(addresses.clone()));
+    connector.enforce_http(false);
+    let https = config.rustls_https_connector_with_connector(connector);
+    let mut connector = TimeoutConnector::new(https.map_err(unusable)?);
+    connector.set_connect_timeout(Some(CONNECT));
+    connector.set_read_timeout(config.read_timeout);
+    connector.set_write_timeout(config.write_timeout);
+    let http = legacy::Builder::new(GatedExecutor(gate.clone())).build::<_, Body>(connector);
+    let service = ServiceBuilder::new()
+        .layer(config.base_uri_layer())
+        .option_layer(config.auth_layer().map_err(unusable)?)
+        .layer(config.extra_headers_layer().map_err(unusable)?)
+        .map_err(BoxError::from)
+        .service(http);
+    let host = config.cluster_url.authority().map(ToString::to_string);
+    let gated = Gated {
+        gate,
+        metrics,
+        host: host.unwrap_or_default(),
+    };
+    Ok(ClientBuilder::new(service, config.default_namespace.clone())
+        .with_layer(&gated)
+        .with_layer(&BufferLayer::new(1024))
+        .with_layer(&RetryLayer::new(retries()?))
+        .build())
+}
+
+fn retries() -> Result<RetryPolicy, Error> {
+    RetryPolicy::new(Duration::from_millis(100), Duration::from_secs(10), RETRIES, true)
+        .map_err(|error| Error::Client(error.to_string()))
 }
 
 /// A write was about to go out after the lease was over.
@@ -225,6 +277,34 @@ mod tests {
         gate.close();
         let sent = tokio::time::timeout(Duration::from_secs(1), api.get("a")).await;
         assert!(!matches!(sent, Ok(Ok(_))), "nothing leaves after the lease");
+    }
+
+    #[tokio::test]
+    async fn a_restricted_client_connects_to_allowed_servers_alone() {
+        use axum::{Json, Router, routing::get};
+        use k8s_openapi::api::core::v1::ConfigMap;
+        use net::ClusterServices;
+
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let answer = get(|| async { Json(ConfigMap::default()) });
+        let app = Router::new().route("/api/v1/namespaces/b/configmaps/a", answer);
+        tokio::spawn(async move { axum::serve(listener, app).await });
+        let strict = AddressPolicy::controller(ClusterServices::default());
+        let open = strict.clone().allowing(["127.0.0.0/8".parse().unwrap()]);
+        let get = async |host: &str, policy: &AddressPolicy| {
+            let config = Config::new(format!("http://{host}:{port}").parse().unwrap());
+            let client = build_restricted(&config, policy, WriteGate::open(), Metrics::new("test").unwrap())?;
+            let api: kube::Api<ConfigMap> = kube::Api::namespaced(client, "b");
+            Ok::<_, Error>(tokio::time::timeout(Duration::from_secs(5), api.get("a")).await)
+        };
+        for host in ["127.0.0.1", "localhost"] {
+            assert!(matches!(get(host, &open).await, Ok(Ok(Ok(_)))), "{host}");
+        }
+        let error = get("127.0.0.1", &strict).await.unwrap_err().to_string();
+        assert!(error.contains("loopback addresses are not allowed"), "{error}");
+        let by_name = get("localhost", &strict).await.unwrap();
+        assert!(!matches!(by_name, Ok(Ok(_))), "a name must not lead to loopback");
     }
 
     #[tokio::test]

@@ -3,12 +3,20 @@
 use std::{sync::Arc, time::Duration};
 
 use kube::{Client, Config};
+use net::AddressPolicy;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    admin::Readiness, backoff::Backoff, client, error::Error, events::Recorder, flags::CommonFlags,
-    gate::WriteGate, lease::Leadership, metrics::Metrics,
+    admin::Readiness,
+    backoff::Backoff,
+    client,
+    error::Error,
+    events::Recorder,
+    flags::{CommonFlags, PrivateAddresses},
+    gate::WriteGate,
+    lease::Leadership,
+    metrics::Metrics,
 };
 
 /// The state that the parts of one controller process share; cheap to clone.
@@ -23,6 +31,7 @@ pub(crate) struct Inner {
     pub(crate) flags: CommonFlags,
     pub(crate) client: Client,
     pub(crate) config: Config,
+    pub(crate) addresses: AddressPolicy,
     pub(crate) recorder: Recorder,
     pub(crate) metrics: Metrics,
     pub(crate) readiness: Readiness,
@@ -73,12 +82,30 @@ impl Context {
         &self.inner.config
     }
 
-    /// Returns a client for another configuration that refuses to write once the lease is over and counts its requests.
+    /// The policy of addresses for servers that users name: Git, registries, providers.
+    #[must_use]
+    pub fn addresses(&self) -> &AddressPolicy {
+        &self.inner.addresses
+    }
+
+    /// The policy of addresses for `http` variables: private networks are refused unless `--private-addresses=all`.
+    #[must_use]
+    pub fn vars_addresses(&self) -> AddressPolicy {
+        match self.inner.flags.private_addresses {
+            PrivateAddresses::All => self.inner.addresses.clone(),
+            _ => self.inner.addresses.clone().refusing_private(),
+        }
+    }
+
+    /// Makes a client of a user's configuration with the same frame: writes end with the lease, requests are counted. The policy of
+    /// addresses holds; the own API server is allowed, because the credentials are the user's.
     ///
     /// # Errors
-    /// If certificates or credentials are unusable.
-    pub fn client_for(&self, config: Config) -> Result<Client, Error> {
-        client::build(config, self.inner.gate.clone(), self.inner.metrics.clone())
+    /// If the server is refused, or certificates or credentials are unusable.
+    pub fn client_for(&self, config: &Config) -> Result<Client, Error> {
+        let addresses = self.inner.addresses.clone().allowing_api_server();
+        let (gate, metrics) = (self.inner.gate.clone(), self.inner.metrics.clone());
+        client::build_restricted(config, &addresses, gate, metrics)
     }
 
     /// Returns the recorder of events.

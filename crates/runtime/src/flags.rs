@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use clap::{Args, Parser, ValueEnum};
+use net::{AddressPolicy, ClusterServices, Exception};
 
 use crate::duration;
 
@@ -35,6 +36,17 @@ pub enum LogEncoding {
     Json,
     /// Text for people.
     Console,
+}
+
+/// The requests that may lead to private networks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum PrivateAddresses {
+    /// None.
+    None,
+    /// Those to Git servers, registries, providers and clusters, but not those of `http` variables.
+    Sources,
+    /// All.
+    All,
 }
 
 /// The flags that every controller has.
@@ -123,6 +135,15 @@ pub struct CommonFlags {
     /// Refuse references to objects of other namespaces.
     #[arg(long, default_value_t = false, default_missing_value = "true", num_args = 0..=1, require_equals = true, action = clap::ArgAction::Set)]
     pub no_cross_namespace_refs: bool,
+
+    /// Hosts, IP addresses and networks that users may name although they are refused by default: loopback, link-local, metadata
+    /// services, the API server, and services in the namespace of the controllers.
+    #[arg(long, value_delimiter = ',', value_name = "HOST|CIDR")]
+    pub allow_addresses: Vec<Exception>,
+
+    /// Requests that may lead to private networks.
+    #[arg(long, value_enum, default_value_t = PrivateAddresses::Sources)]
+    pub private_addresses: PrivateAddresses,
 }
 
 /// The flag of the controllers that post events to the notification-controller (which itself listens there).
@@ -161,6 +182,16 @@ impl CommonFlags {
             );
         }
         Ok(())
+    }
+
+    /// Returns the policy of addresses for servers that users name, apart from those of `http` variables.
+    #[must_use]
+    pub fn address_policy(&self, services: ClusterServices) -> AddressPolicy {
+        let policy = AddressPolicy::controller(services).allowing(self.allow_addresses.iter().cloned());
+        match self.private_addresses {
+            PrivateAddresses::None => policy.refusing_private(),
+            PrivateAddresses::Sources | PrivateAddresses::All => policy,
+        }
     }
 
     /// The namespace to watch, or `None` for all.
@@ -218,6 +249,8 @@ pub const OBEYED_BY_ALL: &[&str] = &[
     "min-retry-delay",
     "max-retry-delay",
     "interval-jitter-percentage",
+    "allow-addresses",
+    "private-addresses",
 ];
 
 /// The flags of [`CommonFlags`] without one anywhere, each with a value that is not its default.
@@ -349,12 +382,36 @@ mod tests {
     }
 
     #[test]
+    fn address_flags_make_the_policy() {
+        let refused = |args: &[&str], url: &str| {
+            let policy = flags(args).unwrap().address_policy(ClusterServices::default());
+            policy.check_url(&url.parse().unwrap()).is_err()
+        };
+        for url in [
+            "http://127.0.0.1/",
+            "http://169.254.169.254/",
+            "https://kubernetes.default.svc/",
+        ] {
+            assert!(refused(&[], url), "{url}");
+        }
+        let allow = [
+            "--allow-addresses=127.0.0.0/8,::1",
+            "--allow-addresses=git.flux-system.svc",
+        ];
+        assert!(!refused(&allow, "http://127.0.0.1/") && !refused(&allow, "http://[::1]/"));
+        assert!(!refused(&[], "http://10.0.0.1/"));
+        assert!(refused(&["--private-addresses=none"], "http://10.0.0.1/"));
+    }
+
+    #[test]
     fn bad_values_and_unknown_flags_are_refused() {
         for args in [
             &["--nonsense"][..],
             &["--concurrent=0"],
             &["--interval-jitter-percentage=101"],
             &["--log-level=loud"],
+            &["--allow-addresses=10.0.0.0/33"],
+            &["--private-addresses=some"],
             &["--min-retry-delay=5"],
         ] {
             assert!(flags(args).is_err(), "{args:?}");

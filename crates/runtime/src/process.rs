@@ -1,8 +1,9 @@
 //! The process around a controller: start and shutdown, in order.
 
-use std::{future::Future, process::ExitCode, time::Duration};
+use std::{ffi::OsString, future::Future, process::ExitCode, time::Duration};
 
 use kube::Config;
+use net::{AddressPolicy, ClusterServices};
 use tokio::{
     signal::unix::{SignalKind, signal},
     sync::watch,
@@ -122,6 +123,7 @@ where
 impl Process {
     async fn new(spec: &Spec, flags: CommonFlags) -> Result<Self, Error> {
         let config = client::infer_config().await?;
+        let addresses = addresses(&flags, &config).await;
         let metrics = Metrics::new(spec.name)?;
         let gate = if flags.enable_leader_election {
             WriteGate::shut()
@@ -158,6 +160,7 @@ impl Process {
             flags,
             client,
             config,
+            addresses,
             recorder,
             metrics,
             readiness,
@@ -199,6 +202,26 @@ impl Process {
         let _ = tokio::time::timeout(ADMIN_GRACE, self.servers.wait()).await;
         result
     }
+}
+
+/// The policy of addresses that flags, environment and API server make.
+async fn addresses(flags: &CommonFlags, config: &Config) -> AddressPolicy {
+    // Variables that are not UTF-8 name no address.
+    let text = |text: OsString| text.into_string().ok();
+    let variables = std::env::vars_os().filter_map(|(name, value)| Some((text(name)?, text(value)?)));
+    let mut services = ClusterServices::from_variables(variables, &flags.runtime_namespace);
+    if let Some(host) = config.cluster_url.host() {
+        let host = host.trim_start_matches('[').trim_end_matches(']');
+        let default = if config.cluster_url.scheme_str() == Some("http") {
+            80
+        } else {
+            443
+        };
+        let port = config.cluster_url.port_u16().unwrap_or(default);
+        let found = tokio::net::lookup_host((host, port)).await;
+        services.api_server_sockets.extend(found.into_iter().flatten());
+    }
+    flags.address_policy(services)
 }
 
 /// Returns the error for a body that ended without a shutdown.

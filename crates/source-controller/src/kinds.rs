@@ -33,7 +33,7 @@ pub(crate) struct Registration {
 }
 
 impl Registration {
-    const fn of<K: SourceKind + Default>() -> Self {
+    const fn of<K: SourceKind>() -> Self {
         Self {
             directory: K::DIRECTORY,
             keys: |client| Box::pin(sweep::keys::<K>(client)),
@@ -42,10 +42,11 @@ impl Registration {
     }
 }
 
-async fn run<K: SourceKind + Default>(ctx: Context, shared: Arc<Shared>) -> Result<(), runtime::Error> {
+async fn run<K: SourceKind>(ctx: Context, shared: Arc<Shared>) -> Result<(), runtime::Error> {
     let options = RunOptions {
         concurrency: CONCURRENCY,
         ..RunOptions::default()
     };
-    run_kind(&ctx, SourceReconciler::new(K::default(), shared), options).await
+    let kind = K::new(ctx.addresses().clone());
+    run_kind(&ctx, SourceReconciler::new(kind, shared), options).await
 }

@@ -5,6 +5,7 @@ use std::{fmt::Debug, fs::File, io::BufWriter, path::Path, time::Duration};
 use api::{Artifact, Condition, Fault, Reason, revision::Style};
 use artifact::{Algorithm, pack::Packed};
 use kube::core::{NamespaceResourceScope, object::HasStatus};
+use net::AddressPolicy;
 use serde::{Serialize, de::DeserializeOwned};
 use tree::Budget;
 
@@ -38,6 +39,9 @@ pub trait SourceKind: Send + Sync + Sized + 'static {
     const DIRECTORY: &'static str;
     /// Reason of Ready=True in the words of 2021 ([`Style::Legacy`]).
     const LEGACY_READY: Reason;
+
+    /// Creates the kind, whose servers may have `addresses` alone. Called within an async runtime, which connections live on.
+    fn new(addresses: AddressPolicy) -> Self;
 
     /// Returns the fields of the spec that all kinds have.
     fn spec(object: &Self::Object) -> SourceSpec<'_>;

@@ -1,64 +1,61 @@
-//! One way over HTTP for all of them.
+//! The HTTP client for all stores.
 
-use std::{net::IpAddr, time::Duration};
+use std::time::Duration;
 
 use api::SafeUrl;
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use cloud::{Token, TokenRequest};
-use net::{Resolver, innermost};
+use net::{AddressPolicy, ClientOptions, Redirects, Timeouts, read_body};
 use reqwest::{
     Method,
     header::{HeaderName, HeaderValue},
-    redirect::Policy,
 };
 use url::Url;
 
 use crate::Error;
 
-/// How long a connection may take to stand, and a server may send nothing.
+/// Timeout for making a connection, and for each read of a response.
 const SILENCE: Duration = Duration::from_secs(15);
-/// How long a request may take, its answer included.
+/// Timeout for a request, its response included.
 const TIMEOUT: Duration = Duration::from_secs(60);
-/// How many redirects are followed.
-const MAX_REDIRECTS: usize = 10;
-/// How much of the words of a store a message repeats.
+/// The largest number of characters of a store's message that an error repeats.
 const LONGEST_REASON: usize = 300;
 
-/// Whom a [`Client`] never asks, and how much it takes in.
+/// The servers that a [`Client`] may ask, and the size of their answers.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// Hosts that are not asked: that of the API server, for users who may not reach it.
-    pub refused_hosts: Vec<String>,
-    /// Bytes of an answer.
+    /// The policy of addresses; that of the command line by default.
+    pub addresses: AddressPolicy,
+    /// The largest size of an answer in bytes; default 5 MiB.
     pub answer_bytes: u64,
 }
 
 impl Default for Settings {
     fn default() -> Self {
         Self {
-            refused_hosts: Vec::new(),
+            addresses: AddressPolicy::command_line(),
             answer_bytes: 5 << 20,
         }
     }
 }
 
-/// What a server is asked.
+/// An HTTP request to a server.
 #[derive(Clone, Copy)]
 pub struct Request<'a> {
-    /// `GET` and the like.
+    /// The method, such as `GET`.
     pub method: &'a str,
-    /// The address.
+    /// The URL.
     pub url: &'a Url,
-    /// The headers.
+    /// The headers. They are not sent to another origin.
     pub headers: &'a [(&'a str, &'a str)],
-    /// The body.
+    /// The body; empty for none.
     pub body: &'a [u8],
 }
 
-/// What a server answered.
+/// The answer of a server.
 #[derive(Clone)]
 pub struct Answer {
-    /// The status.
+    /// The HTTP status.
     pub status: u16,
     /// The body, which may be a secret.
     pub body: Bytes,
@@ -70,98 +67,71 @@ impl std::fmt::Debug for Answer {
     }
 }
 
-/// Asks servers and stores.
+/// A client for servers and stores.
 #[derive(Debug, Clone)]
 pub struct Client {
-    http: reqwest::Client,
-    settings: Settings,
+    http: net::Client,
+    answer_bytes: u64,
 }
 
 impl Client {
-    /// A client that has connected to nobody. Proxies are those of the environment.
+    /// Makes a client that has connected to no server yet. Proxies are those of the environment.
     ///
     /// # Errors
-    /// When TLS can't be set up.
+    /// If TLS can't be set up.
     pub fn new(settings: Settings) -> Result<Self, Error> {
-        // Another part of the process may have chosen already; then that choice stays.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let refused = settings.refused_hosts.clone();
-        let policy = Policy::custom(move |attempt| {
-            if attempt.previous().len() > MAX_REDIRECTS {
-                attempt.error("too many redirects")
-            } else if refusal(attempt.url(), &refused).is_some() {
-                attempt.error("it leads to an address that may not be asked")
-            } else if attempt
-                .previous()
-                .last()
-                .is_some_and(|from| is_bared(from, attempt.url()))
-            {
-                attempt.error("it leads from https to http")
-            } else {
-                attempt.follow()
-            }
-        });
-        let http = reqwest::Client::builder()
-            .user_agent(concat!("weir-", env!("CARGO_PKG_VERSION")))
-            .redirect(policy)
-            .connect_timeout(SILENCE)
-            .read_timeout(SILENCE)
-            .timeout(TIMEOUT)
-            .dns_resolver(Resolver)
-            .build()
-            .map_err(|error| Error::Request {
-                url: "any server".to_owned(),
-                why: innermost(&error),
-            })?;
-        Ok(Self { http, settings })
+        let options = ClientOptions {
+            timeouts: Timeouts {
+                connect: SILENCE,
+                read: Some(SILENCE),
+                total: Some(TIMEOUT),
+            },
+            redirects: Redirects::FOLLOW,
+            ..ClientOptions::new(settings.addresses)
+        };
+        let http = options.build().map_err(|error| Error::Request {
+            url: "any server".to_owned(),
+            why: error.to_string(),
+        })?;
+        Ok(Self {
+            http,
+            answer_bytes: settings.answer_bytes,
+        })
     }
 
-    /// What a server answers, with whatever status.
+    /// Sends a request and returns the answer, whichever status it has.
     ///
     /// # Errors
-    /// When it may not be asked or gives no answer.
+    /// If the address is refused, the server does not answer in time, or its answer is too large.
     pub async fn send(&self, request: Request<'_>) -> Result<Answer, Error> {
         let shown = shown(request.url);
-        if let Some(why) = refusal(request.url, &self.settings.refused_hosts) {
-            let why = why.to_owned();
-            return Err(Error::Address { url: shown, why });
-        }
         let invalid = |why: &str| Error::Request {
             url: shown.clone(),
             why: why.to_owned(),
         };
         let method = Method::from_bytes(request.method.as_bytes());
-        let method = method.map_err(|_| invalid("its method is no word"))?;
-        let mut asked = self.http.request(method, request.url.clone());
+        let method = method.map_err(|_| invalid("its method is invalid"))?;
+        let mut asked = reqwest::Request::new(method, request.url.clone());
         for (name, value) in request.headers {
             let name = HeaderName::from_bytes(name.as_bytes());
-            let name = name.map_err(|_| invalid("a header has no name that can be sent"))?;
-            let mut value = HeaderValue::from_str(value)
-                .map_err(|_| invalid("a header has a value that can't be sent"))?;
+            let name = name.map_err(|_| invalid("a header has an invalid name"))?;
+            let value = HeaderValue::from_str(value);
+            let mut value = value.map_err(|_| invalid("a header has an invalid value"))?;
             value.set_sensitive(true);
-            asked = asked.header(name, value);
+            asked.headers_mut().append(name, value);
         }
         if !request.body.is_empty() {
-            asked = asked.body(request.body.to_vec());
+            *asked.body_mut() = Some(request.body.to_vec().into());
         }
-        let failed = |error: &reqwest::Error| Error::Unreachable {
-            url: shown.clone(),
-            why: match error.is_timeout() {
-                true => "no answer in time".to_owned(),
-                false => innermost(error),
-            },
-        };
-        let mut response = asked.send().await.map_err(|error| failed(&error))?;
-        let (status, limit) = (response.status().as_u16(), self.settings.answer_bytes);
-        let mut body = BytesMut::new();
-        while let Some(chunk) = response.chunk().await.map_err(|error| failed(&error))? {
-            if (body.len() + chunk.len()) as u64 > limit {
-                return Err(Error::TooLarge { url: shown, limit });
-            }
-            body.extend_from_slice(&chunk);
-        }
-        let body = body.freeze();
-        Ok(Answer { status, body })
+        let failed = |error| Error::of_request(shown.clone(), error);
+        let mut response = self.http.send(asked).await.map_err(failed)?;
+        let body = read_body(&mut response, self.answer_bytes)
+            .await
+            .map_err(failed)?;
+        Ok(Answer {
+            status: response.status().as_u16(),
+            body: body.into(),
+        })
     }
 
     /// The token that a service gives for a form.
@@ -213,49 +183,17 @@ impl Answer {
     }
 }
 
-/// What messages call an address.
+/// Returns an address as messages show it.
 pub(crate) fn shown(url: &Url) -> String {
     SafeUrl::from(url.clone()).to_string()
 }
 
-/// An address of a user.
+/// Parses an address that a user wrote.
 pub(crate) fn address(text: &str) -> Result<Url, Error> {
     Url::parse(text).map_err(|_| Error::Address {
         url: api::redact(text),
-        why: "it is no address".to_owned(),
+        why: "it is not a URL".to_owned(),
     })
-}
-
-/// Why an address is not asked.
-fn refusal(url: &Url, refused: &[String]) -> Option<&'static str> {
-    let host = url.host_str().unwrap_or_default().trim_end_matches('.');
-    if !matches!(url.scheme(), "http" | "https") {
-        return Some("only http and https are supported");
-    }
-    if net::is_refused(url) {
-        return Some("link-local addresses are not asked");
-    }
-    let is_refused = refused.iter().any(|refused| is_same(refused, host));
-    is_refused.then_some("the API server is not asked")
-}
-
-/// Whether both are the same host, whatever way an address is written in.
-fn is_same(one: &str, other: &str) -> bool {
-    let address = |host: &str| {
-        host.trim_matches(['[', ']'])
-            .parse::<IpAddr>()
-            .ok()
-            .map(net::plain)
-    };
-    match (address(one), address(other)) {
-        (Some(one), Some(other)) => one == other,
-        _ => one.eq_ignore_ascii_case(other),
-    }
-}
-
-/// Whether a redirect would show on the way what was sent encrypted.
-fn is_bared(from: &Url, to: &Url) -> bool {
-    from.scheme() == "https" && to.scheme() != "https"
 }
 
 #[cfg(test)]
@@ -279,14 +217,6 @@ mod tests {
                 body: b"",
             })
             .await
-    }
-
-    #[test]
-    fn what_was_encrypted_stays_so() {
-        let bared = |from: &str, to: &str| is_bared(&Url::parse(from).unwrap(), &Url::parse(to).unwrap());
-        assert!(bared("https://vault.test/v1", "http://vault.test/v1"));
-        assert!(!bared("https://a.test", "https://b.test") && !bared("http://a.test", "https://a.test"));
-        assert!(!bared("http://a.test", "http://b.test"));
     }
 
     #[tokio::test]
@@ -313,26 +243,56 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn some_are_never_asked() {
+    async fn refused_addresses_are_not_asked() {
         let strict = client(Settings {
-            refused_hosts: ["127.0.0.1", "fd00::1", "kubernetes.default"]
-                .map(str::to_owned)
-                .to_vec(),
+            addresses: AddressPolicy::controller(net::ClusterServices::default()),
             ..Settings::default()
         });
         for (url, expected) in [
             (
                 "http://169.254.169.254/latest",
-                "link-local addresses are not asked",
+                "link-local addresses are not allowed",
             ),
-            ("http://127.0.0.1:1/", "the API server is not asked"),
-            ("http://[::ffff:127.0.0.1]:1/", "the API server is not asked"),
-            ("https://[fd00:0::1]/", "the API server is not asked"),
-            ("https://Kubernetes.default./", "the API server is not asked"),
+            (
+                "http://[::ffff:127.0.0.1]:1/",
+                "loopback addresses are not allowed",
+            ),
+            ("https://Kubernetes.default./", "the API server is not allowed"),
             ("ftp://127.0.0.1/", "only http and https are supported"),
         ] {
-            let error = get(&strict, url).await.unwrap_err().to_string();
-            assert!(error.ends_with(expected), "{error}");
+            let error = get(&strict, url).await.unwrap_err();
+            assert!(matches!(error, Error::Address { .. }), "{error:?}");
+            assert!(error.to_string().ends_with(expected), "{error}");
         }
+    }
+
+    #[tokio::test]
+    async fn redirects_neither_reach_refused_addresses_nor_carry_credentials() {
+        let (first, second) = (WebServer::start().unwrap(), WebServer::start().unwrap());
+        second.page("/end", Page::Content("x".into()));
+        first.page("/other", Page::Redirect(second.url("/end")));
+        first.page(
+            "/cloud",
+            Page::Redirect("http://169.254.169.254/latest".to_owned()),
+        );
+        let client = client(Settings::default());
+        let error = get(&client, &first.url("/cloud")).await.unwrap_err();
+        assert!(
+            error
+                .to_string()
+                .ends_with("link-local addresses are not allowed"),
+            "{error}"
+        );
+        let url = Url::parse(&first.url("/other")).unwrap();
+        let headers = [("authorization", "Bearer s3cret")];
+        let request = Request {
+            method: "GET",
+            url: &url,
+            headers: &headers,
+            body: b"",
+        };
+        assert_eq!(client.send(request).await.unwrap().status, 200);
+        assert!(first.asked().iter().any(|asked| asked.authorization.is_some()));
+        assert_eq!(second.asked()[0].authorization, None);
     }
 }

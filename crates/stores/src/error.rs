@@ -76,3 +76,24 @@ pub enum Error {
     #[error(transparent)]
     Cloud(#[from] cloud::Error),
 }
+
+impl Error {
+    /// The error of a request to `url`, which is shown without what may be secret.
+    pub(crate) fn of_request(url: String, error: net::Error) -> Self {
+        match error {
+            net::Error::Refused(why) => Self::Address {
+                url,
+                why: why.to_string(),
+            },
+            net::Error::TooLarge { limit } => Self::TooLarge { url, limit },
+            error if error.is_timeout() => Self::Unreachable {
+                url,
+                why: "no answer in time".to_owned(),
+            },
+            error => Self::Unreachable {
+                url,
+                why: error.to_string(),
+            },
+        }
+    }
+}

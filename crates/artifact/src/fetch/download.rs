@@ -3,7 +3,8 @@
 use std::{path::Path, time::Duration};
 
 use api::SafeUrl;
-use reqwest::{Client, StatusCode, redirect::Policy};
+use net::{AddressPolicy, Client, ClientOptions, Timeouts};
+use reqwest::{Method, Request, StatusCode};
 use tokio::{
     fs::File,
     io::AsyncWriteExt,
@@ -27,23 +28,18 @@ pub(super) struct Wanted<'a> {
     pub(super) limit: u64,
 }
 
-pub(super) fn client() -> Result<Client, Error> {
-    // Another part of the process may have chosen already; then that choice stays.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let builder = || {
-        Client::builder()
-            .user_agent(concat!("weir/", env!("CARGO_PKG_VERSION")))
-            .redirect(Policy::none())
-            .connect_timeout(Duration::from_secs(10))
-            .read_timeout(SILENCE)
+pub(super) fn client(addresses: AddressPolicy) -> Result<Client, Error> {
+    let options = ClientOptions {
+        timeouts: Timeouts {
+            connect: Duration::from_secs(10),
+            read: Some(SILENCE),
+            total: None,
+        },
+        ..ClientOptions::new(addresses)
     };
-    // A system without any CA certificates can still fetch over plain http, as it does in a cluster.
-    let client = builder()
-        .build()
-        .or_else(|_| builder().tls_certs_only([]).build());
-    client.map_err(|error| Error::Download {
+    options.build().map_err(|error| Error::Download {
         url: "any".to_owned(),
-        why: net::innermost(&error),
+        why: error.to_string(),
     })
 }
 
@@ -103,12 +99,15 @@ impl From<Error> for Try {
 
 async fn once(client: &Client, wanted: &Wanted<'_>, to: &Path) -> Result<(), Try> {
     let url = wanted.url.to_string();
-    let again = |error: reqwest::Error| Try::Again(net::innermost(&error));
-    let mut response = client
-        .get(wanted.url.expose().clone())
-        .send()
-        .await
-        .map_err(again)?;
+    let refused = |error: net::Error| match error {
+        net::Error::Refused(_) => Try::Never(Error::Download {
+            url: wanted.url.to_string(),
+            why: error.to_string(),
+        }),
+        error => Try::Again(error.to_string()),
+    };
+    let request = Request::new(Method::GET, wanted.url.expose().clone());
+    let mut response = client.send(request).await.map_err(refused)?;
     match response.status() {
         StatusCode::OK => {}
         StatusCode::NOT_FOUND | StatusCode::GONE => return Err(Error::NotFound { url }.into()),
@@ -130,7 +129,7 @@ async fn once(client: &Client, wanted: &Wanted<'_>, to: &Path) -> Result<(), Try
     let mut file = File::create(to).await.map_err(on_disk("create"))?;
     let mut hasher = Hasher::new(wanted.digest.algorithm());
     let mut size = 0;
-    while let Some(bytes) = response.chunk().await.map_err(again)? {
+    while let Some(bytes) = response.chunk().await.map_err(|error| refused(error.into()))? {
         size += bytes.len() as u64;
         if size > wanted.limit {
             return Err(too_large().into());

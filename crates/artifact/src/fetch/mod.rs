@@ -7,6 +7,7 @@ mod unpack;
 use std::{path::Path, sync::Arc, time::Duration};
 
 use api::{Artifact, SafeUrl};
+use net::AddressPolicy;
 use tokio_util::sync::CancellationToken;
 
 pub use cache::{Unpacked, Usage};
@@ -55,7 +56,7 @@ pub fn unpack(tarball: &Path, root: &Path, limits: &Limits) -> Result<u64, Error
 /// Downloads, verifies and unpacks artifacts into a directory of its own, and keeps them to share by digest.
 #[derive(Debug)]
 pub struct ArtifactCache {
-    client: reqwest::Client,
+    client: net::Client,
     limits: Limits,
     /// The host that replaces the one in URLs, where the storage is not reached by its name.
     host: Option<String>,
@@ -63,13 +64,18 @@ pub struct ArtifactCache {
 }
 
 impl ArtifactCache {
-    /// Creates a cache that unpacks below `dir`, whose old contents it removes. `host` (and port) replaces that of
-    /// every URL, for processes outside of the cluster.
+    /// Creates a cache that downloads from `addresses` alone and unpacks below `dir`, whose old contents it removes. `host` (and port)
+    /// replaces that of every URL, for processes outside of the cluster.
     ///
     /// # Errors
     /// When the directory cannot be made, or no HTTP client.
-    pub fn new(dir: &Path, host: Option<String>, limits: Limits) -> Result<Self, Error> {
-        let client = download::client()?;
+    pub fn new(
+        dir: &Path,
+        host: Option<String>,
+        limits: Limits,
+        addresses: AddressPolicy,
+    ) -> Result<Self, Error> {
+        let client = download::client(addresses)?;
         let cache = Cache::open(dir, limits.cache_bytes, limits.cache_age)?;
         Ok(Self {
             client,

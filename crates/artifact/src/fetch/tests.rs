@@ -89,9 +89,14 @@ struct Setup {
     fetcher: ArtifactCache,
 }
 
+/// The policy of the tests, whose servers are on loopback.
+fn open() -> AddressPolicy {
+    AddressPolicy::command_line()
+}
+
 fn setup(limits: Limits) -> Setup {
     let dir = tempfile::tempdir().unwrap();
-    let fetcher = ArtifactCache::new(&dir.path().join("work"), None, limits).unwrap();
+    let fetcher = ArtifactCache::new(&dir.path().join("work"), None, limits, open()).unwrap();
     Setup { dir, fetcher }
 }
 
@@ -262,12 +267,30 @@ async fn an_artifact_needs_a_digest_and_a_usable_url() {
 }
 
 #[tokio::test]
+async fn refused_addresses_are_not_downloaded_from() {
+    let bytes = simple();
+    let (url, _) = server(vec![answer("200 OK", &bytes)]).await;
+    let dir = tempfile::tempdir().unwrap();
+    let strict = AddressPolicy::controller(net::ClusterServices::default());
+    let fetcher = ArtifactCache::new(dir.path(), None, Limits::default(), strict).unwrap();
+    let wanted = artifact(&url, &bytes);
+    let error = fetcher
+        .fetch(&wanted, Duration::from_secs(10), &CancellationToken::new())
+        .await
+        .unwrap_err();
+    assert!(
+        error.to_string().contains("loopback addresses are not allowed"),
+        "{error}"
+    );
+}
+
+#[tokio::test]
 async fn another_host_can_stand_in_for_that_of_the_url() {
     let bytes = simple();
     let (url, _) = server(vec![answer("200 OK", &bytes)]).await;
     let host = url.split('/').nth(2).unwrap().to_owned();
     let dir = tempfile::tempdir().unwrap();
-    let fetcher = ArtifactCache::new(dir.path(), Some(host), Limits::default()).unwrap();
+    let fetcher = ArtifactCache::new(dir.path(), Some(host), Limits::default(), open()).unwrap();
     let wanted = artifact(
         "http://source-controller.ns.svc.cluster.local./gitrepository/ns/a/1.tar.gz",
         &bytes,
@@ -282,7 +305,8 @@ async fn another_host_can_stand_in_for_that_of_the_url() {
 async fn a_host_that_cannot_stand_in_is_named() {
     for host in ["h:99999", "h:http", "h/x:1", "[::1"] {
         let dir = tempfile::tempdir().unwrap();
-        let fetcher = ArtifactCache::new(dir.path(), Some(host.to_owned()), Limits::default()).unwrap();
+        let fetcher =
+            ArtifactCache::new(dir.path(), Some(host.to_owned()), Limits::default(), open()).unwrap();
         assert!(fetcher.url("http://a/b").is_err(), "{host}");
     }
     for (host, expected) in [
@@ -292,7 +316,8 @@ async fn a_host_that_cannot_stand_in_is_named() {
         ("[::1]:81", "http://[::1]:81/b"),
     ] {
         let dir = tempfile::tempdir().unwrap();
-        let fetcher = ArtifactCache::new(dir.path(), Some(host.to_owned()), Limits::default()).unwrap();
+        let fetcher =
+            ArtifactCache::new(dir.path(), Some(host.to_owned()), Limits::default(), open()).unwrap();
         assert_eq!(fetcher.url("http://a:9/b").unwrap().to_string(), expected);
     }
 }

@@ -6,6 +6,7 @@ use std::{
 };
 
 use anyhow::Result;
+use net::AddressPolicy;
 use oci::{Archive, Client, Limits, Source};
 use tokio::task::JoinSet;
 
@@ -51,7 +52,7 @@ impl<'f> ChartDownloader<'f> {
             return Ok(repository.chart(chart)?);
         }
         let access = self.fetcher.logins.helm_access(address, credentials_id)?;
-        let client = Client::new(access, Limits::default())?;
+        let client = Client::new(access, Limits::default(), AddressPolicy::command_line())?;
         let repository = oci::Charts::at(&client, address)?.keeping_index();
         let source = repository.chart(chart)?;
         repositories.insert(key, repository);

@@ -6,6 +6,7 @@ use std::{
 };
 
 use kluctl::{CallbackError, ChartSource, PullChart};
+use net::AddressPolicy;
 use oci::{Access, Archive, Client, Limits, Source};
 use tree::{Budget, Tree};
 
@@ -97,7 +98,8 @@ impl PullChart for ChartPuller {
                     let version = source.version().unwrap_or_default();
                     status.show(&format!("Pulling Helm Chart {name} with version {version}"));
                 }
-                let archive = self.blocking.block_on(fetch(&key))??;
+                let addresses = self.external.addresses.clone();
+                let archive = self.blocking.block_on(fetch(&key, addresses))??;
                 self.cache.keep(key, &archive, Instant::now());
                 archive
             }
@@ -127,9 +129,9 @@ impl ChartPuller {
     }
 }
 
-async fn fetch(key: &Key) -> Result<Archive, CallbackError> {
+async fn fetch(key: &Key, addresses: AddressPolicy) -> Result<Archive, CallbackError> {
     let words = |error: oci::Error| CallbackError::from_display(error);
-    let client = Client::new(key.access.clone(), Limits::default()).map_err(words)?;
+    let client = Client::new(key.access.clone(), Limits::default(), addresses).map_err(words)?;
     let source = Source::new(&client, &key.address, &key.chart).map_err(words)?;
     source.pull(&key.version).await.map_err(words)
 }

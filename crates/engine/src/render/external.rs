@@ -3,6 +3,7 @@
 use std::{collections::HashMap, ffi::OsString, fmt, path::PathBuf, sync::Arc};
 
 use kluctl::CallbackError;
+use net::{AddressPolicy, ClusterServices};
 use stores::Ambient;
 
 /// Environment variables, servers, stores and repositories that a render may use.
@@ -15,8 +16,10 @@ pub struct ExternalAccess {
     pub environment: EnvironmentVariables,
     /// Identity for stores of secrets (Vault, AWS, GCP, Azure). If absent, such variables are refused.
     pub stores: Option<Ambient>,
-    /// Hosts that `http` variables may not name. Default: the names and the address of the API server.
-    pub refused_hosts: Vec<String>,
+    /// Policy of addresses for Git repositories, registries and stores of secrets. Default: that of the command line.
+    pub addresses: AddressPolicy,
+    /// Policy of addresses for `http` variables. Default: that of the command line, without the API server.
+    pub vars_addresses: AddressPolicy,
     /// Local directories used in place of repositories. The first exact match wins, then the longest group.
     pub overrides: Vec<SourceOverride>,
     /// Credentials of Git repositories, registries and Helm repositories.
@@ -136,17 +139,14 @@ impl fmt::Debug for dyn SourceCredentials {
 
 impl Default for ExternalAccess {
     fn default() -> Self {
-        let names = [
-            "kubernetes",
-            "kubernetes.default",
-            "kubernetes.default.svc",
-            "kubernetes.default.svc.cluster.local",
-        ];
-        let by_address = std::env::var("KUBERNETES_SERVICE_HOST").ok();
+        let text = |name: OsString| name.into_string().ok();
+        let variables = std::env::vars_os().filter_map(|(name, value)| Some((text(name)?, text(value)?)));
+        let services = ClusterServices::from_variables(variables, "");
         Self {
             environment: EnvironmentVariables::default().only(&[]),
             stores: None,
-            refused_hosts: names.map(str::to_owned).into_iter().chain(by_address).collect(),
+            addresses: AddressPolicy::command_line(),
+            vars_addresses: AddressPolicy::command_line().refusing_api_server(services),
             overrides: Vec::new(),
             credentials: None,
             status: None,
@@ -175,7 +175,7 @@ impl ExternalAccess {
         Self {
             stores: Some(Ambient::new(environment.variables.clone()).with_instance()),
             environment,
-            refused_hosts: Vec::new(),
+            vars_addresses: AddressPolicy::command_line(),
             ..Self::default()
         }
     }

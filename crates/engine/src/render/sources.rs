@@ -9,6 +9,7 @@ use std::{
 use bytes::Bytes;
 use git::{Call, Commit, Network, Remote, Selector};
 use kluctl::{CallbackError, FetchedSource, GitReference, RemoteRef, SourceAddress, Sources};
+use net::AddressPolicy;
 use oci::{Access, Client, Limits as OciLimits, Reference, Registry};
 use tempfile::TempDir;
 use tree::{Budget, Disk, Entry, Limits, NodeKind, Tree, TreeError, TreePath};
@@ -56,7 +57,7 @@ impl SourceFetcher {
         Self {
             external: external.clone(),
             limits: limits.clone(),
-            network: Network::new(blocking.runtime().clone()),
+            network: Network::new(blocking.runtime().clone(), external.addresses.clone()),
             blocking,
             fetched: Mutex::default(),
             listed: Mutex::default(),
@@ -178,7 +179,8 @@ impl SourceFetcher {
         }
         let access = self.external.access(url, None)?;
         self.take(FetchedTotals::default())?;
-        let (bytes, commit) = self.blocking.block_on(layer(&name, access))??;
+        let addresses = self.external.addresses.clone();
+        let (bytes, commit) = self.blocking.block_on(layer(&name, access, addresses))??;
         let tree = unpacked(&bytes, &self.limits)?;
         self.take(FetchedTotals {
             bytes: tree.bytes,
@@ -239,11 +241,15 @@ impl Sources for SourceFetcher {
 }
 
 /// Returns the first layer of an OCI artifact, and the commit from its annotation `io.kluctl.image.git_info`.
-async fn layer(name: &str, access: Access) -> Result<(Bytes, Option<String>), CallbackError> {
+async fn layer(
+    name: &str,
+    access: Access,
+    addresses: AddressPolicy,
+) -> Result<(Bytes, Option<String>), CallbackError> {
     let words = |error: oci::Error| CallbackError::from_display(error);
     let limits = OciLimits::default();
     let most = limits.archive_bytes;
-    let client = Client::new(access, limits).map_err(words)?;
+    let client = Client::new(access, limits, addresses).map_err(words)?;
     let reference = Reference::parse(name).map_err(words)?;
     let registry = Registry::new(&client, reference);
     let manifest = registry

@@ -4,6 +4,7 @@ use std::{sync::OnceLock, time::Duration};
 
 use cluster::{Cluster, ResourceKind};
 use kluctl::{HttpAnswer, HttpRequest, ObjectQuery, ObjectSelection, SecretQuery, VarsError, VarsSources};
+use net::AddressPolicy;
 use objects::{ObjectRef, meta};
 use stores::{Ambient, Client, Request, Settings, TrustedToken};
 use tree::Budget;
@@ -28,7 +29,8 @@ pub(crate) struct VarsReader {
     cluster: Option<Cluster>,
     external: ExternalAccess,
     blocking: BlockingContext,
-    client: OnceLock<Client>,
+    http: OnceLock<Client>,
+    stores: OnceLock<Client>,
 }
 
 impl VarsReader {
@@ -42,7 +44,8 @@ impl VarsReader {
             cluster,
             external: external.clone(),
             blocking,
-            client: OnceLock::new(),
+            http: OnceLock::new(),
+            stores: OnceLock::new(),
         }
     }
 
@@ -51,19 +54,23 @@ impl VarsReader {
             .block_on(work)
             .map_err(|error| VarsError::Failed(error.to_string()))?
     }
+}
 
-    /// Returns the client for servers and stores, created at its first use.
-    fn client(&self, budget: &Budget) -> Result<&Client, VarsError> {
-        if let Some(client) = self.client.get() {
-            return Ok(client);
-        }
-        let settings = Settings {
-            refused_hosts: self.external.refused_hosts.clone(),
-            answer_bytes: budget.limits().file_bytes,
-        };
-        let made = Client::new(settings).map_err(failed)?;
-        Ok(self.client.get_or_init(|| made))
+/// Returns the client of a cell, created at its first use.
+fn client<'a>(
+    created: &'a OnceLock<Client>,
+    addresses: &AddressPolicy,
+    budget: &Budget,
+) -> Result<&'a Client, VarsError> {
+    if let Some(client) = created.get() {
+        return Ok(client);
     }
+    let settings = Settings {
+        addresses: addresses.clone(),
+        answer_bytes: budget.limits().file_bytes,
+    };
+    let client = Client::new(settings).map_err(failed)?;
+    Ok(created.get_or_init(|| client))
 }
 
 fn failed(error: stores::Error) -> VarsError {
@@ -105,7 +112,7 @@ impl VarsSources for VarsReader {
             .iter()
             .map(|(name, value)| (name.as_str(), value.as_str()))
             .collect();
-        let client = self.client(budget)?;
+        let client = client(&self.http, &self.external.vars_addresses, budget)?;
         let answer = async {
             let asked = Request {
                 method: &request.method,
@@ -144,7 +151,7 @@ impl VarsSources for VarsReader {
                 )));
             }
         };
-        let client = self.client(budget)?;
+        let client = client(&self.stores, &self.external.addresses, budget)?;
         self.wait(secret(client, ambient, self.cluster.as_ref(), query))
     }
 }

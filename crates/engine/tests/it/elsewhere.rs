@@ -114,7 +114,7 @@ async fn variables_come_from_servers_and_the_environment() -> Result<()> {
     assert!(
         offline(service, ExternalAccess::default())
             .await
-            .contains("the API server is not asked")
+            .contains("the API server is not allowed")
     );
 
     let text = "vars: [{systemEnvVars: {v: APP_V}}]\ndeployments: [{path: app}]\n";

@@ -15,7 +15,8 @@ use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
 static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().unwrap());
-static NETWORK: LazyLock<Network> = LazyLock::new(|| Network::new(RUNTIME.handle().clone()));
+static NETWORK: LazyLock<Network> =
+    LazyLock::new(|| Network::new(RUNTIME.handle().clone(), net::AddressPolicy::command_line()));
 
 fn call() -> Call {
     Call::new(Duration::from_secs(60))

@@ -82,7 +82,7 @@ impl Controller {
             metrics: Metrics::new(ctx.metrics().registry())?,
             references: References::new(ctx, &flags.references, &dir, limits)?,
             rendering: flags.rendering(),
-            external: flags.external(),
+            external: flags.external(ctx),
             render_slots: RenderSlots::default(),
             chart_cache: ChartCache::default(),
             dry_run: flags.dry_run,

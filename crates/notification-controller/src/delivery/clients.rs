@@ -1,106 +1,92 @@
-//! HTTP clients, each bound to the addresses that were checked for it.
+//! HTTP clients for providers, by their certificates.
 
 use std::{
-    net::SocketAddr,
     sync::{Mutex, PoisonError},
     time::Duration,
 };
 
-use reqwest::{Certificate, Client, Identity, redirect};
-use url::Url;
+use net::{AddressPolicy, Client, ClientOptions, Roots, Timeouts};
 
 use super::config::Tls;
 use crate::Error;
 
-/// Clients that are kept for their connections.
-const KEPT: usize = 32;
+/// The largest number of clients that are kept for their connections.
+const MAX_CLIENTS: usize = 32;
 const CONNECT: Duration = Duration::from_secs(10);
 
-#[derive(Clone, PartialEq, Eq)]
-struct Use {
-    host: String,
-    addresses: Vec<SocketAddr>,
-    tls: Tls,
-}
-
-/// HTTP clients by host, addresses and certificates.
-#[derive(Default)]
+/// HTTP clients by certificates, all under one policy of addresses.
 pub(super) struct Clients {
+    addresses: AddressPolicy,
     /// The one used last comes last.
-    kept: Mutex<Vec<(Use, Client)>>,
+    clients: Mutex<Vec<(Tls, Client)>>,
 }
 
 impl Clients {
-    /// A client that connects to `addresses` and nowhere else, and follows no redirect.
-    pub(super) fn get(&self, url: &Url, addresses: &[SocketAddr], tls: &Tls) -> Result<Client, Error> {
-        let host = url.host_str().unwrap_or_default().to_owned();
-        let mut addresses = addresses.to_vec();
-        addresses.sort_unstable();
-        let wanted = Use {
-            host,
+    pub(super) fn new(addresses: AddressPolicy) -> Self {
+        Self {
             addresses,
-            tls: tls.clone(),
-        };
+            clients: Mutex::default(),
+        }
+    }
+
+    /// Returns the policy of addresses.
+    pub(super) fn addresses(&self) -> &AddressPolicy {
+        &self.addresses
+    }
+
+    /// Returns a client that follows no redirect.
+    pub(super) fn get(&self, tls: &Tls) -> Result<Client, Error> {
         {
-            let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some(at) = kept.iter().position(|(known, _)| *known == wanted) {
-                let found = kept.remove(at);
+            let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(at) = clients.iter().position(|(known, _)| known == tls) {
+                let found = clients.remove(at);
                 let client = found.1.clone();
-                kept.push(found);
+                clients.push(found);
                 return Ok(client);
             }
         }
-        let client = build(&wanted)?;
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        if kept.len() >= KEPT {
-            kept.remove(0);
+        let client = build(&self.addresses, tls)?;
+        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        if clients.len() >= MAX_CLIENTS {
+            clients.remove(0);
         }
-        kept.push((wanted, client.clone()));
+        clients.push((tls.clone(), client.clone()));
         Ok(client)
     }
 }
 
-/// Looks whether a client can be made with these certificates.
+/// Checks that a client can be made with these certificates.
 pub(super) fn check(tls: &Tls) -> Result<(), Error> {
     if *tls == Tls::default() {
         return Ok(());
     }
-    let nowhere = Use {
-        host: String::new(),
-        addresses: Vec::new(),
-        tls: tls.clone(),
-    };
-    build(&nowhere).map(|_| ())
+    build(&AddressPolicy::unrestricted(), tls).map(|_| ())
 }
 
-fn build(wanted: &Use) -> Result<Client, Error> {
-    let mut builder = Client::builder()
-        .user_agent(concat!(
-            "weir-notification-controller/",
-            env!("CARGO_PKG_VERSION")
-        ))
-        .redirect(redirect::Policy::none())
-        .referer(false)
-        .connect_timeout(CONNECT)
-        .pool_max_idle_per_host(1)
-        .pool_idle_timeout(Duration::from_secs(30))
-        .resolve_to_addrs(&wanted.host, &wanted.addresses);
-    if let Some(ca) = &wanted.tls.ca {
-        let bad = Error::Certificates("ca.crt holds no certificates in PEM");
-        let certificates = Certificate::from_pem_bundle(ca).map_err(|_| bad.clone())?;
-        if certificates.is_empty() {
-            return Err(bad);
-        }
-        builder = builder.tls_certs_only(certificates);
-    }
-    if let Some(pair) = &wanted.tls.client {
-        let bad = Error::Certificates("tls.crt and tls.key are no certificate and key in PEM");
-        let identity = Identity::from_pem(pair.expose()).map_err(|_| bad)?;
-        builder = builder.identity(identity);
-    }
-    // Nothing else of what is set here can be wrong.
-    let unusable = Error::Certificates("a certificate cannot be used, or tls.key does not belong to tls.crt");
-    builder.build().map_err(|_| unusable)
+fn build(addresses: &AddressPolicy, tls: &Tls) -> Result<Client, Error> {
+    let options = ClientOptions {
+        tls: net::Tls {
+            roots: tls.ca.clone().map_or(Roots::System, Roots::Only),
+            identity: tls.client.clone(),
+            insecure_skip_verify: false,
+        },
+        timeouts: Timeouts {
+            connect: CONNECT,
+            read: None,
+            total: None,
+        },
+        idle_per_host: 1,
+        ..ClientOptions::new(addresses.clone())
+    };
+    options.build().map_err(|error| {
+        Error::Certificates(match error {
+            net::Error::InvalidCa(_) => "ca.crt holds no certificates in PEM",
+            net::Error::InvalidIdentity => {
+                "tls.crt and tls.key are no certificate and key in PEM, or do not belong together"
+            }
+            _ => "a certificate cannot be used",
+        })
+    })
 }
 
 #[cfg(test)]

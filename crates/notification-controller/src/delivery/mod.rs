@@ -2,7 +2,6 @@
 //!
 //! A slow provider fills its own lane and nothing else.
 
-mod address;
 mod clients;
 mod config;
 mod lanes;
@@ -13,6 +12,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use api::{Reason, notification::Provider};
 use futures::{Stream, StreamExt};
 use kube::{Client, ResourceExt};
+use net::AddressPolicy;
 use runtime::{Context, EventDraft, ObjectKey, Recorder, Severity};
 
 use crate::{
@@ -24,7 +24,6 @@ use crate::{
     server::Accepted,
     store::Store,
 };
-use address::AddressGuard;
 use clients::Clients;
 use lanes::{Lanes, Place};
 
@@ -41,7 +40,6 @@ pub(crate) struct Dispatcher {
     recorder: Recorder,
     store: Store,
     labels: LabelReader,
-    guard: AddressGuard,
     clients: Clients,
     lanes: Lanes,
     metrics: Metrics,
@@ -57,23 +55,21 @@ struct Delivery {
 }
 
 impl Dispatcher {
-    pub(crate) async fn new(
-        ctx: &Context,
-        flags: &Flags,
-        store: Store,
-        metrics: Metrics,
-    ) -> anyhow::Result<Self> {
-        Ok(Self {
+    pub(crate) fn new(ctx: &Context, flags: &Flags, store: Store, metrics: Metrics) -> Self {
+        let addresses = match flags.allow_internal_addresses {
+            true => AddressPolicy::unrestricted(),
+            false => ctx.addresses().clone(),
+        };
+        Self {
             client: ctx.client().clone(),
             recorder: ctx.recorder().clone(),
             store,
             labels: LabelReader::new(ctx.client().clone()),
-            guard: AddressGuard::new(&ctx.config().cluster_url, flags.allow_internal_addresses).await,
-            clients: Clients::default(),
+            clients: Clients::new(addresses),
             lanes: Lanes::default(),
             metrics,
             own_namespace_only: ctx.flags().no_cross_namespace_refs,
-        })
+        }
     }
 
     /// Dispatches events until there are no more.
@@ -96,7 +92,9 @@ impl Dispatcher {
         let loaded = config::load(&self.client, provider).await?;
         (providers::find(&provider.spec.type_)?.check)(&loaded.config)?;
         clients::check(&loaded.tls)?;
-        self.guard.check(loaded.config.address.expose())
+        let address = loaded.config.address.expose();
+        let checked = self.clients.addresses().check_url(address);
+        checked.map_err(Error::RefusedAddress)
     }
 
     async fn dispatch(self: &Arc<Self>, accepted: Arc<Accepted>) {
@@ -232,10 +230,7 @@ impl Dispatcher {
         let work = async {
             let loaded = config::load(&self.client, &delivery.provider).await?;
             let request = (delivery.kind.payload)(&combined.event, &loaded.config)?;
-            let addresses = self.guard.resolve(request.address.expose()).await?;
-            let client = self
-                .clients
-                .get(request.address.expose(), &addresses, &loaded.tls)?;
+            let client = self.clients.get(&loaded.tls)?;
             send::send(&client, &request, tokio::time::Instant::now() + timeout).await
         };
         // The last attempt says more than "no answer", so that it gets a moment to end.

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use http::{HeaderMap, StatusCode, header};
-use reqwest::{Client, Response};
+use net::{Client, read_body};
+use reqwest::{Method, Response};
 use serde::Deserialize;
 use tokio::time::{Instant, sleep, timeout_at};
 
@@ -17,7 +18,7 @@ const RETRIES: u32 = 4;
 const FIRST_PAUSE: Duration = Duration::from_secs(2);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// How much of an answer is read, where it has to be.
-const ANSWER: usize = 64 * 1024;
+const ANSWER: u64 = 64 * 1024;
 
 /// What an attempt came to.
 #[derive(Debug, PartialEq, Eq)]
@@ -52,19 +53,18 @@ pub(super) async fn send(client: &Client, request: &Request, deadline: Instant) 
 }
 
 async fn attempt(client: &Client, request: &Request) -> Attempt {
-    let post = client
-        .post(request.address.expose().clone())
-        .headers(request.headers.clone())
-        .body(request.body.clone());
-    match post.send().await {
+    let mut post = reqwest::Request::new(Method::POST, request.address.expose().clone());
+    *post.headers_mut() = request.headers.clone();
+    *post.body_mut() = Some(request.body.clone().into());
+    match client.send(post).await {
         Ok(answer) => match judge(answer.status(), answer.headers()) {
             Attempt::Taken if request.check == Check::Ok => says_ok(answer).await,
             attempt => attempt,
         },
-        // The text of the error names the address.
+        Err(net::Error::Refused(why)) => Attempt::Final(Error::RefusedAddress(why)),
+        Err(net::Error::Unresolved) => Attempt::Final(Error::Unresolved),
         Err(error) if error.is_connect() => Attempt::Again(Error::Unreachable("the connection failed"), None),
         Err(error) if error.is_timeout() => Attempt::Again(Error::Unreachable("it took too long"), None),
-        Err(error) if error.is_builder() => Attempt::Final(Error::BadAddress),
         Err(_) => Attempt::Again(Error::Unreachable("the connection broke off"), None),
     }
 }
@@ -99,13 +99,9 @@ struct Said {
 }
 
 async fn says_ok(mut answer: Response) -> Attempt {
-    let mut read = Vec::new();
-    while let Ok(Some(chunk)) = answer.chunk().await {
-        if read.len() + chunk.len() > ANSWER {
-            return Attempt::Final(Error::NotTaken);
-        }
-        read.extend_from_slice(&chunk);
-    }
+    let Ok(read) = read_body(&mut answer, ANSWER).await else {
+        return Attempt::Final(Error::NotTaken);
+    };
     match serde_json::from_slice::<Said>(&read) {
         Ok(Said { ok: true }) => Attempt::Taken,
         _ => Attempt::Final(Error::NotTaken),

@@ -95,7 +95,7 @@ async fn what_no_delivery_can_work_with_shows_on_the_provider() {
             "internal",
             json!({"address": "http://169.254.169.254/latest"}),
             "URLInvalid",
-            "the address is refused: it is a link-local address (--allow-internal-addresses permits it)",
+            "the address is refused: link-local addresses are not allowed (--allow-addresses makes exceptions)",
         ),
     ] {
         stage.provider(name, &spec(extra)).await;
@@ -129,7 +129,7 @@ async fn internal_addresses_and_other_namespaces_are_out_of_reach() {
     event["involvedObject"]["namespace"] = "other".into();
     stage.accepted(&event).await;
     for (name, why) in [
-        ("metadata", "a link-local address"),
+        ("metadata", "link-local addresses"),
         ("apiserver", "the API server"),
         ("foreign", "cross-namespace references have been blocked"),
     ] {

@@ -30,7 +30,7 @@ pub(crate) fn client(access: Access) -> Client {
 }
 
 pub(crate) fn client_with(access: Access, limits: Limits) -> Client {
-    Client::new(access, limits).unwrap()
+    Client::new(access, limits, net::AddressPolicy::command_line()).unwrap()
 }
 
 /// What an error says, and that it tells no password.

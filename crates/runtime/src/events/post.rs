@@ -3,7 +3,11 @@
 use std::time::Duration;
 
 use api::Event;
-use reqwest::{Client, StatusCode, redirect};
+use net::{AddressPolicy, Client, ClientOptions, Proxies, Timeouts};
+use reqwest::{
+    Method, Request, StatusCode,
+    header::{CONTENT_TYPE, HeaderValue},
+};
 use url::Url;
 
 use super::inbox::Inbox;
@@ -38,15 +42,19 @@ fn meaning(status: StatusCode) -> Response {
     }
 }
 
-/// Returns a client that follows no redirect: events are sent only to the configured URL.
+/// Makes a client that follows no redirect and uses no proxy: events go to the address that the operator chose.
 pub(super) fn client() -> Result<Client, Error> {
-    Client::builder()
-        .timeout(TIMEOUT)
-        .redirect(redirect::Policy::none())
-        .no_proxy()
-        .pool_max_idle_per_host(1)
-        .build()
-        .map_err(|error| Error::Client(error.to_string()))
+    let options = ClientOptions {
+        timeouts: Timeouts {
+            connect: TIMEOUT,
+            read: None,
+            total: Some(TIMEOUT),
+        },
+        proxies: Proxies::Direct,
+        idle_per_host: 1,
+        ..ClientOptions::new(AddressPolicy::unrestricted())
+    };
+    options.build().map_err(|error| Error::Client(error.to_string()))
 }
 
 /// Posts the events of the queue until it ends.
@@ -70,16 +78,24 @@ async fn post(client: &Client, url: &Url, event: &Event) -> bool {
         tracing::error!("an event without kind, namespace or name is not posted");
         return false;
     };
+    let Ok(body) = serde_json::to_vec(event) else {
+        tracing::error!(
+            kind,
+            namespace,
+            name,
+            "an event that cannot be encoded is not posted"
+        );
+        return false;
+    };
     let mut pauses = PAUSES.iter();
     loop {
-        let why = match client
-            .post(url.clone())
-            .json(event)
-            .send()
-            .await
-            .map(|response| response.status())
-        {
-            Err(error) => api::redact(&error.without_url().to_string()),
+        let mut request = Request::new(Method::POST, url.clone());
+        request
+            .headers_mut()
+            .insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        *request.body_mut() = Some(body.clone().into());
+        let why = match client.send(request).await.map(|answer| answer.status()) {
+            Err(error) => api::redact(&error.to_string()),
             Ok(status) => match meaning(status) {
                 Response::Accepted => return true,
                 Response::Duplicate => {

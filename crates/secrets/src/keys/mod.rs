@@ -13,6 +13,7 @@ mod vault;
 
 use ::url::Url;
 use api::Secret;
+use net::AddressPolicy;
 use tokio::sync::OnceCell;
 use zeroize::Zeroizing;
 
@@ -39,6 +40,8 @@ pub struct Keys {
     gcp: Option<Gcp>,
     azure: Option<Azure>,
     vault: Option<Vault>,
+    /// The policy of addresses that key services may have; that of the command line by default.
+    addresses: Option<AddressPolicy>,
     http: OnceCell<Http>,
     /// Why keys that might have been there are not.
     notes: Vec<String>,
@@ -122,6 +125,11 @@ impl Keys {
         self.vault = Some(Vault { token, server });
     }
 
+    /// Restricts the addresses that key services may have: whoever writes a file chooses the address of its Vault.
+    pub fn set_addresses(&mut self, addresses: AddressPolicy) {
+        self.addresses = Some(addresses);
+    }
+
     /// Services that are set are asked at these addresses.
     fn set_endpoints(&mut self, endpoints: &Endpoints) {
         if let Some(aws) = &mut self.aws {
@@ -190,7 +198,9 @@ impl Keys {
 
     /// The client, made when a service is asked for the first time.
     async fn http(&self) -> Result<&Http, String> {
-        self.http.get_or_try_init(async || Http::new()).await
+        let addresses = self.addresses.clone();
+        let make = async || Http::new(addresses.unwrap_or_else(AddressPolicy::command_line));
+        self.http.get_or_try_init(make).await
     }
 
     /// Why keys that might have been there are not.

@@ -1,29 +1,28 @@
-//! Asking key services over HTTP: where to, with what bounds, and what an answer of refusal says.
+//! HTTP requests to key services: bounds, and the messages of services that refuse.
 
 use std::time::Duration;
 
 use api::Secret;
 use cloud::TokenRequest;
-use net::Resolver;
+use net::{AddressPolicy, ClientOptions, Timeouts, read_body};
 use reqwest::{
-    Method, Response,
+    Method, Request,
     header::{HeaderMap, HeaderName, HeaderValue},
-    redirect::Policy,
 };
 use serde_json::Value;
 use url::Url;
 use zeroize::Zeroizing;
 
-/// How long a service may take for an answer.
+/// Timeout for an answer.
 const PATIENCE: Duration = Duration::from_secs(15);
-/// How large an answer may be.
-const LARGEST: usize = 256 << 10;
-/// How much of a service's words a message repeats.
+/// The largest size of an answer in bytes.
+const LARGEST: u64 = 256 << 10;
+/// The largest number of characters of a service's message that an error repeats.
 const WORDS: usize = 300;
 
-/// A client that follows no redirect and asks no link-local address.
+/// A client that follows no redirect, under the policy of the keys.
 #[derive(Debug, Clone)]
-pub(super) struct Http(reqwest::Client);
+pub(super) struct Http(net::Client);
 
 /// A request to a service.
 pub(super) struct Ask<'a> {
@@ -41,57 +40,49 @@ pub(super) struct Answer {
 }
 
 impl Http {
-    pub(super) fn new() -> Result<Self, String> {
-        // Another part of the process may have chosen already; then that choice stays.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let client = reqwest::Client::builder()
-            .dns_resolver(Resolver)
-            .redirect(Policy::none())
-            .timeout(PATIENCE)
-            .build();
+    pub(super) fn new(addresses: AddressPolicy) -> Result<Self, String> {
+        let options = ClientOptions {
+            timeouts: Timeouts {
+                connect: PATIENCE,
+                read: None,
+                total: Some(PATIENCE),
+            },
+            ..ClientOptions::new(addresses)
+        };
+        let client = options.build();
         client
             .map(Self)
-            .map_err(|error| format!("no client for key services: {}", net::innermost(&error)))
+            .map_err(|error| format!("no client for key services: {error}"))
     }
 
     /// Sends a request by POST. Any status is an answer.
     pub(super) async fn post(&self, ask: Ask<'_>) -> Result<Answer, String> {
-        if !matches!(ask.url.scheme(), "http" | "https") || net::is_refused(ask.url) {
-            return Err("its address may not be asked".to_owned());
-        }
-        let request = self
-            .0
-            .request(Method::POST, ask.url.clone())
-            .headers(ask.headers)
-            .body(ask.body.as_bytes().to_vec());
-        let sent = request.send().await;
-        let response = sent.map_err(|error| failed(&error))?;
-        read(response).await
+        let mut request = Request::new(Method::POST, ask.url.clone());
+        *request.headers_mut() = ask.headers;
+        *request.body_mut() = Some(ask.body.as_bytes().to_vec().into());
+        let mut response = self.0.send(request).await.map_err(failed)?;
+        let status = response.status();
+        let body = read_body(&mut response, LARGEST).await.map_err(failed)?;
+        Ok(Answer {
+            ok: status.is_success(),
+            status: status.as_u16(),
+            body: Zeroizing::new(body),
+        })
     }
 }
 
-async fn read(mut response: Response) -> Result<Answer, String> {
-    let status = response.status();
-    let mut body = Zeroizing::new(Vec::new());
-    while let Some(piece) = response.chunk().await.map_err(|error| failed(&error))? {
-        if body.len() + piece.len() > LARGEST {
-            return Err("the service's answer is too large".to_owned());
+fn failed(error: net::Error) -> String {
+    match error {
+        net::Error::Refused(why) => format!("its address is refused: {why}"),
+        net::Error::TooLarge { .. } => "the service's answer is too large".to_owned(),
+        error if error.is_timeout() => {
+            format!("the service did not answer within {} s", PATIENCE.as_secs())
         }
-        body.extend_from_slice(&piece);
+        error => {
+            let cause = error.tls_cause().unwrap_or_else(|| error.to_string());
+            format!("the service could not be asked: {cause}")
+        }
     }
-    Ok(Answer {
-        ok: status.is_success(),
-        status: status.as_u16(),
-        body,
-    })
-}
-
-fn failed(error: &reqwest::Error) -> String {
-    if error.is_timeout() {
-        return format!("the service did not answer within {} s", PATIENCE.as_secs());
-    }
-    let cause = net::tls_cause(error).unwrap_or_else(|| net::innermost(error));
-    format!("the service could not be asked: {cause}")
 }
 
 impl Answer {

@@ -17,6 +17,7 @@ use api::{
 };
 use artifact::pack::Packed;
 use git::{Call, Network, Reference, Remote, Resolved, Snapshot};
+use net::AddressPolicy;
 
 use crate::{
     blocking::Work,
@@ -31,15 +32,6 @@ const SUBJECT_CHARS: usize = 50;
 /// The kind GitRepository.
 pub(crate) struct GitRepositories {
     network: Network,
-}
-
-impl Default for GitRepositories {
-    /// Must be called within an async runtime, which the connections live on.
-    fn default() -> Self {
-        Self {
-            network: Network::new(tokio::runtime::Handle::current()),
-        }
-    }
 }
 
 /// A repository with credentials, and what to follow in it.
@@ -58,6 +50,12 @@ impl SourceKind for GitRepositories {
 
     const DIRECTORY: &'static str = "gitrepository";
     const LEGACY_READY: Reason = Reason::GitOperationSucceed;
+
+    fn new(addresses: AddressPolicy) -> Self {
+        Self {
+            network: Network::new(tokio::runtime::Handle::current(), addresses),
+        }
+    }
 
     fn spec(object: &GitRepository) -> SourceSpec<'_> {
         let spec = &object.spec;

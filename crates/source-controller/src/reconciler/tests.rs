@@ -42,6 +42,12 @@ impl SourceKind for UrlKind {
     const DIRECTORY: &'static str = "url";
     const LEGACY_READY: Reason = Reason::Succeeded;
 
+    fn new(_: net::AddressPolicy) -> Self {
+        Self {
+            fetches: AtomicUsize::new(0),
+        }
+    }
+
     fn spec(object: &GitRepository) -> SourceSpec<'_> {
         SourceSpec {
             interval: object.spec.interval.as_duration(),

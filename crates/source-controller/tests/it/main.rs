@@ -143,7 +143,13 @@ impl World {
     /// Fetches the artifact of the status as consumers do.
     async fn fetch(&self, object: &GitRepository) -> Files {
         let dir = tempfile::tempdir().unwrap();
-        let fetcher = ArtifactCache::new(dir.path(), None, Limits::default()).unwrap();
+        let fetcher = ArtifactCache::new(
+            dir.path(),
+            None,
+            Limits::default(),
+            net::AddressPolicy::command_line(),
+        )
+        .unwrap();
         let artifact = artifact_of(object);
         let fetched = fetcher
             .fetch(&artifact, PATIENCE, &CancellationToken::new())

@@ -5,9 +5,12 @@
 
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
 use cloud::{Token, aws, gcp};
-use reqwest::{Method, redirect::Policy};
+use net::{AddressPolicy, ClientOptions, Proxies, Timeouts, read_body};
+use reqwest::{
+    Method, Request,
+    header::{HeaderName, HeaderValue},
+};
 use url::{Host, Url};
 
 use super::{Ambient, read};
@@ -17,41 +20,35 @@ use crate::{Error, client::address};
 const CONNECT: Duration = Duration::from_secs(1);
 const TIMEOUT: Duration = Duration::from_secs(5);
 /// Bytes of an answer.
-const LONGEST: usize = 64 << 10;
+const LONGEST: u64 = 64 << 10;
 /// Where all clouds have it.
 const PLACE: &str = "http://169.254.169.254";
 /// Where containers have it on AWS.
 const CONTAINER: &str = "http://169.254.170.2";
 
 /// Asks; nothing when nobody answers, or not with success.
-async fn ask(method: Method, url: Url, headers: &[(&str, &str)]) -> Option<Bytes> {
-    // Another part of the process may have chosen already; then that choice stays.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let client = reqwest::Client::builder()
-        .no_proxy()
-        .redirect(Policy::none())
-        .connect_timeout(CONNECT)
-        .timeout(TIMEOUT)
-        .build()
-        .ok()?;
-    let asked = headers
-        .iter()
-        .fold(client.request(method, url), |asked, (name, value)| {
-            asked.header(*name, *value)
-        });
-    let mut response = asked
-        .send()
-        .await
-        .ok()
-        .filter(|answer| answer.status().is_success())?;
-    let mut body = BytesMut::new();
-    while let Some(chunk) = response.chunk().await.ok()? {
-        if body.len() + chunk.len() > LONGEST {
-            return None;
-        }
-        body.extend_from_slice(&chunk);
+async fn ask(method: Method, url: Url, headers: &[(&str, &str)]) -> Option<Vec<u8>> {
+    let options = ClientOptions {
+        timeouts: Timeouts {
+            connect: CONNECT,
+            read: None,
+            total: Some(TIMEOUT),
+        },
+        proxies: Proxies::Direct,
+        ..ClientOptions::new(AddressPolicy::unrestricted())
+    };
+    let mut request = Request::new(method, url);
+    for (name, value) in headers {
+        let name = HeaderName::from_bytes(name.as_bytes()).ok()?;
+        request
+            .headers_mut()
+            .insert(name, HeaderValue::from_str(value).ok()?);
     }
-    Some(body.freeze())
+    let mut response = options.build().ok()?.send(request).await.ok()?;
+    if !response.status().is_success() {
+        return None;
+    }
+    read_body(&mut response, LONGEST).await.ok()
 }
 
 impl Ambient {
@@ -113,7 +110,7 @@ impl Ambient {
         let at = |path: &str| place.join(path).ok();
         let text = async |method, path: &str, headers: &[(&str, &str)]| {
             let body = ask(method, at(path)?, headers).await?;
-            String::from_utf8(body.to_vec()).ok()
+            String::from_utf8(body).ok()
         };
         let lifetime = [("x-aws-ec2-metadata-token-ttl-seconds", "300")];
         let Some(token) = text(Method::PUT, "/latest/api/token", &lifetime).await else {

@@ -142,6 +142,8 @@ impl Launch {
         let mut args = vec![
             format!("--metrics-addr={}", addresses.metrics),
             format!("--health-addr={}", addresses.health),
+            // The servers of the tests are on loopback.
+            "--allow-addresses=127.0.0.0/8,::1".to_owned(),
         ];
         match self.name.as_str() {
             "source-controller" => args.extend([

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, anyhow, bail, ensure};
 use api::Secret;
 use clap::Args;
+use net::AddressPolicy;
 use oci::{Access, Archive, Client, Credentials, Limits, Repository, Source};
 
 use crate::{
@@ -84,7 +85,11 @@ impl ChartSourceFlags {
     /// Downloads a chart.
     pub(super) fn pull(&self, name: &str, fetcher: &RemoteFetcher) -> Result<Archive> {
         let location = locate(name, self.repo.as_deref().filter(|repo| !repo.is_empty()))?;
-        let client = Client::new(self.access(name, &location)?, Limits::default())?;
+        let client = Client::new(
+            self.access(name, &location)?,
+            Limits::default(),
+            AddressPolicy::command_line(),
+        )?;
         let range = self.range();
         let archive = match location {
             ChartLocation::Url => {

@@ -305,16 +305,28 @@ async fn vault_is_asked_with_the_token_that_is_for_it() {
 }
 
 #[tokio::test]
-async fn services_of_clouds_at_home_are_not_asked() {
-    let mut keys = Keys::new();
-    keys.set_vault(Secret::new("t".to_owned()), None);
-    let key = master(
-        Kind::Vault {
-            address: "http://169.254.169.254".to_owned(),
+async fn vault_at_a_refused_address_is_not_asked() {
+    let key = |address: &str| {
+        let kind = Kind::Vault {
+            address: address.to_owned(),
             engine: "e".to_owned(),
             name: "k".to_owned(),
-        },
-        "x",
+        };
+        master(kind, "x")
+    };
+    let mut keys = Keys::new();
+    keys.set_vault(Secret::new("t".to_owned()), None);
+    let error = keys.open(&key("http://169.254.169.254")).await.unwrap_err();
+    assert_eq!(
+        error,
+        "its address is refused: link-local addresses are not allowed"
     );
-    assert_eq!(keys.open(&key).await.unwrap_err(), "its address may not be asked");
+    let mut keys = Keys::new();
+    keys.set_vault(Secret::new("t".to_owned()), None);
+    keys.set_addresses(AddressPolicy::controller(net::ClusterServices::default()));
+    let error = keys.open(&key("http://127.0.0.1:8200")).await.unwrap_err();
+    assert_eq!(
+        error,
+        "its address is refused: loopback addresses are not allowed"
+    );
 }

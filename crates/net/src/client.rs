@@ -1,0 +1,233 @@
+//! The one builder of HTTP clients.
+
+use std::{sync::Arc, time::Duration};
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use hyper_util::client::proxy::matcher::Matcher;
+use reqwest::{Request, Response, header::HeaderValue, redirect::Policy};
+use tokio::time::Instant;
+use url::{Host, Url};
+
+use crate::{AddressPolicy, Error, Redirects, Resolver, Tls, Unresolved, redirect};
+
+/// The user agent of all clients that no protocol demands another of.
+pub const USER_AGENT: &str = concat!("weir/", env!("CARGO_PKG_VERSION"));
+
+/// Timeouts of a client's requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Timeouts {
+    /// Timeout for making a connection; default 30 s.
+    pub connect: Duration,
+    /// Timeout for each read of a response; default 30 s.
+    pub read: Option<Duration>,
+    /// Timeout for a request with its redirects and the body of its response; none by default.
+    pub total: Option<Duration>,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Self {
+            connect: Duration::from_secs(30),
+            read: Some(Duration::from_secs(30)),
+            total: None,
+        }
+    }
+}
+
+/// The proxies that a client uses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Proxies {
+    /// Those of the variables `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY`. The policy is applied to what is asked of them, too.
+    Environment,
+    /// None.
+    Direct,
+}
+
+/// The settings of a [`Client`].
+#[derive(Debug, Clone)]
+pub struct ClientOptions {
+    /// The addresses that requests may lead to.
+    pub policy: AddressPolicy,
+    /// Trusted authorities and client certificate.
+    pub tls: Tls,
+    /// Timeouts.
+    pub timeouts: Timeouts,
+    /// The redirects that are followed; none by default.
+    pub redirects: Redirects,
+    /// The proxies; those of the environment by default.
+    pub proxies: Proxies,
+    /// The `User-Agent` header; default [`USER_AGENT`].
+    pub user_agent: &'static str,
+    /// The largest number of idle connections that are kept for a host; default 2.
+    pub idle_per_host: usize,
+}
+
+impl ClientOptions {
+    /// Returns the default settings under a policy.
+    #[must_use]
+    pub fn new(policy: AddressPolicy) -> Self {
+        Self {
+            policy,
+            tls: Tls::default(),
+            timeouts: Timeouts::default(),
+            redirects: Redirects::None,
+            proxies: Proxies::Environment,
+            user_agent: USER_AGENT,
+            idle_per_host: 2,
+        }
+    }
+
+    /// Makes the client. It connects to no server yet.
+    ///
+    /// # Errors
+    /// If the certificates cannot be used.
+    pub fn build(self) -> Result<Client, Error> {
+        // Another part of the process may have chosen already; then that choice stays.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let matcher = match self.proxies {
+            Proxies::Environment => Some(Matcher::from_env()),
+            Proxies::Direct => None,
+        };
+        let proxies = matcher.as_ref().map(hosts).unwrap_or_default();
+        let resolver = Resolver::with_proxies(self.policy.clone(), proxies.clone());
+        let http = self.tls.build(|| {
+            let builder = reqwest::Client::builder()
+                .user_agent(self.user_agent)
+                .referer(false)
+                .redirect(Policy::none())
+                .connect_timeout(self.timeouts.connect)
+                .pool_idle_timeout(Duration::from_secs(15))
+                .pool_max_idle_per_host(self.idle_per_host)
+                .dns_resolver(resolver.clone());
+            let builder = match self.timeouts.read {
+                Some(read) => builder.read_timeout(read),
+                None => builder,
+            };
+            match self.proxies {
+                Proxies::Environment => builder,
+                Proxies::Direct => builder.no_proxy(),
+            }
+        })?;
+        Ok(Client(Arc::new(Inner {
+            http,
+            policy: self.policy,
+            redirects: self.redirects,
+            total: self.timeouts.total,
+            matcher,
+            proxies,
+        })))
+    }
+}
+
+/// The hosts of the proxies in the environment.
+fn hosts(matcher: &Matcher) -> Vec<String> {
+    let schemes = ["http://proxied.invalid/", "https://proxied.invalid/"];
+    let uris = schemes.iter().filter_map(|uri| uri.parse().ok());
+    let proxies = uris.filter_map(|uri| matcher.intercept(&uri));
+    proxies
+        .filter_map(|proxy| proxy.uri().host().map(str::to_owned))
+        .collect()
+}
+
+/// An HTTP client under an [`AddressPolicy`]; cheap to clone, and its connections are shared.
+#[derive(Debug, Clone)]
+pub struct Client(Arc<Inner>);
+
+struct Inner {
+    http: reqwest::Client,
+    policy: AddressPolicy,
+    redirects: Redirects,
+    total: Option<Duration>,
+    matcher: Option<Matcher>,
+    proxies: Vec<String>,
+}
+
+impl std::fmt::Debug for Inner {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Client")
+            .field("policy", &self.policy)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Client {
+    /// Returns the policy of the client.
+    #[must_use]
+    pub fn policy(&self) -> &AddressPolicy {
+        &self.0.policy
+    }
+
+    /// Sends a request, and follows the redirects that the client follows. Any status is a response.
+    ///
+    /// # Errors
+    /// If the policy refuses the URL or the target of a redirect, or the server does not respond.
+    pub async fn send(&self, mut request: Request) -> Result<Response, Error> {
+        let deadline = self.0.total.map(|total| Instant::now() + total);
+        let mut followed = 0;
+        loop {
+            self.permit(request.url()).await.map_err(|error| match error {
+                Error::Refused(why) if followed > 0 => {
+                    Error::Redirect(format!("a redirect leads to a refused address: {why}"))
+                }
+                error => error,
+            })?;
+            if let Some(deadline) = deadline {
+                *request.timeout_mut() = Some(deadline.saturating_duration_since(Instant::now()));
+            }
+            let Redirects::Follow { to_http } = self.0.redirects else {
+                return Ok(self.0.http.execute(request).await?);
+            };
+            let again = request.try_clone();
+            let response = self.0.http.execute(request).await?;
+            let next = match again {
+                Some(again) => {
+                    redirect::next(again, response.status(), response.headers(), followed, to_http)?
+                }
+                None => None,
+            };
+            let Some(next) = next else {
+                return Ok(response);
+            };
+            request = next;
+            followed += 1;
+        }
+    }
+
+    /// Checks a URL before it is requested. The addresses of its name are checked when a connection is made, or here if that is made
+    /// by a proxy, or the port matters.
+    async fn permit(&self, url: &Url) -> Result<(), Error> {
+        let inner = &self.0;
+        inner.policy.check_url(url)?;
+        let Some(Host::Domain(name)) = url.host() else {
+            return Ok(());
+        };
+        let uri = url.as_str().parse::<http::Uri>().ok();
+        let matcher = inner.matcher.as_ref();
+        let is_proxied = matcher
+            .zip(uri)
+            .is_some_and(|(matcher, uri)| matcher.intercept(&uri).is_some());
+        let is_proxy = inner.proxies.iter().any(|proxy| proxy.eq_ignore_ascii_case(name));
+        if !is_proxied && !is_proxy && !inner.policy.needs_port(url.port_or_known_default()) {
+            return Ok(());
+        }
+        match inner.policy.resolve(url).await {
+            Err(Unresolved::Unknown) if is_proxied => Ok(()),
+            Err(error) => Err(error.into()),
+            Ok(_) => Ok(()),
+        }
+    }
+}
+
+/// Returns the `Authorization` header for a user and a password. It is marked as sensitive, so that no log shows it.
+#[must_use]
+pub fn basic_auth(username: &str, password: &str) -> HeaderValue {
+    let pair = STANDARD.encode(format!("{username}:{password}"));
+    // Base64 is always a valid header value.
+    let mut value =
+        HeaderValue::try_from(format!("Basic {pair}")).unwrap_or_else(|_| HeaderValue::from_static(""));
+    value.set_sensitive(true);
+    value
+}
+
+#[cfg(test)]
+mod tests;

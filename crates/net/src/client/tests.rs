@@ -1,0 +1,143 @@
+use bytes::Bytes;
+use reqwest::{Method, header::AUTHORIZATION};
+use testkit::{Page, WebServer};
+
+use super::*;
+use crate::{ClusterServices, Refusal, read_body};
+
+/// A policy of controllers that may reach the servers of the tests.
+fn policy() -> AddressPolicy {
+    let loopback = ["127.0.0.0/8", "::1"].map(|text| text.parse().unwrap());
+    AddressPolicy::controller(ClusterServices::default()).allowing(loopback)
+}
+
+fn following(policy: AddressPolicy) -> Client {
+    let options = ClientOptions {
+        redirects: Redirects::FOLLOW,
+        proxies: Proxies::Direct,
+        ..ClientOptions::new(policy)
+    };
+    options.build().unwrap()
+}
+
+fn get(url: &str) -> Request {
+    let mut request = Request::new(Method::GET, url.parse().unwrap());
+    request
+        .headers_mut()
+        .insert(AUTHORIZATION, basic_auth("me", "s3cret"));
+    request
+}
+
+fn redirect(server: &WebServer, path: &str, to: &str) -> String {
+    server.page(path, Page::Redirect(to.to_owned()));
+    server.url(path)
+}
+
+#[tokio::test]
+async fn redirects_to_refused_addresses_are_not_followed() {
+    let server = WebServer::start().unwrap();
+    let client = following(policy());
+    for (path, to, why) in [
+        ("/link", "http://169.254.169.254/latest", Refusal::LinkLocal),
+        ("/azure", "http://168.63.129.16/", Refusal::Metadata),
+        ("/mapped", "http://[::ffff:169.254.169.254]/", Refusal::LinkLocal),
+        ("/api", "https://kubernetes.default.svc/api", Refusal::ApiServer),
+        ("/file", "file:///etc/passwd", Refusal::Scheme),
+    ] {
+        let error = client.send(get(&redirect(&server, path, to))).await.unwrap_err();
+        let expected = format!("a redirect leads to a refused address: {why}");
+        assert_eq!(error.to_string(), expected, "{to}");
+    }
+}
+
+#[tokio::test]
+async fn refused_hosts_are_not_connected_to() {
+    let server = WebServer::start().unwrap();
+    server.page("/", Page::Content("x".into()));
+    let strict = following(AddressPolicy::controller(ClusterServices::default()));
+    for url in [server.url("/"), server.url("/").replace("127.0.0.1", "localhost")] {
+        let error = strict.send(get(&url)).await.unwrap_err();
+        assert!(
+            matches!(error, Error::Refused(Refusal::Loopback)),
+            "{url}: {error}"
+        );
+    }
+    assert!(server.asked().is_empty());
+    let socket = ClusterServices {
+        api_server_sockets: vec![server.url("").split('/').nth(2).unwrap().parse().unwrap()],
+        ..ClusterServices::default()
+    };
+    let api = following(AddressPolicy::command_line().refusing_api_server(socket));
+    let error = api.send(get(&server.url("/"))).await.unwrap_err();
+    assert!(matches!(error, Error::Refused(Refusal::ApiServer)), "{error}");
+    assert!(server.asked().is_empty());
+}
+
+#[tokio::test]
+async fn credentials_stay_at_their_origin() {
+    let (first, second) = (WebServer::start().unwrap(), WebServer::start().unwrap());
+    for server in [&first, &second] {
+        server.page("/end", Page::Content("x".into()));
+    }
+    let client = following(policy());
+    client.send(get(&redirect(&first, "/own", "/end"))).await.unwrap();
+    client
+        .send(get(&redirect(&first, "/other", &second.url("/end"))))
+        .await
+        .unwrap();
+    assert!(first.asked().iter().all(|asked| asked.authorization.is_some()));
+    let asked = second.asked();
+    assert_eq!((asked.len(), &asked[0].authorization), (1, &None));
+}
+
+#[tokio::test]
+async fn redirects_are_bounded() {
+    let server = WebServer::start().unwrap();
+    let error = following(policy())
+        .send(get(&redirect(&server, "/loop", "/loop")))
+        .await
+        .unwrap_err();
+    assert!(error.to_string().contains("more than 10"), "{error}");
+    assert_eq!(server.asked().len(), 11);
+    let options = ClientOptions {
+        proxies: Proxies::Direct,
+        ..ClientOptions::new(policy())
+    };
+    let response = options
+        .build()
+        .unwrap()
+        .send(get(&server.url("/loop")))
+        .await
+        .unwrap();
+    assert_eq!(response.status().as_u16(), 302);
+}
+
+#[tokio::test]
+async fn bodies_are_read_up_to_a_limit() {
+    let server = WebServer::start().unwrap();
+    server.page("/small", Page::Content("hello".into()));
+    server.page("/endless", Page::Endless(Bytes::from_static(&[0; 1024])));
+    let client = following(policy());
+    let mut response = client.send(get(&server.url("/small"))).await.unwrap();
+    assert_eq!(read_body(&mut response, 5).await.unwrap(), b"hello");
+    for path in ["/small", "/endless"] {
+        let mut response = client.send(get(&server.url(path))).await.unwrap();
+        let error = read_body(&mut response, 4).await.unwrap_err();
+        assert!(matches!(error, Error::TooLarge { limit: 4 }), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn failures_do_not_show_the_url() {
+    let server = WebServer::start().unwrap();
+    let url = server.url("/x?token=s3cret");
+    drop(server);
+    let error = following(policy()).send(get(&url)).await.unwrap_err();
+    assert!(error.is_connect() && !error.is_timeout(), "{error:?}");
+    assert!(!format!("{error} {error:?}").contains("s3cret"), "{error:?}");
+    let unknown = following(policy())
+        .send(get("http://host.invalid/"))
+        .await
+        .unwrap_err();
+    assert!(matches!(unknown, Error::Unresolved), "{unknown:?}");
+}

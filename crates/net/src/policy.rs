@@ -1,0 +1,332 @@
+//! The policy of addresses: which servers a client may connect to.
+
+use std::{
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+};
+
+use url::{Host, Url};
+
+use crate::{
+    Exception,
+    address::{AddressClass, classify, unmasked},
+};
+
+/// The reason why an address is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// The URL has another scheme than `http` and `https`.
+    #[error("only http and https are supported")]
+    Scheme,
+    /// The URL has no host.
+    #[error("it has no host")]
+    NoHost,
+    /// An address of the link-local ranges, where clouds have their metadata services.
+    #[error("link-local addresses are not allowed")]
+    LinkLocal,
+    /// The metadata service of a cloud outside of the link-local ranges.
+    #[error("metadata services of clouds are not allowed")]
+    Metadata,
+    /// An address of the machine or Pod itself.
+    #[error("loopback addresses are not allowed")]
+    Loopback,
+    /// `0.0.0.0/8` or `::`, which means the machine or Pod itself.
+    #[error("the unspecified address is not allowed")]
+    Unspecified,
+    /// The address of a group.
+    #[error("multicast addresses are not allowed")]
+    Multicast,
+    /// The broadcast address, or one of the reserved range around it.
+    #[error("the broadcast address is not allowed")]
+    Broadcast,
+    /// An address of a private network.
+    #[error("private addresses are not allowed")]
+    Private,
+    /// The API server of the cluster that the process runs in.
+    #[error("the API server is not allowed")]
+    ApiServer,
+    /// A service in the namespace of the process.
+    #[error("services in the namespace of the controllers are not allowed")]
+    OwnService,
+}
+
+/// The reason why a host has no address to connect to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Unresolved {
+    /// The policy refuses the host or all of its addresses.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// The name has no address.
+    #[error("the host cannot be resolved")]
+    Unknown,
+}
+
+/// The services of the cluster that a controller must not be led to: the API server and those of its own namespace.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ClusterServices {
+    /// IP addresses of the API server, refused with any port.
+    pub api_server: Vec<IpAddr>,
+    /// Addresses of the API server where other ports of the IP address belong to others.
+    pub api_server_sockets: Vec<SocketAddr>,
+    /// IP addresses of services in the process's own namespace.
+    pub own_services: Vec<IpAddr>,
+    /// The process's own namespace, whose services are refused by name; empty outside of a cluster.
+    pub own_namespace: String,
+}
+
+impl ClusterServices {
+    /// Finds the services in the variables that Kubernetes sets in each Pod: `KUBERNETES_SERVICE_HOST`, and
+    /// `<NAME>_SERVICE_HOST` for each service that its namespace had when the Pod started.
+    #[must_use]
+    pub fn from_variables(
+        variables: impl IntoIterator<Item = (String, String)>,
+        own_namespace: &str,
+    ) -> Self {
+        let mut found = Self::default();
+        for (name, value) in variables {
+            let service = name.strip_suffix("_SERVICE_HOST").filter(|name| !name.is_empty());
+            match (service, value.parse()) {
+                (Some("KUBERNETES"), Ok(ip)) => found.api_server.push(unmasked(ip)),
+                (Some(_), Ok(ip)) => found.own_services.push(unmasked(ip)),
+                _ => {}
+            }
+        }
+        // Outside of a cluster no name means a service.
+        if !found.api_server.is_empty() {
+            own_namespace.clone_into(&mut found.own_namespace);
+        }
+        found
+    }
+
+    fn is_api_server(&self, ip: IpAddr, port: Option<u16>) -> bool {
+        let same = |socket: &SocketAddr| unmasked(socket.ip()) == ip && Some(socket.port()) == port;
+        self.api_server.contains(&ip) || self.api_server_sockets.iter().any(same)
+    }
+
+    /// Returns true if a name may mean a service of the own namespace: `x`, `x.NAMESPACE`, `x.NAMESPACE.svc` and
+    /// `x.NAMESPACE.svc.DOMAIN`.
+    fn is_own_service(&self, host: &str) -> bool {
+        if self.own_namespace.is_empty() || host == "localhost" {
+            return false;
+        }
+        let mut labels = host.split('.').skip(1);
+        match (labels.next(), labels.next()) {
+            (None, _) => true,
+            (Some(namespace), None | Some("svc")) => namespace == self.own_namespace,
+            _ => false,
+        }
+    }
+}
+
+/// Returns true for the names that every cluster has for its API server.
+fn is_api_server_name(host: &str) -> bool {
+    let rest = host.strip_prefix("kubernetes");
+    let rest = rest.map(|rest| rest.strip_prefix(".default").unwrap_or(rest));
+    rest.is_some_and(|rest| rest.is_empty() || rest == ".svc" || rest.starts_with(".svc."))
+}
+
+/// A policy of addresses, applied to hosts that are IP addresses, to the results of name resolution, and to redirects.
+///
+/// Link-local addresses and metadata services of clouds are refused by all policies but [`AddressPolicy::unrestricted`].
+/// IPv6 addresses that embed an IPv4 address count as that.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AddressPolicy(Arc<Rules>);
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Rules {
+    /// Refuses link-local addresses and metadata services.
+    metadata: bool,
+    /// Refuses loopback, unspecified, multicast and broadcast addresses.
+    local: bool,
+    private: bool,
+    api_server: bool,
+    own_services: bool,
+    services: ClusterServices,
+    exceptions: Vec<Exception>,
+}
+
+impl AddressPolicy {
+    /// The policy of the command line: its user may reach everything but metadata services and link-local addresses, which a
+    /// project must not lead to.
+    #[must_use]
+    pub fn command_line() -> Self {
+        Self(Arc::new(Rules {
+            metadata: true,
+            ..Rules::default()
+        }))
+    }
+
+    /// The policy of a controller, whose users must not reach through it what they cannot reach themselves: also refuses
+    /// loopback, unspecified, multicast and broadcast addresses, the API server, and services of the controller's own namespace.
+    /// Private networks are allowed.
+    #[must_use]
+    pub fn controller(services: ClusterServices) -> Self {
+        Self(Arc::new(Rules {
+            metadata: true,
+            local: true,
+            private: false,
+            api_server: true,
+            own_services: true,
+            services,
+            exceptions: Vec::new(),
+        }))
+    }
+
+    /// No restriction, for addresses that the operator or the program itself chooses.
+    #[must_use]
+    pub fn unrestricted() -> Self {
+        Self(Arc::default())
+    }
+
+    fn with(mut self, change: impl FnOnce(&mut Rules)) -> Self {
+        change(Arc::make_mut(&mut self.0));
+        self
+    }
+
+    /// Refuses private networks, too.
+    #[must_use]
+    pub fn refusing_private(self) -> Self {
+        self.with(|rules| rules.private = true)
+    }
+
+    /// Refuses the API server at these addresses and by its names, too.
+    #[must_use]
+    pub fn refusing_api_server(self, services: ClusterServices) -> Self {
+        self.with(|rules| {
+            rules.api_server = true;
+            rules.services = services;
+        })
+    }
+
+    /// Allows the API server: for clients that have credentials of the user for it.
+    #[must_use]
+    pub fn allowing_api_server(self) -> Self {
+        self.with(|rules| rules.api_server = false)
+    }
+
+    /// Allows services of the own namespace: for artifacts, which the source-controller serves.
+    #[must_use]
+    pub fn allowing_own_services(self) -> Self {
+        self.with(|rules| rules.own_services = false)
+    }
+
+    /// Allows hosts, addresses and networks. A network does not open the API server: that has to be named by its host or address.
+    #[must_use]
+    pub fn allowing(self, exceptions: impl IntoIterator<Item = Exception>) -> Self {
+        self.with(|rules| rules.exceptions.extend(exceptions))
+    }
+
+    /// Checks a URL as far as that is possible without resolving its host.
+    ///
+    /// # Errors
+    /// If the scheme is neither `http` nor `https`, or the host is refused by its name or its IP address.
+    pub fn check_url(&self, url: &Url) -> Result<(), Refusal> {
+        if !matches!(url.scheme(), "http" | "https") {
+            return Err(Refusal::Scheme);
+        }
+        let port = url.port_or_known_default();
+        match url.host() {
+            Some(Host::Ipv4(ip)) => self.check_address(ip.into(), port),
+            Some(Host::Ipv6(ip)) => self.check_address(ip.into(), port),
+            Some(Host::Domain(name)) => self.check_name(name).map(|_| ()),
+            None => Err(Refusal::NoHost),
+        }
+    }
+
+    /// Checks an IP address. Without a port, addresses that are the API server's with one port alone are not recognized.
+    ///
+    /// # Errors
+    /// If the address is refused.
+    pub fn check_address(&self, address: IpAddr, port: Option<u16>) -> Result<(), Refusal> {
+        let (rules, ip) = (&self.0, unmasked(address));
+        let excepted = |is: fn(&Exception, IpAddr) -> bool| {
+            let mut exceptions = rules.exceptions.iter();
+            exceptions.any(|exception| is(exception, ip) || is(exception, address))
+        };
+        if excepted(Exception::is) {
+            return Ok(());
+        }
+        if rules.api_server && rules.services.is_api_server(ip, port) {
+            return Err(Refusal::ApiServer);
+        }
+        if excepted(Exception::holds) {
+            return Ok(());
+        }
+        if rules.own_services && rules.services.own_services.contains(&ip) {
+            return Err(Refusal::OwnService);
+        }
+        match classify(ip) {
+            AddressClass::LinkLocal if rules.metadata => Err(Refusal::LinkLocal),
+            AddressClass::Metadata if rules.metadata => Err(Refusal::Metadata),
+            AddressClass::Loopback if rules.local => Err(Refusal::Loopback),
+            AddressClass::Unspecified if rules.local => Err(Refusal::Unspecified),
+            AddressClass::Multicast if rules.local => Err(Refusal::Multicast),
+            AddressClass::Broadcast if rules.local => Err(Refusal::Broadcast),
+            AddressClass::Private if rules.private => Err(Refusal::Private),
+            _ => Ok(()),
+        }
+    }
+
+    /// Checks a name, and returns true if an exception names it, so that its addresses need no check.
+    pub(crate) fn check_name(&self, name: &str) -> Result<bool, Refusal> {
+        let host = name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase();
+        let rules = &self.0;
+        if host.is_empty() {
+            return Err(Refusal::NoHost);
+        }
+        if rules.exceptions.iter().any(|exception| exception.names(&host)) {
+            return Ok(true);
+        }
+        if rules.api_server && is_api_server_name(&host) {
+            return Err(Refusal::ApiServer);
+        }
+        if rules.own_services && rules.services.is_own_service(&host) {
+            return Err(Refusal::OwnService);
+        }
+        Ok(false)
+    }
+
+    /// Returns true if a port decides whether an address is the API server's, so that names have to be resolved with it.
+    pub(crate) fn needs_port(&self, port: Option<u16>) -> bool {
+        let mut sockets = self.0.services.api_server_sockets.iter();
+        self.0.api_server && sockets.any(|socket| Some(socket.port()) == port)
+    }
+
+    /// Resolves the host of a URL, and returns its addresses that are allowed.
+    ///
+    /// # Errors
+    /// If the host cannot be resolved, or it or all of its addresses are refused.
+    pub async fn resolve(&self, url: &Url) -> Result<Vec<SocketAddr>, Unresolved> {
+        self.check_url(url)?;
+        let port = url.port_or_known_default().unwrap_or_default();
+        match url.host() {
+            Some(Host::Ipv4(ip)) => Ok(vec![SocketAddr::new(ip.into(), port)]),
+            Some(Host::Ipv6(ip)) => Ok(vec![SocketAddr::new(ip.into(), port)]),
+            Some(Host::Domain(name)) => self.lookup(name, Some(port)).await,
+            None => Err(Refusal::NoHost.into()),
+        }
+    }
+
+    /// Resolves a name, and returns its addresses that are allowed.
+    pub(crate) async fn lookup(&self, name: &str, port: Option<u16>) -> Result<Vec<SocketAddr>, Unresolved> {
+        let excepted = self.check_name(name)?;
+        let found = tokio::net::lookup_host((name, port.unwrap_or_default())).await;
+        let found = found.map_err(|_| Unresolved::Unknown)?;
+        let mut refusal = None;
+        let mut allowed = Vec::new();
+        for socket in found {
+            match self.check_address(socket.ip(), port) {
+                Err(why) if !excepted => refusal = Some(why),
+                _ => allowed.push(socket),
+            }
+        }
+        match refusal {
+            _ if !allowed.is_empty() => Ok(allowed),
+            Some(why) => Err(why.into()),
+            None => Err(Unresolved::Unknown),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
