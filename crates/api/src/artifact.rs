@@ -1,4 +1,4 @@
-//! What a source produces: a gzip-compressed tarball that is served over HTTP.
+//! The artifact of a source: a gzip-compressed tarball that is served over HTTP.
 
 use std::collections::BTreeMap;
 
@@ -7,15 +7,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Time, schema};
 
-/// A stored tarball and where to get it.
+/// A stored gzip-compressed tarball, and its URL.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Artifact {
-    /// Path of the file, relative to the root of the storage.
+    /// Path of the file in the storage, as in `gitrepository/<namespace>/<name>/<revision>.tar.gz`.
     pub path: String,
-    /// Address to download the file from.
+    /// URL of the file. Its path is that in the storage.
     pub url: String,
-    /// Revision of the source, as in `main@sha1:<hash>`.
+    /// Revision of the source, as in `main@sha1:<commit>`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub revision: String,
     /// Algorithm and digest of the file, as in `sha256:<hex>`.
@@ -25,13 +25,13 @@ pub struct Artifact {
     /// SHA-256 of the file in hex, for readers that do not know `digest`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checksum: Option<String>,
-    /// When the file was stored.
+    /// Time at which the file was stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_update_time: Option<Time>,
-    /// Length of the file in bytes.
+    /// Size of the file in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<i64>,
-    /// Annotations of the producer.
+    /// Metadata of the producer, as in the annotations of an OCI artifact.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub metadata: BTreeMap<String, String>,
 }

@@ -1,4 +1,4 @@
-//! One aspect of an object's state.
+//! Conditions of objects: `metav1.Condition`.
 
 use std::fmt;
 
@@ -6,23 +6,23 @@ use serde::{Deserialize, Serialize};
 
 use crate::Time;
 
-/// Longest message that is kept, in bytes.
+/// Maximum length of a message in bytes; the original cuts there, too.
 const MESSAGE_LIMIT: usize = 20_000;
 
-/// Whether a condition holds.
+/// The status of a condition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ConditionStatus {
-    /// It holds.
+    /// The condition holds.
     True,
-    /// It does not hold.
+    /// The condition does not hold.
     False,
-    /// It is not known (and what any other text is read as).
+    /// Unknown; any other string is read as this.
     #[serde(other)]
     Unknown,
 }
 
 impl ConditionStatus {
-    /// The text that clients see.
+    /// Returns the string that clients see.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -45,32 +45,32 @@ impl fmt::Display for ConditionStatus {
     }
 }
 
-/// One aspect of an object's state, on the wire as `metav1.Condition`. Decodes leniently, since other controllers'
-/// conditions are read too.
+/// A condition of an object, as `metav1.Condition`. Missing fields are accepted, since conditions of other controllers
+/// are read, too.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Condition {
-    /// Name of the aspect.
+    /// Type of the condition, as in `Ready`.
     #[serde(rename = "type")]
     pub type_: String,
-    /// Whether it holds.
+    /// Status of the condition: True, False or Unknown.
     pub status: ConditionStatus,
-    /// Generation of the object that the condition speaks of.
+    /// Generation of the object that the condition describes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// When the status last changed.
+    /// Time at which the status last changed.
     #[serde(default = "epoch")]
     pub last_transition_time: Time,
-    /// Why, in one word.
+    /// Reason in CamelCase, for programs.
     #[serde(default)]
     pub reason: String,
-    /// Why, in a sentence.
+    /// Message for people, at most 20,000 bytes.
     #[serde(default)]
     pub message: String,
 }
 
 impl Condition {
-    /// Makes a condition; a message beyond 20,000 bytes is cut and ends in `...`.
+    /// Creates a condition. A message of more than 20,000 bytes is cut and ends in `...`.
     #[must_use]
     pub fn new(
         type_: impl Into<String>,
@@ -90,13 +90,13 @@ impl Condition {
         }
     }
 
-    /// Whether it holds.
+    /// Returns true if the status is True.
     #[must_use]
     pub fn is_true(&self) -> bool {
         self.status == ConditionStatus::True
     }
 
-    /// Whether it is known not to hold.
+    /// Returns true if the status is False.
     #[must_use]
     pub fn is_false(&self) -> bool {
         self.status == ConditionStatus::False
@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_foreign_condition_decodes_with_what_it_has() {
+    fn condition_without_optional_fields_decodes() {
         let condition: Condition =
             serde_json::from_str(r#"{"type":"Ready","status":"Perhaps","severity":"Info"}"#).unwrap();
         assert_eq!(condition.status, ConditionStatus::Unknown);
@@ -129,14 +129,14 @@ mod tests {
     }
 
     #[test]
-    fn long_messages_are_cut_at_a_character() {
+    fn long_message_is_cut_at_a_character() {
         let condition = Condition::new("Ready", false, "Failed", "ä".repeat(15_000), Some(1), epoch());
         assert_eq!(condition.message.len(), 20_003);
         assert!(condition.message.ends_with("ä..."));
     }
 
     #[test]
-    fn the_wire_form_is_that_of_metav1() {
+    fn condition_serializes_as_metav1_condition() {
         let condition = Condition::new(
             "Ready",
             true,

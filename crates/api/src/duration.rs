@@ -1,4 +1,4 @@
-//! Durations as Go writes them: `1h30m`, `1.5s`, `300ms`.
+//! Durations in Go's format: `1h30m`, `1.5s`, `300ms`.
 
 use std::{fmt, str::FromStr, time::Duration};
 
@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 const SECOND: i64 = 1_000_000_000;
 
-/// Why a text is no duration.
+/// An error about a string that is not a duration. Displays the string, cut to 64 characters, and the reason.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("invalid duration '{text}': {reason}; write for example 30s, 5m or 1h30m")]
 pub struct InvalidDuration {
@@ -16,33 +16,33 @@ pub struct InvalidDuration {
     reason: &'static str,
 }
 
-/// A signed duration in nanoseconds, with Go's grammar in both directions.
+/// A signed duration in nanoseconds (at most 292 years), parsed and printed as by Go's `time.Duration`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct GoDuration(i64);
 
 impl GoDuration {
-    /// No time at all.
+    /// A duration of zero length.
     pub const ZERO: Self = Self(0);
 
-    /// Makes a duration of nanoseconds.
+    /// Creates a duration from nanoseconds.
     #[must_use]
     pub const fn from_nanos(nanos: i64) -> Self {
         Self(nanos)
     }
 
-    /// Makes a duration of seconds; more than fits becomes the longest.
+    /// Creates a duration from seconds, at most the longest one.
     #[must_use]
     pub const fn from_secs(secs: i64) -> Self {
         Self(secs.saturating_mul(SECOND))
     }
 
-    /// Its nanoseconds.
+    /// Returns the number of nanoseconds.
     #[must_use]
     pub const fn nanos(self) -> i64 {
         self.0
     }
 
-    /// The same as a standard duration; a negative one becomes zero.
+    /// Converts to a standard duration; a negative one becomes zero.
     #[must_use]
     pub const fn as_duration(self) -> Duration {
         if self.0 <= 0 {
@@ -118,12 +118,12 @@ impl JsonSchema for GoDuration {
     }
 }
 
-/// A duration, or the word `never`.
+/// A period of time, or `never`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DurationOrNever {
-    /// Each time this has passed.
+    /// Each time this period has passed.
     Every(GoDuration),
-    /// Not by time.
+    /// Never because of time.
     Never,
 }
 
@@ -170,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_what_go_reads() {
+    fn parse_accepts_what_go_accepts() {
         let cases = [
             ("0", 0),
             ("-0", 0),
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_go_refuses() {
+    fn parse_refuses_what_go_refuses() {
         for text in [
             "", "-", "+", "3", "s", ".s", ".", "-.", "1d", "1 s", "1s ", "1S", "--1s", "never", "1m30",
             "1e3s", "１s",
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn longest_duration_that_the_schemas_accept_is_read() {
+    fn parse_accepts_the_longest_durations_of_the_schemas() {
         // Parts with the most time for their length, as the patterns and the maximum length of the schemas allow.
         let length = usize::try_from(crate::schema::DURATION_LENGTH).unwrap();
         for part in ["999999h", "999999m", "999999999s", "999999999ms", "9h", "9.9h"] {
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn writes_what_go_writes() {
+    fn display_prints_as_go_does() {
         let cases = [
             (0, "0s"),
             (1, "1ns"),
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn conversion_is_total() {
+    fn conversion_saturates() {
         assert_eq!(GoDuration(-1).as_duration(), Duration::ZERO);
         assert_eq!(GoDuration::from_secs(90).as_duration(), Duration::from_secs(90));
         assert_eq!(GoDuration::from_secs(i64::MAX), GoDuration(i64::MAX));
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn serde_is_text() {
+    fn serde_uses_strings() {
         assert_eq!(
             serde_json::from_str::<GoDuration>("\"1m30s\"").unwrap(),
             GoDuration::from_secs(90)

@@ -1,4 +1,4 @@
-//! The event that a controller posts to the notification-controller.
+//! Events that controllers post to the notification-controller.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -7,23 +7,23 @@ use serde::{Deserialize, Serialize};
 
 use crate::Time;
 
-/// How an event is weighed. Texts that are none of the three are kept: the server does not judge them.
+/// The severity of an event. Unknown strings are kept as they are.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "String", into = "String")]
 pub enum Severity {
-    /// Never posted.
+    /// Not posted to the notification-controller.
     Trace,
-    /// Worth knowing.
+    /// Informational; the default severity.
     #[default]
     Info,
-    /// Something failed.
+    /// The report of a failure.
     Error,
-    /// What another controller calls it.
+    /// A severity of another controller.
     Other(String),
 }
 
 impl Severity {
-    /// The text on the wire.
+    /// Returns the string that is sent as JSON.
     #[must_use]
     pub fn as_str(&self) -> &str {
         match self {
@@ -58,30 +58,30 @@ impl fmt::Display for Severity {
     }
 }
 
-/// What happened to an object, as JSON between controllers and to generic webhooks.
+/// An event about an object, sent as JSON between controllers and to generic webhooks.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Event {
-    /// The object that it happened to.
+    /// The object that the event is about.
     pub involved_object: ObjectReference,
-    /// How it is weighed.
+    /// Severity of the event. Default: `info`.
     pub severity: Severity,
-    /// When it happened, in whole seconds.
+    /// Time of the event in whole seconds.
     pub timestamp: Option<Time>,
-    /// What happened, for people.
+    /// Message of the event for people.
     pub message: String,
-    /// What happened, in one word.
+    /// Reason of the event in CamelCase.
     pub reason: String,
-    /// Further facts. Keys begin with the API group of the object, or with `event.toolkit.fluxcd.io/` where the user
+    /// Metadata of the event. Keys begin with the API group of the object, or with `event.toolkit.fluxcd.io/` if the user
     /// set them.
     #[serde(
         skip_serializing_if = "BTreeMap::is_empty",
         deserialize_with = "null_is_empty"
     )]
     pub metadata: BTreeMap<String, String>,
-    /// Name of the controller that tells it.
+    /// Name of the reporting controller.
     pub reporting_controller: String,
-    /// Name of the process that tells it.
+    /// Name of the reporting process.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub reporting_instance: String,
 }
@@ -96,7 +96,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn the_wire_form() {
+    fn event_serializes_as_flux_sends_it() {
         let json = json!({
             "involvedObject": {
                 "apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "GitRepository",
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn other_senders_events_decode() {
+    fn event_of_another_sender_decodes() {
         let event: Event = serde_json::from_str(
             r#"{"severity":"warning","metadata":null,"involvedObject":{"kind":"Drive"},"extra":1}"#,
         )

@@ -1,17 +1,17 @@
-//! What went wrong, in the words of conditions, events and metrics.
+//! Faults: failed reconciliations, as conditions, events and metrics report them.
 
 use std::{fmt, time::Duration};
 
-/// What the scheduler does after a fault.
+/// The class of a fault: it decides about the next attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Class {
-    /// Only a change of the object helps: no retry, Stalled=True.
+    /// Only a change of the object helps: it is not retried, Stalled=True.
     Stall,
-    /// Something else must happen first: look again after a fixed time.
+    /// Something else must happen first: retry after a fixed delay.
     Wait(Duration),
-    /// It may work next time: retry with exponential backoff.
+    /// The next attempt may succeed: retry with exponential backoff.
     Retry,
-    /// Our own mistake (a caught panic): retry with backoff, count it.
+    /// An error of this program (a caught panic): retry with exponential backoff, and count it.
     Bug,
 }
 
@@ -19,13 +19,13 @@ macro_rules! reasons {
     (@text $name:ident) => { stringify!($name) };
     (@text $name:ident $text:literal) => { $text };
     ($($(#[$doc:meta])* $name:ident $(= $text:literal)?),+ $(,)?) => {
-        /// The reason of a condition, of an event, and the label of a metric. The names are upstream's wherever
-        /// upstream has one.
+        /// The reason of a condition or an event, and the label of a metric. The names are those of the original
+        /// controllers, if these have one.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         pub enum Reason { $($(#[$doc])* $name),+ }
 
         impl Reason {
-            /// The name that clients see.
+            /// Returns the name that clients see.
             #[must_use]
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$name => reasons!(@text $name $($text)?)),+ }
@@ -35,79 +35,79 @@ macro_rules! reasons {
 }
 
 reasons! {
-    /// All is well.
+    /// The reconciliation succeeded.
     Succeeded,
-    /// Work is going on.
+    /// The reconciliation is running.
     Progressing,
-    /// Work goes on after a failure.
+    /// The reconciliation is retried after a failure.
     ProgressingWithRetry,
-    /// The object does not decode, or a value in it is invalid.
+    /// The object does not decode, or one of its values is invalid.
     InvalidSpec,
-    /// A field is set that this version does not obey.
+    /// A field is set that is not supported.
     UnsupportedField,
-    /// A caught panic.
+    /// A panic was caught.
     InternalError,
-    /// The pass took longer than its timeout.
+    /// The reconciliation exceeded its timeout.
     Timeout,
-    /// A reference to another namespace, or an identity without the right to do it.
+    /// A reference to another namespace is blocked, or the identity lacks the right.
     AccessDenied,
     /// A new artifact was stored.
     NewArtifact,
     /// A new upstream revision was seen.
     NewRevision,
-    /// The URL of a source is unusable.
+    /// The URL of a source is invalid.
     URLInvalid,
     /// Credentials are missing, malformed or refused.
     AuthenticationFailed,
-    /// Talking to the Git server failed.
+    /// A request to the Git server failed.
     GitOperationFailed,
-    /// The Git repository has no commit.
+    /// The Git repository is empty: it has no commit.
     EmptyGitRepository,
-    /// A directory of the storage could not be made.
+    /// A directory of the storage could not be created.
     DirectoryCreationFailed,
     /// The artifact could not be packed or stored.
     ArchiveOperationFailed,
-    /// A stored artifact is not what its digest says.
+    /// A stored artifact does not have its digest.
     ArtifactVerificationFailed,
-    /// The ignore rules of a source are broken.
+    /// The ignore rules of a source are invalid.
     SourceIgnoreError,
     /// Superseded artifacts were removed.
     GarbageCollectionSucceeded,
     /// Superseded artifacts could not be removed.
     GarbageCollectionFailed,
-    /// The storage could not be written.
+    /// The storage of artifacts could not be written.
     StorageOperationFailed,
-    /// The source is missing, not ready, or its artifact can't be used.
+    /// The source is missing, not ready, or its artifact is unusable.
     ArtifactFailed,
-    /// A dependency is not ready.
+    /// A dependency is missing, not ready, or not up to date.
     DependencyNotReady,
-    /// Loading or rendering failed.
+    /// Loading or rendering the project failed.
     PrepareFailed,
-    /// A render without objects: nothing is deployed or pruned.
+    /// The project rendered no objects: nothing is deployed or pruned.
     EmptyRender,
-    /// Deploying (or pruning) failed.
+    /// Deploying or pruning failed.
     DeployFailed,
-    /// Pruning failed.
+    /// Deleting orphans failed (prune).
     PruneFailed,
-    /// Deployed, but not healthy.
+    /// The objects are deployed, but not ready.
     ValidateFailed,
-    /// Deployed and healthy.
+    /// The objects are deployed and ready.
     ReconciliationSucceeded,
-    /// The regular expressions of an alert are broken.
+    /// The regular expressions of an alert are invalid.
     InvalidConfig,
-    /// The labels of an object that an alert selects by could not be read.
+    /// The labels that an alert selects objects by could not be read.
     SourceFetchFailed,
-    /// A notification could not be made or delivered.
+    /// A notification could not be rendered or delivered.
     NotificationDispatchFailed,
-    /// The same key of an event's metadata comes from several places.
+    /// Several places set the same key of the metadata of an event.
     MetadataAppendFailed,
-    /// A Git repository was fetched, as sources of 2021 said it.
+    /// A Git repository was fetched, in releases of 2021.
     GitOperationSucceed,
-    /// Good news, as events of 2021 said it.
+    /// Informational events of releases of 2021.
     Info = "info",
-    /// Bad news, as events of 2021 said it.
+    /// Error events of releases of 2021.
     Error = "error",
-    /// Something failed that has no better name.
+    /// An operation failed that has no reason of its own.
     Failed,
 }
 
@@ -117,20 +117,20 @@ impl fmt::Display for Reason {
     }
 }
 
-/// A failed pass: how to go on, why in one word, and why in a sentence that tells the user what to do. The message is
-/// made of types that cannot carry a secret ([`crate`]'s `SafeUrl`, `Secret`).
+/// A failed reconciliation: the class, the reason, and a message that tells the user what to do. The message is made of
+/// types that cannot show a secret ([`crate::SafeUrl`], [`crate::Secret`]).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
-    /// How to go on.
+    /// Decides about the next attempt.
     pub class: Class,
-    /// Why, in one word.
+    /// Reason for conditions and events.
     pub reason: Reason,
-    /// Why, in a sentence.
+    /// Message for users: the object, the cause, and the remedy.
     pub message: String,
 }
 
 impl Fault {
-    /// Only a change of the object helps.
+    /// Creates a fault that only a change of the object heals.
     pub fn stall(reason: Reason, message: impl Into<String>) -> Self {
         Self {
             class: Class::Stall,
@@ -139,7 +139,7 @@ impl Fault {
         }
     }
 
-    /// Look again after `delay`.
+    /// Creates a fault that is retried after `delay`.
     pub fn wait(delay: Duration, reason: Reason, message: impl Into<String>) -> Self {
         Self {
             class: Class::Wait(delay),
@@ -148,7 +148,7 @@ impl Fault {
         }
     }
 
-    /// Retry with exponential backoff.
+    /// Creates a fault that is retried with exponential backoff.
     pub fn retry(reason: Reason, message: impl Into<String>) -> Self {
         Self {
             class: Class::Retry,
@@ -157,7 +157,7 @@ impl Fault {
         }
     }
 
-    /// A field that is set but not obeyed; `path` is its path in the object, `value` its value in short.
+    /// Creates the fault of a field that is not supported. `path` is its path in the object, `value` its (shortened) value.
     pub fn unsupported(path: &str, value: &str) -> Self {
         Self::stall(
             Reason::UnsupportedField,

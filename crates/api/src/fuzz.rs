@@ -53,7 +53,7 @@ fn fuzz_durations_read_back() {
 /// A secret that is found wherever it shows up, also in part.
 const MARK: &str = "s3cr3t";
 
-/// What stands around the secret in it: what only the whole text of a URL may hold, too, if `whole`.
+/// Returns a secret with random characters around it; with `whole`, also those that only a whole URL may have.
 fn secret(random: &mut Random, whole: bool) -> String {
     const PIECES: &[&str] = &[
         "a", "1", "/", "?", "#", "@", ":", "[", "]", "%40", "%", "\\", "'", ")", ",", ".", ";", "!", "://",

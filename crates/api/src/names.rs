@@ -1,46 +1,46 @@
-//! The annotations, finalizers, groups and condition types that clients and peers know by name.
+//! Names of annotations, finalizers, API groups and condition types that clients and other controllers rely on.
 
-/// API groups.
+/// API groups of Flux and kluctl.
 pub mod group {
-    /// Sources: GitRepository and its like.
+    /// The group of sources, as GitRepository.
     pub const SOURCE: &str = "source.toolkit.fluxcd.io";
-    /// The KluctlDeployment that follows a source.
+    /// The group of the KluctlDeployment that deploys from a source.
     pub const FLUX_KLUCTL: &str = "flux.kluctl.io";
-    /// The KluctlDeployment that brings its own source; an object of this group takes over from `flux.kluctl.io`.
+    /// The group of the KluctlDeployment that has its own source; an object of this group takes over from `flux.kluctl.io`.
     pub const GITOPS_KLUCTL: &str = "gitops.kluctl.io";
 }
 
-/// Annotations.
+/// Annotations that controllers and clients read.
 pub mod annotation {
-    /// Asks for a pass now; the value, when it changes, is the request.
+    /// Requests a reconciliation now. Each new value is a request.
     pub const RECONCILE_REQUESTED_AT: &str = "reconcile.fluxcd.io/requestedAt";
-    /// Asks for a deployment now, even if nothing changed.
+    /// Requests a deployment now, even if nothing changed. Each new value is a request.
     pub const DEPLOY_REQUESTED_AT: &str = "deploy.flux.kluctl.io/requestedAt";
-    /// Prefix of annotations that users add to the events of an object.
+    /// Prefix of annotations that are added to the events of an object.
     pub const EVENT_PREFIX: &str = "event.toolkit.fluxcd.io/";
-    /// Keeps a GitOps engine from substituting variables inside of a manifest.
+    /// Set to `disabled`, keeps Flux from substituting variables in a manifest.
     pub const SUBSTITUTE: &str = "kustomize.toolkit.fluxcd.io/substitute";
 }
 
-/// Finalizers.
+/// Finalizers that the controllers set.
 pub mod finalizer {
-    /// On sources (and left behind by early releases on Alerts and Providers).
+    /// The finalizer of sources (which early releases left on Alerts and Providers, too).
     pub const FLUX: &str = "finalizers.fluxcd.io";
-    /// On the KluctlDeployments of `flux.kluctl.io`.
+    /// The finalizer of KluctlDeployments of `flux.kluctl.io`.
     pub const FLUX_KLUCTL: &str = "finalizers.flux.kluctl.io";
 }
 
-/// Condition types.
+/// Condition types that clients know.
 pub mod condition_type {
-    /// The summary of an object.
+    /// The summary of the state of an object.
     pub const READY: &str = "Ready";
-    /// Work is going on (or goes on after a failure).
+    /// The controller works on the object (or retries after a failure).
     pub const RECONCILING: &str = "Reconciling";
-    /// Only a change of the object helps.
+    /// The controller stopped: only a change of the object helps.
     pub const STALLED: &str = "Stalled";
-    /// The storage could not be written or read.
+    /// The storage of artifacts cannot be written or read.
     pub const STORAGE_OPERATION_FAILED: &str = "StorageOperationFailed";
-    /// The source could not be fetched.
+    /// The source cannot be fetched.
     pub const FETCH_FAILED: &str = "FetchFailed";
     /// An included source is missing or without an artifact.
     pub const INCLUDE_UNAVAILABLE: &str = "IncludeUnavailable";

@@ -3,53 +3,55 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// An object of the same namespace.
+/// Refers to an object of the same namespace.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LocalObjectReference {
-    /// Name of the object.
+    /// Name of the object, which must exist.
     pub name: String,
 }
 
-/// An object of this or another namespace.
+/// Refers to an object of this or another namespace.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct NamespacedObjectReference {
-    /// Name of the object.
+    /// Name of the object, which must exist.
     pub name: String,
-    /// Its namespace; the own one if absent.
+    /// Namespace of the object. Default: that of the referring object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
 }
 
-/// A source of this or another namespace.
+/// Refers to a source of this or another namespace.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SourceReference {
     /// API group and version of the source, as in `source.toolkit.fluxcd.io/v1`. Default: that of the kind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub api_version: Option<String>,
-    /// Kind of the source.
+    /// Kind of the source, as in `GitRepository`.
     pub kind: String,
-    /// Name of the source.
+    /// Name of the source object.
     pub name: String,
-    /// Namespace of the source; the own one if absent.
+    /// Namespace of the source. Default: that of the referring object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
 }
 
-/// A key of a Secret of the same namespace.
+/// Refers to a key of a Secret of the same namespace.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SecretKeyReference {
-    /// Name of the Secret.
+    /// Name of the Secret object.
     pub name: String,
-    /// Key in the Secret; `value`, then `value.yaml` if absent.
+    /// Key in the Secret. Default: `value`, then `value.yaml`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
 }
 
-/// Access to a remote cluster.
+/// Refers to the kubeconfig of a remote cluster.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct KubeConfig {
-    /// Secret that holds a kubeconfig.
+    /// Secret with a kubeconfig. Its current context is used. It must be self-contained: programs, files, proxies and
+    /// impersonation are refused, and `insecure-skip-tls-verify` unless the controller has the flag
+    /// `--insecure-kubeconfig-tls`.
     pub secret_ref: SecretKeyReference,
 }

@@ -1,8 +1,8 @@
-//! Revisions of sources: `main@sha1:<hash>` today, `main/<hash>` in the early days. Readers treat both alike.
+//! Revisions of sources: `main@sha1:<hash>`, or `main/<hash>` in releases before 0.36. Readers treat both alike.
 
 use std::borrow::Cow;
 
-/// How a revision is written.
+/// The format of a revision.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Style {
     /// `main@sha1:<hash>`, or `sha1:<hash>` without a name.
@@ -12,7 +12,7 @@ pub enum Style {
     Legacy,
 }
 
-/// Writes the revision of a commit that was reached by the name of a branch, a tag or a reference.
+/// Formats the revision of a commit; `name` is the branch, tag or reference that it was found by.
 #[must_use]
 pub fn write(style: Style, name: Option<&str>, commit: &str) -> String {
     let name = name.filter(|name| !name.is_empty());
@@ -23,7 +23,7 @@ pub fn write(style: Style, name: Option<&str>, commit: &str) -> String {
     }
 }
 
-/// Brings a revision into the form of [`Style::Rfc5`].
+/// Converts a revision to [`Style::Rfc5`].
 #[must_use]
 pub fn normalise(revision: &str) -> Cow<'_, str> {
     if revision.is_empty() || revision.contains(':') {
@@ -37,13 +37,13 @@ pub fn normalise(revision: &str) -> Cow<'_, str> {
     Cow::Owned(write(Style::Rfc5, name, commit))
 }
 
-/// Whether two revisions mean the same, whichever way each is written.
+/// Returns true if two revisions are the same, in whatever format.
 #[must_use]
 pub fn same(a: &str, b: &str) -> bool {
     normalise(a) == normalise(b)
 }
 
-/// The hash in a revision; the whole text if it holds nothing else.
+/// Returns the hash in a revision; the whole string if there is nothing else.
 #[must_use]
 pub fn commit(revision: &str) -> &str {
     match revision.rsplit_once(':') {
@@ -52,7 +52,7 @@ pub fn commit(revision: &str) -> &str {
     }
 }
 
-/// The name (branch, tag, reference) in a revision.
+/// Returns the name (branch, tag, reference) in a revision.
 #[must_use]
 pub fn name(revision: &str) -> Option<&str> {
     let name = match revision.rsplit_once('@') {
@@ -74,7 +74,7 @@ mod tests {
     const SHA: &str = "5394cb7f48332b2de7c17dd8b8384bbc84b7e738";
 
     #[test]
-    fn both_styles() {
+    fn revisions_of_both_styles_are_read_and_written() {
         let cases = [
             (Some("main"), format!("main@sha1:{SHA}"), format!("main/{SHA}")),
             (Some("v1.0"), format!("v1.0@sha1:{SHA}"), format!("v1.0/{SHA}")),
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn odd_revisions() {
+    fn unusual_revisions_are_normalised() {
         assert_eq!(normalise(""), "");
         assert_eq!(normalise(SHA), format!("sha1:{SHA}"));
         assert_eq!(

@@ -1,4 +1,4 @@
-//! URLs that print without their credentials.
+//! URLs that are printed without their credentials.
 
 use std::{fmt, str::FromStr};
 
@@ -6,7 +6,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-/// Why a text is no URL. The text itself is not part of the message, apart from what is certainly no secret.
+/// An error about a string that is not a URL. The message has no part of the string that may be secret.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("invalid URL '{text}': {reason}")]
 pub struct InvalidUrl {
@@ -14,7 +14,7 @@ pub struct InvalidUrl {
     reason: String,
 }
 
-/// A parsed URL whose `Display` and `Debug` never show user, password, query or fragment.
+/// A parsed URL whose `Display` and `Debug` never print user, password, query or fragment.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SafeUrl(Url);
 
@@ -22,7 +22,7 @@ impl SafeUrl {
     /// Parses a URL that has a host.
     ///
     /// # Errors
-    /// If the text is no absolute URL with a host.
+    /// If the string is not an absolute URL with a host.
     pub fn parse(text: &str) -> Result<Self, InvalidUrl> {
         let fail = |reason: String| InvalidUrl {
             text: redact_whole(text),
@@ -35,37 +35,37 @@ impl SafeUrl {
         Ok(Self(url))
     }
 
-    /// Shows the whole URL: for the one place that connects.
+    /// Returns the whole URL, for the one place that connects.
     #[must_use]
     pub const fn expose(&self) -> &Url {
         &self.0
     }
 
-    /// Unwraps the whole URL.
+    /// Returns the whole URL, and drops the protection.
     #[must_use]
     pub fn into_inner(self) -> Url {
         self.0
     }
 
-    /// Scheme, in lower case.
+    /// Returns the scheme in lower case.
     #[must_use]
     pub fn scheme(&self) -> &str {
         self.0.scheme()
     }
 
-    /// Host, in lower case.
+    /// Returns the host in lower case.
     #[must_use]
     pub fn host(&self) -> &str {
         self.0.host_str().unwrap_or_default()
     }
 
-    /// Port, given or that of the scheme.
+    /// Returns the port, or the default port of the scheme.
     #[must_use]
     pub fn port(&self) -> Option<u16> {
         self.0.port_or_known_default()
     }
 
-    /// Path.
+    /// Returns the path of the URL.
     #[must_use]
     pub fn path(&self) -> &str {
         self.0.path()
@@ -102,13 +102,13 @@ impl From<Url> for SafeUrl {
     }
 }
 
-/// The text of a URL as a user wrote it, not yet parsed; prints without its credentials.
+/// A URL as the user wrote it, not yet parsed; printed without its credentials.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct UrlText(String);
 
 impl UrlText {
-    /// Shows the text as it was written.
+    /// Returns the URL as it was written.
     #[must_use]
     pub fn expose(&self) -> &str {
         &self.0
@@ -117,7 +117,7 @@ impl UrlText {
     /// Parses the URL.
     ///
     /// # Errors
-    /// If the text is no absolute URL with a host.
+    /// If the string is not an absolute URL with a host.
     pub fn parse(&self) -> Result<SafeUrl, InvalidUrl> {
         SafeUrl::parse(&self.0)
     }
@@ -161,8 +161,8 @@ impl JsonSchema for UrlText {
     }
 }
 
-/// Removes user, password, query and fragment of every URL in a foreign text, such as the error of a library. What is
-/// doubtful is removed too.
+/// Removes user, password, query and fragment of all URLs in a string, such as the error of a library. What may be
+/// secret is removed, too.
 #[must_use]
 pub fn redact(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
@@ -178,7 +178,7 @@ pub fn redact(text: &str) -> String {
     out
 }
 
-/// As [`redact`] for a text that is nothing but a URL, so that no blank or quote in a password ends it.
+/// Does the same as [`redact`] for a string that is one URL, so that no blank or quote in a password ends it.
 fn redact_whole(url: &str) -> String {
     let scheme = |text: &str| {
         text.bytes()
@@ -200,7 +200,7 @@ fn ends_url(c: char) -> bool {
     c.is_whitespace() || c.is_control() || matches!(c, '"' | '<' | '>' | '`')
 }
 
-/// Where the next URL begins, behind its scheme. Those of the web need no slashes.
+/// Finds the position behind the scheme of the next URL. `http` and `https` need no slashes.
 fn begin_of_url(text: &str) -> Option<usize> {
     text.match_indices(':').find_map(|(at, _)| {
         let (before, after) = (text.get(..at)?, text.get(at + 1..)?);
@@ -218,7 +218,7 @@ fn begin_of_url(text: &str) -> Option<usize> {
     })
 }
 
-/// Appends what may be shown of a URL whose scheme is already written.
+/// Appends the parts of a URL that may be shown; its scheme is already written.
 fn redact_one(url: &str, out: &mut String) {
     // Punctuation of the sentence around the URL is kept, or a closing quote would go with the query.
     let body = url.trim_end_matches(['\'', '"', ')', ']', '}', ',', '.', ':', ';', '!']);
@@ -247,7 +247,7 @@ fn redact_one(url: &str, out: &mut String) {
     out.push_str(sentence);
 }
 
-/// The authority without an IPv6 address in brackets, whose colons mean nothing.
+/// Returns the authority without an IPv6 address in brackets, whose colons begin no port.
 fn after_brackets(authority: &str) -> &str {
     if authority.starts_with('[') {
         authority.split_once(']').map_or(authority, |(_, rest)| rest)
@@ -256,7 +256,7 @@ fn after_brackets(authority: &str) -> &str {
     }
 }
 
-/// Whether what follows the colon of an authority can be a port.
+/// Returns true if the part after the colon of an authority can be a port.
 fn port_like(authority: &str) -> bool {
     after_brackets(authority)
         .split_once(':')
@@ -268,7 +268,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_url_prints_without_its_secrets() {
+    fn safe_url_prints_without_secrets() {
         let url = SafeUrl::parse("https://me:s3cret@Example.com:8443/a/b?token=t0p#frag").unwrap();
         assert_eq!(url.to_string(), "https://example.com:8443/a/b");
         assert_eq!(format!("{url:?}"), "\"https://example.com:8443/a/b\"");
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn an_invalid_url_is_named_without_its_secrets() {
+    fn parse_error_prints_without_secrets() {
         let error = SafeUrl::parse("https://me:s3/cret@host/x?token=t0p")
             .unwrap_err()
             .to_string();
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn foreign_texts_lose_the_secrets_of_urls() {
+    fn redact_removes_secrets_of_urls() {
         assert_redacts("plain text", "plain text");
         assert_redacts("GET https://host/a?x=1 failed", "GET https://host/a failed");
         assert_redacts(
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn the_text_of_a_url_prints_redacted_and_encodes_whole() {
+    fn url_text_prints_redacted_and_serializes_whole() {
         let text = UrlText::from("https://u:p@host/x?y");
         assert_eq!(format!("{text} {text:?}"), "https://host/x \"https://host/x\"");
         assert_eq!(serde_json::to_string(&text).unwrap(), "\"https://u:p@host/x?y\"");

@@ -1,4 +1,4 @@
-//! Pieces of schema that the derive cannot express. They describe what the API server accepts; nothing here decodes.
+//! Parts of schemas that the derive macro cannot express. They only describe what the API server accepts.
 
 use schemars::{Schema, SchemaGenerator, json_schema};
 
@@ -12,25 +12,25 @@ pub(crate) const DURATION_OR_NEVER: &str =
     r"^(([0-9]{1,6}(\.[0-9]+)?(m|h)|[0-9]{1,9}(\.[0-9]+)?(ms|s))+|never)$";
 /// Maximum length of a duration: two numbers of six digits with hours, and some minutes and seconds.
 pub(crate) const DURATION_LENGTH: u32 = 20;
-/// A digest with its algorithm.
+/// A digest with its algorithm, as in `sha256:<hex>`.
 pub(crate) const DIGEST: &str = "^[a-z0-9]+(?:[.+_-][a-z0-9]+)*:[a-zA-Z0-9=_-]+$";
 
-/// An object whose fields are the user's own.
+/// A map with any values.
 pub(crate) fn free_object(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true })
 }
 
-/// A list of conditions with the limits of `metav1.Condition`.
+/// A list of conditions with the bounds of `metav1.Condition`.
 pub(crate) fn conditions(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
-        "description": "What is true of the object.",
+        "description": "Conditions of the object.",
         "type": "array",
         "items": {
             "type": "object",
             "required": ["type", "status", "lastTransitionTime", "reason", "message"],
             "properties": {
                 "type": {
-                    "description": "Name of the aspect.",
+                    "description": "Type of the condition, as in Ready.",
                     "type": "string",
                     "maxLength": 316,
                     "pattern": concat!(
@@ -39,29 +39,29 @@ pub(crate) fn conditions(_: &mut SchemaGenerator) -> Schema {
                     ),
                 },
                 "status": {
-                    "description": "Whether the aspect holds.",
+                    "description": "Status of the condition.",
                     "type": "string",
                     "enum": ["True", "False", "Unknown"],
                 },
                 "observedGeneration": {
-                    "description": "Generation of the object that the condition speaks of.",
+                    "description": "Generation of the object that the condition describes.",
                     "type": "integer",
                     "format": "int64",
                     "minimum": 0,
                 },
                 "lastTransitionTime": {
-                    "description": "When the status last changed.",
+                    "description": "Time at which the status last changed.",
                     "type": "string",
                     "format": "date-time",
                 },
                 "reason": {
-                    "description": "Why, in one word.",
+                    "description": "Reason in CamelCase, for programs.",
                     "type": "string",
                     "minLength": 1,
                     "maxLength": 1024,
                     "pattern": "^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$",
                 },
-                "message": { "description": "Why, in a sentence.", "type": "string", "maxLength": 32768 },
+                "message": { "description": "Message for people.", "type": "string", "maxLength": 32768 },
             },
         },
     })

@@ -1,37 +1,37 @@
-//! A value that cannot be printed by accident.
+//! Secret values that are not printed by accident.
 
 use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// What stands in for a secret wherever text is made of it.
+/// Replacement of secrets in strings.
 const MASK: &str = "***";
 
-/// A value whose `Debug` and `Display` show `***`. It decodes like the value itself, but encodes only where a field asks
-/// for it with `#[serde(serialize_with = "Secret::serialize_exposed")]`.
+/// A value whose `Debug` and `Display` print `***`. It deserializes like the value itself, and serializes only with
+/// `#[serde(serialize_with = "Secret::serialize_exposed")]`.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Secret<T>(T);
 
 impl<T> Secret<T> {
-    /// Wraps a value.
+    /// Wraps a value as a secret.
     pub const fn new(value: T) -> Self {
         Self(value)
     }
 
-    /// Shows the value: for the one place that needs it.
+    /// Returns the value, for the one place that needs it.
     pub const fn expose(&self) -> &T {
         &self.0
     }
 
-    /// Unwraps the value.
+    /// Returns the value, and drops the protection.
     pub fn into_inner(self) -> T {
         self.0
     }
 }
 
 impl<T: AsRef<str>> Secret<T> {
-    /// Replaces the secret wherever a foreign text (an answer, an error) repeats it. Secrets of fewer than three
-    /// bytes are not searched for: they would turn any text into stars.
+    /// Replaces the secret in a string of another program (a response, an error). Secrets of fewer than three bytes are
+    /// not replaced: they would occur anywhere.
     #[must_use]
     pub fn mask(&self, text: &str) -> String {
         let secret = self.0.as_ref().trim();
@@ -44,10 +44,10 @@ impl<T: AsRef<str>> Secret<T> {
 }
 
 impl<T: Serialize> Secret<T> {
-    /// Encodes the value as it is: for a field of an object that holds it in clear text anyway.
+    /// Serializes the value itself, for a field of an object that has it in clear text.
     ///
     /// # Errors
-    /// Those of the serializer.
+    /// Returns the errors of the serializer.
     pub fn serialize_exposed<S: Serializer>(secret: &Option<Self>, serializer: S) -> Result<S::Ok, S::Error> {
         secret.as_ref().map(Self::expose).serialize(serializer)
     }
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn neither_debug_nor_display_shows_it() {
+    fn debug_and_display_print_stars() {
         let secret = Secret::new("hunter2".to_owned());
         assert_eq!(
             format!("{secret} {secret:?} {:?}", Some(&secret)),
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn foreign_text_is_masked() {
+    fn mask_replaces_the_secret() {
         let secret = Secret::new("hunter2\n");
         assert_eq!(
             secret.mask("bad password hunter2, hunter2!"),

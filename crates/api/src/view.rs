@@ -1,24 +1,24 @@
-//! All that a consumer may know of a source, whatever its kind.
+//! The view of consumers on sources of any kind.
 
 use kube::core::{DynamicObject, ObjectMeta};
 use serde::Deserialize;
 
 use crate::{Artifact, Condition, condition_type, conditions};
 
-/// A source as its consumers see it. Its spec, apart from `suspend`, is its own business, so sources of third parties
-/// fit too.
+/// A source of any kind, as its consumers see it. Nothing of its spec but `suspend` is read, so sources of third parties
+/// work, too.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(from = "Wire")]
 pub struct SourceView {
-    /// Name, namespace, generation, annotations.
+    /// Name, namespace, generation and annotations.
     pub metadata: ObjectMeta,
-    /// Whether the user suspended the source.
+    /// `spec.suspend` of the source. Default: false.
     pub suspend: bool,
-    /// Generation that the status speaks of.
+    /// Generation that the status describes.
     pub observed_generation: Option<i64>,
-    /// What the source last stored.
+    /// Artifact that the source offers; `None` before the first.
     pub artifact: Option<Artifact>,
-    /// What is true of the source.
+    /// Conditions of the source, as Ready.
     pub conditions: Vec<Condition>,
 }
 
@@ -26,7 +26,7 @@ impl SourceView {
     /// Reads the view of an object of any kind.
     ///
     /// # Errors
-    /// If the fields that the view needs are malformed.
+    /// If a field of the view does not decode.
     pub fn of(object: &DynamicObject) -> Result<Self, serde_json::Error> {
         let body = Body::deserialize(&object.data)?;
         Ok(Self::from(Wire {
@@ -35,7 +35,7 @@ impl SourceView {
         }))
     }
 
-    /// The Ready condition.
+    /// Returns the Ready condition.
     #[must_use]
     pub fn ready(&self) -> Option<&Condition> {
         conditions::get(&self.conditions, condition_type::READY)
@@ -92,7 +92,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn any_source_kind_is_readable() {
+    fn view_reads_sources_of_any_kind() {
         let json = json!({
             "apiVersion": "example.com/v1", "kind": "Drive",
             "metadata": { "name": "shop", "namespace": "apps" },
@@ -112,14 +112,14 @@ mod tests {
     }
 
     #[test]
-    fn a_source_that_was_never_reconciled() {
+    fn view_reads_a_source_without_status() {
         let json = json!({ "metadata": { "name": "new" }, "spec": { "suspend": true } });
         let view: SourceView = serde_json::from_value(json).unwrap();
         assert!(view.suspend && view.artifact.is_none() && view.conditions.is_empty());
     }
 
     #[test]
-    fn a_malformed_artifact_is_an_error_of_that_object() {
+    fn view_refuses_a_malformed_artifact() {
         let object: DynamicObject = serde_json::from_value(
             json!({ "metadata": { "name": "bad" }, "status": { "artifact": { "path": 7 } } }),
         )

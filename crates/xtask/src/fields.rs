@@ -104,12 +104,12 @@ mod tests {
     fn table_lists_types_defaults_and_descriptions() {
         let table = table(&api::crd::git_repository());
         for line in [
-            "| `spec.interval` (required) | duration |  | How often to look for changes. |",
-            "| `spec.timeout` | duration | `\"60s\"` | How long one look may take. |",
-            "| `spec.include[].repository.name` (required) | string |  | Name of the object. |",
-            "| `spec.gitImplementation` | `go-git`, `libgit2` |  | Library that early releases fetched with; without effect. |",
-            "| `status.artifact.metadata` | map of string |  | Annotations of the producer. |",
-            "| `status.artifact.lastUpdateTime` | time |  | When the file was stored. |",
+            "| `spec.interval` (required) | duration |  | Time between two checks for changes, as in `5m`. It is spread by a few percent. |",
+            "| `spec.timeout` | duration | `\"60s\"` | Timeout of the comparison of references, and of the download. Default: 60s. |",
+            "| `spec.include[].repository.name` (required) | string |  | Name of the object, which must exist. |",
+            "| `spec.gitImplementation` | `go-git`, `libgit2` |  | Git library of releases up to 0.31. No effect. |",
+            "| `status.artifact.metadata` | map of string |  | Metadata of the producer, as in the annotations of an OCI artifact. |",
+            "| `status.artifact.lastUpdateTime` | time |  | Time at which the file was stored. |",
         ] {
             assert!(table.contains(line), "{line}\n{table}");
         }

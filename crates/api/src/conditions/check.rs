@@ -1,4 +1,4 @@
-//! The rules that make a status readable by kstatus, `kubectl wait` and the flux CLI. Used by the tests of every kind.
+//! The rules that kstatus, `kubectl wait` and the flux CLI expect of a status. Used by the tests of all kinds.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -6,20 +6,20 @@ use std::fmt;
 use super::get;
 use crate::{Condition, ConditionStatus, condition_type as types};
 
-/// What is checked.
+/// The status to check, with its generation.
 #[derive(Debug, Clone, Copy)]
 pub struct Subject<'a> {
-    /// `metadata.generation`.
+    /// `metadata.generation` of the object.
     pub generation: i64,
-    /// `status.observedGeneration`.
+    /// `status.observedGeneration` of the object.
     pub observed_generation: Option<i64>,
-    /// `status.conditions`.
+    /// `status.conditions` of the object.
     pub conditions: &'a [Condition],
-    /// The types whose presence is bad news, apart from Reconciling and Stalled.
+    /// The condition types that report a problem when True, besides Reconciling and Stalled.
     pub negative: &'a [&'a str],
 }
 
-/// A rule that a status breaks.
+/// A broken rule of a status.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Violation {
     /// There is no Ready condition.
@@ -30,21 +30,21 @@ pub enum Violation {
     ReconcilingAndStalled,
     /// Stalled is True, but Ready is not False.
     StalledButNotFailed,
-    /// Ready is True beside a condition that is bad news.
+    /// Ready is True beside a condition that reports a problem.
     ReadyDespite(String),
-    /// A condition that is bad news is there without being True.
+    /// A condition that reports a problem is present without being True.
     NegativeNotTrue(String),
-    /// The status speaks of a generation that does not exist yet.
+    /// The status describes a generation that does not exist yet.
     GenerationAhead(String),
-    /// Ready is True or Stalled is True, but the status does not claim this generation.
+    /// Ready or Stalled is True, but the status does not describe the current generation.
     GenerationBehind,
-    /// Ready speaks of another generation than the status.
+    /// Ready describes another generation than the status.
     ReadyOfOtherGeneration,
     /// The reason is empty or malformed.
     BadReason(String),
     /// A condition has no message.
     NoMessage(String),
-    /// Ready is False, and nothing says whether it is retried.
+    /// Ready is False, but neither Reconciling nor Stalled is True.
     FailedWithoutOutlook,
 }
 
@@ -54,8 +54,8 @@ impl fmt::Display for Violation {
     }
 }
 
-/// Lists the rules that the status breaks. A kind that has Ready alone never breaks the last rule, which needs one of
-/// Reconciling and Stalled to be part of its vocabulary: pass `outlook = false` for it.
+/// Lists the rules that the status breaks. With `outlook`, Ready=False needs Reconciling or Stalled; pass false for a kind
+/// that has Ready alone.
 #[must_use]
 pub fn check(subject: &Subject<'_>, outlook: bool) -> Vec<Violation> {
     let mut found = Vec::new();

@@ -1,4 +1,4 @@
-//! Tests of the condition algebra and of the rules.
+//! Tests of the functions over conditions, and of the rules.
 
 use k8s_openapi::jiff::Timestamp;
 
@@ -30,7 +30,7 @@ fn set_keeps_the_transition_time_while_the_status_stays() {
 }
 
 #[test]
-fn carry_times_only_where_the_status_is_equal() {
+fn carry_times_copies_times_of_equal_statuses() {
     let past = [cond("Ready", True, 1), cond("Reconciling", True, 2)];
     let mut new = [
         cond("Ready", False, 9),
@@ -42,7 +42,7 @@ fn carry_times_only_where_the_status_is_equal() {
 }
 
 #[test]
-fn get_is_remove() {
+fn get_and_remove_find_conditions_by_type() {
     let mut list = vec![
         cond("Ready", False, 1),
         cond("Stalled", True, 1),
@@ -56,7 +56,7 @@ fn get_is_remove() {
 }
 
 #[test]
-fn sort_puts_the_summary_first() {
+fn sort_puts_stalled_reconciling_and_ready_first() {
     let mut newer = cond("B", True, 1);
     newer.observed_generation = Some(2);
     let mut list = [
@@ -86,7 +86,7 @@ fn assert_breaks(conditions: &[Condition], observed: Option<i64>, expected: &[Vi
 }
 
 #[test]
-fn statuses_as_they_should_be() {
+fn check_accepts_sound_statuses() {
     assert_breaks(&[cond("Ready", True, 1)], Some(1), &[]);
     assert_breaks(
         &[cond("Ready", Unknown, 1), cond("Reconciling", True, 1)],
@@ -108,7 +108,7 @@ fn statuses_as_they_should_be() {
 }
 
 #[test]
-fn statuses_as_they_should_not_be() {
+fn check_reports_broken_rules() {
     assert_breaks(&[], None, &[Violation::ReadyMissing]);
     let both = [
         cond("Ready", False, 1),
@@ -140,7 +140,7 @@ fn statuses_as_they_should_not_be() {
 }
 
 #[test]
-fn generations_must_agree() {
+fn check_compares_generations() {
     let behind = [Violation::GenerationBehind, Violation::ReadyOfOtherGeneration];
     assert_breaks(&[cond("Ready", True, 1)], Some(0), &behind);
     assert_breaks(&[cond("Ready", True, 1)], None, &behind);
@@ -154,7 +154,7 @@ fn generations_must_agree() {
 }
 
 #[test]
-fn reasons_must_be_words() {
+fn check_refuses_malformed_reasons() {
     for bad in ["", "1st", "two words", "Trailing:", "ünicode"] {
         let mut condition = cond("Ready", True, 1);
         condition.reason = bad.to_owned();

@@ -1,4 +1,4 @@
-//! Tests of the definitions, and that manifests of every era decode.
+//! Tests of the definitions, and of manifests of all releases.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinitionVersion;
 use serde_json::json;
@@ -15,7 +15,7 @@ fn schema(version: &CustomResourceDefinitionVersion) -> Value {
 }
 
 #[test]
-fn the_versions_of_a_kind_share_one_schema_and_the_first_is_stored() {
+fn versions_share_one_schema_and_the_first_is_stored() {
     let served: Vec<Vec<String>> = all()
         .iter()
         .map(|crd| {
@@ -39,7 +39,7 @@ fn the_versions_of_a_kind_share_one_schema_and_the_first_is_stored() {
 }
 
 #[test]
-fn old_versions_warn() {
+fn old_versions_have_deprecation_warnings() {
     let crd = git_repository();
     let warnings: Vec<_> = crd
         .spec
@@ -91,7 +91,7 @@ fn schemas_are_structural_and_described() {
 }
 
 #[test]
-fn a_description_names_the_kind_that_it_stands_at() {
+fn status_descriptions_name_no_other_kind() {
     let names = all().into_iter().map(|crd| crd.spec.names.kind.to_lowercase());
     let names: Vec<_> = names.collect();
     for crd in all() {
@@ -109,7 +109,7 @@ fn a_description_names_the_kind_that_it_stands_at() {
 }
 
 #[test]
-fn defaults_are_those_of_the_newest_releases() {
+fn schema_defaults_are_those_of_the_newest_releases() {
     let mut found = Vec::new();
     for crd in all() {
         walk(
@@ -140,7 +140,7 @@ fn defaults_are_those_of_the_newest_releases() {
 }
 
 #[test]
-fn a_git_repository_of_the_first_era_decodes() {
+fn git_repository_of_2021_decodes() {
     let object: GitRepository = serde_json::from_value(json!({
         "apiVersion": "source.toolkit.fluxcd.io/v1beta1",
         "kind": "GitRepository",
@@ -171,7 +171,7 @@ fn a_git_repository_of_the_first_era_decodes() {
 }
 
 #[test]
-fn kluctl_deployments_of_every_era_decode() {
+fn kluctl_deployments_of_all_releases_decode() {
     let early: KluctlDeployment = serde_json::from_value(json!({
         "metadata": { "name": "shop" },
         "spec": {
@@ -199,7 +199,7 @@ fn kluctl_deployments_of_every_era_decode() {
 }
 
 #[test]
-fn the_addresses_of_providers_do_not_print_but_survive() {
+fn provider_address_is_serialized_but_not_printed() {
     let json = json!({
         "apiVersion": "notification.toolkit.fluxcd.io/v1beta3", "kind": "Provider",
         "metadata": { "name": "chat" },
@@ -212,7 +212,7 @@ fn the_addresses_of_providers_do_not_print_but_survive() {
 }
 
 #[test]
-fn an_alert_may_name_any_kind() {
+fn alert_selects_any_kind() {
     let alert: Alert = serde_json::from_value(json!({
         "metadata": { "name": "all" },
         "spec": {
@@ -226,7 +226,7 @@ fn an_alert_may_name_any_kind() {
 }
 
 #[test]
-fn one_bad_duration_is_an_error_that_names_it() {
+fn invalid_duration_is_named_in_the_error() {
     let error = serde_json::from_value::<GitRepository>(json!({
         "metadata": { "name": "bad" }, "spec": { "url": "https://example.com/x", "interval": "soon" },
     }))

@@ -15,7 +15,7 @@ use crate::{
     SourceReference, Time, UrlText, schema,
 };
 
-/// What to deploy, how, and how often.
+/// Describes what to deploy, how, and how often.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema, CustomResource)]
 #[kube(
     group = "flux.kluctl.io",
@@ -25,162 +25,167 @@ use crate::{
     namespaced,
     status = "KluctlDeploymentStatus",
     derive = "PartialEq",
-    doc = "A target of a kluctl project, deployed from a source and kept as the source says."
+    doc = "A target of a kluctl project that is deployed from a source, and kept as the source describes it."
 )]
 #[serde(rename_all = "camelCase")]
 pub struct KluctlDeploymentSpec {
-    /// Source that holds the project.
+    /// The source of the project: a GitRepository. Required, as `source` is not supported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source_ref: Option<SourceReference>,
-    /// Directory of the project in the source; its root if absent.
+    /// Path of the project directory in the source. It may not lead out of the source. Default: the root of the source.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// Git repository that the controller itself fetches.
+    /// Git repository to fetch without a source. Not supported: use `sourceRef`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<GitSource>,
-    /// KluctlDeployments that must be ready first.
+    /// KluctlDeployments that must be ready first. One that has the same source must have attempted the same revision.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub depends_on: Vec<NamespacedObjectReference>,
-    /// How often to look, even if the source did not change.
+    /// Time between two reconciliations without a change, at least 1s, as in `5m`. It is spread by a few percent.
     #[schemars(extend("pattern" = schema::DURATION, "maxLength" = schema::DURATION_LENGTH))]
     pub interval: GoDuration,
-    /// How soon to look again after a failure; `interval` if absent.
+    /// Delay before the next attempt after a failure, at least 1s. Default: `interval`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("pattern" = schema::DURATION, "maxLength" = schema::DURATION_LENGTH))]
     pub retry_interval: Option<GoDuration>,
-    /// How often to deploy; `interval` if absent.
+    /// Time between two comparisons of the cluster with the rendered objects, which correct what differs; at least 1s, or
+    /// `never`. Default: `interval`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("pattern" = schema::DURATION_OR_NEVER, "maxLength" = schema::DURATION_LENGTH))]
     pub deploy_interval: Option<DurationOrNever>,
-    /// Whether a change of the rendered objects causes a deployment.
+    /// Deploys when the rendered objects change. Default: true.
     #[serde(default = "yes")]
     pub deploy_on_changes: bool,
-    /// Whether to check the health of what is deployed.
+    /// Checks after a deployment that all objects exist and are ready. Default: true.
     #[serde(default = "yes")]
     pub validate: bool,
-    /// How often to check the health; `interval` if absent.
+    /// Time between two validations, at least 1s, or `never`. Default: `interval`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("pattern" = schema::DURATION_OR_NEVER, "maxLength" = schema::DURATION_LENGTH))]
     pub validate_interval: Option<DurationOrNever>,
-    /// How long one pass may take.
+    /// Timeout of a reconciliation, at least 30s. Default: `deployInterval`, then `interval`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("pattern" = schema::DURATION, "maxLength" = schema::DURATION_LENGTH))]
     pub timeout: Option<GoDuration>,
-    /// Whether to leave the deployment alone.
+    /// Suspends reconciliation. An object that is removed while it is suspended leaves its objects in the cluster. Default:
+    /// false.
     #[serde(default)]
     pub suspend: bool,
-    /// Credentials of image registries; without effect in later releases.
+    /// Secrets with credentials of image registries. Not supported.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub registry_secrets: Vec<LocalObjectReference>,
-    /// Credentials of Helm repositories.
+    /// Secrets with credentials of Helm repositories. Not supported.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub helm_credentials: Vec<HelmCredentials>,
-    /// ServiceAccount that deploys.
+    /// Name of the ServiceAccount to impersonate, from the namespace of the KluctlDeployment; on remote clusters, too.
+    /// Default: the flag `--default-service-account`, then the identity of the controller.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service_account_name: Option<String>,
-    /// Cluster to deploy to; the own one if absent.
+    /// Remote cluster to deploy to. Default: the cluster of the controller.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kube_config: Option<KubeConfig>,
-    /// Other names for contexts, so that targets fit.
+    /// New names of contexts, applied in order. The only context is `default`; targets that name another need a new name
+    /// for it, or `context`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rename_contexts: Vec<RenameContext>,
-    /// How to decrypt files of the project.
+    /// Decryption of files of the project. Not supported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decryption: Option<Decryption>,
-    /// Target of the project; none if absent.
+    /// Name of the target in `.kluctl.yaml`, 1 to 63 characters. Default: no target.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 63))]
     pub target: Option<String>,
-    /// Name that templates see instead of the target's.
+    /// Name that templates see as `target.name`, 1 to 63 characters. Default: the name of the target.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 63))]
     pub target_name_override: Option<String>,
-    /// Context to use instead of the target's.
+    /// Context to use instead of that of the target. Default: the context of the target.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<String>,
-    /// Arguments of the project.
+    /// Arguments of the project: a map with any values. They take precedence over those of the target. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::free_object")]
     pub args: Option<Map<String, Value>>,
-    /// Whether to ask registries for newer images; without effect in later releases.
+    /// Asks registries for newer images. Not supported. Default: false.
     #[serde(default)]
     pub update_images: bool,
-    /// Images that are pinned.
+    /// Fixed images. Not supported. Default: none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub images: Vec<FixedImage>,
-    /// Whether to only pretend.
+    /// Sends all changes as server-side dry runs, removals included. Default: false.
     #[serde(default)]
     pub dry_run: bool,
-    /// Whether not to wait for readiness while deploying.
+    /// Does not wait until objects are ready (at barriers, for hooks and for `waitReadiness`). Default: false.
     #[serde(default)]
     pub no_wait: bool,
-    /// Whether to take over fields from any other manager.
+    /// Takes over conflicting fields from all other field managers. Not supported. Default: false.
     #[serde(default)]
     pub force_apply: bool,
-    /// Whether to replace objects that cannot be patched.
+    /// Replaces objects that cannot be patched. Not supported. Default: false.
     #[serde(default)]
     pub replace_on_error: bool,
-    /// Whether to delete and create objects that cannot be replaced.
+    /// Deletes and recreates objects that cannot be replaced. Not supported. Default: false.
     #[serde(default)]
     pub force_replace_on_error: bool,
-    /// Whether to stop at the first error.
+    /// Stops the deployment at the first error. Default: false.
     #[serde(default)]
     pub abort_on_error: bool,
-    /// Tags of the items to deploy; all if empty.
+    /// Tags of the deployment items to deploy. Not supported. Default: all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub include_tags: Vec<String>,
-    /// Tags of the items to leave out.
+    /// Tags of the deployment items to leave out. Not supported. Default: none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub exclude_tags: Vec<String>,
-    /// Directories of the items to deploy; all if empty.
+    /// Directories of the deployment items to deploy. Not supported. Default: all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub include_deployment_dirs: Vec<String>,
-    /// Directories of the items to leave out.
+    /// Directories of the deployment items to leave out. Not supported. Default: none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub exclude_deployment_dirs: Vec<String>,
-    /// What a deployment does.
+    /// Mode of the deployment. Only `full-deploy`, the default, is supported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("enum" = ["full-deploy", "poke-images"], "default" = "full-deploy"))]
     pub deploy_mode: Option<String>,
-    /// Whether to remove objects that the project no longer holds.
+    /// Prunes orphans: deletes deployed objects that the project no longer renders. The project needs a discriminator.
+    /// Default: false.
     #[serde(default)]
     pub prune: bool,
-    /// Whether to remove all objects with the KluctlDeployment. If absent, `prune` decides, as in the releases that
-    /// did not know this field.
+    /// Deletes the deployed objects when the KluctlDeployment is deleted. Default: the value of `prune`, as in releases
+    /// without this field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delete: Option<bool>,
 }
 
-/// A Git repository that the controller itself fetches.
+/// A Git repository that is fetched without a source.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct GitSource {
-    /// Address of the repository.
+    /// URL of the Git repository.
     pub url: UrlText,
-    /// What to follow.
+    /// Reference to follow. Default: the default branch.
     #[serde(default, rename = "ref", skip_serializing_if = "Option::is_none")]
     pub reference: Option<GitRef>,
-    /// Directory of the project.
+    /// Path of the project directory. Default: the root.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// Secret with the credentials.
+    /// Secret with the credentials of the repository.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret_ref: Option<LocalObjectReference>,
 }
 
-/// What to follow in a Git repository.
+/// A reference of a Git repository.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct GitRef {
-    /// Branch.
+    /// Name of a branch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub branch: Option<String>,
-    /// Tag.
+    /// Name of a tag.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tag: Option<String>,
-    /// Range of versions.
+    /// Range of semantic versions of tags.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub semver: Option<String>,
-    /// Hash of a commit.
+    /// Full hash of a commit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
 }
@@ -189,30 +194,30 @@ pub struct GitRef {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HelmCredentials {
-    /// Secret with the credentials.
+    /// Secret with the credentials of the repository.
     pub secret_ref: LocalObjectReference,
 }
 
-/// Another name for a context.
+/// A new name of a context.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RenameContext {
-    /// Name in the kubeconfig.
+    /// Name of the context before.
     #[schemars(length(min = 1))]
     pub old_context: String,
-    /// Name that the targets use.
+    /// Name that targets refer to. No other context may have it.
     #[schemars(length(min = 1))]
     pub new_context: String,
 }
 
-/// How to decrypt files of a project.
+/// Decryption of files of a project.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Decryption {
-    /// Tool that encrypted them.
+    /// Tool that encrypted the files: `sops`.
     #[schemars(extend("enum" = ["sops"]))]
     pub provider: String,
-    /// Secret with the keys.
+    /// Secret with the private keys.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret_ref: Option<LocalObjectReference>,
     /// ServiceAccount whose cloud identity may use the keys.
@@ -220,74 +225,75 @@ pub struct Decryption {
     pub service_account: Option<String>,
 }
 
-/// What is true of the deployment.
+/// Observed state of the deployment.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct KluctlDeploymentStatus {
-    /// Last value of the annotation `reconcile.fluxcd.io/requestedAt` that was handled.
+    /// Value of the annotation `reconcile.fluxcd.io/requestedAt` that was last handled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_handled_reconcile_at: Option<String>,
-    /// Last value of the annotation `deploy.flux.kluctl.io/requestedAt` that was handled.
+    /// Value of the annotation `deploy.flux.kluctl.io/requestedAt` that was last handled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_handled_deploy_at: Option<String>,
-    /// Generation that was last reconciled to an end.
+    /// Generation that the status describes: that of the last finished reconciliation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// What is true of the deployment.
+    /// Conditions of the deployment: Ready, and Reconciling or Stalled.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "schema::conditions")]
     pub conditions: Vec<Condition>,
-    /// Revision of the source that was last tried.
+    /// Revision of the source that was last attempted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_attempted_revision: Option<String>,
-    /// How the last deployment ended.
+    /// Result of the last deployment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_deploy_result: Option<ReconcileResult>,
-    /// How the last pruning ended.
+    /// Result of the last prune; absent if `spec.prune` is off.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_prune_result: Option<ReconcileResult>,
-    /// How the last health check ended.
+    /// Result of the last validation; absent if `spec.validate` is off.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_validate_result: Option<ReconcileResult>,
-    /// What marks the objects of the deployment.
+    /// Discriminator: the value of the label `kluctl.io/discriminator` on all deployed objects. Prune and delete select
+    /// objects by it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub discriminator: Option<String>,
-    /// What marked the objects in releases without a discriminator.
+    /// Labels of the deployed objects, as releases without a discriminator wrote them.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub common_labels: BTreeMap<String, String>,
-    /// The target as it was resolved, in YAML.
+    /// The resolved target as YAML.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub raw_target: Option<String>,
-    /// Whether a KluctlDeployment of `gitops.kluctl.io` may take over.
+    /// True if a KluctlDeployment of `gitops.kluctl.io` may take over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ready_for_migration: Option<bool>,
 }
 
-/// How a step ended.
+/// Result of a command: deploy, prune or validate.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ReconcileResult {
-    /// When it was done.
+    /// Time of the command.
     pub time: Time,
-    /// Revision of the source.
+    /// Revision of the source. The deployed files are from it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision: Option<String>,
-    /// Target of the project.
+    /// Name of the target.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
-    /// Target of the project, as early releases called it.
+    /// Name of the target, as releases up to 0.7 wrote it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target_name: Option<String>,
-    /// Name that templates saw instead of the target's.
+    /// Value of `spec.targetNameOverride` at that time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target_name_override: Option<String>,
-    /// SHA-256 over the rendered objects.
+    /// SHA-256 of the rendered objects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub objects_hash: Option<String>,
-    /// The result in YAML, without the objects.
+    /// Command result as YAML, without the objects; at most 48 KiB.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub raw_result: Option<String>,
-    /// Why it failed.
+    /// Errors of the command; empty or absent if it succeeded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }

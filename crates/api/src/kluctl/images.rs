@@ -1,35 +1,35 @@
-//! Images that a deployment pins.
+//! Fixed images of a deployment.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// An image and what it is replaced by.
+/// A fixed image: an image and its replacement.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FixedImage {
-    /// Image as the project asks for it.
+    /// Image as the project requests it.
     pub image: String,
-    /// Image that it becomes.
+    /// Image that replaces it.
     pub result_image: String,
-    /// Image that was deployed when the list was made.
+    /// Image that was deployed when the list was created.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deployed_image: Option<String>,
-    /// Image that the registry offered when the list was made.
+    /// Latest image of the registry when the list was created.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub registry_image: Option<String>,
-    /// Namespace of the object that it holds for.
+    /// Namespace of the objects to replace it in. Default: all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
-    /// Object that it holds for.
+    /// Object to replace it in. Default: all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub object: Option<FixedImageObject>,
-    /// Workload that it holds for, as in `Deployment/shop`.
+    /// Workload to replace it in, as in `Deployment/shop`. Default: all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deployment: Option<String>,
-    /// Container that it holds for.
+    /// Name of the container to replace it in. Default: all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub container: Option<String>,
-    /// Versions that the project allowed.
+    /// Versions that the project allows, as in kluctl's version filters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version_filter: Option<String>,
     /// Tags of the deployment item.
@@ -40,28 +40,28 @@ pub struct FixedImage {
     pub deployment_dir: Option<String>,
 }
 
-/// An object by its coordinates; early releases wrote `id` and `v` instead.
+/// Group, version, kind, name and namespace of an object; early releases wrote `id` and `v` instead.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FixedImageObject {
-    /// API group.
+    /// API group of the object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
-    /// API version.
+    /// API version of the object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// Kind.
+    /// Kind of the object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
-    /// Name.
+    /// Name of the object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Namespace.
+    /// Namespace of the object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
     /// Name, group, kind and namespace, joined by underscores.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
-    /// API version beside `id`.
+    /// API version that belongs to `id`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub v: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! Provider: where notifications go.
+//! Provider: a service that notifications are sent to.
 //!
 //! One schema for `v1beta3`, `v1beta2` and `v1beta1`: the union of their fields.
 
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::AlertStatus;
 use crate::{GoDuration, LocalObjectReference, Secret, UrlText, schema};
 
-/// Every type that a release of the field has known; which are obeyed is the controller's business.
+/// All types that releases of Flux have known. The controller refuses those that it does not support.
 const TYPES: &[&str] = &[
     "alertmanager",
     "azuredevops",
@@ -47,7 +47,7 @@ const TYPES: &[&str] = &[
     "zulip",
 ];
 
-/// Where notifications go, and how.
+/// Describes a service that notifications are sent to.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema, CustomResource)]
 #[kube(
     group = "notification.toolkit.fluxcd.io",
@@ -60,7 +60,7 @@ const TYPES: &[&str] = &[
     namespaced,
     status = "ProviderStatus",
     derive = "PartialEq",
-    doc = "Where notifications go, and how."
+    doc = "A service that notifications are sent to."
 )]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = [{
@@ -69,11 +69,12 @@ const TYPES: &[&str] = &[
     "message": "commitStatusExpr may only be set with a type that sets commit statuses",
 }]))]
 pub struct ProviderSpec {
-    /// Kind of receiver.
+    /// Type of the service: `generic`, `generic-hmac` or `slack`. The others are not supported.
     #[serde(rename = "type")]
     #[schemars(extend("enum" = TYPES))]
     pub type_: String,
-    /// Address; the Secret's key `address` has precedence. Chat systems give whoever knows it the right to post.
+    /// URL of the service, at most 2048 characters. The key `address` of the Secret takes precedence, and is where URLs
+    /// with a token belong.
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
@@ -81,45 +82,45 @@ pub struct ProviderSpec {
     )]
     #[schemars(with = "Option<String>", length(max = 2048))]
     pub address: Option<Secret<String>>,
-    /// Channel.
+    /// Channel to send to, at most 2048 characters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 2048))]
     pub channel: Option<String>,
-    /// Name under which messages appear.
+    /// Name of the sender of messages, at most 2048 characters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 2048))]
     pub username: Option<String>,
-    /// Without effect in later releases.
+    /// Interval of releases that reconciled Providers. No effect.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("pattern" = schema::DURATION, "maxLength" = schema::DURATION_LENGTH))]
     pub interval: Option<GoDuration>,
-    /// How long one delivery may take; 15s if absent.
+    /// Timeout of a delivery with its retries, at most 5m. Default: 15s.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("pattern" = schema::SHORT_DURATION, "maxLength" = schema::DURATION_LENGTH))]
     pub timeout: Option<GoDuration>,
-    /// Address of a proxy; `proxySecretRef` has precedence.
+    /// URL of a proxy, at most 2048 characters. Not supported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("pattern" = "^(http|https)://.*$"), length(max = 2048))]
     pub proxy: Option<UrlText>,
-    /// Secret with the address and the credentials of a proxy.
+    /// Secret with the URL and the credentials of a proxy. Not supported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proxy_secret_ref: Option<LocalObjectReference>,
-    /// Secret with address, token and headers.
+    /// Secret with `address`, `token`, `headers`, and `username` with `password`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret_ref: Option<LocalObjectReference>,
-    /// Secret with the certificates to trust and to show.
+    /// Secret with `ca.crt` for verifying the server, and `tls.crt` and `tls.key` for client authentication.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cert_secret_ref: Option<LocalObjectReference>,
-    /// ServiceAccount whose cloud identity is used.
+    /// ServiceAccount whose cloud identity is used. Not supported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service_account_name: Option<String>,
-    /// Expression that makes the name of a commit status.
+    /// CEL expression for the name of a commit status. Not supported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit_status_expr: Option<String>,
-    /// Whether to send nothing for now.
+    /// Suspends sending. Default: false.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub suspend: bool,
 }
 
-/// What is true of the provider.
+/// Observed state of the provider.
 pub type ProviderStatus = AlertStatus;

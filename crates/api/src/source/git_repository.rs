@@ -15,7 +15,7 @@ use crate::{
     schema,
 };
 
-/// What to fetch, how, and how often.
+/// Describes what to fetch, how, and how often.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema, CustomResource)]
 #[kube(
     group = "source.toolkit.fluxcd.io",
@@ -29,7 +29,7 @@ use crate::{
     namespaced,
     status = "GitRepositoryStatus",
     derive = "PartialEq",
-    doc = "A reference in a Git repository, served to other controllers as an artifact."
+    doc = "A commit of a Git repository, which is served to other controllers as an artifact."
 )]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = [{
@@ -37,115 +37,117 @@ use crate::{
     "message": "serviceAccountName may only be set with provider 'azure' or 'aws'",
 }]))]
 pub struct GitRepositorySpec {
-    /// Address of the repository.
+    /// URL of the repository: `http`, `https` or `ssh`. `ssh` is not supported.
     #[schemars(extend("pattern" = "^(http|https|ssh)://.*$"))]
     pub url: UrlText,
-    /// Secret with the credentials.
+    /// Secret with `username` and `password`, and with `ca.crt` for verifying the server. Default: anonymous access.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret_ref: Option<LocalObjectReference>,
-    /// Who authenticates: `generic` if absent.
+    /// Provider of credentials. Default: `generic`, which takes them from `secretRef`; no other is supported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("enum" = ["generic", "aws", "azure", "github"]))]
     pub provider: Option<String>,
-    /// ServiceAccount whose cloud identity is used.
+    /// ServiceAccount whose cloud identity is used. Not supported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service_account_name: Option<String>,
-    /// How often to look for changes.
+    /// Time between two checks for changes, as in `5m`. It is spread by a few percent.
     #[schemars(extend("pattern" = schema::DURATION, "maxLength" = schema::DURATION_LENGTH))]
     pub interval: GoDuration,
-    /// How long one look may take.
+    /// Timeout of the comparison of references, and of the download. Default: 60s.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("pattern" = schema::SHORT_DURATION, "maxLength" = schema::DURATION_LENGTH, "default" = "60s"))]
     pub timeout: Option<GoDuration>,
-    /// What to follow; branch `master` if absent.
+    /// Reference to follow. Default: the branch `master`.
     #[serde(default, rename = "ref", skip_serializing_if = "Option::is_none")]
     pub reference: Option<GitRepositoryRef>,
-    /// Which signatures to demand.
+    /// Verification of signatures. Not supported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verify: Option<GitRepositoryVerification>,
-    /// Secret with the address of a proxy.
+    /// Secret with the URL (`address`) and the credentials of a proxy. Not supported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proxy_secret_ref: Option<LocalObjectReference>,
-    /// Lines as in `.gitignore`: what to leave out of the artifact. Replaces the default excludes.
+    /// Files to leave out of the artifact, in the format of `.gitignore`. Default: files of version control, CI and archives,
+    /// as in Flux.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ignore: Option<String>,
-    /// Whether to leave the repository alone.
+    /// Suspends reconciliation; the last artifact is still served. Default: false.
     #[serde(default, skip_serializing_if = "is_false")]
     pub suspend: bool,
-    /// Whether to fetch submodules too.
+    /// Fetches submodules, too. Not supported. Default: false.
     #[serde(default, skip_serializing_if = "is_false")]
     pub recurse_submodules: bool,
-    /// Other repositories whose artifacts are laid into this one.
+    /// GitRepositories whose artifacts are copied into this one. Not supported.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub include: Vec<GitRepositoryInclude>,
-    /// Directories to fetch; all if empty.
+    /// Directories to fetch. Not supported. Default: all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sparse_checkout: Vec<String>,
-    /// Library that early releases fetched with; without effect.
+    /// Git library of releases up to 0.31. No effect.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("enum" = ["go-git", "libgit2"]))]
     pub git_implementation: Option<String>,
-    /// Namespaces that may use the source; never enforced for sources.
+    /// Namespaces that may use the source. Not supported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub access_from: Option<AccessFrom>,
 }
 
-/// What to follow. Of several, the first of commit, name, tag, semver, branch counts.
+/// A reference of a Git repository. Of several fields, the first of `commit`, `name`, `tag`, `semver`, `branch` is used.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct GitRepositoryRef {
-    /// Branch.
+    /// Name of a branch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub branch: Option<String>,
-    /// Tag.
+    /// Name of a tag.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tag: Option<String>,
-    /// Range of versions; the highest tag within it is followed.
+    /// Range of semantic versions, as in `>=1.0.0 <2.0.0`; the highest tag within it is used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub semver: Option<String>,
-    /// Full name of a reference, as in `refs/heads/main`.
+    /// Full name of a reference, as in `refs/heads/main` or `refs/pull/1/head`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Hash of a commit, all 40 digits; a `branch` that is set too only names it in the revision, and need not hold it.
+    /// Full hash of a commit (40 hexadecimal digits). A `branch` beside it only names it in the revision, and need not contain
+    /// it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
 }
 
-/// Which signatures to demand.
+/// Verification of the signatures of commits and tags.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct GitRepositoryVerification {
-    /// What must be signed.
+    /// Signed objects: `HEAD` (the commit, the default), `Tag` or `TagAndHEAD`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("enum" = ["head", "HEAD", "Tag", "TagAndHEAD"], "default" = "HEAD"))]
     pub mode: Option<String>,
-    /// Secret with the public keys.
+    /// Secret with the public keys of trusted authors.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret_ref: Option<LocalObjectReference>,
 }
 
-/// Another repository whose artifact is laid into this one.
+/// A GitRepository whose artifact is copied into another.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct GitRepositoryInclude {
-    /// The other GitRepository.
+    /// GitRepository to copy from, in the same namespace.
     pub repository: LocalObjectReference,
-    /// Directory there; its root if absent.
+    /// Directory to copy from. Default: the root.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from_path: Option<String>,
-    /// Directory here; the name of the other if absent.
+    /// Directory to copy to. Default: the name of the GitRepository.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to_path: Option<String>,
 }
 
-/// Namespaces that may use a source.
+/// The namespaces that may use a source.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AccessFrom {
-    /// Selectors, any of which suffices.
+    /// Selectors of namespaces; one must match.
     pub namespace_selectors: Vec<NamespaceSelector>,
 }
 
-/// Selects namespaces.
+/// Selects namespaces by their labels.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NamespaceSelector {
@@ -154,48 +156,48 @@ pub struct NamespaceSelector {
     pub match_labels: BTreeMap<String, String>,
 }
 
-/// What is true of the repository and its artifact.
+/// Observed state of the repository and its artifact.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct GitRepositoryStatus {
-    /// Generation that was last reconciled to an end; -1 before the first.
+    /// Generation that the status describes; -1 before the first reconciliation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// What is true of the repository.
+    /// Conditions of the repository: Ready, ArtifactInStorage, and what is wrong.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "schema::conditions")]
     pub conditions: Vec<Condition>,
-    /// What is stored.
+    /// Artifact that is stored and served.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub artifact: Option<Artifact>,
-    /// Address of the latest artifact, whatever its revision.
+    /// URL of the latest artifact, which stays the same for all revisions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
-    /// Artifacts that were laid into this one.
+    /// Artifacts that were copied into this one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub included_artifacts: Vec<Artifact>,
-    /// Excludes of the stored artifact.
+    /// `spec.ignore` of the stored artifact.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_ignore: Option<String>,
-    /// Whether the stored artifact holds submodules.
+    /// `spec.recurseSubmodules` of the stored artifact.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_recurse_submodules: Option<bool>,
-    /// Includes of the stored artifact.
+    /// `spec.include` of the stored artifact.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub observed_include: Vec<GitRepositoryInclude>,
-    /// Directories of the stored artifact.
+    /// `spec.sparseCheckout` of the stored artifact.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub observed_sparse_checkout: Vec<String>,
-    /// What was last verified.
+    /// `spec.verify.mode` of the last verification.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source_verification_mode: Option<String>,
-    /// Fingerprint of the verified keys.
+    /// Fingerprint of the keys that signed the commit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source_verification_fingerprint: Option<String>,
-    /// Checksum of what early releases observed of the spec.
+    /// Checksum of fields of the spec, as early releases wrote it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content_config_checksum: Option<String>,
-    /// Last value of the annotation `reconcile.fluxcd.io/requestedAt` that was handled.
+    /// Value of the annotation `reconcile.fluxcd.io/requestedAt` that was last handled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_handled_reconcile_at: Option<String>,
 }

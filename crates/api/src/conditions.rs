@@ -1,4 +1,4 @@
-//! The algebra of conditions: pure functions over a list of them.
+//! Functions over lists of conditions. Pure.
 
 mod check;
 #[cfg(test)]
@@ -16,20 +16,19 @@ pub fn get<'a>(conditions: &'a [Condition], type_: &str) -> Option<&'a Condition
     conditions.iter().find(|c| c.type_ == type_)
 }
 
-/// Whether a condition is there and True.
+/// Returns true if there is such a condition, and its status is True.
 #[must_use]
 pub fn is_true(conditions: &[Condition], type_: &str) -> bool {
     get(conditions, type_).is_some_and(Condition::is_true)
 }
 
-/// Whether a condition is there and False.
+/// Returns true if there is such a condition, and its status is False.
 #[must_use]
 pub fn is_false(conditions: &[Condition], type_: &str) -> bool {
     get(conditions, type_).is_some_and(Condition::is_false)
 }
 
-/// Adds a condition or replaces the one of the same type. The time of the last transition stays that of the past
-/// condition if the status is the same.
+/// Adds a condition, or replaces the one of the same type. The transition time is kept if the status is the same.
 pub fn set(conditions: &mut Vec<Condition>, mut condition: Condition) {
     match conditions.iter_mut().find(|c| c.type_ == condition.type_) {
         Some(past) => {
@@ -42,15 +41,15 @@ pub fn set(conditions: &mut Vec<Condition>, mut condition: Condition) {
     }
 }
 
-/// Removes a condition, and says whether it was there.
+/// Removes a condition. Returns true if there was one.
 pub fn remove(conditions: &mut Vec<Condition>, type_: &str) -> bool {
     let before = conditions.len();
     conditions.retain(|c| c.type_ != type_);
     conditions.len() != before
 }
 
-/// Gives each new condition the transition time of the past one of the same type and status: for a status that is made
-/// from nothing instead of changed in place.
+/// Copies to each new condition the transition time of the past one of the same type and status: for a status that is
+/// created anew instead of changed in place.
 pub fn carry_times(past: &[Condition], new: &mut [Condition]) {
     for condition in new {
         if let Some(old) = get(past, &condition.type_).filter(|old| old.status == condition.status) {
@@ -59,8 +58,7 @@ pub fn carry_times(past: &[Condition], new: &mut [Condition]) {
     }
 }
 
-/// Puts conditions in the order that clients expect: Stalled, Reconciling, Ready, then by generation (newest first) and
-/// by name.
+/// Sorts conditions as clients expect: Stalled, Reconciling, Ready, then by generation (newest first) and by type.
 pub fn sort(conditions: &mut [Condition]) {
     conditions.sort_by_cached_key(|c| (rank(&c.type_), Reverse(c.observed_generation), c.type_.clone()));
 }

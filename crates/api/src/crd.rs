@@ -1,7 +1,7 @@
 //! The CustomResourceDefinitions, with every served version.
 //!
-//! No conversion: all versions of a kind share one schema, so that an object reads the same in each, and the controller
-//! writes one status.
+//! There is no conversion: all versions of a kind share one schema, so that an object reads the same in each of them, and
+//! the controller writes one status.
 
 pub(crate) mod definition;
 #[cfg(test)]
@@ -35,7 +35,7 @@ pub fn decode(object: Value) -> Option<Result<(), serde_json::Error>> {
     Some((kind.decode)(object))
 }
 
-/// The definition of KluctlDeployment in `flux.kluctl.io`.
+/// Returns the definition of KluctlDeployment in `flux.kluctl.io`.
 #[must_use]
 pub fn kluctl_deployment() -> CustomResourceDefinition {
     let columns = vec![
@@ -57,13 +57,13 @@ pub fn kluctl_deployment() -> CustomResourceDefinition {
     )
 }
 
-/// The definition of Provider.
+/// Returns the definition of Provider.
 #[must_use]
 pub fn provider() -> CustomResourceDefinition {
     build(notification::Provider::crd(), &notification_versions())
 }
 
-/// The definition of Alert.
+/// Returns the definition of Alert.
 #[must_use]
 pub fn alert() -> CustomResourceDefinition {
     build(notification::Alert::crd(), &notification_versions())
