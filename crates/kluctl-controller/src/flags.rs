@@ -23,41 +23,41 @@ pub struct Flags {
     #[command(flatten)]
     pub references: ReferenceFlags,
 
-    /// Bytes of one file that is rendered.
+    /// Maximum size of a rendered file in bytes.
     #[arg(long, default_value_t = 5 << 20)]
     pub limit_file_bytes: u64,
 
-    /// Bytes that one project renders to.
+    /// Maximum size of a rendered project in bytes.
     #[arg(long, default_value_t = 64 << 20)]
     pub limit_rendered_bytes: u64,
 
-    /// Objects that one project renders to.
+    /// Maximum number of rendered objects of a project.
     #[arg(long, default_value_t = 20_000)]
     pub limit_objects: u64,
 
-    /// Nesting of includes.
+    /// Maximum nesting depth of includes.
     #[arg(long, default_value_t = 50)]
     pub limit_include_depth: u32,
 
-    /// Nesting of YAML documents.
+    /// Maximum nesting depth of YAML documents.
     #[arg(long, default_value_t = 100)]
     pub limit_yaml_depth: u32,
 
-    /// Bytes that aliases of a YAML document expand to.
+    /// Maximum size in bytes of a YAML document's expanded aliases.
     #[arg(long, default_value_t = 10 << 20)]
     pub limit_alias_bytes: u64,
 
-    /// Steps of templates and loops while one project is rendered.
+    /// Maximum number of steps of templates and loops in the rendering of a project.
     #[arg(long, default_value_t = 500_000_000)]
     pub limit_steps: u64,
 
-    /// What the names of environment variables begin with that projects may read; without it they may read none.
+    /// Prefix of environment variables that projects may read; can be repeated. Without it they may read none.
     #[arg(long, value_name = "PREFIX")]
     pub allow_env: Vec<String>,
 }
 
 impl Flags {
-    /// The limits of rendering.
+    /// Returns the limits of rendering.
     #[must_use]
     pub fn rendering(&self) -> tree::Limits {
         tree::Limits {
@@ -71,7 +71,7 @@ impl Flags {
         }
     }
 
-    /// What projects may take from elsewhere than from their files and their cluster.
+    /// Returns the access of projects to anything but their files and their cluster.
     #[must_use]
     pub fn external(&self, ctx: &Context) -> ExternalAccess {
         ExternalAccess {
@@ -82,7 +82,7 @@ impl Flags {
         }
     }
 
-    /// The given flags that have no effect.
+    /// Returns the given flags that have no effect.
     #[must_use]
     pub fn idle(&self) -> Vec<Idle> {
         idle([(
@@ -124,14 +124,14 @@ mod tests {
     const IDLE: &[(&str, &str)] = &[("http-retry", "3")];
 
     #[test]
-    fn each_flag_has_an_effect_or_is_said_to_have_none() {
+    fn flags_without_effect_are_reported() {
         let said = |cli: &Cli| [cli.common.idle(), cli.own.idle()].concat();
         let (obeyed, idle) = ([OBEYED_BY_ALL, OBEYED].concat(), [IDLE_IN_ALL, IDLE].concat());
         assert_eq!(differences(&obeyed, &idle, said), [] as [&str; 0]);
     }
 
     #[test]
-    fn the_arguments_of_existing_manifests_parse() {
+    fn arguments_of_existing_manifests_parse() {
         let cli = Cli::try_parse_from([
             "kluctl-controller",
             "--events-addr=http://notification-controller.flux-system.svc.cluster.local./",
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn the_limits_are_those_of_the_library() {
+    fn default_limits_are_those_of_the_library() {
         let cli = Cli::try_parse_from(["kluctl-controller"]).expect("defaults");
         assert_eq!(
             format!("{:?}", cli.own.rendering()),

@@ -1,3 +1,3 @@
-//! The kinds under control, a folder each.
+//! The reconciled kinds, one folder each.
 
 pub mod flux_kluctl_deployment;

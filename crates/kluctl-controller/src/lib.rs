@@ -12,7 +12,7 @@ use runtime::{CommonFlags, Context, EventsFlags, RunOptions, run_kind};
 use flags::Flags;
 use kinds::flux_kluctl_deployment;
 
-/// The command line.
+/// The command line of the controller.
 #[derive(Debug, Clone, Parser)]
 #[command(
     name = "kluctl-controller",
@@ -23,7 +23,7 @@ pub struct Cli {
     /// The flags that every controller has.
     #[command(flatten)]
     pub common: CommonFlags,
-    /// Where events go.
+    /// The flags for sending events.
     #[command(flatten)]
     pub events: EventsFlags,
     /// The flags of this controller alone.
@@ -31,7 +31,7 @@ pub struct Cli {
     pub own: Flags,
 }
 
-/// What makes this controller different from the others; its names are those of the original.
+/// Returns the names of this controller, which are those of the original.
 #[must_use]
 pub fn spec(events: &EventsFlags) -> runtime::Spec {
     runtime::Spec {
@@ -45,7 +45,7 @@ pub fn spec(events: &EventsFlags) -> runtime::Spec {
 /// Runs all kinds until the process ends.
 ///
 /// # Errors
-/// When what they share can't be made: metrics, a directory for artifacts.
+/// If the metrics or the directory for artifacts cannot be created.
 pub async fn run(ctx: Context, flags: Flags) -> anyhow::Result<()> {
     runtime::flags::report_idle(&flags.idle());
     let reconciler = flux_kluctl_deployment::Controller::new(&ctx, &flags)?;

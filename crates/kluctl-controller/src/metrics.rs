@@ -11,12 +11,12 @@ use std::{
 use prometheus::{GaugeVec, HistogramVec, IntGaugeVec, Opts, Registry, histogram_opts};
 use runtime::{ObjectKey, metrics::registered};
 
-/// What all names begin with.
+/// Prefix of all names.
 const PREFIX: &str = "kluctldeployments_";
-/// The one thing that a deployment does; the other mode of the original is refused.
+/// The supported mode of deployments, as a label; the other mode of the original is refused.
 const MODE: &str = "full-deploy";
 
-/// The families of one controller.
+/// The metric families of the controller.
 #[derive(Debug, Clone)]
 pub struct Metrics {
     deploy_seconds: HistogramVec,
@@ -36,27 +36,27 @@ pub struct Metrics {
     ready: IntGaugeVec,
     deploy_start: GaugeVec,
     source: IntGaugeVec,
-    /// The source and path that each object is shown with.
+    /// The source and path in the series of each object.
     sources: Arc<Mutex<HashMap<ObjectKey, [String; 2]>>>,
 }
 
-/// A command of a pass.
+/// A command of a reconciliation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Command {
-    /// Applying the objects.
+    /// Deploy: applies the objects.
     Deploy,
-    /// Deleting orphans.
+    /// Prune: deletes the orphans.
     Prune,
-    /// Looking at readiness.
+    /// Validate: checks readiness.
     Validate,
-    /// Deleting everything.
+    /// Delete: deletes all objects.
     Delete,
 }
 
 impl Command {
     const ALL: [Self; 4] = [Self::Deploy, Self::Prune, Self::Validate, Self::Delete];
 
-    /// Its name in labels.
+    /// Returns the name in labels.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -68,43 +68,43 @@ impl Command {
     }
 }
 
-/// What a command did.
+/// Counts of a finished command.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Counted {
-    /// Changed objects, new ones included.
+pub struct CommandCounts {
+    /// Number of changed and new objects.
     pub changed: usize,
-    /// Deleted objects.
+    /// Number of deleted objects.
     pub deleted: usize,
-    /// Objects that are not rendered any more.
+    /// Number of objects that are no longer rendered.
     pub orphans: usize,
-    /// Failures.
+    /// Number of the errors.
     pub errors: usize,
-    /// Warnings.
+    /// Number of the warnings.
     pub warnings: usize,
 }
 
-/// What the spec of an object says.
+/// Values of the spec of an object.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Wanted {
-    /// Seconds between deployments; none if they don't come by time.
+pub struct SpecValues {
+    /// Period of deployments; `None` if there is none.
     pub interval: Option<Duration>,
-    /// `spec.dryRun`, or that of the process.
+    /// `spec.dryRun`, or the flag `--dry-run`.
     pub dry_run: bool,
-    /// `spec.prune`.
+    /// `spec.prune` of the object.
     pub prune: bool,
-    /// What becomes of the objects on removal.
+    /// True if the deployed objects are deleted with the object.
     pub delete: bool,
-    /// The source, in words.
+    /// Kind, namespace and name of the source.
     pub source: String,
-    /// `spec.path`.
+    /// `spec.path` of the object.
     pub path: String,
 }
 
 impl Metrics {
-    /// Makes and registers all families.
+    /// Creates and registers all families.
     ///
     /// # Errors
-    /// Only when two families carry one name.
+    /// If a family of the same name is registered.
     pub fn new(registry: &Registry) -> Result<Self, prometheus::Error> {
         const OBJECT: &[&str] = &["namespace", "name"];
         const ACTION: &[&str] = &["namespace", "name", "action"];
@@ -150,8 +150,8 @@ impl Metrics {
         })
     }
 
-    /// Notes what the spec of an object says.
-    pub fn wanted(&self, key: &ObjectKey, wanted: &Wanted) {
+    /// Records the values of the spec of an object.
+    pub fn wanted(&self, key: &ObjectKey, wanted: &SpecValues) {
         let labels = [key.namespace.as_str(), key.name.as_str()];
         let seconds = wanted.interval.map_or(0.0, |interval| interval.as_secs_f64());
         self.interval.with_label_values(&labels).set(seconds);
@@ -162,15 +162,15 @@ impl Metrics {
         self.show_source(key, Some([wanted.source.clone(), wanted.path.clone()]));
     }
 
-    /// Notes that a deployment begins.
+    /// Records the start of a deployment.
     pub fn deploy_starts(&self, key: &ObjectKey, seconds_since_epoch: f64) {
         self.deploy_start
             .with_label_values(&[&key.namespace, &key.name])
             .set(seconds_since_epoch);
     }
 
-    /// Notes what a command did, and how long it took.
-    pub fn done(&self, key: &ObjectKey, command: Command, took: Duration, counted: Counted) {
+    /// Records the counts and the duration of a command.
+    pub fn done(&self, key: &ObjectKey, command: Command, took: Duration, counted: CommandCounts) {
         let labels = [key.namespace.as_str(), key.name.as_str()];
         let seconds = took.as_secs_f64();
         match command {
@@ -196,14 +196,14 @@ impl Metrics {
         set(&self.warnings, &labels, counted.warnings);
     }
 
-    /// Notes how a pass left an object.
+    /// Records the Ready condition of an object.
     pub fn ready(&self, key: &ObjectKey, ready: bool) {
         self.ready
             .with_label_values(&[&key.namespace, &key.name])
             .set(ready.into());
     }
 
-    /// Drops the series of an object that is gone.
+    /// Removes the series of a deleted object.
     pub fn forget(&self, key: &ObjectKey) {
         let labels = [key.namespace.as_str(), key.name.as_str()];
         for gauge in [
@@ -235,7 +235,7 @@ impl Metrics {
         self.show_source(key, None);
     }
 
-    /// Shows an object with its one source and path; the series of an earlier one goes.
+    /// Sets the source and path of an object, and removes the series of the previous ones.
     fn show_source(&self, key: &ObjectKey, now: Option<[String; 2]>) {
         let labels = |[source, path]: &[String; 2]| {
             [
@@ -309,19 +309,19 @@ mod tests {
     }
 
     #[test]
-    fn the_series_of_an_object_come_and_go_with_it() {
+    fn series_of_an_object_are_removed_with_it() {
         let registry = Registry::new();
         let metrics = Metrics::new(&registry).expect("families");
         let (key, other) = (ObjectKey::new("apps", "shop"), ObjectKey::new("apps", "other"));
-        let wanted = Wanted {
+        let wanted = SpecValues {
             interval: Some(Duration::from_secs(60)),
             prune: true,
-            ..Wanted::default()
+            ..SpecValues::default()
         };
         for key in [&key, &other] {
             metrics.wanted(
                 key,
-                &Wanted {
+                &SpecValues {
                     path: "old".to_owned(),
                     ..wanted.clone()
                 },
@@ -334,9 +334,9 @@ mod tests {
                     key,
                     command,
                     Duration::from_secs(1),
-                    Counted {
+                    CommandCounts {
                         changed: 2,
-                        ..Counted::default()
+                        ..CommandCounts::default()
                     },
                 );
             }

@@ -95,7 +95,7 @@ struct Connection {
 /// A cluster, accessed with the identity that an object deploys with.
 #[derive(Debug, Clone)]
 pub struct TargetCluster {
-    /// The cluster.
+    /// Connection to the cluster.
     pub cluster: Cluster,
     /// Tells it apart from others.
     pub identity: Arc<ClusterIdentity>,

@@ -16,7 +16,7 @@ pub struct Links {
     pub source: Option<SourceId>,
     /// The objects that must be ready first.
     pub dependencies: Vec<ObjectKey>,
-    /// `status.lastAttemptedRevision`.
+    /// `status.lastAttemptedRevision` of the object.
     pub attempted_revision: Option<String>,
     /// True if the status describes the current generation and Ready is True.
     pub ready: bool,

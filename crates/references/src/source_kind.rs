@@ -13,7 +13,7 @@ macro_rules! source_kinds {
         pub enum SourceKind { $($(#[$doc])* $kind),+ }
 
         impl SourceKind {
-            /// All kinds.
+            /// All kinds of sources.
             pub const ALL: &'static [Self] = &[$(Self::$kind),+];
 
             /// Returns the name of the kind, as in `GitRepository`.
@@ -87,9 +87,9 @@ impl fmt::Display for SourceKind {
 /// The kind, namespace and name of a source. Displays as `GitRepository/apps/shop`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SourceId {
-    /// Its kind.
+    /// Kind of the source.
     pub kind: SourceKind,
-    /// Its namespace and name.
+    /// Namespace and name of the source.
     pub key: ObjectKey,
 }
 

@@ -15,9 +15,9 @@ use crate::{Consumer, ReferenceRules, SourceId, SourceKind, objects};
 /// The artifact that a source offers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SourceArtifact {
-    /// The source.
+    /// The source that offers it.
     pub source: SourceId,
-    /// Its `status.artifact`.
+    /// The `status.artifact` of the source.
     pub artifact: Artifact,
 }
 

@@ -1,21 +1,22 @@
 //! KluctlDeployment of `flux.kluctl.io/v1alpha1`: a target of a kluctl project, deployed from the artifact of a source.
 //!
-//! A pass observes, renders, plans, acts, and says what is now true:
+//! A pass observes, renders, plans, acts, and writes the status:
 //!
-//! - `spec` refuses what is invalid or not obeyed (pure);
-//! - `consumer` says what an object refers to, and `references` reads it live;
-//! - `observe` reads the rest;
+//! - `spec` refuses fields that are invalid or not supported (pure);
+//! - `consumer` names what an object refers to, and `references` reads it live;
+//! - `observe` reads the rest, and changes nothing;
 //! - `prepare` fetches the artifact, connects to the cluster, and renders;
 //! - `plan` decides (pure);
-//! - `act` deploys, prunes and validates, exactly as planned;
-//! - `status` makes status and events (pure);
+//! - `act` deploys, prunes and validates as planned;
+//! - `status` computes status and events (pure);
 //! - `sharers` lists other objects with the same discriminator;
-//! - `removal` deletes what was deployed when its object goes.
+//! - `removal` deletes the deployed objects when the KluctlDeployment is deleted.
 
 mod act;
 mod consumer;
 mod events;
 mod memory;
+mod message;
 mod observe;
 mod plan;
 mod prepare;
@@ -24,9 +25,11 @@ mod results;
 mod sharers;
 mod spec;
 mod status;
-mod text;
 
-use std::time::{Duration, Instant};
+use std::{
+    borrow::Cow,
+    time::{Duration, Instant},
+};
 
 use api::{
     Fault, condition_type, conditions, finalizer,
@@ -40,7 +43,7 @@ use runtime::{Context, EventDraft, ObjectKey, Outcome, Pass, Reconciler, Requeue
 
 use crate::{
     flags::Flags,
-    metrics::{Metrics, Wanted},
+    metrics::{Metrics, SpecValues},
 };
 use consumer::{FluxKluctlDeployment, key};
 use memory::Memory;
@@ -54,7 +57,7 @@ pub fn triggers(ctx: &Context) -> BoxStream<'static, Trigger> {
     references::triggers::<FluxKluctlDeployment>(ctx)
 }
 
-/// Everything that the passes of this kind share.
+/// Reconciles the KluctlDeployments of `flux.kluctl.io`.
 #[derive(Debug)]
 pub struct Controller {
     ctx: Context,
@@ -69,10 +72,10 @@ pub struct Controller {
 }
 
 impl Controller {
-    /// Begins with nothing remembered.
+    /// Starts without any memory of earlier passes.
     ///
     /// # Errors
-    /// When there is no directory for artifacts, or a metric of the same name.
+    /// If the directory for artifacts cannot be created, or a metric of the same name is registered.
     pub fn new(ctx: &Context, flags: &Flags) -> anyhow::Result<Self> {
         let dir = scratch::directory(&std::env::temp_dir(), "kluctl-controller")?;
         let limits = flags.references.fetching(flags.rendering());
@@ -93,17 +96,18 @@ impl Controller {
         self.ctx.client()
     }
 
-    /// Whether nothing is really written for an object.
+    /// Returns true if all changes of an object are dry runs.
     fn is_dry_run(&self, object: &KluctlDeployment) -> bool {
         self.dry_run || object.spec.dry_run
     }
 
+    /// Reconciles an object. `object` is that of the pass, and gets the status that is written on the way.
     async fn work(
         &self,
         pass: &Pass<'_, KluctlDeployment>,
+        object: &mut Cow<'_, KluctlDeployment>,
     ) -> Result<Outcome<KluctlDeploymentStatus>, Failure> {
-        let (object, started) = (pass.object, Instant::now());
-        let key = key(object);
+        let (started, key) = (Instant::now(), key(object));
         if observe::handed_over(self.client(), &key).await? {
             tracing::info!(
                 "a KluctlDeployment of gitops.kluctl.io with this name took over: nothing is done"
@@ -114,9 +118,14 @@ impl Controller {
         self.references.check_dependencies(object, &artifact).await?;
         let failure = |fault| Failure::of(artifact.revision(), fault);
         let prepared = self.prepare(pass, &artifact).await.map_err(failure)?;
-        if !self.is_dry_run(object) && !is_marked(object, prepared.discriminator()) {
-            return Ok(noted(object, &prepared));
+        if !self.is_dry_run(object) && !has_discriminator(object, prepared.discriminator()) {
+            // Should the process end in the middle of the deployment, a removal must know what to delete.
+            let discriminator = prepared.discriminator().map(str::to_owned);
+            let status = status::with_discriminator(object, discriminator, prepared.raw_target(), &now());
+            pass.checkpoint(&status).await.map_err(failure)?;
+            object.to_mut().status = Some(status);
         }
+        let object = &**object;
         let now = now();
         let facts = observe::facts(
             object,
@@ -150,7 +159,7 @@ impl Controller {
 
     fn observe_outcome(&self, object: &KluctlDeployment, outcome: &Outcome<KluctlDeploymentStatus>) {
         let (key, spec) = (key(object), &object.spec);
-        let wanted = Wanted {
+        let wanted = SpecValues {
             interval: match spec::deploy_period(spec) {
                 Period::Every(interval) => Some(interval),
                 Period::Never => None,
@@ -176,24 +185,13 @@ impl Controller {
     }
 }
 
-/// Whether the status already says what marks the objects.
-fn is_marked(object: &KluctlDeployment, discriminator: Option<&str>) -> bool {
-    let noted = object
+/// Returns true if the status already has the discriminator, or there is none.
+fn has_discriminator(object: &KluctlDeployment, discriminator: Option<&str>) -> bool {
+    let stored = object
         .status
         .as_ref()
         .and_then(|status| status.discriminator.as_deref());
-    discriminator.is_none_or(str::is_empty) || noted == discriminator
-}
-
-/// Notes what marks the objects, and goes on in the next pass, which is due at once.
-fn noted(object: &KluctlDeployment, prepared: &prepare::Prepared) -> Outcome<KluctlDeploymentStatus> {
-    let discriminator = prepared.discriminator().map(str::to_owned);
-    Outcome {
-        status: status::marked(object, discriminator, prepared.raw_target(), &now()),
-        requeue: Requeue::After(Duration::ZERO),
-        events: Vec::new(),
-        fault: None,
-    }
+    discriminator.is_none_or(str::is_empty) || stored == discriminator
 }
 
 fn left_alone(object: &KluctlDeployment) -> Outcome<KluctlDeploymentStatus> {
@@ -239,9 +237,10 @@ impl Reconciler for Controller {
     }
 
     async fn reconcile(&self, pass: &Pass<'_, KluctlDeployment>) -> Outcome<KluctlDeploymentStatus> {
-        let outcome = match self.work(pass).await {
+        let mut object = Cow::Borrowed(pass.object);
+        let outcome = match self.work(pass, &mut object).await {
             Ok(outcome) => outcome,
-            Err(failure) => status::failed(pass.object, &failure, &now()),
+            Err(failure) => status::failed(&object, &failure, &now()),
         };
         self.observe_outcome(pass.object, &outcome);
         outcome

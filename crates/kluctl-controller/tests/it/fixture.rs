@@ -1,4 +1,4 @@
-//! One control plane for all tests; a namespace, a controller process and a source for each.
+//! A shared control plane; a namespace, a controller process and sources for each test.
 
 use std::{path::Path, time::Duration};
 
@@ -17,8 +17,8 @@ use tokio::sync::OnceCell;
 
 use crate::source::Source;
 
-/// How long anything may take on a busy machine.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+/// Timeout of every wait, for a busy machine.
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
 
 static PLANE: OnceCell<ControlPlane> = OnceCell::const_new();
 
@@ -73,8 +73,8 @@ pub(crate) async fn loose_plane() -> Result<&'static ControlPlane> {
         .await
 }
 
-/// A namespace with a controller that looks at nothing else, and a source.
-pub(crate) struct World {
+/// A namespace with a controller that watches nothing else.
+pub(crate) struct Fixture {
     pub(crate) plane: &'static ControlPlane,
     pub(crate) client: Client,
     pub(crate) namespace: String,
@@ -83,7 +83,7 @@ pub(crate) struct World {
     pub(crate) user: String,
 }
 
-impl World {
+impl Fixture {
     /// Starts a controller with these flags.
     pub(crate) async fn new(prefix: &str, flags: &[&str]) -> Result<Self> {
         Self::on(plane().await?, prefix, flags).await
@@ -103,14 +103,14 @@ impl World {
             launch = launch.flag(flag);
         }
         let user = format!("system:serviceaccount:{namespace}:controller");
-        let world = Self {
+        let fixture = Self {
             plane,
             client: plane.client().await?,
             controller: launch.start().await?,
             namespace,
             user,
         };
-        Ok(world)
+        Ok(fixture)
     }
 
     pub(crate) fn deployments(&self) -> Api<KluctlDeployment> {
@@ -169,7 +169,7 @@ impl World {
         let repository = manifest::git_repository(&self.namespace, name, "https://example.invalid/shop");
         let mut repository = Value::from(repository);
         repository["apiVersion"] = format!("source.toolkit.fluxcd.io/{version}").into();
-        eventually("the source to be accepted", PATIENCE, || async {
+        eventually("the source to be accepted", TIMEOUT, || async {
             self.plane.apply(repository.clone()).await.map(drop)
         })
         .await?;
@@ -185,7 +185,7 @@ impl World {
     /// Waits until the Ready condition has this status and reason, and speaks of the newest generation.
     pub(crate) async fn ready(&self, name: &str, status: &str, reason: &str) -> Result<KluctlDeployment> {
         let what = format!("Ready={status} {reason}");
-        wait_for(&self.deployments(), name, &what, PATIENCE, |object| {
+        wait_for(&self.deployments(), name, &what, TIMEOUT, |object| {
             let observed = object
                 .status
                 .as_ref()
@@ -203,7 +203,7 @@ impl World {
             &self.deployments(),
             name,
             &format!("{revision} to be ready"),
-            PATIENCE,
+            TIMEOUT,
             |object| {
                 let tried = object
                     .status
@@ -233,7 +233,7 @@ impl World {
             &self.deployments(),
             name,
             "the request to be answered",
-            PATIENCE,
+            TIMEOUT,
             |object| {
                 let handled = object
                     .status
@@ -257,7 +257,7 @@ impl World {
     /// Removes a deployment and waits until it is gone.
     pub(crate) async fn remove(&self, name: &str) -> Result<()> {
         self.deployments().delete(name, &DeleteParams::default()).await?;
-        wait_gone(&self.deployments(), name, PATIENCE).await
+        wait_gone(&self.deployments(), name, TIMEOUT).await
     }
 
     /// Waits until a ConfigMap holds this under `value`.
@@ -266,7 +266,7 @@ impl World {
             &self.config_maps(),
             name,
             &format!("value {value}"),
-            PATIENCE,
+            TIMEOUT,
             |map| value_of(map) == Some(value),
         )
         .await
@@ -276,9 +276,8 @@ impl World {
         Ok(self.config_maps().get_opt(name).await?.is_some())
     }
 
-    /// What was asked of the API server since then for this namespace in the name of the controller, Events and the
-    /// leases of other namespaces aside.
-    pub(crate) fn asked_since(&self, mark: u64) -> Result<Vec<audit::Entry>> {
+    /// Returns the requests of the controller to the API server since a mark.
+    pub(crate) fn requests_since(&self, mark: u64) -> Result<Vec<audit::Entry>> {
         let entries = self.plane.audit_since(mark)?;
         Ok(entries
             .into_iter()
@@ -299,9 +298,9 @@ impl World {
             .collect())
     }
 
-    /// Waits until an Event about a deployment contains this.
+    /// Waits for an Event about a deployment that contains this.
     pub(crate) async fn told(&self, name: &str, text: &str) -> Result<(String, String)> {
-        eventually(&format!("an event with {text:?}"), PATIENCE, || async move {
+        eventually(&format!("an event with {text:?}"), TIMEOUT, || async move {
             let events = self.events(name).await?;
             let found = events.iter().find(|(_, message)| message.contains(text));
             found
@@ -311,7 +310,7 @@ impl World {
         .await
     }
 
-    /// How many passes the controller has made.
+    /// Returns the number of passes of the controller.
     pub(crate) async fn passes(&self) -> Result<f64> {
         let text = self.controller.metrics().await?;
         let counts = text
@@ -322,10 +321,10 @@ impl World {
             .sum())
     }
 
-    /// Waits until the controller has made so many passes more.
+    /// Waits for a number of further passes.
     pub(crate) async fn more_passes(&self, n: f64) -> Result<()> {
         let before = self.passes().await?;
-        eventually("passes", PATIENCE, || async move {
+        eventually("passes", TIMEOUT, || async move {
             let now = self.passes().await?;
             ensure!(now >= before + n, "{} passes so far", now - before);
             Ok(())
@@ -412,12 +411,12 @@ pub(crate) fn config_map(name: &str, value: &str) -> String {
     format!("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {name}\ndata:\n  value: \"{value}\"\n")
 }
 
-/// What maps the one context that there is to the one that the project wants, and names the target.
+/// The target of [`project`], and a new name for the only context.
 pub(crate) fn for_kind() -> Value {
     json!({ "target": "test", "renameContexts": [{ "oldContext": "default", "newContext": "kind-kind" }] })
 }
 
-impl World {
+impl Fixture {
     /// The files of a project of this namespace with these ConfigMaps (name and value).
     pub(crate) fn maps(&self, maps: &[(&str, &str)]) -> Vec<(String, String)> {
         let texts: Vec<(&str, String)> = maps
@@ -437,7 +436,7 @@ impl World {
     }
 }
 
-impl World {
+impl Fixture {
     /// An object of the kind that brings its own source, which is served from now on.
     pub(crate) async fn successor(&self, name: &str, status: Value) -> Result<Api<DynamicObject>> {
         self
@@ -459,7 +458,7 @@ impl World {
             "apiVersion": "gitops.kluctl.io/v1beta1", "kind": "KluctlDeployment",
             "metadata": { "name": name, "namespace": self.namespace }, "status": status,
         });
-        eventually("the definition to be served", PATIENCE, || async {
+        eventually("the definition to be served", TIMEOUT, || async {
             self.plane.apply(object.clone()).await.map(drop)
         })
         .await?;

@@ -9,8 +9,8 @@
 
 mod deploying;
 mod failing;
+mod fixture;
 mod poison;
 mod removing;
 mod sharing;
 mod source;
-mod world;

@@ -5,19 +5,19 @@ use kube::api::{Api, DynamicObject, Patch, PatchParams};
 use serde_json::json;
 use testkit::{manifest, wait_for};
 
-use crate::world::{PATIENCE, World, for_kind, message_of};
+use crate::fixture::{Fixture, TIMEOUT, for_kind, message_of};
 
 /// Applies an object whose interval does not decode, and waits until it says so.
-async fn poison(world: &World) -> Result<Api<DynamicObject>> {
-    let poison = manifest::kluctl_deployment(&world.namespace, "poison", "shop", ".")
+async fn poison(fixture: &Fixture) -> Result<Api<DynamicObject>> {
+    let poison = manifest::kluctl_deployment(&fixture.namespace, "poison", "shop", ".")
         .spec(json!({ "interval": "99999999999999h", "dependsOn": [{ "name": "shop" }] }));
     let object = serde_json::Value::from(poison);
-    let (api, _) = world.plane.api_for(object.clone()).await?;
-    testkit::eventually("the object to be accepted", PATIENCE, || async {
-        world.plane.apply(object.clone()).await.map(drop)
+    let (api, _) = fixture.plane.api_for(object.clone()).await?;
+    testkit::eventually("the object to be accepted", TIMEOUT, || async {
+        fixture.plane.apply(object.clone()).await.map(drop)
     })
     .await?;
-    wait_for(&api, "poison", "InvalidSpec", PATIENCE, |object| {
+    wait_for(&api, "poison", "InvalidSpec", TIMEOUT, |object| {
         object.data.to_string().contains("InvalidSpec")
     })
     .await?;
@@ -26,41 +26,44 @@ async fn poison(world: &World) -> Result<Api<DynamicObject>> {
 
 #[tokio::test]
 async fn undecodable_object_breaks_no_trigger_prune_or_removal_of_another() -> Result<()> {
-    let world = World::on(crate::world::loose_plane().await?, "poison", &[]).await?;
-    let poison = poison(&world).await?;
-    let source = world
+    let fixture = Fixture::on(crate::fixture::loose_plane().await?, "poison", &[]).await?;
+    let poison = poison(&fixture).await?;
+    let source = fixture
         .running("shop", &[("a", "1"), ("b", "1")], json!({ "interval": "1h" }))
         .await?;
 
     // Nothing but the watch tells that there is a new revision, and its orphan is pruned.
-    let revision = source.offer(&world.maps(&[("a", "2")])).await?;
-    world.deployed("shop", &revision).await?;
-    ensure!(world.has("a").await? && !world.has("b").await?);
+    let revision = source.offer(&fixture.maps(&[("a", "2")])).await?;
+    fixture.deployed("shop", &revision).await?;
+    ensure!(fixture.has("a").await? && !fixture.has("b").await?);
 
     // A dependency that becomes ready wakes its dependents, too.
-    let waiting = world
+    let waiting = fixture
         .deployment("waiting", "shop")
         .spec(for_kind())
         .spec(json!({ "dependsOn": [{ "name": "shop" }], "dryRun": true, "interval": "1h" }));
-    world.plane.apply(waiting).await?;
-    world.ready("waiting", "True", "ReconciliationSucceeded").await?;
+    fixture.plane.apply(waiting).await?;
+    fixture
+        .ready("waiting", "True", "ReconciliationSucceeded")
+        .await?;
+    fixture.remove("waiting").await?;
 
     // Its status decides whether it shares a discriminator.
     let status = |discriminator: &str| Patch::Merge(json!({ "status": { "discriminator": discriminator } }));
-    let own = format!("{}-test", world.namespace);
+    let own = format!("{}-test", fixture.namespace);
     let params = PatchParams::default();
     poison.patch_status("poison", &params, &status(&own)).await?;
-    source.offer(&world.maps(&[("c", "1")])).await?;
-    let object = world.ready("shop", "False", "DeployFailed").await?;
-    let other = format!("KluctlDeployment {}/poison", world.namespace);
+    source.offer(&fixture.maps(&[("c", "1")])).await?;
+    let object = fixture.ready("shop", "False", "DeployFailed").await?;
+    let other = format!("KluctlDeployment {}/poison", fixture.namespace);
     ensure!(message_of(&object).contains(&other), "{}", message_of(&object));
-    ensure!(world.has("a").await? && world.has("c").await?);
+    ensure!(fixture.has("a").await? && fixture.has("c").await?);
 
     poison.patch_status("poison", &params, &status("other")).await?;
-    world.reconcile("shop").await?;
-    world.ready("shop", "True", "ReconciliationSucceeded").await?;
-    ensure!(!world.has("a").await?);
-    world.remove("shop").await?;
-    ensure!(!world.has("c").await?, "its objects were not deleted");
+    fixture.reconcile("shop").await?;
+    fixture.ready("shop", "True", "ReconciliationSucceeded").await?;
+    ensure!(!fixture.has("a").await?);
+    fixture.remove("shop").await?;
+    ensure!(!fixture.has("c").await?, "its objects were not deleted");
     Ok(())
 }

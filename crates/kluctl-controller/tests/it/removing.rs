@@ -1,15 +1,15 @@
-//! What becomes of the objects when their deployment is removed.
+//! Removal of a deployment, with or without its objects.
 
 use anyhow::{Result, ensure};
 use kube::api::DeleteParams;
 use serde_json::json;
 use testkit::{wait_for, wait_gone};
 
-use crate::world::{PATIENCE, World, for_kind, message_of};
+use crate::fixture::{Fixture, TIMEOUT, for_kind, message_of};
 
 #[tokio::test]
-async fn objects_go_or_stay_as_the_spec_says() -> Result<()> {
-    let world = World::new("remove", &[]).await?;
+async fn removal_deletes_or_keeps_objects_as_the_spec_says() -> Result<()> {
+    let fixture = Fixture::new("remove", &[]).await?;
     let cases = [
         ("pruned", json!({ "prune": true }), false),
         ("deleted", json!({ "prune": false, "delete": true }), false),
@@ -22,27 +22,30 @@ async fn objects_go_or_stay_as_the_spec_says() -> Result<()> {
         let files = [
             (
                 ".kluctl.yaml",
-                format!("discriminator: {}-{name}\n", world.namespace),
+                format!("discriminator: {}-{name}\n", fixture.namespace),
             ),
             (
                 "deployment.yaml",
                 format!(
                     "deployments:\n- path: app\noverrideNamespace: {}\n",
-                    world.namespace
+                    fixture.namespace
                 ),
             ),
             ("app/kustomization.yaml", "resources:\n- map.yaml\n".to_owned()),
-            ("app/map.yaml", crate::world::config_map(name, "1")),
+            ("app/map.yaml", crate::fixture::config_map(name, "1")),
         ];
         let files = files.map(|(path, text)| (path.to_owned(), text));
-        world.source(name, &files).await?;
-        world.plane.apply(world.deployment(name, name).spec(spec)).await?;
-        world.ready(name, "True", "ReconciliationSucceeded").await?;
+        fixture.source(name, &files).await?;
+        fixture
+            .plane
+            .apply(fixture.deployment(name, name).spec(spec))
+            .await?;
+        fixture.ready(name, "True", "ReconciliationSucceeded").await?;
         if name == "suspended" {
-            world.edit(name, json!({ "suspend": true })).await?;
+            fixture.edit(name, json!({ "suspend": true })).await?;
         }
-        world.remove(name).await?;
-        let there = world
+        fixture.remove(name).await?;
+        let there = fixture
             .config_maps()
             .get_opt(name)
             .await?
@@ -53,28 +56,28 @@ async fn objects_go_or_stay_as_the_spec_says() -> Result<()> {
             if there { "there" } else { "gone" }
         );
     }
-    world
+    fixture
         .told("pruned", "delete succeeded. 1 deleted objects.")
         .await?;
     Ok(())
 }
 
 #[tokio::test]
-async fn a_cluster_that_cannot_be_reached_is_tried_again_until_told_otherwise() -> Result<()> {
-    let world = World::new("lost", &[]).await?;
-    let kubeconfig = world.account("remote").await?;
-    world.store("value", &kubeconfig).await?;
+async fn removal_retries_an_unreachable_cluster_until_suspended() -> Result<()> {
+    let fixture = Fixture::new("lost", &[]).await?;
+    let kubeconfig = fixture.account("remote").await?;
+    fixture.store("value", &kubeconfig).await?;
     let remote = json!({ "kubeConfig": { "secretRef": { "name": "remote" } } });
-    world.running("shop", &[("a", "1")], remote).await?;
-    let server = world.plane.server().to_owned();
-    world
+    fixture.running("shop", &[("a", "1")], remote).await?;
+    let server = fixture.plane.server().to_owned();
+    fixture
         .store("value", &kubeconfig.replace(&server, "https://127.0.0.1:1"))
         .await?;
-    world
+    fixture
         .deployments()
         .delete("shop", &DeleteParams::default())
         .await?;
-    let object = wait_for(&world.deployments(), "shop", "a reason", PATIENCE, |object| {
+    let object = wait_for(&fixture.deployments(), "shop", "a reason", TIMEOUT, |object| {
         message_of(object).starts_with("cannot delete what was deployed: ")
     })
     .await?;
@@ -83,19 +86,19 @@ async fn a_cluster_that_cannot_be_reached_is_tried_again_until_told_otherwise() 
         "{}",
         message_of(&object)
     );
-    world.edit("shop", json!({ "suspend": true })).await?;
-    wait_gone(&world.deployments(), "shop", PATIENCE).await?;
-    ensure!(world.has("a").await?);
+    fixture.edit("shop", json!({ "suspend": true })).await?;
+    wait_gone(&fixture.deployments(), "shop", TIMEOUT).await?;
+    ensure!(fixture.has("a").await?);
     Ok(())
 }
 
 #[tokio::test]
-async fn one_that_never_deployed_goes_at_once() -> Result<()> {
-    let world = World::new("never", &[]).await?;
-    world
+async fn removal_of_an_undeployed_object_is_immediate() -> Result<()> {
+    let fixture = Fixture::new("never", &[]).await?;
+    fixture
         .plane
-        .apply(world.deployment("shop", "no-such-source").spec(for_kind()))
+        .apply(fixture.deployment("shop", "no-such-source").spec(for_kind()))
         .await?;
-    world.ready("shop", "False", "ArtifactFailed").await?;
-    world.remove("shop").await
+    fixture.ready("shop", "False", "ArtifactFailed").await?;
+    fixture.remove("shop").await
 }

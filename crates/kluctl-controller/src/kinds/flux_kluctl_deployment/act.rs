@@ -1,4 +1,4 @@
-//! Doing what the plan says: deploy or compare, prune, validate.
+//! Executes the plan: deploys or compares, prunes, validates.
 
 use std::time::{Duration, Instant};
 
@@ -20,24 +20,24 @@ use super::{
     results::{self, CommandDone},
     spec,
 };
-use crate::metrics::{Command, Counted};
+use crate::metrics::{Command, CommandCounts};
 
-/// Bytes of a stored result, at most: a status holds three of them.
+/// Maximum size of a stored result in bytes; a status has three of them.
 const RESULT_BYTES: usize = 48 << 10;
-/// Errors, warnings and results of a stored validation, at most of each.
+/// Maximum number of errors, of warnings and of results in a stored validation.
 const VALIDATION_ENTRIES: usize = 50;
-/// How soon to start over when a deployment was overtaken.
+/// Delay before the next pass if the object or its source changed during a deployment.
 const START_OVER: Duration = Duration::from_secs(1);
 
-/// What was done.
+/// Results of the commands of a pass.
 #[derive(Debug, Default)]
-pub(super) struct Done {
+pub(super) struct CommandResults {
     pub(super) deploy: Option<CommandDone>,
     pub(super) prune: Option<CommandDone>,
     pub(super) validate: Option<CommandDone>,
 }
 
-/// One pass at work.
+/// A pass that executes its plan.
 struct Acting<'a> {
     controller: &'a Controller,
     object: &'a KluctlDeployment,
@@ -47,23 +47,23 @@ struct Acting<'a> {
     dry_run: bool,
 }
 
-/// What came of the deployment.
+/// The result of the deployment.
 #[derive(Default)]
 struct Deployed {
     done: Option<CommandDone>,
-    /// How many orphans were seen, if it was looked.
+    /// Number of orphans; `None` if they were not counted.
     orphans: Option<usize>,
 }
 
 impl Controller {
-    /// Does what the plan says. What fails for single objects is in the result.
+    /// Executes the plan. Errors about single objects are part of the results.
     pub(super) async fn act(
         &self,
         pass: &Pass<'_, KluctlDeployment>,
         artifact: &SourceArtifact,
         prepared: &Prepared,
         work: Work,
-    ) -> Result<Done, Fault> {
+    ) -> Result<CommandResults, Fault> {
         let (object, key) = (pass.object, &key(pass.object));
         let dry_run = self.is_dry_run(object);
         let acting = Acting {
@@ -82,9 +82,9 @@ impl Controller {
             Deploy::Compare => acting.compare(work.prune == Prune::IfSeen).await?,
             Deploy::Nothing => Deployed::default(),
         };
-        let mut done = Done {
+        let mut done = CommandResults {
             deploy: deployed.done,
-            ..Done::default()
+            ..CommandResults::default()
         };
         if failed(&done.deploy) {
             return Ok(done);
@@ -106,7 +106,7 @@ fn failed(done: &Option<CommandDone>) -> bool {
 }
 
 impl Acting<'_> {
-    /// Applies everything.
+    /// Applies all rendered objects.
     async fn deploy(&self) -> Result<Deployed, Fault> {
         let result = self.apply(self.options()).await?;
         // A search that could not see everything is repeated by pruning, which reports that.
@@ -118,7 +118,7 @@ impl Acting<'_> {
         Ok(Deployed { done, orphans })
     }
 
-    /// Compares read-only, and applies what differs.
+    /// Compares the cluster with the rendered objects, and applies those that differ.
     async fn compare(&self, orphans: bool) -> Result<Deployed, Fault> {
         let (cluster, rendered) = (&self.prepared.cluster, &self.prepared.rendered);
         let before = self.controller.memory.take_seen(self.key);
@@ -194,7 +194,7 @@ impl Acting<'_> {
         results::deployed_objects(self.object).unwrap_or_default()
     }
 
-    /// Deletes what is no longer rendered, if it is certain that it is ours.
+    /// Deletes objects that are no longer rendered, if the discriminator proves that they belong to this object.
     async fn prune(&self, prune: Prune, orphans: Option<usize>) -> Result<Option<CommandDone>, Fault> {
         match (prune, orphans) {
             (Prune::Disabled | Prune::NotNow, _) | (Prune::IfSeen, None | Some(0)) => return Ok(None),
@@ -253,7 +253,7 @@ impl Acting<'_> {
         Err(Fault::wait(START_OVER, Reason::Progressing, message))
     }
 
-    /// Looks whether everything is there and ready.
+    /// Checks that all objects exist and are ready.
     async fn validate(&self) -> Result<CommandDone, Fault> {
         let started = Instant::now();
         let done = match engine::validate(&self.prepared.cluster, &self.prepared.rendered).await {
@@ -261,9 +261,9 @@ impl Acting<'_> {
             Err(error @ Error::Cancelled) => return Err(self.fault(&error)),
             Err(error) => refused(error.to_string()),
         };
-        let counted = Counted {
+        let counted = CommandCounts {
             errors: done.errors.len(),
-            ..Counted::default()
+            ..CommandCounts::default()
         };
         self.controller
             .metrics
@@ -280,9 +280,9 @@ impl Acting<'_> {
     }
 }
 
-fn counted(result: &CommandResult) -> Counted {
+fn counted(result: &CommandResult) -> CommandCounts {
     let counts = result.counts();
-    Counted {
+    CommandCounts {
         changed: counts.new + counts.changed,
         deleted: counts.deleted,
         orphans: counts.orphans,
@@ -300,7 +300,7 @@ fn command_done(result: &CommandResult) -> CommandDone {
     }
 }
 
-/// A command that was not done at all.
+/// Returns the result of a command that was refused.
 fn refused(why: String) -> CommandDone {
     CommandDone {
         errors: vec![why],
@@ -308,7 +308,7 @@ fn refused(why: String) -> CommandDone {
     }
 }
 
-/// Why nothing is pruned, in the words that users of kluctl know.
+/// Returns the reason not to prune, as kluctl says it.
 fn refusal_text(refusal: &DiscriminatorError) -> String {
     match refusal {
         DiscriminatorError::Empty => Error::PruneWithoutDiscriminator.to_string(),
@@ -316,7 +316,7 @@ fn refusal_text(refusal: &DiscriminatorError) -> String {
     }
 }
 
-/// A pruning that needed no request: the deployment saw no orphans.
+/// Returns the result of a prune without orphans, which needs no request.
 fn nothing_pruned() -> CommandDone {
     CommandDone {
         message: "prune succeeded.".to_owned(),
@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_validations_are_stored_equal() {
+    fn validation_result_has_no_times() {
         let first = validate_done(&validation(true, &[]));
         assert_eq!(first, validate_done(&validation(true, &[])));
         assert!(

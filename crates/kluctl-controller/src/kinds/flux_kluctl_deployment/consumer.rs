@@ -1,4 +1,4 @@
-//! What a KluctlDeployment refers to.
+//! The references of a KluctlDeployment.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What is told about a pass, once each. Pure.
+//! The events of a pass, at most one for each change of state. Pure.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -9,16 +9,16 @@ use api::{
 use references::SourceArtifact;
 use runtime::{EventDraft, Severity};
 
-use super::{results::Report, status::Failure, text};
+use super::{message, results::Report, status::Failure};
 
-/// Metadata key of events: the revision that the event is about.
+/// Metadata key for the revision of an event.
 const REVISION: &str = "flux.kluctl.io/revision";
-/// Metadata key of events: whether the status of the commit is to be updated.
+/// Metadata key that asks to update the status of the commit.
 const COMMIT_STATUS: &str = "flux.kluctl.io/commit_status";
-/// The revision in events about a source that may not be read.
+/// The revision in events about a source whose access is denied.
 const UNKNOWN: &str = "unknown";
 
-/// The event of a pass that could not deploy.
+/// Returns the event of a pass that could not deploy.
 pub(crate) fn of_fault(failure: &Failure) -> EventDraft {
     let fault = &failure.fault;
     let (severity, message) = match (fault.reason, fault.class) {
@@ -29,7 +29,7 @@ pub(crate) fn of_fault(failure: &Failure) -> EventDraft {
         (Reason::Progressing, _) => (Severity::Trace, fault.message.clone()),
         (Reason::DependencyNotReady, Class::Wait(delay)) => (
             Severity::Info,
-            format!("{}: {}", text::dependencies(delay), fault.message),
+            format!("{}: {}", message::dependencies(delay), fault.message),
         ),
         _ => (Severity::Error, fault.message.clone()),
     };
@@ -43,7 +43,7 @@ pub(crate) fn of_fault(failure: &Failure) -> EventDraft {
     )
 }
 
-/// The events of a pass: one a command that ran, and one at the end if there is news.
+/// Returns the events of a pass: one for each command that ran, and one at the end if something changed.
 pub(crate) fn of_done(
     object: &KluctlDeployment,
     status: &KluctlDeploymentStatus,
@@ -72,7 +72,7 @@ pub(crate) fn of_done(
                 false,
             ));
         } else if news {
-            let message = text::command_failed(command, &done.errors);
+            let message = message::command_failed(command, &done.errors);
             events.push(event(Severity::Error, reason, message, revision, false));
         }
     }
@@ -84,7 +84,7 @@ pub(crate) fn of_done(
             events.push(event(
                 Severity::Info,
                 reason,
-                text::finished(report.took, next),
+                message::finished(report.took, next),
                 revision,
                 true,
             ));
@@ -101,7 +101,7 @@ pub(crate) fn of_done(
     events
 }
 
-/// Whether Ready or the revision differ from what was last told.
+/// Returns true if Ready or the revision differ from the stored status.
 pub(crate) fn news(object: &KluctlDeployment, status: &KluctlDeploymentStatus) -> bool {
     let Some(past) = &object.status else { return true };
     let told = |status: &KluctlDeploymentStatus| {

@@ -1,5 +1,5 @@
-//! What this process remembers of objects between passes: when things were done that leave no trace in a status, and
-//! hashes that save requests. Losing it costs a comparison.
+//! State of objects that this process keeps between passes: times that are not part of a status, and hashes that save
+//! requests. Losing it costs one comparison.
 
 use std::{
     collections::HashMap,
@@ -12,7 +12,7 @@ use runtime::ObjectKey;
 
 use super::observe::Ages;
 
-/// What is remembered of one object.
+/// The state of one object.
 #[derive(Debug, Default)]
 struct Entry {
     compared: Option<Instant>,
@@ -21,12 +21,12 @@ struct Entry {
     seen: AppliedVersions,
 }
 
-/// What is remembered of all objects.
+/// The state of all objects.
 #[derive(Debug, Default)]
 pub(crate) struct Memory(Mutex<HashMap<ObjectKey, Entry>>);
 
 impl Memory {
-    /// How long ago things were done.
+    /// Returns the ages of the last comparison and validation.
     pub(crate) fn ages(&self, key: &ObjectKey) -> Ages {
         let entries = self.lock();
         let entry = entries.get(key);
@@ -36,7 +36,7 @@ impl Memory {
         }
     }
 
-    /// The cluster was deployed to or compared just now.
+    /// Records a deployment or comparison.
     pub(crate) fn compared(&self, key: &ObjectKey, seen: AppliedVersions) {
         let mut entries = self.lock();
         let entry = entries.entry(key.clone()).or_default();
@@ -44,7 +44,7 @@ impl Memory {
         entry.seen = seen;
     }
 
-    /// Readiness was validated just now.
+    /// Records a validation.
     pub(crate) fn validated(&self, key: &ObjectKey) {
         self.lock().entry(key.clone()).or_default().validated = Some(Instant::now());
     }
@@ -57,7 +57,7 @@ impl Memory {
             .unwrap_or_default()
     }
 
-    /// For how long this process has tried to remove what an object deployed.
+    /// Returns the time since this process first tried to delete the deployed objects.
     pub(crate) fn removing_for(&self, key: &ObjectKey) -> Duration {
         self.lock()
             .entry(key.clone())
@@ -67,7 +67,7 @@ impl Memory {
             .elapsed()
     }
 
-    /// Forgets an object.
+    /// Drops the state of an object.
     pub(crate) fn forget(&self, key: &ObjectKey) {
         self.lock().remove(key);
     }
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_done_is_remembered_until_it_is_forgotten() {
+    fn memory_keeps_ages_until_the_object_is_forgotten() {
         let (memory, key) = (Memory::default(), ObjectKey::new("apps", "shop"));
         assert_eq!(memory.ages(&key), Ages::default());
         memory.compared(&key, AppliedVersions::default());

@@ -1,32 +1,32 @@
-//! The sentences of conditions and events. Pure.
+//! The messages of conditions and events. Pure.
 
 use std::{fmt::Write as _, time::Duration};
 
 use api::GoDuration;
 
-/// Bytes of a condition's message, at most; the original cuts there, too.
+/// Maximum length of a message in bytes; the original cuts there, too.
 pub(crate) const MESSAGE_BYTES: usize = 20_000;
-/// Errors that a message quotes, at most; the others are counted.
+/// Maximum number of errors that a message quotes; the others are counted.
 const QUOTED: usize = 3;
-/// Bytes of one quoted error, at most.
+/// Maximum length of a quoted error in bytes.
 const QUOTED_BYTES: usize = 1_000;
 
-/// The event after a command that failed: `deploy failed. <what>`
+/// Formats the event of a failed command: `deploy failed. <errors>`
 #[must_use]
 pub(crate) fn command_failed(command: &str, errors: &[String]) -> String {
     limit(format!("{command} failed. {}", quote(errors)), MESSAGE_BYTES)
 }
 
-/// How the part of a pass ended that one command did.
+/// The result of a command in the summary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Part<'a> {
     /// The command: `deploy`, `prune`, `validate`.
     pub name: &'static str,
-    /// What failed; empty if nothing did.
+    /// Errors of the command; empty if it succeeded.
     pub errors: &'a [String],
 }
 
-/// The message of the Ready condition: `deploy: ok, prune: ok, validate: failed: <what>`
+/// Formats the message of Ready: `deploy: ok, prune: ok, validate: failed: <errors>`
 #[must_use]
 pub(crate) fn summary(parts: &[Part<'_>]) -> String {
     let text = parts
@@ -43,7 +43,7 @@ pub(crate) fn summary(parts: &[Part<'_>]) -> String {
     limit(text, MESSAGE_BYTES)
 }
 
-/// Quotes the first errors and counts the others.
+/// Joins the first errors, and counts the others.
 #[must_use]
 pub(crate) fn quote(errors: &[String]) -> String {
     let mut text = errors
@@ -58,7 +58,7 @@ pub(crate) fn quote(errors: &[String]) -> String {
     text
 }
 
-/// The event at the end of a pass that did something.
+/// Formats the event at the end of a pass that changed something.
 #[must_use]
 pub(crate) fn finished(took: Duration, next: Duration) -> String {
     let millis = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
@@ -71,7 +71,7 @@ pub(crate) fn finished(took: Duration, next: Duration) -> String {
     )
 }
 
-/// The event of an object whose dependencies are not ready.
+/// Formats the event of an object whose dependencies are not ready.
 #[must_use]
 pub(crate) fn dependencies(retry: Duration) -> String {
     format!(
@@ -80,18 +80,18 @@ pub(crate) fn dependencies(retry: Duration) -> String {
     )
 }
 
-/// Cuts a message that is too long, at a boundary of characters.
+/// Cuts a message that is too long at the boundary of a character.
 #[must_use]
-pub(crate) fn limit(mut text: String, bytes: usize) -> String {
-    if text.len() > bytes {
+pub(crate) fn limit(mut message: String, bytes: usize) -> String {
+    if message.len() > bytes {
         let end = (0..=bytes)
             .rev()
-            .find(|at| text.is_char_boundary(*at))
+            .find(|at| message.is_char_boundary(*at))
             .unwrap_or(0);
-        text.truncate(end);
-        text.push_str("...");
+        message.truncate(end);
+        message.push_str("...");
     }
-    text
+    message
 }
 
 #[cfg(test)]
@@ -103,12 +103,12 @@ mod tests {
     }
 
     #[test]
-    fn failed_commands_quote_what_failed() {
+    fn command_failed_quotes_the_error() {
         assert_eq!(command_failed("deploy", &errors(1)), "deploy failed. error 1");
     }
 
     #[test]
-    fn the_summary_names_each_part_and_quotes_the_failures() {
+    fn summary_names_each_command_and_quotes_errors() {
         let ok = |name| Part { name, errors: &[] };
         assert_eq!(summary(&[ok("deploy")]), "deploy: ok");
         assert_eq!(
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_are_bounded() {
+    fn limit_cuts_at_a_character() {
         assert_eq!(limit("äöü".to_owned(), 3), "ä...");
         assert_eq!(limit("äöü".to_owned(), 6), "äöü");
         let long = vec!["x".repeat(100_000); 9];
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn durations_read_as_go_writes_them() {
+    fn durations_are_printed_as_go_does() {
         assert_eq!(
             finished(Duration::from_nanos(1_234_567_891), Duration::from_millis(59_986)),
             "Reconciliation finished in 1.234s, next run in 1m0s"

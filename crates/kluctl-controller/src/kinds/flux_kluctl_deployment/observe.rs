@@ -1,4 +1,4 @@
-//! What a pass must know before it may work: read live, each thing once. Nothing is changed here.
+//! Reads what a pass must know before it may act: live, each thing once. Nothing is changed here.
 
 use std::time::Duration;
 
@@ -40,16 +40,16 @@ pub(super) fn successor() -> ApiResource {
     ApiResource::from_gvk_with_plural(&kind, "kluctldeployments")
 }
 
-/// How long ago this process did things that left no trace in the status.
+/// Times since actions of this process that are not part of the status.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Ages {
-    /// Since the cluster was last compared with what was rendered.
+    /// Time since the cluster was last compared with the rendered objects.
     pub(crate) since_compared: Option<Duration>,
-    /// Since readiness was last validated.
+    /// Time since the last validation.
     pub(crate) since_validated: Option<Duration>,
 }
 
-/// Brings together what the plan is made of. Pure.
+/// Collects the facts that the plan depends on. Pure.
 pub(crate) fn facts<'a>(
     object: &'a KluctlDeployment,
     hash: &'a str,
@@ -105,7 +105,7 @@ pub(crate) fn facts<'a>(
     }
 }
 
-/// Whether the last pass came as far as the deployment, by what it says in Ready.
+/// Returns true if the last pass came to the deployment, by the reason of Ready.
 fn got_to_deploy(conditions: &[api::Condition]) -> bool {
     let reached = [
         Reason::ReconciliationSucceeded,

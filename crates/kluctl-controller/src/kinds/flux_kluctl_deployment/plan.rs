@@ -1,4 +1,4 @@
-//! What a pass does, decided from what it saw: deploy, compare, prune, validate, and when to look again.
+//! Decides what a pass does: deploy, compare, prune, validate, and when the next pass is.
 //!
 //! Total and pure: no clock, no I/O. Each decision is one function with a table of tests.
 
@@ -6,27 +6,27 @@ use std::time::Duration;
 
 use engine::discriminator::{self, DiscriminatorError};
 
-/// How soon the readiness of a fresh deployment is looked at again, at the least.
-const FIRST_LOOK: Duration = Duration::from_secs(1);
-/// How long it takes, at the most, until an object that is not ready is looked at again.
-const LAST_LOOK: Duration = Duration::from_secs(60);
+/// Minimum delay before the readiness of a deployment is checked again.
+const MIN_RECHECK: Duration = Duration::from_secs(1);
+/// Maximum delay before an object that is not ready is checked again.
+const MAX_RECHECK: Duration = Duration::from_secs(60);
 
-/// How often something is done by schedule alone.
+/// The period of something that is done by schedule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Period {
-    /// Each time this much time has passed.
+    /// Each time this period has passed.
     Every(Duration),
-    /// Not by schedule.
+    /// Never by schedule.
     Never,
 }
 
 impl Period {
-    /// Whether the time has come. The schedule has jitter, so the last tenth of the period counts as passed.
+    /// Returns true if the period has passed. The schedule has jitter, so the last tenth of the period counts as passed.
     fn due(self, since: Duration) -> bool {
         matches!(self, Self::Every(period) if since >= period.mul_f32(0.9))
     }
 
-    /// How long until the time comes.
+    /// Returns the time until the period has passed.
     fn left(self, since: Duration) -> Option<Duration> {
         match self {
             Self::Every(period) => Some(period.saturating_sub(since)),
@@ -35,57 +35,57 @@ impl Period {
     }
 }
 
-/// What the status says of the last deployment.
+/// The last deployment in the status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LastDeploy<'a> {
-    /// The hash of the objects that it deployed.
+    /// Hash of the deployed objects.
     pub hash: &'a str,
-    /// Whether it had errors.
+    /// True if it had errors.
     pub failed: bool,
 }
 
-/// What is known once the project has been rendered.
+/// The facts that the plan depends on, after the project was rendered.
 #[derive(Debug, Clone)]
 pub(crate) struct Facts<'a> {
     /// The hash of the rendered objects.
     pub hash: &'a str,
     /// The last deployment; `None` if there was none.
     pub last_deploy: Option<LastDeploy<'a>>,
-    /// Whether the spec changed since the last pass.
+    /// True if the spec changed since the last pass.
     pub spec_changed: bool,
-    /// Whether the deploy annotation holds a value that was not handled yet.
+    /// True if the deploy annotation has a value that was not handled yet.
     pub deploy_requested: bool,
-    /// Whether the reconcile annotation holds a value that was not handled yet.
+    /// True if the reconcile annotation has a value that was not handled yet.
     pub reconcile_requested: bool,
-    /// Whether the last pass ended before it could deploy.
+    /// True if the last pass ended before it could deploy.
     pub recovering: bool,
-    /// Nothing is really written.
+    /// True if all changes are dry runs.
     pub dry_run: bool,
-    /// Whether another hash alone is enough to deploy.
+    /// True if another hash is a reason to deploy.
     pub deploy_on_changes: bool,
-    /// How often the cluster is compared with what was rendered.
+    /// Period of comparisons of the cluster with the rendered objects.
     pub deploy_period: Period,
-    /// Whether a request to reconcile asks for that comparison as well: not when it has a period of its own.
+    /// True if a request to reconcile requests a comparison, too: not if there is a period for it in the spec.
     pub compare_on_request: bool,
-    /// How long ago the cluster was last deployed to, or compared.
+    /// Time since the last deployment or comparison.
     pub since_compared: Duration,
-    /// Whether orphans are pruned.
+    /// True if orphans are pruned.
     pub prune: bool,
-    /// Whether the last pruning had errors.
+    /// True if the last prune had errors.
     pub last_prune_failed: bool,
-    /// Whether readiness is validated.
+    /// True if readiness is validated.
     pub validate: bool,
-    /// How often it is validated.
+    /// Period of the validations of readiness.
     pub validate_period: Period,
-    /// How long ago it was last validated; `None` if there is no result.
+    /// Time since the last validation; `None` if there is no result.
     pub since_validated: Option<Duration>,
-    /// Whether the last validation found something not ready.
+    /// True if the last validation had errors.
     pub last_validate_failed: bool,
 }
 
-/// Why everything is applied.
+/// The reason to apply all objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Why {
+pub(crate) enum ApplyReason {
     /// There is no deployment yet.
     NeverDeployed,
     /// The deploy annotation asks for it.
@@ -98,31 +98,31 @@ pub(crate) enum Why {
     LastFailed,
 }
 
-/// What is done about the rendered objects.
+/// The decision about the rendered objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Deploy {
     /// All of them are applied.
-    Apply(Why),
-    /// They are compared with the cluster, read-only; only what differs is applied.
+    Apply(ApplyReason),
+    /// They are compared with the cluster; only those that differ are applied.
     Compare,
-    /// Nothing.
+    /// They are left as they are.
     Nothing,
 }
 
-/// What is done about orphans.
+/// The decision about orphans.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Prune {
     /// Pruning is off.
     Disabled,
     /// They are pruned.
     Run,
-    /// They are pruned if the comparison saw any.
+    /// They are pruned if the comparison found any.
     IfSeen,
     /// They are left for a later pass.
     NotNow,
 }
 
-/// What is done about readiness.
+/// The decision about readiness.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Validate {
     /// Validation is off.
@@ -133,14 +133,14 @@ pub(crate) enum Validate {
     IfDeployed,
 }
 
-/// What a pass does with a rendered project.
+/// The plan of a pass with a rendered project.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Work {
-    /// What is done about the rendered objects.
+    /// The decision about the rendered objects.
     pub deploy: Deploy,
-    /// What is done about orphans.
+    /// The decision about orphans.
     pub prune: Prune,
-    /// What is done about readiness.
+    /// The decision about readiness.
     pub validate: Validate,
 }
 
@@ -157,19 +157,19 @@ pub(crate) fn work(facts: &Facts<'_>) -> Work {
 
 fn deploy(facts: &Facts<'_>) -> Deploy {
     let Some(last) = facts.last_deploy else {
-        return Deploy::Apply(Why::NeverDeployed);
+        return Deploy::Apply(ApplyReason::NeverDeployed);
     };
     if facts.deploy_requested {
-        return Deploy::Apply(Why::Requested);
+        return Deploy::Apply(ApplyReason::Requested);
     }
     if facts.spec_changed {
-        return Deploy::Apply(Why::SpecChanged);
+        return Deploy::Apply(ApplyReason::SpecChanged);
     }
     if facts.deploy_on_changes && last.hash != facts.hash {
-        return Deploy::Apply(Why::ObjectsChanged);
+        return Deploy::Apply(ApplyReason::ObjectsChanged);
     }
     if last.failed {
-        return Deploy::Apply(Why::LastFailed);
+        return Deploy::Apply(ApplyReason::LastFailed);
     }
     // A dry run leaves nothing in the cluster, so every comparison would find everything missing.
     if facts.dry_run {
@@ -210,11 +210,11 @@ fn validate(facts: &Facts<'_>, deploy: Deploy) -> Validate {
     if run { Validate::Run } else { Validate::IfDeployed }
 }
 
-/// Decides whether orphans may be pruned: only if the discriminator tells whose object is whose.
+/// Decides if orphans may be pruned: only if the discriminator tells the objects of this owner from those of others.
 ///
 /// # Errors
-/// When there is none, when it can't be the value of a label, or when another object deploys to the same cluster with
-/// it, so that the objects of that one look like orphans.
+/// If there is no discriminator, if it is not a valid label value, or if another object deploys to the same cluster
+/// with it, so that the objects of that one look like orphans.
 pub(crate) fn may_prune(discriminator: Option<&str>, sharers: &[String]) -> Result<(), DiscriminatorError> {
     let discriminator = discriminator.unwrap_or_default();
     discriminator::check(discriminator)?;
@@ -227,98 +227,97 @@ pub(crate) fn may_prune(discriminator: Option<&str>, sharers: &[String]) -> Resu
     }
 }
 
-/// What is known of an object that is being removed.
+/// The facts that the removal of an object depends on.
 #[derive(Debug, Clone)]
-pub(crate) struct Leaving<'a> {
-    /// `spec.suspend`.
+pub(crate) struct RemovalFacts<'a> {
+    /// `spec.suspend` of the object.
     pub suspended: bool,
-    /// `spec.delete`.
+    /// `spec.delete` of the object.
     pub delete: Option<bool>,
-    /// `spec.prune`.
+    /// `spec.prune` of the object.
     pub prune: bool,
-    /// `status.discriminator`.
+    /// `status.discriminator` of the object.
     pub discriminator: Option<&'a str>,
-    /// Whether a `gitops.kluctl.io` object of the same name took over.
+    /// True if an object of `gitops.kluctl.io` with the same name took over.
     pub handed_over: bool,
     /// Others that deploy with the same discriminator to the same cluster.
     pub sharers: &'a [String],
 }
 
-/// What becomes of the deployed objects when their KluctlDeployment is removed.
+/// The decision about the deployed objects of a deleted KluctlDeployment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Removal {
     /// They are deleted.
     Delete,
-    /// They stay.
-    Keep(Kept),
+    /// They stay in the cluster.
+    Keep(KeepReason),
 }
 
-/// Why deployed objects stay.
+/// The reason to keep deployed objects.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Kept {
-    /// Nobody asked for their deletion.
+pub(crate) enum KeepReason {
+    /// Neither `spec.delete` nor `spec.prune` is on.
     NotAsked,
     /// The object is suspended.
     Suspended,
     /// A `gitops.kluctl.io` object of the same name took over.
     HandedOver,
-    /// Nothing was deployed, or nothing tells which objects are its own.
+    /// There is no discriminator that selects the objects.
     NoDiscriminator,
-    /// The discriminator can't be the value of a label.
+    /// The discriminator is not a valid label value.
     InvalidDiscriminator,
     /// Another KluctlDeployment has the same discriminator.
     Shared(String),
 }
 
-/// Decides what becomes of the deployed objects when their KluctlDeployment is removed.
+/// Decides about the deployed objects of a deleted KluctlDeployment.
 #[must_use]
-pub(crate) fn removal(leaving: &Leaving<'_>) -> Removal {
-    let discriminator = leaving.discriminator.unwrap_or_default();
-    if !leaving.delete.unwrap_or(leaving.prune) {
-        Removal::Keep(Kept::NotAsked)
-    } else if leaving.suspended {
-        Removal::Keep(Kept::Suspended)
-    } else if leaving.handed_over {
-        Removal::Keep(Kept::HandedOver)
+pub(crate) fn removal(facts: &RemovalFacts<'_>) -> Removal {
+    let discriminator = facts.discriminator.unwrap_or_default();
+    if !facts.delete.unwrap_or(facts.prune) {
+        Removal::Keep(KeepReason::NotAsked)
+    } else if facts.suspended {
+        Removal::Keep(KeepReason::Suspended)
+    } else if facts.handed_over {
+        Removal::Keep(KeepReason::HandedOver)
     } else if discriminator.is_empty() {
-        Removal::Keep(Kept::NoDiscriminator)
+        Removal::Keep(KeepReason::NoDiscriminator)
     } else if discriminator::check(discriminator).is_err() {
-        Removal::Keep(Kept::InvalidDiscriminator)
-    } else if let Some(other) = leaving.sharers.first() {
-        Removal::Keep(Kept::Shared(other.clone()))
+        Removal::Keep(KeepReason::InvalidDiscriminator)
+    } else if let Some(other) = facts.sharers.first() {
+        Removal::Keep(KeepReason::Shared(other.clone()))
     } else {
         Removal::Delete
     }
 }
 
-/// What the next look depends on.
+/// The facts that the next pass depends on.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Schedule {
-    /// `spec.interval`.
+    /// `spec.interval` of the object.
     pub interval: Duration,
-    /// When the comparison is due, and how long ago the last one was.
+    /// Period of comparisons, and the time since the last one.
     pub deploy: (Period, Duration),
-    /// When the validation is due, and how long ago the last one was; `None` when validation is off.
+    /// Period of validations, and the time since the last one; `None` if validation is off.
     pub validate: Option<(Period, Duration)>,
-    /// For how long something has not been ready; `None` when all is.
+    /// Time since the deployment is not ready; `None` if it is ready.
     pub not_ready_for: Option<Duration>,
 }
 
-/// How long until the next look after a pass that could deploy.
-///
-/// What is not ready yet is looked at again soon, and less often the longer it takes.
+/// Returns the time until the next pass after one that could deploy. Objects that are not ready are checked again soon,
+/// and less often the longer it takes.
 #[must_use]
 pub(crate) fn next(schedule: &Schedule) -> Duration {
     let deploy = schedule.deploy.0.left(schedule.deploy.1);
     let validate = schedule.validate.and_then(|(period, since)| period.left(since));
     let readiness = schedule
         .not_ready_for
-        .map(|since| (since / 4).clamp(FIRST_LOOK, LAST_LOOK));
+        .map(|since| (since / 4).clamp(MIN_RECHECK, MAX_RECHECK));
     [deploy, validate, readiness]
         .into_iter()
         .flatten()
         .fold(schedule.interval, Duration::min)
-        .max(FIRST_LOOK)
+        .max(MIN_RECHECK)
 }
 
 #[cfg(test)]

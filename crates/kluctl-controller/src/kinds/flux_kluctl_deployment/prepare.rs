@@ -1,4 +1,4 @@
-//! From an artifact to rendered objects: fetch, connect, render.
+//! Prepares a deployment: connects to the cluster, fetches the artifact, renders the project.
 
 use std::{sync::Arc, time::Duration};
 
@@ -13,7 +13,7 @@ use yaml::{Map, Value};
 
 use super::{Controller, consumer::key, spec};
 
-/// A rendered project, and the cluster that it is for.
+/// A rendered project, and the cluster to deploy it to.
 #[derive(Debug)]
 pub(crate) struct Prepared {
     pub(crate) cluster: Cluster,
@@ -24,12 +24,12 @@ pub(crate) struct Prepared {
 }
 
 impl Prepared {
-    /// What marks the objects.
+    /// Returns the discriminator of the deployed objects.
     pub(crate) fn discriminator(&self) -> Option<&str> {
         self.rendered.target.discriminator.as_deref()
     }
 
-    /// The resolved target in YAML.
+    /// Returns the resolved target as YAML.
     pub(crate) fn raw_target(&self) -> String {
         let target = &self.rendered.target;
         let mut map = Map::new();
@@ -48,7 +48,7 @@ impl Prepared {
 }
 
 impl Controller {
-    /// Fetches the artifact, connects to the cluster, and renders the project.
+    /// Connects to the cluster, fetches the artifact, and renders the project.
     pub(super) async fn prepare(
         &self,
         pass: &Pass<'_, KluctlDeployment>,
@@ -98,7 +98,7 @@ impl Controller {
     }
 }
 
-/// A fault that is looked at again after the retry interval instead of with backoff.
+/// Converts a fault with backoff to one that is retried after the retry interval.
 pub(super) fn in_time(fault: Fault, retry: Duration) -> Fault {
     match fault.class {
         api::Class::Retry => Fault::wait(retry, fault.reason, fault.message),
@@ -106,7 +106,8 @@ pub(super) fn in_time(fault: Fault, retry: Duration) -> Fault {
     }
 }
 
-/// The end of a stuck render has nothing to do with the retry interval, so it is awaited with backoff.
+/// Returns the fault of a failed render. A stuck one is awaited with backoff: its end has nothing to do with the retry
+/// interval.
 fn render_fault(error: &engine::Error, retry: Duration) -> Fault {
     let fault = error.fault(Reason::PrepareFailed);
     match error {
@@ -115,7 +116,7 @@ fn render_fault(error: &engine::Error, retry: Duration) -> Fault {
     }
 }
 
-/// What is to be rendered. Pure.
+/// Returns the request to render an object. Pure.
 fn request(object: &KluctlDeployment) -> Result<Request, Fault> {
     let spec = &object.spec;
     let renames = spec
@@ -164,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn the_request_is_what_the_spec_says() {
+    fn request_has_the_values_of_the_spec() {
         let request = request(&object(&json!({
             "interval": "5m", "path": "./shop/", "target": "test", "targetNameOverride": "other", "context": "kind-kind",
             "args": { "replicas": 3, "image": { "tag": "v1" } },
@@ -183,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn contexts_that_do_not_exist_are_told() {
+    fn request_refuses_to_rename_a_missing_context() {
         let renames = json!([{ "oldContext": "prod", "newContext": "kind-kind" }]);
         let fault = request(&object(&json!({ "interval": "5m", "renameContexts": renames })))
             .expect_err("no such context");
@@ -195,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stuck_render_is_asked_after_with_backoff_and_a_wrong_project_when_it_is_time() {
+    fn stuck_render_is_retried_with_backoff_and_an_invalid_project_after_the_interval() {
         let hour = Duration::from_secs(3600);
         let stuck = engine::Error::StillRendering {
             name: "apps/shop".to_owned(),

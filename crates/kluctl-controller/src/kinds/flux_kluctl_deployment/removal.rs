@@ -1,4 +1,4 @@
-//! The end of an object: what it deployed is deleted, or stays.
+//! Deletes the deployed objects when their KluctlDeployment is deleted, or keeps them.
 
 use std::time::{Duration, Instant};
 
@@ -8,14 +8,14 @@ use runtime::{EventDraft, Pass, Severity};
 use super::{
     Controller,
     consumer::key,
-    observe,
-    plan::{self, Kept, Leaving, Removal},
-    results, spec, text,
+    message, observe,
+    plan::{self, KeepReason, Removal, RemovalFacts},
+    results, spec,
 };
-use crate::metrics::{Command, Counted};
+use crate::metrics::{Command, CommandCounts};
 
-/// How long this process tries to delete what was deployed, before it lets the object go without that.
-const PATIENCE: Duration = Duration::from_secs(300);
+/// Time after which this process gives up deleting the deployed objects, and removes the finalizer.
+const GIVE_UP_AFTER: Duration = Duration::from_secs(300);
 
 /// A removal that failed.
 struct RemovalFailure {
@@ -35,7 +35,7 @@ impl From<Fault> for RemovalFailure {
 }
 
 impl Controller {
-    /// Deletes what was deployed, or decides that it stays. Fails as long as it is worth trying again.
+    /// Deletes the deployed objects, or keeps them. Fails as long as another attempt may help.
     pub(super) async fn remove(&self, pass: &Pass<'_, KluctlDeployment>) -> Result<(), Fault> {
         let object = pass.object;
         // Within the time of the pass, so that what is said is why, and it ends when the patience does.
@@ -54,8 +54,8 @@ impl Controller {
             return Err(Fault::retry(fault.reason, message));
         }
         let tried = self.memory.removing_for(&key(object));
-        if tried < PATIENCE {
-            let left = PATIENCE.saturating_sub(tried).as_secs();
+        if tried < GIVE_UP_AFTER {
+            let left = GIVE_UP_AFTER.saturating_sub(tried).as_secs();
             let message = format!(
                 "cannot delete what was deployed: {}; tried again for {left} s, then given up (suspend the object to \
                  give up now)",
@@ -77,7 +77,7 @@ impl Controller {
             .status
             .as_ref()
             .and_then(|status| status.discriminator.as_deref());
-        let mut leaving = Leaving {
+        let mut facts = RemovalFacts {
             suspended: object.spec.suspend,
             delete: object.spec.delete,
             prune: object.spec.prune,
@@ -86,20 +86,20 @@ impl Controller {
             sharers: &[],
         };
         // What needs no request decides first.
-        if let Removal::Keep(kept) = plan::removal(&leaving) {
+        if let Removal::Keep(kept) = plan::removal(&facts) {
             self.tell_kept(object, &kept);
             return Ok(());
         }
-        leaving.handed_over = observe::handed_over(self.client(), &key(object)).await?;
-        if let Removal::Keep(kept) = plan::removal(&leaving) {
+        facts.handed_over = observe::handed_over(self.client(), &key(object)).await?;
+        if let Removal::Keep(kept) = plan::removal(&facts) {
             self.tell_kept(object, &kept);
             return Ok(());
         }
         let target = self.references.cluster(object).await?;
         let discriminator = discriminator.unwrap_or_default();
         let sharers = self.sharers(object, discriminator, &target.identity).await?;
-        leaving.sharers = &sharers;
-        match plan::removal(&leaving) {
+        facts.sharers = &sharers;
+        match plan::removal(&facts) {
             Removal::Keep(kept) => {
                 self.tell_kept(object, &kept);
                 Ok(())
@@ -128,11 +128,11 @@ impl Controller {
             .await
             .map_err(|error| Fault::retry(Reason::Failed, error.to_string()))?;
         let counts = result.counts();
-        let counted = Counted {
+        let counted = CommandCounts {
             deleted: counts.deleted,
             errors: counts.errors,
             warnings: counts.warnings,
-            ..Counted::default()
+            ..CommandCounts::default()
         };
         self.metrics
             .done(&key(object), Command::Delete, started.elapsed(), counted);
@@ -151,29 +151,29 @@ impl Controller {
         }
     }
 
-    fn tell_kept(&self, object: &KluctlDeployment, kept: &Kept) {
+    fn tell_kept(&self, object: &KluctlDeployment, kept: &KeepReason) {
         let (severity, message) = match kept {
-            Kept::NotAsked => (
+            KeepReason::NotAsked => (
                 Severity::Trace,
                 "what was deployed stays: neither delete nor prune is on".to_owned(),
             ),
-            Kept::Suspended => (
+            KeepReason::Suspended => (
                 Severity::Info,
                 "what was deployed stays: the object is suspended".to_owned(),
             ),
-            Kept::HandedOver => (
+            KeepReason::HandedOver => (
                 Severity::Info,
                 "what was deployed stays: gitops.kluctl.io took over".to_owned(),
             ),
-            Kept::NoDiscriminator => (
+            KeepReason::NoDiscriminator => (
                 Severity::Info,
                 "nothing is deleted: there is no discriminator".to_owned(),
             ),
-            Kept::InvalidDiscriminator => (
+            KeepReason::InvalidDiscriminator => (
                 Severity::Error,
                 "nothing is deleted: the discriminator is not a valid label value".to_owned(),
             ),
-            Kept::Shared(other) => (
+            KeepReason::Shared(other) => (
                 Severity::Error,
                 format!("nothing is deleted: the discriminator is also used by {other}"),
             ),
@@ -188,7 +188,7 @@ impl Controller {
         } else {
             Reason::Succeeded
         };
-        let message = text::limit(message, text::MESSAGE_BYTES);
+        let message = message::limit(message, message::MESSAGE_BYTES);
         self.ctx.recorder().record(
             object,
             EventDraft {
@@ -210,7 +210,7 @@ pub(super) fn undecodable(why: &Fault) -> EventDraft {
     EventDraft {
         severity: Severity::Error,
         reason: Reason::Failed,
-        message: text::limit(message, text::MESSAGE_BYTES),
+        message: message::limit(message, message::MESSAGE_BYTES),
         metadata: Default::default(),
     }
 }

@@ -1,4 +1,4 @@
-//! What the commands of a pass did, and how a status keeps it. Pure.
+//! The results of the commands of a pass, and their form in a status. Pure.
 
 use std::time::Duration;
 
@@ -9,45 +9,45 @@ use api::{
 use kube::ResourceExt;
 use objects::ObjectRef;
 
-use super::text::{self, Part};
+use super::message::{self, Part};
 
-/// What one command did.
+/// The result of a command.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct CommandDone {
-    /// What it did, in a sentence.
+    /// Summary of the command.
     pub message: String,
-    /// What failed, a sentence each that names the object; empty if nothing did.
+    /// Errors that name their object; empty if it succeeded.
     pub errors: Vec<String>,
-    /// Whether all of them are refusals for want of rights.
+    /// True if all errors are refusals because of missing rights.
     pub denied: bool,
-    /// The result in YAML, without the objects.
+    /// The result as YAML, without the objects.
     pub raw: String,
 }
 
-/// What a pass found and did, once the project was rendered.
+/// The results of a pass that rendered the project.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Report {
     /// The revision of the artifact.
     pub revision: String,
     /// The hash of the rendered objects.
     pub hash: String,
-    /// What marks the objects.
+    /// Discriminator of the deployed objects.
     pub discriminator: Option<String>,
-    /// The resolved target in YAML.
+    /// The resolved target as YAML.
     pub raw_target: String,
-    /// What was deployed, if anything was tried.
+    /// Result of the deployment, if there was one.
     pub deploy: Option<CommandDone>,
-    /// What was pruned, if anything was tried.
+    /// Result of the prune, if there was one.
     pub prune: Option<CommandDone>,
-    /// What the validation found, if there was one.
+    /// Result of the validation, if there was one.
     pub validate: Option<CommandDone>,
-    /// Whether nothing was really written.
+    /// True if all changes were dry runs.
     pub dry_run: bool,
-    /// How long ago the cluster was deployed to or compared.
+    /// Time since the last deployment or comparison.
     pub since_compared: Duration,
-    /// How long ago readiness was validated.
+    /// Time since the last validation.
     pub since_validated: Duration,
-    /// How long the pass took.
+    /// Duration of the pass.
     pub took: Duration,
 }
 
@@ -57,8 +57,8 @@ pub(crate) fn deployed_objects(object: &KluctlDeployment) -> Option<Vec<ObjectRe
     engine::status_objects(result.raw_result.as_deref()?)
 }
 
-/// Notes the results of the commands. A validation that found the same as the last one is no news, so that a quiet
-/// deployment writes nothing.
+/// Writes the results of the commands to the status. The result of a validation that is equal to the last one keeps its
+/// time, so that a pass without changes writes nothing.
 pub(crate) fn note(
     status: &mut KluctlDeploymentStatus,
     object: &KluctlDeployment,
@@ -108,15 +108,15 @@ fn error_text(command: &str, errors: &[String]) -> Option<String> {
         errors => Some(format!(
             "{command} failed with {} errors: {}",
             errors.len(),
-            text::quote(errors)
+            message::quote(errors)
         )),
     }
 }
 
-/// What failed, of the commands of this pass or, where a command did not run, of its last run.
+/// The errors of the commands of this pass or, if a command did not run, of its last run.
 pub(crate) struct Errors {
     pub(crate) deploy: Vec<String>,
-    /// Whether nothing could be deployed for want of rights.
+    /// True if nothing could be deployed because of missing rights.
     pub(crate) denied: bool,
     pub(crate) prune: Vec<String>,
     pub(crate) pruned: bool,
@@ -174,14 +174,14 @@ impl Errors {
     }
 }
 
-/// Whether the last deployment failed for want of rights: a stored result does not say it, Ready does.
+/// Returns true if the last deployment failed because of missing rights, which Ready says, not the stored result.
 fn was_denied(status: &KluctlDeploymentStatus) -> bool {
     let ready = conditions::get(&status.conditions, condition_type::READY);
     failure_of(status.last_deploy_result.as_ref()).is_some()
         && ready.is_some_and(|ready| ready.reason == Reason::AccessDenied.as_str())
 }
 
-/// What the stored result of a command says failed.
+/// Returns the error in the stored result of a command.
 #[must_use]
 pub(crate) fn failure_of(result: Option<&ReconcileResult>) -> Option<&str> {
     result

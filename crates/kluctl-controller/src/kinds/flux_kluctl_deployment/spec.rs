@@ -1,4 +1,4 @@
-//! What the spec asks for: refused where it is invalid or not obeyed yet, otherwise read with its defaults. Pure.
+//! Validation of the spec, and its values with their defaults. Pure.
 
 use std::{fmt, time::Duration};
 
@@ -10,12 +10,12 @@ use tree::TreePath;
 
 use super::{consumer::FluxKluctlDeployment, plan::Period};
 
-/// The shortest interval: a shorter one would be a busy loop.
+/// Minimum of all intervals.
 const SHORTEST: Duration = Duration::from_secs(1);
-/// The shortest time that a pass is given.
+/// Minimum timeout of a pass.
 const SHORTEST_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Refuses what is invalid, and every field that is set but not obeyed.
+/// Refuses invalid values and fields that are not supported.
 ///
 /// # Errors
 /// A stalling fault that names the field and its value.
@@ -27,7 +27,7 @@ pub(crate) fn check(object: &KluctlDeployment) -> Result<(), Fault> {
     path(spec).map(drop)
 }
 
-/// Refuses the fields that are not obeyed yet.
+/// Refuses fields that are not supported.
 fn unsupported(spec: &KluctlDeploymentSpec) -> Result<(), Fault> {
     let list = |name, values: &[String]| (name, (!values.is_empty()).then(|| values.join(", ")));
     let count = |name, n: usize| (name, (n > 0).then(|| format!("a list of {n}")));
@@ -93,30 +93,30 @@ fn invalid(path: &str, value: impl fmt::Display, why: impl fmt::Display) -> Faul
     Fault::stall(Reason::InvalidSpec, format!("{path}: {value}: {why}"))
 }
 
-/// The directory of the project in its source.
+/// Returns the directory of the project in its source.
 ///
 /// # Errors
-/// When it leads out of the source.
+/// If it leads out of the source.
 pub(crate) fn path(spec: &KluctlDeploymentSpec) -> Result<TreePath, Fault> {
     let text = spec.path.as_deref().unwrap_or_default();
     TreePath::parse(text.trim_start_matches('/'))
         .map_err(|error| Fault::stall(Reason::InvalidSpec, format!("spec.path: {error}")))
 }
 
-/// How often to look.
+/// Returns the time between two passes without a change.
 #[must_use]
 pub(crate) fn interval(spec: &KluctlDeploymentSpec) -> Duration {
     spec.interval.as_duration().max(SHORTEST)
 }
 
-/// How soon to look again after a failure.
+/// Returns the delay before the next attempt after a failure.
 #[must_use]
 pub(crate) fn retry_interval(spec: &KluctlDeploymentSpec) -> Duration {
     spec.retry_interval
         .map_or_else(|| interval(spec), |retry| retry.as_duration().max(SHORTEST))
 }
 
-/// How long one pass may take.
+/// Returns the timeout of a pass.
 #[must_use]
 pub(crate) fn timeout(spec: &KluctlDeploymentSpec) -> Duration {
     let fallback = match spec.deploy_interval {
@@ -129,13 +129,13 @@ pub(crate) fn timeout(spec: &KluctlDeploymentSpec) -> Duration {
         .max(SHORTEST_TIMEOUT)
 }
 
-/// How often the cluster is compared with what was rendered.
+/// Returns the period of comparisons of the cluster with the rendered objects.
 #[must_use]
 pub(crate) fn deploy_period(spec: &KluctlDeploymentSpec) -> Period {
     period(spec, spec.deploy_interval)
 }
 
-/// How often readiness is validated.
+/// Returns the period of validations.
 #[must_use]
 pub(crate) fn validate_period(spec: &KluctlDeploymentSpec) -> Period {
     period(spec, spec.validate_interval)

@@ -1,4 +1,4 @@
-//! What is now true: the only maker of the status, its conditions and its events. Pure; time comes in as a value.
+//! Computes the status, its conditions and the events. Pure; the time is a parameter.
 
 use std::time::Duration;
 
@@ -10,17 +10,17 @@ use kube::ResourceExt;
 use runtime::{Outcome, Requeue};
 
 use super::{
-    events, plan,
+    events, message, plan,
     results::{self, Errors, Report},
-    spec, text,
+    spec,
 };
 
 /// A pass that ended before it could deploy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Failure {
-    /// The revision that was tried, where it got that far.
+    /// The attempted revision; `None` if the source was not read.
     pub revision: Option<String>,
-    /// Why.
+    /// The fault that ended the pass.
     pub fault: Fault,
 }
 
@@ -34,7 +34,7 @@ impl From<Fault> for Failure {
 }
 
 impl Failure {
-    /// A failure of the work on an artifact.
+    /// Creates a failure after the artifact was found.
     pub(crate) fn of(revision: &str, fault: Fault) -> Self {
         Self {
             revision: Some(revision.to_owned()),
@@ -43,8 +43,8 @@ impl Failure {
     }
 }
 
-/// The status before the first pass of an object has ended; `None` for any later pass, whose past state stays until
-/// there is news.
+/// Returns the status before the first pass of an object has ended; `None` for later passes, whose last state stays until
+/// something changes.
 #[must_use]
 pub(crate) fn progressing(object: &KluctlDeployment, now: &Time) -> Option<KluctlDeploymentStatus> {
     let mut status = object.status.clone().unwrap_or_default();
@@ -64,10 +64,10 @@ pub(crate) fn progressing(object: &KluctlDeployment, now: &Time) -> Option<Kluct
     Some(status)
 }
 
-/// The status that notes what marks the objects, before the first of them is written: should the process end in the
-/// middle of the deployment, a removal still knows what to delete.
+/// Returns the status with the discriminator, which is written before the first object is deployed: should the process
+/// end in the middle of the deployment, a removal still knows what to delete.
 #[must_use]
-pub(crate) fn marked(
+pub(crate) fn with_discriminator(
     object: &KluctlDeployment,
     discriminator: Option<String>,
     raw_target: String,
@@ -84,7 +84,7 @@ pub(crate) fn marked(
     }
 }
 
-/// The status of an object that is left alone, apart from the permission to take over.
+/// Returns the unchanged status, with the permission for `gitops.kluctl.io` to take over.
 #[must_use]
 pub(crate) fn untouched(object: &KluctlDeployment) -> KluctlDeploymentStatus {
     KluctlDeploymentStatus {
@@ -93,7 +93,7 @@ pub(crate) fn untouched(object: &KluctlDeployment) -> KluctlDeploymentStatus {
     }
 }
 
-/// The end of a pass that could not deploy. What is deployed stays, and so does what the status says of it.
+/// Returns the outcome of a pass that could not deploy. Deployed objects stay, and so do their results in the status.
 #[must_use]
 pub(crate) fn failed(
     object: &KluctlDeployment,
@@ -140,7 +140,7 @@ pub(crate) fn failed(
     }
 }
 
-/// The end of a pass that rendered the project, whatever it then did.
+/// Returns the outcome of a pass that rendered the project.
 #[must_use]
 pub(crate) fn done(
     object: &KluctlDeployment,
@@ -156,7 +156,7 @@ pub(crate) fn done(
         &Ready {
             status: reason == Reason::ReconciliationSucceeded,
             reason,
-            message: text::summary(&errors.parts()),
+            message: message::summary(&errors.parts()),
         },
         now,
     );
@@ -189,7 +189,7 @@ pub(crate) fn done(
     }
 }
 
-/// The past status with what the commands of a pass left.
+/// Returns the last status with the results of a pass.
 fn attempted(object: &KluctlDeployment, report: &Report, now: &Time) -> KluctlDeploymentStatus {
     let mut status = handled(object);
     status.last_attempted_revision = Some(report.revision.clone());
@@ -199,7 +199,7 @@ fn attempted(object: &KluctlDeployment, report: &Report, now: &Time) -> KluctlDe
     status
 }
 
-/// Why the object is ready, or what comes first of all that keeps it from it.
+/// Returns the reason of Ready: the first of all errors, or success.
 fn verdict(errors: &Errors) -> Reason {
     if errors.denied {
         Reason::AccessDenied
@@ -212,7 +212,7 @@ fn verdict(errors: &Errors) -> Reason {
     }
 }
 
-/// The past status with what every pass notes: the annotation that it answers, and the generation that it saw.
+/// Returns the last status with the handled annotation and the observed generation.
 fn handled(object: &KluctlDeployment) -> KluctlDeploymentStatus {
     let mut status = untouched(object);
     status.observed_generation = object.metadata.generation;
@@ -228,7 +228,7 @@ struct Ready {
     message: String,
 }
 
-/// Sets Ready, and drops what no longer holds.
+/// Sets Ready, and removes Stalled and Reconciling.
 fn settle(status: &mut KluctlDeploymentStatus, object: &KluctlDeployment, ready: &Ready, now: &Time) {
     conditions::remove(&mut status.conditions, condition_type::STALLED);
     conditions::remove(&mut status.conditions, condition_type::RECONCILING);
@@ -243,7 +243,7 @@ fn settle(status: &mut KluctlDeploymentStatus, object: &KluctlDeployment, ready:
     conditions::set(&mut status.conditions, ready);
 }
 
-/// Orders the conditions; those that hold as before keep the time since when they do.
+/// Sorts the conditions. Those with the same status as before keep their transition time.
 fn order(status: &mut KluctlDeploymentStatus, object: &KluctlDeployment) {
     let past = object.status.as_ref().map_or(&[][..], |past| &past.conditions);
     conditions::carry_times(past, &mut status.conditions);
@@ -268,7 +268,7 @@ fn condition(
     )
 }
 
-/// For how long the deployment has not been ready: since it stopped being ready, or since it was last deployed.
+/// Returns the time since the deployment stopped being ready, or since it was last deployed.
 fn not_ready_for(object: &KluctlDeployment, status: &KluctlDeploymentStatus, now: &Time) -> Duration {
     let past = object.status.as_ref();
     let unready = past
@@ -282,7 +282,7 @@ fn not_ready_for(object: &KluctlDeployment, status: &KluctlDeploymentStatus, now
     unready.min(deployed)
 }
 
-/// How long ago something was; nothing if it lies ahead.
+/// Returns the time since `then`; zero if it is in the future.
 #[must_use]
 pub(crate) fn since(then: &Time, now: &Time) -> Duration {
     Duration::try_from(now.0.duration_since(then.0)).unwrap_or_default()

@@ -25,7 +25,7 @@ fn now() -> Time {
 }
 
 #[test]
-fn facts_come_from_status_annotations_and_memory() {
+fn facts_are_read_from_status_annotations_and_memory() {
     let quiet = object(|_| {});
     let facts_of = |object| facts(object, "a", false, Ages::default(), &now());
     let facts = facts_of(&quiet);

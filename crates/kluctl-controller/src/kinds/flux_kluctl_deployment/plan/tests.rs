@@ -36,7 +36,7 @@ fn with(change: impl FnOnce(&mut Facts<'static>)) -> Work {
 }
 
 #[test]
-fn decides_what_to_do_with_a_rendered_project() {
+fn work_decides_about_a_rendered_project() {
     let everything = |why| Work {
         deploy: Deploy::Apply(why),
         prune: Prune::Run,
@@ -57,22 +57,22 @@ fn decides_what_to_do_with_a_rendered_project() {
         (
             "never deployed",
             with(|f| f.last_deploy = None),
-            everything(Why::NeverDeployed),
+            everything(ApplyReason::NeverDeployed),
         ),
         (
             "requested",
             with(|f| f.deploy_requested = true),
-            everything(Why::Requested),
+            everything(ApplyReason::Requested),
         ),
         (
             "spec changed",
             with(|f| f.spec_changed = true),
-            everything(Why::SpecChanged),
+            everything(ApplyReason::SpecChanged),
         ),
         (
             "other objects",
             with(|f| f.hash = "b"),
-            everything(Why::ObjectsChanged),
+            everything(ApplyReason::ObjectsChanged),
         ),
         (
             "failed",
@@ -82,7 +82,7 @@ fn decides_what_to_do_with_a_rendered_project() {
                     failed: true,
                 });
             }),
-            everything(Why::LastFailed),
+            everything(ApplyReason::LastFailed),
         ),
         (
             "other objects, but not on changes",
@@ -168,7 +168,7 @@ fn decides_what_to_do_with_a_rendered_project() {
             }),
             Work {
                 prune: Prune::Disabled,
-                ..everything(Why::ObjectsChanged)
+                ..everything(ApplyReason::ObjectsChanged)
             },
         ),
         (
@@ -190,7 +190,7 @@ fn decides_what_to_do_with_a_rendered_project() {
             }),
             Work {
                 validate: Validate::Disabled,
-                ..everything(Why::ObjectsChanged)
+                ..everything(ApplyReason::ObjectsChanged)
             },
         ),
         (
@@ -232,7 +232,7 @@ fn decides_what_to_do_with_a_rendered_project() {
 }
 
 #[test]
-fn prunes_only_with_a_discriminator_of_its_own() {
+fn may_prune_needs_a_discriminator_of_one_owner() {
     let other = ["KluctlDeployment team-b/shop".to_owned()];
     assert_eq!(may_prune(None, &[]), Err(DiscriminatorError::Empty));
     assert_eq!(may_prune(Some(""), &other), Err(DiscriminatorError::Empty));
@@ -249,9 +249,9 @@ fn prunes_only_with_a_discriminator_of_its_own() {
 }
 
 #[test]
-fn removal_deletes_only_what_was_asked_for_and_is_its_own() {
+fn removal_keeps_objects_that_are_shared_or_not_to_be_deleted() {
     let other = ["team-b/shop".to_owned()];
-    let base = Leaving {
+    let base = RemovalFacts {
         suspended: false,
         delete: None,
         prune: true,
@@ -260,11 +260,11 @@ fn removal_deletes_only_what_was_asked_for_and_is_its_own() {
         sharers: &[],
     };
     let keep = Removal::Keep;
-    let cases: Vec<(&str, Leaving<'_>, Removal)> = vec![
+    let cases: Vec<(&str, RemovalFacts<'_>, Removal)> = vec![
         ("prune, delete absent", base.clone(), Removal::Delete),
         (
             "delete",
-            Leaving {
+            RemovalFacts {
                 delete: Some(true),
                 prune: false,
                 ..base.clone()
@@ -273,94 +273,94 @@ fn removal_deletes_only_what_was_asked_for_and_is_its_own() {
         ),
         (
             "delete off, prune on",
-            Leaving {
+            RemovalFacts {
                 delete: Some(false),
                 ..base.clone()
             },
-            keep(Kept::NotAsked),
+            keep(KeepReason::NotAsked),
         ),
         (
             "neither",
-            Leaving {
+            RemovalFacts {
                 prune: false,
                 ..base.clone()
             },
-            keep(Kept::NotAsked),
+            keep(KeepReason::NotAsked),
         ),
         (
             "suspended",
-            Leaving {
+            RemovalFacts {
                 suspended: true,
                 ..base.clone()
             },
-            keep(Kept::Suspended),
+            keep(KeepReason::Suspended),
         ),
         (
             "suspended, delete",
-            Leaving {
+            RemovalFacts {
                 suspended: true,
                 delete: Some(true),
                 ..base.clone()
             },
-            keep(Kept::Suspended),
+            keep(KeepReason::Suspended),
         ),
         (
             "handed over",
-            Leaving {
+            RemovalFacts {
                 handed_over: true,
                 ..base.clone()
             },
-            keep(Kept::HandedOver),
+            keep(KeepReason::HandedOver),
         ),
         (
             "handed over, delete",
-            Leaving {
+            RemovalFacts {
                 handed_over: true,
                 delete: Some(true),
                 ..base.clone()
             },
-            keep(Kept::HandedOver),
+            keep(KeepReason::HandedOver),
         ),
         (
             "no discriminator",
-            Leaving {
+            RemovalFacts {
                 discriminator: None,
                 ..base.clone()
             },
-            keep(Kept::NoDiscriminator),
+            keep(KeepReason::NoDiscriminator),
         ),
         (
             "empty discriminator",
-            Leaving {
+            RemovalFacts {
                 discriminator: Some(""),
                 ..base.clone()
             },
-            keep(Kept::NoDiscriminator),
+            keep(KeepReason::NoDiscriminator),
         ),
         (
             "invalid discriminator",
-            Leaving {
+            RemovalFacts {
                 discriminator: Some("a b"),
                 ..base.clone()
             },
-            keep(Kept::InvalidDiscriminator),
+            keep(KeepReason::InvalidDiscriminator),
         ),
         (
             "shared",
-            Leaving {
+            RemovalFacts {
                 sharers: &other,
                 ..base
             },
-            keep(Kept::Shared("team-b/shop".to_owned())),
+            keep(KeepReason::Shared("team-b/shop".to_owned())),
         ),
     ];
-    for (name, leaving, want) in cases {
-        assert_eq!(removal(&leaving), want, "{name}");
+    for (name, facts, want) in cases {
+        assert_eq!(removal(&facts), want, "{name}");
     }
 }
 
 #[test]
-fn looks_again_when_the_first_thing_is_due() {
+fn next_is_the_earliest_of_all_periods() {
     let seconds = Duration::from_secs;
     let base = Schedule {
         interval: HOUR,

@@ -15,8 +15,8 @@ fn object(change: impl FnOnce(&mut Value)) -> KluctlDeployment {
     serde_json::from_value(object).expect("decodes")
 }
 
-/// The fields that are obeyed; where a field is a list or an object, all that is in it is.
-const OBEYED: [&str; 23] = [
+/// The supported fields, with everything inside of lists and objects.
+const SUPPORTED: [&str; 23] = [
     "abortOnError",
     "args",
     "context",
@@ -67,17 +67,17 @@ fn sample(schema: &Value) -> Value {
 }
 
 #[test]
-fn every_field_of_the_schema_is_obeyed_or_refused() {
+fn check_refuses_every_field_that_is_not_supported() {
     let crd = serde_json::to_value(api::crd::kluctl_deployment()).expect("a definition");
     let schema = &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"];
     let properties = schema.as_object().expect("properties");
     let names: BTreeSet<&str> = properties.keys().map(String::as_str).collect();
-    for name in OBEYED {
+    for name in SUPPORTED {
         assert!(names.contains(name), "{name} is not in the schema");
     }
     for (name, schema) in properties
         .iter()
-        .filter(|(name, _)| !OBEYED.contains(&name.as_str()))
+        .filter(|(name, _)| !SUPPORTED.contains(&name.as_str()))
     {
         let object = object(|spec| spec[name] = sample(schema));
         let fault = check(&object).expect_err(name);
@@ -87,7 +87,7 @@ fn every_field_of_the_schema_is_obeyed_or_refused() {
 }
 
 #[test]
-fn defaults_are_accepted_where_the_value_is_not_obeyed() {
+fn check_accepts_defaults_of_unsupported_fields() {
     let object = object(|spec| {
         spec["deployMode"] = json!("full-deploy");
         spec["updateImages"] = json!(false);
@@ -98,7 +98,7 @@ fn defaults_are_accepted_where_the_value_is_not_obeyed() {
 }
 
 #[test]
-fn the_manifests_of_all_eras_are_accepted() {
+fn check_accepts_manifests_of_all_releases() {
     let object = object(|spec| {
         *spec = json!({
             "interval": "10m", "path": "./microservices-demo/3-templating-and-multi-env/", "timeout": "2m",
@@ -116,7 +116,7 @@ fn the_manifests_of_all_eras_are_accepted() {
 }
 
 #[test]
-fn invalid_values_are_refused_by_name() {
+fn check_names_the_invalid_field() {
     type Change = Box<dyn FnOnce(&mut Value)>;
     let cases: Vec<(&str, Change, &str)> = vec![
         (
@@ -193,7 +193,7 @@ fn invalid_values_are_refused_by_name() {
 }
 
 #[test]
-fn times_have_their_defaults() {
+fn intervals_and_timeouts_have_defaults() {
     let seconds = Duration::from_secs;
     let spec = |change: fn(&mut Value)| object(change).spec;
     let plain = spec(|_| {});

@@ -27,7 +27,7 @@ fn object(change: impl FnOnce(&mut Value)) -> KluctlDeployment {
     serde_json::from_value(object).expect("decodes")
 }
 
-/// What the next pass sees.
+/// Returns the object as the next pass sees it.
 fn after(mut object: KluctlDeployment, outcome: &Outcome<KluctlDeploymentStatus>) -> KluctlDeployment {
     object.status = Some(outcome.status.clone());
     object

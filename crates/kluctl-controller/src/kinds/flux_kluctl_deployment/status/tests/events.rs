@@ -1,11 +1,11 @@
-//! What is told, and how often.
+//! Tests of events: their messages, and how often they are sent.
 
 use references::SourceArtifact;
 
 use super::{super::super::results::failure_of, *};
 
 #[test]
-fn a_quiet_pass_changes_nothing_and_tells_nothing() {
+fn pass_without_changes_has_no_events() {
     let object = object(|_| {});
     let first = done(&object, &report(), &at(0));
     let object = after(object, &first);
@@ -16,7 +16,7 @@ fn a_quiet_pass_changes_nothing_and_tells_nothing() {
 }
 
 #[test]
-fn events_tell_the_commands_and_the_end() {
+fn events_report_the_commands_and_the_end() {
     let base = object(|_| {});
     let first = done(&base, &report(), &at(0));
     assert_eq!(
@@ -72,7 +72,7 @@ fn events_tell_the_commands_and_the_end() {
 }
 
 #[test]
-fn a_failed_deployment_is_told_once_and_tried_again() {
+fn failed_deployment_is_reported_once_and_retried() {
     let object = object(|_| {});
     let report = Report {
         deploy: Some(command(&["a: denied"])),
@@ -101,7 +101,7 @@ fn a_failed_deployment_is_told_once_and_tried_again() {
 }
 
 #[test]
-fn readiness_is_awaited_and_reported_once_if_it_does_not_come() {
+fn missing_readiness_is_reported_once_after_the_timeout() {
     let object = object(|_| {});
     let not_ready = |report: Report| Report {
         validate: Some(command(&["a is not ready"])),
@@ -152,7 +152,7 @@ fn readiness_is_awaited_and_reported_once_if_it_does_not_come() {
 }
 
 #[test]
-fn each_fault_is_told_with_its_weight() {
+fn fault_events_have_a_severity() {
     let object = object(|_| {});
     let wait = |reason, message: &str| Fault::wait(Duration::from_secs(30), reason, message);
     let cases = [

@@ -1,9 +1,9 @@
-//! What the status says.
+//! Tests of the status and its conditions.
 
 use super::*;
 
 #[test]
-fn the_message_says_how_each_command_ended() {
+fn ready_message_has_the_result_of_each_command() {
     use ConditionStatus::{False, True};
     let base = report();
     type Case = (
@@ -110,7 +110,7 @@ fn the_message_says_how_each_command_ended() {
 }
 
 #[test]
-fn results_are_noted_and_cleared_with_their_feature() {
+fn results_are_cleared_when_their_field_is_off() {
     let object = object(|_| {});
     let first = done(&object, &report(), &at(0)).status;
     let deploy = first.last_deploy_result.clone().expect("deployed");
@@ -151,7 +151,7 @@ fn results_are_noted_and_cleared_with_their_feature() {
 }
 
 #[test]
-fn a_broken_commit_leaves_what_is_deployed() {
+fn failed_render_keeps_the_results_of_the_last_deployment() {
     let object = object(|_| {});
     let object = after(object.clone(), &done(&object, &report(), &at(0)));
     let fault = Fault::wait(
@@ -183,7 +183,7 @@ fn a_broken_commit_leaves_what_is_deployed() {
 }
 
 #[test]
-fn a_fault_that_only_a_change_helps_stalls() {
+fn stalling_fault_sets_stalled() {
     let object = object(|_| {});
     let outcome = failed(
         &object,
@@ -200,7 +200,7 @@ fn a_fault_that_only_a_change_helps_stalls() {
 }
 
 #[test]
-fn missing_rights_are_told_by_what_the_engine_found_and_not_by_words() {
+fn missing_rights_are_reported_as_access_denied() {
     let object = object(|_| {});
     let deployed = |errors: &[&str], denied| Report {
         deploy: Some(CommandDone {
@@ -239,7 +239,7 @@ fn missing_rights_are_told_by_what_the_engine_found_and_not_by_words() {
 }
 
 #[test]
-fn only_the_first_pass_is_announced() {
+fn progressing_is_set_before_the_first_pass_only() {
     let object = object(|_| {});
     let status = progressing(&object, &at(0)).expect("the first pass");
     assert_eq!(
@@ -256,16 +256,16 @@ fn only_the_first_pass_is_announced() {
 }
 
 #[test]
-fn the_mark_is_noted_without_claiming_a_pass() {
+fn discriminator_is_stored_without_an_observed_generation() {
     let fresh = object(|_| {});
-    let status = marked(&fresh, Some("d".to_owned()), "name: test\n".to_owned(), &at(0));
+    let status = with_discriminator(&fresh, Some("d".to_owned()), "name: test\n".to_owned(), &at(0));
     assert_eq!(
         (status.discriminator.as_deref(), status.observed_generation),
         (Some("d"), None)
     );
     assert_eq!(ready(&status).1, "Progressing");
     let deployed = after(fresh.clone(), &done(&fresh, &report(), &at(0)));
-    let status = marked(
+    let status = with_discriminator(
         &deployed,
         Some("other".to_owned()),
         "name: test\n".to_owned(),
@@ -278,7 +278,7 @@ fn the_mark_is_noted_without_claiming_a_pass() {
 }
 
 #[test]
-fn the_deploy_annotation_is_answered_by_a_deployment_alone() {
+fn deploy_annotation_is_handled_by_a_deployment_only() {
     let asked = object(|object| {
         object["metadata"]["annotations"] = json!({ "deploy.flux.kluctl.io/requestedAt": "now" });
     });
