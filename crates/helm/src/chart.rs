@@ -1,4 +1,4 @@
-//! Charts: what Helm sees of a directory or an archive.
+//! Charts, loaded from directories and archives.
 
 mod archive;
 mod directory;
@@ -29,32 +29,32 @@ pub struct File {
     pub data: Bytes,
 }
 
-/// A chart with those in its `charts` directory.
+/// A chart with the charts in its `charts` directory.
 #[derive(Debug, Clone, Default)]
 pub struct Chart {
-    /// What `Chart.yaml` (and `requirements.yaml`) say.
+    /// The contents of `Chart.yaml` and `requirements.yaml`.
     pub metadata: Metadata,
-    /// The defaults of its values; [`Value::Nil`] without `values.yaml`.
+    /// The default values of `values.yaml`; [`Value::Nil`] without that file.
     pub values: Value,
-    /// `values.schema.json`.
+    /// The contents of `values.schema.json`.
     pub schema: Option<Bytes>,
-    /// What lies in `templates`.
+    /// The files in `templates`.
     pub templates: Vec<File>,
-    /// All else, except charts.
+    /// All other files, except those of subcharts.
     pub files: Vec<File>,
-    /// The charts it brings, by the names of their directories and archives until dependencies are processed.
+    /// The subcharts, in the order of the names of their directories and archives until dependencies are processed.
     pub dependencies: Vec<Chart>,
-    /// What was said about it that is no error.
+    /// Warnings of loading the chart.
     pub warnings: Vec<String>,
-    /// Where it lies.
+    /// The path in the tree of charts.
     pub(crate) home: Home,
 }
 
 impl Chart {
-    /// Reads a chart from a directory, or from an archive when `path` names a file.
+    /// Loads a chart from a directory, or from an archive if `path` is a file.
     ///
     /// # Errors
-    /// When it is no chart, or larger than a chart may be.
+    /// Returns an error if it is not a valid chart, or if it exceeds a limit of size, files or depth.
     pub fn load(tree: &dyn Tree, path: &TreePath, budget: &Budget) -> Result<Self, Error> {
         if tree.is_file(path) {
             return archive::load(&tree.read(path)?, path.name(), budget);
@@ -62,34 +62,34 @@ impl Chart {
         Self::from_files(directory::files(tree, path, budget)?, budget)
     }
 
-    /// A chart from its files.
+    /// Makes a chart of its files.
     ///
     /// # Errors
-    /// When they are no chart.
+    /// Returns an error if the files are not a valid chart.
     pub fn from_files(files: Vec<File>, budget: &Budget) -> Result<Self, Error> {
         load::from_files(files, 0, budget)
     }
 
-    /// Its name, or the alias under which its parent has it.
+    /// Returns the name, or the alias that the parent chart gives it.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.metadata.name
     }
 
-    /// Puts the charts that it brings into it.
+    /// Sets this chart as the parent of its subcharts.
     pub(crate) fn house(&self) {
         for inner in &self.dependencies {
             inner.home.put_into(&self.home);
         }
     }
 
-    /// Whether its templates only serve those of others.
+    /// Returns true for library charts, whose templates are only included by others.
     #[must_use]
     pub fn is_library(&self) -> bool {
         self.metadata.kind.eq_ignore_ascii_case("library")
     }
 
-    /// The custom resource definitions in `crds`, with those of the charts it brings: paths and files.
+    /// Returns paths and files of the custom resource definitions in `crds`, with those of subcharts.
     #[must_use]
     pub fn crds(&self) -> Vec<(String, &File)> {
         let mut found = Vec::new();
@@ -109,10 +109,10 @@ impl Chart {
         }
     }
 
-    /// Checks that it can be installed and brings what it asks for.
+    /// Checks that the chart can be installed and has all of its dependencies.
     ///
     /// # Errors
-    /// When it is a library, or a dependency is missing.
+    /// Returns an error for library charts, and if a dependency of `Chart.yaml` is missing in `charts`.
     pub fn check_installable(&self) -> Result<(), Error> {
         if !matches!(self.metadata.kind.as_str(), "" | "application") {
             return Err(Error::Chart(format!(
@@ -136,10 +136,10 @@ impl Chart {
     }
 }
 
-/// The files of a chart in an archive, by their paths in the chart: for who keeps them, rather than renders them.
+/// Unpacks the archive of a chart to its files, with their paths in the chart.
 ///
 /// # Errors
-/// When it is no archive, its paths lead out of the chart, or it is larger than a chart may be.
+/// Returns an error if it is not a gzipped tarball, a path leads out of the chart, or a limit of size or files is exceeded.
 pub fn unpack(data: &[u8], name: &str, budget: &Budget) -> Result<Vec<File>, Error> {
     archive::named_files(data, name, budget)
 }

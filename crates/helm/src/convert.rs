@@ -27,7 +27,7 @@ pub enum ConvertError {
 }
 
 impl Value {
-    /// A value of a file as Helm reads it, which is through JSON: every number is a float.
+    /// Converts a value of a file as Helm does, through JSON: every number is a float.
     #[must_use]
     pub fn from_yaml(value: &yaml::Value) -> Self {
         match value {
@@ -42,7 +42,7 @@ impl Value {
         }
     }
 
-    /// A live object as Go reads it: whole numbers are integers.
+    /// Converts a live object as client-go does: whole numbers are integers.
     #[must_use]
     pub fn from_object(value: &yaml::Value) -> Self {
         match value {
@@ -56,11 +56,11 @@ impl Value {
         }
     }
 
-    /// The same as plain data: maps in the order of their keys, structs in that of their members. Floats stay floats, and bytes
-    /// become a text in base64.
+    /// Converts to plain data: maps are sorted by key, fields of structs keep their order, floats stay floats, and bytes become
+    /// base64.
     ///
     /// # Errors
-    /// When it nests too deep, or is larger than the budget allows.
+    /// Returns an error if the value nests more than 1000 levels deep, or if a limit of the budget is reached.
     pub fn to_yaml(&self, budget: &Budget) -> Result<yaml::Value, ConvertError> {
         plain(self, budget, true, 0)
     }

@@ -1,10 +1,10 @@
-//! Why a chart could not be rendered.
+//! Errors of charts.
 
 use std::fmt;
 
 use tree::{Exceeded, TreeError};
 
-/// Why a chart could not be rendered, in the words of Helm where it has some.
+/// An error of loading or rendering a chart. Messages that Helm has, too, have its words.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A file of the chart could not be read.
@@ -13,45 +13,45 @@ pub enum Error {
     /// A limit was reached.
     #[error(transparent)]
     Exceeded(#[from] Exceeded),
-    /// A limit was reached by what a chart has there.
+    /// A limit was reached by a part of the chart.
     #[error("{place}: {limit}")]
     ExceededIn {
-        /// What it is.
+        /// The part of the chart.
         place: String,
         /// The limit.
         limit: Exceeded,
     },
-    /// The chart is none, or one that can't be installed.
+    /// The chart is invalid, or cannot be installed.
     #[error("{0}")]
     Chart(String),
-    /// Values could not be read or put together.
+    /// Values could not be parsed or merged.
     #[error("{0}")]
     Values(String),
-    /// Values are not what the chart's schema asks for.
+    /// Values are invalid by the schema of the chart.
     #[error("values don't meet the specifications of the schema(s) in the following chart(s):\n{0}")]
     Schema(String),
-    /// An option makes no sense.
+    /// An option is invalid.
     #[error("{0}")]
     Option(String),
-    /// A template is none, or failed.
+    /// A template is invalid, or failed.
     #[error("{0}")]
     Template(String),
-    /// What templates gave is no manifest.
+    /// The output of templates is not a manifest.
     #[error("{words}")]
     NoManifest {
-        /// What is wrong with it.
+        /// The problem.
         words: String,
-        /// What templates gave.
+        /// The output of all templates.
         texts: Texts,
     },
 }
 
-/// What templates gave, one behind the other. It may be secret, and is printed by nobody who prints an error.
+/// The concatenated output of templates. It can contain secrets, so it is not part of the error message.
 #[derive(Clone, Default)]
 pub struct Texts(pub(crate) String);
 
 impl Texts {
-    /// As it is.
+    /// Returns the output.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -60,6 +60,6 @@ impl Texts {
 
 impl fmt::Debug for Texts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("(texts)")
+        f.write_str("(output)")
     }
 }

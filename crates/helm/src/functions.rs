@@ -1,4 +1,4 @@
-//! What sprig and Helm add to the functions of templates.
+//! The functions that sprig and Helm add to templates.
 //!
 //! Each group of functions is a table of names, parameters and plain functions in a module of its own. Nothing here reads a
 //! clock, a network or the environment: [`Environment`] tells the time and gives randomness. `env` and `expandenv` are no
@@ -52,23 +52,23 @@ use crate::{
 pub use moment::Moment;
 pub use time::Time;
 
-/// What comes before the text of `fail` and `required` in an error: Helm shows the text alone.
+/// The mark before messages of `fail` and `required` in an error: Helm prints the message only.
 pub const WARNING_START: &str = "HELM_ERR_START";
-/// What comes after the text of `fail` and `required` in an error.
+/// The mark after messages of `fail` and `required` in an error.
 pub const WARNING_END: &str = "HELM_ERR_END";
 
-/// What functions need of the world outside.
+/// The inputs of functions from outside the chart.
 pub trait Environment {
-    /// The time, in seconds since 1970 and nanoseconds.
+    /// Returns the time in seconds since 1970 and nanoseconds.
     fn now(&self) -> (i64, u32);
 
-    /// Fills bytes with randomness that keys may be made of.
+    /// Fills bytes with cryptographically secure randomness.
     fn fill(&self, bytes: &mut [u8]);
 
-    /// What the function `lookup` answers; an empty map without a cluster.
+    /// Returns the result of the function `lookup`: an object, a list, or an empty map if nothing is found.
     ///
     /// # Errors
-    /// When the cluster cannot be asked.
+    /// Returns an error if the request to the cluster fails.
     fn lookup(
         &self,
         api_version: &str,
@@ -89,7 +89,7 @@ type Changed = RefCell<Vec<Weak<RefCell<BTreeMap<Rc<str>, Value>>>>>;
 /// They are shared and never copied: a copy makes the tables anew that a search fills.
 type Expressions = RefCell<foldhash::HashMap<String, Rc<Regexp>>>;
 
-/// What a function works with besides its arguments.
+/// The context of a function call.
 struct Context<'a> {
     budget: &'a Budget,
     environment: &'a dyn Environment,
@@ -98,7 +98,7 @@ struct Context<'a> {
 }
 
 impl Context<'_> {
-    /// Remembers a map that was changed.
+    /// Records a map that was changed.
     fn changes(&self, map: &Dict) {
         self.changed.borrow_mut().push(Rc::downgrade(map));
     }
@@ -233,7 +233,7 @@ pub struct Standard<'a> {
 }
 
 impl<'a> Standard<'a> {
-    /// The functions in an environment.
+    /// Makes the functions of an environment.
     #[must_use]
     pub fn new(environment: &'a dyn Environment) -> Self {
         Self {
@@ -298,7 +298,7 @@ impl Functions for Standard<'_> {
     }
 }
 
-/// Why a text is no JSON, in the words of Go.
+/// Returns the error of Go for a string that is not JSON, `None` if it is.
 pub(crate) fn json_problem(text: &str, budget: &Budget) -> Option<String> {
     json::read(budget, text).err().map(FunctionError::into_message)
 }

@@ -55,7 +55,7 @@ const INSTALL_ORDER: [&str; 36] = [
     "APIService",
 ];
 
-/// When a hook may run.
+/// Events of hooks.
 const EVENTS: [&str; 9] = [
     "pre-install",
     "post-install",
@@ -68,30 +68,30 @@ const EVENTS: [&str; 9] = [
     "test",
 ];
 
-/// One document that templates gave, and where it comes from.
+/// One document of the output of templates.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Manifest {
     /// The path of the template.
     pub path: String,
-    /// `kind`; empty when it has none.
+    /// The field `kind`; empty if it is missing.
     pub kind: String,
-    /// The document as the template wrote it.
+    /// The document as the template printed it.
     pub text: String,
 }
 
-/// A document that Helm runs at some event instead of installing it.
+/// A document that Helm creates at an event instead of installing it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hook {
     /// The document.
     pub manifest: Manifest,
-    /// The events, as `pre-install` and `test`.
+    /// The events, such as `pre-install` and `test`.
     pub events: Vec<String>,
-    /// Its place among the hooks of one event.
+    /// The order among the hooks of one event; lower weights come first.
     pub weight: i64,
 }
 
 impl Hook {
-    /// Whether it only runs when the release is tested.
+    /// Returns true for hooks that only `helm test` runs.
     #[must_use]
     pub fn is_test(&self) -> bool {
         self.events.iter().any(|event| event == "test")
@@ -101,9 +101,9 @@ impl Hook {
 /// Manifests and hooks, each in the order in which they are installed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Sorted {
-    /// What is installed.
+    /// The manifests that are installed.
     pub manifests: Vec<Manifest>,
-    /// What is run.
+    /// The hooks.
     pub hooks: Vec<Hook>,
 }
 

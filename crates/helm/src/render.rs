@@ -1,4 +1,4 @@
-//! Renders charts: from files, values and options to manifests.
+//! Renders charts to manifests.
 
 mod capabilities;
 mod engine;
@@ -20,46 +20,46 @@ use crate::{
 
 pub use capabilities::{KubeVersion, KubeVersionError};
 
-/// The warning for a chart that is deprecated.
+/// The warning for deprecated charts.
 pub const DEPRECATED: &str = "WARNING: This chart is deprecated";
 
-/// How a chart is rendered; the names are those of the options of `helm template`.
+/// Options of a render, named as the flags of `helm template`.
 #[derive(Clone)]
 pub struct Options<'a> {
     /// The name of the release.
     pub release_name: String,
-    /// A template of the name of the release, in place of a name.
+    /// A template for the name of the release; it replaces `release_name`.
     pub name_template: Option<String>,
     /// The namespace of the release.
     pub namespace: String,
-    /// What is put over the chart's own values.
+    /// Values that override the defaults of the chart.
     pub values: Sources,
-    /// Whether templates see an upgrade instead of an installation.
+    /// True if `.Release.IsUpgrade` is set instead of `.Release.IsInstall`.
     pub is_upgrade: bool,
-    /// Whether the files in `crds` are printed too.
+    /// True if the output includes the files in `crds`.
     pub include_crds: bool,
-    /// Whether hooks are left out.
+    /// True if the output has no hooks.
     pub no_hooks: bool,
-    /// Whether hooks that test the release are left out.
+    /// True if the output has no test hooks.
     pub skip_tests: bool,
-    /// Whether `values.schema.json` is not looked at.
+    /// True if values are not validated against `values.schema.json`.
     pub skip_schema_validation: bool,
-    /// Only what comes from templates of these paths is printed, when there are some.
+    /// Paths of templates; if there are any, the output only has the manifests of these templates.
     pub show_only: Vec<String>,
-    /// The version of Kubernetes that templates see.
+    /// The version of Kubernetes in `.Capabilities`; default: that of the Helm release whose behaviour is copied.
     pub kube_version: Option<String>,
-    /// What the API server serves besides what Helm knows itself.
+    /// API versions in `.Capabilities`, in addition to those that Helm knows.
     pub api_versions: Vec<String>,
-    /// Whether `api_versions` are all that is served, and Helm's own don't count.
+    /// True if `api_versions` replaces the API versions that Helm knows.
     pub only_api_versions: bool,
-    /// The time, randomness and the cluster.
+    /// The time, randomness and cluster lookups.
     pub environment: &'a (dyn Environment + Sync),
-    /// Reads the files that `--set-file` names.
+    /// Reads the files of `--set-file`; without it, all files are missing.
     pub read_file: Option<ReadFile<'a>>,
 }
 
 impl<'a> Options<'a> {
-    /// The options of a release in the namespace `default`, and nothing else.
+    /// Makes default options for a release in the namespace `default`.
     #[must_use]
     pub fn new(release_name: &str, environment: &'a (dyn Environment + Sync)) -> Self {
         Self {
@@ -92,34 +92,50 @@ impl fmt::Debug for Options<'_> {
     }
 }
 
-/// What a chart gave.
+/// The result of a render.
 #[derive(Debug, Clone, Default)]
 pub struct Rendered {
     /// The name of the release.
     pub name: String,
-    /// The files in `crds` of the chart and those it brings, by their paths.
+    /// Paths and contents of the files in `crds` of the chart and its subcharts.
     pub crds: Vec<(String, String)>,
-    /// Manifests and hooks.
+    /// Manifests and hooks, in the order of installation.
     pub sorted: Sorted,
-    /// What the chart tells who installs it.
+    /// The rendered `NOTES.txt`.
     pub notes: String,
-    /// What was said that is no error.
+    /// Warnings of loading and rendering.
     pub warnings: Vec<String>,
     output: String,
 }
 
 impl Rendered {
-    /// What `helm template` prints.
+    /// Returns the output of `helm template`.
     #[must_use]
     pub fn to_yaml(&self) -> &str {
         &self.output
     }
 }
 
-/// Renders the chart in a directory, or in an archive.
+/// Renders the chart in a directory or an archive, as `helm template` does.
+///
+/// ```
+/// use helm::{Options, functions::Moment};
+/// use tree::{Budget, Mem, TreePath};
+///
+/// let chart = Mem::from_files([
+///     ("Chart.yaml", "apiVersion: v2\nname: web\nversion: 1.0.0\n"),
+///     ("values.yaml", "replicas: 2\n"),
+///     ("templates/config.yaml", "kind: ConfigMap\nname: {{ .Release.Name }}-{{ .Values.replicas }}\n"),
+/// ])?;
+/// let environment = Moment::new(1_700_000_000, 0, [7; 32]);
+/// let options = Options::new("demo", &environment);
+/// let rendered = helm::template(&chart, &TreePath::root(), &options, &Budget::default())?;
+/// assert!(rendered.to_yaml().contains("name: demo-2"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 ///
 /// # Errors
-/// When the chart, its values or the options make no sense, a template fails, or a limit is reached.
+/// Returns an error if the chart, its values or the options are invalid, a template fails, or a limit is reached.
 pub fn template(
     tree: &dyn Tree,
     path: &TreePath,

@@ -31,16 +31,16 @@ use versions::VersionError;
 
 use crate::{Value, convert::ConvertError};
 
-/// What is wrong with a template, in the words of Go.
+/// An error of a template, in the words of Go.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// A text is no template: `template: NAME:LINE: what`.
+    /// The template is invalid: `template: NAME:LINE: problem`.
     #[error("{0}")]
     Parse(String),
-    /// A template failed: `template: NAME:LINE:COLUMN: executing "NAME" at <node>: what`.
+    /// The template failed: `template: NAME:LINE:COLUMN: executing "NAME" at <node>: problem`.
     #[error("{0}")]
     Execute(String),
-    /// There is no template of that name.
+    /// The name of the template is unknown.
     #[error("template: no template {} associated with template {}", quote(.0), quote(.1))]
     Unknown(String, String),
 }
@@ -130,19 +130,18 @@ impl From<ConvertError> for FunctionError {
     }
 }
 
-/// The functions that templates have besides the built-in ones.
+/// The functions of templates in addition to the built-in ones.
 pub trait Functions {
-    /// The number that stands for a function; nothing when there is none of that name. Asked when a template is parsed.
+    /// Returns the number of a function, `None` if the name is unknown. Called when a template is parsed.
     fn find(&self, name: &str) -> Option<u16>;
 
-    /// The parameters of a function. The executor checks number and types of arguments against them, in the words of Go,
-    /// and hands `call` only what fits.
+    /// Returns the parameters of a function. The executor checks the number and types of arguments before it calls `call`.
     fn signature(&self, function: u16) -> Signature;
 
-    /// Calls a function. Arguments that are no value at all come as [`Value::Nil`].
+    /// Calls a function. Missing values among the arguments are [`Value::Nil`].
     ///
     /// # Errors
-    /// What the function answers instead of a value; the executor adds `error calling NAME: ` and the place.
+    /// Returns the error of the function, without its name and position.
     fn call(
         &self,
         function: u16,

@@ -1,4 +1,4 @@
-//! The values of templates: what Go's text/template works on.
+//! The values of templates, with the types of Go.
 //!
 //! Maps are shared and mutable, as in Go: sprig's `set` changes the map that others see too. Integers know which of Go's
 //! types they have, since `kindOf`, `printf` and comparisons tell them apart; numbers of values files are floats.
@@ -14,14 +14,14 @@ pub type List = Rc<Vec<Value>>;
 /// A map, in key order as templates see it, shared by all that hold it.
 pub type Dict = Rc<RefCell<BTreeMap<Rc<str>, Value>>>;
 
-/// Which integer type of Go a number has.
+/// An integer type of Go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// `int`, as literals in templates have it.
+    /// `int`, the type of literals in templates.
     Int,
-    /// `int64`, as sprig's arithmetic gives it.
+    /// `int64`, the type of sprig's arithmetic.
     Int64,
-    /// `int32`, as a character is.
+    /// `int32`, the type of characters.
     Int32,
     /// `uint8`.
     Uint8,
@@ -66,53 +66,53 @@ pub enum Value {
     Object(Rc<dyn Object>),
 }
 
-/// Something of Go's world that templates see through methods and fields.
+/// A Go object with methods and fields.
 pub trait Object: fmt::Debug {
-    /// The name of its Go type, as `typeOf` prints it.
+    /// Returns the name of the Go type, as `typeOf` prints it.
     fn type_name(&self) -> &str;
 
-    /// The kind of its Go type, as `kindOf` prints it.
+    /// Returns the kind of the Go type, as `kindOf` prints it.
     fn kind_name(&self) -> &'static str {
         "struct"
     }
 
-    /// A field, or a method without arguments; `None` when it has none of that name.
+    /// Returns a field or the result of a method without arguments, `None` if the name is unknown.
     fn field(&self, name: &str) -> Option<Value>;
 
-    /// The parameters of a method, so that wrong arguments are refused as Go refuses them; `None` when it doesn't tell.
+    /// Returns the parameters of a method, by which arguments are checked; `None` accepts any.
     fn signature(&self, name: &str) -> Option<Signature> {
         let _ = name;
         None
     }
 
-    /// Calls a method; `None` when it has none of that name.
+    /// Calls a method; returns `None` if the name is unknown.
     ///
     /// # Errors
-    /// What the method answers instead of a value.
+    /// Returns the error of the method.
     fn call(&self, name: &str, arguments: &[Value]) -> Option<Result<Value, FunctionError>>;
 
-    /// How many steps a call takes, apart from what its answer weighs.
+    /// Returns the steps of the budget that a call takes, without those for the size of its result.
     fn cost(&self, name: &str, arguments: &[Value]) -> u64 {
         let _ = (name, arguments);
         0
     }
 
-    /// What `range`, `index`, `len` and the functions on maps see, when it is a map.
+    /// Returns the map of objects that are maps.
     fn as_dict(&self) -> Option<Dict> {
         None
     }
 
-    /// Whether the values of the map that it is may be anything, or are all of one type.
+    /// Returns true if the values of the map are of type `interface {}`, false if all are strings.
     fn has_any_values(&self) -> bool {
         true
     }
 
-    /// What `range`, `index`, `len` and the functions on lists see, when it is a list.
+    /// Returns the items of objects that are lists.
     fn as_list(&self) -> Option<List> {
         None
     }
 
-    /// What it is as plain data: what `toYaml` and `toJson` write.
+    /// Returns the plain data that `toYaml` and `toJson` print.
     fn data(&self) -> Value {
         match (self.as_dict(), self.as_list()) {
             (Some(map), _) => Value::Dict(map),
@@ -121,25 +121,25 @@ pub trait Object: fmt::Debug {
         }
     }
 
-    /// Its members as JSON has them, in their order, when it is a struct.
+    /// Returns names and values of the JSON fields of structs, in their order.
     fn members(&self) -> Option<Vec<(&'static str, Value)>> {
         None
     }
 
-    /// Itself, for functions that take objects of one kind, such as times.
+    /// Returns the object for downcasts of functions that take one type, such as times.
     fn as_any(&self) -> Option<&dyn Any> {
         None
     }
 
-    /// How `{{ . }}` prints it.
+    /// Formats the object as `{{ . }}` prints it.
     fn print(&self) -> String;
 
-    /// How functions print it: they don't ask what a pointer leads to for its own words.
+    /// Formats the object as an argument of functions, which don't call `String` of pointers.
     fn print_as_argument(&self) -> String {
         self.print()
     }
 
-    /// Whether `if` takes it for true.
+    /// Returns true if `if` considers the object true.
     fn truth(&self) -> bool {
         true
     }
@@ -203,7 +203,7 @@ impl Value {
         Self::Strings(NIL_LIST.with(Rc::clone))
     }
 
-    /// Whether this is a list that is nil.
+    /// Returns true for nil lists.
     #[must_use]
     pub fn is_nil_list(&self) -> bool {
         match self {
@@ -214,7 +214,7 @@ impl Value {
         }
     }
 
-    /// The map of a map, or of an object that is one.
+    /// Returns the map of a map, or of an object that is one.
     #[must_use]
     pub fn as_dict(&self) -> Option<Dict> {
         match self {
@@ -224,7 +224,7 @@ impl Value {
         }
     }
 
-    /// The items of a list, or of an object that is one.
+    /// Returns the items of a list, or of an object that is one.
     #[must_use]
     pub fn as_list(&self) -> Option<List> {
         match self {

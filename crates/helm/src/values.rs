@@ -1,4 +1,4 @@
-//! The values of a render: what charts bring, and what files and settings put over it.
+//! The values of a render: defaults of charts, overridden by files and settings.
 
 mod coalesce;
 mod dependencies;
@@ -23,28 +23,28 @@ pub type ReadFileError = Box<dyn std::error::Error + Send + Sync>;
 /// Reads the file at a path, for `--set-file`.
 pub type ReadFile<'a> = &'a (dyn Fn(&str) -> Result<Bytes, ReadFileError> + Sync);
 
-/// Where values come from besides the chart, in the order in which they are put over each other.
+/// Values that override the defaults of the chart; later fields override earlier ones.
 #[derive(Debug, Clone, Default)]
 pub struct Sources {
-    /// Files in YAML (`--values`), with the names that errors call them.
+    /// Names and contents of YAML files (`--values`).
     pub files: Vec<(String, Bytes)>,
     /// Settings in JSON (`--set-json`).
     pub json: Vec<String>,
-    /// Settings whose types are guessed (`--set`).
+    /// Settings with types by their syntax (`--set`).
     pub set: Vec<String>,
-    /// Settings that are texts (`--set-string`).
+    /// Settings of strings (`--set-string`).
     pub string: Vec<String>,
-    /// Settings that name files (`--set-file`).
+    /// Settings of the contents of files (`--set-file`).
     pub file: Vec<String>,
-    /// Settings that are texts as they stand (`--set-literal`).
+    /// Settings of strings without any syntax (`--set-literal`).
     pub literal: Vec<String>,
 }
 
 impl Sources {
-    /// Puts all of them over each other.
+    /// Merges all values to one map.
     ///
     /// # Errors
-    /// When a file is no map in YAML, or a setting makes no sense.
+    /// Returns an error if a file is not a map in YAML, a setting is invalid, or a file of a setting cannot be read.
     pub fn merge(&self, read: Option<ReadFile<'_>>, budget: &Budget) -> Result<Dict, Error> {
         let base = table();
         for (name, text) in &self.files {

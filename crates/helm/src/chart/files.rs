@@ -16,7 +16,7 @@ use crate::{
 const PATTERN_STEPS: usize = 200;
 const PATH_STEPS: usize = 8;
 
-/// The files that templates see, by their paths.
+/// The object `.Files` of templates: files by their paths.
 #[derive(Debug, Clone, Default)]
 pub struct Files {
     files: BTreeMap<Rc<str>, Bytes>,
@@ -25,7 +25,7 @@ pub struct Files {
 }
 
 impl Files {
-    /// The files of a chart.
+    /// Makes the object of the files of a chart.
     #[must_use]
     pub fn new(files: &[File]) -> Self {
         let entry = |file: &File| (Rc::from(file.name.as_str()), file.data.clone());
@@ -35,7 +35,7 @@ impl Files {
         }
     }
 
-    /// As a value of templates.
+    /// Converts to a value of templates.
     #[must_use]
     pub fn into_value(self) -> Value {
         Value::Object(Rc::new(self))

@@ -12,36 +12,36 @@ use crate::{
     version,
 };
 
-/// A dependency, shared by the copies of its chart that have different aliases: what one of them decides, all see.
+/// A dependency, shared by the copies of its chart that have different aliases: a change of one is visible to all.
 pub type SharedDependency = Rc<RefCell<Dependency>>;
 
-/// A chart that another one asks for.
+/// A dependency of a chart: an entry of `dependencies`.
 #[derive(Debug, Clone, Default)]
 pub struct Dependency {
-    /// Its name, and its alias once dependencies are processed.
+    /// The name of the chart; its alias once dependencies are processed.
     pub name: String,
     /// The range of versions.
     pub version: String,
-    /// Where it is fetched.
+    /// The address of the repository.
     pub repository: String,
-    /// Paths of values that switch it, comma separated.
+    /// Comma-separated paths of values that enable the chart; the first one that exists decides.
     pub condition: String,
-    /// Tags that switch it.
+    /// Tags that enable the chart, if the values below `tags` do.
     pub tags: Option<Vec<String>>,
-    /// Whether it is switched on.
+    /// True if conditions and tags enable the chart.
     pub enabled: bool,
-    /// What of its values the parent gets.
+    /// Values of the chart that are imported to its parent.
     pub import_values: ImportValues,
-    /// The name under which the parent has it.
+    /// The name that the parent gives the chart.
     pub alias: String,
 }
 
-/// What a chart gets of the values of one that it asks for.
+/// Imports of values of a dependency.
 #[derive(Debug, Clone)]
 pub enum ImportValues {
-    /// As written.
+    /// The entries of `import-values`.
     Asked(Vec<Value>),
-    /// As it was done: from where to where. It is not done again for another copy of the chart.
+    /// Source and target paths of completed imports, which are not repeated for another copy of the chart.
     Done(Vec<(String, String)>),
 }
 
@@ -51,18 +51,18 @@ impl Default for ImportValues {
     }
 }
 
-/// Who keeps a chart.
+/// A maintainer of a chart.
 #[derive(Debug, Clone, Default)]
 pub struct Maintainer {
     /// The name.
     pub name: String,
     /// The mail address.
     pub email: String,
-    /// The address of a page.
+    /// The address of a web page.
     pub url: String,
 }
 
-/// What `Chart.yaml` says, and `requirements.yaml` in charts of the first version.
+/// The contents of `Chart.yaml`, and of `requirements.yaml` for charts of API version v1.
 #[derive(Debug, Clone, Default)]
 #[allow(missing_docs, reason = "the fields are those of Chart.yaml")]
 pub struct Metadata {
@@ -81,7 +81,7 @@ pub struct Metadata {
     pub deprecated: bool,
     pub annotations: Option<Vec<(String, String)>>,
     pub kube_version: String,
-    /// `None` when the chart doesn't speak of dependencies.
+    /// `None` without a field `dependencies`.
     pub dependencies: Option<Vec<SharedDependency>>,
     /// `type`
     pub kind: String,

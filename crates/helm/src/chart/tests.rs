@@ -20,7 +20,7 @@ fn error(files: &[(&str, &str)]) -> String {
 const META: &str = "apiVersion: v2\nname: c\nversion: 1.0.0\n";
 
 #[test]
-fn files_go_where_they_belong() {
+fn load_sorts_files_into_fields() {
     let chart = load(&[
         (
             "Chart.yaml",
@@ -76,7 +76,7 @@ fn files_go_where_they_belong() {
 }
 
 #[test]
-fn what_is_no_chart_is_refused() {
+fn load_refuses_invalid_charts() {
     let table: &[(&[(&str, &str)], &str)] = &[
         (&[("x", "")], "Chart.yaml file is missing"),
         (
@@ -175,7 +175,7 @@ fn what_is_no_chart_is_refused() {
 }
 
 #[test]
-fn requirements_are_for_charts_of_the_first_version() {
+fn requirements_yaml_is_read_for_api_version_v1_only() {
     let files = [
         ("Chart.yaml", "name: c\nversion: 1.0.0"),
         ("requirements.yaml", "dependencies: [{name: a, version: 1}]"),
@@ -210,7 +210,7 @@ fn ignore_rules_are_those_of_helm() {
 }
 
 #[test]
-fn patterns_match_as_in_go() {
+fn ignore_patterns_match_as_in_go() {
     let table = [
         ("a*c", "abbc", true),
         ("a*c", "a/c", false),
@@ -245,7 +245,7 @@ fn patterns_match_as_in_go() {
 }
 
 #[test]
-fn files_are_found_by_patterns() {
+fn files_glob_finds_files() {
     let names = ["a.txt", "conf/a.conf", "conf/b.txt", "conf/sub/c.txt", "x{y"];
     let file = |name: &&str| File {
         name: (*name).to_owned(),
@@ -278,7 +278,7 @@ fn files_are_found_by_patterns() {
 }
 
 #[test]
-fn files_are_read() {
+fn files_methods_return_contents() {
     let file = |name: &str, text: &'static str| File {
         name: name.to_owned(),
         data: Bytes::from(text),
@@ -304,7 +304,7 @@ fn unpacked(files: &[(&str, &[u8])]) -> Result<Chart, Error> {
 }
 
 #[test]
-fn archives_are_charts() {
+fn load_reads_archives() {
     let inner = tar_gz(&[("in/Chart.yaml", b"name: in\nversion: 1.0.0")]);
     let chart = unpacked(&[("c/Chart.yaml", META.as_bytes()), ("c/charts/in.tgz", &inner)]).unwrap();
     assert_eq!(chart.name(), "c");
@@ -326,7 +326,7 @@ fn archives_are_charts() {
 }
 
 #[test]
-fn archives_that_are_too_large_are_refused() {
+fn load_refuses_archives_over_the_limits() {
     // The header alone says how large a file is.
     let mut header = tar::Header::new_gnu();
     header.set_path("c/x").unwrap();
@@ -370,7 +370,7 @@ fn links_in_circles_end() {
 }
 
 #[test]
-fn a_file_that_is_not_even_read_is_too_large_in_the_same_words() {
+fn load_refuses_large_files_before_reading_them() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("Chart.yaml"), META).unwrap();
     let big = std::fs::File::create(dir.path().join("big")).unwrap();

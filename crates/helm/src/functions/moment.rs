@@ -1,4 +1,4 @@
-//! A moment: the time, and a seed that all randomness comes from.
+//! The time and a seed for randomness.
 
 use std::{
     fmt,
@@ -9,7 +9,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::Environment;
 
-/// The environment of one render without a cluster: a clock that stands, and a seed. Equal moments render equal texts.
+/// The environment of one render without a cluster: a fixed time and a seed. Equal moments give equal output.
 pub struct Moment {
     seconds: i64,
     nanos: u32,
@@ -18,7 +18,7 @@ pub struct Moment {
 }
 
 impl Moment {
-    /// The time since 1970, and bytes that nobody can guess: keys are made of them.
+    /// Makes a moment of the time since 1970 and a secret, random seed, which keys are generated from.
     #[must_use]
     pub fn new(seconds: i64, nanos: u32, seed: [u8; 32]) -> Self {
         Self {
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_from_a_seed_differs_each_time_and_not_from_run_to_run() {
+    fn moment_gives_reproducible_randomness() {
         let (one, same, other) = (
             Moment::new(1, 2, [7; 32]),
             Moment::new(1, 2, [7; 32]),

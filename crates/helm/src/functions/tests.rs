@@ -67,7 +67,7 @@ fn render_in<E: Environment>(
 }
 
 #[test]
-fn templates_make_what_helm_makes_of_them() {
+fn functions_give_the_output_of_helm() {
     let mut wrong = Vec::new();
     for line in include_str!("tests/cases.jsonl").lines() {
         let case: serde_json::Value = serde_json::from_str(line).unwrap();

@@ -67,7 +67,7 @@ pub(super) const TABLE: &[Entry] = &[
     fixed("durationRound", &[Type::Any], rounded),
 ];
 
-/// A moment, and the zone that it is told in.
+/// A time with its time zone, as `time.Time`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Time {
     /// Seconds since 1970.
@@ -79,7 +79,7 @@ pub struct Time {
 }
 
 impl Time {
-    /// A moment in UTC, in seconds since 1970 and nanoseconds.
+    /// Makes a time in UTC of seconds since 1970 and nanoseconds.
     #[must_use]
     pub fn new(seconds: i64, nanos: u32) -> Self {
         Self {
@@ -90,7 +90,7 @@ impl Time {
         }
     }
 
-    /// As a value of templates.
+    /// Converts to a value of templates.
     #[must_use]
     pub fn object(self) -> Value {
         Value::Object(Rc::new(self))

@@ -9,7 +9,7 @@ fn sorted(files: &[(&str, &str)]) -> Result<(Sorted, Vec<String>), String> {
 }
 
 #[test]
-fn texts_are_split_by_lines() {
+fn split_separates_documents_at_lines() {
     let table: &[(&str, &[&str])] = &[
         ("a: 1", &["a: 1"]),
         ("---\na: 1\n---\nb: 2\n", &["a: 1", "b: 2"]),
@@ -26,7 +26,7 @@ fn texts_are_split_by_lines() {
 }
 
 #[test]
-fn kinds_have_an_order() {
+fn manifests_are_sorted_by_kind() {
     let kinds = [
         "Zebra",
         "Service",
@@ -66,7 +66,7 @@ fn kinds_have_an_order() {
 }
 
 #[test]
-fn hooks_are_told_apart() {
+fn hooks_are_separated_from_manifests() {
     let hook = |hook: &str, weight: &str| {
         format!(
             "kind: Job\nmetadata: {{name: 1, annotations: {{helm.sh/hook: '{hook}', helm.sh/hook-weight: {weight}}}}}"
@@ -86,7 +86,7 @@ fn hooks_are_told_apart() {
 }
 
 #[test]
-fn what_is_no_manifest_is_refused() {
+fn sort_refuses_invalid_manifests() {
     let table = [
         (
             "words",
@@ -124,7 +124,7 @@ fn what_is_no_manifest_is_refused() {
 }
 
 #[test]
-fn only_some_templates_are_shown() {
+fn show_only_selects_templates() {
     let mut output = String::new();
     for path in [
         "c/templates/a.yaml",
@@ -150,7 +150,7 @@ fn only_some_templates_are_shown() {
 }
 
 #[test]
-fn texts_are_split_as_an_expression_splits_them() {
+fn split_agrees_with_the_regular_expression_of_helm() {
     let separator = regex::Regex::new(r"(?:^|[\t\n\x0C\r ]*\n)---[\t\n\x0C\r ]*").unwrap();
     let pieces = ["", "---", "\n", " ", "-", "a", "\u{a0}", "\x0C"];
     let mut texts = vec![String::new()];

@@ -34,11 +34,11 @@ const API_VERSIONS: &str = "v1 admissionregistration.k8s.io/v1 admissionregistra
 /// A version of Kubernetes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KubeVersion {
-    /// As `v1.33.0`.
+    /// The whole version, such as `v1.33.0`.
     pub version: String,
-    /// The first number.
+    /// The major version.
     pub major: String,
-    /// The second number.
+    /// The minor version.
     pub minor: String,
 }
 

@@ -77,7 +77,7 @@ fn templates_see_release_chart_and_capabilities() {
 }
 
 #[test]
-fn structs_of_go_are_told_as_go_tells_them() {
+fn go_structs_print_as_in_go() {
     let meta = "apiVersion: v2\nname: c\nversion: 1.0.0\nmaintainers: [{name: m, email: e}]\nsources: []\ndependencies:\n\
                 - {name: in, version: 1.x, import-values: [data, {child: a, parent: 1}, 3]}\n";
     let inner = "annotations: {a: b}\napiVersion: v2\nname: in\nversion: 1.0.0\n";
@@ -131,7 +131,7 @@ fn structs_of_go_are_told_as_go_tells_them() {
 }
 
 #[test]
-fn charts_that_nobody_asks_for_lie_in_the_original_of_an_alias() {
+fn undeclared_subcharts_belong_to_the_original_of_an_alias() {
     let meta = "apiVersion: v2\nname: c\nversion: 1.0.0\ndependencies:\n- {name: in, version: 1.x, alias: one}\n\
                 - {name: in, version: 1.x, alias: two}\n";
     let files = [
@@ -175,7 +175,7 @@ fn charts_that_nobody_asks_for_lie_in_the_original_of_an_alias() {
 }
 
 #[test]
-fn many_patterns_of_files_end_in_time() {
+fn files_glob_counts_against_the_budget() {
     let files = [
         META,
         (
@@ -198,7 +198,7 @@ fn many_patterns_of_files_end_in_time() {
 }
 
 #[test]
-fn requirements_are_read_over_chart_yaml_and_copies_of_a_chart_share_them() {
+fn requirements_override_chart_yaml_and_are_shared_by_copies() {
     let files = [
         (
             "Chart.yaml",
@@ -304,7 +304,7 @@ fn output_is_that_of_helm_template() {
 }
 
 #[test]
-fn options_that_make_no_sense_are_refused() {
+fn template_refuses_invalid_options() {
     type Change = fn(&mut Options<'_>);
     let table: &[(Change, &str)] = &[
         (
@@ -374,7 +374,7 @@ fn options_that_make_no_sense_are_refused() {
 }
 
 #[test]
-fn versions_of_kubernetes_are_read() {
+fn kube_version_parses_two_numbers() {
     for (text, expected) in [
         ("1.33.0", "v1.33.0 1 33"),
         ("v1.30.1-eks-abc", "v1.30.1 1 30"),

@@ -37,7 +37,7 @@ pub(crate) fn without_no_value(output: String) -> String {
     }
 }
 
-/// Runs the templates of a set.
+/// Executes the templates of a set.
 pub struct Executor<'a> {
     set: Rc<Set<'a>>,
     /// For texts that are templates.
@@ -54,7 +54,7 @@ pub struct Executor<'a> {
 }
 
 impl<'a> Executor<'a> {
-    /// An executor. When `strict`, a key that a map does not have is an error (`missingkey=error`), else it is nothing.
+    /// Makes an executor. If `strict`, missing keys of maps are errors (`missingkey=error`).
     #[must_use]
     pub fn new(set: Rc<Set<'a>>, functions: &'a dyn Functions, budget: &'a Budget, strict: bool) -> Self {
         Self {
@@ -70,22 +70,22 @@ impl<'a> Executor<'a> {
         }
     }
 
-    /// The limits of the work; functions that loop or make much of little poll it.
+    /// Returns the budget, which functions with loops or large results count against.
     #[must_use]
     pub fn budget(&self) -> &'a Budget {
         self.budget
     }
 
-    /// Whether a key that a map does not have is an error.
+    /// Returns true if missing keys of maps are errors.
     #[must_use]
     pub fn strict(&self) -> bool {
         self.strict
     }
 
-    /// What a template makes of the data, with `<no value>` where there was none (Helm drops these words from its output).
+    /// Executes a template with data; missing values print as `<no value>`, which Helm removes from its output.
     ///
     /// # Errors
-    /// When there is no such template, it fails, or a limit is reached.
+    /// Returns an error if the template is unknown or fails, or if a limit is reached.
     pub fn execute(&mut self, name: &str, data: Value) -> Result<String, Error> {
         match self.set.lookup(name).map(Rc::clone) {
             Some(template) => self.run(&template, data),
@@ -93,10 +93,10 @@ impl<'a> Executor<'a> {
         }
     }
 
-    /// Helm's function `include`: what a template of the set makes of the data.
+    /// Executes a template as Helm's function `include` does.
     ///
     /// # Errors
-    /// As [`Executor::execute`], and when templates include each other too deep.
+    /// As [`Executor::execute`], and if templates include each other more than 1000 levels deep.
     pub fn include(&mut self, name: &str, data: Value) -> Result<String, FunctionError> {
         let running = self.includes.get(name).copied().unwrap_or_default();
         if running > MAX_INCLUDES {
@@ -120,11 +120,11 @@ impl<'a> Executor<'a> {
         }
     }
 
-    /// Helm's function `tpl`: what a text that is a template makes of the data. It sees the templates of the set; those that
-    /// it defines are seen only by itself.
+    /// Executes a string as a template, as Helm's function `tpl` does. It can include the templates of the set; templates
+    /// that it defines are visible to itself only.
     ///
     /// # Errors
-    /// When the text is no template, it fails, or a limit is reached.
+    /// Returns an error if the template is invalid or fails, or if a limit is reached.
     pub fn tpl(&mut self, text: &str, data: Value) -> Result<String, FunctionError> {
         let steps = 1 + text.len() / 16;
         self.budget.step(steps as u64)?;

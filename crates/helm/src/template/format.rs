@@ -26,10 +26,10 @@ pub enum FormatError {
     Exceeded(#[from] Exceeded),
 }
 
-/// `fmt.Sprint`: spaces between operands when neither is a string; one value as `%v` prints it.
+/// Prints values as `fmt.Sprint` does: with `%v`, and spaces between operands of which neither is a string.
 ///
 /// # Errors
-/// When the text is longer, or the values nest deeper, than the budget allows.
+/// Returns an error if the string is longer, or values nest deeper, than the limits.
 pub fn print(values: &[Value], budget: &Budget) -> Result<String, FormatError> {
     let mut printer = Printer::new(budget);
     let mut after_text = true;
@@ -60,10 +60,10 @@ pub(super) fn println(values: &[Value], budget: &Budget) -> Result<String, Forma
     printer.finish()
 }
 
-/// `fmt.Sprintf`.
+/// Prints values by a format as `fmt.Sprintf` does.
 ///
 /// # Errors
-/// When the text is longer, or the values nest deeper, than the budget allows.
+/// Returns an error if the string is longer, or values nest deeper, than the limits.
 pub fn printf(format: &str, values: &[Value], budget: &Budget) -> Result<String, FormatError> {
     let mut printer = Printer::new(budget);
     run(&mut printer, format, values);

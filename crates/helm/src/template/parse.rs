@@ -58,7 +58,7 @@ pub(super) fn parse<'t>(
     Ok(bodies.into_iter().map(template).collect())
 }
 
-/// The lists that a parser fills. Who parses many texts uses one for all of them.
+/// Buffers of a parser, for reuse when many templates are parsed.
 #[derive(Debug, Default)]
 pub struct Room {
     parts: Parts,

@@ -10,7 +10,7 @@ use super::{
     parse::{Room, parse},
 };
 
-/// Templates that know each other.
+/// Templates that can include each other.
 #[derive(Debug, Default, Clone)]
 pub struct Set<'t> {
     below: Option<Rc<Set<'t>>>,
@@ -18,13 +18,13 @@ pub struct Set<'t> {
 }
 
 impl<'t> Set<'t> {
-    /// A set without templates.
+    /// Makes a set without templates.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A set with the templates of another one, to which more can be added without changing that.
+    /// Makes a set with the templates of another one, which stays unchanged when templates are added.
     #[must_use]
     pub fn over(below: Rc<Self>) -> Self {
         Self {
@@ -36,7 +36,7 @@ impl<'t> Set<'t> {
     /// Adds a template and those that it defines. A template whose body is only space doesn't replace one of its name.
     ///
     /// # Errors
-    /// When the text is no template, or names a function that there is not.
+    /// Returns an error if the template is invalid or uses an unknown function.
     pub fn parse(
         &mut self,
         name: &str,
@@ -68,7 +68,7 @@ impl<'t> Set<'t> {
         Ok(whole)
     }
 
-    /// Whether there is a template of that name.
+    /// Returns true if there is a template of that name.
     #[must_use]
     pub fn has(&self, name: &str) -> bool {
         self.lookup(name).is_some()

@@ -6,7 +6,7 @@ mod limits;
 use self::fixture::{deep, render};
 
 #[test]
-fn templates_make_what_go_makes_of_them() {
+fn templates_give_the_output_of_go() {
     deep(|| {
         let mut wrong = Vec::new();
         for line in include_str!("tests/cases.jsonl").lines() {
@@ -22,7 +22,7 @@ fn templates_make_what_go_makes_of_them() {
 }
 
 #[test]
-fn what_is_no_complex_number_of_ours_is_refused() {
+fn parse_refuses_complex_numbers() {
     for template in ["{{ 1+2i }}", "{{ 2i }}"] {
         let error = render(template, false).unwrap_err();
         assert!(error.contains("complex numbers are not supported"), "{error}");

@@ -34,12 +34,12 @@ pub enum Type {
 pub struct Signature {
     /// The types, in order.
     pub parameters: &'static [Type],
-    /// Whether the last one stands for any number of arguments, also none.
+    /// True if the last parameter accepts any number of arguments, including none.
     pub variadic: bool,
 }
 
 impl Signature {
-    /// A function with exactly these parameters.
+    /// Makes the signature of a function with exactly these parameters.
     #[must_use]
     pub const fn fixed(parameters: &'static [Type]) -> Self {
         Self {
@@ -48,7 +48,7 @@ impl Signature {
         }
     }
 
-    /// A function whose last parameter stands for any number of arguments.
+    /// Makes the signature of a function whose last parameter accepts any number of arguments.
     #[must_use]
     pub const fn variadic(parameters: &'static [Type]) -> Self {
         Self {
@@ -59,7 +59,7 @@ impl Signature {
 }
 
 impl Type {
-    /// The type as Go prints it.
+    /// Returns the name of the type, as Go prints it.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -77,7 +77,7 @@ impl Type {
         }
     }
 
-    /// Whether `nil` fits.
+    /// Returns true if `nil` is a value of the type.
     pub(super) fn takes_nil(self) -> bool {
         match self {
             Self::Any | Self::Reflect | Self::List | Self::Strings | Self::Dict => true,
@@ -87,7 +87,7 @@ impl Type {
     }
 }
 
-/// The type of a value as `%T` and sprig's `typeOf` print it: `map[string]interface {}`, `<nil>`.
+/// Returns the type of a value as `%T` and sprig's `typeOf` print it: `map[string]interface {}`, `<nil>`.
 #[must_use]
 pub fn type_name(value: &Value) -> &str {
     match value {
@@ -105,7 +105,7 @@ pub fn type_name(value: &Value) -> &str {
     }
 }
 
-/// The kind of a value as sprig's `kindOf` prints it: `map`, `slice`, `invalid` for nothing.
+/// Returns the kind of a value as sprig's `kindOf` prints it: `map`, `slice`, `invalid` for nothing.
 #[must_use]
 pub fn kind_name(value: &Value) -> &'static str {
     match value {
@@ -131,7 +131,7 @@ fn kind_text(kind: Kind) -> &'static str {
     }
 }
 
-/// Whether `if` takes a value for true: neither nothing, false, zero nor empty.
+/// Returns true if `if` considers a value true: not nil, false, zero or empty.
 #[must_use]
 pub fn truth(value: &Value) -> bool {
     match value {

@@ -21,7 +21,7 @@ fn strings(texts: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn settings_guess_types() {
+fn set_infers_types() {
     let table: &[(&[&str], &str)] = &[
         (
             &["a=1,b=true,c=null,d=0,e=01,f=1.5,g=,h=-3"],
@@ -63,7 +63,7 @@ fn settings_guess_types() {
 }
 
 #[test]
-fn settings_that_make_no_sense_are_refused() {
+fn set_refuses_invalid_settings() {
     let table: &[(&[&str], &str)] = &[
         (&["a"], "key \"a\" has no value"),
         (&["a,b=1"], "key \"a\" has no value (cannot end with ,)"),
@@ -118,7 +118,7 @@ fn settings_that_make_no_sense_are_refused() {
 }
 
 #[test]
-fn other_settings_have_values_of_other_types() {
+fn set_string_json_and_file_have_their_own_types() {
     let json = |text: &str| Sources {
         json: strings(&[text]),
         ..Sources::default()
@@ -161,7 +161,7 @@ fn other_settings_have_values_of_other_types() {
 }
 
 #[test]
-fn files_come_below_settings() {
+fn settings_override_files() {
     let file = |name: &str, text: &'static str| (name.to_owned(), Bytes::from(text));
     let sources = Sources {
         files: vec![
@@ -213,7 +213,7 @@ fn coalesced(chart: &Chart, over: &str) -> (String, Vec<String>) {
 }
 
 #[test]
-fn defaults_lie_below_values() {
+fn values_override_defaults() {
     let one = chart(
         "c",
         "{a: 1, m: {x: 1, w: 2, z: {}}, gone: 1, t: {a: 1}, s: 1}",
@@ -237,7 +237,7 @@ fn defaults_lie_below_values() {
 }
 
 #[test]
-fn charts_get_their_part_and_the_globals() {
+fn subcharts_get_their_values_and_globals() {
     let inner = chart("in", "{x: 1, z: 1, global: {a: {deep: 1}}}", Vec::new());
     let outer = chart("out", "{in: {x: 2}, global: {a: {b: 1}, c: 1}}", vec![inner]);
     let (values, _) = coalesced(&outer, "{in: {z: 3}, global: {c: 2}}");
@@ -296,7 +296,7 @@ fn processed(mut chart: Chart, over: &str) -> (Vec<String>, String, Vec<String>)
 }
 
 #[test]
-fn conditions_come_before_tags() {
+fn conditions_override_tags() {
     let names = [
         ("a", "condition: 'a.use,b.use'"),
         ("b", "tags: [t, u]"),
@@ -322,7 +322,7 @@ fn conditions_come_before_tags() {
 }
 
 #[test]
-fn values_are_imported_below_those_of_the_chart() {
+fn import_values_do_not_override_the_parent() {
     let names = [("a", "import-values: [data, {child: t, parent: into.here}, none]")];
     let (_, values, warnings) = processed(asking(&names, "{from: root, into: {x: 1}}"), "{}");
     assert!(values.contains(r#""from": "root""#), "{values}");

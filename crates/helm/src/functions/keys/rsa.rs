@@ -171,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn steps_lead_to_numbers_without_small_divisors() {
+    fn undivided_skips_multiples_of_small_primes() {
         let start = (BigUint::from(1u32) << 300) + 1u32;
         let found: Vec<u32> = undivided(&start).collect();
         let zero = BigUint::from(0u32);

@@ -5,7 +5,7 @@ use tree::{Budget, Limits};
 use super::render;
 
 #[test]
-fn what_grows_too_large_is_refused() {
+fn functions_refuse_results_over_the_limits() {
     let budget = || {
         Budget::new(Limits {
             steps: 20_000_000,
@@ -46,7 +46,7 @@ fn what_grows_too_large_is_refused() {
 }
 
 #[test]
-fn maps_in_themselves_do_not_stay() {
+fn maps_that_contain_themselves_are_freed() {
     let made = render(
         r#"{{ $d := dict "a" 1 }}{{ $_ := set $d "d" $d }}{{ $d.d.d.a }}{{ merge $d $d | len }}"#,
         &Budget::default(),

@@ -33,7 +33,7 @@ fn made(template: &str) -> String {
 }
 
 #[test]
-fn keys_and_certificates_are_made_in_pem() {
+fn key_functions_print_pem() {
     let template = r#"
 {{- $ca := genCA "my-ca" 3 }}
 {{- $cert := genSignedCert "host" (list "10.0.0.1") (list "a.example" "*.b") 365 $ca }}
@@ -55,7 +55,7 @@ fn keys_and_certificates_are_made_in_pem() {
 }
 
 #[test]
-fn only_authorities_have_an_identifier_of_their_key() {
+fn only_ca_certificates_have_a_subject_key_identifier() {
     let template = r#"{{ $ca := genCA "x" 1 }}{{ $ca.Cert }}{{ (genSignedCert "y" nil nil 1 $ca).Cert }}"#;
     let text = made(template);
     let ends = |cert: &str| {
@@ -81,7 +81,7 @@ fn the_same_randomness_makes_the_same_keys() {
 }
 
 #[test]
-fn what_is_no_key_is_refused() {
+fn key_functions_refuse_invalid_arguments() {
     for (template, error) in [
         (r#"{{ genPrivateKey "dsa" }}"#, "not supported"),
         (

@@ -16,7 +16,7 @@ fn small() -> Budget {
 }
 
 #[test]
-fn endless_loops_end() {
+fn endless_loops_reach_the_limit() {
     deep(|| {
         for template in [
             "{{ range 1000000000000 }}{{ end }}",
@@ -40,7 +40,7 @@ fn endless_loops_end() {
 }
 
 #[test]
-fn values_that_nest_too_deep_are_not_printed() {
+fn print_refuses_values_that_nest_too_deep() {
     deep(|| {
         let error = render(
             "{{ $x := list }}{{ range 5000 }}{{ $x = list $x }}{{ end }}{{ $x }}",
@@ -51,7 +51,7 @@ fn values_that_nest_too_deep_are_not_printed() {
 }
 
 #[test]
-fn values_nest_only_as_deep_as_they_can_be_dropped() {
+fn executor_refuses_values_too_deep_to_drop() {
     deep(|| {
         for made in ["list $x", r#"dict "a" $x"#] {
             let template =
@@ -75,7 +75,7 @@ fn templates_that_nest_too_deep_are_refused() {
 }
 
 #[test]
-fn includes_of_themselves_end_as_helm_ends_them() {
+fn recursive_includes_end_with_the_error_of_helm() {
     deep(|| {
         let template = r#"{{ define "a" }}{{ include "a" . }}{{ end }}{{ include "a" . }}"#;
         let error = render(template, false).unwrap_err();
@@ -85,7 +85,7 @@ fn includes_of_themselves_end_as_helm_ends_them() {
 }
 
 #[test]
-fn an_executor_goes_on_after_an_error() {
+fn executor_is_usable_after_an_error() {
     let mut set = Set::new();
     let text =
         r#"{{ define "bad" }}{{ range 3 }}{{ fail "no" }}{{ end }}{{ end }}{{ define "good" }}x{{ end }}"#;

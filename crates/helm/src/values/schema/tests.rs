@@ -19,7 +19,7 @@ fn checked(schema: &str, text: &str) -> String {
 }
 
 #[test]
-fn texts_have_formats() {
+fn formats_accept_and_refuse_strings() {
     let table: &[(&str, &[&str], &[&str])] = &[
         (
             "semver",
@@ -53,7 +53,7 @@ fn texts_have_formats() {
 }
 
 #[test]
-fn values_are_checked_against_schemas() {
+fn validate_reports_the_problems_of_values() {
     let table: &[(&str, &str, &str)] = &[
         (r#"{"properties": {"a": {"type": "integer"}}}"#, "a: 1", "ok"),
         (
@@ -177,7 +177,7 @@ fn values_are_checked_against_schemas() {
 }
 
 #[test]
-fn schemas_that_cannot_be_used_are_refused() {
+fn validate_refuses_invalid_schemas() {
     let table = [
         (r#"{"type": 5}"#, "is not valid against metaschema"),
         (
