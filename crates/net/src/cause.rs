@@ -1,8 +1,8 @@
-//! Why a request failed, in words that hold no address.
+//! Describes the cause of a failed request without its address.
 
 use std::{error::Error, io};
 
-/// What TLS complained about, if it was TLS.
+/// Returns the error of TLS, if that was the cause.
 #[must_use]
 pub fn tls(error: &(dyn Error + 'static)) -> Option<String> {
     let mut next = Some(error);

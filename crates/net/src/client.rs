@@ -50,7 +50,7 @@ pub struct ClientOptions {
     pub policy: AddressPolicy,
     /// Trusted authorities and client certificate.
     pub tls: Tls,
-    /// Timeouts.
+    /// Timeouts of connections and requests.
     pub timeouts: Timeouts,
     /// The redirects that are followed; none by default.
     pub redirects: Redirects,

@@ -19,11 +19,11 @@ pub use constraint::Constraint;
 /// A semantic version. Missing numbers are zero, a leading `v` is ignored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Version {
-    /// The major version.
+    /// The major version number.
     pub major: u64,
-    /// The minor version.
+    /// The minor version number.
     pub minor: u64,
-    /// The patch version.
+    /// The patch version number.
     pub patch: u64,
     /// The pre-release after `-`; empty if there is none.
     pub pre: String,

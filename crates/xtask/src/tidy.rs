@@ -32,8 +32,6 @@ const UNFINISHED_DOCS: &[&str] = &[
     "git",
     "go",
     "helm",
-    "jinja",
-    "net",
     "notification-controller",
     "objects",
     "oci",
@@ -41,7 +39,6 @@ const UNFINISHED_DOCS: &[&str] = &[
     "secrets",
     "source-controller",
     "stores",
-    "versions",
 ];
 
 /// Checks all files of the project and the subjects of recent commits.

@@ -13,7 +13,7 @@ use crate::{
 /// A value that was found, with those that hold it.
 type Found = Vec<Value>;
 
-/// How deep values may nest that are searched.
+/// Maximum nesting of values that are searched.
 const MAX_DEPTH: usize = 300;
 
 struct Finder<'a> {
@@ -217,7 +217,7 @@ fn fields(value: &Value, names: &[String]) -> Vec<Value> {
     found
 }
 
-/// Whether a name matches a pattern with stars.
+/// Returns true if a name matches a pattern with stars.
 fn matches(pattern: &str, name: &str) -> bool {
     let mut parts = pattern.split('*');
     let first = parts.next().unwrap_or_default();

@@ -2,7 +2,7 @@
 
 use super::{Literal, Path, Test};
 
-/// How many parts a path may have.
+/// Maximum number of parts of a path.
 pub(crate) const MAX_PARTS: usize = 200;
 
 const AT_END: &str = "Parse error near the end of string!";
