@@ -1,6 +1,6 @@
 //! New RSA keys: two random primes and what follows from them.
 //!
-//! The search counts against the budget, and the same randomness gives the same key. docs/adr/0020 compares it with the crate
+//! The search counts against the budget, and the same randomness gives the same key. docs/adr/0013 compares it with the crate
 //! `rsa`, whose search can't be interrupted and takes ten times as long.
 
 use std::{sync::LazyLock, thread};
