@@ -8,7 +8,7 @@ use serde_json::json;
 use sha1::{Digest, Sha1};
 use url::Url;
 
-use crate::{Error, TokenRequest, jwt};
+use crate::{Error, Token, TokenRequest, http, jwt};
 
 /// Who gives tokens in the public cloud.
 pub const AUTHORITY: &str = "https://login.microsoftonline.com/";
@@ -102,6 +102,15 @@ impl Client {
         }))
     }
 
+    /// Asks for an access token; `id` names the assertion of an application that proves itself by a certificate.
+    ///
+    /// # Errors
+    /// If the proof cannot be used, or is refused.
+    pub async fn token(&self, client: &http::Client, scope: &str, id: &str) -> Result<Token, Error> {
+        let form = self.request(scope, Timestamp::now(), id)?;
+        client.token(SERVICE, &form).await
+    }
+
     /// The form to send for an access token; `id` names the assertion that a certificate signs, each needs another.
     ///
     /// # Errors
@@ -131,7 +140,7 @@ impl Client {
 
     fn address(&self) -> Result<Url, Error> {
         let base = self.authority.as_ref().map_or(AUTHORITY, Url::as_str);
-        let wrong = |why| Error::Address {
+        let wrong = |why| Error::Endpoint {
             url: api::redact(base),
             why,
         };

@@ -13,11 +13,65 @@ pub enum Error {
     },
     /// An address that cannot be signed for.
     #[error("the address {url} cannot be used: {why}")]
+    Endpoint {
+        /// The address, without credentials.
+        url: String,
+        /// The reason.
+        why: &'static str,
+    },
+    /// An address that is invalid, or refused by the policy of addresses.
+    #[error("{url}: {why}")]
     Address {
         /// The address, without credentials.
         url: String,
-        /// What is wrong with it.
-        why: &'static str,
+        /// The reason.
+        why: String,
+    },
+    /// A request that cannot be made.
+    #[error("the request to {url} can't be made: {why}")]
+    Request {
+        /// The address, without credentials.
+        url: String,
+        /// The reason.
+        why: String,
+    },
+    /// A server that does not answer.
+    #[error("asking {url}: {why}")]
+    Unreachable {
+        /// The address, without credentials.
+        url: String,
+        /// The reason.
+        why: String,
+    },
+    /// A server that does not answer within the timeout.
+    #[error("asking {url}: no answer in time")]
+    Timeout {
+        /// The address, without credentials.
+        url: String,
+    },
+    /// An answer that is too large.
+    #[error("the answer of {url} is longer than {limit} bytes")]
+    TooLarge {
+        /// The address, without credentials.
+        url: String,
+        /// The limit in bytes.
+        limit: u64,
+    },
+    /// No credentials in the environment, in files, or of the machine.
+    #[error("{service} needs credentials: {hint}")]
+    NoCredentials {
+        /// The service.
+        service: &'static str,
+        /// The way to provide them.
+        hint: &'static str,
+    },
+    /// A file of credentials that cannot be read.
+    #[error("{path}: {why}")]
+    File {
+        /// The file.
+        path: String,
+        /// The reason.
+        why: String,
     },
     /// A service said no.
     #[error("{service} refused the credentials: {why}")]
@@ -38,6 +92,22 @@ pub enum Error {
 }
 
 impl Error {
+    /// The error of a request to `url`, which is shown without credentials.
+    pub(crate) fn of_request(url: String, error: net::Error) -> Self {
+        match error {
+            net::Error::Refused(why) => Self::Address {
+                url,
+                why: why.to_string(),
+            },
+            net::Error::TooLarge { limit } => Self::TooLarge { url, limit },
+            error if error.is_timeout() => Self::Timeout { url },
+            error => {
+                let why = error.tls_cause().unwrap_or_else(|| error.to_string());
+                Self::Unreachable { url, why }
+            }
+        }
+    }
+
     pub(crate) fn credentials(what: &'static str, why: impl Into<String>) -> Self {
         Self::Credentials {
             what,

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::json;
 use url::Url;
 
-use crate::{Error, TokenRequest, jwt};
+use crate::{Error, Token, TokenRequest, http::Client, jwt};
 
 /// What tokens are for: all that the account may do.
 pub const SCOPE: &str = "https://www.googleapis.com/auth/cloud-platform";
@@ -86,6 +86,15 @@ impl Credentials {
         // The errors of serde may repeat values.
         serde_json::from_slice(text)
             .map_err(|_| Error::credentials(WHAT, "a field of their type is missing or no text"))
+    }
+
+    /// Asks for an access token with the scope [`SCOPE`].
+    ///
+    /// # Errors
+    /// If the key cannot be used, or the credentials are refused.
+    pub async fn token(&self, client: &Client) -> Result<Token, Error> {
+        let form = self.request(SCOPE, Timestamp::now())?;
+        client.token(SERVICE, &form).await
     }
 
     /// The form to send for an access token.

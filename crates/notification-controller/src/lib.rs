@@ -58,7 +58,7 @@ pub async fn run(ctx: Context, flags: Flags) -> anyhow::Result<()> {
         ..RunOptions::default()
     };
     let watched = tokio::spawn(store::follow(ctx.clone(), store.clone()));
-    let alerts = Alerts::new(store);
+    let alerts = Alerts::new(store, ctx.flags().no_cross_namespace_refs);
     let providers = Providers::new(Arc::clone(&dispatcher));
     tokio::try_join!(
         run_kind(&ctx, alerts, options()),

@@ -2,13 +2,13 @@
 
 use cloud::{
     Token,
-    azure::{Client as Application, SERVICE, vault_scope},
+    azure::vault_scope,
+    http::{Request, address, shown},
 };
-use jiff::Timestamp;
 
 use crate::{
-    Client, Error, Request,
-    client::{address, shown},
+    Client, Error,
+    client::{json, refusal},
 };
 
 const STORE: &str = "Azure Key Vault";
@@ -25,21 +25,6 @@ impl Client {
             url: shown(&url),
             why: "it is no host of Azure Key Vault, and tokens are sent to those alone".to_owned(),
         })
-    }
-
-    /// The token that an application gets for what it may do at `scope`. `id` names the assertion of one that proves itself by a
-    /// certificate.
-    ///
-    /// # Errors
-    /// When it is refused.
-    pub async fn azure_token(
-        &self,
-        application: &Application,
-        scope: &str,
-        id: &str,
-    ) -> Result<Token, Error> {
-        let form = application.request(scope, Timestamp::now(), id)?;
-        self.token(SERVICE, &form).await
     }
 
     /// The text of a secret. `at` is another server, as tests have it.
@@ -76,9 +61,9 @@ impl Client {
         match answer.status {
             200 => {}
             404 => return Err(missing()),
-            _ => return Err(answer.refused(STORE, &["/error/message"])),
+            _ => return Err(refusal(&answer, STORE, &["/error/message"])),
         }
-        let json = answer.json(STORE)?;
+        let json = json(&answer, STORE)?;
         let value = json.get("value").and_then(serde_json::Value::as_str);
         let value = value.filter(|value| !value.is_empty());
         value.map(str::to_owned).ok_or_else(missing)

@@ -1,78 +1,15 @@
-//! The HTTP client for all stores.
+//! The client for all stores, and the answers that they have in common.
 
-use std::time::Duration;
-
-use api::SafeUrl;
-use bytes::Bytes;
-use cloud::{Token, TokenRequest};
-use net::{AddressPolicy, ClientOptions, Redirects, Timeouts, read_body};
-use reqwest::{
-    Method,
-    header::{HeaderName, HeaderValue},
-};
-use url::Url;
+use cloud::http::{Answer, Request, Settings};
 
 use crate::Error;
 
-/// Timeout for making a connection, and for each read of a response.
-const SILENCE: Duration = Duration::from_secs(15);
-/// Timeout for a request, its response included.
-const TIMEOUT: Duration = Duration::from_secs(60);
 /// The largest number of characters of a store's message that an error repeats.
 const LONGEST_REASON: usize = 300;
 
-/// The servers that a [`Client`] may ask, and the size of their answers.
+/// A client for servers and stores of secrets.
 #[derive(Debug, Clone)]
-pub struct Settings {
-    /// The policy of addresses; that of the command line by default.
-    pub addresses: AddressPolicy,
-    /// The largest size of an answer in bytes; default 5 MiB.
-    pub answer_bytes: u64,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Self {
-            addresses: AddressPolicy::command_line(),
-            answer_bytes: 5 << 20,
-        }
-    }
-}
-
-/// An HTTP request to a server.
-#[derive(Clone, Copy)]
-pub struct Request<'a> {
-    /// The method, such as `GET`.
-    pub method: &'a str,
-    /// The URL.
-    pub url: &'a Url,
-    /// The headers. They are not sent to another origin.
-    pub headers: &'a [(&'a str, &'a str)],
-    /// The body; empty for none.
-    pub body: &'a [u8],
-}
-
-/// The answer of a server.
-#[derive(Clone)]
-pub struct Answer {
-    /// The HTTP status.
-    pub status: u16,
-    /// The body, which may be a secret.
-    pub body: Bytes,
-}
-
-impl std::fmt::Debug for Answer {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Answer({} ***)", self.status)
-    }
-}
-
-/// A client for servers and stores.
-#[derive(Debug, Clone)]
-pub struct Client {
-    http: net::Client,
-    answer_bytes: u64,
-}
+pub struct Client(cloud::http::Client);
 
 impl Client {
     /// Makes a client that has connected to no server yet. Proxies are those of the environment.
@@ -80,23 +17,13 @@ impl Client {
     /// # Errors
     /// If TLS can't be set up.
     pub fn new(settings: Settings) -> Result<Self, Error> {
-        let options = ClientOptions {
-            timeouts: Timeouts {
-                connect: SILENCE,
-                read: Some(SILENCE),
-                total: Some(TIMEOUT),
-            },
-            redirects: Redirects::FOLLOW,
-            ..ClientOptions::new(settings.addresses)
-        };
-        let http = options.build().map_err(|error| Error::Request {
-            url: "any server".to_owned(),
-            why: error.to_string(),
-        })?;
-        Ok(Self {
-            http,
-            answer_bytes: settings.answer_bytes,
-        })
+        Ok(Self(cloud::http::Client::new(settings)?))
+    }
+
+    /// Returns the HTTP client, with which [`cloud::Ambient`] asks for credentials.
+    #[must_use]
+    pub fn http(&self) -> &cloud::http::Client {
+        &self.0
     }
 
     /// Sends a request and returns the answer, whichever status it has.
@@ -104,195 +31,32 @@ impl Client {
     /// # Errors
     /// If the address is refused, the server does not answer in time, or its answer is too large.
     pub async fn send(&self, request: Request<'_>) -> Result<Answer, Error> {
-        let shown = shown(request.url);
-        let invalid = |why: &str| Error::Request {
-            url: shown.clone(),
-            why: why.to_owned(),
-        };
-        let method = Method::from_bytes(request.method.as_bytes());
-        let method = method.map_err(|_| invalid("its method is invalid"))?;
-        let mut asked = reqwest::Request::new(method, request.url.clone());
-        for (name, value) in request.headers {
-            let name = HeaderName::from_bytes(name.as_bytes());
-            let name = name.map_err(|_| invalid("a header has an invalid name"))?;
-            let value = HeaderValue::from_str(value);
-            let mut value = value.map_err(|_| invalid("a header has an invalid value"))?;
-            value.set_sensitive(true);
-            asked.headers_mut().append(name, value);
-        }
-        if !request.body.is_empty() {
-            *asked.body_mut() = Some(request.body.to_vec().into());
-        }
-        let failed = |error| Error::of_request(shown.clone(), error);
-        let mut response = self.http.send(asked).await.map_err(failed)?;
-        let body = read_body(&mut response, self.answer_bytes)
-            .await
-            .map_err(failed)?;
-        Ok(Answer {
-            status: response.status().as_u16(),
-            body: body.into(),
-        })
-    }
-
-    /// The token that a service gives for a form.
-    pub(crate) async fn token(&self, service: &'static str, form: &TokenRequest) -> Result<Token, Error> {
-        let answer = self.form(form, &[]).await?;
-        Ok(Token::from_answer(service, &answer.body)?)
-    }
-
-    /// Sends a form.
-    pub(crate) async fn form(&self, form: &TokenRequest, headers: &[(&str, &str)]) -> Result<Answer, Error> {
-        let mut all = vec![("content-type", "application/x-www-form-urlencoded")];
-        all.extend(headers);
-        let request = Request {
-            method: "POST",
-            url: &form.url,
-            headers: &all,
-            body: form.body.expose().as_bytes(),
-        };
-        self.send(request).await
+        Ok(self.0.send(request).await?)
     }
 }
 
-impl Answer {
-    /// The answer as JSON.
-    pub(crate) fn json(&self, store: &'static str) -> Result<serde_json::Value, Error> {
-        let why = "it is no JSON";
-        serde_json::from_slice(&self.body).map_err(|_| Error::Unknown { store, why })
-    }
-
-    /// The text of the first of these members of the JSON; none when what answers is no store.
-    pub(crate) fn said(&self, pointers: &[&str]) -> Option<String> {
-        let json: serde_json::Value = serde_json::from_slice(&self.body).ok()?;
-        let said = pointers
-            .iter()
-            .find_map(|pointer| json.pointer(pointer)?.as_str());
-        said.map(str::to_owned)
-    }
-
-    /// What a store says when it refuses, by the first of these members of its JSON.
-    pub(crate) fn refused(&self, store: &'static str, pointers: &[&str]) -> Error {
-        let said = self.said(pointers);
-        let line = said.as_deref().and_then(|said| said.lines().next());
-        let line = line.unwrap_or("it says no more");
-        Error::Refused {
-            store,
-            status: self.status,
-            why: api::redact(&line.chars().take(LONGEST_REASON).collect::<String>()),
-        }
-    }
+/// Parses an answer of a store as JSON.
+pub(crate) fn json(answer: &Answer, store: &'static str) -> Result<serde_json::Value, Error> {
+    let why = "it is not JSON";
+    serde_json::from_slice(&answer.body).map_err(|_| Error::Unknown { store, why })
 }
 
-/// Returns an address as messages show it.
-pub(crate) fn shown(url: &Url) -> String {
-    SafeUrl::from(url.clone()).to_string()
+/// Returns the first of these members of an answer's JSON that is a string; none if a store did not answer.
+pub(crate) fn member(answer: &Answer, pointers: &[&str]) -> Option<String> {
+    let json: serde_json::Value = serde_json::from_slice(&answer.body).ok()?;
+    let mut members = pointers.iter();
+    let found = members.find_map(|pointer| json.pointer(pointer)?.as_str());
+    found.map(str::to_owned)
 }
 
-/// Parses an address that a user wrote.
-pub(crate) fn address(text: &str) -> Result<Url, Error> {
-    Url::parse(text).map_err(|_| Error::Address {
-        url: api::redact(text),
-        why: "it is not a URL".to_owned(),
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use testkit::{Page, WebServer};
-
-    use super::*;
-
-    fn client(settings: Settings) -> Client {
-        Client::new(settings).unwrap()
-    }
-
-    async fn get(client: &Client, url: &str) -> Result<Answer, Error> {
-        let url = Url::parse(url).unwrap();
-        let headers = [("x-key", "s3cret")];
-        client
-            .send(Request {
-                method: "GET",
-                url: &url,
-                headers: &headers,
-                body: b"",
-            })
-            .await
-    }
-
-    #[tokio::test]
-    async fn answers_are_bounded_and_any_status_is_one() {
-        let server = WebServer::start().unwrap();
-        server.page("/a", Page::Content("hello".into()));
-        let all = client(Settings::default());
-        let answer = get(&all, &server.url("/a")).await.unwrap();
-        assert_eq!((answer.status, &answer.body[..]), (200, &b"hello"[..]));
-        assert!(!format!("{answer:?}").contains("hello"));
-        assert_eq!(get(&all, &server.url("/nope")).await.unwrap().status, 404);
-        let little = client(Settings {
-            answer_bytes: 4,
-            ..Settings::default()
-        });
-        let error = get(&little, &server.url("/a?key=s3cret"))
-            .await
-            .unwrap_err()
-            .to_string();
-        assert!(
-            error.ends_with("is longer than 4 bytes") && !error.contains("s3cret"),
-            "{error}"
-        );
-    }
-
-    #[tokio::test]
-    async fn refused_addresses_are_not_asked() {
-        let strict = client(Settings {
-            addresses: AddressPolicy::controller(net::ClusterServices::default()),
-            ..Settings::default()
-        });
-        for (url, expected) in [
-            (
-                "http://169.254.169.254/latest",
-                "link-local addresses are not allowed",
-            ),
-            (
-                "http://[::ffff:127.0.0.1]:1/",
-                "loopback addresses are not allowed",
-            ),
-            ("https://Kubernetes.default./", "the API server is not allowed"),
-            ("ftp://127.0.0.1/", "only http and https are supported"),
-        ] {
-            let error = get(&strict, url).await.unwrap_err();
-            assert!(matches!(error, Error::Address { .. }), "{error:?}");
-            assert!(error.to_string().ends_with(expected), "{error}");
-        }
-    }
-
-    #[tokio::test]
-    async fn redirects_neither_reach_refused_addresses_nor_carry_credentials() {
-        let (first, second) = (WebServer::start().unwrap(), WebServer::start().unwrap());
-        second.page("/end", Page::Content("x".into()));
-        first.page("/other", Page::Redirect(second.url("/end")));
-        first.page(
-            "/cloud",
-            Page::Redirect("http://169.254.169.254/latest".to_owned()),
-        );
-        let client = client(Settings::default());
-        let error = get(&client, &first.url("/cloud")).await.unwrap_err();
-        assert!(
-            error
-                .to_string()
-                .ends_with("link-local addresses are not allowed"),
-            "{error}"
-        );
-        let url = Url::parse(&first.url("/other")).unwrap();
-        let headers = [("authorization", "Bearer s3cret")];
-        let request = Request {
-            method: "GET",
-            url: &url,
-            headers: &headers,
-            body: b"",
-        };
-        assert_eq!(client.send(request).await.unwrap().status, 200);
-        assert!(first.asked().iter().any(|asked| asked.authorization.is_some()));
-        assert_eq!(second.asked()[0].authorization, None);
+/// Returns the error for an answer by which a store refuses, with its message: the first of these members of its JSON.
+pub(crate) fn refusal(answer: &Answer, store: &'static str, pointers: &[&str]) -> Error {
+    let message = member(answer, pointers);
+    let line = message.as_deref().and_then(|message| message.lines().next());
+    let line = line.unwrap_or("it gives no reason");
+    Error::Refused {
+        store,
+        status: answer.status,
+        why: api::redact(&line.chars().take(LONGEST_REASON).collect::<String>()),
     }
 }

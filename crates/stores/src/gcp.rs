@@ -3,25 +3,18 @@
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use cloud::{
     Token,
-    gcp::{Credentials, SCOPE, SERVICE},
+    http::{Request, address},
 };
-use jiff::Timestamp;
 
-use crate::{Client, Error, Request, client::address};
+use crate::{
+    Client, Error,
+    client::{json, refusal},
+};
 
 const STORE: &str = "Google Secret Manager";
 const ENDPOINT: &str = "https://secretmanager.googleapis.com";
 
 impl Client {
-    /// The token that Google gives for credentials.
-    ///
-    /// # Errors
-    /// When they are refused.
-    pub async fn gcp_token(&self, credentials: &Credentials) -> Result<Token, Error> {
-        let form = credentials.request(SCOPE, Timestamp::now())?;
-        self.token(SERVICE, &form).await
-    }
-
     /// The text of a version of a secret, `projects/x/secrets/y/versions/z`. `at` is another server, as tests have it.
     ///
     /// # Errors
@@ -48,9 +41,9 @@ impl Client {
         match answer.status {
             200 => {}
             404 => return Err(Error::Missing(format!("the GCP secret {name} was not found"))),
-            _ => return Err(answer.refused(STORE, &["/error/message"])),
+            _ => return Err(refusal(&answer, STORE, &["/error/message"])),
         }
-        let json = answer.json(STORE)?;
+        let json = json(&answer, STORE)?;
         let data = json.pointer("/payload/data").and_then(serde_json::Value::as_str);
         let bytes = data.and_then(|data| STANDARD.decode(data).ok());
         bytes

@@ -1,10 +1,11 @@
 //! Vault of HashiCorp.
 
 use api::Secret;
+use cloud::http::{Request, address, shown};
 
 use crate::{
-    Client, Error, Request,
-    client::{address, shown},
+    Client, Error,
+    client::{json, refusal},
 };
 
 const STORE: &str = "Vault";
@@ -33,9 +34,9 @@ impl Client {
         match answer.status {
             200 => {}
             404 => return Err(missing()),
-            _ => return Err(answer.refused(STORE, &["/errors/0"])),
+            _ => return Err(refusal(&answer, STORE, &["/errors/0"])),
         }
-        let json = answer.json(STORE)?;
+        let json = json(&answer, STORE)?;
         // The newer kind of secrets has its values below a `data` of its own.
         let data = json.pointer("/data/data").filter(|data| !data.is_null());
         data.map(serde_json::Value::to_string)

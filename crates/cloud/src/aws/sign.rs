@@ -7,22 +7,12 @@ use sha2::{Digest, Sha256};
 use url::{Host, Url};
 
 use super::Credentials;
-use crate::Error;
+use crate::{
+    Error,
+    http::{Answer, Client, Request},
+};
 
-/// A request that is to be signed. The host is that of the URL.
-#[derive(Debug, Clone, Copy)]
-pub struct Request<'a> {
-    /// `GET`, `POST` and the like.
-    pub method: &'a str,
-    /// Where it goes.
-    pub url: &'a Url,
-    /// The headers that the signature covers besides its own; their names in any case.
-    pub headers: &'a [(&'a str, &'a str)],
-    /// The body.
-    pub body: &'a [u8],
-}
-
-/// The headers to add to the request, besides those that it names itself.
+/// Returns the headers to add to a request, besides those that it names itself. The host is that of its URL.
 ///
 /// # Errors
 /// When the address has no host.
@@ -73,6 +63,29 @@ pub fn sign(
     Ok(added)
 }
 
+impl Client {
+    /// Signs a request with credentials for a region and a service, and sends it.
+    ///
+    /// # Errors
+    /// If the address cannot be signed for or is refused, or the service gives no answer.
+    pub async fn send_signed(
+        &self,
+        request: Request<'_>,
+        credentials: &Credentials,
+        region: &str,
+        service: &str,
+    ) -> Result<Answer, Error> {
+        let added = sign(request, credentials, region, service, Timestamp::now())?;
+        let added = added.iter().map(|(name, value)| (*name, value.expose().as_str()));
+        let headers: Vec<(&str, &str)> = request.headers.iter().copied().chain(added).collect();
+        self.send(Request {
+            headers: &headers,
+            ..request
+        })
+        .await
+    }
+}
+
 fn mac(key: &[u8], text: &str) -> Vec<u8> {
     // A key of any length is taken.
     let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(key) else {
@@ -87,7 +100,7 @@ fn canonical_headers(
     request: &Request<'_>,
     added: &[(&'static str, Secret<String>)],
 ) -> Result<Vec<(String, String)>, Error> {
-    let host = host(request.url).ok_or_else(|| Error::Address {
+    let host = host(request.url).ok_or_else(|| Error::Endpoint {
         url: api::SafeUrl::from(request.url.clone()).to_string(),
         why: "it has no host",
     })?;

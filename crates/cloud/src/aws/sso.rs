@@ -79,7 +79,7 @@ impl Sso {
             ));
         }
         let base = at.map_or_else(|| endpoint("portal.sso", &self.region), Ok)?;
-        let mut url = base.join("federation/credentials").map_err(|_| Error::Address {
+        let mut url = base.join("federation/credentials").map_err(|_| Error::Endpoint {
             url: api::SafeUrl::from(base).to_string(),
             why: "it is no address of a server",
         })?;

@@ -4,7 +4,11 @@ use api::Secret;
 use url::Url;
 
 use super::{Credentials, endpoint};
-use crate::{Error, TokenRequest, token::shortened};
+use crate::{
+    Error, TokenRequest,
+    http::{Client, Request},
+    token::shortened,
+};
 
 const SERVICE: &str = "AWS STS";
 const VERSION: &str = "2011-06-15";
@@ -68,6 +72,28 @@ impl Assume {
             fields.push(("ExternalId", id));
         }
         Ok(TokenRequest::new(url, &fields))
+    }
+
+    /// Asks for the credentials of the role; at `at`, or at the region's endpoint.
+    ///
+    /// # Errors
+    /// If the service refuses, or gives no answer.
+    pub async fn send(
+        &self,
+        client: &Client,
+        credentials: &Credentials,
+        region: &str,
+        at: Option<Url>,
+    ) -> Result<Credentials, Error> {
+        let form = self.request(region, at)?;
+        let request = Request {
+            method: "POST",
+            url: &form.url,
+            headers: &[("content-type", "application/x-www-form-urlencoded; charset=utf-8")],
+            body: form.body.expose().as_bytes(),
+        };
+        let answer = client.send_signed(request, credentials, region, "sts").await?;
+        Credentials::from_answer(&answer.body)
     }
 }
 

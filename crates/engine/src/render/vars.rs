@@ -68,9 +68,14 @@ fn client<'a>(
     let settings = Settings {
         addresses: addresses.clone(),
         answer_bytes: budget.limits().file_bytes,
+        ..Settings::default()
     };
     let client = Client::new(settings).map_err(failed)?;
     Ok(created.get_or_init(|| client))
+}
+
+fn denied(error: impl Into<stores::Error>) -> VarsError {
+    failed(error.into())
 }
 
 fn failed(error: stores::Error) -> VarsError {
@@ -125,7 +130,7 @@ impl VarsSources for VarsReader {
         let answer = self.wait(answer)?;
         Ok(HttpAnswer {
             status: answer.status,
-            body: answer.body,
+            body: answer.body.to_vec().into(),
         })
     }
 
@@ -164,7 +169,7 @@ async fn secret(
 ) -> Result<String, VarsError> {
     let found = match query {
         SecretQuery::Vault { address, path } => {
-            let token = ambient.vault(address).map_err(failed)?;
+            let token = ambient.vault(address).map_err(denied)?;
             client.vault(address, path, &token).await
         }
         SecretQuery::Aws {
@@ -177,21 +182,23 @@ async fn secret(
                 Some((namespace, name)) => Some(trusted(cluster, namespace, name).await?),
                 None => None,
             };
-            let credentials = ambient.aws(client, profile.as_deref(), token.as_ref()).await;
-            let credentials = credentials.map_err(failed)?;
-            let at = ambient.aws_secrets().map_err(failed)?;
+            let credentials = ambient
+                .aws(client.http(), profile.as_deref(), token.as_ref())
+                .await;
+            let credentials = credentials.map_err(denied)?;
+            let at = ambient.aws_secrets().map_err(denied)?;
             client
                 .aws(&credentials, region.as_deref(), name, at.as_ref())
                 .await
         }
         SecretQuery::Gcp { name } => {
-            let token = ambient.gcp(client).await.map_err(failed)?;
+            let token = ambient.gcp(client.http()).await.map_err(denied)?;
             client.gcp(&token, name, None).await
         }
         SecretQuery::Azure { vault, name } => {
             let scope = Client::azure_scope(vault).map_err(failed)?;
             let id = uuid::Uuid::new_v4().to_string();
-            let token = ambient.azure(client, scope, &id).await.map_err(failed)?;
+            let token = ambient.azure(client.http(), scope, &id).await.map_err(denied)?;
             client.azure(&token, vault, name, None).await
         }
     };

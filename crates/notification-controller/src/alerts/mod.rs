@@ -59,14 +59,18 @@ impl Compiled {
         }
     }
 
-    /// Decides about an event.
+    /// Decides about an event. With `own_namespace_only`, events of other namespaces are never for the alert: that is decided first,
+    /// from the spec and the event alone.
     #[must_use]
-    pub fn verdict(&self, event: &Event) -> Verdict<'_> {
+    pub fn verdict(&self, event: &Event, own_namespace_only: bool) -> Verdict<'_> {
         let spec = &self.alert.spec;
+        let own = self.alert.namespace().unwrap_or_default();
+        if own_namespace_only && event.involved_object.namespace.as_deref() != Some(&own) {
+            return Verdict::No;
+        }
         if spec.suspend || !severity(spec, &event.severity) || !self.message(&event.message) {
             return Verdict::No;
         }
-        let own = self.alert.namespace().unwrap_or_default();
         let mut labels = Vec::new();
         for source in spec
             .event_sources
@@ -109,6 +113,17 @@ fn object(source: &CrossNamespaceObjectReference, own: &str, event: &Event) -> b
     object.namespace.as_deref().unwrap_or_default() == namespace
         && object.kind.as_deref() == Some(&source.kind)
         && (source.name == ALL || object.name.as_deref() == Some(&source.name))
+}
+
+/// Returns the path of the first event source in another namespace than the alert's own, by the spec alone.
+#[must_use]
+pub fn foreign_source(spec: &AlertSpec, own: &str) -> Option<String> {
+    let foreign = |source: &CrossNamespaceObjectReference| {
+        let namespace = source.namespace.as_deref().unwrap_or_default();
+        !namespace.is_empty() && namespace != own
+    };
+    let at = spec.event_sources.iter().position(foreign)?;
+    Some(format!("spec.eventSources[{at}].namespace"))
 }
 
 /// Compiles an expression within bounds.

@@ -29,7 +29,7 @@ fn event(change: &Value) -> Event {
 }
 
 fn passes(spec: &Value, change: &Value) -> bool {
-    match alert(spec).verdict(&event(change)) {
+    match alert(spec).verdict(&event(change), false) {
         Verdict::Yes => true,
         Verdict::No => false,
         Verdict::IfLabels(labels) => panic!("unexpected labels {labels:?}"),
@@ -127,11 +127,11 @@ fn labels_are_asked_for_only_when_all_else_fits() {
     let compiled = alert(&labelled);
     let wanted = BTreeMap::from([("tier".to_owned(), "web".to_owned())]);
     assert_eq!(
-        compiled.verdict(&event(&json!({}))),
+        compiled.verdict(&event(&json!({})), false),
         Verdict::IfLabels(vec![&wanted])
     );
     assert_eq!(
-        compiled.verdict(&event(&json!({"involvedObject": {"kind": "Bucket"}}))),
+        compiled.verdict(&event(&json!({"involvedObject": {"kind": "Bucket"}})), false),
         Verdict::No
     );
     let mut either = labelled;
@@ -139,7 +139,7 @@ fn labels_are_asked_for_only_when_all_else_fits() {
         .as_array_mut()
         .unwrap()
         .push(json!({"kind": "GitRepository", "name": "shop"}));
-    assert_eq!(alert(&either).verdict(&event(&json!({}))), Verdict::Yes);
+    assert_eq!(alert(&either).verdict(&event(&json!({})), false), Verdict::Yes);
 }
 
 #[test]
@@ -207,6 +207,28 @@ fn lists_are_bounded_as_a_whole() {
         assert!(compile(list[0].as_str().unwrap()).is_ok());
         let (path, why) = broken_expression(&alert.alert.spec).unwrap();
         assert_eq!((path.as_str(), why.as_str()), ("spec.inclusionList", expected));
-        assert_eq!(alert.verdict(&event(&json!({}))), Verdict::No);
+        assert_eq!(alert.verdict(&event(&json!({})), false), Verdict::No);
     }
+}
+
+#[test]
+fn other_namespaces_are_decided_first_and_from_the_spec() {
+    let foreign = json!({"involvedObject": {"namespace": "other"}});
+    let spec = source(&json!({"namespace": "other", "matchLabels": {"a": "b"}}));
+    let alert = alert(&spec);
+    assert!(matches!(
+        alert.verdict(&event(&foreign), false),
+        Verdict::IfLabels(_)
+    ));
+    assert_eq!(
+        alert.verdict(&event(&foreign), true),
+        Verdict::No,
+        "no labels are read"
+    );
+    let spec = &alert.alert.spec;
+    assert_eq!(
+        foreign_source(spec, "team").as_deref(),
+        Some("spec.eventSources[0].namespace")
+    );
+    assert_eq!(foreign_source(spec, "other"), None);
 }

@@ -126,7 +126,7 @@ impl Dispatcher {
     }
 
     async fn is_for(&self, alert: &Compiled, accepted: &Accepted) -> bool {
-        let wanted = match alert.verdict(&accepted.event) {
+        let wanted = match alert.verdict(&accepted.event, self.own_namespace_only) {
             Verdict::No => return false,
             Verdict::Yes => return true,
             Verdict::IfLabels(wanted) => wanted,
@@ -155,10 +155,6 @@ impl Dispatcher {
                 BTreeMap::new(),
             );
         };
-        if self.own_namespace_only && accepted.event.involved_object.namespace.as_deref() != Some(&own) {
-            failed("cross-namespace references have been blocked");
-            return None;
-        }
         let name = &alert.alert.spec.provider_ref.name;
         let Some(provider) = self.store.provider(&own, name) else {
             failed(&format!("Provider '{name}' not found in namespace '{own}'"));

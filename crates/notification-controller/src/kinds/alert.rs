@@ -20,11 +20,16 @@ const INTERVAL: Duration = Duration::from_secs(600);
 #[derive(Debug)]
 pub(crate) struct Alerts {
     store: Store,
+    own_namespace_only: bool,
 }
 
 impl Alerts {
-    pub(crate) fn new(store: Store) -> Self {
-        Self { store }
+    /// With `own_namespace_only`, alerts must not name other namespaces.
+    pub(crate) fn new(store: Store, own_namespace_only: bool) -> Self {
+        Self {
+            store,
+            own_namespace_only,
+        }
     }
 }
 
@@ -44,6 +49,13 @@ impl Reconciler for Alerts {
     }
 
     fn validate(&self, object: &Alert) -> Result<(), Fault> {
+        let own = object.metadata.namespace.as_deref().unwrap_or_default();
+        if self.own_namespace_only
+            && let Some(path) = alerts::foreign_source(&object.spec, own)
+        {
+            let message = format!("{path}: references to other namespaces are not allowed");
+            return Err(Fault::stall(Reason::AccessDenied, message));
+        }
         match alerts::broken_expression(&object.spec) {
             None => Ok(()),
             Some((path, why)) => Err(Fault::stall(Reason::InvalidConfig, format!("{path}: {why}"))),

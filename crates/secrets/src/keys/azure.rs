@@ -4,21 +4,20 @@ mod config;
 
 pub(super) use config::parse;
 
-use api::Secret;
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use cloud::{
-    Token,
-    azure::{Client, SERVICE, vault_scope},
+    azure::{Client, vault_scope},
+    http,
 };
-use jiff::Timestamp;
 use serde_json::json;
 use url::Url;
 use uuid::Uuid;
 use zeroize::Zeroizing;
 
-use super::service::{Ask, Http, bearer, form};
+use super::service::{bearer, failed, post, text};
 
 const API: &str = "7.4";
+
 /// An application, and where vaults are asked instead of their usual addresses.
 #[derive(Debug, Clone)]
 pub(super) struct Azure {
@@ -29,7 +28,7 @@ pub(super) struct Azure {
 impl Azure {
     pub(super) async fn open(
         &self,
-        http: &Http,
+        http: &http::Client,
         (vault, name, version): (&str, &str, &str),
         enc: &str,
     ) -> Result<Zeroizing<Vec<u8>>, String> {
@@ -40,29 +39,18 @@ impl Azure {
             return Err("its name or version is none of Azure Key Vault".to_owned());
         }
         let id = Uuid::new_v4().to_string();
-        let request = self
-            .client
-            .request(scope, Timestamp::now(), &id)
-            .map_err(|error| error.to_string())?;
-        let answer = http.post(form(&request)?).await?;
-        let token: Secret<String> = Token::from_answer(SERVICE, &answer.body)
-            .map_err(|error| error.to_string())?
-            .access;
+        let token = self.client.token(http, scope, &id).await.map_err(failed)?;
         let server = self.endpoint.as_ref().unwrap_or(&vault).as_str();
         let url = format!(
             "{}/keys/{name}/{version}/decrypt?api-version={API}",
             server.trim_end_matches('/')
         );
         let url = Url::parse(&url).map_err(|_| "its vault makes no address")?;
-        let answer = http
-            .post(Ask {
-                url: &url,
-                headers: bearer(&token)?,
-                body: Zeroizing::new(json!({"alg": "RSA-OAEP-256", "value": enc}).to_string()),
-            })
-            .await?;
-        let key = BASE64_URL_SAFE_NO_PAD.decode(answer.text("/value")?.trim_end_matches('='));
+        let authorization = bearer(&token.access);
+        let body = json!({"alg": "RSA-OAEP-256", "value": enc});
+        let answer = post(http, &url, ("authorization", &authorization), &body).await?;
+        let key = BASE64_URL_SAFE_NO_PAD.decode(text(&answer, "/value")?.trim_end_matches('='));
         key.map(Zeroizing::new)
-            .map_err(|_| "the service's key is no base64".to_owned())
+            .map_err(|_| "the service's key is not base64".to_owned())
     }
 }

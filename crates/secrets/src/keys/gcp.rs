@@ -2,16 +2,12 @@
 
 use api::Secret;
 use base64::{Engine, prelude::BASE64_STANDARD};
-use cloud::{
-    Token,
-    gcp::{Credentials, SCOPE, SERVICE},
-};
-use jiff::Timestamp;
+use cloud::{gcp::Credentials, http::Client};
 use serde_json::json;
 use url::Url;
 use zeroize::Zeroizing;
 
-use super::service::{Ask, Http, bearer, form};
+use super::service::{bearer, failed, post, text};
 
 const SERVER: &str = "https://cloudkms.googleapis.com/";
 
@@ -46,7 +42,7 @@ fn is_resource(text: &str) -> bool {
 impl Gcp {
     pub(super) async fn open(
         &self,
-        http: &Http,
+        http: &Client,
         resource: &str,
         enc: &str,
     ) -> Result<Zeroizing<Vec<u8>>, String> {
@@ -55,32 +51,24 @@ impl Gcp {
         }
         BASE64_STANDARD
             .decode(enc)
-            .map_err(|_| "its encrypted key is no base64")?;
+            .map_err(|_| "its encrypted key is not base64")?;
         let token = self.token(http).await?;
         let server = self.endpoint.as_ref().map_or(SERVER, Url::as_str);
         let url = Url::parse(&format!("{server}v1/{resource}:decrypt")).map_err(|_| "it makes no address")?;
-        let answer = http
-            .post(Ask {
-                url: &url,
-                headers: bearer(&token)?,
-                body: Zeroizing::new(json!({"ciphertext": enc}).to_string()),
-            })
-            .await?;
-        let key = BASE64_STANDARD.decode(&*answer.text("/plaintext")?);
+        let authorization = bearer(&token);
+        let body = json!({"ciphertext": enc});
+        let answer = post(http, &url, ("authorization", &authorization), &body).await?;
+        let key = BASE64_STANDARD.decode(&*text(&answer, "/plaintext")?);
         key.map(Zeroizing::new)
-            .map_err(|_| "the service's key is no base64".to_owned())
+            .map_err(|_| "the service's key is not base64".to_owned())
     }
 
-    async fn token(&self, http: &Http) -> Result<Secret<String>, String> {
+    async fn token(&self, http: &Client) -> Result<Secret<String>, String> {
         let credentials = match &self.access {
             Access::Token(token) => return Ok(token.clone()),
             Access::Credentials(credentials) => credentials,
         };
-        let request = credentials
-            .request(SCOPE, Timestamp::now())
-            .map_err(|error| error.to_string())?;
-        let answer = http.post(form(&request)?).await?;
-        let token = Token::from_answer(SERVICE, &answer.body).map_err(|error| error.to_string())?;
+        let token = credentials.token(http).await.map_err(failed)?;
         Ok(token.access)
     }
 }

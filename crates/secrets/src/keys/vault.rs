@@ -2,11 +2,12 @@
 
 use api::Secret;
 use base64::{Engine, prelude::BASE64_STANDARD};
+use cloud::http::Client;
 use serde_json::json;
 use url::Url;
 use zeroize::Zeroizing;
 
-use super::service::{Ask, Http, headers};
+use super::service::{post, text};
 
 /// A token, and the one server that it is for, when that is known.
 #[derive(Debug, Clone)]
@@ -18,7 +19,7 @@ pub(super) struct Vault {
 impl Vault {
     pub(super) async fn open(
         &self,
-        http: &Http,
+        http: &Client,
         (address, engine, name): (&str, &str, &str),
         enc: &str,
     ) -> Result<Zeroizing<Vec<u8>>, String> {
@@ -29,20 +30,9 @@ impl Vault {
         {
             return Err("the token is for another server".to_owned());
         }
-        let answer = http
-            .post(Ask {
-                url: &url,
-                headers: headers(
-                    [
-                        ("content-type", "application/json"),
-                        ("x-vault-token", self.token.expose().trim()),
-                    ]
-                    .into_iter(),
-                )?,
-                body: Zeroizing::new(json!({"ciphertext": enc}).to_string()),
-            })
-            .await?;
-        let key = BASE64_STANDARD.decode(&*answer.text("/data/plaintext")?);
+        let header = ("x-vault-token", self.token.expose().trim());
+        let answer = post(http, &url, header, &json!({"ciphertext": enc})).await?;
+        let key = BASE64_STANDARD.decode(&*text(&answer, "/data/plaintext")?);
         key.map(Zeroizing::new)
             .map_err(|_| "the service's key is no base64".to_owned())
     }

@@ -10,7 +10,10 @@ use axum::{
     http::{HeaderMap, Method, StatusCode, Uri},
     response::{IntoResponse as _, Response},
 };
-use cloud::aws::{Credentials, Request as Signed, sign};
+use cloud::{
+    aws::{Credentials, sign},
+    http::Request as Signed,
+};
 use jiff::{Timestamp, civil::DateTime, tz::TimeZone};
 use serde_json::{Value, json};
 use url::Url;

@@ -12,8 +12,8 @@ fn client() -> Client {
 }
 
 /// The text, or the words of the error, none of which may be secret.
-fn words(found: Result<String, Error>) -> String {
-    let words = match found {
+fn words(found: Result<String, impl Into<Error>>) -> String {
+    let words = match found.map_err(Into::into) {
         Ok(text) => text,
         Err(Error::Missing(words)) => format!("missing: {words}"),
         Err(error) => error.to_string(),
@@ -61,9 +61,12 @@ async fn aws() {
     // Neither a region nor an ARN names the host that a session is shown.
     let host = format!("{}/", fake.address);
     let arn = format!("arn:aws:secretsmanager:x@{host}");
-    for (region, name) in [(Some(host.as_str()), "there"), (None, arn.as_str())] {
+    for (region, name, why) in [
+        (Some(host.as_str()), "there", "the region is none"),
+        (None, arn.as_str(), "must be a valid ARN"),
+    ] {
         let elsewhere = words(client.aws(&keys, region, name, None).await);
-        assert!(elsewhere.ends_with("the region is none"), "{elsewhere}");
+        assert!(elsewhere.ends_with(why), "{elsewhere}");
     }
     let gone = Url::parse(&fake.url("/proxy")).unwrap();
     let gone = words(
@@ -73,7 +76,7 @@ async fn aws() {
     );
     assert_eq!(
         gone,
-        "AWS Secrets Manager answers with status 502: it says no more"
+        "AWS Secrets Manager answers with status 502: it gives no reason"
     );
 }
 
@@ -93,9 +96,9 @@ async fn google() {
     let known = user(&fake, "s3cretrefresh");
     let version = |name: &str| format!("projects/p/secrets/{name}/versions/1");
     let get = async |known: &gcp::Credentials, name: &str| {
-        let found = match client.gcp_token(known).await {
+        let found = match known.token(client.http()).await {
             Ok(token) => client.gcp(&token, name, Some(&at)).await,
-            Err(error) => Err(error),
+            Err(error) => Err(error.into()),
         };
         words(found)
     };
@@ -119,9 +122,9 @@ async fn azure() {
     let vault = "https://v.vault.azure.net";
     let scope = Client::azure_scope(vault).unwrap();
     let get = async |known: &azure::Client, name: &str| {
-        let found = match client.azure_token(known, scope, "id").await {
+        let found = match known.token(client.http(), scope, "id").await {
             Ok(token) => client.azure(&token, vault, name, Some(&fake.url("/"))).await,
-            Err(error) => Err(error),
+            Err(error) => Err(error.into()),
         };
         words(found)
     };
@@ -136,7 +139,7 @@ async fn azure() {
             .await
             .contains("invalid_client")
     );
-    let token = client.azure_token(&known, scope, "id").await.unwrap();
+    let token = known.token(client.http(), scope, "id").await.unwrap();
     let elsewhere = words(client.azure(&token, &fake.url("/"), "there", None).await);
     assert!(elsewhere.contains("is no host of Azure Key Vault"), "{elsewhere}");
 }
@@ -159,7 +162,7 @@ async fn the_environment_says_who_asks() {
         ("AZURE_CLIENT_SECRET", "s3cretapp"),
         ("AZURE_AUTHORITY_HOST", &fake.url("/")),
     ]);
-    assert_eq!(keys.aws(&client, None, None).await.unwrap(), aws_keys());
+    assert_eq!(keys.aws(client.http(), None, None).await.unwrap(), aws_keys());
     assert_eq!(keys.aws_region(), Some("eu-central-1"));
     assert_eq!(keys.aws_secrets().unwrap(), None);
     let private = ambient(&[("AWS_ENDPOINT_URL", "https://aws.test/")]);
@@ -184,12 +187,12 @@ async fn the_environment_says_who_asks() {
         none.vault("https://vault.test").is_err(),
         "an address that is none pins the token, too"
     );
-    let token = keys.azure(&client, azure::VAULT_SCOPE, "id").await.unwrap();
+    let token = keys.azure(client.http(), azure::VAULT_SCOPE, "id").await.unwrap();
     assert_eq!(token.access.expose(), "s3crettoken");
 }
 
 /// The id of the keys, or the words of the error, none of which may be secret.
-fn who(found: Result<Credentials, Error>) -> String {
+fn who(found: Result<Credentials, cloud::Error>) -> String {
     words(found.map(|keys| keys.access_key_id))
 }
 
@@ -272,30 +275,39 @@ async fn profiles_lead_to_roles() {
             "AWS needs credentials: the machine that the profile relies on says nothing of a role",
         ),
     ] {
-        assert_eq!(who(with(&[]).aws(&client, Some(profile), None).await), expected);
+        assert_eq!(
+            who(with(&[]).aws(client.http(), Some(profile), None).await),
+            expected
+        );
         assert_eq!(
             who(with(&[("AWS_PROFILE", profile)])
-                .aws(&client, Some("keys"), None)
+                .aws(client.http(), Some("keys"), None)
                 .await),
             expected
         );
     }
     let machine = with(&[("AWS_EC2_METADATA_SERVICE_ENDPOINT", &all)]);
     assert_eq!(
-        who(machine.aws(&client, Some("machine"), None).await),
+        who(machine.aws(client.http(), Some("machine"), None).await),
         "ASIAfirst"
     );
     // A profile that isn't there is left out, but not one that the environment names.
-    assert!(who(with(&[]).aws(&client, Some("nope"), None).await).contains("needs credentials"));
-    let named = with(&[("AWS_PROFILE", "nope")]).aws(&client, None, None).await;
+    assert!(who(with(&[]).aws(client.http(), Some("nope"), None).await).contains("needs credentials"));
+    let named = with(&[("AWS_PROFILE", "nope")])
+        .aws(client.http(), None, None)
+        .await;
     assert!(who(named).contains("none of the name nope"));
     assert!(
-        who(with(&[("AWS_PROFILE", "process")]).aws(&client, None, None).await)
-            .contains("no programs are run")
+        who(with(&[("AWS_PROFILE", "process")])
+            .aws(client.http(), None, None)
+            .await)
+        .contains("no programs are run")
     );
     let over = self::home("2020-01-01T00:00:00Z");
     let over = ambient(&[("HOME", &over.path().display().to_string())]);
-    assert!(who(over.aws(&client, Some("dev"), None).await).contains("log in again with 'aws sso login'"));
+    assert!(
+        who(over.aws(client.http(), Some("dev"), None).await).contains("log in again with 'aws sso login'")
+    );
 }
 
 #[tokio::test]
@@ -316,29 +328,32 @@ async fn tokens_are_exchanged_for_roles() {
     };
     let token = trusted("s3cretjwt");
     assert!(!format!("{token:?}").contains("s3cret"));
-    assert_eq!(who(of_file.aws(&client, None, None).await), "ASIAeks");
+    assert_eq!(who(of_file.aws(client.http(), None, None).await), "ASIAeks");
     assert_eq!(
-        who(of_file.aws(&client, None, Some(&token)).await),
+        who(of_file.aws(client.http(), None, Some(&token)).await),
         "ASIAeks",
         "the environment counts first"
     );
     let nobody = ambient(&[place]);
-    assert_eq!(who(nobody.aws(&client, None, Some(&token)).await), "ASIAaccount");
-    let other = nobody.aws(&client, None, Some(&trusted("other"))).await;
+    assert_eq!(
+        who(nobody.aws(client.http(), None, Some(&token)).await),
+        "ASIAaccount"
+    );
+    let other = nobody.aws(client.http(), None, Some(&trusted("other"))).await;
     assert_eq!(
         who(other),
         "AWS STS refused the credentials: AccessDenied: who are you?"
     );
     let profiles = ambient(&[place, ("HOME", &home)]);
     assert_eq!(
-        who(profiles.aws(&client, Some("keys"), Some(&token)).await),
+        who(profiles.aws(client.http(), Some("keys"), Some(&token)).await),
         "AKIDEXAMPLE"
     );
     let missing = ambient(&[
         ("AWS_ROLE_ARN", "eks"),
         ("AWS_WEB_IDENTITY_TOKEN_FILE", "/nowhere/s"),
     ]);
-    assert!(who(missing.aws(&client, None, None).await).starts_with("/nowhere/s: "));
+    assert!(who(missing.aws(client.http(), None, None).await).starts_with("/nowhere/s: "));
 }
 
 #[tokio::test]
@@ -346,9 +361,12 @@ async fn machines_say_who_they_are() {
     let (fake, client) = (Fake::start().await, client());
     let (all, own) = (fake.url(""), fake.url("/own"));
     let ec2 = ("AWS_EC2_METADATA_SERVICE_ENDPOINT", all.as_str());
-    assert_eq!(who(ambient(&[ec2]).aws(&client, None, None).await), "ASIAmachine");
+    assert_eq!(
+        who(ambient(&[ec2]).aws(client.http(), None, None).await),
+        "ASIAmachine"
+    );
     let off = ambient(&[ec2, ("AWS_EC2_METADATA_DISABLED", "true")]);
-    assert!(who(off.aws(&client, None, None).await).contains("needs credentials"));
+    assert!(who(off.aws(client.http(), None, None).await).contains("needs credentials"));
     let pod = |token| {
         ambient(&[
             ("AWS_CONTAINER_CREDENTIALS_FULL_URI", own.as_str()),
@@ -356,21 +374,21 @@ async fn machines_say_who_they_are() {
         ])
     };
     assert_eq!(
-        who(pod("s3cretpod").aws(&client, None, None).await),
+        who(pod("s3cretpod").aws(client.http(), None, None).await),
         "ASIAmachine"
     );
-    assert!(who(pod("other").aws(&client, None, None).await).contains("tells no role"));
+    assert!(who(pod("other").aws(client.http(), None, None).await).contains("tells no role"));
     let both = ambient(&[ec2, ("AWS_CONTAINER_CREDENTIALS_FULL_URI", &own)]);
     assert!(
-        who(both.aws(&client, None, None).await).contains("tells no role"),
+        who(both.aws(client.http(), None, None).await).contains("tells no role"),
         "the role of the machine is another one"
     );
     let foreign = ambient(&[("AWS_CONTAINER_CREDENTIALS_FULL_URI", "http://example.com/")]);
-    assert!(who(foreign.aws(&client, None, None).await).contains("by its own machine"));
+    assert!(who(foreign.aws(client.http(), None, None).await).contains("by its own machine"));
 
     let host = fake.address.to_string();
     let gke = ambient(&[("GCE_METADATA_HOST", &host)]);
-    let token = gke.gcp(&client).await.unwrap();
+    let token = gke.gcp(client.http()).await.unwrap();
     let secret = client
         .gcp(&token, "projects/p/secrets/there/versions/1", Some(&all))
         .await;
@@ -383,7 +401,10 @@ async fn machines_say_who_they_are() {
             ("AZURE_CLIENT_ID", "me"),
         ]),
     ] {
-        let token = known.azure(&client, azure::VAULT_SCOPE, "id").await.unwrap();
+        let token = known
+            .azure(client.http(), azure::VAULT_SCOPE, "id")
+            .await
+            .unwrap();
         let secret = client
             .azure(&token, "https://v.vault.azure.net", "there", Some(&all))
             .await;
@@ -391,7 +412,7 @@ async fn machines_say_who_they_are() {
     }
     let unknown = ambient(&[("IDENTITY_ENDPOINT", &fake.url("/msi")), ("IDENTITY_HEADER", "x")]);
     let refused = unknown
-        .azure(&client, azure::VAULT_SCOPE, "id")
+        .azure(client.http(), azure::VAULT_SCOPE, "id")
         .await
         .unwrap_err();
     assert!(

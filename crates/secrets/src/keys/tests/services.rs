@@ -84,7 +84,7 @@ fn is_signed(headers: &HeaderMap, body: &[u8], known: &aws::Credentials, service
     let Ok(now) = time.and_then(|time| time.in_tz("UTC")) else {
         return false;
     };
-    let request = aws::Request {
+    let request = cloud::http::Request {
         method: "POST",
         url: &at,
         headers: &covered,

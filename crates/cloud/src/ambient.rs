@@ -9,12 +9,11 @@ use std::{
 };
 
 use api::Secret;
-use cloud::{Token, azure, gcp};
 
 pub use self::aws::TrustedToken;
 use crate::{
-    Client, Error,
-    client::{address, shown},
+    Error, Token, azure, gcp,
+    http::{Client, address, shown},
 };
 
 /// The longest file of credentials that is read.
@@ -77,7 +76,7 @@ impl Ambient {
         }
         let token = self.get("VAULT_TOKEN").map(|token| Secret::new(token.to_owned()));
         token.ok_or(Error::NoCredentials {
-            store: "Vault",
+            service: "Vault",
             hint: "set VAULT_TOKEN",
         })
     }
@@ -95,10 +94,10 @@ impl Ambient {
         };
         if let Some(file) = named.or_else(usual) {
             let credentials = gcp::Credentials::parse(read(&file)?.as_bytes())?;
-            return client.gcp_token(&credentials).await;
+            return credentials.token(client).await;
         }
         self.gcp_instance().await?.ok_or(Error::NoCredentials {
-            store: "Google Cloud",
+            service: "Google Cloud",
             hint: "set GOOGLE_APPLICATION_CREDENTIALS to a file with a key, or log in with gcloud",
         })
     }
@@ -116,10 +115,10 @@ impl Ambient {
                 .map_err(|error| error.to_string())
         };
         if let Some(application) = azure::Client::of_variables(variable, read)? {
-            return client.azure_token(&application, scope, id).await;
+            return application.token(client, scope, id).await;
         }
         self.azure_instance(scope).await?.ok_or(Error::NoCredentials {
-            store: "Azure",
+            service: "Azure",
             hint: "set AZURE_TENANT_ID, AZURE_CLIENT_ID, and AZURE_CLIENT_SECRET or AZURE_FEDERATED_TOKEN_FILE",
         })
     }
@@ -144,7 +143,7 @@ fn read_bytes(path: &Path) -> Result<Vec<u8>, Error> {
 fn read(path: &Path) -> Result<String, Error> {
     String::from_utf8(read_bytes(path)?).map_err(|_| Error::File {
         path: path.display().to_string(),
-        why: "it is no text".to_owned(),
+        why: "it is not UTF-8".to_owned(),
     })
 }
 
@@ -153,9 +152,9 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn nothing_is_guessed() {
+    async fn missing_credentials_are_an_error() {
         let nobody = Ambient::default();
-        let client = Client::new(crate::Settings::default()).unwrap();
+        let client = Client::new(crate::http::Settings::default()).unwrap();
         for error in [
             nobody.vault("https://vault.test").unwrap_err(),
             nobody.aws(&client, None, None).await.unwrap_err(),

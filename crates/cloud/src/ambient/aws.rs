@@ -3,11 +3,14 @@
 use std::path::PathBuf;
 
 use api::Secret;
-use cloud::aws::{Assume, Base, Chain, Credentials, Profiles, Request as Signed, Sso, WebIdentity, sign};
 use jiff::Timestamp;
 
 use super::{Ambient, read, read_bytes};
-use crate::{Client, Error, Request, client::address};
+use crate::{
+    Error,
+    aws::{Assume, Base, Chain, Credentials, Profiles, Sso, WebIdentity},
+    http::{Client, Request, address},
+};
 
 /// The region of a token service when nothing names one.
 const REGION: &str = "us-east-1";
@@ -65,7 +68,7 @@ impl Ambient {
             return Ok(found);
         }
         self.aws_instance().await?.ok_or(Error::NoCredentials {
-            store: "AWS",
+            service: "AWS",
             hint: "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE to a profile of ~/.aws/config",
         })
     }
@@ -103,7 +106,7 @@ impl Ambient {
 
     /// The credentials at the end of a profile's chain.
     async fn chain(&self, client: &Client, chain: &Chain) -> Result<Credentials, Error> {
-        let missing = |hint| Error::NoCredentials { store: "AWS", hint };
+        let missing = |hint| Error::NoCredentials { service: "AWS", hint };
         let region = chain.region.as_deref();
         let mut current = match &chain.base {
             Base::Keys(keys) => keys.clone(),
@@ -159,7 +162,7 @@ impl Ambient {
     ) -> Result<Credentials, Error> {
         let form = identity.request(self.sts_region(region), self.endpoint("AWS_ENDPOINT_URL_STS")?)?;
         let answer = client.form(&form, &[("accept", "application/xml")]).await?;
-        Ok(Credentials::from_answer(&answer.body)?)
+        Credentials::from_answer(&answer.body)
     }
 
     /// A role for other credentials.
@@ -171,26 +174,15 @@ impl Ambient {
         region: Option<&str>,
     ) -> Result<Credentials, Error> {
         let region = self.sts_region(region);
-        let form = role.request(region, self.endpoint("AWS_ENDPOINT_URL_STS")?)?;
-        let own = [("content-type", "application/x-www-form-urlencoded")];
-        let request = Signed {
-            method: "POST",
-            url: &form.url,
-            headers: &own,
-            body: form.body.expose().as_bytes(),
-        };
-        let added = sign(request, current, region, "sts", Timestamp::now())?;
-        let mut headers = vec![("accept", "application/xml")];
-        headers.extend(added.iter().map(|(name, value)| (*name, value.expose().as_str())));
-        let answer = client.form(&form, &headers).await?;
-        Ok(Credentials::from_answer(&answer.body)?)
+        let at = self.endpoint("AWS_ENDPOINT_URL_STS")?;
+        role.send(client, current, region, at).await
     }
 
     /// The role of a user who logged in.
     async fn sso(&self, client: &Client, sso: &Sso) -> Result<Credentials, Error> {
         let file = self.home(".aws/sso/cache").map(|dir| dir.join(sso.file()));
         let file = file.filter(|file| file.is_file()).ok_or(Error::NoCredentials {
-            store: "AWS",
+            service: "AWS",
             hint: "log in with 'aws sso login'",
         })?;
         let login = Secret::new(read_bytes(&file)?);
@@ -207,7 +199,7 @@ impl Ambient {
                 body: b"",
             })
             .await?;
-        Ok(Credentials::from_sso(&answer.body)?)
+        Credentials::from_sso(&answer.body)
     }
 
     fn sts_region<'a>(&'a self, of_profile: Option<&'a str>) -> &'a str {

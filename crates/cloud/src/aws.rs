@@ -6,7 +6,7 @@ mod sso;
 mod sts;
 
 pub use profile::{Base, Chain, Profiles};
-pub use sign::{Request, sign};
+pub use sign::sign;
 pub use sso::{Sso, SsoRequest};
 pub use sts::{Assume, WebIdentity};
 
@@ -43,23 +43,59 @@ impl Credentials {
 /// # Errors
 /// When the region is no part of a name.
 pub fn endpoint(service: &str, region: &str) -> Result<Url, Error> {
-    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     let domain = match region.starts_with("cn-") {
         true => "amazonaws.com.cn",
         false => "amazonaws.com",
     };
     let text = format!("https://{service}.{region}.{domain}/");
     let url = Url::parse(&text).ok();
-    let url = url.filter(|_| !region.is_empty() && region.chars().all(plain));
-    url.ok_or_else(|| Error::Address {
+    let url = url.filter(|_| is_region(region));
+    url.ok_or_else(|| Error::Endpoint {
         url: api::redact(&text),
         why: "the region is none",
     })
 }
 
+/// Returns the region in the ARN of a service's resource: `arn:aws:SERVICE:REGION:ACCOUNT:RESOURCE`.
+#[must_use]
+pub fn region_of_arn<'a>(arn: &'a str, service: &str) -> Option<&'a str> {
+    let mut parts = arn.split(':');
+    let is_known = parts.next() == Some("arn")
+        && parts.next().is_some_and(|partition| partition.starts_with("aws"))
+        && parts.next() == Some(service);
+    let region = parts.next().filter(|_| is_known)?;
+    let is_complete = parts.next().is_some() && parts.next().is_some();
+    Some(region).filter(|region| is_complete && is_region(region))
+}
+
+fn is_region(text: &str) -> bool {
+    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    !text.is_empty() && text.chars().all(plain)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn arns_name_their_region() {
+        for (arn, service, found) in [
+            ("arn:aws:kms:eu-central-1:1:key/2", "kms", Some("eu-central-1")),
+            ("arn:aws-cn:kms:cn-north-1:1:alias/a", "kms", Some("cn-north-1")),
+            (
+                "arn:aws:secretsmanager:eu-central-1:123456789012:secret:a-b",
+                "secretsmanager",
+                Some("eu-central-1"),
+            ),
+            ("arn:aws:s3:eu-central-1:1:key/2", "kms", None),
+            ("arn:aws:kms:evil.example/:1:key/2", "kms", None),
+            ("arn:aws:kms::1:key/2", "kms", None),
+            ("arn:aws:kms:eu-central-1", "kms", None),
+            ("a", "secretsmanager", None),
+        ] {
+            assert_eq!(region_of_arn(arn, service), found, "{arn}");
+        }
+    }
 
     #[test]
     fn a_region_leads_to_no_other_host() {

@@ -13,6 +13,7 @@ mod vault;
 
 use ::url::Url;
 use api::Secret;
+use cloud::http::Client;
 use net::AddressPolicy;
 use tokio::sync::OnceCell;
 use zeroize::Zeroizing;
@@ -23,7 +24,6 @@ use self::{
     azure::Azure,
     gcp::{Access, Gcp},
     pgp::SecretKeys,
-    service::Http,
     vault::Vault,
 };
 use crate::{
@@ -42,7 +42,7 @@ pub struct Keys {
     vault: Option<Vault>,
     /// The policy of addresses that key services may have; that of the command line by default.
     addresses: Option<AddressPolicy>,
-    http: OnceCell<Http>,
+    http: OnceCell<Client>,
     /// Why keys that might have been there are not.
     notes: Vec<String>,
 }
@@ -197,9 +197,9 @@ impl Keys {
     }
 
     /// The client, made when a service is asked for the first time.
-    async fn http(&self) -> Result<&Http, String> {
+    async fn http(&self) -> Result<&Client, String> {
         let addresses = self.addresses.clone();
-        let make = async || Http::new(addresses.unwrap_or_else(AddressPolicy::command_line));
+        let make = async || service::client(addresses.unwrap_or_else(AddressPolicy::command_line));
         self.http.get_or_try_init(make).await
     }
 

@@ -5,7 +5,6 @@
 
 use std::time::Duration;
 
-use cloud::{Token, aws, gcp};
 use net::{AddressPolicy, ClientOptions, Proxies, Timeouts, read_body};
 use reqwest::{
     Method, Request,
@@ -14,7 +13,7 @@ use reqwest::{
 use url::{Host, Url};
 
 use super::{Ambient, read};
-use crate::{Error, client::address};
+use crate::{Error, Token, aws, azure, gcp, http::address};
 
 /// How long a machine may take to say that there is such a service.
 const CONNECT: Duration = Duration::from_secs(1);
@@ -75,7 +74,7 @@ impl Ambient {
         };
         if !is_own(&url) {
             return Err(Error::Address {
-                url: crate::client::shown(&url),
+                url: crate::http::shown(&url),
                 why: "a container is told its role by https, or by its own machine".to_owned(),
             });
         }
@@ -90,7 +89,7 @@ impl Ambient {
         match ask(Method::GET, url, &headers).await {
             Some(body) => Ok(Some(aws::Credentials::from_metadata(&body)?)),
             None => Err(Error::NoCredentials {
-                store: "AWS",
+                service: "AWS",
                 hint: "the service that AWS_CONTAINER_CREDENTIALS_* names tells no role",
             }),
         }
@@ -164,7 +163,7 @@ impl Ambient {
         query.push(("api-version", version));
         url.query_pairs_mut().extend_pairs(query);
         match ask(Method::GET, url, &[header]).await {
-            Some(body) => Ok(Some(Token::from_answer(cloud::azure::SERVICE, &body)?)),
+            Some(body) => Ok(Some(Token::from_answer(azure::SERVICE, &body)?)),
             None => Ok(None),
         }
     }
