@@ -4,7 +4,11 @@ use std::{sync::Arc, time::Duration};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use hyper_util::client::proxy::matcher::Matcher;
-use reqwest::{Request, Response, header::HeaderValue, redirect::Policy};
+use reqwest::{
+    Request, Response,
+    header::{AUTHORIZATION, HeaderValue},
+    redirect::Policy,
+};
 use tokio::time::Instant;
 use url::{Host, Url};
 
@@ -157,11 +161,13 @@ impl Client {
         &self.0.policy
     }
 
-    /// Sends a request, and follows the redirects that the client follows. Any status is a response.
+    /// Sends a request, and follows the redirects that the client follows. Any status is a response. Credentials in the URL are
+    /// sent in the `Authorization` header, unless the request has one.
     ///
     /// # Errors
     /// If the policy refuses the URL or the target of a redirect, or the server does not respond.
     pub async fn send(&self, mut request: Request) -> Result<Response, Error> {
+        self.move_url_credentials(&mut request)?;
         let deadline = self.0.total.map(|total| Instant::now() + total);
         let mut followed = 0;
         loop {
@@ -191,6 +197,27 @@ impl Client {
             request = next;
             followed += 1;
         }
+    }
+
+    /// Moves credentials from the URL to the `Authorization` header.
+    fn move_url_credentials(&self, request: &mut Request) -> Result<(), Error> {
+        let url = request.url();
+        if url.username().is_empty() && url.password().is_none() {
+            return Ok(());
+        }
+        // The builder decodes them and takes them out of the URL.
+        let moved = self
+            .0
+            .http
+            .request(request.method().clone(), url.clone())
+            .build()?;
+        *request.url_mut() = moved.url().clone();
+        if let Some(value) = moved.headers().get(AUTHORIZATION)
+            && !request.headers().contains_key(AUTHORIZATION)
+        {
+            request.headers_mut().insert(AUTHORIZATION, value.clone());
+        }
+        Ok(())
     }
 
     /// Checks a URL before it is requested. The addresses of its name are checked when a connection is made, or here if that is made

@@ -98,7 +98,7 @@ impl Change {
     }
 }
 
-/// Replaces each masked value by the mark that kluctl shows for it, and keeps the keys of maps.
+/// Replaces each masked value by a fixed mark, and keeps the keys of maps.
 fn obfuscated(value: &Value) -> Value {
     match value {
         Value::Null => Value::Null,

@@ -1,4 +1,4 @@
-//! JSONPath in the dialect of the Go library ojg, which kluctl uses for annotations, rules, queries and `targetPath`.
+//! JSONPath in the dialect of the Go library ojg, used for annotations, rules, queries and paths of variables.
 //!
 //! A path may begin with `$`, `@`, a name or a bracket. Filters compare (`==`, `!=`, `<`, `<=`, `>`, `>=`), match
 //! regular expressions (`=~ /re/`), test for presence, and combine with `&&`, `||`, `!` and parentheses. Escapes,

@@ -91,6 +91,26 @@ async fn credentials_stay_at_their_origin() {
 }
 
 #[tokio::test]
+async fn credentials_in_a_url_are_sent_as_a_header() {
+    let server = WebServer::start().unwrap();
+    server.page("/a", Page::Content("x".into()));
+    let url = server.url("/a").replace("://", "://me:s3cr%C3%A9t@");
+    let client = following(policy());
+    client
+        .send(Request::new(Method::GET, url.parse().unwrap()))
+        .await
+        .unwrap();
+    client.send(get(&url)).await.unwrap();
+    let sent = server
+        .asked()
+        .into_iter()
+        .map(|asked| asked.authorization.unwrap());
+    let expected = [("me", "s3cr\u{e9}t"), ("me", "s3cret")]
+        .map(|(username, password)| basic_auth(username, password).to_str().unwrap().to_owned());
+    assert_eq!(sent.collect::<Vec<_>>(), expected, "a header of the request wins");
+}
+
+#[tokio::test]
 async fn redirects_are_bounded() {
     let server = WebServer::start().unwrap();
     let error = following(policy())
