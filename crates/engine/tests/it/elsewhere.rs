@@ -119,7 +119,10 @@ async fn variables_come_from_servers_and_the_environment() -> Result<()> {
 
     let text = "vars: [{systemEnvVars: {v: APP_V}}]\ndeployments: [{path: app}]\n";
     let closed = offline(text, ExternalAccess::default()).await;
-    assert!(closed.contains("APP_V may not be read: allow a prefix"), "{closed}");
+    assert!(
+        closed.contains("APP_V may not be read: allow a prefix"),
+        "{closed}"
+    );
     let open = ExternalAccess {
         environment: EnvironmentVariables::new([("APP_V".to_owned(), "env".to_owned())])
             .only(&["APP_".to_owned()]),
@@ -263,9 +266,9 @@ async fn secrets_of_aws_are_read_as_a_service_account() -> Result<()> {
     for (account, expected) in [
         (
             "plain",
-            "it names no role: set its annotation eks.amazonaws.com/role-arn",
+            "its AWS role is missing: set the annotation eks.amazonaws.com/role-arn",
         ),
-        ("nope", "there is none of that name"),
+        ("nope", "not found"),
     ] {
         let error = render(account).await;
         assert!(
