@@ -9,7 +9,7 @@
 //! assert_eq!(go::strconv::format_float(1e6, 'g', None), "1e+06");
 //! assert_eq!(go::time::parse_duration("1h30m")?, 5_400_000_000_000);
 //! assert_eq!(go::time::format_duration(5_400_000_000_000), "1h30m0s");
-//! assert!(go::path::Pattern::parse("*.ya?ml")?.is_match("values.yaml"));
+//! assert!(go::path::Pattern::parse("*.y?ml")?.is_match("values.yaml"));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
