@@ -1,4 +1,4 @@
-//! How a process gets to a cluster: its own configuration, a user's kubeconfig, service accounts, contexts.
+//! Access to a cluster: the process's own configuration, a user's kubeconfig, service accounts, contexts.
 
 mod local;
 
@@ -24,7 +24,7 @@ pub fn service_account(namespace: &str, name: &str) -> String {
 /// A client for a configuration. Retries are left to [`crate::Cluster`], which knows what may be sent again.
 ///
 /// # Errors
-/// When the TLS material of the configuration can't be used.
+/// Fails when the proxy, certificates or credentials of the configuration can't be used.
 pub fn client(mut config: Config) -> Result<Client, Error> {
     config.default_retry = false;
     let agent = http::HeaderValue::from_static(concat!("weir/", env!("CARGO_PKG_VERSION")));
@@ -41,7 +41,7 @@ pub fn client(mut config: Config) -> Result<Client, Error> {
 /// Settings of a user's kubeconfig that are accepted. By default, none.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct KubeconfigRules {
-    /// Accepts `insecure-skip-tls-verify`.
+    /// True if `insecure-skip-tls-verify` is accepted; default false.
     pub insecure_tls: bool,
 }
 
@@ -49,7 +49,8 @@ pub struct KubeconfigRules {
 /// run a program or read a file of this process is refused.
 ///
 /// # Errors
-/// When it does not parse, its current context is incomplete, or it asks for what is refused.
+/// Fails when the kubeconfig is larger than 1 MiB, does not parse, has an incomplete current context, or uses a
+/// field that is refused.
 pub async fn user_config(kubeconfig: &[u8]) -> Result<Config, Error> {
     user_config_with(kubeconfig, KubeconfigRules::default()).await
 }
@@ -57,7 +58,8 @@ pub async fn user_config(kubeconfig: &[u8]) -> Result<Config, Error> {
 /// Does the same as [`user_config`], but accepts what the rules name.
 ///
 /// # Errors
-/// When it does not parse, its current context is incomplete, or it asks for what is refused.
+/// Fails when the kubeconfig is larger than 1 MiB, does not parse, has an incomplete current context, or uses a
+/// field that is refused.
 pub async fn user_config_with(kubeconfig: &[u8], rules: KubeconfigRules) -> Result<Config, Error> {
     let kubeconfig = parse(kubeconfig)?;
     check(&kubeconfig, rules)?;
@@ -182,9 +184,9 @@ fn check_user(name: &str, info: &AuthInfo) -> Result<(), Error> {
 /// The contexts that a project may choose from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Contexts {
-    /// The one that is used when a target names none.
+    /// The name that is used when a target names none.
     pub current: Option<String>,
-    /// All names.
+    /// The names of all contexts.
     pub names: Vec<String>,
 }
 
@@ -201,7 +203,7 @@ impl Contexts {
     /// Renames contexts, one after the other; the current one keeps being current.
     ///
     /// # Errors
-    /// When an old name is missing or a new one is taken.
+    /// Fails when an old name is missing or a new one is taken.
     pub fn rename<'a>(
         mut self,
         renames: impl IntoIterator<Item = (&'a str, &'a str)>,

@@ -1,4 +1,4 @@
-//! Who looks at changes before they are stored: the webhooks and policies of a cluster.
+//! Admission control: the webhooks and policies of a cluster that see changes before they are stored.
 
 use std::time::Duration;
 
@@ -7,23 +7,23 @@ use yaml::Value;
 
 use crate::{Cluster, Error, ResourceKind};
 
-/// The group of everything that is asked about changes.
+/// The API group of webhook configurations and policies.
 const GROUP: &str = "admissionregistration.k8s.io";
-/// How old the list of its kinds may be.
+/// Maximum age of the snapshot that the kinds are read from.
 const KINDS_AGE: Duration = Duration::from_secs(10);
-/// More than anybody has; with more of them everything counts as looked at.
+/// Maximum number of objects of one kind; with more, every update counts as seen.
 const MOST: usize = 5_000;
 
-/// Which updates the webhooks and policies of a cluster look at. Whom and which objects they leave out is not told apart,
-/// so it says yes rather too often than too rarely.
+/// The updates that the webhooks and policies of a cluster see. Their conditions on users and single objects are
+/// ignored, so an update that none of them sees may count as seen.
 #[derive(Debug, Clone, Default)]
 pub struct Admission {
     rules: Vec<Rule>,
-    /// Whether it is not known what all of them look at.
+    /// True if the rules of some webhooks or policies are unknown.
     unclear: bool,
 }
 
-/// The resources that one of them looks at.
+/// The resources of one rule.
 #[derive(Debug, Clone)]
 struct Rule {
     groups: Vec<String>,
@@ -46,13 +46,14 @@ impl Rule {
 }
 
 impl Admission {
-    /// Whether somebody may look at updates of objects of this kind, and change or refuse them or warn of them.
+    /// Returns true if a webhook or policy may see updates of objects of this kind, and change, refuse or warn
+    /// about them.
     #[must_use]
     pub fn sees_updates(&self, kind: &ResourceKind) -> bool {
         self.unclear || self.rules.iter().any(|rule| rule.sees(kind))
     }
 
-    /// Adds what one of them looks at.
+    /// Adds the rules of a webhook configuration or policy.
     fn add(&mut self, object: &Value) {
         let rules: Option<Vec<&Value>> = match object.get("webhooks") {
             Some(webhooks) => Some(
@@ -97,10 +98,10 @@ fn items(list: Option<&Value>) -> impl Iterator<Item = &Value> {
 }
 
 impl Cluster {
-    /// Who looks at changes. For an identity that may not read that, everything counts as looked at.
+    /// Reads the webhooks and policies. If the identity may not list them, every update counts as seen.
     ///
     /// # Errors
-    /// When the kinds can't be found out, or the work is cancelled.
+    /// Fails when discovery fails, or the work is cancelled.
     pub async fn admission(&self) -> Result<Admission, Error> {
         let snapshot = self.recent_snapshot(KINDS_AGE).await?;
         let kinds: Vec<ResourceKind> = snapshot
@@ -153,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_looked_at_is_known_by_rules() {
+    fn sees_updates_follows_operations_groups_and_resources() {
         for (operations, groups, resources, expected) in [
             (json!(["UPDATE"]), json!([""]), json!(["configmaps"]), true),
             (json!(["CREATE", "*"]), json!(["*"]), json!(["*"]), true),
@@ -179,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_looks_at_everything() {
+    fn sees_updates_is_true_for_unknown_rules() {
         assert!(!sees(
             json!({"kind": "ValidatingWebhookConfiguration"}),
             "",

@@ -26,7 +26,7 @@ pub struct ApplyOptions<'a> {
     /// If set, the fields of other managers are taken over. To be used only on a patch without the fields that are left to
     /// others, or because the user asked for it.
     pub force: bool,
-    /// The field manager.
+    /// Name of the field manager.
     pub manager: &'a str,
 }
 
@@ -42,7 +42,7 @@ impl<'a> ApplyOptions<'a> {
     }
 }
 
-/// An applied object.
+/// The result of an apply or a replacement.
 #[derive(Debug, Clone)]
 pub struct Applied {
     /// The object after the apply.
@@ -56,7 +56,7 @@ impl Cluster {
     /// changed since, and the request can be sent again without harm.
     ///
     /// # Errors
-    /// If the API server refuses or can't be reached.
+    /// Fails when the API server refuses or can't be reached.
     pub async fn replace(&self, object: &Value, options: ApplyOptions<'_>) -> Result<Applied, Error> {
         let reference = ObjectRef::of(object)?;
         let what = format!("replace {reference}");
@@ -86,7 +86,8 @@ impl Cluster {
     /// was changed since.
     ///
     /// # Errors
-    /// [`Error::NoMatch`] if the kind is not served, [`Error::Api`] with causes if other managers own fields.
+    /// Fails when the kind is not served ([`Error::NoMatch`]), other managers own fields ([`Error::Api`] with
+    /// causes), or the API server refuses or can't be reached.
     pub async fn apply(&self, object: &Value, options: ApplyOptions<'_>) -> Result<Applied, Error> {
         let reference = ObjectRef::of(object)?;
         let what = format!("apply {reference}");

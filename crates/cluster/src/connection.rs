@@ -14,13 +14,13 @@ use crate::{ApiError, Error, discovery::Discovery};
 /// The bounds of requests.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// Requests in flight at once.
+    /// Maximum number of requests in flight; default 16.
     pub concurrency: usize,
-    /// How long one request may take.
+    /// Timeout of one attempt; default 30 s.
     pub request_timeout: Duration,
-    /// How often a request is sent before its failure counts.
+    /// Maximum number of attempts at one request, which ends earlier after two timeouts; default 5.
     pub attempts: u32,
-    /// How large one answer may be, in bytes.
+    /// Maximum size of the body of an answer, in bytes; default 256 MiB.
     pub answer_bytes: usize,
 }
 
@@ -88,7 +88,7 @@ impl Call {
     }
 }
 
-/// What to do after one attempt.
+/// The outcome of one attempt.
 enum Attempt {
     Done(Result<Answer, Error>),
     Again { after: Option<Duration>, error: Error },
@@ -154,7 +154,7 @@ impl Cluster {
     /// Sleeps.
     ///
     /// # Errors
-    /// When the work is cancelled in the meantime.
+    /// Fails when the work is cancelled in the meantime.
     pub async fn pause(&self, duration: Duration) -> Result<(), Error> {
         self.unless_cancelled(time::sleep(duration)).await
     }
@@ -285,7 +285,7 @@ impl Cluster {
     }
 }
 
-/// Whether the same request may work in a moment.
+/// Returns true if the same request may succeed later.
 fn is_transient(status: StatusCode, body: &[u8]) -> bool {
     match status.as_u16() {
         429 | 502..=504 => true,
@@ -323,7 +323,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_may_heal_is_tried_again() {
+    fn is_transient_accepts_errors_that_may_pass() {
         for (code, body, expected) in [
             (429, &b"{}"[..], true),
             (503, b"{}", true),

@@ -9,10 +9,10 @@ use yaml::{Map, Value};
 
 use crate::{Cluster, Error, connection::Call, path};
 
-/// How to delete.
+/// The options of a deletion.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct DeleteOptions<'a> {
-    /// The API server does everything but delete.
+    /// If set, the API server does everything but delete.
     pub dry_run: bool,
     /// Only the object with this UID: one that was created anew under the name stays.
     pub uid: Option<&'a str>,
@@ -20,7 +20,7 @@ pub struct DeleteOptions<'a> {
     pub resource_version: Option<&'a str>,
 }
 
-/// What became of an object.
+/// The outcome of a deletion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Deleted {
     /// It is deleted, or being deleted.
@@ -35,7 +35,7 @@ impl Cluster {
     /// Deletes an object; what it owns goes after it, in the background.
     ///
     /// # Errors
-    /// When the API server refuses or can't be asked.
+    /// Fails when the API server refuses or can't be reached.
     pub async fn delete(&self, reference: &ObjectRef, options: DeleteOptions<'_>) -> Result<Deleted, Error> {
         let kind = match self
             .kind(&reference.group, &reference.version, &reference.kind)
@@ -64,7 +64,8 @@ impl Cluster {
     /// Waits until an object, or the one with this UID, is gone.
     ///
     /// # Errors
-    /// When the time is over (the error tells what holds the object), the API server refuses, or the work is cancelled.
+    /// Fails when the timeout ends (the error names the finalizers that hold the object), the API server refuses
+    /// or can't be reached, or the work is cancelled.
     pub async fn wait_gone(
         &self,
         reference: &ObjectRef,
@@ -138,7 +139,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn the_body_carries_what_must_hold() {
+    fn delete_body_contains_preconditions() {
         let options = DeleteOptions {
             dry_run: true,
             uid: Some("u"),
@@ -153,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_held_object_names_its_finalizers() {
+    fn timeout_of_a_deletion_names_the_finalizers() {
         let reference = ObjectRef {
             group: String::new(),
             version: "v1".to_owned(),

@@ -29,9 +29,9 @@ pub enum Scope {
 pub struct ResourceKind {
     /// API group, empty for the core group.
     pub group: String,
-    /// Version.
+    /// API version without the group.
     pub version: String,
-    /// Kind.
+    /// Name of the kind, as in `Deployment`.
     pub kind: String,
     /// Plural name, as in URLs.
     pub plural: String,
@@ -54,7 +54,7 @@ impl ResourceKind {
         objects::join_api_version(&self.group, &self.version)
     }
 
-    /// Returns the scope.
+    /// Returns the scope of its objects.
     #[must_use]
     pub fn scope(&self) -> Scope {
         if self.namespaced {
@@ -162,7 +162,7 @@ impl Snapshot {
 pub struct GroupVersion {
     /// API group, empty for the core group.
     pub group: String,
-    /// Version.
+    /// API version without the group.
     pub version: String,
 }
 
@@ -197,7 +197,7 @@ impl Cluster {
     /// Returns the last snapshot, and reads one if there is none.
     ///
     /// # Errors
-    /// If the API server can't be reached.
+    /// Fails when the API server can't be reached.
     pub async fn snapshot(&self) -> Result<Arc<Snapshot>, Error> {
         match self.discovery().current() {
             Some(snapshot) => Ok(snapshot),
@@ -208,7 +208,7 @@ impl Cluster {
     /// Returns a snapshot that is not older than `age`.
     ///
     /// # Errors
-    /// If the API server can't be reached.
+    /// Fails when the API server can't be reached.
     pub async fn recent_snapshot(&self, age: Duration) -> Result<Arc<Snapshot>, Error> {
         let snapshot = self.snapshot().await?;
         if snapshot.is_older_than(age) {
@@ -221,7 +221,7 @@ impl Cluster {
     /// Reads a new snapshot, unless another task did so since `seen`.
     ///
     /// # Errors
-    /// If the API server can't be reached.
+    /// Fails when the API server can't be reached.
     pub async fn refresh(&self, seen: Option<&Arc<Snapshot>>) -> Result<Arc<Snapshot>, Error> {
         let _one_at_a_time = self.discovery().refreshing.lock().await;
         if let Some(current) = self.discovery().current()
@@ -237,7 +237,7 @@ impl Cluster {
     /// Returns a kind in a version. For an unknown kind, discovery is read once more.
     ///
     /// # Errors
-    /// [`Error::NoMatch`] if the cluster does not serve it.
+    /// Fails when the cluster does not serve it ([`Error::NoMatch`]), or the API server can't be reached.
     pub async fn kind(&self, group: &str, version: &str, kind: &str) -> Result<ResourceKind, Error> {
         let mut snapshot = self.snapshot().await?;
         if snapshot.find(group, version, kind).is_none() && snapshot.is_older_than(Duration::from_millis(200))
@@ -260,7 +260,7 @@ impl Cluster {
     /// Returns the scope of a kind; `None` if the cluster does not serve it.
     ///
     /// # Errors
-    /// If the API server can't be reached.
+    /// Fails when the API server can't be reached.
     pub async fn scope(&self, group: &str, kind: &str) -> Result<Option<Scope>, Error> {
         let snapshot = self.snapshot().await?;
         if let Some(scope) = snapshot.scope(group, kind) {
@@ -276,7 +276,7 @@ impl Cluster {
     /// once more.
     ///
     /// # Errors
-    /// If the API server can't be reached.
+    /// Fails when the API server can't be reached.
     pub async fn kinds(&self, group: Option<&str>, kind: Option<&str>) -> Result<Vec<ResourceKind>, Error> {
         let snapshot = self.snapshot().await?;
         let found = snapshot.matching(group, kind);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use objects::{ObjectRef, conflict::Cause, secrets};
 use yaml::Value;
 
-/// What can go wrong between here and a cluster.
+/// An error of an operation on a cluster or a kubeconfig.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Error {
     /// The API server answered with an error.
@@ -14,49 +14,49 @@ pub enum Error {
     /// The cluster serves no such kind.
     #[error("no matches for kind \"{kind}\" in version \"{api_version}\"")]
     NoMatch {
-        /// The kind.
+        /// The kind of the object.
         kind: String,
-        /// Its group and version.
+        /// Group and version of the kind.
         api_version: String,
     },
     /// The API server can't be reached.
     #[error("{what}: the API server can't be reached: {reason}")]
     Unreachable {
-        /// What was attempted.
+        /// Description of the operation.
         what: String,
-        /// What the network said.
+        /// Description of the cause.
         reason: String,
     },
     /// The API server did not answer in time.
     #[error("{what}: the API server did not answer within {after:?}")]
     Timeout {
-        /// What was attempted.
+        /// Description of the operation.
         what: String,
-        /// How long it was waited for.
+        /// The timeout that expired.
         after: Duration,
     },
-    /// The answer is none that can be understood.
+    /// The answer can't be understood.
     #[error("{what}: the API server's answer can't be understood: {reason}")]
     Malformed {
-        /// What was attempted.
+        /// Description of the operation.
         what: String,
-        /// What is wrong with it.
+        /// Description of the problem.
         reason: String,
     },
-    /// There are more objects than anybody should read at once.
+    /// There are more objects than the limit.
     #[error("{what}: there are more than {limit} objects: ask for one of them by its name")]
     TooMany {
-        /// What was attempted.
+        /// Description of the operation.
         what: String,
-        /// How many there may be.
+        /// Maximum number of objects.
         limit: usize,
     },
     /// A name or namespace that can't stand in a URL.
     #[error("{object}: '{value}' can't be a name: use lower case letters, digits, '-' and '.'")]
     InvalidName {
-        /// The object.
+        /// Description of the object.
         object: String,
-        /// The name.
+        /// The invalid name or namespace.
         value: String,
     },
     /// An object that is no object.
@@ -74,23 +74,23 @@ pub enum Error {
     /// A context to be renamed is missing.
     #[error("failed to rename context {old} -> {new}. Old context not found in kubeconfig")]
     ContextMissing {
-        /// Its name.
+        /// Current name of the context.
         old: String,
-        /// What it should be called.
+        /// New name of the context.
         new: String,
     },
     /// The name that a context should get is taken.
     #[error("failed to rename context {old} -> {new}. New context already present in kubeconfig")]
     ContextTaken {
-        /// Its name.
+        /// Current name of the context.
         old: String,
-        /// What it should be called.
+        /// New name of the context.
         new: String,
     },
 }
 
 impl Error {
-    /// The HTTP status, if the API server answered.
+    /// Returns the HTTP status, if the API server answered with an error.
     #[must_use]
     pub fn code(&self) -> Option<u16> {
         if let Self::Api(error) = self {
@@ -100,25 +100,25 @@ impl Error {
         }
     }
 
-    /// Whether the object, or what it is in, is not there.
+    /// Returns true if the API server answered that the object, its namespace or its kind does not exist (404).
     #[must_use]
     pub fn is_not_found(&self) -> bool {
         self.code() == Some(404)
     }
 
-    /// Whether the identity has no right to do it.
+    /// Returns true if the API server refused the credentials or the request (401 or 403).
     #[must_use]
     pub fn is_forbidden(&self) -> bool {
         matches!(self.code(), Some(401 | 403))
     }
 
-    /// Whether it was refused for want of rights, which whoever grants them can mend.
+    /// Returns true if the request was refused for lack of valid credentials or permissions.
     #[must_use]
     pub fn is_denied(&self) -> bool {
         matches!(self, Self::Api(error) if error.is_denied())
     }
 
-    /// The fields that other managers own, when that is the problem.
+    /// Returns the fields that other managers own, if the error is a conflict about fields.
     #[must_use]
     pub fn field_conflicts(&self) -> Option<&[Cause]> {
         match self {
@@ -127,7 +127,7 @@ impl Error {
         }
     }
 
-    /// Whether the object was changed since it was read.
+    /// Returns true if the object was changed since it was read.
     #[must_use]
     pub fn is_stale(&self) -> bool {
         matches!(self, Self::Api(error) if error.code == 409 && error.causes.is_empty())
@@ -137,11 +137,11 @@ impl Error {
 /// An error of the API server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApiError {
-    /// The HTTP status.
+    /// HTTP status of the answer.
     pub code: u16,
     /// The reason in one word, as in `Forbidden`; may be empty.
     pub reason: String,
-    /// What the API server said.
+    /// Message of the API server; a general one if it sent none.
     pub message: String,
     /// Details of conflicts and of invalid fields.
     pub causes: Vec<Cause>,
@@ -177,13 +177,13 @@ impl ApiError {
         }
     }
 
-    /// Whether the identity is unknown or has no right. Quotas, admission and namespaces that are going answer with
-    /// status and reason of missing rights, too; nothing but the words of the authorizer tells them apart.
+    /// Returns true if the credentials are refused or permissions are missing. Quotas, admission and terminating
+    /// namespaces answer with the same status and reason; only the message of the authorizer differs.
     fn is_denied(&self) -> bool {
         self.code == 401 || self.code == 403 && self.message.contains("forbidden: User ")
     }
 
-    /// Whether it says that the URL, not the object, is unknown: the kind is not served (any more).
+    /// Returns true if the URL, not the object, is unknown: the kind is not served (any more).
     pub(crate) fn is_unknown_resource(&self) -> bool {
         let unknown = "the server could not find the requested resource";
         self.code == 404 && (self.reason.is_empty() || self.message.starts_with(unknown))
@@ -251,7 +251,7 @@ mod tests {
         "details":{"causes":[{"reason":"FieldValueInvalid","message":"Invalid value: \"canary\"","field":"data[a]"}]}}"#;
 
     #[test]
-    fn values_of_secrets_never_show() {
+    fn without_secrets_removes_values() {
         let error = ApiError::parse(422, INVALID).without_secrets(&reference("Secret"));
         assert!(!format!("{error} {error:?}").contains("canary"));
         assert!(error.to_string().contains("data[a]"), "{error}");
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_rights_are_told_from_other_refusals() {
+    fn is_denied_requires_missing_permissions() {
         for (code, message, denied) in [
             (401, "Unauthorized", true),
             (
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_without_words_gets_some() {
+    fn parse_replaces_a_missing_message() {
         let error = ApiError::parse(502, b"<html>");
         assert_eq!(error.to_string(), "the API server answered with status 502");
         let forbidden = br#"{"reason":"Forbidden","message":"configmaps is forbidden: User \"u\" cannot patch resource"}"#;

@@ -45,7 +45,7 @@ struct Query {
 pub struct Gap {
     /// API group, empty for the core group.
     pub group: String,
-    /// Version.
+    /// API version without the group.
     pub version: String,
     /// The kind; absent if the kinds of the whole version are unknown, because its API server is down.
     pub kind: Option<String>,
@@ -53,7 +53,7 @@ pub struct Gap {
     pub namespace: Option<String>,
     /// True if the identity has no right to list it.
     pub forbidden: bool,
-    /// The reason.
+    /// The reason why it could not be listed.
     pub reason: String,
 }
 
@@ -131,7 +131,7 @@ impl Cluster {
     /// each of `namespaces`. `wanted` returns the requested part of a kind's objects; kinds without one are not listed.
     ///
     /// # Errors
-    /// If discovery fails or the work is cancelled. A kind that can't be listed is a gap of the listing.
+    /// Fails when discovery fails or the work is cancelled. A kind that can't be listed is a gap of the listing.
     pub async fn list_labelled(
         &self,
         label: &str,
@@ -173,7 +173,7 @@ impl Cluster {
     /// Returns all objects of a kind, or those in one namespace, as a list object of the API server.
     ///
     /// # Errors
-    /// If there are more than `most` objects, or the API server refuses or can't be reached.
+    /// Fails when there are more than `most` objects, or the API server refuses or can't be reached.
     pub async fn list(
         &self,
         kind: &ResourceKind,

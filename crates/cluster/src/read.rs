@@ -38,7 +38,7 @@ impl Answer {
         })
     }
 
-    /// Whether the body says to be of a kind.
+    /// Returns true if the field `kind` of the body has this value.
     pub(crate) fn is_kind(&self, kind: &str) -> bool {
         #[derive(serde::Deserialize)]
         struct Head {
@@ -52,7 +52,7 @@ impl Cluster {
     /// The live object; `None` when it, its namespace or its kind does not exist.
     ///
     /// # Errors
-    /// When the API server refuses or can't be asked.
+    /// Fails when the API server refuses or can't be reached.
     pub async fn get(&self, reference: &ObjectRef) -> Result<Option<Value>, Error> {
         Ok(self.read(reference).await?.map(|(object, _)| object))
     }
@@ -60,7 +60,7 @@ impl Cluster {
     /// The same, with what the API server warned of.
     ///
     /// # Errors
-    /// When the API server refuses or can't be asked.
+    /// Fails when the API server refuses or can't be reached.
     pub async fn read(&self, reference: &ObjectRef) -> Result<Option<(Value, Vec<String>)>, Error> {
         let kind = match self
             .kind(&reference.group, &reference.version, &reference.kind)
@@ -84,7 +84,7 @@ impl Cluster {
     /// The version of Kubernetes, as `v1.33.0`.
     ///
     /// # Errors
-    /// When the API server can't be asked.
+    /// Fails when the API server can't be reached.
     pub async fn version(&self) -> Result<String, Error> {
         let what = "version";
         let answer = self.send(what, &Call::get("/version".to_owned())).await?;
@@ -96,10 +96,10 @@ impl Cluster {
         })
     }
 
-    /// A token of a service account for somebody outside of the cluster, who checks that it is for `audience`.
+    /// Returns a token of a service account for a server outside of the cluster that checks the `audience`.
     ///
     /// # Errors
-    /// When the API server refuses or can't be asked.
+    /// Fails when the API server refuses or can't be reached.
     pub async fn service_account_token(
         &self,
         account: &ObjectRef,
@@ -128,10 +128,10 @@ impl Cluster {
         })
     }
 
-    /// What tells one cluster from another: the UID of its namespace `kube-system`.
+    /// Returns the identity of the cluster: the UID of its namespace `kube-system`.
     ///
     /// # Errors
-    /// When the namespace can't be read.
+    /// Fails when the namespace is missing or can't be read.
     pub async fn id(&self) -> Result<String, Error> {
         let namespace = ObjectRef {
             group: String::new(),
@@ -151,11 +151,11 @@ impl Cluster {
             })
     }
 
-    /// Whether objects of the kind get a status: what is built in is known, a custom resource is looked up in its
-    /// definition, and otherwise the status subresource tells.
+    /// Returns the need of a kind for a status. It is known for built-in kinds; another kind needs one if it has a
+    /// status subresource, or if the schema of its definition has a status.
     ///
     /// # Errors
-    /// When the API server can't be asked.
+    /// Fails when the API server can't be reached.
     pub async fn status_need(&self, reference: &ObjectRef) -> Result<StatusNeed, Error> {
         if let Some(known) = readiness::builtin_status(&reference.group, &reference.kind) {
             return Ok(known);

@@ -24,9 +24,9 @@ const GONE: Duration = Duration::from_secs(600);
 
 /// A rendered project and the cluster that it is for.
 pub struct Project<'a> {
-    /// The cluster.
+    /// The cluster that the project is for.
     pub cluster: &'a Cluster,
-    /// The rendered project.
+    /// The project as it was rendered.
     pub rendered: &'a Rendered,
     /// Origin of the results. A random id is added if it has none.
     pub origin: Origin,

@@ -66,7 +66,7 @@ pub struct DeployOptions {
     pub contents: bool,
     /// If set, the result holds the values of Secrets.
     pub show_secrets: bool,
-    /// Called on progress.
+    /// Receiver of progress events, if any.
     pub progress: Listener,
 }
 
@@ -145,7 +145,7 @@ impl Run<'_> {
 /// before it. Failures of objects are in the result, and do not stop the others.
 ///
 /// # Errors
-/// If nothing was rendered, the live state can't be read, or the work is cancelled.
+/// Fails when nothing was rendered, the live state can't be read, or the work is cancelled.
 pub async fn deploy(
     cluster: &Cluster,
     rendered: &Rendered,

@@ -4,7 +4,7 @@ use api::{Class, Fault, Reason};
 
 use crate::discriminator::DiscriminatorError;
 
-/// Why an operation could not be done.
+/// An error that ends an operation.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The project can't be loaded or rendered.
@@ -38,18 +38,18 @@ pub enum Error {
     /// A stored result is gone or broken, or too large to be stored.
     #[error("the stored result {id} can't be used: {reason}")]
     StoredResult {
-        /// Its identity.
+        /// Identity of the result.
         id: String,
-        /// What is wrong with it.
+        /// Description of the problem.
         reason: String,
     },
-    /// The last render of the same object did not end when it was told to.
+    /// The previous render of the same object has not ended yet.
     #[error(
         "the last render of {name} has not ended yet, although it was told to, so no other one begins: if this stays, \
          restart the controller, and please report this"
     )]
     StillRendering {
-        /// What is rendered.
+        /// Name of the object that is rendered.
         name: String,
     },
     /// The work was cancelled (shutdown, lost lease, timeout, or a newer version to work on).

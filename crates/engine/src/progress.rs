@@ -55,9 +55,9 @@ pub struct ItemCounts {
     pub deleted: usize,
     /// Hooks that were deleted.
     pub deleted_hooks: usize,
-    /// Errors.
+    /// Number of errors of the item.
     pub errors: usize,
-    /// Warnings.
+    /// Number of warnings of the item.
     pub warnings: usize,
 }
 
@@ -85,9 +85,9 @@ impl fmt::Display for ItemCounts {
     }
 }
 
-/// Receives progress events.
+/// A receiver of progress events.
 pub trait Progress: fmt::Debug + Send + Sync {
-    /// Something happens. It is called from the work itself, so it should return soon.
+    /// Called for each event, from the work itself, so it should return soon.
     fn tell(&self, event: &Event<'_>);
 }
 
@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counts_as_a_sentence() {
+    fn item_counts_display_as_sentences() {
         let none = ItemCounts::default();
         assert_eq!(none.to_string(), "Nothing to apply.");
         let some = ItemCounts {

@@ -203,7 +203,7 @@ fn render_decrypted(
     Ok(rendered)
 }
 
-/// Runs work on a blocking thread. The thread is told to stop when the caller is gone, and keeps its slot until it stops.
+/// Runs work on a blocking thread. The thread is cancelled when the caller is gone, and keeps its slot until it stops.
 async fn in_a_thread<T: Send + 'static>(
     options: &RenderOptions,
     work: impl FnOnce(&Budget) -> Result<T, kluctl::Error> + Send + 'static,

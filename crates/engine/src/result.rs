@@ -41,7 +41,7 @@ pub enum Command {
 }
 
 impl Command {
-    /// The word in messages and results.
+    /// Returns the word in messages and results.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -54,19 +54,19 @@ impl Command {
     }
 }
 
-/// Something said about an object, or about the operation as a whole.
+/// An error or warning about an object, or about the operation as a whole.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ObjectError {
-    /// The object.
+    /// The object; absent if the message is about the operation as a whole.
     pub reference: Option<ObjectRef>,
-    /// The message.
+    /// The error or warning message.
     pub message: String,
     /// True if the API server refused the request for lack of permissions.
     pub denied: bool,
 }
 
 impl ObjectError {
-    /// About an object.
+    /// Creates a message about an object.
     #[must_use]
     pub fn of(reference: &ObjectRef, message: impl Into<String>) -> Self {
         Self {
@@ -76,13 +76,13 @@ impl ObjectError {
         }
     }
 
-    /// The same, with whether it was refused for want of rights.
+    /// Sets whether the API server refused the request for lack of permissions.
     #[must_use]
     pub(crate) fn denied(self, denied: bool) -> Self {
         Self { denied, ..self }
     }
 
-    /// About the operation.
+    /// Creates a message about the operation as a whole.
     #[must_use]
     pub fn general(message: impl Into<String>) -> Self {
         Self {
@@ -111,7 +111,7 @@ impl std::fmt::Display for ObjectError {
     reason = "they are independent of each other, and results have them so"
 )]
 pub struct ResultObject {
-    /// The object.
+    /// Reference of the object.
     pub reference: ObjectRef,
     /// True if the object was created.
     pub new: bool,
@@ -187,40 +187,40 @@ impl ResultObject {
 pub struct Asked {
     /// True if the operation didn't wait for readiness.
     pub no_wait: bool,
-    /// All conflicts were to be won.
+    /// True if all conflicting fields were to be taken over.
     pub force_apply: bool,
-    /// Objects were to be replaced when they could not be applied.
+    /// True if objects that can't be applied were to be replaced.
     pub replace_on_error: bool,
-    /// The same, by deleting them if need be.
+    /// True if objects that can't be replaced either were to be deleted and created again.
     pub force_replace_on_error: bool,
-    /// The first error was to be the end.
+    /// True if nothing new was to begin after the first error.
     pub abort_on_error: bool,
-    /// The part of the project.
+    /// The part of the project that was rendered.
     pub inclusion: Inclusion,
 }
 
 /// The result of an operation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CommandResult {
-    /// The operation.
+    /// The operation that was run.
     pub command: Command,
     /// True for a dry run.
     pub dry_run: bool,
-    /// The discriminator.
+    /// The discriminator of the deployment.
     pub discriminator: Option<String>,
-    /// Start time.
+    /// Start time of the operation.
     pub start: Timestamp,
-    /// End time.
+    /// End time of the operation.
     pub end: Timestamp,
-    /// The origin.
+    /// The origin of the result.
     pub origin: Origin,
-    /// The options.
+    /// The options of the operation.
     pub asked: Asked,
     /// The objects that were rendered, applied or removed, or would be, in a stable order.
     pub objects: Vec<ResultObject>,
-    /// Errors.
+    /// Errors about objects or the operation.
     pub errors: Vec<ObjectError>,
-    /// Warnings.
+    /// Warnings about objects or the operation.
     pub warnings: Vec<ObjectError>,
     /// The state of the applied objects, with which a later comparison saves most of its requests.
     pub versions: AppliedVersions,
@@ -231,17 +231,17 @@ pub struct CommandResult {
 /// Number of objects by outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
-    /// Were not there before.
+    /// Number of objects that did not exist before.
     pub new: usize,
-    /// Were there, and changed.
+    /// Number of objects that existed and changed.
     pub changed: usize,
-    /// Were removed.
+    /// Number of deleted objects.
     pub deleted: usize,
-    /// Are no longer rendered, and were not removed.
+    /// Number of objects that are no longer rendered and were not deleted.
     pub orphans: usize,
-    /// Errors.
+    /// Number of errors in the result.
     pub errors: usize,
-    /// Warnings.
+    /// Number of warnings in the result.
     pub warnings: usize,
 }
 
@@ -318,7 +318,7 @@ impl CommandResult {
         self
     }
 
-    /// Counts what happened.
+    /// Counts the objects by outcome, the errors and the warnings.
     #[must_use]
     pub fn counts(&self) -> Counts {
         let count =
@@ -351,7 +351,7 @@ impl CommandResult {
         }
     }
 
-    /// Takes over what another operation did.
+    /// Adds the objects, errors and warnings of another operation.
     pub(crate) fn add(&mut self, other: Self) {
         self.objects.extend(other.objects);
         self.errors.extend(other.errors);
@@ -386,7 +386,7 @@ pub(crate) fn message(command: Command, counts: Counts) -> String {
     message
 }
 
-/// `<what> failed with N errors: ...`, with as many of the errors as are readable in a condition.
+/// Returns `<what> failed with N errors: ...`, with as many of the errors as are readable in a condition.
 pub(crate) fn failure(what: &str, errors: &[ObjectError]) -> Option<String> {
     const SHOWN: usize = 5;
     const LENGTH: usize = 700;
@@ -417,7 +417,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages() {
+    fn message_lists_counts_above_zero() {
         let none = Counts::default();
         assert_eq!(message(Command::Deploy, none), "deploy succeeded.");
         assert_eq!(

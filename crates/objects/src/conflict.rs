@@ -23,11 +23,11 @@ use crate::{
 /// One conflicting field, as the API server reports it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cause {
-    /// `FieldManagerConflict`.
+    /// Type of the cause: `FieldManagerConflict`.
     pub reason: String,
-    /// As in `conflict with "hpa" using apps/v1`.
+    /// Message, as in `conflict with "hpa" using apps/v1`.
     pub message: String,
-    /// As in `.spec.replicas`.
+    /// Path of the field, as in `.spec.replicas`.
     pub field: String,
 }
 
@@ -73,7 +73,7 @@ pub struct Policy<'a> {
 /// Decides about each conflicting field of `local`, whose apply was refused while the object was as in `live`.
 ///
 /// # Errors
-/// If a cause is of an unknown type, its field can't be found, or an annotation or a rule does not parse.
+/// Fails when a cause is of an unknown type, its field can't be found, or an annotation or a rule does not parse.
 pub fn resolve(
     live: &Value,
     local: &Value,

@@ -1,4 +1,4 @@
-//! What changed between two states of an object.
+//! Comparison of two states of an object.
 //!
 //! Maps are compared by key. Lists are multisets: their order does not count, and what has no equal on the other side
 //! is compared with what stands at the same position.
@@ -13,7 +13,7 @@ use crate::{
     secrets,
 };
 
-/// How a field changed.
+/// The type of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ChangeKind {
     /// It is gone.
@@ -25,7 +25,7 @@ pub enum ChangeKind {
 }
 
 impl ChangeKind {
-    /// The word in results.
+    /// Returns the word in results.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -36,23 +36,23 @@ impl ChangeKind {
     }
 }
 
-/// One change.
+/// A change of a field or list item.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Change {
-    /// How.
+    /// The type of the change.
     pub kind: ChangeKind,
-    /// Where.
+    /// The path of the field or list item.
     pub path: Path,
-    /// The value before, unless it was not there.
+    /// The value before; absent if it was missing.
     pub old: Option<Value>,
-    /// The value after, unless it is gone.
+    /// The value after; absent if it is missing.
     pub new: Option<Value>,
-    /// Whether masks stand where the values were.
+    /// True if masks replace the values.
     pub masked: bool,
 }
 
 impl Change {
-    /// Where, in canonical text.
+    /// Returns the path in its canonical form.
     #[must_use]
     pub fn json_path(&self) -> String {
         path::canonical(&self.path)
@@ -98,7 +98,7 @@ impl Change {
     }
 }
 
-/// Replaces each masked value by a fixed mark, and keeps the keys of maps.
+/// Replaces each masked value by the mark that stands for it in results, and keeps the keys of maps.
 fn obfuscated(value: &Value) -> Value {
     match value {
         Value::Null => Value::Null,
@@ -204,7 +204,7 @@ fn compare_lists(at: &mut Path, old: &[Value], new: &[Value], found: &mut Vec<Ch
     }
 }
 
-/// Which items of each list have no equal in the other.
+/// Returns a flag for each item of both lists: true if it has no equal in the other list.
 fn unmatched(old: &[Value], new: &[Value]) -> (Vec<bool>, Vec<bool>) {
     let mut available: HashMap<String, Vec<usize>> = HashMap::new();
     for (index, item) in new.iter().enumerate().rev() {
@@ -228,7 +228,7 @@ fn unmatched(old: &[Value], new: &[Value]) -> (Vec<bool>, Vec<bool>) {
     (old_left, new_left)
 }
 
-/// A text that is equal for exactly the values that count as equal.
+/// Returns a string that is equal for exactly the values that count as equal.
 fn fingerprint(value: &Value) -> String {
     match value {
         Value::Null => "~".to_owned(),
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn maps() {
+    fn changes_compares_maps_by_key() {
         check(json!({"aa": 1}), json!({"aa": 1}), &[]);
         check(
             json!({"aa": 1, "bb": {"cc": 1}}),
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn long_lists_take_no_square_time() {
+    fn changes_of_long_lists_take_no_square_time() {
         let list: Vec<u32> = (0..50_000).collect();
         let mut other = list.clone();
         other.reverse();
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_as_text() {
+    fn unified_formats_values() {
         for (old, new, expected) in [
             (json!({"aa": 1}), json!({"aa": 2}), "-1\n+2"),
             (

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-/// How many lines around a change are shown.
+/// Number of unchanged lines that are shown around a change.
 const EDGE: usize = 3;
 /// More changes than this are not looked for one by one: what is between the equal ends is replaced as a whole.
 const MOST_EDITS: usize = 1500;
@@ -41,7 +41,8 @@ pub fn between<T: PartialEq>(old: &[T], new: &[T]) -> Vec<Edit> {
     edits
 }
 
-/// How far each diagonal leads after each number of edits (Myers); `None` when there are too many.
+/// Returns the furthest position on each diagonal after each number of edits (Myers); `None` if there are too many
+/// edits.
 fn shortest<T: PartialEq>(old: &[T], new: &[T]) -> Option<Vec<Vec<usize>>> {
     let mut trace: Vec<Vec<usize>> = Vec::new();
     for d in 0..=(old.len() + new.len()).min(MOST_EDITS) {
@@ -75,7 +76,7 @@ fn reach(reached: &[usize], place: usize) -> usize {
     reached.get(place).copied().unwrap_or_default()
 }
 
-/// Whether a diagonal is reached by an insertion; deletions come first where both lead equally far.
+/// Returns true if a diagonal is reached by an insertion; deletions come first where both lead equally far.
 fn down(last: &[usize], place: usize, d: usize) -> bool {
     place == 0 || place != d && reach(last, place - 1) < reach(last, place)
 }
@@ -280,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn unified_texts() {
+    fn unified_shows_hunks_with_context() {
         assert_eq!(
             unified("l1\nl2\nl3\n", "l1\nCHANGED\nl3\n"),
             "@@ -1,3 +1,3 @@\n l1\n-l2\n+CHANGED\n l3\n"

@@ -58,7 +58,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn repairs_ports_and_quantities() {
+    fn apply_repairs_ports_and_quantities() {
         let object = Value::from_json(json!({"spec": {
             "ports": [{"port": 80}, {"port": 53, "protocol": "UDP"}],
             "limits": [{"default": {"cpu": 0.5}, "defaultRequest": {"cpu": "1"}}],

@@ -1,4 +1,4 @@
-//! JSONPath in the dialect of the Go library ojg, used for annotations, rules, queries and paths of variables.
+//! JSONPath in the dialect of the Go library ojg, for annotations, rules, queries and `targetPath`.
 //!
 //! A path may begin with `$`, `@`, a name or a bracket. Filters compare (`==`, `!=`, `<`, `<=`, `>`, `>=`), match
 //! regular expressions (`=~ /re/`), test for presence, and combine with `&&`, `||`, `!` and parentheses. Escapes,
@@ -95,7 +95,8 @@ impl JsonPath {
     /// Parses a path.
     ///
     /// # Errors
-    /// Returns an error if the syntax is invalid, the path is longer than 4096 bytes, or filters nest deeper than 16 levels.
+    /// Fails when the syntax is invalid, the path is longer than 4096 bytes, or filters nest deeper than 16
+    /// levels.
     pub fn parse(text: &str) -> Result<Self, JsonPathError> {
         parse::path(text).map(|segments| Self { segments })
     }
@@ -103,7 +104,7 @@ impl JsonPath {
     /// Returns the paths of all matches in a value: each path once, in the order of the value.
     ///
     /// # Errors
-    /// Returns an error if the evaluation visits more than a million values.
+    /// Fails when the evaluation visits more than a million values.
     pub fn find(&self, root: &Value) -> Result<Vec<Path>, JsonPathError> {
         eval::find(&self.segments, root)
     }
@@ -111,8 +112,8 @@ impl JsonPath {
     /// Returns a map that has a value at this path, as setting the path in an empty map does.
     ///
     /// # Errors
-    /// Returns an error if the path does not name exactly one field or item, in the words of ojg; or if it has more than 100
-    /// steps or an index over 1000.
+    /// Fails when the path does not name exactly one field or item (the message is that of ojg), or has more than
+    /// 100 steps or an index over 1000.
     pub fn wrap(&self, value: Value) -> Result<Map, WrapError> {
         wrap::wrap(&self.segments, value)
     }
@@ -121,7 +122,7 @@ impl JsonPath {
 /// Compiles a regular expression of a user, up to a compiled size of 1 MiB.
 ///
 /// # Errors
-/// Returns an error if the syntax is invalid or the compiled expression is too large.
+/// Fails when the syntax is invalid or the compiled expression is too large.
 pub fn bounded_regex(pattern: &str) -> Result<regex::Regex, PatternError> {
     regex::RegexBuilder::new(pattern)
         .size_limit(1 << 20)

@@ -12,11 +12,11 @@ use crate::path::{Key, Path};
 pub struct ManagedFields {
     /// Name of the manager.
     pub manager: String,
-    /// `Apply` or `Update`.
+    /// The operation: `Apply` or `Update`.
     pub operation: String,
     /// The subresource through which it writes; empty for the object itself.
     pub subresource: String,
-    /// Its fields.
+    /// The fields that it owns.
     pub fields: Vec<Field>,
 }
 

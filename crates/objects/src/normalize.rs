@@ -23,7 +23,7 @@ impl Ignore {
     /// Reads the annotations of the local object, by the names of the vocabulary, and the rules that match it.
     ///
     /// # Errors
-    /// If a JSON path or a regular expression does not parse.
+    /// Fails when a JSON path or a regular expression does not parse.
     pub fn of<'r>(
         local: &Value,
         vocabulary: &Vocabulary,
@@ -113,7 +113,7 @@ impl Ignore {
 /// Returns the object without the fields that the API server and controllers add, and without the ignored ones.
 ///
 /// # Errors
-/// If an ignored JSON path matches too many values.
+/// Fails when an ignored JSON path matches too many values.
 pub fn normalize(object: &Value, ignore: &Ignore) -> Result<Value, Error> {
     let mut object = object.clone();
     whole_numbers(&mut object);

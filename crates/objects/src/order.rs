@@ -15,13 +15,13 @@ const OPERATOR_GROUPS: [&str; 7] = [
     "acid.zalan.do",
 ];
 
-/// Whether this is a namespace: those are deleted, and gone, before the rest.
+/// Returns true for a namespace. Namespaces are deleted, and gone, before other objects.
 #[must_use]
 pub fn is_namespace(reference: &ObjectRef) -> bool {
     reference.is("", "Namespace")
 }
 
-/// Whether the object lives in one of these namespaces, and so goes with it.
+/// Returns true if the object is in one of these namespaces, and so is deleted together with it.
 #[must_use]
 pub fn goes_with(reference: &ObjectRef, namespaces: &[String]) -> bool {
     reference
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn namespaces_operators_workloads_rest() {
+    fn deletion_orders_namespaces_operators_workloads_rest() {
         let mut refs = [
             reference("", "ConfigMap", "c"),
             reference("apps", "Deployment", "d"),

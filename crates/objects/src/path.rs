@@ -60,7 +60,7 @@ fn is_identifier(name: &str) -> bool {
         && !name.starts_with(|first: char| first.is_ascii_digit())
 }
 
-/// What is at a path.
+/// Returns the value at a path, if there is one.
 #[must_use]
 pub fn get<'a>(value: &'a Value, path: &[Key]) -> Option<&'a Value> {
     path.iter().try_fold(value, |value, key| match key {
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn canonical_text() {
+    fn canonical_quotes_special_names() {
         for (path, expected) in [
             (
                 json!(["metadata", "labels", "example.com/tag-0"]),
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn removes_several_items_of_one_list() {
+    fn remove_all_removes_several_items_of_one_list() {
         let mut value = Value::from_json(json!({"l": [0, 1, 2, 3], "m": {"a": 1, "b": 2}}));
         let paths = [
             json!(["l", 0]),
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn finds_leaves() {
+    fn leaves_returns_all_leaf_paths() {
         let value = Value::from_json(json!({"aa": {"bb": 1, "cc": {}}, "dd": [[], {"ee": null}]}));
         let found: Vec<_> = leaves(&value).iter().map(|path| canonical(path)).collect();
         assert_eq!(found, ["aa.bb", "aa.cc", "dd[0]", "dd[1].ee"]);

@@ -38,7 +38,7 @@ pub struct Policy<'a> {
     pub vocabulary: &'a Vocabulary,
     /// The need for a status of the object's kind.
     pub status: StatusNeed,
-    /// The current time.
+    /// The time of the check.
     pub now: Timestamp,
     /// If set, "not ready" is an error (when validating), otherwise a warning (when waiting).
     pub not_ready_is_error: bool,
@@ -47,9 +47,9 @@ pub struct Policy<'a> {
 /// The value of one annotation that is a result of a validation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ValidateResult {
-    /// The annotation.
+    /// Name of the annotation.
     pub annotation: String,
-    /// Its value.
+    /// Value of the annotation.
     pub message: String,
 }
 

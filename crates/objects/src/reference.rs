@@ -1,4 +1,4 @@
-//! What identifies an object.
+//! The identity of an object.
 
 use std::fmt;
 
@@ -13,32 +13,33 @@ pub struct ObjectRef {
     pub group: String,
     /// API version without the group.
     pub version: String,
-    /// Kind.
+    /// Name of the kind, as in `Deployment`.
     pub kind: String,
     /// Namespace; absent for cluster-scoped objects.
     pub namespace: Option<String>,
-    /// Name.
+    /// Name of the object.
     pub name: String,
 }
 
-/// What identifies an object in whatever version it is read.
+/// The identity of an object, independent of the version in which it is read.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ObjectId {
     /// API group, empty for the core group.
     pub group: String,
-    /// Kind.
+    /// Name of the kind, as in `Deployment`.
     pub kind: String,
     /// Namespace; absent for cluster-scoped objects.
     pub namespace: Option<String>,
-    /// Name.
+    /// Name of the object.
     pub name: String,
 }
 
 impl ObjectRef {
-    /// Reads the reference of an object.
+    /// Returns the reference of an object.
     ///
     /// # Errors
-    /// When it is no map, or `apiVersion`, `kind` or `metadata.name` is missing.
+    /// Fails when the object is not a map, or `apiVersion`, `kind` or `metadata.name` is missing, empty or not a
+    /// string.
     pub fn of(object: &Value) -> Result<Self, Error> {
         if object.as_map().is_none() {
             return Err(Error::NotAnObject(object.type_name()));
@@ -70,13 +71,13 @@ impl ObjectRef {
         })
     }
 
-    /// `group/version`, or the version alone for the core group.
+    /// Returns `group/version`, or the version alone for the core group.
     #[must_use]
     pub fn api_version(&self) -> String {
         join_api_version(&self.group, &self.version)
     }
 
-    /// The same without the version.
+    /// Returns the reference without the version.
     #[must_use]
     pub fn id(&self) -> ObjectId {
         ObjectId {
@@ -87,7 +88,7 @@ impl ObjectRef {
         }
     }
 
-    /// Whether this is an object of a kind in a group.
+    /// Returns true if the object has this group and kind.
     #[must_use]
     pub fn is(&self, group: &str, kind: &str) -> bool {
         self.group == group && self.kind == kind
@@ -135,7 +136,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn reads_shows_and_orders() {
+    fn object_ref_is_parsed_displayed_and_ordered() {
         let deployment = ObjectRef::of(&Value::from_json(json!({
             "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "shop"}
         })))
@@ -152,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn says_what_is_missing() {
+    fn object_ref_names_the_missing_field() {
         for (object, expected) in [
             (json!([]), "a Kubernetes object must be a map, but this is a list"),
             (

@@ -7,11 +7,11 @@ use crate::ObjectRef;
 /// The objects that a rule applies to; an absent field matches every object.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ObjectPattern {
-    /// The API group.
+    /// The API group to match.
     pub group: Option<String>,
-    /// The kind.
+    /// The kind to match.
     pub kind: Option<String>,
-    /// The name.
+    /// The name to match.
     pub name: Option<String>,
     /// The namespace; objects without a namespace match too.
     pub namespace: Option<String>,
@@ -62,7 +62,7 @@ pub struct ConflictRule {
     pub path_patterns: Vec<String>,
     /// The fields of managers whose names match these regular expressions.
     pub managers: Vec<String>,
-    /// The resolution.
+    /// The resolution of the conflicts.
     pub action: ConflictAction,
 }
 

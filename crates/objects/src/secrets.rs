@@ -4,12 +4,12 @@ use yaml::{Map, Value};
 
 use crate::{ObjectRef, diff::Change, meta, path::Key};
 
-/// What stands in for a value.
+/// The mask that replaces a value.
 pub const MASK: &str = "*****";
-/// The same in base64.
+/// The mask in base64.
 const MASK_BASE64: &str = "KioqKio=";
 
-/// Whether this is a Secret.
+/// Returns true for a Secret of the core group.
 #[must_use]
 pub fn is_secret(reference: &ObjectRef) -> bool {
     reference.is("", "Secret")
@@ -29,7 +29,7 @@ pub fn mask(changes: &mut [Change]) {
     }
 }
 
-/// A Secret without its values, for whoever keeps or prints whole objects.
+/// Returns a Secret with masked values, to store or print the whole object.
 #[must_use]
 pub fn masked(object: &Value) -> Value {
     let mut object = object.clone();
@@ -66,7 +66,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn no_value_of_a_secret_survives() {
+    fn mask_removes_all_values() {
         let live = Value::from_json(json!({"kind": "Secret", "data": {"aa": "Y2FuYXJ5", "bb": "Y2FuYXJ5"}}));
         let applied = Value::from_json(
             json!({"kind": "Secret", "data": {"aa": "Y2FuYXJ5LTI=", "cc": "Y2FuYXJ5"},
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_without_its_values() {
+    fn masked_removes_values_and_last_applied_manifest() {
         let secret = Value::from_json(
             json!({"kind": "Secret", "metadata": {"name": "s", "annotations": {"a": "b",
             "kubectl.kubernetes.io/last-applied-configuration": "{\"stringData\":{\"k\":\"canary\"}}"}},

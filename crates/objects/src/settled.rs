@@ -1,10 +1,11 @@
-//! Whether an apply would change nothing, told without asking the API server.
+//! Detection of applies that would change nothing, without a request to the API server.
 //!
 //! A live object says which fields our manager applied last. When these are exactly the fields of the manifest, and the
 //! live object has the manifest's value in each, then server-side apply merges what is there already: no value changes,
-//! so nobody can be in conflict, and no field is new or gone, so nobody's fields change. Everything that can't be told
-//! from the object alone counts as unsettled: values that the API server writes differently, fields that it sets itself,
-//! and lists and maps of which it isn't known whether they are owned as a whole.
+//! so there can't be a conflict, and no field is new or gone, so the fields of other managers stay as they are.
+//! Everything that can't be determined from the object alone counts as unsettled: values that the API server
+//! writes differently, fields that it sets itself, and lists and maps of which it isn't known whether they are
+//! owned as a whole.
 
 mod atomic;
 
@@ -28,8 +29,8 @@ const SERVERS: [&str; 7] = [
     "uid",
 ];
 
-/// Whether a manager's apply of this manifest would leave the live object, and who manages its fields, as they are. The
-/// manifest is as it would be sent.
+/// Returns true if an apply of this manifest by this manager would leave the live object and the ownership of its
+/// fields unchanged. The manifest must have the form in which it would be sent.
 #[must_use]
 pub fn is_settled(manifest: &Value, live: &Value, manager: &str) -> bool {
     look(manifest, live, manager).is_some()
@@ -64,7 +65,8 @@ fn look(manifest: &Value, live: &Value, manager: &str) -> Option<()> {
     require(owned == 0)
 }
 
-/// What a manager applied in this version, if it has applied the object itself, and nothing else.
+/// Returns the fields that a manager applied; `None` unless its only apply was to the object itself, in this
+/// version.
 fn applied<'a>(live: &'a Value, manager: &str, api_version: &str) -> Option<&'a Map> {
     let entries = live.pointer(&["metadata", "managedFields"])?.as_seq()?;
     let mut own = entries.iter().filter(|entry| {
@@ -83,7 +85,7 @@ fn require(condition: bool) -> Option<()> {
     condition.then_some(())
 }
 
-/// How many fields stand below a node; none when something else than fields does.
+/// Returns the number of fields below a node; `None` if there is anything else than fields.
 fn children(tree: &Map) -> Option<usize> {
     let below = tree.keys().filter(|key| *key != ".");
     let (fields, others): (Vec<_>, Vec<_>) = below.partition(|key| key.starts_with("f:"));
@@ -92,12 +94,12 @@ fn children(tree: &Map) -> Option<usize> {
 
 /// A walk through what is owned, what was rendered, and what is live, side by side.
 struct Walk {
-    /// Whether the kind is one of Kubernetes itself.
+    /// True if the kind belongs to Kubernetes itself.
     built_in: bool,
 }
 
 impl Walk {
-    /// A name says which object it is, and is nobody's.
+    /// Checks the metadata. Name and namespace identify the object, and no manager owns them.
     fn metadata(&self, tree: &Map, manifest: &Map, live: &Map) -> Option<()> {
         let mut owned = children(tree)?;
         for (name, value) in manifest {
@@ -156,8 +158,8 @@ impl Walk {
         }
     }
 
-    /// A list whose items are told apart by keys: each item of the manifest is one of the owned ones, and they stand in the
-    /// same order.
+    /// A list whose items are identified by keys: each item of the manifest is one of the owned ones, and they
+    /// stand in the same order.
     fn keyed(&self, tree: &Map, manifest: &[Value], live: &[Value]) -> Option<()> {
         let owned = tree.iter().filter(|(key, _)| *key != ".");
         let mut owned: Vec<(Vec<(String, Value)>, &Map)> = owned
@@ -212,8 +214,8 @@ fn members(tree: &Map, manifest: &[Value], live: &[Value]) -> Option<()> {
     })
 }
 
-/// Whether two values are sent as the same JSON, apart from the order of keys: a number that is written otherwise is another
-/// one here.
+/// Returns true if two values have the same JSON form, apart from the order of keys; a number that is written
+/// differently is a different value.
 fn equal(one: &Value, other: &Value) -> bool {
     one == other && std::mem::discriminant(one) == std::mem::discriminant(other)
 }

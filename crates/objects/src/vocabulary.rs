@@ -1,6 +1,6 @@
 //! The names of the annotations and labels that an owner of objects obeys, and of the managers that it overrides.
 //!
-//! This crate decides by rules, and knows no name of any tool: whoever applies objects passes in its own vocabulary.
+//! This crate decides by rules, and knows no name of any tool: the caller passes in its own vocabulary.
 
 use yaml::Value;
 
@@ -84,9 +84,9 @@ pub struct Vocabulary {
 /// Names of field managers, exact or by prefix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Managers {
-    /// Exact names.
+    /// Exact names of managers.
     pub names: &'static [&'static str],
-    /// Prefixes of names.
+    /// Prefixes of manager names.
     pub prefixes: &'static [&'static str],
 }
 

@@ -53,7 +53,7 @@ const WORDS: &[&str] = &[
     "tls-server-name",
     "disable-compression",
 ];
-/// What a stranger must not ask for.
+/// Fields that a user's kubeconfig must not contain, each with the type of its entry.
 const REFUSED: &[(&str, &str)] = &[
     ("user", "exec"),
     ("user", "auth-provider"),

@@ -24,10 +24,10 @@ impl fmt::Debug for LocalKubeconfig {
 }
 
 impl LocalKubeconfig {
-    /// Reads it; `None` when nobody named a file and there is none.
+    /// Reads and merges the files; returns `None` if no file is given and no default one exists.
     ///
     /// # Errors
-    /// When it can't be read or does not parse.
+    /// Fails when a file can't be read or does not parse.
     pub fn read(file: Option<&Path>) -> Result<Option<Self>, Error> {
         let files: Vec<PathBuf> = match file {
             Some(file) => vec![file.to_path_buf()],
@@ -79,7 +79,7 @@ impl LocalKubeconfig {
     /// The configuration of a context, or of the current one.
     ///
     /// # Errors
-    /// When there is no such context, or it is incomplete.
+    /// Fails when the context does not exist or is incomplete, or its certificates or credentials can't be loaded.
     pub async fn config(&self, context: Option<&str>) -> Result<Config, Error> {
         if let Some(name) = context
             && !self.0.contexts.iter().any(|context| context.name == name)
@@ -96,7 +96,7 @@ impl LocalKubeconfig {
     }
 }
 
-/// Where kubeconfigs lie when nobody names one.
+/// Returns the paths in `$KUBECONFIG`, or `~/.kube/config` if that variable is missing or empty.
 fn files() -> Vec<PathBuf> {
     if let Some(paths) = std::env::var_os("KUBECONFIG").filter(|paths| !paths.is_empty()) {
         return std::env::split_paths(&paths)
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn contexts_are_found() {
+    async fn local_kubeconfig_returns_its_contexts() {
         let dir = tempfile::tempdir().unwrap();
         let path = file(dir.path(), "one", "one");
         let read = LocalKubeconfig::read(Some(&path)).unwrap().unwrap();
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_file_is_named_without_its_content() {
+    fn broken_kubeconfig_is_named_without_its_content() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("broken");
         std::fs::write(&path, "contexts: secret\n").unwrap();

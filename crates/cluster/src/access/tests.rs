@@ -81,7 +81,7 @@ async fn insecure_tls_is_accepted_if_the_rules_allow_it() {
 }
 
 #[tokio::test]
-async fn errors_hold_nothing_of_the_contents() {
+async fn errors_omit_the_contents_of_a_kubeconfig() {
     for text in [
         kubeconfig("token: [canary]", SERVER),
         kubeconfig("token: \"canary\\n\"", SERVER),

@@ -34,7 +34,7 @@ pub struct Comparison {
     pub completeness: Completeness,
     /// Objects that could not be compared.
     pub errors: Vec<ObjectError>,
-    /// Warnings.
+    /// Warnings of the comparison.
     pub warnings: Vec<ObjectError>,
     /// The versions of the objects that equal their manifests.
     pub versions: AppliedVersions,
@@ -71,7 +71,7 @@ impl Comparison {
 /// apply.
 ///
 /// # Errors
-/// If nothing was rendered, the live state can't be read, or the work is cancelled.
+/// Fails when nothing was rendered, the live state can't be read, or the work is cancelled.
 pub async fn compare(
     cluster: &Cluster,
     rendered: &Rendered,

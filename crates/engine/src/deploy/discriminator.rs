@@ -5,7 +5,7 @@ use objects::meta;
 /// A problem with a discriminator.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DiscriminatorError {
-    /// There is none.
+    /// The discriminator is empty.
     #[error("no discriminator is configured: set `discriminator` in .kluctl.yaml or in the target")]
     Empty,
     /// It is not a valid label value.
@@ -34,14 +34,14 @@ pub struct Claim {
     pub owner: String,
     /// The cluster, in any form that is equal for equal clusters.
     pub cluster: String,
-    /// The discriminator.
+    /// The discriminator of the deployment.
     pub discriminator: String,
 }
 
 /// Checks that a discriminator can be used for deletions: it is not empty, and a valid label value.
 ///
 /// # Errors
-/// If it is empty or not a valid label value.
+/// Fails when it is empty or not a valid label value.
 pub fn check(discriminator: &str) -> Result<(), DiscriminatorError> {
     if discriminator.is_empty() {
         return Err(DiscriminatorError::Empty);
@@ -56,7 +56,7 @@ pub fn check(discriminator: &str) -> Result<(), DiscriminatorError> {
 /// Checks that no other deployment uses the discriminator on the same cluster.
 ///
 /// # Errors
-/// If another deployment does; the error names it.
+/// Fails when another deployment does; the error names it.
 pub fn check_unique(own: &Claim, others: &[Claim]) -> Result<(), DiscriminatorError> {
     let clash = others.iter().find(|other| {
         other.owner != own.owner && other.cluster == own.cluster && other.discriminator == own.discriminator

@@ -6,13 +6,13 @@ use objects::rules::IgnoreRule;
 /// The kinds of differences that are left out of results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct HiddenDifferences {
-    /// The labels with tags.
+    /// True if labels with tags are hidden.
     pub tags: bool,
-    /// All labels.
+    /// True if all labels are hidden.
     pub labels: bool,
-    /// All annotations.
+    /// True if all annotations are hidden.
     pub annotations: bool,
-    /// All labels and annotations that kluctl adds: tags, discriminator, directory of the item.
+    /// True if all labels and annotations that kluctl adds are hidden: tags, discriminator, directory of the item.
     pub marks: bool,
 }
 
@@ -55,7 +55,7 @@ mod tests {
     use yaml::Value;
 
     #[test]
-    fn rules_cover_what_is_hidden() {
+    fn rules_cover_hidden_differences() {
         assert!(HiddenDifferences::default().rules().is_empty());
         let marks = HiddenDifferences {
             marks: true,

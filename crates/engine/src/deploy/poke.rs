@@ -29,18 +29,18 @@ const POD_SPECS: [&[&str]; 3] = [
 /// A container and its new image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PokedImage {
-    /// The object.
+    /// The object with the container.
     pub object: ObjectRef,
     /// The name of the container.
     pub container: String,
-    /// The image.
+    /// The new image of the container.
     pub image: String,
 }
 
 /// Replaces the images of containers in live objects. Objects that don't exist are warnings.
 ///
 /// # Errors
-/// If the live state can't be read, or the work is cancelled.
+/// Fails when the live state can't be read, or the work is cancelled.
 pub async fn poke_images(
     cluster: &Cluster,
     rendered: &Rendered,

@@ -47,8 +47,8 @@ impl fmt::Debug for RemoveOptions<'_> {
 /// rendered. The result says if the search for them was complete.
 ///
 /// # Errors
-/// If nothing was rendered; if the discriminator is empty, not a label value, or used by another deployment (the error names
-/// it); if discovery fails; if the work is cancelled.
+/// Fails when nothing was rendered; the discriminator is empty, not a label value, or used by another deployment
+/// (the error names it); discovery fails; or the work is cancelled.
 pub async fn prune(
     cluster: &Cluster,
     rendered: &Rendered,
@@ -71,8 +71,8 @@ pub async fn prune(
 /// says if the search for them was complete.
 ///
 /// # Errors
-/// If the discriminator is empty, not a label value, or used by another deployment (the error names it); if discovery
-/// fails; if the work is cancelled.
+/// Fails when the discriminator is empty, not a label value, or used by another deployment (the error names it);
+/// discovery fails; or the work is cancelled.
 pub async fn delete(
     cluster: &Cluster,
     discriminator: &str,

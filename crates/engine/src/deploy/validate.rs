@@ -17,17 +17,17 @@ use crate::{Error, ObjectError, Origin, result};
 pub struct ValidateResult {
     /// True if all objects exist and are ready.
     pub ready: bool,
-    /// The discriminator.
+    /// The discriminator of the target.
     pub discriminator: Option<String>,
-    /// Start time.
+    /// Start time of the validation.
     pub start: Timestamp,
-    /// End time.
+    /// End time of the validation.
     pub end: Timestamp,
     /// The origin: project, target and deployment.
     pub origin: Origin,
     /// Objects that are missing or not ready.
     pub errors: Vec<ObjectError>,
-    /// Warnings.
+    /// Warnings of the validation.
     pub warnings: Vec<ObjectError>,
     /// Results of validations in annotations of objects.
     pub results: Vec<(ObjectRef, AnnotationResult)>,
@@ -44,7 +44,7 @@ impl ValidateResult {
 /// The time to repeat a validation while an object is not ready.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Patience {
-    /// Timeout.
+    /// Timeout of all attempts together.
     pub limit: Duration,
     /// Pause between two attempts.
     pub pause: Duration,
@@ -53,7 +53,7 @@ pub struct Patience {
 /// Checks that all rendered objects exist and are ready.
 ///
 /// # Errors
-/// If the live state can't be read, or the work is cancelled.
+/// Fails when the live state can't be read, or the work is cancelled.
 pub async fn validate(cluster: &Cluster, rendered: &Rendered) -> Result<ValidateResult, Error> {
     let refs = live::references(rendered)?;
     check(cluster, rendered, &refs).await
@@ -62,7 +62,7 @@ pub async fn validate(cluster: &Cluster, rendered: &Rendered) -> Result<Validate
 /// Validates until everything is ready or the timeout ends; `attempt` is called with every result but the last one.
 ///
 /// # Errors
-/// If the live state can't be read, or the work is cancelled.
+/// Fails when the live state can't be read, or the work is cancelled.
 pub async fn validate_until(
     cluster: &Cluster,
     rendered: &Rendered,

@@ -23,7 +23,7 @@ impl BlockingContext {
     /// Blocks until the future completes, and returns its output.
     ///
     /// # Errors
-    /// `cancelled` when the render is cancelled before that.
+    /// Fails when the render is cancelled before that.
     pub(crate) fn block_on<T>(&self, future: impl Future<Output = T>) -> Result<T, CallbackError> {
         let output = self.runtime.block_on(self.cancelled.run_until_cancelled(future));
         output.ok_or_else(|| CallbackError::new("cancelled"))

@@ -17,8 +17,8 @@ const MAX_AGE: Duration = Duration::from_secs(24 * 60 * 60);
 /// Maximum total size of cached charts, in bytes of their archives.
 const MAX_CACHED_BYTES: usize = 64 << 20;
 
-/// Identifies a cached chart. The credentials are a part of it, so that nobody gets a chart from the cache that they may not
-/// pull themselves.
+/// Identifies a cached chart. The credentials are a part of it, so that other credentials do not give access to the
+/// cached chart.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Key {
     address: String,

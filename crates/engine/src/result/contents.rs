@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn there_and_back() {
+    fn compacted_objects_expand_to_the_original() {
         let object = object();
         let compacted = compact(&object);
         let text = |name| compacted.get(name).and_then(Value::as_str).unwrap();

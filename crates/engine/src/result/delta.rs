@@ -285,7 +285,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn there_and_back() {
+    fn delta_restores_the_new_value() {
         for (old, new, delta) in [
             (json!("abc"), json!("abc"), "=5"),
             (json!({"a": 1}), json!({"a": 2}), "=5\t-1\t+2\t=1"),

@@ -14,7 +14,7 @@ pub enum Initiator {
 }
 
 impl Initiator {
-    /// The word in results.
+    /// Returns the word in results.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -24,12 +24,12 @@ impl Initiator {
     }
 }
 
-/// The project.
+/// The identity of a project.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ProjectKey {
-    /// Its repository, as in `git://host/path`; empty when it is in none.
+    /// Its repository, as in `git://host/path`; empty if it is in none.
     pub repo_key: String,
-    /// Its directory there.
+    /// Its directory in the repository.
     pub sub_dir: String,
 }
 
@@ -40,11 +40,11 @@ pub struct GitInfo {
     pub url: String,
     /// The branch, unless it is a tag.
     pub branch: String,
-    /// The tag.
+    /// The tag; empty if there is none.
     pub tag: String,
     /// The directory in the repository.
     pub sub_dir: String,
-    /// The commit.
+    /// The hash of the commit.
     pub commit: String,
     /// True if files differ from the commit.
     pub dirty: bool,
@@ -53,11 +53,11 @@ pub struct GitInfo {
 /// The resource that a controller works for.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct KluctlDeployment {
-    /// Its name.
+    /// Name of the resource.
     pub name: String,
-    /// Its namespace.
+    /// Namespace of the resource.
     pub namespace: String,
-    /// The cluster in which it is.
+    /// Identity of the cluster that it is in.
     pub cluster_id: String,
 }
 
@@ -68,9 +68,9 @@ pub struct Origin {
     pub id: String,
     /// The identity of the pass of a controller.
     pub reconcile_id: String,
-    /// The initiator.
+    /// The initiator of the operation.
     pub initiator: Initiator,
-    /// The project.
+    /// The identity of the project.
     pub project: ProjectKey,
     /// State of its Git checkout.
     pub git: Option<GitInfo>,
@@ -80,7 +80,7 @@ pub struct Origin {
     pub overrides_patch: Option<Value>,
     /// The UID of the namespace `kube-system`.
     pub cluster_id: String,
-    /// The target.
+    /// The target of the operation.
     pub target: Target,
     /// Target name that templates saw instead of the target's own.
     pub target_name_override: String,

@@ -43,9 +43,9 @@ const MOST_PARTS: usize = 64;
 /// Number of results to keep per project and target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Keep {
-    /// Results of operations.
+    /// Number of results of operations; default 5.
     pub commands: usize,
-    /// Results of validations.
+    /// Number of results of validations; default 2.
     pub validations: usize,
 }
 
@@ -69,11 +69,11 @@ pub struct ResultStore {
 /// A result that is kept.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredResult {
-    /// Its identity.
+    /// Identity of the result.
     pub id: String,
     /// True for the result of a validation.
     pub is_validation: bool,
-    /// The summary.
+    /// Summary of the result.
     pub summary: Value,
     /// The Secret that holds it, or its first part.
     pub secret: ObjectRef,

@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_and_drift() {
+    fn summary_counts_objects_and_drift() {
         let mut result = CommandResult::begin(Command::Diff, true, Some("d"));
         assert_eq!(result.drift_message(), "no drift");
         result.warnings.push(ObjectError::general("w"));

@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_result() {
+    fn result_is_printed_as_text() {
         let mut result = CommandResult::begin(Command::Deploy, false, Some("d"));
         let (old, new) = (json!({"data": {"key": "1"}}), json!({"data": {"key": "2"}}));
         result.objects = vec![

@@ -4,7 +4,7 @@ use anyhow::Result;
 use engine::{AppliedVersions, CompareOptions, Comparison, DeployOptions};
 use serde_json::json;
 
-use crate::world::World;
+use crate::world::Fixture;
 
 /// The names of missing and of changed objects.
 fn found(comparison: &Comparison) -> (Vec<&str>, Vec<&str>) {
@@ -17,8 +17,8 @@ fn found(comparison: &Comparison) -> (Vec<&str>, Vec<&str>) {
 }
 
 #[tokio::test]
-async fn a_manual_change_and_only_that_is_found_and_corrected() -> Result<()> {
-    let world = World::new("compare").await?;
+async fn compare_finds_manual_changes_only() -> Result<()> {
+    let world = Fixture::new("compare").await?;
     let deployment = world.object(
         "apps/v1",
         "Deployment",
@@ -123,8 +123,8 @@ async fn a_manual_change_and_only_that_is_found_and_corrected() -> Result<()> {
 }
 
 #[tokio::test]
-async fn orphans_are_found_when_asked_for() -> Result<()> {
-    let world = World::new("orphans").await?;
+async fn compare_finds_orphans_on_request() -> Result<()> {
+    let world = Fixture::new("orphans").await?;
     let (a, b) = (world.config_map("a", json!({})), world.config_map("b", json!({})));
     world.deploy_well(&world.rendered(vec![a.clone(), b])).await?;
     let options = CompareOptions {
@@ -139,8 +139,8 @@ async fn orphans_are_found_when_asked_for() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_foreign_field_is_no_drift() -> Result<()> {
-    let world = World::new("foreign-field").await?;
+async fn compare_reports_no_drift_for_fields_of_others() -> Result<()> {
+    let world = Fixture::new("foreign-field").await?;
     let rendered = world.rendered(vec![world.config_map("a", json!({"key": "ours"}))]);
     world.deploy_well(&rendered).await?;
     world

@@ -4,13 +4,13 @@ use anyhow::Result;
 use engine::{CompareOptions, DeployOptions};
 use serde_json::{Value as Json, json};
 
-use crate::world::World;
+use crate::world::Fixture;
 
 const LOST: &str = "Not updating field '.data.key' as we lost field ownership";
 
 /// Deploys, changes the field as another manager, deploys again; returns the value and the warnings.
 async fn contest(name: &str, manager: &str, annotations: Json, force: bool) -> Result<(Json, Vec<String>)> {
-    let world = World::new(name).await?;
+    let world = Fixture::new(name).await?;
     let mut object = world.config_map("c", json!({"key": "ours", "other": "ours"}));
     object["metadata"]["annotations"] = annotations;
     let rendered = world.rendered(vec![object]);
@@ -37,7 +37,7 @@ async fn contest(name: &str, manager: &str, annotations: Json, force: bool) -> R
 }
 
 #[tokio::test]
-async fn an_edit_by_hand_is_taken_back() -> Result<()> {
+async fn deploy_reverts_manual_edits() -> Result<()> {
     for manager in ["kubectl-edit", "kubectl", "k9s", "rancher"] {
         assert_eq!(
             contest("by-hand", manager, json!({}), false).await?,
@@ -49,7 +49,7 @@ async fn an_edit_by_hand_is_taken_back() -> Result<()> {
 }
 
 #[tokio::test]
-async fn another_controller_keeps_its_field_and_that_is_said() -> Result<()> {
+async fn controllers_keep_their_fields_with_a_warning() -> Result<()> {
     let (value, warnings) = contest("foreign", "hpa-controller", json!({}), false).await?;
     assert_eq!(value, "theirs");
     assert_eq!(warnings.len(), 1);
@@ -61,7 +61,7 @@ async fn another_controller_keeps_its_field_and_that_is_said() -> Result<()> {
 }
 
 #[tokio::test]
-async fn annotations_decide_otherwise() -> Result<()> {
+async fn annotations_resolve_conflicts() -> Result<()> {
     for (name, value, expected) in [
         ("kluctl.io/force-apply", "true", "ours"),
         ("kluctl.io/force-apply-field", "data.key", "ours"),
@@ -82,7 +82,7 @@ async fn annotations_decide_otherwise() -> Result<()> {
 }
 
 #[tokio::test]
-async fn all_conflicts_are_won_when_told_so() -> Result<()> {
+async fn force_apply_wins_all_conflicts() -> Result<()> {
     assert_eq!(
         contest("forced", "operator", json!({}), true).await?,
         (json!("ours"), vec![])
@@ -91,8 +91,8 @@ async fn all_conflicts_are_won_when_told_so() -> Result<()> {
 }
 
 #[tokio::test]
-async fn an_autoscaler_and_a_deployment_do_not_fight() -> Result<()> {
-    let world = World::new("hpa").await?;
+async fn autoscaler_keeps_replicas_of_a_deployment() -> Result<()> {
+    let world = Fixture::new("hpa").await?;
     let rendered = world.rendered(vec![world.object("apps/v1", "Deployment", "web", json!({"spec": {
         "replicas": 1, "selector": {"matchLabels": {"a": "b"}},
         "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}},

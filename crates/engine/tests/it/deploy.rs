@@ -4,11 +4,11 @@ use anyhow::Result;
 use engine::{Counts, DeployOptions, Error};
 use serde_json::json;
 
-use crate::world::World;
+use crate::world::Fixture;
 
 #[tokio::test]
-async fn what_is_deployed_carries_label_and_manager_and_the_second_time_nothing_changes() -> Result<()> {
-    let world = World::new("deploy").await?;
+async fn deploy_sets_label_and_manager_and_is_idempotent() -> Result<()> {
+    let world = Fixture::new("deploy").await?;
     let rendered = world.rendered(vec![
         world.config_map("a", json!({"k": "v"})),
         world.object(
@@ -46,8 +46,8 @@ async fn what_is_deployed_carries_label_and_manager_and_the_second_time_nothing_
 }
 
 #[tokio::test]
-async fn changes_are_reported_and_those_of_secrets_masked() -> Result<()> {
-    let world = World::new("changes").await?;
+async fn deploy_reports_changes_and_masks_secrets() -> Result<()> {
+    let world = Fixture::new("changes").await?;
     let state = |value: &str| {
         world.rendered(vec![
             world.config_map("a", json!({"key": value})),
@@ -76,8 +76,8 @@ async fn changes_are_reported_and_those_of_secrets_masked() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_rejected_object_is_reported_and_the_others_are_applied() -> Result<()> {
-    let world = World::new("rejected").await?;
+async fn deploy_reports_rejected_objects_and_applies_the_others() -> Result<()> {
+    let world = Fixture::new("rejected").await?;
     let frozen = |value: &str| {
         let mut object = world.config_map("frozen", json!({"k": value}));
         object["immutable"] = json!(true);
@@ -126,8 +126,8 @@ async fn a_rejected_object_is_reported_and_the_others_are_applied() -> Result<()
 }
 
 #[tokio::test]
-async fn after_the_first_error_nothing_new_begins_when_told_so() -> Result<()> {
-    let world = World::new("abort").await?;
+async fn abort_on_error_starts_nothing_after_the_first_error() -> Result<()> {
+    let world = Fixture::new("abort").await?;
     let rendered = world.rendered(vec![
         world.object("nope.example.com/v1", "Nope", "n", json!({})),
         world.config_map("after", json!({})),
@@ -143,8 +143,8 @@ async fn after_the_first_error_nothing_new_begins_when_told_so() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_dry_run_tells_everything_and_changes_nothing() -> Result<()> {
-    let world = World::new("dry-run").await?;
+async fn dry_run_reports_everything_and_changes_nothing() -> Result<()> {
+    let world = Fixture::new("dry-run").await?;
     let missing = format!("{}-missing", world.namespace);
     let group = format!("{}.example.com", world.namespace);
     let mut inside = world.config_map("inside", json!({"k": "v"}));
@@ -187,8 +187,8 @@ async fn a_dry_run_tells_everything_and_changes_nothing() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_definition_and_its_objects_in_one_deployment() -> Result<()> {
-    let world = World::new("crd").await?;
+async fn deploy_applies_a_definition_and_its_objects() -> Result<()> {
+    let world = Fixture::new("crd").await?;
     let group = format!("{}.example.com", world.namespace);
     // Without namespaces on the object: its kind is not served when namespaces are put right.
     let thing = |version: &str| {
@@ -212,8 +212,8 @@ async fn a_definition_and_its_objects_in_one_deployment() -> Result<()> {
 }
 
 #[tokio::test]
-async fn without_objects_nothing_is_done() -> Result<()> {
-    let world = World::new("empty").await?;
+async fn deploy_and_prune_refuse_an_empty_render() -> Result<()> {
+    let world = Fixture::new("empty").await?;
     world
         .deploy_well(&world.rendered(vec![world.config_map("a", json!({}))]))
         .await?;
@@ -237,8 +237,8 @@ pub(crate) fn definition(group: &str) -> serde_json::Value {
 }
 
 #[tokio::test]
-async fn a_deployment_without_changes_asks_for_lists_alone() -> Result<()> {
-    let world = World::new("requests").await?;
+async fn deploy_without_changes_requests_lists_only() -> Result<()> {
+    let world = Fixture::new("requests").await?;
     let items = (0..12).map(|i| {
         let object = |j: usize| world.object("v1", "ServiceAccount", &format!("s-{i}-{j}"), json!({}));
         (0..5).map(object).collect::<Vec<_>>()

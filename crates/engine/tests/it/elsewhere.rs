@@ -1,4 +1,4 @@
-//! What renders take from other repositories, registries, servers and the cluster.
+//! Renders that read from other repositories, registries, servers and the cluster.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use testkit::{GitServer, Page, WebServer};
 use tree::Mem;
 use yaml::Value;
 
-use crate::world::World;
+use crate::world::Fixture;
 
 pub(crate) const MAP: &str =
     "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: m}\ndata:\n  v: \"{{ v }}\"\n";
@@ -69,7 +69,7 @@ async fn projects_come_from_git() -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn directories_stand_for_repositories() -> Result<()> {
+async fn overrides_replace_repositories_by_directories() -> Result<()> {
     let dir = tempfile::tempdir()?;
     std::fs::create_dir_all(dir.path().join("one/app"))?;
     std::fs::write(
@@ -149,7 +149,7 @@ async fn variables_come_from_servers_and_the_environment() -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn variables_come_from_the_cluster() -> Result<()> {
-    let world = World::new("vars").await?;
+    let world = Fixture::new("vars").await?;
     let namespace = &world.namespace;
     let labelled = world.object("v1", "ConfigMap", "labelled", json!({"data": {"k": "a: 1"}}));
     let mut labelled = labelled;
@@ -208,7 +208,7 @@ async fn variables_come_from_the_cluster() -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn secrets_of_aws_are_read_as_a_service_account() -> Result<()> {
-    let world = World::new("irsa").await?;
+    let world = Fixture::new("irsa").await?;
     let namespace = &world.namespace;
     let mut account = world.object("v1", "ServiceAccount", "reader", json!({}));
     account["metadata"]["annotations"] = json!({"eks.amazonaws.com/role-arn": "arn:aws:iam::1:role/r"});

@@ -15,17 +15,17 @@ use serde_json::{Value as Json, json};
 use testkit::{Fate, FaultProxy};
 use tokio_util::sync::CancellationToken;
 
-use crate::world::{PATIENCE, World, client, connect, deleted};
+use crate::world::{Fixture, PATIENCE, client, connect, deleted};
 
-async fn proxied(world: &World) -> Result<(FaultProxy, Cluster)> {
+async fn proxied(world: &Fixture) -> Result<(FaultProxy, Cluster)> {
     let proxy = FaultProxy::start(world.plane)?;
     let cluster = connect(&proxy.kubeconfig(world.plane.kubeconfig())?).await?;
     Ok((proxy, cluster))
 }
 
 #[tokio::test]
-async fn passing_trouble_is_sat_out() -> Result<()> {
-    let world = World::new("trouble").await?;
+async fn transient_faults_are_retried() -> Result<()> {
+    let world = Fixture::new("trouble").await?;
     let (proxy, cluster) = proxied(&world).await?;
     let rendered = world.rendered(vec![
         world.config_map("a", json!({})),
@@ -53,8 +53,8 @@ async fn passing_trouble_is_sat_out() -> Result<()> {
 }
 
 #[tokio::test]
-async fn lasting_trouble_is_reported() -> Result<()> {
-    let world = World::new("lasting").await?;
+async fn permanent_faults_are_reported() -> Result<()> {
+    let world = Fixture::new("lasting").await?;
     let proxy = FaultProxy::start(world.plane)?;
     let client = client(&proxy.kubeconfig(world.plane.kubeconfig())?).await?;
     let cluster = Cluster::with_settings(
@@ -92,7 +92,7 @@ async fn lasting_trouble_is_reported() -> Result<()> {
 
 #[tokio::test]
 async fn a_hanging_api_server_does_not_hold_a_cancelled_pass() -> Result<()> {
-    let world = World::new("hang").await?;
+    let world = Fixture::new("hang").await?;
     let (proxy, cluster) = proxied(&world).await?;
     let rendered = world.rendered(vec![world.config_map("a", json!({}))]);
     let cancel = CancellationToken::new();
@@ -112,8 +112,8 @@ async fn a_hanging_api_server_does_not_hold_a_cancelled_pass() -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_change_between_deciding_and_forcing_is_decided_about_anew() -> Result<()> {
-    let world = World::new("race").await?;
+async fn concurrent_change_is_resolved_again() -> Result<()> {
+    let world = Fixture::new("race").await?;
     let (proxy, cluster) = proxied(&world).await?;
     let rendered = world.rendered(vec![
         world.config_map("a", json!({"mine": "ours", "contested": "ours"})),
@@ -163,8 +163,8 @@ async fn a_change_between_deciding_and_forcing_is_decided_about_anew() -> Result
 }
 
 #[tokio::test]
-async fn an_api_server_that_goes_in_the_middle_loses_nothing() -> Result<()> {
-    let world = World::new("gone").await?;
+async fn api_server_outage_loses_nothing() -> Result<()> {
+    let world = Fixture::new("gone").await?;
     let proxy = FaultProxy::start(world.plane)?;
     let client = client(&proxy.kubeconfig(world.plane.kubeconfig())?).await?;
     let settings = Settings {
@@ -198,8 +198,8 @@ async fn an_api_server_that_goes_in_the_middle_loses_nothing() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_passing_conflict_of_versions_is_tried_again() -> Result<()> {
-    let world = World::new("stale").await?;
+async fn version_conflicts_are_retried() -> Result<()> {
+    let world = Fixture::new("stale").await?;
     let (proxy, cluster) = proxied(&world).await?;
     let rendered = world.rendered(vec![world.config_map("a", json!({}))]);
     let count = AtomicUsize::new(0);
@@ -213,8 +213,8 @@ async fn a_passing_conflict_of_versions_is_tried_again() -> Result<()> {
 }
 
 #[tokio::test]
-async fn what_admission_refuses_is_reported_and_the_rest_is_applied() -> Result<()> {
-    let world = World::new("admission").await?;
+async fn admission_refusals_do_not_stop_other_objects() -> Result<()> {
+    let world = Fixture::new("admission").await?;
     let ns = &world.namespace;
     let policy = json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy",
         "metadata": {"name": ns}, "spec": {
@@ -263,7 +263,7 @@ async fn what_admission_refuses_is_reported_and_the_rest_is_applied() -> Result<
 
 #[tokio::test]
 async fn an_immutable_field_needs_force() -> Result<()> {
-    let world = World::new("immutable").await?;
+    let world = Fixture::new("immutable").await?;
     let frozen = |value: &str, skip: bool| {
         let mut object = world.config_map("frozen", json!({"key": value}));
         object["immutable"] = json!(true);
@@ -321,7 +321,7 @@ async fn an_immutable_field_needs_force() -> Result<()> {
 
 #[tokio::test]
 async fn two_deployers_leave_each_other_alone() -> Result<()> {
-    let (one, other) = (World::new("one").await?, World::new("other").await?);
+    let (one, other) = (Fixture::new("one").await?, Fixture::new("other").await?);
     let mine = one.rendered(vec![
         one.config_map("a", json!({})),
         one.config_map("b", json!({})),
@@ -358,8 +358,8 @@ async fn two_deployers_leave_each_other_alone() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_render_of_nothing_prunes_nothing() -> Result<()> {
-    let world = World::new("nothing").await?;
+async fn empty_render_prunes_nothing() -> Result<()> {
+    let world = Fixture::new("nothing").await?;
     world
         .deploy_well(&world.rendered(vec![world.config_map("a", json!({}))]))
         .await?;
@@ -381,8 +381,8 @@ async fn a_render_of_nothing_prunes_nothing() -> Result<()> {
 }
 
 #[tokio::test]
-async fn an_interrupted_deployment_says_what_was_done() -> Result<()> {
-    let world = World::new("interrupted").await?;
+async fn interrupted_deployment_reports_applied_objects() -> Result<()> {
+    let world = Fixture::new("interrupted").await?;
     let (proxy, cluster) = proxied(&world).await?;
     let objects: Vec<Json> = (0..5)
         .map(|i| world.config_map(&format!("c{i}"), json!({})))

@@ -10,10 +10,10 @@ use engine::{DeployOptions, Event, Progress};
 use kluctl::ObjectSelector;
 use serde_json::{Value as Json, json};
 
-use crate::world::World;
+use crate::world::Fixture;
 
 /// The names of ConfigMaps in the order in which they were written last.
-async fn written(world: &World, names: &[&str]) -> Result<Vec<String>> {
+async fn written(world: &Fixture, names: &[&str]) -> Result<Vec<String>> {
     let mut found = Vec::new();
     for name in names {
         if let Some(live) = world.live(name).await? {
@@ -28,7 +28,7 @@ async fn written(world: &World, names: &[&str]) -> Result<Vec<String>> {
     Ok(found.into_iter().map(|(_, name)| name).collect())
 }
 
-fn hook(world: &World, name: &str, annotations: Json) -> Json {
+fn hook(world: &Fixture, name: &str, annotations: Json) -> Json {
     let mut object = world.config_map(name, json!({"key": "value"}));
     object["metadata"]["annotations"] = annotations;
     object
@@ -36,7 +36,7 @@ fn hook(world: &World, name: &str, annotations: Json) -> Json {
 
 #[tokio::test]
 async fn hooks_run_around_the_objects_in_the_order_of_their_weights() -> Result<()> {
-    let world = World::new("hooks").await?;
+    let world = Fixture::new("hooks").await?;
     let kinds = |first: &str, second: &str| json!({"kluctl.io/hook": format!("{first},{second}")});
     let weighted =
         |when: &str, weight: &str| json!({"kluctl.io/hook": when, "kluctl.io/hook-weight": weight});
@@ -100,8 +100,8 @@ async fn hooks_run_around_the_objects_in_the_order_of_their_weights() -> Result<
 }
 
 #[tokio::test]
-async fn policies_say_when_a_hook_goes() -> Result<()> {
-    let world = World::new("policies").await?;
+async fn delete_policies_remove_hooks() -> Result<()> {
+    let world = Fixture::new("policies").await?;
     let policy =
         |policy: &str| json!({"kluctl.io/hook": "pre-deploy", "kluctl.io/hook-delete-policy": policy});
     let mut failing = policy("hook-failed");
@@ -137,8 +137,8 @@ async fn policies_say_when_a_hook_goes() -> Result<()> {
 }
 
 #[tokio::test]
-async fn what_is_named_is_deleted_and_waited_for() -> Result<()> {
-    let world = World::new("selected").await?;
+async fn selected_objects_are_deleted_and_waited_for() -> Result<()> {
+    let world = Fixture::new("selected").await?;
     world
         .deploy_well(&world.rendered(vec![
             world.config_map("old", json!({})),
@@ -184,7 +184,7 @@ async fn what_is_named_is_deleted_and_waited_for() -> Result<()> {
     Ok(())
 }
 
-/// Remembers what was told.
+/// Records the progress events.
 #[derive(Debug, Default)]
 struct Told(Mutex<Vec<String>>);
 
@@ -204,8 +204,8 @@ impl Progress for Told {
 }
 
 #[tokio::test]
-async fn progress_is_told() -> Result<()> {
-    let world = World::new("progress").await?;
+async fn deploy_reports_progress() -> Result<()> {
+    let world = Fixture::new("progress").await?;
     let mut rendered = world.items(vec![
         vec![world.config_map("a", json!({})), world.config_map("b", json!({}))],
         vec![world.config_map("c", json!({}))],

@@ -1,15 +1,15 @@
-//! Acting as somebody else.
+//! Impersonation of service accounts.
 
 use anyhow::Result;
 use cluster::access;
 use engine::{DeployOptions, RemoveOptions};
 use serde_json::json;
 
-use crate::world::World;
+use crate::world::Fixture;
 
 #[tokio::test]
-async fn every_request_is_that_of_the_service_account() -> Result<()> {
-    let world = World::new("identity").await?;
+async fn requests_impersonate_the_service_account() -> Result<()> {
+    let world = Fixture::new("identity").await?;
     let rendered = world.rendered(vec![world.config_map("a", json!({}))]);
     let user = access::service_account(&world.namespace, "deployer");
     let tenant = world.cluster.impersonate(&user);
@@ -79,7 +79,7 @@ async fn every_request_is_that_of_the_service_account() -> Result<()> {
 
 #[tokio::test]
 async fn delete_with_rights_in_a_namespace_is_incomplete_without_the_last_result() -> Result<()> {
-    let world = World::new("identity-delete").await?;
+    let world = Fixture::new("identity-delete").await?;
     let account = format!("--serviceaccount={}:deployer", world.namespace);
     let namespace = world.namespace.as_str();
     let args = [

@@ -5,11 +5,11 @@ use engine::discriminator::Claim;
 use engine::{CommandResult, RemoveOptions};
 use serde_json::json;
 
-use crate::world::{PATIENCE, World, deleted};
+use crate::world::{Fixture, PATIENCE, deleted};
 
 #[tokio::test]
-async fn exactly_what_is_no_longer_rendered_and_is_ours_goes() -> Result<()> {
-    let world = World::new("prune").await?;
+async fn prune_deletes_own_objects_that_are_no_longer_rendered() -> Result<()> {
+    let world = Fixture::new("prune").await?;
     let annotated = |name: &str, annotation: &str, value: &str| {
         let mut object = world.config_map(name, json!({}));
         object["metadata"]["annotations"] = json!({ annotation: value });
@@ -49,8 +49,8 @@ async fn exactly_what_is_no_longer_rendered_and_is_ours_goes() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_dry_run_only_tells() -> Result<()> {
-    let world = World::new("prune-dry").await?;
+async fn prune_dry_run_deletes_nothing() -> Result<()> {
+    let world = Fixture::new("prune-dry").await?;
     let (a, b) = (world.config_map("a", json!({})), world.config_map("b", json!({})));
     world.deploy_well(&world.rendered(vec![a.clone(), b])).await?;
     let options = RemoveOptions {
@@ -64,8 +64,8 @@ async fn a_dry_run_only_tells() -> Result<()> {
 }
 
 #[tokio::test]
-async fn an_unsafe_discriminator_refuses_and_names_the_other_owner() -> Result<()> {
-    let world = World::new("discriminator").await?;
+async fn prune_refuses_an_unsafe_discriminator() -> Result<()> {
+    let world = Fixture::new("discriminator").await?;
     let both = vec![world.config_map("a", json!({})), world.config_map("b", json!({}))];
     world.deploy_well(&world.rendered(both)).await?;
     let mut rendered = world.rendered(vec![world.config_map("a", json!({}))]);
@@ -127,8 +127,8 @@ async fn an_unsafe_discriminator_refuses_and_names_the_other_owner() -> Result<(
 }
 
 #[tokio::test]
-async fn deleting_removes_everything_that_is_ours() -> Result<()> {
-    let world = World::new("delete").await?;
+async fn delete_removes_all_own_objects() -> Result<()> {
+    let world = Fixture::new("delete").await?;
     let mut spared = world.config_map("spared", json!({}));
     spared["metadata"]["annotations"] = json!({"kluctl.io/skip-delete": "true"});
     world
@@ -153,8 +153,8 @@ async fn deleting_removes_everything_that_is_ours() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_namespace_goes_first_and_takes_its_objects_along() -> Result<()> {
-    let world = World::new("prune-ns").await?;
+async fn namespace_is_deleted_first_with_its_objects() -> Result<()> {
+    let world = Fixture::new("prune-ns").await?;
     let other = format!("{}-own", world.namespace);
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": other}});
     let mut inside = world.config_map("inside", json!({}));

@@ -6,9 +6,9 @@ use anyhow::Result;
 use engine::DeployOptions;
 use serde_json::{Value as Json, json};
 
-use crate::world::{PATIENCE, World};
+use crate::world::{Fixture, PATIENCE};
 
-fn workload(world: &World, selector: Json) -> Json {
+fn workload(world: &Fixture, selector: Json) -> Json {
     world.object(
         "apps/v1",
         "Deployment",
@@ -23,7 +23,7 @@ fn workload(world: &World, selector: Json) -> Json {
 
 #[tokio::test]
 async fn workloads_claims_and_load_balancers_become_ready() -> Result<()> {
-    let world = World::new("ready").await?;
+    let world = Fixture::new("ready").await?;
     let mut rendered = world.rendered(vec![
         workload(&world, json!({})),
         world.object(
@@ -65,8 +65,8 @@ async fn workloads_claims_and_load_balancers_become_ready() -> Result<()> {
 }
 
 #[tokio::test]
-async fn what_does_not_become_ready_is_named() -> Result<()> {
-    let world = World::new("unready").await?;
+async fn unready_objects_are_named() -> Result<()> {
+    let world = Fixture::new("unready").await?;
     let mut pending = workload(&world, json!({"no-such": "node"}));
     pending["metadata"]["annotations"] = json!({"kluctl.io/wait-readiness": "true"});
     let rendered = world.items(vec![vec![pending], vec![world.config_map("next", json!({}))]]);
@@ -113,8 +113,8 @@ async fn what_does_not_become_ready_is_named() -> Result<()> {
 }
 
 #[tokio::test]
-async fn annotations_speak_for_objects_without_a_status() -> Result<()> {
-    let world = World::new("is-ready").await?;
+async fn annotations_decide_readiness_without_a_status() -> Result<()> {
+    let world = Fixture::new("is-ready").await?;
     let annotated = |name: &str, annotations: Json| {
         let mut object = world.config_map(name, json!({}));
         object["metadata"]["annotations"] = annotations;

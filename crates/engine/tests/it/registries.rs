@@ -1,4 +1,4 @@
-//! Projects and charts that come from registries, which ask who is there.
+//! Projects and charts from registries, with and without credentials.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use tree::Mem;
 
 use crate::elsewhere::{MAP, offline};
 
-/// Who knows one registry.
+/// Credentials for one registry.
 struct Known {
     host: String,
     password: Option<&'static str>,
@@ -107,7 +107,7 @@ async fn projects_come_from_registries() -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn registries_and_their_users_are_told_apart() -> Result<()> {
+async fn registries_and_users_are_distinguished() -> Result<()> {
     let registry = Registry::start(Login::Basic, None).await?;
     registry
         .push_project("team/base", "latest", &project("x"), "c0ffee")
@@ -201,7 +201,7 @@ async fn hostile_artifacts_are_refused() -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn charts_are_pulled_by_who_may() -> Result<()> {
+async fn charts_are_pulled_with_valid_credentials_only() -> Result<()> {
     let registry = Registry::start(Login::Token, None).await?;
     let chart = tar_gz(&[
         ("c/Chart.yaml", b"apiVersion: v2\nname: c\nversion: 1.0.0\n"),

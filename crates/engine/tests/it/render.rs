@@ -7,7 +7,7 @@ use engine::{Error, RenderOptions};
 use kluctl::{Contexts, Request};
 use tree::Mem;
 
-use crate::world::World;
+use crate::world::Fixture;
 
 fn project(files: &[(&str, &str)]) -> Arc<Mem> {
     let files = files.iter().map(|(path, text)| (*path, (*text).to_owned()));
@@ -27,8 +27,8 @@ fn request() -> Request {
 }
 
 #[tokio::test]
-async fn a_project_is_rendered_into_namespaces_and_deployed() -> Result<()> {
-    let world = World::new("render").await?;
+async fn project_is_rendered_into_namespaces_and_deployed() -> Result<()> {
+    let world = Fixture::new("render").await?;
     let namespace = &world.namespace;
     let tree = project(&[
         (
@@ -70,7 +70,7 @@ async fn a_project_is_rendered_into_namespaces_and_deployed() -> Result<()> {
 
 #[tokio::test]
 async fn a_broken_template_names_file_and_line() -> Result<()> {
-    let world = World::new("broken").await?;
+    let world = Fixture::new("broken").await?;
     let tree = project(&[
         (".kluctl.yaml", "targets:\n- name: test\n"),
         ("deployment.yaml", "deployments:\n- path: app\n"),
@@ -89,8 +89,8 @@ async fn a_broken_template_names_file_and_line() -> Result<()> {
 }
 
 #[tokio::test]
-async fn charts_look_up_what_is_in_the_cluster() -> Result<()> {
-    let world = World::new("charts").await?;
+async fn charts_look_up_live_objects() -> Result<()> {
+    let world = Fixture::new("charts").await?;
     let namespace = &world.namespace;
     let template = format!(
         "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: c}}\ndata:\n  \
@@ -156,8 +156,8 @@ async fn charts_look_up_what_is_in_the_cluster() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_chart_that_is_not_pulled_before_is_pulled_now() -> Result<()> {
-    let world = World::new("pulled").await?;
+async fn missing_chart_is_pulled() -> Result<()> {
+    let world = Fixture::new("pulled").await?;
     let tree = project(&[
         (".kluctl.yaml", "targets:\n- name: test\n"),
         ("deployment.yaml", "deployments:\n- path: app\n"),

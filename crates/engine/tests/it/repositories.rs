@@ -1,4 +1,4 @@
-//! What projects have in several Git repositories: older forms of projects, and files that are encrypted.
+//! Projects in several Git repositories: older forms of projects, and encrypted files.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::elsewhere::MAP;
 const KEY: &str = include_str!("../../../secrets/fixtures/age.txt");
 const SECRET: &str = include_str!("../../../secrets/fixtures/secret.yaml");
 
-/// Who knows the user of all Git repositories.
+/// Credentials for all Git repositories.
 struct User;
 
 impl SourceCredentials for User {
@@ -171,7 +171,7 @@ async fn parts_of_older_projects_are_in_other_directories() -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn branches_make_targets() -> Result<()> {
+async fn branches_create_targets() -> Result<()> {
     let server = GitServer::start()?;
     let repo = server.repo("targets")?;
     let id = branch(
@@ -270,7 +270,7 @@ async fn branches_make_targets() -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_first_target_of_a_name_counts() -> Result<()> {
+async fn first_of_duplicate_targets_is_used() -> Result<()> {
     let server = GitServer::start()?;
     let repo = server.repo("targets")?;
     branch(&repo, "a", "args: {v: a}")?;
@@ -295,9 +295,9 @@ async fn the_first_target_of_a_name_counts() -> Result<()> {
     Ok(())
 }
 
-/// What was changed in one repository isn't made good by a file of another one that has the same path.
+/// A file of one repository does not validate a changed file at the same path of another one.
 #[tokio::test(flavor = "multi_thread")]
-async fn encrypted_files_are_judged_by_their_own_repository() -> Result<()> {
+async fn encrypted_files_are_verified_per_repository() -> Result<()> {
     let server = GitServer::start()?;
     let (good, bad) = (server.repo("good")?, server.repo("bad")?);
     let changed = SECRET.replace("name: shop", "name: other");

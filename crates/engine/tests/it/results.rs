@@ -12,7 +12,7 @@ use objects::{ObjectRef, path::Key};
 use serde_json::json;
 use yaml::Value;
 
-use crate::world::{World, deleted};
+use crate::world::{Fixture, deleted};
 
 /// Says no, and remembers what it was asked.
 #[derive(Default)]
@@ -32,8 +32,8 @@ impl Confirm for Refuses {
 }
 
 #[tokio::test]
-async fn nothing_is_done_when_somebody_says_no() -> Result<()> {
-    let world = World::new("refused").await?;
+async fn declined_confirmation_changes_nothing() -> Result<()> {
+    let world = Fixture::new("refused").await?;
     let rendered = world.rendered(vec![world.config_map("a", json!({}))]);
     let refuses = Refuses::default();
     let mut project = Project::new(&world.cluster, &rendered);
@@ -59,8 +59,8 @@ async fn nothing_is_done_when_somebody_says_no() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_deployment_prunes_only_when_it_had_no_errors() -> Result<()> {
-    let world = World::new("pruning").await?;
+async fn deploy_prunes_only_without_errors() -> Result<()> {
+    let world = Fixture::new("pruning").await?;
     world
         .deploy_well(&world.rendered(vec![
             world.config_map("old", json!({})),
@@ -84,8 +84,8 @@ async fn a_deployment_prunes_only_when_it_had_no_errors() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_part_of_a_deployment_is_deleted() -> Result<()> {
-    let world = World::new("part").await?;
+async fn delete_removes_the_included_part() -> Result<()> {
+    let world = Fixture::new("part").await?;
     let rendered = world.items(vec![
         vec![world.config_map("a", json!({}))],
         vec![world.config_map("b", json!({}))],
@@ -106,7 +106,7 @@ async fn a_part_of_a_deployment_is_deleted() -> Result<()> {
 
 #[tokio::test]
 async fn objects_with_other_names_have_a_past_and_marks_can_be_left_out() -> Result<()> {
-    let world = World::new("diff-name").await?;
+    let world = Fixture::new("diff-name").await?;
     let named = |name: &str, value: &str, label: &str| {
         let mut object = world.config_map(name, json!({"key": value}));
         object["metadata"]["annotations"] = json!({"kluctl.io/diff-name": "c"});
@@ -153,7 +153,7 @@ async fn objects_with_other_names_have_a_past_and_marks_can_be_left_out() -> Res
 
 #[tokio::test]
 async fn results_are_kept_and_read_back() -> Result<()> {
-    let world = World::new("kept").await?;
+    let world = Fixture::new("kept").await?;
     // Large and hard to compress, so that a result needs several Secrets.
     let noise = |seed: u64, count: usize| {
         let mut state = seed;
@@ -248,7 +248,7 @@ async fn results_are_kept_and_read_back() -> Result<()> {
 
 #[tokio::test]
 async fn a_printed_result_holds_no_values_of_secrets_unless_asked_for() -> Result<()> {
-    let world = World::new("printed").await?;
+    let world = Fixture::new("printed").await?;
     let secret = |value: &str| {
         world.rendered(vec![world.object(
             "v1",
@@ -278,8 +278,8 @@ async fn a_printed_result_holds_no_values_of_secrets_unless_asked_for() -> Resul
 }
 
 #[tokio::test]
-async fn images_are_poked_and_nothing_else() -> Result<()> {
-    let world = World::new("poked").await?;
+async fn poke_images_changes_images_only() -> Result<()> {
+    let world = Fixture::new("poked").await?;
     let deployment = |image: &str, replicas: u32| {
         world.object(
             "apps/v1",

@@ -1,4 +1,4 @@
-//! What is as rendered already is not applied, unless somebody looks at it.
+//! Objects that are as rendered already are not applied, unless a policy or webhook sees them.
 
 use anyhow::{Context as _, Result};
 use cluster::{ApplyOptions, Cluster};
@@ -12,7 +12,7 @@ use yaml::Value;
 
 use crate::{
     deploy::definition,
-    world::{World, connect},
+    world::{Fixture, connect},
 };
 
 /// A way to the API server that remembers what was written.
@@ -22,7 +22,7 @@ struct Watched {
 }
 
 impl Watched {
-    async fn new(world: &World) -> Result<Self> {
+    async fn new(world: &Fixture) -> Result<Self> {
         let proxy = FaultProxy::start(world.plane)?;
         let cluster = connect(&proxy.kubeconfig(world.plane.kubeconfig())?).await?;
         Ok(Self { proxy, cluster })
@@ -55,7 +55,7 @@ impl Watched {
 }
 
 /// Objects of several kinds, with the lists and maps that ownership tells apart in every way.
-fn objects(world: &World) -> Vec<Json> {
+fn objects(world: &Fixture) -> Vec<Json> {
     let pods = json!({"metadata": {"labels": {"app": "web"}}, "spec": {
         "containers": [{"name": "main", "image": "main:1", "args": ["--port", "80"], "securityContext": {},
             "env": [{"name": "A", "value": "1"}, {"name": "B", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}],
@@ -80,12 +80,12 @@ fn objects(world: &World) -> Vec<Json> {
     ]
 }
 
-async fn live(world: &World, of: &ObjectRef) -> Result<Value> {
+async fn live(world: &Fixture, of: &ObjectRef) -> Result<Value> {
     world.cluster.get(of).await?.context("it is gone")
 }
 
 /// Applies everything that is said to be settled, and insists that the API server answers what was there.
-async fn check_settled(world: &World, rendered: &Rendered) -> Result<Vec<String>> {
+async fn check_settled(world: &Fixture, rendered: &Rendered) -> Result<Vec<String>> {
     let mut settled = Vec::new();
     for manifest in rendered.objects() {
         let manifest = fixup::apply(manifest);
@@ -104,8 +104,8 @@ async fn check_settled(world: &World, rendered: &Rendered) -> Result<Vec<String>
 }
 
 #[tokio::test]
-async fn nothing_is_sent_for_what_is_as_rendered() -> Result<()> {
-    let world = World::new("settled").await?;
+async fn settled_objects_are_not_applied() -> Result<()> {
+    let world = Fixture::new("settled").await?;
     let watched = Watched::new(&world).await?;
     let all = objects(&world);
     let rendered = world.rendered(all.clone());
@@ -140,8 +140,8 @@ async fn nothing_is_sent_for_what_is_as_rendered() -> Result<()> {
 }
 
 #[tokio::test]
-async fn what_somebody_did_is_put_right() -> Result<()> {
-    let world = World::new("unsettled").await?;
+async fn changes_of_others_are_reverted() -> Result<()> {
+    let world = Fixture::new("unsettled").await?;
     let watched = Watched::new(&world).await?;
     let rendered = world.rendered(objects(&world));
     watched.writes(&rendered).await?;
@@ -195,7 +195,7 @@ async fn what_somebody_did_is_put_right() -> Result<()> {
 
 #[tokio::test]
 async fn a_changed_manifest_is_applied() -> Result<()> {
-    let world = World::new("manifests").await?;
+    let world = Fixture::new("manifests").await?;
     let watched = Watched::new(&world).await?;
     let account = |extra: Json| {
         let mut account = world.object("v1", "ServiceAccount", "a", json!({}));
@@ -235,8 +235,8 @@ async fn a_changed_manifest_is_applied() -> Result<()> {
 }
 
 #[tokio::test]
-async fn what_the_deployment_itself_changes_is_looked_at_again() -> Result<()> {
-    let world = World::new("changing").await?;
+async fn objects_changed_by_the_deployment_are_checked_again() -> Result<()> {
+    let world = Fixture::new("changing").await?;
     let watched = Watched::new(&world).await?;
     let account = |name: &str, value: &str| {
         let mut account = world.object("v1", "ServiceAccount", name, json!({}));
@@ -265,8 +265,8 @@ async fn what_the_deployment_itself_changes_is_looked_at_again() -> Result<()> {
 }
 
 #[tokio::test]
-async fn what_a_policy_looks_at_is_applied() -> Result<()> {
-    let world = World::new("looked-at").await?;
+async fn objects_seen_by_a_policy_are_applied() -> Result<()> {
+    let world = Fixture::new("looked-at").await?;
     let watched = Watched::new(&world).await?;
     let ranges = world.object(
         "v1",
@@ -304,8 +304,8 @@ async fn what_a_policy_looks_at_is_applied() -> Result<()> {
 }
 
 #[tokio::test]
-async fn what_is_warned_of_is_warned_of_every_time() -> Result<()> {
-    let world = World::new("warned-of").await?;
+async fn warnings_are_repeated_in_every_deployment() -> Result<()> {
+    let world = Fixture::new("warned-of").await?;
     let watched = Watched::new(&world).await?;
     let workload = world.object(
         "apps/v1",
@@ -336,8 +336,8 @@ async fn what_is_warned_of_is_warned_of_every_time() -> Result<()> {
 }
 
 #[tokio::test]
-async fn other_versions_and_resources_of_definitions_are_told_apart() -> Result<()> {
-    let world = World::new("versions").await?;
+async fn versions_and_resources_of_definitions_are_distinguished() -> Result<()> {
+    let world = Fixture::new("versions").await?;
     let watched = Watched::new(&world).await?;
     let scaler = |version: &str, spec: Json| {
         let mut scaler = world.object(version, "HorizontalPodAutoscaler", "web", json!({ "spec": spec }));
@@ -384,8 +384,8 @@ async fn other_versions_and_resources_of_definitions_are_told_apart() -> Result<
 }
 
 #[tokio::test]
-async fn what_a_webhook_would_change_is_applied() -> Result<()> {
-    let world = World::new("mutated").await?;
+async fn objects_changed_by_a_webhook_are_applied() -> Result<()> {
+    let world = Fixture::new("mutated").await?;
     let watched = Watched::new(&world).await?;
     let lease = json!({"spec": {"holderIdentity": "nobody", "leaseDurationSeconds": 15}});
     let lease = world.object("coordination.k8s.io/v1", "Lease", "l", lease);

@@ -1,4 +1,5 @@
-//! What the tests share: a cluster, a namespace and a discriminator for each, and ways to act as somebody else.
+//! The fixture of the tests: a cluster, a namespace and a discriminator for each, and ways to act as another
+//! client.
 
 use std::time::Duration;
 
@@ -12,18 +13,18 @@ use testkit::ControlPlane;
 use tree::TreePath;
 use yaml::Value;
 
-/// How long anything may take on a busy machine.
+/// Timeout that suffices on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A test's own corner of the shared cluster.
-pub(crate) struct World {
+/// The shared cluster, with a namespace for one test.
+pub(crate) struct Fixture {
     pub(crate) plane: &'static ControlPlane,
     pub(crate) cluster: Cluster,
     /// A namespace that exists; its name is the discriminator too.
     pub(crate) namespace: String,
 }
 
-impl World {
+impl Fixture {
     pub(crate) async fn new(name: &str) -> Result<Self> {
         let plane = ControlPlane::shared().await?;
         let namespace = plane.namespace(name).await?;

@@ -77,7 +77,7 @@ fn pods_and_jobs_are_ready_when_completed() {
 }
 
 #[test]
-fn deployments() {
+fn deployment_is_ready_with_all_replicas() {
     let deployment = |spec, status| kind("apps/v1", "Deployment", spec, status);
     assert_eq!(
         deployment(json!({"replicas": 2}), json!({"replicas": 2, "readyReplicas": 2})),
@@ -96,7 +96,7 @@ fn deployments() {
 }
 
 #[test]
-fn stateful_sets_and_daemon_sets() {
+fn stateful_and_daemon_sets_are_ready_with_all_pods() {
     let set = |spec, status| kind("apps/v1", "StatefulSet", spec, status);
     let rolling = json!({"replicas": 2, "updateStrategy": {"type": "RollingUpdate"}});
     assert_eq!(
@@ -147,7 +147,7 @@ fn stateful_sets_and_daemon_sets() {
 }
 
 #[test]
-fn claims_services_definitions() {
+fn claims_services_and_definitions_need_their_status() {
     assert_eq!(
         kind(
             "v1",
@@ -221,7 +221,7 @@ fn unknown_kinds_are_ready_with_a_current_status() {
 }
 
 #[test]
-fn a_missing_status() {
+fn missing_status_depends_on_the_need_of_the_kind() {
     let object = |created: &str| {
         Value::from_json(
             json!({"apiVersion": "x.io/v1", "kind": "Thing", "metadata": {"creationTimestamp": created}}),

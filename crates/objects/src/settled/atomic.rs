@@ -1,4 +1,4 @@
-//! Which lists and maps of Kubernetes' own kinds are owned as a whole.
+//! The lists and maps of Kubernetes' own kinds that are owned as a whole.
 //!
 //! In ownership they look the same as those that were applied empty. Names that are not here, because some kind has a
 //! list or map of that name that is merged, make an object unsettled only when they are owned without anything below.
@@ -99,12 +99,12 @@ const WHOLE: [&str; 75] = [
     "volumeClaimTemplates",
 ];
 
-/// Whether a group is one of Kubernetes' own.
+/// Returns true for a group of Kubernetes itself.
 pub(super) fn is_built_in(group: &str) -> bool {
     GROUPS.contains(&group)
 }
 
-/// Whether a field of this name is owned as a whole.
+/// Returns true if a field of this name is owned as a whole.
 pub(super) fn is_whole(name: &str) -> bool {
     WHOLE.binary_search(&name).is_ok()
 }
@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_can_be_searched() {
+    fn names_are_sorted_for_binary_search() {
         assert!(WHOLE.is_sorted() && GROUPS.is_sorted());
         assert!(is_whole("args") && is_whole("volumeClaimTemplates") && !is_whole("data"));
         assert!(is_built_in("apps") && !is_built_in("gateway.networking.k8s.io"));

@@ -80,7 +80,7 @@ fn settled(manifest: Json, live: Json) -> bool {
 }
 
 #[test]
-fn what_was_applied_and_is_there_is_settled() {
+fn applied_manifest_is_settled() {
     assert!(settled(manifest(), live()));
     // What is nobody's, or others', does not matter.
     assert!(settled(manifest(), with(live(), "/spec/paused", json!(true))));
@@ -92,7 +92,7 @@ fn what_was_applied_and_is_there_is_settled() {
 }
 
 #[test]
-fn other_manifests_are_not() {
+fn different_manifest_is_not_settled() {
     for (what, at, value) in [
         ("another value", "/spec/replicas", json!(3)),
         ("another type", "/spec/replicas", json!("2")),
@@ -167,7 +167,7 @@ fn other_manifests_are_not() {
 }
 
 #[test]
-fn neither_is_what_others_changed() {
+fn object_changed_by_others_is_not_settled() {
     for (what, at, value) in [
         ("a value", "/spec/replicas", json!(3)),
         (
@@ -260,7 +260,7 @@ fn neither_is_what_others_changed() {
 }
 
 #[test]
-fn what_is_owned_as_a_whole_is_known_of_built_in_kinds_alone() {
+fn atomic_fields_are_known_for_built_in_kinds_only() {
     let object = |api_version: &str, spec: Json, owned: Json| {
         let manifest =
             json!({"apiVersion": api_version, "kind": "Thing", "metadata": {"name": "a"}, "spec": spec});
@@ -299,7 +299,7 @@ fn what_is_owned_as_a_whole_is_known_of_built_in_kinds_alone() {
 }
 
 #[test]
-fn a_default_within_a_whole_is_known() {
+fn atomic_map_may_contain_a_default() {
     let settled = |field: &str, rendered: Json, found: Json| {
         let object = |value: Json| json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": {field: value}});
         let mut live = object(found);

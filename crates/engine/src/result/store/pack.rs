@@ -92,7 +92,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn there_and_back() {
+    fn packed_values_are_unpacked() {
         for list in [json!([]), json!([{"a": "<ü>"}]), json!([1, [2], "three"])] {
             let all = Value::from_json(list);
             let items = all.as_seq().unwrap().iter().cloned();

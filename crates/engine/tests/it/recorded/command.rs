@@ -11,18 +11,18 @@ use yaml::Value;
 
 use super::expect::strings;
 
-/// What a command line asks for.
+/// A command and its options.
 #[derive(Default)]
 pub(crate) struct Command {
     pub(crate) verb: String,
     pub(crate) target: Option<String>,
     pub(crate) discriminator: Option<String>,
     pub(crate) options: DeployOptions,
-    /// Whether a deployment prunes, too.
+    /// True if a deployment prunes, too.
     prune: bool,
 }
 
-/// How a command ended.
+/// The outcome of a command.
 pub(crate) struct Ended {
     /// The last line of its error output.
     pub(crate) error: Option<String>,

@@ -116,7 +116,7 @@ fn messages(what: &str, recorded: Value, found: Value) -> Result<()> {
     Ok(())
 }
 
-/// Whether a text begins as recorded, where `<UID>` stands for any identity.
+/// Returns true if a string begins as recorded, where `<UID>` stands for any identity.
 fn begins(found: &str, recorded: &str) -> bool {
     let mut rest = found;
     for (index, part) in recorded.split("<UID>").enumerate() {

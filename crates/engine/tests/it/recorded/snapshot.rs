@@ -1,4 +1,4 @@
-//! What is on the cluster, in the form in which recordings have it.
+//! The objects on the cluster, in the form of recordings.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ use objects::{
 };
 use yaml::{Map, Value};
 
-/// Which objects a snapshot has.
+/// The objects that a snapshot contains.
 #[derive(Debug, Default)]
 pub(crate) struct Scope {
     pub(crate) namespaces: Vec<String>,
@@ -25,7 +25,7 @@ pub(crate) struct Scope {
 /// The objects of a moment, by `Kind/namespace/name`.
 pub(crate) type State = BTreeMap<String, Value>;
 
-/// How often an object of a name was created anew.
+/// The UIDs that the objects of each name had, in order.
 #[derive(Debug, Default)]
 pub(crate) struct Incarnations(BTreeMap<String, Vec<String>>);
 
@@ -99,7 +99,7 @@ fn key(kind: &str, namespace: &str, name: &str) -> String {
     format!("{kind}/{namespace}/{name}")
 }
 
-/// Whether something of it will be gone in a moment.
+/// Returns true if an object will be gone soon: it is terminating, and no foreign finalizer holds it.
 pub(crate) fn is_going(state: &State) -> bool {
     state.values().any(|object| {
         let finalizers = meta::metadata(object).and_then(|metadata| metadata.get("finalizers"));
@@ -190,7 +190,7 @@ fn hide_uids(value: &mut Value) {
     }
 }
 
-/// Who manages what, without Kubernetes itself.
+/// Returns the fields of each manager, without the managers of Kubernetes itself.
 fn managers(object: &Value) -> Vec<Value> {
     let mut found: BTreeMap<(String, String), BTreeSet<String>> = BTreeMap::new();
     for owner in managed::managed_fields(object) {
@@ -223,8 +223,8 @@ fn slashed(field: &[Element]) -> String {
     parts.collect::<Vec<_>>().join("/")
 }
 
-/// What was written between two states, in order: ConfigMaps and Secrets that changed, and other objects that are new; each
-/// with the directory of its item.
+/// Returns the objects that were written between two states, in order: ConfigMaps and Secrets that changed, and
+/// other objects that are new; each with the directory of its item.
 pub(crate) fn written(before: &State, after: &State) -> Vec<(String, String)> {
     let mut written: Vec<(u64, String, String)> = Vec::new();
     for (name, object) in after {

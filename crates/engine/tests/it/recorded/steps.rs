@@ -110,7 +110,7 @@ impl Case {
         self.act(step).await
     }
 
-    /// What somebody else does.
+    /// Performs a step of another field manager with kubectl.
     async fn act(&self, step: &Value) -> Result<()> {
         let manager = step.get("manager").and_then(Value::as_str).unwrap_or("foreign");
         let manager = format!("--field-manager={manager}");
