@@ -28,7 +28,7 @@ pub enum Action {
 /// The outcome for one manifest.
 #[derive(Debug)]
 pub struct ObjectOutcome {
-    /// The object.
+    /// The object of the manifest.
     pub reference: ObjectRef,
     /// The change, or the failure.
     pub result: Result<Action, FailedObject>,

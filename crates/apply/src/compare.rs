@@ -15,9 +15,9 @@ use crate::{
 /// A manifest to compare.
 #[derive(Debug, Clone, Copy)]
 pub struct Desired<'a> {
-    /// The manifest.
+    /// The manifest to be compared.
     pub manifest: &'a Value,
-    /// Its reference.
+    /// The reference of the manifest.
     pub reference: &'a ObjectRef,
     /// The rules that apply to it.
     pub rules: &'a Rules,
@@ -39,7 +39,7 @@ pub enum Drift {
 /// The comparison of one manifest.
 #[derive(Debug)]
 pub struct Compared<'a> {
-    /// The manifest.
+    /// The manifest that was compared.
     pub desired: Desired<'a>,
     /// The difference, or the reason why it could not be found out.
     pub drift: Result<Drift, String>,

@@ -69,7 +69,7 @@ impl std::fmt::Debug for OrphanSearch<'_> {
 pub struct Query<'a> {
     /// The manifests whose live state is needed.
     pub refs: &'a [ObjectRef],
-    /// All manifests.
+    /// The references of all manifests.
     pub all: &'a [ObjectRef],
     /// The search for orphans, which needs a list of every kind of the cluster; absent if they are not needed.
     pub orphans: Option<OrphanSearch<'a>>,

@@ -45,7 +45,7 @@ pub struct Found {
 /// The deletion of one object.
 #[derive(Debug)]
 pub struct DeletionOutcome {
-    /// The object.
+    /// The object to be deleted.
     pub reference: ObjectRef,
     /// True if it is gone or going, false if it was changed since so that it is kept.
     pub result: Result<bool, cluster::Error>,

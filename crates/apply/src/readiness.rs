@@ -14,7 +14,7 @@ use yaml::Value;
 /// The options of a wait.
 #[derive(Debug, Clone, Copy)]
 pub struct WaitOptions {
-    /// Timeout.
+    /// The timeout of the wait.
     pub limit: Duration,
 }
 

@@ -10,7 +10,7 @@ use crate::Owner;
 /// An object that is no longer desired, exactly as it was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Orphan {
-    /// The object.
+    /// The reference of the object.
     pub reference: ObjectRef,
     /// Its UID: an object that was created again is another one.
     pub uid: String,

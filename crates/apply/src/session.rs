@@ -45,9 +45,9 @@ pub struct SessionOptions {
 /// An object to apply.
 #[derive(Debug, Clone, Copy)]
 pub struct Request<'a> {
-    /// The manifest.
+    /// The manifest to be applied.
     pub manifest: &'a Value,
-    /// Its reference.
+    /// The reference of the manifest.
     pub reference: &'a ObjectRef,
     /// The conflict rules that apply to it.
     pub rules: &'a [ConflictRule],
@@ -123,7 +123,7 @@ impl FailedObject {
 /// A run: the state that applying one object after the other depends on.
 #[derive(Debug)]
 pub struct Session<'a> {
-    /// The cluster.
+    /// The cluster to apply to.
     pub cluster: &'a Cluster,
     /// The owner of the objects.
     pub owner: &'a Owner,

@@ -7,7 +7,7 @@ use sha2::{Digest as _, Sha256, Sha384, Sha512};
 
 use crate::Error;
 
-/// How a digest is computed.
+/// Algorithm that computes a digest.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum Algorithm {
     /// For readers of 2021 only.
@@ -65,7 +65,7 @@ pub struct Digest {
 }
 
 impl Digest {
-    /// How it was computed.
+    /// Returns the algorithm of the digest.
     #[must_use]
     pub const fn algorithm(&self) -> Algorithm {
         self.algorithm
@@ -80,7 +80,7 @@ impl Digest {
     /// Reads `algorithm:hex`, or bare hex of the length of SHA-256 or SHA-1 as older sources publish it.
     ///
     /// # Errors
-    /// When it is neither.
+    /// Fails when it is neither.
     pub fn parse(text: &str) -> Result<Self, Error> {
         let invalid = || Error::InvalidDigest(text.chars().take(160).collect());
         let (algorithm, hex) = match text.split_once(':') {
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_digest_is_refused() {
+    fn invalid_digests_are_refused() {
         let sha512 = "0".repeat(128);
         for text in [
             "",

@@ -1,8 +1,8 @@
-//! Why packing, storing, serving or fetching an artifact failed.
+//! Errors of packing, storing, serving or fetching artifacts.
 
 use std::io;
 
-/// Why an artifact could not be packed, stored or fetched.
+/// Error of packing, storing or fetching an artifact.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A path that no artifact may hold.
@@ -10,17 +10,17 @@ pub enum Error {
     RefusedPath {
         /// The path.
         path: String,
-        /// Why.
+        /// Reason for the refusal.
         why: &'static str,
     },
     /// A limit was reached.
     #[error("the limit of {limit} {what} was reached{at}")]
     TooLarge {
-        /// What was counted.
+        /// Unit that is counted.
         what: &'static str,
         /// The limit.
         limit: u64,
-        /// Where, beginning with a blank, or empty.
+        /// Location, with a leading space; may be empty.
         at: String,
     },
     /// Packing took too long, or was cancelled.
@@ -29,11 +29,11 @@ pub enum Error {
     /// A file or directory of the storage (or of a temporary directory) cannot be used.
     #[error("failed to {what} '{path}': {source}")]
     Io {
-        /// What was tried, as in `write`.
+        /// Failed operation, as in `write`.
         what: &'static str,
         /// The path, relative to the storage.
         path: String,
-        /// What the operating system said.
+        /// Error of the operating system.
         source: io::Error,
     },
     /// A part of a path in the storage is no file name.
@@ -42,24 +42,24 @@ pub enum Error {
     /// A digest cannot be read.
     #[error("{0:?} is no digest: it has the form <algorithm>:<hex> with sha1, sha256, sha384 or sha512")]
     InvalidDigest(String),
-    /// An artifact without any digest: nobody could tell whether it is what was stored.
+    /// The artifact has no digest, so its content cannot be verified.
     #[error("the artifact at '{url}' has neither digest nor checksum, so it is not used")]
     NoDigest {
-        /// Where it would be.
+        /// URL of the artifact.
         url: String,
     },
     /// The server has no such artifact (any more).
     #[error("artifact not found at '{url}': the source will publish a new one")]
     NotFound {
-        /// Where it was looked for.
+        /// URL of the artifact.
         url: String,
     },
     /// The bytes are not those that the source stored.
     ///
-    /// The digest of the bytes is not told: it would let somebody fetch an artifact that they may not read.
+    /// The digest of the bytes is not shown: it could let users fetch an artifact that they may not read.
     #[error("the artifact at '{url}' does not have the digest {wanted} of the source's status")]
     DigestMismatch {
-        /// Where it was downloaded.
+        /// URL of the download.
         url: String,
         /// The digest in the source's status.
         wanted: String,
@@ -67,20 +67,20 @@ pub enum Error {
     /// The download failed, all retries included.
     #[error("failed to download the artifact at '{url}': {why}")]
     Download {
-        /// Where it was downloaded.
+        /// URL of the download.
         url: String,
-        /// What happened.
+        /// Reason for the failure.
         why: String,
     },
     /// The time was over, or the caller gave up.
     #[error("downloading the artifact at '{url}' did not finish in time: {why}")]
     Interrupted {
-        /// Where it was downloaded.
+        /// URL of the download.
         url: String,
-        /// What happened last.
+        /// Reason, with the last failure.
         why: String,
     },
-    /// The tarball is none, or holds what no artifact may hold.
+    /// The tarball is invalid, or holds what no artifact may hold.
     #[error("the artifact is malformed: {0}")]
     Malformed(String),
 }

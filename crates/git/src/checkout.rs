@@ -7,7 +7,7 @@ use crate::{Error, discover::repository_around};
 /// A directory that Git checked out. It is only read, and no program that its configuration names is run.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Checkout {
-    /// Root directory.
+    /// Root directory of the checkout.
     pub root: PathBuf,
     /// URL of the remote `origin` as configured; may contain credentials.
     pub origin: Option<String>,
@@ -25,7 +25,7 @@ impl Checkout {
     /// Returns the checkout that contains a directory; `None` if there is none.
     ///
     /// # Errors
-    /// If the checkout can't be read.
+    /// Fails when the checkout can't be read.
     pub fn around(dir: &Path) -> Result<Option<Self>, Error> {
         let Some(found) = repository_around(dir)? else {
             return Ok(None);

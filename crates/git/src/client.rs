@@ -10,10 +10,10 @@ use tokio::runtime::Handle;
 
 use crate::{Call, Error, Remote, Session};
 
-/// How many clients with own CA certificates are kept.
+/// Maximum number of clients with own CA certificates that are kept.
 const MAX_KEPT: usize = 32;
 
-/// How long a connection may take to stand; the deadline of the session ends it earlier.
+/// Timeout for connecting; the deadline of the session ends it earlier.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Timeout for each read of a response: servers of Git send a sign of life every few seconds.
@@ -45,7 +45,7 @@ impl Network {
     /// Begins to talk to `remote`; the time of `call` runs from here.
     ///
     /// # Errors
-    /// When its CA certificates cannot be used.
+    /// Fails when its CA certificates cannot be used.
     pub fn open(&self, remote: &Remote, call: &Call) -> Result<Session, Error> {
         Session::new(self.client(remote)?, self.runtime.clone(), remote, call)
     }

@@ -12,13 +12,13 @@ use tree::{Entry, NodeKind, Tree, TreeError, TreePath};
 
 use crate::{Error, Node, NodeKind as Kind, Resolved, Session, Snapshot};
 
-/// How many links may be followed on the way to one file, as in Linux.
+/// Maximum number of links followed on the way to one file, as in Linux.
 const MAX_LINKS: usize = 40;
 
 /// The files of a commit, fetched into a directory that is removed with it.
 pub struct Commit {
     nodes: HashMap<TreePath, Node>,
-    /// What is in each directory.
+    /// Names in each directory.
     names: HashMap<TreePath, Vec<String>>,
     snapshot: Mutex<Snapshot>,
     file_bytes: u64,
@@ -30,7 +30,7 @@ impl Commit {
     /// Fetches a commit. Files that are longer than `file_bytes` can't be read.
     ///
     /// # Errors
-    /// As [`Session::fetch`]; when no temporary directory can be made.
+    /// Fails when [`Session::fetch`] does, or no temporary directory can be made.
     pub fn fetch(session: &mut Session, wanted: &Resolved, file_bytes: u64) -> Result<Self, Error> {
         let dir = tempfile::Builder::new().prefix("weir-").tempdir();
         let dir = dir.map_err(|error| Error::Disk(format!("no temporary directory: {error}")))?;
@@ -52,13 +52,13 @@ impl Commit {
         })
     }
 
-    /// How many files, directories and links it has. They are kept in memory.
+    /// Returns the number of files, directories and links. They are kept in memory.
     #[must_use]
     pub fn entries(&self) -> usize {
         self.nodes.len()
     }
 
-    /// How many bytes its objects take on the disk.
+    /// Returns the bytes that its objects take on the disk.
     #[must_use]
     pub fn packed_bytes(&self) -> u64 {
         let packs = self.dir.path().join("objects").join("pack");
@@ -67,7 +67,7 @@ impl Commit {
         lens.sum()
     }
 
-    /// Its hash.
+    /// Returns the hash of the commit.
     #[must_use]
     pub fn id(&self) -> String {
         self.snapshot
@@ -76,7 +76,7 @@ impl Commit {
             .commit()
     }
 
-    /// What is at a path, links followed. The root has no node.
+    /// Returns the node at a path, with links followed. The root has no node.
     fn find(&self, path: &TreePath) -> Result<Option<(TreePath, Option<&Node>)>, TreeError> {
         let mut pending: Vec<String> = path.as_str().rsplit('/').map(str::to_owned).collect();
         let (mut at, mut found, mut links) = (TreePath::root(), None, 0);

@@ -23,7 +23,7 @@ const MAX_BYTES: u64 = 64 << 10;
 /// Opens the repository of the checkout that contains a directory; `None` if there is none that can be opened.
 ///
 /// # Errors
-/// If its objects are elsewhere on this machine.
+/// Fails when its objects are elsewhere on this machine.
 pub(crate) fn repository_around(dir: &Path) -> Result<Option<ThreadSafeRepository>, Error> {
     let Ok(dir) = dir.canonicalize() else {
         return Ok(None);

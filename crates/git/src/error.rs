@@ -1,4 +1,4 @@
-//! Why talking to a Git server failed.
+//! Errors of Git operations.
 
 use std::{fmt, time::Duration};
 
@@ -12,7 +12,7 @@ fn tls_problem(why: &str) -> String {
     }
 }
 
-/// Why Git failed. Messages name the repository without any credentials and say what to do.
+/// Error of a Git operation. Messages name the repository without any credentials and say what to do.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// The URL cannot be used.
@@ -20,7 +20,7 @@ pub enum Error {
     InvalidUrl {
         /// The URL without credentials.
         url: String,
-        /// What is wrong with it.
+        /// Reason why it is invalid.
         why: String,
     },
     /// The given CA certificates cannot be used.
@@ -28,7 +28,7 @@ pub enum Error {
     InvalidCa {
         /// The repository.
         url: String,
-        /// What is wrong with them.
+        /// Reason why they are invalid.
         why: String,
     },
     /// The reference cannot be used.
@@ -42,7 +42,7 @@ pub enum Error {
     AuthenticationFailed {
         /// The repository.
         url: String,
-        /// What to do.
+        /// Cause and remedy, for users.
         why: String,
     },
     /// There is no such repository.
@@ -54,11 +54,11 @@ pub enum Error {
     /// The repository has no such ref or commit.
     #[error("{what} not found in '{url}'{hint}")]
     RefNotFound {
-        /// What was looked for, as in `branch 'main'`.
+        /// The missing ref or commit, as in `branch 'main'`.
         what: String,
         /// The repository.
         url: String,
-        /// What there is instead, or empty.
+        /// Hint for the user; may be empty.
         hint: String,
     },
     /// No tag is in the wanted semver range.
@@ -89,7 +89,7 @@ pub enum Error {
     Tls {
         /// The repository.
         url: String,
-        /// What TLS says.
+        /// Error message of TLS.
         why: String,
     },
     /// The server could not be reached, or the connection broke.
@@ -97,7 +97,7 @@ pub enum Error {
     Network {
         /// The repository.
         url: String,
-        /// What the network says.
+        /// Error message of the network.
         why: String,
     },
     /// The server answered with an unexpected status.
@@ -107,7 +107,7 @@ pub enum Error {
         url: String,
         /// The status code.
         status: u16,
-        /// What to do.
+        /// Cause and remedy, for users.
         why: String,
     },
     /// A redirect that is not followed.
@@ -117,7 +117,7 @@ pub enum Error {
         url: String,
         /// The target without credentials.
         to: String,
-        /// Why not.
+        /// Reason for the refusal.
         why: String,
     },
     /// The answer is not Git's.
@@ -125,17 +125,17 @@ pub enum Error {
     Protocol {
         /// The repository.
         url: String,
-        /// What is wrong.
+        /// Reason why it is invalid.
         why: String,
     },
     /// A limit was reached.
     #[error("the limit of {limit} {what} was reached{of}")]
     Limit {
-        /// What was counted.
+        /// Unit that is counted.
         what: &'static str,
         /// The limit.
         limit: u64,
-        /// Where, beginning with a blank, or empty.
+        /// Location, with a leading space; may be empty.
         of: String,
     },
     /// A name in the repository that no artifact may hold.
@@ -143,7 +143,7 @@ pub enum Error {
     RefusedPath {
         /// The path, made printable.
         path: String,
-        /// Why.
+        /// Reason for the refusal.
         why: &'static str,
     },
     /// An object is missing or damaged.
@@ -151,7 +151,7 @@ pub enum Error {
     Object {
         /// Its hash.
         id: String,
-        /// What is wrong.
+        /// Description of the problem.
         why: String,
     },
     /// The temporary directory cannot be used.

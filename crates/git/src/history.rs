@@ -6,7 +6,7 @@ use gix::{ObjectId, revision::walk::Sorting, traverse::commit::simple::CommitTim
 
 use crate::{Error, discover::repository_around};
 
-/// How many commits are looked through.
+/// Maximum number of commits that a search reads.
 const MAX_COMMITS: usize = 200_000;
 /// Bytes of objects that a search keeps.
 const KEPT: usize = 16 << 20;
@@ -30,11 +30,11 @@ impl History {
         Some(Self { repository })
     }
 
-    /// The last commit that changed a file or directory, in hex; none when no commit has it. A merge counts when the outcome differs
-    /// from all that were merged.
+    /// The last commit that changed a file or directory, in hex; `None` if no commit has it. A merge counts when the
+    /// outcome differs from all that were merged.
     ///
     /// # Errors
-    /// When the history can't be read, or is too long.
+    /// Fails when the history can't be read, or is too long.
     pub fn latest_commit(&self, path: &str) -> Result<Option<String>, Error> {
         let failed = |why: String| Error::Disk(format!("the history of {path}: {why}"));
         self.search(path)

@@ -18,7 +18,7 @@ impl Range {
     /// Reads a range.
     ///
     /// # Errors
-    /// [`Error::InvalidRange`] with the range.
+    /// Fails when the range is invalid, with [`Error::InvalidRange`].
     pub fn parse(text: &str) -> Result<Self, Error> {
         match Constraint::parse(text) {
             Ok(constraint) => Ok(Self {
@@ -29,7 +29,7 @@ impl Range {
         }
     }
 
-    /// Whether `version` is in the range.
+    /// Returns true if `version` is in the range.
     #[must_use]
     pub fn matches(&self, version: &Version) -> bool {
         versions::Version::parse(&version.to_string()).is_ok_and(|version| self.constraint.matches(&version))
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_range_is_refused() {
+    fn invalid_ranges_are_refused() {
         for text in [
             "", " ", "||", "1.2.3 ||", "foo", ">", "> >1", "1.2.3.4", ">=<1", "1.2.3 -", "!1", "1..2",
             "1.2.3-",

@@ -1,4 +1,4 @@
-//! Which commit a reference means: a pure function over the refs that a server advertises.
+//! Resolution of references to commits: a pure function over the refs that a server advertises.
 
 use gix::{ObjectId, bstr::ByteSlice, protocol::handshake::Ref};
 use semver::Version;
@@ -12,7 +12,7 @@ const DEFAULT_BRANCH: &str = "master";
 pub struct Selector {
     /// A branch; `master` if nothing at all is set.
     pub branch: Option<String>,
-    /// A tag.
+    /// Name of a tag.
     pub tag: Option<String>,
     /// A range of versions; the newest tag in it counts.
     pub semver: Option<String>,
@@ -23,10 +23,10 @@ pub struct Selector {
 }
 
 impl Selector {
-    /// What counts of all that is set.
+    /// Returns the reference that takes precedence among those set.
     ///
     /// # Errors
-    /// When that is no valid hash, ref name or range.
+    /// Fails when that is no valid hash, ref name or range.
     pub fn reference(&self) -> Result<Reference, Error> {
         let set = |field: &Option<String>| field.clone().filter(|value| !value.is_empty());
         let reference = if let Some(hash) = set(&self.commit) {
@@ -48,7 +48,7 @@ impl Selector {
     }
 }
 
-/// What to follow.
+/// A reference to follow.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reference {
     /// Exactly this commit.
@@ -116,18 +116,18 @@ impl Reference {
 /// A ref of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Advertised {
-    /// Its full name.
+    /// Full name of the ref.
     pub name: String,
-    /// What it points at.
+    /// Hash of the object that it points at.
     pub object: String,
-    /// What that points at, if it is an annotated tag.
+    /// Hash of the object that the tag points at, if it is an annotated tag.
     pub peeled: Option<String>,
     /// The full name of the ref that it stands for, as `HEAD` stands for the default branch.
     pub target: Option<String>,
 }
 
 impl Advertised {
-    /// Reads a ref; one without a commit, or with a name that is no text, does not count.
+    /// Reads a ref; one without a commit, or with a name that is not UTF-8, does not count.
     pub(crate) fn read(listed: &Ref) -> Option<Self> {
         let (name, object, peeled) = match listed {
             Ref::Peeled {
@@ -179,9 +179,9 @@ fn full_text(name: &gix::bstr::BString) -> Option<String> {
 /// The commit that a reference means.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Resolved {
-    /// How the revision names it: a branch, a tag, a full ref name, or nothing for a bare commit.
+    /// Name in the revision: a branch, a tag or a full ref name; `None` for a bare commit.
     pub name: Option<String>,
-    /// The commit's hash.
+    /// Hash of the commit.
     pub commit: String,
     /// The hash to ask the server for: the annotated tag's where there is one.
     pub(crate) want: String,
@@ -211,7 +211,7 @@ impl Resolved {
 /// Says which commit `reference` means, given the refs of the server.
 ///
 /// # Errors
-/// [`Error::RefNotFound`] or [`Error::NoMatch`] when it means none of them.
+/// Fails when it means none of them, with [`Error::RefNotFound`] or [`Error::NoMatch`].
 pub fn select(reference: &Reference, refs: &[Advertised]) -> Result<Resolved, Error> {
     let find = |full: &str| refs.iter().find(|listed| listed.name == full);
     let found = |listed: &Advertised, name: String| Resolved {

@@ -9,7 +9,7 @@ use crate::Error;
 /// A name and a password for HTTP basic authentication.
 #[derive(Debug, Clone)]
 pub struct Auth {
-    /// The user's name.
+    /// Name of the user.
     pub username: String,
     /// The password or access token.
     pub password: Secret<String>,
@@ -28,7 +28,7 @@ impl Remote {
     /// [`Remote::with_auth`] gives others; they are in no message and no request line.
     ///
     /// # Errors
-    /// When it is anything but an http or https URL of a host that may be talked to.
+    /// Fails when it is anything but an http or https URL of a host that may be talked to.
     pub fn new(text: &str) -> Result<Self, Error> {
         let mut url = Url::parse(text).map_err(|error| Error::InvalidUrl {
             url: api::redact(text),
@@ -60,7 +60,7 @@ impl Remote {
         Ok(Self { url, auth, ca: None })
     }
 
-    /// Uses these credentials.
+    /// Sets the credentials for the server.
     #[must_use]
     pub fn with_auth(mut self, auth: Auth) -> Self {
         self.auth = Some(auth);
@@ -95,7 +95,7 @@ impl Remote {
         shown(&self.url)
     }
 
-    /// Whether a request to `target` may carry the credentials: the same server only, or the same host's https
+    /// Returns true if a request to `target` may carry the credentials: the same server only, or the same host's https
     /// when the address itself is http.
     pub(crate) fn trusts(&self, target: &Url) -> bool {
         if self.url.host() != target.host() {
@@ -144,7 +144,7 @@ fn percent_decode(text: &str) -> String {
 
 /// A URL without credentials, query and fragment.
 pub(crate) fn shown(url: &Url) -> String {
-    // In such a URL nobody knows what is a password.
+    // In such a URL it is unclear what is a password.
     if url.cannot_be_a_base() {
         return format!("{}:...", url.scheme());
     }

@@ -67,7 +67,7 @@ impl Session {
     /// Lists the refs that `reference` needs (a server of protocol 2 sends no others).
     ///
     /// # Errors
-    /// When the server cannot be reached, refuses, or does not speak Git.
+    /// Fails when the server cannot be reached, refuses, or does not speak Git.
     pub fn list_refs(&mut self, reference: &Reference) -> Result<Vec<Advertised>, Error> {
         self.list(Some(reference.prefixes()))
     }
@@ -75,7 +75,7 @@ impl Session {
     /// Lists all branches and tags, and `HEAD`, which says which branch is the default.
     ///
     /// # Errors
-    /// As [`Session::list_refs`].
+    /// Fails when [`Session::list_refs`] does.
     pub fn list_all(&mut self) -> Result<Vec<Advertised>, Error> {
         self.list(Some(
             ["HEAD", "refs/heads/", "refs/tags/"].map(str::to_owned).to_vec(),
@@ -85,7 +85,7 @@ impl Session {
     /// Lists what `reference` needs and says which commit it means.
     ///
     /// # Errors
-    /// As [`Session::list_refs`]; [`Error::RefNotFound`] when the repository has no such ref, and
+    /// Fails when [`Session::list_refs`] does, with [`Error::RefNotFound`] if the repository has no such ref, or with
     /// [`Error::EmptyRepository`] when it has none at all.
     pub fn resolve(&mut self, reference: &Reference) -> Result<Resolved, Error> {
         if let Some(resolved) = reference.without_refs()? {
@@ -105,7 +105,7 @@ impl Session {
     /// Fetches one commit without its history into `dir`, which must be empty and is the caller's to remove.
     ///
     /// # Errors
-    /// When the server cannot be reached or refuses, a limit is reached, or `dir` cannot be written.
+    /// Fails when the server cannot be reached or refuses, a limit is reached, or `dir` cannot be written.
     pub fn fetch(&mut self, wanted: &Resolved, dir: &Path) -> Result<Snapshot, Error> {
         let want = wanted.want()?;
         let packs = dir.join("objects").join("pack");

@@ -15,12 +15,12 @@ use crate::{Error, Limits, error::chain};
 /// Bytes of decoded objects kept to decode others from.
 const CACHE_BYTES: usize = 8 << 20;
 
-/// What a path in a commit is.
+/// Kind of a path in a commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NodeKind {
     /// A regular file.
     File {
-        /// Whether its executable bit is set.
+        /// True if its executable bit is set.
         executable: bool,
     },
     /// A directory.
@@ -36,7 +36,7 @@ pub enum NodeKind {
 pub struct Node {
     /// The path from the root.
     pub path: TreePath,
-    /// What is there.
+    /// Kind of the path.
     pub kind: NodeKind,
     id: ObjectId,
 }
@@ -68,7 +68,7 @@ impl Snapshot {
             subject: String::new(),
         };
         let mut buffer = Vec::new();
-        // A tag of a tag of a tag: nobody nests deeper in earnest.
+        // A tag of a tag of a tag: real repositories do not nest deeper.
         for _ in 0..10 {
             let id = snapshot.commit;
             match snapshot.find(id, &mut buffer)? {
@@ -93,7 +93,7 @@ impl Snapshot {
         })
     }
 
-    /// The commit's hash.
+    /// Returns the hash of the commit.
     #[must_use]
     pub fn commit(&self) -> String {
         self.commit.to_string()
@@ -108,7 +108,7 @@ impl Snapshot {
     /// Lists all paths of the commit; parents come before what they hold, in no other order.
     ///
     /// # Errors
-    /// When an object is missing or damaged, a name is refused, or there are too many.
+    /// Fails when an object is missing or damaged, a name is refused, or there are too many.
     pub fn nodes(&self) -> Result<Vec<Node>, Error> {
         let mut nodes = Vec::new();
         let mut open = vec![(TreePath::root(), 0, self.tree)];
@@ -145,7 +145,7 @@ impl Snapshot {
     /// Tells how many bytes a file or link has.
     ///
     /// # Errors
-    /// When it is missing or damaged.
+    /// Fails when it is missing or damaged.
     pub fn len_of(&self, node: &Node) -> Result<u64, Error> {
         match self.objects.try_header(&node.id) {
             Ok(Some(header)) => Ok(header.size),
@@ -157,7 +157,7 @@ impl Snapshot {
     /// Reads a file or the target of a link into `buffer`, replacing what it holds.
     ///
     /// # Errors
-    /// When it is missing, damaged, no file, or too large.
+    /// Fails when it is missing, damaged, no file, or too large.
     pub fn read(&self, node: &Node, buffer: &mut Vec<u8>) -> Result<(), Error> {
         if self.len_of(node)? > self.limits.object_bytes {
             let limit = self.limits.object_bytes;

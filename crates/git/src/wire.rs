@@ -32,24 +32,24 @@ pub(crate) struct Request {
 }
 
 impl Request {
-    /// What follows the repository's own URL.
+    /// Returns the part of the URL after the repository's own.
     fn tail(&self) -> &str {
         self.url.get(self.base_len..).unwrap_or_default()
     }
 }
 
-/// What all requests of a session share.
+/// State that all requests of a session share.
 pub(crate) struct Wire {
     client: Client,
     remote: Remote,
     clock: Clock,
     /// Bytes that answers may still bring.
     allowance: AtomicU64,
-    /// What `allowance` began with, and its name.
+    /// Initial value of `allowance`, and its name.
     limit: Mutex<(u64, &'static str)>,
-    /// Where a redirect led.
+    /// Target of a redirect.
     base: Mutex<Option<String>>,
-    /// The first failure; gix only passes text on.
+    /// The first failure; gix only passes its message on.
     failure: Mutex<Option<Error>>,
 }
 

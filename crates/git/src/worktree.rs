@@ -31,7 +31,7 @@ impl std::fmt::Debug for Worktree {
     }
 }
 
-/// Whose name commits carry, unless the checkout itself says it.
+/// Sources of the author of commits, beside the configuration of the checkout.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Author {
     /// The name and the mail address that win over what the checkout says.
@@ -44,7 +44,7 @@ impl Worktree {
     /// The checkout that a directory lies in; `None` when it lies in none.
     ///
     /// # Errors
-    /// When it can't be read, or commits would have no author.
+    /// Fails when it can't be read, or commits would have no author.
     pub fn around(dir: &Path, author: &Author) -> Result<Option<Self>, Error> {
         let Some(found) = repository_around(dir)? else {
             return Ok(None);
@@ -57,7 +57,7 @@ impl Worktree {
         Ok(Some(Self { repository, root }))
     }
 
-    /// Its root.
+    /// Returns the root of the checkout.
     #[must_use]
     pub fn root(&self) -> &Path {
         &self.root
@@ -67,7 +67,7 @@ impl Worktree {
     /// ignored.
     ///
     /// # Errors
-    /// When it can't be read.
+    /// Fails when it can't be read.
     pub fn changes(&self, untracked: bool) -> Result<Vec<String>, Error> {
         let found = self.find_changes(untracked);
         found.map_err(|error| failed(&self.root, &error.to_string()))
@@ -93,7 +93,7 @@ impl Worktree {
     /// Commits what became of these files, and nothing else; gives the commit. Those that are gone are removed.
     ///
     /// # Errors
-    /// When a file can't be read, or the repository can't be written.
+    /// Fails when a file can't be read, or the repository can't be written.
     pub fn commit(&self, paths: &[String], message: &str) -> Result<String, Error> {
         let mut files = Vec::new();
         for path in paths {

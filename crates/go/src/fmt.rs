@@ -19,13 +19,13 @@ pub struct Flags {
     pub space: bool,
     /// `0`: pads with zeros.
     pub zero: bool,
-    /// `%+v`.
+    /// True for the verb `%+v`.
     pub plus_v: bool,
-    /// `%#v`, Go syntax.
+    /// True for the verb `%#v`, Go syntax.
     pub sharp_v: bool,
     /// The minimum width in characters.
     pub width: Option<usize>,
-    /// The precision.
+    /// The precision, if one is set.
     pub precision: Option<usize>,
 }
 

@@ -25,7 +25,7 @@ pub use metadata::{Dependency, ImportValues, Maintainer, Metadata, SharedDepende
 pub struct File {
     /// Its path in the chart.
     pub name: String,
-    /// Its content.
+    /// The content of the file.
     pub data: Bytes,
 }
 

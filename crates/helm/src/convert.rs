@@ -12,7 +12,7 @@ use yaml::{
 
 use crate::{Kind, Value};
 
-/// How deep values may nest; a map that contains itself does so without end.
+/// The maximum depth of nested values; a map that contains itself nests without end.
 const DEPTH: u32 = 1000;
 
 /// An error of converting a value of templates to plain data.

@@ -51,7 +51,7 @@ pub enum Error {
 pub struct Texts(pub(crate) String);
 
 impl Texts {
-    /// Returns the output.
+    /// Returns the output as a string.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0

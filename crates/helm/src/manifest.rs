@@ -82,7 +82,7 @@ pub struct Manifest {
 /// A document that Helm creates at an event instead of installing it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hook {
-    /// The document.
+    /// The document of the hook.
     pub manifest: Manifest,
     /// The events, such as `pre-install` and `test`.
     pub events: Vec<String>,
@@ -103,7 +103,7 @@ impl Hook {
 pub struct Sorted {
     /// The manifests that are installed.
     pub manifests: Vec<Manifest>,
-    /// The hooks.
+    /// The hooks of the release.
     pub hooks: Vec<Hook>,
 }
 
@@ -124,7 +124,7 @@ impl Head {
     }
 }
 
-/// What Helm takes for space around a separator.
+/// The white space around a separator, according to Helm.
 const SPACES: [char; 5] = ['\t', '\n', '\x0C', '\r', ' '];
 
 /// Splits a text into documents as Helm does it, which is by lines and not by YAML: where a line begins with `---`, which goes
@@ -202,7 +202,7 @@ pub(crate) fn sort<'a>(
     Ok(sorted)
 }
 
-/// Where a kind is in the order: those that are not in the list come last, by their names.
+/// Returns the position of a kind in the order: kinds that are not in the list come last, by name.
 fn place(kind: &str) -> (usize, &str) {
     match INSTALL_ORDER.iter().position(|known| *known == kind) {
         Some(place) => (place, ""),

@@ -101,7 +101,7 @@ pub struct Rendered {
     pub crds: Vec<(String, String)>,
     /// Manifests and hooks, in the order of installation.
     pub sorted: Sorted,
-    /// The rendered `NOTES.txt`.
+    /// The rendered template `NOTES.txt`.
     pub notes: String,
     /// Warnings of loading and rendering.
     pub warnings: Vec<String>,
@@ -220,7 +220,7 @@ fn with_texts(error: Error, files: &BTreeMap<String, String>) -> Error {
     }
 }
 
-/// What `fail` and `required` say about the name of a release, as they are told outside of manifests.
+/// Removes the warning marks of `fail` and `required` from the errors about a release name.
 fn without_marks(error: Error) -> Error {
     match error {
         Error::Option(words) => Error::Option(words.replace(WARNING_START, "").replace(WARNING_END, "")),
@@ -281,9 +281,9 @@ fn release(name: &str, options: &Options<'_>) -> Value {
     ])
 }
 
-/// How long the name of a release may be.
+/// The maximum length of a release name, in bytes.
 const MAX_NAME: usize = 53;
-/// What names of releases look like, in the words of Helm.
+/// The pattern of release names, in the words of Helm.
 const NAME: &str = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$";
 
 fn check_name(name: &str) -> Result<(), Error> {

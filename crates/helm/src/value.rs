@@ -168,24 +168,24 @@ impl fmt::Debug for Value {
 }
 
 impl Value {
-    /// A string.
+    /// Makes a string value.
     pub fn string(text: impl Into<Rc<str>>) -> Self {
         Self::String(text.into())
     }
 
-    /// An `int`.
+    /// Makes an `int` value.
     #[must_use]
     pub fn int(value: i64) -> Self {
         Self::Int(value.into(), Kind::Int)
     }
 
-    /// An `int64`.
+    /// Makes an `int64` value.
     #[must_use]
     pub fn int64(value: i64) -> Self {
         Self::Int(value.into(), Kind::Int64)
     }
 
-    /// A list.
+    /// Makes a list value.
     #[must_use]
     pub fn list(items: Vec<Self>) -> Self {
         Self::List(Rc::new(items))
@@ -197,7 +197,7 @@ impl Value {
         Self::List(NIL_LIST.with(Rc::clone))
     }
 
-    /// A nil `[]string`.
+    /// Makes a nil `[]string` value.
     #[must_use]
     pub fn nil_strings() -> Self {
         Self::Strings(NIL_LIST.with(Rc::clone))
@@ -234,7 +234,7 @@ impl Value {
         }
     }
 
-    /// A map.
+    /// Makes a map value.
     pub fn dict<K: Into<Rc<str>>>(entries: impl IntoIterator<Item = (K, Self)>) -> Self {
         let map = entries
             .into_iter()

@@ -2,12 +2,12 @@
 
 use versions::{Constraint, Version};
 
-/// Whether a text is a version, also one that lacks numbers.
+/// Returns true if a string is a version, also one that lacks numbers.
 pub(crate) fn is_version(text: &str) -> bool {
     Version::parse(text).is_ok()
 }
 
-/// Whether a version is in a range; what is neither is not.
+/// Returns true if a version is in a range; false if either is invalid.
 pub(crate) fn is_compatible(range: &str, version: &str) -> bool {
     match (Constraint::parse(range), Version::parse(version)) {
         (Ok(range), Ok(version)) => range.matches(&version),

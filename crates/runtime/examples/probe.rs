@@ -16,7 +16,7 @@ use runtime::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a probe does in each pass.
+/// Behaviour of a probe in each pass.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 enum Behaviour {

@@ -14,10 +14,10 @@ use axum::{
 
 use crate::metrics::Metrics;
 
-/// What a process waits for until it has said what else it waits for.
+/// Name of the condition that lasts until the others have been named.
 const START: &str = "the start";
 
-/// What must happen before the process is ready. A standby that waits for the lease waits for nothing here.
+/// Conditions for the process to be ready. A standby that waits for the lease waits for nothing here.
 #[derive(Debug, Clone, Default)]
 pub struct Readiness(Arc<Mutex<BTreeSet<String>>>);
 
@@ -47,7 +47,7 @@ impl Readiness {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(what);
     }
 
-    /// What is still waited for.
+    /// Returns the conditions that are not yet met.
     #[must_use]
     pub fn pending(&self) -> Vec<String> {
         self.0

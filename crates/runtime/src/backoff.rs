@@ -13,9 +13,9 @@ const RETRY_JITTER: f64 = 0.25;
 /// Exponential delays between two bounds.
 #[derive(Debug, Clone, Copy)]
 pub struct Backoff {
-    /// The first delay.
+    /// Delay after the first failure.
     pub min: Duration,
-    /// The longest delay.
+    /// Upper bound of the delay.
     pub max: Duration,
 }
 

@@ -29,7 +29,7 @@ const RETRIES: u32 = 8;
 /// The configuration from KUBECONFIG, or the service account of the pod.
 ///
 /// # Errors
-/// When there is neither.
+/// Fails when there is neither.
 pub async fn infer_config() -> Result<Config, Error> {
     Config::infer()
         .await
@@ -39,7 +39,7 @@ pub async fn infer_config() -> Result<Config, Error> {
 /// Makes a client whose writes pass `gate` and whose requests are counted in `metrics`.
 ///
 /// # Errors
-/// When the configuration's certificates or credentials are unusable.
+/// Fails when the configuration's certificates or credentials are unusable.
 pub fn build(mut config: Config, gate: WriteGate, metrics: Metrics) -> Result<Client, Error> {
     let host = config
         .cluster_url
@@ -62,7 +62,7 @@ pub fn build(mut config: Config, gate: WriteGate, metrics: Metrics) -> Result<Cl
 /// Makes a client as [`build`] does, for a server that a user names: it connects to `addresses` alone.
 ///
 /// # Errors
-/// If the server is refused, or the configuration's certificates or credentials are unusable.
+/// Fails when the server is refused, or the configuration's certificates or credentials are unusable.
 pub fn build_restricted(
     config: &Config,
     addresses: &AddressPolicy,
@@ -127,7 +127,7 @@ pub fn is_not_leader(error: &kube::Error) -> bool {
     false
 }
 
-/// What an error of the API server says, in a sentence.
+/// Returns the message of an error of the API server; other errors are redacted.
 #[must_use]
 pub fn describe(error: &kube::Error) -> String {
     match error {

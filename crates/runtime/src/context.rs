@@ -101,7 +101,7 @@ impl Context {
     /// addresses holds; the own API server is allowed, because the credentials are the user's.
     ///
     /// # Errors
-    /// If the server is refused, or certificates or credentials are unusable.
+    /// Fails when the server is refused, or certificates or credentials are unusable.
     pub fn client_for(&self, config: &Config) -> Result<Client, Error> {
         let addresses = self.inner.addresses.clone().allowing_api_server();
         let (gate, metrics) = (self.inner.gate.clone(), self.inner.metrics.clone());
@@ -141,7 +141,7 @@ impl Context {
     /// Waits until this process leads; returns immediately without leader election.
     ///
     /// # Errors
-    /// If a shutdown begins before that.
+    /// Fails when a shutdown begins before that.
     pub async fn leader(&self) -> Result<(), Error> {
         let mut leadership = self.inner.leadership.clone();
         if *leadership.borrow() == Leadership::Standby {

@@ -53,7 +53,7 @@ pub(crate) const SHUTDOWN_TIME: Duration = FINISH_GRACE.saturating_add(ABORT_GRA
 /// A request for a pass that comes from elsewhere than the object's own watch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trigger {
-    /// The object.
+    /// Key of the object.
     pub key: ObjectKey,
     /// If true, a running pass is cancelled because it works on outdated input.
     pub supersede: bool,
@@ -68,7 +68,7 @@ impl From<ObjectKey> for Trigger {
     }
 }
 
-/// Options of [`run_kind`].
+/// Options of the function [`run_kind`].
 pub struct RunOptions {
     /// Number of concurrent passes; default 4. The flag `--concurrent` has precedence.
     pub concurrency: u16,

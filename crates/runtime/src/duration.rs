@@ -7,7 +7,7 @@ use api::GoDuration;
 /// Parses a duration in Go's notation.
 ///
 /// # Errors
-/// A sentence that says what is wrong with the text.
+/// Fails when the string is invalid, with a sentence that says why.
 pub fn parse(text: &str) -> Result<Duration, String> {
     let duration: GoDuration = text
         .parse()
@@ -23,7 +23,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_gos_notation_without_signs() {
+    fn parse_reads_gos_notation_without_signs() {
         assert_eq!(parse("1m30s"), Ok(Duration::from_secs(90)));
         assert_eq!(parse("750ms"), Ok(Duration::from_millis(750)));
         for text in ["", "5", "-1s", "5x"] {

@@ -1,4 +1,4 @@
-//! What can go wrong in the frame around the passes.
+//! Errors of the frame around the passes.
 
 /// A failure of the process frame; a failure of a pass is an [`api::Fault`].
 #[derive(Debug, thiserror::Error)]
@@ -11,7 +11,7 @@ pub enum Error {
     Listen {
         /// The address as given.
         address: String,
-        /// Why.
+        /// Error of the operating system.
         source: std::io::Error,
     },
     /// Metrics that cannot be registered.
@@ -26,7 +26,7 @@ pub enum Error {
     /// The lease went to another process, or could not be renewed in time.
     #[error("lost the lease {0}: another process may act now")]
     LeaseLost(String),
-    /// The process was told to end before it could lead.
+    /// The process was asked to end before it could lead.
     #[error("told to end")]
     Ended,
     /// The operating system refused what the process needs.

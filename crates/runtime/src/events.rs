@@ -58,7 +58,7 @@ impl Recorder {
     /// posts nowhere.
     ///
     /// # Errors
-    /// If the address is not an http or https URL.
+    /// Fails when the address is not an http or https URL.
     pub fn start(
         controller: &str,
         instance: &str,

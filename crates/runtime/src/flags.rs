@@ -10,20 +10,20 @@ use net::{AddressPolicy, ClusterServices, Exception};
 
 use crate::duration;
 
-/// How long to wait for a dependency, where no flag says it.
+/// Default delay before a dependency is checked again.
 const REQUEUE_DEPENDENCY: Duration = Duration::from_secs(30);
 
 /// A flag that was given and has no effect, and why it has none.
 pub type Idle = (&'static str, &'static str);
 
-/// How much is logged.
+/// Level of detail of the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum LogLevel {
     /// Everything.
     Trace,
-    /// What helps to find a mistake.
+    /// Details for finding a mistake.
     Debug,
-    /// What an operator wants to see.
+    /// Messages of interest to operators.
     Info,
     /// Failures only.
     Error,
@@ -34,7 +34,7 @@ pub enum LogLevel {
 pub enum LogEncoding {
     /// A JSON object a line.
     Json,
-    /// Text for people.
+    /// Lines for people to read.
     Console,
 }
 
@@ -80,15 +80,15 @@ pub struct CommonFlags {
     #[arg(long, default_value_t = false, default_missing_value = "true", num_args = 0..=1, require_equals = true, action = clap::ArgAction::Set)]
     pub enable_leader_election: bool,
 
-    /// How long a lease is valid after its last renewal.
+    /// Time that a lease is valid after its last renewal.
     #[arg(long, default_value = "35s", value_parser = duration::parse)]
     pub leader_election_lease_duration: Duration,
 
-    /// How long the leader tries to renew before it gives up.
+    /// Time that the leader tries to renew before it gives up.
     #[arg(long, default_value = "30s", value_parser = duration::parse)]
     pub leader_election_renew_deadline: Duration,
 
-    /// How long to wait between two attempts to acquire or renew.
+    /// Delay between two attempts to acquire or renew.
     #[arg(long, default_value = "5s", value_parser = duration::parse)]
     pub leader_election_retry_period: Duration,
 
@@ -96,7 +96,7 @@ pub struct CommonFlags {
     #[arg(long, default_value_t = true, default_missing_value = "true", num_args = 0..=1, require_equals = true, action = clap::ArgAction::Set)]
     pub leader_election_release_on_cancel: bool,
 
-    /// How much is logged.
+    /// Level of detail of the log.
     #[arg(long, value_enum, default_value_t = LogLevel::Info)]
     pub log_level: LogLevel,
 
@@ -124,7 +124,7 @@ pub struct CommonFlags {
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u8).range(0..=100))]
     pub interval_jitter_percentage: u8,
 
-    /// How long to wait for a dependency.
+    /// Delay before a dependency is checked again.
     #[arg(long, default_value = "30s", value_parser = duration::parse)]
     pub requeue_dependency: Duration,
 
@@ -158,7 +158,7 @@ impl CommonFlags {
     /// Checks what a parser of single flags cannot see.
     ///
     /// # Errors
-    /// A sentence that names the flags.
+    /// Fails when flags are invalid or contradict each other, with a sentence that names them.
     pub fn check(&self) -> Result<(), String> {
         if self.leader_election_renew_deadline >= self.leader_election_lease_duration {
             return Err(
@@ -210,7 +210,7 @@ impl CommonFlags {
         ])
     }
 
-    /// Whether another wait for dependencies is asked for than the usual one, for controllers without dependencies.
+    /// Returns true if the delay for dependencies is not the default, for controllers without dependencies.
     #[must_use]
     pub fn sets_requeue_dependency(&self) -> bool {
         self.requeue_dependency != REQUEUE_DEPENDENCY
@@ -256,7 +256,7 @@ pub const OBEYED_BY_ALL: &[&str] = &[
 /// The flags of [`CommonFlags`] without one anywhere, each with a value that is not its default.
 pub const IDLE_IN_ALL: &[(&str, &str)] = &[("kube-api-qps", "5"), ("kube-api-burst", "5")];
 
-/// Where a command line differs from the lists of its flags: those that are `obeyed`, and those that have no effect, each
+/// Returns the differences between a command line and the lists of its flags: `obeyed`, and those without effect, each
 /// with a value that is not its default, of which `said` must speak. For the tests of the controllers, so that no flag
 /// is accepted in silence.
 #[must_use]
@@ -419,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn contradictions_are_refused() {
+    fn contradictory_flags_are_refused() {
         for args in [
             &["--leader-election-renew-deadline=40s"][..],
             &["--leader-election-retry-period=30s"],

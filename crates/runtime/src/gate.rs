@@ -18,7 +18,7 @@ const SHUT: u64 = 0;
 const OVER: u64 = 1;
 const ALWAYS: u64 = u64::MAX;
 
-/// Whether this process may write.
+/// Gate that opens while this process may write.
 #[derive(Debug, Clone)]
 pub struct WriteGate {
     epoch: Instant,
@@ -45,7 +45,7 @@ impl WriteGate {
         }
     }
 
-    /// Whether a write may go out now.
+    /// Returns true if a write may go out now.
     #[must_use]
     pub fn is_open(&self) -> bool {
         self.is_open_at(Instant::now())
@@ -59,7 +59,7 @@ impl WriteGate {
         }
     }
 
-    /// Whether it was open and is no more: not even what passed it may go out now.
+    /// Returns true if it was open and is no more: not even what passed it may go out now.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.is_over_at(Instant::now())
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn opens_for_the_length_of_a_lease_and_no_longer() {
+    fn gate_opens_for_the_length_of_a_lease_and_no_longer() {
         let gate = WriteGate::shut();
         assert!(!gate.is_open() && !gate.is_over());
         let from = Instant::now();

@@ -48,7 +48,7 @@ impl Default for Limits {
 /// Listens on an address as the flags write it: `:8080` is every interface, `127.0.0.1:0` a free port.
 ///
 /// # Errors
-/// When the address is no address or is taken.
+/// Fails when the address is no address or is taken.
 pub async fn listen(address: &str) -> Result<TcpListener, Error> {
     let failed = |source| Error::Listen {
         address: address.to_owned(),
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn serves_and_ends() {
+    async fn server_answers_until_its_shutdown() {
         let (address, shutdown, server) = started(Limits::default()).await;
         let text = answer(address, b"GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n").await;
         assert!(
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_address_that_is_none_is_named() {
+    async fn invalid_address_is_named_in_the_error() {
         let error = listen("nonsense").await.unwrap_err().to_string();
         assert!(error.starts_with("cannot listen on nonsense: "), "{error}");
     }

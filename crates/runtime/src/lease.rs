@@ -21,10 +21,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{client::describe, error::Error, flags::CommonFlags, gate::WriteGate, metrics::Metrics};
 
-/// Where this process stands.
+/// Role of this process in the election.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Leadership {
-    /// Another process leads, or nobody does yet.
+    /// Another process leads, or none does yet.
     Standby,
     /// This process may act.
     Leader,
@@ -35,9 +35,9 @@ pub enum Leadership {
 /// The timings of an election.
 #[derive(Debug, Clone, Copy)]
 pub struct Timings {
-    /// How long a lease is valid after its last renewal.
+    /// Time that a lease is valid after its last renewal.
     pub lease: Duration,
-    /// How long the leader tries to renew.
+    /// Time that the leader tries to renew.
     pub renew: Duration,
     /// The pause between attempts.
     pub retry: Duration,
@@ -52,9 +52,9 @@ pub struct Election {
     pub namespace: String,
     /// Name of this process in the lease.
     pub identity: String,
-    /// The timings.
+    /// Timings of the election.
     pub timings: Timings,
-    /// Whether the lease is given back at a clean end.
+    /// True if the lease is given back at a clean end.
     pub release: bool,
 }
 
@@ -85,7 +85,7 @@ fn lease_name(base: &str, selector: &str) -> String {
     format!("{base}-{}", digest.get(..8).unwrap_or(&digest))
 }
 
-/// What to do about a lease.
+/// Next action on a lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Step {
     Renew,
@@ -164,7 +164,7 @@ impl Candidate {
     /// Campaigns, then leads, until `end`, and gives the lease back.
     ///
     /// # Errors
-    /// When the lease was lost.
+    /// Fails when the lease was lost.
     pub(crate) async fn run(mut self, end: CancellationToken) -> Result<(), Error> {
         let timings = self.election.timings;
         let mut renewed: Option<Instant> = None;

@@ -24,7 +24,7 @@ const STATUSES: [&str; 4] = ["True", "False", "Unknown", "Deleted"];
 #[derive(Debug, Clone)]
 pub struct Metrics(Arc<Families>);
 
-/// How a pass ended, as the metrics count it.
+/// Result of a pass, as the metrics count it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
     /// Done, nothing planned.
@@ -54,7 +54,7 @@ impl Metrics {
     /// Makes and registers all families.
     ///
     /// # Errors
-    /// Only when two families carry one name.
+    /// Fails when two families carry one name.
     pub fn new(controller: &str) -> Result<Self, Error> {
         let families = Families::register(controller).map_err(Error::Metrics)?;
         Ok(Self(Arc::new(families)))
@@ -66,7 +66,7 @@ impl Metrics {
         &self.0.registry
     }
 
-    /// Everything in the text format of Prometheus.
+    /// Everything in the exposition format of Prometheus.
     #[must_use]
     pub fn text(&self) -> Vec<u8> {
         let (mut text, queue) = (Vec::new(), &self.0.queue);

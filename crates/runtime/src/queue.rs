@@ -9,9 +9,9 @@ use std::{
 /// Namespace and name of an object.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ObjectKey {
-    /// Namespace.
+    /// Namespace of the object.
     pub namespace: String,
-    /// Name.
+    /// Name of the object.
     pub name: String,
 }
 
@@ -33,7 +33,7 @@ impl fmt::Display for ObjectKey {
 
 #[derive(Debug, Default)]
 struct Slot {
-    /// When the next pass is due, and a sequence number that orders equal times.
+    /// Due time of the next pass, and a sequence number that orders equal times.
     due: Option<(Instant, u64)>,
     running: bool,
 }

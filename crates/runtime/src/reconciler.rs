@@ -20,7 +20,7 @@ use crate::{
     status::{StatusError, StatusWriter},
 };
 
-/// When the next pass over an object is due.
+/// Due time of the next pass over an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Requeue {
     /// After the interval, with jitter: the pass succeeded.
@@ -48,7 +48,7 @@ impl From<Class> for Requeue {
 pub struct Outcome<S> {
     /// The new status. It is applied whole; nothing is sent if it equals the last written one.
     pub status: S,
-    /// When the next pass is due.
+    /// Due time of the next pass.
     pub requeue: Requeue,
     /// Events, at most one a transition.
     pub events: Vec<EventDraft>,

@@ -9,7 +9,7 @@ use crate::{
     reconciler::{Outcome, Requeue},
 };
 
-/// When the next pass is due, as the queue understands it.
+/// Due time of the next pass, as the queue understands it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Next {
     /// After the interval, with jitter.
@@ -20,7 +20,7 @@ pub(crate) enum Next {
     Retry,
     /// Immediately.
     Again,
-    /// When something changes.
+    /// On the next change only.
     Idle,
     /// Never: the object is gone.
     Gone,

@@ -9,7 +9,7 @@ use std::{
 /// that are no more.
 ///
 /// # Errors
-/// When it cannot be made.
+/// Fails when it cannot be made.
 pub fn directory(parent: &Path, controller: &str) -> io::Result<PathBuf> {
     let own = std::process::id();
     let prefix = format!("{controller}-");

@@ -1,7 +1,7 @@
 //! Writing the status of an object: whole, by server-side apply, only when it differs from what was written last.
 //!
-//! Nobody else writes the status. The fields that an earlier controller owns are taken over first, so that those that are
-//! no longer part of the status are removed.
+//! No other process writes the status. The fields that an earlier controller owns are taken over first, so that those
+//! that are no longer part of the status are removed.
 
 mod ownership;
 mod writer;
@@ -51,7 +51,7 @@ enum WriteResult {
 }
 
 /// Returns true if `status` is already on the object: this process wrote it, the object was read after that write, and
-/// nobody changed it since.
+/// it has not changed since.
 fn is_unchanged(live: &DynamicObject, status: &Value, last: Option<&Written>) -> bool {
     let Some(last) = last else { return false };
     let seen = version(live);

@@ -19,7 +19,7 @@ pub(crate) struct StopSignals {
     pub(crate) abort: CancellationToken,
 }
 
-/// How the kind's own work ended.
+/// Result of the kind's own work.
 pub(crate) enum WorkEnd<T> {
     Done(T),
     Superseded,

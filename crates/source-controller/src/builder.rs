@@ -17,7 +17,7 @@ use crate::{
 /// Time for everything of a pass but the server, which `spec.timeout` bounds: packing, mostly.
 pub(crate) const PACK_TIMEOUT: Duration = Duration::from_secs(5 * 60);
 
-/// A failed build.
+/// Failure of a build.
 #[derive(Debug, thiserror::Error)]
 pub enum BuildError {
     /// Packing or storing failed.
@@ -51,7 +51,7 @@ impl From<BuildError> for Fault {
     }
 }
 
-/// What all kinds build artifacts with.
+/// Builds the artifacts of all kinds.
 #[derive(Debug)]
 pub(crate) struct Builder {
     storage: Arc<Storage>,

@@ -10,7 +10,7 @@ use runtime::{
     flags::{Idle, idle},
 };
 
-/// How revisions are written.
+/// Format in which revisions are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum RevisionFormat {
     /// `main@sha1:<hash>`.
@@ -43,11 +43,11 @@ pub struct Flags {
     #[arg(long, env = "STORAGE_ADV_ADDR", default_value = "")]
     pub storage_adv_addr: String,
 
-    /// How long superseded artifacts stay.
+    /// Time that superseded artifacts are kept.
     #[arg(long, default_value = "60s", value_parser = duration::parse)]
     pub artifact_retention_ttl: Duration,
 
-    /// How many artifacts of an object stay, the current one included.
+    /// Number of artifacts of an object that are kept, the current one included.
     #[arg(long, default_value_t = 2)]
     pub artifact_retention_records: usize,
 
@@ -55,7 +55,7 @@ pub struct Flags {
     #[arg(long, default_value = "sha256")]
     pub artifact_digest_algo: Algorithm,
 
-    /// How revisions are written, in status, conditions and events.
+    /// Format of revisions in status, conditions and events.
     #[arg(long, value_enum, default_value_t = RevisionFormat::Rfc5)]
     pub revision_format: RevisionFormat,
 
@@ -136,7 +136,7 @@ fn feature_gate(text: &str) -> Result<String, String> {
 }
 
 impl Flags {
-    /// How long superseded artifacts stay.
+    /// Returns the retention of superseded artifacts.
     #[must_use]
     pub fn retention(&self) -> Retention {
         Retention {

@@ -42,14 +42,14 @@ const SERVING: http::Limits = http::Limits {
     grace: Duration::from_secs(5),
 };
 
-/// Command-line arguments.
+/// Command-line arguments of the controller.
 #[derive(Debug, Parser)]
 #[command(name = NAME, about = "Follows sources and serves them as artifacts", version)]
 pub struct Cli {
     /// The flags that every controller has.
     #[command(flatten)]
     pub common: CommonFlags,
-    /// Destination of events.
+    /// Flags for the destination of events.
     #[command(flatten)]
     pub events: EventsFlags,
     /// The flags of this controller alone.
@@ -71,7 +71,7 @@ pub fn spec(events: &EventsFlags) -> Spec {
 /// Runs the controller until its shutdown.
 ///
 /// # Errors
-/// If the storage cannot be opened or served.
+/// Fails when the storage cannot be opened or served.
 pub async fn run(ctx: Context, flags: Flags) -> anyhow::Result<()> {
     runtime::flags::report_idle(&flags.idle(ctx.flags()));
     if ctx.leader().await.is_err() {

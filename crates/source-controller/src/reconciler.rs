@@ -18,7 +18,7 @@ use crate::{
     stored,
 };
 
-/// What the reconcilers of all kinds share.
+/// State that the reconcilers of all kinds share.
 pub(crate) struct Shared {
     /// Reads Secrets.
     pub(crate) client: Client,

@@ -15,7 +15,7 @@ pub struct SecretData {
 
 /// A username and a password.
 pub struct BasicAuth {
-    /// Username, never empty.
+    /// Username, never the empty string.
     pub username: String,
     /// Password, may be empty.
     pub password: Masked<String>,
@@ -24,7 +24,7 @@ pub struct BasicAuth {
 /// Reads a Secret.
 ///
 /// # Errors
-/// A fault if the Secret is missing or can't be read.
+/// Fails when the Secret is missing or can't be read.
 pub(crate) async fn read(client: &Client, namespace: &str, name: &str) -> Result<SecretData, Fault> {
     let shown = format!("{namespace}/{name}");
     let api: Api<Secret> = Api::namespaced(client.clone(), namespace);
@@ -58,7 +58,7 @@ impl SecretData {
     /// could mean less security than the user asked for. `instead` says what to use.
     ///
     /// # Errors
-    /// A fault that names the key.
+    /// Fails when a key is not supported, with a fault that names it.
     pub fn refuse(&self, keys: &[(&str, &str)], instead: &str) -> Result<(), Fault> {
         let found = keys.iter().find(|(key, _)| self.data.contains_key(*key));
         found.map_or(Ok(()), |(key, what)| {
@@ -78,7 +78,7 @@ impl SecretData {
     /// Returns the string at `key`; `None` if it is missing or empty.
     ///
     /// # Errors
-    /// A fault if the value is not UTF-8.
+    /// Fails when the value is not UTF-8.
     pub fn string(&self, key: &str) -> Result<Option<String>, Fault> {
         match self.bytes(&[key]).map(std::str::from_utf8) {
             None => Ok(None),
@@ -90,7 +90,7 @@ impl SecretData {
     /// Returns the keys `username` and `password`; `None` without a username.
     ///
     /// # Errors
-    /// A fault if there is a password without a username, or a value is not UTF-8.
+    /// Fails when there is a password without a username, or a value is not UTF-8.
     pub fn basic_auth(&self) -> Result<Option<BasicAuth>, Fault> {
         match (self.string("username")?, self.string("password")?) {
             (Some(username), password) => Ok(Some(BasicAuth {

@@ -28,7 +28,7 @@ pub trait SourceKind: Send + Sync + Sized + 'static {
         + 'static;
     /// The status of the resource.
     type Status: Serialize + DeserializeOwned + Clone + Debug + Default + PartialEq + Send + Sync + 'static;
-    /// What to fetch and with which credentials, from the spec and its Secret.
+    /// Source to fetch and its credentials, from the spec and its Secret.
     type Request: Clone + Send + 'static;
     /// The revision that the request resolves to.
     type Resolved: Clone + Send + 'static;
@@ -141,9 +141,9 @@ pub struct SourceSpec<'a> {
 pub struct SourceStatus {
     /// Generation that was last reconciled to an end; -1 before the first.
     pub observed_generation: Option<i64>,
-    /// Conditions.
+    /// Conditions of the object.
     pub conditions: Vec<Condition>,
-    /// The stored artifact.
+    /// Artifact in the storage.
     pub artifact: Option<Artifact>,
     /// URL of the latest artifact.
     pub url: Option<String>,

@@ -10,7 +10,7 @@ use crate::plan::StoredArtifact;
 /// Compares the storage with the artifact that the status names.
 ///
 /// # Errors
-/// A fault if the storage can't be read.
+/// Fails when the storage can't be read.
 pub(crate) fn look(
     storage: &Storage,
     key: &Key,
@@ -49,7 +49,7 @@ pub(crate) fn look(
 /// Removes a corrupt artifact; restores the alias of a good one and removes superseded ones.
 ///
 /// # Errors
-/// A fault if the storage can't be written.
+/// Fails when the storage can't be written.
 pub(crate) fn tidy(storage: &Storage, key: &Key, stored: &StoredArtifact) -> Result<(), Fault> {
     match stored {
         StoredArtifact::Corrupt { path, wanted, found } => {

@@ -34,7 +34,7 @@ impl Unpacked {
         }
     }
 
-    /// Its files.
+    /// Returns the unpacked files.
     #[must_use]
     pub const fn tree(&self) -> &Disk {
         &self.tree
@@ -81,12 +81,12 @@ impl Drop for Unpacked {
     }
 }
 
-/// How much a cache keeps.
+/// Current size of a cache.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// Unpacked artifacts.
+    /// Number of unpacked artifacts.
     pub artifacts: usize,
-    /// Their bytes.
+    /// Bytes of their files.
     pub bytes: u64,
 }
 
@@ -97,7 +97,7 @@ struct Slot {
 }
 
 impl Slot {
-    /// Whether anybody but the cache holds on to it, or is just making it.
+    /// Returns true if the artifact is in use outside the cache, or is being made.
     fn in_use(&self) -> bool {
         Arc::strong_count(&self.cell) > 1
             || self

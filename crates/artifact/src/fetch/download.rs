@@ -18,10 +18,10 @@ use crate::{Digest, Error, digest::Hasher};
 const FIRST_WAIT: Duration = Duration::from_millis(250);
 const LAST_WAIT: Duration = Duration::from_secs(15);
 
-/// How long a server may send nothing.
+/// Timeout for each read from the server.
 const SILENCE: Duration = Duration::from_secs(30);
 
-/// What is to be downloaded.
+/// A tarball to download.
 pub(super) struct Wanted<'a> {
     pub(super) url: &'a SafeUrl,
     pub(super) digest: &'a Digest,
@@ -85,7 +85,7 @@ fn interrupted(wanted: &Wanted<'_>, why: String) -> Error {
     }
 }
 
-/// Whether another try may help.
+/// Failure of one attempt: retried or final.
 enum Try {
     Again(String),
     Never(Error),

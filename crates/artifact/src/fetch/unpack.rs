@@ -23,7 +23,7 @@ const MAX_NAME_BYTES: u64 = 64 << 10;
 /// Bytes of a path that systems can open.
 const MAX_PATH_BYTES: usize = 4096;
 
-/// What was unpacked.
+/// Totals of the unpacked entries.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Counted {
     pub(super) bytes: u64,
@@ -105,7 +105,7 @@ fn pax_path(records: &[u8]) -> Result<Option<Vec<u8>>, Error> {
     Ok(path)
 }
 
-/// Where entries go, and what went there.
+/// Directory to unpack into, with its limits and totals.
 struct Target<'a> {
     root: Dir,
     limits: &'a Limits,
@@ -211,7 +211,7 @@ impl Target<'_> {
     }
 }
 
-/// Whether a directory was made.
+/// Result of making a directory.
 enum Made {
     Now,
     /// It is there.

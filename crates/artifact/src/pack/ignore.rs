@@ -1,4 +1,4 @@
-//! Which files a source leaves out.
+//! Ignore rules of a source.
 
 use tree::{TreePath, ignore::Rules};
 

@@ -1,17 +1,17 @@
-//! Which paths go into an artifact, and in which order: a pure step over a list of paths.
+//! Selection and order of the paths of an artifact: a pure step over a list of paths.
 
 use tree::{Budget, TreePath, ignore::Rules};
 
 use crate::Error;
 
-/// What a path is.
+/// Kind of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// A directory.
     Dir,
     /// A regular file.
     File {
-        /// Whether any executable bit is set.
+        /// True if any executable bit is set.
         executable: bool,
     },
     /// A link, a device, another repository: never part of an artifact.
@@ -23,9 +23,9 @@ pub enum Kind {
 pub struct Item<T> {
     /// The path from the source's root.
     pub path: TreePath,
-    /// What is there.
+    /// Kind of the path.
     pub kind: Kind,
-    /// The reader's own.
+    /// The reader's own data, to find the content.
     pub content: T,
 }
 
@@ -35,7 +35,7 @@ pub struct Item<T> {
 /// A left out directory does not take its files along: each is asked for by itself.
 ///
 /// # Errors
-/// When a path that is not ignored could not be unpacked by consumers, or `budget` is used up.
+/// Fails when a path that is not ignored could not be unpacked by consumers, or `budget` is used up.
 pub fn plan<T>(items: Vec<Item<T>>, rules: &Rules, budget: &Budget) -> Result<Vec<Item<T>>, Error> {
     let mut kept = Vec::with_capacity(items.len());
     for item in items {

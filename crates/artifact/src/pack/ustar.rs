@@ -4,10 +4,10 @@ const BLOCK: usize = 512;
 const NAME: usize = 100;
 const PREFIX: usize = 155;
 
-/// What ends a tarball.
+/// End of a tarball: two blocks of zeros.
 pub(super) const END: [u8; 2 * BLOCK] = [0; 2 * BLOCK];
 
-/// What an entry is.
+/// Kind of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum EntryKind {
     Dir,
@@ -51,7 +51,7 @@ pub(super) fn header(name: &str, kind: EntryKind, size: u64) -> Vec<u8> {
     out
 }
 
-/// What fills the last block of a content.
+/// Returns the zeros that fill the last block of a content.
 pub(super) fn padding(size: u64) -> &'static [u8] {
     const ZEROS: [u8; BLOCK] = [0; BLOCK];
     let used = usize::try_from(size % BLOCK as u64).unwrap_or(0);
@@ -140,7 +140,7 @@ impl Block {
         }
     }
 
-    /// Text that fits, or as much of it as does; a cut must not end with a slash, which would make it a directory.
+    /// A string that fits, or as much of it as does; a cut must not end with a slash, which would make it a directory.
     fn text(&mut self, at: usize, len: usize, text: &str) {
         let cut = text.as_bytes().get(..len);
         let bytes = match cut {

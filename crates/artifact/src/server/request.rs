@@ -1,4 +1,4 @@
-//! What a request asks for: pure functions over its headers.
+//! Interpretation of a request: pure functions over its path and headers.
 
 use http::{HeaderMap, header};
 use jiff::Timestamp;
@@ -44,7 +44,7 @@ pub(super) enum Part {
     Outside,
 }
 
-/// Which part of a file of `size` bytes is wanted. Several ranges, and what is no range, mean the whole file.
+/// Returns the requested part of a file of `size` bytes. Several or invalid ranges mean the whole file.
 pub(super) fn part(headers: &HeaderMap, etag: &str, modified: i64, size: u64) -> Part {
     let Some(range) = text(headers, header::RANGE) else {
         return Part::Whole;
@@ -92,7 +92,7 @@ pub(super) fn part(headers: &HeaderMap, etag: &str, modified: i64, size: u64) ->
     }
 }
 
-/// Whether the client already has this very file.
+/// Returns true if the client already has this version of the file.
 pub(super) fn not_modified(headers: &HeaderMap, etag: &str, modified: i64) -> bool {
     if let Some(tags) = text(headers, header::IF_NONE_MATCH) {
         return tags

@@ -1,4 +1,4 @@
-//! How long superseded artifacts stay.
+//! Retention of superseded artifacts.
 
 use std::time::{Duration, SystemTime};
 

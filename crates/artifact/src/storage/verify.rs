@@ -11,7 +11,7 @@ use std::{
 use super::Storage;
 use crate::{Algorithm, Digest, Error, digest::Hasher};
 
-/// What changes when a file does.
+/// Metadata that changes when a file does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stamp {
     inode: u64,
@@ -32,14 +32,14 @@ impl Stamp {
         })
     }
 
-    /// When the file was last changed, in seconds since 1970.
+    /// Returns the time of the last change, in seconds since 1970.
     #[must_use]
     pub const fn modified(&self) -> i64 {
         self.modified
     }
 }
 
-/// What verifying a stored artifact found.
+/// Result of verifying a stored artifact.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
     /// It is what was stored.
@@ -53,7 +53,7 @@ pub enum Verdict {
     },
 }
 
-/// The digests that were computed already, by path: one for each algorithm that somebody asked for.
+/// The digests that were computed already, by path: one for each requested algorithm.
 #[derive(Debug, Default)]
 pub(super) struct Known(HashMap<String, (Stamp, Vec<Digest>)>);
 

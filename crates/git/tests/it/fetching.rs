@@ -1,4 +1,4 @@
-//! What is fetched, by each kind of reference.
+//! Fetching by each kind of reference.
 
 use git::{Auth, Error, Limits, NodeKind, Remote, Selector};
 use testkit::{GitServer, git::Step};

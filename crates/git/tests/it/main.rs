@@ -74,7 +74,7 @@ impl Fetched {
     }
 }
 
-/// How long `work` took.
+/// Runs `work` and returns its result and duration.
 fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
     let start = Instant::now();
     (work(), start.elapsed())

@@ -12,11 +12,11 @@ use super::{
 };
 use crate::Error;
 
-/// How large a chart may be that is unpacked.
+/// The maximum size of an unpacked chart, in bytes.
 pub(super) const MAX_CHART: u64 = 100 << 20;
-/// How large one file of it may be.
+/// The maximum size of one file of a chart, in bytes.
 pub(super) const MAX_FILE: u64 = 5 << 20;
-/// How many files a chart may have.
+/// The maximum number of files of a chart.
 pub(super) const MAX_FILES: usize = 50_000;
 
 /// A chart from an archive.

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::Error;
 
-/// How deep directories may nest.
+/// The maximum depth of nested directories.
 const MAX_DEPTH: u32 = 64;
 
 /// All files of a chart that are not ignored, in the order in which a walk finds them.
@@ -40,7 +40,7 @@ struct Walk<'a> {
     rules: Rules,
     budget: &'a Budget,
     files: Vec<File>,
-    /// Where the directories above really lie.
+    /// The resolved paths of the directories above.
     above: Vec<TreePath>,
     entries: usize,
     bytes: u64,
@@ -95,7 +95,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Where a directory really lies.
+    /// Returns the resolved path of a directory.
     fn place(&self, path: &TreePath) -> Result<TreePath, Error> {
         Ok(self.tree.resolve(path)?.unwrap_or_else(|| path.clone()))
     }

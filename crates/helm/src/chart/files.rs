@@ -12,7 +12,7 @@ use crate::{
     template::{Signature, Type},
 };
 
-/// What a character of a pattern takes to be read, and a file to be looked at.
+/// The cost in steps of reading a character of a pattern, and of looking at a file.
 const PATTERN_STEPS: usize = 200;
 const PATH_STEPS: usize = 8;
 

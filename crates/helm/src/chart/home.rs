@@ -1,4 +1,4 @@
-//! Where charts lie in each other.
+//! The places of charts inside other charts.
 
 use std::{cell::RefCell, rc::Rc};
 

@@ -36,7 +36,7 @@ impl Rules {
         Ok(Self { rules })
     }
 
-    /// Whether a path is ignored.
+    /// Returns true if a path is ignored.
     pub(super) fn ignore(&self, path: &str, is_dir: bool) -> bool {
         let name = path.rsplit('/').next().unwrap_or(path);
         for rule in &self.rules {

@@ -7,7 +7,7 @@ use tree::Budget;
 use super::{Chart, File, Home, archive};
 use crate::Error;
 
-/// How deep charts may lie in charts.
+/// The maximum depth of charts inside charts.
 const MAX_DEPTH: u32 = 20;
 
 /// Puts the files of a chart where they belong, and loads the charts among them.

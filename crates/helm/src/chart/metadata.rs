@@ -1,4 +1,4 @@
-//! What `Chart.yaml` says.
+//! The contents of `Chart.yaml`.
 
 use std::{cell::RefCell, rc::Rc};
 
@@ -54,9 +54,9 @@ impl Default for ImportValues {
 /// A maintainer of a chart.
 #[derive(Debug, Clone, Default)]
 pub struct Maintainer {
-    /// The name.
+    /// The name of the maintainer.
     pub name: String,
-    /// The mail address.
+    /// The mail address of the maintainer.
     pub email: String,
     /// The address of a web page.
     pub url: String,
@@ -83,7 +83,7 @@ pub struct Metadata {
     pub kube_version: String,
     /// `None` without a field `dependencies`.
     pub dependencies: Option<Vec<SharedDependency>>,
-    /// `type`
+    /// The field `type` of `Chart.yaml`.
     pub kind: String,
 }
 

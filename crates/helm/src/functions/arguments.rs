@@ -48,7 +48,7 @@ pub(super) fn list(arguments: &[Value], index: usize) -> List {
     arguments.get(index).and_then(Value::as_list).unwrap_or_default()
 }
 
-/// What a parameter for any number of arguments got.
+/// The arguments of a variadic parameter.
 pub(super) fn rest(arguments: &[Value], from: usize) -> &[Value] {
     arguments.get(from..).unwrap_or_default()
 }

@@ -133,7 +133,7 @@ fn custom(_: &Context<'_>, arguments: &[Value]) -> Answer {
     Ok(Value::Object(Rc::new(Certificate { cert, key })))
 }
 
-/// What a certificate says, but for who signs it.
+/// The parameters of a certificate, except for its issuer.
 fn parameters(context: &Context<'_>, name: &str, days: i64) -> CertificateParams {
     let mut serial = [0; 16];
     context.environment.fill(&mut serial);

@@ -43,7 +43,7 @@ pub(super) const TABLE: &[Entry] = &[
     fixed("fromToml", TEXT, from_toml),
 ];
 
-/// What JSON and YAML have no number for makes an empty text; a limit that was reached stays an error.
+/// Returns an empty string for values that JSON and YAML cannot represent; all other errors are kept.
 fn quiet(error: FunctionError) -> Answer {
     match error {
         FunctionError::NotJson(_) => Ok(Value::string("")),
@@ -107,7 +107,8 @@ fn to_yaml(context: &Context<'_>, arguments: &[Value]) -> Answer {
     made(context, text.strip_suffix('\n').unwrap_or(&text))
 }
 
-/// Whether there is a character in texts that JSON leaves as it is, and that the original's reader of YAML then refuses.
+/// Returns true if a string or key has a character that JSON leaves as it is, and that the YAML reader of the original
+/// rejects.
 fn has_controls(value: &yaml::Value) -> bool {
     let refused = |c| matches!(c, '\u{7f}'..='\u{84}' | '\u{86}'..='\u{9f}' | '\u{fffe}' | '\u{ffff}');
     // None of them is below: most texts need no second look.
@@ -174,7 +175,7 @@ fn read_yaml(context: &Context<'_>, text: &str) -> Result<Value, FunctionError> 
     }
 }
 
-/// Why bytes are no text in UTF-8, as go-yaml says it.
+/// Returns the reason why bytes are not valid UTF-8, in the words of go-yaml.
 fn wrong_octet(bytes: &[u8]) -> Option<&'static str> {
     let at = std::str::from_utf8(bytes).err()?.valid_up_to();
     let rest = bytes.get(at..).unwrap_or_default();

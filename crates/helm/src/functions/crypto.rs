@@ -32,7 +32,7 @@ pub(super) const TABLE: &[Entry] = &[
     fixed("decryptAES", TWO, decrypt),
 ];
 
-/// What hashing a password once costs of the budget: a hundred of them use it up.
+/// The cost in steps of hashing a password once: a hundred of them use up the budget.
 const SLOW: u64 = 5_000_000;
 const COST: u32 = 10;
 

@@ -175,7 +175,7 @@ fn omit(context: &Context<'_>, arguments: &[Value]) -> Answer {
     Ok(Value::dict(kept))
 }
 
-/// What a map is that must be exactly a `map[string]interface {}`.
+/// Returns a value as a map if it is exactly a `map[string]interface {}`.
 fn asserted(value: &Value) -> Result<&Dict, FunctionError> {
     match value {
         Value::Dict(map) => Ok(map),

@@ -42,7 +42,7 @@ fn of_bytes(context: &Context<'_>, arguments: &[Value], make: fn(&[u8]) -> Strin
     Ok(Value::string(make(&bytes)))
 }
 
-/// What was decoded, or which byte was wrong.
+/// Returns the decoded string, or a message with the position of the invalid byte.
 fn decoded(found: Result<Vec<u8>, usize>, name: &str) -> Value {
     Value::string(match found {
         Ok(bytes) => bytes::to_string(&bytes),
@@ -165,7 +165,7 @@ fn decode32(text: &str) -> Result<Vec<u8>, usize> {
     Ok(out)
 }
 
-/// Whether a last group of so many letters is padded to eight; what comes behind does not count.
+/// Checks that a last group of `count` characters is padded to eight; anything after the padding is ignored.
 fn padding(bytes: &[u8], start: usize, count: usize) -> Result<(), usize> {
     let rest = bytes.get(start + count..).unwrap_or_default();
     if rest.is_empty() {

@@ -9,10 +9,10 @@ use crate::{
     template::{kind_name, type_name},
 };
 
-/// How deep values may nest; a map that contains itself does so without end.
+/// The maximum depth of nested values; a map that contains itself nests without end.
 const DEPTH: u32 = 1000;
 
-/// Whether two values are of the same type and deeply equal.
+/// Returns true if two values are of the same type and deeply equal.
 pub(super) fn equal(context: &Context<'_>, left: &Value, right: &Value) -> Result<bool, FunctionError> {
     same(context, left, right, 0)
 }

@@ -7,7 +7,7 @@ use crate::{Dict, Object, Value, template::kind_name};
 
 pub(super) use read::read;
 
-/// Why a text could not be read, on its way to who says so.
+/// The error value of a string that could not be parsed.
 #[derive(Debug)]
 pub(super) struct Failed(pub(super) String);
 

@@ -23,7 +23,7 @@ pub(super) struct Key {
     der: Vec<u8>,
 }
 
-/// What finding a key costs of the budget, times its bits squared.
+/// The cost in steps of finding a key, times its bits squared.
 const WORK: u64 = 1;
 
 impl Key {

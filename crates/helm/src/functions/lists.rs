@@ -124,7 +124,7 @@ fn compact(context: &Context<'_>, arguments: &[Value]) -> Answer {
     ))
 }
 
-/// Whether one of the items is deeply equal.
+/// Returns true if one of the items is deeply equal to the wanted value.
 fn contains(context: &Context<'_>, items: &[Value], wanted: &Value) -> Result<bool, FunctionError> {
     for item in items {
         if equal(context, item, wanted)? {

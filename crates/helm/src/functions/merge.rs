@@ -63,7 +63,7 @@ fn into(
     Ok(())
 }
 
-/// Whether a value takes the place of an old one; two maps are merged instead.
+/// Returns true if a value replaces an old one; two maps are merged instead.
 fn takes(
     context: &Context<'_>,
     old: Option<&Value>,

@@ -86,7 +86,7 @@ pub(super) const TABLE: &[Entry] = &[
     variadic("seq", &[Type::Int], seq),
 ];
 
-/// What is too large ends at the limit; what is no number is zero.
+/// Parses an integer: one out of range becomes the limit, an invalid one becomes 0.
 fn atoi(_: &Context<'_>, arguments: &[Value]) -> Answer {
     let text = text(arguments, 0);
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
@@ -121,7 +121,7 @@ fn to_decimal(context: &Context<'_>, arguments: &[Value]) -> Answer {
     ))
 }
 
-/// What is no number wins, but for the least of all; -0 is less than 0.
+/// Returns the lesser number: negative infinity before NaN, NaN before all others; -0 is less than 0.
 fn lesser(one: f64, other: f64) -> f64 {
     let least = [one, other].contains(&f64::NEG_INFINITY);
     match one.is_nan() || other.is_nan() {

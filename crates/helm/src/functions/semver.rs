@@ -31,7 +31,7 @@ fn compare(context: &Context<'_>, arguments: &[Value]) -> Answer {
 #[derive(Debug, Clone)]
 struct Semver {
     version: Version,
-    /// Whether this is Go's value rather than a pointer to it, as the methods that make new versions give it.
+    /// True if this is Go's value rather than a pointer to it, as returned by the methods that make new versions.
     plain: bool,
 }
 
@@ -48,7 +48,7 @@ impl Semver {
         Self { version, plain }.object()
     }
 
-    /// What the text began with.
+    /// Returns the prefix `v` if the original string has it.
     fn v(&self) -> &'static str {
         if self.version.original().starts_with('v') {
             "v"

@@ -166,7 +166,7 @@ fn plural(_: &Context<'_>, arguments: &[Value]) -> Answer {
     Ok(any(arguments, usize::from(int(arguments, 2) != 1)).clone())
 }
 
-/// What is made of each argument that is something, with spaces between.
+/// Joins the results for all arguments except nil with spaces.
 fn joined(arguments: &[Value], make: impl Fn(&Value) -> Result<String, FunctionError>) -> Answer {
     let given = arguments
         .iter()

@@ -41,12 +41,12 @@ impl Environment for Still {
     }
 }
 
-/// What a template makes, or its error.
+/// Renders a template, with a fixed environment.
 fn render(text: &str, budget: &Budget) -> Result<String, String> {
     render_in(text, budget, || Still)
 }
 
-/// What a template makes in a world, or its error.
+/// Renders a template in an environment.
 fn render_in<E: Environment>(
     text: &str,
     budget: &Budget,

@@ -1,4 +1,4 @@
-//! What a value is.
+//! Functions about the types of values.
 
 use super::{
     Answer, Context, Entry,

@@ -34,7 +34,7 @@ struct Url {
     raw_fragment: String,
 }
 
-/// Where in a URL a text stands: each place has characters of its own that need no escape.
+/// A component of a URL: each has its own characters that need no escape.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
     Path,
@@ -112,7 +112,7 @@ fn join(context: &Context<'_>, arguments: &[Value]) -> Answer {
     Ok(Value::string(made))
 }
 
-/// Whether a character stands for itself in a place.
+/// Returns true if a byte needs no escape in a component.
 fn is_plain(byte: u8, place: Place) -> bool {
     match byte {
         b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => true,

@@ -72,7 +72,7 @@ fn lower(c: char) -> char {
     c.to_lowercase().next().unwrap_or(c)
 }
 
-/// Whether words end at a character, as `title` sees it.
+/// Returns true if a character ends a word, according to `title`.
 fn separates(c: char) -> bool {
     match c {
         '_' => false,
@@ -121,7 +121,7 @@ fn swapcase(_: &Context<'_>, arguments: &[Value]) -> Answer {
     Ok(Value::string(letters(arguments).map(swap).collect::<String>()))
 }
 
-/// Whether a byte, taken for a character of Latin-1, is a space.
+/// Returns true if a byte, as a Latin-1 character, is white space.
 fn is_space(byte: u8) -> bool {
     char::from(byte).is_whitespace()
 }

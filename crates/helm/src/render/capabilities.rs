@@ -15,7 +15,7 @@ use crate::{
 /// The version of Helm that templates see.
 const HELM_VERSION: &str = "v3.19.4";
 
-/// What Helm takes for granted without a cluster.
+/// The API versions that Helm assumes without a cluster.
 const API_VERSIONS: &str = "v1 admissionregistration.k8s.io/v1 admissionregistration.k8s.io/v1alpha1 \
     admissionregistration.k8s.io/v1beta1 internal.apiserver.k8s.io/v1alpha1 apps/v1 apps/v1beta1 apps/v1beta2 \
     authentication.k8s.io/v1 authentication.k8s.io/v1alpha1 authentication.k8s.io/v1beta1 authorization.k8s.io/v1 \
@@ -36,9 +36,9 @@ const API_VERSIONS: &str = "v1 admissionregistration.k8s.io/v1 admissionregistra
 pub struct KubeVersion {
     /// The whole version, such as `v1.33.0`.
     pub version: String,
-    /// The major version.
+    /// The major version number.
     pub major: String,
-    /// The minor version.
+    /// The minor version number.
     pub minor: String,
 }
 
@@ -128,7 +128,7 @@ impl KubeVersion {
     }
 }
 
-/// What templates see of a cluster and of Helm.
+/// The capabilities of a cluster and of Helm, for templates.
 #[derive(Debug)]
 pub(super) struct Capabilities {
     pub(super) kube_version: KubeVersion,
@@ -219,7 +219,7 @@ impl Capabilities {
     }
 }
 
-/// What an API server serves.
+/// The API versions that a server supports.
 #[derive(Debug)]
 struct VersionSet(List);
 

@@ -20,7 +20,7 @@ struct Renderable<'a> {
     base_path: String,
 }
 
-/// What all templates see.
+/// The objects that all templates share.
 struct Shared<'a> {
     release: &'a Value,
     capabilities: Value,

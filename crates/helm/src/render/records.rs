@@ -15,9 +15,9 @@ pub(super) struct Record {
     pub(super) type_name: &'static str,
     pub(super) kind_name: &'static str,
     pub(super) fields: Vec<Field>,
-    /// How `{{ . }}` prints it.
+    /// The output of `{{ . }}`.
     pub(super) text: String,
-    /// How functions print it, where that differs.
+    /// The string that functions print, if it differs.
     pub(super) argument: Option<String>,
 }
 
@@ -157,7 +157,7 @@ impl Object for Typed {
         if self.is_map { "map" } else { "slice" }
     }
 
-    /// What a map of texts has no entry for is an empty text.
+    /// Returns an entry of a map of strings; a missing entry is an empty string.
     fn field(&self, name: &str) -> Option<Value> {
         let found = self.as_dict()?.borrow().get(name).cloned();
         Some(found.unwrap_or_else(|| text("")))
@@ -358,7 +358,7 @@ fn dependency(one: &Dependency) -> Value {
     }))
 }
 
-/// What was imported, as Helm writes it down once it is.
+/// The processed `import-values` of a dependency, as a value and as Helm prints it.
 fn imports(imports: &ImportValues) -> (Value, String) {
     let ImportValues::Done(paths) = imports else {
         return (Value::nil_list(), String::new());

@@ -28,7 +28,7 @@ const META: (&str, &str) = (
     "apiVersion: v2\nname: c\nversion: 1.0.0\nkubeVersion: '>=1.19'\n",
 );
 
-/// What one template gives.
+/// Renders a chart with one template.
 fn one(template: &str) -> Result<String, String> {
     let rendered = rendered(
         &[META, ("templates/x.yaml", template), ("values.yaml", "a: {b: 1}")],

@@ -14,10 +14,10 @@ use tree::{Budget, Exceeded};
 use super::{Error, FunctionError, Functions, Room, Set, lex::has_actions, node::Template};
 use crate::Value;
 
-/// How deep templates, blocks and parentheses may be in each other while templates run.
+/// The maximum depth of nested templates, blocks and parentheses at run time.
 const MAX_DEPTH: usize = 20_000;
 
-/// How often Helm lets a template be in itself by way of `include`; as often, texts may be templates in each other.
+/// The maximum depth of a template that includes itself, as in Helm, and of strings run as templates in each other.
 const MAX_INCLUDES: u32 = 1000;
 
 /// Errors of this length are handed on as they are: each level adds to them.
@@ -26,10 +26,10 @@ const MAX_ERROR: usize = 256 << 10;
 /// Most templates that are included make less.
 const USUAL_OUTPUT: usize = 128;
 
-/// What stands where there is no value.
+/// The output for a missing value.
 const NO_VALUE: &str = "<no value>";
 
-/// What Helm prints of an output.
+/// Removes `<no value>` from an output, as Helm does.
 pub(crate) fn without_no_value(output: String) -> String {
     match memchr::memmem::find(output.as_bytes(), NO_VALUE.as_bytes()) {
         Some(_) => output.replace(NO_VALUE, ""),
@@ -46,10 +46,10 @@ pub struct Executor<'a> {
     budget: &'a Budget,
     strict: bool,
     depth: usize,
-    /// How many levels of lists and maps were made.
+    /// The number of levels of lists and maps that were made.
     levels: u64,
     includes: HashMap<Rc<str>, u32>,
-    /// How many texts are running in each other.
+    /// The depth of strings that run as templates in each other.
     texts: u32,
 }
 

@@ -56,7 +56,7 @@ fn is(byte: u8, class: u8) -> bool {
         .is_some_and(|found| found & class != 0)
 }
 
-/// Whether a character can be part of a name.
+/// Returns true if a character can be part of a name.
 fn is_name(c: char) -> bool {
     c == '_' || c.is_ascii_alphanumeric() || (!c.is_ascii() && (c.is_alphabetic() || c.is_numeric()))
 }
@@ -66,7 +66,7 @@ fn run(bytes: &[u8], class: u8) -> usize {
     bytes.iter().take_while(|byte| is(**byte, class)).count()
 }
 
-/// Whether a text is more than what it prints.
+/// Returns true if a string contains actions.
 pub(super) fn has_actions(text: &str) -> bool {
     find(text.as_bytes(), *b"{{").is_some()
 }

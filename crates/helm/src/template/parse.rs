@@ -16,7 +16,7 @@ use super::{
 
 const BLOCK: &str = "block clause";
 
-/// How deep parentheses and blocks may nest.
+/// The maximum depth of nested parentheses and blocks.
 const MAX_NESTING: usize = 10_000;
 
 /// Parses a text: the templates that it defines and itself, in the order of their names.

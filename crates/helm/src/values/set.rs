@@ -5,9 +5,9 @@ use std::{rc::Rc, str::FromStr as _};
 use super::{ReadFile, table};
 use crate::{Dict, Value, template::type_name};
 
-/// How high an index may be.
+/// The maximum index of a list.
 const MAX_INDEX: usize = 65_536;
-/// How deep a name may nest.
+/// The maximum depth of a nested name.
 const MAX_NAME_DEPTH: usize = 30;
 /// How deep lists and names may nest altogether.
 const MAX_DEPTH: usize = 200;

@@ -18,11 +18,11 @@ pub enum Severity {
 /// An event without its object, which the pass or the [`Recorder`](super::Recorder) adds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventDraft {
-    /// Severity.
+    /// Severity of the event.
     pub severity: Severity,
     /// Reason, as in the Ready condition.
     pub reason: Reason,
-    /// Message for people.
+    /// Message, written for people.
     pub message: String,
     /// Metadata; keys have the API group of the object as prefix, as in `source.toolkit.fluxcd.io/revision`.
     pub metadata: BTreeMap<String, String>,

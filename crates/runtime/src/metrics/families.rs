@@ -54,7 +54,7 @@ pub(super) struct Queue {
     pub(super) worked: HistogramVec,
     pub(super) unfinished: GaugeVec,
     pub(super) longest: GaugeVec,
-    /// What the last two are computed of.
+    /// Running passes, from which the last two are computed.
     pub(super) running: Unfinished,
 }
 
@@ -274,7 +274,7 @@ fn histogram(
 /// Registers a family, and returns it.
 ///
 /// # Errors
-/// When one of that name is registered.
+/// Fails when one of that name is registered.
 pub fn registered<C: Collector + Clone + 'static>(
     registry: &Registry,
     family: C,

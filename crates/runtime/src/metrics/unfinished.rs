@@ -1,4 +1,4 @@
-//! The passes that run, to say for how long they do so: known only at the moment when somebody asks.
+//! Running passes and their durations, which are computed on request.
 
 use std::{
     collections::HashMap,
@@ -8,7 +8,7 @@ use std::{
 
 use crate::queue::ObjectKey;
 
-/// When the running passes of each controller began.
+/// Start times of the running passes of each controller.
 type Started = HashMap<String, HashMap<ObjectKey, Instant>>;
 
 /// The passes that run.

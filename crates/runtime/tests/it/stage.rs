@@ -13,7 +13,7 @@ use kube::{
 use serde_json::{Value, json};
 use testkit::{ControlPlane, Controller, audit, controller::Launch, ready};
 
-/// How long anything may take on a busy machine.
+/// Timeout of every wait, long enough for a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) struct Stage {

@@ -1,4 +1,4 @@
-//! What goes wrong shows on the one object that it concerns, with what to do about it.
+//! Failures show on the one object that they concern, with what to do about them.
 
 use api::condition_type as types;
 use serde_json::{Value, json};

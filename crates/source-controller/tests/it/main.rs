@@ -129,7 +129,7 @@ impl World {
         .await
     }
 
-    /// Waits until the object failed with this reason and a message that holds this text.
+    /// Waits until the object failed with this reason and a message that contains this string.
     async fn wait_failed(&self, name: &str, reason: &str, text: &str) -> GitRepository {
         let what = format!("it to fail with {reason}: {text}");
         self.wait(name, &what, |object| {
@@ -160,7 +160,7 @@ impl World {
         }
     }
 
-    /// What kubectl prints, of something in this namespace.
+    /// Runs kubectl in this namespace and returns its output.
     async fn kubectl(&self, args: &[&str]) -> String {
         let args = [args, &["--namespace", &self.namespace]].concat();
         self.plane.kubectl(&args).await.unwrap()
@@ -210,7 +210,7 @@ fn ready(object: &GitRepository, status: &str) -> bool {
     condition(object, types::READY).is_some_and(|ready| ready.status.as_str() == status)
 }
 
-/// Whether nothing is in progress and the status speaks of this generation.
+/// Returns true if nothing is in progress and the status is of this generation.
 fn is_settled(object: &GitRepository) -> bool {
     let observed = object
         .status

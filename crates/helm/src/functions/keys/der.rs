@@ -1,12 +1,12 @@
 //! The little of DER that private keys need.
 
-/// What says that a key is for RSA.
+/// The algorithm identifier of RSA keys.
 pub(super) const RSA: [u8; 13] = [0x06, 9, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 1, 1, 5, 0];
-/// What says that a key is on the curve P-256.
+/// The algorithm identifier of keys on the curve P-256.
 pub(super) const P256: [u8; 19] = [
     0x06, 7, 0x2a, 0x86, 0x48, 0xce, 0x3d, 2, 1, 0x06, 8, 0x2a, 0x86, 0x48, 0xce, 0x3d, 3, 1, 7,
 ];
-/// What says that a key is for Ed25519.
+/// The algorithm identifier of Ed25519 keys.
 pub(super) const ED25519: [u8; 5] = [0x06, 3, 0x2b, 0x65, 0x70];
 
 const INTEGER: u8 = 2;
@@ -66,7 +66,7 @@ pub(super) fn ec_key(scalar: &[u8], point: &[u8]) -> Vec<u8> {
     ])
 }
 
-/// Whether a key in PKCS#8 is one for RSA, and the key inside.
+/// Returns the key inside a PKCS#8 key, and true if it is an RSA key.
 pub(super) fn inside_pkcs8(der: &[u8]) -> Option<(bool, Vec<u8>)> {
     let (whole, _) = content(der)?;
     let (_, rest) = content(whole)?;
@@ -75,7 +75,7 @@ pub(super) fn inside_pkcs8(der: &[u8]) -> Option<(bool, Vec<u8>)> {
     Some((algorithm.starts_with(RSA.get(..11)?), key.to_vec()))
 }
 
-/// What is inside the first value, and what comes behind it.
+/// Returns the content of the first value, and the bytes after it.
 fn content(der: &[u8]) -> Option<(&[u8], &[u8])> {
     let (&[_, first], rest) = der.split_first_chunk::<2>()?;
     if first < 0x80 {

@@ -12,7 +12,7 @@ use super::{super::Context, der};
 use crate::functions::{Environment as _, Moment};
 use crate::template::FunctionError;
 
-/// How many random numbers have to witness that a number is a prime.
+/// The number of random witnesses for a prime.
 ///
 /// FIPS 186-5 asks for 5 where candidates of 1024 bits are random, for an error below 2^-112, and for fewer of larger ones.
 const WITNESSES: u32 = 5;
@@ -64,7 +64,7 @@ fn primes(context: &Context<'_>, bits: u64) -> Result<(BigUint, BigUint), Functi
     })
 }
 
-/// How far a walk of candidates goes.
+/// The maximum length of a walk of candidates.
 const WALK: u32 = 2000;
 
 /// The odd primes below 2^16: dividing by them costs far less than a witness.
@@ -123,7 +123,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Whether a number passes the test of Miller and Rabin.
+    /// Returns true if a number passes the Miller-Rabin test.
     fn is_prime(&self, number: &BigUint, bits: u64) -> bool {
         let one = BigUint::from(1u32);
         let last = number - &one;

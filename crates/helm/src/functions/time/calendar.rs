@@ -36,7 +36,7 @@ pub(super) fn date(days: i64) -> Date {
     }
 }
 
-/// How many days a month has.
+/// Returns the number of days of a month.
 pub(super) fn days_in(year: i64, month: u32) -> u32 {
     match month {
         2 if year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) => 29,

@@ -7,7 +7,7 @@ use super::{
     calendar::{self, MONTHS, WEEKDAYS},
 };
 
-/// What a part of a layout stands for.
+/// The meaning of a part of a layout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Piece {
     LongMonth,
@@ -52,7 +52,7 @@ pub(super) enum Piece {
     },
 }
 
-/// What a day of one digit begins with.
+/// The padding of a day of one digit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Pad {
     Nothing,
@@ -205,7 +205,7 @@ fn begins(layout: &str) -> Option<(Piece, usize)> {
     Some((piece, digits + 1))
 }
 
-/// What stands before the first piece, that piece with its text, and what comes behind it.
+/// Splits a layout into the text before the first piece, that piece with its text, and the rest.
 pub(super) fn split(layout: &str) -> (&str, Option<(Piece, &str)>, &str) {
     for (at, _) in layout.char_indices() {
         let (before, rest) = layout.split_at(at);

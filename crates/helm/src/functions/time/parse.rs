@@ -8,7 +8,7 @@ use super::{
 use crate::template::FunctionError;
 use go::{bytes, time::quote};
 
-/// What was read so far.
+/// The parts of a time that were parsed so far.
 struct Parts {
     date: Date,
     year_day: Option<u32>,
@@ -21,7 +21,7 @@ struct Parts {
     zone: Option<String>,
 }
 
-/// Why a value is not what a piece of a layout says.
+/// The reason why a value does not match a piece of a layout.
 enum Wrong {
     Form,
     Range(&'static str),
@@ -88,7 +88,8 @@ fn read(layout: &str, value: &str) -> Result<Time, FunctionError> {
     parts.finish().map_err(|what| range(what).into())
 }
 
-/// What is behind a text between pieces; spaces match any number of them. When it isn't there, what stands in its place.
+/// Skips the text between pieces, and returns the rest of the value; spaces match any number of spaces. On a mismatch,
+/// the error is the string found instead.
 fn skip<'v>(pattern: &str, value: &'v str) -> Result<&'v str, String> {
     let mut rest = value;
     let mut pattern = pattern;
@@ -106,7 +107,7 @@ fn skip<'v>(pattern: &str, value: &'v str) -> Result<&'v str, String> {
     Ok(rest)
 }
 
-/// What follows the bytes that both begin with.
+/// Returns the rest of the value after the common prefix.
 fn behind_common(pattern: &str, value: &str) -> String {
     let (pattern, value) = (bytes::of_str(pattern), bytes::of_str(value));
     let common = pattern
@@ -167,7 +168,7 @@ fn fraction(rest: &mut &str, digits: usize) -> Result<u32, Wrong> {
         .ok_or(Wrong::Form)
 }
 
-/// How many digits follow a point at the beginning.
+/// Returns the number of digits after a point or comma at the beginning.
 fn fraction_digits(rest: &str) -> usize {
     let Some(after) = rest.strip_prefix(['.', ',']) else {
         return 0;

@@ -7,7 +7,7 @@ use regex::Regex;
 use super::{lower, upper};
 use go::bytes;
 
-/// What a word is made of.
+/// The kind of a word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Word {
     Number,
@@ -31,7 +31,7 @@ fn matches(regex: &Option<Regex>, c: char) -> bool {
         .is_some_and(|regex| regex.is_match(c.encode_utf8(&mut buffer)))
 }
 
-/// Whether a character stands for bytes that are none.
+/// Returns true if a character stands for bytes that are not valid UTF-8.
 fn is_invalid(c: char) -> bool {
     c == char::REPLACEMENT_CHARACTER || bytes::invalid_byte(c).is_some()
 }

@@ -41,7 +41,7 @@ fn incompatible(first: &Value, second: &Value) -> FunctionError {
     format!("incompatible types for comparison: {first} and {second}").into()
 }
 
-/// Whether a value equals one of the others.
+/// Returns true if a value equals one of the others.
 pub(super) fn equal(first: &Value, others: &[Slot], budget: &Budget) -> Result<bool, FunctionError> {
     if others.is_empty() {
         return Err("missing argument for comparison".into());
@@ -90,17 +90,17 @@ fn equals(first: &Value, second: &Value, budget: &Budget) -> Result<bool, Functi
     }
 }
 
-/// Whether a value is nothing, or a list that is.
+/// Returns true for nil and for nil lists.
 fn nothing(value: &Value) -> bool {
     is_nil(value) || value.is_nil_list()
 }
 
-/// Whether a value is less than another one.
+/// Returns true if a value is less than another one.
 pub(super) fn less(first: &Value, second: &Value) -> Result<bool, FunctionError> {
     order(first, second).map(|order| order == Some(Ordering::Less))
 }
 
-/// Whether a value is not greater than another one.
+/// Returns true if a value is less than or equal to another one.
 pub(super) fn less_or_equal(first: &Value, second: &Value) -> Result<bool, FunctionError> {
     order(first, second).map(|order| matches!(order, Some(Ordering::Less | Ordering::Equal)))
 }

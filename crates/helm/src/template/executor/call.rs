@@ -15,7 +15,7 @@ use crate::{
     },
 };
 
-/// What is called.
+/// The target of a call.
 pub(super) enum Callee<'c> {
     Function(u16, &'c str, Signature),
     Builtin(Builtin),

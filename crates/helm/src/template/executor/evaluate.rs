@@ -16,7 +16,7 @@ use crate::{
 };
 
 impl<'s> State<'s, '_> {
-    /// What a pipeline makes, without its interface; its variables get that.
+    /// Returns the value of a pipeline, without its interface, and assigns it to the variables of the pipeline.
     pub(super) fn pipeline(&mut self, dot: &Slot, pipe: &'s Pipe) -> Result<Slot, Error> {
         self.at = Some(At::Pipe(pipe));
         let deeper = self.executor.deeper();
@@ -50,7 +50,7 @@ impl<'s> State<'s, '_> {
         }
     }
 
-    /// What a command makes of what came before it in the pipeline.
+    /// Returns the value of a command, given the value of the one before it in the pipeline.
     fn command(&mut self, dot: &Slot, command: &'s Command, last: Option<Slot>) -> Result<Slot, Error> {
         let Some((first, arguments)) = self.source.all(command.operands).split_first() else {
             return Ok(Slot::default());

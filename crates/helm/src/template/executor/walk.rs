@@ -17,7 +17,7 @@ use crate::{
     },
 };
 
-/// What comes after a part of a body.
+/// The control flow after a part of a body.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Flow {
     Next,
@@ -31,7 +31,7 @@ pub(super) struct State<'s, 'e> {
     template: &'s Template<'e>,
     /// The text it stands in.
     pub(super) source: &'s Source<'e>,
-    /// What is being looked at: errors name it.
+    /// The current node, which errors name.
     pub(super) at: Option<At<'s>>,
     pub(super) variables: Vec<(&'s str, Slot)>,
     out: &'s mut String,

@@ -1,4 +1,4 @@
-//! What values cost that functions made anew: templates are hostile, and not all they make is ever printed.
+//! The cost of values that functions make: templates are untrusted, and not all values they make are printed.
 
 use std::rc::Rc;
 
@@ -7,13 +7,13 @@ use crate::{
     template::{FunctionError, executor::Executor},
 };
 
-/// How many levels of lists and maps in each other may be made: values are dropped level by level.
+/// The maximum number of nested levels of lists and maps that are made: values are dropped level by level.
 const MAX_LEVELS: u64 = 100_000;
 
 /// A part of what memory is counted as output, since honest charts make most of their text more than once.
 const SHARE: usize = 16;
 
-/// What is new in a value: what nobody else holds.
+/// The size of the parts of a value that nothing else refers to.
 struct Weight {
     bytes: usize,
     levels: u64,

@@ -14,9 +14,9 @@ struct Reader<'f> {
     values: &'f [Value],
     /// The number of the next argument.
     next: usize,
-    /// Whether arguments were named by their number.
+    /// True if arguments were selected by their number.
     reordered: bool,
-    /// Whether the numbers of the verb at hand make sense.
+    /// True if the argument numbers of the current verb are valid.
     good: bool,
 }
 

@@ -11,7 +11,7 @@ use tree::Budget;
 
 use super::{Draft, HOME, Schema, address, below};
 
-/// How deep schemas may nest.
+/// The maximum depth of nested schemas.
 const MAX_DEPTH: usize = 200;
 
 /// What the value of a keyword is.

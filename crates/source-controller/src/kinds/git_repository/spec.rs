@@ -1,4 +1,4 @@
-//! What a GitRepository may ask for: what is invalid or not obeyed is refused, by name. Pure.
+//! Validation of a GitRepository: what is invalid or not obeyed is refused, by name. Pure.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use api::{
 };
 use git::{Reference, Remote, Selector};
 
-/// How long a look at the Git server may take where the object does not say.
+/// Default timeout for the Git server.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Refuses what cannot work.
@@ -89,7 +89,7 @@ pub(super) fn remote(spec: &GitRepositorySpec) -> Result<Remote, Fault> {
     })
 }
 
-/// What to follow.
+/// Returns the reference to follow.
 pub(super) fn reference(object: &GitRepository) -> Result<Reference, Fault> {
     selector(&object.spec)
         .reference()
@@ -111,7 +111,7 @@ fn selector(spec: &GitRepositorySpec) -> Selector {
     }
 }
 
-/// How long a look at the Git server may take.
+/// Returns the timeout for the Git server: default 60 seconds, at least 1 ms.
 pub(super) fn timeout(object: &GitRepository) -> Duration {
     let given = object.spec.timeout.map(api::GoDuration::as_duration);
     given.unwrap_or(TIMEOUT).max(Duration::from_millis(1))

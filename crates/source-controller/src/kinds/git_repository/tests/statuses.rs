@@ -244,7 +244,7 @@ fn failed_status_keeps_the_artifact_and_has_one_event() {
     );
     let again = failed(&after(&before, &outcome), Style::Rfc5, &failure);
     assert_eq!((&again.status, told(&again)), (status, vec![]));
-    // The end of the failure is told, though the artifact is the same.
+    // The end of the failure is reported, though the artifact is the same.
     let ill = after(&before, &outcome);
     let well = ready(&ill, Style::Rfc5, None, &StoredArtifact::None);
     check(&ill, &well.status);

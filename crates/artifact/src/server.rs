@@ -1,4 +1,4 @@
-//! What the storage answers over HTTP: files only, no listing, nothing that is not an artifact. Listening, and its limits,
+//! HTTP answers from the storage: files only, no listing, nothing that is not an artifact. Listening, and its limits,
 //! are left to others.
 
 mod handler;

@@ -15,7 +15,7 @@ pub use cache::{Unpacked, Usage};
 use crate::{Digest, Error};
 use cache::Cache;
 
-/// What a fetcher takes in and keeps.
+/// Limits of a fetcher and its cache.
 #[derive(Debug, Clone)]
 pub struct Limits {
     /// Bytes of a compressed tarball.
@@ -24,9 +24,9 @@ pub struct Limits {
     pub unpacked_bytes: u64,
     /// Files and directories in it.
     pub entries: u64,
-    /// Bytes of unpacked artifacts that are kept while nobody uses them.
+    /// Bytes of unpacked artifacts that are kept while they are not in use; default 256 MiB.
     pub cache_bytes: u64,
-    /// How long they are kept.
+    /// Time that they are kept; default 15 minutes.
     pub cache_age: Duration,
     /// The limits of reading the unpacked tree.
     pub tree: tree::Limits,
@@ -48,7 +48,7 @@ impl Default for Limits {
 /// Unpacks a tarball that may be hostile into the new directory `root`, which nothing of it leaves; gives the bytes of its files.
 ///
 /// # Errors
-/// When it is malformed, larger than the limits, or the directory can't be written.
+/// Fails when it is malformed, larger than the limits, or the directory can't be written.
 pub fn unpack(tarball: &Path, root: &Path, limits: &Limits) -> Result<u64, Error> {
     unpack::unpack(tarball, root, limits).map(|counted| counted.bytes)
 }
@@ -68,7 +68,7 @@ impl ArtifactCache {
     /// replaces that of every URL, for processes outside of the cluster.
     ///
     /// # Errors
-    /// When the directory cannot be made, or no HTTP client.
+    /// Fails when the directory cannot be made, or no HTTP client.
     pub fn new(
         dir: &Path,
         host: Option<String>,
@@ -89,7 +89,7 @@ impl ArtifactCache {
     /// `cancel` is cancelled.
     ///
     /// # Errors
-    /// When it cannot be downloaded, is not what its digest says, or holds what no artifact may hold.
+    /// Fails when it cannot be downloaded, is not what its digest says, or holds what no artifact may hold.
     pub async fn fetch(
         &self,
         artifact: &Artifact,
@@ -103,7 +103,7 @@ impl ArtifactCache {
             .await
     }
 
-    /// How much is kept.
+    /// Returns the current size of the cache.
     #[must_use]
     pub fn usage(&self) -> Usage {
         self.cache.usage()

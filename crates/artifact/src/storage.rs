@@ -1,4 +1,4 @@
-//! Where artifacts are kept: `<root>/<kind>/<namespace>/<name>/<file>`, one directory an object.
+//! Storage of artifacts: `<root>/<kind>/<namespace>/<name>/<file>`, one directory per object.
 //!
 //! Every path is resolved below the opened root, files appear whole or not at all, and the bytes of a stored file
 //! never change.
@@ -46,7 +46,7 @@ impl Key {
     /// Names the directory of an object; `kind` in lower case.
     ///
     /// # Errors
-    /// When a part is no plain file name.
+    /// Fails when a part is no plain file name.
     pub fn new(kind: &str, namespace: &str, name: &str) -> Result<Self, Error> {
         for part in [kind, namespace, name] {
             plain_name(part)?;
@@ -82,12 +82,12 @@ fn plain_name(name: &str) -> Result<(), Error> {
     }
 }
 
-/// A stored artifact.
+/// An artifact in the storage.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stored {
     /// Its path, relative to the root.
     pub path: String,
-    /// Digests and size.
+    /// Digests and size of the tarball.
     pub packed: Packed,
 }
 
@@ -105,7 +105,7 @@ impl Storage {
     /// `advertised` is the host (and port) of the URLs, or their beginning with a scheme.
     ///
     /// # Errors
-    /// When the directory cannot be made or opened.
+    /// Fails when the directory cannot be made or opened.
     pub fn open(root: &Path, advertised: &str, retention: Retention) -> Result<Self, Error> {
         let shown = root.display().to_string();
         std::fs::create_dir_all(root).map_err(Error::io("create the storage directory", shown.clone()))?;
@@ -138,7 +138,7 @@ impl Storage {
     /// time from here.
     ///
     /// # Errors
-    /// Those of `write`, and when the disk refuses.
+    /// Fails when `write` fails, or the file system returns an error.
     pub fn store<E: From<Error>>(
         &self,
         key: &Key,
@@ -171,11 +171,11 @@ impl Storage {
         Ok(Stored { path, packed })
     }
 
-    /// Whether the stored file at `path` is what `digest` says. The file is only read when it changed since it was
+    /// Compares the stored file at `path` with `digest`. The file is only read when it changed since it was
     /// last looked at.
     ///
     /// # Errors
-    /// When the disk refuses.
+    /// Fails when the file system returns an error.
     pub fn verify(&self, path: &str, digest: &Digest) -> Result<Verdict, Error> {
         let Some(found) = self.digest(path, digest.algorithm())? else {
             return Ok(Verdict::Missing);
@@ -190,7 +190,7 @@ impl Storage {
     /// Makes the alias of an object point at `file` again, if it does not exist.
     ///
     /// # Errors
-    /// When the disk refuses.
+    /// Fails when the file system returns an error.
     pub fn ensure_alias(&self, key: &Key, file: &str) -> Result<(), Error> {
         let Ok(dir) = self.root.open_dir(key.dir()) else {
             return Ok(());
@@ -218,7 +218,7 @@ impl Storage {
     /// Removes superseded artifacts of an object by the retention rules, and returns how many.
     ///
     /// # Errors
-    /// When the disk refuses.
+    /// Fails when the file system returns an error.
     pub fn collect(&self, key: &Key, current: &str, now: SystemTime) -> Result<usize, Error> {
         let files = self.files(key)?;
         let garbage = self.retention.garbage(files, current, now);
@@ -231,7 +231,7 @@ impl Storage {
     /// Removes everything that belongs to an object; succeeds when there is nothing.
     ///
     /// # Errors
-    /// When the disk refuses.
+    /// Fails when the file system returns an error.
     pub fn remove(&self, key: &Key) -> Result<(), Error> {
         verify::lock(&self.known).forget_below(&key.dir());
         match self.root.remove_dir_all(key.dir()) {
@@ -243,10 +243,10 @@ impl Storage {
     }
 
     /// Removes the directories of a kind that belong to none of `keys`, and returns how many. For the start of the
-    /// process, when objects may have gone while nobody looked.
+    /// process, when objects may have been deleted since the last one.
     ///
     /// # Errors
-    /// When the disk refuses.
+    /// Fails when the file system returns an error.
     pub fn sweep(&self, kind: &str, keys: &HashSet<Key>) -> Result<usize, Error> {
         plain_name(kind)?;
         let mut removed = 0;
@@ -272,7 +272,7 @@ impl Storage {
     /// followed on the way.
     ///
     /// # Errors
-    /// When the disk refuses.
+    /// Fails when the file system returns an error.
     pub(crate) fn open_file(&self, path: &str) -> Result<Option<(std::fs::File, Stamp, Digest)>, Error> {
         if !self.is_own(path) {
             return Ok(None);
@@ -289,7 +289,7 @@ impl Storage {
         }
     }
 
-    /// Whether `path` names a regular file reached through real directories only.
+    /// Returns true if `path` names a regular file reached through real directories only.
     fn is_own(&self, path: &str) -> bool {
         let mut at = String::new();
         let mut kinds = Vec::new();

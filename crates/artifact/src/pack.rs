@@ -20,7 +20,7 @@ use ustar::EntryKind;
 /// Deflate level: four times as fast as the usual 6 for a twentieth more bytes.
 const LEVEL: u32 = 4;
 
-/// What a pack run produced.
+/// Digests and size of a packed tarball.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Packed {
     /// Digest of the compressed tarball by the wanted algorithm.
@@ -33,12 +33,12 @@ pub struct Packed {
     pub size: u64,
 }
 
-/// Writes a compressed tarball of `items` (as [`plan`] returns them) to `out`. Owners, times and modes are those of
-/// nobody: directories 0750, files 0600, executable ones 0700. `read` replaces the buffer with the content of an item,
+/// Writes a compressed tarball of `items` (as [`plan`] returns them) to `out`. Owners, times and modes are
+/// fixed: directories 0750, files 0600, executable ones 0700. `read` replaces the buffer with the content of an item,
 /// and may also fail to stop the run. `limit` bounds the bytes of all contents.
 ///
 /// # Errors
-/// Those of `read`; when `out` cannot be written; when the limit is reached.
+/// Fails when `read` fails, `out` cannot be written or the limit is reached.
 pub fn pack<T, E: From<Error>>(
     items: &[Item<T>],
     mut read: impl FnMut(&Item<T>, &mut Vec<u8>) -> Result<(), E>,
