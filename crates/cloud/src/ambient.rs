@@ -1,4 +1,4 @@
-//! Who a program is by its environment.
+//! Credentials for cloud services from the environment, files and the machine.
 
 mod aws;
 mod instance;
@@ -23,7 +23,7 @@ const LONGEST: u64 = 1 << 20;
 #[derive(Clone, Default)]
 pub struct Ambient {
     variables: HashMap<String, String>,
-    /// Whether the machine that the program runs on may be asked.
+    /// True if the metadata service of the machine may be used.
     instance: bool,
 }
 
@@ -43,7 +43,7 @@ impl Ambient {
         }
     }
 
-    /// Asks the machine that the program runs on who it is, where nothing else says it.
+    /// Allows the metadata service of the machine as the last source of credentials.
     #[must_use]
     pub fn with_instance(self) -> Self {
         Self {
@@ -61,10 +61,11 @@ impl Ambient {
         Some(PathBuf::from(self.get("HOME")?).join(below))
     }
 
-    /// The token for the server of Vault at an address: `VAULT_TOKEN`, which is for `VAULT_ADDR` alone when that is set.
+    /// Returns the token for a Vault server: `VAULT_TOKEN`, which is only for `VAULT_ADDR` when that is set.
     ///
     /// # Errors
-    /// When there is none, or it is for another server: who writes a project chooses the address.
+    /// Fails when the token is missing or for another server, or an address is invalid. The address `at` may come from
+    /// an untrusted project.
     pub fn vault(&self, at: &str) -> Result<Secret<String>, Error> {
         let own = self.get("VAULT_ADDR").map(address).transpose()?;
         let url = address(at)?;
@@ -81,11 +82,11 @@ impl Ambient {
         })
     }
 
-    /// A token for Google: for the credentials in the file that `GOOGLE_APPLICATION_CREDENTIALS` names, or in that of `gcloud`,
-    /// or that of the machine.
+    /// Returns a token for Google Cloud, from the first of: the file of `GOOGLE_APPLICATION_CREDENTIALS`, the file of
+    /// `gcloud`, the machine.
     ///
     /// # Errors
-    /// When there are none, or they can't be used.
+    /// Fails when credentials are missing or invalid, or the request for them fails.
     pub async fn gcp(&self, client: &Client) -> Result<Token, Error> {
         let named = self.get("GOOGLE_APPLICATION_CREDENTIALS").map(PathBuf::from);
         let usual = || {
@@ -102,11 +103,12 @@ impl Ambient {
         })
     }
 
-    /// A token for Azure: for the application of `AZURE_TENANT_ID`, `AZURE_CLIENT_ID` and its proof, or for the managed identity of the
-    /// machine. `id` names the assertion of an application that proves itself by a certificate.
+    /// Returns a token for Azure, for the application of `AZURE_TENANT_ID`, `AZURE_CLIENT_ID` and its proof, or for
+    /// the managed identity of the machine. `id` names the assertion of an application that proves itself by a
+    /// certificate.
     ///
     /// # Errors
-    /// When there is none, or it is refused.
+    /// Fails when credentials are missing, invalid or refused, or the request for the token fails.
     pub async fn azure(&self, client: &Client, scope: &str, id: &str) -> Result<Token, Error> {
         let variable = |name: &str| self.get(name).map(str::to_owned);
         let read = |file: &str| {

@@ -15,14 +15,14 @@ use url::Url;
 
 use crate::Error;
 
-/// What requests are signed with.
+/// Credentials that requests to AWS are signed with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Credentials {
-    /// The public half.
+    /// The public access key ID.
     pub access_key_id: String,
-    /// The secret half.
+    /// The secret access key that signs.
     pub secret_access_key: Secret<String>,
-    /// What credentials of a role have besides.
+    /// The session token, which temporary credentials of a role have.
     pub session_token: Option<Secret<String>>,
 }
 
@@ -38,10 +38,10 @@ impl Credentials {
     }
 }
 
-/// Where a service answers for a region. Who writes a project or a file may choose the region, but never another host.
+/// Returns the endpoint of a service in a region. An untrusted region cannot lead to a host outside AWS.
 ///
 /// # Errors
-/// When the region is no part of a name.
+/// Fails when the region is invalid.
 pub fn endpoint(service: &str, region: &str) -> Result<Url, Error> {
     let domain = match region.starts_with("cn-") {
         true => "amazonaws.com.cn",

@@ -10,13 +10,13 @@ use url::Url;
 
 use crate::{Error, Token, TokenRequest, http, jwt};
 
-/// Who gives tokens in the public cloud.
+/// The token service of the public cloud.
 pub const AUTHORITY: &str = "https://login.microsoftonline.com/";
 
-/// What tokens for key vaults of the public cloud are asked for.
+/// The scope of tokens for key vaults of the public cloud.
 pub const VAULT_SCOPE: &str = "https://vault.azure.net/.default";
 
-/// The clouds' names of vaults, and what tokens for them are asked for.
+/// The domains of vaults in each cloud, and the scopes of tokens for them.
 const VAULTS: &[(&str, &str)] = &[
     (".vault.azure.net", VAULT_SCOPE),
     (".managedhsm.azure.net", "https://managedhsm.azure.net/.default"),
@@ -27,7 +27,8 @@ const VAULTS: &[(&str, &str)] = &[
     ),
 ];
 
-/// What tokens for a vault are asked for. A vault elsewhere would get a token that opens others.
+/// Returns the scope of tokens for a vault, or `None` unless it has an `https` URL in a domain of Azure. A vault
+/// elsewhere would get a token that opens others.
 #[must_use]
 pub fn vault_scope(vault: &Url) -> Option<&'static str> {
     let host = vault.host_str().filter(|_| vault.scheme() == "https")?;
@@ -35,43 +36,43 @@ pub fn vault_scope(vault: &Url) -> Option<&'static str> {
     cloud.map(|(_, scope)| *scope)
 }
 
-/// Who gives tokens.
+/// The token service's name in errors.
 pub const SERVICE: &str = "Microsoft Entra ID";
 
 const ASSERTION: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
-/// How long an assertion holds, in seconds.
+/// The lifetime of an assertion, in seconds.
 const LIFETIME: i64 = 600;
 
-/// An application and how it proves itself.
+/// An application and its credentials.
 #[derive(Debug, Clone)]
 pub struct Client {
-    /// The tenant's id or name.
+    /// The tenant's ID or name.
     pub tenant: String,
-    /// The application's id.
+    /// The client ID of the application.
     pub client_id: String,
-    /// Its proof.
+    /// The proof of the application's identity.
     pub proof: Proof,
-    /// Who gives tokens; [`AUTHORITY`] unless it is another cloud.
+    /// The token service; [`AUTHORITY`] by default.
     pub authority: Option<Url>,
 }
 
-/// How an application proves itself.
+/// The proof of an application's identity.
 #[derive(Debug, Clone)]
 pub enum Proof {
-    /// By a password.
+    /// A password, sent as `client_secret`.
     Secret(Secret<String>),
-    /// By a certificate and its RSA key, both in one PEM text.
+    /// A certificate and its RSA key, both in one PEM string.
     Certificate(Secret<String>),
-    /// By a token of somebody whom the application trusts (a service account of Kubernetes).
+    /// A token of an identity that the application trusts, such as a Kubernetes service account.
     Federated(Secret<String>),
 }
 
 impl Client {
-    /// The application that the variables of an environment name; `read` reads the file with its proof. None when something of
-    /// it is missing.
+    /// Returns the application that environment variables name, or `None` when one is missing; `read` reads the file
+    /// with its proof.
     ///
     /// # Errors
-    /// When a file can't be read, or the authority is no URL.
+    /// Fails when a file cannot be read, or the authority is not a URL.
     pub fn of_variables(
         variable: impl Fn(&str) -> Option<String>,
         read: impl Fn(&str) -> Result<Secret<String>, String>,
@@ -105,7 +106,7 @@ impl Client {
     /// Asks for an access token; `id` names the assertion of an application that proves itself by a certificate.
     ///
     /// # Errors
-    /// If the proof cannot be used, or is refused.
+    /// Fails when the request cannot be built, fails, or is refused.
     pub async fn token(&self, client: &http::Client, scope: &str, id: &str) -> Result<Token, Error> {
         let form = self.request(scope, Timestamp::now(), id)?;
         client.token(SERVICE, &form).await
@@ -114,7 +115,7 @@ impl Client {
     /// The form to send for an access token; `id` names the assertion that a certificate signs, each needs another.
     ///
     /// # Errors
-    /// When tenant or authority make no address, or certificate and key cannot be used.
+    /// Fails when the tenant or the authority is invalid, or the certificate or its key is.
     pub fn request(&self, scope: &str, now: Timestamp, id: &str) -> Result<TokenRequest, Error> {
         let url = self.address()?;
         let signed;

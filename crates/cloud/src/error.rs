@@ -1,14 +1,14 @@
-//! What can be wrong with credentials and answers.
+//! Errors of credentials, requests and answers.
 
-/// Why nothing could be signed, or an answer is of no use. No text of a credential is ever part of it.
+/// The reason why a request failed or credentials cannot be used. It never contains credentials.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// Credentials that are incomplete or of another kind.
     #[error("the {what} cannot be used: {why}")]
     Credentials {
-        /// What was read ("service account key").
+        /// The kind of credentials, such as "service account key".
         what: &'static str,
-        /// What is wrong with it.
+        /// The reason why they cannot be used.
         why: String,
     },
     /// An address that cannot be signed for.
@@ -16,7 +16,7 @@ pub enum Error {
     Endpoint {
         /// The address, without credentials.
         url: String,
-        /// The reason.
+        /// The reason, as a sentence.
         why: &'static str,
     },
     /// An address that is invalid, or refused by the policy of addresses.
@@ -24,7 +24,7 @@ pub enum Error {
     Address {
         /// The address, without credentials.
         url: String,
-        /// The reason.
+        /// The reason, as a sentence.
         why: String,
     },
     /// A request that cannot be made.
@@ -32,7 +32,7 @@ pub enum Error {
     Request {
         /// The address, without credentials.
         url: String,
-        /// The reason.
+        /// The reason, as a sentence.
         why: String,
     },
     /// A server that does not answer.
@@ -40,7 +40,7 @@ pub enum Error {
     Unreachable {
         /// The address, without credentials.
         url: String,
-        /// The reason.
+        /// The reason, as a sentence.
         why: String,
     },
     /// A server that does not answer within the timeout.
@@ -60,7 +60,7 @@ pub enum Error {
     /// No credentials in the environment, in files, or of the machine.
     #[error("{service} needs credentials: {hint}")]
     NoCredentials {
-        /// The service.
+        /// The name of the service.
         service: &'static str,
         /// The way to provide them.
         hint: &'static str,
@@ -68,25 +68,25 @@ pub enum Error {
     /// A file of credentials that cannot be read.
     #[error("{path}: {why}")]
     File {
-        /// The file.
+        /// The path of the file.
         path: String,
-        /// The reason.
+        /// The reason, as a sentence.
         why: String,
     },
-    /// A service said no.
+    /// A service that refuses the credentials.
     #[error("{service} refused the credentials: {why}")]
     Refused {
-        /// Who was asked.
+        /// The name of the service.
         service: &'static str,
         /// The service's own words, shortened.
         why: String,
     },
-    /// An answer that holds nothing that is known.
+    /// An answer that is not understood.
     #[error("the answer of {service} is not understood: {why}")]
     Answer {
-        /// Who answered.
+        /// The name of the service.
         service: &'static str,
-        /// What is missing.
+        /// The part that is missing or invalid.
         why: &'static str,
     },
 }

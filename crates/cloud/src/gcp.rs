@@ -10,15 +10,15 @@ use url::Url;
 
 use crate::{Error, Token, TokenRequest, http::Client, jwt};
 
-/// What tokens are for: all that the account may do.
+/// The scope of tokens: everything that the account may do.
 pub const SCOPE: &str = "https://www.googleapis.com/auth/cloud-platform";
 
-/// Who gives tokens.
+/// The token service's name in errors.
 pub const SERVICE: &str = "Google's token service";
 
 const TOKENS: &str = "https://oauth2.googleapis.com/token";
 const GRANT: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
-/// How long an assertion holds, in seconds: the most that is accepted.
+/// The lifetime of an assertion, in seconds: the most that is accepted.
 const LIFETIME: i64 = 3600;
 
 /// Credentials as `gcloud` and the console write them.
@@ -28,25 +28,25 @@ pub enum Credentials {
     /// A key of a service account.
     #[serde(rename = "service_account")]
     ServiceAccount {
-        /// The account.
+        /// The email address of the account.
         client_email: String,
-        /// Its key, in PEM.
+        /// The account's private key, in PEM.
         private_key: Secret<String>,
-        /// Which of its keys that is.
+        /// The ID of the private key.
         private_key_id: Option<String>,
-        /// Who gives tokens.
+        /// The URL of the token service; Google's by default.
         token_uri: Option<String>,
     },
     /// A user who logged in.
     #[serde(rename = "authorized_user")]
     User {
-        /// The program that the user trusted.
+        /// The ID of the program that the user trusted.
         client_id: String,
-        /// Its secret.
+        /// The secret of that program.
         client_secret: Secret<String>,
-        /// What tokens are made of.
+        /// The refresh token, which is exchanged for access tokens.
         refresh_token: Secret<String>,
-        /// Who gives tokens.
+        /// The URL of the token service; Google's by default.
         token_uri: Option<String>,
     },
 }
@@ -70,7 +70,7 @@ impl Credentials {
     /// Reads a file of credentials.
     ///
     /// # Errors
-    /// When it is no JSON, of another kind (which may run programs or ask other hosts), or incomplete.
+    /// Fails when the file is not JSON, incomplete, or of another kind (which may run programs or use other hosts).
     pub fn parse(text: &[u8]) -> Result<Self, Error> {
         const WHAT: &str = "Google credentials";
         let kind: Kind =
@@ -91,7 +91,7 @@ impl Credentials {
     /// Asks for an access token with the scope [`SCOPE`].
     ///
     /// # Errors
-    /// If the key cannot be used, or the credentials are refused.
+    /// Fails when the key is invalid, or the request fails or is refused.
     pub async fn token(&self, client: &Client) -> Result<Token, Error> {
         let form = self.request(SCOPE, Timestamp::now())?;
         client.token(SERVICE, &form).await
@@ -100,7 +100,7 @@ impl Credentials {
     /// The form to send for an access token.
     ///
     /// # Errors
-    /// When the key cannot be used.
+    /// Fails when the key or `token_uri` is invalid.
     pub fn request(&self, scope: &str, now: Timestamp) -> Result<TokenRequest, Error> {
         match self {
             Self::ServiceAccount {

@@ -45,7 +45,7 @@ impl Default for Settings {
 pub struct Request<'a> {
     /// The method, such as `GET`.
     pub method: &'a str,
-    /// The URL.
+    /// The URL of the request.
     pub url: &'a Url,
     /// The headers. They are not sent to another origin.
     pub headers: &'a [(&'a str, &'a str)],
@@ -56,7 +56,7 @@ pub struct Request<'a> {
 /// The answer of a server.
 #[derive(Clone)]
 pub struct Answer {
-    /// The HTTP status.
+    /// The status code of the answer.
     pub status: u16,
     /// The body, which may be a secret.
     pub body: Zeroizing<Vec<u8>>,
@@ -79,7 +79,7 @@ impl Client {
     /// Makes a client that has connected to no server yet. Proxies are those of the environment.
     ///
     /// # Errors
-    /// If TLS can't be set up.
+    /// Fails when TLS cannot be set up.
     pub fn new(settings: Settings) -> Result<Self, Error> {
         let options = ClientOptions {
             timeouts: Timeouts {
@@ -103,7 +103,7 @@ impl Client {
     /// Sends a request and returns the answer, whichever status it has.
     ///
     /// # Errors
-    /// If the address is refused, the server does not answer in time, or its answer is too large.
+    /// Fails when the request is invalid, its address is refused, the server gives no answer, or one that is too large.
     pub async fn send(&self, request: Request<'_>) -> Result<Answer, Error> {
         let shown = shown(request.url);
         let invalid = |why: &str| Error::Request {
@@ -138,7 +138,7 @@ impl Client {
     /// Sends a form for a token, and returns the token of the answer.
     ///
     /// # Errors
-    /// If the service refuses, or gives no answer.
+    /// Fails when the service refuses the credentials or gives no valid answer.
     pub async fn token(&self, service: &'static str, form: &TokenRequest) -> Result<Token, Error> {
         let answer = self.form(form, &[]).await?;
         Token::from_answer(service, &answer.body)
@@ -167,7 +167,7 @@ pub fn shown(url: &Url) -> String {
 /// Parses an address that a user wrote.
 ///
 /// # Errors
-/// If it is not a URL.
+/// Fails when it is not a URL.
 pub fn address(text: &str) -> Result<Url, Error> {
     Url::parse(text).map_err(|_| Error::Address {
         url: api::redact(text),

@@ -12,9 +12,9 @@ const LONGEST_REASON: usize = 300;
 /// A form to send by POST, as `application/x-www-form-urlencoded`.
 #[derive(Debug, Clone)]
 pub struct TokenRequest {
-    /// Where to.
+    /// The URL to post to.
     pub url: Url,
-    /// The body.
+    /// The encoded fields of the form.
     pub body: Secret<String>,
 }
 
@@ -33,9 +33,9 @@ impl TokenRequest {
 /// A token that a service gave for credentials.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Token {
-    /// What goes behind `Bearer`.
+    /// The access token, which follows `Bearer` in the header.
     pub access: Secret<String>,
-    /// For how many seconds it holds.
+    /// The lifetime in seconds; 0 when the answer has none.
     pub expires_in: u64,
 }
 
@@ -52,7 +52,7 @@ impl Token {
     /// Reads the answer to a [`TokenRequest`], whatever its status.
     ///
     /// # Errors
-    /// When the service refused, or its answer holds no token.
+    /// Fails when the service refused the request, or its answer holds no token.
     pub fn from_answer(service: &'static str, body: &[u8]) -> Result<Self, Error> {
         let answer: Answer = serde_json::from_slice(body).map_err(|_| Error::Answer {
             service,

@@ -1,4 +1,4 @@
-//! What can go wrong between an event and its delivery. No variant can carry an address, a credential or an answer.
+//! Errors of deliveries. No variant can carry an address, credentials or an answer.
 
 use net::Refusal;
 
@@ -20,7 +20,7 @@ pub enum Error {
     /// The address points where notifications must not go.
     #[error("the address is refused: {0} (--allow-addresses makes exceptions)")]
     RefusedAddress(Refusal),
-    /// The Secret is not there.
+    /// The Secret is missing.
     #[error("Secret '{0}' not found in the namespace of the provider")]
     NoSecret(String),
     /// The Secret could not be read.
@@ -31,12 +31,12 @@ pub enum Error {
     BadSecret {
         /// Name of the Secret.
         secret: String,
-        /// The key.
+        /// The key in the Secret.
         key: &'static str,
-        /// What is wrong with it.
+        /// The reason why it is invalid.
         why: &'static str,
     },
-    /// There is nothing to sign with.
+    /// The key for the signature is missing.
     #[error("no key to sign with: set the key token in the Secret of spec.secretRef")]
     NoToken,
     /// The token cannot be sent.
@@ -54,7 +54,7 @@ pub enum Error {
     /// The provider did not answer in time.
     #[error("no answer within {0} s")]
     TimedOut(u64),
-    /// The provider cannot be talked to.
+    /// The connection to the provider failed.
     #[error("cannot connect: {0}")]
     Unreachable(&'static str),
     /// The provider answered with a failure.

@@ -1,4 +1,4 @@
-//! What the server does to an event, and what an alert adds to it. Pure.
+//! Cleaning of received events, and the metadata that an alert adds. Pure.
 
 use std::collections::BTreeMap;
 
@@ -28,8 +28,7 @@ pub(crate) fn clean(event: &mut Event) {
     });
 }
 
-/// What makes two events the same for the suppression of duplicates: object, message and revisions; neither severity nor
-/// reason.
+/// Returns the hash that identifies duplicates: of object, message and revisions, but neither severity nor reason.
 pub(crate) fn sameness(event: &Event) -> [u8; 32] {
     let object = &event.involved_object;
     let text = |field: &Option<String>| field.clone().unwrap_or_default();
@@ -49,7 +48,7 @@ pub(crate) fn sameness(event: &Event) -> [u8; 32] {
     Sha256::digest(parts.join("/").as_bytes()).into()
 }
 
-/// Whether the event only tells commit statuses that nothing changed.
+/// Returns true if the event only repeats a commit status without a change.
 pub(crate) fn is_status_update(event: &Event) -> bool {
     event
         .metadata

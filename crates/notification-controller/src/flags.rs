@@ -30,7 +30,7 @@ pub struct Flags {
     #[arg(long = "receiverAddr", default_value = ":9292")]
     pub receiver_addr: String,
 
-    /// How long a repeated event is suppressed; 0 suppresses none.
+    /// Duration for which a repeated event is suppressed; 0 suppresses none.
     #[arg(long, default_value = "5m", value_parser = runtime::duration::parse)]
     pub rate_limit_interval: Duration,
 

@@ -36,13 +36,13 @@ use crate::{
 
 /// Name of the controller.
 pub const NAME: &str = "notification-controller";
-/// How long deliveries may go on after the process was told to end.
+/// The time that deliveries get to finish after shutdown begins.
 const DRAIN: Duration = Duration::from_millis(4500);
 
-/// Runs the controller until it is told to end, then sends what it has accepted.
+/// Runs the controller until shutdown, then sends the events that it has accepted.
 ///
 /// # Errors
-/// When an address cannot be listened on.
+/// Fails when a flag is invalid, the metrics cannot be registered, or the address for events cannot be bound.
 pub async fn run(ctx: Context, flags: Flags) -> anyhow::Result<()> {
     runtime::flags::report_idle(&flags.idle());
     flags.check()?;

@@ -19,7 +19,7 @@ pub(crate) struct Metrics {
     dropped: IntCounterVec,
 }
 
-/// What became of a notification.
+/// The outcome of a notification, as its metric counts it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fate {
     Sent,

@@ -50,10 +50,10 @@ impl Store {
     }
 }
 
-/// How often the whole list is read again.
+/// The interval at which the whole list is read again.
 const RELIST: Duration = Duration::from_secs(120);
 
-/// What the process is not ready without.
+/// The caches that must be filled before the process is ready.
 pub(crate) const SYNC: [&str; 2] = ["the cache of Alerts", "the cache of Providers"];
 
 /// Keeps the store up to date until it is dropped.

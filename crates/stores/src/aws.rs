@@ -17,7 +17,7 @@ impl Client {
     /// The text of a secret. `at` is another address than that of the region, as tests have it.
     ///
     /// # Errors
-    /// When there is no such secret, or the service refuses or gives no answer.
+    /// Fails when the secret is missing, or the service refuses or gives no answer.
     pub async fn aws(
         &self,
         credentials: &Credentials,

@@ -15,10 +15,10 @@ const STORE: &str = "Azure Key Vault";
 const VERSION: &str = "7.4";
 
 impl Client {
-    /// What a token for a vault is asked for.
+    /// Returns the scope of tokens for a vault.
     ///
     /// # Errors
-    /// When it is none of Azure's: it would get a token that opens others.
+    /// Fails when the address is invalid or outside Azure Key Vault: it would get a token that opens other vaults.
     pub fn azure_scope(vault: &str) -> Result<&'static str, Error> {
         let url = address(vault)?;
         vault_scope(&url).ok_or_else(|| Error::Address {
@@ -30,7 +30,7 @@ impl Client {
     /// The text of a secret. `at` is another server, as tests have it.
     ///
     /// # Errors
-    /// When there is no such secret, or the service refuses or gives no answer.
+    /// Fails when the secret is missing, or the service refuses or gives no answer.
     pub async fn azure(
         &self,
         token: &Token,

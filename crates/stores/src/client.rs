@@ -15,7 +15,7 @@ impl Client {
     /// Makes a client that has connected to no server yet. Proxies are those of the environment.
     ///
     /// # Errors
-    /// If TLS can't be set up.
+    /// Fails when TLS cannot be set up.
     pub fn new(settings: Settings) -> Result<Self, Error> {
         Ok(Self(cloud::http::Client::new(settings)?))
     }
@@ -29,7 +29,7 @@ impl Client {
     /// Sends a request and returns the answer, whichever status it has.
     ///
     /// # Errors
-    /// If the address is refused, the server does not answer in time, or its answer is too large.
+    /// Fails when the request is invalid, its address is refused, the server gives no answer, or one that is too large.
     pub async fn send(&self, request: Request<'_>) -> Result<Answer, Error> {
         Ok(self.0.send(request).await?)
     }

@@ -1,43 +1,43 @@
-//! What can go wrong with a store.
+//! Errors of secret stores.
 
-/// Why something could not be read.
+/// The reason why a secret could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// An address that may not be asked, or is none.
+    /// An address that is invalid or not allowed.
     #[error("{url}: {why}")]
     Address {
-        /// The address, without what may be secret.
+        /// The address, without its secret parts.
         url: String,
-        /// What is wrong with it.
+        /// The reason, as a sentence.
         why: String,
     },
     /// A request that can't be made.
     #[error("the request to {url} can't be made: {why}")]
     Request {
-        /// The address, without what may be secret.
+        /// The address, without its secret parts.
         url: String,
-        /// What is wrong with it.
+        /// The reason, as a sentence.
         why: String,
     },
-    /// A store has no such secret.
+    /// A secret that the store does not have.
     #[error("{0}")]
     Missing(String),
-    /// A store said no.
+    /// A store that refuses the request.
     #[error("{store} answers with status {status}: {why}")]
     Refused {
-        /// The store.
+        /// The name of the store.
         store: &'static str,
-        /// The status.
+        /// The HTTP status of its answer.
         status: u16,
-        /// Its own words, shortened.
+        /// The store's own words, shortened.
         why: String,
     },
-    /// An answer that holds nothing that is known.
+    /// An answer that is not understood.
     #[error("the answer of {store} is not understood: {why}")]
     Unknown {
-        /// The store.
+        /// The name of the store.
         store: &'static str,
-        /// What is missing.
+        /// The part that is missing or invalid.
         why: &'static str,
     },
     /// Credentials that can't be used, or a service that refuses them.

@@ -14,7 +14,7 @@ impl Client {
     /// The `data` of what is at a path, in JSON.
     ///
     /// # Errors
-    /// When nothing is there, or the server refuses or gives no answer.
+    /// Fails when the secret is missing, or the server refuses or gives no answer.
     pub async fn vault(&self, at: &str, path: &str, token: &Secret<String>) -> Result<String, Error> {
         let base = at.trim_end_matches('/');
         let url = address(&format!("{base}/v1/{}", path.trim_start_matches('/')))?;

@@ -1,4 +1,4 @@
-//! Who a program is at AWS.
+//! Credentials for AWS from the environment, profiles, the container and the machine.
 
 use std::path::PathBuf;
 
@@ -16,22 +16,23 @@ use crate::{
 const REGION: &str = "us-east-1";
 const SESSION: &str = "weir";
 
-/// A role, and the token of somebody whom it trusts.
+/// A role and a token that the role trusts.
 #[derive(Debug, Clone)]
 pub struct TrustedToken {
-    /// The role.
+    /// The ARN of the role.
     pub role_arn: String,
-    /// The token.
+    /// The web identity token to exchange.
     pub token: Secret<String>,
 }
 
 impl Ambient {
-    /// The credentials for AWS. What the environment names counts first: keys, a role for a web identity, a profile. Then comes
-    /// the `profile` that is asked for, if it exists; then the role of who trusts `token`; then the usual profile, and what
-    /// container and machine are.
+    /// Returns credentials for AWS. The environment has precedence: keys, a role for a web identity, then
+    /// `AWS_PROFILE`.
+    /// After it come `profile`, if it exists, the role of `token`, the profile `default`, the container and the
+    /// machine.
     ///
     /// # Errors
-    /// When there are none, or they can't be used.
+    /// Fails when credentials are missing or invalid, or the request for them fails.
     pub async fn aws(
         &self,
         client: &Client,
@@ -79,11 +80,11 @@ impl Ambient {
         self.get("AWS_REGION").or_else(|| self.get("AWS_DEFAULT_REGION"))
     }
 
-    /// Where the Secrets Manager is asked, in place of its usual address: `AWS_ENDPOINT_URL_SECRETS_MANAGER`, or what
-    /// `AWS_ENDPOINT_URL` says for all services.
+    /// Returns the endpoint for the Secrets Manager that replaces the usual one: `AWS_ENDPOINT_URL_SECRETS_MANAGER`, or
+    /// `AWS_ENDPOINT_URL`, which is for all services.
     ///
     /// # Errors
-    /// When that is no address.
+    /// Fails when the value is an invalid address.
     pub fn aws_secrets(&self) -> Result<Option<url::Url>, Error> {
         self.endpoint("AWS_ENDPOINT_URL_SECRETS_MANAGER")
     }

@@ -1,7 +1,7 @@
-//! What the machine or the container that a program runs on says who it is.
+//! Credentials from the metadata service of the machine or the container that a program runs on.
 //!
-//! These services are at link-local addresses, which no project may name: they are asked here alone, at addresses that are written
-//! down below or come from the program's own environment, without proxies and redirects.
+//! These services have link-local addresses, which projects must not use. Requests to them are made here alone,
+//! without proxies and redirects, to the constant addresses below or to addresses from the program's own environment.
 
 use std::time::Duration;
 
@@ -15,17 +15,17 @@ use url::{Host, Url};
 use super::{Ambient, read};
 use crate::{Error, Token, aws, azure, gcp, http::address};
 
-/// How long a machine may take to say that there is such a service.
+/// The timeout for connecting to a metadata service.
 const CONNECT: Duration = Duration::from_secs(1);
 const TIMEOUT: Duration = Duration::from_secs(5);
-/// Bytes of an answer.
+/// The longest answer that is read, in bytes.
 const LONGEST: u64 = 64 << 10;
-/// Where all clouds have it.
+/// The address of the metadata service of a machine, on all clouds.
 const PLACE: &str = "http://169.254.169.254";
-/// Where containers have it on AWS.
+/// The address of the credentials service of a container on AWS.
 const CONTAINER: &str = "http://169.254.170.2";
 
-/// Asks; nothing when nobody answers, or not with success.
+/// Sends a request; returns `None` when there is no answer, or its status is not a success.
 async fn ask(method: Method, url: Url, headers: &[(&str, &str)]) -> Option<Vec<u8>> {
     let options = ClientOptions {
         timeouts: Timeouts {
@@ -61,8 +61,8 @@ impl Ambient {
         }
     }
 
-    /// The role of the container; none when nothing says that it has one. A container that is told none is not taken for the
-    /// machine, whose role is another one.
+    /// Returns the credentials of the container's role, or `None` when no variable names their service. When that
+    /// service fails, the machine is not used instead: its role is another one.
     pub(super) async fn aws_container(&self) -> Result<Option<aws::Credentials>, Error> {
         let url = match (
             self.get("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"),
@@ -127,7 +127,7 @@ impl Ambient {
         }
     }
 
-    /// A token of the machine's service account; that of the workload, where the cluster says who that is.
+    /// Returns a token of the machine's service account, or of the workload's in a cluster that assigns one.
     pub(super) async fn gcp_instance(&self) -> Result<Option<Token>, Error> {
         let Some(place) = self.place("GCE_METADATA_HOST")? else {
             return Ok(None);
@@ -169,7 +169,7 @@ impl Ambient {
     }
 }
 
-/// Whether an address is one that a container may be told its role at.
+/// Returns true if a container may get its role from this address: `https`, a loopback, or an address of AWS's agents.
 fn is_own(url: &Url) -> bool {
     let own_v6 = "fd00:ec2::23".parse::<std::net::Ipv6Addr>();
     url.scheme() == "https"

@@ -10,7 +10,7 @@ use crate::Error;
 const WHAT: &str = "profile of AWS";
 /// The session's name in logs, when nothing names it.
 const SESSION: &str = "weir";
-/// How many profiles may refer to each other.
+/// The maximum number of profiles in a chain of `source_profile`.
 const MAX_CHAIN: usize = 10;
 
 type Section = HashMap<String, String>;
@@ -28,43 +28,43 @@ impl std::fmt::Debug for Profiles {
     }
 }
 
-/// How credentials are got.
+/// The steps that lead to the credentials of a profile.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chain {
-    /// Who asks first.
+    /// The source of the first credentials.
     pub base: Base,
-    /// The roles that are assumed then, one after the other.
+    /// The roles to assume with them, in order.
     pub roles: Vec<Assume>,
     /// The region of the profile.
     pub region: Option<String>,
 }
 
-/// Who asks first.
+/// The source of the first credentials of a chain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Base {
     /// Keys of the profile itself.
     Keys(Credentials),
-    /// A role for the token in a file.
+    /// A role for the web identity token in a file.
     WebIdentity {
-        /// The role.
+        /// The ARN of the role.
         role_arn: String,
-        /// What the session is called in logs.
+        /// The name of the session in logs; `weir` by default.
         session: String,
-        /// The file.
+        /// The path of the file with the token.
         file: String,
     },
     /// A user who logged in.
     Sso(Sso),
     /// The keys of the environment.
     Environment,
-    /// What the machine is.
+    /// The role of the machine.
     Instance,
-    /// What the container is.
+    /// The role of the container.
     Container,
 }
 
 impl Profiles {
-    /// Reads both files; keys of `credentials` win. What can't be read as a setting is skipped, as AWS's own programs do.
+    /// Reads both files; keys of `credentials` have precedence. Invalid lines are skipped, as the AWS CLI does.
     #[must_use]
     pub fn read(config: &str, credentials: &str) -> Self {
         let mut all = Self::default();
@@ -90,16 +90,17 @@ impl Profiles {
         all
     }
 
-    /// Whether there is a profile of that name.
+    /// Returns true if there is a profile of that name.
     #[must_use]
     pub fn has(&self, name: &str) -> bool {
         self.profiles.contains_key(name)
     }
 
-    /// How the credentials of a profile are got.
+    /// Returns the steps that lead to the credentials of a profile.
     ///
     /// # Errors
-    /// When there is no such profile, or it needs what isn't supported: a program, or a code from a device.
+    /// Fails when the profile is missing or invalid, or needs something unsupported: a program, or a code from a
+    /// device.
     pub fn chain(&self, name: &str) -> Result<Chain, Error> {
         let mut roles = Vec::new();
         let mut seen = vec![name];
@@ -176,7 +177,7 @@ impl Profiles {
         }
     }
 
-    /// Who a profile without a role is.
+    /// Returns the credentials source of a profile without a role: its keys or its login.
     fn base(&self, name: &str, section: &Section) -> Result<Base, Error> {
         if let Some(keys) = keys(section) {
             return Ok(Base::Keys(keys));
@@ -210,7 +211,7 @@ impl Profiles {
     }
 }
 
-/// What comes before a role.
+/// The credentials that a role is assumed with.
 enum Role<'p> {
     Itself(Base),
     For(Assume, Base),
@@ -310,7 +311,7 @@ role_arn = r
     const KEYS: &str = "[keys]\naws_access_key_id=AKID\naws_secret_access_key = s3cret\n\n[self]\naws_access_key_id=S\naws_secret_access_key=s3cret\n";
 
     #[test]
-    fn profiles_say_who_asks() {
+    fn profiles_resolve_to_credential_chains() {
         let all = Profiles::read(CONFIG, KEYS);
         let shown = |name: &str| match all.chain(name) {
             Ok(chain) => {
@@ -363,9 +364,9 @@ role_arn = r
         assert!(!format!("{all:?}").contains("s3cret"));
     }
 
-    /// Any text is read, and any profile of it ends.
+    /// Profiles of malformed files end in an error, not in a panic or a loop.
     #[test]
-    fn odd_files_are_read() {
+    fn malformed_files_give_no_credentials() {
         for text in [
             "",
             "[",

@@ -15,7 +15,7 @@ use crate::{
 /// Returns the headers to add to a request, besides those that it names itself. The host is that of its URL.
 ///
 /// # Errors
-/// When the address has no host.
+/// Fails when the address has no host.
 pub fn sign(
     request: Request<'_>,
     credentials: &Credentials,
@@ -67,7 +67,7 @@ impl Client {
     /// Signs a request with credentials for a region and a service, and sends it.
     ///
     /// # Errors
-    /// If the address cannot be signed for or is refused, or the service gives no answer.
+    /// Fails when the address cannot be signed for or is refused, or the service gives no answer.
     pub async fn send_signed(
         &self,
         request: Request<'_>,

@@ -14,17 +14,17 @@ const SERVICE: &str = "AWS SSO";
 /// A role of a user who logged in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sso {
-    /// The account.
+    /// The ID of the account.
     pub account: String,
-    /// The role.
+    /// The name of the role.
     pub role: String,
-    /// The region that the users are kept in.
+    /// The region of the user directory.
     pub region: String,
-    /// What the login is kept under: the name of the session, or the address that it began at.
+    /// The key of the login in the cache: the name of the session, or the start URL.
     pub login: String,
 }
 
-/// What is asked, with the header that says who asks.
+/// A request for the credentials of a role, with the token of the login.
 #[derive(Debug)]
 pub struct SsoRequest {
     /// The address, for GET.
@@ -62,10 +62,10 @@ impl Sso {
         format!("{}.json", hex::encode(Sha1::digest(self.login.as_bytes())))
     }
 
-    /// What to ask, with the login that was kept; at `at`, or at the region's endpoint.
+    /// Builds the request with the cached login, for `at` or for the region's endpoint.
     ///
     /// # Errors
-    /// When the login is none, or over.
+    /// Fails when the login is invalid or has expired, or the region or address is invalid.
     pub fn request(&self, login: &[u8], now: Timestamp, at: Option<Url>) -> Result<SsoRequest, Error> {
         const WHAT: &str = "login of AWS SSO";
         let login: Login = serde_json::from_slice(login)
@@ -95,7 +95,7 @@ impl Credentials {
     /// Reads the answer to an [`SsoRequest`], whatever its status.
     ///
     /// # Errors
-    /// When the service refused, or its answer holds no credentials.
+    /// Fails when the service refused the request, or its answer holds no credentials.
     pub fn from_sso(body: &[u8]) -> Result<Self, Error> {
         let unknown = || Error::Answer {
             service: SERVICE,
@@ -116,10 +116,10 @@ impl Credentials {
         }
     }
 
-    /// Reads what a machine or a container is told about its role.
+    /// Parses the credentials that a metadata service of a machine or a container returns.
     ///
     /// # Errors
-    /// When there are none.
+    /// Fails when the answer holds no credentials.
     pub fn from_metadata(body: &[u8]) -> Result<Self, Error> {
         #[derive(Deserialize)]
         #[serde(rename_all = "PascalCase")]

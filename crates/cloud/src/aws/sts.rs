@@ -13,25 +13,25 @@ use crate::{
 const SERVICE: &str = "AWS STS";
 const VERSION: &str = "2011-06-15";
 
-/// Exchanges a token of somebody whom AWS trusts (a service account of Kubernetes) for a role. It is not signed.
+/// Exchanges a web identity token (such as one of a Kubernetes service account) for a role. The request is not signed.
 #[derive(Debug, Clone)]
 pub struct WebIdentity {
-    /// The role.
+    /// The ARN of the role.
     pub role_arn: String,
-    /// What the session is called in logs.
+    /// The name of the session in logs.
     pub session: String,
-    /// The token.
+    /// The web identity token to exchange.
     pub token: Secret<String>,
 }
 
 /// Exchanges credentials for those of a role. The request is signed, with service `sts`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Assume {
-    /// The role.
+    /// The ARN of the role.
     pub role_arn: String,
-    /// What the session is called in logs.
+    /// The name of the session in logs.
     pub session: String,
-    /// What the account of the role wants to hear.
+    /// The external ID that the role's account may require.
     pub external_id: Option<String>,
 }
 
@@ -39,7 +39,7 @@ impl WebIdentity {
     /// The form to send; to `at`, or to the region's endpoint.
     ///
     /// # Errors
-    /// When the region makes no address.
+    /// Fails when the region is invalid.
     pub fn request(&self, region: &str, at: Option<Url>) -> Result<TokenRequest, Error> {
         let url = at.map_or_else(|| endpoint("sts", region), Ok)?;
         Ok(TokenRequest::new(
@@ -59,7 +59,7 @@ impl Assume {
     /// The form to sign and send; to `at`, or to the region's endpoint.
     ///
     /// # Errors
-    /// When the region makes no address.
+    /// Fails when the region is invalid.
     pub fn request(&self, region: &str, at: Option<Url>) -> Result<TokenRequest, Error> {
         let url = at.map_or_else(|| endpoint("sts", region), Ok)?;
         let mut fields = vec![
@@ -77,7 +77,7 @@ impl Assume {
     /// Asks for the credentials of the role; at `at`, or at the region's endpoint.
     ///
     /// # Errors
-    /// If the service refuses, or gives no answer.
+    /// Fails when the service refuses the credentials or gives no valid answer.
     pub async fn send(
         &self,
         client: &Client,
@@ -102,7 +102,7 @@ impl Credentials {
     /// escapes in XML.
     ///
     /// # Errors
-    /// When the service refused, or its answer holds no credentials.
+    /// Fails when the service refused the request, or its answer holds no credentials.
     pub fn from_answer(body: &[u8]) -> Result<Self, Error> {
         let text = String::from_utf8_lossy(body);
         let within = |name: &str| {

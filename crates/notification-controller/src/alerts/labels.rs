@@ -19,7 +19,7 @@ const ANSWER: Duration = Duration::from_secs(10);
 /// Kinds whose place in the API is remembered.
 const REMEMBERED: usize = 64;
 
-/// Reads labels, live.
+/// Reads the labels of objects from the API server, without a cache of labels.
 pub struct LabelReader {
     client: Client,
     kinds: Mutex<HashMap<GroupVersionKind, ApiResource>>,
@@ -38,7 +38,8 @@ impl LabelReader {
     /// The labels of an object.
     ///
     /// # Errors
-    /// A sentence when it is not there or cannot be read.
+    /// Fails when the object is missing or cannot be read, or the API server takes longer than ten seconds; the error
+    /// is a sentence.
     pub async fn labels(&self, object: &ObjectReference) -> Result<BTreeMap<String, String>, String> {
         match tokio::time::timeout(ANSWER, self.read(object)).await {
             Ok(labels) => labels,
@@ -89,8 +90,8 @@ impl LabelReader {
     }
 }
 
-/// Whether a text can stand between two slashes of a path without changing where it leads. Whoever may post an event
-/// chooses these texts, and must not choose what is read with the rights of this process.
+/// Returns true if a string can be one segment of a URL path without changing where the path leads. The author of an
+/// event chooses these strings, and must not choose what is read with the rights of this process.
 fn is_segment(text: &str) -> bool {
     let plain = |c: char| !c.is_control() && !c.is_whitespace() && !matches!(c, '/' | '\\' | '%' | '?' | '#');
     !matches!(text, "" | "." | "..") && text.len() <= 253 && text.chars().all(plain)

@@ -31,7 +31,7 @@ pub(crate) struct Tls {
     pub(super) client: Option<Secret<Vec<u8>>>,
 }
 
-/// What a delivery needs to know of its provider.
+/// The configuration and certificates of a provider, as a delivery needs them.
 pub(crate) struct Loaded {
     pub(super) config: Config,
     pub(super) tls: Tls,
@@ -48,7 +48,7 @@ impl fmt::Debug for Loaded {
 /// Reads the Secrets of a provider and makes its configuration.
 ///
 /// # Errors
-/// When a Secret is missing or unusable, or there is no usable address.
+/// Fails when a Secret is missing or invalid, or the address is.
 pub(crate) async fn load(client: &Client, provider: &Provider) -> Result<Loaded, Error> {
     let api = Api::<KubernetesSecret>::namespaced(client.clone(), &provider.namespace().unwrap_or_default());
     let secret = match &provider.spec.secret_ref {
@@ -97,7 +97,7 @@ impl Keys {
         }
     }
 
-    /// A key as text without the blank space around it; none if it is absent or empty.
+    /// Returns a key as a string without surrounding whitespace; `None` if it is missing or empty.
     fn text(&self, key: &'static str) -> Result<Option<Secret<String>>, Error> {
         let Some(bytes) = self.data.get(key) else {
             return Ok(None);

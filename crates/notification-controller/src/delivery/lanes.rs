@@ -18,7 +18,7 @@ const WIDTH: usize = 4;
 /// Deliveries that one provider may have under way or waiting.
 const LENGTH: usize = 256;
 
-/// Whether there was a place.
+/// The answer of a lane: the work has a place, or the lane is full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
     Taken,

@@ -1,4 +1,4 @@
-//! One delivery: a few attempts within its time. What the provider answers is looked at and forgotten.
+//! One delivery: several attempts within its timeout. The provider's answer is checked and discarded.
 
 use std::time::Duration;
 
@@ -17,10 +17,10 @@ use crate::{
 const RETRIES: u32 = 4;
 const FIRST_PAUSE: Duration = Duration::from_secs(2);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
-/// How much of an answer is read, where it has to be.
+/// The longest answer that is read, in bytes, when its body is checked.
 const ANSWER: u64 = 64 * 1024;
 
-/// What an attempt came to.
+/// The result of one attempt.
 #[derive(Debug, PartialEq, Eq)]
 enum Attempt {
     Taken,
@@ -29,7 +29,7 @@ enum Attempt {
     Again(Error, Option<Duration>),
 }
 
-/// Sends a request until it is taken, finally refused, or `deadline` is there.
+/// Sends a request until it is accepted, finally refused, or `deadline` has passed.
 pub(super) async fn send(client: &Client, request: &Request, deadline: Instant) -> Result<(), Error> {
     let started = Instant::now();
     let mut pause = FIRST_PAUSE;

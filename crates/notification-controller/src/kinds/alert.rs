@@ -11,9 +11,9 @@ use runtime::{Outcome, Pass, Reconciler, Requeue};
 use super::outcome;
 use crate::{alerts, store::Store};
 
-/// How soon a missing provider is looked for again.
+/// The wait before a missing provider is looked up again.
 const PROVIDER_WAIT: Duration = Duration::from_secs(10);
-/// How often a good alert is looked at again: its provider may go.
+/// The interval at which a ready alert is checked again: its provider may be deleted.
 const INTERVAL: Duration = Duration::from_secs(600);
 
 /// Alerts under control.

@@ -11,7 +11,7 @@ use runtime::{Outcome, Pass, Reconciler, Requeue};
 use super::outcome;
 use crate::{Error, delivery::Dispatcher, providers};
 
-/// How often a good provider is looked at again: its Secret may change.
+/// The interval at which a ready provider is checked again: its Secret may change.
 const INTERVAL: Duration = Duration::from_secs(600);
 
 /// Providers under control.
@@ -72,7 +72,7 @@ impl Reconciler for Providers {
     }
 }
 
-/// What an unusable configuration means for the object: a Secret can be corrected without a change of the object.
+/// Converts an error into a fault. All are retried: a Secret can be corrected without a change of the object.
 fn fault(error: &Error) -> Fault {
     let message = error.to_string();
     match error {

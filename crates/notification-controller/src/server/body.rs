@@ -6,7 +6,7 @@ use axum::body::{Body, HttpBody};
 use http_body_util::BodyExt;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Why a body was not taken.
+/// The reason why a body was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Refused {
     /// It is larger than one may be.

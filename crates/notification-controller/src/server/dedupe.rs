@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Whether an event was seen in its window, with the time that the window still lasts.
+/// The state of an event in its window, with the time that is left of the window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Seen {
     First(Duration),

@@ -82,7 +82,7 @@ async fn each_type_of_provider_delivers() {
 }
 
 #[tokio::test]
-async fn alerts_select() {
+async fn alerts_select_events() {
     let stage = Stage::new("select").await;
     stage.generic("all", &json!({})).await;
     stage.generic("errors", &json!({"eventSeverity": "error"})).await;

@@ -1,4 +1,4 @@
-//! What is refused says so on the object, and nothing is sent.
+//! Refused objects: the reason is in the status, and no notification is sent.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! No address, credential or answer is ever told to anyone but the provider.
+//! Addresses, credentials and answers appear in no log, event, metric or status.
 
 use k8s_openapi::api::core::v1::Event;
 use kube::{Api, api::ListParams};
@@ -10,7 +10,7 @@ use crate::stage::{PATIENCE, Stage};
 const CANARY: &str = "c4n4ry";
 
 #[tokio::test]
-async fn a_canary_shows_nowhere() {
+async fn secrets_appear_in_no_log_event_or_status() {
     let stage = Stage::with("canary", |launch| launch.flag("--log-level=trace")).await;
     let data = json!({
         "address": stage.sink.url(CANARY), "token": format!("{CANARY}-token"),

@@ -10,7 +10,7 @@ use kube::{
 use serde_json::{Value, json};
 use testkit::{ControlPlane, Controller, WebhookSink, controller::Launch, ready};
 
-/// How long anything may take on a busy machine.
+/// The longest wait for anything on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 const API: &str = "notification.toolkit.fluxcd.io/v1beta3";
 

@@ -78,7 +78,7 @@ fn header<'a>(headers: &'a HeaderMap, name: &str) -> &'a str {
         .unwrap_or_default()
 }
 
-/// Signs what arrived once more with the keys of the one who asks, and compares.
+/// Signs the received request again with the keys of the sender, and compares.
 fn is_signed(
     url: &str,
     headers: &HeaderMap,
@@ -125,7 +125,7 @@ fn aws(method: &Method, address: SocketAddr, headers: &HeaderMap, body: &Bytes) 
     }
 }
 
-/// Gives a token to who proves to be somebody.
+/// Returns a token for valid credentials.
 fn token(body: &Bytes) -> (u16, Value) {
     let form = String::from_utf8_lossy(body);
     let known = form.contains("client_secret=s3cretapp") || form.contains("refresh_token=s3cretrefresh");
@@ -170,7 +170,7 @@ fn vault(headers: &HeaderMap, path: &str) -> (u16, Value) {
     }
 }
 
-/// The keys of a role that somebody assumed.
+/// The keys of an assumed role.
 pub(crate) fn role_keys(role: &str) -> Credentials {
     Credentials {
         access_key_id: format!("ASIA{role}"),
@@ -179,7 +179,8 @@ pub(crate) fn role_keys(role: &str) -> Credentials {
     }
 }
 
-/// Gives the keys of a role: for a token that it trusts, or to who signs with keys of AKIDEXAMPLE or of the role `first`.
+/// Returns the keys of a role for a trusted token, or for a signature with the keys of AKIDEXAMPLE or of the role
+/// `first`.
 fn sts(address: SocketAddr, headers: &HeaderMap, body: &Bytes) -> (StatusCode, String) {
     let form: std::collections::HashMap<String, String> =
         url::form_urlencoded::parse(body).into_owned().collect();
@@ -225,7 +226,7 @@ fn sso(headers: &HeaderMap, uri: &Uri) -> (u16, Value) {
     }
 }
 
-/// What a machine of AWS tells, and a container.
+/// Answers like the metadata service of a machine on AWS, and the credentials service of a container.
 fn machine(method: &Method, headers: &HeaderMap, path: &str) -> (StatusCode, String) {
     let keys = role_keys("machine");
     let keys = json!({
@@ -250,7 +251,7 @@ fn machine(method: &Method, headers: &HeaderMap, path: &str) -> (StatusCode, Str
     (StatusCode::OK, text)
 }
 
-/// What machines of Google and Azure tell.
+/// Answers like the metadata services of machines on Google Cloud and Azure.
 fn managed(headers: &HeaderMap, uri: &Uri) -> (u16, Value) {
     let query = uri.query().unwrap_or_default();
     let known = match uri.path() {

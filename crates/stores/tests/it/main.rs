@@ -1,4 +1,4 @@
-//! The stores, against a server that checks who asks.
+//! The stores, against a server that checks credentials.
 
 #[cfg(test)]
 mod fake;

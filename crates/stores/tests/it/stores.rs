@@ -1,4 +1,4 @@
-//! Each store gives a secret, says that there is none, and refuses who is not known.
+//! Each store returns a secret, reports a missing one, and refuses unknown credentials.
 
 use api::Secret;
 use cloud::{aws::Credentials, azure, gcp};
@@ -23,7 +23,7 @@ fn words(found: Result<String, impl Into<Error>>) -> String {
 }
 
 #[tokio::test]
-async fn vault() {
+async fn vault_secrets_are_read_and_refusals_reported() {
     let (fake, client) = (Fake::start().await, client());
     let token = Secret::new("s3cret".to_owned());
     let get =
@@ -39,7 +39,7 @@ async fn vault() {
 }
 
 #[tokio::test]
-async fn aws() {
+async fn aws_secrets_are_read_and_refusals_reported() {
     let (fake, client) = (Fake::start().await, client());
     let at = Url::parse(&fake.url("/")).unwrap();
     let region = Some("eu-central-1");
@@ -90,7 +90,7 @@ fn user(fake: &Fake, refresh: &str) -> gcp::Credentials {
 }
 
 #[tokio::test]
-async fn google() {
+async fn google_secrets_are_read_and_refusals_reported() {
     let (fake, client) = (Fake::start().await, client());
     let at = fake.url("/");
     let known = user(&fake, "s3cretrefresh");
@@ -110,7 +110,7 @@ async fn google() {
 }
 
 #[tokio::test]
-async fn azure() {
+async fn azure_secrets_are_read_and_refusals_reported() {
     let (fake, client) = (Fake::start().await, client());
     let application = |secret: &str| azure::Client {
         tenant: "tenant".to_owned(),
@@ -149,7 +149,7 @@ fn ambient(pairs: &[(&str, &str)]) -> Ambient {
 }
 
 #[tokio::test]
-async fn the_environment_says_who_asks() {
+async fn credentials_are_read_from_the_environment() {
     let (fake, client) = (Fake::start().await, client());
     let keys = ambient(&[
         ("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE"),
@@ -357,7 +357,7 @@ async fn tokens_are_exchanged_for_roles() {
 }
 
 #[tokio::test]
-async fn machines_say_who_they_are() {
+async fn credentials_are_read_from_machine_metadata() {
     let (fake, client) = (Fake::start().await, client());
     let (all, own) = (fake.url(""), fake.url("/own"));
     let ec2 = ("AWS_EC2_METADATA_SERVICE_ENDPOINT", all.as_str());

@@ -1,4 +1,4 @@
-//! The types of providers, one folder each. A provider is one pure function from an event to a request.
+//! The types of providers, one module each. A provider is one pure function from an event to a request.
 
 mod generic;
 mod generic_hmac;
@@ -14,7 +14,7 @@ use crate::Error;
 /// Everything that a payload may use of a provider and its Secret.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// Where to post. For many systems, knowing it is the permission.
+    /// The URL to post to. For many systems, knowing it is the permission.
     pub address: Secret<Url>,
     /// Channel, where the system has such.
     pub channel: String,
@@ -26,25 +26,25 @@ pub struct Config {
     pub headers: Vec<(HeaderName, HeaderValue)>,
 }
 
-/// What is posted.
+/// The HTTP request that a delivery posts.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// Where to.
+    /// The URL to post to.
     pub address: Secret<Url>,
-    /// All headers.
+    /// The headers of the request.
     pub headers: HeaderMap,
-    /// The body.
+    /// The body of the request.
     pub body: Bytes,
-    /// How the answer is read.
+    /// The check that the answer must pass.
     pub check: Check,
 }
 
-/// How an answer is read.
+/// The check that decides if an answer is a success.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Check {
-    /// Any status 2xx is a success.
+    /// Any 2xx status is a success.
     Status,
-    /// The body says whether it worked: `{"ok": true}`.
+    /// A 2xx status is a success if the body says so: `{"ok": true}`.
     Ok,
 }
 
@@ -55,9 +55,9 @@ pub struct Kind {
     pub name: &'static str,
     /// Makes the request. Pure.
     pub payload: fn(&Event, &Config) -> Result<Request, Error>,
-    /// Looks whether there is all that the payload needs, before there is an event. Pure.
+    /// Checks that the configuration has all that the payload needs, before there is an event. Pure.
     pub check: fn(&Config) -> Result<(), Error>,
-    /// Whether it hears of events that only say that nothing changed.
+    /// True if it receives events that only repeat a status without a change.
     pub wants_updates: bool,
 }
 
@@ -83,10 +83,10 @@ pub const ALL: &[Kind] = &[
     },
 ];
 
-/// Finds a type.
+/// Finds a type by its name in `spec.type`.
 ///
 /// # Errors
-/// When it is not implemented.
+/// Fails when the type is not implemented.
 pub fn find(name: &str) -> Result<Kind, Error> {
     ALL.iter()
         .find(|kind| kind.name == name)

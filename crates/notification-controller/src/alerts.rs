@@ -1,4 +1,4 @@
-//! Which events an alert is about. Pure, apart from [`labels`], which asks for an object's labels.
+//! Matching of events with alerts. Pure, apart from [`labels`], which reads an object's labels.
 
 pub mod labels;
 #[cfg(test)]
@@ -13,9 +13,9 @@ use api::{
 use kube::ResourceExt;
 use regex::{Regex, RegexBuilder, RegexSet, RegexSetBuilder};
 
-/// What a compiled expression may take in memory: it comes from a tenant.
+/// The memory limit of one compiled expression, in bytes: a tenant writes it.
 const REGEX_BYTES: usize = 1 << 20;
-/// What all of a list may take together.
+/// The memory limit of all expressions of a list together, in bytes.
 const LIST_BYTES: usize = 4 << 20;
 /// Expressions of a list, for the time that compiling them takes.
 const EXPRESSIONS: usize = 100;
@@ -25,20 +25,20 @@ const ALL: &str = "*";
 /// An alert whose expressions are compiled.
 #[derive(Debug, Clone)]
 pub struct Compiled {
-    /// The alert.
+    /// The alert that was compiled.
     pub alert: Alert,
     inclusion: Option<RegexSet>,
     exclusion: RegexSet,
 }
 
-/// Whether an event is for an alert.
+/// The answer to the question if an event is for an alert.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict<'a> {
-    /// It is not.
+    /// The event is not for the alert.
     No,
-    /// It is.
+    /// The event is for the alert.
     Yes,
-    /// It is if the object carries all labels of one of these.
+    /// The event is for the alert if the object has all labels of one of these maps.
     IfLabels(Vec<&'a BTreeMap<String, String>>),
 }
 
@@ -59,8 +59,8 @@ impl Compiled {
         }
     }
 
-    /// Decides about an event. With `own_namespace_only`, events of other namespaces are never for the alert: that is decided first,
-    /// from the spec and the event alone.
+    /// Decides if an event is for the alert. With `own_namespace_only`, events of other namespaces never are: that is
+    /// decided first, from the spec and the event alone.
     #[must_use]
     pub fn verdict(&self, event: &Event, own_namespace_only: bool) -> Verdict<'_> {
         let spec = &self.alert.spec;
@@ -129,7 +129,7 @@ pub fn foreign_source(spec: &AlertSpec, own: &str) -> Option<String> {
 /// Compiles an expression within bounds.
 ///
 /// # Errors
-/// What is wrong with it, in one line.
+/// Fails when the expression is invalid or too large; the error is one line.
 pub fn compile(text: &str) -> Result<Regex, String> {
     RegexBuilder::new(text)
         .size_limit(REGEX_BYTES)

@@ -12,7 +12,7 @@ const COMPONENT: HeaderName = HeaderName::from_static("gotk-component");
 /// Makes the request.
 ///
 /// # Errors
-/// When the event cannot be encoded.
+/// Fails when the event cannot be encoded.
 pub(super) fn payload(event: &Event, config: &Config) -> Result<Request, Error> {
     let body = encode(event)?;
     Ok(Request {

@@ -13,7 +13,7 @@ const SIGNATURE: HeaderName = HeaderName::from_static("x-signature");
 /// Makes the request.
 ///
 /// # Errors
-/// When there is no key, or the event cannot be encoded.
+/// Fails when the key is missing, or the event cannot be encoded.
 pub(super) fn payload(event: &Event, config: &Config) -> Result<Request, Error> {
     let token = key(config)?;
     let body = generic::encode(event)?;
@@ -34,10 +34,10 @@ pub(super) fn payload(event: &Event, config: &Config) -> Result<Request, Error> 
     })
 }
 
-/// What is signed with.
+/// Returns the key that signs the body.
 ///
 /// # Errors
-/// When there is none.
+/// Fails when the token is missing or empty.
 pub(super) fn key(config: &Config) -> Result<&Secret<String>, Error> {
     config
         .token

@@ -29,9 +29,9 @@ use lanes::{Lanes, Place};
 
 /// Events that are matched at the same time: matching may wait for an object's labels.
 const MATCHING: usize = 8;
-/// How long a delivery may take, retries included, where the provider does not say.
+/// The default timeout of a delivery, retries included.
 const TIMEOUT: Duration = Duration::from_secs(15);
-/// No provider may occupy a lane for longer.
+/// The maximum timeout of a delivery, whatever the provider sets.
 const LONGEST: Duration = Duration::from_secs(300);
 
 /// Matches events and delivers them.
@@ -87,7 +87,7 @@ impl Dispatcher {
     /// Looks whether deliveries to a provider can work, as far as this shows without one.
     ///
     /// # Errors
-    /// When its Secrets, its certificates or its address are unusable, or its type needs more than there is.
+    /// Fails when its Secrets, certificates or address are invalid, or its type needs a key that is missing.
     pub(crate) async fn examine(&self, provider: &Provider) -> Result<(), Error> {
         let loaded = config::load(&self.client, provider).await?;
         (providers::find(&provider.spec.type_)?.check)(&loaded.config)?;
@@ -143,7 +143,7 @@ impl Dispatcher {
         }
     }
 
-    /// What to deliver for a matching alert, if anything.
+    /// Returns the delivery for a matching alert, or `None` if there is nothing to deliver.
     fn delivery(&self, alert: &Arc<Compiled>, accepted: &Arc<Accepted>) -> Option<Delivery> {
         let own = alert.alert.namespace().unwrap_or_default();
         let failed = |why: &str| {
@@ -253,7 +253,7 @@ impl Dispatcher {
         );
     }
 
-    /// Says on the alert what went wrong.
+    /// Reports a failure in the log and as an event on the alert.
     fn warn(&self, alert: &Compiled, reason: Reason, message: String, metadata: BTreeMap<String, String>) {
         let (name, namespace) = (alert.alert.name_any(), alert.alert.namespace());
         tracing::error!(

@@ -13,7 +13,7 @@ const POST_MESSAGE: &str = "https://slack.com/api/chat.postMessage";
 /// Makes the request.
 ///
 /// # Errors
-/// When the event or the token cannot be encoded.
+/// Fails when the event or the token cannot be encoded.
 pub(super) fn payload(event: &Event, config: &Config) -> Result<Request, Error> {
     let mut headers = super::json_headers(&Config {
         headers: Vec::new(),
@@ -41,7 +41,7 @@ pub(super) fn payload(event: &Event, config: &Config) -> Result<Request, Error> 
 /// The header of the token, if there is one.
 ///
 /// # Errors
-/// When the token has characters that no header may have.
+/// Fails when the token has characters that are invalid in a header.
 pub(super) fn bearer(config: &Config) -> Result<Option<HeaderValue>, Error> {
     let Some(token) = config.token.as_ref().filter(|token| !token.expose().is_empty()) else {
         return Ok(None);

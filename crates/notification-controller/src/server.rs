@@ -40,7 +40,7 @@ const MAX_WAITING_BYTES: usize = 16 * 1024 * 1024;
 const QUEUE: usize = 1024;
 /// Events that the suppression of duplicates remembers.
 const REMEMBERED: usize = 20_000;
-/// How long a client may take for its body.
+/// The timeout for receiving a body.
 const BODY_TIME: Duration = Duration::from_secs(20);
 const LIMITS: Limits = Limits {
     connections: 128,
