@@ -97,7 +97,7 @@ pub(crate) fn read_map(text: &[u8], budget: &Budget) -> Result<Value, String> {
     ))
 }
 
-/// What is wrong with a text in YAML, in the words of Helm.
+/// Formats a YAML error in the words of Helm.
 pub(crate) fn yaml_words(error: &yaml::Error) -> String {
     match &error.problem {
         yaml::Problem::NotFinite(_) => format!("error converting YAML to JSON: json: {}", error.message()),
@@ -180,7 +180,7 @@ pub(crate) fn lookup_table(map: &Dict, path: &str) -> Result<Dict, String> {
         })
 }
 
-/// What is at a path of keys, unless that is a map.
+/// Looks up the value at a path of keys joined by dots. Returns `None` if it is missing or a map.
 pub(crate) fn lookup_value(map: &Dict, path: &str) -> Option<Value> {
     let (table, key) = match path.rsplit_once('.') {
         Some((table, key)) => (lookup_table(map, table).ok()?, key),

@@ -1,10 +1,10 @@
-//! How a place is reached: credentials and trust.
+//! Access to repositories and registries: credentials and trusted certificates.
 
 use api::Secret;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use reqwest::header::HeaderValue;
 
-/// Who asks.
+/// Credentials for a repository or registry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Credentials {
     /// A user and a password.
@@ -51,20 +51,22 @@ pub struct Identity {
     pub key: Secret<Vec<u8>>,
 }
 
-/// How a place is reached. The default is anonymous, by the certificates that the system trusts.
+/// Settings for access to a repository or registry. By default, access is anonymous and trusts the
+/// certificates that the system trusts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Access {
-    /// Who asks. They are sent to the place's own scheme, host and port alone.
+    /// The credentials. They are sent only to the scheme, host and port of the repository or registry, and to
+    /// the registry's token service, unless `pass_credentials` is set.
     pub credentials: Option<Credentials>,
-    /// Sends the credentials also to the hosts that an index names.
+    /// True if the credentials are also sent to the hosts that an index names.
     pub pass_credentials: bool,
     /// Certificates of authorities that are trusted beside the system's, as PEM.
     pub ca: Option<Vec<u8>>,
     /// The client's own certificate.
     pub identity: Option<Identity>,
-    /// Trusts every server.
+    /// True if servers' certificates are accepted without verification.
     pub insecure_skip_verify: bool,
-    /// Speaks http to a registry, in place of https.
+    /// True if a registry is accessed over http instead of https.
     pub plain_http: bool,
 }
 

@@ -27,22 +27,23 @@ impl Archive {
         verify(&self.url, wanted, &self.bytes)
     }
 
-    /// Where it came from, without any credentials.
+    /// Returns the address that the archive was downloaded from, without credentials.
     #[must_use]
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// Its bytes.
+    /// Returns the bytes of the archive.
     #[must_use]
     pub fn bytes(&self) -> &Bytes {
         &self.bytes
     }
 
-    /// Its files, without the directory that holds them in the archive. What is unpacked is bounded as Helm bounds it.
+    /// Returns the files of the chart, without the archive's top-level directory. The unpacked size is
+    /// limited as in Helm.
     ///
     /// # Errors
-    /// When it is no chart, or larger than a chart may be.
+    /// Fails when the archive is not a valid chart, or when the chart is too large.
     pub fn tree(&self, budget: &Budget) -> Result<Mem, Error> {
         let mut tree = Mem::new();
         for (path, data) in self.files(budget)? {
@@ -54,7 +55,8 @@ impl Archive {
     /// Writes its files into a directory, which is there whole or not at all.
     ///
     /// # Errors
-    /// When it is no chart, or the directory is there or can't be made.
+    /// Fails when the archive is not a valid chart, or when the directory cannot be written or already has
+    /// files.
     pub fn write(&self, dir: &Path, budget: &Budget) -> Result<(), Error> {
         write_new(dir, &self.files(budget)?)
     }
@@ -79,7 +81,7 @@ impl Archive {
 /// Writes files into a new directory, which is there whole or not at all.
 ///
 /// # Errors
-/// When the directory is there, or can't be made.
+/// Fails when the directory cannot be written or already has files.
 pub fn write_new(dir: &Path, files: &[(TreePath, Bytes)]) -> Result<(), Error> {
     let shown = dir.display().to_string();
     let parent = dir.parent().filter(|parent| !parent.as_os_str().is_empty());

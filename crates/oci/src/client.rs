@@ -18,7 +18,7 @@ pub struct Client {
     limits: Limits,
 }
 
-/// What is asked.
+/// A GET request and the scope of its credentials.
 #[derive(Clone, Copy)]
 pub(crate) struct Ask<'a> {
     pub(crate) url: &'a Url,
@@ -26,16 +26,16 @@ pub(crate) struct Ask<'a> {
     pub(crate) home: &'a Url,
     pub(crate) authorization: Option<&'a HeaderValue>,
     pub(crate) accept: &'static str,
-    /// Whether the answer may be packed.
+    /// True if the response may be compressed with gzip.
     pub(crate) packed: bool,
 }
 
-/// An answer, and what messages call it.
+/// An HTTP response and its address as messages show it.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) url: String,
     pub(crate) response: Response,
-    /// Whether the credentials came to the one who answered.
+    /// True if the responding server may receive the credentials.
     pub(crate) trusted: bool,
 }
 
@@ -43,7 +43,7 @@ impl Client {
     /// Makes a client that has connected to no server yet. Proxies are those of the environment.
     ///
     /// # Errors
-    /// If the certificates cannot be used.
+    /// Fails when the certificates cannot be used.
     pub fn new(access: Access, limits: Limits, addresses: AddressPolicy) -> Result<Self, Error> {
         Ok(Self {
             http: build(&access, &limits, addresses)?,
@@ -118,7 +118,7 @@ impl Client {
     }
 }
 
-/// What messages call an address.
+/// Returns an address as messages show it: without credentials.
 pub(crate) fn shown(url: &Url) -> String {
     SafeUrl::from(url.clone()).to_string()
 }

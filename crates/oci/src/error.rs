@@ -1,4 +1,4 @@
-//! Why a chart could not be had.
+//! Errors of locating, downloading and unpacking charts.
 
 use std::io;
 
@@ -12,7 +12,8 @@ fn tls_problem(why: &str) -> String {
     }
 }
 
-/// Why a chart could not be had. Messages name the place without any credentials and say what to do.
+/// An error of getting a chart. Messages name addresses without any credentials and suggest a remedy where
+/// one is known.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// An address cannot be used.
@@ -20,15 +21,15 @@ pub enum Error {
     InvalidUrl {
         /// The address without credentials.
         url: String,
-        /// What is wrong with it.
+        /// The reason it is invalid.
         why: String,
     },
     /// Credentials or certificates cannot be used.
     #[error("{what} cannot be used: {why}")]
     InvalidAccess {
-        /// Which.
+        /// The setting that cannot be used, as in `the credentials`.
         what: &'static str,
-        /// What is wrong with them.
+        /// The reason it cannot be used.
         why: String,
     },
     /// A range of versions cannot be read.
@@ -36,35 +37,35 @@ pub enum Error {
     InvalidRange {
         /// The range.
         range: String,
-        /// What is wrong with it.
+        /// The message of the version parser.
         why: String,
     },
     /// A redirect that is not followed.
     #[error("'{url}' redirects, which is not followed: {why}")]
     Redirect {
-        /// Where it was asked.
+        /// The requested address, without credentials.
         url: String,
-        /// Why not.
+        /// The reason the redirect is not followed.
         why: String,
     },
     /// Credentials are missing or were refused.
     #[error("authentication failed for '{url}': {why}")]
     Unauthorized {
-        /// Where it was asked.
+        /// The requested address, without credentials.
         url: String,
-        /// What to do.
+        /// The reason, or a suggested remedy.
         why: &'static str,
     },
     /// There is nothing of that name.
     #[error("'{url}' was not found: check the address; private ones also need credentials")]
     NotFound {
-        /// Where it was looked for.
+        /// The requested address, without credentials.
         url: String,
     },
     /// The server answered with an unexpected status.
     #[error("'{url}' answered with HTTP status {status}")]
     Status {
-        /// Where it was asked.
+        /// The requested address, without credentials.
         url: String,
         /// The status code.
         status: u16,
@@ -72,25 +73,25 @@ pub enum Error {
     /// The server's certificate is not trusted, or TLS failed otherwise.
     #[error("tls: no trusted connection to '{url}': {why}: {}", tls_problem(.why))]
     Tls {
-        /// Where it was asked.
+        /// The requested address, without credentials.
         url: String,
-        /// What TLS says.
+        /// The message of the TLS library.
         why: String,
     },
     /// The server could not be reached, or the connection broke.
     #[error("network: '{url}': {why}")]
     Network {
-        /// Where it was asked.
+        /// The requested address, without credentials.
         url: String,
-        /// What happened.
+        /// A description of the network failure.
         why: String,
     },
     /// A limit was reached.
     #[error("'{url}' is larger than the limit of {limit} {what}")]
     TooLarge {
-        /// What was read.
+        /// The address of the data, without credentials.
         url: String,
-        /// What was counted.
+        /// The counted unit, as in `bytes` or `tags`.
         what: &'static str,
         /// The limit.
         limit: u64,
@@ -98,9 +99,9 @@ pub enum Error {
     /// The answer is not what it has to be.
     #[error("'{url}' does not answer as it has to: {why}")]
     Malformed {
-        /// Where it was asked.
+        /// The requested address, without credentials.
         url: String,
-        /// What is wrong.
+        /// The reason the answer is invalid.
         why: String,
     },
     /// The index has no such chart.
@@ -121,10 +122,10 @@ pub enum Error {
         /// The repository.
         url: String,
     },
-    /// What came is not what was meant to be sent.
+    /// The received data has another digest than expected.
     #[error("'{url}' has digest {found}, but {wanted} is expected")]
     DigestMismatch {
-        /// Where it was asked.
+        /// The requested address, without credentials.
         url: String,
         /// The digest that was promised.
         wanted: String,
@@ -134,19 +135,19 @@ pub enum Error {
     /// The archive is no chart.
     #[error("'{url}' is no chart: {source}")]
     Chart {
-        /// Where it came from.
+        /// The address of the archive, without credentials.
         url: String,
-        /// What is wrong with it.
+        /// The error of unpacking the archive.
         source: helm::Error,
     },
     /// A file or directory cannot be used.
     #[error("failed to {what} '{path}': {source}")]
     Disk {
-        /// What was tried, as in `write`.
+        /// The attempted operation, as in `write`.
         what: &'static str,
         /// The path.
         path: String,
-        /// What the operating system said.
+        /// The error of the operating system.
         source: io::Error,
     },
 }

@@ -13,11 +13,11 @@ pub(crate) use stream::Stream;
 /// One version of a chart in an index.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Entry {
-    /// The version.
+    /// The version as written in the index.
     pub version: String,
-    /// Where its archive is, as written: absolute, or relative to the repository.
+    /// The addresses of the archive as written: absolute, or relative to the repository.
     pub urls: Vec<String>,
-    /// The SHA-256 of the archive; empty when the index doesn't say it.
+    /// The SHA-256 of the archive; empty when the index has no digest for it.
     pub digest: String,
 }
 

@@ -1,25 +1,27 @@
-//! What is taken in at most.
+//! Limits on the size and duration of downloads.
 
 use std::time::Duration;
 
-/// What is taken in at most.
+/// Limits on the size and duration of downloads.
 #[derive(Debug, Clone)]
 pub struct Limits {
-    /// Bytes of an index, unpacked. It is read as a stream: only the entries of one chart are held.
+    /// The largest size of an uncompressed index, in bytes (default: 512 MiB). An index is read as a stream:
+    /// only the entries of one chart are held in memory.
     pub index_bytes: u64,
-    /// Bytes of an index, as it is sent, that is kept for further charts.
+    /// The largest size of an index, as it is sent, that is kept for further charts, in bytes (default: 64
+    /// MiB).
     pub kept_index_bytes: u64,
-    /// Bytes of the entries of one chart.
+    /// The largest size of the entries of one chart, in bytes (default: 16 MiB).
     pub entry_bytes: u64,
-    /// Bytes of a chart's archive.
+    /// The largest size of a chart's archive, in bytes (default: 64 MiB).
     pub archive_bytes: u64,
-    /// Bytes of a manifest, a page of tags or a token.
+    /// The largest size of a manifest, a page of tags or a token, in bytes (default: 4 MiB).
     pub document_bytes: u64,
-    /// Tags of a repository.
+    /// The largest number of tags of a repository (default: 100,000).
     pub tags: usize,
-    /// Tags that are asked for at once.
+    /// The number of tags to request per page (default: 1000).
     pub page: u32,
-    /// How long one request may take, its answer included.
+    /// The time limit of one request, including its response (default: 5 minutes).
     pub timeout: Duration,
 }
 

@@ -6,7 +6,7 @@ use api::UrlText;
 
 use crate::{Digest, Error};
 
-/// A repository in a registry, and what of it is meant, if that is said.
+/// A repository in a registry, with an optional tag and digest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reference {
     host: String,
@@ -15,12 +15,12 @@ pub struct Reference {
     digest: Option<Digest>,
 }
 
-/// What of a repository is meant.
+/// The version of an artifact in a repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Wanted {
-    /// What a tag points at now.
+    /// The artifact that a tag points at now.
     Tag(String),
-    /// Exactly this.
+    /// The artifact with exactly this digest.
     Digest(Digest),
 }
 
@@ -34,10 +34,10 @@ impl fmt::Display for Wanted {
 }
 
 impl Reference {
-    /// Reads a reference, with or without `oci://`.
+    /// Parses a reference, with or without `oci://`.
     ///
     /// # Errors
-    /// When it is none.
+    /// Fails when it is not a valid reference.
     pub fn parse(text: &str) -> Result<Self, Error> {
         parse(text).map_err(|why| Error::InvalidUrl {
             url: UrlText::from(text).to_string(),
@@ -45,33 +45,33 @@ impl Reference {
         })
     }
 
-    /// The repository one level deeper.
+    /// Returns the repository one level deeper.
     ///
     /// # Errors
-    /// When that is no name.
+    /// Fails when the name is not valid in a repository.
     pub fn child(&self, name: &str) -> Result<Self, Error> {
         Self::parse(&format!("{}/{}/{name}", self.host, self.repository))
     }
 
-    /// Host and port.
+    /// Returns the registry's host and port.
     #[must_use]
     pub fn host(&self) -> &str {
         &self.host
     }
 
-    /// The repository, without the host.
+    /// Returns the name of the repository, without the host.
     #[must_use]
     pub fn repository(&self) -> &str {
         &self.repository
     }
 
-    /// The tag, if one is given.
+    /// Returns the tag, if there is one.
     #[must_use]
     pub fn tag(&self) -> Option<&str> {
         self.tag.as_deref()
     }
 
-    /// What is meant: the digest if there is one, else the tag, else `latest`.
+    /// Returns the wanted version: the digest if there is one, else the tag, else `latest`.
     #[must_use]
     pub fn wanted(&self) -> Wanted {
         match (&self.digest, &self.tag) {
@@ -133,7 +133,7 @@ pub(crate) fn is_tag(tag: &str) -> bool {
     tag.len() <= 128 && tag.bytes().next().is_some_and(is_word) && tag.bytes().all(inner)
 }
 
-/// Whether a part of a path is letters and digits with single separators between them.
+/// Returns true if a part of a path is lower-case letters and digits with single separators between them.
 fn is_component(part: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let ends = [part.bytes().next(), part.bytes().next_back()];

@@ -53,16 +53,16 @@ impl Registry {
         }
     }
 
-    /// What it was made for.
+    /// Returns the reference to the repository.
     #[must_use]
     pub fn reference(&self) -> &Reference {
         &self.reference
     }
 
-    /// All tags, as the registry sorts them.
+    /// Returns all tags in the order of the registry.
     ///
     /// # Errors
-    /// When they can't be had, or are too many.
+    /// Fails when the tags cannot be downloaded, or when there are more than the limit.
     pub async fn tags(&self) -> Result<Vec<String>, Error> {
         let mut url = self.url(&format!("tags/list?n={}", self.client.limits().page))?;
         let mut all: Vec<String> = Vec::new();
@@ -88,10 +88,10 @@ impl Registry {
         }
     }
 
-    /// A manifest, verified against the digest that is asked for or that the registry says.
+    /// Downloads a manifest and verifies it against the digest that is wanted, or that the registry reports.
     ///
     /// # Errors
-    /// When it can't be had, is none, or has another digest.
+    /// Fails when the manifest cannot be downloaded, is invalid, or has another digest.
     pub async fn manifest(&self, wanted: &Wanted) -> Result<Manifest, Error> {
         if let Wanted::Tag(tag) = wanted
             && !is_tag(tag)
@@ -114,10 +114,11 @@ impl Registry {
         Manifest::parse(&body, &shown(&url))
     }
 
-    /// A blob, verified against its descriptor.
+    /// Downloads a blob and verifies it against its descriptor.
     ///
     /// # Errors
-    /// When it can't be had, is larger than `limit`, or is another one.
+    /// Fails when the blob cannot be downloaded, is larger than `limit` bytes, or does not match its
+    /// descriptor.
     pub async fn blob(&self, descriptor: &Descriptor, limit: u64) -> Result<Bytes, Error> {
         let url = self.url(&format!("blobs/{}", descriptor.digest))?;
         if descriptor.size > limit {
@@ -132,10 +133,10 @@ impl Registry {
         Ok(body)
     }
 
-    /// The chart of a manifest.
+    /// Downloads the chart of a manifest.
     ///
     /// # Errors
-    /// When there is none, or it can't be had.
+    /// Fails when the manifest has no chart, or when the manifest or the chart cannot be downloaded.
     pub async fn chart(&self, wanted: &Wanted) -> Result<Archive, Error> {
         let manifest = self.manifest(wanted).await?;
         let name = format!("{}:{wanted}", self.reference);
@@ -264,7 +265,7 @@ pub(crate) fn verify(url: &str, wanted: &Digest, body: &[u8]) -> Result<(), Erro
     })
 }
 
-/// Where the next page of tags is: on the same host.
+/// Returns the address of the next page of tags, which has to be on the same host.
 fn next_page(url: &Url, headers: &HeaderMap) -> Result<Option<Url>, &'static str> {
     let Some(value) = headers.get(LINK) else {
         return Ok(None);

@@ -20,7 +20,7 @@ use crate::{
 /// Bytes of an index that are looked at before it is asked whether there is more to look at.
 const PIECE: usize = 64 << 10;
 
-/// A Helm repository.
+/// A Helm repository over http or https.
 #[derive(Debug, Clone)]
 pub struct Repository {
     client: Client,
@@ -39,10 +39,11 @@ struct Index {
 }
 
 impl Repository {
-    /// A repository by its address. A user and a password in it are used when `client` has none.
+    /// Creates a repository from its address. A user and a password in it are used when `client` has no
+    /// credentials.
     ///
     /// # Errors
-    /// When the address is none of http or https.
+    /// Fails when the address is invalid or its scheme is neither http nor https.
     pub fn new(client: &Client, url: &str) -> Result<Self, Error> {
         let parsed = parse(url)?;
         let credentials = client.access().credentials.clone();
@@ -60,10 +61,10 @@ impl Repository {
         Self { kept, ..self }
     }
 
-    /// The versions of a chart, the newest first.
+    /// Returns the versions of a chart, the newest first.
     ///
     /// # Errors
-    /// When the index can't be had or read, or has no such chart.
+    /// Fails when the index cannot be downloaded or parsed, or when it does not list the chart.
     pub async fn entries(&self, chart: &str) -> Result<Vec<Entry>, Error> {
         let kept = match &self.kept {
             Some(kept) => kept.get_or_try_init(|| self.index()).await?.as_ref(),
@@ -102,10 +103,10 @@ impl Repository {
         }
     }
 
-    /// The archive of a version.
+    /// Downloads the archive of a version.
     ///
     /// # Errors
-    /// When it can't be had, is too large, or is not the one whose digest the index has.
+    /// Fails when the archive cannot be downloaded, is too large, or does not match the digest in the index.
     pub async fn fetch(&self, entry: &Entry) -> Result<Archive, Error> {
         let first = entry.urls.first().ok_or_else(|| {
             let why = format!("version {} has no address in the index", entry.version);
@@ -127,10 +128,10 @@ impl Repository {
         Ok(archive)
     }
 
-    /// What lies at the address itself, when that is the one of an archive.
+    /// Downloads the archive at the address itself, for an address that is that of an archive.
     ///
     /// # Errors
-    /// When it can't be had, or is too large.
+    /// Fails when the archive cannot be downloaded or is too large.
     pub async fn archive(&self) -> Result<Archive, Error> {
         self.download(&self.url).await
     }
@@ -153,7 +154,7 @@ impl Repository {
         registry.chart(&registry.reference().wanted()).await
     }
 
-    /// What messages call it.
+    /// Returns the address as messages show it, without credentials.
     pub(crate) fn shown(&self) -> String {
         shown(&self.url)
     }

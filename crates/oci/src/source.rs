@@ -1,4 +1,4 @@
-//! Where charts are, whatever kind of place that is.
+//! Locations of charts: Helm repositories or registries.
 
 use versions::Version;
 
@@ -8,14 +8,14 @@ use crate::{
     version::{newest, sort},
 };
 
-/// Where charts are: a Helm repository, or a registry.
+/// A location of charts: a Helm repository or a registry.
 #[derive(Debug, Clone)]
 pub struct Charts {
     client: Client,
     place: Of<Repository, Reference>,
 }
 
-/// Where one chart is: in a Helm repository, or in a registry.
+/// The location of one chart, in a Helm repository or in a registry.
 #[derive(Debug)]
 pub struct Source {
     chart: String,
@@ -30,10 +30,10 @@ enum Of<H, R> {
 }
 
 impl Charts {
-    /// The charts at an address.
+    /// Creates a location of charts from its address.
     ///
     /// # Errors
-    /// When the address is none.
+    /// Fails when the address is invalid.
     pub fn at(client: &Client, address: &str) -> Result<Self, Error> {
         let place = match address.starts_with("oci://") {
             true => Of::Registry(Reference::parse(address)?),
@@ -45,8 +45,8 @@ impl Charts {
         })
     }
 
-    /// The same, for who asks for many of its charts: the index of a Helm repository is read once and kept as it was sent,
-    /// unless it is too large for that.
+    /// Keeps the index of a Helm repository, for callers that need many of its charts: it is read once and
+    /// kept as it was sent, unless it is larger than [`crate::Limits::kept_index_bytes`].
     #[must_use]
     pub fn keeping_index(self) -> Self {
         let place = match self.place {
@@ -56,11 +56,11 @@ impl Charts {
         Self { place, ..self }
     }
 
-    /// One of them. In a registry, `chart` is one level deeper than the address, or the address names it whole and `chart` is
-    /// empty.
+    /// Returns the location of a chart. In a registry, `chart` is one level deeper than the address, or the
+    /// address includes the name of the chart and `chart` is empty.
     ///
     /// # Errors
-    /// When that is no name.
+    /// Fails when the name is not valid in a registry.
     pub fn chart(&self, chart: &str) -> Result<Source, Error> {
         let place = match &self.place {
             Of::Repository(repository) => Of::Repository(repository.clone()),
@@ -78,18 +78,18 @@ impl Charts {
 }
 
 impl Source {
-    /// The place of a chart; see [`Charts::chart`].
+    /// Creates the location of a chart from an address; see [`Charts::chart`].
     ///
     /// # Errors
-    /// When the address is none.
+    /// Fails when the address, or the name in a registry, is invalid.
     pub fn new(client: &Client, address: &str, chart: &str) -> Result<Self, Error> {
         Charts::at(client, address)?.chart(chart)
     }
 
-    /// All versions, the newest first.
+    /// Returns all versions, the newest first.
     ///
     /// # Errors
-    /// When they can't be had.
+    /// Fails when the versions cannot be downloaded.
     pub async fn versions(&self) -> Result<Vec<String>, Error> {
         match &self.place {
             Of::Repository(repository) => {
@@ -100,10 +100,11 @@ impl Source {
         }
     }
 
-    /// Gets the version of that name, or the newest in a range; without either, the newest that is no pre-release.
+    /// Downloads the version with that name, or the newest in a range; without either, the newest that is not
+    /// a pre-release.
     ///
     /// # Errors
-    /// When there is none, or it can't be had.
+    /// Fails when the range is invalid or no version matches it, or when the archive cannot be downloaded.
     pub async fn pull(&self, range: &str) -> Result<Archive, Error> {
         match &self.place {
             Of::Repository(repository) => {
@@ -119,7 +120,8 @@ impl Source {
         }
     }
 
-    /// What is meant in a registry: the address may say it; a whole version is a tag without looking.
+    /// Returns the tag or digest to download from a registry: that of the address if it has one, else the
+    /// tag of a complete version, else the newest of the listed tags in the range.
     async fn wanted(&self, registry: &Registry, range: &str) -> Result<Wanted, Error> {
         let reference = registry.reference();
         let tag = reference.tag();

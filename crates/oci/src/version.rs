@@ -1,10 +1,10 @@
-//! Which version is meant.
+//! Selection of a version by name or range.
 
 use versions::{Constraint, Version};
 
 use crate::Error;
 
-/// Sorts the newest first, and drops what is no version.
+/// Sorts items by version, the newest first, and drops those without a valid version.
 #[must_use]
 pub fn sort<T>(items: Vec<T>, version: impl Fn(&T) -> &str) -> Vec<T> {
     let mut known: Vec<(Version, T)> = items
@@ -15,11 +15,11 @@ pub fn sort<T>(items: Vec<T>, version: impl Fn(&T) -> &str) -> Vec<T> {
     known.into_iter().map(|(_, item)| item).collect()
 }
 
-/// The one that a range means: the one of exactly that name, or the newest in it. Without a range, the newest that is no
-/// pre-release.
+/// Returns the item with exactly that version, or the newest in the range. Without a range, returns the
+/// newest that is not a pre-release.
 ///
 /// # Errors
-/// When the range is none.
+/// Fails when the range is invalid.
 pub fn newest<T>(items: Vec<T>, version: impl Fn(&T) -> &str, range: &str) -> Result<Option<T>, Error> {
     let mut sorted = sort(items, &version);
     let exact = sorted.iter().position(|item| version(item) == range);

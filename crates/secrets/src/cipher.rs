@@ -16,7 +16,7 @@ use zeroize::Zeroizing;
 
 use crate::document::Value;
 
-/// What encrypted values begin with.
+/// Prefix of every encrypted value.
 const BEGIN: &str = "ENC[AES256_GCM,data:";
 
 /// The key of a file's values. It prints as `***` and is overwritten when it is no longer needed.

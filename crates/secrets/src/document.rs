@@ -1,4 +1,4 @@
-//! What a file holds, whatever its format: values in their order, with the comments between them.
+//! The content of a file in any format: values in their order, with the comments between them.
 
 use zeroize::Zeroize;
 

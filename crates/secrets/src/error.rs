@@ -1,19 +1,19 @@
-//! What can go wrong with encrypted files.
+//! Errors of reading and decrypting encrypted files.
 
 use tree::Exceeded;
 
-/// Why a file could not be decrypted. No value of the file and no key is ever part of it.
+/// Reason why a file could not be decrypted. It never contains a value of the file or a key.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The text is not of its format.
     #[error("the encrypted file is no {format}: {why}")]
     Syntax {
-        /// What it should be.
+        /// The format that was expected.
         format: &'static str,
-        /// What is wrong, and where.
+        /// The reason, with its position where known.
         why: String,
     },
-    /// What SOPS says of the file itself is incomplete or contradicts itself.
+    /// The SOPS metadata of the file is incomplete or contradicts itself.
     #[error("sops metadata: {0}")]
     Metadata(String),
     /// No key opened the file.
@@ -24,7 +24,7 @@ pub enum Error {
     Value {
         /// The keys that lead to it.
         path: String,
-        /// What is wrong.
+        /// The reason for the failure.
         why: &'static str,
     },
     /// The file isn't what was encrypted.
@@ -37,15 +37,15 @@ pub enum Error {
     Print {
         /// The format.
         format: &'static str,
-        /// What does not fit.
+        /// The reason why the values do not fit.
         why: &'static str,
     },
     /// A key that was given cannot be used.
     #[error("{what}: {why}")]
     Key {
-        /// What was read ("age identities").
+        /// The kind of input that was read ("age identities").
         what: &'static str,
-        /// What is wrong with it.
+        /// The reason why it cannot be used.
         why: String,
     },
     /// A limit was reached.

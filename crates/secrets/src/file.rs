@@ -17,23 +17,23 @@ pub struct File {
     format: Format,
 }
 
-/// What the MAC says of the values of a file.
+/// Result of checking the MAC over a file's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mac {
     /// They are those that were encrypted.
     Verified,
-    /// They were changed since, or somebody made the file who has no key.
+    /// They were changed since, or the file was made without the key.
     Mismatch,
     /// The file has none.
     Absent,
 }
 
-/// A decrypted file.
+/// The content of a decrypted file.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Decrypted {
     /// Its content, as `sops --decrypt` prints it.
     pub content: Vec<u8>,
-    /// What the MAC says of it.
+    /// The result of the MAC check.
     pub mac: Mac,
 }
 
@@ -53,7 +53,7 @@ impl File {
     /// Reads a file; `None` when it has no metadata of SOPS, and so is not encrypted.
     ///
     /// # Errors
-    /// When it is not of its format, its metadata cannot be used, or a limit is reached.
+    /// Fails when the file is not of its format, its metadata cannot be used, or a limit is reached.
     pub fn read(format: Format, bytes: &[u8], budget: &Budget) -> Result<Option<Self>, Error> {
         let Some(loaded) = store::load(format, bytes, budget)? else {
             return Ok(None);
@@ -65,8 +65,8 @@ impl File {
         }))
     }
 
-    /// What stands for the data key before it is decrypted: equal for files that have the same one, so that it has to be
-    /// asked for only once.
+    /// Returns a hash of the encrypted data key. Files with equal hashes share one data key, which has to
+    /// be decrypted only once.
     #[must_use]
     pub fn key_id(&self) -> [u8; 32] {
         let mut hash = Sha256::new();
@@ -86,7 +86,7 @@ impl File {
     /// Asks for the data key.
     ///
     /// # Errors
-    /// When too few keys open it; the message says why each did not.
+    /// Fails when too few keys open it; the message says why each did not.
     pub async fn data_key(&self, keys: &Keys) -> Result<DataKey, Error> {
         data_key::get(&self.metadata, keys).await
     }
@@ -94,7 +94,7 @@ impl File {
     /// Decrypts the values, and prints them in the format that they were read in.
     ///
     /// # Errors
-    /// When a value cannot be decrypted or a limit is reached. A MAC that does not match is no error.
+    /// Fails when a value cannot be decrypted or a limit is reached. A MAC that does not match is no error.
     pub fn decrypt(self, key: &DataKey, budget: &Budget) -> Result<Decrypted, Error> {
         let format = self.format;
         self.decrypt_as(format, key, budget)
@@ -142,7 +142,7 @@ pub async fn decrypt(
     file.decrypt(&key, budget).map(Some)
 }
 
-/// Whether a file has metadata of SOPS. One that cannot be read is not encrypted.
+/// Returns true if a file has SOPS metadata. A file that cannot be read counts as not encrypted.
 #[must_use]
 pub fn is_encrypted(format: Format, bytes: &[u8], budget: &Budget) -> bool {
     store::load(format, bytes, budget).is_ok_and(|loaded| loaded.is_some())

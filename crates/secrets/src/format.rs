@@ -1,6 +1,6 @@
 //! The formats of files.
 
-/// How a file is laid out.
+/// Format of an encrypted file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Format {
     /// YAML, of any number of documents.

@@ -184,7 +184,7 @@ fn branch(random: &mut Random, depth: usize) -> Branch {
         .collect()
 }
 
-/// What is printed is read again as the same values.
+/// Printed YAML is read back as the same values.
 #[test]
 fn fuzz_printed_yaml() {
     fuzz::run("printed yaml", |random| {

@@ -31,7 +31,7 @@ use crate::{
     metadata::{Kind, Master},
 };
 
-/// What can open files. Without anything put into it, it opens none: nothing is looked up in the environment.
+/// Keys that open files. A new set is empty and does not look anything up in the environment.
 #[derive(Debug, Default)]
 pub struct Keys {
     age: Identities,
@@ -43,11 +43,11 @@ pub struct Keys {
     /// The policy of addresses that key services may have; that of the command line by default.
     addresses: Option<AddressPolicy>,
     http: OnceCell<Client>,
-    /// Why keys that might have been there are not.
+    /// Problems found while looking for keys in the environment.
     notes: Vec<String>,
 }
 
-/// Where key services are asked instead of their usual addresses: private endpoints.
+/// Private endpoints of key services, used instead of the usual addresses.
 #[derive(Debug, Clone, Default)]
 struct Endpoints {
     /// AWS KMS.
@@ -61,7 +61,7 @@ struct Endpoints {
 }
 
 impl Keys {
-    /// No keys.
+    /// Creates an empty set of keys.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -70,7 +70,7 @@ impl Keys {
     /// Adds the age identities of a text, one a line; empty lines and those with `#` are skipped.
     ///
     /// # Errors
-    /// When a line is no X25519 identity.
+    /// Fails when a line is no X25519 identity.
     pub fn add_age(&mut self, text: &Secret<String>) -> Result<(), Error> {
         self.age.add(text.expose())
     }
@@ -78,7 +78,7 @@ impl Keys {
     /// Adds a private SSH key (ed25519 or RSA, without a passphrase) as an age identity.
     ///
     /// # Errors
-    /// When it is none, or has a passphrase.
+    /// Fails when it is not an SSH key that can be used, or has a passphrase.
     pub fn add_ssh(&mut self, text: &Secret<String>) -> Result<(), Error> {
         self.age.add_ssh(text.expose())
     }
@@ -86,7 +86,7 @@ impl Keys {
     /// Adds the OpenPGP private keys of a text, armored or not. They have no passphrase.
     ///
     /// # Errors
-    /// When it holds no private key.
+    /// Fails when it holds no private key.
     pub fn add_pgp(&mut self, text: &Secret<Vec<u8>>) -> Result<(), Error> {
         self.pgp.add(text.expose())
     }
@@ -148,7 +148,7 @@ impl Keys {
     /// `sops.azure-kv` or `sops.gcp-kms`. False, and nothing done, for any other name.
     ///
     /// # Errors
-    /// When it cannot be used.
+    /// Fails when it cannot be used.
     pub fn add_entry(&mut self, name: &str, value: &[u8]) -> Result<bool, Error> {
         let text = || {
             let text = str::from_utf8(value).map(str::to_owned);
@@ -203,7 +203,7 @@ impl Keys {
         self.http.get_or_try_init(make).await
     }
 
-    /// Why keys that might have been there are not.
+    /// Returns the problems found while looking for keys in the environment.
     pub(crate) fn notes(&self) -> &[String] {
         &self.notes
     }

@@ -1,4 +1,4 @@
-//! What SOPS writes beside the values: who can open the file, which values are encrypted, and the MAC.
+//! SOPS metadata of a file: its master keys, the selection of encrypted values, and the MAC.
 
 mod master;
 #[cfg(test)]
@@ -13,15 +13,15 @@ use crate::{Error, selection::Selection};
 
 /// More keys than this no file of people has; each one may cost a request.
 const MOST_KEYS: usize = 100;
-/// What a regular expression of a file may take, compiled.
+/// Largest compiled size of a regular expression from a file, in bytes (1 MiB).
 const REGEX_BYTES: usize = 1 << 20;
 
 /// The metadata of a file.
 #[derive(Debug, Clone)]
 pub(crate) struct Metadata {
-    /// Who can open the file; with several groups each one opens a part of the key.
+    /// Groups of master keys; with several groups each one opens a part of the data key.
     pub(crate) groups: Vec<Vec<Master>>,
-    /// How many groups it takes; all when it is 0.
+    /// Number of groups needed to open the file; 0 means all groups.
     pub(crate) threshold: usize,
     pub(crate) mac: String,
     /// The additional data of the MAC.

@@ -1,4 +1,4 @@
-//! Which values are encrypted.
+//! Selection of the values that are encrypted.
 
 use regex::Regex;
 
@@ -29,7 +29,7 @@ impl Default for Selection {
 pub(crate) type Comments = Vec<Vec<String>>;
 
 impl Selection {
-    /// Whether the value under these keys is encrypted. A comment counts among its own `comments`.
+    /// Returns true if the value under these keys is encrypted. A comment counts among its own `comments`.
     pub(crate) fn picks(&self, path: &[String], comments: &[Vec<String>], is_comment: bool) -> bool {
         let any = |matches: &dyn Fn(&str) -> bool| path.iter().any(|key| matches(key));
         match self {

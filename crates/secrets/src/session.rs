@@ -35,7 +35,7 @@ impl std::fmt::Debug for Opened {
     }
 }
 
-/// What is known of a file before anything was done with it.
+/// Knowledge about the original file before any operation on it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Original {
     /// Nothing.

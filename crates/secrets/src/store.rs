@@ -12,7 +12,7 @@ use crate::{Error, Format, document::Branch};
 
 /// A file before it is decrypted.
 pub(crate) struct Loaded {
-    /// What stands under `sops`.
+    /// The value of the `sops` key.
     pub(crate) metadata: ::yaml::Value,
     /// The documents without it; one, but for YAML.
     pub(crate) documents: Vec<Branch>,

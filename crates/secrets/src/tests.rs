@@ -267,7 +267,7 @@ fn nothing_secret_is_printed() {
     );
 }
 
-/// What docs/kluctl/sops.md shows.
+/// The example in docs/kluctl/sops.md.
 #[test]
 fn the_example_of_the_documentation_is_true() {
     let page = include_str!("../../../docs/kluctl/sops.md");

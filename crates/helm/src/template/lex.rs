@@ -12,28 +12,28 @@ use super::{
 #[derive(Debug)]
 pub(super) struct Lexer<'t> {
     text: &'t str,
-    /// Where the token begins that is being read.
+    /// Byte offset at which the current token begins.
     start: usize,
-    /// Where the next character is.
+    /// Byte offset of the next character.
     next: usize,
     parens: usize,
     inside: bool,
-    /// Whether there was space before the token that is being read.
+    /// True if white space precedes the current token.
     spaced: bool,
-    /// Whether a token was an error.
+    /// True once a token was an error.
     failed: bool,
-    /// What is wrong, once a token is an error.
+    /// Message of the error token; empty before there is one.
     pub(super) problem: String,
 }
 
-/// What a byte may be: white space.
+/// Class of the bytes that are white space.
 const SPACE: u8 = 1;
 /// Part of a name.
 const NAME: u8 = 2;
 /// Something that may follow a name.
 const END: u8 = 4;
 
-/// What each byte may be. Most of what is read is ASCII.
+/// Classes of each byte. Most of the input is ASCII.
 const CLASSES: [u8; 256] = {
     let mut classes = [0; 256];
     let (mut rest, mut byte) = (classes.as_mut_slice(), 0u8);
@@ -61,7 +61,7 @@ fn is_name(c: char) -> bool {
     c == '_' || c.is_ascii_alphanumeric() || (!c.is_ascii() && (c.is_alphabetic() || c.is_numeric()))
 }
 
-/// How many of the first bytes are of a class.
+/// Counts the leading bytes that belong to a class.
 fn run(bytes: &[u8], class: u8) -> usize {
     bytes.iter().take_while(|byte| is(**byte, class)).count()
 }
@@ -71,7 +71,7 @@ pub(super) fn has_actions(text: &str) -> bool {
     find(text.as_bytes(), *b"{{").is_some()
 }
 
-/// Where the first of two bytes is, one behind the other.
+/// Finds the first place of two adjacent bytes.
 fn find(bytes: &[u8], pair: [u8; 2]) -> Option<usize> {
     let [first, second] = pair;
     let mut from = 0;
@@ -98,7 +98,7 @@ impl<'t> Lexer<'t> {
         }
     }
 
-    /// What a token covers.
+    /// Returns the input that a token covers.
     pub(super) fn text(&self, token: Token) -> &'t str {
         token.span().of(self.text)
     }
@@ -131,7 +131,7 @@ impl<'t> Lexer<'t> {
         }
     }
 
-    /// What was not read yet.
+    /// Returns the unread input as bytes.
     fn rest(&self) -> &'t [u8] {
         self.text.as_bytes().get(self.next..).unwrap_or_default()
     }
@@ -174,7 +174,7 @@ impl<'t> Lexer<'t> {
         }
     }
 
-    /// What was read since the last token as one.
+    /// Returns the input since the last token as one token.
     fn emit(&mut self, kind: Kind) -> Token {
         let at = self.start;
         self.start = self.next;
@@ -199,12 +199,12 @@ impl<'t> Lexer<'t> {
         self.covering(Kind::Error, self.start, self.start)
     }
 
-    /// What was read of the token so far.
+    /// Returns the input read so far for the current token.
     fn pending(&self) -> &'t str {
         self.text.get(self.start..self.next).unwrap_or_default()
     }
 
-    /// Whether what comes that many bytes behind begins as `- ` does, which trims what comes before the action.
+    /// Returns true if a left trim marker (`-` and white space) stands `ahead` bytes after the current place.
     fn trims_left(&self, ahead: usize) -> bool {
         self.byte(ahead) == b'-' && is(self.byte(ahead + 1), SPACE)
     }
@@ -277,7 +277,7 @@ impl<'t> Lexer<'t> {
         Ok(())
     }
 
-    /// Whether a right delimiter comes next, and if so, whether it trims what follows.
+    /// Returns `Some` if a right delimiter comes next: true if it trims the white space that follows.
     fn at_right_delimiter(&self) -> Option<bool> {
         let first = self.byte(0);
         if first == b'}' {

@@ -22,13 +22,13 @@ pub(super) struct Template<'t> {
 }
 
 impl Template<'_> {
-    /// Whether its body has nothing but space.
+    /// Returns true if the body contains only white space.
     pub(super) fn is_empty(&self) -> bool {
         is_empty(self.source.all(self.body), &self.source.text)
     }
 }
 
-/// Whether nodes of a text are nothing but space.
+/// Returns true if nodes contain only white space.
 pub(super) fn is_empty(body: &[Node], text: &str) -> bool {
     body.iter().all(|node| match node.kind {
         NodeKind::Text(span) => span.of(text).trim().is_empty(),
@@ -66,7 +66,7 @@ pub(super) struct Branch {
 /// A call of another template, which gets what the pipe makes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Call {
-    /// Where its name is in the list of names.
+    /// Index of the name in the list of names.
     pub(super) name: u32,
     pub(super) pipe: Option<Pipe>,
 }
@@ -115,7 +115,7 @@ pub(super) enum Term {
     Builtin(Builtin),
 }
 
-/// What an error happened at.
+/// The part of a template to which an error message refers.
 #[derive(Clone, Copy)]
 pub(super) enum At<'t> {
     Node(&'t Node),
@@ -125,7 +125,7 @@ pub(super) enum At<'t> {
 }
 
 impl At<'_> {
-    /// Where it is for Go, in bytes: fields of a field are at the second of them.
+    /// Returns the byte offset that Go reports; for several fields in a row, that of the second field.
     fn offset(self, text: &str) -> u32 {
         match self {
             Self::Node(node) => node.at,
@@ -153,7 +153,7 @@ pub(super) fn first_field(fields: &str) -> &str {
 }
 
 impl Source<'_> {
-    /// Where something is: `name:line:column`.
+    /// Formats the position of a part as `name:line:column`.
     pub(super) fn place(&self, what: At<'_>) -> String {
         let at = what.offset(&self.text) as usize;
         let before = self.text.get(..at).unwrap_or(&self.text);

@@ -7,7 +7,7 @@ use go::strconv::{parse_float, parse_int, quote, unquote_char_literal};
 pub(super) struct Number {
     pub(super) int: Option<i64>,
     pub(super) float: Option<f64>,
-    /// Whether it is a float where its type is open, from how it is written.
+    /// True if the notation makes the number a float where its type is open.
     pub(super) is_float: bool,
 }
 

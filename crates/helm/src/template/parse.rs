@@ -80,11 +80,11 @@ impl Room {
     }
 }
 
-/// What belongs to one template of a text.
+/// The parser state that belongs to one template.
 struct Scope<'t> {
     variables: Vec<&'t str>,
     ranges: usize,
-    /// Where the action began that is being read.
+    /// Start of the action that is being read.
     action: Option<u32>,
 }
 
@@ -122,7 +122,7 @@ struct Parser<'t> {
     room: &'t mut Room,
     /// Tokens that were given back, the next one first.
     pending: [Option<Token>; 2],
-    /// Where the token begins that was read last: errors name its line.
+    /// Start of the token that was read last; errors name its line.
     latest: u32,
     nesting: usize,
     scope: Scope<'t>,
@@ -392,7 +392,7 @@ impl<'t> Parser<'t> {
         Ok(Node { at, kind })
     }
 
-    /// What follows `{{else`: a chain of `else if` nests, its one `{{end}}` ends all of it.
+    /// Parses the part after `{{else`. `else if` nests, and one `{{end}}` closes the whole chain.
     fn alternative(&mut self, word: &str) -> Result<List<Node>, Error> {
         let chained = match self.peek().kind {
             Kind::Keyword(Keyword::If) => word == "if",

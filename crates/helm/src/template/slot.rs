@@ -36,7 +36,7 @@ impl Slot {
         is_nil(&self.value)
     }
 
-    /// Whether there is no value at all.
+    /// Returns true if there is no value at all.
     pub(super) fn is_invalid(&self) -> bool {
         !self.boxed && self.is_nil()
     }

@@ -81,7 +81,7 @@ pub(super) trait Part: Sized + 'static {
 
 /// A part that others refer to by its place, too.
 pub(super) trait Placed: Part {
-    /// What stands for one that is not there: nobody refers to such.
+    /// Placeholder for a part that does not exist; no place refers to one.
     const MISSING: &'static Self;
 }
 
@@ -180,7 +180,7 @@ impl Source<'_> {
         number.copied().unwrap_or_default()
     }
 
-    /// What a string means.
+    /// Returns the value of a string literal.
     pub(super) fn literal(&self, place: u32) -> Rc<str> {
         let literal = self.parts.literals.get(place as usize);
         literal
@@ -221,7 +221,7 @@ impl Span {
         (self.start..self.end).len()
     }
 
-    /// What follows it, up to a place.
+    /// Returns the span from the end of this one to `end`.
     pub(super) fn up_to(self, end: u32) -> Self {
         Self { start: self.end, end }
     }
@@ -273,7 +273,7 @@ impl<T: Copy> List<T> {
     }
 }
 
-/// Where one part is in the list of its kind.
+/// Index of one part in the list of its kind.
 pub(super) struct Place<T> {
     index: u32,
     of: PhantomData<fn() -> T>,

@@ -2,7 +2,7 @@
 
 use super::source::Span;
 
-/// What a token is.
+/// The kind of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Error,
@@ -68,14 +68,14 @@ impl Keyword {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Token {
     pub(super) kind: Kind,
-    /// Whether there is space before it, in an action.
+    /// True if white space precedes the token inside an action.
     pub(super) spaced: bool,
     pub(super) at: u32,
     pub(super) end: u32,
 }
 
 impl Token {
-    /// What it covers.
+    /// Returns the span that the token covers.
     pub(super) fn span(self) -> Span {
         Span {
             start: self.at,

@@ -1,4 +1,4 @@
-//! How a chart's defaults, those of the charts it brings, and what is set over them become one.
+//! Coalescing of a chart's defaults, those of its subcharts, and the values that are set over them.
 //!
 //! Maps are shared where Helm shares them: what one chart changes in a global map, others see.
 
@@ -12,11 +12,11 @@ const GLOBAL: &str = "global";
 
 /// Coalesces, and collects what is odd about it.
 pub(crate) struct Coalesce<'a> {
-    /// Whether nulls stay, for another time that coalesces.
+    /// True if nulls are kept for a later coalescing.
     keep_nulls: bool,
-    /// Whether the charts' own values are not looked at any more, so that they need not be copied.
+    /// True if the charts' own values are not used again, so that they need not be copied.
     last: bool,
-    /// What was said that is no error.
+    /// Warnings collected so far.
     warnings: &'a mut Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Which of its charts a chart takes, under which names, and what it imports of their values.
+//! Dependencies of a chart: those that are enabled, their aliases, and the values imported from them.
 
 use std::rc::Rc;
 
@@ -134,7 +134,7 @@ fn import_all(chart: &mut Chart, warnings: &mut Vec<String>) -> Result<(), Error
     import(chart, warnings)
 }
 
-/// What `import-values` of a dependency says: the path of a map below it, and where that goes.
+/// Returns the paths of an `import-values` entry: that of a map below the dependency, and its destination.
 fn import_paths(import: &yaml::Value) -> Option<(String, String)> {
     let text = |key: &str| {
         let value = import.get(key).map(Value::from_yaml).unwrap_or_default();

@@ -23,7 +23,7 @@ use tree::Budget;
 
 use crate::{Chart, Dict, Error, Value};
 
-/// Where a schema lies when it doesn't say so itself.
+/// Base URL of a schema that does not set its own.
 const HOME: &str = "file:///values.schema.json";
 
 /// The versions of the language that differ here.
@@ -64,7 +64,7 @@ struct Schema<'a> {
     bases: HashMap<usize, String>,
     checked: RefCell<HashSet<usize>>,
     patterns: RefCell<HashMap<String, Regex>>,
-    /// Whether it asks what others have looked at.
+    /// True if any schema has a keyword that begins with `unevaluated`.
     tracks: bool,
 }
 
@@ -84,7 +84,7 @@ fn below(at: &str, key: &str) -> String {
 /// The words above several problems with one value.
 const GROUP: &str = "validation failed";
 
-/// What a value has that the schema doesn't allow.
+/// A violation of the schema by a value.
 #[derive(Debug, Clone)]
 struct Problem {
     at: String,
@@ -93,7 +93,7 @@ struct Problem {
 }
 
 impl Problem {
-    /// What a group holds, or the problem alone.
+    /// Returns the causes of a group, or the problem itself.
     fn parts(self) -> Vec<Self> {
         match self.words == GROUP {
             true => self.causes,
@@ -153,7 +153,7 @@ fn collect(chart: &Chart, values: &Dict, budget: &Budget, words: &mut String) ->
     Ok(())
 }
 
-/// Why a schema is no JSON, in the words of Helm, which reads it as a stream.
+/// Describes why a schema is invalid JSON, in the words of Helm, which reads it as a stream.
 fn no_json(schema: &[u8], error: &serde_json::Error, budget: &Budget) -> String {
     if schema.trim_ascii().is_empty() {
         return "EOF".to_owned();
@@ -180,7 +180,7 @@ fn named(error: Error, chart: &Chart) -> Error {
     }
 }
 
-/// What is wrong with values, or with their schema.
+/// Validates values against a schema. Returns the problems with either, or `None` if both are valid.
 fn one(schema: &[u8], values: &Dict, budget: &Budget) -> Result<Option<String>, Error> {
     let root: Json = match serde_json::from_slice(schema) {
         Ok(root) => root,

@@ -9,10 +9,10 @@ use crate::{Dict, Value, template::type_name};
 const MAX_INDEX: usize = 65_536;
 /// The maximum depth of a nested name.
 const MAX_NAME_DEPTH: usize = 30;
-/// How deep lists and names may nest altogether.
+/// Maximum nesting of lists and names together.
 const MAX_DEPTH: usize = 200;
 
-/// What stands behind `=`.
+/// The interpretation of the part after `=`.
 pub(super) enum Mode<'a> {
     /// Booleans, null, integers and texts.
     Typed,
@@ -26,7 +26,7 @@ pub(super) enum Mode<'a> {
     Literal,
 }
 
-/// Why parsing ended.
+/// The reason why parsing ended.
 enum Stop {
     /// The text ended.
     End,
@@ -120,7 +120,7 @@ impl Parser<'_> {
         }
     }
 
-    /// What follows `a.`.
+    /// Parses the part after `a.`.
     fn inner(&mut self, map: &Dict, key: &str, names: usize, depth: usize) -> Result<(), Stop> {
         if names > MAX_NAME_DEPTH {
             return Err(format!(
@@ -144,7 +144,7 @@ impl Parser<'_> {
         result
     }
 
-    /// What follows `a=`.
+    /// Parses the part after `a=`.
     fn value(&mut self, map: &Dict, key: &str) -> Result<(), Stop> {
         match self.mode {
             Mode::Json => insert(map, key, self.json()?),
@@ -164,7 +164,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// What follows `[1]`; gives the list as it is then, also when that fails.
+    /// Parses the part after `[1]`. Returns the list as it is afterwards, also on failure.
     fn item(
         &mut self,
         mut list: Vec<Value>,
@@ -233,7 +233,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// What follows `[1]=`.
+    /// Parses the part after `[1]=`.
     fn item_value(&mut self) -> Result<Value, Stop> {
         match self.mode {
             Mode::Json => Ok(self.json()?),
@@ -328,7 +328,7 @@ enum Listed {
     End,
 }
 
-/// What `--set` takes a text for.
+/// Converts a string to the value that `--set` takes it for.
 fn typed(text: &str) -> Value {
     let is = |word: &str| text.eq_ignore_ascii_case(word);
     if is("true") {
@@ -353,7 +353,7 @@ fn insert(map: &Dict, key: &str, value: Value) {
     }
 }
 
-/// What is there is of another type.
+/// Formats the error for an existing value of another type.
 fn conversion(value: &Value, want: &str) -> String {
     let got = match value {
         Value::Nil | Value::Missing => "nil",

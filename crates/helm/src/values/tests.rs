@@ -4,7 +4,7 @@ use tree::Budget;
 use super::*;
 use crate::{Chart, chart::File};
 
-/// What settings make of nothing, or why they can't.
+/// Merges settings, and formats the resulting values or the error.
 fn merged(sources: &Sources) -> String {
     let read = |name: &str| match name {
         "file" => Ok(Bytes::from("of\na file")),

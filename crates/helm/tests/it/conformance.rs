@@ -141,7 +141,7 @@ fn difference(got: &str, expected: &str) -> String {
     }
 }
 
-/// What is wrong with the documents and with the bytes of a render, if anything.
+/// Returns the problem with the documents and that with the bytes of a render, if there are any.
 fn judge(case: &Path, variant: &Path) -> [Option<String>; 2] {
     let both = |why: String| [Some(why.clone()), Some(why)];
     let name = variant.file_name().unwrap().to_string_lossy();

@@ -41,7 +41,7 @@ fn chart(files: &[(&str, &str)]) -> Result<String, String> {
     render(&Mem::from_files(files).unwrap(), ".")
 }
 
-/// What a chart with one template gives.
+/// Renders a chart with one template.
 fn one(template: &str) -> Result<String, String> {
     chart(&[("templates/x.yaml", template)])
 }

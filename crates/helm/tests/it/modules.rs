@@ -42,7 +42,7 @@ enum Set {
     Default,
     /// Everything that can be on is on.
     On,
-    /// What is empty has something in it, numbers are larger, and what is on is off.
+    /// Empty strings and maps are filled, integers are one larger, and booleans are inverted.
     Filled,
 }
 
@@ -85,7 +85,7 @@ pub(crate) fn theirs(helm: &Path, chart: &Path, values: &Path) -> Result<String,
     )
 }
 
-/// What a command of Helm prints, or its error, without what the machine has to do with it.
+/// Runs a Helm command without the environment of the machine, and returns its output or its error.
 pub(crate) fn outcome(command: &mut Command) -> Result<String, String> {
     let Output {
         status,
@@ -121,7 +121,8 @@ pub(crate) fn ours(chart: &Path, values: &str) -> Result<String, String> {
         .map_err(|error| error.to_string().trim().to_owned())
 }
 
-/// How a render differs from two of the original: what those don't agree on may be anything.
+/// Describes how a render differs from two of the original. Parts in which those two differ may be
+/// anything.
 pub(crate) fn difference(
     ours: &Result<String, String>,
     theirs: &[Result<String, String>; 2],

@@ -32,7 +32,7 @@ impl Environment for Fixed {
     }
 }
 
-/// What a command line asks for.
+/// A parsed command line of `helm template`.
 pub(crate) struct Line<'a> {
     pub(crate) chart: String,
     pub(crate) options: Options<'a>,

@@ -16,7 +16,7 @@ use crate::modules::{charts, difference, ours, theirs};
 const TEXTS: &str = "¦x¦a: b¦{{ .Release.Name }}¦two\nlines\n¦é€¦1e3¦0x1F¦yes¦on¦null¦~¦012¦1.0¦- a¦# c¦'q'¦\"dq\"¦  lead¦\
     trail ¦a\tb¦*star¦&amp¦@at¦%p¦true¦123456789012345678901¦100m¦1Gi¦300s¦v1.2.3¦sha256:abc¦10.0.0.0/8¦a,b,c¦key=val¦\
     [1,2]¦{a: b}¦|¦2001-01-01¦!x¦deep\n\n  indented\n¦\\n¦$(x)¦${Y}¦tcp://1.2.3.4:80";
-/// What else a value may be, in YAML.
+/// Further values, written in YAML.
 const OTHERS: &str = "null¦true¦false¦0¦1¦-1¦2¦80¦65536¦2147483648¦9007199254740993¦1.5¦1e21¦0.1¦1000000¦[]¦{}¦[a]¦{a: b}¦\
     [a, 'b: c']¦[{name: n, value: v}]¦[1, 2]¦[{host: h, paths: [/]}]¦[{key: k, operator: Exists}]¦[null]¦{a: {b: c}}¦\
     {x-y: 1, b: true}¦{z: '1', a: '2'}¦{enabled: true}¦{limits: {cpu: 100m, memory: 1}}¦{nothing: null}¦{a: [b]}";

@@ -1,4 +1,4 @@
-//! An index in YAML as Helm writes it: blocks, told apart by their indentation.
+//! A reader for an index in YAML as Helm writes it: blocks, distinguished by their indentation.
 
 use std::borrow::Cow;
 
@@ -174,7 +174,8 @@ impl Block {
     }
 }
 
-/// How many bytes of line ends a line begins with: YAML 1.1 has those of Unicode, too, and texts hold them as they are.
+/// Returns the number of bytes of Unicode line breaks at the start of a line: YAML 1.1 treats them as line
+/// ends, and strings may contain them unescaped.
 fn other_breaks(line: &[u8]) -> usize {
     let breaks = ["\u{85}", "\u{2028}", "\u{2029}"].map(str::as_bytes);
     let mut rest = line;
@@ -213,7 +214,7 @@ fn key(text: &[u8]) -> Option<(Cow<'_, [u8]>, &[u8])> {
     Some((name, if rest.starts_with(b"#") { b"" } else { rest }))
 }
 
-/// Where the quote is that ends a text.
+/// Returns the position of the closing quote of a string.
 fn end_of_quoted(text: &[u8], quote: u8) -> Option<usize> {
     let mut at = 0;
     loop {

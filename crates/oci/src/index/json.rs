@@ -2,7 +2,7 @@
 
 use super::stream::{Found, Kept, Trouble};
 
-/// How long a key is looked at: the name of a chart.
+/// The number of bytes of a JSON string that are kept to compare it with the name of a chart.
 const MAX_KEY: usize = 4096;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,11 +23,11 @@ pub(super) struct Json {
     depth: u32,
     in_text: bool,
     escaped: bool,
-    /// The last text, until it is known whether it is a key.
+    /// The last string, up to `MAX_KEY` bytes, until it is known whether it is a key.
     last: Vec<u8>,
-    /// Whether the next value is that of `entries`.
+    /// True if the next value is that of `entries`.
     entries_next: bool,
-    /// Whether the object two deep is the one of the charts.
+    /// True if the current object, at depth two, is the value of `entries`.
     inside: bool,
     charts: bool,
     capture: Capture,
@@ -121,7 +121,7 @@ impl Json {
         Ok(())
     }
 
-    /// Whether the last text is the name of the chart; what is escaped in it counts as what it means.
+    /// Returns true if the last string is the name of the chart, once its escapes are decoded.
     fn is_chart(&self) -> bool {
         if !self.last.contains(&b'\\') {
             return self.last == self.chart.as_bytes();

@@ -7,10 +7,10 @@ use flate2::write::MultiGzDecoder;
 use super::{Entry, block::Block, json::Json, parse};
 use crate::Error;
 
-/// What is known of an index after some of it.
+/// The parts of an index that were found so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Found {
-    /// Nothing yet: no list of charts.
+    /// No list of charts yet.
     Nothing,
     /// The list of charts, but not the chart.
     Charts,
@@ -18,7 +18,7 @@ pub(super) enum Found {
     Chart,
 }
 
-/// Why an index can't be read on.
+/// The reason an index cannot be read further.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Trouble {
     #[error("{0}")]
@@ -29,7 +29,7 @@ pub(super) enum Trouble {
     IndexTooLarge,
 }
 
-/// What is kept of one chart, never more than a limit.
+/// The bytes of the entries of one chart, up to a limit.
 #[derive(Debug, Default)]
 pub(super) struct Kept {
     pub(super) text: Vec<u8>,
@@ -107,7 +107,7 @@ impl Stream {
         }
     }
 
-    /// Takes the next piece; tells whether more is needed.
+    /// Reads the next piece. Returns true if more is needed.
     pub(crate) fn push(&mut self, bytes: &[u8]) -> Result<bool, Error> {
         let written = match &mut self.source {
             Source::Plain(cut) => cut.write_all(bytes),
@@ -195,7 +195,7 @@ impl Cut {
         }
     }
 
-    /// What is there at the end of the text.
+    /// Returns the final state and the bytes of the entries that were found.
     fn finish(&mut self) -> (Found, Vec<u8>) {
         let (found, text, trouble) = match std::mem::replace(&mut self.style, Style::Unknown) {
             Style::Unknown => (Found::Nothing, Vec::new(), None),

@@ -1,4 +1,4 @@
-//! What a registry asks for before it answers.
+//! Authentication challenges of registries.
 
 use api::Secret;
 use reqwest::{Url, header::HeaderValue};
@@ -13,7 +13,7 @@ pub(crate) enum Challenge {
     Bearer(Bearer),
 }
 
-/// Where a token is had, and what for.
+/// The token service of a registry, and the scope of the tokens to request.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Bearer {
     realm: String,
@@ -21,7 +21,7 @@ pub(crate) struct Bearer {
     scope: String,
 }
 
-/// The answer of who gives tokens.
+/// A response of a token service.
 #[derive(Deserialize)]
 pub(super) struct Token {
     #[serde(default)]
@@ -31,7 +31,7 @@ pub(super) struct Token {
 }
 
 impl Token {
-    /// The header that shows it; `None` when there is no token that a header can hold.
+    /// Returns the header with the token; `None` when there is no token that a header can hold.
     pub(super) fn header(&self) -> Option<HeaderValue> {
         let token = [&self.token, &self.access_token]
             .into_iter()
@@ -64,7 +64,7 @@ impl Challenge {
 }
 
 impl Bearer {
-    /// Who gives tokens.
+    /// Returns the address of the token service. It must use https if the registry does.
     fn place(&self, registry: &Url) -> Result<Url, &'static str> {
         let url = Url::parse(&self.realm).map_err(|_| "the place where it wants tokens had is no address")?;
         match registry.scheme() == "https" && url.scheme() != "https" {
@@ -73,7 +73,7 @@ impl Bearer {
         }
     }
 
-    /// Where the token is had for another one, and the form for that.
+    /// Returns the address and the form for exchanging an identity token for an access token.
     pub(super) fn exchange(
         &self,
         registry: &Url,
@@ -91,7 +91,7 @@ impl Bearer {
         Ok((self.place(registry)?, form))
     }
 
-    /// Where the token is had. `scope` counts when the registry names none.
+    /// Returns the address to request a token from. `scope` is used when the registry names no scope.
     pub(super) fn address(&self, registry: &Url, scope: &str) -> Result<Url, &'static str> {
         let mut url = self.place(registry)?;
         let scope = if self.scope.is_empty() { scope } else { &self.scope };

@@ -4,36 +4,36 @@ use serde::Deserialize;
 
 use crate::{Digest, Error};
 
-/// What is asked for where manifests are.
+/// The value of the `Accept` header of requests for manifests.
 pub(super) const ACCEPT: &str = "application/vnd.oci.image.manifest.v1+json, \
     application/vnd.docker.distribution.manifest.v2+json";
 
 const CHART: &str = "application/vnd.cncf.helm.chart.content.v1.tar+gzip";
-/// What the first versions of Helm that knew registries wrote.
+/// The media type of charts that were pushed by early versions of Helm's registry support.
 const OLD_CHART: &str = "application/tar+gzip";
 const CONFIG: &str = "application/vnd.cncf.helm.config.v1+json";
 
 /// A blob by its digest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Descriptor {
-    /// What it holds.
+    /// The media type of the blob.
     pub media_type: String,
-    /// Its digest.
+    /// The digest of the blob.
     pub digest: Digest,
-    /// Its bytes.
+    /// The size of the blob in bytes.
     pub size: u64,
 }
 
-/// What an artifact consists of.
+/// The manifest of an artifact in a registry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Manifest {
     /// The digest of the manifest itself.
     pub digest: Digest,
-    /// What describes it.
+    /// The descriptor of the configuration.
     pub config: Descriptor,
-    /// What it holds.
+    /// The descriptors of the layers.
     pub layers: Vec<Descriptor>,
-    /// What was noted of it.
+    /// The annotations as pairs of key and value, sorted by key.
     pub annotations: Vec<(String, String)>,
 }
 

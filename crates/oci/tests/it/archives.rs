@@ -1,4 +1,4 @@
-//! What archives may hold.
+//! Tests of the allowed contents of archives.
 
 use std::{fs, path::Path};
 

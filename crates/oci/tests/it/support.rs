@@ -1,4 +1,4 @@
-//! Charts in archives, and who asks for them.
+//! Archives of charts, and clients to download them with.
 
 use api::Secret;
 use oci::{Access, Client, Credentials, Limits};
@@ -33,7 +33,7 @@ pub(crate) fn client_with(access: Access, limits: Limits) -> Client {
     Client::new(access, limits, net::AddressPolicy::command_line()).unwrap()
 }
 
-/// What an error says, and that it tells no password.
+/// Returns the message of an error, after asserting that it contains no password.
 #[track_caller]
 pub(crate) fn said<T: std::fmt::Debug>(result: Result<T, oci::Error>) -> String {
     let error = result.unwrap_err();

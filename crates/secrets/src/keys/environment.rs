@@ -20,7 +20,7 @@ use crate::Error;
 /// Larger files hold no keys.
 const LARGEST: u64 = 1 << 20;
 
-/// Who looks.
+/// Search for keys in the environment.
 struct Search<'a> {
     variable: &'a dyn Fn(&str) -> Option<String>,
     keys: Keys,
@@ -30,7 +30,7 @@ impl Keys {
     /// The keys that sops would find: age identities and SSH keys, the secret keyring of gpg, and the credentials of the
     /// clouds and of Vault. `variable` gives the variables of the environment, those that are set and not empty.
     ///
-    /// What cannot be used is told when no key opens a file, and not before: other keys may do.
+    /// Problems are reported only when no key opens a file, as other keys may do.
     #[must_use]
     pub fn from_environment(variable: &dyn Fn(&str) -> Option<String>) -> Self {
         let mut search = Search {

@@ -7,7 +7,7 @@ use yaml::{Map, Value};
 use super::text;
 use crate::Error;
 
-/// Who can open the data key, and the data key as it was encrypted for them.
+/// A master key, with the data key encrypted for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Master {
     pub(crate) kind: Kind,
@@ -101,7 +101,7 @@ impl Master {
         })
     }
 
-    /// Whether it takes no network to try it. Those are tried first, age before PGP.
+    /// Returns the order in which keys are tried: 0 for age, 1 for PGP, 2 for keys of network services.
     pub(crate) fn rank(&self) -> u8 {
         match self.kind {
             Kind::Age { .. } => 0,
@@ -110,7 +110,7 @@ impl Master {
         }
     }
 
-    /// What messages call it; nothing of it is secret.
+    /// Returns the name of the key for messages; it contains no secrets.
     pub(crate) fn name(&self) -> String {
         match &self.kind {
             Kind::Age { recipient } => recipient.clone(),

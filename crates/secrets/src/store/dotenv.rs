@@ -7,7 +7,7 @@ use crate::{
 };
 
 const FORMAT: &str = "dotenv file";
-/// What the names of metadata begin with.
+/// Prefix of the names of metadata.
 const PREFIX: &str = "sops_";
 
 pub(super) fn load(bytes: &[u8]) -> Result<Option<Loaded>, Error> {

@@ -30,7 +30,7 @@ fn shown(name: &str) -> String {
     name.chars().take(100).collect()
 }
 
-/// Where the value of a name goes.
+/// Returns the slot for the value of a flattened name.
 fn place<'v>(root: &'v mut Value, name: &str) -> Option<&'v mut Value> {
     let end = next(name);
     let (first, mut rest) = name.split_at_checked(end)?;
@@ -51,7 +51,7 @@ fn place<'v>(root: &'v mut Value, name: &str) -> Option<&'v mut Value> {
     Some(slot)
 }
 
-/// Where the next part of a name begins.
+/// Returns the byte index of the next separator, or the length of the name if it has none.
 fn next(name: &str) -> usize {
     let ends = [name.find(MAP), name.find(LIST)];
     ends.into_iter().flatten().min().unwrap_or(name.len())

@@ -163,7 +163,7 @@ fn quoted_name(name: &str) -> String {
     }
 }
 
-/// What a value needs around it to be read as it is.
+/// Returns the opening and closing quotes that a value needs to be read back unchanged.
 fn quotes(value: &[u8]) -> (&'static str, &'static str) {
     let has = |bytes: &[u8]| value.iter().any(|byte| bytes.contains(byte));
     let text = String::from_utf8_lossy(value);

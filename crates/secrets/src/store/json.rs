@@ -15,7 +15,7 @@ use crate::{
 };
 
 const FORMAT: &str = "JSON object";
-/// Where binary files have their content.
+/// Key that holds the content of binary files.
 const DATA: &str = "data";
 
 pub(super) fn load(bytes: &[u8]) -> Result<Option<Loaded>, Error> {

@@ -244,7 +244,7 @@ fn scalar(scalar: &Scalar, node: &Node) -> Result<Value, Error> {
     resolved(scalar, node.position)
 }
 
-/// What go-yaml makes of a scalar.
+/// Resolves a scalar to its value as go-yaml does.
 fn resolved(scalar: &Scalar, position: Position) -> Result<Value, Error> {
     let kind = scalar.kind();
     if matches!(kind, Tag::Str | Tag::Other) {

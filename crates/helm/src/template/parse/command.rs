@@ -243,7 +243,7 @@ impl Parser<'_> {
 }
 
 impl Term {
-    /// Whether it stands for itself: nothing can be called or looked up in it.
+    /// Returns true if the term stands for itself: nothing can be called or looked up in it.
     fn is_literal(&self) -> bool {
         matches!(
             self,

@@ -16,7 +16,7 @@ pub(super) fn deep(work: impl FnOnce() + Send + 'static) {
     thread.unwrap().join().unwrap();
 }
 
-/// What a template makes of the data of the cases, or its error.
+/// Renders a template with the data of the cases.
 pub(super) fn render(template: &str, strict: bool) -> Result<String, String> {
     render_within(template, strict, &Budget::default())
 }
@@ -31,7 +31,7 @@ pub(super) fn render_within(template: &str, strict: bool, budget: &Budget) -> Re
         .map_err(|error| error.to_string())
 }
 
-/// How a case differs from what Go makes of it.
+/// Describes how the result of a case differs from that of Go, if it does.
 pub(super) fn difference(line: &str) -> Option<String> {
     let case: Json = serde_json::from_str(line).unwrap();
     let template = case["template"].as_str().unwrap();

@@ -1,4 +1,4 @@
-//! Whether a schema is sound, and where its references lead.
+//! Validation of schemas, and resolution of their references.
 
 use std::{
     cell::RefCell,
@@ -14,7 +14,7 @@ use super::{Draft, HOME, Schema, address, below};
 /// The maximum depth of nested schemas.
 const MAX_DEPTH: usize = 200;
 
-/// What the value of a keyword is.
+/// The type that the value of a keyword must have.
 #[derive(Clone, Copy)]
 enum Shape {
     Schema,
@@ -142,10 +142,10 @@ impl<'a> Schema<'a> {
         base
     }
 
-    /// Where a reference leads.
+    /// Resolves a reference that stands in the schema `from`.
     ///
     /// # Errors
-    /// When that is nowhere in the schema.
+    /// Fails when the reference leads to nothing in the schema.
     pub(super) fn resolve(&self, from: &Json, reference: &str) -> Result<&'a Json, String> {
         let base = self.bases.get(&address(from)).map_or(HOME, String::as_str);
         let (url, fragment) = reference.split_once('#').unwrap_or((reference, ""));

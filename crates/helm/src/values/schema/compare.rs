@@ -84,7 +84,7 @@ pub(super) fn display(value: &Json) -> String {
     }
 }
 
-/// Whether a value is the one that a schema names.
+/// Returns true if a value equals the one that a schema names.
 pub(super) fn same(wanted: &Json, value: &Value) -> bool {
     match (wanted, value) {
         (Json::Null, Value::Nil | Value::Missing) => true,

@@ -2,7 +2,7 @@
 
 use regex::Regex;
 
-/// Whether a text has a format; of formats that nobody knows anything goes.
+/// Returns true if a string matches a format. Unknown formats match any string.
 pub(super) fn fits(format: &str, text: &str) -> bool {
     match format {
         "regex" => Regex::new(text).is_ok(),

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::Value;
 
-/// How often references and schemas may nest in one check.
+/// Maximum nesting of references and schemas in one check.
 const MAX_DEPTH: usize = 500;
 
 /// The types of JSON, in the order in which messages name them.
@@ -20,7 +20,7 @@ const TYPES: [&str; 7] = [
     "null", "boolean", "number", "integer", "string", "array", "object",
 ];
 
-/// What of a value some schema has spoken about.
+/// Keys and items of a value that a schema has evaluated.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
     pub(super) keys: BTreeSet<Rc<str>>,
@@ -167,7 +167,7 @@ impl Schema<'_> {
         false
     }
 
-    /// What a value must be; nothing else is said of one that it is not.
+    /// Checks `const`, `enum` and, before draft 2019-09, `format`. Returns false if one of them fails.
     fn constants(&self, value: &Value, look: &mut Look<'_>) -> bool {
         if self.draft >= Draft::D6
             && let Some(wanted) = look.map.get("const")

@@ -8,7 +8,7 @@ use super::{
     words::{literal, path, quoted},
 };
 
-/// How the values are reached.
+/// The way in which an expression reaches the values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Root {
     /// They are in the dot.
@@ -19,13 +19,13 @@ pub(super) enum Root {
     Nowhere,
 }
 
-/// What an expression sees.
+/// The context in which an expression stands.
 #[derive(Debug, Clone)]
 pub(super) struct Scope {
     pub(super) root: Root,
     /// With what they were declared as.
     pub(super) variables: Vec<(String, Sort)>,
-    /// How many of the templates that are defined may be called: each calls only those before it.
+    /// Number of the defined templates that may be called; each calls only those before it.
     pub(super) templates: usize,
     pub(super) in_loop: bool,
 }
@@ -50,7 +50,7 @@ impl Scope {
     }
 }
 
-/// What stands as an argument.
+/// Generates an argument of the given sort, now and then of another.
 pub(super) fn operand(random: &mut Random, scope: &Scope, sort: Sort, depth: usize) -> String {
     // A wrong sort now and then, where it can't make something endless.
     let sort = match sort {
@@ -177,7 +177,7 @@ fn variable(random: &mut Random, scope: &Scope, sort: Sort) -> Option<String> {
     Some(format!("{name}{fields}"))
 }
 
-/// What stands in an action.
+/// Generates the pipeline of an action.
 pub(super) fn pipeline(random: &mut Random, scope: &Scope, sort: Sort, depth: usize) -> String {
     match random.below(10) {
         0 => {

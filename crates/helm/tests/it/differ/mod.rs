@@ -26,18 +26,18 @@ use tree::{Budget, Limits, on_deep_stack};
 use crate::options::Fixed;
 use oracle::Oracle;
 
-/// How many templates are tried when nobody asked for more.
+/// Number of templates that are tried by default.
 const FEW: u64 = 600;
 const NAME: &str = "c/templates/t.yaml";
 
-/// How long this crate may take for a template.
+/// Time limit of this crate for one template.
 const LONGEST: Duration = Duration::from_secs(5);
 
-/// What is only in texts that differ: bytes and other ends of lines in YAML, as docs/differences.md says, and the dot of a
-/// whole chart, which has only values here.
+/// Marks of output that is expected to differ: bytes and other line ends in YAML (see docs/differences.md),
+/// and the dot of a whole chart, which has only values here.
 const TOLD: &[&str] = &["!!binary", "\u{2028} ", "Capabilities"];
 
-/// What came of a template: a text, or an error.
+/// The result of a template: its output, or an error.
 type Outcome = Result<String, String>;
 
 /// The time is that of the original.
@@ -54,7 +54,7 @@ impl Environment for Today {
     }
 }
 
-/// What this crate makes of a template; nothing if that is more than the budget allows.
+/// Renders a template with this crate. Returns `None` if the budget is exceeded.
 fn ours(template: &str, values: &Json) -> Option<Outcome> {
     let budget = Budget::new(Limits::default()).with_timeout(LONGEST);
     let outcome = render(template, values, &budget);
@@ -125,7 +125,7 @@ fn printed(text: &str) -> String {
     text
 }
 
-/// Whether the outcomes are the same, as far as they are to be.
+/// Returns true if our outcome, as the oracle prints it, is the same as the original's.
 fn same(ours: &Outcome, theirs: &Outcome) -> bool {
     match (ours, theirs) {
         (Ok(ours), Ok(theirs)) => printed(ours) == *theirs,
@@ -134,7 +134,7 @@ fn same(ours: &Outcome, theirs: &Outcome) -> bool {
     }
 }
 
-/// Whether an outcome of the original holds what is not compared.
+/// Returns true if the output of the original has parts that are not compared.
 fn is_told(theirs: &Outcome) -> bool {
     theirs
         .as_ref()

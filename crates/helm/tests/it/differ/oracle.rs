@@ -16,7 +16,8 @@ impl Oracle {
         Self(Dialogue::start(command.env_clear().env("GOMEMLIMIT", "1GiB")).unwrap())
     }
 
-    /// What comes of a template; nothing if that took too long or too much memory, or ended the whole program.
+    /// Renders a template with the original. Returns `None` if that took too long or too much memory, or
+    /// ended the whole program.
     pub(super) fn render(&mut self, template: &str, values: &Json) -> Option<Outcome> {
         let answer = self
             .0

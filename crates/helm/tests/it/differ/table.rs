@@ -2,7 +2,8 @@
 
 use std::sync::LazyLock;
 
-/// What an expression is asked to be. It need not obey: functions have to bear anything.
+/// The sort of value that an expression should have. Others occur, too: functions have to bear
+/// anything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sort {
     Any,
@@ -64,10 +65,10 @@ pub(super) const PLAIN: &[Sort] = &[
 pub(super) struct Function {
     pub(super) name: &'static str,
     pub(super) parameters: Vec<Sort>,
-    /// Whether the last parameter stands for any number of them.
+    /// True if the last parameter stands for any number of them.
     pub(super) variadic: bool,
     pub(super) gives: Sort,
-    /// What has to be done with the result before it is the same twice.
+    /// The end of a pipeline that makes the result reproducible.
     pub(super) then: &'static str,
 }
 

@@ -205,7 +205,7 @@ pub(super) fn values(random: &mut Random) -> Json {
     })
 }
 
-/// Where a value of that sort is, below the values.
+/// Picks a path, below the values, for a value of that sort.
 pub(super) fn path(random: &mut Random, sort: Sort) -> &'static str {
     let words = match sort {
         Sort::Small => "n",

@@ -13,7 +13,7 @@ use super::{
 /// Files by their paths.
 pub(super) type Files = BTreeMap<String, Vec<u8>>;
 
-/// Where templates lie, and what only looks like one.
+/// Paths of templates, and of files that only look like templates.
 const TEMPLATES: &str = "config.yaml¦a.yaml¦z.yaml¦b.yml¦c.json¦deploy.yaml¦_under.yaml¦sub/dir/x.yaml¦sub/a.yaml¦.hidden.yaml¦NOTES.txt¦\
     sub/NOTES.txt¦t.txt¦t.tpl¦a b.yaml¦é.yaml¦UPPER.YAML¦tests/test.yaml¦noext¦_h.tpl¦sub/_h.tpl¦sub/.hidden¦a.yaml.bak¦_d/x.yaml¦\
     aNOTES.txt¦.hid/x.yaml¦notes.txt¦crds/x.yaml¦0.yaml¦a-b.yaml¦a.b.yaml¦A.yaml";

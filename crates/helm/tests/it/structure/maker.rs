@@ -14,12 +14,13 @@ impl<'r> Maker<'r> {
         Self { random, wild }
     }
 
-    /// Whether to do something that is fine.
+    /// Returns true in one of `n` cases, for choices that are valid.
     pub(super) fn rare(&mut self, n: usize) -> bool {
         self.random.one_in(n)
     }
 
-    /// Whether to do something that is a mistake, or nearly one.
+    /// Returns true in one of `n` cases if the maker is wild, else in one of `12 * n`, for choices that are
+    /// mistakes or nearly so.
     pub(super) fn odd(&mut self, n: usize) -> bool {
         self.random.one_in(if self.wild { n } else { n * 12 })
     }

@@ -52,7 +52,7 @@ const LINES: &[(usize, &str, &str, &str)] = &[
     (20, "unknown", "{a: 1}", "[a"),
 ];
 
-/// What a chart says of itself.
+/// The `Chart.yaml` of a chart, and its `requirements.yaml` if it has one.
 pub(super) struct Said {
     pub(super) chart: String,
     pub(super) requirements: Option<String>,
@@ -119,7 +119,7 @@ pub(super) fn make(maker: &mut Maker<'_>, name: &str, is_top: bool, asked: Optio
     }
 }
 
-/// What is asked for: the charts in `charts`, under aliases too, and others.
+/// Generates the list of dependencies: the charts in `charts`, also under aliases, and others.
 pub(super) fn asked(maker: &mut Maker<'_>, charts: &[&'static str]) -> String {
     let mut names = Vec::new();
     let mut text = String::from("dependencies:\n");

@@ -31,11 +31,11 @@ use crate::{
 use chart::Files;
 use maker::Maker;
 
-/// How many are tried when nobody asked for more.
+/// Number of charts that are tried by default.
 const FEW: u64 = 60;
 /// No render takes longer than this.
 const LONGEST: Duration = Duration::from_secs(20);
-/// How often the original is asked: what it goes through in the order of a map is another in each run.
+/// Maximum runs of the original for one chart: its results can depend on the random order of maps.
 const TURNS: usize = 20;
 
 /// Words of errors that differ, as docs/differences.md says, or that are those of a library.
@@ -45,7 +45,7 @@ const TOLD: &[&str] = &[
     "no files in chart archive",
 ];
 
-/// What came of a chart: what was printed, or an error.
+/// The result of a chart: its output, or an error.
 type Outcome = Result<String, String>;
 
 /// A chart, and how it is to be rendered.
@@ -133,7 +133,7 @@ fn same(ours: &Outcome, theirs: &Outcome) -> bool {
     }
 }
 
-/// Whether both fail, and in words that differ.
+/// Returns true if both fail, and our error is one whose words may differ.
 fn is_told(ours: &Outcome, theirs: &Outcome) -> bool {
     match (ours, theirs) {
         (Err(ours), Err(_)) => TOLD.iter().any(|words| ours.contains(words)),
@@ -141,7 +141,8 @@ fn is_told(ours: &Outcome, theirs: &Outcome) -> bool {
     }
 }
 
-/// What the original makes of a chart: what ours is, if it ever is that.
+/// Renders a chart with the original until the result is ours, at most `TURNS` times. Otherwise returns
+/// the first result.
 fn original(case: &Case, ours: &Outcome, helm: &Path, dir: &Path) -> Outcome {
     let mut turns = (0..TURNS).map(|_| case.theirs(helm, dir));
     let first = turns.next().unwrap();

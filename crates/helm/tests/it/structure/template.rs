@@ -2,7 +2,7 @@
 
 use super::maker::Maker;
 
-/// What templates print of what they see.
+/// Pipelines that print the data of a template.
 const SEEN: &str = "toJson .Values¦toYaml .Values | nindent 4¦toJson .Chart¦.Chart.Name¦.Chart.Version¦.Chart.AppVersion¦.Chart.Type¦\
     .Chart.IsRoot¦.Chart.KubeVersion¦toJson .Release¦.Release¦.Template.Name¦.Template.BasePath¦toJson .Template¦.Template¦\
     keys .Subcharts | sortAlpha | toJson¦.Files | toJson¦.Files.Glob \"**\" | toJson¦.Files.Get \"a.txt\" | quote¦\
@@ -21,7 +21,7 @@ const LOOPS: &str = "range $k, $v := .Subcharts }}{{ $k }}={{ toJson $v.Values }
     range .Chart.Dependencies }}{{ .Name }},{{ .Alias }},{{ .Enabled }},{{ .Version }},{{ .Condition }},{{ toJson .Tags }},{{ .ImportValues }};{{ end¦\
     range .Chart.Maintainers }}{{ .Name }}{{ .Email }}{{ . }}{{ end¦\
     range .Subcharts }}{{ toJson (omit . \"Capabilities\" \"Subcharts\") }}{{ end¦with .Values.global }}{{ toJson . }}{{ end";
-/// What is often a mistake.
+/// Pipelines that are often mistakes.
 const ODD: &str = "include \"shared\" .¦include \"own\" .¦template \"shared\" . }}{{ \"\"¦.Values.a.b¦.Values.global.a¦.Subcharts.one.Values.a¦\
     .Subcharts.one.Files.Get \"a.txt\"¦include (print .Template.BasePath \"/_h.tpl\") . | len¦\
     include (print $.Template.BasePath \"/config.yaml\") . | sha256sum¦tpl (toYaml .Values) . | nindent 4¦fail \"words\"¦\
@@ -146,7 +146,7 @@ fn metadata(maker: &mut Maker<'_>, number: usize, text: &mut String) {
     }
 }
 
-/// What templates include; other charts have the same names.
+/// Generates the templates to include; other charts have the same names.
 pub(super) fn partials(maker: &mut Maker<'_>) -> String {
     let which = maker.below(9);
     let mut text = format!(

@@ -71,7 +71,7 @@ fn credentials(id: &str) -> aws::Credentials {
     }
 }
 
-/// Whether a request bears the signature that these credentials make.
+/// Returns true if a request bears the signature that these credentials make.
 fn is_signed(headers: &HeaderMap, body: &[u8], known: &aws::Credentials, service: &str) -> bool {
     let at = Url::parse(&format!("http://{}/", header(headers, "host"))).unwrap();
     let covered: Vec<(&str, &str)> = ["content-type", "x-amz-target"]

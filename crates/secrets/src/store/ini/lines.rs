@@ -72,7 +72,7 @@ struct Reader<'t> {
     comment: String,
     /// The number of the next key that is called `-`.
     counted: usize,
-    /// Where the keys of the section are that were read.
+    /// Positions of the section's keys that were read, by name.
     places: HashMap<String, usize>,
 }
 

@@ -173,7 +173,7 @@ impl Printer {
         self.out.push('\n');
     }
 
-    /// What was printed at two columns, put where it belongs.
+    /// Appends a scalar that was printed with two columns of indentation, moved to its own column.
     fn block(&mut self, printed: &str, column: usize, by: usize) {
         let Some((header, content)) = printed.split_once('\n') else {
             self.out.push_str(printed);
@@ -195,7 +195,7 @@ impl Printer {
     }
 }
 
-/// What is behind the comments that were printed already.
+/// Returns the parts after the comments that were already printed.
 fn rest<T>(parts: &[T], hoisted: usize) -> &[T] {
     parts.get(hoisted..).unwrap_or_default()
 }
