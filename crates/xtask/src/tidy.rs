@@ -7,10 +7,7 @@ mod test_code;
 #[cfg(test)]
 mod tests;
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    path::Path,
-};
+use std::{collections::BTreeSet, path::Path};
 
 use anyhow::Result;
 
@@ -20,10 +17,6 @@ use crate::{Report, tree};
 const EXTENSIONS: &[&str] = &["rs", "toml", "md", "yaml", "yml", "go", "sh", "json"];
 /// Names (or beginnings of names) of files without an extension to check.
 const NAMES: &[&str] = &["Makefile", "Containerfile"];
-
-/// Crates whose doc comments still break the rules of [`docs`]. The list may only shrink: a crate that has become clean is
-/// a finding until it is removed from here.
-const UNFINISHED_DOCS: &[&str] = &[];
 
 /// Checks all files of the project and the subjects of recent commits.
 pub(crate) fn run(root: &Path) -> Result<Report> {
@@ -36,49 +29,11 @@ pub(crate) fn run(root: &Path) -> Result<Report> {
     let check = |file: &tree::TextFile| rules::check(&file.path, &file.text, is_test(&file.path, &tests));
     let findings = files.iter().filter(|file| is_checked(&file.path)).flat_map(check);
     let mut report = Report::from(findings.collect::<Vec<_>>());
-    let mut by_crate: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for file in rust {
-        by_crate
-            .entry(crate_of(&file.path))
-            .or_default()
-            .extend(docs::check(&file.path, &file.text));
+        report.findings.extend(docs::check(&file.path, &file.text));
     }
-    doc_findings(&by_crate, UNFINISHED_DOCS, &mut report);
     subjects::check(root, &mut report);
     Ok(report)
-}
-
-/// Sorts the findings on doc comments: those of unfinished crates are counted in a note, all others are reported.
-fn doc_findings(by_crate: &BTreeMap<&str, Vec<String>>, unfinished: &[&str], report: &mut Report) {
-    let mut left = 0;
-    for (name, findings) in by_crate {
-        if !unfinished.contains(name) {
-            report.findings.extend(findings.iter().cloned());
-        } else if findings.is_empty() {
-            report.notes.push(format!(
-                "the doc comments of `{name}` are clean: remove it from UNFINISHED_DOCS in xtask"
-            ));
-        } else {
-            left += findings.len();
-        }
-    }
-    if !unfinished.is_empty() {
-        report.notes.push(format!(
-            "doc comments: {} crates are not finished ({left} findings): {}",
-            unfinished.len(),
-            unfinished.join(", ")
-        ));
-    }
-}
-
-/// Returns the folder name of the crate that a path belongs to.
-fn crate_of(path: &str) -> &str {
-    let mut parts = path.split('/');
-    match (parts.next(), parts.next()) {
-        (Some("crates"), Some(name)) => name,
-        (Some(first), _) => first,
-        (None, _) => "",
-    }
 }
 
 /// Returns true if a whole file is test code: by its folder, by its name, or because its parent module says so.

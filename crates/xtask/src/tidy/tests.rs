@@ -1,9 +1,8 @@
 //! Tests of the rules.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use super::{crate_of, doc_findings, docs, is_checked, is_test, rules::check, subjects};
-use crate::Report;
+use super::{docs, is_checked, is_test, rules::check, subjects};
 
 #[track_caller]
 fn assert_finds(path: &str, text: &str, expected: &[&str]) {
@@ -112,26 +111,6 @@ fn docs_refuse_short_comments_on_public_items() {
     assert_eq!(found.len(), 2, "{found:#?}");
     assert!(found[0].contains("a.rs:1: the doc comment of a public item"));
     assert!(found[1].starts_with("a.rs:5: "));
-}
-
-#[test]
-fn docs_of_unfinished_crates_are_counted_only() {
-    let found = |count: usize| vec!["finding".to_owned(); count];
-    let by_crate = BTreeMap::from([("clean", found(0)), ("done", found(1)), ("half", found(3))]);
-    let mut report = Report::default();
-    doc_findings(&by_crate, &["clean", "half"], &mut report);
-    assert_eq!(report.findings, ["finding"]);
-    assert!(report.notes[0].contains("`clean` are clean"), "{report:?}");
-    assert!(
-        report.notes[1].contains("2 crates are not finished (3 findings)"),
-        "{report:?}"
-    );
-}
-
-#[test]
-fn crate_of_names_the_folder() {
-    assert_eq!(crate_of("crates/helm/src/lib.rs"), "helm");
-    assert_eq!(crate_of("e2e/src/lib.rs"), "e2e");
 }
 
 #[test]
