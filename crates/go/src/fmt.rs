@@ -1,6 +1,6 @@
 //! Package `fmt`: verbs with flags, width and precision, for the basic types.
 //!
-//! What `fmt` does by reflection, such as printing lists and maps, is left to the caller: it knows the types of its values.
+//! Printing by reflection, such as that of lists and maps, is left to the caller, which knows the types of its values.
 
 mod float;
 mod integer;

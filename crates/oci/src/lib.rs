@@ -1,11 +1,12 @@
 //! Charts from OCI registries and Helm repositories.
 //!
-//! [`Charts`] are at an address, and a [`Source`] is where one of them is; it lists its versions and pulls one of them as an [`Archive`], whose files come out as
-//! a [`tree::Mem`] or in a directory. [`Repository`] and [`Registry`] are the two kinds of places by themselves.
+//! [`Charts`] lists the charts at an address. A [`Source`] is one of them: it lists its versions and pulls one as an [`Archive`],
+//! whose files are unpacked to a [`tree::Mem`] or a directory. [`Repository`] (an index.yaml) and [`Registry`] (OCI) can also be
+//! used directly.
 //!
-//! Everything that is read is bounded by [`Limits`], what a digest is known of is verified, credentials go to their own host
-//! alone, and link-local addresses are never asked. This crate runs no program, reads no configuration of the user, and speaks
-//! plain http to a registry only when asked to.
+//! All reads are bounded by [`Limits`], and content with a known digest is verified. Credentials are sent to their own host, and
+//! to the token service that a registry names. Addresses follow the policy of the client ([`net::AddressPolicy`]). This crate runs
+//! no program and reads no configuration of the user.
 
 mod access;
 mod archive;
