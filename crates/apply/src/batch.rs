@@ -1,6 +1,6 @@
 //! Applying a list of manifests.
 
-use std::collections::HashSet;
+use std::{collections::HashSet, fmt};
 
 use cluster::Cluster;
 use futures::{StreamExt as _, stream};
@@ -25,6 +25,17 @@ pub enum Action {
     Deleted,
 }
 
+impl fmt::Display for Action {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Created => "created",
+            Self::Configured => "configured",
+            Self::Unchanged => "unchanged",
+            Self::Deleted => "deleted",
+        })
+    }
+}
+
 /// The outcome for one manifest.
 #[derive(Debug)]
 pub struct ObjectOutcome {
@@ -34,6 +45,15 @@ pub struct ObjectOutcome {
     pub result: Result<Action, FailedObject>,
     /// Warnings of the API server, and about fields that are left to other managers.
     pub warnings: Vec<String>,
+}
+
+impl fmt::Display for ObjectOutcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.result {
+            Ok(action) => write!(f, "{}: {action}", self.reference),
+            Err(failed) => f.write_str(&failed.message),
+        }
+    }
 }
 
 /// Applies a list of manifests: namespaces and definitions of kinds first, in the given order, then all others, eight at the

@@ -8,7 +8,7 @@ use objects::{Ignore, ObjectRef, meta, normalize, rules::Rules, vocabulary::is_m
 use yaml::Value;
 
 use crate::{
-    AppliedVersions, LiveObjects, Owner, PARALLEL,
+    AppliedVersions, CompareError, LiveObjects, Owner, PARALLEL,
     object::{Attempt, Flags, apply},
 };
 
@@ -42,7 +42,7 @@ pub struct Compared<'a> {
     /// The manifest that was compared.
     pub desired: Desired<'a>,
     /// The difference, or the reason why it could not be found out.
-    pub drift: Result<Drift, String>,
+    pub drift: Result<Drift, CompareError>,
     /// Warnings of the API server, and about fields that are left to other managers.
     pub warnings: Vec<String>,
 }
@@ -86,7 +86,7 @@ struct Comparison<'a> {
 }
 
 impl Comparison<'_> {
-    async fn drift(&self, desired: Desired<'_>, warnings: &mut Vec<String>) -> Result<Drift, String> {
+    async fn drift(&self, desired: Desired<'_>, warnings: &mut Vec<String>) -> Result<Drift, CompareError> {
         let (cluster, owner, live) = (self.cluster, self.owner, self.live);
         let Desired {
             manifest,
@@ -94,7 +94,7 @@ impl Comparison<'_> {
             rules,
         } = desired;
         if let Some(error) = live.unreadable.get(reference) {
-            return Err(error.clone());
+            return Err(CompareError::Unreadable(Arc::clone(error)));
         }
         let is_deletion = is_marked(manifest, owner.vocabulary.delete);
         let Some(object) = live.objects.get(reference) else {
@@ -127,20 +127,17 @@ impl Comparison<'_> {
             dry_run: true,
             force: false,
         };
-        let applied = apply(cluster, owner, attempt, flags)
-            .await
-            .map_err(|error| error.to_string())?;
+        let applied = apply(cluster, owner, attempt, flags).await?;
         warnings.extend(applied.warnings);
-        let ignore = Ignore::of(manifest, &owner.vocabulary, &rules.ignore_for_diff)
-            .map_err(|error| error.to_string())?;
-        let normalized = |value: &Value| normalize(value, &ignore).map_err(|error| error.to_string());
+        let ignore = Ignore::of(manifest, &owner.vocabulary, &rules.ignore_for_diff)?;
+        let normalized = |value: &Value| normalize(value, &ignore);
         // Compared literally, not as sets: the order of a container's arguments matters.
         let wanted = normalized(&applied.object)?;
         if normalized(object)? == wanted {
             return Ok(Drift::None(Arc::clone(object)));
         }
         // A controller may have changed the object between the list and the dry run: then it is equal by now.
-        let current = cluster.get(reference).await.map_err(|error| error.to_string())?;
+        let current = cluster.get(reference).await?;
         match current {
             Some(current) if normalized(&current)? == wanted => Ok(Drift::None(Arc::new(current))),
             Some(_) => Ok(Drift::Changed),

@@ -1,5 +1,7 @@
 //! The errors of this crate.
 
+use std::sync::Arc;
+
 /// A failure of an operation as a whole. Failures of single objects are in their outcomes.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -64,4 +66,21 @@ impl ApplyError {
             )
         )
     }
+}
+
+/// The reason why a manifest could not be compared with its live object.
+#[derive(Debug, thiserror::Error)]
+pub enum CompareError {
+    /// The live object may not be read, or has an invalid name.
+    #[error(transparent)]
+    Unreadable(Arc<cluster::Error>),
+    /// The API server refused the apply in a dry run, or a conflict could not be resolved.
+    #[error(transparent)]
+    Apply(#[from] ApplyError),
+    /// An annotation or a rule about differences is invalid.
+    #[error(transparent)]
+    Object(#[from] objects::Error),
+    /// The live object could not be read again.
+    #[error(transparent)]
+    Cluster(#[from] cluster::Error),
 }

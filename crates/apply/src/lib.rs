@@ -5,6 +5,7 @@
 //! takes manifests as [`yaml::Value`] and knows nothing of where they come from. Each operation returns one outcome for
 //! each object: one object that fails never stops the others.
 //!
+//! - [`reconcile`] makes the objects of an owner equal to a list of manifests. It combines what follows.
 //! - [`apply_all`] applies a list of manifests; [`Session`] applies them one by one, for callers with an order of their own.
 //!   Conflicts with other field managers are resolved field by field.
 //! - [`compare`] finds, without changing anything, the objects that are missing or differ (drift).
@@ -14,7 +15,7 @@
 //!
 //! # Example
 //!
-//! `examples/apply.rs` applies, corrects and prunes a list of manifests as its own owner.
+//! `examples/apply.rs` is a whole program: it applies, corrects and prunes lists of manifests as its own owner.
 
 mod batch;
 mod compare;
@@ -29,6 +30,7 @@ mod object;
 mod owner;
 mod prune;
 mod readiness;
+mod reconcile;
 mod replace;
 mod select;
 mod session;
@@ -43,13 +45,14 @@ pub use compare::{Compared, Desired, Drift, compare};
 pub use completeness::Completeness;
 pub use definitions::{Definitions, Position};
 pub use delete::resolve_kinds;
-pub use error::{ApplyError, Error};
+pub use error::{ApplyError, CompareError, Error};
 pub use live::{Filter, LiveObjects, OrphanSearch, Query, fetch, identities, renamed_kinds, shown};
 pub use owner::{Membership, Owner};
 pub use prune::{
     DeletionOptions, DeletionOutcome, Found, Pruned, delete_all, delete_orphans, find_orphans, prune,
 };
 pub use readiness::{WaitOptions, Waited, readiness, wait_ready};
+pub use reconcile::{ReconcileOptions, Reconciled, reconcile};
 pub use select::{KeepReason, Orphan, Selection, keep_reason, select};
 pub use session::{AppliedObject, FailedObject, Request, Session, SessionOptions};
 pub use versions::AppliedVersions;

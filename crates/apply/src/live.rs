@@ -28,8 +28,8 @@ pub type Filter<'a> = &'a (dyn Fn(&Value) -> bool + Sync);
 pub struct LiveObjects {
     /// The objects that exist, in the version of their manifests.
     pub objects: HashMap<ObjectRef, Arc<Value>>,
-    /// The objects that may not be read, with the message of the API server.
-    pub unreadable: HashMap<ObjectRef, String>,
+    /// The objects that may not be read, with the error.
+    pub unreadable: HashMap<ObjectRef, Arc<cluster::Error>>,
     /// The youngest object of each name for comparisons, by that name.
     named: HashMap<ObjectRef, Arc<Value>>,
     /// The objects with a warning of the API server on every request.
@@ -324,7 +324,7 @@ async fn read_missing(cluster: &Cluster, refs: &[ObjectRef], live: &mut LiveObje
             Ok(None) => {}
             // One object that can't be read must not stop the others.
             Err(error) if error.is_forbidden() || matches!(error, cluster::Error::InvalidName { .. }) => {
-                live.unreadable.insert(reference.clone(), error.to_string());
+                live.unreadable.insert(reference.clone(), Arc::new(error));
             }
             Err(error) => return Err(error.into()),
         }

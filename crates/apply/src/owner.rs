@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use objects::{Managers, ObjectRef, Vocabulary, meta, vocabulary::is_marked};
+use objects::{Managers, Marker, ObjectRef, Vocabulary, meta, vocabulary::is_marked};
 use yaml::Value;
 
 use crate::Error;
@@ -45,6 +45,39 @@ impl Owner {
             vocabulary: Vocabulary::default(),
             overridden: Managers::default(),
         }
+    }
+
+    /// Returns an owner whose objects carry a label with a value that no other owner on the cluster uses.
+    ///
+    /// The label must be in the manifests: an object without it is applied, but never found again.
+    #[must_use]
+    pub fn labelled(
+        manager: impl Into<Cow<'static, str>>,
+        label: impl Into<Cow<'static, str>>,
+        value: impl Into<String>,
+    ) -> Self {
+        let (name, value) = (label.into(), value.into());
+        Self::new(manager, Membership::Label { name, value })
+    }
+
+    /// Returns an owner that keeps a list of the objects that it applied last.
+    #[must_use]
+    pub fn with_inventory(manager: impl Into<Cow<'static, str>>, inventory: Vec<ObjectRef>) -> Self {
+        Self::new(manager, Membership::Inventory(inventory))
+    }
+
+    /// Sets the annotations and labels that forbid the deletion of an object.
+    #[must_use]
+    pub fn skip_delete(mut self, markers: &'static [Marker]) -> Self {
+        self.vocabulary.skip_delete = markers;
+        self
+    }
+
+    /// Sets the prefixes of the managers whose fields are taken over in conflicts.
+    #[must_use]
+    pub fn overriding(mut self, prefixes: &'static [&'static str]) -> Self {
+        self.overridden.prefixes = prefixes;
+        self
     }
 
     /// Checks that objects of other owners can't be mistaken for those of this one.

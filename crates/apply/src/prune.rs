@@ -1,6 +1,6 @@
 //! Deletion of the objects of an owner that are no longer among its manifests, or of all of them.
 
-use std::{collections::HashSet, time::Duration};
+use std::{collections::HashSet, fmt, time::Duration};
 
 use cluster::{Cluster, DeleteOptions, Deleted, Detail, Gap};
 use futures::{StreamExt as _, stream};
@@ -49,6 +49,17 @@ pub struct DeletionOutcome {
     pub reference: ObjectRef,
     /// True if it is gone or going, false if it was changed since so that it is kept.
     pub result: Result<bool, cluster::Error>,
+}
+
+impl fmt::Display for DeletionOutcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let reference = &self.reference;
+        match &self.result {
+            Ok(true) => write!(f, "{reference}: deleted"),
+            Ok(false) => write!(f, "{reference}: kept, because it was changed by others"),
+            Err(error) => write!(f, "failed to delete {reference}: {error}"),
+        }
+    }
 }
 
 /// The result of pruning, or of deleting everything.

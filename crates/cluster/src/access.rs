@@ -8,7 +8,7 @@ use kube::{
 };
 use secrecy::ExposeSecret;
 
-use crate::Error;
+use crate::{Cluster, Error};
 
 pub use local::LocalKubeconfig;
 
@@ -19,6 +19,14 @@ pub const DEFAULT_CONTEXT: &str = "default";
 #[must_use]
 pub fn service_account(namespace: &str, name: &str) -> String {
     format!("system:serviceaccount:{namespace}:{name}")
+}
+
+/// Connects to the cluster of a user's kubeconfig, which has to meet the rules of [`user_config`].
+///
+/// # Errors
+/// As [`user_config`] and [`client`].
+pub async fn connect(kubeconfig: &[u8]) -> Result<Cluster, Error> {
+    Ok(Cluster::new(client(user_config(kubeconfig).await?)?))
 }
 
 /// A client for a configuration. Retries are left to [`crate::Cluster`], which knows what may be sent again.

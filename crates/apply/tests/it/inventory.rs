@@ -1,8 +1,8 @@
 //! Owners with an inventory.
 
 use anyhow::Result;
-use apply::{DeletionOptions, Membership, OrphanSearch, Owner, SessionOptions};
-use objects::{Marker, ObjectRef, Vocabulary};
+use apply::{DeletionOptions, OrphanSearch, Owner, SessionOptions};
+use objects::{Marker, ObjectRef};
 use serde_json::json;
 use yaml::Value;
 
@@ -10,14 +10,8 @@ use crate::{Fixture, PATIENCE};
 
 fn owner(inventory: &[Value]) -> Owner {
     let inventory = inventory.iter().map(|object| ObjectRef::of(object).unwrap());
-    let vocabulary = Vocabulary {
-        skip_delete: &[Marker::Label("example.com/prune", "disabled")],
-        ..Vocabulary::default()
-    };
-    Owner {
-        vocabulary,
-        ..Owner::new("example", Membership::Inventory(inventory.collect()))
-    }
+    Owner::with_inventory("example", inventory.collect())
+        .skip_delete(&[Marker::Label("example.com/prune", "disabled")])
 }
 
 #[tokio::test]

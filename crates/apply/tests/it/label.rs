@@ -1,14 +1,19 @@
 //! Owners with a label.
 
 use anyhow::Result;
-use apply::{DeletionOptions, Drift, OrphanSearch, Query, SessionOptions};
+use apply::{DeletionOptions, Drift, OrphanSearch, Owner, Query, ReconcileOptions, SessionOptions};
+use cluster::Cluster;
 use objects::{ObjectRef, rules::Rules};
 use serde_json::json;
+use yaml::Value;
 
-use crate::{
-    Fixture, PATIENCE,
-    example::{owner, reconcile},
-};
+use crate::{Fixture, PATIENCE, example::owner};
+
+/// Makes the cluster equal to the manifests; returns the printed lines.
+async fn reconcile(cluster: &Cluster, owner: &Owner, manifests: &[Value]) -> Result<Vec<String>> {
+    let reconciled = apply::reconcile(cluster, owner, manifests, ReconcileOptions::default()).await?;
+    Ok(reconciled.to_string().lines().map(str::to_owned).collect())
+}
 
 #[tokio::test]
 async fn the_example_applies_corrects_and_prunes() -> Result<()> {
@@ -24,9 +29,9 @@ async fn the_example_applies_corrects_and_prunes() -> Result<()> {
     let line = |name: &str, action: &str| format!("{namespace}/ConfigMap/{name}: {action}");
 
     let all = [a.clone(), b.clone(), kept.clone()];
-    let expected = ["a", "b", "kept"].map(|name| line(name, "Created"));
+    let expected = ["a", "b", "kept"].map(|name| line(name, "created"));
     assert_eq!(reconcile(cluster, &owner, &all).await?, expected);
-    let expected = ["a", "b", "kept"].map(|name| line(name, "Unchanged"));
+    let expected = ["a", "b", "kept"].map(|name| line(name, "unchanged"));
     assert_eq!(reconcile(cluster, &owner, &all).await?, expected);
 
     let patch = [
@@ -40,7 +45,7 @@ async fn the_example_applies_corrects_and_prunes() -> Result<()> {
     ];
     fixture.plane.kubectl(&patch).await?;
     let lines = reconcile(cluster, &owner, std::slice::from_ref(&a)).await?;
-    assert_eq!(lines, [line("a", "Configured"), line("b", "Pruned")]);
+    assert_eq!(lines, [line("a", "configured"), line("b", "deleted")]);
     assert_eq!(fixture.live(&a).await?.unwrap()["data"], json!({"key": "1"}));
     assert!(
         fixture.live(&kept).await?.is_some(),
@@ -48,6 +53,36 @@ async fn the_example_applies_corrects_and_prunes() -> Result<()> {
     );
     let managers = fixture.live(&a).await?.unwrap()["metadata"]["managedFields"].to_string();
     assert!(managers.contains(r#""manager":"example""#), "{managers}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn reconcile_deletes_nothing_if_a_manifest_is_refused() -> Result<()> {
+    let fixture = Fixture::new("reconcile-refused").await?;
+    let (cluster, owner, namespace) = (&fixture.cluster, owner(&fixture.namespace), &fixture.namespace);
+    let old = fixture.config_map("old", json!({}));
+    reconcile(cluster, &owner, std::slice::from_ref(&old)).await?;
+
+    let refused = fixture.config_map("refused", json!({"key": 1}));
+    let wanted = [fixture.config_map("new", json!({})), refused];
+    let reconciled = apply::reconcile(cluster, &owner, &wanted, ReconcileOptions::default()).await?;
+    assert!(!reconciled.is_complete() && reconciled.pruned.is_none());
+    let lines = reconciled.to_string();
+    assert!(
+        lines.contains(&format!("{namespace}/ConfigMap/new: created")),
+        "{lines}"
+    );
+    assert!(
+        lines.contains(&format!("failed to patch {namespace}/ConfigMap/refused: ")),
+        "{lines}"
+    );
+    assert!(lines.ends_with("not all manifests could be applied\n"), "{lines}");
+    assert!(fixture.live(&old).await?.is_some());
+    assert!(
+        apply::reconcile(cluster, &owner, &[], ReconcileOptions::default())
+            .await
+            .is_err()
+    );
     Ok(())
 }
 

@@ -38,10 +38,9 @@ impl Fixture {
     pub(crate) async fn new(name: &str) -> Result<Self> {
         let plane = ControlPlane::shared().await?;
         let namespace = plane.namespace(name).await?;
-        let config = access::user_config(&std::fs::read(plane.kubeconfig())?).await?;
         Ok(Self {
             plane,
-            cluster: Cluster::new(access::client(config)?),
+            cluster: access::connect(&std::fs::read(plane.kubeconfig())?).await?,
             namespace,
         })
     }

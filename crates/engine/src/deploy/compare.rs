@@ -117,7 +117,9 @@ pub async fn compare(
             Ok(Drift::Changed) => {
                 comparison.changed.insert(reference.id());
             }
-            Err(message) => comparison.errors.push(ObjectError::of(reference, message)),
+            Err(error) => comparison
+                .errors
+                .push(ObjectError::of(reference, error.to_string())),
         }
     }
     if cluster.cancellation().is_cancelled() {

@@ -133,8 +133,8 @@ async fn object(
         return Ok(());
     }
     let Some(found) = found else {
-        let unreadable = live.unreadable.get(reference).map(String::as_str);
-        let message = unreadable.unwrap_or("object not found");
+        let unreadable = live.unreadable.get(reference);
+        let message = unreadable.map_or_else(|| "object not found".to_owned(), ToString::to_string);
         result.errors.push(ObjectError::of(reference, message));
         result.ready = false;
         return Ok(());
