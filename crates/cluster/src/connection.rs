@@ -9,7 +9,7 @@ use kube::{Client, client::Body};
 use tokio::{sync::Semaphore, time};
 use tokio_util::sync::CancellationToken;
 
-use crate::{ApiError, Error, discovery::Discovery};
+use crate::{ApiError, Error, snapshot::Discovery};
 
 /// The bounds of requests.
 #[derive(Debug, Clone)]

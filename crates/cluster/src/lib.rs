@@ -15,11 +15,12 @@ mod legacy;
 mod list;
 mod path;
 mod read;
+mod snapshot;
 
 pub use admission::Admission;
 pub use apply::{Applied, ApplyOptions};
 pub use connection::{Cluster, Settings};
 pub use delete::{DeleteOptions, Deleted};
-pub use discovery::{GroupVersion, ResourceKind, Scope, Snapshot};
 pub use error::{ApiError, Error};
 pub use list::{Detail, Gap, Listing};
+pub use snapshot::{GroupVersion, ResourceKind, Scope, Snapshot};

@@ -57,7 +57,8 @@ impl Chart {
     /// Returns an error if it is not a valid chart, or if it exceeds a limit of size, files or depth.
     pub fn load(tree: &dyn Tree, path: &TreePath, budget: &Budget) -> Result<Self, Error> {
         if tree.is_file(path) {
-            return archive::load(&tree.read(path)?, path.name(), budget);
+            let files = archive::named_files(&tree.read(path)?, path.name(), budget)?;
+            return Self::from_files(files, budget);
         }
         Self::from_files(directory::files(tree, path, budget)?, budget)
     }

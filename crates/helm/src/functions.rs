@@ -19,6 +19,7 @@ mod keys;
 mod lists;
 mod merge;
 mod moment;
+mod named;
 mod numbers;
 mod paths;
 mod random;

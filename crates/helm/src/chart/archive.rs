@@ -6,10 +6,7 @@ use bytes::Bytes;
 use flate2::read::MultiGzDecoder;
 use tree::Budget;
 
-use super::{
-    Chart, File,
-    load::{from_files, without_mark},
-};
+use super::File;
 use crate::Error;
 
 /// The maximum size of an unpacked chart, in bytes.
@@ -18,11 +15,6 @@ pub(super) const MAX_CHART: u64 = 100 << 20;
 pub(super) const MAX_FILE: u64 = 5 << 20;
 /// The maximum number of files of a chart.
 pub(super) const MAX_FILES: usize = 50_000;
-
-/// A chart from an archive.
-pub(super) fn load(data: &[u8], name: &str, budget: &Budget) -> Result<Chart, Error> {
-    from_files(named_files(data, name, budget)?, 0, budget)
-}
 
 /// The files of an archive whose name errors tell.
 pub(super) fn named_files(data: &[u8], name: &str, budget: &Budget) -> Result<Vec<File>, Error> {
@@ -35,11 +27,6 @@ pub(super) fn named_files(data: &[u8], name: &str, budget: &Budget) -> Result<Ve
         return Err(Error::Chart(format!("file '{name}' {what}")));
     }
     files(data, MAX_CHART, budget)
-}
-
-/// A chart from an archive that lies in another chart, or in none.
-pub(super) fn unpack(data: &[u8], depth: u32, budget: &Budget) -> Result<Chart, Error> {
-    from_files(files(data, MAX_CHART, budget)?, depth, budget)
 }
 
 /// The files of an archive that are together no larger than `max`.
@@ -128,4 +115,13 @@ fn inner_name(path: &str) -> Result<String, String> {
         return Err(wrong("chart yaml not in base directory"));
     }
     Ok(parts.join("/"))
+}
+
+/// A file's content without the byte order mark.
+pub(super) fn without_mark(data: Bytes) -> Bytes {
+    if data.starts_with(b"\xEF\xBB\xBF") {
+        data.slice(3..)
+    } else {
+        data
+    }
 }

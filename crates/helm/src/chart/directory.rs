@@ -4,9 +4,8 @@ use tree::{Budget, Tree, TreeError, TreePath};
 
 use super::{
     File,
-    archive::{MAX_CHART, MAX_FILE, MAX_FILES},
+    archive::{MAX_CHART, MAX_FILE, MAX_FILES, without_mark},
     ignore::Rules,
-    load::without_mark,
 };
 use crate::Error;
 

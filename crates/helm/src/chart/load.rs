@@ -108,7 +108,11 @@ fn place(
 fn subchart(name: &str, files: Vec<File>, depth: u32, budget: &Budget) -> Result<Chart, Error> {
     if name.ends_with(".tgz") {
         return match files.first() {
-            Some(file) if file.name == name => archive::unpack(&file.data, depth.saturating_add(1), budget),
+            Some(file) if file.name == name => from_files(
+                archive::files(&file.data, archive::MAX_CHART, budget)?,
+                depth.saturating_add(1),
+                budget,
+            ),
             file => Err(Error::Chart(format!(
                 "expected {name}, got {}",
                 file.map(|file| file.name.as_str()).unwrap_or_default()
@@ -124,13 +128,4 @@ fn subchart(name: &str, files: Vec<File>, depth: u32, budget: &Budget) -> Result
         })
     });
     from_files(inside.collect(), depth.saturating_add(1), budget)
-}
-
-/// A file's content without the byte order mark.
-pub(super) fn without_mark(data: bytes::Bytes) -> bytes::Bytes {
-    if data.starts_with(b"\xEF\xBB\xBF") {
-        data.slice(3..)
-    } else {
-        data
-    }
 }

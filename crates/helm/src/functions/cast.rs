@@ -2,7 +2,7 @@
 
 use go::strconv::{parse_digits, parse_float, parse_int};
 
-use super::{Context, time::Named};
+use super::{Context, named::Named};
 use crate::template::FunctionError;
 use crate::{Value, template};
 

@@ -16,8 +16,6 @@ use super::{
 };
 use crate::{Kind, Value, template::Type};
 
-pub(super) use object::Named;
-
 const FORMAT_AND_DATE: &[Type] = &[Type::String, Type::Any];
 const THREE: &[Type] = &[Type::String, Type::Any, Type::String];
 const MODIFY: &[Type] = &[Type::String, Type::Object("time.Time")];

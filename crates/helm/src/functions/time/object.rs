@@ -1,99 +1,15 @@
-//! Times, and numbers with names, as templates see them.
+//! Times as templates see them.
 
-use std::{any::Any, rc::Rc};
+use std::any::Any;
 
 use super::{
+    super::named::Named,
     Time,
     calendar::{self, Date},
     layout::{self, clock, month_name, weekday_name},
 };
 use crate::template::FunctionError;
 use crate::{Kind, Object, Value};
-
-/// A number of a type with names of its own: a month, a day of the week, a duration.
-#[derive(Debug)]
-pub(in super::super) struct Named {
-    type_name: &'static str,
-    pub(in super::super) number: i64,
-    text: String,
-}
-
-impl Named {
-    fn object(type_name: &'static str, number: i64, text: impl Into<String>) -> Value {
-        Value::Object(Rc::new(Self {
-            type_name,
-            number,
-            text: text.into(),
-        }))
-    }
-
-    fn duration(nanos: i64) -> Value {
-        Self::object("time.Duration", nanos, go::time::format_duration(nanos))
-    }
-
-    /// A month or a day of the week.
-    pub(in super::super) fn of(object: &dyn Object) -> Option<&Self> {
-        let named = object.as_any()?.downcast_ref::<Self>()?;
-        (named.type_name != "time.Duration").then_some(named)
-    }
-}
-
-impl Object for Named {
-    fn type_name(&self) -> &str {
-        self.type_name
-    }
-
-    fn kind_name(&self) -> &'static str {
-        if self.type_name == "time.Duration" {
-            "int64"
-        } else {
-            "int"
-        }
-    }
-
-    fn field(&self, name: &str) -> Option<Value> {
-        if name == "String" {
-            return Some(Value::string(self.text.as_str()));
-        }
-        if self.type_name != "time.Duration" {
-            return None;
-        }
-        let nanos = self.number as f64;
-        Some(match name {
-            "Nanoseconds" => Value::int64(self.number),
-            "Microseconds" => Value::int64(self.number / 1000),
-            "Milliseconds" => Value::int64(self.number / 1_000_000),
-            "Seconds" => Value::Float(nanos / 1e9),
-            "Minutes" => Value::Float(nanos / 6e10),
-            "Hours" => Value::Float(nanos / 3.6e12),
-            _ => return None,
-        })
-    }
-
-    fn call(&self, name: &str, arguments: &[Value]) -> Option<Result<Value, FunctionError>> {
-        if arguments.is_empty() {
-            self.field(name).map(Ok)
-        } else {
-            None
-        }
-    }
-
-    fn as_any(&self) -> Option<&dyn Any> {
-        Some(self)
-    }
-
-    fn data(&self) -> Value {
-        Value::int64(self.number)
-    }
-
-    fn print(&self) -> String {
-        self.text.clone()
-    }
-
-    fn truth(&self) -> bool {
-        self.number != 0
-    }
-}
 
 impl Time {
     /// Moved by years, months and days; days beyond the end of a month count into the next.
