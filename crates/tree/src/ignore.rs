@@ -8,14 +8,14 @@
 //! Rules without wildcards, and those like `*.md`, are found by name and cost nothing for other entries. The work of all
 //! others counts as steps of a [`Budget`]: many wildcards over many entries end with an error.
 
-mod glob;
 #[cfg(test)]
 mod tests;
 
 use std::collections::HashMap;
 
+use go::path::Pattern;
+
 use crate::{Budget, Exceeded, TreePath};
-use glob::Pattern;
 
 /// An ordered list of rules; later ones win over earlier ones.
 #[derive(Debug, Clone, Default)]
@@ -49,7 +49,7 @@ enum Part {
     Empty,
     /// `**`: any number of directories.
     AnyDepth,
-    /// A component that contains `**` and more, which matches nothing.
+    /// A component that contains `**` and more, or an invalid pattern: it matches nothing.
     Nothing,
     Name(Pattern),
 }
@@ -61,7 +61,19 @@ impl Part {
             "" => Self::Empty,
             "**" => Self::AnyDepth,
             text if text.contains("**") => Self::Nothing,
-            text => Self::Name(Pattern::parse(text)),
+            text => Self::pattern(text),
+        }
+    }
+
+    fn pattern(text: &str) -> Self {
+        Pattern::parse(text).map_or(Self::Nothing, Self::Name)
+    }
+
+    /// Returns the name of a component without wildcards.
+    fn literal(&self) -> Option<&str> {
+        match self {
+            Self::Name(pattern) => pattern.literal(),
+            _ => None,
         }
     }
 }
@@ -98,7 +110,7 @@ impl Rules {
             parts: if line.contains('/') {
                 line.split('/').map(Part::parse).collect()
             } else {
-                vec![Part::Name(Pattern::parse(line))]
+                vec![Part::pattern(line)]
             },
         };
         let index = self.rules.len();
@@ -180,20 +192,21 @@ enum Key<'r> {
 impl Rule {
     fn key(&self) -> Key<'_> {
         if !self.anchored {
-            match self.parts.first() {
-                Some(Part::Name(Pattern::Literal(name))) => return Key::Name(name),
-                Some(Part::Name(Pattern::Suffix(suffix))) if suffix.starts_with('.') => {
-                    return Key::Suffix(suffix);
-                }
-                _ => {}
+            if let Some(name) = self.parts.first().and_then(Part::literal) {
+                return Key::Name(name);
+            }
+            if let Some(Part::Name(pattern)) = self.parts.first()
+                && let Some(suffix) = pattern.suffix().filter(|suffix| suffix.starts_with('.'))
+            {
+                return Key::Suffix(suffix);
             }
         }
         if let Some(first) = self.domain.first() {
             return Key::First(first);
         }
         let first = self.parts.iter().find(|part| !matches!(part, Part::Empty));
-        match first {
-            Some(Part::Name(Pattern::Literal(name))) if self.anchored => Key::First(name),
+        match first.and_then(Part::literal) {
+            Some(name) if self.anchored => Key::First(name),
             _ => Key::None,
         }
     }
@@ -221,7 +234,7 @@ impl Rule {
         };
         let found = path
             .iter()
-            .position(|name| pattern.matches(name, &mut candidate.work));
+            .position(|name| pattern.is_match_counted(name, &mut candidate.work));
         found.is_some_and(|at| !self.dirs_only || candidate.is_dir || at + 1 < path.len())
     }
 
@@ -240,7 +253,7 @@ impl Rule {
                     let found = path
                         .iter()
                         .take(reach)
-                        .position(|name| pattern.matches(name, &mut candidate.work));
+                        .position(|name| pattern.is_match_counted(name, &mut candidate.work));
                     let Some(rest) = found.and_then(|at| path.get(at + 1..)) else {
                         return false;
                     };

@@ -10,9 +10,17 @@ pub struct PatternError;
 /// A pattern of `path.Match`: `*` and `?` match no slashes, `[a-z]` and `[^a]` are classes, a backslash escapes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pattern {
-    parts: Vec<Part>,
-    /// The suffix of names that match, if the pattern is one star and a suffix, as in `*.bak`.
-    suffix: Option<String>,
+    form: Form,
+}
+
+/// The forms of patterns; the first two need no search.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Form {
+    /// A pattern without wildcards.
+    Literal(String),
+    /// One star and the suffix of names that match, as in `*.bak`.
+    Suffix(String),
+    Parts(Vec<Part>),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,28 +72,71 @@ impl Pattern {
                 c => Part::Char(c),
             });
         }
+        let literal = |parts: &[Part]| parts.iter().map(Part::character).collect::<Option<String>>();
         let suffix = match parts.split_first() {
-            Some((Part::Star, after)) => after.iter().map(Part::character).collect(),
+            Some((Part::Star, after)) => literal(after),
             _ => None,
         };
-        Ok(Self { parts, suffix })
+        let form = match (literal(&parts), suffix) {
+            (Some(name), _) => Form::Literal(name),
+            (None, Some(suffix)) => Form::Suffix(suffix),
+            (None, None) => Form::Parts(parts),
+        };
+        Ok(Self { form })
+    }
+
+    /// Returns the only name that matches, if the pattern has no wildcards.
+    #[must_use]
+    pub fn literal(&self) -> Option<&str> {
+        match &self.form {
+            Form::Literal(name) => Some(name),
+            _ => None,
+        }
+    }
+
+    /// Returns the suffix of names that match, if the pattern is one star and a suffix, as in `*.bak`.
+    #[must_use]
+    pub fn suffix(&self) -> Option<&str> {
+        match &self.form {
+            Form::Suffix(suffix) => Some(suffix),
+            _ => None,
+        }
     }
 
     /// Returns true if the pattern matches the whole name, in time linear in pattern times name.
     #[must_use]
     pub fn is_match(&self, name: &str) -> bool {
-        if let Some(suffix) = &self.suffix {
-            let before = name.strip_suffix(suffix.as_str());
-            return before.is_some_and(|before| !before.contains('/'));
+        self.is_match_counted(name, &mut 0)
+    }
+
+    /// Does the same as [`Self::is_match`], and adds the number of comparisons to `work`: one for the name, and with
+    /// wildcards at most twice the length of the pattern times that of the name.
+    #[must_use]
+    pub fn is_match_counted(&self, name: &str, work: &mut u64) -> bool {
+        *work = work.saturating_add(1);
+        match &self.form {
+            Form::Literal(own) => own == name,
+            Form::Suffix(suffix) => {
+                let before = name.strip_suffix(suffix.as_str());
+                before.is_some_and(|before| !before.contains('/'))
+            }
+            Form::Parts(parts) => Part::match_all(parts, name, work),
         }
-        let (mut parts, mut rest) = (self.parts.as_slice(), name);
+    }
+}
+
+impl Part {
+    /// Returns true if the parts match the whole name.
+    fn match_all(parts: &[Self], name: &str, work: &mut u64) -> bool {
+        let (mut parts, mut rest) = (parts, name);
         // The parts after the last star, and the rest of the name where it began. An earlier star need not be tried again: it
         // could not do better.
-        let mut star: Option<(&[Part], &str)> = None;
+        let mut star: Option<(&[Self], &str)> = None;
         loop {
+            *work = work.saturating_add(1);
             let mut chars = rest.chars();
             match (parts.split_first(), chars.next()) {
-                (Some((Part::Star, after)), _) => {
+                (Some((Self::Star, after)), _) => {
                     parts = after;
                     star = Some((after, rest));
                 }
@@ -178,8 +229,24 @@ mod tests {
     }
 
     #[test]
-    fn many_stars_take_linear_time() {
-        let pattern = Pattern::parse(&"*a".repeat(2000)).unwrap();
-        assert!(!pattern.is_match(&("a".repeat(1999) + "b")));
+    fn work_of_many_stars_is_bounded() {
+        let (text, name) = ("*a".repeat(2000), "a".repeat(1999) + "b");
+        let mut work = 0;
+        assert!(!Pattern::parse(&text).unwrap().is_match_counted(&name, &mut work));
+        assert!(
+            work > 2000 && work <= 2 + 2 * (text.len() as u64 + 1) * (name.len() as u64 + 1),
+            "{work}"
+        );
+        assert!(Pattern::parse("*a*b*c*").unwrap().is_match("xxaxxbxxcxx"));
+        for (text, literal, suffix) in [
+            ("a\\*", Some("a*"), None),
+            ("*.md", None, Some(".md")),
+            ("a*", None, None),
+        ] {
+            let (pattern, mut work) = (Pattern::parse(text).unwrap(), 0);
+            assert_eq!((pattern.literal(), pattern.suffix()), (literal, suffix), "{text}");
+            let _ = pattern.is_match_counted("abc", &mut work);
+            assert_eq!(work == 1, literal.is_some() || suffix.is_some(), "{text}");
+        }
     }
 }
