@@ -9,6 +9,7 @@ pub(crate) mod helm_pull;
 pub(crate) mod helm_update;
 pub(crate) mod kustomize;
 pub(crate) mod list;
+pub(crate) mod oci;
 mod operation;
 pub(crate) mod poke_images;
 mod project_charts;

@@ -12,4 +12,4 @@ pub(crate) use inclusion::InclusionFlags;
 pub(crate) use operation::{
     ApplyFlags, ConfirmFlags, IgnoreFlags, OutputFlags, RenderOutputFlag, ResultFlags, WaitFlags,
 };
-pub(crate) use project::{ProjectFlags, RenderInputFlags, TargetFlags, duration};
+pub(crate) use project::{ProjectFlags, RenderInputFlags, TargetFlags, TerminalFlags, duration};

@@ -57,35 +57,43 @@ pub(crate) struct LoginFlags {
     #[arg(long, value_name = "HOST/PATH=FILE", help_heading = "Git repositories")]
     git_ca_file: Vec<String>,
 
+    #[command(flatten)]
+    registry: RegistryLoginFlags,
+}
+
+/// Credentials and TLS settings for OCI registries.
+#[derive(Args)]
+#[command(next_help_heading = "OCI registries")]
+pub(crate) struct RegistryLoginFlags {
     /// Username for an OCI registry. Can be repeated
-    #[arg(long, value_name = "HOST/PATH=USER", help_heading = "OCI registries")]
+    #[arg(long, value_name = "HOST/PATH=USER")]
     registry_username: Vec<String>,
     /// Password for an OCI registry. Can be repeated
-    #[arg(long, value_name = "HOST/PATH=PASSWORD", help_heading = "OCI registries")]
+    #[arg(long, value_name = "HOST/PATH=PASSWORD")]
     registry_password: Vec<String>,
     /// Username and password for an OCI registry. Can be repeated
-    #[arg(long, value_name = "HOST/PATH=USER:PASSWORD", help_heading = "OCI registries")]
+    #[arg(long, value_name = "HOST/PATH=USER:PASSWORD")]
     registry_creds: Vec<String>,
     /// Identity token (OAuth2 refresh token) for an OCI registry. Can be repeated
-    #[arg(long, value_name = "HOST/PATH=TOKEN", help_heading = "OCI registries")]
+    #[arg(long, value_name = "HOST/PATH=TOKEN")]
     registry_identity_token: Vec<String>,
     /// Bearer token for an OCI registry. Can be repeated
-    #[arg(long, value_name = "HOST/PATH=TOKEN", help_heading = "OCI registries")]
+    #[arg(long, value_name = "HOST/PATH=TOKEN")]
     registry_token: Vec<String>,
     /// CA bundle for verifying the OCI registry. Can be repeated
-    #[arg(long, value_name = "HOST/PATH=FILE", help_heading = "OCI registries")]
+    #[arg(long, value_name = "HOST/PATH=FILE")]
     registry_ca_file: Vec<String>,
     /// TLS client certificate for an OCI registry. Can be repeated
-    #[arg(long, value_name = "HOST/PATH=FILE", help_heading = "OCI registries")]
+    #[arg(long, value_name = "HOST/PATH=FILE")]
     registry_cert_file: Vec<String>,
     /// Private key of the TLS client certificate for an OCI registry. Can be repeated
-    #[arg(long, value_name = "HOST/PATH=FILE", help_heading = "OCI registries")]
+    #[arg(long, value_name = "HOST/PATH=FILE")]
     registry_key_file: Vec<String>,
     /// Use plain HTTP for an OCI registry. Can be repeated
-    #[arg(long, value_name = "HOST/PATH", help_heading = "OCI registries")]
+    #[arg(long, value_name = "HOST/PATH")]
     registry_plain_http: Vec<String>,
     /// Skip verification of the TLS certificate of an OCI registry. Can be repeated
-    #[arg(long, value_name = "HOST/PATH", help_heading = "OCI registries")]
+    #[arg(long, value_name = "HOST/PATH")]
     registry_insecure_skip_tls_verify: Vec<String>,
 }
 
@@ -133,6 +141,17 @@ impl Logins {
         let mut all = of_flags(args)?;
         all.extend(of_environment(std::env::vars())?);
         all.extend(git::of_files()?);
+        all.extend(docker::of_file()?);
+        Ok(Self {
+            entries: all,
+            has_flags: true,
+        })
+    }
+
+    /// Reads the registry logins of flags, of the environment and of Docker's config.json, in this order.
+    pub(crate) fn registries(args: &RegistryLoginFlags) -> Result<Self> {
+        let mut all = from_texts(&args.values(), &args.switches())?;
+        all.extend(of_environment(std::env::vars())?);
         all.extend(docker::of_file()?);
         Ok(Self {
             entries: all,
@@ -292,10 +311,40 @@ pub(crate) fn identity(certificate: Option<&Path>, key: Option<&Path>) -> Result
     })
 }
 
+/// Field of a login with the values of its flag.
+type FlagValues<'a> = (ServerKind, &'static str, &'a [String]);
+
+impl RegistryLoginFlags {
+    fn values(&self) -> [FlagValues<'_>; 8] {
+        [
+            ("USERNAME", &self.registry_username),
+            ("PASSWORD", &self.registry_password),
+            ("CREDS", &self.registry_creds),
+            ("IDENTITY_TOKEN", &self.registry_identity_token),
+            ("TOKEN", &self.registry_token),
+            ("CA_FILE", &self.registry_ca_file),
+            ("CERT_FILE", &self.registry_cert_file),
+            ("KEY_FILE", &self.registry_key_file),
+        ]
+        .map(|(field, values)| (ServerKind::Registry, field, values.as_slice()))
+    }
+
+    fn switches(&self) -> [FlagValues<'_>; 2] {
+        [
+            ("PLAIN_HTTP", &self.registry_plain_http),
+            (
+                "INSECURE_SKIP_TLS_VERIFY",
+                &self.registry_insecure_skip_tls_verify,
+            ),
+        ]
+        .map(|(field, servers)| (ServerKind::Registry, field, servers.as_slice()))
+    }
+}
+
 fn of_flags(args: &LoginFlags) -> Result<Vec<(ServerKind, Login)>> {
-    use ServerKind::{Git, Helm, Registry};
+    use ServerKind::{Git, Helm};
     let with_values = [
-        (Helm, "USERNAME", &args.helm_username),
+        (Helm, "USERNAME", args.helm_username.as_slice()),
         (Helm, "PASSWORD", &args.helm_password),
         (Helm, "CREDS", &args.helm_creds),
         (Helm, "CA_FILE", &args.helm_ca_file),
@@ -304,28 +353,21 @@ fn of_flags(args: &LoginFlags) -> Result<Vec<(ServerKind, Login)>> {
         (Git, "USERNAME", &args.git_username),
         (Git, "PASSWORD", &args.git_password),
         (Git, "CA_FILE", &args.git_ca_file),
-        (Registry, "USERNAME", &args.registry_username),
-        (Registry, "PASSWORD", &args.registry_password),
-        (Registry, "CREDS", &args.registry_creds),
-        (Registry, "IDENTITY_TOKEN", &args.registry_identity_token),
-        (Registry, "TOKEN", &args.registry_token),
-        (Registry, "CA_FILE", &args.registry_ca_file),
-        (Registry, "CERT_FILE", &args.registry_cert_file),
-        (Registry, "KEY_FILE", &args.registry_key_file),
     ];
-    let switches = [
-        (
-            Helm,
-            "INSECURE_SKIP_TLS_VERIFY",
-            &args.helm_insecure_skip_tls_verify,
-        ),
-        (Registry, "PLAIN_HTTP", &args.registry_plain_http),
-        (
-            Registry,
-            "INSECURE_SKIP_TLS_VERIFY",
-            &args.registry_insecure_skip_tls_verify,
-        ),
-    ];
+    let skip_verify = args.helm_insecure_skip_tls_verify.as_slice();
+    let switches = [(Helm, "INSECURE_SKIP_TLS_VERIFY", skip_verify)];
+    from_texts(
+        &[&with_values[..], &args.registry.values()].concat(),
+        &[&switches[..], &args.registry.switches()].concat(),
+    )
+}
+
+/// Reads logins of flags of the form `SERVER=VALUE`, and of switches, whose value is a server.
+fn from_texts(
+    with_values: &[FlagValues<'_>],
+    switches: &[FlagValues<'_>],
+) -> Result<Vec<(ServerKind, Login)>> {
+    use ServerKind::Helm;
     let mut servers = BTreeMap::<(ServerKind, String), Login>::new();
     let mut set = |kind, server: &str, field: &str, value: &str| {
         let login = servers.entry((kind, server.to_owned()));
@@ -333,7 +375,7 @@ fn of_flags(args: &LoginFlags) -> Result<Vec<(ServerKind, Login)>> {
             .or_insert_with(|| Login::for_server(server))
             .set(field, value)
     };
-    for (kind, field, texts) in with_values {
+    for &(kind, field, texts) in with_values {
         for text in texts {
             // The message must not contain the value, which may be a password.
             let split = text.split_once('=');
@@ -346,7 +388,7 @@ fn of_flags(args: &LoginFlags) -> Result<Vec<(ServerKind, Login)>> {
             set(kind, server, field, value)?;
         }
     }
-    for (kind, field, texts) in switches {
+    for &(kind, field, texts) in switches {
         for server in texts {
             set(kind, server, field, "true")?;
         }

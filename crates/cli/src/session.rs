@@ -82,11 +82,10 @@ pub(crate) struct Session {
 impl Session {
     /// Finds the project and reads the files that flags name.
     pub(crate) fn open(options: &ProjectOptions<'_>) -> Result<Self> {
-        let flags = &options.project.terminal;
-        let terminal = Terminal::new(flags.no_color, flags.debug);
+        let terminal = options.project.terminal.terminal();
         let runtime = Runtime::new().context("start the async runtime")?;
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let dir = project_dir(options.project)?;
+        let dir = project_dir(options.project.project_dir.as_deref())?;
         let checkout = Checkout::around(&dir)?;
         if checkout.is_none() {
             terminal.warning("Failed to detect git project root. This might cause follow-up errors");
@@ -210,19 +209,7 @@ impl Session {
         let checkout = self.checkout.as_ref()?;
         let origin = checkout.origin.clone().unwrap_or_default();
         Some(ProjectCommit {
-            info: GitInfo {
-                url: api::redact(&origin),
-                // Before the first commit, there is no reference.
-                branch: checkout
-                    .branch
-                    .clone()
-                    .filter(|_| checkout.commit.is_some())
-                    .unwrap_or_default(),
-                tag: checkout.tag.clone().unwrap_or_default(),
-                sub_dir: self.request.project_dir.as_str().to_owned(),
-                commit: checkout.commit.clone().unwrap_or_default(),
-                dirty: checkout.dirty,
-            },
+            info: commit_info(checkout, &self.request.project_dir),
             repo_key: kluctl::repo_key(&origin).unwrap_or_default(),
         })
     }
@@ -249,6 +236,23 @@ impl Session {
             self.terminal.warning(warning);
         }
         Ok(rendered)
+    }
+}
+
+/// Describes the commit of a checkout that contains a project.
+pub(crate) fn commit_info(checkout: &Checkout, project_dir: &TreePath) -> GitInfo {
+    GitInfo {
+        url: api::redact(checkout.origin.as_deref().unwrap_or_default()),
+        // Before the first commit, there is no reference.
+        branch: checkout
+            .branch
+            .clone()
+            .filter(|_| checkout.commit.is_some())
+            .unwrap_or_default(),
+        tag: checkout.tag.clone().unwrap_or_default(),
+        sub_dir: project_dir.as_str().to_owned(),
+        commit: checkout.commit.clone().unwrap_or_default(),
+        dirty: checkout.dirty,
     }
 }
 
@@ -295,8 +299,9 @@ fn external(project: &ProjectFlags, terminal: &Terminal) -> Result<ExternalAcces
     })
 }
 
-fn project_dir(project: &ProjectFlags) -> Result<PathBuf> {
-    let dir = project.project_dir.as_deref().unwrap_or(Path::new("."));
+/// Returns the absolute path of the project directory; `None` means the current directory.
+pub(crate) fn project_dir(dir: Option<&Path>) -> Result<PathBuf> {
+    let dir = dir.unwrap_or(Path::new("."));
     let shown = dir.display();
     ensure!(dir.exists(), "{shown} does not exist");
     ensure!(dir.is_dir(), "{shown} is not a directory");

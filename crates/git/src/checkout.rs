@@ -13,6 +13,8 @@ pub struct Checkout {
     pub origin: Option<String>,
     /// Hash of the checked out commit; `None` before the first one.
     pub commit: Option<String>,
+    /// Committer date of the checked out commit in RFC 3339 format, UTC; `None` before the first commit.
+    pub committed: Option<String>,
     /// Full name of the checked out branch; `None` for a commit or a tag.
     pub branch: Option<String>,
     /// Full name of a tag of the commit, if no branch is checked out.
@@ -47,11 +49,19 @@ impl Checkout {
             origin: origin(&repository),
             root,
             commit,
+            committed: committed(&repository),
             branch,
             tag,
             dirty,
         }))
     }
+}
+
+fn committed(repository: &gix::Repository) -> Option<String> {
+    let time = repository.head_commit().ok()?.time().ok()?;
+    let utc = gix::date::Time::new(time.seconds, 0);
+    let text = utc.format(gix::date::time::format::ISO8601_STRICT).ok()?;
+    Some(text.replace("+00:00", "Z"))
 }
 
 fn origin(repository: &gix::Repository) -> Option<String> {
@@ -115,6 +125,11 @@ mod tests {
         assert_eq!(found.origin.as_deref(), Some("https://example.com/shop.git"));
         assert_eq!(found.branch.as_deref(), Some("refs/heads/main"));
         assert_eq!(found.commit, Some(git(&root, &["rev-parse", "HEAD"])));
+        let committed = found.committed.unwrap();
+        assert!(
+            committed.starts_with("20") && committed.ends_with('Z'),
+            "{committed}"
+        );
         assert!(!found.dirty);
 
         fs::write(root.join(".gitignore"), "out\n").unwrap();

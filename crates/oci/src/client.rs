@@ -30,6 +30,26 @@ pub(crate) struct Ask<'a> {
     pub(crate) packed: bool,
 }
 
+/// A request that writes.
+pub(crate) struct Upload<'a> {
+    pub(crate) method: Method,
+    pub(crate) url: &'a Url,
+    pub(crate) media_type: Option<&'static str>,
+    pub(crate) body: Bytes,
+}
+
+impl<'a> Upload<'a> {
+    /// A request without a body.
+    pub(crate) fn new(method: Method, url: &'a Url) -> Self {
+        Self {
+            method,
+            url,
+            media_type: None,
+            body: Bytes::new(),
+        }
+    }
+}
+
 /// An HTTP response and its address as messages show it.
 #[derive(Debug)]
 pub(crate) struct Answer {
@@ -74,6 +94,32 @@ impl Client {
             response: sent.map_err(|error| Error::of_request(&shown, error))?,
             url: shown,
             trusted: true,
+        })
+    }
+
+    /// Sends an upload, and follows nothing. Any status is an answer. The authorization is sent to the origin of `home` alone.
+    pub(crate) async fn upload(
+        &self,
+        upload: &Upload<'_>,
+        home: &Url,
+        authorization: Option<&HeaderValue>,
+    ) -> Result<Answer, Error> {
+        let shown = shown(upload.url);
+        let trusted = hop::is_trusted(home, home, upload.url, false);
+        let mut request = Request::new(upload.method.clone(), upload.url.clone());
+        let headers = request.headers_mut();
+        if let Some(media_type) = upload.media_type {
+            headers.insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
+        }
+        if let Some(value) = authorization.filter(|_| trusted) {
+            headers.insert(AUTHORIZATION, value.clone());
+        }
+        *request.body_mut() = Some(upload.body.clone().into());
+        let sent = self.http.send(request).await;
+        Ok(Answer {
+            response: sent.map_err(|error| Error::of_request(&shown, error))?,
+            url: shown,
+            trusted,
         })
     }
 
@@ -147,10 +193,12 @@ impl Answer {
                 let why = match (has_credentials, self.trusted) {
                     (_, true) if is_forbidden => "403 Forbidden: the server refused the credentials",
                     (false, _) if is_registry => {
-                        "basic credential not found: the server asks for credentials, and none are given"
+                        "401 Unauthorized: basic credential not found: the server asks for credentials, and none are given"
                     }
                     (false, _) => "401 Unauthorized: the server asks for credentials, and none are given",
-                    (true, true) if is_registry => "401: Unauthorized: the server refused the credentials",
+                    (true, true) if is_registry => {
+                        "401 Unauthorized: the server refused the credentials (status 401: Unauthorized)"
+                    }
                     (true, true) => "401 Unauthorized: the server refused the credentials",
                     (true, false) => {
                         "another host asks for credentials, and they are sent to their own host alone unless they are \

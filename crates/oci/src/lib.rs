@@ -32,7 +32,7 @@ pub use error::Error;
 pub use index::Entry;
 pub use limits::Limits;
 pub use reference::{Reference, Wanted};
-pub use registry::{Descriptor, Manifest, Registry};
+pub use registry::{Artifact, Descriptor, Manifest, Registry};
 pub use repository::Repository;
 pub use source::{Charts, Source};
 pub use version::{newest, sort};

@@ -2,6 +2,7 @@
 
 mod auth;
 mod manifest;
+mod push;
 
 use std::sync::Mutex;
 
@@ -21,6 +22,7 @@ use crate::{
 #[cfg(test)]
 pub(crate) use auth::Challenge;
 pub use manifest::{Descriptor, Manifest};
+pub use push::Artifact;
 
 /// A repository in a registry. What it was allowed by a token, it remembers.
 #[derive(Debug)]
@@ -168,17 +170,10 @@ impl Registry {
     /// Asks, and once more with what the registry wants for it.
     async fn get(&self, url: &Url, accept: &'static str) -> Result<Answer, Error> {
         let answer = self.ask(url, accept).await?;
-        if answer.response.status() != StatusCode::UNAUTHORIZED || !answer.trusted {
-            return answer.ok(self.credentials.is_some());
-        }
-        let challenges = answer.response.headers().get_all(WWW_AUTHENTICATE);
-        let challenge = challenges
-            .iter()
-            .find_map(|value| auth::Challenge::parse(value.to_str().ok()?));
-        let Some(challenge) = challenge else {
+        let Some(challenge) = challenge(&answer) else {
             return answer.ok(self.credentials.is_some());
         };
-        let header = self.authorize(url, &challenge).await?;
+        let header = self.authorize(url, &challenge, "pull").await?;
         if let Ok(mut kept) = self.authorization.lock() {
             *kept = header;
         }
@@ -186,7 +181,7 @@ impl Registry {
     }
 
     async fn ask(&self, url: &Url, accept: &'static str) -> Result<Answer, Error> {
-        let authorization = self.authorization.lock().ok().and_then(|kept| kept.clone());
+        let authorization = self.kept();
         let ask = Ask {
             url,
             home: url,
@@ -197,14 +192,24 @@ impl Registry {
         self.client.get(ask).await
     }
 
-    /// The header that a challenge asks for.
-    async fn authorize(&self, url: &Url, challenge: &auth::Challenge) -> Result<Option<HeaderValue>, Error> {
+    /// Returns the header of the last challenge.
+    fn kept(&self) -> Option<HeaderValue> {
+        self.authorization.lock().ok().and_then(|kept| kept.clone())
+    }
+
+    /// The header that a challenge asks for. Tokens are for `actions`, unless the registry names others.
+    async fn authorize(
+        &self,
+        url: &Url,
+        challenge: &auth::Challenge,
+        actions: &str,
+    ) -> Result<Option<HeaderValue>, Error> {
         let own = self.credentials.as_ref().and_then(Credentials::header);
         match challenge {
             auth::Challenge::Basic => Ok(own),
             auth::Challenge::Bearer(_) if matches!(self.credentials, Some(Credentials::Bearer(_))) => Ok(own),
             auth::Challenge::Bearer(bearer) => {
-                let scope = format!("repository:{}:pull", self.reference.repository());
+                let scope = format!("repository:{}:{actions}", self.reference.repository());
                 if let Some(Credentials::Identity(identity)) = &self.credentials {
                     let exchange = bearer.exchange(url, &scope, identity);
                     let (realm, form) = exchange.map_err(|why| Error::malformed(shown(url), why))?;
@@ -233,6 +238,17 @@ impl Registry {
         let header = token.header().map(Some);
         header.ok_or_else(|| Error::malformed(url, "the answer holds no token that can be used"))
     }
+}
+
+/// Returns the challenge of an answer that refuses access.
+fn challenge(answer: &Answer) -> Option<auth::Challenge> {
+    if answer.response.status() != StatusCode::UNAUTHORIZED || !answer.trusted {
+        return None;
+    }
+    let challenges = answer.response.headers().get_all(WWW_AUTHENTICATE);
+    challenges
+        .iter()
+        .find_map(|value| auth::Challenge::parse(value.to_str().ok()?))
 }
 
 /// Reads an answer; what it holds isn't repeated in errors, it may be a secret.

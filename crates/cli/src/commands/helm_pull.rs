@@ -17,11 +17,13 @@ use versions::Version;
 
 use super::project_charts::{ChartFile, ProjectCharts};
 use crate::{
+    flags::TerminalFlags,
     logins::{LoginFlags, Logins},
     remote::{
         RemoteFetcher,
         charts::{ChartDownloader, ChartVersion},
     },
+    usage::boolean_flag,
 };
 
 /// Timeout for fetching a Git repository, in seconds.
@@ -32,16 +34,20 @@ const GIT_TIMEOUT_SECONDS: u64 = 300;
 /// Downloads the chart of each helm-chart.yaml, and removes pulled versions that are no longer referenced. Charts with skipPrePull
 /// are not pulled.
 #[derive(Args)]
+#[command(mut_args = boolean_flag)]
 pub(crate) struct PullArgs {
     /// Project directory
     #[arg(short, long, value_name = "DIR", default_value = ".")]
     project_dir: PathBuf,
     #[command(flatten)]
     logins: LoginFlags,
+    #[command(flatten)]
+    terminal: TerminalFlags,
 }
 
 /// Runs `weir helm-pull`.
 pub(crate) fn run(args: &PullArgs) -> Result<()> {
+    let _ = args.terminal.terminal();
     let fetcher = RemoteFetcher::new(Logins::new(&args.logins)?);
     let charts = ChartDownloader::new(&fetcher);
     let budget = Budget::new(Limits::default());

@@ -18,6 +18,7 @@ use super::{
     project_charts::{ChartFile, ProjectCharts},
 };
 use crate::{
+    flags::TerminalFlags,
     logins::{LoginFlags, Logins},
     remote::{RemoteFetcher, charts::ChartDownloader},
     usage::boolean_flag,
@@ -44,10 +45,13 @@ pub(crate) struct UpdateArgs {
     commit: bool,
     #[command(flatten)]
     logins: LoginFlags,
+    #[command(flatten)]
+    terminal: TerminalFlags,
 }
 
 /// Runs `weir helm-update`.
 pub(crate) fn run(args: &UpdateArgs) -> Result<()> {
+    let _ = args.terminal.terminal();
     let fetcher = RemoteFetcher::new(Logins::new(&args.logins)?);
     let charts = ChartDownloader::new(&fetcher);
     let budget = Budget::new(Limits::default());
@@ -68,7 +72,7 @@ pub(crate) fn run(args: &UpdateArgs) -> Result<()> {
             continue;
         }
         helm_pull::print_status(format_args!(
-            "{dir}: Chart {name} has new version {new} available"
+            "{dir}: Chart {name} (old version {old}) has new version {new} available"
         ));
         if args.upgrade && (!args.interactive || is_agreed(name, &new)?) {
             let place = release.chart.source.dir()?.unwrap_or_default();

@@ -6,7 +6,7 @@ use api::GoDuration;
 use clap::Args;
 
 use super::{ImageFlags, InclusionFlags};
-use crate::logins::LoginFlags;
+use crate::{logins::LoginFlags, terminal::Terminal};
 
 /// Parses a duration in Go's format, such as `5m` or `1h30m`.
 pub(crate) fn duration(text: &str) -> Result<Duration, api::InvalidDuration> {
@@ -66,6 +66,13 @@ pub(crate) struct TerminalFlags {
     /// Accepted for compatibility with kluctl; weir doesn't use Python
     #[arg(long = "use-system-python", hide = true)]
     _use_system_python: bool,
+}
+
+impl TerminalFlags {
+    /// Returns the terminal with these settings.
+    pub(crate) fn terminal(&self) -> Terminal {
+        Terminal::new(self.no_color, self.debug)
+    }
 }
 
 /// Input of a render: project, target, images and the selected items.

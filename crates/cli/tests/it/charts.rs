@@ -285,8 +285,7 @@ async fn helm_pull_uses_registry_credentials() {
     assert_eq!(pulled(&dir), ["charts/c/1.0.0"]);
     let output = weir(dir.path(), &["helm-update", "--upgrade", &plain, &login]);
     let stderr = succeeded(&output);
-    let expected =
-        "one: Chart c has new version 1.1.0 available\nUpgrading Chart c from version 1.0.0 to 1.1.0\n";
+    let expected = "one: Chart c (old version 1.0.0) has new version 1.1.0 available\nUpgrading Chart c from version 1.0.0 to 1.1.0\n";
     assert!(stderr.starts_with(expected), "{stderr}");
     assert!(output.stdout.is_empty());
     assert_eq!(pulled(&dir), ["charts/c/1.1.0"]);
@@ -322,10 +321,10 @@ fn helm_update_respects_update_constraints() {
             release(&url, "b", "1.4.0", "  updateConstraints: \">=3.0.0-0\"\n"),
         ),
     ]);
-    let expected = "a: Chart a has new version 2.0.0 available\n\
-                    b: Chart a has new version 1.0.5 available\n\
+    let expected = "a: Chart a (old version 1.0.0) has new version 2.0.0 available\n\
+                    b: Chart a (old version 1.0.0) has new version 1.0.5 available\n\
                     c: Skipped update to version 2.0.0\n\
-                    e: Chart b has new version 3.0.0-rc.1 available\n";
+                    e: Chart b (old version 1.4.0) has new version 3.0.0-rc.1 available\n";
     assert_eq!(succeeded(&weir(dir.path(), &["helm-update"])), expected);
     assert_eq!(server.asked().len(), 1, "the index is read once");
     assert_eq!(pulled(&dir), [""; 0]);
@@ -476,7 +475,7 @@ fn helm_pull_and_update_support_git_repositories() {
     let output = weir(dir.path(), &["helm-update", "--upgrade"]);
     let stderr = succeeded(&output);
     for expected in [
-        "tagged: Chart small has new version refs/tags/1.2.0 available\n",
+        "tagged: Chart small (old version refs/tags/1.0.0) has new version refs/tags/1.2.0 available\n",
         "Upgrading Chart small from version refs/tags/1.0.0 to refs/tags/1.2.0\n",
         "small: Removing unused Chart with version 1.0.0\n",
         "small: Pulling Chart with version refs/tags/1.2.0\n",

@@ -16,6 +16,8 @@ mod help;
 #[cfg(test)]
 mod inflate;
 #[cfg(test)]
+mod oci;
+#[cfg(test)]
 mod oracle;
 #[cfg(test)]
 mod program;

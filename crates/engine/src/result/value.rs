@@ -3,10 +3,37 @@
 use yaml::{Map, Value};
 
 use super::{
-    CommandResult, Contents, Origin, contents,
+    CommandResult, Contents, GitInfo, Origin, contents,
     entry::{entry, messages, put, reference},
 };
 use crate::ValidateResult;
+
+impl GitInfo {
+    /// Returns the commit as data, as in `gitInfo` of results.
+    #[must_use]
+    pub fn to_value(&self) -> Value {
+        let mut reference = Map::new();
+        let short = |name: &'_ str, prefix| name.strip_prefix(prefix).unwrap_or(name).to_owned();
+        put(&mut reference, "branch", &short(&self.branch, "refs/heads/"));
+        put(&mut reference, "tag", &short(&self.tag, "refs/tags/"));
+        // kluctl's types can't read an empty URL.
+        let url = Some(self.url.as_str()).filter(|url| !url.is_empty());
+        let mut info = Map::from([
+            ("url", url.map_or(Value::Null, Value::from)),
+            (
+                "ref",
+                match reference.is_empty() {
+                    true => Value::Null,
+                    false => Value::Map(reference),
+                },
+            ),
+        ]);
+        info.insert("subDir", self.sub_dir.as_str());
+        info.insert("commit", self.commit.as_str());
+        info.insert("dirty", self.dirty);
+        Value::Map(info)
+    }
+}
 
 impl CommandResult {
     /// The whole result as data. Of the objects themselves it has as much as `contents` says.
@@ -47,26 +74,7 @@ impl CommandResult {
         root.insert("target", target);
         root.insert(command, self.command_info());
         if let Some(git) = &origin.git {
-            let mut reference = Map::new();
-            let short = |name: &'_ str, prefix| name.strip_prefix(prefix).unwrap_or(name).to_owned();
-            put(&mut reference, "branch", &short(&git.branch, "refs/heads/"));
-            put(&mut reference, "tag", &short(&git.tag, "refs/tags/"));
-            // kluctl's types can't read an empty URL.
-            let url = Some(git.url.as_str()).filter(|url| !url.is_empty());
-            let mut info = Map::from([
-                ("url", url.map_or(Value::Null, Value::from)),
-                (
-                    "ref",
-                    match reference.is_empty() {
-                        true => Value::Null,
-                        false => Value::Map(reference),
-                    },
-                ),
-            ]);
-            info.insert("subDir", git.sub_dir.as_str());
-            info.insert("commit", git.commit.as_str());
-            info.insert("dirty", git.dirty);
-            root.insert("gitInfo", info);
+            root.insert("gitInfo", git.to_value());
         }
         root.insert(
             "clusterInfo",
