@@ -211,6 +211,40 @@ fn render_tells_which_charts_it_pulls() {
 }
 
 #[test]
+fn render_pulls_charts_of_git_repositories() {
+    let server = GitServer::start().unwrap();
+    let repo = server.repo("charts").unwrap();
+    let map = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: from-git}\n";
+    let files = [
+        (
+            "small/Chart.yaml",
+            "apiVersion: v2\nname: small\nversion: 1.0.0\n",
+        ),
+        ("small/templates/map.yaml", map),
+    ];
+    let id = repo.commit("one", &files).unwrap();
+    repo.tag("1.0.0", &id).unwrap();
+    let url = repo.url();
+    let chart = format!(
+        "helmChart:\n  git: {{url: '{url}', subDir: small, ref: {{tag: 1.0.0}}}}\n  releaseName: g\n  skipPrePull: true\n"
+    );
+    let dir = project(&[("one", chart.clone()), ("two", chart)]);
+    fs::write(
+        dir.path().join("deployment.yaml"),
+        "deployments: [{path: one}, {path: two}]",
+    )
+    .unwrap();
+    let output = weir(dir.path(), &["render", "--print-all", "--offline-kubernetes"]);
+    let stderr = succeeded(&output);
+    let message = "Pulling Helm Chart small with version refs/tags/1.0.0";
+    assert_eq!(stderr.matches(message).count(), 1, "{stderr}");
+    let stdout = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(stdout.matches("name: from-git").count(), 2, "{stdout}");
+    assert!(pulled(&dir).is_empty());
+    assert_eq!(succeeded(&weir(dir.path(), &["helm-pull"])), "");
+}
+
+#[test]
 fn helm_pull_finds_credentials_by_id() {
     let server = repository(&["1.0.0"]);
     server.login("me", "s3cret");

@@ -49,6 +49,7 @@ impl ChartCache {
             cache: self.clone(),
             external: external.clone(),
             blocking,
+            announced: Mutex::default(),
         }
     }
 
@@ -84,6 +85,8 @@ pub(crate) struct ChartPuller {
     cache: ChartCache,
     external: ExternalAccess,
     blocking: BlockingContext,
+    /// Charts of Git repositories that the user was told about.
+    announced: Mutex<Vec<ChartSource>>,
 }
 
 impl PullChart for ChartPuller {
@@ -93,11 +96,7 @@ impl PullChart for ChartPuller {
         let archive = match self.cache.get(&key, Instant::now()) {
             Some(archive) => archive,
             None => {
-                if let Some(status) = &self.external.status {
-                    let name = source.name().unwrap_or_default();
-                    let version = source.version().unwrap_or_default();
-                    status.show(&format!("Pulling Helm Chart {name} with version {version}"));
-                }
+                self.show(source);
                 let addresses = self.external.addresses.clone();
                 let archive = self.blocking.block_on(fetch(&key, addresses))??;
                 self.cache.keep(key, &archive, Instant::now());
@@ -107,9 +106,26 @@ impl PullChart for ChartPuller {
         let tree = archive.tree(budget).map_err(CallbackError::from_display)?;
         Ok(Arc::new(tree))
     }
+
+    /// Shows a message, once for each chart: all items of a render share the fetched repository.
+    fn announce(&self, source: &ChartSource) {
+        let mut announced = self.announced.lock().unwrap_or_else(PoisonError::into_inner);
+        if !announced.contains(source) {
+            announced.push(source.clone());
+            self.show(source);
+        }
+    }
 }
 
 impl ChartPuller {
+    fn show(&self, source: &ChartSource) {
+        if let Some(status) = &self.external.status {
+            let name = source.name().unwrap_or_default();
+            let version = source.version().unwrap_or_default();
+            status.show(&format!("Pulling Helm Chart {name} with version {version}"));
+        }
+    }
+
     fn key(&self, source: &ChartSource) -> Result<Key, CallbackError> {
         if let Some((address, chart, version)) = source.remote() {
             return Ok(Key {
@@ -120,10 +136,7 @@ impl ChartPuller {
             });
         }
         match source {
-            ChartSource::Git { .. } => Err(CallbackError::new(
-                "charts of Git repositories can't be pulled during a deployment: remove skipPrePull, pull the chart with \
-                 'weir helm-pull', and commit it to the repository",
-            )),
+            ChartSource::Git { .. } => Err(CallbackError::new("Git repositories can't be fetched here")),
             _ => Err(CallbackError::new("a chart of the project itself is not pulled")),
         }
     }
@@ -205,7 +218,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn git_charts_are_refused() {
+    async fn git_charts_are_left_to_sources() {
         let source = ChartSource::Git {
             url: "https://u:s3cret@h/x".to_owned(),
             reference: GitReference::Head,
@@ -213,7 +226,7 @@ mod tests {
         };
         let error = pull(&ChartCache::default(), &source, false).await.unwrap_err();
         assert!(
-            error.to_string().contains("weir helm-pull") && !error.to_string().contains("s3cret"),
+            error.to_string().contains("can't be fetched") && !error.to_string().contains("s3cret"),
             "{error}"
         );
     }

@@ -56,6 +56,11 @@ pub trait PullChart: Send + Sync {
     /// # Errors
     /// Fails when it can't be fetched. The message holds no secret.
     fn pull(&self, source: &ChartSource, budget: &Budget) -> Result<Arc<dyn Tree>, CallbackError>;
+
+    /// Tells the user that a chart is going to be fetched by [`crate::Sources`]. Does nothing by default.
+    fn announce(&self, source: &ChartSource) {
+        let _ = source;
+    }
 }
 
 /// Inputs of Helm charts other than their files and values.

@@ -82,6 +82,9 @@ pub(super) fn pulled(
                 },
                 Some(sources),
             ) => {
+                if let Some(puller) = &charts.pull {
+                    puller.announce(&chart.source);
+                }
                 let (url, reference) = (url.clone(), reference.clone());
                 let address = SourceAddress::Git { url, reference };
                 let tree = source::fetch(Some(sources), &address, budget)?.tree;
