@@ -8,7 +8,7 @@ use std::{
 
 use anyhow::{Context as _, Result, bail, ensure};
 use cluster::{Cluster, access::LocalKubeconfig};
-use engine::{ExternalAccess, GitInfo, RenderOptions, SourceOverride};
+use engine::{EnvironmentVariables, ExternalAccess, GitInfo, RenderOptions, SourceOverride};
 use git::Checkout;
 use kluctl::{Contexts, FixedImage, Inclusion, Rendered, Request, Target};
 use secrets::Keys;
@@ -217,8 +217,9 @@ impl Session {
     /// Renders the project.
     pub(crate) fn render(&self, cluster: Option<&Cluster>) -> Result<Rendered> {
         let step = self.terminal.start("Rendering");
+        let ambient = EnvironmentVariables::from_process().ambient();
         let rendering = RenderOptions {
-            keys: Some(Arc::new(Keys::from_environment(&|name| std::env::var(name).ok()))),
+            keys: Some(Arc::new(Keys::from_environment(ambient))),
             ..self.rendering()
         };
         let (tree, request) = (self.tree.clone(), self.request.clone());

@@ -52,12 +52,16 @@ impl Ambient {
         }
     }
 
-    fn get(&self, name: &str) -> Option<&str> {
+    /// Returns a variable that is set and not empty.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&str> {
         let value = self.variables.get(name).map(String::as_str);
         value.filter(|value| !value.is_empty())
     }
 
-    fn home(&self, below: &str) -> Option<PathBuf> {
+    /// Returns a path below the home directory of `HOME`.
+    #[must_use]
+    pub fn home(&self, below: &str) -> Option<PathBuf> {
         Some(PathBuf::from(self.get("HOME")?).join(below))
     }
 
@@ -101,6 +105,32 @@ impl Ambient {
             service: "Google Cloud",
             hint: "set GOOGLE_APPLICATION_CREDENTIALS to a file with a key, or log in with gcloud",
         })
+    }
+
+    /// Returns a token for Google Cloud as sops finds it, from the first of: `GOOGLE_CREDENTIALS`, which is a file or its
+    /// content, `GOOGLE_OAUTH_ACCESS_TOKEN`, then the sources of [`Self::gcp`].
+    ///
+    /// # Errors
+    /// Fails when credentials are missing or invalid, or the request for them fails.
+    pub async fn gcp_for_sops(&self, client: &Client) -> Result<Token, Error> {
+        match (
+            self.get("GOOGLE_CREDENTIALS"),
+            self.get("GOOGLE_OAUTH_ACCESS_TOKEN"),
+        ) {
+            (Some(given), _) => {
+                let credentials = if given.trim_start().starts_with('{') {
+                    gcp::Credentials::parse(given.as_bytes())?
+                } else {
+                    gcp::Credentials::parse(read(Path::new(given))?.as_bytes())?
+                };
+                credentials.token(client).await
+            }
+            (None, Some(token)) => Ok(Token {
+                access: Secret::new(token.to_owned()),
+                expires_in: 0,
+            }),
+            (None, None) => self.gcp(client).await,
+        }
     }
 
     /// Returns a token for Azure, for the application of `AZURE_TENANT_ID`, `AZURE_CLIENT_ID` and its proof, or for

@@ -99,7 +99,8 @@ impl Client {
             tenant,
             client_id,
             proof,
-            authority: authority.map_err(|_| Error::credentials(WHAT, "AZURE_AUTHORITY_HOST is no URL"))?,
+            authority: authority
+                .map_err(|_| Error::credentials(WHAT, "AZURE_AUTHORITY_HOST is not a URL"))?,
         }))
     }
 
@@ -266,7 +267,11 @@ mod tests {
         }
         for (name, value, why) in [
             ("AZURE_FEDERATED_TOKEN_FILE", "gone", "gone: no such file"),
-            ("AZURE_AUTHORITY_HOST", "login", "AZURE_AUTHORITY_HOST is no URL"),
+            (
+                "AZURE_AUTHORITY_HOST",
+                "login",
+                "AZURE_AUTHORITY_HOST is not a URL",
+            ),
         ] {
             let error = found(&[&[(name, value)], &all[..3]].concat())
                 .unwrap_err()

@@ -11,21 +11,16 @@ mod service;
 mod tests;
 mod vault;
 
+use std::sync::Arc;
+
 use ::url::Url;
 use api::Secret;
-use cloud::http::Client;
+use cloud::{Ambient, http::Client};
 use net::AddressPolicy;
 use tokio::sync::OnceCell;
 use zeroize::Zeroizing;
 
-use self::{
-    age::Identities,
-    aws::Aws,
-    azure::Azure,
-    gcp::{Access, Gcp},
-    pgp::SecretKeys,
-    vault::Vault,
-};
+use self::{age::Identities, aws::Aws, azure::Azure, gcp::Gcp, pgp::SecretKeys, vault::Vault};
 use crate::{
     Error,
     metadata::{Kind, Master},
@@ -40,6 +35,10 @@ pub struct Keys {
     gcp: Option<Gcp>,
     azure: Option<Azure>,
     vault: Option<Vault>,
+    /// The environment whose cloud credentials are used for services without given ones.
+    ambient: Option<Arc<Ambient>>,
+    /// The credentials for AWS that were found in the environment.
+    ambient_aws: OnceCell<Aws>,
     /// The policy of addresses that key services may have; that of the command line by default.
     addresses: Option<AddressPolicy>,
     http: OnceCell<Client>,
@@ -47,7 +46,8 @@ pub struct Keys {
     notes: Vec<String>,
 }
 
-/// Private endpoints of key services, used instead of the usual addresses.
+/// Addresses of the key services in tests, used instead of the usual ones.
+#[cfg(test)]
 #[derive(Debug, Clone, Default)]
 struct Endpoints {
     /// AWS KMS.
@@ -91,7 +91,7 @@ impl Keys {
         self.pgp.add(text.expose())
     }
 
-    /// Requests to AWS are signed with these credentials.
+    /// Uses these credentials for AWS.
     pub fn set_aws(&mut self, credentials: cloud::aws::Credentials) {
         self.aws = Some(Aws {
             credentials,
@@ -100,27 +100,23 @@ impl Keys {
         });
     }
 
-    /// Google Cloud is asked with these credentials.
+    /// Uses these credentials for Google Cloud.
     pub fn set_gcp(&mut self, credentials: cloud::gcp::Credentials) {
-        self.set_gcp_access(Access::Credentials(credentials));
-    }
-
-    fn set_gcp_access(&mut self, access: Access) {
         self.gcp = Some(Gcp {
-            access,
+            access: gcp::Access::Credentials(credentials),
             endpoint: None,
         });
     }
 
-    /// Azure is asked as this application.
+    /// Uses this application for Azure.
     pub fn set_azure(&mut self, client: cloud::azure::Client) {
         self.azure = Some(Azure {
-            client,
+            access: azure::Access::Application(client),
             endpoint: None,
         });
     }
 
-    /// Vault is asked with this token; with a `server`, that one alone.
+    /// Uses this token for Vault; with a `server`, it is sent to that server only.
     pub fn set_vault(&mut self, token: Secret<String>, server: Option<Url>) {
         self.vault = Some(Vault { token, server });
     }
@@ -130,7 +126,8 @@ impl Keys {
         self.addresses = Some(addresses);
     }
 
-    /// Services that are set are asked at these addresses.
+    /// Replaces the usual addresses of the services whose credentials are set.
+    #[cfg(test)]
     fn set_endpoints(&mut self, endpoints: &Endpoints) {
         if let Some(aws) = &mut self.aws {
             aws.endpoint.clone_from(&endpoints.aws);
@@ -166,24 +163,24 @@ impl Keys {
         Ok(true)
     }
 
-    /// Opens what was encrypted for one key, or says why not.
+    /// Decrypts a data key that was encrypted for one master key.
     pub(crate) async fn open(&self, master: &Master) -> Result<Zeroizing<Vec<u8>>, String> {
         let enc = master.enc.trim();
         match &master.kind {
             Kind::Age { .. } => self.age.open(&master.enc),
             Kind::Pgp { .. } => self.pgp.open(&master.enc),
-            kind @ Kind::Aws { .. } => match &self.aws {
-                Some(aws) => aws.open(self.http().await?, kind, enc).await,
-                None => missing("AWS"),
-            },
-            Kind::Gcp { resource } => match &self.gcp {
-                Some(gcp) => gcp.open(self.http().await?, resource, enc).await,
-                None => missing("Google Cloud"),
-            },
-            Kind::Azure { vault, name, version } => match &self.azure {
-                Some(azure) => azure.open(self.http().await?, (vault, name, version), enc).await,
-                None => missing("Azure"),
-            },
+            kind @ Kind::Aws { .. } => {
+                let http = self.http().await?;
+                self.aws(http).await?.open(http, kind, enc).await
+            }
+            Kind::Gcp { resource } => {
+                let http = self.http().await?;
+                self.gcp()?.open(http, resource, enc).await
+            }
+            Kind::Azure { vault, name, version } => {
+                let http = self.http().await?;
+                self.azure()?.open(http, (vault, name, version), enc).await
+            }
             Kind::Vault {
                 address,
                 engine,
@@ -196,7 +193,41 @@ impl Keys {
         }
     }
 
-    /// The client, made when a service is asked for the first time.
+    /// Returns the given credentials for AWS, or those of the environment, which are looked up once.
+    async fn aws(&self, http: &Client) -> Result<&Aws, String> {
+        match (&self.aws, &self.ambient) {
+            (Some(given), _) => Ok(given),
+            (None, Some(ambient)) => {
+                let find = async || Aws::find(ambient, http).await;
+                self.ambient_aws.get_or_try_init(find).await
+            }
+            (None, None) => missing("AWS"),
+        }
+    }
+
+    fn gcp(&self) -> Result<Gcp, String> {
+        match (&self.gcp, &self.ambient) {
+            (Some(given), _) => Ok(given.clone()),
+            (None, Some(ambient)) => Ok(Gcp {
+                access: gcp::Access::Ambient(Arc::clone(ambient)),
+                endpoint: None,
+            }),
+            (None, None) => missing("Google Cloud"),
+        }
+    }
+
+    fn azure(&self) -> Result<Azure, String> {
+        match (&self.azure, &self.ambient) {
+            (Some(given), _) => Ok(given.clone()),
+            (None, Some(ambient)) => Ok(Azure {
+                access: azure::Access::Ambient(Arc::clone(ambient)),
+                endpoint: None,
+            }),
+            (None, None) => missing("Azure"),
+        }
+    }
+
+    /// Returns the HTTP client, which is made for the first request.
     async fn http(&self) -> Result<&Client, String> {
         let addresses = self.addresses.clone();
         let make = async || service::client(addresses.unwrap_or_else(AddressPolicy::command_line));

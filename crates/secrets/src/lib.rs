@@ -27,6 +27,7 @@ mod tests;
 mod walk;
 
 pub use cipher::DataKey;
+pub use cloud::Ambient;
 pub use error::Error;
 pub use file::{Decrypted, File, Mac, decrypt, is_encrypted};
 pub use format::Format;

@@ -27,7 +27,7 @@ impl Client {
     ) -> Result<String, Error> {
         let region = region
             .or_else(|| region_of_arn(name, "secretsmanager"))
-            .ok_or_else(|| Error::Request {
+            .ok_or_else(|| cloud::Error::Request {
                 url: STORE.to_owned(),
                 why: "when omitting the AWS region, the secret name must be a valid ARN".to_owned(),
             })?;
@@ -54,10 +54,11 @@ impl Client {
             let json = json(&answer, STORE)?;
             return match json.get("SecretString").and_then(serde_json::Value::as_str) {
                 Some(text) => Ok(text.to_owned()),
-                None => Err(Error::Unknown {
-                    store: STORE,
-                    why: "the secret is no text",
-                }),
+                None => Err(cloud::Error::Answer {
+                    service: STORE,
+                    why: "the secret is not a string",
+                }
+                .into()),
             };
         }
         let is_missing =

@@ -21,10 +21,11 @@ impl Client {
     /// Fails when the address is invalid or outside Azure Key Vault: it would get a token that opens other vaults.
     pub fn azure_scope(vault: &str) -> Result<&'static str, Error> {
         let url = address(vault)?;
-        vault_scope(&url).ok_or_else(|| Error::Address {
+        let refused = || cloud::Error::Address {
             url: shown(&url),
             why: "it is no host of Azure Key Vault, and tokens are sent to those alone".to_owned(),
-        })
+        };
+        Ok(vault_scope(&url).ok_or_else(refused)?)
     }
 
     /// The text of a secret. `at` is another server, as tests have it.
@@ -40,10 +41,11 @@ impl Client {
     ) -> Result<String, Error> {
         let plain = |c: char| c.is_ascii_alphanumeric() || c == '-';
         if name.is_empty() || !name.chars().all(plain) {
-            return Err(Error::Request {
+            return Err(cloud::Error::Request {
                 url: STORE.to_owned(),
                 why: format!("{name:?} is no name of a secret"),
-            });
+            }
+            .into());
         }
         Self::azure_scope(vault)?;
         let base = at.unwrap_or(vault).trim_end_matches('/');

@@ -38,7 +38,7 @@ impl Client {
 /// Parses an answer of a store as JSON.
 pub(crate) fn json(answer: &Answer, store: &'static str) -> Result<serde_json::Value, Error> {
     let why = "it is not JSON";
-    serde_json::from_slice(&answer.body).map_err(|_| Error::Unknown { store, why })
+    serde_json::from_slice(&answer.body).map_err(|_| cloud::Error::Answer { service: store, why }.into())
 }
 
 /// Returns the first of these members of an answer's JSON that is a string; none if a store did not answer.

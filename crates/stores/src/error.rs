@@ -3,22 +3,6 @@
 /// The reason why a secret could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// An address that is invalid or not allowed.
-    #[error("{url}: {why}")]
-    Address {
-        /// The address, without its secret parts.
-        url: String,
-        /// The reason, as a sentence.
-        why: String,
-    },
-    /// A request that can't be made.
-    #[error("the request to {url} can't be made: {why}")]
-    Request {
-        /// The address, without its secret parts.
-        url: String,
-        /// The reason, as a sentence.
-        why: String,
-    },
     /// A secret that the store does not have.
     #[error("{0}")]
     Missing(String),
@@ -32,15 +16,7 @@ pub enum Error {
         /// The store's own words, shortened.
         why: String,
     },
-    /// An answer that is not understood.
-    #[error("the answer of {store} is not understood: {why}")]
-    Unknown {
-        /// The name of the store.
-        store: &'static str,
-        /// The part that is missing or invalid.
-        why: &'static str,
-    },
-    /// Credentials that can't be used, or a service that refuses them.
+    /// Credentials, addresses, requests and answers that can't be used, as all services have them.
     #[error(transparent)]
     Cloud(#[from] cloud::Error),
 }

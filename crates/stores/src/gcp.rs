@@ -22,10 +22,11 @@ impl Client {
     pub async fn gcp(&self, token: &Token, name: &str, at: Option<&str>) -> Result<String, Error> {
         let plain = |c: char| c.is_ascii_alphanumeric() || "-_/.".contains(c);
         if !name.starts_with("projects/") || !name.chars().all(plain) || name.contains("..") {
-            return Err(Error::Request {
+            return Err(cloud::Error::Request {
                 url: STORE.to_owned(),
-                why: format!("{name:?} is no projects/x/secrets/y/versions/z"),
-            });
+                why: format!("{name:?} is not projects/x/secrets/y/versions/z"),
+            }
+            .into());
         }
         let base = at.unwrap_or(ENDPOINT).trim_end_matches('/');
         let url = address(&format!("{base}/v1/{name}:access"))?;
@@ -46,11 +47,10 @@ impl Client {
         let json = json(&answer, STORE)?;
         let data = json.pointer("/payload/data").and_then(serde_json::Value::as_str);
         let bytes = data.and_then(|data| STANDARD.decode(data).ok());
-        bytes
-            .and_then(|bytes| String::from_utf8(bytes).ok())
-            .ok_or(Error::Unknown {
-                store: STORE,
-                why: "the secret is no text",
-            })
+        let text = bytes.and_then(|bytes| String::from_utf8(bytes).ok());
+        Ok(text.ok_or(cloud::Error::Answer {
+            service: STORE,
+            why: "the secret is not a string",
+        })?)
     }
 }

@@ -41,10 +41,11 @@ impl Client {
         let data = json.pointer("/data/data").filter(|data| !data.is_null());
         data.map(serde_json::Value::to_string)
             .ok_or_else(|| match json.get("data") {
-                Some(data) if !data.is_null() => Error::Unknown {
-                    store: STORE,
+                Some(data) if !data.is_null() => cloud::Error::Answer {
+                    service: STORE,
                     why: "the secret has no data: only the version 2 of key/value secrets is read",
-                },
+                }
+                .into(),
                 _ => missing(),
             })
     }

@@ -89,6 +89,22 @@ impl Ambient {
         self.endpoint("AWS_ENDPOINT_URL_SECRETS_MANAGER")
     }
 
+    /// Returns the endpoint for KMS that replaces the usual one: `AWS_ENDPOINT_URL_KMS`, or `AWS_ENDPOINT_URL`.
+    ///
+    /// # Errors
+    /// Fails when the value is an invalid address.
+    pub fn aws_kms(&self) -> Result<Option<url::Url>, Error> {
+        self.endpoint("AWS_ENDPOINT_URL_KMS")
+    }
+
+    /// Returns the endpoint for STS that replaces the usual one: `AWS_ENDPOINT_URL_STS`, or `AWS_ENDPOINT_URL`.
+    ///
+    /// # Errors
+    /// Fails when the value is an invalid address.
+    pub fn aws_sts(&self) -> Result<Option<url::Url>, Error> {
+        self.endpoint("AWS_ENDPOINT_URL_STS")
+    }
+
     fn aws_keys(&self) -> Option<Credentials> {
         Credentials::of_variables(|name| self.get(name).map(str::to_owned))
     }
@@ -161,7 +177,7 @@ impl Ambient {
         identity: &WebIdentity,
         region: Option<&str>,
     ) -> Result<Credentials, Error> {
-        let form = identity.request(self.sts_region(region), self.endpoint("AWS_ENDPOINT_URL_STS")?)?;
+        let form = identity.request(self.sts_region(region), self.aws_sts()?)?;
         let answer = client.form(&form, &[("accept", "application/xml")]).await?;
         Credentials::from_answer(&answer.body)
     }
@@ -175,7 +191,7 @@ impl Ambient {
         region: Option<&str>,
     ) -> Result<Credentials, Error> {
         let region = self.sts_region(region);
-        let at = self.endpoint("AWS_ENDPOINT_URL_STS")?;
+        let at = self.aws_sts()?;
         role.send(client, current, region, at).await
     }
 

@@ -61,6 +61,12 @@ impl EnvironmentVariables {
         Self::new(std::env::vars_os().filter_map(|(name, value)| Some((text(name)?, text(value)?))))
     }
 
+    /// Returns the cloud credentials that these variables name, and those of the machine: for the user of a command line.
+    #[must_use]
+    pub fn ambient(&self) -> Ambient {
+        Ambient::new(self.variables.clone()).with_instance()
+    }
+
     /// Restricts the variables to names with one of the prefixes.
     #[must_use]
     pub fn only(mut self, prefixes: &[String]) -> Self {
@@ -173,7 +179,7 @@ impl ExternalAccess {
     pub fn of_user() -> Self {
         let environment = EnvironmentVariables::from_process();
         Self {
-            stores: Some(Ambient::new(environment.variables.clone()).with_instance()),
+            stores: Some(environment.ambient()),
             environment,
             vars_addresses: AddressPolicy::command_line(),
             ..Self::default()

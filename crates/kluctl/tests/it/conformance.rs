@@ -207,13 +207,8 @@ fn execute(case: &Path, project: &Path, description: &Value) -> Result<Outcome, 
 
 /// Returns a decryption with the keys of an environment.
 fn decryption(env: &[(String, String)]) -> Option<Arc<dyn kluctl::Decrypt>> {
-    let variable = |name: &str| {
-        env.iter()
-            .find(|(key, _)| key == name)
-            .map(|(_, value)| value.clone())
-    };
     Some(Arc::new(Decryption {
-        keys: secrets::Keys::from_environment(&variable),
+        keys: secrets::Keys::from_environment(secrets::Ambient::new(env.iter().cloned())),
         cache: secrets::Cache::default(),
     }))
 }

@@ -3,6 +3,7 @@
 use api::Secret;
 use base64::{Engine, prelude::BASE64_STANDARD};
 use cloud::{
+    Ambient,
     aws::{Assume, Credentials, endpoint, region_of_arn},
     http::{Client, Request},
 };
@@ -49,6 +50,15 @@ pub(super) fn parse(entry: &str) -> Result<Credentials, Error> {
 }
 
 impl Aws {
+    /// Finds credentials and addresses of the services in the environment.
+    pub(super) async fn find(ambient: &Ambient, http: &Client) -> Result<Self, String> {
+        Ok(Self {
+            endpoint: ambient.aws_kms().map_err(|error| error.to_string())?,
+            sts: ambient.aws_sts().map_err(|error| error.to_string())?,
+            credentials: ambient.aws(http, None, None).await.map_err(failed)?,
+        })
+    }
+
     pub(super) async fn open(
         &self,
         http: &Client,

@@ -4,8 +4,11 @@ mod config;
 
 pub(super) use config::parse;
 
+use std::sync::Arc;
+
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use cloud::{
+    Ambient, Error, Token,
     azure::{Client, vault_scope},
     http,
 };
@@ -18,11 +21,27 @@ use super::service::{bearer, failed, post, text};
 
 const API: &str = "7.4";
 
-/// An application, and where vaults are asked instead of their usual addresses.
+/// Credentials, and the address that replaces those of the vaults.
 #[derive(Debug, Clone)]
 pub(super) struct Azure {
-    pub(super) client: Client,
+    pub(super) access: Access,
     pub(super) endpoint: Option<Url>,
+}
+
+#[derive(Debug, Clone)]
+pub(super) enum Access {
+    Application(Client),
+    /// The credentials of the environment.
+    Ambient(Arc<Ambient>),
+}
+
+impl Access {
+    async fn token(&self, http: &http::Client, scope: &str, id: &str) -> Result<Token, Error> {
+        match self {
+            Self::Application(client) => client.token(http, scope, id).await,
+            Self::Ambient(ambient) => ambient.azure(http, scope, id).await,
+        }
+    }
 }
 
 impl Azure {
@@ -39,7 +58,7 @@ impl Azure {
             return Err("its name or version is none of Azure Key Vault".to_owned());
         }
         let id = Uuid::new_v4().to_string();
-        let token = self.client.token(http, scope, &id).await.map_err(failed)?;
+        let token = self.access.token(http, scope, &id).await.map_err(failed)?;
         let server = self.endpoint.as_ref().unwrap_or(&vault).as_str();
         let url = format!(
             "{}/keys/{name}/{version}/decrypt?api-version={API}",

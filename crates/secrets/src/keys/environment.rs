@@ -1,74 +1,70 @@
-//! The keys of whoever runs a program: where sops looks for them, apart from agents and programs.
+//! The keys of the user who runs a program: where sops looks for them, apart from agents and programs.
 
 use std::{
     fs::File,
     io::{ErrorKind, Read},
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use api::Secret;
-use cloud::{
-    aws::{Base, Credentials, Profiles},
-    azure::Client,
-};
+use cloud::Ambient;
 use url::Url;
 use zeroize::Zeroizing;
 
-use super::{Access, Endpoints, Keys, gcp_credentials};
+use super::Keys;
 use crate::Error;
 
-/// Larger files hold no keys.
-const LARGEST: u64 = 1 << 20;
+/// The maximum size of a file of keys, in bytes.
+const MAX_FILE: u64 = 1 << 20;
 
 /// Search for keys in the environment.
-struct Search<'a> {
-    variable: &'a dyn Fn(&str) -> Option<String>,
+struct Search {
+    ambient: Arc<Ambient>,
     keys: Keys,
 }
 
 impl Keys {
-    /// The keys that sops would find: age identities and SSH keys, the secret keyring of gpg, and the credentials of the
-    /// clouds and of Vault. `variable` gives the variables of the environment, those that are set and not empty.
+    /// Finds the keys that sops would use: age identities and SSH keys, the secret keyring of gpg, and the token of Vault.
+    /// The credentials of the clouds are looked up by [`Ambient`] when a file needs them.
     ///
     /// Problems are reported only when no key opens a file, as other keys may do.
     #[must_use]
-    pub fn from_environment(variable: &dyn Fn(&str) -> Option<String>) -> Self {
+    pub fn from_environment(ambient: Ambient) -> Self {
         let mut search = Search {
-            variable,
+            ambient: Arc::new(ambient),
             keys: Self::new(),
         };
         search.age();
         search.ssh();
         search.pgp();
-        search.aws();
-        search.gcp();
-        search.azure();
         search.vault();
+        search.keys.ambient = Some(search.ambient);
         search.keys
     }
 }
 
-impl Search<'_> {
+impl Search {
     fn get(&self, name: &str) -> Option<String> {
-        (self.variable)(name).filter(|value| !value.is_empty())
+        self.ambient.get(name).map(str::to_owned)
     }
 
     fn home(&self, path: &str) -> Option<PathBuf> {
-        self.get("HOME").map(|home| Path::new(&home).join(path))
+        self.ambient.home(path)
     }
 
-    fn note(&mut self, place: &str, why: &str) {
-        self.keys.notes.push(format!("{place}: {why}"));
+    fn note(&mut self, origin: &str, why: &str) {
+        self.keys.notes.push(format!("{origin}: {why}"));
     }
 
-    /// Tells what was wrong with a place.
-    fn check(&mut self, place: &str, outcome: Result<(), Error>) {
+    /// Notes the error of a variable or a file.
+    fn check(&mut self, origin: &str, outcome: Result<(), Error>) {
         if let Err(error) = outcome {
-            self.note(place, &error.to_string());
+            self.note(origin, &error.to_string());
         }
     }
 
-    /// The content of a file; `None`, with a note, when it isn't there or cannot be read.
+    /// Reads a file; returns `None` and adds a note if it is missing or unreadable.
     fn read(&mut self, path: &Path) -> Option<Zeroizing<Vec<u8>>> {
         match read(path) {
             Ok(bytes) => Some(bytes),
@@ -125,7 +121,7 @@ impl Search<'_> {
         }
     }
 
-    /// The keyring that sops reads itself; the newer one belongs to gpg's agent.
+    /// Reads the keyring that sops reads itself; the newer one belongs to gpg's agent.
     fn pgp(&mut self) {
         let home = match self.get("GNUPGHOME") {
             Some(home) => Some(PathBuf::from(home)),
@@ -137,96 +133,6 @@ impl Search<'_> {
         {
             let added = self.keys.pgp.add(&bytes);
             self.check(&ring.display().to_string(), added);
-        }
-    }
-
-    fn aws(&mut self) {
-        let own = Credentials::of_variables(|name| self.get(name));
-        let Some(credentials) = own.or_else(|| self.aws_profile()) else {
-            return;
-        };
-        self.keys.set_aws(credentials);
-        let endpoint = |own: &str| {
-            let url = self.get(own).or_else(|| self.get("AWS_ENDPOINT_URL"));
-            url.map(|url| Url::parse(&url)).transpose()
-        };
-        match (endpoint("AWS_ENDPOINT_URL_KMS"), endpoint("AWS_ENDPOINT_URL_STS")) {
-            (Ok(aws), Ok(sts)) => self.keys.set_endpoints(&Endpoints {
-                aws,
-                sts,
-                ..Endpoints::default()
-            }),
-            _ => {
-                // Nobody else may be asked in its place.
-                self.keys.aws = None;
-                self.note("AWS_ENDPOINT_URL", "it is no URL");
-            }
-        }
-    }
-
-    /// Static keys of a profile of the shared configuration.
-    fn aws_profile(&mut self) -> Option<Credentials> {
-        let mut text = |variable: &str, usual: &str| {
-            let named = self.get(variable).map(PathBuf::from);
-            let path = named.or_else(|| self.home(usual).filter(|path| path.exists()))?;
-            self.read_text(&path)
-        };
-        let config = text("AWS_CONFIG_FILE", ".aws/config");
-        let credentials = text("AWS_SHARED_CREDENTIALS_FILE", ".aws/credentials");
-        if config.is_none() && credentials.is_none() {
-            return None;
-        }
-        let [config, credentials] = [config, credentials].map(Option::unwrap_or_default);
-        let profile = self.get("AWS_PROFILE").unwrap_or_else(|| "default".to_owned());
-        match Profiles::read(config.expose(), credentials.expose()).chain(&profile) {
-            Ok(chain) if chain.roles.is_empty() => match chain.base {
-                Base::Keys(keys) => return Some(keys),
-                _ => self.note("AWS", &format!("the profile {profile} has no keys of its own")),
-            },
-            Ok(_) => self.note("AWS", &format!("the profile {profile} has no keys of its own")),
-            Err(error) => self.note("AWS", &error.to_string()),
-        }
-        None
-    }
-
-    fn gcp(&mut self) {
-        // Its value is a file, or what would be in one.
-        let named = self.get("GOOGLE_CREDENTIALS");
-        let (place, bytes) = match named {
-            Some(text) if text.trim_start().starts_with('{') => (
-                "GOOGLE_CREDENTIALS".to_owned(),
-                Some(Zeroizing::new(text.into_bytes())),
-            ),
-            Some(path) => (path.clone(), self.read(Path::new(&path))),
-            None => {
-                if let Some(token) = self.get("GOOGLE_OAUTH_ACCESS_TOKEN") {
-                    self.keys.set_gcp_access(Access::Token(Secret::new(token)));
-                    return;
-                }
-                let usual = self.home(".config/gcloud/application_default_credentials.json");
-                let path = match self.get("GOOGLE_APPLICATION_CREDENTIALS") {
-                    Some(path) => PathBuf::from(path),
-                    None => match usual.filter(|path| path.exists()) {
-                        Some(path) => path,
-                        None => return,
-                    },
-                };
-                (path.display().to_string(), self.read(&path))
-            }
-        };
-        let Some(bytes) = bytes else { return };
-        match gcp_credentials("Google credentials", &bytes) {
-            Ok(credentials) => self.keys.set_gcp(credentials),
-            Err(error) => self.note(&place, &error.to_string()),
-        }
-    }
-
-    fn azure(&mut self) {
-        let found = Client::of_variables(|name| self.get(name), |file| read_text(Path::new(file)));
-        match found {
-            Ok(Some(client)) => self.keys.set_azure(client),
-            Ok(None) => {}
-            Err(error) => self.note("Azure", &error.to_string()),
         }
     }
 
@@ -244,18 +150,18 @@ impl Search<'_> {
                 let token = Secret::new(token.expose().trim().to_owned());
                 self.keys.set_vault(token, server);
             }
-            // Without its address, the token would be for whatever server a file names.
-            (Some(_), Err(_)) => self.note("VAULT_ADDR", "it is no URL"),
+            // Without the address, the token would be sent to any server that a file names.
+            (Some(_), Err(_)) => self.note("VAULT_ADDR", "it is not a URL"),
             (None, _) => {}
         }
     }
 }
 
-/// The text of a file, or why there is none.
+/// Reads a file as UTF-8; the error names the file.
 fn read_text(path: &Path) -> Result<Secret<String>, String> {
     let text = read(path).and_then(|bytes| match str::from_utf8(&bytes) {
         Ok(text) => Ok(Secret::new(text.to_owned())),
-        Err(_) => Err("it is no text".to_owned()),
+        Err(_) => Err("it is not UTF-8".to_owned()),
     });
     text.map_err(|why| format!("{}: {why}", path.display()))
 }
@@ -267,10 +173,10 @@ fn read(path: &Path) -> Result<Zeroizing<Vec<u8>>, String> {
     };
     let file = File::open(path).map_err(|error| told(&error))?;
     let mut bytes = Zeroizing::new(Vec::new());
-    let read = file.take(LARGEST + 1).read_to_end(&mut bytes);
+    let read = file.take(MAX_FILE + 1).read_to_end(&mut bytes);
     read.map_err(|error| told(&error))?;
-    if bytes.len() as u64 > LARGEST {
-        return Err("it is too large for a file of keys".to_owned());
+    if bytes.len() as u64 > MAX_FILE {
+        return Err("it is larger than 1 MiB, so it is no file of keys".to_owned());
     }
     Ok(bytes)
 }

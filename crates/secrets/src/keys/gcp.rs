@@ -1,8 +1,10 @@
 //! Google Cloud KMS.
 
+use std::sync::Arc;
+
 use api::Secret;
 use base64::{Engine, prelude::BASE64_STANDARD};
-use cloud::{gcp::Credentials, http::Client};
+use cloud::{Ambient, gcp::Credentials, http::Client};
 use serde_json::json;
 use url::Url;
 use zeroize::Zeroizing;
@@ -11,7 +13,7 @@ use super::service::{bearer, failed, post, text};
 
 const SERVER: &str = "https://cloudkms.googleapis.com/";
 
-/// Credentials, or a token that somebody else got, and where the service is asked instead of its usual address.
+/// Credentials, and the address that replaces the usual one of the service.
 #[derive(Debug, Clone)]
 pub(super) struct Gcp {
     pub(super) access: Access,
@@ -21,7 +23,8 @@ pub(super) struct Gcp {
 #[derive(Debug, Clone)]
 pub(super) enum Access {
     Credentials(Credentials),
-    Token(Secret<String>),
+    /// The credentials of the environment.
+    Ambient(Arc<Ambient>),
 }
 
 /// `projects/P/locations/L/keyRings/R/cryptoKeys/K`, of plain parts.
@@ -63,13 +66,12 @@ impl Gcp {
             .map_err(|_| "the service's key is not base64".to_owned())
     }
 
-    async fn token(&self, http: &Client) -> Result<Secret<String>, String> {
-        let credentials = match &self.access {
-            Access::Token(token) => return Ok(token.clone()),
-            Access::Credentials(credentials) => credentials,
+    pub(super) async fn token(&self, http: &Client) -> Result<Secret<String>, String> {
+        let token = match &self.access {
+            Access::Ambient(ambient) => ambient.gcp_for_sops(http).await,
+            Access::Credentials(credentials) => credentials.token(http).await,
         };
-        let token = credentials.token(http).await.map_err(failed)?;
-        Ok(token.access)
+        Ok(token.map_err(failed)?.access)
     }
 }
 

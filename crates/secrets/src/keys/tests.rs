@@ -2,7 +2,7 @@
 
 mod services;
 
-use std::{collections::BTreeMap, fs, path::Path};
+use std::fs;
 
 use super::*;
 use crate::{
@@ -15,8 +15,12 @@ fn text(name: &str) -> String {
 }
 
 fn from(variables: &[(&str, &str)]) -> Keys {
-    let variables: BTreeMap<&str, &str> = variables.iter().copied().collect();
-    Keys::from_environment(&|name| variables.get(name).map(|value| (*value).to_owned()))
+    Keys::from_environment(ambient(variables))
+}
+
+fn ambient(variables: &[(&str, &str)]) -> Ambient {
+    let variables = variables.iter();
+    Ambient::new(variables.map(|(name, value)| ((*name).to_owned(), (*value).to_owned())))
 }
 
 fn outcome(file: &str, keys: &Keys) -> Result<(), String> {
@@ -67,7 +71,6 @@ fn what_cannot_be_used_is_told_when_nothing_opens_the_file() {
         ("SOPS_AGE_KEY", "AGE-SECRET-KEY-1HUNTER2"),
         ("SOPS_AGE_KEY_CMD", "rm"),
         ("SOPS_AGE_KEY_FILE", "/nonexistent"),
-        ("GOOGLE_CREDENTIALS", "{\"type\": \"hunter2\"}"),
     ]);
     let error = outcome("secret.yaml", &keys).unwrap_err();
     for part in [
@@ -80,8 +83,14 @@ fn what_cannot_be_used_is_told_when_nothing_opens_the_file() {
     assert!(!error.contains("HUNTER2"), "{error}");
 }
 
-#[test]
-fn credentials_of_clouds_are_found() {
+/// Returns the credentials for AWS that keys find in an environment.
+async fn aws(variables: &[(&str, &str)]) -> Result<Aws, String> {
+    let keys = from(variables);
+    keys.aws(keys.http().await?).await.cloned()
+}
+
+#[tokio::test]
+async fn aws_credentials_of_the_environment_are_found_by_their_chain() {
     let dir = tempfile::tempdir().unwrap();
     let home = dir.path();
     fs::create_dir(home.join(".aws")).unwrap();
@@ -91,79 +100,111 @@ fn credentials_of_clouds_are_found() {
          aws_secret_access_key=t\n",
     )
     .unwrap();
-    fs::write(home.join(".vault-token"), "tok\n").unwrap();
-    let home = home.to_str().unwrap();
-    let id = |keys: &Keys| keys.aws.as_ref().map(|aws| aws.credentials.access_key_id.clone());
-    let keys = from(&[
-        ("HOME", home),
-        ("AZURE_TENANT_ID", "t"),
-        ("AZURE_CLIENT_ID", "c"),
-        ("AZURE_CLIENT_SECRET", "s"),
-        ("GOOGLE_OAUTH_ACCESS_TOKEN", "g"),
-        ("VAULT_ADDR", "https://vault.example"),
-    ]);
-    assert_eq!(id(&keys).as_deref(), Some("a"));
-    assert!(keys.azure.is_some() && keys.gcp.is_some());
-    let vault = keys.vault.unwrap();
-    assert_eq!(vault.token.expose(), "tok");
-    assert_eq!(vault.server.unwrap().as_str(), "https://vault.example/");
-    assert_eq!(
-        id(&from(&[("HOME", home), ("AWS_PROFILE", "other")])).as_deref(),
-        Some("b")
-    );
-    assert_eq!(id(&from(&[("HOME", home), ("AWS_PROFILE", "none")])), None);
     fs::write(
-        Path::new(home).join(".aws/config"),
+        home.join(".aws/config"),
         "[profile third]\naws_access_key_id = c\naws_secret_access_key = u\n[profile role]\nrole_arn = r\nsource_profile = third\n",
     )
     .unwrap();
-    assert_eq!(
-        id(&from(&[("HOME", home), ("AWS_PROFILE", "third")])).as_deref(),
-        Some("c")
-    );
-    assert_eq!(id(&from(&[("HOME", home), ("AWS_PROFILE", "role")])), None);
+    let home = ("HOME", home.to_str().unwrap());
+    let id = async |more: &[(&str, &str)]| {
+        let found = aws(&[&[home], more].concat()).await;
+        found.map(|aws| aws.credentials.access_key_id)
+    };
+    assert_eq!(id(&[]).await.unwrap(), "a");
+    assert_eq!(id(&[("AWS_PROFILE", "other")]).await.unwrap(), "b");
+    assert_eq!(id(&[("AWS_PROFILE", "third")]).await.unwrap(), "c");
+    let error = id(&[("AWS_PROFILE", "none")]).await.unwrap_err();
+    assert!(error.contains("none"), "{error}");
     let set = [("AWS_ACCESS_KEY_ID", "e"), ("AWS_SECRET_ACCESS_KEY", "x")];
-    assert_eq!(id(&from(&set)).as_deref(), Some("e"));
+    assert_eq!(id(&set).await.unwrap(), "e");
+
+    // A role is assumed at the token service.
+    let sts = services::sts().await;
+    let role = [("AWS_PROFILE", "role"), ("AWS_ENDPOINT_URL_STS", sts.as_str())];
+    assert_eq!(id(&role).await.unwrap(), "ASIA");
 }
 
 #[test]
-fn places_that_are_none_leave_nobody_elsewhere_to_be_asked() {
+fn vault_token_of_the_home_directory_is_found() {
+    let home = tempfile::tempdir().unwrap();
+    fs::write(home.path().join(".vault-token"), "tok\n").unwrap();
+    let home = ("HOME", home.path().to_str().unwrap());
+    let vault = from(&[home, ("VAULT_ADDR", "https://vault.example")])
+        .vault
+        .unwrap();
+    assert_eq!(vault.token.expose(), "tok");
+    assert_eq!(vault.server.unwrap().as_str(), "https://vault.example/");
+}
+
+#[tokio::test]
+async fn credentials_are_not_sent_elsewhere_if_an_address_is_invalid() {
     let keys = from(&[("VAULT_TOKEN", "hunter2"), ("VAULT_ADDR", "127.0.0.1:8200")]);
-    assert!(keys.vault.is_none(), "the token would go wherever a file says");
-    assert_eq!(keys.notes(), ["VAULT_ADDR: it is no URL"]);
+    assert!(
+        keys.vault.is_none(),
+        "the token would be sent to any server that a file names"
+    );
+    assert_eq!(keys.notes(), ["VAULT_ADDR: it is not a URL"]);
+    let azure = Kind::Azure {
+        vault: "https://v.vault.azure.net".to_owned(),
+        name: "k".to_owned(),
+        version: "v1".to_owned(),
+    };
     let keys = from(&[
         ("AZURE_TENANT_ID", "t"),
         ("AZURE_CLIENT_ID", "c"),
         ("AZURE_CLIENT_SECRET", "hunter2"),
         ("AZURE_AUTHORITY_HOST", "login.example"),
     ]);
-    assert!(keys.azure.is_none(), "the secret would go to the usual authority");
-    assert!(
-        keys.notes()[0].ends_with("AZURE_AUTHORITY_HOST is no URL"),
-        "{:?}",
-        keys.notes()
-    );
-    let keys = from(&[
+    let master = Master {
+        kind: azure,
+        enc: "AAAA".to_owned(),
+    };
+    let error = keys.open(&master).await.unwrap_err();
+    assert!(error.ends_with("AZURE_AUTHORITY_HOST is not a URL"), "{error}");
+    let error = aws(&[
         ("AWS_ACCESS_KEY_ID", "a"),
         ("AWS_SECRET_ACCESS_KEY", "hunter2"),
         ("AWS_ENDPOINT_URL", "kms.example"),
-    ]);
-    assert!(keys.aws.is_none() && keys.notes() == ["AWS_ENDPOINT_URL: it is no URL"]);
+    ])
+    .await
+    .unwrap_err();
+    assert!(
+        error.contains("kms.example") && !error.contains("hunter2"),
+        "{error}"
+    );
 }
 
-#[test]
-fn each_service_has_an_endpoint_of_its_own() {
+#[tokio::test]
+async fn each_service_has_an_endpoint_of_its_own() {
     let both = [("AWS_ACCESS_KEY_ID", "a"), ("AWS_SECRET_ACCESS_KEY", "s")];
-    let endpoints = |more: &[(&str, &str)]| {
-        let aws = from(&[&both, more].concat()).aws.unwrap();
+    let endpoints = async |more: &[(&str, &str)]| {
+        let aws = aws(&[&both, more].concat()).await.unwrap();
         [aws.endpoint, aws.sts].map(|url| url.map(|url| url.to_string()).unwrap_or_default())
     };
     let (kms, all) = ("https://kms.test/", "https://all.test/");
-    assert_eq!(endpoints(&[]), ["", ""]);
-    assert_eq!(endpoints(&[("AWS_ENDPOINT_URL_KMS", kms)]), [kms, ""]);
+    assert_eq!(endpoints(&[]).await, ["", ""]);
+    assert_eq!(endpoints(&[("AWS_ENDPOINT_URL_KMS", kms)]).await, [kms, ""]);
     assert_eq!(
-        endpoints(&[("AWS_ENDPOINT_URL_KMS", kms), ("AWS_ENDPOINT_URL", all)]),
+        endpoints(&[("AWS_ENDPOINT_URL_KMS", kms), ("AWS_ENDPOINT_URL", all)]).await,
         [kms, all]
+    );
+}
+
+#[tokio::test]
+async fn google_token_of_the_environment_is_used() {
+    let keys = from(&[("GOOGLE_OAUTH_ACCESS_TOKEN", "g")]);
+    let http = keys.http().await.unwrap();
+    assert_eq!(keys.gcp().unwrap().token(http).await.unwrap().expose(), "g");
+    let keys = from(&[
+        ("GOOGLE_CREDENTIALS", "{\"type\": \"hunter2\"}"),
+        ("GOOGLE_OAUTH_ACCESS_TOKEN", "g"),
+    ]);
+    assert!(
+        keys.gcp()
+            .unwrap()
+            .token(keys.http().await.unwrap())
+            .await
+            .is_err()
     );
 }
 

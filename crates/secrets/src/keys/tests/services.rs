@@ -21,6 +21,8 @@ use super::*;
 
 const KEY: &[u8] = &[9; 32];
 const ARN: &str = "arn:aws:kms:eu-central-1:1:key/k";
+const ROLE: &str = "<Credentials><AccessKeyId>ASIA</AccessKeyId><SecretAccessKey>secret of ASIA</SecretAccessKey>\
+                    <SessionToken>session</SessionToken></Credentials>";
 const RESOURCE: &str = "projects/p/locations/global/keyRings/r/cryptoKeys/k";
 
 /// A server that hands each request to `answer`.
@@ -39,6 +41,15 @@ async fn serve(answer: fn(&Uri, &HeaderMap, &[u8]) -> Option<Response>) -> Socke
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move { axum::serve(listener, router.with_state(())).await });
     address
+}
+
+/// Starts a token service of AWS that gives a role to everybody.
+pub(super) async fn sts() -> Url {
+    let role = |_: &Uri, _: &HeaderMap, body: &[u8]| {
+        let is_role = body.starts_with(b"Action=AssumeRole&RoleArn=r&");
+        is_role.then(|| ROLE.into_response())
+    };
+    url(serve(role).await)
 }
 
 fn url(address: SocketAddr) -> Url {
@@ -100,9 +111,7 @@ fn as_aws(_: &Uri, headers: &HeaderMap, body: &[u8]) -> Option<Response> {
     let text = String::from_utf8_lossy(body);
     if text.starts_with("Action=AssumeRole&RoleArn=role&RoleSessionName=") {
         let ok = is_signed(headers, body, &credentials("AKIA"), "sts");
-        let answer = "<Credentials><AccessKeyId>ASIA</AccessKeyId><SecretAccessKey>secret of ASIA</SecretAccessKey>\
-                      <SessionToken>session</SessionToken></Credentials>";
-        return ok.then(|| answer.into_response());
+        return ok.then(|| ROLE.into_response());
     }
     let mut known = credentials("AKIA");
     if !header(headers, "x-amz-security-token").is_empty() {
