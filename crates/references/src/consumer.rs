@@ -22,6 +22,13 @@ pub trait Consumer: Send + Sync + 'static {
     /// The kinds of sources that its objects may refer to.
     const SOURCE_KINDS: &'static [SourceKind];
 
+    /// The fields of `spec` that [`Consumer::links`] reads. Watches keep no others.
+    const LINK_SPEC: &'static [&'static str] = &["sourceRef", "dependsOn"];
+
+    /// The fields of `status` that [`Consumer::links`] reads. Watches keep no others.
+    const LINK_STATUS: &'static [&'static str] =
+        &["observedGeneration", "conditions", "lastAttemptedRevision"];
+
     /// Returns the reference to the source.
     fn source_ref(object: &Self::Object) -> Option<SourceReference>;
 
@@ -37,8 +44,8 @@ pub trait Consumer: Send + Sync + 'static {
     /// Returns the delay before the next attempt after a failure.
     fn retry_interval(object: &Self::Object) -> Duration;
 
-    /// Reads the references and the progress of an untyped object. By default from `spec.sourceRef` and
-    /// `spec.dependsOn`.
+    /// Reads the references and the progress of an untyped object, which has only the fields of [`Consumer::LINK_SPEC`] and
+    /// [`Consumer::LINK_STATUS`]. By default from `spec.sourceRef` and `spec.dependsOn`.
     fn links(object: &DynamicObject) -> Links {
         Links::read(object, Self::SOURCE_KINDS)
     }

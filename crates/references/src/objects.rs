@@ -1,9 +1,9 @@
 //! Live reads of untyped objects. One object that cannot be decoded never hides the others.
 
 use kube::{
-    Api, Client,
+    Api, Client, Resource,
     api::ListParams,
-    core::{ApiResource, DynamicObject, Status},
+    core::{ApiResource, DynamicObject, DynamicResourceScope, Status},
 };
 
 /// Objects in a page of a list.
@@ -12,6 +12,14 @@ const PAGE: u32 = 250;
 /// Returns the untyped API of a resource, in one namespace or in all.
 #[must_use]
 pub fn api(client: &Client, resource: &ApiResource, namespace: Option<&str>) -> Api<DynamicObject> {
+    api_of(client, resource, namespace)
+}
+
+/// Returns the API of a resource whose objects decode to `K`, in one namespace or in all.
+pub(crate) fn api_of<K>(client: &Client, resource: &ApiResource, namespace: Option<&str>) -> Api<K>
+where
+    K: Resource<DynamicType = ApiResource, Scope = DynamicResourceScope>,
+{
     match namespace {
         Some(namespace) => Api::namespaced_with(client.clone(), namespace, resource),
         None => Api::all_with(client.clone(), resource),

@@ -2,12 +2,16 @@
 //! ready.
 //!
 //! Sources and consumers are watched untyped and decoded one by one, so that an object that cannot be decoded never
-//! stops the watch for the others. The index holds names and revisions only; what a pass works with, it reads live.
+//! stops the watch for the others. Only the fields that the index needs are parsed ([`Watched`]). The index holds names and
+//! revisions only; what a pass works with, it reads live.
 
+mod consumers;
 mod index;
+mod known;
+mod watched;
 mod watches;
 
-use std::future::ready;
+use std::{future::ready, marker::PhantomData};
 
 use futures::{
     StreamExt,
@@ -17,7 +21,25 @@ use kube::core::ApiResource;
 use runtime::{Context, Trigger};
 
 use crate::{Consumer, objects};
-use index::{Change, Index, Observation, Offer};
+use index::{Index, Observation, Offer};
+use known::Change;
+use watched::{Watched, WatchedFields};
+
+/// The fields of sources that are needed.
+struct SourceFields;
+
+impl WatchedFields for SourceFields {
+    const SPEC: &'static [&'static str] = &[];
+    const STATUS: &'static [&'static str] = &["artifact"];
+}
+
+/// The fields of consumers that are needed.
+struct ConsumerFields<C>(PhantomData<C>);
+
+impl<C: Consumer> WatchedFields for ConsumerFields<C> {
+    const SPEC: &'static [&'static str] = C::LINK_SPEC;
+    const STATUS: &'static [&'static str] = C::LINK_STATUS;
+}
 
 /// Watches the sources and the objects of a kind, and wakes the objects whose references changed.
 #[must_use]
@@ -26,13 +48,14 @@ pub fn triggers<C: Consumer>(ctx: &Context) -> BoxStream<'static, Trigger> {
     // A source may live in a namespace that is not watched for consumers.
     let within = namespace.filter(|_| ctx.flags().no_cross_namespace_refs);
     let sources = C::SOURCE_KINDS.iter().map(|&kind| {
-        let events = watches::sources(client.clone(), kind, within.map(str::to_owned));
+        let events = watches::sources::<SourceFields>(client.clone(), kind, within.map(str::to_owned));
         events
             .map(move |event| Observation::Source(kind, Change::of(event, Offer::of)))
             .boxed()
     });
     let resource = ApiResource::erase::<C::Object>(&());
-    let consumers = watches::watch(objects::api(client, &resource, namespace), resource.kind)
+    let api = objects::api_of::<Watched<ConsumerFields<C>>>(client, &resource, namespace);
+    let consumers = watches::watch(api, resource.kind)
         .map(|event| Observation::Consumer(Change::of(event, C::links)))
         .boxed();
     stream::select_all(sources.chain([consumers]))

@@ -1,40 +1,16 @@
 //! The index of who refers to whom. Pure.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use api::SourceView;
-use kube::{ResourceExt, core::DynamicObject, runtime::watcher::Event};
+use kube::core::DynamicObject;
 use runtime::{ObjectKey, Trigger};
 
+use super::{
+    consumers::Consumers,
+    known::{Change, Effect, Known},
+};
 use crate::{Links, SourceId, SourceKind};
-
-/// A change of an object as the index takes it in.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Change<T> {
-    /// A list begins.
-    ListStarted,
-    /// The object exists, with this state.
-    Exists(ObjectKey, T),
-    /// The object was deleted.
-    Deleted(ObjectKey),
-    /// All objects of the list were seen.
-    ListDone,
-}
-
-impl<T> Change<T> {
-    /// Reads the state of the object in an event.
-    pub(super) fn of(event: Event<DynamicObject>, read: impl Fn(&DynamicObject) -> T) -> Self {
-        let key = |object: &DynamicObject| {
-            ObjectKey::new(object.namespace().unwrap_or_default(), object.name_any())
-        };
-        match event {
-            Event::Init => Self::ListStarted,
-            Event::InitApply(object) | Event::Apply(object) => Self::Exists(key(&object), read(&object)),
-            Event::Delete(object) => Self::Deleted(key(&object)),
-            Event::InitDone => Self::ListDone,
-        }
-    }
-}
 
 /// A change of a source or of a consumer.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,7 +45,7 @@ impl Offer {
 #[derive(Debug, Default)]
 pub(super) struct Index {
     sources: HashMap<SourceKind, Known<Offer>>,
-    consumers: Known<Links>,
+    consumers: Consumers,
 }
 
 impl Index {
@@ -82,7 +58,7 @@ impl Index {
     }
 
     fn source_changed(&mut self, kind: SourceKind, change: Change<Offer>) -> Vec<Trigger> {
-        let Some((key, before, now)) = self.sources.entry(kind).or_default().apply(change) else {
+        let Effect::Changed { key, before, now } = self.sources.entry(kind).or_default().apply(change) else {
             return Vec::new();
         };
         let Some(revision) = &now.revision else {
@@ -120,72 +96,28 @@ impl Index {
         let offer = links
             .source
             .as_ref()
-            .and_then(|source| self.sources.get(&source.kind)?.objects.get(&source.key));
+            .and_then(|source| self.sources.get(&source.kind)?.get(&source.key));
         offer
             .and_then(|offer| offer.revision.as_deref())
             .is_some_and(|current| links.is_behind(current))
     }
 
-    /// Returns the consumers of a source that `wanted` accepts.
+    /// Returns triggers for the consumers of a source that `wanted` accepts.
     fn consumers_of(&self, source: &SourceId, wanted: impl Fn(&Links) -> bool) -> Vec<Trigger> {
-        let refers = |links: &Links| links.source.as_ref() == Some(source) && wanted(links);
-        self.triggers(refers, true)
+        let consumers = self.consumers.of_source(source);
+        let wanted = consumers.filter(|(_, links)| wanted(links));
+        wanted
+            .map(|(key, _)| Trigger {
+                key: key.clone(),
+                supersede: true,
+            })
+            .collect()
     }
 
-    /// Returns the objects that depend on another.
+    /// Returns triggers for the objects that depend on another.
     fn dependents_of(&self, dependency: &ObjectKey) -> Vec<Trigger> {
-        self.triggers(|links| links.dependencies.contains(dependency), false)
-    }
-
-    fn triggers(&self, wanted: impl Fn(&Links) -> bool, supersede: bool) -> Vec<Trigger> {
-        let all = self.consumers.objects.iter().filter(|(_, links)| wanted(links));
-        all.map(|(key, _)| Trigger {
-            key: key.clone(),
-            supersede,
-        })
-        .collect()
-    }
-}
-
-/// The known states of the objects of a kind.
-#[derive(Debug)]
-struct Known<T> {
-    objects: HashMap<ObjectKey, T>,
-    /// The objects that a running list has shown so far.
-    listed: Option<HashSet<ObjectKey>>,
-}
-
-impl<T> Default for Known<T> {
-    fn default() -> Self {
-        Self {
-            objects: HashMap::new(),
-            listed: None,
-        }
-    }
-}
-
-impl<T: Clone + Default> Known<T> {
-    /// Takes in a change, and returns the state of an object before (the default if it is new) and after.
-    fn apply(&mut self, change: Change<T>) -> Option<(ObjectKey, T, T)> {
-        match change {
-            Change::ListStarted => self.listed = Some(HashSet::new()),
-            Change::Deleted(key) => {
-                self.objects.remove(&key);
-            }
-            Change::ListDone => {
-                if let Some(listed) = self.listed.take() {
-                    self.objects.retain(|key, _| listed.contains(key));
-                }
-            }
-            Change::Exists(key, now) => {
-                if let Some(listed) = &mut self.listed {
-                    listed.insert(key.clone());
-                }
-                let before = self.objects.insert(key.clone(), now.clone()).unwrap_or_default();
-                return Some((key, before, now));
-            }
-        }
-        None
+        let dependents = self.consumers.of_dependency(dependency);
+        dependents.cloned().map(Trigger::from).collect()
     }
 }
 

@@ -8,13 +8,13 @@ use futures::{
 };
 use kube::{
     Api, Client,
-    core::DynamicObject,
     runtime::{
         WatchStreamExt,
         watcher::{self, Event, watcher},
     },
 };
 
+use super::watched::{Watched, WatchedFields};
 use crate::{SourceKind, objects, sources::served};
 
 /// Delays between two looks at which version of a kind is served: the first, and the longest.
@@ -22,11 +22,11 @@ const FIRST_LOOK: Duration = Duration::from_secs(1);
 const LAST_LOOK: Duration = Duration::from_secs(30);
 
 /// Watches all sources of a kind, and changes the version when the watched one is not served (any more).
-pub(super) fn sources(
+pub(super) fn sources<F: WatchedFields>(
     client: Client,
     kind: SourceKind,
     namespace: Option<String>,
-) -> BoxStream<'static, Event<DynamicObject>> {
+) -> BoxStream<'static, Event<Watched<F>>> {
     let asking = client.clone();
     let begin = (kind.resource(kind.preferred_version()), Duration::ZERO);
     let versions = stream::unfold(begin, move |(last, delay)| {
@@ -53,14 +53,17 @@ pub(super) fn sources(
     });
     versions
         .flat_map(move |resource| {
-            let api = objects::api(&client, &resource, namespace.as_deref());
+            let api = objects::api_of(&client, &resource, namespace.as_deref());
             watch(api, resource.kind)
         })
         .boxed()
 }
 
 /// Watches objects for as long as their kind is served.
-pub(super) fn watch(api: Api<DynamicObject>, kind: String) -> BoxStream<'static, Event<DynamicObject>> {
+pub(super) fn watch<F: WatchedFields>(
+    api: Api<Watched<F>>,
+    kind: String,
+) -> BoxStream<'static, Event<Watched<F>>> {
     let events = watcher(api, watcher::Config::default()).default_backoff();
     events
         .inspect_err(move |error| {
