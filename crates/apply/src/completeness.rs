@@ -14,8 +14,8 @@ pub enum Completeness {
     Complete,
     /// Something could not be searched.
     Incomplete {
-        /// One reason for each kind, or each kind and namespace.
-        reasons: Vec<String>,
+        /// One gap for each kind, or each kind and namespace, in the order of their descriptions.
+        gaps: Vec<Gap>,
     },
 }
 
@@ -26,22 +26,22 @@ impl Completeness {
         *self == Self::Complete
     }
 
-    /// Returns the reasons; none if everything was searched.
+    /// Returns the gaps; none if everything was searched.
     #[must_use]
-    pub fn reasons(&self) -> &[String] {
+    pub fn gaps(&self) -> &[Gap] {
         match self {
             Self::Complete => &[],
-            Self::Incomplete { reasons } => reasons,
+            Self::Incomplete { gaps } => gaps,
         }
     }
 
-    /// Returns one sentence about the first reasons; `None` if everything was searched.
+    /// Returns one sentence about the first gaps; `None` if everything was searched.
     #[must_use]
     pub fn message(&self) -> Option<String> {
         const SHOWN: usize = 3;
-        let reasons = self.reasons();
-        let shown = reasons.get(..SHOWN.min(reasons.len())).unwrap_or_default();
-        let more = match reasons.len().saturating_sub(SHOWN) {
+        let gaps = self.gaps();
+        let shown: Vec<String> = gaps.iter().take(SHOWN).map(ToString::to_string).collect();
+        let more = match gaps.len().saturating_sub(SHOWN) {
             0 => String::new(),
             more => format!("; and {more} more"),
         };
@@ -65,12 +65,12 @@ impl Completeness {
                 .as_ref()
                 .is_none_or(|kinds| kinds.iter().any(|(group, kind)| gap.concerns(group, kind)))
         };
-        let mut reasons: Vec<String> = gaps.iter().filter(counts).map(ToString::to_string).collect();
-        if reasons.is_empty() {
+        let mut gaps: Vec<Gap> = gaps.iter().filter(counts).cloned().collect();
+        if gaps.is_empty() {
             return Self::Complete;
         }
-        reasons.sort();
-        Self::Incomplete { reasons }
+        gaps.sort_by_cached_key(ToString::to_string);
+        Self::Incomplete { gaps }
     }
 }
 
@@ -103,22 +103,25 @@ mod tests {
     fn gaps_count_for_the_kinds_that_were_applied() {
         let gaps = [gap("", Some("Secret")), gap("x.io", None)];
         assert!(Completeness::of(&[], None).is_complete());
-        assert_eq!(Completeness::of(&gaps, None).reasons().len(), 2);
+        assert_eq!(Completeness::of(&gaps, None).gaps().len(), 2);
         assert!(Completeness::of(&gaps, Some(&[])).is_complete());
         assert!(Completeness::of(&gaps, Some(&[reference("", "ConfigMap")])).is_complete());
         let secret = Completeness::of(&gaps, Some(&[reference("", "Secret")]));
-        assert_eq!(secret.reasons(), ["can't list v1, Kind=Secret: refused"]);
+        assert_eq!(secret.gaps(), [gap("", Some("Secret"))]);
         let group = Completeness::of(&gaps, Some(&[reference("x.io", "Thing")]));
-        assert_eq!(group.reasons(), ["can't list x.io/v1: refused"]);
+        assert_eq!(group.gaps(), [gap("x.io", None)]);
     }
 
     #[test]
     fn the_message_names_the_first_reasons() {
         assert_eq!(Completeness::Complete.message(), None);
-        let reasons = ["a", "b", "c", "d"].map(str::to_owned).to_vec();
+        let gaps = ["a", "b", "c", "d"].map(|kind| gap("", Some(kind))).to_vec();
         assert_eq!(
-            Completeness::Incomplete { reasons }.message().as_deref(),
-            Some("not all objects could be searched, so some may be left: a; b; c; and 1 more")
+            Completeness::Incomplete { gaps }.message().as_deref(),
+            Some(
+                "not all objects could be searched, so some may be left: can't list v1, Kind=a: refused; can't list v1, \
+                 Kind=b: refused; can't list v1, Kind=c: refused; and 1 more"
+            )
         );
     }
 }

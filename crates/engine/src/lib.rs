@@ -25,8 +25,9 @@ pub use render::{
     render_offline,
 };
 pub use result::{
-    Asked, Command, CommandResult, Contents, Counts, GitInfo, Initiator, Keep, KluctlDeployment, ObjectError,
-    Origin, ProjectKey, ResultObject, ResultStore, StoredResult, status_objects, text,
+    Asked, Command, CommandResult, Contents, Counts, GitInfo, Initiator, Inventory, Keep, KluctlDeployment,
+    ObjectError, Origin, ProjectKey, ResultObject, ResultStore, StoredResult, status_objects, text,
+    with_inventory,
 };
 
 /// Items, and requests, that are worked on at the same time.

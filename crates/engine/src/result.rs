@@ -3,6 +3,7 @@
 mod contents;
 mod delta;
 mod entry;
+mod inventory;
 mod origin;
 mod status;
 mod store;
@@ -19,8 +20,8 @@ use objects::{ObjectRef, diff::Change};
 use yaml::Value;
 
 pub use contents::Contents;
+pub use inventory::{Inventory, status_objects, with_inventory};
 pub use origin::{GitInfo, Initiator, KluctlDeployment, Origin, ProjectKey};
-pub use status::status_objects;
 pub use store::{Keep, ResultStore, StoredResult};
 
 use crate::{AppliedVersions, Completeness, DeployOptions, deploy::live::shown};

@@ -138,7 +138,8 @@ async fn remove(
             Err(error) => {
                 let reference = &outcome.reference;
                 let message = format!("failed to delete {reference}: {error}");
-                result.errors.push(ObjectError::of(reference, message));
+                let error = ObjectError::of(reference, message).denied(error.is_denied());
+                result.errors.push(error);
             }
         }
     }

@@ -1,6 +1,5 @@
 //! Results in the form in which statuses hold them.
 
-use objects::ObjectRef;
 use yaml::{Map, Value};
 
 use super::{CommandResult, ObjectError, ResultObject, entry::reference};
@@ -76,25 +75,6 @@ impl ValidateResult {
     }
 }
 
-/// Returns the objects that a result in a status lists; `None` if it does not parse. A large result lists only the first ones.
-#[must_use]
-pub fn status_objects(raw: &str) -> Option<Vec<ObjectRef>> {
-    let result = yaml::read::goyaml(raw, &tree::Budget::default()).ok()?.value;
-    let objects = result.get("objects")?.as_seq()?;
-    let reference = |object: &Value| {
-        let reference = object.get("ref")?.as_map()?;
-        let text = |field: &str| reference.get_str(field).unwrap_or_default().to_owned();
-        Some(ObjectRef {
-            group: text("group"),
-            version: text("version"),
-            kind: text("kind"),
-            namespace: Some(text("namespace")).filter(|namespace| !namespace.is_empty()),
-            name: text("name"),
-        })
-    };
-    Some(objects.iter().filter_map(reference).collect())
-}
-
 fn size(value: &Value) -> usize {
     yaml::print::json(value).len()
 }
@@ -142,8 +122,8 @@ fn messages(list: &[ObjectError], keep: usize) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Command;
-    use objects::diff;
+    use crate::{Command, status_objects};
+    use objects::{ObjectRef, diff};
 
     fn result(objects: usize) -> CommandResult {
         let mut result = CommandResult::begin(Command::Deploy, true, Some("d"));

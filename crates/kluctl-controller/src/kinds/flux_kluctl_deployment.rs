@@ -149,6 +149,7 @@ impl Controller {
             deploy: done.deploy,
             prune: done.prune,
             validate: done.validate,
+            inventory: done.inventory,
             dry_run: self.is_dry_run(object),
             since_compared: ages.since_compared.unwrap_or(facts.since_compared),
             since_validated: ages.since_validated.or(facts.since_validated).unwrap_or_default(),

@@ -92,8 +92,24 @@ impl Fixture {
     /// Starts a controller with these flags on another control plane.
     pub(crate) async fn on(plane: &'static ControlPlane, prefix: &str, flags: &[&str]) -> Result<Self> {
         let namespace = plane.namespace(prefix).await?;
-        let kubeconfig = plane.service_account_kubeconfig(&namespace, "controller").await?;
-        grant(plane, &namespace, "controller", &namespace).await?;
+        Self::started(plane, namespace.clone(), namespace, flags).await
+    }
+
+    /// Starts a controller with these flags whose own account is in another namespace.
+    pub(crate) async fn apart(prefix: &str, flags: &[&str]) -> Result<Self> {
+        let plane = plane().await?;
+        let home = plane.namespace("home").await?;
+        Self::started(plane, home, plane.namespace(prefix).await?, flags).await
+    }
+
+    async fn started(
+        plane: &'static ControlPlane,
+        home: String,
+        namespace: String,
+        flags: &[&str],
+    ) -> Result<Self> {
+        let kubeconfig = plane.service_account_kubeconfig(&home, "controller").await?;
+        grant(plane, &home, "controller", &home).await?;
         let mut launch = Controller::named("kluctl-controller")
             .run_by(&kubeconfig)
             .namespace(&namespace)
@@ -102,7 +118,7 @@ impl Fixture {
         for flag in flags {
             launch = launch.flag(flag);
         }
-        let user = format!("system:serviceaccount:{namespace}:controller");
+        let user = format!("system:serviceaccount:{home}:controller");
         let fixture = Self {
             plane,
             client: plane.client().await?,
@@ -375,6 +391,22 @@ async fn grant(plane: &ControlPlane, namespace: &str, account: &str, unique: &st
         }))
         .await?;
     Ok(())
+}
+
+/// Lets a service account of one namespace do anything in another one, as long as the returned binding exists.
+pub(crate) async fn grant_in(
+    plane: &ControlPlane,
+    namespace: &str,
+    account: (&str, &str),
+) -> Result<Api<DynamicObject>> {
+    let binding = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
+        "metadata": { "name": "tenant", "namespace": namespace },
+        "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin" },
+        "subjects": [{ "kind": "ServiceAccount", "name": account.1, "namespace": account.0 }],
+    });
+    plane.apply(binding.clone()).await?;
+    Ok(plane.api_for(binding).await?.0)
 }
 
 /// A project with a target `test` for the context `kind-kind`, whose discriminator is unique to the namespace, and one

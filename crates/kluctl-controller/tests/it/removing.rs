@@ -1,11 +1,12 @@
 //! Removal of a deployment, with or without its objects.
 
 use anyhow::{Result, ensure};
-use kube::api::DeleteParams;
-use serde_json::json;
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, ServiceAccount};
+use kube::{Api, api::DeleteParams};
+use serde_json::{Value, json};
 use testkit::{wait_for, wait_gone};
 
-use crate::fixture::{Fixture, TIMEOUT, for_kind, message_of};
+use crate::fixture::{Fixture, TIMEOUT, for_kind, grant_in, message_of};
 
 #[tokio::test]
 async fn removal_deletes_or_keeps_objects_as_the_spec_says() -> Result<()> {
@@ -101,4 +102,182 @@ async fn removal_of_an_undeployed_object_is_immediate() -> Result<()> {
         .await?;
     fixture.ready("shop", "False", "ArtifactFailed").await?;
     fixture.remove("shop").await
+}
+
+/// A ConfigMap of a namespace.
+fn map_in(namespace: &str, name: &str) -> String {
+    crate::fixture::config_map(name, "1").replace(
+        &format!("  name: {name}\n"),
+        &format!("  name: {name}\n  namespace: {namespace}\n"),
+    )
+}
+
+#[tokio::test]
+async fn removal_gives_up_in_a_terminating_namespace_without_rights() -> Result<()> {
+    let fixture = Fixture::apart("dying", &["--default-service-account=tenant"]).await?;
+    let plane = fixture.plane;
+    let other = plane.namespace("other").await?;
+    let tenant = (fixture.namespace.as_str(), "tenant");
+    plane.service_account_kubeconfig(tenant.0, tenant.1).await?;
+    grant_in(plane, &fixture.namespace, tenant).await?;
+    let rights = grant_in(plane, &other, tenant).await?;
+    let files = [
+        (".kluctl.yaml", format!("discriminator: {}\n", fixture.namespace)),
+        ("deployment.yaml", "deployments:\n- path: app\n".to_owned()),
+        (
+            "app/kustomization.yaml",
+            "resources:\n- own.yaml\n- left.yaml\n".to_owned(),
+        ),
+        ("app/own.yaml", map_in(&fixture.namespace, "own")),
+        ("app/left.yaml", map_in(&other, "left")),
+    ];
+    let files = files.map(|(path, text)| (path.to_owned(), text));
+    fixture.source("shop", &files).await?;
+    plane
+        .apply(fixture.deployment("shop", "shop").spec(json!({ "prune": true })))
+        .await?;
+    fixture.ready("shop", "True", "ReconciliationSucceeded").await?;
+
+    // Without rights in the other namespace the removal can't be completed, and is retried.
+    rights.delete("tenant", &DeleteParams::default()).await?;
+    fixture
+        .deployments()
+        .delete("shop", &DeleteParams::default())
+        .await?;
+    wait_for(&fixture.deployments(), "shop", "a reason", TIMEOUT, |object| {
+        message_of(object).starts_with("cannot delete what was deployed: not all objects could be searched")
+    })
+    .await?;
+    // When its own namespace goes, nothing will ever complete it.
+    let namespaces: Api<Namespace> = Api::all(fixture.client.clone());
+    namespaces
+        .delete(&fixture.namespace, &DeleteParams::default())
+        .await?;
+    wait_gone(&namespaces, &fixture.namespace, TIMEOUT).await?;
+    let told = |entry: &Value| {
+        let message = entry["message"]
+            .as_str()
+            .or(entry["msg"].as_str())
+            .unwrap_or_default();
+        message.contains("is being deleted") && message.contains("/ConfigMap/left")
+    };
+    fixture.controller.wait_log("what is left", TIMEOUT, told).await?;
+    let left: Api<ConfigMap> = Api::namespaced(fixture.client.clone(), &other);
+    ensure!(
+        left.get_opt("left").await?.is_some(),
+        "it was deleted without rights"
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn removal_of_a_large_deployment_remembers_every_kind() -> Result<()> {
+    let fixture = Fixture::new("large", &["--default-service-account=tenant"]).await?;
+    let plane = fixture.plane;
+    let other = plane.namespace("other").await?;
+    let tenant = (fixture.namespace.as_str(), "tenant");
+    plane.service_account_kubeconfig(tenant.0, tenant.1).await?;
+    grant_in(plane, &fixture.namespace, tenant).await?;
+    let rights = grant_in(plane, &other, tenant).await?;
+    // So many objects that the stored result lists only the first of them.
+    let names: Vec<String> = (0..900)
+        .map(|i| format!("a-config-map-with-a-long-name-{i:04}"))
+        .collect();
+    let maps: String = names
+        .iter()
+        .map(|name| format!("{}---\n", map_in(&fixture.namespace, name)))
+        .collect();
+    let last = "apiVersion: v1\nkind: ServiceAccount\nmetadata:\n  name: zz\n  namespace: ";
+    let files = [
+        (".kluctl.yaml", format!("discriminator: {}\n", fixture.namespace)),
+        (
+            "deployment.yaml",
+            "deployments:\n- path: a\n- barrier: true\n- path: b\n".to_owned(),
+        ),
+        ("a/kustomization.yaml", "resources:\n- maps.yaml\n".to_owned()),
+        ("a/maps.yaml", maps),
+        ("b/kustomization.yaml", "resources:\n- last.yaml\n".to_owned()),
+        ("b/last.yaml", format!("{last}{other}\n")),
+    ];
+    let files = files.map(|(path, text)| (path.to_owned(), text));
+    fixture.source("shop", &files).await?;
+    plane
+        .apply(
+            fixture
+                .deployment("shop", "shop")
+                .spec(json!({ "prune": true, "interval": "1h" })),
+        )
+        .await?;
+    let object = fixture.ready("shop", "True", "ReconciliationSucceeded").await?;
+    let result = object
+        .status
+        .and_then(|status| status.last_deploy_result?.raw_result)
+        .unwrap_or_default();
+    ensure!(
+        result.contains("truncatedObjects") && !result.contains("name: zz"),
+        "the result is whole"
+    );
+
+    rights.delete("tenant", &DeleteParams::default()).await?;
+    fixture
+        .deployments()
+        .delete("shop", &DeleteParams::default())
+        .await?;
+    wait_for(&fixture.deployments(), "shop", "a reason", TIMEOUT, |object| {
+        let message = message_of(object);
+        message.contains("not all objects could be searched") && message.contains("Kind=ServiceAccount")
+    })
+    .await?;
+    grant_in(plane, &other, tenant).await?;
+    wait_gone(&fixture.deployments(), "shop", TIMEOUT).await?;
+    let accounts: Api<ServiceAccount> = Api::namespaced(fixture.client.clone(), &other);
+    ensure!(accounts.get_opt("zz").await?.is_none(), "it was forgotten");
+    Ok(())
+}
+
+#[tokio::test]
+async fn kind_that_may_not_be_listed_is_remembered_by_later_revisions() -> Result<()> {
+    let fixture = Fixture::new("remembered", &["--default-service-account=tenant"]).await?;
+    let plane = fixture.plane;
+    let other = plane.namespace("other").await?;
+    let tenant = (fixture.namespace.as_str(), "tenant");
+    plane.service_account_kubeconfig(tenant.0, tenant.1).await?;
+    grant_in(plane, &fixture.namespace, tenant).await?;
+    let rights = grant_in(plane, &other, tenant).await?;
+    let files = |resources: &str| {
+        let last =
+            format!("apiVersion: v1\nkind: ServiceAccount\nmetadata:\n  name: zz\n  namespace: {other}\n");
+        [
+            (".kluctl.yaml", format!("discriminator: {}\n", fixture.namespace)),
+            ("deployment.yaml", "deployments:\n- path: app\n".to_owned()),
+            (
+                "app/kustomization.yaml",
+                format!("resources:\n- own.yaml\n{resources}"),
+            ),
+            ("app/own.yaml", map_in(&fixture.namespace, "own")),
+            ("app/last.yaml", last),
+        ]
+        .map(|(path, text)| (path.to_owned(), text))
+    };
+    let source = fixture.source("shop", &files("- last.yaml\n")).await?;
+    plane
+        .apply(fixture.deployment("shop", "shop").spec(json!({ "prune": true })))
+        .await?;
+    fixture.ready("shop", "True", "ReconciliationSucceeded").await?;
+    rights.delete("tenant", &DeleteParams::default()).await?;
+    source.offer(&files("")).await?;
+    // Not only the first pass after the change knows what was there.
+    fixture.ready("shop", "False", "DeployFailed").await?;
+    fixture.more_passes(3.0).await?;
+    let object = fixture.ready("shop", "False", "DeployFailed").await?;
+    ensure!(
+        message_of(&object).contains("Kind=ServiceAccount"),
+        "{}",
+        message_of(&object)
+    );
+    grant_in(plane, &other, tenant).await?;
+    fixture.ready("shop", "True", "ReconciliationSucceeded").await?;
+    let accounts: Api<ServiceAccount> = Api::namespaced(fixture.client.clone(), &other);
+    ensure!(accounts.get_opt("zz").await?.is_none(), "it was forgotten");
+    Ok(())
 }

@@ -4,10 +4,11 @@ use std::time::{Duration, Instant};
 
 use api::{Fault, Reason, kluctl::KluctlDeployment};
 use engine::{
-    CommandResult, CompareOptions, DeployOptions, Error, RemoveOptions, ValidateResult,
+    CommandResult, CompareOptions, DeployOptions, Error, Inventory, RemoveOptions, ValidateResult,
     discriminator::DiscriminatorError,
 };
 use jiff::Timestamp;
+use objects::ObjectRef;
 use references::SourceArtifact;
 use runtime::{ObjectKey, Pass};
 use yaml::Value;
@@ -35,6 +36,8 @@ pub(super) struct CommandResults {
     pub(super) deploy: Option<CommandDone>,
     pub(super) prune: Option<CommandDone>,
     pub(super) validate: Option<CommandDone>,
+    /// The kinds and namespaces of what may be deployed now, if that may have changed.
+    pub(super) inventory: Option<Inventory>,
 }
 
 /// A pass that executes its plan.
@@ -53,6 +56,10 @@ struct Deployed {
     done: Option<CommandDone>,
     /// Number of orphans; `None` if they were not counted.
     orphans: Option<usize>,
+    /// All objects of a deployment that applied all of them, and the orphans that it saw.
+    objects: Option<Vec<ObjectRef>>,
+    /// True if it saw all orphans.
+    complete: bool,
 }
 
 impl Controller {
@@ -83,6 +90,7 @@ impl Controller {
             Deploy::Nothing => Deployed::default(),
         };
         let mut done = CommandResults {
+            inventory: acting.inventory(&deployed),
             deploy: deployed.done,
             ..CommandResults::default()
         };
@@ -90,6 +98,9 @@ impl Controller {
             return Ok(done);
         }
         done.prune = acting.prune(work.prune, deployed.orphans).await?;
+        if done.prune.is_some() && !failed(&done.prune) && !dry_run {
+            done.inventory = Some(Inventory::of(Some(&acting.rendered())));
+        }
         if failed(&done.prune) {
             return Ok(done);
         }
@@ -115,7 +126,34 @@ impl Acting<'_> {
         if !self.dry_run {
             self.controller.memory.compared(self.key, result.versions);
         }
-        Ok(Deployed { done, orphans })
+        Ok(Deployed {
+            done,
+            orphans,
+            complete: result.completeness.is_complete(),
+            objects: Some(
+                result
+                    .objects
+                    .into_iter()
+                    .map(|object| object.reference)
+                    .collect(),
+            ),
+        })
+    }
+
+    /// Returns the kinds and namespaces of what may be deployed after a deployment: what it saw, and what was deployed before
+    /// unless it saw everything. Without it, a kind that may not be listed any more would be forgotten by the next result.
+    fn inventory(&self, deployed: &Deployed) -> Option<Inventory> {
+        let now = Inventory::of(Some(deployed.objects.as_deref()?));
+        if deployed.complete {
+            return Some(now);
+        }
+        Some(now.with(Inventory::of(self.previous().as_deref())))
+    }
+
+    /// Returns the references of all rendered objects.
+    fn rendered(&self) -> Vec<ObjectRef> {
+        let objects = self.prepared.rendered.objects();
+        objects.filter_map(|object| ObjectRef::of(object).ok()).collect()
     }
 
     /// Compares the cluster with the rendered objects, and applies those that differ.
@@ -126,7 +164,7 @@ impl Acting<'_> {
         let options = CompareOptions {
             versions: Some(&before),
             orphans,
-            previous: Some(&previous),
+            previous: previous.as_deref(),
         };
         let comparison = engine::compare(cluster, rendered, options)
             .await
@@ -142,6 +180,7 @@ impl Acting<'_> {
                 let at_least = usize::from(!comparison.completeness.is_complete());
                 comparison.orphans.len().max(at_least)
             }),
+            ..Deployed::default()
         };
         if !to_apply.is_empty() {
             tracing::info!(
@@ -184,14 +223,14 @@ impl Acting<'_> {
             dry_run: self.dry_run,
             no_wait: spec.no_wait,
             abort_on_error: spec.abort_on_error,
-            previous: Some(self.previous()),
+            previous: self.previous(),
             ..DeployOptions::default()
         }
     }
 
-    /// Returns the objects that may have been deployed before.
-    fn previous(&self) -> Vec<objects::ObjectRef> {
-        results::deployed_objects(self.object).unwrap_or_default()
+    /// Returns the objects that may have been deployed before; `None` if they are not known.
+    fn previous(&self) -> Option<Vec<ObjectRef>> {
+        results::deployed_objects(self.object)
     }
 
     /// Deletes objects that are no longer rendered, if the discriminator proves that they belong to this object.
@@ -223,7 +262,7 @@ impl Acting<'_> {
         let previous = self.previous();
         let options = RemoveOptions {
             dry_run: self.dry_run,
-            previous: Some(&previous),
+            previous: previous.as_deref(),
             ..RemoveOptions::default()
         };
         match engine::prune(&self.prepared.cluster, &self.prepared.rendered, &options).await {

@@ -3,8 +3,13 @@
 use std::time::Duration;
 
 use api::{Fault, Reason, Time, annotation, condition_type, conditions, group, kluctl::KluctlDeployment};
+use k8s_openapi::{
+    api::core::v1::{Event, ObjectReference},
+    apimachinery::pkg::apis::meta::v1::ObjectMeta,
+};
 use kube::{
-    Client, ResourceExt,
+    Api, Client, ResourceExt,
+    api::PostParams,
     core::{ApiResource, GroupVersionKind},
 };
 use references::objects;
@@ -31,6 +36,37 @@ pub(crate) async fn handed_over(client: &Client, key: &ObjectKey) -> Result<bool
             );
             Err(Fault::retry(Reason::Failed, message))
         }
+    }
+}
+
+/// Returns true if a namespace is being deleted. The API server says so when it refuses to create an object in it, so no right to
+/// read namespaces is needed: an Event that is not stored is tried. False if it does not answer.
+pub(super) async fn is_terminating(client: &Client, namespace: &str) -> bool {
+    let event = Event {
+        metadata: ObjectMeta {
+            generate_name: Some("terminating-".to_owned()),
+            namespace: Some(namespace.to_owned()),
+            ..ObjectMeta::default()
+        },
+        involved_object: ObjectReference {
+            namespace: Some(namespace.to_owned()),
+            ..ObjectReference::default()
+        },
+        ..Event::default()
+    };
+    let params = PostParams {
+        dry_run: true,
+        field_manager: None,
+    };
+    match Api::<Event>::namespaced(client.clone(), namespace)
+        .create(&params, &event)
+        .await
+    {
+        Err(kube::Error::Api(status)) => {
+            let causes = status.details.as_ref().map_or(&[][..], |details| &details.causes);
+            status.code == 404 || causes.iter().any(|cause| cause.reason == "NamespaceTerminating")
+        }
+        Ok(_) | Err(_) => false,
     }
 }
 

@@ -1,8 +1,13 @@
 //! Deletes the deployed objects when their KluctlDeployment is deleted, or keeps them.
 
-use std::time::{Duration, Instant};
+use std::{
+    collections::BTreeSet,
+    fmt::Write as _,
+    time::{Duration, Instant},
+};
 
 use api::{Fault, Reason, kluctl::KluctlDeployment};
+use objects::ObjectRef;
 use runtime::{EventDraft, Pass, Severity};
 
 use super::{
@@ -16,6 +21,8 @@ use crate::metrics::{Command, CommandCounts};
 
 /// Time after which this process gives up deleting the deployed objects, and removes the finalizer.
 const GIVE_UP_AFTER: Duration = Duration::from_secs(300);
+/// Maximum number of objects that the message about those left behind names.
+const LEFT_SHOWN: usize = 20;
 
 /// A removal that failed.
 struct RemovalFailure {
@@ -23,6 +30,8 @@ struct RemovalFailure {
     /// True if the search for objects could not see everything: it is repeated until it can, because objects that were not
     /// found would be left for good.
     incomplete: bool,
+    /// The objects that are left for lack of rights, in words; `None` if something else failed, too.
+    denied: Option<String>,
 }
 
 impl From<Fault> for RemovalFailure {
@@ -30,6 +39,7 @@ impl From<Fault> for RemovalFailure {
         Self {
             fault,
             incomplete: false,
+            denied: None,
         }
     }
 }
@@ -40,12 +50,26 @@ impl Controller {
         let object = pass.object;
         // Within the time of the pass, so that what is said is why, and it ends when the patience does.
         let limit = spec::timeout(&object.spec).mul_f32(0.8);
-        let RemovalFailure { fault, incomplete } =
-            match tokio::time::timeout(limit, self.try_remove(pass)).await {
-                Ok(Ok(())) => return Ok(()),
-                Ok(Err(failure)) => failure,
-                Err(_) => Fault::retry(Reason::Timeout, "the cluster did not answer in time").into(),
-            };
+        let RemovalFailure {
+            fault,
+            incomplete,
+            denied,
+        } = match tokio::time::timeout(limit, self.try_remove(pass)).await {
+            Ok(Ok(())) => return Ok(()),
+            Ok(Err(failure)) => failure,
+            Err(_) => Fault::retry(Reason::Timeout, "the cluster did not answer in time").into(),
+        };
+        if let Some(left) = denied
+            && observe::is_terminating(self.client(), pass.namespace).await
+        {
+            let message = format!(
+                "gave up deleting what was deployed: namespace {} is being deleted, and the rights to delete the rest are \
+                 gone with it; left are {left}",
+                pass.namespace
+            );
+            self.tell(object, Severity::Error, message);
+            return Ok(());
+        }
         if incomplete {
             let message = format!(
                 "cannot delete what was deployed: {} (suspend the object to give up now)",
@@ -118,7 +142,12 @@ impl Controller {
         discriminator: &str,
     ) -> Result<(), RemovalFailure> {
         let started = Instant::now();
-        let previous = results::deployed_objects(object);
+        let has_result = object
+            .status
+            .as_ref()
+            .is_some_and(|status| status.last_deploy_result.is_some());
+        // Without a result, a deployment may have been interrupted: nobody knows what it came to.
+        let previous = has_result.then(|| results::deployed_objects(object)).flatten();
         let options = engine::RemoveOptions {
             dry_run: self.is_dry_run(object),
             previous: previous.as_deref(),
@@ -136,13 +165,20 @@ impl Controller {
         };
         self.metrics
             .done(&key(object), Command::Delete, started.elapsed(), counted);
+        let known = previous.as_deref().unwrap_or_default();
+        let own = object.spec.kube_config.is_none().then(|| key(object).namespace);
+        let denied = left_for_lack_of_rights(&result, known, own.as_deref());
         if let Some(failure) = result.failure() {
-            return Err(Fault::retry(Reason::Failed, failure).into());
+            return Err(RemovalFailure {
+                denied,
+                ..Fault::retry(Reason::Failed, failure).into()
+            });
         }
         match result.completeness.message() {
             Some(message) => Err(RemovalFailure {
                 fault: Fault::retry(Reason::Failed, message),
                 incomplete: true,
+                denied,
             }),
             None => {
                 self.tell(object, Severity::Info, result.message());
@@ -182,7 +218,11 @@ impl Controller {
     }
 
     fn tell(&self, object: &KluctlDeployment, severity: Severity, message: String) {
-        tracing::info!(message = %message, "removal");
+        if severity == Severity::Error {
+            tracing::warn!(message = %message, "removal");
+        } else {
+            tracing::info!(message = %message, "removal");
+        }
         let reason = if severity == Severity::Error {
             Reason::Failed
         } else {
@@ -198,6 +238,54 @@ impl Controller {
                 metadata: Default::default(),
             },
         );
+    }
+}
+
+/// Describes what a removal left, if it left nothing but objects that it has no right to list or to delete. What is in the
+/// object's `own` namespace goes with that and is left out. Pure.
+fn left_for_lack_of_rights(
+    result: &engine::CommandResult,
+    known: &[ObjectRef],
+    own: Option<&str>,
+) -> Option<String> {
+    let goes = |namespace: Option<&str>| namespace.is_some() && namespace == own;
+    let gaps: Vec<_> = result
+        .completeness
+        .gaps()
+        .iter()
+        .filter(|gap| !goes(gap.namespace.as_deref()))
+        .collect();
+    let all_denied = gaps.iter().all(|gap| gap.forbidden) && result.errors.iter().all(|error| error.denied);
+    if !all_denied || (result.completeness.is_complete() && result.errors.is_empty()) {
+        return None;
+    }
+    let refused = result.errors.iter().filter_map(|error| error.reference.clone());
+    let unseen = known.iter().filter(|one| {
+        let in_gap = |gap: &&cluster::Gap| {
+            gap.concerns(&one.group, &one.kind) && (gap.namespace.is_none() || gap.namespace == one.namespace)
+        };
+        !one.name.is_empty() && gaps.iter().any(in_gap)
+    });
+    let names: BTreeSet<String> = refused
+        .chain(unseen.cloned())
+        .filter(|one| !goes(one.namespace.as_deref()))
+        .map(|one| one.to_string())
+        .collect();
+    let mut text = names
+        .iter()
+        .take(LEFT_SHOWN)
+        .cloned()
+        .collect::<Vec<_>>()
+        .join(", ");
+    if names.len() > LEFT_SHOWN {
+        let _ = write!(text, " and {} more", names.len() - LEFT_SHOWN);
+    }
+    let whys: Vec<String> = gaps.iter().take(3).map(ToString::to_string).collect();
+    match (text.is_empty(), whys.is_empty()) {
+        (true, true) => Some("no objects outside of it".to_owned()),
+        (true, false) => Some(format!("objects that could not be searched: {}", whys.join("; "))),
+        (false, true) => Some(text),
+        (false, false) => Some(format!("{text}: {}", whys.join("; "))),
     }
 }
 

@@ -6,6 +6,7 @@ use api::{
     Reason, Time, annotation, condition_type, conditions,
     kluctl::{KluctlDeployment, KluctlDeploymentStatus, ReconcileResult},
 };
+use engine::Inventory;
 use kube::ResourceExt;
 use objects::ObjectRef;
 
@@ -41,6 +42,8 @@ pub(crate) struct Report {
     pub prune: Option<CommandDone>,
     /// Result of the validation, if there was one.
     pub validate: Option<CommandDone>,
+    /// The kinds and namespaces of all objects that may be deployed now; `None` if they did not change.
+    pub inventory: Option<Inventory>,
     /// True if all changes were dry runs.
     pub dry_run: bool,
     /// Time since the last deployment or comparison.
@@ -51,10 +54,14 @@ pub(crate) struct Report {
     pub took: Duration,
 }
 
-/// Returns the objects of the last deployment, as its result in the status lists them; `None` without a result.
+/// Returns the objects that may have been deployed, as the last result in the status lists them, those that it has no room
+/// for without their names; `None` if not all kinds are known. Nothing was deployed without a result.
 pub(crate) fn deployed_objects(object: &KluctlDeployment) -> Option<Vec<ObjectRef>> {
-    let result = object.status.as_ref()?.last_deploy_result.as_ref()?;
-    engine::status_objects(result.raw_result.as_deref()?)
+    let status = object.status.as_ref();
+    match status.and_then(|status| status.last_deploy_result.as_ref()) {
+        None => Some(Vec::new()),
+        Some(result) => engine::status_objects(result.raw_result.as_deref()?),
+    }
 }
 
 /// Writes the results of the commands to the status. The result of a validation that is equal to the last one keeps its
@@ -80,6 +87,10 @@ pub(crate) fn note(
         if let Some(value) = object.annotations().get(annotation::DEPLOY_REQUESTED_AT) {
             status.last_handled_deploy_at = Some(value.clone());
         }
+    }
+    if let (Some(inventory), Some(last)) = (&report.inventory, &mut status.last_deploy_result) {
+        let raw = last.raw_result.as_deref();
+        last.raw_result = raw.map(|raw| engine::with_inventory(raw, inventory));
     }
     if !object.spec.prune {
         status.last_prune_result = None;
