@@ -4,6 +4,7 @@ mod address;
 mod docker;
 mod git;
 mod loopback;
+mod remedy;
 
 use std::{
     collections::BTreeMap,
@@ -13,9 +14,11 @@ use std::{
 use anyhow::{Context as _, Result, anyhow, bail};
 use api::Secret;
 use clap::Args;
+use engine::ServerKind;
 use oci::{Access, Credentials, Identity};
 
 use self::address::{ServerAddress, is_match};
+pub(crate) use self::remedy::AccessFlags;
 
 /// Credentials and TLS settings. The value of each flag starts with the server that it applies to: `HOST[/PATH]`, where PATH may
 /// be a glob pattern.
@@ -97,14 +100,6 @@ pub(crate) struct RegistryLoginFlags {
     registry_insecure_skip_tls_verify: Vec<String>,
 }
 
-/// Kind of server that a login applies to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum ServerKind {
-    Helm,
-    Registry,
-    Git,
-}
-
 /// Credentials and TLS settings for one server.
 #[derive(Debug, Clone, Default)]
 struct Login {
@@ -131,8 +126,8 @@ struct Login {
 #[derive(Debug, Default)]
 pub(crate) struct Logins {
     entries: Vec<(ServerKind, Login)>,
-    /// True if the command has login flags, as kluctl's commands do. Registries on loopback addresses may then use plain HTTP.
-    pub(crate) has_flags: bool,
+    /// Flags of the command. Registries on loopback addresses may use plain HTTP if these are kluctl's.
+    pub(crate) flags: AccessFlags,
 }
 
 impl Logins {
@@ -144,7 +139,7 @@ impl Logins {
         all.extend(docker::of_file()?);
         Ok(Self {
             entries: all,
-            has_flags: true,
+            flags: AccessFlags::Servers,
         })
     }
 
@@ -155,7 +150,7 @@ impl Logins {
         all.extend(docker::of_file()?);
         Ok(Self {
             entries: all,
-            has_flags: true,
+            flags: AccessFlags::Servers,
         })
     }
 
@@ -170,7 +165,7 @@ impl Logins {
     fn of(entries: Vec<(ServerKind, Login)>) -> Self {
         Self {
             entries,
-            has_flags: false,
+            flags: AccessFlags::None,
         }
     }
 
@@ -185,7 +180,11 @@ impl Logins {
         let found = self.find(kind, address);
         let mut access = found.map_or_else(|| Ok(Access::default()), Login::access)?;
         let has_tls = access.ca.is_some() || access.identity.is_some() || access.insecure_skip_verify;
-        if kind == ServerKind::Registry && self.has_flags && !has_tls && !access.plain_http {
+        if kind == ServerKind::Registry
+            && self.flags == AccessFlags::Servers
+            && !has_tls
+            && !access.plain_http
+        {
             let server = ServerAddress::parse(address);
             access.plain_http = server.is_some_and(|server| loopback::uses_plain_http(&server.host));
         }

@@ -21,26 +21,8 @@ pub(crate) fn error_chain(error: &anyhow::Error) -> String {
             text.push_str(&cause);
         }
     }
-    for (hint, of_command_line) in HINTS {
-        text = text.replace(hint, of_command_line);
-    }
     text
 }
-
-/// Hints for users of controllers, and the hints for users of the command line that replace them.
-const HINTS: &[(&str, &str)] = &[
-    (
-        "name a secret with username and password in spec.secretRef",
-        "use --git-username and --git-password",
-    ),
-    (
-        "check username and password in the secret",
-        "check --git-username and --git-password",
-    ),
-    ("add the server's CA to the secret as ca.crt", "use --git-ca-file"),
-    ("raise spec.timeout", "raise --timeout"),
-    ("too many requests: raise spec.interval", "too many requests"),
-];
 
 /// Prints to stdout. A closed pipe is not an error.
 pub(crate) fn print(text: &str) -> Result<()> {

@@ -12,13 +12,14 @@ use std::{
 };
 
 use bytes::Bytes;
+use engine::ServerKind;
 use git::{Call, Commit, Error, Network, Remote, Resolved, Selector, Session};
 use kustomize::{CallbackError, Fetch, Fetched, remote::Repository};
 use net::AddressPolicy;
 use tokio::runtime::{Builder, Runtime};
 use tree::{Budget, Tree, TreePath};
 
-use crate::logins::Logins;
+use crate::logins::{AccessFlags, Logins};
 use download::FileDownloader;
 
 /// Maximum timeout that a URL may set with `?timeout=`.
@@ -117,7 +118,7 @@ impl RemoteFetcher {
         match find() {
             Ok(resolved) => Ok(resolved.name),
             Err(Error::NoMatch(_) | Error::EmptyRepository { .. }) => Ok(None),
-            Err(error) => Err(FetchError::Git(message(&error, self.logins.has_flags))),
+            Err(error) => Err(FetchError::Git(message(&error, self.logins.flags))),
         }
     }
 
@@ -132,14 +133,14 @@ impl RemoteFetcher {
             let resolved = resolve(&mut session, repository.reference.as_deref())?;
             Commit::fetch(&mut session, &resolved, file_bytes)
         };
-        fetch().map_err(|error| FetchError::Git(message(&error, self.logins.has_flags)))
+        fetch().map_err(|error| FetchError::Git(message(&error, self.logins.flags)))
     }
 
     fn remote(&self, url: &str) -> Result<Remote, FetchError> {
         self.logins
             .remote(url)
             .map_err(|error| match error.downcast::<Error>() {
-                Ok(error) => FetchError::Git(message(&error, self.logins.has_flags)),
+                Ok(error) => FetchError::Git(message(&error, self.logins.flags)),
                 Err(error) => FetchError::Credentials(format!("{error:#}")),
             })
     }
@@ -252,36 +253,16 @@ fn is_hash(text: &str, len: std::ops::RangeInclusive<usize>) -> bool {
     len.contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// Formats an error with a hint for users of the command line. `has_flags` is true if the command has login flags.
-fn message(error: &Error, has_flags: bool) -> String {
-    match error {
-        Error::Timeout { after, .. } => {
-            format!("timeout after {after:?}: a longer one can be set in the URL, for example ?timeout=60s")
-        }
-        Error::Tls { why, .. } => {
-            let hint = match (net::tls_problem(why), has_flags) {
-                ("failed to verify certificate", true) => {
-                    ": use --git-ca-file with the CA bundle of the server"
-                }
-                ("failed to verify certificate", false) => {
-                    ": SSL_CERT_FILE can name a file with the CA bundle of the server"
-                }
-                _ => "",
-            };
-            format!("TLS connection failed: {why}: {}{hint}", net::tls_problem(why))
-        }
-        Error::AuthenticationFailed { .. } => {
-            let hint = match has_flags {
-                true => "use --git-username and --git-password",
-                false => {
-                    "the URL can contain a username and a token, for example https://USER:TOKEN@HOST/REPOSITORY"
-                }
-            };
-            format!("authentication failed: authentication required: {hint}")
-        }
+/// Formats an error without the URL, and with a remedy for users of the command line.
+fn message(error: &Error, flags: AccessFlags) -> String {
+    let short = match error {
+        Error::Timeout { after, .. } => format!("timeout after {after:?}"),
+        Error::Tls { why, .. } => format!("TLS connection failed: {why}: {}", net::tls_problem(why)),
+        Error::AuthenticationFailed { why, .. } => format!("authentication failed: {why}"),
         Error::Status { status, .. } => format!("HTTP status {status}"),
         other => other.to_string(),
-    }
+    };
+    flags.explain(short, ServerKind::Git, error.need())
 }
 
 #[cfg(test)]

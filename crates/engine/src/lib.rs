@@ -20,7 +20,7 @@ pub use deploy::{
 pub use error::Error;
 pub use progress::{Event, ItemCounts, Listener, Progress};
 pub use render::{
-    ChartCache, EnvironmentVariables, ExternalAccess, FetchStatus, RenderOptions, RenderSlots,
+    ChartCache, EnvironmentVariables, ExternalAccess, FetchStatus, RenderOptions, RenderSlots, ServerKind,
     SourceCredentials, SourceOverride, choose_target, deployed_images, list_targets, moment, render,
     render_offline,
 };

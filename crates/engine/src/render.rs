@@ -38,7 +38,9 @@ use vars::VarsReader;
 
 pub use chart_cache::ChartCache;
 pub use charts::moment;
-pub use external::{EnvironmentVariables, ExternalAccess, FetchStatus, SourceCredentials, SourceOverride};
+pub use external::{
+    EnvironmentVariables, ExternalAccess, FetchStatus, ServerKind, SourceCredentials, SourceOverride,
+};
 pub use images::deployed_images;
 pub use slots::RenderSlots;
 

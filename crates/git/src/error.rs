@@ -2,17 +2,10 @@
 
 use std::{fmt, time::Duration};
 
-/// Describes a TLS failure, with a hint if the server's certificate is not trusted.
-fn tls_problem(why: &str) -> String {
-    match net::tls_problem(why) {
-        problem @ "failed to verify certificate" => {
-            format!("{problem}: add the server's CA to the secret as ca.crt")
-        }
-        problem => problem.to_owned(),
-    }
-}
+use net::Need;
 
-/// Error of a Git operation. Messages name the repository without any credentials and say what to do.
+/// Error of a Git operation. Messages name the repository without any credentials. How to give a server what it demands is left to
+/// the program ([`Error::need`]).
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// The URL cannot be used.
@@ -24,7 +17,7 @@ pub enum Error {
         why: String,
     },
     /// The given CA certificates cannot be used.
-    #[error("the ca.crt given for '{url}' holds no usable PEM certificate: {why}")]
+    #[error("the CA bundle for '{url}' holds no usable PEM certificate: {why}")]
     InvalidCa {
         /// The repository.
         url: String,
@@ -42,8 +35,10 @@ pub enum Error {
     AuthenticationFailed {
         /// The repository.
         url: String,
-        /// Cause and remedy, for users.
+        /// Cause, for users.
         why: String,
+        /// The demand of the server, if it can be met.
+        need: Option<Need>,
     },
     /// There is no such repository.
     #[error("repository not found at '{url}': check the URL; a private repository also needs credentials")]
@@ -71,7 +66,7 @@ pub enum Error {
         url: String,
     },
     /// The time was over.
-    #[error("'{url}' did not finish within the timeout of {after:?}: raise spec.timeout or check the server")]
+    #[error("'{url}' did not finish within the timeout of {after:?}")]
     Timeout {
         /// The repository.
         url: String,
@@ -85,7 +80,7 @@ pub enum Error {
         url: String,
     },
     /// The server's certificate is not trusted, or TLS failed otherwise.
-    #[error("tls: no trusted connection to '{url}': {why}: {}", tls_problem(.why))]
+    #[error("tls: no trusted connection to '{url}': {why}: {}", net::tls_problem(.why))]
     Tls {
         /// The repository.
         url: String,
@@ -157,6 +152,21 @@ pub enum Error {
     /// The temporary directory cannot be used.
     #[error("temporary directory: {0}")]
     Disk(String),
+}
+
+impl Error {
+    /// Returns what the server demands, if the user can give it.
+    #[must_use]
+    pub fn need(&self) -> Option<Need> {
+        match self {
+            Self::AuthenticationFailed { need, .. } => *need,
+            Self::InvalidCa { .. } => Some(Need::ValidCaBundle),
+            Self::Tls { why, .. } => Need::of_tls(why),
+            Self::Timeout { .. } => Some(Need::LongerTimeout),
+            Self::Status { status: 429, .. } => Some(Need::FewerRequests),
+            _ => None,
+        }
+    }
 }
 
 /// Joins the messages of an error from gix, outermost first, without repeating any, in at most 500 characters.

@@ -9,7 +9,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use net::{Client, basic_auth};
+use net::{Client, Need, basic_auth};
 use reqwest::{
     Method, Response, StatusCode,
     header::{AUTHORIZATION, HeaderMap, LOCATION},
@@ -168,17 +168,16 @@ impl Wire {
         let why = match status {
             status if status.is_success() => return Ok(()),
             StatusCode::UNAUTHORIZED => {
-                return Err(Error::AuthenticationFailed {
-                    url,
-                    why: self.why_unauthorized(target),
-                });
+                let (why, need) = self.why_unauthorized(target);
+                return Err(Error::AuthenticationFailed { url, why, need });
             }
             StatusCode::FORBIDDEN => {
                 let why = "the server forbids access (403): check the rights of the user or token".to_owned();
-                return Err(Error::AuthenticationFailed { url, why });
+                let need = None;
+                return Err(Error::AuthenticationFailed { url, why, need });
             }
             StatusCode::NOT_FOUND | StatusCode::GONE => return Err(Error::NotFound { url }),
-            StatusCode::TOO_MANY_REQUESTS => "too many requests: raise spec.interval",
+            StatusCode::TOO_MANY_REQUESTS => "too many requests",
             status if status.is_server_error() => "the server has a problem; it will be asked again",
             _ => "check the URL",
         };
@@ -189,17 +188,20 @@ impl Wire {
         })
     }
 
-    fn why_unauthorized(&self, target: &Url) -> String {
+    fn why_unauthorized(&self, target: &Url) -> (String, Option<Need>) {
+        // Begins with the words of go-git, which scripts search for.
         if self.remote.auth().is_none() {
-            return "authentication required: the server asks for credentials: name a secret with username and password in \
-                    spec.secretRef"
-                .to_owned();
+            let why = "authentication required: the server asks for credentials";
+            return (why.to_owned(), Some(Need::Credentials));
         }
         if !self.remote.trusts(target) {
             let to = shown(target);
-            return format!("it redirects to '{to}', where credentials are not sent: use that server's URL");
+            let why =
+                format!("it redirects to '{to}', where credentials are not sent: use that server's URL");
+            return (why, None);
         }
-        "authentication required: the server refused the credentials: check username and password in the secret".to_owned()
+        let why = "authentication required: the server refused the credentials";
+        (why.to_owned(), Some(Need::OtherCredentials))
     }
 
     fn classify(&self, target: &Url, error: &net::Error) -> Error {

@@ -2,7 +2,7 @@
 
 use api::{SafeUrl, Secret};
 use bytes::Bytes;
-use net::{AddressPolicy, ClientOptions, Timeouts, Tls, read_body};
+use net::{AddressPolicy, ClientOptions, Need, Timeouts, Tls, read_body};
 use reqwest::{
     Method, Request, Response, StatusCode, Url,
     header::{ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE, HeaderValue, LOCATION},
@@ -187,25 +187,9 @@ impl Answer {
         match self.response.status() {
             status if status.is_success() => Ok(self),
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
-                // Begins with the words of the libraries of kluctl and Helm, which scripts search for.
-                let is_registry = url.contains("/v2/");
-                let is_forbidden = self.response.status() == StatusCode::FORBIDDEN;
-                let why = match (has_credentials, self.trusted) {
-                    (_, true) if is_forbidden => "403 Forbidden: the server refused the credentials",
-                    (false, _) if is_registry => {
-                        "401 Unauthorized: basic credential not found: the server asks for credentials, and none are given"
-                    }
-                    (false, _) => "401 Unauthorized: the server asks for credentials, and none are given",
-                    (true, true) if is_registry => {
-                        "401 Unauthorized: the server refused the credentials (status 401: Unauthorized)"
-                    }
-                    (true, true) => "401 Unauthorized: the server refused the credentials",
-                    (true, false) => {
-                        "another host asks for credentials, and they are sent to their own host alone unless they are \
-                         passed on"
-                    }
-                };
-                Err(Error::Unauthorized { url, why })
+                let status = self.response.status();
+                let (why, need) = refusal(status, url.contains("/v2/"), has_credentials, self.trusted);
+                Err(Error::Unauthorized { url, why, need })
             }
             StatusCode::NOT_FOUND | StatusCode::GONE => Err(Error::NotFound { url }),
             status => Err(Error::Status {
@@ -227,6 +211,45 @@ impl Answer {
             Ok(body) => Ok(body.into()),
             Err(error) => Err(Error::of_request(&self.url, error)),
         }
+    }
+}
+
+/// Returns why a server gave no access, and what it demands. Begins with the words of the libraries of kluctl and Helm, which
+/// scripts search for.
+fn refusal(
+    status: StatusCode,
+    is_registry: bool,
+    has_credentials: bool,
+    is_trusted: bool,
+) -> (&'static str, Option<Need>) {
+    match (has_credentials, is_trusted) {
+        (true, true) if status == StatusCode::FORBIDDEN => {
+            ("403 Forbidden: the server refused the credentials", None)
+        }
+        (false, _) if status == StatusCode::FORBIDDEN => (
+            "403 Forbidden: the server refuses access without credentials",
+            Some(Need::Credentials),
+        ),
+        (false, _) if is_registry => (
+            "401 Unauthorized: basic credential not found: the server asks for credentials, and none are given",
+            Some(Need::Credentials),
+        ),
+        (false, _) => (
+            "401 Unauthorized: the server asks for credentials, and none are given",
+            Some(Need::Credentials),
+        ),
+        (true, true) if is_registry => (
+            "401 Unauthorized: the server refused the credentials (status 401: Unauthorized)",
+            Some(Need::OtherCredentials),
+        ),
+        (true, true) => (
+            "401 Unauthorized: the server refused the credentials",
+            Some(Need::OtherCredentials),
+        ),
+        (true, false) => (
+            "another host asks for credentials, and they are sent to their own host alone unless they are passed on",
+            None,
+        ),
     }
 }
 

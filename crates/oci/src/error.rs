@@ -2,18 +2,10 @@
 
 use std::io;
 
-/// Describes a TLS failure, with a hint if the server's certificate is not trusted.
-fn tls_problem(why: &str) -> String {
-    match net::tls_problem(why) {
-        problem @ "failed to verify certificate" => {
-            format!("{problem}: the CA bundle of the server can be given")
-        }
-        problem => problem.to_owned(),
-    }
-}
+use net::Need;
 
-/// An error of getting a chart. Messages name addresses without any credentials and suggest a remedy where
-/// one is known.
+/// An error of getting a chart. Messages name addresses without any credentials. How to give a server what it
+/// demands is left to the program ([`Error::need`]).
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// An address cannot be used.
@@ -53,8 +45,10 @@ pub enum Error {
     Unauthorized {
         /// The requested address, without credentials.
         url: String,
-        /// The reason, or a suggested remedy.
+        /// The reason.
         why: &'static str,
+        /// The demand of the server, if it can be met.
+        need: Option<Need>,
     },
     /// There is nothing of that name.
     #[error("'{url}' was not found: check the address; private ones also need credentials")]
@@ -71,7 +65,7 @@ pub enum Error {
         status: u16,
     },
     /// The server's certificate is not trusted, or TLS failed otherwise.
-    #[error("tls: no trusted connection to '{url}': {why}: {}", tls_problem(.why))]
+    #[error("tls: no trusted connection to '{url}': {why}: {}", net::tls_problem(.why))]
     Tls {
         /// The requested address, without credentials.
         url: String,
@@ -153,6 +147,17 @@ pub enum Error {
 }
 
 impl Error {
+    /// Returns what the server demands, if the user can give it.
+    #[must_use]
+    pub fn need(&self) -> Option<Need> {
+        match self {
+            Self::Unauthorized { need, .. } => *need,
+            Self::Tls { why, .. } => Need::of_tls(why),
+            Self::Status { status: 429, .. } => Some(Need::FewerRequests),
+            _ => None,
+        }
+    }
+
     /// The error of a request to `url`, which is shown without credentials.
     pub(crate) fn of_request(url: &str, error: net::Error) -> Self {
         let url = url.to_owned();

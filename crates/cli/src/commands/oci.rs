@@ -22,6 +22,7 @@ use crate::{
     flags::{TerminalFlags, duration},
     logins::{Logins, RegistryLoginFlags},
     output,
+    remote::charts::explained,
     session::{commit_info, project_dir},
     usage::boolean_flag,
 };
@@ -102,7 +103,8 @@ fn push(args: &PushArgs) -> Result<()> {
         let access = logins.access(&args.url)?;
         let client = Client::new(access, Limits::default(), AddressPolicy::command_line())?;
         let artifact = Artifact::new(packed.into(), annotations)?;
-        anyhow::Ok(Registry::new(&client, reference.clone()).push(&artifact).await?)
+        let pushed = Registry::new(&client, reference.clone()).push(&artifact).await;
+        pushed.map_err(|error| anyhow!(explained(&args.url, &error, logins.flags)))
     };
     let digest = timed(args.timeout, work).context("pushing artifact failed")?;
     if let Some(step) = step {

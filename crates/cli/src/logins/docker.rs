@@ -10,7 +10,9 @@ use api::Secret;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde::Deserialize;
 
-use super::{Login, ServerKind};
+use engine::ServerKind;
+
+use super::Login;
 
 /// Maximum size of the file, in bytes.
 const MAX_FILE: u64 = 1 << 20;

@@ -3,12 +3,13 @@
 use std::path::PathBuf;
 
 use anyhow::{Context as _, Result};
-use engine::SourceCredentials;
+use engine::{ServerKind, SourceCredentials};
 use git::{Auth, Remote};
 use kluctl::CallbackError;
+use net::Need;
 use oci::Access;
 
-use super::{Login, Logins, ServerKind};
+use super::{Login, Logins};
 
 /// Maximum size of a credentials file, in bytes.
 const MAX_FILE: u64 = 1 << 20;
@@ -61,6 +62,10 @@ impl SourceCredentials for Logins {
     fn helm(&self, url: &str, credentials_id: Option<&str>) -> Result<Access, CallbackError> {
         self.helm_access(url, credentials_id)
             .map_err(|error| CallbackError::new(format!("{error:#}")))
+    }
+
+    fn remedy(&self, server: ServerKind, need: Need) -> Option<String> {
+        self.flags.remedy(server, need).map(str::to_owned)
     }
 }
 

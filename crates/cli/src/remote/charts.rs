@@ -5,15 +5,26 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use anyhow::Result;
+use anyhow::{Result, anyhow};
+use engine::ServerKind;
 use net::AddressPolicy;
 use oci::{Archive, Client, Limits, Source};
 use tokio::task::JoinSet;
 
 use super::RemoteFetcher;
+use crate::logins::AccessFlags;
 
 /// Number of concurrent downloads.
 const CONCURRENCY: usize = 8;
+
+/// Formats an error of a Helm repository or a registry, with a remedy for users of a command with these flags.
+pub(crate) fn explained(address: &str, error: &oci::Error, flags: AccessFlags) -> String {
+    let server = match address.starts_with("oci://") {
+        true => ServerKind::Registry,
+        false => ServerKind::Helm,
+    };
+    flags.explain(error.to_string(), server, error.need())
+}
 
 /// Chart and version to download.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -70,7 +81,8 @@ impl<'f> ChartDownloader<'f> {
             return Ok(archive.clone());
         }
         let source = self.source_of(wanted)?;
-        let archive = self.wait(source.pull(&wanted.version))??;
+        let pulled = self.wait(source.pull(&wanted.version))?;
+        let archive = pulled.map_err(|error| self.explain(&wanted.address, &error))?;
         archives.insert(wanted.clone(), archive.clone());
         Ok(archive)
     }
@@ -97,7 +109,9 @@ impl<'f> ChartDownloader<'f> {
                 tasks.join_all().await
             };
             for (at, archive) in self.wait(pulling)? {
-                done(begin * CONCURRENCY + at, archive.map_err(Into::into))?;
+                let address = some.get(at).map_or("", |wanted| &wanted.address);
+                let archive = archive.map_err(|error| self.explain(address, &error));
+                done(begin * CONCURRENCY + at, archive)?;
             }
         }
         Ok(())
@@ -111,7 +125,13 @@ impl<'f> ChartDownloader<'f> {
         credentials_id: Option<&str>,
     ) -> Result<Vec<String>> {
         let source = self.source(address, chart, credentials_id)?;
-        Ok(self.wait(source.versions())??)
+        let versions = self.wait(source.versions())?;
+        versions.map_err(|error| self.explain(address, &error))
+    }
+
+    /// Returns an error with a remedy for users of the command.
+    fn explain(&self, address: &str, error: &oci::Error) -> anyhow::Error {
+        anyhow!(explained(address, error, self.fetcher.logins.flags))
     }
 
     fn wait<T>(&self, work: impl Future<Output = T>) -> Result<T> {

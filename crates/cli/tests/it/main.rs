@@ -1,6 +1,8 @@
 //! Integration tests of the binary `weir`.
 
 #[cfg(test)]
+mod access;
+#[cfg(test)]
 mod build;
 #[cfg(test)]
 mod charts;

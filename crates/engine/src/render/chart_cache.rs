@@ -98,7 +98,8 @@ impl PullChart for ChartPuller {
             None => {
                 self.show(source);
                 let addresses = self.external.addresses.clone();
-                let archive = self.blocking.block_on(fetch(&key, addresses))??;
+                let fetched = self.blocking.block_on(fetch(&key, addresses))?;
+                let archive = fetched.map_err(|error| self.external.oci_failure(&key.address, &error))?;
                 self.cache.keep(key, &archive, Instant::now());
                 archive
             }
@@ -142,11 +143,10 @@ impl ChartPuller {
     }
 }
 
-async fn fetch(key: &Key, addresses: AddressPolicy) -> Result<Archive, CallbackError> {
-    let words = |error: oci::Error| CallbackError::from_display(error);
-    let client = Client::new(key.access.clone(), Limits::default(), addresses).map_err(words)?;
-    let source = Source::new(&client, &key.address, &key.chart).map_err(words)?;
-    source.pull(&key.version).await.map_err(words)
+async fn fetch(key: &Key, addresses: AddressPolicy) -> Result<Archive, oci::Error> {
+    let client = Client::new(key.access.clone(), Limits::default(), addresses)?;
+    let source = Source::new(&client, &key.address, &key.chart)?;
+    source.pull(&key.version).await
 }
 
 #[cfg(test)]

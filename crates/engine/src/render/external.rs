@@ -3,7 +3,7 @@
 use std::{collections::HashMap, ffi::OsString, fmt, path::PathBuf, sync::Arc};
 
 use kluctl::CallbackError;
-use net::{AddressPolicy, ClusterServices};
+use net::{AddressPolicy, ClusterServices, Need};
 use stores::Ambient;
 
 /// Environment variables, servers, stores and repositories that a render may use.
@@ -135,6 +135,23 @@ pub trait SourceCredentials: Send + Sync {
     /// # Errors
     /// Fails when a file with credentials can't be read. The message holds no secret.
     fn helm(&self, url: &str, credentials_id: Option<&str>) -> Result<oci::Access, CallbackError>;
+
+    /// Returns how the user can give a server what it demands, as in `use --git-ca-file`. `None`, the default, if there is no way.
+    fn remedy(&self, server: ServerKind, need: Need) -> Option<String> {
+        let _ = (server, need);
+        None
+    }
+}
+
+/// Kind of a server that sources and charts come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ServerKind {
+    /// A Helm repository.
+    Helm,
+    /// An OCI registry.
+    Registry,
+    /// A Git server.
+    Git,
 }
 
 impl fmt::Debug for dyn SourceCredentials {
@@ -172,6 +189,29 @@ impl ExternalAccess {
             Some(credentials) => credentials.helm(url, credentials_id),
             None => Ok(oci::Access::default()),
         }
+    }
+
+    /// Returns the failure of a request to a Git server, with a remedy if there is one.
+    pub(crate) fn git_failure(&self, error: &git::Error) -> CallbackError {
+        self.failure(ServerKind::Git, error, error.need())
+    }
+
+    /// Returns the failure of a request to a registry or a Helm repository, with a remedy if there is one.
+    pub(crate) fn oci_failure(&self, url: &str, error: &oci::Error) -> CallbackError {
+        let server = match url.starts_with("oci://") {
+            true => ServerKind::Registry,
+            false => ServerKind::Helm,
+        };
+        self.failure(server, error, error.need())
+    }
+
+    fn failure(&self, server: ServerKind, error: &dyn fmt::Display, need: Option<Need>) -> CallbackError {
+        let credentials = self.credentials.as_ref();
+        let remedy = need.and_then(|need| credentials?.remedy(server, need));
+        CallbackError::new(match remedy {
+            Some(remedy) => format!("{error}: {remedy}"),
+            None => error.to_string(),
+        })
     }
 
     /// Allows everything that the user of a command line may access: all environment variables and ambient cloud identities.

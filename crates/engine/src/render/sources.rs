@@ -153,7 +153,7 @@ impl SourceFetcher {
             };
             Commit::fetch(&mut session, &resolved, self.limits.file_bytes)
         });
-        let commit = commit.map_err(CallbackError::from_display)?;
+        let commit = commit.map_err(|error| self.external.git_failure(&error))?;
         self.take(FetchedTotals {
             bytes: commit.packed_bytes(),
             entries: commit.entries(),
@@ -180,7 +180,8 @@ impl SourceFetcher {
         let access = self.external.access(url, None)?;
         self.take(FetchedTotals::default())?;
         let addresses = self.external.addresses.clone();
-        let (bytes, commit) = self.blocking.block_on(layer(&name, access, addresses))??;
+        let layer = self.blocking.block_on(layer(&name, access, addresses))?;
+        let (bytes, commit) = layer.map_err(|error| self.external.oci_failure(url, &error))?;
         let tree = unpacked(&bytes, &self.limits)?;
         self.take(FetchedTotals {
             bytes: tree.bytes,
@@ -228,7 +229,7 @@ impl Sources for SourceFetcher {
             .network
             .open(&remote, &self.call())
             .and_then(|mut session| session.list_all());
-        let refs = refs.map_err(CallbackError::from_display)?;
+        let refs = refs.map_err(|error| self.external.git_failure(&error))?;
         let listed = refs.into_iter().map(|found| RemoteRef {
             commit: found.commit().to_owned(),
             name: found.name,
@@ -245,22 +246,18 @@ async fn layer(
     name: &str,
     access: Access,
     addresses: AddressPolicy,
-) -> Result<(Bytes, Option<String>), CallbackError> {
-    let words = |error: oci::Error| CallbackError::from_display(error);
+) -> Result<(Bytes, Option<String>), oci::Error> {
     let limits = OciLimits::default();
     let most = limits.archive_bytes;
-    let client = Client::new(access, limits, addresses).map_err(words)?;
-    let reference = Reference::parse(name).map_err(words)?;
+    let client = Client::new(access, limits, addresses)?;
+    let reference = Reference::parse(name)?;
     let registry = Registry::new(&client, reference);
-    let manifest = registry
-        .manifest(&registry.reference().wanted())
-        .await
-        .map_err(words)?;
-    let layer = manifest
-        .layers
-        .first()
-        .ok_or_else(|| CallbackError::new("the artifact has no layer"))?;
-    let bytes = registry.blob(layer, most).await.map_err(words)?;
+    let manifest = registry.manifest(&registry.reference().wanted()).await?;
+    let layer = manifest.layers.first().ok_or_else(|| oci::Error::Malformed {
+        url: registry.reference().to_string(),
+        why: "the artifact has no layer".to_owned(),
+    })?;
+    let bytes = registry.blob(layer, most).await?;
     let noted = manifest
         .annotations
         .iter()

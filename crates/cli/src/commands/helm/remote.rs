@@ -9,8 +9,8 @@ use net::AddressPolicy;
 use oci::{Access, Archive, Client, Credentials, Limits, Repository, Source};
 
 use crate::{
-    logins::{Logins, identity, read},
-    remote::RemoteFetcher,
+    logins::{AccessFlags, Logins, identity, read},
+    remote::{RemoteFetcher, charts::explained},
 };
 
 /// Repository, version and credentials of a chart.
@@ -105,7 +105,9 @@ impl ChartSourceFlags {
                 fetcher.wait(source.pull(range))
             }
         };
-        Ok(archive.map_err(|why| anyhow!(why))??)
+        let archive = archive.map_err(|why| anyhow!(why))?;
+        let address = self.repo.as_deref().unwrap_or(name);
+        archive.map_err(|error| anyhow!(explained(address, &error, AccessFlags::Chart)))
     }
 
     fn range(&self) -> &str {

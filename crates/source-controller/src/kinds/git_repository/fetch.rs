@@ -5,6 +5,7 @@ use std::{fs::File, io::BufWriter};
 use api::{Fault, Reason};
 use artifact::pack::{self, IGNORE_FILE, Item, Kind, Packed};
 use git::{Node, NodeKind, Snapshot};
+use net::Need;
 use tree::{Budget, TreePath};
 
 use crate::{builder::BuildError, source_kind::PackOptions};
@@ -26,10 +27,25 @@ pub(super) fn fault(error: &git::Error) -> Fault {
         git::Error::Disk(_) => Reason::DirectoryCreationFailed,
         _ => Reason::GitOperationFailed,
     };
+    let remedy = error.need().map(remedy);
+    let remedy = remedy.map(|remedy| format!(": {remedy}")).unwrap_or_default();
     Fault::retry(
         reason,
-        format!("failed to checkout and determine revision: {error}"),
+        format!("failed to checkout and determine revision: {error}{remedy}"),
     )
+}
+
+/// Returns how a GitRepository gives a server what it demands.
+fn remedy(need: Need) -> &'static str {
+    match need {
+        Need::Credentials => "name a secret with username and password in spec.secretRef",
+        Need::OtherCredentials => "check username and password in the secret",
+        Need::CaBundle => "add the server's CA to the secret as ca.crt",
+        Need::ValidCaBundle => "check ca.crt in the secret",
+        Need::ClientCertificate => "client certificates are not supported for Git",
+        Need::LongerTimeout => "raise spec.timeout or check the server",
+        Need::FewerRequests => "raise spec.interval",
+    }
 }
 
 /// Writes the tarball of a commit.

@@ -1,0 +1,152 @@
+//! Remedies for users of the command line when a server demands something.
+
+use engine::ServerKind;
+use net::Need;
+
+/// Flags for credentials and TLS settings that a command has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum AccessFlags {
+    /// Those of kluctl, for several servers: `--git-username HOST=USER`.
+    Servers,
+    /// Those of Helm, for one repository or registry: `--username USER`.
+    Chart,
+    /// None.
+    #[default]
+    None,
+}
+
+impl AccessFlags {
+    /// Returns how to give a server what it demands; `None` if there is no way.
+    pub(crate) fn remedy(self, server: ServerKind, need: Need) -> Option<&'static str> {
+        match self {
+            Self::Servers => with_server_flags(server, need),
+            Self::Chart => with_chart_flags(server, need),
+            Self::None => without_flags(server, need),
+        }
+    }
+
+    /// Returns an error message with its remedy.
+    pub(crate) fn explain(self, message: String, server: ServerKind, need: Option<Need>) -> String {
+        match need.and_then(|need| self.remedy(server, need)) {
+            Some(remedy) => format!("{message}: {remedy}"),
+            None => message,
+        }
+    }
+}
+
+fn with_server_flags(server: ServerKind, need: Need) -> Option<&'static str> {
+    use ServerKind::{Git, Helm, Registry};
+    Some(match (need, server) {
+        (Need::Credentials, Git) => "use --git-username and --git-password",
+        (Need::Credentials, Helm) => "use --helm-username and --helm-password",
+        (Need::Credentials, Registry) => {
+            "use --registry-username and --registry-password, or log in with Docker"
+        }
+        (Need::OtherCredentials, Git) => "check --git-username and --git-password",
+        (Need::OtherCredentials, Helm) => "check --helm-username and --helm-password",
+        (Need::OtherCredentials, Registry) => {
+            "check --registry-username and --registry-password, or the login of Docker"
+        }
+        (Need::CaBundle, Git) => "use --git-ca-file with the CA bundle of the server",
+        (Need::CaBundle, Helm) => "use --helm-ca-file with the CA bundle of the server",
+        (Need::CaBundle, Registry) => "use --registry-ca-file with the CA bundle of the server",
+        (Need::ValidCaBundle, Git) => "check --git-ca-file",
+        (Need::ValidCaBundle, Helm) => "check --helm-ca-file",
+        (Need::ValidCaBundle, Registry) => "check --registry-ca-file",
+        (Need::ClientCertificate, Git) => "client certificates are not supported for Git",
+        (Need::ClientCertificate, Helm) => "use --helm-cert-file and --helm-key-file",
+        (Need::ClientCertificate, Registry) => "use --registry-cert-file and --registry-key-file",
+        (Need::LongerTimeout | Need::FewerRequests, _) => return general(need),
+    })
+}
+
+fn with_chart_flags(server: ServerKind, need: Need) -> Option<&'static str> {
+    Some(match (need, server) {
+        (Need::Credentials, ServerKind::Registry) => "use --username and --password, or --registry-config",
+        (Need::Credentials, _) => "use --username and --password",
+        (Need::OtherCredentials, ServerKind::Registry) => {
+            "check --username and --password, or --registry-config"
+        }
+        (Need::OtherCredentials, _) => "check --username and --password",
+        (Need::CaBundle, _) => "use --ca-file with the CA bundle of the server",
+        (Need::ValidCaBundle, _) => "check --ca-file",
+        (Need::ClientCertificate, _) => "use --cert-file and --key-file",
+        (Need::LongerTimeout | Need::FewerRequests, _) => return general(need),
+    })
+}
+
+fn without_flags(server: ServerKind, need: Need) -> Option<&'static str> {
+    Some(match (need, server) {
+        (Need::Credentials, ServerKind::Git) => {
+            "the URL can contain a username and a token, for example https://USER:TOKEN@HOST/REPOSITORY"
+        }
+        (Need::OtherCredentials, ServerKind::Git | ServerKind::Helm) => {
+            "check the username and the token in the URL"
+        }
+        (Need::Credentials, ServerKind::Helm) => {
+            "the URL can contain a username and a password, for example https://USER:PASSWORD@HOST"
+        }
+        (Need::CaBundle, _) => "SSL_CERT_FILE can name a file with the CA bundle of the server",
+        (Need::ValidCaBundle, _) => "check SSL_CERT_FILE",
+        (Need::LongerTimeout, ServerKind::Git) => {
+            "a longer one can be set in the URL, for example ?timeout=60s"
+        }
+        (Need::Credentials | Need::OtherCredentials, ServerKind::Registry) | (Need::ClientCertificate, _) => {
+            return None;
+        }
+        (Need::LongerTimeout | Need::FewerRequests, _) => return general(need),
+    })
+}
+
+fn general(need: Need) -> Option<&'static str> {
+    match need {
+        Need::LongerTimeout => Some("check the server"),
+        Need::FewerRequests => Some("try again later"),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NEEDS: [Need; 7] = [
+        Need::Credentials,
+        Need::OtherCredentials,
+        Need::CaBundle,
+        Need::ValidCaBundle,
+        Need::ClientCertificate,
+        Need::LongerTimeout,
+        Need::FewerRequests,
+    ];
+
+    #[test]
+    fn remedies_name_flags_of_their_server() {
+        for (server, prefix) in [
+            (ServerKind::Git, "--git-"),
+            (ServerKind::Helm, "--helm-"),
+            (ServerKind::Registry, "--registry-"),
+        ] {
+            for need in NEEDS {
+                let remedy = AccessFlags::Servers.remedy(server, need).unwrap();
+                let flags: Vec<&str> = remedy
+                    .split([' ', ','])
+                    .filter(|word| word.starts_with("--"))
+                    .collect();
+                assert!(flags.iter().all(|flag| flag.starts_with(prefix)), "{remedy}");
+            }
+        }
+    }
+
+    #[test]
+    fn remedies_of_commands_without_flags_name_none() {
+        for server in [ServerKind::Git, ServerKind::Helm, ServerKind::Registry] {
+            for need in NEEDS {
+                let remedy = AccessFlags::None.remedy(server, need).unwrap_or_default();
+                assert!(!remedy.contains("--"), "{remedy}");
+            }
+        }
+        let message = AccessFlags::Servers.explain("no".to_owned(), ServerKind::Git, None);
+        assert_eq!(message, "no");
+    }
+}
