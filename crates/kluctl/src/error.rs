@@ -219,6 +219,19 @@ pub enum Error {
     /// An image that templates ask for and no list names.
     #[error("failed to find fixed image for {0}")]
     NoImage(String),
+    /// An image of `images.get_image()` behind other text.
+    #[error(
+        "postprocessing kustomize objects for {dir} failed: {object}: {field}: the result of images.get_image() must be at the \
+         beginning of the string"
+    )]
+    MisplacedImage {
+        /// The directory of the item.
+        dir: String,
+        /// The object.
+        object: String,
+        /// The path of the field.
+        field: String,
+    },
     /// A manifest that is not a Kubernetes object.
     #[error("{0}")]
     Object(String),
@@ -293,8 +306,16 @@ impl Error {
     }
 }
 
-/// One error, or all of them.
-pub(crate) fn many(mut errors: Vec<Error>) -> Result<(), Error> {
+/// Returns no error, the only one, or all of them as one list.
+pub(crate) fn many(errors: Vec<Error>) -> Result<(), Error> {
+    let mut flat = Vec::with_capacity(errors.len());
+    for error in errors {
+        match error {
+            Error::Many(several) => flat.extend(several),
+            one => flat.push(one),
+        }
+    }
+    let mut errors = flat;
     match errors.len() {
         0 => Ok(()),
         1 => Err(errors.remove(0)),

@@ -56,9 +56,9 @@ pub(crate) fn call(cx: &Cx<'_>, object: &Rc<Object>, name: &str, args: Args) -> 
     }
 }
 
-/// A placeholder that is replaced in the finished objects.
+/// Returns a placeholder that is replaced in the finished objects. `latest_version` is accepted for old projects, and has no effect.
 fn get_image(cx: &Cx<'_>, args: Args) -> R<Value> {
-    let image = args.bind("get_image", ["image"], 1)?.value(0);
+    let image = args.bind("get_image", ["image", "latest_version"], 1)?.value(0);
     let map: DictMap = [(Key::from("image"), image)].into_iter().collect();
     let json = json::dumps(cx.rt, &Value::dict(map), &Style::default())?;
     cx.rt

@@ -89,7 +89,7 @@ impl ImageContext<'_> {
 /// Puts images where the objects of an item ask for them, and tells which.
 pub(crate) fn resolve(objects: &mut [Value], place: &ImageContext<'_>) -> Result<Vec<RequestedImage>, Error> {
     let mut seen = Vec::new();
-    let (mut missing, mut of_vars) = (Vec::new(), None);
+    let (mut missing, mut misplaced, mut of_vars) = (Vec::new(), Vec::new(), None);
     for (index, object) in objects.iter_mut().enumerate() {
         let asking: Vec<Path> = path::leaves(object)
             .into_iter()
@@ -111,6 +111,14 @@ pub(crate) fn resolve(objects: &mut [Value], place: &ImageContext<'_>) -> Result
                 container: container.as_deref(),
             };
             let before = text(object, &leaf).unwrap_or_default().to_owned();
+            if !only_placeholders_before_text(&before) {
+                misplaced.push(Error::MisplacedImage {
+                    dir: place.dir.to_owned(),
+                    object: reference.to_string(),
+                    field: path::canonical(&leaf),
+                });
+                continue;
+            }
             let mut found = Vec::new();
             let after = replace(&before, |image| {
                 let result = place
@@ -142,11 +150,21 @@ pub(crate) fn resolve(objects: &mut [Value], place: &ImageContext<'_>) -> Result
             path::set(object, &leaf, Value::String(after));
         }
     }
-    crate::error::many(missing.into_iter().map(Error::NoImage).collect()).map(|()| seen)
+    misplaced.extend(missing.into_iter().map(Error::NoImage));
+    crate::error::many(misplaced).map(|()| seen)
 }
 
 fn text<'a>(object: &'a Value, leaf: &[Key]) -> Option<&'a str> {
     path::get(object, leaf).and_then(Value::as_str)
+}
+
+/// Returns false if a placeholder stands behind other text. Kluctl can't replace these.
+fn only_placeholders_before_text(text: &str) -> bool {
+    let mut rest = text;
+    while let Some((_, behind)) = rest.strip_prefix(BEGIN).and_then(|after| after.split_once(END)) {
+        rest = behind;
+    }
+    !rest.contains(BEGIN)
 }
 
 /// The name of what holds a field.
@@ -240,8 +258,8 @@ mod tests {
     }
 
     #[test]
-    fn strings_may_hold_several_image_placeholders() {
-        let text = format!("x {} y {}", placeholder("a"), placeholder("b"));
+    fn strings_may_begin_with_several_image_placeholders() {
+        let text = format!("{}{} y", placeholder("a"), placeholder("b"));
         let fixed = [
             FixedImage::parse("a=1").unwrap(),
             FixedImage::parse("b=2").unwrap(),
@@ -250,9 +268,22 @@ mod tests {
         let seen = resolve(&mut objects, &place(&fixed, None)).unwrap();
         assert_eq!((seen.len(), seen[0].field.is_none()), (2, true));
         let replaced = objects[0].pointer(&["spec"]).unwrap().as_seq().unwrap()[0].get("image");
-        assert_eq!(replaced.unwrap().as_str(), Some("x 1 y 2"));
+        assert_eq!(replaced.unwrap().as_str(), Some("12 y"));
         let error = resolve(&mut [object(&text)], &place(&[], None)).unwrap_err();
         let expected = "2 errors: failed to find fixed image for a; failed to find fixed image for b";
         assert_eq!(error.to_string(), expected);
+    }
+
+    #[test]
+    fn image_placeholder_behind_text_is_refused() {
+        let fixed = [FixedImage::parse("a=1").unwrap()];
+        for text in [
+            format!("x{}", placeholder("a")),
+            format!("{}-{}", placeholder("a"), placeholder("a")),
+        ] {
+            let error = resolve(&mut [object(&text)], &place(&fixed, None)).unwrap_err();
+            let expected = "postprocessing kustomize objects for app failed: ns/Deployment/d: spec[0].image:";
+            assert!(error.to_string().starts_with(expected), "{error}");
+        }
     }
 }
