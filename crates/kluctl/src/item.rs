@@ -10,7 +10,9 @@ use jinja::{IMAGE_BEGIN, Renderer};
 use tree::{Budget, Mem, Tree, TreePath, ignore::Rules};
 use yaml::{Map, Value};
 
-use crate::{Decrypt, Error, annotations, chart::ChartFile, decrypt::Decrypting, files, plan::PlanItem};
+use crate::{
+    Decrypt, Error, annotations, chart::ChartFile, decrypt::Decrypting, error, files, plan::PlanItem,
+};
 
 /// The objects of an item, in the files that are kept.
 const RENDERED: &str = ".rendered.yml";
@@ -45,7 +47,12 @@ struct Walk<'a> {
     from: &'a TreePath,
     to: TreePath,
     charts: Vec<ChartFile>,
+    /// Errors of templates; the other files are rendered nevertheless, so that all of them are reported at once.
+    failed: Vec<Error>,
 }
+
+/// Maximum number of errors of templates that are reported for one item.
+const MAX_FAILED: usize = 100;
 
 /// A rendered directory.
 pub(crate) struct Staged {
@@ -108,11 +115,16 @@ impl<'a> ItemWorkspace<'a> {
             from: &dir,
             to,
             charts: Vec::new(),
+            failed: Vec::new(),
         };
         let rendered = self.directory(&mut walk, &dir, false, 0);
         self.messages.extend(walk.renderer.take_messages());
-        let Walk { to, charts, .. } = walk;
-        rendered.map(|()| Staged { dir, to, charts })
+        let Walk {
+            to, charts, failed, ..
+        } = walk;
+        rendered?;
+        error::many(failed)?;
+        Ok(Staged { dir, to, charts })
     }
 
     /// The rules of `.templateignore` files above a directory.
@@ -171,15 +183,13 @@ impl<'a> ItemWorkspace<'a> {
         let bytes = if verbatim {
             self.count(path, self.tree.read(path)?)?
         } else {
-            walk.renderer
-                .render_file(path, self.budget)
-                .map_err(|source| match source {
-                    jinja::Error::Tree(error) => Error::Tree(error),
-                    source => Error::Template {
-                        what: format!("template '{path}'"),
-                        source,
-                    },
-                })?
+            match self.template(walk, path) {
+                Err(error) if error.exceeded().is_none() && walk.failed.len() < MAX_FAILED => {
+                    walk.failed.push(error);
+                    return Ok(());
+                }
+                rendered => rendered?,
+            }
         };
         self.asks_for_images |= contains(&bytes, IMAGE_BEGIN.as_bytes());
         let rest = path.strip(walk.from).unwrap_or_default();
@@ -199,6 +209,17 @@ impl<'a> ItemWorkspace<'a> {
         let executable = files::is_executable(&*self.tree, path)?;
         self.rendered.insert(target, bytes, executable);
         Ok(())
+    }
+
+    fn template(&self, walk: &mut Walk<'_>, path: &TreePath) -> Result<Bytes, Error> {
+        let rendered = walk.renderer.render_file(path, self.budget);
+        rendered.map_err(|source| match source {
+            jinja::Error::Tree(error) => Error::Tree(error),
+            source => Error::Template {
+                what: format!("template '{path}'"),
+                source,
+            },
+        })
     }
 
     /// Puts the objects of a chart into the directory of its item.

@@ -280,7 +280,7 @@ impl<'a> Planner<'a> {
         renderer
             .condition(when, self.inputs.budget)
             .map_err(|source| Error::Template {
-                what: format!("{path} of {}", fields.file),
+                what: format!("{path} of {}: {}", fields.file, conditional(when)),
                 source,
             })
     }
@@ -315,4 +315,12 @@ impl<'a> Planner<'a> {
         }
         Ok((loaded, told))
     }
+}
+
+/// Describes the failure of a `when` expression in the words of kluctl, with at most 200 characters of the expression.
+pub(crate) fn conditional(expression: &str) -> String {
+    const MAX_CHARS: usize = 200;
+    let shown: String = expression.chars().take(MAX_CHARS).collect();
+    let more = if shown.len() < expression.len() { "..." } else { "" };
+    format!("unable to render conditional '{shown}{more}'")
 }

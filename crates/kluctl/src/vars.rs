@@ -19,10 +19,12 @@ pub use external::{
 };
 use source::VarsSource;
 
-use crate::{Decrypt, Error, Sources, fields::Fields, merge};
+use crate::{Decrypt, Error, Sources, error, fields::Fields, merge, plan};
 
 /// Overhead of a value in memory, in bytes.
 const VALUE_BYTES: u64 = 64;
+/// Maximum number of errors that are reported for one source of variables.
+const MAX_ERRORS: usize = 10;
 
 /// The variables that something sees. Cheap to clone as long as nothing is added.
 #[derive(Debug, Clone)]
@@ -145,10 +147,21 @@ impl Loader<'_> {
         };
         let budget = self.inputs.budget;
         let rendered = renderer.render_value(&Value::Map(raw.map.clone()), budget);
-        let rendered = rendered.map_err(|mut errors| template(errors.remove(0)))?;
+        let rendered = match rendered {
+            Ok(rendered) => rendered,
+            Err(errors) => {
+                let errors = errors.into_iter().take(MAX_ERRORS).map(template);
+                return error::many(errors.collect()).map(|()| None);
+            }
+        };
         let fields = Fields::new(raw.file, &rendered, path, raw.line())?;
         let when = fields.string("when")?.unwrap_or_default();
-        let wanted = renderer.condition(&when, budget).map_err(template)?;
+        let wanted = renderer
+            .condition(&when, budget)
+            .map_err(|source| Error::Template {
+                what: format!("{}: {path}: {}", raw.file, plan::conditional(&when)),
+                source,
+            })?;
         self.messages.extend(renderer.take_messages());
         if !wanted {
             return Ok(None);
