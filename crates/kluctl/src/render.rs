@@ -38,7 +38,7 @@ fn render_here(tree: Arc<dyn Tree>, request: &Request, budget: &Budget) -> Resul
     let external = project.external.clone();
     let chosen = target::choose(project, &tree, request, budget)?;
     let mut vars = Map::new();
-    vars.insert("args", chosen.target.args.clone());
+    vars.insert("args", chosen.args);
     vars.insert("target", chosen.target.to_map());
     if let Some(cluster) = chosen.cluster {
         vars.insert("cluster", cluster);

@@ -49,7 +49,7 @@ pub struct Target {
     pub context: Option<String>,
     /// Discriminator of its objects.
     pub discriminator: Option<String>,
-    /// Its arguments, with defaults and arguments from outside.
+    /// Its own arguments, without defaults and arguments from outside.
     pub args: Map,
     /// AWS settings of the target.
     pub aws: Map,

@@ -19,6 +19,8 @@ const MAX_PASSES: usize = 10;
 /// A chosen target.
 pub(crate) struct Chosen {
     pub(crate) target: Target,
+    /// Its arguments, with defaults and arguments from outside.
+    pub(crate) args: Map,
     /// Its images, as they are used.
     pub(crate) images: Vec<FixedImage>,
     /// Fields of its cluster (legacy).
@@ -139,12 +141,13 @@ pub(crate) fn choose(
             name: request.target_name_override.clone().unwrap_or(config.name),
             context: self::context(request, context)?,
             discriminator: discriminator.filter(|discriminator| !discriminator.is_empty()),
-            args,
+            args: config.args,
             aws: config.aws,
             images: config.images,
             cluster: config.cluster,
             reference: config.reference,
         },
+        args,
         cluster,
         warnings,
     })

@@ -70,10 +70,10 @@ impl Scope {
         }
     }
 
-    /// Adds what the project itself says to what it inherits. The tags of an include come before those of the project, and
+    /// Adds what the project itself says to what it inherits. The tags of the project come before those of the include, and
     /// both before those of the projects around.
     pub(super) fn inherit(&mut self, deployment: Deployment) {
-        self.tags = union(&union(&self.tags, &deployment.tags), &self.outer_tags);
+        self.tags = union(&union(&deployment.tags, &self.tags), &self.outer_tags);
         add(&mut self.labels, deployment.labels);
         add(&mut self.annotations, deployment.annotations);
         if deployment.namespace.is_some() {
