@@ -2,7 +2,7 @@
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use objects::{ObjectRef, jsonpath::JsonPath, path};
-use yaml::Value;
+use yaml::{Map, Value};
 
 use super::{
     external::{ObjectQuery, ObjectSelection, VarsError},
@@ -90,9 +90,20 @@ impl Reader<'_> {
         } else {
             text.to_owned()
         };
-        match source.parse {
-            true => self.parse(WHAT, &text),
-            false => Ok(Value::String(text)),
+        if !source.parse {
+            return Ok(Value::String(text));
+        }
+        match self.parse(WHAT, &text)? {
+            Value::Null => Ok(Value::Map(Map::new())),
+            value if value.as_map().is_some() || self.multidoc => Ok(value),
+            other => Err(failed(
+                self,
+                &format!(
+                    "error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {} into Go value of type \
+                     map[string]interface {{}}: parseYaml needs a map",
+                    json_type(&other)
+                ),
+            )),
         }
     }
 
@@ -124,6 +135,18 @@ impl Reader<'_> {
                 .map(|of| (of.group, of.version, of.kind, of.namespace, of.name))
         });
         Ok(objects)
+    }
+}
+
+/// Name of a type in the errors of Go's JSON decoder.
+fn json_type(value: &Value) -> &'static str {
+    match value {
+        Value::String(_) => "string",
+        Value::Bool(_) => "bool",
+        Value::Seq(_) => "array",
+        Value::Map(_) => "object",
+        Value::Null => "null",
+        _ => "number",
     }
 }
 
