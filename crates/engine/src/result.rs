@@ -124,8 +124,8 @@ pub struct ResultObject {
     pub hook: bool,
     /// True if the object was applied.
     pub is_applied: bool,
-    /// True if the object was rendered.
-    pub(crate) listed: bool,
+    /// The place of the object among all that were rendered; `None` if it was not rendered.
+    pub(crate) listed: Option<usize>,
     /// True if the object was changed.
     pub changed: bool,
     /// The changes; values of Secrets are masked.
@@ -147,7 +147,7 @@ impl ResultObject {
             deleted: false,
             hook: false,
             is_applied: false,
-            listed: false,
+            listed: None,
             changed: false,
             changes: Vec::new(),
             rendered: None,
@@ -158,24 +158,34 @@ impl ResultObject {
 
     /// Returns true if the entry is worth listing. An orphan that was deleted together with its namespace is not.
     pub(crate) fn is_telling(&self) -> bool {
-        self.orphan || self.listed || self.deleted
+        self.orphan || self.listed.is_some() || self.deleted
     }
 
     /// Adds what else is known of the same object.
     fn absorb(&mut self, other: Self) {
+        // Of an object of two items, what was applied last is compared with what was there before.
+        if self.is_applied && other.is_applied {
+            self.changed = other.changed;
+            self.changes = other.changes;
+            self.applied = other.applied;
+        } else {
+            self.changed |= other.changed;
+            if self.changes.is_empty() {
+                self.changes = other.changes;
+            }
+            self.applied = self.applied.take().or(other.applied);
+        }
         self.new |= other.new;
         self.deleted |= other.deleted;
         self.hook |= other.hook;
         self.is_applied |= other.is_applied;
-        self.listed |= other.listed;
-        self.changed |= other.changed;
+        self.listed = match (self.listed, other.listed) {
+            (Some(first), Some(second)) => Some(first.min(second)),
+            (first, second) => first.or(second),
+        };
         self.orphan = (self.orphan || other.orphan) && !self.deleted;
-        if self.changes.is_empty() {
-            self.changes = other.changes;
-        }
         self.rendered = self.rendered.take().or(other.rendered);
         self.remote = self.remote.take().or(other.remote);
-        self.applied = self.applied.take().or(other.applied);
     }
 }
 
@@ -267,12 +277,12 @@ impl CommandResult {
 
     /// Lists all that was rendered, and keeps the objects if the result should have them.
     pub(crate) fn list_rendered(&mut self, rendered: &Rendered, live: &LiveObjects, options: &DeployOptions) {
-        for manifest in rendered.objects() {
+        for (place, manifest) in rendered.objects().enumerate() {
             let Ok(reference) = ObjectRef::of(manifest) else {
                 continue;
             };
             let mut object = ResultObject::new(shown(manifest, &reference));
-            object.listed = true;
+            object.listed = Some(place);
             if options.contents {
                 object.rendered = Some(manifest.clone());
                 object.remote = live.before(manifest, &reference).map(Arc::clone);
@@ -298,7 +308,8 @@ impl CommandResult {
         )));
     }
 
-    /// Puts everything into a stable order, each said once.
+    /// Puts everything into a stable order, each said once: objects by group, version and kind, then in the order in which they
+    /// were rendered.
     pub(crate) fn finish(mut self) -> Self {
         self.objects.sort_by(|a, b| a.reference.cmp(&b.reference));
         self.objects.dedup_by(|later, first| {
@@ -310,6 +321,13 @@ impl CommandResult {
                 ));
             }
             same
+        });
+        let place = |object: &ResultObject| object.listed.unwrap_or(usize::MAX);
+        self.objects.sort_by(|a, b| {
+            let (of, other) = (&a.reference, &b.reference);
+            let by_kind =
+                (&of.group, &of.version, &of.kind).cmp(&(&other.group, &other.version, &other.kind));
+            by_kind.then(place(a).cmp(&place(b))).then_with(|| of.cmp(other))
         });
         for list in [&mut self.errors, &mut self.warnings] {
             list.sort();

@@ -135,6 +135,11 @@ impl<'a> Operation<'a> {
             target_name_override: request.target_name_override.clone().unwrap_or_default(),
             context_override: request.context_override.clone().unwrap_or_default(),
             args: request.args.clone(),
+            images: request
+                .images
+                .iter()
+                .map(|image| Value::Map(image.to_map()))
+                .collect(),
             ..Origin::default()
         })
     }

@@ -15,7 +15,7 @@ use crate::{Error, ObjectError, Origin, result};
 /// The result of a validation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ValidateResult {
-    /// True if all objects exist and are ready.
+    /// True if all objects that exist are ready. As with kluctl, a missing object is an error and doesn't count here.
     pub ready: bool,
     /// The discriminator of the target.
     pub discriminator: Option<String>,
@@ -122,7 +122,6 @@ async fn object(
         if found.is_some() {
             let message = "object is marked for deletion but still exists on the target cluster";
             result.errors.push(ObjectError::of(reference, message));
-            result.ready = false;
         }
         return Ok(());
     }
@@ -136,7 +135,6 @@ async fn object(
         let unreadable = live.unreadable.get(reference);
         let message = unreadable.map_or_else(|| "object not found".to_owned(), ToString::to_string);
         result.errors.push(ObjectError::of(reference, message));
-        result.ready = false;
         return Ok(());
     };
     let readiness = apply::readiness(cluster, &VOCABULARY, found, true).await?;

@@ -14,7 +14,7 @@ const FIRST_COLUMN: usize = 60;
 pub struct Style {
     /// Names alone, no differences.
     pub short: bool,
-    /// Maximum width of tables, in characters; default 160.
+    /// Width of tables, in characters; default 80.
     pub width: usize,
 }
 
@@ -22,7 +22,7 @@ impl Default for Style {
     fn default() -> Self {
         Self {
             short: false,
-            width: 160,
+            width: 80,
         }
     }
 }
@@ -106,20 +106,14 @@ fn messages(text: &mut String, title: &str, list: &[ObjectError]) {
     }
 }
 
-/// A table of two columns. The first one is at most 60 characters wide, the second one takes the rest.
+/// A table of two columns. The first one is at most 60 characters wide, the second one takes the rest, at least 20 characters.
 #[must_use]
 pub fn table(head: [&str; 2], rows: &[[String; 2]], width: usize) -> String {
-    let longest = |column: fn(&[String; 2]) -> &String, title: &str| {
-        let cells = rows
-            .iter()
-            .map(column)
-            .flat_map(|cell| cell.lines())
-            .map(|line| line.chars().count());
-        cells.chain([title.chars().count()]).max().unwrap_or_default()
-    };
-    let first = longest(|[cell, _]| cell, head[0]).min(FIRST_COLUMN);
+    let cells = rows.iter().flat_map(|[cell, _]| cell.lines());
+    let widths = cells.chain([head[0]]).map(|line| line.chars().count());
+    let first = widths.max().unwrap_or_default().min(FIRST_COLUMN);
     // Borders and blanks take seven characters.
-    let second = longest(|[_, cell]| cell, head[1]).min(width.saturating_sub(first + 7).max(20));
+    let second = width.saturating_sub(first + 7).max(20);
     let line = format!("+-{}-+-{}-+\n", "-".repeat(first), "-".repeat(second));
     let mut text = line.clone();
     let mut row = |cells: [&str; 2]| {
@@ -196,13 +190,24 @@ mod tests {
         ];
         let tail = "\nApplied hooks:\n  n/ConfigMap/h\n\nOrphan objects:\n  n/ConfigMap/c\n\nErrors:\n  broken\n  n/ConfigMap/a: no\n";
         let head = "\nNew objects:\n  n/ConfigMap/a\n\nChanged objects:\n  n/ConfigMap/b\n";
-        let table = "\nDiff for object n/ConfigMap/b\n\
-                     +----------+------+\n| Path     | Diff |\n+----------+------+\n| data.key | -1   |\n|          | +2   |\n\
-                     +----------+------+\n";
-        assert_eq!(
-            command_result(&result, Style::default()),
-            format!("{head}{table}{tail}")
-        );
+        // As with kluctl, tables fill the width.
+        let line = "+----------+----------------------+\n";
+        let row = |left: &str, right: &str| format!("| {left:<8} | {right:<20} |\n");
+        let table = [
+            "\nDiff for object n/ConfigMap/b\n",
+            line,
+            &row("Path", "Diff"),
+            line,
+            &row("data.key", "-1"),
+            &row("", "+2"),
+            line,
+        ]
+        .concat();
+        let style = Style {
+            short: false,
+            width: 35,
+        };
+        assert_eq!(command_result(&result, style), format!("{head}{table}{tail}"));
         let short = Style {
             short: true,
             ..Style::default()

@@ -72,6 +72,26 @@ impl FixedImage {
         list(&fields, "images")
     }
 
+    /// Converts the entry to the form of results and of [`Self::read_list`].
+    #[must_use]
+    pub fn to_map(&self) -> Map {
+        let mut map = Map::new();
+        let pattern = self.image_regex.as_ref().map(Regex::as_str);
+        for (name, text) in [
+            ("image", self.image.as_deref()),
+            ("imageRegex", pattern),
+            ("resultImage", Some(self.result_image.as_str())),
+            ("namespace", self.namespace.as_deref()),
+            ("deployment", self.deployment.as_deref()),
+            ("container", self.container.as_deref()),
+        ] {
+            if let Some(text) = text {
+                map.insert(name, text);
+            }
+        }
+        map
+    }
+
     pub(super) fn decode(fields: &Fields<'_>) -> Result<Self, Error> {
         fields.check(FIELDS, &[])?;
         let image = fields.filled_string("image")?;

@@ -214,7 +214,7 @@ fn service(spec: &Value, status: &Value) -> Checked {
     {
         return Ok(());
     }
-    not_ready("Service does not have a load balancer ingress IP/Hostname")
+    not_ready("Not ready")
 }
 
 fn definition(status: &Value) -> Checked {
