@@ -22,7 +22,7 @@ pub enum Error {
     /// A render without objects deploys nothing and never prunes.
     #[error(
         "the project renders no objects at all, so nothing is deployed or pruned: check path, target, includes and \
-         `when` conditions; to remove everything, delete the KluctlDeployment"
+         `when` conditions; to remove everything, delete the KluctlDeployment or run `weir delete`"
     )]
     EmptyRender,
     /// There is nothing by which objects could be found again.

@@ -60,8 +60,10 @@ pub(crate) fn delete(args: &DeleteArgs) -> Result<()> {
 }
 
 fn remove(flags: &RemoveFlags, all: bool, no_wait: bool) -> Result<()> {
+    let discriminator = flags.discriminator.as_deref();
     let session = Session::open(&ProjectOptions {
-        discriminator: flags.discriminator.as_deref(),
+        // The target of `delete` keeps its own discriminator: the given one only says what is deleted.
+        discriminator: discriminator.filter(|_| !all),
         ..ProjectOptions::new(&flags.input)
     })?;
     let cluster = session.cluster()?;
@@ -79,7 +81,7 @@ fn remove(flags: &RemoveFlags, all: bool, no_wait: bool) -> Result<()> {
         options,
         Some(&flags.results),
         async |project, options| match all {
-            true => engine::commands::delete(project, None, options).await,
+            true => engine::commands::delete(project, discriminator, options).await,
             false => engine::commands::prune(project, options).await,
         },
     )

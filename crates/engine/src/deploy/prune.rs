@@ -47,7 +47,7 @@ impl fmt::Debug for RemoveOptions<'_> {
 /// rendered. The result says if the search for them was complete.
 ///
 /// # Errors
-/// Fails when nothing was rendered; the discriminator is empty, not a label value, or used by another deployment
+/// Fails when nothing was rendered and there are objects to remove; the discriminator is empty, not a label value, or used by another deployment
 /// (the error names it); discovery fails; or the work is cancelled.
 pub async fn prune(
     cluster: &Cluster,
@@ -55,16 +55,19 @@ pub async fn prune(
     options: &RemoveOptions<'_>,
 ) -> Result<CommandResult, Error> {
     let refs = live::references(rendered)?;
-    // With an inclusion only that part was rendered, and nothing of it may be left.
-    if refs.is_empty() && options.inclusion.is_empty() {
-        return Err(Error::EmptyRender);
-    }
     let discriminator = rendered.target.discriminator.as_deref().unwrap_or_default();
     if discriminator.is_empty() {
         return Err(Error::PruneWithoutDiscriminator);
     }
     check(discriminator, options.claim, options.others)?;
-    remove(cluster, Command::Prune, &refs, discriminator, options).await
+    let removal = Removal {
+        command: Command::Prune,
+        refs: &refs,
+        discriminator,
+        // With an inclusion only that part was rendered, and nothing of it may be left.
+        refuses_orphans: refs.is_empty() && options.inclusion.is_empty(),
+    };
+    remove(cluster, &removal, options).await
 }
 
 /// Removes all objects that carry the discriminator, were applied by `kluctl`, and are owned by no other object. The result
@@ -82,7 +85,23 @@ pub async fn delete(
         return Err(Error::DeleteWithoutDiscriminator);
     }
     check(discriminator, options.claim, options.others)?;
-    remove(cluster, Command::Delete, &[], discriminator, options).await
+    let removal = Removal {
+        command: Command::Delete,
+        refs: &[],
+        discriminator,
+        refuses_orphans: false,
+    };
+    remove(cluster, &removal, options).await
+}
+
+/// Objects that a removal keeps and removes.
+struct Removal<'a> {
+    command: Command,
+    /// The objects that are kept.
+    refs: &'a [ObjectRef],
+    discriminator: &'a str,
+    /// True if it fails when there is anything to remove.
+    refuses_orphans: bool,
 }
 
 fn check(discriminator: &str, claim: Option<&Claim>, others: &[Claim]) -> Result<(), Error> {
@@ -95,12 +114,11 @@ fn check(discriminator: &str, claim: Option<&Claim>, others: &[Claim]) -> Result
 
 async fn remove(
     cluster: &Cluster,
-    command: Command,
-    refs: &[ObjectRef],
-    discriminator: &str,
+    removal: &Removal<'_>,
     options: &RemoveOptions<'_>,
 ) -> Result<CommandResult, Error> {
-    let mut result = CommandResult::begin(command, options.dry_run, Some(discriminator));
+    let (discriminator, refs) = (removal.discriminator, removal.refs);
+    let mut result = CommandResult::begin(removal.command, options.dry_run, Some(discriminator));
     let owner = owner(Some(discriminator));
     let is_included = |object: &Value| live::includes(&options.inclusion, object);
     let search = OrphanSearch {
@@ -108,6 +126,9 @@ async fn remove(
         previous: options.previous,
     };
     let found = apply::find_orphans(cluster, &owner, refs, search).await?;
+    if removal.refuses_orphans && !found.orphans.is_empty() {
+        return Err(Error::EmptyRender);
+    }
     result
         .warnings
         .extend(live::listing_warnings(&found.gaps, found.restricted));
