@@ -5,6 +5,7 @@ mod images;
 mod inclusion;
 mod operation;
 pub(crate) mod output;
+pub(crate) mod path;
 mod project;
 
 pub(crate) use images::ImageFlags;

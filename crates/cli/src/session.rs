@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Context as _, Result, bail};
 use cluster::{Cluster, access::LocalKubeconfig};
 use engine::{EnvironmentVariables, ExternalAccess, GitInfo, RenderOptions, SourceOverride};
 use git::Checkout;
@@ -303,10 +303,7 @@ fn external(project: &ProjectFlags, terminal: &Terminal) -> Result<ExternalAcces
 /// Returns the absolute path of the project directory; `None` means the current directory.
 pub(crate) fn project_dir(dir: Option<&Path>) -> Result<PathBuf> {
     let dir = dir.unwrap_or(Path::new("."));
-    let shown = dir.display();
-    ensure!(dir.exists(), "{shown} does not exist");
-    ensure!(dir.is_dir(), "{shown} is not a directory");
-    dir.canonicalize().with_context(|| shown.to_string())
+    dir.canonicalize().with_context(|| dir.display().to_string())
 }
 
 fn request(options: &ProjectOptions<'_>, root: &Path, dir: &Path, budget: &Budget) -> Result<Request> {

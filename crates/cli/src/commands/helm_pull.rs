@@ -17,7 +17,7 @@ use versions::Version;
 
 use super::project_charts::{ChartFile, ProjectCharts};
 use crate::{
-    flags::TerminalFlags,
+    flags::{TerminalFlags, path::existing_dir},
     logins::{LoginFlags, Logins},
     remote::{
         RemoteFetcher,
@@ -37,7 +37,7 @@ const GIT_TIMEOUT_SECONDS: u64 = 300;
 #[command(mut_args = boolean_flag)]
 pub(crate) struct PullArgs {
     /// Project directory
-    #[arg(short, long, value_name = "DIR", default_value = ".")]
+    #[arg(short, long, value_name = "DIR", default_value = ".", value_parser = existing_dir)]
     project_dir: PathBuf,
     #[command(flatten)]
     logins: LoginFlags,

@@ -18,7 +18,7 @@ use super::{
     project_charts::{ChartFile, ProjectCharts},
 };
 use crate::{
-    flags::TerminalFlags,
+    flags::{TerminalFlags, path::existing_dir},
     logins::{LoginFlags, Logins},
     remote::{RemoteFetcher, charts::ChartDownloader},
     usage::boolean_flag,
@@ -32,7 +32,7 @@ use crate::{
 #[command(mut_args = boolean_flag)]
 pub(crate) struct UpdateArgs {
     /// Project directory
-    #[arg(short, long, value_name = "DIR", default_value = ".")]
+    #[arg(short, long, value_name = "DIR", default_value = ".", value_parser = existing_dir)]
     project_dir: PathBuf,
     /// Write the new versions to the helm-chart.yaml files, and pull the charts
     #[arg(long)]

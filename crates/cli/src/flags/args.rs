@@ -1,6 +1,6 @@
 //! Project arguments: `--arg name=value` and `--args-from-file`.
 
-use std::path::PathBuf;
+use std::{io::ErrorKind, path::PathBuf};
 
 use anyhow::{Context as _, Result};
 use kluctl::ArgumentError;
@@ -10,8 +10,12 @@ use yaml::Map;
 /// Merges the arguments of `--arg` with those of `--args-from-file`; files take precedence.
 pub(crate) fn read(args: &[String], files: &[PathBuf], budget: &Budget) -> Result<Map> {
     let mut all = Map::new();
-    let read =
-        |file: &str| std::fs::read(file).map_err(|error| ArgumentError::new(format!("read {file}: {error}")));
+    let read = |file: &str| {
+        std::fs::read(file).map_err(|error| match error.kind() {
+            ErrorKind::NotFound => ArgumentError::new(format!("open {file}: no such file or directory")),
+            _ => ArgumentError::new(format!("open {file}: {error}")),
+        })
+    };
     for arg in args {
         kluctl::add_argument(&mut all, arg, &read, budget)?;
     }
@@ -53,6 +57,9 @@ mod tests {
             "{error}"
         );
         let error = read_all(&["a=@/no/such/file"], "").unwrap_err();
-        assert!(error.contains("read /no/such/file"), "{error}");
+        assert!(
+            error.contains("open /no/such/file: no such file or directory"),
+            "{error}"
+        );
     }
 }

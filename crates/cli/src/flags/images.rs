@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::path::existing_file;
+
 /// Fixed images, for `images.get_image()` in templates.
 #[derive(Default, Args)]
 #[command(next_help_heading = "Images")]
@@ -12,6 +14,6 @@ pub(crate) struct ImageFlags {
     #[arg(short = 'F', long, value_name = "IMAGE=RESULT")]
     pub(crate) fixed_image: Vec<String>,
     /// Read fixed images from a YAML file in the format that list-images prints
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = existing_file)]
     pub(crate) fixed_images_file: Option<PathBuf>,
 }

@@ -5,7 +5,10 @@ use std::{path::PathBuf, time::Duration};
 use api::GoDuration;
 use clap::Args;
 
-use super::{ImageFlags, InclusionFlags};
+use super::{
+    ImageFlags, InclusionFlags,
+    path::{existing_dir, existing_file},
+};
 use crate::{logins::LoginFlags, terminal::Terminal};
 
 /// Parses a duration in Go's format, such as `5m` or `1h30m`.
@@ -18,16 +21,16 @@ pub(crate) fn duration(text: &str) -> Result<Duration, api::InvalidDuration> {
 #[command(next_help_heading = "Project")]
 pub(crate) struct ProjectFlags {
     /// Project directory; defaults to the current directory
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", value_parser = existing_dir)]
     pub(crate) project_dir: Option<PathBuf>,
     /// Project configuration file; defaults to .kluctl.yaml in the project directory
-    #[arg(short = 'c', long, value_name = "FILE")]
+    #[arg(short = 'c', long, value_name = "FILE", value_parser = existing_file)]
     pub(crate) project_config: Option<PathBuf>,
     /// Set a project argument; NAME=@FILE loads its value from a YAML file. Can be repeated
     #[arg(short, long, value_name = "NAME=VALUE", allow_hyphen_values = true)]
     pub(crate) arg: Vec<String>,
     /// Load project arguments from a YAML file; they take precedence over --arg. Can be repeated
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = existing_file)]
     pub(crate) args_from_file: Vec<PathBuf>,
     /// Timeout for the whole command
     #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = duration)]
@@ -102,6 +105,6 @@ pub(crate) struct TargetFlags {
     #[arg(long, value_name = "NAME")]
     pub(crate) context: Option<String>,
     /// Kubeconfig file; defaults to $KUBECONFIG, then ~/.kube/config
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = existing_file)]
     pub(crate) kubeconfig: Option<PathBuf>,
 }

@@ -34,7 +34,7 @@ fn project(namespace: &str) -> TempDir {
     ])
 }
 
-fn weir(dir: &Path, words: &str) -> Command {
+pub(crate) fn weir(dir: &Path, words: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_weir"));
     command
         .args(words.split_whitespace())
@@ -44,11 +44,11 @@ fn weir(dir: &Path, words: &str) -> Command {
     command
 }
 
-fn stderr(output: &Output) -> String {
+pub(crate) fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-fn printed(mut command: Command) -> Result<String> {
+pub(crate) fn printed(mut command: Command) -> Result<String> {
     let output = command.output()?;
     ensure!(output.status.success(), "{command:?}: {}", stderr(&output));
     Ok(String::from_utf8(output.stdout)?)

@@ -23,3 +23,7 @@ mod oci;
 mod oracle;
 #[cfg(test)]
 mod program;
+#[cfg(test)]
+mod renders;
+#[cfg(test)]
+mod results;
