@@ -51,6 +51,8 @@ pub struct Options {
     pub audit_bodies: bool,
     /// More flags of kube-apiserver.
     pub api_server_flags: Vec<String>,
+    /// If true, Services of type LoadBalancer get no address, as in a cluster without a cloud.
+    pub no_load_balancers: bool,
 }
 
 /// A running control plane. Unless it is shared or detached, dropping it stops it.
@@ -262,10 +264,11 @@ async fn bring_up(group: &Group, binaries: &Binaries, options: &Options) -> Resu
     };
     let policy = include_str!("controlplane/assets/audit-policy.yaml").replace("AUDIT_LEVEL", level);
     fs::write(dir.join("audit-policy.yaml"), policy)?;
-    fs::write(
-        dir.join("load-balancer-stage.yaml"),
-        include_str!("controlplane/assets/load-balancer-stage.yaml"),
-    )?;
+    let stage = match options.no_load_balancers {
+        true => "",
+        false => include_str!("controlplane/assets/load-balancer-stage.yaml"),
+    };
+    fs::write(dir.join("load-balancer-stage.yaml"), stage)?;
 
     let setup = Setup {
         binaries,

@@ -24,6 +24,8 @@ mod oracle;
 #[cfg(test)]
 mod program;
 #[cfg(test)]
+mod recorded;
+#[cfg(test)]
 mod renders;
 #[cfg(test)]
 mod results;

@@ -16,7 +16,6 @@ mod hooks;
 mod identity;
 mod prune;
 mod readiness;
-mod recorded;
 mod registries;
 mod repositories;
 

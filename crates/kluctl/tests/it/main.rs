@@ -3,8 +3,6 @@
 #[cfg(test)]
 mod charts;
 #[cfg(test)]
-mod conformance;
-#[cfg(test)]
 mod docs;
 #[cfg(test)]
 mod elsewhere;

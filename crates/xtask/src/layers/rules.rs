@@ -10,9 +10,6 @@ use super::{
 /// Third-party crates that only some of our crates may use, by the beginning of their names.
 const RESTRICTED: &[&str] = &["kube", "gix", "libyaml"];
 
-/// Exceptions: pairs of a crate and a crate of ours that its tests may use.
-const TESTS_MAY_USE: &[(&str, &str)] = &[("kluctl", "secrets")];
-
 /// Returns true if the crate `name` may use a restricted crate.
 fn may_use(restricted: &str, name: &str, layer: Layer) -> bool {
     match restricted {
@@ -76,8 +73,7 @@ fn within(name: &str, row: &Row, found: &Crate, crates: &BTreeMap<String, Crate>
         .filter(ours)
         .filter(|used| !row.may_use.contains(used));
     let tests = found.tests_use.iter().filter(ours);
-    let allowed = |used: &str| used == "testkit" || TESTS_MAY_USE.contains(&(name, used));
-    let tests = tests.filter(|used| !allowed(used) && !row.may_use.contains(used));
+    let tests = tests.filter(|used| *used != "testkit" && !row.may_use.contains(used));
     uses.chain(tests)
         .map(|used| format!("`{name}` uses `{used}`, which its row in ARCHITECTURE.md does not name"))
         .collect()

@@ -1,59 +1,58 @@
-//! Plays one case.
+//! Plays a recorded case on a cluster.
 
-use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
+use std::{fs, path::PathBuf, time::Duration};
 
 use anyhow::{Context as _, Result, bail, ensure};
 use cluster::Cluster;
-use engine::{Error, RenderOptions};
-use kluctl::{Contexts, Rendered, Request};
 use testkit::ControlPlane;
 use tokio::time::Instant;
-use tree::Mem;
+use tree::Budget;
 use yaml::Value;
 
 use super::{
-    command::{Command, Ended},
     expect::{self, strings},
     read_yaml,
+    sandbox::Sandbox,
     snapshot::{self, Incarnations, Scope, State},
 };
-use crate::world::PATIENCE;
+
+/// Timeout for the deletion of objects, which suffices on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A case and its state.
-pub(crate) struct Case {
-    plane: &'static ControlPlane,
+pub(crate) struct Case<'p> {
+    plane: &'p ControlPlane,
     cluster: Cluster,
     folder: PathBuf,
-    files: BTreeMap<String, Vec<u8>>,
+    description: Value,
+    sandbox: Sandbox,
     scope: Scope,
     incarnations: Incarnations,
-    /// The last snapshot.
-    last: State,
 }
 
-impl Case {
-    pub(crate) fn new(plane: &'static ControlPlane, cluster: Cluster, folder: PathBuf) -> Self {
-        Self {
+impl<'p> Case<'p> {
+    pub(crate) fn new(plane: &'p ControlPlane, cluster: Cluster, folder: PathBuf) -> Result<Self> {
+        let description = read_yaml(&folder.join("case.yaml"))?;
+        let mut sandbox = Sandbox::new(&folder, &description)?;
+        sandbox.kubeconfig = Some(plane.kubeconfig().to_owned());
+        let list = |name: &str| strings(description.get(name)).map(str::to_owned).collect();
+        Ok(Self {
             plane,
             cluster,
+            scope: Scope {
+                namespaces: list("namespaces"),
+                kinds: list("snapshot_kinds"),
+                cluster_scoped: list("snapshot_cluster_scoped"),
+            },
             folder,
-            files: BTreeMap::new(),
-            scope: Scope::default(),
+            description,
+            sandbox,
             incarnations: Incarnations::default(),
-            last: State::new(),
-        }
+        })
     }
 
     pub(crate) async fn run(mut self) -> Result<()> {
-        let case = read_yaml(&self.folder.join("case.yaml"))?;
-        let list = |name: &str| strings(case.get(name)).map(str::to_owned).collect();
-        self.scope = Scope {
-            namespaces: list("namespaces"),
-            kinds: list("snapshot_kinds"),
-            cluster_scoped: list("snapshot_cluster_scoped"),
-        };
-        let root = self.folder.join("project");
-        self.load(&root, &root)?;
+        let case = std::mem::take(&mut self.description);
         for namespace in strings(case.get("create_namespaces")) {
             self.plane.namespace_named(namespace).await?;
         }
@@ -66,19 +65,6 @@ impl Case {
         Ok(())
     }
 
-    fn load(&mut self, root: &PathBuf, dir: &PathBuf) -> Result<()> {
-        for entry in std::fs::read_dir(dir)? {
-            let path = entry?.path();
-            if path.is_dir() {
-                self.load(root, &path)?;
-            } else {
-                let name = path.strip_prefix(root)?.to_string_lossy().into_owned();
-                self.files.insert(name, std::fs::read(&path)?);
-            }
-        }
-        Ok(())
-    }
-
     async fn step(&mut self, step: &Value) -> Result<()> {
         if let Some(args) = step.get("kluctl") {
             let expected = step
@@ -86,19 +72,24 @@ impl Case {
                 .and_then(Value::as_str)
                 .context("nothing expected")?;
             let expected = read_yaml(&self.folder.join(expected))?;
-            return self.command(&Command::parse(args)?, &expected).await;
+            let args = self.sandbox.args(args);
+            return self.command(args, &expected).await;
         }
         if let Some(files) = step.get("write").and_then(Value::as_map) {
             for (path, text) in files {
-                let text = text.as_str().unwrap_or_default().as_bytes();
-                self.files.insert(path.to_owned(), text.to_vec());
+                let path = self.sandbox.project().join(path);
+                fs::create_dir_all(path.parent().context("no parent")?)?;
+                fs::write(path, text.as_str().unwrap_or_default())?;
             }
             return Ok(());
         }
         if let Some(paths) = step.get("remove") {
             for path in strings(Some(paths)) {
-                self.files
-                    .retain(|name, _| name != path && !name.starts_with(&format!("{path}/")));
+                let path = self.sandbox.project().join(path);
+                match path.is_dir() {
+                    true => fs::remove_dir_all(path)?,
+                    false => fs::remove_file(path)?,
+                }
             }
             return Ok(());
         }
@@ -149,48 +140,34 @@ impl Case {
         Ok(())
     }
 
-    async fn render(&self, command: &Command) -> Result<Rendered, Error> {
-        let files = self.files.iter().map(|(path, bytes)| (path, bytes.clone()));
-        let tree = Mem::from_files(files).unwrap_or_default();
-        let context = "default".to_owned();
-        let request = Request {
-            target: command.target.clone(),
-            inclusion: command.options.inclusion.clone(),
-            discriminator: command.discriminator.clone().filter(|_| command.verb != "delete"),
-            contexts: Contexts {
-                current: Some(context.clone()),
-                names: vec![context],
-            },
-            ..Request::default()
-        };
-        engine::render(&self.cluster, Arc::new(tree), request, &RenderOptions::default()).await
-    }
-
-    async fn command(&mut self, command: &Command, expected: &Value) -> Result<()> {
+    /// Runs the binary, and compares its outcome and that on the cluster.
+    async fn command(&mut self, args: Vec<String>, expected: &Value) -> Result<()> {
         let before = snapshot::state(&self.cluster, &self.scope).await?;
-        let ended = match self.render(command).await {
-            Ok(rendered) => command.run(&self.cluster, &rendered).await,
-            Err(error) => Ended {
-                error: Some(error.to_string()),
-                result: None,
-            },
-        };
+        let finished = self.sandbox.run(&with_implied(args)).await?;
         let text = |name| expected.get(name).and_then(Value::as_str).unwrap_or_default();
-        match &ended.error {
-            Some(error) => {
-                ensure!(text("exit") == "error", "it failed: {error} {:?}", errors(&ended));
-                expect::error(text("error"), error)?;
-            }
-            None => ensure!(text("exit") == "ok", "it succeeded, recorded '{}'", text("error")),
+        if finished.success {
+            ensure!(text("exit") == "ok", "it succeeded, recorded '{}'", text("error"));
+        } else {
+            ensure!(
+                text("exit") == "error",
+                "it failed: {}{}",
+                finished.stderr,
+                finished.stdout
+            );
+            expect::error(text("error"), finished.error())?;
         }
         if let Some(recorded) = expected.get("result") {
-            let found = ended.result.as_ref().context("there is no result")?;
-            expect::result(recorded, found)?;
+            let found = yaml::read::goyaml(finished.stdout.as_str(), &Budget::default())?.value;
+            expect::result(recorded, &found)?;
+        }
+        if let Some(recorded) = expected.get("stdout") {
+            // Before a diff, the original prints one or two blank lines, depending on the random order of a map.
+            let recorded = without_blank_lines(recorded.as_str().unwrap_or_default());
+            expect::same("stdout", &recorded, &without_blank_lines(&finished.stdout))?;
         }
         let after = self.settled().await?;
         expect::written(expected, &snapshot::written(&before, &after))?;
-        let gone: Vec<Value> = self
-            .last
+        let gone: Vec<Value> = before
             .keys()
             .filter(|name| !after.contains_key(*name))
             .map(|name| Value::from(name.as_str()))
@@ -199,7 +176,6 @@ impl Case {
         expect::same("what is gone", &gone_recorded, &Value::Seq(gone))?;
         let found = snapshot::snapshot(&after, &mut self.incarnations);
         let recorded = expected.get("objects").cloned().unwrap_or_default();
-        self.last = after;
         expect::same(
             "objects on the cluster",
             &by_name(&recorded),
@@ -220,9 +196,25 @@ impl Case {
     }
 }
 
-fn errors(ended: &Ended) -> String {
-    let errors = ended.result.as_ref().and_then(|result| result.get("errors"));
-    errors.map(yaml::print::json).unwrap_or_default()
+/// Adds the flags that recordings imply where the command has them: `--yes`, YAML output, and no writing of results.
+fn with_implied(mut args: Vec<String>) -> Vec<String> {
+    let verb = args.first().cloned().unwrap_or_default();
+    let has = |flags: &[&str]| args.iter().any(|arg| flags.contains(&arg.as_str()));
+    let mut implied = Vec::new();
+    if ["deploy", "prune", "delete", "poke-images"].contains(&verb.as_str()) {
+        implied.extend(["--yes", "--write-command-result=false"]);
+    }
+    let prints_result = verb == "diff" || verb == "validate" || !implied.is_empty();
+    if prints_result && !has(&["-o", "--output-format"]) {
+        implied.extend(["-o", "yaml"]);
+    }
+    args.extend(implied.into_iter().map(str::to_owned));
+    args
+}
+
+fn without_blank_lines(text: &str) -> Value {
+    let lines: Vec<&str> = text.lines().filter(|line| !line.is_empty()).collect();
+    Value::from(lines.join("\n"))
 }
 
 /// A list of objects as a map, so that the differences name the object.

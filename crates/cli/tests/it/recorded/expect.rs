@@ -5,7 +5,7 @@ use objects::diff;
 use yaml::{Map, Value};
 
 /// Fields of results that every run has anew.
-const VOLATILE: [&str; 12] = [
+const VOLATILE: [&str; 11] = [
     "id",
     "reconcileId",
     "projectKey",
@@ -14,7 +14,6 @@ const VOLATILE: [&str; 12] = [
     "gitInfo",
     "clusterInfo",
     "renderedObjectsHash",
-    "seenImages",
     "startTime",
     "endTime",
     "initiator",
@@ -57,12 +56,15 @@ fn take(value: &mut Value, name: &str) -> Value {
         .unwrap_or_else(|| Value::Seq(Vec::new()))
 }
 
-/// Without what every run has anew, and with lists in the order of their names.
+/// Without what every run has anew and the contents of objects, and with lists in the order of their names.
 fn comparable(result: &Value) -> Value {
     let mut result = result.clone();
     let Some(map) = result.as_map_mut() else {
         return result;
     };
+    if let Some(objects) = map.remove("compactedObjects") {
+        map.insert("objects", without_contents(objects));
+    }
     for name in VOLATILE {
         map.remove(name);
         if let Some(command) = map.get_mut("command").and_then(Value::as_map_mut) {
@@ -78,6 +80,15 @@ fn comparable(result: &Value) -> Value {
         }
     }
     result
+}
+
+fn without_contents(mut objects: Value) -> Value {
+    for object in objects.as_seq_mut().into_iter().flatten() {
+        for content in ["rendered", "remote", "applied"] {
+            object.as_map_mut().and_then(|object| object.remove(content));
+        }
+    }
+    objects
 }
 
 fn sort_key(entry: &Value) -> String {

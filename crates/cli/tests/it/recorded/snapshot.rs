@@ -192,23 +192,28 @@ fn hide_uids(value: &mut Value) {
 
 /// Returns the fields of each manager, without the managers of Kubernetes itself.
 fn managers(object: &Value) -> Vec<Value> {
-    let mut found: BTreeMap<(String, String), BTreeSet<String>> = BTreeMap::new();
+    let mut found: BTreeMap<[String; 3], BTreeSet<String>> = BTreeMap::new();
     for owner in managed::managed_fields(object) {
-        if owner.manager.starts_with("kube-") || owner.manager == "kwok" || owner.subresource == "status" {
+        if owner.manager.starts_with("kube-") || owner.manager == "kwok" {
             continue;
         }
-        let fields = found.entry((owner.manager, owner.operation)).or_default();
+        let key = [owner.manager, owner.operation, owner.subresource];
+        let fields = found.entry(key).or_default();
         fields.extend(owner.fields.iter().map(|field| slashed(field)));
     }
-    let entry = |((manager, operation), fields): ((String, String), BTreeSet<String>)| {
-        Value::Map(Map::from([
+    let entry = |([manager, operation, subresource], fields): ([String; 3], BTreeSet<String>)| {
+        let mut entry = Map::from([
             ("manager", Value::from(manager)),
             ("operation", Value::from(operation)),
             (
                 "fields",
                 Value::from(fields.into_iter().map(Value::from).collect::<Vec<_>>()),
             ),
-        ]))
+        ]);
+        if !subresource.is_empty() {
+            entry.insert("subresource", subresource);
+        }
+        Value::Map(entry)
     };
     found.into_iter().map(entry).collect()
 }
