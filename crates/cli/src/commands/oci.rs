@@ -19,7 +19,7 @@ use tree::TreePath;
 
 use crate::{
     deferred::Deferred,
-    flags::{TerminalFlags, duration},
+    flags::{TerminalFlags, duration, path::existing_dir},
     logins::{Logins, RegistryLoginFlags},
     output,
     remote::charts::explained,
@@ -48,7 +48,7 @@ pub(crate) struct PushArgs {
     #[arg(long, value_name = "URL")]
     url: String,
     /// Project directory; defaults to the current directory
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", value_parser = existing_dir)]
     project_dir: Option<PathBuf>,
     /// Add an annotation to the artifact. Can be repeated
     #[arg(long, value_name = "KEY=VALUE")]
