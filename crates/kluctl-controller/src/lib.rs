@@ -37,7 +37,7 @@ pub fn spec(events: &EventsFlags) -> runtime::Spec {
     runtime::Spec {
         name: "flux-kluctl-controller",
         lease: "flux-kluctl-controller-leader-election",
-        events_addr: events.events_addr.clone(),
+        events: events.clone(),
         standby_records: false,
     }
 }

@@ -29,16 +29,18 @@ pub(crate) fn clean(event: &mut Event) {
 }
 
 /// Returns the hash that identifies duplicates: of object, message and revisions, but neither severity nor reason.
-pub(crate) fn sameness(event: &Event) -> [u8; 32] {
+/// Events of different senders are never duplicates of each other.
+pub(crate) fn sameness(event: &Event, sender: Option<&str>) -> [u8; 32] {
     let object = &event.involved_object;
     let text = |field: &Option<String>| field.clone().unwrap_or_default();
-    let mut parts = vec![
+    let mut parts = Vec::from_iter(sender.map(|sender| format!("sender={sender}")));
+    parts.extend([
         "event".to_owned(),
         format!("name={}", text(&object.name)),
         format!("namespace={}", text(&object.namespace)),
         format!("kind={}", text(&object.kind)),
         format!("message={}", event.message),
-    ];
+    ]);
     let prefix = prefix(event);
     for name in ["originRevision", "revision", "token"] {
         if let Some(value) = event.metadata.get(&format!("{prefix}{name}")) {
@@ -156,7 +158,7 @@ mod tests {
         let changed = |change: &dyn Fn(&mut Event)| {
             let mut event = base.clone();
             change(&mut event);
-            sameness(&event) != sameness(&base)
+            sameness(&event, None) != sameness(&base, None)
         };
         assert!(changed(&|e| e.message = "n".into()));
         assert!(changed(&|e| e.involved_object.name = Some("z".into())));
@@ -166,6 +168,8 @@ mod tests {
                 "{name}"
             );
         }
+        assert_ne!(sameness(&base, None), sameness(&base, Some("a")));
+        assert_ne!(sameness(&base, Some("b")), sameness(&base, Some("a")));
         assert!(!changed(&|e| e.severity = api::Severity::Error));
         assert!(!changed(&|e| e.reason = "other".into()));
         assert!(!changed(&|e| drop(

@@ -8,6 +8,10 @@ use runtime::{
     flags::{Idle, idle},
 };
 
+use crate::senders::Sender;
+
+/// Default audience of the tokens of events.
+const AUDIENCE: &str = "weir-events";
 const GATES: [&str; 3] = [
     "CacheSecretsAndConfigMaps",
     "DisableConfigWatchers",
@@ -25,6 +29,19 @@ pub struct Flags {
     /// Address that events are posted to.
     #[arg(long, default_value = ":9090")]
     pub events_addr: String,
+
+    /// Accept events with the token of a sender only. Controllers of Flux send none.
+    #[arg(long, default_value_t = false, default_missing_value = "true", num_args = 0..=1, require_equals = true, action = clap::ArgAction::Set)]
+    pub require_event_tokens: bool,
+
+    /// Audience that the tokens of events must have.
+    #[arg(long, default_value = AUDIENCE, value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    pub event_token_audience: String,
+
+    /// ServiceAccounts whose tokens are accepted; by default source-controller and kluctl-controller in the namespace of this
+    /// controller.
+    #[arg(long, value_delimiter = ',', value_name = "NAMESPACE/NAME")]
+    pub event_senders: Vec<Sender>,
 
     /// Accepted for compatibility; there are no receivers yet.
     #[arg(long = "receiverAddr", default_value = ":9292")]
@@ -89,6 +106,12 @@ impl Flags {
             !self.events_addr.is_empty(),
             "--events-addr must not be empty: events are all that it serves"
         );
+        anyhow::ensure!(
+            !self.require_event_tokens
+                || !self.event_senders.is_empty()
+                || !self.common.runtime_namespace.is_empty(),
+            "--require-event-tokens needs --event-senders, or the namespace in the variable RUNTIME_NAMESPACE"
+        );
         Ok(())
     }
 
@@ -141,6 +164,16 @@ impl Flags {
                 self.common.sets_requeue_dependency(),
                 "an event or a Provider waits for no other object",
             ),
+            (
+                "--event-senders",
+                !self.event_senders.is_empty() && !self.require_event_tokens,
+                "without --require-event-tokens all senders are accepted",
+            ),
+            (
+                "--event-token-audience",
+                self.event_token_audience != AUDIENCE && !self.require_event_tokens,
+                "without --require-event-tokens no token is read",
+            ),
             ("--feature-gates", gates, "nothing depends on them"),
         ])
     }
@@ -162,9 +195,12 @@ mod tests {
         "events-addr",
         "rate-limit-interval",
         "allow-internal-addresses",
+        "require-event-tokens",
     ];
     /// Flags without one, each with a value that is not its default.
     const IDLE: &[(&str, &str)] = &[
+        ("event-senders", "a/b"),
+        ("event-token-audience", "x"),
         ("requeue-dependency", "1s"),
         ("default-service-account", "x"),
         ("receiverAddr", ":1"),
@@ -215,6 +251,16 @@ mod tests {
             (":9091", Duration::from_secs(600))
         );
         assert_eq!(flags.feature_gates.len(), 2);
+    }
+
+    #[test]
+    fn tokens_need_senders() {
+        let checked = |args: &[&str]| flags(args).unwrap().check();
+        let needs = "--require-event-tokens";
+        assert!(checked(&[needs, "--runtime-namespace="]).is_err());
+        assert!(checked(&[needs, "--runtime-namespace=flux-system"]).is_ok());
+        assert!(checked(&[needs, "--runtime-namespace=", "--event-senders=a/b,c/d"]).is_ok());
+        assert!(flags(&["--event-senders=a"]).is_err() && flags(&["--event-token-audience="]).is_err());
     }
 
     #[test]

@@ -135,7 +135,7 @@ fn fuzz_events_become_requests() {
         let once = event.clone();
         event::clean(&mut event);
         assert_eq!(event, once);
-        assert_eq!(event::sameness(&event), event::sameness(&once));
+        assert_eq!(event::sameness(&event, None), event::sameness(&once, None));
         let _ = event::is_status_update(&event);
         let spec = serde_json::from_value::<Alert>(alert_json(random))
             .map(|alert| alert.spec)

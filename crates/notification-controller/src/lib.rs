@@ -1,7 +1,7 @@
 //! Turns the events that controllers post into webhooks and chat messages.
 //!
 //! ```text
-//! POST event -> server (limits, duplicates) -> queue -> alerts (match) -> lane of the provider -> payload -> delivery
+//! POST event -> senders (who posts) -> server (limits, duplicates) -> queue -> alerts (match) -> lane of the provider -> payload -> delivery
 //! ```
 //! The server never waits for a delivery. What finds no place in a queue is counted. Matching and payloads are pure; the
 //! address, the credentials and the answer of a provider never reach a log, an event or a status.
@@ -16,6 +16,7 @@ mod fuzz;
 mod kinds;
 mod metrics;
 pub mod providers;
+mod senders;
 mod server;
 mod store;
 

@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use notification_controller::Flags;
+use runtime::EventsFlags;
 
 fn main() -> ExitCode {
     let flags = Flags::parse();
@@ -11,7 +12,7 @@ fn main() -> ExitCode {
         name: notification_controller::NAME,
         lease: "notification-controller-leader-election",
         // It is the one that the others post to.
-        events_addr: String::new(),
+        events: EventsFlags::default(),
         standby_records: true,
     };
     runtime::start(spec, flags.common.clone(), |ctx| {

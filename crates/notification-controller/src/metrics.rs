@@ -5,6 +5,8 @@ use std::time::Duration;
 use http::Method;
 use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry};
 
+use crate::senders::Refused;
+
 /// Every path is served alike, so that paths never become labels.
 const HANDLER: &str = "/";
 const SERVICE: &str = "";
@@ -17,6 +19,7 @@ pub(crate) struct Metrics {
     inflight: IntGaugeVec,
     notifications: IntCounterVec,
     dropped: IntCounterVec,
+    refused: IntCounterVec,
 }
 
 /// The outcome of a notification, as its metric counts it.
@@ -75,12 +78,20 @@ impl Metrics {
                 ),
                 &["reason"],
             )?,
+            refused: IntCounterVec::new(
+                Opts::new(
+                    "weir_notification_posts_refused_total",
+                    "Number of posts that were refused because of their sender.",
+                ),
+                &["reason"],
+            )?,
         };
         registry.register(Box::new(metrics.duration.clone()))?;
         registry.register(Box::new(metrics.size.clone()))?;
         registry.register(Box::new(metrics.inflight.clone()))?;
         registry.register(Box::new(metrics.notifications.clone()))?;
         registry.register(Box::new(metrics.dropped.clone()))?;
+        registry.register(Box::new(metrics.refused.clone()))?;
         metrics.inflight.with_label_values(&[SERVICE, HANDLER]).set(0);
         for kind in crate::providers::ALL {
             for fate in [Fate::Sent, Fate::Failed, Fate::Dropped] {
@@ -93,7 +104,15 @@ impl Metrics {
         for reason in ["queue", "memory"] {
             metrics.dropped.with_label_values(&[reason]).inc_by(0);
         }
+        for refused in Refused::ALL {
+            metrics.refused.with_label_values(&[refused.label()]).inc_by(0);
+        }
         Ok(metrics)
+    }
+
+    /// Counts a post that was refused because of its sender.
+    pub(crate) fn refused(&self, why: Refused) {
+        self.refused.with_label_values(&[why.label()]).inc();
     }
 
     /// Counts a request as being handled, for as long as the answer lives.

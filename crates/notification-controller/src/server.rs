@@ -29,7 +29,12 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::{Flags, event, metrics::Metrics, store};
+use crate::{
+    Flags, event,
+    metrics::Metrics,
+    senders::{Refused, Senders},
+    store,
+};
 use dedupe::{Dedupe, Seen};
 
 /// Largest body that is taken.
@@ -61,6 +66,7 @@ pub(crate) struct Accepted {
 pub(crate) struct Server {
     readiness: Readiness,
     metrics: Metrics,
+    senders: Option<Senders>,
     dedupe: Mutex<Dedupe>,
     bytes: Arc<Semaphore>,
 }
@@ -78,6 +84,7 @@ impl Server {
         Self {
             readiness: ctx.readiness().clone(),
             metrics,
+            senders: Senders::new(ctx, flags),
             dedupe: Mutex::new(Dedupe::new(flags.rate_limit_interval, REMEMBERED)),
             bytes: Arc::new(Semaphore::new(MAX_WAITING_BYTES)),
         }
@@ -127,6 +134,13 @@ impl Running {
         {
             return Err(busy("not ready yet"));
         }
+        let sender = match &server.senders {
+            None => None,
+            Some(senders) => Some(senders.identify(request.headers()).await.map_err(|why| {
+                server.metrics.refused(why);
+                unidentified(why)
+            })?),
+        };
         let read = body::read(request.into_body(), MAX_BODY, &server.bytes);
         let (bytes, share) = match tokio::time::timeout(BODY_TIME, read).await {
             Ok(Ok(read)) => read,
@@ -152,7 +166,7 @@ impl Running {
             .dedupe
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .see(event::sameness(&event), Instant::now());
+            .see(event::sameness(&event, sender.as_deref()), Instant::now());
         let mut response = match seen {
             Seen::First(_) => StatusCode::ACCEPTED.into_response(),
             Seen::Again(_) => (StatusCode::TOO_MANY_REQUESTS, "Too Many Requests\n").into_response(),
@@ -170,6 +184,28 @@ impl Running {
 
 fn busy(why: &'static str) -> Response {
     (StatusCode::SERVICE_UNAVAILABLE, [(header::RETRY_AFTER, "1")], why).into_response()
+}
+
+/// Answers a post before its body is read: nothing of it counts.
+fn unidentified(why: Refused) -> Response {
+    let (status, text) = match why {
+        Refused::NoToken => (StatusCode::UNAUTHORIZED, "events need the token of a sender\n"),
+        Refused::InvalidToken => (
+            StatusCode::UNAUTHORIZED,
+            "the token is not valid here: see --event-token-audience\n",
+        ),
+        Refused::NotASender => (
+            StatusCode::FORBIDDEN,
+            "this identity may not send events: see --event-senders\n",
+        ),
+        Refused::NoReview => return busy("tokens cannot be reviewed now"),
+    };
+    let mut response = (status, [(header::CONNECTION, "close")], text).into_response();
+    if status == StatusCode::UNAUTHORIZED {
+        let scheme = HeaderValue::from_static("Bearer");
+        response.headers_mut().insert(header::WWW_AUTHENTICATE, scheme);
+    }
+    response
 }
 
 /// An answer before the body was read whole: what follows on the connection is not looked at.

@@ -241,7 +241,7 @@ fn main() -> ExitCode {
     let spec = Spec {
         name: "probe",
         lease: "probe-leader-election",
-        events_addr: flags.events.events_addr,
+        events: flags.events,
         standby_records: false,
     };
     runtime::start(spec, flags.common, |ctx| async move {

@@ -205,7 +205,7 @@ where
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         let method = request.method().clone();
-        if !is_read(&method) && !self.with.gate.is_open() {
+        if !changes_nothing(&request) && !self.with.gate.is_open() {
             return async { Err(NotLeader.into()) }.boxed();
         }
         let limit = if is_watch(&request) { None } else { Some(ANSWER) };
@@ -231,8 +231,16 @@ where
     }
 }
 
-fn is_read(method: &Method) -> bool {
-    matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS)
+/// Path of the reviews of tokens: the only objects that are posted and never stored.
+const TOKEN_REVIEWS: &str = "/apis/authentication.k8s.io/v1/tokenreviews";
+
+/// Says whether a request may go out without the lease.
+fn changes_nothing<B>(request: &Request<B>) -> bool {
+    match *request.method() {
+        Method::GET | Method::HEAD | Method::OPTIONS => true,
+        Method::POST => request.uri().path() == TOKEN_REVIEWS,
+        _ => false,
+    }
 }
 
 fn is_watch<B>(request: &Request<B>) -> bool {
@@ -253,7 +261,21 @@ mod tests {
         assert!(is_watch(&request("/api/v1/pods?limit=5&watch=true")));
         assert!(!is_watch(&request("/api/v1/pods?watchful=true")));
         assert!(!is_watch(&request("/api/v1/pods")));
-        assert!(is_read(&Method::GET) && !is_read(&Method::PATCH) && !is_read(&Method::DELETE));
+        let free = |method: Method, uri: &str| {
+            changes_nothing(&Request::builder().method(method).uri(uri).body(()).unwrap())
+        };
+        assert!(free(Method::GET, "/api/v1/pods") && free(Method::POST, TOKEN_REVIEWS));
+        assert!(free(Method::POST, &format!("{TOKEN_REVIEWS}?")));
+        for method in [Method::POST, Method::PUT, Method::PATCH, Method::DELETE] {
+            for uri in [
+                "/api/v1/pods",
+                "/api/v1/namespaces/tokenreviews/pods",
+                "/a/apis/authentication.k8s.io/v1/tokenreviews",
+            ] {
+                assert!(!free(method.clone(), uri), "{method} {uri}");
+            }
+        }
+        assert!(!free(Method::DELETE, TOKEN_REVIEWS));
     }
 
     #[tokio::test]

@@ -17,9 +17,10 @@ use tokio::sync::mpsc;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use url::Url;
 
-use crate::{error::Error, metrics::Metrics};
+use crate::{error::Error, flags::EventsFlags, metrics::Metrics};
 use aggregate::RecordedEvent;
 use inbox::Inbox;
+use post::Poster;
 
 pub use draft::{EventDraft, Severity};
 
@@ -54,8 +55,8 @@ impl Flush {
 }
 
 impl Recorder {
-    /// Starts the tasks that send events: `client` writes Kubernetes Events, and `address` is the URL to post to; empty
-    /// posts nowhere.
+    /// Starts the tasks that send events: `client` writes Kubernetes Events, and `posts` says where to post to; an empty
+    /// address posts nowhere.
     ///
     /// # Errors
     /// Fails when the address is not an http or https URL.
@@ -63,7 +64,7 @@ impl Recorder {
         controller: &str,
         instance: &str,
         client: Client,
-        address: &str,
+        posts: &EventsFlags,
         metrics: Metrics,
     ) -> Result<(Self, Flush), Error> {
         let (tasks, end) = (TaskTracker::new(), CancellationToken::new());
@@ -76,7 +77,7 @@ impl Recorder {
             },
             metrics.clone(),
         ));
-        let post = match parse_address(address)? {
+        let post = match parse_address(&posts.events_addr)? {
             None => None,
             Some(url) => {
                 let (post, events) = mpsc::channel(QUEUE);
@@ -84,7 +85,8 @@ impl Recorder {
                     receiver: events,
                     end: end.clone(),
                 };
-                tasks.spawn(post::post_events(post::client()?, url, inbox, metrics.clone()));
+                let poster = Poster::new(url, posts.events_token_file.clone())?;
+                tasks.spawn(poster.run(inbox, metrics.clone()));
                 Some(post)
             }
         };

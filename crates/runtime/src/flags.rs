@@ -3,7 +3,7 @@
 //! A flag that a kind alone knows lives in its controller. A flag that is accepted for the sake of existing manifests but
 //! has no effect here says so in the log when it is set.
 
-use std::time::Duration;
+use std::{path::PathBuf, time::Duration};
 
 use clap::{Args, Parser, ValueEnum};
 use net::{AddressPolicy, ClusterServices, Exception};
@@ -146,12 +146,17 @@ pub struct CommonFlags {
     pub private_addresses: PrivateAddresses,
 }
 
-/// The flag of the controllers that post events to the notification-controller (which itself listens there).
-#[derive(Debug, Clone, Args)]
+/// The flags of the controllers that post events to the notification-controller (which itself listens there).
+#[derive(Debug, Clone, Default, Args)]
 pub struct EventsFlags {
     /// URL that events are posted to; empty posts none.
     #[arg(long, env = "EVENTS_ADDR", default_value = "")]
     pub events_addr: String,
+
+    /// File with the token that events are posted with, such as a projected ServiceAccount token. It is read for each post, because
+    /// such tokens are renewed.
+    #[arg(long, value_name = "FILE")]
+    pub events_token_file: Option<PathBuf>,
 }
 
 impl CommonFlags {

@@ -17,7 +17,7 @@ use crate::{
     context::{Context, Inner},
     error::Error,
     events::{Flush, Recorder},
-    flags::{CommonFlags, report_idle},
+    flags::{CommonFlags, EventsFlags, report_idle},
     gate::WriteGate,
     http::{self, Limits},
     lease::{Candidate, Election, Leadership},
@@ -44,8 +44,8 @@ pub struct Spec {
     pub name: &'static str,
     /// Name of its lease, the same as that of the original.
     pub lease: &'static str,
-    /// URL that events are posted to; empty posts none.
-    pub events_addr: String,
+    /// Destination and token of posted events; the default posts none.
+    pub events: EventsFlags,
     /// If true, replicas that do not lead write Kubernetes Events too.
     pub standby_records: bool,
 }
@@ -139,8 +139,7 @@ impl Process {
         } else {
             client.clone()
         };
-        let (recorder, flush) =
-            Recorder::start(spec.name, &instance, teller, &spec.events_addr, metrics.clone())?;
+        let (recorder, flush) = Recorder::start(spec.name, &instance, teller, &spec.events, metrics.clone())?;
         let readiness = Readiness::starting();
         let servers = serve_admin(&flags, &metrics, &readiness, &shutdown).await?;
         let (leadership, candidate) = if flags.enable_leader_election {

@@ -63,7 +63,7 @@ pub fn spec(events: &EventsFlags) -> Spec {
     Spec {
         name: NAME,
         lease: "source-controller-leader-election",
-        events_addr: events.events_addr.clone(),
+        events: events.clone(),
         standby_records: false,
     }
 }

@@ -50,16 +50,27 @@ impl Stack {
     }
 }
 
-/// Returns the builder of a controller that runs as its own service account.
+/// Audience of the tokens that controllers send with their events.
+pub const EVENTS_AUDIENCE: &str = "weir-events";
+
+/// Returns the builder of a controller that runs as its own service account, with the flags for events of the overlays: senders have a
+/// token, and the receiver wants one.
 ///
 /// # Errors
 /// Returns an error if the API server gives no token.
 pub async fn launch(plane: &ControlPlane, name: &str) -> Result<Launch> {
     let kubeconfig = plane.service_account_kubeconfig(NAMESPACE, name).await?;
-    Ok(Controller::named(name)
+    let launch = Controller::named(name)
         .run_by(&kubeconfig)
         .namespace(NAMESPACE)
-        .flag("--enable-leader-election"))
+        .flag("--enable-leader-election");
+    if name == "notification-controller" {
+        return Ok(launch.flag("--require-event-tokens"));
+    }
+    let token = plane
+        .service_account_token_file(NAMESPACE, name, EVENTS_AUDIENCE)
+        .await?;
+    Ok(launch.flag(&format!("--events-token-file={}", token.display())))
 }
 
 /// Installs crds/ and the rights in deploy/overlays/dev, as far as they are there.

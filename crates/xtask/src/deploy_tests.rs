@@ -100,7 +100,13 @@ fn pods_meet_the_restricted_pod_security_standard() {
             assert!(pod.get(key).is_none(), "{path}: {key}");
         }
         for volume in list(pod, &["volumes"]) {
-            assert!(volume.get("emptyDir").is_some(), "{path}: {volume:?}");
+            let token = list(volume, &["projected", "sources"]);
+            let only_tokens =
+                !token.is_empty() && token.iter().all(|s| s.get("serviceAccountToken").is_some());
+            assert!(
+                volume.get("emptyDir").is_some() || only_tokens,
+                "{path}: {volume:?}"
+            );
         }
         let container = container(&deployment);
         let security = container.get("securityContext").unwrap();
@@ -140,6 +146,36 @@ fn pods_declare_probes_and_metrics() {
             .unwrap();
         assert_eq!(text(annotations, &["prometheus.io/scrape"]), "true", "{path}");
         assert_eq!(text(annotations, &["prometheus.io/port"]), "8080", "{path}");
+    }
+}
+
+#[test]
+fn controllers_post_events_with_tokens_that_the_receiver_demands() {
+    for (path, deployment) in of_kind("Deployment") {
+        let container = container(&deployment);
+        let args = words(container, &["args"]);
+        if text(&deployment, &["metadata", "name"]) == "notification-controller" {
+            assert!(args.contains(&"--require-event-tokens".to_owned()), "{path}");
+            continue;
+        }
+        let file = args
+            .iter()
+            .find_map(|arg| arg.strip_prefix("--events-token-file="));
+        let mounts = list(container, &["volumeMounts"]).iter();
+        let mount = mounts
+            .filter(|mount| text(mount, &["name"]) == "events-token")
+            .map(|mount| format!("{}/token", text(mount, &["mountPath"])));
+        assert_eq!(mount.collect::<Vec<_>>(), [file.unwrap()], "{path}");
+        let volumes = list(&deployment, &[POD, &["volumes"]].concat());
+        let token = volumes
+            .iter()
+            .flat_map(|volume| list(volume, &["projected", "sources"]))
+            .find_map(|source| source.get("serviceAccountToken"))
+            .unwrap();
+        assert_eq!(text(token, &["audience"]), "weir-events", "{path}");
+        assert_eq!(text(token, &["path"]), "token", "{path}");
+        let seconds = token.get("expirationSeconds").and_then(Value::as_i64);
+        assert_eq!(seconds, Some(3600), "{path}");
     }
 }
 

@@ -10,4 +10,5 @@ mod delivery;
 mod endpoint;
 mod refusals;
 mod secrets;
+mod senders;
 mod stage;

@@ -85,6 +85,11 @@ impl Credentials {
         self.dir.join("kubeconfig").join(user)
     }
 
+    /// The file of a token.
+    pub(crate) fn token(&self, name: &str) -> PathBuf {
+        self.dir.join("pki").join(format!("{name}.token"))
+    }
+
     /// The text of a kubeconfig for whoever has this token.
     pub(crate) fn kubeconfig_for(&self, server: &str, namespace: &str, token: &str) -> Result<String> {
         use base64::Engine as _;

@@ -219,6 +219,38 @@ impl ControlPlane {
     /// # Errors
     /// Returns an error if the API server refuses it.
     pub async fn service_account_kubeconfig(&self, namespace: &str, name: &str) -> Result<PathBuf> {
+        let audience = "https://kubernetes.default.svc";
+        let token = self.service_account_token(namespace, name, audience).await?;
+        let path = self.credentials.kubeconfig(&format!("{namespace}-{name}"));
+        crate::process::write_private(
+            &path,
+            self.credentials.kubeconfig_for(&self.server, namespace, &token)?,
+        )?;
+        Ok(path)
+    }
+
+    /// Makes a service account, unless it exists, and a file with a token of it for an audience, valid for a day, as a Pod
+    /// mounts it.
+    ///
+    /// # Errors
+    /// Returns an error if the API server refuses it.
+    pub async fn service_account_token_file(
+        &self,
+        namespace: &str,
+        name: &str,
+        audience: &str,
+    ) -> Result<PathBuf> {
+        let token = self.service_account_token(namespace, name, audience).await?;
+        let path = self.credentials.token(&format!("{namespace}-{name}-{audience}"));
+        crate::process::write_private(&path, token)?;
+        Ok(path)
+    }
+
+    /// Makes a service account, unless it exists, and returns a token of it for an audience, valid for a day.
+    ///
+    /// # Errors
+    /// Returns an error if the API server refuses it.
+    pub async fn service_account_token(&self, namespace: &str, name: &str, audience: &str) -> Result<String> {
         let accounts: Api<ServiceAccount> = Api::namespaced(self.client().await?, namespace);
         create(
             &accounts,
@@ -227,7 +259,7 @@ impl ControlPlane {
         .await?;
         let request = TokenRequest {
             spec: TokenRequestSpec {
-                audiences: vec!["https://kubernetes.default.svc".to_owned()],
+                audiences: vec![audience.to_owned()],
                 expiration_seconds: Some(24 * 60 * 60),
                 ..TokenRequestSpec::default()
             },
@@ -238,17 +270,8 @@ impl ControlPlane {
                 .create_token_request(name, &PostParams::default(), &request)
                 .await?)
         });
-        let token = answer
-            .await?
-            .status
-            .context("the API server gave no token")?
-            .token;
-        let path = self.credentials.kubeconfig(&format!("{namespace}-{name}"));
-        crate::process::write_private(
-            &path,
-            self.credentials.kubeconfig_for(&self.server, namespace, &token)?,
-        )?;
-        Ok(path)
+        let status = answer.await?.status;
+        Ok(status.context("the API server gave no token")?.token)
     }
 }
 

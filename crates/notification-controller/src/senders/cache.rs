@@ -1,0 +1,199 @@
+//! The verdicts on tokens that are remembered, and the budget for reviewing unknown ones. Pure; bounded in number and time.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    time::{Duration, Instant},
+};
+
+use super::Verdict;
+
+/// SHA-256 of a token: tokens themselves are not kept.
+pub(super) type Key = [u8; 32];
+
+/// Time for which an accepted token is not reviewed again.
+const ACCEPTED_FRESH: Duration = Duration::from_secs(60);
+/// Time for which a refused token is not reviewed again.
+const REFUSED_FRESH: Duration = Duration::from_secs(10);
+/// Time for which a token that was accepted may be reviewed again without drawing on the budget for unknown tokens.
+const KNOWN: Duration = Duration::from_secs(2 * 60 * 60);
+/// Number of accepted tokens that are remembered.
+const ACCEPTED: usize = 256;
+/// Number of refused tokens that are remembered.
+const REFUSED: usize = 1024;
+/// Reviews of unknown tokens per second, and how many may come at once.
+const RATE: f64 = 5.0;
+const BURST: f64 = 20.0;
+
+/// Knowledge about a token.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Known {
+    /// The last verdict still holds.
+    Verdict(Verdict),
+    /// It was accepted, and must be reviewed again.
+    Accepted,
+    /// It was not accepted lately, and must be reviewed.
+    Nothing,
+}
+
+/// The verdicts of the last reviews.
+#[derive(Debug)]
+pub(super) struct Cache {
+    accepted: Remembered,
+    refused: Remembered,
+    budget: f64,
+    filled: Instant,
+}
+
+impl Cache {
+    pub(super) fn new(now: Instant) -> Self {
+        Self {
+            accepted: Remembered::new(ACCEPTED),
+            refused: Remembered::new(REFUSED),
+            budget: BURST,
+            filled: now,
+        }
+    }
+
+    /// Looks up a token.
+    pub(super) fn look_up(&self, key: &Key, now: Instant) -> Known {
+        for (remembered, fresh) in [(&self.accepted, ACCEPTED_FRESH), (&self.refused, REFUSED_FRESH)] {
+            if let Some((verdict, age)) = remembered.get(key, now)
+                && age < fresh
+            {
+                return Known::Verdict(verdict.clone());
+            }
+        }
+        if self.accepted.get(key, now).is_some_and(|(_, age)| age < KNOWN) {
+            return Known::Accepted;
+        }
+        Known::Nothing
+    }
+
+    /// Pays for the review of an unknown token; returns false if too many were reviewed lately.
+    pub(super) fn pay(&mut self, now: Instant) -> bool {
+        let earned = now.saturating_duration_since(self.filled).as_secs_f64() * RATE;
+        self.budget = (self.budget + earned).min(BURST);
+        self.filled = now;
+        if self.budget < 1.0 {
+            return false;
+        }
+        self.budget -= 1.0;
+        true
+    }
+
+    /// Remembers the verdict of a review.
+    pub(super) fn remember(&mut self, key: Key, verdict: Verdict, now: Instant) {
+        if matches!(verdict, Verdict::Sender(_)) {
+            self.refused.forget(&key);
+            self.accepted.insert(key, verdict, now);
+        } else {
+            self.accepted.forget(&key);
+            self.refused.insert(key, verdict, now);
+        }
+    }
+}
+
+/// A bounded map that forgets the oldest first.
+#[derive(Debug)]
+struct Remembered {
+    capacity: usize,
+    verdicts: HashMap<Key, (Verdict, Instant)>,
+    order: VecDeque<Key>,
+}
+
+impl Remembered {
+    fn new(capacity: usize) -> Self {
+        Self {
+            capacity,
+            verdicts: HashMap::new(),
+            order: VecDeque::new(),
+        }
+    }
+
+    fn get(&self, key: &Key, now: Instant) -> Option<(&Verdict, Duration)> {
+        let (verdict, since) = self.verdicts.get(key)?;
+        Some((verdict, now.saturating_duration_since(*since)))
+    }
+
+    fn insert(&mut self, key: Key, verdict: Verdict, now: Instant) {
+        self.forget(&key);
+        while self.order.len() >= self.capacity {
+            if let Some(oldest) = self.order.pop_front() {
+                self.verdicts.remove(&oldest);
+            }
+        }
+        self.verdicts.insert(key, (verdict, now));
+        self.order.push_back(key);
+    }
+
+    fn forget(&mut self, key: &Key) {
+        if self.verdicts.remove(key).is_some() {
+            self.order.retain(|each| each != key);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(number: usize) -> Key {
+        let mut key = [0; 32];
+        key[..8].copy_from_slice(&number.to_le_bytes());
+        key
+    }
+
+    fn sender() -> Verdict {
+        Verdict::Sender("system:serviceaccount:a:b".into())
+    }
+
+    #[test]
+    fn verdicts_hold_for_their_time() {
+        let now = Instant::now();
+        let mut cache = Cache::new(now);
+        assert_eq!(cache.look_up(&key(1), now), Known::Nothing);
+        cache.remember(key(1), sender(), now);
+        cache.remember(key(2), Verdict::Invalid, now);
+        assert_eq!(
+            cache.look_up(&key(1), now + ACCEPTED_FRESH / 2),
+            Known::Verdict(sender())
+        );
+        assert_eq!(
+            cache.look_up(&key(2), now + REFUSED_FRESH / 2),
+            Known::Verdict(Verdict::Invalid)
+        );
+        assert_eq!(cache.look_up(&key(1), now + ACCEPTED_FRESH), Known::Accepted);
+        assert_eq!(cache.look_up(&key(1), now + KNOWN), Known::Nothing);
+        assert_eq!(cache.look_up(&key(2), now + REFUSED_FRESH), Known::Nothing);
+        cache.remember(key(1), Verdict::Invalid, now);
+        assert_eq!(
+            cache.look_up(&key(1), now),
+            Known::Verdict(Verdict::Invalid),
+            "a token that was revoked is not accepted any more"
+        );
+    }
+
+    #[test]
+    fn a_flood_of_unknown_tokens_is_bounded_and_leaves_known_ones_alone() {
+        let now = Instant::now();
+        let mut cache = Cache::new(now);
+        cache.remember(key(0), sender(), now);
+        let reviews = (1..10_000).filter(|_| cache.pay(now)).count();
+        assert_eq!(reviews, 20);
+        for number in 1..10_000 {
+            cache.remember(key(number), Verdict::Invalid, now);
+        }
+        assert_eq!(
+            (cache.refused.order.len(), cache.refused.verdicts.len()),
+            (REFUSED, REFUSED)
+        );
+        assert_eq!(cache.look_up(&key(0), now), Known::Verdict(sender()));
+        assert_eq!(
+            cache.look_up(&key(0), now + ACCEPTED_FRESH),
+            Known::Accepted,
+            "a known sender needs no budget"
+        );
+        let later = now + Duration::from_secs(1);
+        assert_eq!((0..10_000).filter(|_| cache.pay(later)).count(), 5);
+    }
+}
