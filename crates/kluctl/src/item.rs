@@ -28,6 +28,8 @@ pub(crate) struct ItemWorkspace<'a> {
     pub(crate) messages: Vec<String>,
     /// Output paths of charts, by their `helm-chart.yaml`.
     outputs: HashMap<TreePath, String>,
+    /// Kustomizations of built items whose files are kept.
+    kustomizations: HashSet<TreePath>,
     /// True if any file requests an image.
     pub(crate) asks_for_images: bool,
 }
@@ -74,6 +76,7 @@ impl<'a> ItemWorkspace<'a> {
             moved: HashMap::new(),
             messages: Vec::new(),
             outputs: HashMap::new(),
+            kustomizations: HashSet::new(),
             asks_for_images: false,
         }
     }
@@ -246,10 +249,28 @@ impl<'a> ItemWorkspace<'a> {
         })
     }
 
-    /// Puts the objects of an item among its files.
+    /// Puts the objects of an item among its files, and prepares its kustomization to be kept.
     pub(crate) fn keep(&mut self, dir: &TreePath, objects: &[Value]) {
+        if let Ok(Some(file)) = kustomize::find_kustomization(&self.rendered, dir) {
+            self.kustomizations.insert(file);
+        }
         let text = yaml::print::all(objects, yaml::print::goyaml);
         self.rendered.insert(dir.child(RENDERED), text, false);
+    }
+
+    /// Returns a rendered file as it is kept: kluctl writes the kustomizations of items anew, with sorted keys and without comments.
+    pub(crate) fn kept(&self, path: &TreePath) -> Result<Bytes, Error> {
+        let text = self.rendered.read(path)?;
+        if !self.kustomizations.contains(path) {
+            return Ok(text);
+        }
+        match yaml::read::kustomize(&text, self.budget) {
+            Ok(document) => Ok(yaml::print::goyaml(&document.value).into()),
+            Err(source) => Err(Error::Yaml {
+                file: path.clone(),
+                source,
+            }),
+        }
     }
 
     /// Makes sure that a rendered directory has a kustomization, with the namespace that the project wants.
@@ -357,7 +378,8 @@ impl<'a> ItemWorkspace<'a> {
         }
         kustomization.insert("resources", resources);
         let text = yaml::print::kustomize(&Value::Map(kustomization));
-        self.rendered.insert(dir.child("kustomization.yaml"), text, false);
+        // The name that kluctl gives it.
+        self.rendered.insert(dir.child("kustomization.yml"), text, false);
         Ok(())
     }
 }

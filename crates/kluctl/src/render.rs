@@ -231,7 +231,7 @@ fn all_files(stages: &BTreeMap<usize, ItemWorkspace<'_>>, budget: &Budget) -> Re
     for (id, stage) in stages {
         let dir = TreePath::root().child(&id.to_string());
         for path in files::walk(&stage.rendered, &TreePath::root(), budget)? {
-            let bytes = stage.rendered.read(&path)?;
+            let bytes = stage.kept(&path)?;
             let executable = files::is_executable(&stage.rendered, &path)?;
             all.insert(dir.join(path.as_str()).unwrap_or_default(), bytes, executable);
         }

@@ -9,25 +9,37 @@ use std::{
 /// Timeout for connecting, and for the response.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Returns true if a registry is on a loopback address, with a port, and responds to plain HTTP.
+/// Returns true if a registry is on a loopback address and responds to plain HTTP.
 ///
 /// Servers that use TLS close the connection, or respond with status 400.
 pub(super) fn uses_plain_http(host: &str) -> bool {
     is_loopback(host) && responds(host).unwrap_or(false)
 }
 
+/// Returns true for `localhost`, the names below it, 127.0.0.0/8 and ::1.
 fn is_loopback(host: &str) -> bool {
-    let Some((name, port)) = host.rsplit_once(':') else {
-        return false;
-    };
-    let name = name.trim_start_matches('[').trim_end_matches(']');
-    let is_local =
-        name.eq_ignore_ascii_case("localhost") || name.parse().is_ok_and(|ip: IpAddr| ip.is_loopback());
-    is_local && port.parse::<u16>().is_ok()
+    let (name, _) = name_and_port(host);
+    let name = name
+        .trim_start_matches('[')
+        .trim_end_matches(']')
+        .to_ascii_lowercase();
+    name == "localhost"
+        || name.ends_with(".localhost")
+        || name.parse().is_ok_and(|ip: IpAddr| ip.is_loopback())
+}
+
+fn name_and_port(host: &str) -> (&str, u16) {
+    let split = host.rsplit_once(':');
+    let split = split.and_then(|(name, port)| Some((name, port.parse().ok()?)));
+    split
+        .filter(|(name, _)| !name.ends_with(':'))
+        .unwrap_or((host, 80))
 }
 
 fn responds(host: &str) -> std::io::Result<bool> {
-    let mut addresses = host
+    let (name, port) = name_and_port(host);
+    let name = name.trim_start_matches('[').trim_end_matches(']');
+    let mut addresses = (name, port)
         .to_socket_addrs()?
         .filter(|address| address.ip().is_loopback());
     let Some(mut stream) = addresses.find_map(|address| TcpStream::connect_timeout(&address, TIMEOUT).ok())
@@ -50,12 +62,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn loopback_hosts_have_a_port() {
+    fn loopback_hosts_are_names_and_addresses_of_this_machine() {
         for (host, expected) in [
             ("localhost:5000", true),
             ("127.0.0.1:5000", true),
             ("[::1]:5000", true),
-            ("localhost", false),
+            ("localhost", true),
+            ("LOCALHOST:5000", true),
+            ("registry.localhost:5000", true),
+            ("127.8.0.1", true),
+            ("[::1]", true),
+            ("notlocalhost", false),
+            ("registry.local:5000", false),
             ("10.0.0.1:5000", false),
             ("localhost.example.com:5000", false),
         ] {

@@ -92,29 +92,46 @@ fn render_works_without_a_cluster() -> Result<()> {
 }
 
 #[test]
-fn rendered_kustomizations_have_sorted_keys() -> Result<()> {
+fn rendered_kustomizations_are_written_as_by_kluctl() -> Result<()> {
+    let map = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: m}\n";
+    let own = "# mine\nresources:\n    - map.yaml\nnamePrefix: \"x-\"\ncommonLabels: {b: '1', a: x}\n";
+    let named = "resources: [map.yaml]\nnamespace: other # mine\n";
     let dir = files(&[
         (
             "deployment.yaml",
-            "overrideNamespace: n\ndeployments: [{path: app}]",
+            "overrideNamespace: shop\ndeployments: [{path: generated}, {path: own}, {path: named}, {path: base, onlyRender: true}]",
         ),
-        (
-            "app/map.yaml",
-            "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: m}\n",
-        ),
+        ("generated/map.yaml", map),
+        ("own/map.yaml", map),
+        ("own/kustomization.yaml", own),
+        ("named/map.yaml", map),
+        ("named/kustomization.yml", named),
+        ("base/map.yaml", map),
+        ("base/kustomization.yaml", own),
     ]);
     printed(weir(
         dir.path(),
         "render --offline-kubernetes --render-output-dir out",
     ))?;
-    let text = std::fs::read_to_string(dir.path().join("out/app/kustomization.yaml"));
-    let text = text.or_else(|_| std::fs::read_to_string(dir.path().join("out/0/app/kustomization.yaml")))?;
-    let keys: Vec<&str> = text
-        .lines()
-        .filter_map(|line| line.split_once(':'))
-        .map(|(key, _)| key)
-        .collect();
-    assert_eq!(keys, ["namespace", "resources"], "{text}");
+    let read =
+        |file: &str| std::fs::read_to_string(dir.path().join("out/0").join(file)).context(file.to_owned());
+    assert_eq!(
+        read("generated/kustomization.yml")?,
+        "namespace: shop\nresources:\n- map.yaml\n"
+    );
+    assert_eq!(
+        read("own/kustomization.yaml")?,
+        "commonLabels:\n  a: x\n  b: \"1\"\nnamePrefix: x-\nnamespace: shop\nresources:\n- map.yaml\n"
+    );
+    assert_eq!(
+        read("named/kustomization.yml")?,
+        "namespace: other\nresources:\n- map.yaml\n"
+    );
+    assert_eq!(
+        read("base/kustomization.yaml")?,
+        own.trim_end(),
+        "it is rendered only"
+    );
     Ok(())
 }
 

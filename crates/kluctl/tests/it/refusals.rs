@@ -207,7 +207,7 @@ fn errors_name_file_and_line() {
         ),
         (
             error(&[("app/a.yaml", "\n\na: 1\n")]),
-            "building kustomize objects for app failed: app/kustomization.yaml:1: accumulating resources: accumulation \
+            "building kustomize objects for app failed: app/kustomization.yml:1: accumulating resources: accumulation \
              err='accumulating resources \
              from 'a.yaml': app/a.yaml:3: missing Resource metadata'",
         ),
@@ -220,7 +220,7 @@ fn errors_name_file_and_line() {
                 "app/a.yaml",
                 "apiVersion: v1\nkind: S\nmetadata: {name: s}\nsops: {mac: x}\n",
             )]),
-            "building kustomize objects for app failed: app/kustomization.yaml:1: accumulating resources: accumulation \
+            "building kustomize objects for app failed: app/kustomization.yml:1: accumulating resources: accumulation \
              err='accumulating resources from 'a.yaml': app/a.yaml: cannot get sops data key: the file is encrypted",
         ),
         (
