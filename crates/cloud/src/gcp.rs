@@ -53,7 +53,7 @@ pub enum Credentials {
 
 /// The kind of credentials, whatever else is in them.
 #[derive(Deserialize)]
-struct Kind {
+struct CredentialsKind {
     r#type: Option<String>,
 }
 
@@ -73,7 +73,7 @@ impl Credentials {
     /// Fails when the file is not JSON, incomplete, or of another kind (which may run programs or use other hosts).
     pub fn parse(text: &[u8]) -> Result<Self, Error> {
         const WHAT: &str = "Google credentials";
-        let kind: Kind =
+        let kind: CredentialsKind =
             serde_json::from_slice(text).map_err(|_| Error::credentials(WHAT, "they are no JSON object"))?;
         match kind.r#type.as_deref() {
             Some("service_account" | "authorized_user") => {}

@@ -20,14 +20,14 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 const READ_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A client by the CA certificates that it trusts beside the system's; the last one is the last used.
-type Kept = (Option<Vec<u8>>, Client);
+type TrustingClient = (Option<Vec<u8>>, Client);
 
 /// The way to all Git servers. Connections are kept for a short while and reused; credentials are not.
 #[derive(Debug, Clone)]
 pub struct Network {
     runtime: Handle,
     addresses: AddressPolicy,
-    clients: Arc<Mutex<Vec<Kept>>>,
+    clients: Arc<Mutex<Vec<TrustingClient>>>,
 }
 
 impl Network {

@@ -94,7 +94,7 @@ impl Write for Sink {
 }
 
 /// The answer's headers (the one that gix looks at) or its body.
-pub(crate) struct Source {
+pub(crate) struct ResponseReader {
     exchange: Arc<Mutex<Exchange>>,
     part: Part,
     buffered: Bytes,
@@ -107,7 +107,7 @@ enum Part {
     Over,
 }
 
-impl Read for Source {
+impl Read for ResponseReader {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         let available = self.fill_buf()?;
         let n = available.len().min(out.len());
@@ -119,7 +119,7 @@ impl Read for Source {
     }
 }
 
-impl BufRead for Source {
+impl BufRead for ResponseReader {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
         while self.buffered.is_empty() && self.part != Part::Over {
             let mut exchange = lock(&self.exchange);
@@ -152,7 +152,7 @@ impl Smart {
         url: &str,
         base_url: &str,
         headers: impl IntoIterator<Item = impl AsRef<str>>,
-    ) -> (Sink, Source, Source) {
+    ) -> (Sink, ResponseReader, ResponseReader) {
         let request = Request {
             post,
             url: url.to_owned(),
@@ -168,7 +168,7 @@ impl Smart {
             state: State::Written(request),
         };
         let exchange = Arc::new(Mutex::new(exchange));
-        let source = |part| Source {
+        let source = |part| ResponseReader {
             exchange: Arc::clone(&exchange),
             part,
             buffered: Bytes::new(),
@@ -192,8 +192,8 @@ fn header(line: &str) -> Option<(HeaderName, HeaderValue)> {
 }
 
 impl Http for Smart {
-    type Headers = Source;
-    type ResponseBody = Source;
+    type Headers = ResponseReader;
+    type ResponseBody = ResponseReader;
     type PostBody = Sink;
 
     fn get(
@@ -201,7 +201,7 @@ impl Http for Smart {
         url: &str,
         base_url: &str,
         headers: impl IntoIterator<Item = impl AsRef<str>>,
-    ) -> gix::Result<GetResponse<Source, Source>> {
+    ) -> gix::Result<GetResponse<ResponseReader, ResponseReader>> {
         let (_, headers, body) = self.exchange(false, url, base_url, headers);
         Ok(GetResponse { headers, body })
     }
@@ -212,7 +212,7 @@ impl Http for Smart {
         base_url: &str,
         headers: impl IntoIterator<Item = impl AsRef<str>>,
         _: PostBodyDataKind,
-    ) -> gix::Result<PostResponse<Source, Source, Sink>> {
+    ) -> gix::Result<PostResponse<ResponseReader, ResponseReader, Sink>> {
         let (post_body, headers, body) = self.exchange(true, url, base_url, headers);
         Ok(PostResponse {
             post_body,

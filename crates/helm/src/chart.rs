@@ -17,7 +17,7 @@ use tree::{Budget, Tree, TreePath};
 use crate::{Error, Value};
 
 pub use files::Files;
-pub(crate) use home::Home;
+pub(crate) use home::ChartPath;
 pub use metadata::{Dependency, ImportValues, Maintainer, Metadata, SharedDependency};
 
 /// One file of a chart.
@@ -47,7 +47,7 @@ pub struct Chart {
     /// Warnings of loading the chart.
     pub warnings: Vec<String>,
     /// The path in the tree of charts.
-    pub(crate) home: Home,
+    pub(crate) home: ChartPath,
 }
 
 impl Chart {

@@ -10,7 +10,7 @@ use yaml::{
     read::{Build, Opened},
 };
 
-use crate::{Kind, Value};
+use crate::{IntKind, Value};
 
 /// The maximum depth of nested values; a map that contains itself nests without end.
 const DEPTH: u32 = 1000;
@@ -46,8 +46,8 @@ impl Value {
     #[must_use]
     pub fn from_object(value: &yaml::Value) -> Self {
         match value {
-            yaml::Value::Int(value) => Self::Int((*value).into(), Kind::Int64),
-            yaml::Value::UInt(value) => Self::Int((*value).into(), Kind::Int64),
+            yaml::Value::Int(value) => Self::Int((*value).into(), IntKind::Int64),
+            yaml::Value::UInt(value) => Self::Int((*value).into(), IntKind::Int64),
             yaml::Value::Seq(items) => Self::list(items.iter().map(Self::from_object).collect()),
             yaml::Value::Map(map) => {
                 Self::dict(map.iter().map(|(key, value)| (key, Self::from_object(value))))
@@ -143,7 +143,7 @@ fn plain(value: &Value, budget: &Budget, json: bool, depth: u32) -> Result<yaml:
     Ok(match value {
         Value::Nil | Value::Missing => yaml::Value::Null,
         Value::Bool(value) => (*value).into(),
-        Value::Int(value, Kind::Uint64) => u64::try_from(*value).unwrap_or(u64::MAX).into(),
+        Value::Int(value, IntKind::Uint64) => u64::try_from(*value).unwrap_or(u64::MAX).into(),
         Value::Int(value, _) => (*value as i64).into(),
         Value::Float(value) => (*value).into(),
         Value::String(text) => words(text).into(),

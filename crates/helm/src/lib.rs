@@ -21,4 +21,4 @@ pub use chart::Chart;
 pub use convert::ConvertError;
 pub use error::{Error, Texts};
 pub use render::{DEPRECATED, KubeVersion, KubeVersionError, Options, Rendered, template};
-pub use value::{Dict, Kind, List, Object, Value};
+pub use value::{Dict, IntKind, List, Object, Value};

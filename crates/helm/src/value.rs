@@ -16,7 +16,7 @@ pub type Dict = Rc<RefCell<BTreeMap<Rc<str>, Value>>>;
 
 /// An integer type of Go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum IntKind {
     /// `int`, the type of literals in templates.
     Int,
     /// `int64`, the type of sprig's arithmetic.
@@ -47,7 +47,7 @@ pub enum Value {
     /// `bool`.
     Bool(bool),
     /// An integer, and its type.
-    Int(i128, Kind),
+    Int(i128, IntKind),
     /// `float64`.
     Float(f64),
     /// `string`.
@@ -176,13 +176,13 @@ impl Value {
     /// Makes an `int` value.
     #[must_use]
     pub fn int(value: i64) -> Self {
-        Self::Int(value.into(), Kind::Int)
+        Self::Int(value.into(), IntKind::Int)
     }
 
     /// Makes an `int64` value.
     #[must_use]
     pub fn int64(value: i64) -> Self {
-        Self::Int(value.into(), Kind::Int64)
+        Self::Int(value.into(), IntKind::Int64)
     }
 
     /// Makes a list value.

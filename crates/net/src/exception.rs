@@ -15,10 +15,10 @@ use crate::address::unmasked;
 /// assert!("10.0.0.0/33".parse::<Exception>().is_err());
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Exception(Kind);
+pub struct Exception(ExceptionKind);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Kind {
+enum ExceptionKind {
     /// A name, in lower case and without the last dot.
     Host(String),
     /// All names below a domain, which begins with a dot.
@@ -45,15 +45,15 @@ impl FromStr for Exception {
     }
 }
 
-fn parse(text: &str) -> Option<Kind> {
+fn parse(text: &str) -> Option<ExceptionKind> {
     if let Some((address, bits)) = text.split_once('/') {
         let address: IpAddr = address.parse().ok()?;
         let bits: u8 = bits.parse().ok()?;
         let most = if address.is_ipv4() { 32 } else { 128 };
-        return (bits <= most).then_some(Kind::Network { address, bits });
+        return (bits <= most).then_some(ExceptionKind::Network { address, bits });
     }
     if let Ok(address) = text.trim_matches(['[', ']']).parse::<IpAddr>() {
-        return Some(Kind::Address(unmasked(address)));
+        return Some(ExceptionKind::Address(unmasked(address)));
     }
     let (below, name) = match text.strip_prefix("*.") {
         Some(domain) => (true, domain),
@@ -65,8 +65,8 @@ fn parse(text: &str) -> Option<Kind> {
         return None;
     }
     Some(match below {
-        true => Kind::Below(format!(".{name}")),
-        false => Kind::Host(name),
+        true => ExceptionKind::Below(format!(".{name}")),
+        false => ExceptionKind::Host(name),
     })
 }
 
@@ -74,22 +74,22 @@ impl Exception {
     /// Returns true if the exception names a host, which is in lower case and has no dot at its end.
     pub(crate) fn names(&self, host: &str) -> bool {
         match &self.0 {
-            Kind::Host(name) => name == host,
-            Kind::Below(domain) => host.ends_with(domain),
-            Kind::Address(_) | Kind::Network { .. } => false,
+            ExceptionKind::Host(name) => name == host,
+            ExceptionKind::Below(domain) => host.ends_with(domain),
+            ExceptionKind::Address(_) | ExceptionKind::Network { .. } => false,
         }
     }
 
     /// Returns true if the exception is this one address.
     pub(crate) fn is(&self, wanted: IpAddr) -> bool {
-        matches!(&self.0, Kind::Address(address) if *address == wanted)
+        matches!(&self.0, ExceptionKind::Address(address) if *address == wanted)
     }
 
     /// Returns true if the exception is a network that holds an address.
     pub(crate) fn holds(&self, wanted: IpAddr) -> bool {
         match (&self.0, wanted) {
             (
-                Kind::Network {
+                ExceptionKind::Network {
                     address: IpAddr::V4(network),
                     bits,
                 },
@@ -100,7 +100,7 @@ impl Exception {
                 prefix(network.to_bits()) == prefix(wanted.to_bits())
             }
             (
-                Kind::Network {
+                ExceptionKind::Network {
                     address: IpAddr::V6(network),
                     bits,
                 },

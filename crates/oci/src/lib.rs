@@ -1,6 +1,6 @@
 //! Charts from OCI registries and Helm repositories.
 //!
-//! [`Charts`] lists the charts at an address. A [`Source`] is one of them: it lists its versions and pulls one as an [`Archive`],
+//! [`Charts`] lists the charts at an address. A [`ChartSource`] is one of them: it lists its versions and pulls one as an [`Archive`],
 //! whose files are unpacked to a [`tree::Mem`] or a directory. [`Repository`] (an index.yaml) and [`Registry`] (OCI) can also be
 //! used directly.
 //!
@@ -34,5 +34,5 @@ pub use limits::Limits;
 pub use reference::{Reference, Wanted};
 pub use registry::{Artifact, Descriptor, Manifest, Registry};
 pub use repository::Repository;
-pub use source::{Charts, Source};
+pub use source::{ChartSource, Charts};
 pub use version::{newest, sort};

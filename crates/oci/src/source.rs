@@ -17,7 +17,7 @@ pub struct Charts {
 
 /// The location of one chart, in a Helm repository or in a registry.
 #[derive(Debug)]
-pub struct Source {
+pub struct ChartSource {
     chart: String,
     place: Of<Repository, Registry>,
 }
@@ -61,7 +61,7 @@ impl Charts {
     ///
     /// # Errors
     /// Fails when the name is not valid in a registry.
-    pub fn chart(&self, chart: &str) -> Result<Source, Error> {
+    pub fn chart(&self, chart: &str) -> Result<ChartSource, Error> {
         let place = match &self.place {
             Of::Repository(repository) => Of::Repository(repository.clone()),
             Of::Registry(reference) => {
@@ -73,11 +73,11 @@ impl Charts {
             }
         };
         let chart = chart.to_owned();
-        Ok(Source { chart, place })
+        Ok(ChartSource { chart, place })
     }
 }
 
-impl Source {
+impl ChartSource {
     /// Creates the location of a chart from an address; see [`Charts::chart`].
     ///
     /// # Errors

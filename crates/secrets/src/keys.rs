@@ -23,7 +23,7 @@ use zeroize::Zeroizing;
 use self::{age::Identities, aws::Aws, azure::Azure, gcp::Gcp, pgp::SecretKeys, vault::Vault};
 use crate::{
     Error,
-    metadata::{Kind, Master},
+    metadata::{Master, MasterKind},
 };
 
 /// Keys that open files. A new set is empty and does not look anything up in the environment.
@@ -167,21 +167,21 @@ impl Keys {
     pub(crate) async fn open(&self, master: &Master) -> Result<Zeroizing<Vec<u8>>, String> {
         let enc = master.enc.trim();
         match &master.kind {
-            Kind::Age { .. } => self.age.open(&master.enc),
-            Kind::Pgp { .. } => self.pgp.open(&master.enc),
-            kind @ Kind::Aws { .. } => {
+            MasterKind::Age { .. } => self.age.open(&master.enc),
+            MasterKind::Pgp { .. } => self.pgp.open(&master.enc),
+            kind @ MasterKind::Aws { .. } => {
                 let http = self.http().await?;
                 self.aws(http).await?.open(http, kind, enc).await
             }
-            Kind::Gcp { resource } => {
+            MasterKind::Gcp { resource } => {
                 let http = self.http().await?;
                 self.gcp()?.open(http, resource, enc).await
             }
-            Kind::Azure { vault, name, version } => {
+            MasterKind::Azure { vault, name, version } => {
                 let http = self.http().await?;
                 self.azure()?.open(http, (vault, name, version), enc).await
             }
-            Kind::Vault {
+            MasterKind::Vault {
                 address,
                 engine,
                 name,
@@ -189,7 +189,7 @@ impl Keys {
                 Some(vault) => vault.open(self.http().await?, (address, engine, name), enc).await,
                 None => missing("Vault"),
             },
-            Kind::Huawei { .. } => Err("keys of Huawei Cloud are not supported".to_owned()),
+            MasterKind::Huawei { .. } => Err("keys of Huawei Cloud are not supported".to_owned()),
         }
     }
 

@@ -4,7 +4,7 @@ mod master;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use master::{Kind, Master};
+pub(crate) use master::{Master, MasterKind};
 
 use regex::RegexBuilder;
 use yaml::{Map, Value};

@@ -8,7 +8,7 @@ use std::{
 use anyhow::{Result, anyhow};
 use engine::ServerKind;
 use net::AddressPolicy;
-use oci::{Archive, Client, Limits, Source};
+use oci::{Archive, ChartSource, Client, Limits};
 use tokio::task::JoinSet;
 
 use super::RemoteFetcher;
@@ -56,7 +56,7 @@ impl<'f> ChartDownloader<'f> {
         }
     }
 
-    fn source(&self, address: &str, chart: &str, credentials_id: Option<&str>) -> Result<Source> {
+    fn source(&self, address: &str, chart: &str, credentials_id: Option<&str>) -> Result<ChartSource> {
         let key = (address.to_owned(), credentials_id.map(str::to_owned));
         let mut repositories = self.repositories.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(repository) = repositories.get(&key) {
@@ -70,7 +70,7 @@ impl<'f> ChartDownloader<'f> {
         Ok(source)
     }
 
-    fn source_of(&self, wanted: &ChartVersion) -> Result<Source> {
+    fn source_of(&self, wanted: &ChartVersion) -> Result<ChartSource> {
         self.source(&wanted.address, &wanted.chart, wanted.credentials_id.as_deref())
     }
 

@@ -7,7 +7,7 @@ use std::{
 
 use kluctl::{CallbackError, ChartSource, PullChart};
 use net::AddressPolicy;
-use oci::{Access, Archive, Client, Limits, Source};
+use oci::{Access, Archive, Client, Limits};
 use tree::{Budget, Tree};
 
 use super::{blocking::BlockingContext, external::ExternalAccess};
@@ -145,7 +145,7 @@ impl ChartPuller {
 
 async fn fetch(key: &Key, addresses: AddressPolicy) -> Result<Archive, oci::Error> {
     let client = Client::new(key.access.clone(), Limits::default(), addresses)?;
-    let source = Source::new(&client, &key.address, &key.chart)?;
+    let source = oci::ChartSource::new(&client, &key.address, &key.chart)?;
     source.pull(&key.version).await
 }
 

@@ -7,18 +7,18 @@ use std::{cell::RefCell, rc::Rc};
 /// Copies of a chart share the charts in it with the original, and these lie where they were put last: quirk: charts that
 /// nobody asks for by name lie in the original rather than in its alias, all copies have the one, and it is rendered once.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Home(Rc<Place>);
+pub(crate) struct ChartPath(Rc<ChartNode>);
 
 #[derive(Debug, Default)]
-struct Place {
+struct ChartNode {
     name: String,
-    above: RefCell<Option<Home>>,
+    above: RefCell<Option<ChartPath>>,
 }
 
-impl Home {
+impl ChartPath {
     /// That of a chart which lies in none.
     pub(crate) fn new(name: &str) -> Self {
-        Self(Rc::new(Place {
+        Self(Rc::new(ChartNode {
             name: name.to_owned(),
             above: RefCell::default(),
         }))

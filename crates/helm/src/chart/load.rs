@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use tree::Budget;
 
-use super::{Chart, File, Home, archive};
+use super::{Chart, ChartPath, File, archive};
 use crate::Error;
 
 /// The maximum depth of charts inside charts.
@@ -35,7 +35,7 @@ pub(super) fn from_files(files: Vec<File>, depth: u32, budget: &Budget) -> Resul
         return Err(Error::Chart("Chart.yaml file is missing".to_owned()));
     }
     chart.metadata.validate()?;
-    chart.home = Home::new(chart.name());
+    chart.home = ChartPath::new(chart.name());
     for (name, files) in charts {
         if name.starts_with(['_', '.']) {
             continue;

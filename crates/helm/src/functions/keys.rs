@@ -11,7 +11,7 @@ use crate::template::FunctionError;
 
 /// The kinds of keys, by what their PEM says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum KeyKind {
     Rsa,
     Ec,
     Other,
@@ -19,7 +19,7 @@ enum Kind {
 
 /// A private key as its PEM holds it.
 pub(super) struct Key {
-    kind: Kind,
+    kind: KeyKind,
     der: Vec<u8>,
 }
 
@@ -31,7 +31,10 @@ impl Key {
     pub(super) fn rsa(context: &Context<'_>, bits: u64) -> Result<Self, FunctionError> {
         context.work(bits * bits * WORK)?;
         let der = rsa::generate(context, bits)?;
-        Ok(Self { kind: Kind::Rsa, der })
+        Ok(Self {
+            kind: KeyKind::Rsa,
+            der,
+        })
     }
 
     /// A new key on the curve P-256.
@@ -44,7 +47,7 @@ impl Key {
             if let Ok(key) = p256::SecretKey::from_slice(&scalar) {
                 let point = key.public_key().to_sec1_bytes();
                 return Ok(Self {
-                    kind: Kind::Ec,
+                    kind: KeyKind::Ec,
                     der: der::ec_key(&scalar, &point),
                 });
             }
@@ -58,7 +61,7 @@ impl Key {
         context.environment.fill(&mut seed);
         let inner = der::octets(&seed);
         Self {
-            kind: Kind::Other,
+            kind: KeyKind::Other,
             der: der::pkcs8(&der::ED25519, &inner),
         }
     }
@@ -68,8 +71,8 @@ impl Key {
         let (label, der) = decode_pem(text).ok_or("no PEM data in input")?;
         let kind = match label.as_str() {
             "PRIVATE KEY" => return Ok(Self::from_pkcs8(der)),
-            "RSA PRIVATE KEY" => Kind::Rsa,
-            "EC PRIVATE KEY" => Kind::Ec,
+            "RSA PRIVATE KEY" => KeyKind::Rsa,
+            "EC PRIVATE KEY" => KeyKind::Ec,
             label => match label.strip_suffix(" PRIVATE KEY") {
                 Some(kind) => return Err(format!("invalid private key type {kind}").into()),
                 None => return Err(format!("no private key data in PEM block of type {label}").into()),
@@ -82,11 +85,11 @@ impl Key {
     fn from_pkcs8(der: Vec<u8>) -> Self {
         match der::inside_pkcs8(&der) {
             Some((true, inner)) => Self {
-                kind: Kind::Rsa,
+                kind: KeyKind::Rsa,
                 der: inner,
             },
             _ => Self {
-                kind: Kind::Other,
+                kind: KeyKind::Other,
                 der,
             },
         }
@@ -95,9 +98,9 @@ impl Key {
     /// The key in PEM.
     pub(super) fn pem(&self) -> String {
         let label = match self.kind {
-            Kind::Rsa => "RSA PRIVATE KEY",
-            Kind::Ec => "EC PRIVATE KEY",
-            Kind::Other => "PRIVATE KEY",
+            KeyKind::Rsa => "RSA PRIVATE KEY",
+            KeyKind::Ec => "EC PRIVATE KEY",
+            KeyKind::Other => "PRIVATE KEY",
         };
         encode_pem(label, &self.der)
     }
@@ -105,9 +108,9 @@ impl Key {
     /// The key for signing.
     pub(super) fn pair(&self) -> Result<KeyPair, FunctionError> {
         let pkcs8 = match self.kind {
-            Kind::Rsa => der::pkcs8(&der::RSA, &self.der),
-            Kind::Ec => der::pkcs8(&der::P256, &self.der),
-            Kind::Other => self.der.clone(),
+            KeyKind::Rsa => der::pkcs8(&der::RSA, &self.der),
+            KeyKind::Ec => der::pkcs8(&der::P256, &self.der),
+            KeyKind::Other => self.der.clone(),
         };
         KeyPair::try_from(pkcs8)
             .map_err(|_| "the private key is of no kind that certificates are made with".into())

@@ -56,7 +56,7 @@ fn items(value: &Value, what: &str) -> Result<List, FunctionError> {
         Value::Nil | Value::Missing => Err(NIL_POINTER.into()),
         Value::Bytes(bytes) => Ok(bytes
             .iter()
-            .map(|byte| Value::Int(i128::from(*byte), crate::Kind::Uint8))
+            .map(|byte| Value::Int(i128::from(*byte), crate::IntKind::Uint8))
             .collect::<Vec<_>>()
             .into()),
         value => value

@@ -72,7 +72,7 @@ impl Semver {
 }
 
 fn number(value: u64) -> Value {
-    Value::Int(value.into(), crate::Kind::Uint64)
+    Value::Int(value.into(), crate::IntKind::Uint64)
 }
 
 impl Object for Semver {

@@ -14,7 +14,7 @@ use super::{
     arguments::{any, text},
     fixed,
 };
-use crate::{Kind, Value, template::Type};
+use crate::{IntKind, Value, template::Type};
 
 const FORMAT_AND_DATE: &[Type] = &[Type::String, Type::Any];
 const THREE: &[Type] = &[Type::String, Type::Any, Type::String];
@@ -144,7 +144,9 @@ fn now(context: &Context<'_>) -> Time {
 fn moment(value: &Value) -> Option<Time> {
     match value {
         Value::Object(object) => object.as_any().and_then(<dyn Any>::downcast_ref::<Time>).cloned(),
-        Value::Int(seconds, Kind::Int | Kind::Int64 | Kind::Int32) => Some(Time::new(*seconds as i64, 0)),
+        Value::Int(seconds, IntKind::Int | IntKind::Int64 | IntKind::Int32) => {
+            Some(Time::new(*seconds as i64, 0))
+        }
         _ => None,
     }
 }
@@ -192,7 +194,7 @@ fn seconds(_: &Context<'_>, arguments: &[Value]) -> Answer {
             let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
             super::cast::radix(text.starts_with('-'), digits, 10).unwrap_or(0)
         }
-        Value::Int(seconds, Kind::Int64) => *seconds as i64,
+        Value::Int(seconds, IntKind::Int64) => *seconds as i64,
         _ => 0,
     };
     Ok(Value::string(go::time::format_duration(
@@ -204,7 +206,7 @@ fn seconds(_: &Context<'_>, arguments: &[Value]) -> Answer {
 fn rounded(context: &Context<'_>, arguments: &[Value]) -> Answer {
     let nanos = match any(arguments, 0) {
         Value::String(text) => go::time::parse_duration(text).unwrap_or(0),
-        Value::Int(nanos, Kind::Int64) => *nanos as i64,
+        Value::Int(nanos, IntKind::Int64) => *nanos as i64,
         value @ Value::Object(_) => moment(value).map_or(0, |moment| now(context).since(&moment)),
         _ => 0,
     };

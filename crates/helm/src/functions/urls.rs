@@ -36,7 +36,7 @@ struct Url {
 
 /// A component of a URL: each has its own characters that need no escape.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum UrlPart {
     Path,
     Host,
     User,
@@ -73,9 +73,9 @@ fn hostname(host: &str) -> &str {
 }
 
 fn userinfo((name, password): &(String, Option<String>)) -> String {
-    let name = escape(name, Place::User);
+    let name = escape(name, UrlPart::User);
     match password {
-        Some(password) => format!("{name}:{}", escape(password, Place::User)),
+        Some(password) => format!("{name}:{}", escape(password, UrlPart::User)),
         None => name,
     }
 }
@@ -113,22 +113,22 @@ fn join(context: &Context<'_>, arguments: &[Value]) -> Answer {
 }
 
 /// Returns true if a byte needs no escape in a component.
-fn is_plain(byte: u8, place: Place) -> bool {
+fn is_plain(byte: u8, place: UrlPart) -> bool {
     match byte {
         b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => true,
-        b'!' | b'\'' | b'(' | b')' | b'*' if place == Place::Fragment => byte != b'\'',
+        b'!' | b'\'' | b'(' | b')' | b'*' if place == UrlPart::Fragment => byte != b'\'',
         b'$' | b'&' | b'+' | b',' | b'/' | b':' | b';' | b'=' | b'?' | b'@' => match place {
-            Place::Path => byte != b'?',
-            Place::User => !matches!(byte, b'@' | b'/' | b'?' | b':'),
-            Place::Fragment => true,
-            Place::Host => matches!(byte, b'$' | b'&' | b'+' | b',' | b':' | b';' | b'='),
+            UrlPart::Path => byte != b'?',
+            UrlPart::User => !matches!(byte, b'@' | b'/' | b'?' | b':'),
+            UrlPart::Fragment => true,
+            UrlPart::Host => matches!(byte, b'$' | b'&' | b'+' | b',' | b':' | b';' | b'='),
         },
-        b'!' | b'\'' | b'(' | b')' | b'*' | b'[' | b']' | b'<' | b'>' | b'"' => place == Place::Host,
+        b'!' | b'\'' | b'(' | b')' | b'*' | b'[' | b']' | b'<' | b'>' | b'"' => place == UrlPart::Host,
         _ => false,
     }
 }
 
-fn escape(text: &str, place: Place) -> String {
+fn escape(text: &str, place: UrlPart) -> String {
     let mut out = String::with_capacity(text.len());
     for byte in bytes::of_str(text).iter() {
         if is_plain(*byte, place) {
@@ -140,7 +140,7 @@ fn escape(text: &str, place: Place) -> String {
     out
 }
 
-fn unescape(text: &str, place: Place) -> Result<String, FunctionError> {
+fn unescape(text: &str, place: UrlPart) -> Result<String, FunctionError> {
     let (bytes, mut out) = (bytes::of_str(text), Vec::with_capacity(text.len()));
     let mut rest: &[u8] = &bytes;
     while let Some((byte, after)) = rest.split_first() {
@@ -152,14 +152,14 @@ fn unescape(text: &str, place: Place) -> Result<String, FunctionError> {
             let value = value.and_then(|digits| u8::from_str_radix(digits, 16).ok());
             let value = value.ok_or_else(|| format!("invalid URL escape {}", quote(&shown())))?;
             // In a host only characters beyond ASCII are escaped, and the zone of an address.
-            if place == Place::Host && value < 0x80 && value != b'%' {
+            if place == UrlPart::Host && value < 0x80 && value != b'%' {
                 return Err(format!("invalid URL escape {}", quote(&shown())).into());
             }
             out.push(value);
             rest = after.get(2..).unwrap_or_default();
             continue;
         }
-        if place == Place::Host && *byte < 0x80 && !is_plain(*byte, place) {
+        if place == UrlPart::Host && *byte < 0x80 && !is_plain(*byte, place) {
             return Err(format!(
                 "invalid character {} in host name",
                 quote(&char::from(*byte).to_string())
@@ -200,8 +200,8 @@ impl Url {
             return Err(failed(text, "net/url: invalid control character in URL".into()));
         }
         url.rest(text).map_err(|error| failed(text, error))?;
-        url.fragment = unescape(fragment, Place::Fragment).map_err(|error| failed(given, error))?;
-        if escape(&url.fragment, Place::Fragment) != fragment {
+        url.fragment = unescape(fragment, UrlPart::Fragment).map_err(|error| failed(given, error))?;
+        if escape(&url.fragment, UrlPart::Fragment) != fragment {
             fragment.clone_into(&mut url.raw_fragment);
         }
         Ok(url)
@@ -243,8 +243,8 @@ impl Url {
             self.authority(authority)?;
             rest = path;
         }
-        self.path = unescape(rest, Place::Path)?;
-        if escape(&self.path, Place::Path) != rest {
+        self.path = unescape(rest, UrlPart::Path)?;
+        if escape(&self.path, UrlPart::Path) != rest {
             rest.clone_into(&mut self.raw_path);
         }
         Ok(())
@@ -261,8 +261,8 @@ impl Url {
                 let (name, password) = user
                     .split_once(':')
                     .map_or((user, None), |(name, word)| (name, Some(word)));
-                let password = password.map(|word| unescape(word, Place::User)).transpose()?;
-                self.user = Some((unescape(name, Place::User)?, password));
+                let password = password.map(|word| unescape(word, UrlPart::User)).transpose()?;
+                self.user = Some((unescape(name, UrlPart::User)?, password));
                 host
             }
         };
@@ -274,7 +274,7 @@ impl Url {
         if !port.is_empty() && (!port.starts_with(':') || !digits.bytes().all(|byte| byte.is_ascii_digit())) {
             return Err(format!("invalid port {} after host", quote(port)).into());
         }
-        self.host = unescape(host, Place::Host)?;
+        self.host = unescape(host, UrlPart::Host)?;
         Ok(())
     }
 
@@ -296,7 +296,7 @@ impl Url {
         if !self.fragment.is_empty() {
             out.push('#');
             if self.raw_fragment.is_empty() {
-                out.push_str(&escape(&self.fragment, Place::Fragment));
+                out.push_str(&escape(&self.fragment, UrlPart::Fragment));
             } else {
                 out.push_str(&self.raw_fragment);
             }
@@ -314,10 +314,10 @@ impl Url {
                 out.push_str(&userinfo(user));
                 out.push('@');
             }
-            out.push_str(&escape(&self.host, Place::Host));
+            out.push_str(&escape(&self.host, UrlPart::Host));
         }
         let path = if self.raw_path.is_empty() {
-            escape(&self.path, Place::Path)
+            escape(&self.path, UrlPart::Path)
         } else {
             self.raw_path.clone()
         };

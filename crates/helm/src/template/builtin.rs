@@ -15,7 +15,7 @@ use super::{
     slot::Slot,
     types::{Signature, Type, truth, type_name},
 };
-use crate::{Kind, Value};
+use crate::{IntKind, Value};
 
 /// A built-in function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -119,7 +119,7 @@ impl Builtin {
             Self::Urlquery => Ok(text(escape::url_query(&escaped(arguments, budget)?))),
             Self::Index => index(first, rest),
             Self::Slice => slice(first, rest),
-            Self::Len => length(first).map(|length| Slot::bare(Value::Int(length as i128, Kind::Int))),
+            Self::Len => length(first).map(|length| Slot::bare(Value::Int(length as i128, IntKind::Int))),
             Self::Not => flag(!truth(&first.value)),
             Self::Print => Ok(text(print(&values(arguments), budget)?)),
             Self::Println => Ok(text(println(&values(arguments), budget)?)),
@@ -264,7 +264,7 @@ fn index_once(item: &Slot, index: &Value) -> Result<Slot, FunctionError> {
 fn byte(bytes: &[u8], at: usize) -> Option<Slot> {
     bytes
         .get(at)
-        .map(|byte| Slot::bare(Value::Int((*byte).into(), Kind::Uint8)))
+        .map(|byte| Slot::bare(Value::Int((*byte).into(), IntKind::Uint8)))
 }
 
 fn slice(item: &Slot, indexes: &[Slot]) -> Result<Slot, FunctionError> {

@@ -5,7 +5,7 @@ use go::strconv::{quote, unicode_point};
 use super::{
     node::first_field,
     source::short,
-    token::{Keyword, Kind, Token},
+    token::{Keyword, Token, TokenKind},
 };
 
 /// Reads tokens one after the other.
@@ -106,14 +106,14 @@ impl<'t> Lexer<'t> {
     /// A token as error messages show it.
     pub(super) fn shown(&self, token: Token) -> String {
         let mut text = self.text(token);
-        if token.kind == Kind::Field {
+        if token.kind == TokenKind::Field {
             // Go reads fields one by one.
             text = first_field(text);
         }
         match token.kind {
-            Kind::End => "EOF".to_owned(),
-            Kind::Error => self.problem.clone(),
-            Kind::Keyword(_) => format!("<{text}>"),
+            TokenKind::End => "EOF".to_owned(),
+            TokenKind::Error => self.problem.clone(),
+            TokenKind::Keyword(_) => format!("<{text}>"),
             _ if text.len() > 10 => {
                 let start: String = text.chars().take(10).collect();
                 format!("{}...", quote(&start))
@@ -122,7 +122,7 @@ impl<'t> Lexer<'t> {
         }
     }
 
-    /// The next token; after the last one, and after an error, [`Kind::End`] again and again.
+    /// Returns the next token; after the last one and after an error, [`TokenKind::End`].
     pub(super) fn token(&mut self) -> Token {
         if self.inside {
             self.action()
@@ -175,13 +175,13 @@ impl<'t> Lexer<'t> {
     }
 
     /// Returns the input since the last token as one token.
-    fn emit(&mut self, kind: Kind) -> Token {
+    fn emit(&mut self, kind: TokenKind) -> Token {
         let at = self.start;
         self.start = self.next;
         self.covering(kind, at, self.next)
     }
 
-    fn covering(&self, kind: Kind, at: usize, end: usize) -> Token {
+    fn covering(&self, kind: TokenKind, at: usize, end: usize) -> Token {
         Token {
             kind,
             spaced: self.spaced,
@@ -196,7 +196,7 @@ impl<'t> Lexer<'t> {
         self.inside = false;
         self.failed = true;
         self.problem = error;
-        self.covering(Kind::Error, self.start, self.start)
+        self.covering(TokenKind::Error, self.start, self.start)
     }
 
     /// Returns the input read so far for the current token.
@@ -215,12 +215,12 @@ impl<'t> Lexer<'t> {
             let Some(length) = find(self.rest(), *b"{{") else {
                 self.next = self.text.len();
                 if self.failed {
-                    return self.covering(Kind::End, 0, 0);
+                    return self.covering(TokenKind::End, 0, 0);
                 }
                 let kind = if self.next > self.start {
-                    Kind::Text
+                    TokenKind::Text
                 } else {
-                    Kind::End
+                    TokenKind::End
                 };
                 return self.emit(kind);
             };
@@ -235,7 +235,7 @@ impl<'t> Lexer<'t> {
                 }
                 self.start = delimiter;
                 if end > begin {
-                    return self.covering(Kind::Text, begin, end);
+                    return self.covering(TokenKind::Text, begin, end);
                 }
             }
             if let Some(token) = self.left_delimiter() {
@@ -255,7 +255,7 @@ impl<'t> Lexer<'t> {
             return self.comment().err();
         }
         self.start = begin;
-        let token = self.emit(Kind::LeftDelimiter);
+        let token = self.emit(TokenKind::LeftDelimiter);
         self.next += marker;
         self.start = self.next;
         self.inside = true;
@@ -302,7 +302,7 @@ impl<'t> Lexer<'t> {
         self.pass_right_delimiter(trims);
         self.start = self.next;
         self.inside = false;
-        self.covering(Kind::RightDelimiter, at, at + 2)
+        self.covering(TokenKind::RightDelimiter, at, at + 2)
     }
 
     fn action(&mut self) -> Token {
@@ -322,27 +322,27 @@ impl<'t> Lexer<'t> {
         }
         self.next += 1;
         match byte {
-            b'=' => self.emit(Kind::Assign),
-            b':' if self.accept("=") => self.emit(Kind::Declare),
+            b'=' => self.emit(TokenKind::Assign),
+            b':' if self.accept("=") => self.emit(TokenKind::Declare),
             b':' => self.error("expected :=".to_owned()),
-            b'|' => self.emit(Kind::Pipe),
-            b'"' => self.quoted(b'"', Kind::String, "unterminated quoted string"),
-            b'\'' => self.quoted(b'\'', Kind::CharConstant, "unterminated character constant"),
+            b'|' => self.emit(TokenKind::Pipe),
+            b'"' => self.quoted(b'"', TokenKind::String, "unterminated quoted string"),
+            b'\'' => self.quoted(b'\'', TokenKind::CharConstant, "unterminated character constant"),
             b'`' => self.raw_string(),
             b'$' => self.variable(),
             b'.' if self.next < self.text.len() && !self.byte(0).is_ascii_digit() => self.fields(),
             b'.' | b'+' | b'-' | b'0'..=b'9' => self.number(),
             b'(' => {
                 self.parens += 1;
-                self.emit(Kind::LeftParen)
+                self.emit(TokenKind::LeftParen)
             }
             b')' if self.parens == 0 => self.error("unexpected right paren".to_owned()),
             b')' => {
                 self.parens -= 1;
-                self.emit(Kind::RightParen)
+                self.emit(TokenKind::RightParen)
             }
             byte if is(byte, NAME) => self.identifier(),
-            byte if !byte.is_ascii_control() => self.emit(Kind::Char),
+            byte if !byte.is_ascii_control() => self.emit(TokenKind::Char),
             byte => self.error(format!(
                 "unrecognized character in action: {}",
                 unicode_point(byte.into())
@@ -381,9 +381,9 @@ impl<'t> Lexer<'t> {
         }
         let word = self.pending();
         let kind = match Keyword::of(word) {
-            Some(keyword) => Kind::Keyword(keyword),
-            None if matches!(word, "true" | "false") => Kind::Bool,
-            None => Kind::Identifier,
+            Some(keyword) => TokenKind::Keyword(keyword),
+            None if matches!(word, "true" | "false") => TokenKind::Bool,
+            None => TokenKind::Identifier,
         };
         self.emit(kind)
     }
@@ -392,14 +392,14 @@ impl<'t> Lexer<'t> {
         self.accept_name();
         match self.unterminated() {
             Some(c) => self.error(format!("bad character {}", unicode_point(c))),
-            None => self.emit(Kind::Variable),
+            None => self.emit(TokenKind::Variable),
         }
     }
 
     /// `.a.b`, all in one, or just a dot. What is wrong behind the first field is left for the next token.
     fn fields(&mut self) -> Token {
         if self.unterminated().is_none() {
-            return self.emit(Kind::Keyword(Keyword::Dot));
+            return self.emit(TokenKind::Keyword(Keyword::Dot));
         }
         self.accept_name();
         if let Some(c) = self.unterminated() {
@@ -414,7 +414,7 @@ impl<'t> Lexer<'t> {
                 break;
             }
         }
-        self.emit(Kind::Field)
+        self.emit(TokenKind::Field)
     }
 
     /// The next character, when no name may end before it.
@@ -426,7 +426,7 @@ impl<'t> Lexer<'t> {
         self.peek()
     }
 
-    fn quoted(&mut self, end: u8, kind: Kind, unterminated: &str) -> Token {
+    fn quoted(&mut self, end: u8, kind: TokenKind, unterminated: &str) -> Token {
         loop {
             let Some(plain) = memchr::memchr3(end, b'\\', b'\n', self.rest()) else {
                 return self.error(unterminated.to_owned());
@@ -445,16 +445,16 @@ impl<'t> Lexer<'t> {
             return self.error("unterminated raw quoted string".to_owned());
         };
         self.next += length + 1;
-        self.emit(Kind::RawString)
+        self.emit(TokenKind::RawString)
     }
 
     fn number(&mut self) -> Token {
         self.next = self.start;
         let mut fine = self.scan_number();
-        let mut kind = Kind::Number;
+        let mut kind = TokenKind::Number;
         if fine && matches!(self.peek(), Some('+' | '-')) {
             fine = self.scan_number() && self.pending().ends_with('i');
-            kind = Kind::Complex;
+            kind = TokenKind::Complex;
         }
         if fine {
             return self.emit(kind);

@@ -9,7 +9,7 @@ use go::strconv::quote;
 
 use super::{
     builtin::Builtin,
-    source::{List, Place, Source, Span, short},
+    source::{List, NodeIndex, Span, TemplateText, short},
 };
 
 /// A parsed template.
@@ -17,7 +17,7 @@ use super::{
 pub(super) struct Template<'t> {
     pub(super) name: Rc<str>,
     /// The text it stands in, with all of its parts.
-    pub(super) source: Rc<Source<'t>>,
+    pub(super) source: Rc<TemplateText<'t>>,
     pub(super) body: List<Node>,
 }
 
@@ -46,11 +46,11 @@ pub(super) struct Node {
 #[derive(Debug, Clone, Copy)]
 pub(super) enum NodeKind {
     Text(Span),
-    Action(Place<Pipe>),
-    If(Place<Branch>),
-    With(Place<Branch>),
-    Range(Place<Branch>),
-    Template(Place<Call>),
+    Action(NodeIndex<Pipe>),
+    If(NodeIndex<Branch>),
+    With(NodeIndex<Branch>),
+    Range(NodeIndex<Branch>),
+    Template(NodeIndex<Call>),
     Break,
     Continue,
 }
@@ -108,8 +108,8 @@ pub(super) enum Term {
     /// `$x`, and where the fields that follow it end.
     Variable(Span, u32),
     /// `(pipe)` and `.a.b`
-    Chain(Place<Operand>, Span),
-    Pipe(Place<Pipe>),
+    Chain(NodeIndex<Operand>, Span),
+    Pipe(NodeIndex<Pipe>),
     /// The function of that number, and its name.
     Function(u16, Span),
     Builtin(Builtin),
@@ -152,7 +152,7 @@ pub(super) fn first_field(fields: &str) -> &str {
     second.and_then(|length| fields.get(..=length)).unwrap_or(fields)
 }
 
-impl Source<'_> {
+impl TemplateText<'_> {
     /// Formats the position of a part as `name:line:column`.
     pub(super) fn place(&self, what: At<'_>) -> String {
         let at = what.offset(&self.text) as usize;
@@ -170,7 +170,7 @@ impl Source<'_> {
 
 /// A part of a template as Go writes it.
 pub(super) struct Shown<'s> {
-    source: &'s Source<'s>,
+    source: &'s TemplateText<'s>,
     what: At<'s>,
 }
 
@@ -185,7 +185,7 @@ impl Display for Shown<'_> {
     }
 }
 
-impl Source<'_> {
+impl TemplateText<'_> {
     fn body(&self, f: &mut Formatter<'_>, body: List<Node>) -> fmt::Result {
         self.all(body).iter().try_for_each(|node| self.node(f, node))
     }

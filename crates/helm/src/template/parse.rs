@@ -10,8 +10,8 @@ use super::{
     Error, Functions,
     lex::Lexer,
     node::{Branch, Call, Command, Node, NodeKind, Operand, Pipe, Template, is_empty},
-    source::{List, Parts, Place, Source, short},
-    token::{Keyword, Kind, Token},
+    source::{List, NodeIndex, Nodes, TemplateText, short},
+    token::{Keyword, Token, TokenKind},
 };
 
 const BLOCK: &str = "block clause";
@@ -45,7 +45,7 @@ pub(super) fn parse<'t>(
     };
     parser.whole()?;
     let bodies = parser.bodies;
-    let source = Rc::new(Source {
+    let source = Rc::new(TemplateText {
         name,
         text,
         parts: room.parts.take(),
@@ -61,7 +61,7 @@ pub(super) fn parse<'t>(
 /// Buffers of a parser, for reuse when many templates are parsed.
 #[derive(Debug, Default)]
 pub struct Room {
-    parts: Parts,
+    parts: Nodes,
     /// The parts of the bodies that are being read, the innermost last.
     nodes: Vec<Node>,
     /// The commands of the pipelines that are being read, likewise.
@@ -180,7 +180,7 @@ impl<'t> Parser<'t> {
     #[cold]
     fn unexpected<T>(&self, token: Token, context: &str) -> Result<T, Error> {
         let mut what = self.lexer.shown(token);
-        if token.kind != Kind::Error {
+        if token.kind != TokenKind::Error {
             return self.error(&format!("unexpected {what} in {context}"));
         }
         if let Some(action) = self
@@ -199,7 +199,7 @@ impl<'t> Parser<'t> {
         self.error(&what)
     }
 
-    fn expect(&mut self, kind: Kind, context: &str) -> Result<Token, Error> {
+    fn expect(&mut self, kind: TokenKind, context: &str) -> Result<Token, Error> {
         let token = self.next();
         if token.kind == kind {
             Ok(token)
@@ -213,10 +213,10 @@ impl<'t> Parser<'t> {
         loop {
             let token = self.next();
             match token.kind {
-                Kind::End => break,
-                Kind::LeftDelimiter => {
+                TokenKind::End => break,
+                TokenKind::LeftDelimiter => {
                     let after = self.next();
-                    if after.kind == Kind::Keyword(Keyword::Define) {
+                    if after.kind == TokenKind::Keyword(Keyword::Define) {
                         self.definition()?;
                         continue;
                     }
@@ -254,7 +254,7 @@ impl<'t> Parser<'t> {
         let outer = std::mem::take(&mut self.scope);
         let token = self.next();
         let name = self.template_name(token, context)?;
-        self.expect(Kind::RightDelimiter, context)?;
+        self.expect(TokenKind::RightDelimiter, context)?;
         let body = self.body_to_end(context)?;
         self.add(name, body)?;
         self.scope = outer;
@@ -262,7 +262,7 @@ impl<'t> Parser<'t> {
     }
 
     fn template_name(&mut self, token: Token, context: &str) -> Result<Rc<str>, Error> {
-        if !matches!(token.kind, Kind::String | Kind::RawString) {
+        if !matches!(token.kind, TokenKind::String | TokenKind::RawString) {
             return self.unexpected(token, context);
         }
         match unquote(self.lexer.text(token)) {
@@ -293,7 +293,7 @@ impl<'t> Parser<'t> {
             return self.error("max nesting depth exceeded");
         }
         let mark = self.room.nodes.len();
-        while self.peek().kind != Kind::End {
+        while self.peek().kind != TokenKind::End {
             match self.text_or_action()? {
                 Item::Node(node) => self.room.nodes.push(node),
                 end => {
@@ -308,11 +308,11 @@ impl<'t> Parser<'t> {
     fn text_or_action(&mut self) -> Result<Item, Error> {
         let token = self.next();
         match token.kind {
-            Kind::Text => Ok(Item::Node(Node {
+            TokenKind::Text => Ok(Item::Node(Node {
                 at: token.at,
                 kind: NodeKind::Text(token.span()),
             })),
-            Kind::LeftDelimiter => {
+            TokenKind::LeftDelimiter => {
                 self.scope.action = Some(token.at);
                 let item = self.action()?;
                 self.scope.action = None;
@@ -326,22 +326,22 @@ impl<'t> Parser<'t> {
         let token = self.next();
         let at = token.at;
         let node = match token.kind {
-            Kind::Keyword(Keyword::Block) => self.block()?,
-            Kind::Keyword(Keyword::Break) => self.jump(at, "{{break}}", NodeKind::Break)?,
-            Kind::Keyword(Keyword::Continue) => self.jump(at, "{{continue}}", NodeKind::Continue)?,
-            Kind::Keyword(Keyword::Else) => return self.otherwise(),
-            Kind::Keyword(Keyword::End) => {
-                self.expect(Kind::RightDelimiter, "end")?;
+            TokenKind::Keyword(Keyword::Block) => self.block()?,
+            TokenKind::Keyword(Keyword::Break) => self.jump(at, "{{break}}", NodeKind::Break)?,
+            TokenKind::Keyword(Keyword::Continue) => self.jump(at, "{{continue}}", NodeKind::Continue)?,
+            TokenKind::Keyword(Keyword::Else) => return self.otherwise(),
+            TokenKind::Keyword(Keyword::End) => {
+                self.expect(TokenKind::RightDelimiter, "end")?;
                 return Ok(Item::End);
             }
-            Kind::Keyword(Keyword::If) => self.control("if")?,
-            Kind::Keyword(Keyword::Range) => self.control("range")?,
-            Kind::Keyword(Keyword::With) => self.control("with")?,
-            Kind::Keyword(Keyword::Template) => self.template()?,
+            TokenKind::Keyword(Keyword::If) => self.control("if")?,
+            TokenKind::Keyword(Keyword::Range) => self.control("range")?,
+            TokenKind::Keyword(Keyword::With) => self.control("with")?,
+            TokenKind::Keyword(Keyword::Template) => self.template()?,
             _ => {
                 self.give_back(token);
-                let pipe = self.pipeline("command", Kind::RightDelimiter)?;
-                let kind = NodeKind::Action(Place::push(&mut self.room.parts.pipes, pipe));
+                let pipe = self.pipeline("command", TokenKind::RightDelimiter)?;
+                let kind = NodeKind::Action(NodeIndex::push(&mut self.room.parts.pipes, pipe));
                 Node { at, kind }
             }
         };
@@ -349,7 +349,7 @@ impl<'t> Parser<'t> {
     }
 
     fn jump(&mut self, at: u32, context: &str, kind: NodeKind) -> Result<Node, Error> {
-        self.expect(Kind::RightDelimiter, context)?;
+        self.expect(TokenKind::RightDelimiter, context)?;
         if self.scope.ranges == 0 {
             return self.error(&format!("{context} outside {{{{range}}}}"));
         }
@@ -358,8 +358,8 @@ impl<'t> Parser<'t> {
 
     /// `{{else}}`, or the beginning of `{{else if` and `{{else with`, which leaves the word for later.
     fn otherwise(&mut self) -> Result<Item, Error> {
-        if !matches!(self.peek().kind, Kind::Keyword(Keyword::If | Keyword::With)) {
-            self.expect(Kind::RightDelimiter, "else")?;
+        if !matches!(self.peek().kind, TokenKind::Keyword(Keyword::If | Keyword::With)) {
+            self.expect(TokenKind::RightDelimiter, "else")?;
         }
         Ok(Item::Else)
     }
@@ -367,7 +367,7 @@ impl<'t> Parser<'t> {
     /// `if`, `with` or `range`, whose word was read.
     fn control(&mut self, word: &str) -> Result<Node, Error> {
         let variables = self.scope.variables.len();
-        let pipe = self.pipeline(word, Kind::RightDelimiter)?;
+        let pipe = self.pipeline(word, TokenKind::RightDelimiter)?;
         let range = word == "range";
         self.scope.ranges += usize::from(range);
         let (body, end) = self.items()?;
@@ -383,7 +383,7 @@ impl<'t> Parser<'t> {
             body,
             otherwise,
         };
-        let branch = Place::push(&mut self.room.parts.branches, branch);
+        let branch = NodeIndex::push(&mut self.room.parts.branches, branch);
         let kind = match word {
             "if" => NodeKind::If(branch),
             "with" => NodeKind::With(branch),
@@ -395,8 +395,8 @@ impl<'t> Parser<'t> {
     /// Parses the part after `{{else`. `else if` nests, and one `{{end}}` closes the whole chain.
     fn alternative(&mut self, word: &str) -> Result<List<Node>, Error> {
         let chained = match self.peek().kind {
-            Kind::Keyword(Keyword::If) => word == "if",
-            Kind::Keyword(Keyword::With) => word == "with",
+            TokenKind::Keyword(Keyword::If) => word == "if",
+            TokenKind::Keyword(Keyword::With) => word == "with",
             _ => false,
         };
         if chained {
@@ -419,7 +419,7 @@ impl<'t> Parser<'t> {
         let context = BLOCK;
         let token = self.next();
         let name = self.template_name(token, context)?;
-        let pipe = self.pipeline(context, Kind::RightDelimiter)?;
+        let pipe = self.pipeline(context, TokenKind::RightDelimiter)?;
         let outer = std::mem::take(&mut self.scope);
         let body = self.body_to_end(context)?;
         self.add(Rc::clone(&name), body)?;
@@ -431,11 +431,11 @@ impl<'t> Parser<'t> {
         let context = "template clause";
         let token = self.next();
         let name = self.template_name(token, context)?;
-        let pipe = if self.peek().kind == Kind::RightDelimiter {
+        let pipe = if self.peek().kind == TokenKind::RightDelimiter {
             self.next();
             None
         } else {
-            Some(self.pipeline(context, Kind::RightDelimiter)?)
+            Some(self.pipeline(context, TokenKind::RightDelimiter)?)
         };
         Ok(self.call(token, name, pipe))
     }
@@ -449,7 +449,7 @@ impl<'t> Parser<'t> {
         parts.names.push(name);
         Node {
             at: token.at,
-            kind: NodeKind::Template(Place::push(&mut parts.calls, call)),
+            kind: NodeKind::Template(NodeIndex::push(&mut parts.calls, call)),
         }
     }
 }

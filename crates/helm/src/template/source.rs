@@ -19,15 +19,15 @@ pub(super) fn short(at: usize) -> u32 {
 
 /// A text with templates, and what it was parsed to.
 #[derive(Debug)]
-pub(super) struct Source<'t> {
+pub(super) struct TemplateText<'t> {
     pub(super) name: Rc<str>,
     pub(super) text: Cow<'t, str>,
-    pub(super) parts: Parts,
+    pub(super) parts: Nodes,
 }
 
 /// All parts of the templates of a text. What belongs together stands one behind the other.
 #[derive(Debug, Default)]
-pub(super) struct Parts {
+pub(super) struct Nodes {
     pub(super) nodes: Vec<Node>,
     pub(super) pipes: Vec<Pipe>,
     pub(super) branches: Vec<Branch>,
@@ -41,7 +41,7 @@ pub(super) struct Parts {
     pub(super) names: Vec<Rc<str>>,
 }
 
-impl Parts {
+impl Nodes {
     /// Moves all parts to lists that are just as long as they have to be; the room stays here for those of another text.
     pub(super) fn take(&mut self) -> Self {
         #[expect(clippy::drain_collect, reason = "the room stays")]
@@ -76,7 +76,7 @@ impl Parts {
 /// A part that others refer to, by lists of such.
 pub(super) trait Part: Sized + 'static {
     /// All parts of this kind.
-    fn list(parts: &Parts) -> &[Self];
+    fn list(parts: &Nodes) -> &[Self];
 }
 
 /// A part that others refer to by its place, too.
@@ -86,13 +86,13 @@ pub(super) trait Placed: Part {
 }
 
 impl Part for Node {
-    fn list(parts: &Parts) -> &[Self] {
+    fn list(parts: &Nodes) -> &[Self] {
         &parts.nodes
     }
 }
 
 impl Part for Pipe {
-    fn list(parts: &Parts) -> &[Self] {
+    fn list(parts: &Nodes) -> &[Self] {
         &parts.pipes
     }
 }
@@ -107,7 +107,7 @@ impl Placed for Pipe {
 }
 
 impl Part for Branch {
-    fn list(parts: &Parts) -> &[Self] {
+    fn list(parts: &Nodes) -> &[Self] {
         &parts.branches
     }
 }
@@ -121,7 +121,7 @@ impl Placed for Branch {
 }
 
 impl Part for Call {
-    fn list(parts: &Parts) -> &[Self] {
+    fn list(parts: &Nodes) -> &[Self] {
         &parts.calls
     }
 }
@@ -134,13 +134,13 @@ impl Placed for Call {
 }
 
 impl Part for Command {
-    fn list(parts: &Parts) -> &[Self] {
+    fn list(parts: &Nodes) -> &[Self] {
         &parts.commands
     }
 }
 
 impl Part for Operand {
-    fn list(parts: &Parts) -> &[Self] {
+    fn list(parts: &Nodes) -> &[Self] {
         &parts.operands
     }
 }
@@ -153,12 +153,12 @@ impl Placed for Operand {
 }
 
 impl Part for Span {
-    fn list(parts: &Parts) -> &[Self] {
+    fn list(parts: &Nodes) -> &[Self] {
         &parts.variables
     }
 }
 
-impl Source<'_> {
+impl TemplateText<'_> {
     pub(super) fn text(&self, span: Span) -> &str {
         span.of(&self.text)
     }
@@ -169,7 +169,7 @@ impl Source<'_> {
     }
 
     /// The part at a place.
-    pub(super) fn at<T: Placed>(&self, place: Place<T>) -> &T {
+    pub(super) fn at<T: Placed>(&self, place: NodeIndex<T>) -> &T {
         T::list(&self.parts)
             .get(place.index as usize)
             .unwrap_or(T::MISSING)
@@ -227,7 +227,7 @@ impl Span {
     }
 }
 
-/// Parts of one kind that stand one behind the other.
+/// A range of consecutive nodes of one kind.
 pub(super) struct List<T> {
     start: u32,
     end: u32,
@@ -274,12 +274,12 @@ impl<T: Copy> List<T> {
 }
 
 /// Index of one part in the list of its kind.
-pub(super) struct Place<T> {
+pub(super) struct NodeIndex<T> {
     index: u32,
     of: PhantomData<fn() -> T>,
 }
 
-impl<T> Place<T> {
+impl<T> NodeIndex<T> {
     /// Adds a part to the list of its kind.
     pub(super) fn push(parts: &mut Vec<T>, part: T) -> Self {
         let index = short(parts.len());
@@ -292,15 +292,15 @@ impl<T> Place<T> {
 }
 
 // Derived ones would ask for the same of the parts.
-impl<T> Clone for Place<T> {
+impl<T> Clone for NodeIndex<T> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<T> Copy for Place<T> {}
+impl<T> Copy for NodeIndex<T> {}
 
-impl<T> fmt::Debug for Place<T> {
+impl<T> fmt::Debug for NodeIndex<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.index.fmt(f)
     }

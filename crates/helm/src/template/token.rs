@@ -4,7 +4,7 @@ use super::source::Span;
 
 /// The kind of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum TokenKind {
     Error,
     Bool,
     Char,
@@ -67,7 +67,7 @@ impl Keyword {
 /// A piece of a template, from one byte up to another one.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Token {
-    pub(super) kind: Kind,
+    pub(super) kind: TokenKind,
     /// True if white space precedes the token inside an action.
     pub(super) spaced: bool,
     pub(super) at: u32,

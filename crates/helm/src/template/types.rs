@@ -1,6 +1,6 @@
 //! The types of values as Go names them, and what templates do by type.
 
-use crate::{Kind, Value};
+use crate::{IntKind, Value};
 
 /// The type of a parameter of a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -120,14 +120,14 @@ pub fn kind_name(value: &Value) -> &'static str {
     }
 }
 
-fn kind_text(kind: Kind) -> &'static str {
+fn kind_text(kind: IntKind) -> &'static str {
     match kind {
-        Kind::Int => "int",
-        Kind::Int64 => "int64",
-        Kind::Int32 => "int32",
-        Kind::Uint8 => "uint8",
-        Kind::Uint32 => "uint32",
-        Kind::Uint64 => "uint64",
+        IntKind::Int => "int",
+        IntKind::Int64 => "int64",
+        IntKind::Int32 => "int32",
+        IntKind::Uint8 => "uint8",
+        IntKind::Uint32 => "uint32",
+        IntKind::Uint64 => "uint64",
     }
 }
 

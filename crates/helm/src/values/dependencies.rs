@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     Chart, Dict, Error, Value,
-    chart::{Dependency, Home, ImportValues, SharedDependency},
+    chart::{ChartPath, Dependency, ImportValues, SharedDependency},
     version,
 };
 
@@ -72,7 +72,7 @@ fn named(charts: &[Chart], wanted: &[SharedDependency]) -> Vec<Chart> {
             if !one.alias.is_empty() {
                 found.metadata.name.clone_from(&one.alias);
             }
-            found.home = Home::new(found.name());
+            found.home = ChartPath::new(found.name());
             taken.push(found);
         }
         if !one.alias.is_empty() {

@@ -4,10 +4,10 @@ use std::borrow::Cow;
 
 use tree::Budget;
 
-use super::stream::{Found, Kept, Trouble};
+use super::stream::{EntryText, Found, Trouble};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum IndexPosition {
     /// Before `entries:`, or behind them.
     Outside,
     /// Below `entries:`, before the first chart.
@@ -24,28 +24,28 @@ enum Place {
 #[derive(Debug)]
 pub(super) struct Block {
     chart: String,
-    kept: Kept,
+    kept: EntryText,
     line: Vec<u8>,
     is_cut: bool,
-    place: Place,
+    place: IndexPosition,
     charts: bool,
 }
 
 impl Block {
-    pub(super) fn new(chart: &str, kept: Kept) -> Self {
+    pub(super) fn new(chart: &str, kept: EntryText) -> Self {
         Self {
             chart: chart.to_owned(),
             kept,
             line: Vec::new(),
             is_cut: false,
-            place: Place::Outside,
+            place: IndexPosition::Outside,
             charts: false,
         }
     }
 
     pub(super) fn found(&self) -> Found {
         match self.place {
-            Place::Done => Found::Chart,
+            IndexPosition::Done => Found::Chart,
             _ if self.charts => Found::Charts,
             _ => Found::Nothing,
         }
@@ -57,13 +57,13 @@ impl Block {
             let room = usize::try_from(self.kept.limit).unwrap_or(usize::MAX);
             let left = room.saturating_sub(self.line.len());
             self.is_cut |= part.len() > left;
-            if self.is_cut && matches!(self.place, Place::Chart(_)) {
+            if self.is_cut && matches!(self.place, IndexPosition::Chart(_)) {
                 return Err(Trouble::EntryTooLarge);
             }
             self.line.extend_from_slice(part.get(..left).unwrap_or(part));
             if part.ends_with(b"\n") {
                 self.end_of_line()?;
-                if self.place == Place::Done {
+                if self.place == IndexPosition::Done {
                     return Ok(());
                 }
             }
@@ -73,8 +73,8 @@ impl Block {
 
     pub(super) fn finish(mut self) -> (Found, Vec<u8>, Option<Trouble>) {
         let trouble = self.end_of_line().err();
-        if matches!(self.place, Place::Chart(_)) {
-            self.place = Place::Done;
+        if matches!(self.place, IndexPosition::Chart(_)) {
+            self.place = IndexPosition::Done;
         }
         (self.found(), self.kept.text, trouble)
     }
@@ -96,25 +96,27 @@ impl Block {
         let says_nothing = text.is_empty() || text.starts_with(b"#");
         let is_item = text == b"-" || text.starts_with(b"- ");
         match self.place {
-            Place::Done => Ok(()),
-            Place::Outside if indent == 0 && !says_nothing => self.outside(text),
-            Place::Inside if !says_nothing => {
+            IndexPosition::Done => Ok(()),
+            IndexPosition::Outside if indent == 0 && !says_nothing => self.outside(text),
+            IndexPosition::Inside if !says_nothing => {
                 if indent == 0 {
-                    self.place = Place::Outside;
+                    self.place = IndexPosition::Outside;
                     return self.outside(text);
                 }
-                self.place = Place::Among(indent);
+                self.place = IndexPosition::Among(indent);
                 self.among(indent, text)
             }
-            Place::Among(at) if !says_nothing && indent <= at && !is_item => self.next(at, indent, text),
+            IndexPosition::Among(at) if !says_nothing && indent <= at && !is_item => {
+                self.next(at, indent, text)
+            }
             // A text in quotation marks goes on behind its line ends, wherever that is.
-            Place::Chart(_) if breaks > 0 && key(text).is_none() => self.kept.push(line),
-            Place::Chart(at) if !says_nothing && indent <= at && !(is_item && indent == at) => {
-                self.place = Place::Done;
+            IndexPosition::Chart(_) if breaks > 0 && key(text).is_none() => self.kept.push(line),
+            IndexPosition::Chart(at) if !says_nothing && indent <= at && !(is_item && indent == at) => {
+                self.place = IndexPosition::Done;
                 Ok(())
             }
-            Place::Chart(_) => self.kept.push(line),
-            Place::Outside | Place::Inside | Place::Among(_) => Ok(()),
+            IndexPosition::Chart(_) => self.kept.push(line),
+            IndexPosition::Outside | IndexPosition::Inside | IndexPosition::Among(_) => Ok(()),
         }
     }
 
@@ -122,7 +124,7 @@ impl Block {
     fn next(&mut self, at: usize, indent: usize, text: &[u8]) -> Result<(), Trouble> {
         match indent {
             0 => {
-                self.place = Place::Outside;
+                self.place = IndexPosition::Outside;
                 self.outside(text)
             }
             indent if indent == at => self.among(at, text),
@@ -138,7 +140,7 @@ impl Block {
             Some((name, rest)) if name.as_ref() == b"entries" => {
                 self.charts = true;
                 match rest {
-                    b"" => self.place = Place::Inside,
+                    b"" => self.place = IndexPosition::Inside,
                     b"{}" | b"null" | b"~" => {}
                     _ => {
                         return Err(Trouble::Malformed(
@@ -165,7 +167,7 @@ impl Block {
         if self.is_cut {
             return Err(Trouble::EntryTooLarge);
         }
-        self.place = Place::Chart(at);
+        self.place = IndexPosition::Chart(at);
         if !rest.is_empty() {
             self.kept.push(rest)?;
             self.kept.push(b"\n")?;

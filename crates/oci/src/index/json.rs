@@ -1,6 +1,6 @@
 //! An index in JSON: the value of one key, found by counting brackets.
 
-use super::stream::{Found, Kept, Trouble};
+use super::stream::{EntryText, Found, Trouble};
 
 /// The number of bytes of a JSON string that are kept to compare it with the name of a chart.
 const MAX_KEY: usize = 4096;
@@ -19,7 +19,7 @@ enum Capture {
 #[derive(Debug)]
 pub(super) struct Json {
     chart: String,
-    kept: Kept,
+    kept: EntryText,
     depth: u32,
     in_text: bool,
     escaped: bool,
@@ -34,7 +34,7 @@ pub(super) struct Json {
 }
 
 impl Json {
-    pub(super) fn new(chart: &str, kept: Kept) -> Self {
+    pub(super) fn new(chart: &str, kept: EntryText) -> Self {
         Self {
             chart: chart.to_owned(),
             kept,

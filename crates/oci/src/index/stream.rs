@@ -31,12 +31,12 @@ pub(super) enum Trouble {
 
 /// The bytes of the entries of one chart, up to a limit.
 #[derive(Debug, Default)]
-pub(super) struct Kept {
+pub(super) struct EntryText {
     pub(super) text: Vec<u8>,
     pub(super) limit: u64,
 }
 
-impl Kept {
+impl EntryText {
     pub(super) fn push(&mut self, bytes: &[u8]) -> Result<(), Trouble> {
         if self.text.len() as u64 + bytes.len() as u64 > self.limit {
             return Err(Trouble::EntryTooLarge);
@@ -48,7 +48,7 @@ impl Kept {
 
 /// Reads one piece of an index after the other.
 pub(crate) struct Stream {
-    source: Source,
+    source: IndexDecoder,
     chart: String,
     url: String,
     entry_limit: u64,
@@ -56,7 +56,7 @@ pub(crate) struct Stream {
 }
 
 #[expect(clippy::large_enum_variant, reason = "there is one at a time")]
-enum Source {
+enum IndexDecoder {
     Plain(Cut),
     Packed(MultiGzDecoder<Cut>),
 }
@@ -89,9 +89,9 @@ impl Stream {
         };
         Self {
             source: if packed {
-                Source::Packed(MultiGzDecoder::new(cut))
+                IndexDecoder::Packed(MultiGzDecoder::new(cut))
             } else {
-                Source::Plain(cut)
+                IndexDecoder::Plain(cut)
             },
             chart: chart.to_owned(),
             url: url.to_owned(),
@@ -102,16 +102,16 @@ impl Stream {
 
     fn cut(&self) -> &Cut {
         match &self.source {
-            Source::Plain(cut) => cut,
-            Source::Packed(packed) => packed.get_ref(),
+            IndexDecoder::Plain(cut) => cut,
+            IndexDecoder::Packed(packed) => packed.get_ref(),
         }
     }
 
     /// Reads the next piece. Returns true if more is needed.
     pub(crate) fn push(&mut self, bytes: &[u8]) -> Result<bool, Error> {
         let written = match &mut self.source {
-            Source::Plain(cut) => cut.write_all(bytes),
-            Source::Packed(packed) => packed.write_all(bytes),
+            IndexDecoder::Plain(cut) => cut.write_all(bytes),
+            IndexDecoder::Packed(packed) => packed.write_all(bytes),
         };
         self.check(written)?;
         Ok(self.cut().found() != Found::Chart)
@@ -143,14 +143,14 @@ impl Stream {
     pub(crate) fn finish(mut self) -> Result<Option<Vec<Entry>>, Error> {
         if self.cut().found() != Found::Chart {
             let ended = match &mut self.source {
-                Source::Plain(_) => Ok(()),
-                Source::Packed(packed) => packed.try_finish(),
+                IndexDecoder::Plain(_) => Ok(()),
+                IndexDecoder::Packed(packed) => packed.try_finish(),
             };
             self.check(ended)?;
         }
         let cut = match &mut self.source {
-            Source::Plain(cut) => cut,
-            Source::Packed(packed) => packed.get_mut(),
+            IndexDecoder::Plain(cut) => cut,
+            IndexDecoder::Packed(packed) => packed.get_mut(),
         };
         let (found, text) = cut.finish();
         self.check(Ok(()))?;
@@ -179,9 +179,9 @@ impl Cut {
         if matches!(self.style, Style::Unknown)
             && let Some(first) = bytes.iter().find(|byte| !byte.is_ascii_whitespace())
         {
-            let kept = Kept {
+            let kept = EntryText {
                 limit: self.entry_limit,
-                ..Kept::default()
+                ..EntryText::default()
             };
             self.style = match first {
                 b'{' => Style::Json(Json::new(&self.chart, kept)),

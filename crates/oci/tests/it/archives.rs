@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path};
 
-use oci::{Access, Archive, Source};
+use oci::{Access, Archive, ChartSource};
 use testkit::{Page, WebServer, archive::tar_gz};
 use tree::{Budget, Tree as _, TreePath};
 
@@ -15,7 +15,7 @@ async fn pulled(bytes: Vec<u8>) -> Archive {
         Page::Content("entries:\n  shop:\n  - {version: 1.0.0, urls: [a.tgz]}\n".into()),
     );
     server.page("/a.tgz", Page::Content(bytes.into()));
-    let source = Source::new(&client(Access::default()), &server.url(""), "shop").unwrap();
+    let source = ChartSource::new(&client(Access::default()), &server.url(""), "shop").unwrap();
     source.pull("").await.unwrap()
 }
 

@@ -1,6 +1,6 @@
 //! OCI registries.
 
-use oci::{Access, Client, Credentials, Limits, Reference, Registry as Place, Source, Wanted};
+use oci::{Access, ChartSource, Client, Credentials, Limits, Reference, Registry as Repository, Wanted};
 use testkit::{
     Authority, Page, Registry, WebServer,
     registry::{IDENTITY, Login, PASSWORD, USER},
@@ -15,8 +15,8 @@ fn plain() -> Access {
     }
 }
 
-fn source(client: &Client, registry: &Registry, chart: &str) -> Source {
-    Source::new(client, &format!("oci://{}/charts", registry.host()), chart).unwrap()
+fn source(client: &Client, registry: &Registry, chart: &str) -> ChartSource {
+    ChartSource::new(client, &format!("oci://{}/charts", registry.host()), chart).unwrap()
 }
 
 #[tokio::test]
@@ -56,7 +56,7 @@ async fn charts_are_found_by_their_tags() {
     );
     said(source(&client, &registry, "nothing").versions().await);
     let whole = format!("oci://{}/charts/shop:1.0.0", registry.host());
-    let whole = Source::new(&client, &whole, "").unwrap();
+    let whole = ChartSource::new(&client, &whole, "").unwrap();
     assert_eq!(version_of(&whole.pull("").await.unwrap()), "1.0.0");
     assert!(said(whole.pull("2.0.0").await).contains("2.0.0 is not 1.0.0"));
     // https is what is spoken unless told otherwise.
@@ -76,7 +76,7 @@ async fn a_digest_means_exactly_that() {
         .await
         .unwrap();
     let url = format!("oci://{}/charts/shop:1.0.0@{first}", registry.host());
-    let pinned = Source::new(&client(plain()), &url, "").unwrap();
+    let pinned = ChartSource::new(&client(plain()), &url, "").unwrap();
     assert_eq!(version_of(&pinned.pull("").await.unwrap()), "1.0.0");
 }
 
@@ -95,13 +95,17 @@ async fn tags_come_in_pages() {
         page: 3,
         ..Limits::default()
     };
-    let tags = Place::new(&client_with(plain(), limits.clone()), reference.clone())
+    let tags = Repository::new(&client_with(plain(), limits.clone()), reference.clone())
         .tags()
         .await
         .unwrap();
     assert_eq!(tags.len(), 7);
     let limits = Limits { tags: 5, ..limits };
-    let error = said(Place::new(&client_with(plain(), limits), reference).tags().await);
+    let error = said(
+        Repository::new(&client_with(plain(), limits), reference)
+            .tags()
+            .await,
+    );
     assert!(error.contains("larger than the limit of 5 tags"), "{error}");
 }
 
@@ -200,7 +204,7 @@ async fn a_registry_that_lies_is_caught() {
     let server = WebServer::start().unwrap();
     let host = server.url("").replace("http://", "");
     let reference = Reference::parse(&format!("{host}charts/shop")).unwrap();
-    let place = Place::new(&client(plain()), reference);
+    let place = Repository::new(&client(plain()), reference);
     let digest = |text: &str| oci::Digest::of(text.as_bytes());
     let wanted = Wanted::Digest(digest("{}"));
     server.page(

@@ -1,7 +1,7 @@
 //! Helm repositories.
 
 use api::Secret;
-use oci::{Access, Charts, Digest, Identity, Limits, Repository, Source};
+use oci::{Access, ChartSource, Charts, Digest, Identity, Limits, Repository};
 use testkit::{
     Authority, Page, Registry, WebServer,
     archive::{gzip, tar_gz},
@@ -24,8 +24,8 @@ fn stock(server: &WebServer) {
     server.page("/stable/charts/shop-1.1.0.tgz", Page::Content(two.into()));
 }
 
-fn shop(server: &WebServer, access: Access) -> Source {
-    Source::new(&client(access), &server.url("stable"), "shop").unwrap()
+fn shop(server: &WebServer, access: Access) -> ChartSource {
+    ChartSource::new(&client(access), &server.url("stable"), "shop").unwrap()
 }
 
 #[tokio::test]
@@ -47,7 +47,7 @@ async fn versions_are_listed_and_pulled() {
         error.contains("chart \"shop\" version \">=3\" not found in"),
         "{error}"
     );
-    let nothing = Source::new(&client(Access::default()), &server.url("stable/"), "nothing").unwrap();
+    let nothing = ChartSource::new(&client(Access::default()), &server.url("stable/"), "nothing").unwrap();
     let error = said(nothing.versions().await);
     assert!(error.contains("chart \"nothing\" not found in"), "{error}");
     let error = said(shop.pull("2.0.0-rc.1").await);
@@ -120,12 +120,12 @@ async fn credentials_are_sent_to_their_own_host_alone() {
     );
     // In the address, too.
     let url = server.url("stable").replace("://", "://me:s3cret@");
-    let source = Source::new(&client(Access::default()), &url, "shop").unwrap();
+    let source = ChartSource::new(&client(Access::default()), &url, "shop").unwrap();
     assert_eq!(version_of(&source.pull("").await.unwrap()), "1.1.0");
 
-    let away = |access| Source::new(&client(access), &server.url("away"), "shop").unwrap();
+    let away = |access| ChartSource::new(&client(access), &server.url("away"), "shop").unwrap();
     away(access.clone()).pull("").await.unwrap();
-    let gone = Source::new(&client(access), &server.url("gone"), "shop").unwrap();
+    let gone = ChartSource::new(&client(access), &server.url("gone"), "shop").unwrap();
     said(gone.pull("").await);
     assert!(
         cdn.asked().iter().all(|asked| asked.authorization.is_none()),
@@ -201,7 +201,7 @@ async fn what_breaks_or_never_ends_is_an_error() {
     server.page("/html/index.yaml", Page::Content("<html></html>".into()));
     let client = client_with(Access::default(), limits);
     let pull = async |path: &str, range: &str| {
-        let source = Source::new(&client, &server.url(path), "shop").unwrap();
+        let source = ChartSource::new(&client, &server.url(path), "shop").unwrap();
         source.pull(range).await
     };
     for (path, range, why) in [
@@ -298,7 +298,7 @@ async fn an_index_may_name_a_registry() {
         credentials: basic("me", "s3cret"),
         ..Access::default()
     };
-    let source = Source::new(&client(access), &server.url(""), "shop").unwrap();
+    let source = ChartSource::new(&client(access), &server.url(""), "shop").unwrap();
     assert_eq!(version_of(&source.pull("").await.unwrap()), "1.0.0");
 }
 
@@ -310,7 +310,7 @@ async fn what_is_no_archive_is_told_when_it_is_unpacked() {
         Page::Content("entries:\n  shop:\n  - {version: 1.0.0, urls: [a.tgz]}\n".into()),
     );
     server.page("/a.tgz", Page::Content(tar_gz(&[]).into()));
-    let source = Source::new(&client(Access::default()), &server.url(""), "shop").unwrap();
+    let source = ChartSource::new(&client(Access::default()), &server.url(""), "shop").unwrap();
     let pulled = source.pull("").await.unwrap();
     let error = said(pulled.tree(&tree::Budget::default()));
     assert!(error.contains("a.tgz' is no chart: no files"), "{error}");

@@ -12,7 +12,7 @@ use url::Url;
 use zeroize::Zeroizing;
 
 use super::service::{failed, text};
-use crate::{Error, metadata::Kind};
+use crate::{Error, metadata::MasterKind};
 
 const JSON: &str = "application/x-amz-json-1.1";
 /// Session name of assumed roles, as in the logs of AWS.
@@ -62,10 +62,10 @@ impl Aws {
     pub(super) async fn open(
         &self,
         http: &Client,
-        kind: &Kind,
+        kind: &MasterKind,
         enc: &str,
     ) -> Result<Zeroizing<Vec<u8>>, String> {
-        let Kind::Aws {
+        let MasterKind::Aws {
             arn, role, context, ..
         } = kind
         else {

@@ -144,7 +144,7 @@ async fn credentials_are_not_sent_elsewhere_if_an_address_is_invalid() {
         "the token would be sent to any server that a file names"
     );
     assert_eq!(keys.notes(), ["VAULT_ADDR: it is not a URL"]);
-    let azure = Kind::Azure {
+    let azure = MasterKind::Azure {
         vault: "https://v.vault.azure.net".to_owned(),
         name: "k".to_owned(),
         version: "v1".to_owned(),

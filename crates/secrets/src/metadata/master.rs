@@ -10,14 +10,14 @@ use crate::Error;
 /// A master key, with the data key encrypted for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Master {
-    pub(crate) kind: Kind,
+    pub(crate) kind: MasterKind,
     /// The encrypted data key, in the encoding of its kind.
     pub(crate) enc: String,
 }
 
 /// The kinds of keys, with what names one.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum MasterKind {
     Age {
         recipient: String,
     },
@@ -68,32 +68,32 @@ impl Master {
     fn read(list: &str, key: &Map) -> Result<Self, Error> {
         let text = |name: &str| text(key, name);
         let kind = match list {
-            "age" => Kind::Age {
+            "age" => MasterKind::Age {
                 recipient: text("recipient")?,
             },
-            "pgp" => Kind::Pgp {
+            "pgp" => MasterKind::Pgp {
                 fingerprint: text("fp")?,
             },
-            "kms" => Kind::Aws {
+            "kms" => MasterKind::Aws {
                 arn: text("arn")?,
                 role: text("role")?,
                 profile: text("aws_profile")?,
                 context: context(key)?,
             },
-            "gcp_kms" => Kind::Gcp {
+            "gcp_kms" => MasterKind::Gcp {
                 resource: text("resource_id")?,
             },
-            "azure_kv" => Kind::Azure {
+            "azure_kv" => MasterKind::Azure {
                 vault: text("vault_url")?,
                 name: text("name")?,
                 version: text("version")?,
             },
-            "hc_vault" => Kind::Vault {
+            "hc_vault" => MasterKind::Vault {
                 address: text("vault_address")?,
                 engine: text("engine_path")?,
                 name: text("key_name")?,
             },
-            _ => Kind::Huawei { id: text("key_id")? },
+            _ => MasterKind::Huawei { id: text("key_id")? },
         };
         Ok(Self {
             kind,
@@ -104,8 +104,8 @@ impl Master {
     /// Returns the order in which keys are tried: 0 for age, 1 for PGP, 2 for keys of network services.
     pub(crate) fn rank(&self) -> u8 {
         match self.kind {
-            Kind::Age { .. } => 0,
-            Kind::Pgp { .. } => 1,
+            MasterKind::Age { .. } => 0,
+            MasterKind::Pgp { .. } => 1,
             _ => 2,
         }
     }
@@ -113,18 +113,18 @@ impl Master {
     /// Returns the name of the key for messages; it contains no secrets.
     pub(crate) fn name(&self) -> String {
         match &self.kind {
-            Kind::Age { recipient } => recipient.clone(),
-            Kind::Pgp { fingerprint } => fingerprint.clone(),
-            Kind::Aws { arn, role, .. } if role.is_empty() => arn.clone(),
-            Kind::Aws { arn, role, .. } => format!("{arn}+{role}"),
-            Kind::Gcp { resource } => resource.clone(),
-            Kind::Azure { vault, name, version } => format!("{vault}/keys/{name}/{version}"),
-            Kind::Vault {
+            MasterKind::Age { recipient } => recipient.clone(),
+            MasterKind::Pgp { fingerprint } => fingerprint.clone(),
+            MasterKind::Aws { arn, role, .. } if role.is_empty() => arn.clone(),
+            MasterKind::Aws { arn, role, .. } => format!("{arn}+{role}"),
+            MasterKind::Gcp { resource } => resource.clone(),
+            MasterKind::Azure { vault, name, version } => format!("{vault}/keys/{name}/{version}"),
+            MasterKind::Vault {
                 address,
                 engine,
                 name,
             } => format!("{address}/v1/{engine}/keys/{name}"),
-            Kind::Huawei { id } => id.clone(),
+            MasterKind::Huawei { id } => id.clone(),
         }
     }
 }

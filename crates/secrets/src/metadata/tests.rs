@@ -35,7 +35,7 @@ key_groups: [{age: [{recipient: no, enc: e}]}]
         names,
         ["age1", "ABC", "a+r", "a", "r:k", "u/keys/n/v", "a/v1/e/keys/k"]
     );
-    let Kind::Aws { context, .. } = &keys[2].kind else {
+    let MasterKind::Aws { context, .. } = &keys[2].kind else {
         panic!("{keys:?}");
     };
     assert_eq!(

@@ -121,7 +121,7 @@ impl Reader<'_> {
         texts.filter(|text| !text.is_empty()).collect()
     }
 
-    fn before(&mut self, place: Place) -> Vec<String> {
+    fn before(&mut self, place: LineColumn) -> Vec<String> {
         self.take(|comment| self::place(comment.position) < place)
     }
 
@@ -131,14 +131,14 @@ impl Reader<'_> {
     }
 
     /// Passes the comments behind the last part of a list or map, up to what follows it, that are indented as it is.
-    fn behind(&mut self, column: u32, end: Place) -> Vec<String> {
+    fn behind(&mut self, column: u32, end: LineColumn) -> Vec<String> {
         self.take(|comment| {
             comment.alone && comment.position.column >= column && self::place(comment.position) < end
         })
     }
 
     /// The entries of a map; what follows it begins at `end`.
-    fn branch(&mut self, node: &Node, end: Place) -> Result<Branch, Error> {
+    fn branch(&mut self, node: &Node, end: LineColumn) -> Result<Branch, Error> {
         let Content::Map(mapping) = &node.content else {
             return Ok(Branch::new());
         };
@@ -173,7 +173,7 @@ impl Reader<'_> {
         Ok(branch)
     }
 
-    fn value(&mut self, node: &Node, end: Place) -> Result<Value, Error> {
+    fn value(&mut self, node: &Node, end: LineColumn) -> Result<Value, Error> {
         Ok(match &node.content {
             Content::Scalar(scalar) => self::scalar(scalar, node)?,
             Content::Map(_) => Value::Map(self.branch(node, end)?),
@@ -181,7 +181,7 @@ impl Reader<'_> {
         })
     }
 
-    fn seq(&mut self, node: &Node, nodes: &[Node], end: Place) -> Result<Vec<Value>, Error> {
+    fn seq(&mut self, node: &Node, nodes: &[Node], end: LineColumn) -> Result<Vec<Value>, Error> {
         let mut items = Vec::with_capacity(nodes.len());
         let mut rest = nodes.iter().peekable();
         while let Some(item) = rest.next() {
@@ -208,9 +208,9 @@ impl Reader<'_> {
 }
 
 /// Line and column.
-type Place = (u32, u32);
+type LineColumn = (u32, u32);
 
-fn place(position: Position) -> Place {
+fn place(position: Position) -> LineColumn {
     (position.line, position.column)
 }
 

@@ -6,7 +6,7 @@ use anyhow::{Result, anyhow, bail, ensure};
 use api::Secret;
 use clap::Args;
 use net::AddressPolicy;
-use oci::{Access, Archive, Client, Credentials, Limits, Repository, Source};
+use oci::{Access, Archive, ChartSource, Client, Credentials, Limits, Repository};
 
 use crate::{
     logins::{AccessFlags, Logins, identity, read},
@@ -97,11 +97,11 @@ impl ChartSourceFlags {
                 fetcher.wait(at.archive())
             }
             ChartLocation::Registry => {
-                let source = Source::new(&client, name, "")?;
+                let source = ChartSource::new(&client, name, "")?;
                 fetcher.wait(source.pull(range))
             }
             ChartLocation::Repository(url) => {
-                let source = Source::new(&client, url, name)?;
+                let source = ChartSource::new(&client, url, name)?;
                 fetcher.wait(source.pull(range))
             }
         };

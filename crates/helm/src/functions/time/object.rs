@@ -9,7 +9,7 @@ use super::{
     layout::{self, clock, month_name, weekday_name},
 };
 use crate::template::FunctionError;
-use crate::{Kind, Object, Value};
+use crate::{IntKind, Object, Value};
 
 impl Time {
     /// Moved by years, months and days; days beyond the end of a month count into the next.
@@ -93,9 +93,9 @@ impl Object for Time {
             (
                 "AddDate",
                 [
-                    Value::Int(years, Kind::Int),
-                    Value::Int(months, Kind::Int),
-                    Value::Int(days, Kind::Int),
+                    Value::Int(years, IntKind::Int),
+                    Value::Int(months, IntKind::Int),
+                    Value::Int(days, IntKind::Int),
                 ],
             ) => {
                 let small = |value: i128| i64::try_from(value).unwrap_or(0).clamp(-1_000_000, 1_000_000);

@@ -9,7 +9,7 @@ use crate::template::FunctionError;
 use go::{bytes, time::quote};
 
 /// The parts of a time that were parsed so far.
-struct Parts {
+struct ParsedTime {
     date: Date,
     year_day: Option<u32>,
     hour: u32,
@@ -48,7 +48,7 @@ fn read(layout: &str, value: &str) -> Result<Time, FunctionError> {
         month: 1,
         day: 1,
     };
-    let mut parts = Parts {
+    let mut parts = ParsedTime {
         date,
         year_day: None,
         hour: 0,
@@ -184,7 +184,7 @@ fn below(value: u32, limit: u32, what: &'static str) -> Result<u32, Wrong> {
     }
 }
 
-impl Parts {
+impl ParsedTime {
     fn take(&mut self, piece: Piece, rest: &mut &str, after: &str) -> Result<(), Wrong> {
         match piece {
             Piece::LongYear => {

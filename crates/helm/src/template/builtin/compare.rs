@@ -6,7 +6,7 @@ use go::bytes::of_str;
 use tree::Budget;
 
 use crate::{
-    Kind, Value,
+    IntKind, Value,
     template::{
         FunctionError,
         format::printf,
@@ -28,8 +28,8 @@ enum Basic {
 fn basic(value: &Value) -> Option<Basic> {
     Some(match value {
         Value::Bool(_) => Basic::Bool,
-        Value::Int(_, Kind::Int | Kind::Int64 | Kind::Int32) => Basic::Int,
-        Value::Int(_, Kind::Uint8 | Kind::Uint32 | Kind::Uint64) => Basic::Uint,
+        Value::Int(_, IntKind::Int | IntKind::Int64 | IntKind::Int32) => Basic::Int,
+        Value::Int(_, IntKind::Uint8 | IntKind::Uint32 | IntKind::Uint64) => Basic::Uint,
         Value::Float(_) => Basic::Float,
         Value::String(_) => Basic::String,
         _ => return None,

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use super::{MAX_ERROR, walk::State};
 use crate::{
-    Kind, Object, Value,
+    IntKind, Object, Value,
     template::{
         Error, FunctionError,
         builtin::Builtin,
@@ -228,9 +228,9 @@ impl<'s> State<'s, '_> {
             (Type::String, _) => "string",
             (Type::Int | Type::Int64, term) => {
                 let kind = if wanted == Type::Int {
-                    Kind::Int
+                    IntKind::Int
                 } else {
-                    Kind::Int64
+                    IntKind::Int64
                 };
                 match self.number_of(term).int {
                     Some(int) => return Ok(Value::Int(int.into(), kind)),
@@ -292,8 +292,8 @@ impl Type {
             (Self::Bool, Value::Bool(_))
             | (Self::String, Value::String(_))
             | (Self::Float, Value::Float(_))
-            | (Self::Int, Value::Int(_, Kind::Int))
-            | (Self::Int64, Value::Int(_, Kind::Int64))
+            | (Self::Int, Value::Int(_, IntKind::Int))
+            | (Self::Int64, Value::Int(_, IntKind::Int64))
             | (Self::List, Value::List(_))
             | (Self::Strings, Value::Strings(_))
             | (Self::Dict, Value::Dict(_)) => true,

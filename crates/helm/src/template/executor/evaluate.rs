@@ -11,7 +11,7 @@ use crate::{
         Error,
         node::{At, Command, Operand, Pipe, Term, first_field},
         slot::Slot,
-        source::{Place, Span},
+        source::{NodeIndex, Span},
     },
 };
 
@@ -132,7 +132,7 @@ impl<'s> State<'s, '_> {
         &mut self,
         dot: &Slot,
         operand: &'s Operand,
-        base: Place<Operand>,
+        base: NodeIndex<Operand>,
         fields: Span,
         arguments: &'s [Operand],
         last: Option<Slot>,

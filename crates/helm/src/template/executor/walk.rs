@@ -5,14 +5,14 @@ use std::{collections::BTreeMap, fmt::Display, rc::Rc};
 use go::strconv::quote;
 
 use crate::{
-    Dict, Kind, Value,
+    Dict, IntKind, Value,
     template::{
         Error,
         executor::{Executor, NO_VALUE},
         format::write_value,
         node::{At, Branch, Node, NodeKind, Operand, Pipe, Shown, Template},
         slot::Slot,
-        source::{List, Source},
+        source::{List, TemplateText},
         types::truth,
     },
 };
@@ -30,7 +30,7 @@ pub(super) struct State<'s, 'e> {
     pub(super) executor: &'s mut Executor<'e>,
     template: &'s Template<'e>,
     /// The text it stands in.
-    pub(super) source: &'s Source<'e>,
+    pub(super) source: &'s TemplateText<'e>,
     /// The current node, which errors name.
     pub(super) at: Option<At<'s>>,
     pub(super) variables: Vec<(&'s str, Slot)>,
@@ -198,7 +198,7 @@ impl<'s, 'e> State<'s, 'e> {
                 let bytes = Rc::clone(bytes);
                 let slots = bytes
                     .iter()
-                    .map(|byte| Slot::bare(Value::Int((*byte).into(), Kind::Uint8)));
+                    .map(|byte| Slot::bare(Value::Int((*byte).into(), IntKind::Uint8)));
                 self.elements(slots, branch)
             }
             Value::Dict(map) => self.entries(entries(map), true, branch),
@@ -222,7 +222,7 @@ impl<'s, 'e> State<'s, 'e> {
         self.error(format_args!("range can't iterate over {text}"))
     }
 
-    fn count(&mut self, count: i128, kind: Kind, branch: &'s Branch) -> Result<bool, Error> {
+    fn count(&mut self, count: i128, kind: IntKind, branch: &'s Branch) -> Result<bool, Error> {
         if branch.pipe.variables.len() > 1 {
             return self.error(format_args!(
                 "can't use {count} to iterate over more than one variable"
@@ -240,7 +240,7 @@ impl<'s, 'e> State<'s, 'e> {
         let mut ran = false;
         for (index, slot) in slots.enumerate() {
             ran = true;
-            let index = Slot::bare(Value::Int(index as i128, Kind::Int));
+            let index = Slot::bare(Value::Int(index as i128, IntKind::Int));
             if self.iteration(Some(index), &slot, branch)? == Flow::Break {
                 break;
             }

@@ -4,7 +4,7 @@ use go::{bytes::to_string, fmt::Formatter};
 use tree::Budget;
 
 use super::FormatError;
-use crate::{Dict, Kind, Object, Value, template::types::type_name};
+use crate::{Dict, IntKind, Object, Value, template::types::type_name};
 
 /// The maximum nesting of values that are printed.
 const MAX_DEPTH: usize = 2000;
@@ -75,7 +75,7 @@ impl<'b> Printer<'b> {
             _ if depth == 0 && verb == 'p' => self.address(value),
             Value::Bool(flag) if matches!(verb, 't' | 'v') => self.pad(if *flag { "true" } else { "false" }),
             Value::Int(number, kind) => {
-                let signed = matches!(kind, Kind::Int | Kind::Int64 | Kind::Int32);
+                let signed = matches!(kind, IntKind::Int | IntKind::Int64 | IntKind::Int32);
                 if !self.out.integer(*number, signed, verb) {
                     self.bad_verb(value, verb);
                 }
@@ -152,7 +152,7 @@ impl<'b> Printer<'b> {
             _ => {
                 let items: Vec<_> = bytes
                     .iter()
-                    .map(|byte| Value::Int((*byte).into(), Kind::Uint8))
+                    .map(|byte| Value::Int((*byte).into(), IntKind::Uint8))
                     .collect();
                 self.list(&items, if depth == 0 { "[]byte" } else { "[]uint8" }, verb, depth);
             }

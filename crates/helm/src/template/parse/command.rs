@@ -8,13 +8,13 @@ use crate::template::{
     builtin::Builtin,
     node::{Command, Operand, Pipe, Term},
     number::Number,
-    source::{List, Literal, Place, Placed as _, short},
-    token::{Keyword, Kind, Token},
+    source::{List, Literal, NodeIndex, Placed as _, short},
+    token::{Keyword, Token, TokenKind},
 };
 
 impl Parser<'_> {
     /// A pipeline up to and with the token that ends it.
-    pub(super) fn pipeline(&mut self, context: &str, end: Kind) -> Result<Pipe, Error> {
+    pub(super) fn pipeline(&mut self, context: &str, end: TokenKind) -> Result<Pipe, Error> {
         let at = self.peek().at;
         let mut pipe = Pipe { at, ..*Pipe::MISSING };
         while self.declaration(&mut pipe, context)? {}
@@ -29,17 +29,17 @@ impl Parser<'_> {
                     pipe.commands = List::collected(&mut room.parts.commands, &mut room.commands, mark);
                     return Ok(pipe);
                 }
-                Kind::Bool
-                | Kind::CharConstant
-                | Kind::Complex
-                | Kind::Keyword(Keyword::Dot | Keyword::Nil)
-                | Kind::Field
-                | Kind::Identifier
-                | Kind::Number
-                | Kind::RawString
-                | Kind::String
-                | Kind::Variable
-                | Kind::LeftParen => {
+                TokenKind::Bool
+                | TokenKind::CharConstant
+                | TokenKind::Complex
+                | TokenKind::Keyword(Keyword::Dot | Keyword::Nil)
+                | TokenKind::Field
+                | TokenKind::Identifier
+                | TokenKind::Number
+                | TokenKind::RawString
+                | TokenKind::String
+                | TokenKind::Variable
+                | TokenKind::LeftParen => {
                     let command = self.command()?;
                     self.room.commands.push(command);
                 }
@@ -50,13 +50,13 @@ impl Parser<'_> {
 
     /// A variable that the pipeline declares or assigns, if one comes next; whether another one may follow.
     fn declaration(&mut self, pipe: &mut Pipe, context: &str) -> Result<bool, Error> {
-        if self.peek().kind != Kind::Variable {
+        if self.peek().kind != TokenKind::Variable {
             return Ok(false);
         }
         let variable = self.next();
         let next = self.next();
-        let comma = next.kind == Kind::Char && self.lexer.text(next) == ",";
-        if !comma && !matches!(next.kind, Kind::Assign | Kind::Declare) {
+        let comma = next.kind == TokenKind::Char && self.lexer.text(next) == ",";
+        if !comma && !matches!(next.kind, TokenKind::Assign | TokenKind::Declare) {
             // It is an argument.
             self.give_back(next);
             self.give_back(variable);
@@ -69,14 +69,14 @@ impl Parser<'_> {
         pipe.variables = List::behind(declared, known);
         self.scope.variables.push(self.lexer.text(variable));
         if !comma {
-            pipe.assigns = next.kind == Kind::Assign;
+            pipe.assigns = next.kind == TokenKind::Assign;
             return Ok(false);
         }
         if context != "range" || pipe.variables.len() > 1 {
             return self.error(&format!("too many declarations in {context}"));
         }
         match self.peek().kind {
-            Kind::Variable | Kind::RightDelimiter | Kind::RightParen => Ok(true),
+            TokenKind::Variable | TokenKind::RightDelimiter | TokenKind::RightParen => Ok(true),
             _ => self.error("range can only initialize variables"),
         }
     }
@@ -103,8 +103,8 @@ impl Parser<'_> {
             let is_term = self.operand()?;
             let token = self.peek();
             match token.kind {
-                Kind::RightDelimiter | Kind::RightParen => break,
-                Kind::Pipe => {
+                TokenKind::RightDelimiter | TokenKind::RightParen => break,
+                TokenKind::Pipe => {
                     self.next();
                     break;
                 }
@@ -126,7 +126,7 @@ impl Parser<'_> {
             return Ok(false);
         }
         let fields = self.peek();
-        if fields.kind != Kind::Field || fields.spaced {
+        if fields.kind != TokenKind::Field || fields.spaced {
             return Ok(true);
         }
         self.next();
@@ -140,7 +140,7 @@ impl Parser<'_> {
         if let Term::Variable(_, end) = &mut operand.term {
             *end = fields.end;
         } else {
-            let base = Place::push(&mut self.room.parts.operands, operand);
+            let base = NodeIndex::push(&mut self.room.parts.operands, operand);
             operand.term = Term::Chain(base, fields.span());
         }
         operand.at = fields.at;
@@ -168,46 +168,46 @@ impl Parser<'_> {
     fn term(&mut self) -> Result<bool, Error> {
         let token = self.peek();
         let term = match token.kind {
-            Kind::Identifier => self.function(token)?,
-            Kind::Keyword(Keyword::Dot) => Term::Dot,
-            Kind::Keyword(Keyword::Nil) => Term::Nil,
-            Kind::Variable => {
+            TokenKind::Identifier => self.function(token)?,
+            TokenKind::Keyword(Keyword::Dot) => Term::Dot,
+            TokenKind::Keyword(Keyword::Nil) => Term::Nil,
+            TokenKind::Variable => {
                 let name = self.lexer.text(token);
                 if !self.scope.variables.contains(&name) {
                     return self.error(&format!("undefined variable {}", quote(name)));
                 }
                 Term::Variable(token.span(), token.end)
             }
-            Kind::Field => Term::Field(token.span()),
-            Kind::Bool => Term::Bool(self.lexer.text(token) == "true"),
-            Kind::CharConstant => self.number(token, Number::character)?,
-            Kind::Number => self.number(token, Number::parse)?,
-            Kind::Complex => {
+            TokenKind::Field => Term::Field(token.span()),
+            TokenKind::Bool => Term::Bool(self.lexer.text(token) == "true"),
+            TokenKind::CharConstant => self.number(token, Number::character)?,
+            TokenKind::Number => self.number(token, Number::parse)?,
+            TokenKind::Complex => {
                 let what = format!(
                     "complex numbers are not supported: {}",
                     quote(self.lexer.text(token))
                 );
                 return self.error(&what);
             }
-            Kind::LeftParen => {
+            TokenKind::LeftParen => {
                 self.next();
                 self.nesting += 1;
                 if self.nesting > MAX_NESTING {
                     return self.error("max expression depth exceeded");
                 }
-                let pipe = self.pipeline("parenthesized pipeline", Kind::RightParen)?;
+                let pipe = self.pipeline("parenthesized pipeline", TokenKind::RightParen)?;
                 self.nesting -= 1;
                 let room = &mut *self.room;
                 room.operands.push(Operand {
                     at: pipe.at,
-                    term: Term::Pipe(Place::push(&mut room.parts.pipes, pipe)),
+                    term: Term::Pipe(NodeIndex::push(&mut room.parts.pipes, pipe)),
                 });
                 return Ok(true);
             }
-            Kind::String | Kind::RawString => {
+            TokenKind::String | TokenKind::RawString => {
                 let text = self.lexer.text(token);
                 // Only what is escaped can be wrong.
-                if token.kind == Kind::String && text.contains('\\') && unquote(text).is_none() {
+                if token.kind == TokenKind::String && text.contains('\\') && unquote(text).is_none() {
                     return self.error("invalid syntax");
                 }
                 let literals = &mut self.room.parts.literals;

@@ -6,7 +6,7 @@ use serde_json::Value as Json;
 use tree::{Budget, Limits};
 
 use crate::{
-    Kind, Object, Value,
+    IntKind, Object, Value,
     template::{Executor, FunctionError, Functions, Room, Set, Signature, Type},
 };
 
@@ -100,8 +100,8 @@ impl Functions for Tests {
                 Value::String(text) if text.is_empty() => fallback.clone(),
                 _ => value.clone(),
             }),
-            ("add1", [Value::Int(number, Kind::Int64)]) => Ok(Value::int64(*number as i64 + 1)),
-            ("repeat", [Value::Int(count, Kind::Int), Value::String(text)]) => {
+            ("add1", [Value::Int(number, IntKind::Int64)]) => Ok(Value::int64(*number as i64 + 1)),
+            ("repeat", [Value::Int(count, IntKind::Int), Value::String(text)]) => {
                 let count = usize::try_from(*count).map_err(|_| "strings: negative Repeat count")?;
                 Ok(Value::string(text.repeat(count.min(1000))))
             }
@@ -203,9 +203,9 @@ pub(super) fn data() -> Value {
         ("bytes", Value::Bytes(b"hi".as_slice().into())),
         ("i", Value::int(7)),
         ("i64", Value::int64(-8)),
-        ("u8", Value::Int(200, Kind::Uint8)),
-        ("u64", Value::Int(u64::MAX.into(), Kind::Uint64)),
-        ("i32", Value::Int('x' as i128, Kind::Int32)),
+        ("u8", Value::Int(200, IntKind::Uint8)),
+        ("u64", Value::Int(u64::MAX.into(), IntKind::Uint64)),
+        ("i32", Value::Int('x' as i128, IntKind::Int32)),
         ("thing", Value::Object(Rc::new(Thing))),
         ("small", Value::Float(0.000_001_234)),
         ("huge", Value::Float(1e21)),

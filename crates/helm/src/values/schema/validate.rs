@@ -22,12 +22,12 @@ const TYPES: [&str; 7] = [
 
 /// Keys and items of a value that a schema has evaluated.
 #[derive(Debug, Default)]
-pub(super) struct Seen {
+pub(super) struct Evaluated {
     pub(super) keys: BTreeSet<Rc<str>>,
     pub(super) items: BTreeSet<usize>,
 }
 
-impl Seen {
+impl Evaluated {
     fn add(&mut self, mut other: Self) {
         self.keys.append(&mut other.keys);
         self.items.append(&mut other.items);
@@ -40,7 +40,7 @@ pub(super) struct Look<'a> {
     pub(super) at: &'a str,
     pub(super) depth: usize,
     pub(super) problems: Vec<Problem>,
-    pub(super) seen: Seen,
+    pub(super) seen: Evaluated,
 }
 
 impl Look<'_> {
@@ -74,7 +74,7 @@ impl Schema<'_> {
         at: &str,
         depth: usize,
         problems: &mut Vec<Problem>,
-    ) -> Result<Seen, Exceeded> {
+    ) -> Result<Evaluated, Exceeded> {
         // A place in a schema costs far more than a step of a template, and schemas can double at each level.
         self.budget.step(256)?;
         let map = match schema {
@@ -85,16 +85,16 @@ impl Schema<'_> {
                     words: "false schema".to_owned(),
                     causes: Vec::new(),
                 });
-                return Ok(Seen::default());
+                return Ok(Evaluated::default());
             }
-            _ => return Ok(Seen::default()),
+            _ => return Ok(Evaluated::default()),
         };
         let mut look = Look {
             map,
             at,
             depth: depth.saturating_add(1),
             problems: Vec::new(),
-            seen: Seen::default(),
+            seen: Evaluated::default(),
         };
         if depth > MAX_DEPTH {
             look.problem(format!("the schema nests deeper than {MAX_DEPTH} there"));

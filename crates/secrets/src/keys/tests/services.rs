@@ -67,7 +67,7 @@ fn json_of(body: &[u8]) -> Value {
     serde_json::from_slice(body).unwrap_or_default()
 }
 
-fn master(kind: Kind, enc: &str) -> Master {
+fn master(kind: MasterKind, enc: &str) -> Master {
     Master {
         kind,
         enc: enc.to_owned(),
@@ -142,7 +142,7 @@ async fn aws_is_asked_by_signed_requests() {
         });
         keys
     };
-    let kind = |role: &str| Kind::Aws {
+    let kind = |role: &str| MasterKind::Aws {
         arn: ARN.to_owned(),
         role: role.to_owned(),
         profile: String::new(),
@@ -200,7 +200,7 @@ async fn google_is_asked_with_a_token() {
         });
         keys
     };
-    let kind = |resource: &str| Kind::Gcp {
+    let kind = |resource: &str| MasterKind::Gcp {
         resource: resource.to_owned(),
     };
     assert_eq!(
@@ -253,7 +253,7 @@ async fn azure_is_asked_with_a_token_of_its_vault() {
         });
         keys
     };
-    let kind = |vault: &str| Kind::Azure {
+    let kind = |vault: &str| MasterKind::Azure {
         vault: vault.to_owned(),
         name: "k".to_owned(),
         version: "v1".to_owned(),
@@ -293,7 +293,7 @@ async fn vault_is_asked_with_the_token_that_is_for_it() {
         keys
     };
     let key = master(
-        Kind::Vault {
+        MasterKind::Vault {
             address: at.to_string(),
             engine: "team/transit".to_owned(),
             name: "k".to_owned(),
@@ -316,7 +316,7 @@ async fn vault_is_asked_with_the_token_that_is_for_it() {
 #[tokio::test]
 async fn vault_at_a_refused_address_is_not_asked() {
     let key = |address: &str| {
-        let kind = Kind::Vault {
+        let kind = MasterKind::Vault {
             address: address.to_owned(),
             engine: "e".to_owned(),
             name: "k".to_owned(),
