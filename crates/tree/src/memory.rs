@@ -1,0 +1,220 @@
+//! The memory that all pieces of work of a process hold together.
+
+#[cfg(test)]
+mod tests;
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError, Weak},
+    time::Duration,
+};
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// The unit of counting, in bytes.
+const UNIT: u64 = 1024;
+/// The part of the bytes that one tenant may hold, as a fraction.
+const PART: (u64, u64) = (3, 4);
+/// Default of the longest wait for bytes that others hold.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The bytes that the work of a whole process may hold at the same time, beside the [`crate::Budget`] of each piece of work.
+/// Tenants wait in the order of their requests, and none may hold more than three quarters. Clones count together.
+#[derive(Debug, Clone)]
+pub struct Memory {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    all: Arc<Semaphore>,
+    bytes: u64,
+    patience: Duration,
+    tenants: Mutex<HashMap<String, Weak<Semaphore>>>,
+}
+
+/// The error of work that would hold too many bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum MemoryError {
+    /// The work needs more bytes than it will ever get.
+    #[error("it needs more than {limit} bytes of memory")]
+    TooMuch {
+        /// The most bytes that one tenant may hold.
+        limit: u64,
+    },
+    /// Other work held the bytes for too long.
+    #[error("other work held the memory for {0:?}; it will be tried again")]
+    Busy(Duration),
+}
+
+/// The work of one tenant, such as a namespace or a server.
+#[derive(Debug, Clone)]
+pub struct Tenant {
+    memory: Memory,
+    own: Arc<Semaphore>,
+}
+
+/// The bytes that a piece of work holds until it is dropped.
+#[derive(Debug)]
+pub struct Share {
+    tenant: Tenant,
+    bytes: u64,
+    /// Bytes of other shares of the same work.
+    beside: u64,
+    units: u64,
+    all: Option<OwnedSemaphorePermit>,
+    own: Option<OwnedSemaphorePermit>,
+}
+
+impl Memory {
+    /// Makes a memory of this many bytes, which are waited for 30 s at most.
+    #[must_use]
+    pub fn new(bytes: u64) -> Self {
+        Self::with_patience(bytes, PATIENCE)
+    }
+
+    /// Makes a memory of this many bytes, and sets the longest wait for them.
+    #[must_use]
+    pub fn with_patience(bytes: u64, patience: Duration) -> Self {
+        Self {
+            inner: Arc::new(Inner {
+                all: Arc::new(Semaphore::new(permits(bytes))),
+                bytes,
+                patience,
+                tenants: Mutex::default(),
+            }),
+        }
+    }
+
+    /// Returns the tenant with this name.
+    #[must_use]
+    pub fn tenant(&self, name: &str) -> Tenant {
+        let mut tenants = self.inner.tenants.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = tenants.get(name).and_then(Weak::upgrade);
+        let own = known.unwrap_or_else(|| {
+            tenants.retain(|_, own| own.strong_count() > 0);
+            let own = Arc::new(Semaphore::new(permits(self.of_tenant())));
+            tenants.insert(name.to_owned(), Arc::downgrade(&own));
+            own
+        });
+        Tenant {
+            memory: self.clone(),
+            own,
+        }
+    }
+
+    /// Returns the number of bytes that are held now.
+    #[must_use]
+    pub fn held(&self) -> u64 {
+        let left = self.inner.all.available_permits();
+        (permits(self.inner.bytes).saturating_sub(left) as u64) * UNIT
+    }
+
+    fn of_tenant(&self) -> u64 {
+        self.inner.bytes / PART.1 * PART.0
+    }
+}
+
+impl Tenant {
+    /// Returns a share without any bytes yet.
+    #[must_use]
+    pub fn share(&self) -> Share {
+        Share {
+            tenant: self.clone(),
+            bytes: 0,
+            beside: 0,
+            units: 0,
+            all: None,
+            own: None,
+        }
+    }
+
+    /// Returns the most bytes that one share may hold.
+    #[must_use]
+    pub fn most(&self) -> u64 {
+        self.memory.of_tenant()
+    }
+}
+
+impl Share {
+    /// Returns a share of the same work without any bytes yet, which fails to grow when both together are too large: it would
+    /// wait for itself.
+    #[must_use]
+    pub fn beside(&self) -> Self {
+        Self {
+            beside: self.beside.saturating_add(self.bytes),
+            ..self.tenant.share()
+        }
+    }
+
+    /// Takes more bytes, waiting for those that others hold.
+    ///
+    /// # Errors
+    /// Fails at once if the share would be larger than a tenant may have, and if others hold the bytes for too long. Then
+    /// the share stays as it was.
+    pub async fn grow(&mut self, bytes: u64) -> Result<(), MemoryError> {
+        let wanted = self.bytes.saturating_add(bytes);
+        let limit = self.tenant.most();
+        if wanted.saturating_add(self.beside) > limit {
+            return Err(MemoryError::TooMuch { limit });
+        }
+        let units = wanted.div_ceil(UNIT);
+        // A tenant's limit is below that of all: the units of a share fit 32 bits, or the memory has no use for a limit.
+        let more = u32::try_from(units.saturating_sub(self.units)).unwrap_or(u32::MAX);
+        if more > 0 {
+            let patience = self.tenant.memory.inner.patience;
+            let taken = tokio::time::timeout(patience, self.tenant.take(more)).await;
+            let (own, all) = taken.ok().flatten().ok_or(MemoryError::Busy(patience))?;
+            merge(&mut self.own, own);
+            merge(&mut self.all, all);
+        }
+        (self.bytes, self.units) = (wanted, units.max(self.units));
+        Ok(())
+    }
+
+    /// Moves the bytes of another share of the same tenant to this one.
+    ///
+    /// # Errors
+    /// Fails if the share would be larger than a tenant may have. Then both stay as they were.
+    pub fn merge(&mut self, other: &mut Self) -> Result<(), MemoryError> {
+        let limit = self.tenant.most();
+        if self.bytes.saturating_add(other.bytes) > limit {
+            return Err(MemoryError::TooMuch { limit });
+        }
+        self.bytes += std::mem::take(&mut other.bytes);
+        self.units += std::mem::take(&mut other.units);
+        if let Some(own) = other.own.take() {
+            merge(&mut self.own, own);
+        }
+        if let Some(all) = other.all.take() {
+            merge(&mut self.all, all);
+        }
+        Ok(())
+    }
+
+    /// Returns the number of bytes of the share.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+}
+
+impl Tenant {
+    /// Takes units: the tenant's own first, so that a tenant that waits for its own takes none from the others.
+    async fn take(&self, units: u32) -> Option<(OwnedSemaphorePermit, OwnedSemaphorePermit)> {
+        let own = Arc::clone(&self.own).acquire_many_owned(units).await.ok()?;
+        let all = Arc::clone(&self.memory.inner.all);
+        Some((own, all.acquire_many_owned(units).await.ok()?))
+    }
+}
+
+fn merge(held: &mut Option<OwnedSemaphorePermit>, more: OwnedSemaphorePermit) {
+    match held {
+        Some(held) => held.merge(more),
+        None => *held = Some(more),
+    }
+}
+
+fn permits(bytes: u64) -> usize {
+    usize::try_from(bytes / UNIT).map_or(Semaphore::MAX_PERMITS, |units| units.min(Semaphore::MAX_PERMITS))
+}

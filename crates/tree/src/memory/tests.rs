@@ -1,0 +1,70 @@
+use futures::FutureExt;
+
+use super::*;
+
+const KIB: u64 = 1024;
+
+#[tokio::test(start_paused = true)]
+async fn a_tenant_leaves_a_part_to_the_others() {
+    let memory = Memory::new(100 * KIB);
+    let mut share = memory.tenant("a").share();
+    let limit = 75 * KIB;
+    assert_eq!(share.grow(limit + 1).await, Err(MemoryError::TooMuch { limit }));
+    share.grow(limit).await.unwrap();
+    let (mut second, mut other) = (memory.tenant("a").share(), memory.tenant("b").share());
+    assert_eq!(second.grow(1).await, Err(MemoryError::Busy(PATIENCE)));
+    other.grow(25 * KIB).await.unwrap();
+    assert_eq!((memory.held(), share.bytes()), (100 * KIB, limit));
+    drop(share);
+    assert_eq!(memory.held(), 25 * KIB);
+    second.grow(1).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn bytes_are_given_in_the_order_of_the_requests() {
+    let memory = Memory::new(100 * KIB);
+    let mut first = memory.tenant("a").share();
+    first.grow(60 * KIB).await.unwrap();
+    let (mut large, mut small) = (memory.tenant("b").share(), memory.tenant("c").share());
+    let mut waiting = Box::pin(large.grow(50 * KIB));
+    assert!(waiting.as_mut().now_or_never().is_none());
+    // What would fit waits behind what came before it.
+    let mut behind = Box::pin(small.grow(10 * KIB));
+    assert!(behind.as_mut().now_or_never().is_none());
+    drop(first);
+    waiting.await.unwrap();
+    behind.await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn shares_of_the_same_work_have_one_limit() {
+    let memory = Memory::new(100 * KIB);
+    let mut share = memory.tenant("a").share();
+    share.grow(50 * KIB).await.unwrap();
+    let mut more = share.beside();
+    more.grow(20 * KIB).await.unwrap();
+    let limit = 75 * KIB;
+    assert_eq!(more.grow(6 * KIB).await, Err(MemoryError::TooMuch { limit }));
+    share.merge(&mut more).unwrap();
+    assert_eq!(
+        (share.bytes(), more.bytes(), memory.held()),
+        (70 * KIB, 0, 70 * KIB)
+    );
+    drop(more);
+    drop(share);
+    assert_eq!(memory.held(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn small_pieces_are_counted_together() {
+    let memory = Memory::new(100 * KIB);
+    let mut share = memory.tenant("a").share();
+    for _ in 0..KIB {
+        share.grow(10).await.unwrap();
+    }
+    assert_eq!((share.bytes(), memory.held()), (10 * KIB, 10 * KIB));
+    drop(share);
+    let _ = memory.tenant("b");
+    let _ = memory.tenant("c");
+    assert_eq!(memory.inner.tenants.lock().unwrap().len(), 1);
+}
