@@ -1,12 +1,13 @@
 //! The HTTP clients: one per set of CA certificates, shared by all sessions of the process.
 
 use std::{
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, LazyLock, Mutex, PoisonError},
     time::Duration,
 };
 
 use net::{AddressPolicy, Client, ClientOptions, Timeouts, Tls};
 use tokio::runtime::Handle;
+use tree::Memory;
 
 use crate::{Call, Error, Remote, Session};
 
@@ -18,6 +19,11 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Timeout for each read of a response: servers of Git send a sign of life every few seconds.
 const READ_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Bytes of memory that all sessions of the process hold: lists of refs, and objects while packs are indexed and read.
+const MEMORY: u64 = 192 << 20;
+
+static PROCESS: LazyLock<Memory> = LazyLock::new(|| Memory::new(MEMORY));
 
 /// A client by the CA certificates that it trusts beside the system's; the last one is the last used.
 type TrustingClient = (Option<Vec<u8>>, Client);
@@ -47,7 +53,12 @@ impl Network {
     /// # Errors
     /// Fails when its CA certificates cannot be used.
     pub fn open(&self, remote: &Remote, call: &Call) -> Result<Session, Error> {
-        Session::new(self.client(remote)?, self.runtime.clone(), remote, call)
+        let tenant = match call.tenant.as_str() {
+            "" => remote.url().host_str().unwrap_or_default(),
+            tenant => tenant,
+        };
+        let memory = PROCESS.tenant(tenant);
+        Session::new(self.client(remote)?, self.runtime.clone(), memory, remote, call)
     }
 
     fn client(&self, remote: &Remote) -> Result<Client, Error> {

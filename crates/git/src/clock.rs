@@ -26,6 +26,8 @@ pub struct Call {
     pub cancelled: Arc<AtomicBool>,
     /// Limits of what the server sends.
     pub limits: Limits,
+    /// Name of the tenant whose part of the process's memory is used, such as a namespace; the host of the server if it is empty.
+    pub tenant: String,
 }
 
 impl Call {
@@ -36,6 +38,7 @@ impl Call {
             timeout,
             cancelled: Arc::default(),
             limits: Limits::default(),
+            tenant: String::new(),
         }
     }
 }
@@ -63,6 +66,11 @@ impl Clock {
         }
     }
 
+    /// The runtime that the connections live on.
+    pub(crate) fn runtime(&self) -> Handle {
+        self.runtime.clone()
+    }
+
     /// Fails after the deadline, and if the call is cancelled.
     pub(crate) fn check(&self) -> Result<(), Error> {
         if self.cancelled.load(Ordering::Relaxed) {
@@ -82,12 +90,21 @@ impl Clock {
     /// Waits for the next bytes of the server in `future`, until the end of the call or of its patience with a silent
     /// server. Blocks the thread.
     pub(crate) fn wait<T>(&self, future: impl Future<Output = T>) -> Result<T, Error> {
+        self.block(future, self.silence)
+    }
+
+    /// Waits for `future` until the end of the call. Blocks the thread.
+    pub(crate) fn wait_for_own<T>(&self, future: impl Future<Output = T>) -> Result<T, Error> {
+        self.block(future, Duration::MAX)
+    }
+
+    fn block<T>(&self, future: impl Future<Output = T>, silence: Duration) -> Result<T, Error> {
         self.runtime.block_on(async {
             let mut future = pin!(future);
             let started = Instant::now();
             loop {
                 self.check()?;
-                if started.elapsed() >= self.silence {
+                if started.elapsed() >= silence {
                     return Err(Error::Network {
                         url: self.shown.clone(),
                         why: format!("the server sent nothing for {} s", self.silence.as_secs_f32()),

@@ -133,6 +133,16 @@ pub enum Error {
         /// Location, with a leading space; may be empty.
         of: String,
     },
+    /// The process has no memory for it now, or ever.
+    #[error("{what} of '{url}': {why}")]
+    Memory {
+        /// The repository.
+        url: String,
+        /// Description of what needs the memory.
+        what: &'static str,
+        /// The cause.
+        why: tree::MemoryError,
+    },
     /// A name in the repository that no artifact may hold.
     #[error("the repository holds the path {path:?}, which is refused: {why}")]
     RefusedPath {

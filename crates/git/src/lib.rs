@@ -22,6 +22,7 @@ mod http;
 mod limits;
 #[cfg(test)]
 mod original;
+mod pack;
 mod range;
 mod refs;
 mod remote;

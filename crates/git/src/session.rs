@@ -22,12 +22,14 @@ use gix::{
 };
 use net::Client;
 use tokio::runtime::Handle;
+use tree::Tenant;
 
 use crate::{
     Advertised, Call, Error, Limits, Reference, Remote, Resolved, Snapshot,
     clock::Clock,
     error::chain,
     http::Smart,
+    pack,
     refs::{describe, select},
     wire::Wire,
 };
@@ -46,9 +48,15 @@ pub struct Session {
 }
 
 impl Session {
-    pub(crate) fn new(client: Client, runtime: Handle, remote: &Remote, call: &Call) -> Result<Self, Error> {
+    pub(crate) fn new(
+        client: Client,
+        runtime: Handle,
+        memory: Tenant,
+        remote: &Remote,
+        call: &Call,
+    ) -> Result<Self, Error> {
         let clock = Clock::start(runtime, call, remote.shown());
-        let wire = Arc::new(Wire::new(client, remote.clone(), clock.clone()));
+        let wire = Arc::new(Wire::new(client, memory, remote.clone(), clock.clone()));
         let url = gix::url::parse(remote.url().as_str()).map_err(|error| Error::InvalidUrl {
             url: remote.shown(),
             why: chain(&error),
@@ -69,7 +77,7 @@ impl Session {
     /// # Errors
     /// Fails when the server cannot be reached, refuses, or does not speak Git.
     pub fn list_refs(&mut self, reference: &Reference) -> Result<Vec<Advertised>, Error> {
-        self.list(Some(reference.prefixes()))
+        self.list(reference.prefixes())
     }
 
     /// Lists all branches and tags, and `HEAD`, which says which branch is the default.
@@ -77,9 +85,7 @@ impl Session {
     /// # Errors
     /// Fails when [`Session::list_refs`] does.
     pub fn list_all(&mut self) -> Result<Vec<Advertised>, Error> {
-        self.list(Some(
-            ["HEAD", "refs/heads/", "refs/tags/"].map(str::to_owned).to_vec(),
-        ))
+        self.list(["HEAD", "refs/heads/", "refs/tags/"].map(str::to_owned).to_vec())
     }
 
     /// Lists what `reference` needs and says which commit it means.
@@ -111,7 +117,7 @@ impl Session {
         let packs = dir.join("objects").join("pack");
         fs::create_dir_all(&packs).map_err(|error| Error::Disk(error.to_string()))?;
         let mut handshake = self.handshake()?;
-        self.wire.allow(self.limits.pack_bytes, "bytes of a pack");
+        self.wire.allow_pack(self.limits.pack_bytes);
         let watch = self.clock.watch();
         let options = fetch::Options {
             shallow_file: dir.join("shallow"),
@@ -124,12 +130,28 @@ impl Session {
             alloc_limit_bytes: usize::try_from(self.limits.object_bytes).ok(),
             ..PackOptions::default()
         };
+        let (wire, clock, limits, shown) = (&self.wire, &self.clock, &self.limits, self.remote.shown());
+        let mut held = None;
         let received = protocol::fetch(
             &mut Want(want),
-            |pack, progress, stop: &AtomicBool| {
+            |received, progress, stop: &AtomicBool| {
+                let failed = |error| GixError::from_error(wire.fail(error));
+                let spooled = pack::spool(received, dir).map_err(failed)?;
+                let needed = pack::memory(&spooled, limits, clock, &shown).map_err(failed)?;
+                held = Some(wire.take_memory(needed).map_err(failed)?);
+                let mut pack = pack::open(&spooled).map_err(failed)?;
                 let no_bases = None::<gix::odb::Handle>;
                 let kind = gix::hash::Kind::Sha1;
-                Bundle::write_to_directory(pack, Some(&packs), progress, stop, no_bases, kind, pack_options)?;
+                Bundle::write_to_directory(
+                    &mut pack,
+                    Some(&packs),
+                    progress,
+                    stop,
+                    no_bases,
+                    kind,
+                    pack_options,
+                )?;
+                pack::remove(&spooled).map_err(failed)?;
                 Ok(true)
             },
             Discard,
@@ -143,21 +165,19 @@ impl Session {
             options,
         );
         received.map_err(|error| self.explain(&error, Some(wanted)))?;
-        Snapshot::open(dir, want, &self.limits)
+        let held = held.unwrap_or_else(|| self.wire.no_memory());
+        Snapshot::open(dir, want, &self.limits, self.clock.runtime(), held)
     }
 
-    fn list(&mut self, prefixes: Option<Vec<String>>) -> Result<Vec<Advertised>, Error> {
+    fn list(&mut self, prefixes: Vec<String>) -> Result<Vec<Advertised>, Error> {
         let mut handshake = self.handshake()?;
         let refs = match handshake.refs.take() {
             Some(refs) => refs,
             None => {
-                self.wire.allow(self.limits.refs_bytes, "bytes of a list of refs");
-                let wanted = prefixes.map(|prefixes| {
-                    let mut wanted = RefPrefixes::new();
-                    wanted.extend(prefixes.into_iter().map(BString::from));
-                    wanted
-                });
-                LsRefsCommand::new(wanted, &handshake.capabilities, agent())
+                self.wire.allow_refs(self.limits.refs_bytes);
+                let mut wanted = RefPrefixes::new();
+                wanted.extend(prefixes.into_iter().map(BString::from));
+                LsRefsCommand::new(Some(wanted), &handshake.capabilities, agent())
                     .invoke_blocking(&mut self.transport, &mut Discard, false)
                     .map_err(|error| self.explain(&error, None))?
             }
@@ -176,7 +196,7 @@ impl Session {
             return Ok(done);
         }
         self.clock.check()?;
-        self.wire.allow(self.limits.refs_bytes, "bytes of a list of refs");
+        self.wire.allow_refs(self.limits.refs_bytes);
         let nobody = |_: gix::credentials::helper::Action| Ok(None);
         let done = protocol::handshake(
             &mut self.transport,
@@ -203,7 +223,7 @@ impl Session {
     /// Tells an empty repository from one that lacks a ref, and names a few that it has.
     fn not_found(&mut self, reference: &Reference, what: String) -> Error {
         let url = self.remote.shown();
-        match self.list(None) {
+        match self.list_all() {
             Err(error) => error,
             Ok(refs) if refs.iter().all(|listed| listed.name == "HEAD") => Error::EmptyRepository { url },
             Ok(refs) => Error::RefNotFound {

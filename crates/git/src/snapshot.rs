@@ -1,19 +1,32 @@
 //! The files of one commit, read from the object database.
 
-use std::path::Path;
+use std::{
+    path::Path,
+    sync::{Mutex, PoisonError},
+};
 
 use gix::{
     ObjectId,
     bstr::{BStr, ByteSlice},
     objs::{CommitRef, Find, FindHeader, Kind, TagRef, TreeRefIter, tree::EntryKind},
-    odb::{Handle, pack::cache::lru::MemoryCappedHashmap, store::init::Options},
+    odb::{Handle as Objects, pack::cache::lru::MemoryCappedHashmap, store::init::Options},
 };
-use tree::TreePath;
+use tokio::runtime::Handle;
+use tree::{Share, TreePath};
 
 use crate::{Error, Limits, error::chain};
 
 /// Bytes of decoded objects kept to decode others from.
 const CACHE_BYTES: usize = 8 << 20;
+
+/// The longest name of a file, in bytes: no file system has longer ones.
+const NAME_BYTES: usize = 255;
+
+/// Bytes of memory of a path, beside twice its own: its readers have a copy.
+const PER_NODE: u64 = 200;
+
+/// Bytes of paths that are counted together.
+const COUNTED: u64 = 1 << 20;
 
 /// Kind of a path in a commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,16 +56,25 @@ pub struct Node {
 
 /// A fetched commit. It lives as long as the directory that it was fetched into.
 pub struct Snapshot {
-    objects: Handle,
+    objects: Objects,
     limits: Limits,
     commit: ObjectId,
     tree: ObjectId,
     subject: String,
+    runtime: Handle,
+    /// The memory of the objects and paths.
+    memory: Mutex<Share>,
 }
 
 impl Snapshot {
     /// Opens the commit that `id` is, or that it leads to through annotated tags.
-    pub(crate) fn open(dir: &Path, id: ObjectId, limits: &Limits) -> Result<Self, Error> {
+    pub(crate) fn open(
+        dir: &Path,
+        id: ObjectId,
+        limits: &Limits,
+        runtime: Handle,
+        memory: Share,
+    ) -> Result<Self, Error> {
         let options = Options {
             alloc_limit_bytes: usize::try_from(limits.object_bytes).ok(),
             ..Options::default()
@@ -66,6 +88,8 @@ impl Snapshot {
             commit: id,
             tree: id,
             subject: String::new(),
+            runtime,
+            memory: Mutex::new(memory),
         };
         let mut buffer = Vec::new();
         // A tag of a tag of a tag: real repositories do not nest deeper.
@@ -112,6 +136,7 @@ impl Snapshot {
     pub fn nodes(&self) -> Result<Vec<Node>, Error> {
         let mut nodes = Vec::new();
         let mut open = vec![(TreePath::root(), 0, self.tree)];
+        let (mut bytes, mut uncounted) = (0, 0);
         let mut buffer = Vec::new();
         while let Some((dir, depth, id)) = open.pop() {
             if depth > self.limits.depth {
@@ -126,7 +151,17 @@ impl Snapshot {
             let first = nodes.len();
             for entry in TreeRefIter::from_bytes(&buffer, gix::hash::Kind::Sha1) {
                 let entry = entry.map_err(|error| broken(id, &error))?;
-                let path = dir.child(name(&dir, entry.filename)?);
+                let name = name(&dir, entry.filename)?;
+                let len = dir.as_str().len() + name.len() + 1;
+                bytes += len;
+                if bytes > self.limits.path_bytes {
+                    return Err(limit("bytes of paths", self.limits.path_bytes, &dir));
+                }
+                uncounted += PER_NODE + 2 * len as u64;
+                if uncounted > COUNTED {
+                    self.count(std::mem::take(&mut uncounted))?;
+                }
+                let path = dir.child(name);
                 let kind = kind(entry.mode.kind());
                 let id = entry.oid.to_owned();
                 if kind == NodeKind::Dir {
@@ -176,6 +211,17 @@ impl Snapshot {
         }
     }
 
+    /// Takes bytes of memory for paths, waiting for those that others hold.
+    fn count(&self, bytes: u64) -> Result<(), Error> {
+        let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        let grown = self.runtime.block_on(memory.grow(bytes));
+        grown.map_err(|why| Error::Memory {
+            url: self.commit(),
+            what: "the paths of commit",
+            why,
+        })
+    }
+
     fn find(&self, id: ObjectId, buffer: &mut Vec<u8>) -> Result<Kind, Error> {
         buffer.clear();
         match self.objects.try_find(&id, buffer) {
@@ -212,6 +258,13 @@ fn name<'a>(dir: &TreePath, name: &'a BStr) -> Result<&'a str, Error> {
             why,
         })
     };
+    if name.len() > NAME_BYTES {
+        let (start, _) = name.split_at(NAME_BYTES / 4);
+        return Err(Error::RefusedPath {
+            path: format!("{}...", dir.child(&start.to_str_lossy())),
+            why: "its name is longer than 255 bytes",
+        });
+    }
     match name.to_str() {
         Err(_) => refuse("its name is not valid UTF-8"),
         Ok("" | "." | "..") => refuse("its name is reserved"),

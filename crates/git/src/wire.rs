@@ -16,10 +16,15 @@ use reqwest::{
 };
 use url::Url;
 
+use tree::{Share, Tenant};
+
 use crate::{Error, Remote, clock::Clock, remote::shown};
 
 /// Redirects followed in a row.
 const MAX_REDIRECTS: usize = 5;
+
+/// Bytes of memory that a byte of a list of refs becomes: the shortest line has 47 bytes.
+const REFS_GROWTH: u64 = 8;
 
 /// A request as gix writes it.
 pub(crate) struct Request {
@@ -45,6 +50,9 @@ pub(crate) struct Wire {
     clock: Clock,
     /// Bytes that answers may still bring.
     allowance: AtomicU64,
+    memory: Tenant,
+    /// The memory of the lists of refs of this session, until a pack is allowed.
+    refs: Mutex<Option<Share>>,
     /// Initial value of `allowance`, and its name.
     limit: Mutex<(u64, &'static str)>,
     /// Target of a redirect.
@@ -54,8 +62,10 @@ pub(crate) struct Wire {
 }
 
 impl Wire {
-    pub(crate) fn new(client: Client, remote: Remote, clock: Clock) -> Self {
+    pub(crate) fn new(client: Client, memory: Tenant, remote: Remote, clock: Clock) -> Self {
         Self {
+            memory,
+            refs: Mutex::default(),
             client,
             remote,
             clock,
@@ -66,8 +76,40 @@ impl Wire {
         }
     }
 
-    /// Lets the next answers bring `bytes` in all.
-    pub(crate) fn allow(&self, bytes: u64, what: &'static str) {
+    /// Lets the next answers bring `bytes` of refs in all, which are counted in memory.
+    pub(crate) fn allow_refs(&self, bytes: u64) {
+        lock(&self.refs).get_or_insert_with(|| self.memory.share());
+        self.set_allowance(bytes, "bytes of a list of refs");
+    }
+
+    /// Lets the next answers bring `bytes` of a pack in all, which go to the disk.
+    pub(crate) fn allow_pack(&self, bytes: u64) {
+        *lock(&self.refs) = None;
+        self.set_allowance(bytes, "bytes of a pack");
+    }
+
+    /// Takes bytes of memory for an indexed pack, waiting for those that others hold.
+    pub(crate) fn take_memory(&self, bytes: u64) -> Result<Share, Error> {
+        let mut share = self.memory.share();
+        self.grow(&mut share, bytes, "the pack")?;
+        Ok(share)
+    }
+
+    /// Returns a share without any bytes yet.
+    pub(crate) fn no_memory(&self) -> Share {
+        self.memory.share()
+    }
+
+    fn grow(&self, share: &mut Share, bytes: u64, what: &'static str) -> Result<(), Error> {
+        let grown = self.clock.wait_for_own(share.grow(bytes))?;
+        grown.map_err(|why| Error::Memory {
+            url: self.remote.shown(),
+            what,
+            why,
+        })
+    }
+
+    fn set_allowance(&self, bytes: u64, what: &'static str) {
         *lock(&self.limit) = (bytes, what);
         self.allowance.store(bytes, Ordering::Relaxed);
     }
@@ -247,6 +289,9 @@ impl Wire {
                 limit,
                 of: format!(" by '{}'", self.remote.shown()),
             });
+        }
+        if let Some(share) = &mut *lock(&self.refs) {
+            self.grow(share, len.saturating_mul(REFS_GROWTH), "the list of refs")?;
         }
         Ok(Some(bytes))
     }

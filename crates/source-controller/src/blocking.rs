@@ -16,6 +16,8 @@ use tokio_util::sync::CancellationToken;
 /// Limits of one piece of blocking work.
 #[derive(Debug, Clone)]
 pub struct Work {
+    /// Namespace of the object that is worked for.
+    pub namespace: String,
     /// Timeout of the work.
     pub timeout: Duration,
     /// Becomes true when the pass is cancelled, or dropped.
@@ -27,6 +29,7 @@ pub struct Work {
 /// # Errors
 /// The error of the work; a fault if no thread can be started, or the work panics.
 pub(crate) async fn run<T, E>(
+    namespace: &str,
     timeout: Duration,
     cancel: &CancellationToken,
     work: impl FnOnce(&Work) -> Result<T, E> + Send + 'static,
@@ -37,7 +40,11 @@ where
 {
     let cancelled = Arc::new(AtomicBool::new(false));
     let guard = CancelOnDrop(Arc::clone(&cancelled));
-    let limits = Work { timeout, cancelled };
+    let limits = Work {
+        namespace: namespace.to_owned(),
+        timeout,
+        cancelled,
+    };
     let (send, mut receive) = oneshot::channel();
     let spawned = thread::Builder::new()
         .name("source".to_owned())

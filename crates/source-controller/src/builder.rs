@@ -125,7 +125,7 @@ impl Builder {
             })?;
         let (kind, into) = (Arc::clone(kind), dir.path().to_owned());
         let file = K::file_name(&resolved);
-        let fetched = blocking::run(scope.timeout, scope.cancel, move |work| {
+        let fetched = blocking::run(scope.namespace, scope.timeout, scope.cancel, move |work| {
             kind.fetch(&request, &resolved, work, &into)
         })
         .await?;
@@ -133,7 +133,7 @@ impl Builder {
         let packs = Arc::clone(&self.packs).acquire_owned().await;
         let packing = packs.map_err(|_| panicked())?;
         let (storage, algorithm) = (Arc::clone(&self.storage), self.algorithm);
-        let built = blocking::run(scope.timeout, scope.cancel, move |work| {
+        let built = blocking::run(scope.namespace, scope.timeout, scope.cancel, move |work| {
             let _held = (packing, dir);
             let options = PackOptions {
                 ignore,

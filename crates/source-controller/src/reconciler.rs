@@ -164,7 +164,7 @@ impl<K: SourceKind> SourceReconciler<K> {
         let request = K::request(pass.object, secret.as_ref())?;
         let scope = pass.scope();
         let (kind, asked) = (Arc::clone(&self.kind), request.clone());
-        let resolved = blocking::run(scope.timeout, scope.cancel, move |work| {
+        let resolved = blocking::run(scope.namespace, scope.timeout, scope.cancel, move |work| {
             kind.resolve(&asked, work)
         });
         Ok((request, resolved.await?))

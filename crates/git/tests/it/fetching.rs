@@ -324,3 +324,94 @@ fn limits_are_named() {
     });
     assert!(read.is_err());
 }
+
+/// Writes a tree as it is, which git itself would refuse, and returns its hash.
+fn tree(repo: &testkit::Repo, entries: &[(&str, &str, &str)]) -> String {
+    let mut bytes = Vec::new();
+    for (mode, name, id) in entries {
+        bytes.extend_from_slice(format!("{mode} {name}\0").as_bytes());
+        let digits = |at: usize| u8::from_str_radix(&id[at..at + 2], 16).unwrap();
+        bytes.extend((0..40).step_by(2).map(digits));
+    }
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(&file, bytes).unwrap();
+    let path = file.path().to_string_lossy().into_owned();
+    let id = repo
+        .git(&["hash-object", "-t", "tree", "--literally", "-w", &path])
+        .unwrap();
+    id.trim().to_owned()
+}
+
+/// Makes a tree the content of branch `main`.
+fn publish(repo: &testkit::Repo, tree: &str) {
+    let named = [
+        "-c",
+        "user.name=a",
+        "-c",
+        "user.email=a@example.com",
+        "commit-tree",
+        "-m",
+        "m",
+        tree,
+    ];
+    let commit = repo.git(&named).unwrap();
+    repo.set_ref("refs/heads/main", commit.trim()).unwrap();
+}
+
+fn refusal(repo: &testkit::Repo) -> String {
+    let remote = Remote::new(&repo.url()).unwrap();
+    let fetched = fetch(&remote, &branch("main"), &call());
+    let error = fetched
+        .and_then(|fetched| fetched.snapshot.nodes())
+        .unwrap_err()
+        .to_string();
+    assert!(error.len() < 30_000, "{} bytes", error.len());
+    error
+}
+
+#[test]
+fn names_and_paths_longer_than_those_of_disks_are_refused() {
+    let server = testkit::GitServer::start().unwrap();
+    let repo = server.repo("long").unwrap();
+    repo.commit("first", &[(&"x".repeat(255), "a")]).unwrap();
+    let remote = Remote::new(&repo.url()).unwrap();
+    let fetched = fetch(&remote, &branch("main"), &call()).unwrap();
+    assert_eq!(fetched.snapshot.nodes().unwrap().len(), 1);
+    let blob = repo.rev("main:".to_owned().as_str()).unwrap();
+    let blob = repo.git(&["ls-tree", "--object-only", &blob]).unwrap();
+    let blob = blob.trim();
+
+    // A pack of a few kilobytes: 10,000 entries below a name of 1 MiB.
+    let names: Vec<String> = (0..10_000).map(|number| format!("{number:05}")).collect();
+    let files: Vec<_> = names.iter().map(|name| ("100644", name.as_str(), blob)).collect();
+    let below = tree(&repo, &files);
+    publish(&repo, &tree(&repo, &[("40000", &"y".repeat(1 << 20), &below)]));
+    assert!(refusal(&repo).contains("longer than 255 bytes"));
+
+    // The same with 90 directories in one another.
+    let name = "z".repeat(250);
+    let deep = (0..90).fold(below, |below, _| tree(&repo, &[("40000", &name, &below)]));
+    publish(&repo, &deep);
+    assert!(refusal(&repo).contains("bytes of paths was reached"));
+}
+
+#[test]
+fn a_list_of_refs_over_16_mib_is_refused() {
+    let server = testkit::GitServer::start().unwrap();
+    let repo = server.repo("refs").unwrap();
+    let commit = repo.commit("first", &[("a", "a")]).unwrap();
+    let packed: String = (0..150_000)
+        .map(|number| format!("{commit} refs/tags/{}{number:06}\n", "long-".repeat(20)))
+        .collect();
+    std::fs::write(repo.path().join("packed-refs"), packed).unwrap();
+    let reference = Selector {
+        semver: Some("*".to_owned()),
+        ..Selector::default()
+    };
+    let remote = Remote::new(&repo.url()).unwrap();
+    let error = resolve(&remote, &reference.reference().unwrap(), &call()).unwrap_err();
+    assert!(
+        error.to_string().contains("bytes of a list of refs was reached"),
+        "{error}"
+    );
+}

@@ -153,6 +153,7 @@ impl SourceKind for GitRepositories {
 fn call(work: &Work) -> Call {
     Call {
         cancelled: Arc::clone(&work.cancelled),
+        tenant: work.namespace.clone(),
         ..Call::new(work.timeout)
     }
 }
