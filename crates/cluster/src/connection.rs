@@ -2,14 +2,20 @@
 
 use std::{fmt, future::Future, sync::Arc, time::Duration};
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use http::{Method, Request, StatusCode, header};
-use http_body_util::{BodyExt as _, Limited};
+use http_body_util::BodyExt as _;
 use kube::{Client, client::Body};
 use tokio::{sync::Semaphore, time};
 use tokio_util::sync::CancellationToken;
+use tree::{Memory, Share, Tenant};
 
-use crate::{ApiError, Error, snapshot::Discovery};
+use crate::{AnswerLimit, ApiError, Error, snapshot::Discovery};
+
+/// Default bytes of memory that answers take.
+const MEMORY: u64 = 512 << 20;
+/// Bytes of memory of a value in an answer, beside its text.
+const VALUE: u64 = 64;
 
 /// The bounds of requests.
 #[derive(Debug, Clone)]
@@ -20,8 +26,12 @@ pub struct Settings {
     pub request_timeout: Duration,
     /// Maximum number of attempts at one request, which ends earlier after two timeouts; default 5.
     pub attempts: u32,
-    /// Maximum size of the body of an answer, in bytes; default 256 MiB.
+    /// Maximum size of the body of an answer, in bytes; default 32 MiB.
     pub answer_bytes: usize,
+    /// Address of the API server in errors; empty by default.
+    pub server: String,
+    /// The memory of the process that answers are held in; by default a part of 512 MiB that belongs to this connection.
+    pub memory: Memory,
 }
 
 impl Default for Settings {
@@ -30,7 +40,9 @@ impl Default for Settings {
             concurrency: 16,
             request_timeout: Duration::from_secs(30),
             attempts: 5,
-            answer_bytes: 256 << 20,
+            answer_bytes: 32 << 20,
+            server: String::new(),
+            memory: Memory::new(MEMORY),
         }
     }
 }
@@ -39,6 +51,7 @@ struct Shared {
     client: Client,
     settings: Settings,
     permits: Semaphore,
+    memory: Tenant,
     discovery: Discovery,
 }
 
@@ -64,6 +77,8 @@ pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) warnings: Vec<String>,
     pub(crate) body: Bytes,
+    /// The memory of the body, and of the value that it holds.
+    pub(crate) share: Share,
 }
 
 /// A request that can be sent again.
@@ -105,11 +120,13 @@ impl Cluster {
     #[must_use]
     pub fn with_settings(client: Client, settings: Settings) -> Self {
         let permits = Semaphore::new(settings.concurrency.max(1));
+        let memory = settings.memory.tenant(&settings.server);
         Self {
             shared: Arc::new(Shared {
                 client,
                 settings,
                 permits,
+                memory,
                 discovery: Discovery::default(),
             }),
             impersonate: None,
@@ -170,11 +187,16 @@ impl Cluster {
     /// applies, and deletes that name the UID. An answer 404 or 409 is an answer; so is every other error that will not
     /// heal by trying again.
     pub(crate) async fn send(&self, what: &str, call: &Call) -> Result<Answer, Error> {
+        self.send_beside(what, call, &self.no_memory()).await
+    }
+
+    /// The same for one of several answers: `held` is the memory of the others.
+    pub(crate) async fn send_beside(&self, what: &str, call: &Call, held: &Share) -> Result<Answer, Error> {
         let settings = &self.shared.settings;
         let mut backoff = Duration::from_millis(100);
         let mut timeouts = 0;
         for attempt in 1.. {
-            let outcome = self.unless_cancelled(self.attempt(what, call)).await?;
+            let outcome = self.unless_cancelled(self.attempt(what, call, held)).await?;
             let (after, error) = match outcome {
                 Attempt::Done(result) => return result,
                 Attempt::Again { after, error } => (after, error),
@@ -191,12 +213,12 @@ impl Cluster {
         Err(Error::Cancelled)
     }
 
-    async fn attempt(&self, what: &str, call: &Call) -> Attempt {
+    async fn attempt(&self, what: &str, call: &Call, held: &Share) -> Attempt {
         let limit = self.shared.settings.request_timeout;
         let Ok(_permit) = self.shared.permits.acquire().await else {
             return Attempt::Done(Err(Error::Cancelled));
         };
-        match time::timeout(limit, self.exchange(what, call)).await {
+        match time::timeout(limit, self.exchange(what, call, held)).await {
             Ok(attempt) => attempt,
             Err(_) => Attempt::Again {
                 after: None,
@@ -208,7 +230,7 @@ impl Cluster {
         }
     }
 
-    async fn exchange(&self, what: &str, call: &Call) -> Attempt {
+    async fn exchange(&self, what: &str, call: &Call, held: &Share) -> Attempt {
         let unreachable = |reason: String| Error::Unreachable {
             what: what.to_owned(),
             reason,
@@ -228,15 +250,13 @@ impl Cluster {
             }
         };
         let (parts, body) = answer.into_parts();
-        let body = match Limited::new(body, self.shared.settings.answer_bytes)
-            .collect()
-            .await
-        {
-            Ok(body) => body.to_bytes(),
-            Err(error) => {
+        let (body, share) = match self.body(body, held.beside()).await {
+            Ok(read) => read,
+            Err(BodyError::Limit(why)) => return Attempt::Done(Err(self.too_large(what, why))),
+            Err(BodyError::Broken(why)) => {
                 return Attempt::Again {
                     after: None,
-                    error: unreachable(error.to_string()),
+                    error: unreachable(why),
                 };
             }
         };
@@ -262,7 +282,42 @@ impl Cluster {
             status,
             warnings,
             body,
+            share,
         }))
+    }
+
+    /// Reads a body, whose bytes and values are counted before they are held.
+    async fn body(&self, mut body: Body, mut share: Share) -> Result<(Bytes, Share), BodyError> {
+        let limit = self.shared.settings.answer_bytes;
+        let (mut bytes, mut values) = (BytesMut::new(), 0);
+        while let Some(frame) = body.frame().await {
+            let frame = frame.map_err(|error| BodyError::Broken(error.to_string()))?;
+            let Ok(data) = frame.into_data() else { continue };
+            if bytes.len() + data.len() > limit {
+                return Err(BodyError::Limit(AnswerLimit::Bytes(limit)));
+            }
+            values += values_in(&data);
+            // Buffers double, so they have twice the bytes at most.
+            let grown = share.grow(2 * data.len() as u64).await;
+            grown.map_err(|why| BodyError::Limit(why.into()))?;
+            bytes.extend_from_slice(&data);
+        }
+        let grown = share.grow(values * VALUE).await;
+        grown.map_err(|why| BodyError::Limit(why.into()))?;
+        Ok((bytes.freeze(), share))
+    }
+
+    pub(crate) fn too_large(&self, what: &str, why: AnswerLimit) -> Error {
+        Error::TooLarge {
+            what: what.to_owned(),
+            server: self.shared.settings.server.clone(),
+            why,
+        }
+    }
+
+    /// Returns a share of the memory for answers without any bytes yet.
+    pub(crate) fn no_memory(&self) -> Share {
+        self.shared.memory.share()
     }
 
     fn request(&self, what: &str, call: &Call) -> Result<Request<Body>, Error> {
@@ -283,6 +338,19 @@ impl Cluster {
                 reason: error.to_string(),
             })
     }
+}
+
+/// The error of reading a body.
+enum BodyError {
+    Limit(AnswerLimit),
+    Broken(String),
+}
+
+/// Returns at least the number of values in a piece of JSON: each but the first follows one of these characters.
+fn values_in(json: &[u8]) -> u64 {
+    json.iter()
+        .filter(|byte| matches!(byte, b',' | b':' | b'[' | b'{'))
+        .count() as u64
 }
 
 /// Returns true if the same request may succeed later.

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use kube::core::discovery::v2::APIGroupDiscoveryList;
 
 use crate::{
-    Cluster, Error,
+    AnswerLimit, Cluster, Error,
     connection::{Answer, Call},
     legacy,
     snapshot::{Discovered, GroupVersion, ResourceKind, Scope, Snapshot},
@@ -14,6 +14,9 @@ use crate::{
 /// Accepted content types: aggregated discovery, which is one document for all groups.
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,\
                           application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json";
+
+/// Maximum size of the names of all kinds of a server, in bytes: they are kept as long as the connection.
+const NAMES: usize = 2 << 20;
 
 impl Cluster {
     /// Returns the last snapshot, and reads one if there is none.
@@ -120,8 +123,16 @@ impl Cluster {
                 Ok(list) if answer.is_kind("APIGroupDiscoveryList") => found.add_aggregated(list),
                 _ => self.discover_legacy(root, &answer, &mut found).await?,
             }
+            self.check_size(&found)?;
         }
         Ok(found)
+    }
+
+    fn check_size(&self, found: &Discovered) -> Result<(), Error> {
+        match found.bytes() > NAMES {
+            true => Err(self.too_large("discovery", AnswerLimit::Kinds(NAMES))),
+            false => Ok(()),
+        }
     }
 
     async fn discover_legacy(
@@ -133,6 +144,7 @@ impl Cluster {
         for served in legacy::versions(root, &answer.value("discovery")?) {
             let answer = self.send("discovery", &Call::get(served.url.clone())).await?;
             // A group whose API server is down must not hide the others.
+            self.check_size(found)?;
             match answer.success(None) {
                 Ok(answer) => found
                     .kinds

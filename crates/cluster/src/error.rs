@@ -3,7 +3,32 @@
 use std::time::Duration;
 
 use objects::{ObjectRef, conflict::Cause, secrets};
+use tree::MemoryError;
 use yaml::Value;
+
+/// A limit of an answer of an API server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum AnswerLimit {
+    /// The body has too many bytes.
+    #[error("it has more than {0} bytes")]
+    Bytes(usize),
+    /// The list has too many pages.
+    #[error("the list has more than {0} pages")]
+    Pages(usize),
+    /// The names of its kinds have too many bytes.
+    #[error("the names of its kinds have more than {0} bytes")]
+    Kinds(usize),
+    /// The process has no memory for it now, or ever.
+    #[error(transparent)]
+    Memory(#[from] MemoryError),
+}
+
+impl AnswerLimit {
+    /// Returns true if a part of the answer may fit.
+    pub(crate) fn is_too_large(self) -> bool {
+        matches!(self, Self::Bytes(_) | Self::Memory(MemoryError::TooMuch { .. }))
+    }
+}
 
 /// An error of an operation on a cluster or a kubeconfig.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -50,6 +75,16 @@ pub enum Error {
         what: String,
         /// Maximum number of objects.
         limit: usize,
+    },
+    /// An answer of the API server is too large.
+    #[error("{what}: the answer of the API server {server} is too large: {why}")]
+    TooLarge {
+        /// Description of the operation.
+        what: String,
+        /// Address of the API server.
+        server: String,
+        /// The limit that was reached.
+        why: AnswerLimit,
     },
     /// A name or namespace that can't stand in a URL.
     #[error("{object}: '{value}' can't be a name: use lower case letters, digits, '-' and '.'")]

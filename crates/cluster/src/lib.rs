@@ -21,6 +21,6 @@ pub use admission::Admission;
 pub use apply::{Applied, ApplyOptions};
 pub use connection::{Cluster, Settings};
 pub use delete::{DeleteOptions, Deleted};
-pub use error::{ApiError, Error};
+pub use error::{AnswerLimit, ApiError, Error};
 pub use list::{Detail, Gap, Listing};
 pub use snapshot::{GroupVersion, ResourceKind, Scope, Snapshot};

@@ -3,12 +3,19 @@
 use std::{collections::HashSet, fmt, time::Duration};
 
 use futures::{StreamExt as _, stream};
+use tree::Share;
 use yaml::{Map, Value};
 
-use crate::{Cluster, Error, ResourceKind, connection::Call, path};
+use crate::{
+    AnswerLimit, Cluster, Error, ResourceKind,
+    connection::{Answer, Call},
+    path,
+};
 
-/// Objects on one page of a list.
+/// Objects on one page of a list. Pages that are too large are asked for again with a tenth of it.
 const PAGE: usize = 500;
+/// Maximum number of pages of a list: 500,000 objects.
+const PAGES: usize = 1000;
 /// Maximum age of the list of kinds: objects of a kind that was added since would be missed.
 const KINDS_AGE: Duration = Duration::from_secs(10);
 
@@ -101,6 +108,8 @@ pub struct Listing {
     pub restricted: bool,
     /// The groups and kinds with a warning of the API server on every request.
     pub warned: HashSet<(String, String)>,
+    /// The memory of the objects.
+    held: Vec<Share>,
 }
 
 /// The objects of a kind, page by page.
@@ -108,11 +117,13 @@ struct Pages {
     objects: Vec<Value>,
     /// True if the API server warned of the kind.
     warned: bool,
+    held: Share,
 }
 
 impl Listing {
     fn add(&mut self, kind: &ResourceKind, pages: Pages) {
         self.objects.extend(pages.objects);
+        self.held.push(pages.held);
         if pages.warned {
             self.warned.insert((kind.group.clone(), kind.kind.clone()));
         }
@@ -120,6 +131,7 @@ impl Listing {
 
     fn extend(&mut self, other: Self) {
         self.objects.extend(other.objects);
+        self.held.extend(other.held);
         self.gaps.extend(other.gaps);
         self.restricted |= other.restricted;
         self.warned.extend(other.warned);
@@ -236,48 +248,69 @@ impl Cluster {
     ) -> Result<Pages, Error> {
         let what = format!("list {}", kind.plural);
         let url = path::collection(kind, namespace)?;
-        let (mut objects, mut warned) = (Vec::new(), false);
-        let mut next = String::new();
-        loop {
+        let mut pages = Pages {
+            objects: Vec::new(),
+            warned: false,
+            held: self.no_memory(),
+        };
+        let (mut size, mut next) = (PAGE, String::new());
+        for _ in 0..PAGES {
             let call = Call {
                 accept: query.detail.accept(),
-                ..Call::get(format!("{url}?{}&limit={PAGE}{next}", query.selector))
+                ..Call::get(format!("{url}?{}&limit={size}{next}", query.selector))
             };
-            let answer = match self.send(&what, &call).await?.success(None) {
+            let answer = match self.send_beside(&what, &call, &pages.held).await {
+                // A server decides itself how much it sends: each size is tried once.
+                Err(Error::TooLarge { why, .. }) if why.is_too_large() && size > 1 => {
+                    size = size.div_ceil(10);
+                    continue;
+                }
+                other => other?.success(None),
+            };
+            let mut answer = match answer {
                 // The pages took so long that the snapshot of the list expired: start again.
                 Err(error) if error.code() == Some(410) && !next.is_empty() => {
-                    objects.clear();
+                    pages.objects.clear();
+                    pages.held = self.no_memory();
                     next.clear();
                     continue;
                 }
                 other => other?,
             };
-            warned |= !answer.warnings.is_empty();
-            let Value::Map(mut list) = answer.value(&what)? else {
-                return Err(Error::Malformed {
-                    what,
-                    reason: "the list is not a map".to_owned(),
-                });
-            };
-            let more = list
-                .get_map("metadata")
-                .and_then(|metadata| metadata.get_str("continue"))
-                .filter(|token| !token.is_empty())
-                .map(|token| format!("&continue={}", path::encode(token)));
-            if let Some(Value::Seq(items)) = list.remove("items") {
-                objects.extend(items.into_iter().map(|item| typed(item, kind)));
-            }
-            if objects.len() > query.most {
-                return Err(Error::TooMany {
-                    what,
-                    limit: query.most,
-                });
-            }
-            match more {
+            let merged = pages.held.merge(&mut answer.share);
+            merged.map_err(|why| self.too_large(&what, why.into()))?;
+            match pages.add(kind, &what, &answer)? {
+                _ if pages.objects.len() > query.most => {
+                    return Err(Error::TooMany {
+                        what,
+                        limit: query.most,
+                    });
+                }
                 Some(more) => next = more,
-                None => return Ok(Pages { objects, warned }),
+                None => return Ok(pages),
             }
         }
+        Err(self.too_large(&what, AnswerLimit::Pages(PAGES)))
+    }
+}
+
+impl Pages {
+    /// Adds a page, and returns the part of the URL of the next one.
+    fn add(&mut self, kind: &ResourceKind, what: &str, answer: &Answer) -> Result<Option<String>, Error> {
+        self.warned |= !answer.warnings.is_empty();
+        let Value::Map(mut list) = answer.value(what)? else {
+            return Err(Error::Malformed {
+                what: what.to_owned(),
+                reason: "the list is not a map".to_owned(),
+            });
+        };
+        if let Some(Value::Seq(items)) = list.remove("items") {
+            self.objects
+                .extend(items.into_iter().map(|item| typed(item, kind)));
+        }
+        let token = list.get_map("metadata").and_then(|data| data.get_str("continue"));
+        let token = token.filter(|token| !token.is_empty());
+        Ok(token.map(|token| format!("&continue={}", path::encode(token))))
     }
 }
 

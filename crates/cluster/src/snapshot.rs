@@ -188,6 +188,18 @@ impl Discovery {
 }
 
 impl Discovered {
+    /// Returns the size of the names of all kinds, in bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        let kinds = self.kinds.iter().map(|kind| {
+            [&kind.group, &kind.version, &kind.kind, &kind.plural]
+                .map(String::len)
+                .iter()
+                .sum::<usize>()
+        });
+        let stale = self.stale.iter().map(|stale| stale.group.len() + stale.version.len());
+        kinds.chain(stale).sum()
+    }
+
     pub(crate) fn add_aggregated(&mut self, list: APIGroupDiscoveryList) {
         for group in list.items {
             let name = group

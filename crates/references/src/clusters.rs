@@ -1,18 +1,33 @@
 //! The clusters that objects deploy to, and the identities that they deploy with.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::HashMap,
+    sync::{Arc, LazyLock},
+    time::Duration,
+};
 
 use api::{Fault, KubeConfig, Reason};
 use cluster::{
-    Cluster,
+    Cluster, Settings,
     access::{self, KubeconfigRules},
 };
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, Config, ResourceExt};
 use runtime::{Context, client::describe};
 use tokio::sync::Mutex;
+use tree::Memory;
 
 use crate::Consumer;
+
+/// Bytes of memory for answers of the cluster of the process.
+const LOCAL_ANSWERS: u64 = 256 << 20;
+/// Bytes of memory for answers of all other clusters, whose servers users name.
+const REMOTE_ANSWERS: u64 = 128 << 20;
+
+/// Longest wait for memory of answers: shorter than a request, whose time includes it.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+static REMOTE_MEMORY: LazyLock<Memory> = LazyLock::new(|| Memory::with_patience(REMOTE_ANSWERS, PATIENCE));
 
 /// Maximum number of kept connections to remote clusters.
 const MAX_CONNECTIONS: usize = 64;
@@ -123,7 +138,11 @@ impl Clusters {
     /// Starts with the cluster of the process.
     pub(crate) fn new(ctx: &Context, kubeconfigs: KubeconfigRules) -> Self {
         let local = Connection {
-            cluster: Cluster::new(ctx.client().clone()),
+            cluster: connected(
+                ctx.client().clone(),
+                ctx.config(),
+                Memory::with_patience(LOCAL_ANSWERS, PATIENCE),
+            ),
             identity: Arc::new(ClusterIdentity::new(ctx.config())),
         };
         Self {
@@ -221,7 +240,7 @@ impl Clusters {
             .client_for(&config)
             .map_err(|error| cluster::Error::Kubeconfig(error.to_string()))?;
         Ok(Connection {
-            cluster: Cluster::new(client),
+            cluster: connected(client, &config, REMOTE_MEMORY.clone()),
             identity,
         })
     }
@@ -234,6 +253,16 @@ impl Clusters {
         }
         remote.insert(version, connection.clone());
     }
+}
+
+fn connected(client: kube::Client, config: &Config, memory: Memory) -> Cluster {
+    let server = config.cluster_url.to_string();
+    let settings = Settings {
+        server: server.trim_end_matches('/').to_owned(),
+        memory,
+        ..Settings::default()
+    };
+    Cluster::with_settings(client, settings)
 }
 
 /// Finds the kubeconfig in a Secret. The error is the missing key.

@@ -1,0 +1,107 @@
+//! Servers that a user names as API servers, and that answer as no API server does.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
+use bytes::Bytes;
+use cluster::{Cluster, Error, ResourceKind, Settings};
+use kube::{Client, Config};
+use testkit::{Page, WebServer};
+use tree::Memory;
+
+/// Connects to a server as a kubeconfig says, with this many bytes of memory.
+fn connect(server: &WebServer, memory: u64) -> (Cluster, Memory) {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let client = Client::try_from(Config::new(server.url("").parse().unwrap())).unwrap();
+    let memory = Memory::new(memory);
+    let settings = Settings {
+        server: "https://tenant.example".to_owned(),
+        memory: memory.clone(),
+        ..Settings::default()
+    };
+    (Cluster::with_settings(client, settings), memory)
+}
+
+fn config_maps() -> ResourceKind {
+    ResourceKind {
+        group: String::new(),
+        version: "v1".to_owned(),
+        kind: "ConfigMap".to_owned(),
+        plural: "configmaps".to_owned(),
+        namespaced: true,
+        listable: true,
+        deletable: true,
+        preferred: true,
+        status: false,
+    }
+}
+
+async fn refusal(page: Page, bytes: u64) -> String {
+    let server = WebServer::start().unwrap();
+    server.page("/api/v1/configmaps", page);
+    let (cluster, memory) = connect(&server, bytes);
+    let error = cluster.list(&config_maps(), None, usize::MAX).await.unwrap_err();
+    assert!(matches!(error, Error::TooLarge { .. }), "{error}");
+    assert_eq!(memory.held(), 0);
+    error.to_string()
+}
+
+#[tokio::test]
+async fn endless_answers_and_lists_are_refused_by_the_name_of_the_server() {
+    let prefix = "list configmaps: the answer of the API server https://tenant.example is too large: ";
+    let body = refusal(Page::Endless(Bytes::from(vec![b' '; 1 << 20])), 512 << 20).await;
+    assert_eq!(body, format!("{prefix}it has more than 33554432 bytes"));
+
+    // Each page names the next one.
+    let page = br#"{"items":[],"metadata":{"continue":"again"}}"#;
+    let pages = refusal(Page::Content(Bytes::from_static(page)), 64 << 20).await;
+    assert_eq!(pages, format!("{prefix}the list has more than 1000 pages"));
+}
+
+#[tokio::test]
+async fn values_are_counted_before_they_are_made() {
+    // Two megabytes of empty lists: a hundred megabytes of values.
+    let mut page = br#"{"items":["#.to_vec();
+    page.extend(b"[],".repeat(700_000));
+    page.extend(br#"[]]}"#);
+    let error = refusal(Page::Content(page.into()), 64 << 20).await;
+    assert!(
+        error.ends_with("it needs more than 50331648 bytes of memory"),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn pages_of_a_list_are_counted_together() {
+    let item = format!(r#"{{"data":{{"a":"{}"}}}}"#, "x".repeat(500_000));
+    let page = format!(r#"{{"items":[{item}],"metadata":{{"continue":"again"}}}}"#);
+    let error = refusal(Page::Content(page.into()), 64 << 20).await;
+    assert!(
+        error.ends_with("it needs more than 50331648 bytes of memory"),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn kinds_are_bounded_in_size() {
+    let server = WebServer::start().unwrap();
+    let kind = |number: usize| {
+        format!(
+            r#"{{"name":"{number}{}","kind":"K","verbs":["list"]}}"#,
+            "x".repeat(200)
+        )
+    };
+    let kinds: Vec<String> = (0..20_000).map(kind).collect();
+    let page = |text: String| Page::Content(text.into());
+    server.page("/api", page(r#"{"versions":["v1"]}"#.to_owned()));
+    server.page(
+        "/api/v1",
+        page(format!(r#"{{"resources":[{}]}}"#, kinds.join(","))),
+    );
+    server.page("/apis", page(r#"{"groups":[]}"#.to_owned()));
+    let (cluster, _) = connect(&server, 512 << 20);
+    let error = cluster.snapshot().await.unwrap_err().to_string();
+    assert!(
+        error.contains("https://tenant.example is too large: the names of its kinds"),
+        "{error}"
+    );
+}
