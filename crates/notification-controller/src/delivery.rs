@@ -9,7 +9,10 @@ mod send;
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use api::{Reason, notification::Provider};
+use api::{
+    Reason,
+    notification::{Alert, Provider},
+};
 use futures::{Stream, StreamExt};
 use kube::{Client, ResourceExt};
 use net::AddressPolicy;
@@ -17,7 +20,7 @@ use runtime::{Context, EventDraft, ObjectKey, Recorder, Severity};
 
 use crate::{
     Error, Flags,
-    alerts::{Compiled, Verdict, labels::LabelReader},
+    alerts::{self, Verdict, expressions::Matcher, labels::LabelReader},
     event::{self, Combined},
     metrics::{Fate, Metrics},
     providers::{self, Kind},
@@ -40,6 +43,7 @@ pub(crate) struct Dispatcher {
     recorder: Recorder,
     store: Store,
     labels: LabelReader,
+    expressions: Matcher,
     clients: Clients,
     lanes: Lanes,
     metrics: Metrics,
@@ -48,7 +52,7 @@ pub(crate) struct Dispatcher {
 
 /// One event for one provider.
 struct Delivery {
-    alert: Arc<Compiled>,
+    alert: Arc<Alert>,
     provider: Arc<Provider>,
     kind: Kind,
     accepted: Arc<Accepted>,
@@ -65,6 +69,7 @@ impl Dispatcher {
             recorder: ctx.recorder().clone(),
             store,
             labels: LabelReader::new(ctx.client().clone()),
+            expressions: Matcher::default(),
             clients: Clients::new(addresses),
             lanes: Lanes::default(),
             metrics,
@@ -125,11 +130,18 @@ impl Dispatcher {
         }
     }
 
-    async fn is_for(&self, alert: &Compiled, accepted: &Accepted) -> bool {
-        let wanted = match alert.verdict(&accepted.event, self.own_namespace_only) {
-            Verdict::No => return false,
-            Verdict::Yes => return true,
-            Verdict::IfLabels(wanted) => wanted,
+    async fn is_for(&self, alert: &Alert, accepted: &Accepted) -> bool {
+        let verdict = alerts::verdict(alert, &accepted.event, self.own_namespace_only);
+        // The expressions come after what costs nothing.
+        let passes = verdict != Verdict::No
+            && self
+                .expressions
+                .is_match(&alert.spec, &accepted.event.message)
+                .await;
+        let wanted = match verdict {
+            Verdict::IfLabels(wanted) if passes => wanted,
+            Verdict::Yes => return passes,
+            Verdict::No | Verdict::IfLabels(_) => return false,
         };
         match self.labels.labels(&accepted.event.involved_object).await {
             Ok(labels) => wanted
@@ -144,8 +156,8 @@ impl Dispatcher {
     }
 
     /// Returns the delivery for a matching alert, or `None` if there is nothing to deliver.
-    fn delivery(&self, alert: &Arc<Compiled>, accepted: &Arc<Accepted>) -> Option<Delivery> {
-        let own = alert.alert.namespace().unwrap_or_default();
+    fn delivery(&self, alert: &Arc<Alert>, accepted: &Arc<Accepted>) -> Option<Delivery> {
+        let own = alert.namespace().unwrap_or_default();
         let failed = |why: &str| {
             let message = format!("failed to send notification for {}: {why}", object_name(accepted));
             self.warn(
@@ -155,7 +167,7 @@ impl Dispatcher {
                 BTreeMap::new(),
             );
         };
-        let name = &alert.alert.spec.provider_ref.name;
+        let name = &alert.spec.provider_ref.name;
         let Some(provider) = self.store.provider(&own, name) else {
             failed(&format!("Provider '{name}' not found in namespace '{own}'"));
             return None;
@@ -195,7 +207,7 @@ impl Dispatcher {
     }
 
     async fn deliver(&self, delivery: &Delivery) {
-        let combined = event::combine(&delivery.accepted.event, &delivery.alert.alert.spec);
+        let combined = event::combine(&delivery.accepted.event, &delivery.alert.spec);
         self.tell_conflicts(delivery, &combined);
         let fate = match self.send(delivery, &combined).await {
             Ok(()) => Fate::Sent,
@@ -254,8 +266,8 @@ impl Dispatcher {
     }
 
     /// Reports a failure in the log and as an event on the alert.
-    fn warn(&self, alert: &Compiled, reason: Reason, message: String, metadata: BTreeMap<String, String>) {
-        let (name, namespace) = (alert.alert.name_any(), alert.alert.namespace());
+    fn warn(&self, alert: &Alert, reason: Reason, message: String, metadata: BTreeMap<String, String>) {
+        let (name, namespace) = (alert.name_any(), alert.namespace());
         tracing::error!(
             alert = name,
             namespace,
@@ -264,7 +276,7 @@ impl Dispatcher {
             "notification failed"
         );
         self.recorder.record(
-            &alert.alert,
+            alert,
             EventDraft {
                 severity: Severity::Error,
                 reason,

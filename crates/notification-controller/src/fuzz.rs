@@ -10,7 +10,11 @@ use serde_json::{Value, json};
 use testkit::fuzz::{self, Random};
 
 use crate::{
-    alerts::{Compiled, Verdict, broken_expression},
+    alerts::{
+        Verdict,
+        expressions::{self, broken_expression},
+        verdict,
+    },
     event,
     providers::{self, fixture},
 };
@@ -185,8 +189,10 @@ fn fuzz_alerts_match_in_bounded_time() {
         };
         let broken = broken_expression(&alert.spec);
         let started = Instant::now();
-        let compiled = Compiled::new(alert.clone());
-        let verdict = compiled.verdict(&event, false);
+        let mut verdict = verdict(&alert, &event, false);
+        if !expressions::matches_once(&alert.spec, &event.message) {
+            verdict = Verdict::No;
+        }
         assert!(started.elapsed().as_secs() < 5, "it took {:?}", started.elapsed());
         if let Some((path, why)) = broken {
             assert!(

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use api::notification::Provider;
+use api::notification::{Alert, Provider};
 use futures::StreamExt;
 use kube::{
     Api, Resource, ResourceExt,
@@ -19,19 +19,17 @@ use kube::{
 use runtime::{Context, ObjectKey};
 use serde::de::DeserializeOwned;
 
-use crate::alerts::Compiled;
-
 type Map<T> = Arc<RwLock<BTreeMap<ObjectKey, Arc<T>>>>;
 
 /// The Alerts and Providers of the cluster; cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Store {
-    alerts: Map<Compiled>,
+    alerts: Map<Alert>,
     providers: Map<Provider>,
 }
 
 impl Store {
-    pub(crate) fn alerts(&self) -> Vec<Arc<Compiled>> {
+    pub(crate) fn alerts(&self) -> Vec<Arc<Alert>> {
         self.alerts
             .read()
             .unwrap_or_else(PoisonError::into_inner)
@@ -60,7 +58,7 @@ pub(crate) const SYNC: [&str; 2] = ["the cache of Alerts", "the cache of Provide
 pub(crate) async fn follow(ctx: Context, store: Store) {
     let [alerts, providers] = SYNC;
     tokio::join!(
-        keep(&ctx, alerts, &store.alerts, Compiled::new),
+        keep(&ctx, alerts, &store.alerts, |alert: Alert| alert),
         keep(&ctx, providers, &store.providers, |provider: Provider| provider),
     );
 }

@@ -56,7 +56,7 @@ impl Reconciler for Alerts {
             let message = format!("{path}: references to other namespaces are not allowed");
             return Err(Fault::stall(Reason::AccessDenied, message));
         }
-        match alerts::broken_expression(&object.spec) {
+        match alerts::expressions::broken_expression(&object.spec) {
             None => Ok(()),
             Some((path, why)) => Err(Fault::stall(Reason::InvalidConfig, format!("{path}: {why}"))),
         }
