@@ -196,7 +196,10 @@ impl Discovered {
                 .iter()
                 .sum::<usize>()
         });
-        let stale = self.stale.iter().map(|stale| stale.group.len() + stale.version.len());
+        let stale = self
+            .stale
+            .iter()
+            .map(|stale| stale.group.len() + stale.version.len());
         kinds.chain(stale).sum()
     }
 
