@@ -23,10 +23,6 @@ pub(crate) use operation::ProjectCommit;
 /// Flags of kluctl that weir doesn't support.
 pub(crate) const UNSUPPORTED_FLAGS: UnsupportedFlags = &[
     (
-        &["--git-cache-update-interval"],
-        "weir has no Git cache; it fetches the needed commit only, on each run",
-    ),
-    (
         &["--git-ssh-key-file", "--git-ssh-known-hosts-file"],
         "Git over SSH is not supported yet; use an https URL with --git-username and --git-password",
     ),

@@ -126,6 +126,8 @@ struct Login {
 #[derive(Debug, Default)]
 pub(crate) struct Logins {
     entries: Vec<(ServerKind, Login)>,
+    /// True if certificates of registries are not verified (`KLUCTL_REGISTRY_DEFAULT_INSECURE_SKIP_TLS_VERIFY`).
+    insecure_registries: bool,
     /// Flags of the command. Registries on loopback addresses may use plain HTTP if these are kluctl's.
     pub(crate) flags: AccessFlags,
 }
@@ -139,6 +141,7 @@ impl Logins {
         all.extend(docker::of_file()?);
         Ok(Self {
             entries: all,
+            insecure_registries: insecure_registries()?,
             flags: AccessFlags::Servers,
         })
     }
@@ -150,6 +153,7 @@ impl Logins {
         all.extend(docker::of_file()?);
         Ok(Self {
             entries: all,
+            insecure_registries: insecure_registries()?,
             flags: AccessFlags::Servers,
         })
     }
@@ -165,6 +169,7 @@ impl Logins {
     fn of(entries: Vec<(ServerKind, Login)>) -> Self {
         Self {
             entries,
+            insecure_registries: false,
             flags: AccessFlags::None,
         }
     }
@@ -187,6 +192,9 @@ impl Logins {
         {
             let server = ServerAddress::parse(address);
             access.plain_http = server.is_some_and(|server| loopback::uses_plain_http(&server.host));
+        }
+        if kind == ServerKind::Registry && self.insecure_registries && !has_tls {
+            access.insecure_skip_verify = true;
         }
         Ok(access)
     }
@@ -260,11 +268,7 @@ impl Login {
     ///
     /// The field is unknown, or the value is invalid. Messages don't contain the value.
     fn set(&mut self, field: &str, value: &str) -> Result<()> {
-        let yes = || match value.to_ascii_lowercase().as_str() {
-            "true" | "1" | "t" => Ok(true),
-            "false" | "0" | "f" | "" => Ok(false),
-            _ => Err(anyhow!("{field} must be true or false")),
-        };
+        let yes = || parse_switch(field, value);
         match field {
             "CREDENTIALS_ID" => self.id = Some(value.to_owned()).filter(|id| !id.is_empty()),
             "HOST" => value.clone_into(&mut self.host),
@@ -403,6 +407,28 @@ fn from_texts(
         .collect())
 }
 
+/// Variable that turns off the verification of certificates for all registries.
+const INSECURE_REGISTRIES: &str = "KLUCTL_REGISTRY_DEFAULT_INSECURE_SKIP_TLS_VERIFY";
+
+/// Variables that have the prefix of a login and are none.
+const NOT_LOGINS: [&str; 2] = [INSECURE_REGISTRIES, "KLUCTL_GIT_CACHE_UPDATE_INTERVAL"];
+
+fn insecure_registries() -> Result<bool> {
+    match std::env::var(INSECURE_REGISTRIES) {
+        Ok(value) => parse_switch(INSECURE_REGISTRIES, &value),
+        Err(_) => Ok(false),
+    }
+}
+
+/// Parses the value of a variable that is true or false.
+fn parse_switch(name: &str, value: &str) -> Result<bool> {
+    match value.to_ascii_lowercase().as_str() {
+        "true" | "1" | "t" => Ok(true),
+        "false" | "0" | "f" | "" => Ok(false),
+        _ => Err(anyhow!("{name} must be true or false")),
+    }
+}
+
 /// Reads the logins of environment variables such as `KLUCTL_HELM_HOST` and `KLUCTL_HELM_1_HOST`.
 fn of_environment(all: impl Iterator<Item = (String, String)>) -> Result<Vec<(ServerKind, Login)>> {
     let mut servers = BTreeMap::<(ServerKind, Option<u32>), Login>::new();
@@ -412,6 +438,9 @@ fn of_environment(all: impl Iterator<Item = (String, String)>) -> Result<Vec<(Se
             ("KLUCTL_REGISTRY_", ServerKind::Registry),
             ("KLUCTL_GIT_", ServerKind::Git),
         ];
+        if NOT_LOGINS.contains(&name.as_str()) {
+            continue;
+        }
         let Some((rest, kind)) = kinds
             .iter()
             .find_map(|(prefix, kind)| Some((name.strip_prefix(prefix)?, *kind)))

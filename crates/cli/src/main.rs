@@ -71,6 +71,8 @@ enum Command {
     /// Render Helm charts
     #[command(subcommand)]
     Helm(helm::Command),
+    /// Print the version
+    Version,
     /// Generate a shell completion script
     Completion(Deferred<completion::CompletionArgs>),
     /// Generate man pages
@@ -104,7 +106,7 @@ fn parse(args: Vec<OsString>) -> Result<Cli, ParseError> {
     let args = arguments::subcommand_first(&program, args);
     // The defaults are those of kluctl; these commands have no counterpart in kluctl.
     let is_foreign = |word: &OsString| {
-        ["kustomize", "helm", "completion", "man"]
+        ["kustomize", "helm", "version", "completion", "man"]
             .iter()
             .any(|name| word == name)
     };
@@ -136,6 +138,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::HelmPull(args) => helm_pull::run(&args),
         Command::HelmUpdate(args) => helm_update::run(&args),
         Command::Oci(command) => oci::run(&command),
+        Command::Version => output::print(concat!(env!("CARGO_PKG_VERSION"), "\n")),
         Command::Completion(args) => completion::complete(&args, Cli::command()),
         Command::Man(args) => completion::man(&args, Cli::command()),
     }

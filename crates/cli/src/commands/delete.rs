@@ -6,7 +6,8 @@ use engine::DeployOptions;
 
 use super::operation::Operation;
 use crate::{
-    flags::{ConfirmFlags, OutputFlags, RenderInputFlags, ResultFlags},
+    flags::{ConfirmFlags, OutputFlags, RenderInputFlags, RenderOutputFlag, ResultFlags},
+    output,
     session::{ProjectOptions, Session},
     usage::boolean_flag,
 };
@@ -43,6 +44,8 @@ struct RemoveFlags {
     #[command(flatten)]
     output: OutputFlags,
     #[command(flatten)]
+    files: RenderOutputFlag,
+    #[command(flatten)]
     results: ResultFlags,
     /// Override the discriminator of the target
     #[arg(long, value_name = "DISCRIMINATOR", help_heading = "Target")]
@@ -64,10 +67,12 @@ fn remove(flags: &RemoveFlags, all: bool, no_wait: bool) -> Result<()> {
     let session = Session::open(&ProjectOptions {
         // The target of `delete` keeps its own discriminator: the given one only says what is deleted.
         discriminator: discriminator.filter(|_| !all),
+        keep_files: flags.files.render_output_dir.is_some(),
         ..ProjectOptions::new(&flags.input)
     })?;
     let cluster = session.cluster()?;
     let rendered = session.render(Some(&cluster))?;
+    output::write_files(&rendered, flags.files.render_output_dir.as_deref(), false)?;
     let yes = flags.confirm.yes || flags.confirm.dry_run;
     let operation = Operation::new(&session, &cluster, &rendered, &flags.output, yes);
     let options = DeployOptions {

@@ -7,7 +7,7 @@ use clap::Args;
 use yaml::Value;
 
 use crate::{
-    flags::{ProjectFlags, RenderInputFlags, TargetFlags},
+    flags::{ProjectFlags, RenderInputFlags, RenderOutputFlag, TargetFlags},
     output,
     session::{ProjectOptions, Session},
     usage::boolean_flag,
@@ -39,6 +39,8 @@ pub(crate) struct ImagesArgs {
     /// Write the output to a file instead of stdout
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    #[command(flatten)]
+    files: RenderOutputFlag,
     /// Print images and results only, without the objects and containers that use them
     #[arg(long)]
     simple: bool,
@@ -80,11 +82,13 @@ pub(crate) fn images(args: &ImagesArgs) -> Result<()> {
     let options = ProjectOptions {
         offline: args.offline_kubernetes,
         kube_version: args.kubernetes_version.as_deref(),
+        keep_files: args.files.render_output_dir.is_some(),
         ..ProjectOptions::new(&args.input)
     };
     let session = Session::open(&options)?;
     let cluster = session.connect()?;
     let rendered = session.render(cluster.as_ref())?;
+    output::write_files(&rendered, args.files.render_output_dir.as_deref(), false)?;
     let deployed = match &cluster {
         Some(cluster) if !args.simple => session
             .runtime

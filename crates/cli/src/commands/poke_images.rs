@@ -6,7 +6,8 @@ use engine::DeployOptions;
 
 use super::operation::Operation;
 use crate::{
-    flags::{ConfirmFlags, OutputFlags, RenderInputFlags, ResultFlags},
+    flags::{ConfirmFlags, OutputFlags, RenderInputFlags, RenderOutputFlag, ResultFlags},
+    output,
     session::{ProjectOptions, Session},
     usage::boolean_flag,
 };
@@ -25,14 +26,20 @@ pub(crate) struct PokeArgs {
     #[command(flatten)]
     output: OutputFlags,
     #[command(flatten)]
+    files: RenderOutputFlag,
+    #[command(flatten)]
     results: ResultFlags,
 }
 
 /// Runs `weir poke-images`.
 pub(crate) fn run(args: &PokeArgs) -> Result<()> {
-    let session = Session::open(&ProjectOptions::new(&args.input))?;
+    let session = Session::open(&ProjectOptions {
+        keep_files: args.files.render_output_dir.is_some(),
+        ..ProjectOptions::new(&args.input)
+    })?;
     let cluster = session.cluster()?;
     let rendered = session.render(Some(&cluster))?;
+    output::write_files(&rendered, args.files.render_output_dir.as_deref(), false)?;
     let yes = args.confirm.yes || args.confirm.dry_run;
     let operation = Operation::new(&session, &cluster, &rendered, &args.output, yes);
     let options = DeployOptions {

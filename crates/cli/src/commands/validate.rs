@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Result, bail};
-use clap::Args;
+use clap::{Arg, Args};
 use engine::{
     Patience, ValidateResult,
     text::{self, Style},
@@ -11,19 +11,22 @@ use engine::{
 
 use super::operation::{self, Operation};
 use crate::{
-    flags::{OutputFlags, RenderInputFlags, duration, output::OutputFormat},
+    flags::{OutputFlags, RenderInputFlags, RenderOutputFlag, duration, output::OutputFormat},
+    output,
     session::{ProjectOptions, Session},
     usage::boolean_flag,
 };
 
 /// Check that all objects of a target exist and are ready
 #[derive(Args)]
-#[command(mut_args = boolean_flag, args_override_self = true)]
+#[command(mut_args = |flag| as_by_kluctl(boolean_flag(flag)), args_override_self = true)]
 pub(crate) struct ValidateArgs {
     #[command(flatten)]
     input: RenderInputFlags,
     #[command(flatten)]
     output: OutputFlags,
+    #[command(flatten)]
+    files: RenderOutputFlag,
     /// Repeat the validation until all objects are ready, for at most this long
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     wait: Option<Duration>,
@@ -35,11 +38,23 @@ pub(crate) struct ValidateArgs {
     warnings_as_errors: bool,
 }
 
+/// Adds the name that kluctl has for `--output-format` of this command.
+fn as_by_kluctl(flag: Arg) -> Arg {
+    match flag.get_long() {
+        Some("output-format") => flag.alias("output"),
+        _ => flag,
+    }
+}
+
 /// Runs `weir validate`.
 pub(crate) fn run(args: &ValidateArgs) -> Result<()> {
-    let session = Session::open(&ProjectOptions::new(&args.input))?;
+    let session = Session::open(&ProjectOptions {
+        keep_files: args.files.render_output_dir.is_some(),
+        ..ProjectOptions::new(&args.input)
+    })?;
     let cluster = session.cluster()?;
     let rendered = session.render(Some(&cluster))?;
+    output::write_files(&rendered, args.files.render_output_dir.as_deref(), false)?;
     let operation = Operation::new(&session, &cluster, &rendered, &args.output, true);
     let patience = args.wait.map(|limit| Patience {
         limit,

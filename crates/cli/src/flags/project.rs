@@ -35,6 +35,9 @@ pub(crate) struct ProjectFlags {
     /// Timeout for the whole command
     #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = duration)]
     pub(crate) timeout: Duration,
+    /// Accepted for compatibility with kluctl; weir has no Git cache, and fetches the needed commit on each run
+    #[arg(long = "git-cache-update-interval", hide = true, value_parser = duration)]
+    _git_cache_update_interval: Option<Duration>,
     /// Use a local directory instead of a Git repository. Can be repeated
     #[arg(long, value_name = "HOST/PATH=DIR")]
     pub(crate) local_git_override: Vec<String>,

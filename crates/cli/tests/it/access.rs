@@ -268,6 +268,31 @@ async fn unknown_authorities_ask_for_a_ca_bundle() {
     fails(&kustomization, &["kustomize", "build"], problem, remedy);
 }
 
+#[tokio::test]
+async fn certificates_of_registries_can_be_accepted_unverified() {
+    let registry = Registry::start(Login::Anonymous, Some(authority()))
+        .await
+        .unwrap();
+    let digest = registry.push_chart("c", "1.0.0", &chart("c", "1.0.0")).await;
+    assert!(digest.is_ok());
+    let dir = with_chart(
+        &format!("repo: oci://{}/c\n  chartVersion: 1.0.0", registry.host()),
+        false,
+    );
+    let output = Command::new(env!("CARGO_BIN_EXE_weir"))
+        .arg("helm-pull")
+        .current_dir(dir.path())
+        .env("KLUCTL_REGISTRY_DEFAULT_INSECURE_SKIP_TLS_VERIFY", "true")
+        .env("KLUCTL_GIT_CACHE_UPDATE_INTERVAL", "1h")
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
+
 #[test]
 fn servers_that_ask_for_client_certificates_get_a_fitting_remedy() {
     let clients = authority();

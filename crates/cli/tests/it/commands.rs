@@ -185,8 +185,8 @@ fn list_targets_and_usage_errors() -> Result<()> {
             "Must be --arg=some_var_name=value, not 'color'",
         ),
         (
-            "deploy -t test --git-cache-update-interval=1m",
-            "--git-cache-update-interval is not supported",
+            "deploy -t test --gops-agent",
+            "--gops-agent is not supported: it is specific to the Go runtime",
         ),
         ("deploy -t test", "no kubeconfig found"),
         ("deploy -t test --context x", "context \"x\" does not exist"),
@@ -202,6 +202,50 @@ fn list_targets_and_usage_errors() -> Result<()> {
     assert!(script.contains("poke-images"), "{script}");
     printed(weir(dir.path(), "man pages"))?;
     assert!(dir.path().join("pages/weir-deploy.1").is_file());
+    Ok(())
+}
+
+#[test]
+fn flags_of_kluctl_are_accepted_by_their_commands() -> Result<()> {
+    let dir = project("n");
+    let version = printed(weir(dir.path(), "version"))?;
+    assert_eq!(version.trim_end(), env!("CARGO_PKG_VERSION"));
+    let global = "--debug --no-color --no-update-check --use-system-python";
+    for words in ["list-targets", "helm-pull", "helm-update"] {
+        printed(weir(dir.path(), &format!("{words} {global}")))?;
+    }
+    let project = format!("{global} -t test --git-cache-update-interval 1h --timeout 1m -F a=b -I x -E y");
+    for words in [
+        "render --print-all",
+        "list-images --simple --render-output-dir out",
+    ] {
+        printed(weir(
+            dir.path(),
+            &format!("{words} --offline-kubernetes {project}"),
+        ))?;
+    }
+    assert!(dir.path().join("out").is_dir());
+    // These need a cluster, so they fail after their flags were read.
+    let results = "--command-result-namespace x --write-command-result=false --force-write-command-result \
+                   --keep-command-results-count 1 --keep-validate-results-count 1";
+    let changes =
+        format!("--yes --dry-run -o yaml=- --no-obfuscate --short-output --render-output-dir out {results}");
+    let apply = "--force-apply --replace-on-error --force-replace-on-error --abort-on-error";
+    for words in [
+        &*format!("deploy {changes} {apply} --readiness-timeout 1s --no-wait --prune --discriminator d"),
+        &*format!("prune {changes} --discriminator d"),
+        &*format!("delete {changes} --discriminator d --no-wait"),
+        &*format!("poke-images {changes}"),
+        &*format!(
+            "diff {apply} -o yaml --render-output-dir out --ignore-tags --ignore-labels --ignore-annotations \
+             --ignore-kluctl-metadata --discriminator d"
+        ),
+        "validate --output=yaml=- --wait 1s --sleep 1s --warnings-as-errors --render-output-dir out",
+    ] {
+        let output = weir(dir.path(), &format!("{words} {project}")).output()?;
+        let stderr = stderr(&output);
+        assert!(stderr.contains("no kubeconfig found"), "{words}: {stderr}");
+    }
     Ok(())
 }
 
