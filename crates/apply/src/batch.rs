@@ -132,6 +132,7 @@ async fn one(
                 message: format!("failed to delete {reference}: {error}"),
                 denied: error.is_denied(),
                 warnings: Vec::new(),
+                keeps_object: false,
             }),
         };
         return outcome(result, Vec::new());

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use cluster::{Cluster, Detail, Gap, Listing, ResourceKind, Scope, Snapshot};
+use cluster::{Cluster, Detail, Gap, Listing, ResourceKind, Restriction, Scope, Snapshot};
 use futures::{StreamExt as _, stream};
 use objects::{ObjectId, ObjectRef, Vocabulary, meta};
 use yaml::{Map, Value};
@@ -40,8 +40,8 @@ pub struct LiveObjects {
     pub completeness: Completeness,
     /// The parts of the cluster that could not be listed.
     pub gaps: Vec<Gap>,
-    /// True if some kind could only be listed in single namespaces.
-    pub restricted: bool,
+    /// The effect of missing rights on the search for orphans.
+    pub restriction: Restriction,
     /// The annotation with the name for comparisons.
     diff_name: Option<&'static str>,
 }
@@ -233,7 +233,7 @@ async fn add_listed(
         live.orphans = orphans.collect();
         live.completeness = completeness(&listing.gaps, query.all, search);
         live.gaps = listing.gaps;
-        live.restricted = listing.restricted;
+        live.restriction = listing.restriction;
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use std::{collections::HashSet, fmt, time::Duration};
 
-use cluster::{Cluster, DeleteOptions, Deleted, Detail, Gap};
+use cluster::{Cluster, DeleteOptions, Deleted, Detail, Gap, Restriction};
 use futures::{StreamExt as _, stream};
 use objects::{ObjectId, ObjectRef, meta, order};
 use yaml::Value;
@@ -38,8 +38,8 @@ pub struct Found {
     pub completeness: Completeness,
     /// The parts of the cluster that could not be searched.
     pub gaps: Vec<Gap>,
-    /// True if some kind could only be listed in single namespaces.
-    pub restricted: bool,
+    /// The effect of missing rights on the search.
+    pub restriction: Restriction,
 }
 
 /// The deletion of one object.
@@ -136,13 +136,13 @@ pub async fn find_orphans(
     owner.check()?;
     let snapshot = fresh_snapshot(cluster).await?;
     let keep = identities(desired, &snapshot);
-    let (mut candidates, gaps, restricted) = match &owner.membership {
+    let (mut candidates, gaps, restriction) = match &owner.membership {
         Membership::Label { name, value } => {
             let namespaces = namespaces(desired, search.previous);
             let listing = cluster
                 .list_labelled(name, value, &namespaces, |_| Some(Detail::Metadata))
                 .await?;
-            (listing.objects, listing.gaps, listing.restricted)
+            (listing.objects, listing.gaps, listing.restriction)
         }
         Membership::Inventory(inventory) => {
             let gone: Vec<&ObjectRef> = inventory
@@ -150,7 +150,7 @@ pub async fn find_orphans(
                 .filter(|one| identities(std::slice::from_ref(one), &snapshot).is_disjoint(&keep))
                 .collect();
             let (objects, gaps) = read_inventory(cluster, &gone, desired, snapshot.stale()).await?;
-            (objects, gaps, false)
+            (objects, gaps, Restriction::None)
         }
     };
     if let Some(filter) = search.filter {
@@ -163,7 +163,7 @@ pub async fn find_orphans(
             Membership::Inventory(_) => Completeness::of(&gaps, None),
         },
         gaps,
-        restricted,
+        restriction,
         ..Found::default()
     };
     keep_used_namespaces(&mut found, &keep);

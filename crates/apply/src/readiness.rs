@@ -21,8 +21,8 @@ pub struct WaitOptions {
 /// The end of a wait.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Waited {
-    /// The object is ready.
-    Ready,
+    /// The object is ready, or is considered so for want of rights; with the warnings about that.
+    Ready(Vec<String>),
     /// The object failed, for these reasons, and waiting will not make it ready.
     Failed(Vec<String>),
     /// The object existed and was deleted.
@@ -79,7 +79,7 @@ pub async fn wait_ready(
                     return Ok(Waited::Failed(readiness.errors));
                 }
                 if readiness.ready {
-                    return Ok(Waited::Ready);
+                    return Ok(Waited::Ready(readiness.warnings));
                 }
                 last = readiness.warnings;
             }

@@ -43,7 +43,11 @@ pub(crate) async fn after_error(
             failed.message = error.to_string();
             failed.denied = error.is_denied();
             let owner = session.owner;
-            if !options.recreate_on_error || owner.skips_delete(&live) || owner.skips_delete(&manifest) {
+            if !options.recreate_on_error {
+                return Err(failed);
+            }
+            failed.keeps_object = owner.skips_delete(&live) || owner.skips_delete(&manifest);
+            if failed.keeps_object {
                 return Err(failed);
             }
             failed.warnings.push(format!(

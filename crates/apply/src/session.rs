@@ -100,6 +100,8 @@ pub struct FailedObject {
     pub denied: bool,
     /// Warnings about what was tried.
     pub warnings: Vec<String>,
+    /// True if the object was not deleted and created again because it is to be kept.
+    pub keeps_object: bool,
 }
 
 impl FailedObject {
@@ -116,6 +118,7 @@ impl FailedObject {
             message,
             denied: error.is_denied(),
             warnings: Vec::new(),
+            keeps_object: false,
         }
     }
 }

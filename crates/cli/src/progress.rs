@@ -109,6 +109,7 @@ impl Progress for ProgressLines {
                 self.terminal.info(text);
                 self.show(STEP, (*text).to_owned());
             }
+            Event::Warning(text) => self.terminal.warning(text),
             Event::ItemStarted { item } => {
                 self.remove(STEP);
                 self.show(item, format!("{item}: Applying"));

@@ -22,5 +22,6 @@ pub use apply::{Applied, ApplyOptions};
 pub use connection::{Cluster, Settings};
 pub use delete::{DeleteOptions, Deleted};
 pub use error::{AnswerLimit, ApiError, Error};
-pub use list::{Detail, Gap, Listing};
+pub use error::{ApiError, Error};
+pub use list::{Detail, Gap, Listing, Restriction};
 pub use snapshot::{GroupVersion, ResourceKind, Scope, Snapshot};

@@ -97,6 +97,18 @@ impl fmt::Display for Gap {
     }
 }
 
+/// The effect of missing rights on a listing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum Restriction {
+    /// All kinds may be listed in the whole cluster.
+    #[default]
+    None,
+    /// Some kind may not be listed in the whole cluster, and no object of it was found in the given namespaces.
+    Refused,
+    /// Objects of such a kind were found in the given namespaces.
+    ByNamespace,
+}
+
 /// The result of listing.
 #[derive(Debug, Default)]
 pub struct Listing {
@@ -104,8 +116,8 @@ pub struct Listing {
     pub objects: Vec<Value>,
     /// The parts that could not be listed: nothing is known about objects in them.
     pub gaps: Vec<Gap>,
-    /// True if some kind may not be listed in the whole cluster, and was listed in the given namespaces only.
-    pub restricted: bool,
+    /// The effect of missing rights.
+    pub restriction: Restriction,
     /// The groups and kinds with a warning of the API server on every request.
     pub warned: HashSet<(String, String)>,
     /// The memory of the objects.
@@ -133,7 +145,7 @@ impl Listing {
         self.objects.extend(other.objects);
         self.held.extend(other.held);
         self.gaps.extend(other.gaps);
-        self.restricted |= other.restricted;
+        self.restriction = self.restriction.max(other.restriction);
         self.warned.extend(other.warned);
     }
 }
@@ -217,7 +229,7 @@ impl Cluster {
         match self.list_pages(kind, None, query).await {
             Ok(pages) => listing.add(kind, pages),
             Err(error) if error.is_forbidden() => {
-                listing.restricted = true;
+                listing.restriction = Restriction::Refused;
                 if !kind.namespaced || namespaces.is_empty() {
                     listing.gaps.push(Gap::new(kind, None, &error));
                     return Ok(listing);
@@ -228,6 +240,9 @@ impl Cluster {
                         Err(Error::Cancelled) => return Err(Error::Cancelled),
                         Err(error) => listing.gaps.push(Gap::new(kind, Some(namespace), &error)),
                     }
+                }
+                if !listing.objects.is_empty() {
+                    listing.restriction = Restriction::ByNamespace;
                 }
             }
             // The kind is not served any more.

@@ -11,7 +11,7 @@ use objects::{
 use yaml::Value;
 
 use crate::{
-    ApiError, Cluster, Error,
+    ApiError, Cluster, Error, ResourceKind,
     connection::{Answer, Call},
     path,
 };
@@ -151,8 +151,9 @@ impl Cluster {
             })
     }
 
-    /// Returns the need of a kind for a status. It is known for built-in kinds; another kind needs one if it has a
-    /// status subresource, or if the schema of its definition has a status.
+    /// Returns the need of an object for a status, as kluctl finds it out: it is known for built-in kinds; for others, the schema
+    /// of the definition says it, and if there is none or it may not be read, the status subresource of the object does.
+    /// Unknown if neither may be read.
     ///
     /// # Errors
     /// Fails when the API server can't be reached.
@@ -168,9 +169,6 @@ impl Cluster {
             Err(Error::NoMatch { .. }) => return Ok(StatusNeed::Unknown),
             Err(error) => return Err(error),
         };
-        if kind.status {
-            return Ok(StatusNeed::Required);
-        }
         let definition = ObjectRef {
             group: "apiextensions.k8s.io".to_owned(),
             version: "v1".to_owned(),
@@ -180,8 +178,25 @@ impl Cluster {
         };
         match self.get(&definition).await {
             Ok(Some(definition)) if schema_has_status(&definition, &kind.version) => Ok(StatusNeed::Required),
-            Ok(_) => Ok(StatusNeed::NotRequired),
-            Err(error) if error.is_forbidden() => Ok(StatusNeed::NotRequired),
+            Ok(Some(_)) => Ok(StatusNeed::NotRequired),
+            Ok(None) => self.status_subresource(&kind, reference).await,
+            Err(error) if error.is_forbidden() => self.status_subresource(&kind, reference).await,
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Asks for the status subresource of an object.
+    async fn status_subresource(
+        &self,
+        kind: &ResourceKind,
+        reference: &ObjectRef,
+    ) -> Result<StatusNeed, Error> {
+        let what = format!("get the status of {reference}");
+        let call = Call::get(format!("{}/status", path::object(kind, reference)?));
+        match self.send(&what, &call).await?.success(Some(reference)) {
+            Ok(_) => Ok(StatusNeed::Required),
+            Err(error) if error.is_not_found() => Ok(StatusNeed::NotRequired),
+            Err(error) if error.is_forbidden() => Ok(StatusNeed::Unknown),
             Err(error) => Err(error),
         }
     }

@@ -210,7 +210,7 @@ pub(crate) async fn deploy_as_far_as_possible(
     result.warnings.extend(live::unreadable_warning(&live));
     result
         .warnings
-        .extend(live::listing_warnings(&live.gaps, live.restricted));
+        .extend(live::listing_warnings(&live.gaps, live.restriction));
     result.completeness = live.completeness.clone();
     let definitions = Definitions::of(positions(rendered));
     let run = Run {

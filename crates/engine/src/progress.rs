@@ -7,6 +7,8 @@ use std::{fmt, sync::Arc};
 pub enum Event<'a> {
     /// A step of the operation begins, as in `Getting remote objects by discriminator`.
     Step(&'a str),
+    /// A warning that is not part of the result, as in `skipped forced replace of shop/ConfigMap/map`.
+    Warning(&'a str),
     /// Work on an item begins.
     ItemStarted {
         /// The object.

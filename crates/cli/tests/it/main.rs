@@ -29,3 +29,7 @@ mod recorded;
 mod renders;
 #[cfg(test)]
 mod results;
+#[cfg(test)]
+mod rights;
+#[cfg(test)]
+mod waiting;

@@ -255,3 +255,27 @@ async fn parse_yaml_of_a_cluster_object_needs_a_map() -> Result<()> {
     assert!(project.deploy("")?.success);
     Ok(())
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn summary_of_a_result_without_problems_has_null_lists() -> Result<()> {
+    let project = Project::new(
+        "null-lists",
+        &[
+            (".kluctl.yaml", "discriminator: NAMESPACE\n"),
+            ("deployment.yaml", "deployments: [{path: app}]"),
+            ("app/m.yaml", MAP),
+        ],
+    )
+    .await?;
+    let results = format!("{}-results", project.namespace);
+    let deployed = project.run(&format!("deploy --yes --command-result-namespace {results}"))?;
+    assert!(deployed.success, "{}", deployed.stderr);
+    let path = "jsonpath={.items[0].metadata.annotations.kluctl\\.io/command-result-summary}";
+    let stored = ["get", "secrets", "-n", &results, "-o", path];
+    let summary: Json = serde_json::from_str(&project.plane.kubectl(&stored).await?)?;
+    assert_eq!(summary["newObjects"], json!(1), "{summary}");
+    for list in ["errors", "warnings"] {
+        assert_eq!(summary.get(list), Some(&Json::Null), "{list}: {summary}");
+    }
+    Ok(())
+}

@@ -218,6 +218,10 @@ impl Work<'_, '_> {
                 for warning in failure.warnings {
                     self.warning(ObjectError::of(reference, warning));
                 }
+                if failure.keeps_object {
+                    let what = format!("skipped forced replace of {reference}");
+                    self.run.tell(&Event::Warning(&what));
+                }
                 let error = ObjectError::of(reference, failure.message).denied(failure.denied);
                 self.error(error);
                 return false;
@@ -292,7 +296,12 @@ impl Work<'_, '_> {
             .wait_ready(reference, WaitOptions { limit })
             .await
         {
-            Ok(Waited::Ready) => return true,
+            Ok(Waited::Ready(warnings)) => {
+                for warning in warnings {
+                    self.warning(ObjectError::of(reference, warning));
+                }
+                return true;
+            }
             Ok(Waited::Failed(errors)) => errors,
             Ok(Waited::Disappeared) => vec![format!(
                 "{reference} disappeared while waiting for it to become ready"

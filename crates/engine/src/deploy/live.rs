@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use apply::{Completeness, LiveObjects, OrphanSearch, Query};
-use cluster::{Cluster, Gap};
+use cluster::{Cluster, Gap, Restriction};
 use kluctl::{Inclusion, Rendered, annotations};
 use objects::{ObjectRef, meta};
 use yaml::Value;
@@ -56,13 +56,19 @@ pub(crate) fn unreadable_warning(live: &LiveObjects) -> Option<ObjectError> {
 }
 
 /// Returns the warnings about the parts of the cluster that could not be listed.
-pub(crate) fn listing_warnings(gaps: &[Gap], restricted: bool) -> Vec<ObjectError> {
+pub(crate) fn listing_warnings(gaps: &[Gap], restriction: Restriction) -> Vec<ObjectError> {
     let mut warnings: Vec<ObjectError> = gaps
         .iter()
         .filter(|gap| !gap.forbidden)
         .map(|gap| ObjectError::general(gap.to_string()))
         .collect();
-    if restricted {
+    if restriction == Restriction::ByNamespace {
+        warnings.push(ObjectError::general(
+            "listing objects by discriminator on global level failed due to permission errors, so Kluctl reverted to listing on \
+             namespace level. Orphan objects in other namespaces are not found",
+        ));
+    }
+    if restriction != Restriction::None {
         warnings.push(ObjectError::general(
             "at least one permission error was encountered while gathering objects by discriminator labels. This might \
              result in orphan object detection to not work properly",
@@ -105,7 +111,7 @@ pub(crate) async fn orphans(
         previous,
     };
     let found = apply::find_orphans(cluster, &owner(discriminator), refs, search).await?;
-    warnings.extend(listing_warnings(&found.gaps, found.restricted));
+    warnings.extend(listing_warnings(&found.gaps, found.restriction));
     let orphans = found.orphans.into_iter().map(|orphan| orphan.reference);
     Ok((orphans.chain(found.used_namespaces).collect(), found.completeness))
 }

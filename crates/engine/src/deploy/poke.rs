@@ -64,7 +64,7 @@ pub async fn poke_images(
     result.warnings.extend(live::unreadable_warning(live));
     result
         .warnings
-        .extend(live::listing_warnings(&live.gaps, live.restricted));
+        .extend(live::listing_warnings(&live.gaps, live.restriction));
     let pokes = rendered.items.iter().flat_map(|item| {
         let objects = item
             .objects

@@ -131,7 +131,7 @@ async fn remove(
     }
     result
         .warnings
-        .extend(live::listing_warnings(&found.gaps, found.restricted));
+        .extend(live::listing_warnings(&found.gaps, found.restriction));
     result.completeness = found.completeness;
     result.warnings.extend(found.used_namespaces.iter().map(|namespace| {
         let message = "the namespace is no longer part of the deployment, but objects of the deployment are in it: it \

@@ -198,6 +198,7 @@ impl Progress for Told {
             Event::ItemFinished { item, counts } => format!("{item}: {counts}"),
             Event::Barrier { message } => message.unwrap_or("barrier").to_owned(),
             Event::BarrierPassed => "passed".to_owned(),
+            Event::Warning(text) => (*text).to_owned(),
         };
         self.0.lock().unwrap().push(text);
     }

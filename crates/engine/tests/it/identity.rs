@@ -58,7 +58,7 @@ async fn requests_impersonate_the_service_account() -> Result<()> {
     assert!(!pruned.completeness.is_complete());
     assert_eq!(
         pruned.message(),
-        "prune incomplete. 1 deleted objects. 1 warnings.",
+        "prune incomplete. 1 deleted objects. 2 warnings.",
         "kinds that can't be listed may have objects"
     );
 
