@@ -22,6 +22,5 @@ pub use apply::{Applied, ApplyOptions};
 pub use connection::{Cluster, Settings};
 pub use delete::{DeleteOptions, Deleted};
 pub use error::{AnswerLimit, ApiError, Error};
-pub use error::{ApiError, Error};
 pub use list::{Detail, Gap, Listing, Restriction};
 pub use snapshot::{GroupVersion, ResourceKind, Scope, Snapshot};
