@@ -129,7 +129,7 @@ impl TestCluster {
         self.plane.apply(object).await.map(|_| ())
     }
 
-    /// Applies a KluctlDeployment that follows the GitRepository `source`; `spec` adds to the spec.
+    /// Applies a KluctlDeployment that follows the GitRepository `source` and deploys as [`stack::DEPLOYER`]; `spec` adds to the spec.
     ///
     /// # Errors
     /// Returns an error if the API server refuses it.
@@ -140,6 +140,7 @@ impl TestCluster {
             "timeout": "2m",
             "prune": true,
             "sourceRef": {"kind": "GitRepository", "name": source},
+            "serviceAccountName": stack::DEPLOYER,
         });
         if let (Some(whole), Value::Object(spec)) = (whole.as_object_mut(), spec) {
             whole.extend(spec);

@@ -31,6 +31,9 @@ pub fn compare(user: &str, rules: &[PolicyRule], entries: &[Entry]) -> RuleUsage
         .iter()
         .filter(|entry| entry.user == user && entry.impersonated.is_none())
         .collect();
+    let impersonates = entries
+        .iter()
+        .any(|entry| entry.user == user && entry.impersonated.is_some());
     let denied = own
         .iter()
         .filter(|entry| entry.is_denied())
@@ -39,6 +42,7 @@ pub fn compare(user: &str, rules: &[PolicyRule], entries: &[Entry]) -> RuleUsage
     let unused = rules
         .iter()
         .filter(|rule| !own.iter().any(|entry| !entry.is_denied() && covers(rule, entry)))
+        .filter(|rule| !(impersonates && lets_impersonate(rule)))
         .map(|rule| {
             let groups = rule.api_groups.clone().unwrap_or_default().join(",");
             let resources = rule.resources.clone().unwrap_or_default().join(",");
@@ -46,6 +50,12 @@ pub fn compare(user: &str, rules: &[PolicyRule], entries: &[Entry]) -> RuleUsage
         })
         .collect();
     RuleUsage { denied, unused }
+}
+
+/// Returns true for the rule that a request as a service account needs.
+fn lets_impersonate(rule: &PolicyRule) -> bool {
+    let resources = rule.resources.as_deref().unwrap_or_default();
+    rule.verbs == ["impersonate"] && resources == ["serviceaccounts"]
 }
 
 fn describe(entry: &Entry) -> String {
@@ -125,6 +135,19 @@ mod tests {
         let usage = compare("me", &rules, &entries);
         assert_eq!(usage.denied.len(), 1);
         assert_eq!(usage.unused, BTreeSet::from(["list /secrets".to_owned()]));
+    }
+
+    #[test]
+    fn compare_counts_impersonated_requests_as_uses_of_that_rule_alone() {
+        let rules = [
+            rule(&["impersonate"], "", "serviceaccounts"),
+            rule(&["get"], "apps", "deployments"),
+        ];
+        let mut entry = entry("get", "apps", "deployments", "", 200);
+        entry.impersonated = Some("system:serviceaccount:ns:deployer".to_owned());
+        let usage = compare("me", &rules, &[entry]);
+        assert_eq!(usage.unused, BTreeSet::from(["get apps/deployments".to_owned()]));
+        assert_eq!(compare("me", &rules, &[]).unused.len(), 2);
     }
 
     #[test]

@@ -4,11 +4,14 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 use futures::future::try_join_all;
+use serde_json::json;
 
 use crate::{ControlPlane, Controller, controller::Launch, progress::say};
 
 /// The namespace of the controllers.
 pub const NAMESPACE: &str = "flux-system";
+/// The ServiceAccount of that namespace that deployments of the platform name: it is cluster-admin.
+pub const DEPLOYER: &str = "deployer";
 /// All controllers, in the order of their start: the others post their events to the first.
 pub const CONTROLLERS: &[&str] = include!(concat!(env!("OUT_DIR"), "/controllers.rs"));
 
@@ -53,8 +56,8 @@ impl Stack {
 /// Audience of the tokens that controllers send with their events.
 pub const EVENTS_AUDIENCE: &str = "weir-events";
 
-/// Returns the builder of a controller that runs as its own service account, with the flags for events of the overlays: senders have a
-/// token, and the receiver wants one.
+/// Returns the builder of a controller that runs as its own service account, with the flags of the default overlay: objects deploy
+/// as a service account, no reference leaves its namespace, and events have tokens.
 ///
 /// # Errors
 /// Returns an error if the API server gives no token.
@@ -64,9 +67,17 @@ pub async fn launch(plane: &ControlPlane, name: &str) -> Result<Launch> {
         .run_by(&kubeconfig)
         .namespace(NAMESPACE)
         .flag("--enable-leader-election");
-    if name == "notification-controller" {
-        return Ok(launch.flag("--require-event-tokens"));
-    }
+    let launch = match name {
+        "notification-controller" => {
+            return Ok(launch
+                .flag("--no-cross-namespace-refs=true")
+                .flag("--require-event-tokens"));
+        }
+        "kluctl-controller" => launch
+            .flag("--no-cross-namespace-refs=true")
+            .flag("--default-service-account=default"),
+        _ => launch,
+    };
     let token = plane
         .service_account_token_file(NAMESPACE, name, EVENTS_AUDIENCE)
         .await?;
@@ -94,6 +105,24 @@ pub async fn install(plane: &ControlPlane) -> Result<()> {
             "{} isn't there: the controllers get no rights",
             overlay.display()
         ));
+    }
+    deployer(plane).await
+}
+
+/// Makes the service account that deployments name, with the rights that an operator would give the platform's own.
+async fn deployer(plane: &ControlPlane) -> Result<()> {
+    let account = json!({
+        "apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": DEPLOYER, "namespace": NAMESPACE},
+    });
+    let group = "rbac.authorization.k8s.io";
+    let binding = json!({
+        "apiVersion": format!("{group}/v1"), "kind": "ClusterRoleBinding",
+        "metadata": {"name": format!("{NAMESPACE}-{DEPLOYER}")},
+        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "cluster-admin"},
+        "subjects": [{"kind": "ServiceAccount", "name": DEPLOYER, "namespace": NAMESPACE}],
+    });
+    for object in [account, binding] {
+        plane.apply(object).await?;
     }
     Ok(())
 }

@@ -446,7 +446,7 @@ impl Shop<'_> {
             .await
     }
 
-    /// Checks that no request was denied and that every rule was used, apart from the cluster-admin role of the deployer.
+    /// Checks that no request was denied and that every rule was used.
     async fn rights(&self) -> Result<String> {
         let entries = self.cluster.plane.audit()?;
         let mut problems = Vec::new();

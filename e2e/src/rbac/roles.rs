@@ -6,7 +6,7 @@ use kube::Api;
 
 use crate::cluster::{NAMESPACE, TestCluster};
 
-/// Returns the rules of all roles bound to a service account, without those of cluster-admin, which lets it deploy anything.
+/// Returns the rules of all roles bound to a service account.
 ///
 /// # Errors
 /// Returns an error if the API server refuses a request.
@@ -18,7 +18,7 @@ pub async fn rules_of(cluster: &TestCluster, account: &str) -> Result<Vec<Policy
         .list(&everything)
         .await?
     {
-        if names(binding.subjects.as_deref(), account) && binding.role_ref.name != "cluster-admin" {
+        if names(binding.subjects.as_deref(), account) {
             let role = Api::<ClusterRole>::all(client.clone())
                 .get(&binding.role_ref.name)
                 .await?;

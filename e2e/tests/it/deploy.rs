@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
-use anyhow::Result;
-use e2e::cluster::{CONTROLLERS, NAMESPACE, TestCluster, root};
-use k8s_openapi::api::{apps::v1::Deployment, core::v1::Namespace};
+use anyhow::{Result, ensure};
+use api::kluctl::KluctlDeployment;
+use e2e::cluster::{CONTROLLERS, NAMESPACE, PATIENCE, TestCluster, ready_condition, root};
+use k8s_openapi::api::{apps::v1::Deployment, core::v1::Namespace, rbac::v1::ClusterRoleBinding};
 use kube::{Api, ResourceExt as _};
+use serde_json::json;
 use testkit::wait_for;
 
 /// Applies the overlay as `make install` does.
@@ -55,30 +57,140 @@ async fn default_overlay_runs_under_the_restricted_standard() -> Result<()> {
     cluster.stop().await
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn multitenant_overlay_sets_the_flags_of_tenancy() -> Result<()> {
-    crate::init();
-    let cluster = TestCluster::bare().await?;
-    install(&cluster, "multitenant").await?;
+/// Returns the arguments of the kluctl-controller.
+async fn arguments(cluster: &TestCluster) -> Result<Vec<String>> {
     let deployments: Api<Deployment> = Api::namespaced(cluster.client.clone(), NAMESPACE);
     let kluctl = deployments.get("kluctl-controller").await?;
-    let args = kluctl
-        .spec
-        .and_then(|spec| spec.template.spec)
-        .map(|spec| spec.containers)
-        .unwrap_or_default();
-    let args: Vec<String> = args
+    let pod = kluctl.spec.and_then(|spec| spec.template.spec);
+    let containers = pod.map(|pod| pod.containers).unwrap_or_default();
+    let args = containers
         .into_iter()
-        .flat_map(|container| container.args.unwrap_or_default())
-        .collect();
+        .flat_map(|container| container.args.unwrap_or_default());
+    Ok(args.collect())
+}
+
+/// Says whether an account may do something.
+async fn may(cluster: &TestCluster, user: &str, question: &[&str]) -> Result<bool> {
+    let user = format!("--as=system:serviceaccount:{user}");
+    let command = [&["auth", "can-i"], question, &[user.as_str()]].concat();
+    // `kubectl` fails where the answer is no.
+    Ok(cluster
+        .plane
+        .kubectl(&command)
+        .await
+        .is_ok_and(|answer| answer.trim() == "yes"))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn overlays_differ_in_the_rights_of_the_kluctl_controller() -> Result<()> {
+    crate::init();
+    let cluster = TestCluster::bare().await?;
+    let controller = format!("{NAMESPACE}:kluctl-controller");
+    let everything = ["*", "*", "--all-namespaces"];
+    let tenancy = [
+        "--no-cross-namespace-refs=true",
+        "--default-service-account=default",
+    ];
+    install(&cluster, "default").await?;
+    let args = arguments(&cluster).await?;
     assert!(
-        args.iter().any(|arg| arg == "--no-cross-namespace-refs=true"),
+        tenancy.iter().all(|flag| args.iter().any(|arg| arg == flag)),
         "{args:?}"
     );
+    assert!(!may(&cluster, &controller, &everything).await?);
     assert!(
-        args.iter()
-            .any(|arg| arg.starts_with("--default-service-account=")),
+        may(
+            &cluster,
+            &controller,
+            &["impersonate", "serviceaccounts", "--all-namespaces"]
+        )
+        .await?
+    );
+    install(&cluster, "cluster-admin").await?;
+    let args = arguments(&cluster).await?;
+    assert!(
+        !tenancy.iter().any(|flag| args.iter().any(|arg| arg == flag)),
         "{args:?}"
     );
+    assert!(may(&cluster, &controller, &everything).await?);
+    cluster.stop().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn editors_of_a_namespace_write_no_status() -> Result<()> {
+    crate::init();
+    let cluster = TestCluster::bare().await?;
+    let namespace = cluster.plane.namespace("tenant").await?;
+    let binding = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
+        "metadata": {"name": "editor", "namespace": namespace},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "edit"},
+        "subjects": [{"kind": "ServiceAccount", "name": "editor", "namespace": namespace}],
+    });
+    cluster.plane.apply(binding).await?;
+    let editor = format!("{namespace}:editor");
+    for kind in [
+        "gitrepositories.source.toolkit.fluxcd.io",
+        "kluctldeployments.flux.kluctl.io",
+        "alerts.notification.toolkit.fluxcd.io",
+    ] {
+        testkit::eventually("the aggregated role", PATIENCE, || async {
+            ensure!(
+                may(&cluster, &editor, &["patch", kind, "-n", &namespace]).await?,
+                "{kind}"
+            );
+            Ok(())
+        })
+        .await?;
+        let status = ["patch", kind, "--subresource=status", "-n", &namespace];
+        assert!(!may(&cluster, &editor, &status).await?, "{kind}");
+    }
+    cluster.stop().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tenant_deploys_with_the_rights_of_his_namespace() -> Result<()> {
+    crate::init();
+    let mut cluster = TestCluster::bare().await?;
+    for name in ["source-controller", "kluctl-controller"] {
+        cluster.start(name, &[]).await?;
+    }
+    let namespace = cluster.plane.namespace("tenant").await?;
+    let repo = cluster.git.repo("project")?;
+    let theft = "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {name: tenant-admin}\n\
+                 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}\n";
+    repo.commit(
+        "first",
+        &[
+            (
+                ".kluctl.yaml",
+                "discriminator: tenant\ntargets:\n  - name: only\n    context: default\n",
+            ),
+            ("deployment.yaml", "deployments:\n  - path: app\n"),
+            ("app/theft.yaml", theft),
+        ],
+    )?;
+    let metadata = json!({"name": "app", "namespace": namespace});
+    let source = json!({
+        "apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "GitRepository", "metadata": metadata,
+        "spec": {"interval": "1h", "url": repo.url(), "ref": {"branch": "main"}},
+    });
+    let deployment = json!({
+        "apiVersion": "flux.kluctl.io/v1alpha1", "kind": "KluctlDeployment", "metadata": metadata,
+        "spec": {"interval": "1h", "target": "only", "sourceRef": {"kind": "GitRepository", "name": "app"}},
+    });
+    for object in [source, deployment] {
+        cluster.plane.apply(object).await?;
+    }
+    let deployments: Api<KluctlDeployment> = Api::namespaced(cluster.client.clone(), &namespace);
+    let user = format!("system:serviceaccount:{namespace}:default");
+    let refused = |object: &KluctlDeployment| {
+        ready_condition(object).is_some_and(|ready| {
+            ready.is_false() && ready.message.contains("forbidden") && ready.message.contains(&user)
+        })
+    };
+    wait_for(&deployments, "app", "to be refused", PATIENCE, refused).await?;
+    let bindings: Api<ClusterRoleBinding> = Api::all(cluster.client.clone());
+    assert!(bindings.get_opt("tenant-admin").await?.is_none());
     cluster.stop().await
 }

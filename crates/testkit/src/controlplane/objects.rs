@@ -48,7 +48,7 @@ pub(super) async fn furnish(client: &Client) -> Result<()> {
 }
 
 fn node() -> Value {
-    let resources = json!({"cpu": "1k", "memory": "1Ti", "pods": "1M"});
+    let resources = json!({"cpu": "1k", "memory": "1Ti", "pods": "1M", "ephemeral-storage": "1Pi"});
     json!({
         "apiVersion": "v1",
         "kind": "Node",

@@ -11,7 +11,7 @@ use testkit::{
     ControlPlane, Controller, Options, Stack,
     process::{Group, end_strays},
     progress::say,
-    stack::CONTROLLERS,
+    stack::{self, CONTROLLERS},
 };
 
 use crate::print;
@@ -57,8 +57,10 @@ pub(crate) async fn up(dir: &Path, bare: bool) -> Result<()> {
     fs::write(dir.join("state.json"), serde_json::to_string_pretty(&state)?)?;
     status(dir)?;
     say(format_args!(
-        "\nexport KUBECONFIG={}\n`make down` stops it",
-        dir.join("kubeconfig").display()
+        "\nexport KUBECONFIG={}\nIn {}, deployments may name the ServiceAccount {}, which is cluster-admin.\n`make down` stops it",
+        dir.join("kubeconfig").display(),
+        stack::NAMESPACE,
+        stack::DEPLOYER,
     ));
     Ok(())
 }
