@@ -99,7 +99,7 @@ fn push(args: &PushArgs) -> Result<()> {
     };
     let work = async {
         let files = dir.clone();
-        let packed = tokio::task::spawn_blocking(move || archive::pack(&files, checkout.as_ref())).await??;
+        let packed = tokio::task::spawn_blocking(move || archive::pack(&files)).await??;
         let access = logins.access(&args.url)?;
         let client = Client::new(access, Limits::default(), AddressPolicy::command_line())?;
         let artifact = Artifact::new(packed.into(), annotations)?;

@@ -267,7 +267,8 @@ async fn ignored_files_are_not_pushed() {
         ("", &[][..]),
         ("cm/one.yml", &["cm/one.yml"]),
         ("cm/*.yml\n!cm/one.yml", &["cm/two.yml"]),
-        ("cm\n!cm/one.yml", &["cm/two.yml"]),
+        ("cm/*\n!cm/one.yml", &["cm/two.yml"]),
+        ("cm\n!cm/one.yml", &["cm/one.yml", "cm/two.yml"]),
     ] {
         fs::write(dir.path().join(".gitignore"), ignored).unwrap();
         succeeded(&weir(dir.path(), &["oci", "push", "--url", &url]));

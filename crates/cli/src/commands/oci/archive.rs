@@ -10,24 +10,18 @@ use artifact::{
     Algorithm, FetchLimits,
     pack::{self, Item, Kind},
 };
-use git::Checkout;
 use tree::{Budget, Disk, Limits, NodeKind, Tree, TreePath, ignore::Rules};
 
 /// Maximum nesting depth of directories.
 const MAX_DEPTH: usize = 64;
 
-/// Packs the files of a project to a gzipped tarball. Leaves out `.git`, symlinks, and files that the `.gitignore` files of the
-/// checkout exclude.
+/// Packs the files of a project to a gzipped tarball. Leaves out `.git`, symlinks, and what the `.gitignore` files of the project
+/// exclude. As in Git, nothing below an excluded directory is taken back.
 ///
 /// # Errors
 ///
 /// A file can't be read, or the project is larger than artifacts may be.
-pub(super) fn pack(dir: &Path, checkout: Option<&Checkout>) -> Result<Vec<u8>> {
-    let root = match checkout {
-        Some(checkout) => checkout.root.canonicalize()?,
-        None => dir.to_path_buf(),
-    };
-    let project = super::path_in(&root, dir)?;
+pub(super) fn pack(dir: &Path) -> Result<Vec<u8>> {
     // What can't be fetched again is not pushed.
     let fetch = FetchLimits::default();
     let limits = Limits {
@@ -35,7 +29,7 @@ pub(super) fn pack(dir: &Path, checkout: Option<&Checkout>) -> Result<Vec<u8>> {
         ..Limits::default()
     };
     let budget = Budget::new(limits.clone());
-    let disk = Disk::open(&root, &limits)?;
+    let disk = Disk::open(dir, &limits)?;
     let mut found = Found {
         tree: &disk,
         budget: &budget,
@@ -43,17 +37,10 @@ pub(super) fn pack(dir: &Path, checkout: Option<&Checkout>) -> Result<Vec<u8>> {
         rules: Rules::new(),
         items: Vec::new(),
     };
-    found.read_rules(&TreePath::root(), ".git/info/exclude")?;
-    for above in above(&project) {
-        found.read_rules(&above, ".gitignore")?;
-    }
-    found.walk(&project)?;
-    let mut items = pack::plan(found.items, &found.rules, &budget)?;
-    for item in &mut items {
-        item.path = below(&project, &item.path);
-    }
-    let read = |item: &Item<TreePath>, buffer: &mut Vec<u8>| -> Result<(), Failure> {
-        buffer.extend_from_slice(&disk.read(&item.content)?);
+    found.walk(&TreePath::root())?;
+    let items = pack::plan(found.items, &Rules::new(), &budget)?;
+    let read = |item: &Item<()>, buffer: &mut Vec<u8>| -> Result<(), Failure> {
+        buffer.extend_from_slice(&disk.read(&item.path)?);
         Ok(())
     };
     let mut packed = Bounded {
@@ -70,30 +57,26 @@ struct Found<'t> {
     budget: &'t Budget,
     limits: &'t FetchLimits,
     rules: Rules,
-    items: Vec<Item<TreePath>>,
+    items: Vec<Item<()>>,
 }
 
 impl Found<'_> {
-    fn read_rules(&mut self, dir: &TreePath, name: &str) -> Result<()> {
-        let file = name.split('/').fold(dir.clone(), |path, part| path.child(part));
-        if self.tree.is_file(&file) {
-            let text = self.tree.read(&file)?;
-            self.rules.add_file(dir, &String::from_utf8_lossy(&text));
-        }
-        Ok(())
-    }
-
     fn walk(&mut self, dir: &TreePath) -> Result<()> {
         if dir.components().count() > MAX_DEPTH {
             bail!("{dir}: directories are nested deeper than {MAX_DEPTH} levels");
         }
-        self.read_rules(dir, ".gitignore")?;
+        let ignored = dir.child(".gitignore");
+        if self.tree.is_file(&ignored) {
+            let text = self.tree.read(&ignored)?;
+            self.rules.add_file(dir, &String::from_utf8_lossy(&text));
+        }
         for entry in self.tree.list(dir)? {
             self.budget.step(1)?;
-            if entry.is_link || entry.name == ".git" {
+            let path = dir.child(&entry.name);
+            let is_left_out = entry.is_link || entry.name == ".git";
+            if is_left_out || self.rules.is_ignored(&path, entry.is_dir, self.budget)? {
                 continue;
             }
-            let path = dir.child(&entry.name);
             let kind = match self.tree.kind(&path)? {
                 Some(NodeKind::Dir) => Kind::Dir,
                 Some(NodeKind::File { executable, .. }) => Kind::File { executable },
@@ -102,7 +85,7 @@ impl Found<'_> {
             self.items.push(Item {
                 path: path.clone(),
                 kind,
-                content: path.clone(),
+                content: (),
             });
             ensure!(
                 self.items.len() as u64 <= self.limits.entries,
@@ -115,23 +98,6 @@ impl Found<'_> {
         }
         Ok(())
     }
-}
-
-/// Returns the directories above a path, from the root on.
-fn above(path: &TreePath) -> Vec<TreePath> {
-    let mut all = Vec::new();
-    let mut dir = TreePath::root();
-    for part in path.components() {
-        all.push(dir.clone());
-        dir = dir.child(part);
-    }
-    all
-}
-
-/// Returns a path relative to a directory above it.
-fn below(dir: &TreePath, path: &TreePath) -> TreePath {
-    let parts = path.components().skip(dir.components().count());
-    parts.fold(TreePath::root(), |path, part| path.child(part))
 }
 
 /// Failure to pack a file.
@@ -180,13 +146,5 @@ mod tests {
         assert!(bounded.write_all(b"abc").is_ok());
         let error = bounded.write_all(b"d").unwrap_err().to_string();
         assert!(error.contains("limit of 3 bytes"), "{error}");
-    }
-
-    #[test]
-    fn paths_are_relative_to_the_project() {
-        let path = |text: &str| TreePath::parse(text).unwrap();
-        assert_eq!(below(&path("a/b"), &path("a/b/c/d")), path("c/d"));
-        assert_eq!(above(&path("a/b")), [TreePath::root(), path("a")]);
-        assert!(above(&TreePath::root()).is_empty());
     }
 }
