@@ -25,6 +25,9 @@ pub(crate) struct ProgressLines {
 /// Interval of the messages about an object that is still not ready.
 const REMINDER_INTERVAL: Duration = Duration::from_secs(10);
 
+/// Time until the first of these messages, so that a wait of ten seconds has one.
+const FIRST_REMINDER: Duration = Duration::from_secs(5);
+
 const STEP: &str = "\0step";
 const BARRIER: &str = "\0barrier";
 
@@ -59,8 +62,9 @@ impl ProgressLines {
         let task = runtime.spawn(async move {
             let mut elapsed = Duration::ZERO;
             loop {
-                tokio::time::sleep(REMINDER_INTERVAL).await;
-                elapsed += REMINDER_INTERVAL;
+                let next = next_reminder(elapsed);
+                tokio::time::sleep(next.saturating_sub(elapsed)).await;
+                elapsed = next;
                 terminal.info(&format!("{item_name}: {}", still_waiting(&reference, elapsed)));
             }
         });
@@ -80,6 +84,15 @@ impl ProgressLines {
         if let Some(line) = lines.remove(name) {
             line.finish_and_clear();
         }
+    }
+}
+
+/// Returns the time of the next reminder: after 5 seconds, then every 10 seconds.
+fn next_reminder(elapsed: Duration) -> Duration {
+    match elapsed {
+        Duration::ZERO => FIRST_REMINDER,
+        FIRST_REMINDER => REMINDER_INTERVAL,
+        _ => elapsed + REMINDER_INTERVAL,
     }
 }
 
@@ -167,5 +180,11 @@ mod tests {
             "Still waiting for n/Deployment/web to get ready... (20s elapsed)"
         );
         assert_eq!(awaited("Waiting for others"), None);
+        let mut times = vec![next_reminder(Duration::ZERO)];
+        while times.len() < 4 {
+            times.extend(times.last().map(|time| next_reminder(*time)));
+        }
+        let seconds: Vec<u64> = times.iter().map(Duration::as_secs).collect();
+        assert_eq!(seconds, [5, 10, 20, 30]);
     }
 }
