@@ -1,6 +1,6 @@
 //! Values of templates and values of YAML.
 
-use std::rc::Rc;
+use std::{cell::Cell, rc::Rc};
 
 use go::bytes;
 use tree::{Budget, Exceeded};
@@ -62,12 +62,12 @@ impl Value {
     /// # Errors
     /// Returns an error if the value nests more than 1000 levels deep, or if a limit of the budget is reached.
     pub fn to_yaml(&self, budget: &Budget) -> Result<yaml::Value, ConvertError> {
-        plain(self, budget, true, 0)
+        Conversion::new(budget, true).plain(self, 0)
     }
 
     /// Likewise, for what is no JSON: lists that are nil are empty ones, and bytes that are no text are replaced.
     pub(crate) fn to_yaml_alone(&self, budget: &Budget) -> Result<yaml::Value, ConvertError> {
-        plain(self, budget, false, 0)
+        Conversion::new(budget, false).plain(self, 0)
     }
 }
 
@@ -123,55 +123,104 @@ impl Build for Value {
     }
 }
 
-fn plain(value: &Value, budget: &Budget, json: bool, depth: u32) -> Result<yaml::Value, ConvertError> {
-    if depth > DEPTH {
-        return Err(ConvertError::TooDeep);
+/// A conversion to plain data. Values can refer to the same large string many times, and each becomes a copy: the length of
+/// the printed result is counted before.
+struct Conversion<'b> {
+    budget: &'b Budget,
+    json: bool,
+    /// Bytes of the printed value so far, at least.
+    bytes: Cell<u64>,
+}
+
+impl<'b> Conversion<'b> {
+    fn new(budget: &'b Budget, json: bool) -> Self {
+        Self {
+            budget,
+            json,
+            bytes: Cell::new(0),
+        }
     }
-    let size = if let Value::String(text) = value {
-        text.len() as u64 / 8
-    } else {
-        0
-    };
-    budget.step(16 + size)?;
-    let words = |text: &str| {
-        if json {
-            text.to_owned()
-        } else {
-            bytes::to_valid_utf8(text)
+
+    /// Counts bytes of the printed value. The estimate allows for escapes, so it may be twice the limit of one string.
+    fn grow(&self, bytes: usize) -> Result<(), ConvertError> {
+        let total = self.bytes.get().saturating_add(bytes as u64);
+        self.bytes.set(total);
+        let limit = self.budget.limits().bytes;
+        if total > limit.saturating_mul(2) {
+            let what = "bytes of one printed value";
+            return Err(Exceeded::Limit { what, limit }.into());
         }
-    };
-    Ok(match value {
-        Value::Nil | Value::Missing => yaml::Value::Null,
-        Value::Bool(value) => (*value).into(),
-        Value::Int(value, IntKind::Uint64) => u64::try_from(*value).unwrap_or(u64::MAX).into(),
-        Value::Int(value, _) => (*value as i64).into(),
-        Value::Float(value) => (*value).into(),
-        Value::String(text) => words(text).into(),
-        Value::Bytes(bytes) => crate::functions::base64(bytes).into(),
-        Value::List(_) | Value::Strings(_) | Value::Ints(_) if json && value.is_nil_list() => {
-            yaml::Value::Null
+        Ok(())
+    }
+
+    /// Counts a string or a key with its escapes, and the indentation of its lines.
+    fn string(&self, text: &str, depth: u32) -> Result<(), ConvertError> {
+        let is_escaped = |byte: &u8| matches!(byte, 0..b'\t' | 11..b' ' | b'<' | b'>' | b'&' | 0x7f);
+        let escaped = text.bytes().filter(is_escaped).count();
+        let lines = text.bytes().filter(|byte| *byte == b'\n').count();
+        let indent = (depth as usize).saturating_mul(2).saturating_add(1);
+        self.budget.step(text.len() as u64 / 8)?;
+        self.grow(
+            text.len()
+                .saturating_add(escaped.saturating_mul(5))
+                .saturating_add(lines.saturating_mul(indent)),
+        )
+    }
+
+    /// Counts a value without its items and entries.
+    fn count(&self, value: &Value, depth: u32) -> Result<(), ConvertError> {
+        self.budget.step(16)?;
+        match value {
+            Value::String(text) => self.string(text, depth)?,
+            Value::Bytes(bytes) => self.grow(bytes.len().saturating_mul(2))?,
+            _ => {}
         }
-        Value::List(items) | Value::Strings(items) | Value::Ints(items) => {
-            let items = items.iter().map(|item| plain(item, budget, json, depth + 1));
-            items.collect::<Result<Vec<_>, _>>()?.into()
+        self.grow(4)
+    }
+
+    fn plain(&self, value: &Value, depth: u32) -> Result<yaml::Value, ConvertError> {
+        if depth > DEPTH {
+            return Err(ConvertError::TooDeep);
         }
-        Value::Dict(map) => {
-            let map = map.borrow();
-            let entries = map
-                .iter()
-                .map(|(key, value)| Ok((words(key), plain(value, budget, json, depth + 1)?)));
-            entries.collect::<Result<yaml::Map, ConvertError>>()?.into()
-        }
-        Value::Object(object) => match (object.members(), object.data()) {
-            (Some(members), _) => {
-                let member = |(key, value): (&str, Value)| {
-                    Ok((key.to_owned(), plain(&value, budget, json, depth + 1)?))
-                };
-                let members = members.into_iter().map(member);
-                members.collect::<Result<yaml::Map, ConvertError>>()?.into()
+        self.count(value, depth)?;
+        let json = self.json;
+        let words = |text: &str| match json {
+            true => text.to_owned(),
+            false => bytes::to_valid_utf8(text),
+        };
+        Ok(match value {
+            Value::Nil | Value::Missing => yaml::Value::Null,
+            Value::Bool(value) => (*value).into(),
+            Value::Int(value, IntKind::Uint64) => u64::try_from(*value).unwrap_or(u64::MAX).into(),
+            Value::Int(value, _) => (*value as i64).into(),
+            Value::Float(value) => (*value).into(),
+            Value::String(text) => words(text).into(),
+            Value::Bytes(bytes) => crate::functions::base64(bytes).into(),
+            Value::List(_) | Value::Strings(_) | Value::Ints(_) if json && value.is_nil_list() => {
+                yaml::Value::Null
             }
-            (None, Value::Object(other)) if Rc::ptr_eq(&other, object) => other.print().into(),
-            (None, data) => plain(&data, budget, json, depth + 1)?,
-        },
-    })
+            Value::List(items) | Value::Strings(items) | Value::Ints(items) => {
+                let items = items.iter().map(|item| self.plain(item, depth + 1));
+                items.collect::<Result<Vec<_>, _>>()?.into()
+            }
+            Value::Dict(map) => {
+                let map = map.borrow();
+                let entries = map.iter().map(|(key, value)| {
+                    self.string(key, depth)?;
+                    Ok((words(key), self.plain(value, depth + 1)?))
+                });
+                entries.collect::<Result<yaml::Map, ConvertError>>()?.into()
+            }
+            Value::Object(object) => match (object.members(), object.data()) {
+                (Some(members), _) => {
+                    let member =
+                        |(key, value): (&str, Value)| Ok((key.to_owned(), self.plain(&value, depth + 1)?));
+                    let members = members.into_iter().map(member);
+                    members.collect::<Result<yaml::Map, ConvertError>>()?.into()
+                }
+                (None, Value::Object(other)) if Rc::ptr_eq(&other, object) => other.print().into(),
+                (None, data) => self.plain(&data, depth + 1)?,
+            },
+        })
+    }
 }

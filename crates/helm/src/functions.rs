@@ -35,7 +35,7 @@ mod urls;
 mod words;
 
 use std::{
-    cell::RefCell,
+    cell::{Cell, RefCell},
     collections::{BTreeMap, HashMap},
     hash::{BuildHasherDefault, Hasher},
     rc::{Rc, Weak},
@@ -43,7 +43,7 @@ use std::{
 };
 
 use go::{bytes, regexp::Regexp};
-use tree::Budget;
+use tree::{Budget, Exceeded};
 
 use crate::{
     Dict, Value,
@@ -90,12 +90,64 @@ type Changed = RefCell<Vec<Weak<RefCell<BTreeMap<Rc<str>, Value>>>>>;
 /// They are shared and never copied: a copy makes the tables anew that a search fills.
 type Expressions = RefCell<foldhash::HashMap<String, Rc<Regexp>>>;
 
+/// The memory of an item of a list, in bytes.
+const ITEM: usize = size_of::<Value>();
+
+/// The memory of a new string beside its characters, in bytes: its counters, and what the allocator adds.
+const STRING: usize = 32;
+
+/// The memory of a new entry of a map beside the characters of its key and beside a string that is its value, in bytes. Nodes
+/// of a map that is filled in order are half full.
+const ENTRY: usize = 2 * (size_of::<Rc<str>>() + ITEM) + STRING;
+
+/// The memory of a node of a document while it is read, in bytes.
+const NODE: usize = 256;
+
+/// The memory that the lists and maps of one call may take, as a multiple of the limit for one string.
+const STRUCTURES: u64 = 4;
+
+/// The memory of one call.
+struct Meter<'a> {
+    budget: &'a Budget,
+    /// The memory that was taken so far, in bytes.
+    taken: Cell<u64>,
+}
+
+impl<'a> Meter<'a> {
+    fn new(budget: &'a Budget) -> Self {
+        Self {
+            budget,
+            taken: Cell::new(0),
+        }
+    }
+
+    /// Counts memory that the call is about to take. Everything but single strings is counted before it is made.
+    fn memory(&self, bytes: usize) -> Result<(), FunctionError> {
+        let taken = self.taken.get().saturating_add(bytes as u64);
+        self.taken.set(taken);
+        let limit = self.budget.limits().bytes.saturating_mul(STRUCTURES);
+        if taken > limit {
+            let what = "bytes of memory of one result";
+            return Err(Exceeded::Limit { what, limit }.into());
+        }
+        Ok(())
+    }
+
+    /// Counts items of a list, or entries of a map, before they are made.
+    fn items(&self, count: usize) -> Result<(), FunctionError> {
+        let steps = (count as u64).saturating_add(1).saturating_mul(64);
+        self.budget.step(steps)?;
+        self.memory(count.saturating_mul(ITEM))
+    }
+}
+
 /// The context of a function call.
 struct Context<'a> {
     budget: &'a Budget,
     environment: &'a dyn Environment,
     changed: &'a Changed,
     expressions: &'a Expressions,
+    meter: Meter<'a>,
 }
 
 impl Context<'_> {
@@ -104,12 +156,33 @@ impl Context<'_> {
         self.changed.borrow_mut().push(Rc::downgrade(map));
     }
 
-    /// Counts the making of so many items of a list or entries of a map.
-    fn items(&self, count: usize) -> Result<(), FunctionError> {
-        items(self.budget, count)
+    /// Counts memory that the call is about to take. Everything but single strings is counted before it is made.
+    fn memory(&self, bytes: usize) -> Result<(), FunctionError> {
+        self.meter.memory(bytes)
     }
 
-    /// Counts the making of a text of so many bytes.
+    /// Counts items of a list, or entries of a map, before they are made.
+    fn items(&self, count: usize) -> Result<(), FunctionError> {
+        self.meter.items(count)
+    }
+
+    /// Counts items of a list that are new strings, with all of their bytes, before they are made.
+    fn strings(&self, count: usize, bytes: usize) -> Result<(), FunctionError> {
+        self.items(count)?;
+        self.memory(count.saturating_mul(STRING).saturating_add(bytes))
+    }
+
+    /// Counts the nodes of a YAML, JSON or TOML document before it is read.
+    fn document(&self, text: &str) -> Result<(), FunctionError> {
+        self.budget.step(text.len() as u64 + 64)?;
+        let separators = text
+            .bytes()
+            .filter(|byte| matches!(byte, b',' | b'\n' | b'[' | b'{' | b':'));
+        let nodes = separators.count() + 1;
+        self.memory(nodes.saturating_mul(NODE).saturating_add(text.len()))
+    }
+
+    /// Counts a string of so many bytes before it is made.
     fn text(&self, bytes: usize) -> Result<(), FunctionError> {
         let (bytes, limit) = (bytes as u64, self.budget.limits().bytes);
         if bytes > limit {
@@ -122,11 +195,6 @@ impl Context<'_> {
     fn work(&self, steps: u64) -> Result<(), FunctionError> {
         Ok(self.budget.step(steps)?)
     }
-}
-
-fn items(budget: &Budget, count: usize) -> Result<(), FunctionError> {
-    let steps = (count as u64).saturating_add(1).saturating_mul(64);
-    Ok(budget.step(steps)?)
 }
 
 type Answer = Result<Value, FunctionError>;
@@ -282,6 +350,7 @@ impl Functions for Standard<'_> {
                 environment: self.environment,
                 changed: &self.changed,
                 expressions: &self.expressions,
+                meter: Meter::new(executor.budget()),
             };
             return (entry.run)(&context, &arguments);
         }
@@ -301,7 +370,9 @@ impl Functions for Standard<'_> {
 
 /// Returns the error of Go for a string that is not JSON, `None` if it is.
 pub(crate) fn json_problem(text: &str, budget: &Budget) -> Option<String> {
-    json::read(budget, text).err().map(FunctionError::into_message)
+    json::read(&Meter::new(budget), text)
+        .err()
+        .map(FunctionError::into_message)
 }
 
 /// Bytes in base64.

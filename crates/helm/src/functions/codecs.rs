@@ -37,7 +37,7 @@ pub(super) const TABLE: &[Entry] = &[
     fixed("fromJson", TEXT, from_json),
     fixed("fromJsonArray", TEXT, from_json_array),
     fixed("mustFromJson", TEXT, |context, arguments| {
-        json::read(context.budget, text(arguments, 0))
+        json::read(&context.meter, text(arguments, 0))
     }),
     fixed("toToml", ANY, to_toml),
     fixed("fromToml", TEXT, from_toml),
@@ -156,12 +156,20 @@ fn to_yaml_pretty(context: &Context<'_>, arguments: &[Value]) -> Answer {
     made(context, text.strip_suffix('\n').unwrap_or(&text))
 }
 
+/// Returns an error as a value of the template, except for limits: these end the template.
+fn told(error: FunctionError, value: fn(FunctionError) -> Value) -> Answer {
+    match error {
+        FunctionError::Exceeded(_) => Err(error),
+        error => Ok(value(error)),
+    }
+}
+
 fn error_map(error: FunctionError) -> Value {
     Value::dict([("Error", Value::string(error.into_message()))])
 }
 
 fn read_yaml(context: &Context<'_>, text: &str) -> Result<Value, FunctionError> {
-    context.items(text.len() / 64)?;
+    context.document(text)?;
     if let Some(wrong) = wrong_octet(&bytes::of_str(text)) {
         let message = format!("error converting YAML to JSON: yaml: {wrong}");
         return Ok(Value::Object(std::rc::Rc::new(json::Failed(message))));
@@ -209,29 +217,36 @@ fn from_yaml_array(context: &Context<'_>, arguments: &[Value]) -> Answer {
 }
 
 fn from_json(context: &Context<'_>, arguments: &[Value]) -> Answer {
-    let found = json::read(context.budget, text(arguments, 0));
+    let found = json::read(&context.meter, text(arguments, 0));
     let found = found.and_then(|found| json::wanted(found, "", true));
-    Ok(found.unwrap_or_else(error_map))
+    found.or_else(|error| told(error, error_map))
 }
 
 fn from_json_array(context: &Context<'_>, arguments: &[Value]) -> Answer {
-    let found = json::read(context.budget, text(arguments, 0));
+    let found = json::read(&context.meter, text(arguments, 0));
     if matches!(found, Ok(Value::Nil)) {
         return Ok(Value::nil_list());
     }
     let found = found.and_then(|found| json::wanted(found, "", false));
-    Ok(found.unwrap_or_else(|error| Value::list(vec![Value::string(error.into_message())])))
+    found.or_else(|error| {
+        told(error, |error| {
+            Value::list(vec![Value::string(error.into_message())])
+        })
+    })
 }
 
 fn to_toml(context: &Context<'_>, arguments: &[Value]) -> Answer {
     if matches!(any(arguments, 0), Value::Nil | Value::Missing) {
         return Err("reflect: call of reflect.Value.Type on zero Value".into());
     }
-    let text = toml::write(context, any(arguments, 0)).unwrap_or_else(FunctionError::into_message);
-    made(context, &text)
+    match toml::write(context, any(arguments, 0)) {
+        Ok(text) => made(context, &text),
+        Err(error) => told(error, |error| Value::string(error.into_message())),
+    }
 }
 
 fn from_toml(context: &Context<'_>, arguments: &[Value]) -> Answer {
     context.text(text(arguments, 0).len())?;
+    context.document(text(arguments, 0))?;
     Ok(toml::read(text(arguments, 0)).unwrap_or_else(error_map))
 }

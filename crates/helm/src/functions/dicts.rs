@@ -168,6 +168,7 @@ fn pick(context: &Context<'_>, arguments: &[Value]) -> Answer {
 fn omit(context: &Context<'_>, arguments: &[Value]) -> Answer {
     let map = dict(arguments, 0);
     context.items(map.borrow().len())?;
+    context.memory(map.borrow().len().saturating_mul(super::ENTRY))?;
     let mut kept = map.borrow().clone();
     for index in 1..arguments.len() {
         kept.remove(text(arguments, index));

@@ -51,14 +51,14 @@ pub(super) const TABLE: &[Entry] = &[
 ];
 
 /// The items of an argument, or what the function says of anything else.
-fn items(value: &Value, what: &str) -> Result<List, FunctionError> {
+fn items(context: &Context<'_>, value: &Value, what: &str) -> Result<List, FunctionError> {
     match value {
         Value::Nil | Value::Missing => Err(NIL_POINTER.into()),
-        Value::Bytes(bytes) => Ok(bytes
-            .iter()
-            .map(|byte| Value::Int(i128::from(*byte), crate::IntKind::Uint8))
-            .collect::<Vec<_>>()
-            .into()),
+        Value::Bytes(bytes) => {
+            context.items(bytes.len())?;
+            let item = |byte: &u8| Value::Int(i128::from(*byte), crate::IntKind::Uint8);
+            Ok(bytes.iter().map(item).collect::<Vec<_>>().into())
+        }
         value => value
             .as_list()
             .ok_or_else(|| format!("{what} {}", kind_name(value)).into()),
@@ -71,31 +71,31 @@ fn list(context: &Context<'_>, arguments: &[Value]) -> Answer {
 }
 
 fn append(context: &Context<'_>, arguments: &[Value]) -> Answer {
-    let items = items(any(arguments, 0), "Cannot push on type")?;
+    let items = items(context, any(arguments, 0), "Cannot push on type")?;
     context.items(items.len())?;
     let added = items.iter().chain([any(arguments, 1)]);
     Ok(Value::list(added.cloned().collect()))
 }
 
 fn prepend(context: &Context<'_>, arguments: &[Value]) -> Answer {
-    let items = items(any(arguments, 0), "Cannot prepend on type")?;
+    let items = items(context, any(arguments, 0), "Cannot prepend on type")?;
     context.items(items.len())?;
     let added = [any(arguments, 1)].into_iter().chain(items.iter());
     Ok(Value::list(added.cloned().collect()))
 }
 
-fn first(_: &Context<'_>, arguments: &[Value]) -> Answer {
-    let items = items(any(arguments, 0), "Cannot find first on type")?;
+fn first(context: &Context<'_>, arguments: &[Value]) -> Answer {
+    let items = items(context, any(arguments, 0), "Cannot find first on type")?;
     Ok(items.first().cloned().unwrap_or_default())
 }
 
-fn last(_: &Context<'_>, arguments: &[Value]) -> Answer {
-    let items = items(any(arguments, 0), "Cannot find last on type")?;
+fn last(context: &Context<'_>, arguments: &[Value]) -> Answer {
+    let items = items(context, any(arguments, 0), "Cannot find last on type")?;
     Ok(items.last().cloned().unwrap_or_default())
 }
 
 fn tail(context: &Context<'_>, arguments: &[Value]) -> Answer {
-    let items = items(any(arguments, 0), "Cannot find rest on type")?;
+    let items = items(context, any(arguments, 0), "Cannot find rest on type")?;
     context.items(items.len())?;
     Ok(items
         .split_first()
@@ -103,7 +103,7 @@ fn tail(context: &Context<'_>, arguments: &[Value]) -> Answer {
 }
 
 fn initial(context: &Context<'_>, arguments: &[Value]) -> Answer {
-    let items = items(any(arguments, 0), "Cannot find initial on type")?;
+    let items = items(context, any(arguments, 0), "Cannot find initial on type")?;
     context.items(items.len())?;
     Ok(items
         .split_last()
@@ -111,13 +111,13 @@ fn initial(context: &Context<'_>, arguments: &[Value]) -> Answer {
 }
 
 fn reverse(context: &Context<'_>, arguments: &[Value]) -> Answer {
-    let items = items(any(arguments, 0), "Cannot find reverse on type")?;
+    let items = items(context, any(arguments, 0), "Cannot find reverse on type")?;
     context.items(items.len())?;
     Ok(Value::list(items.iter().rev().cloned().collect()))
 }
 
 fn compact(context: &Context<'_>, arguments: &[Value]) -> Answer {
-    let items = items(any(arguments, 0), "Cannot compact on type")?;
+    let items = items(context, any(arguments, 0), "Cannot compact on type")?;
     context.items(items.len())?;
     Ok(Value::list(
         items.iter().filter(|item| truth(item)).cloned().collect(),
@@ -135,7 +135,7 @@ fn contains(context: &Context<'_>, items: &[Value], wanted: &Value) -> Result<bo
 }
 
 fn uniq(context: &Context<'_>, arguments: &[Value]) -> Answer {
-    let items = items(any(arguments, 0), "Cannot find uniq on type")?;
+    let items = items(context, any(arguments, 0), "Cannot find uniq on type")?;
     let mut kept: Vec<Value> = Vec::new();
     context.items(items.len())?;
     for item in items.iter() {
@@ -147,7 +147,7 @@ fn uniq(context: &Context<'_>, arguments: &[Value]) -> Answer {
 }
 
 fn without(context: &Context<'_>, arguments: &[Value]) -> Answer {
-    let items = items(any(arguments, 0), "Cannot find without on type")?;
+    let items = items(context, any(arguments, 0), "Cannot find without on type")?;
     let mut kept = Vec::new();
     context.items(items.len())?;
     for item in items.iter() {
@@ -163,13 +163,13 @@ fn has(context: &Context<'_>, arguments: &[Value]) -> Answer {
     if matches!(haystack, Value::Nil | Value::Missing) {
         return Ok(Value::Bool(false));
     }
-    let items = items(haystack, "Cannot find has on type")?;
+    let items = items(context, haystack, "Cannot find has on type")?;
     contains(context, &items, any(arguments, 0)).map(Value::Bool)
 }
 
 fn slice(context: &Context<'_>, arguments: &[Value]) -> Answer {
     let whole = any(arguments, 0);
-    let items = items(whole, "list should be type of slice or array but")?;
+    let items = items(context, whole, "list should be type of slice or array but")?;
     if items.is_empty() {
         return Ok(Value::Nil);
     }
@@ -194,7 +194,7 @@ fn concat(context: &Context<'_>, arguments: &[Value]) -> Answer {
         let cannot = |kind| format!("Cannot concat type {kind} as list");
         let items = match argument {
             Value::Nil | Value::Missing => return Err(NIL_POINTER.into()),
-            argument => items(argument, "").map_err(|_| cannot(kind_name(argument)))?,
+            argument => items(context, argument, "").map_err(|_| cannot(kind_name(argument)))?,
         };
         context.items(items.len())?;
         all.extend(items.iter().cloned());
@@ -207,7 +207,7 @@ fn concat(context: &Context<'_>, arguments: &[Value]) -> Answer {
 }
 
 fn chunk(context: &Context<'_>, arguments: &[Value]) -> Answer {
-    let items = items(any(arguments, 1), "Cannot chunk type")?;
+    let items = items(context, any(arguments, 1), "Cannot chunk type")?;
     context.items(items.len())?;
     let size = int(arguments, 0);
     let magnitude = usize::try_from(size.unsigned_abs()).unwrap_or(usize::MAX);
@@ -218,6 +218,8 @@ fn chunk(context: &Context<'_>, arguments: &[Value]) -> Answer {
         (..=-1, 2..) if items.len() - 1 <= magnitude => return Ok(Value::list(Vec::new())),
         _ => return Err("runtime error: makeslice: len out of range".into()),
     };
+    // Each chunk has a list of its own.
+    context.memory(items.len().div_ceil(size).saturating_mul(2 * super::STRING))?;
     let chunks = items.chunks(size).map(|chunk| Value::list(chunk.to_vec()));
     Ok(Value::list(chunks.collect()))
 }

@@ -123,7 +123,7 @@ fn find_all(context: &Context<'_>, arguments: &[Value], message: Message) -> Ans
     let regex = compile(context, arguments, message)?;
     let (source, mut found) = (text(arguments, 1), Vec::new());
     for one in regex.find_iter(source).take(limit(arguments)) {
-        context.items(1)?;
+        context.strings(1, one.len())?;
         found.push(Value::string(source.get(one).unwrap_or_default()));
     }
     Ok(if found.is_empty() {
@@ -170,7 +170,7 @@ fn split(context: &Context<'_>, arguments: &[Value], message: Message) -> Answer
         if parts.len() + 1 >= count {
             break;
         }
-        context.items(1)?;
+        context.strings(1, found.start.saturating_sub(begin))?;
         end = found.start;
         if found.end != 0 {
             parts.push(Value::string(source.get(begin..end).unwrap_or_default()));

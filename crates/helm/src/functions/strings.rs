@@ -167,22 +167,36 @@ fn plural(_: &Context<'_>, arguments: &[Value]) -> Answer {
 }
 
 /// Joins the results for all arguments except nil with spaces.
-fn joined(arguments: &[Value], make: impl Fn(&Value) -> Result<String, FunctionError>) -> Answer {
+fn joined(
+    context: &Context<'_>,
+    arguments: &[Value],
+    make: impl Fn(&Value) -> Result<String, FunctionError>,
+) -> Answer {
     let given = arguments
         .iter()
         .filter(|value| !matches!(value, Value::Nil | Value::Missing));
-    let parts: Result<Vec<String>, FunctionError> = given.map(make).collect();
-    Ok(Value::string(parts?.join(" ")))
+    let mut out = String::new();
+    for (index, value) in given.enumerate() {
+        let part = make(value)?;
+        let length = out.len().saturating_add(part.len()).saturating_add(1);
+        let is_long = length as u64 > context.budget.limits().bytes;
+        context.text(if is_long { length } else { part.len() })?;
+        if index > 0 {
+            out.push(' ');
+        }
+        out.push_str(&part);
+    }
+    Ok(Value::string(out))
 }
 
 fn quote(context: &Context<'_>, arguments: &[Value]) -> Answer {
-    joined(arguments, |value| {
+    joined(context, arguments, |value| {
         Ok(go::strconv::quote(&cast::to_text(context, value)?))
     })
 }
 
 fn squote(context: &Context<'_>, arguments: &[Value]) -> Answer {
-    joined(arguments, |value| {
+    joined(context, arguments, |value| {
         Ok(format!(
             "'{}'",
             template::print(std::slice::from_ref(value), context.budget)?
@@ -191,7 +205,7 @@ fn squote(context: &Context<'_>, arguments: &[Value]) -> Answer {
 }
 
 fn cat(context: &Context<'_>, arguments: &[Value]) -> Answer {
-    joined(arguments, |value| {
+    joined(context, arguments, |value| {
         Ok(template::print(std::slice::from_ref(value), context.budget)?)
     })
 }
@@ -200,7 +214,10 @@ fn cat(context: &Context<'_>, arguments: &[Value]) -> Answer {
 fn texts(context: &Context<'_>, value: &Value) -> Result<Vec<String>, FunctionError> {
     let items = match value {
         Value::Nil | Value::Missing => return Ok(Vec::new()),
-        Value::Bytes(bytes) => return Ok(bytes.iter().map(ToString::to_string).collect()),
+        Value::Bytes(bytes) => {
+            context.strings(bytes.len(), bytes.len().saturating_mul(3))?;
+            return Ok(bytes.iter().map(ToString::to_string).collect());
+        }
         value => match value.as_list() {
             Some(items) => items,
             None => return Ok(vec![cast::to_text(context, value)?]),
@@ -210,7 +227,17 @@ fn texts(context: &Context<'_>, value: &Value) -> Result<Vec<String>, FunctionEr
     let given = items
         .iter()
         .filter(|item| !matches!(item, Value::Nil | Value::Missing));
-    given.map(|item| cast::to_text(context, item)).collect()
+    let text = |item: &Value| {
+        if let Value::String(text) = item {
+            context.memory(text.len().saturating_add(super::STRING))?;
+        }
+        let text = cast::to_text(context, item)?;
+        if !matches!(item, Value::String(_)) {
+            context.memory(text.len().saturating_add(super::STRING))?;
+        }
+        Ok(text)
+    };
+    given.map(text).collect()
 }
 
 fn join(context: &Context<'_>, arguments: &[Value]) -> Answer {
@@ -232,7 +259,14 @@ fn parts<'t>(
 ) -> Result<Vec<&'t str>, FunctionError> {
     context.text(full.len())?;
     let count = usize::try_from(count).unwrap_or(usize::MAX);
-    let mut parts = Vec::new();
+    let found = match separator {
+        "" => full.chars().count(),
+        separator => full.matches(separator).count() + 1,
+    };
+    let found = found.min(count);
+    context.strings(found, full.len())?;
+    context.memory(found.saturating_mul(size_of::<&str>()))?;
+    let mut parts = Vec::with_capacity(found);
     let mut tail = full;
     if separator.is_empty() {
         while let Some(first) = tail.chars().next().filter(|_| parts.len() < count) {
@@ -259,24 +293,23 @@ fn parts<'t>(
             }
         }
     }
-    context.items(parts.len())?;
     Ok(parts)
 }
 
 fn split(context: &Context<'_>, arguments: &[Value]) -> Answer {
-    numbered(&parts(context, text(arguments, 1), text(arguments, 0), -1)?)
+    numbered(
+        context,
+        &parts(context, text(arguments, 1), text(arguments, 0), -1)?,
+    )
 }
 
 fn splitn(context: &Context<'_>, arguments: &[Value]) -> Answer {
-    numbered(&parts(
-        context,
-        text(arguments, 2),
-        text(arguments, 0),
-        int(arguments, 1),
-    )?)
+    let parts = parts(context, text(arguments, 2), text(arguments, 0), int(arguments, 1))?;
+    numbered(context, &parts)
 }
 
-fn numbered(parts: &[&str]) -> Answer {
+fn numbered(context: &Context<'_>, parts: &[&str]) -> Answer {
+    context.memory(parts.len().saturating_mul(super::ENTRY))?;
     let entries = parts.iter().enumerate();
     let map = Value::dict(entries.map(|(index, part)| (format!("_{index}"), Value::string(*part))));
     Ok(Value::Object(Rc::new(super::dicts::Texts(

@@ -12,6 +12,7 @@ use crate::{
 
 mod bounds;
 mod keys;
+mod memory;
 
 const VALUES: &str = r#"
 list: [3, 1, 2, 1]

@@ -114,9 +114,9 @@ impl Builtin {
         match self {
             Self::And | Self::Or => Ok(first.clone()),
             Self::Call => call(first, operand),
-            Self::Html => Ok(text(escape::html(&escaped(arguments, budget)?))),
-            Self::Js => Ok(text(escape::js(&escaped(arguments, budget)?))),
-            Self::Urlquery => Ok(text(escape::url_query(&escaped(arguments, budget)?))),
+            Self::Html => Ok(text(escape::html(&escaped(arguments, budget)?, budget)?)),
+            Self::Js => Ok(text(escape::js(&escaped(arguments, budget)?, budget)?)),
+            Self::Urlquery => Ok(text(escape::url_query(&escaped(arguments, budget)?, budget)?)),
             Self::Index => index(first, rest),
             Self::Slice => slice(first, rest),
             Self::Len => length(first).map(|length| Slot::bare(Value::Int(length as i128, IntKind::Int))),

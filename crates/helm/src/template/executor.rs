@@ -20,6 +20,12 @@ const MAX_DEPTH: usize = 20_000;
 /// The maximum depth of a template that includes itself, as in Helm, and of strings run as templates in each other.
 const MAX_INCLUDES: u32 = 1000;
 
+/// The memory of a parsed action without its operands, in bytes.
+const ACTION: usize = 256;
+
+/// The memory of an operand of a parsed action, and of its value in a call, in bytes.
+const OPERAND: usize = 256;
+
 /// Errors of this length are handed on as they are: each level adds to them.
 const MAX_ERROR: usize = 256 << 10;
 
@@ -120,6 +126,24 @@ impl<'a> Executor<'a> {
         }
     }
 
+    /// Checks that the nodes of a parsed text fit into memory: they take far more of it than the text.
+    fn parsing_fits(&self, text: &str) -> Result<(), FunctionError> {
+        let is_operand = |byte: &u8| matches!(byte, b' ' | b'.' | b'|' | b'$' | b'(');
+        let actions = text.split("{{").skip(1);
+        let weights = actions.map(|action| {
+            let inside = action.split_once("}}").map_or(action, |(inside, _)| inside);
+            let operands = inside.bytes().filter(is_operand).count();
+            ACTION.saturating_add(operands.saturating_mul(OPERAND))
+        });
+        let bytes = weights.fold(0, usize::saturating_add) as u64;
+        let limit = self.budget.limits().bytes.saturating_mul(4);
+        if bytes > limit {
+            let what = "bytes of memory of one parsed text";
+            return Err(Exceeded::Limit { what, limit }.into());
+        }
+        Ok(())
+    }
+
     /// Executes a string as a template, as Helm's function `tpl` does. It can include the templates of the set; templates
     /// that it defines are visible to itself only.
     ///
@@ -137,6 +161,7 @@ impl<'a> Executor<'a> {
             self.budget.output(text.len() as u64)?;
             return Ok(without_no_value(text.to_owned()));
         }
+        self.parsing_fits(text)?;
         let mut set = Set::over(Rc::clone(&self.set));
         let template = set
             .add("gotpl", text.to_owned().into(), self.functions, &mut self.room)

@@ -1,21 +1,19 @@
 //! A reader of JSON with the errors of Go's encoding/json. Every number is a float.
 
-use tree::Budget;
-
 use go::strconv::quote;
 
 use crate::Value;
 use crate::template::FunctionError;
 
-use super::super::items;
+use super::super::{ENTRY, ITEM, Meter, STRING};
 
 /// As deep as the stack surely allows.
 const NESTED: u32 = 1000;
 
 /// Reads a text that is one JSON value.
-pub(in super::super) fn read(budget: &Budget, text: &str) -> Result<Value, FunctionError> {
-    let mut reader = Reader { text, at: 0, budget };
-    items(budget, text.len() / 64)?;
+pub(in super::super) fn read(meter: &Meter<'_>, text: &str) -> Result<Value, FunctionError> {
+    let mut reader = Reader { text, at: 0, meter };
+    meter.budget.step(text.len() as u64)?;
     reader.space();
     let value = reader.value(0)?;
     reader.space();
@@ -28,7 +26,7 @@ pub(in super::super) fn read(budget: &Budget, text: &str) -> Result<Value, Funct
 struct Reader<'t> {
     text: &'t str,
     at: usize,
-    budget: &'t Budget,
+    meter: &'t Meter<'t>,
 }
 
 fn invalid(c: char, place: &str) -> FunctionError {
@@ -73,7 +71,9 @@ impl Reader<'_> {
         if depth > NESTED {
             return Err("exceeded max depth".into());
         }
-        items(self.budget, 1)?;
+        self.meter.items(1)?;
+        // A list that grows is copied.
+        self.meter.memory(ITEM)?;
         match self.peek().ok_or(END)? {
             '{' => self.object(depth),
             '[' => self.array(depth),
@@ -118,6 +118,7 @@ impl Reader<'_> {
             }
             self.space();
             let value = self.value(depth + 1)?;
+            self.meter.memory(ENTRY)?;
             entries.push((key, value));
             self.space();
             match self.next()? {
@@ -153,7 +154,10 @@ impl Reader<'_> {
         let mut out = String::new();
         loop {
             match self.next()? {
-                '"' => return Ok(out),
+                '"' => {
+                    self.meter.memory(out.len().saturating_add(STRING))?;
+                    return Ok(out);
+                }
                 '\\' => out.push(self.escape()?),
                 c if c < ' ' => return Err(invalid(c, "in string literal")),
                 c => out.push(c),

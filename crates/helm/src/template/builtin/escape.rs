@@ -6,10 +6,14 @@ use go::{
     bytes::{invalid_byte, of_str},
     strconv::is_print,
 };
+use tree::Budget;
 
-pub(super) fn html(text: &str) -> String {
+use crate::template::FormatError;
+
+pub(super) fn html(text: &str, budget: &Budget) -> Result<String, FormatError> {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
+        fits(&out, budget)?;
         match c {
             '\0' => out.push('\u{fffd}'),
             '"' => out.push_str("&#34;"),
@@ -20,12 +24,13 @@ pub(super) fn html(text: &str) -> String {
             c => out.push(c),
         }
     }
-    out
+    Ok(out)
 }
 
-pub(super) fn js(text: &str) -> String {
+pub(super) fn js(text: &str, budget: &Budget) -> Result<String, FormatError> {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
+        fits(&out, budget)?;
         match c {
             '\\' | '\'' | '"' => {
                 out.push('\\');
@@ -41,12 +46,13 @@ pub(super) fn js(text: &str) -> String {
             }
         }
     }
-    out
+    Ok(out)
 }
 
-pub(super) fn url_query(text: &str) -> String {
+pub(super) fn url_query(text: &str, budget: &Budget) -> Result<String, FormatError> {
     let mut out = String::with_capacity(text.len());
     for byte in of_str(text).iter().copied() {
+        fits(&out, budget)?;
         match byte {
             b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => out.push(byte.into()),
             b' ' => out.push('+'),
@@ -56,5 +62,13 @@ pub(super) fn url_query(text: &str) -> String {
             }
         }
     }
-    out
+    Ok(out)
+}
+
+/// Checks that an escaped string is not over the limit of one string.
+fn fits(out: &str, budget: &Budget) -> Result<(), FormatError> {
+    if out.len() as u64 > budget.limits().bytes {
+        return Err(FormatError::TooLong);
+    }
+    Ok(())
 }
