@@ -37,6 +37,17 @@ pub(crate) fn print_to(file: Option<&Path>, text: &str) -> Result<()> {
     }
 }
 
+/// Writes to several files, where `-` means stdout; to stdout if there are none.
+pub(crate) fn print_to_all(files: &[PathBuf], text: &str) -> Result<()> {
+    if files.is_empty() {
+        return print(text);
+    }
+    files.iter().try_for_each(|file| match file.as_os_str() == "-" {
+        true => print(text),
+        false => print_to(Some(file), text),
+    })
+}
+
 /// Prints several strings to stdout. A closed pipe is not an error.
 pub(crate) fn print_all(texts: &[impl AsRef<str>]) -> Result<()> {
     match write_texts(BufWriter::new(std::io::stdout().lock()), texts) {

@@ -52,7 +52,7 @@ pub(crate) fn run(args: &PullArgs) -> Result<()> {
     let charts = ChartDownloader::new(&fetcher);
     let budget = Budget::new(Limits::default());
     pull(
-        &ProjectCharts::open(&args.project_dir, &budget)?,
+        &ProjectCharts::open(&args.project_dir, "helm-pull", &budget)?,
         &charts,
         &budget,
     )

@@ -55,7 +55,7 @@ pub(crate) fn run(args: &UpdateArgs) -> Result<()> {
     let fetcher = RemoteFetcher::new(Logins::new(&args.logins)?);
     let charts = ChartDownloader::new(&fetcher);
     let budget = Budget::new(Limits::default());
-    let project = ProjectCharts::open(&args.project_dir, &budget)?;
+    let project = ProjectCharts::open(&args.project_dir, "helm-update", &budget)?;
     let commits = match args.commit {
         true => Some(UpgradeCommits::begin(&project)?),
         false => None,
@@ -81,7 +81,7 @@ pub(crate) fn run(args: &UpdateArgs) -> Result<()> {
     }
     let pull = || {
         helm_pull::pull(
-            &ProjectCharts::open(&args.project_dir, &budget)?,
+            &ProjectCharts::open(&args.project_dir, "helm-update", &budget)?,
             &charts,
             &budget,
         )
@@ -92,6 +92,8 @@ pub(crate) fn run(args: &UpdateArgs) -> Result<()> {
         helm_pull::print_status(format_args!("Upgrading Chart {name} from version {old} to {new}"));
         for release in releases {
             upgrade(&project, release, old, new, &budget)?;
+            let dir = release.file.parent().unwrap_or_default();
+            helm_pull::print_status(format_args!("{dir}: Updated Chart version to {new}"));
         }
         if let Some(commits) = &commits {
             pull()?;
@@ -141,11 +143,11 @@ impl UpgradeCommits {
         let is_pulled = |path: &String| path.starts_with(&pulled);
         ensure!(
             !commits.worktree.changes(true)?.iter().any(is_pulled),
-            "--commit can only be used when the directory {PULLED_CHARTS} is clean"
+            "--commit can only be used when .helm-chart directory is clean: commit the changes in {PULLED_CHARTS} first"
         );
         ensure!(
             helm_pull::is_up_to_date(project)?,
-            "{PULLED_CHARTS} is not up-to-date: run 'weir helm-pull' and commit its changes first"
+            "{PULLED_CHARTS} is not up-to-date. Please run helm-pull before, and commit its changes"
         );
         Ok(commits)
     }

@@ -19,9 +19,9 @@ use crate::{
 pub(crate) struct TargetsArgs {
     #[command(flatten)]
     project: ProjectFlags,
-    /// Write the output to a file instead of stdout
+    /// Write the output to a file instead of stdout; - means stdout. Can be repeated
     #[arg(short, long, value_name = "FILE")]
-    output: Option<PathBuf>,
+    output: Vec<PathBuf>,
     /// Print target names only
     #[arg(long)]
     only_names: bool,
@@ -36,9 +36,9 @@ pub(crate) struct TargetsArgs {
 pub(crate) struct ImagesArgs {
     #[command(flatten)]
     input: RenderInputFlags,
-    /// Write the output to a file instead of stdout
+    /// Write the output to a file instead of stdout; - means stdout. Can be repeated
     #[arg(short, long, value_name = "FILE")]
-    output: Option<PathBuf>,
+    output: Vec<PathBuf>,
     #[command(flatten)]
     files: RenderOutputFlag,
     /// Print images and results only, without the objects and containers that use them
@@ -68,7 +68,7 @@ pub(crate) fn targets(args: &TargetsArgs) -> Result<()> {
         true => names(&targets),
         false => yaml::print::goyaml(&targets),
     };
-    output::print_to(args.output.as_deref(), &text)
+    output::print_to_all(&args.output, &text)
 }
 
 fn names(targets: &Value) -> String {
@@ -96,5 +96,5 @@ pub(crate) fn images(args: &ImagesArgs) -> Result<()> {
         _ => Vec::new(),
     };
     let images = kluctl::list_images(&rendered, &deployed, args.simple);
-    output::print_to(args.output.as_deref(), &yaml::print::goyaml(&images))
+    output::print_to_all(&args.output, &yaml::print::goyaml(&images))
 }

@@ -37,12 +37,13 @@ pub(crate) struct ProjectCharts {
 }
 
 impl ProjectCharts {
-    /// Finds the `helm-chart.yaml` files below a project directory.
-    pub(crate) fn open(dir: &Path, budget: &Budget) -> Result<Self> {
+    /// Finds the `helm-chart.yaml` files below a project directory, for a command such as `helm-pull`.
+    pub(crate) fn open(dir: &Path, command: &str, budget: &Budget) -> Result<Self> {
         let is_project = PROJECT_FILES.iter().any(|name| dir.join(name).is_file());
         ensure!(
             is_project,
-            "{}: not a project directory: it has no .kluctl.yaml or .kluctl-library.yaml",
+            "{}: {command} can only be used on the root of a Kluctl project that must have a .kluctl.yaml or \
+             .kluctl-library.yaml file",
             dir.display()
         );
         let root = dir.canonicalize().with_context(|| dir.display().to_string())?;

@@ -124,7 +124,10 @@ fn helm_pull_pulls_used_versions_and_removes_unused_ones() {
 #[test]
 fn helm_pull_refuses_directories_without_project_and_symlinks() {
     let other = tempfile::tempdir().unwrap();
-    assert!(refused(&weir(other.path(), &["helm-pull"])).contains("it has no .kluctl.yaml"));
+    assert!(
+        refused(&weir(other.path(), &["helm-pull"]))
+            .contains("helm-pull can only be used on the root of a Kluctl project")
+    );
     let server = repository(&["1.0.0"]);
     let dir = project(&[("one", release(&server.url(""), "a", "1.0.0", ""))]);
     std::os::unix::fs::symlink(other.path(), dir.path().join(".helm-charts")).unwrap();
@@ -319,7 +322,7 @@ async fn helm_pull_uses_registry_credentials() {
     assert_eq!(pulled(&dir), ["charts/c/1.0.0"]);
     let output = weir(dir.path(), &["helm-update", "--upgrade", &plain, &login]);
     let stderr = succeeded(&output);
-    let expected = "one: Chart c (old version 1.0.0) has new version 1.1.0 available\nUpgrading Chart c from version 1.0.0 to 1.1.0\n";
+    let expected = "one: Chart c (old version 1.0.0) has new version 1.1.0 available\nUpgrading Chart c from version 1.0.0 to 1.1.0\none: Updated Chart version to 1.1.0\n";
     assert!(stderr.starts_with(expected), "{stderr}");
     assert!(output.stdout.is_empty());
     assert_eq!(pulled(&dir), ["charts/c/1.1.0"]);
@@ -429,9 +432,9 @@ fn helm_update_commits_each_upgrade() {
     git(root, &["add", "."]);
     refused_for("the git worktree is unmodified");
     git(root, &["commit", "-qm", "begin"]);
-    refused_for(".helm-charts is not up-to-date: run 'weir helm-pull'");
+    refused_for(".helm-charts is not up-to-date. Please run helm-pull before");
     succeeded(&weir(&root.join("project"), &["helm-pull"]));
-    refused_for("the directory .helm-charts is clean");
+    refused_for("--commit can only be used when .helm-chart directory is clean");
     git(root, &["add", "."]);
     git(root, &["commit", "-qm", "charts"]);
     write("notes.txt", "mine");

@@ -225,6 +225,14 @@ fn flags_of_kluctl_are_accepted_by_their_commands() -> Result<()> {
         ))?;
     }
     assert!(dir.path().join("out").is_dir());
+    let listed = printed(weir(
+        dir.path(),
+        "list-targets --only-names -o targets -o - --output=more",
+    ))?;
+    assert_eq!(listed, "test\n");
+    for file in ["targets", "more"] {
+        assert_eq!(std::fs::read_to_string(dir.path().join(file))?, listed);
+    }
     // These need a cluster, so they fail after their flags were read.
     let results = "--command-result-namespace x --write-command-result=false --force-write-command-result \
                    --keep-command-results-count 1 --keep-validate-results-count 1";
