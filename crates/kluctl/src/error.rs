@@ -219,10 +219,10 @@ pub enum Error {
     /// An image that templates ask for and no list names.
     #[error("failed to find fixed image for {0}")]
     NoImage(String),
-    /// An image of `images.get_image()` behind other text.
+    /// An image of `images.get_image()` behind other text, or a second one in a string.
     #[error(
-        "postprocessing kustomize objects for {dir} failed: {object}: {field}: the result of images.get_image() must be at the \
-         beginning of the string"
+        "postprocessing kustomize objects for {dir} failed: {object}: {field}: a string may hold one image of images.get_image(), \
+         at its beginning"
     )]
     MisplacedImage {
         /// The directory of the item.

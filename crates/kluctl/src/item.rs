@@ -123,9 +123,16 @@ impl<'a> ItemWorkspace<'a> {
         let rendered = self.directory(&mut walk, &dir, false, 0);
         self.messages.extend(walk.renderer.take_messages());
         let Walk {
-            to, charts, failed, ..
+            to,
+            charts,
+            mut failed,
+            ..
         } = walk;
-        rendered?;
+        match rendered {
+            Err(error) if error.exceeded().is_some() => return Err(error),
+            Err(error) => failed.push(error),
+            Ok(()) => {}
+        }
         error::many(failed)?;
         Ok(Staged { dir, to, charts })
     }

@@ -15,6 +15,7 @@ use scope::union;
 use crate::{
     Error, Inclusion, ObjectSelector,
     deployment::{self, Deployment, ItemConfig, ItemOutline, ItemSource, ProjectOutline},
+    error,
     fields::Fields,
     files, postprocess, source,
     vars::{self, Context, Loader, RenderInputs},
@@ -22,6 +23,8 @@ use crate::{
 
 /// Cost of loading one project, in steps of the budget, so that includes can't multiply unbounded.
 const STEPS_OF_A_PROJECT: u64 = 1_000;
+/// Maximum number of failed items that are reported for one project.
+const MAX_FAILED: usize = 10;
 /// Maximum size of the variables of all items, in bytes.
 const MOST_VARS_BYTES: u64 = 128 << 20;
 
@@ -107,12 +110,20 @@ impl<'a> Planner<'a> {
             }
         }
         scope.inherit(deployment);
+        let mut failed = Vec::new();
         for (index, item) in fields.seq("deployments")?.iter().enumerate() {
             let path = format!("deployments[{index}]");
             let item = Fields::new(&file, item, &path, fields.line_of("deployments"))?;
-            outline.items.push(self.item(&scope, &item, &path)?);
+            match self.item(&scope, &item, &path) {
+                Ok(item) => outline.items.push(item),
+                Err(error) if error.exceeded().is_some() => return Err(error),
+                Err(error) => failed.push(error),
+            }
+            if failed.len() >= MAX_FAILED {
+                break;
+            }
         }
-        Ok(outline)
+        error::many(failed).map(|()| outline)
     }
 
     /// The rendered and parsed `deployment.yaml`.

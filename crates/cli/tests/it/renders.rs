@@ -70,6 +70,31 @@ fn failing_condition_is_quoted() -> Result<()> {
 }
 
 #[test]
+fn all_failing_includes_are_named() -> Result<()> {
+    let dir = files(&[
+        (
+            "deployment.yaml",
+            "deployments: [{include: one}, {path: app, when: 1 +}, {include: gone}, {path: app}]",
+        ),
+        (
+            "one/deployment.yaml",
+            "deployments: [{path: '{{ undefined_one }}'}]",
+        ),
+        ("app/m.yaml", &map("x")),
+    ]);
+    let error = refused(&dir, RENDER)?;
+    for part in [
+        "3 errors: ",
+        "'undefined_one' is undefined",
+        "conditional '1 +'",
+        "gone does not exist",
+    ] {
+        assert!(error.contains(part), "{part}: {error}");
+    }
+    Ok(())
+}
+
+#[test]
 fn image_behind_text_is_refused() -> Result<()> {
     let words = format!("{RENDER} -F i=one:1");
     let dir = project(&[("app/m.yaml", &map("{{ images.get_image(\"i\") }}-x"))]);
@@ -85,7 +110,10 @@ fn image_behind_text_is_refused() -> Result<()> {
 fn get_image_accepts_latest_version() -> Result<()> {
     let image = "{{ images.get_image(\"i\", latest_version=version.semver()) }}";
     let dir = project(&[("app/m.yaml", &map(image))]);
-    assert!(printed(weir(dir.path(), &format!("{RENDER} -F i=one:1")))?.contains("a: one:1"));
+    let output = weir(dir.path(), &format!("{RENDER} -F i=one:1")).output()?;
+    assert!(String::from_utf8_lossy(&output.stdout).contains("a: one:1"));
+    let told = stderr(&output);
+    assert!(told.contains("latest_version is deprecated"), "{told}");
     Ok(())
 }
 

@@ -56,9 +56,20 @@ pub(crate) fn call(cx: &Cx<'_>, object: &Rc<Object>, name: &str, args: Args) -> 
     }
 }
 
+/// Warning about an argument of old projects.
+const LATEST_VERSION: &str =
+    "latest_version is deprecated when using images.get_image() and is completely ignored: remove it";
+
 /// Returns a placeholder that is replaced in the finished objects. `latest_version` is accepted for old projects, and has no effect.
 fn get_image(cx: &Cx<'_>, args: Args) -> R<Value> {
-    let image = args.bind("get_image", ["image", "latest_version"], 1)?.value(0);
+    let args = args.bind("get_image", ["image", "latest_version"], 1)?;
+    let image = args.value(0);
+    if args.get(1).is_some_and(|version| !matches!(version, Value::None)) {
+        let mut messages = cx.rt.messages.borrow_mut();
+        if !messages.iter().any(|message| message == LATEST_VERSION) {
+            messages.push(LATEST_VERSION.to_owned());
+        }
+    }
     let map: DictMap = [(Key::from("image"), image)].into_iter().collect();
     let json = json::dumps(cx.rt, &Value::dict(map), &Style::default())?;
     cx.rt

@@ -111,7 +111,7 @@ pub(crate) fn resolve(objects: &mut [Value], place: &ImageContext<'_>) -> Result
                 container: container.as_deref(),
             };
             let before = text(object, &leaf).unwrap_or_default().to_owned();
-            if !only_placeholders_before_text(&before) {
+            if !is_one_at_the_beginning(&before) {
                 misplaced.push(Error::MisplacedImage {
                     dir: place.dir.to_owned(),
                     object: reference.to_string(),
@@ -158,13 +158,11 @@ fn text<'a>(object: &'a Value, leaf: &[Key]) -> Option<&'a str> {
     path::get(object, leaf).and_then(Value::as_str)
 }
 
-/// Returns false if a placeholder stands behind other text. Kluctl can't replace these.
-fn only_placeholders_before_text(text: &str) -> bool {
-    let mut rest = text;
-    while let Some((_, behind)) = rest.strip_prefix(BEGIN).and_then(|after| after.split_once(END)) {
-        rest = behind;
-    }
-    !rest.contains(BEGIN)
+/// Returns true for a string with one placeholder, at its beginning. Kluctl can't replace others: it fails, or never ends.
+fn is_one_at_the_beginning(text: &str) -> bool {
+    text.strip_prefix(BEGIN)
+        .and_then(|after| after.split_once(END))
+        .is_some_and(|(_, behind)| !behind.contains(BEGIN))
 }
 
 /// The name of what holds a field.
@@ -258,18 +256,19 @@ mod tests {
     }
 
     #[test]
-    fn strings_may_begin_with_several_image_placeholders() {
-        let text = format!("{}{} y", placeholder("a"), placeholder("b"));
-        let fixed = [
-            FixedImage::parse("a=1").unwrap(),
-            FixedImage::parse("b=2").unwrap(),
-        ];
-        let mut objects = [object(&text)];
+    fn text_may_follow_an_image_placeholder() {
+        let fixed = [FixedImage::parse("a=1").unwrap()];
+        let mut objects = [object(&format!("{}-x", placeholder("a")))];
         let seen = resolve(&mut objects, &place(&fixed, None)).unwrap();
-        assert_eq!((seen.len(), seen[0].field.is_none()), (2, true));
+        assert_eq!((seen.len(), seen[0].field.is_none()), (1, true));
         let replaced = objects[0].pointer(&["spec"]).unwrap().as_seq().unwrap()[0].get("image");
-        assert_eq!(replaced.unwrap().as_str(), Some("12 y"));
-        let error = resolve(&mut [object(&text)], &place(&[], None)).unwrap_err();
+        assert_eq!(replaced.unwrap().as_str(), Some("1-x"));
+    }
+
+    #[test]
+    fn all_missing_images_are_named() {
+        let mut objects = [object(&placeholder("a")), object(&placeholder("b"))];
+        let error = resolve(&mut objects, &place(&[], None)).unwrap_err();
         let expected = "2 errors: failed to find fixed image for a; failed to find fixed image for b";
         assert_eq!(error.to_string(), expected);
     }
@@ -280,6 +279,7 @@ mod tests {
         for text in [
             format!("x{}", placeholder("a")),
             format!("{}-{}", placeholder("a"), placeholder("a")),
+            format!("{}{}", placeholder("a"), placeholder("a")),
         ] {
             let error = resolve(&mut [object(&text)], &place(&fixed, None)).unwrap_err();
             let expected = "postprocessing kustomize objects for app failed: ns/Deployment/d: spec[0].image:";
