@@ -108,6 +108,10 @@ deny: $(DENY) ## Check licences, bans, sources and advisories of all dependencie
 fault: control-plane ## Kill and starve the controllers at seeded moments (SEED=n, ROUNDS=n)
 	@WEIR_BIN_DIR=$(CURDIR)/$(BIN) $(BIN)/e2e fault $(if $(SEED),--seed $(SEED)) $(if $(ROUNDS),--rounds $(ROUNDS))
 
+.PHONY: attack
+attack: control-plane ## Attack a tenant from another namespace, and compare the times and requests of both
+	@WEIR_BIN_DIR=$(CURDIR)/$(BIN) $(BIN)/e2e attack
+
 FUZZED = $(shell grep -rl 'fn fuzz_' crates/*/src | cut -d/ -f2 | sort -u)
 .PHONY: fuzz
 fuzz: ## Search for inputs that break a reader of foreign input (SECONDS_EACH=30 SEED=n)

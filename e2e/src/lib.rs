@@ -5,6 +5,7 @@
     reason = "scenarios are tests: reading past the end of their own data should stop them"
 )]
 
+pub mod attack;
 pub mod bench;
 pub mod cluster;
 pub mod demo;

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use e2e::{bench, demo, fault};
+use e2e::{attack, bench, demo, fault};
 
 /// Runs the real binaries against a real control plane.
 #[derive(Debug, Parser)]
@@ -19,6 +19,8 @@ enum Command {
     Demo(demo::Args),
     /// Kill all controllers at seeded moments of a deployment, and compare the cluster with an undisturbed run
     Fault(fault::Args),
+    /// Attack a tenant from another namespace, and compare the times and requests of both
+    Attack(attack::Args),
     /// Measure many pairs of GitRepository and KluctlDeployment: time, memory and CPU
     Bench(bench::pairs::Args),
     /// Measure `weir kustomize build` beside kustomize
@@ -37,6 +39,7 @@ async fn main() -> ExitCode {
     let result = match args.command {
         Command::Demo(args) => demo::run(&args).await,
         Command::Fault(args) => fault::run(&args).await,
+        Command::Attack(args) => attack::run(&args).await,
         Command::Bench(args) => bench::pairs::run(&args).await,
         Command::BenchKustomize(args) => bench::kustomize::run(&args),
         Command::BenchHelm(args) => bench::helm::run(&args),

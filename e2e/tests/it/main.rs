@@ -7,6 +7,7 @@
     reason = "helpers of tests may panic, too"
 )]
 
+mod attack;
 mod canary;
 mod crash;
 mod deploy;

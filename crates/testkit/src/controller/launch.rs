@@ -68,8 +68,10 @@ impl Launch {
         self
     }
 
-    /// Adds a flag, such as `--concurrent=4`; it replaces a default of the same name.
+    /// Adds a flag, such as `--concurrent=4`; it replaces a default and an earlier one of the same name.
     pub fn flag(mut self, flag: &str) -> Self {
+        let name = |flag: &str| flag.split('=').next().unwrap_or_default().to_owned();
+        self.flags.retain(|earlier| name(earlier) != name(flag));
         self.flags.push(flag.to_owned());
         self
     }

@@ -1,0 +1,114 @@
+//! Two tenants on the default overlay: one attacks, and the other's deployments stay correct and on time.
+
+pub mod attacks;
+pub mod requests;
+pub mod tenants;
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, ensure};
+
+use crate::report::{Report, seconds};
+use requests::foreign;
+use tenants::Tenants;
+
+/// Deployments of the victim that are measured, without and with the attack.
+const ROUNDS: u32 = 4;
+/// Time that a deployment may take under attack, beside twice that of the slowest without it: two cores do everything.
+const ALLOWANCE: Duration = Duration::from_secs(5);
+/// The most memory of a controller, in bytes.
+const MEMORY: u64 = 256 << 20;
+
+/// Arguments of `e2e attack`.
+#[derive(Debug, clap::Args)]
+pub struct Args {}
+
+/// Plays the attack and prints a table of its steps.
+///
+/// # Errors
+/// Returns an error if a step fails.
+pub async fn run(_: &Args) -> Result<()> {
+    let mut report = Report::new();
+    let played = play(&mut report).await;
+    report.print(&report.table());
+    played
+}
+
+/// Plays the attack.
+///
+/// # Errors
+/// Returns an error if the victim or the API server sees anything of it.
+pub async fn play(report: &mut Report) -> Result<()> {
+    let tenants = Tenants::start().await?;
+    let mark = tenants.cluster.plane.audit_mark();
+    let mut times = Times::default();
+    report
+        .step("the victim deploys without an attack", async {
+            tenants.victim_begins().await?;
+            times.before = measure(&tenants, 1).await?;
+            Ok(format!("{} at most", seconds(times.before)))
+        })
+        .await?;
+    let normal = requests::shapes(&tenants.cluster.plane.audit_since(mark)?);
+    let attacked = tenants.cluster.plane.audit_mark();
+    report
+        .step("the attacker applies everything", attacks::begin(&tenants))
+        .await?;
+    // Whatever its outcome is, the others are worth knowing.
+    let on_time = report
+        .step("the victim deploys on time", async {
+            times.after = measure(&tenants, 1 + ROUNDS).await?;
+            let limit = 2 * times.before + ALLOWANCE;
+            ensure!(
+                times.after <= limit,
+                "a deployment took {:?} under attack, and {:?} before",
+                times.after,
+                times.before
+            );
+            Ok(format!("{} at most", seconds(times.after)))
+        })
+        .await;
+    report
+        .step("each attack is refused by name", attacks::refused(&tenants))
+        .await?;
+    report
+        .step("no request reached the victim's namespace", async {
+            let entries = tenants.cluster.plane.audit_since(attacked)?;
+            let foreign = foreign(&normal, &entries);
+            ensure!(foreign.is_empty(), "requests of the attack: {foreign:#?}");
+            Ok(format!("{} requests", entries.len()))
+        })
+        .await?;
+    report
+        .step("the controllers stay small", async { memory(&tenants) })
+        .await?;
+    tenants.stop().await?;
+    on_time
+}
+
+#[derive(Default)]
+struct Times {
+    before: Duration,
+    after: Duration,
+}
+
+/// Deploys some times for the victim, and returns the longest time from the push to the changed object.
+async fn measure(tenants: &Tenants, first: u32) -> Result<Duration> {
+    let mut longest = Duration::ZERO;
+    for number in first..first + ROUNDS {
+        let started = Instant::now();
+        tenants.victim_pushes(number).await?;
+        longest = longest.max(started.elapsed());
+    }
+    Ok(longest)
+}
+
+fn memory(tenants: &Tenants) -> Result<String> {
+    let mut most = 0;
+    for controller in &tenants.cluster.controllers {
+        let peak = controller.usage().context("a controller ended")?.peak;
+        ensure!(peak < MEMORY, "{} had {} MiB", controller.name(), peak >> 20);
+        most = most.max(peak);
+    }
+    Ok(format!("{} MiB at most", most >> 20))
+}
