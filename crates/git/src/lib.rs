@@ -37,7 +37,7 @@ pub use clock::Call;
 pub use commit::Commit;
 pub use error::Error;
 pub use history::History;
-pub use limits::Limits;
+pub use limits::{Limits, Pace};
 pub use range::Range;
 pub use refs::{Advertised, Reference, Resolved, Selector, select};
 pub use remote::{Auth, Remote};

@@ -19,6 +19,17 @@ pub struct Limits {
     pub depth: usize,
     /// Longest time without a byte from the server; default 30 s.
     pub silence: Duration,
+    /// The slowest transfer; default 60 KiB in 60 s.
+    pub slowest: Pace,
+}
+
+/// An amount of bytes in a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pace {
+    /// Number of bytes.
+    pub bytes: u64,
+    /// Length of the time.
+    pub time: Duration,
 }
 
 impl Default for Limits {
@@ -31,6 +42,10 @@ impl Default for Limits {
             path_bytes: 32 << 20,
             depth: 100,
             silence: Duration::from_secs(30),
+            slowest: Pace {
+                bytes: 60 << 10,
+                time: Duration::from_secs(60),
+            },
         }
     }
 }

@@ -56,7 +56,8 @@ impl Session {
         call: &Call,
     ) -> Result<Self, Error> {
         let clock = Clock::start(runtime, call, remote.shown());
-        let wire = Arc::new(Wire::new(client, memory, remote.clone(), clock.clone()));
+        let slowest = call.limits.slowest;
+        let wire = Arc::new(Wire::new(client, memory, remote.clone(), clock.clone(), slowest));
         let url = gix::url::parse(remote.url().as_str()).map_err(|error| Error::InvalidUrl {
             url: remote.shown(),
             why: chain(&error),

@@ -6,6 +6,7 @@ use std::{
         Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
+    time::Instant,
 };
 
 use bytes::Bytes;
@@ -18,7 +19,7 @@ use url::Url;
 
 use tree::{Share, Tenant};
 
-use crate::{Error, Remote, clock::Clock, remote::shown};
+use crate::{Error, Pace, Remote, clock::Clock, remote::shown};
 
 /// Redirects followed in a row.
 const MAX_REDIRECTS: usize = 5;
@@ -48,6 +49,10 @@ pub(crate) struct Wire {
     client: Client,
     remote: Remote,
     clock: Clock,
+    /// The slowest transfer.
+    slowest: Pace,
+    /// Start of the current stretch of an answer, and the bytes that came since.
+    stretch: Mutex<Option<(Instant, u64)>>,
     /// Bytes that answers may still bring.
     allowance: AtomicU64,
     memory: Tenant,
@@ -62,8 +67,10 @@ pub(crate) struct Wire {
 }
 
 impl Wire {
-    pub(crate) fn new(client: Client, memory: Tenant, remote: Remote, clock: Clock) -> Self {
+    pub(crate) fn new(client: Client, memory: Tenant, remote: Remote, clock: Clock, slowest: Pace) -> Self {
         Self {
+            slowest,
+            stretch: Mutex::default(),
             memory,
             refs: Mutex::default(),
             client,
@@ -132,6 +139,7 @@ impl Wire {
 
     /// Sends a request, following redirects of GET requests.
     pub(crate) fn send(&self, request: &Request) -> Result<Response, Error> {
+        *lock(&self.stretch) = None;
         let mut url = self.parse(&request.url)?;
         for _ in 0..=MAX_REDIRECTS {
             let response = self.send_once(request, &url)?;
@@ -267,6 +275,27 @@ impl Wire {
         }
     }
 
+    /// Fails if an answer is so slow that it holds up others: less than the slowest pace in a stretch of that time.
+    fn check_pace(&self, len: u64) -> Result<(), Error> {
+        let now = Instant::now();
+        let mut stretch = lock(&self.stretch);
+        let (since, before) = stretch.unwrap_or((now, 0));
+        let bytes = before + len;
+        if now.saturating_duration_since(since) < self.slowest.time {
+            *stretch = Some((since, bytes));
+            return Ok(());
+        }
+        *stretch = Some((now, 0));
+        if bytes >= self.slowest.bytes {
+            return Ok(());
+        }
+        let time = self.slowest.time.as_secs_f32();
+        Err(Error::Network {
+            url: self.remote.shown(),
+            why: format!("the server is too slow: it sent {bytes} bytes in {time} s"),
+        })
+    }
+
     /// The next piece of a body; `None` at its end.
     pub(crate) fn next(&self, response: &mut Response) -> Result<Option<Bytes>, Error> {
         let Some(bytes) = self
@@ -277,6 +306,7 @@ impl Wire {
             return Ok(None);
         };
         let len = bytes.len() as u64;
+        self.check_pace(len)?;
         let spent = |left: u64| left.checked_sub(len);
         if self
             .allowance

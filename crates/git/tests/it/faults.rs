@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use git::{Auth, Call, Error, Limits, Remote};
+use git::{Auth, Call, Error, Limits, Pace, Remote};
 use testkit::{Fault, GitServer, Repo};
 
 use super::{branch, call, fetch, timed};
@@ -110,6 +110,33 @@ fn silent_servers_are_given_up_long_before_the_deadline() {
         );
         assert!(took < Duration::from_secs(20), "{fault:?}: {took:?}");
     }
+}
+
+#[test]
+fn dripping_server_is_given_up_long_before_the_deadline() {
+    let server = GitServer::start().unwrap();
+    let repo = server.repo("drip").unwrap();
+    // Enough that the rest of the pack takes minutes.
+    let noise: String = (0..20_000_u32)
+        .map(|i| char::from(b'a' + (i.wrapping_mul(2_654_435_761) >> 24) as u8 % 26))
+        .collect();
+    repo.commit("first", &[("noise", &noise)]).unwrap();
+    repo.fail(Fault::DripPack);
+    let call = Call {
+        limits: Limits {
+            slowest: Pace {
+                bytes: 1 << 20,
+                time: Duration::from_secs(1),
+            },
+            ..Limits::default()
+        },
+        ..Call::new(Duration::from_secs(3600))
+    };
+    let remote = Remote::new(&repo.url()).unwrap();
+    let (result, took) = timed(|| fetch(&remote, &branch("main"), &call));
+    let error = result.err().unwrap().to_string();
+    assert!(error.contains("the server is too slow: it sent "), "{error}");
+    assert!(took < Duration::from_secs(20), "{took:?}");
 }
 
 #[test]

@@ -121,6 +121,7 @@ async fn behave(inner: &Inner, behaviour: &Behaviour, authorization: Option<&str
     match (&behaviour.fault, step) {
         (Some(Fault::Cut), _) | (Some(Fault::CutMidPack), Step::Fetch) => half(answered, true).await,
         (Some(Fault::HangMidPack), Step::Fetch) => half(answered, false).await,
+        (Some(Fault::DripPack), Step::Fetch) => drip(answered).await,
         _ => answered,
     }
 }
@@ -148,6 +149,23 @@ async fn half(response: Response, cut: bool) -> Response {
     };
     head.headers.remove(header::CONTENT_LENGTH);
     let body = stream::once(async move { Ok(first) }).chain(stream::once(end));
+    Response::from_parts(head, Body::from_stream(body))
+}
+
+/// Sends half of an answer, and then one byte at a time.
+async fn drip(response: Response) -> Response {
+    let (mut head, body) = response.into_parts();
+    let whole = axum::body::to_bytes(body, MAX_BODY).await.unwrap_or_default();
+    let (first, rest) = (whole.slice(..whole.len() / 2), whole.slice(whole.len() / 2..));
+    head.headers.remove(header::CONTENT_LENGTH);
+    let drops = stream::iter(0..rest.len()).then(move |at| {
+        let drop = rest.slice(at..=at);
+        async move {
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+            Ok::<_, io::Error>(drop)
+        }
+    });
+    let body = stream::once(async move { Ok(first) }).chain(drops);
     Response::from_parts(head, Body::from_stream(body))
 }
 

@@ -9,6 +9,8 @@ pub enum Fault {
     Hang,
     /// Half of a pack is sent, and then nothing more.
     HangMidPack,
+    /// Half of a pack is sent, and then one byte every 50 ms.
+    DripPack,
     /// Half of a pack is sent, and then the connection is cut.
     CutMidPack,
     /// The connection is cut after half of any answer.
