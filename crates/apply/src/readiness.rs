@@ -67,6 +67,18 @@ pub async fn wait_ready(
     reference: &ObjectRef,
     options: WaitOptions,
 ) -> Result<Waited, Error> {
+    let polled = cluster.within_wait();
+    cluster
+        .waiting(poll_ready(&polled, vocabulary, reference, options))
+        .await
+}
+
+async fn poll_ready(
+    cluster: &Cluster,
+    vocabulary: &Vocabulary,
+    reference: &ObjectRef,
+    options: WaitOptions,
+) -> Result<Waited, Error> {
     let deadline = Instant::now() + options.limit;
     let mut pause = Duration::from_millis(50);
     let (mut existed, mut last) = (false, vec![format!("{reference} does not exist")]);
@@ -91,7 +103,7 @@ pub async fn wait_ready(
         if Instant::now() + pause > deadline {
             return Ok(Waited::TimedOut(last));
         }
-        if cluster.pause(pause).await.is_err() {
+        if cluster.pause_wait(pause).await.is_err() {
             return Ok(Waited::Cancelled);
         }
         pause = (pause * 2).min(Duration::from_millis(500));

@@ -10,8 +10,10 @@ use tokio::{sync::Semaphore, time};
 use tokio_util::sync::CancellationToken;
 use tree::{Memory, Share, Tenant};
 
-use crate::{AnswerLimit, ApiError, Error, snapshot::Discovery};
+use crate::{AnswerLimit, ApiError, Error, activity::Activity, snapshot::Discovery};
 
+/// Time after which an operation that waits for the answer to a request counts as waiting.
+const SLOW_REQUEST: Duration = Duration::from_secs(2);
 /// Default bytes of memory that answers take.
 const MEMORY: u64 = 512 << 20;
 /// Bytes of memory of a value in an answer, beside its text.
@@ -62,6 +64,8 @@ pub struct Cluster {
     shared: Arc<Shared>,
     impersonate: Option<Arc<str>>,
     cancel: CancellationToken,
+    interrupt: CancellationToken,
+    pub(crate) activity: Option<Activity>,
 }
 
 impl fmt::Debug for Cluster {
@@ -131,6 +135,8 @@ impl Cluster {
             }),
             impersonate: None,
             cancel: CancellationToken::new(),
+            interrupt: CancellationToken::new(),
+            activity: None,
         }
     }
 
@@ -150,6 +156,21 @@ impl Cluster {
             cancel,
             ..self.clone()
         }
+    }
+
+    /// The same cluster, whose waits end when `interrupt` is cancelled. Requests go on, so that what was begun is completed.
+    #[must_use]
+    pub fn waits_until(&self, interrupt: CancellationToken) -> Self {
+        Self {
+            interrupt,
+            ..self.clone()
+        }
+    }
+
+    /// Returns true if waits end, because there is something newer to do.
+    #[must_use]
+    pub fn is_interrupted(&self) -> bool {
+        self.interrupt.is_cancelled()
     }
 
     /// The token that ends requests and waits.
@@ -173,7 +194,16 @@ impl Cluster {
     /// # Errors
     /// Fails when the work is cancelled in the meantime.
     pub async fn pause(&self, duration: Duration) -> Result<(), Error> {
-        self.unless_cancelled(time::sleep(duration)).await
+        self.waiting(self.unless_cancelled(time::sleep(duration))).await
+    }
+
+    /// Sleeps within a wait.
+    ///
+    /// # Errors
+    /// Fails when the work is cancelled or its waits are interrupted in the meantime.
+    pub async fn pause_wait(&self, duration: Duration) -> Result<(), Error> {
+        let paused = self.interrupt.run_until_cancelled(self.pause(duration)).await;
+        paused.unwrap_or(Err(Error::Cancelled))
     }
 
     async fn unless_cancelled<T>(&self, work: impl Future<Output = T>) -> Result<T, Error> {
@@ -196,7 +226,9 @@ impl Cluster {
         let mut backoff = Duration::from_millis(100);
         let mut timeouts = 0;
         for attempt in 1.. {
-            let outcome = self.unless_cancelled(self.attempt(what, call, held)).await?;
+            let outcome = self
+                .unless_cancelled(self.attempt_patiently(what, call, held))
+                .await?;
             let (after, error) = match outcome {
                 Attempt::Done(result) => return result,
                 Attempt::Again { after, error } => (after, error),
@@ -211,6 +243,15 @@ impl Cluster {
             backoff = (backoff * 3).min(Duration::from_secs(5));
         }
         Err(Error::Cancelled)
+    }
+
+    /// Makes an attempt. While a server is slow, the operation counts as waiting.
+    async fn attempt_patiently(&self, what: &str, call: &Call, held: &Share) -> Attempt {
+        let mut attempt = std::pin::pin!(self.attempt(what, call, held));
+        match time::timeout(SLOW_REQUEST, attempt.as_mut()).await {
+            Ok(attempt) => attempt,
+            Err(_) => self.waiting(attempt).await,
+        }
     }
 
     async fn attempt(&self, what: &str, call: &Call, held: &Share) -> Attempt {

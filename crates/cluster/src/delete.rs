@@ -72,6 +72,16 @@ impl Cluster {
         uid: Option<&str>,
         limit: Duration,
     ) -> Result<(), Error> {
+        let polled = self.within_wait();
+        self.waiting(polled.poll_gone(reference, uid, limit)).await
+    }
+
+    async fn poll_gone(
+        &self,
+        reference: &ObjectRef,
+        uid: Option<&str>,
+        limit: Duration,
+    ) -> Result<(), Error> {
         let deadline = tokio::time::Instant::now() + limit;
         let mut pause = Duration::from_millis(50);
         loop {
@@ -87,7 +97,7 @@ impl Cluster {
                     after: limit,
                 });
             }
-            self.pause(pause).await?;
+            self.pause_wait(pause).await?;
             pause = (pause * 2).min(Duration::from_millis(500));
         }
     }

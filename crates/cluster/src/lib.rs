@@ -5,6 +5,7 @@
 //! [`Cluster`] is cancelled. This crate decides nothing about what to apply or delete: crate `apply` does.
 
 pub mod access;
+mod activity;
 mod admission;
 mod apply;
 mod connection;
@@ -17,6 +18,7 @@ mod path;
 mod read;
 mod snapshot;
 
+pub use activity::{Branch, WorkPermit};
 pub use admission::Admission;
 pub use apply::{Applied, ApplyOptions};
 pub use connection::{Cluster, Settings};

@@ -14,7 +14,11 @@ mod prune;
 mod selector;
 mod validate;
 
-use std::{collections::HashSet, time::Duration};
+use std::{
+    collections::HashSet,
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
 
 use apply::{Definitions, OrphanSearch, Query, Session, SessionOptions};
 use cluster::Cluster;
@@ -125,9 +129,18 @@ impl Default for DeployOptions {
 pub(crate) struct Run<'a> {
     pub(crate) session: Session<'a>,
     pub(crate) options: &'a DeployOptions,
+    /// True if a wait was cut off, or items were left out for something newer.
+    interrupted: AtomicBool,
 }
 
 impl Run<'_> {
+    /// Notes that the rest is left to the next deployment, if the waits are interrupted; returns true if so.
+    pub(crate) fn stops(&self) -> bool {
+        let stops = self.session.cluster.is_interrupted();
+        self.interrupted.fetch_or(stops, Ordering::Relaxed);
+        stops
+    }
+
     pub(crate) fn note_error(&self) {
         if self.options.abort_on_error {
             self.session.abort();
@@ -142,10 +155,11 @@ impl Run<'_> {
 /// Applies what was rendered, item by item, in order.
 ///
 /// Up to eight items are worked on at once, the objects of one item one after the other; a barrier waits for everything
-/// before it. Failures of objects are in the result, and do not stop the others.
+/// before it. Failures of objects are in the result, and do not stop the others. If the waits of the cluster are interrupted
+/// ([`Cluster::waits_until`]), the items up to the next barrier are applied, and the others are not begun.
 ///
 /// # Errors
-/// Fails when nothing was rendered, the live state can't be read, or the work is cancelled.
+/// Fails when nothing was rendered, the live state can't be read, or the work is cancelled or interrupted.
 pub async fn deploy(
     cluster: &Cluster,
     rendered: &Rendered,
@@ -157,6 +171,9 @@ pub async fn deploy(
     let result = deploy_as_far_as_possible(cluster, rendered, options).await?;
     if cluster.cancellation().is_cancelled() {
         return Err(Error::Cancelled);
+    }
+    if result.interrupted {
+        return Err(Error::Interrupted);
     }
     Ok(result)
 }
@@ -216,8 +233,10 @@ pub(crate) async fn deploy_as_far_as_possible(
     let run = Run {
         session: Session::new(beginning, cluster, &owner, &live, definitions, session_options),
         options,
+        interrupted: AtomicBool::new(false),
     };
     run_items(&run, rendered, &mut result).await;
+    result.interrupted = run.interrupted.into_inner();
     result.list_rendered(rendered, &live, options);
     if cluster.cancellation().is_cancelled() {
         result.note_interruption();
@@ -235,27 +254,35 @@ fn positions(rendered: &Rendered) -> impl Iterator<Item = (apply::Position, &Val
 }
 
 async fn run_items(run: &Run<'_>, rendered: &Rendered, result: &mut CommandResult) {
+    let cluster = run.session.cluster;
     let mut running = FuturesUnordered::new();
     for (index, item) in rendered.items.iter().enumerate() {
         while running.len() >= PARALLEL
-            && let Some(outcome) = running.next().await
+            && let Some(outcome) = cluster.waiting(running.next()).await
         {
             outcome::collect(result, outcome);
         }
         if run.session.is_aborted() {
             break;
         }
-        running.push(item::run(run, index, item));
+        let branch = cluster.branch();
+        running.push(async move {
+            let _working = branch;
+            item::run(run, index, item).await
+        });
         if item.barrier {
             let message = item.message.as_deref();
             run.tell(&Event::Barrier { message });
-            while let Some(outcome) = running.next().await {
+            while let Some(outcome) = cluster.waiting(running.next()).await {
                 outcome::collect(result, outcome);
             }
             run.tell(&Event::BarrierPassed);
+            if index + 1 < rendered.items.len() && run.stops() {
+                break;
+            }
         }
     }
-    while let Some(outcome) = running.next().await {
+    while let Some(outcome) = cluster.waiting(running.next()).await {
         outcome::collect(result, outcome);
     }
 }

@@ -55,6 +55,9 @@ pub enum Error {
     /// The work was cancelled (shutdown, lost lease, timeout, or a newer version to work on).
     #[error("cancelled")]
     Cancelled,
+    /// The waits of a deployment were interrupted, because there is something newer to deploy. What was begun was completed.
+    #[error("interrupted, because there is something newer to deploy")]
+    Interrupted,
     /// The operating system gives no randomness, which keys of charts may be made of.
     #[error("the operating system gives no randomness: {0}")]
     Randomness(String),
@@ -108,6 +111,7 @@ impl Error {
             | Self::Randomness(_)
             | Self::StillRendering { .. } => (Class::Retry, reason),
             Self::Cancelled => (Class::Retry, Reason::Timeout),
+            Self::Interrupted => (Class::Retry, Reason::Progressing),
             Self::Panicked => (Class::Bug, Reason::InternalError),
         };
         Fault {

@@ -42,6 +42,7 @@ pub use external::{
     EnvironmentVariables, ExternalAccess, FetchStatus, ServerKind, SourceCredentials, SourceOverride,
 };
 pub use images::deployed_images;
+use slots::RenderSlot;
 pub use slots::RenderSlots;
 
 /// Namespace of namespaced objects whose manifest has no namespace.
@@ -89,14 +90,20 @@ pub async fn render(
     // Callbacks may use the network until the caller of the render is gone.
     let cancelled = cluster.cancellation().child_token();
     let _cancel_callbacks = cancelled.clone().drop_guard();
-    let until = cluster.until(cancelled.clone());
-    let blocking = BlockingContext::new(cancelled);
+    // Waits of the callbacks are waits of the whole operation, so they count once.
+    let until = cluster.until(cancelled.clone()).within_wait();
+    let blocking = BlockingContext::new(cancelled).waiting_on(cluster);
     equip(&mut request, Some(until), options, &blocking)?;
     let keys = options.keys.clone();
     let work = move |budget: &Budget| render_decrypted(tree, request, keys, budget, blocking);
     let mut rendered = cluster
         .cancellation()
-        .run_until_cancelled(in_a_thread(options, work))
+        .run_until_cancelled(async {
+            let slot = cluster
+                .waiting(options.slots.begin(&options.name, options.timeout))
+                .await?;
+            in_a_thread(options, slot, work).await
+        })
         .await
         .ok_or(Error::Cancelled)??;
     fix_namespaces(cluster, &mut rendered).await?;
@@ -159,7 +166,8 @@ async fn offline<T: Send + 'static>(
     let _cancel_callbacks = cancelled.clone().drop_guard();
     let blocking = BlockingContext::new(cancelled);
     equip(&mut request, None, options, &blocking)?;
-    in_a_thread(options, move |budget| work(request, budget, blocking)).await
+    let slot = options.slots.begin(&options.name, options.timeout).await?;
+    in_a_thread(options, slot, move |budget| work(request, budget, blocking)).await
 }
 
 /// Sets the callbacks that the request lacks. They stop working when the render is cancelled.
@@ -208,9 +216,9 @@ fn render_decrypted(
 /// Runs work on a blocking thread. The thread is cancelled when the caller is gone, and keeps its slot until it stops.
 async fn in_a_thread<T: Send + 'static>(
     options: &RenderOptions,
+    slot: RenderSlot,
     work: impl FnOnce(&Budget) -> Result<T, kluctl::Error> + Send + 'static,
 ) -> Result<T, Error> {
-    let slot = options.slots.begin(&options.name, options.timeout).await?;
     let flag = Arc::new(AtomicBool::new(false));
     let _cancel = CancelOnDrop(Arc::clone(&flag));
     let mut budget = Budget::new(options.limits.clone()).with_cancellation(flag);
@@ -299,7 +307,8 @@ mod tests {
             ..kluctl::Request::default()
         };
         let work = move |budget: &Budget| kluctl::render(tree, &request, budget);
-        let rendered = in_a_thread(options, work).await?;
+        let slot = options.slots.begin(&options.name, options.timeout).await?;
+        let rendered = in_a_thread(options, slot, work).await?;
         Ok(rendered.objects().count())
     }
 

@@ -237,6 +237,8 @@ pub struct CommandResult {
     pub versions: AppliedVersions,
     /// The completeness of the search for objects that are no longer rendered.
     pub completeness: Completeness,
+    /// True if a deployment ended early because its waits were interrupted.
+    pub interrupted: bool,
 }
 
 /// Number of objects by outcome.
@@ -272,6 +274,7 @@ impl CommandResult {
             warnings: Vec::new(),
             versions: AppliedVersions::default(),
             completeness: Completeness::default(),
+            interrupted: false,
         }
     }
 

@@ -26,7 +26,7 @@ pub struct Limits {
 /// An amount of bytes in a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pace {
-    /// Number of bytes.
+    /// Minimum number of bytes.
     pub bytes: u64,
     /// Length of the time.
     pub time: Duration,

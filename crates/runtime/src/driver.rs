@@ -1,7 +1,7 @@
 //! The loop of one kind: watch, queue, passes.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     sync::{
         Arc,
         atomic::{AtomicI64, Ordering},
@@ -21,7 +21,7 @@ use kube::{
         watcher::{self, Event, watcher},
     },
 };
-use tokio::task::JoinSet;
+use tokio::{sync::mpsc, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
@@ -33,12 +33,13 @@ use crate::{
     pass::{ObjectMemory, ReconciledKind},
     queue::{ObjectKey, Queue},
     reconciler::Reconciler,
-    report::{Next, Report},
+    report::{self, Next, Report},
+    slots::{Slots, WorkSlot},
     watching::{Change, Index},
     work::StopSignals,
 };
 
-/// Default number of concurrent passes.
+/// Default number of passes that work at the same time.
 const CONCURRENCY: u16 = 4;
 /// Default interval of reading the whole list again, in case a watch missed something.
 const RELIST: Duration = Duration::from_secs(120);
@@ -70,7 +71,8 @@ impl From<ObjectKey> for Trigger {
 
 /// Options of the function [`run_kind`].
 pub struct RunOptions {
-    /// Number of concurrent passes; default 4. The flag `--concurrent` has precedence.
+    /// Number of passes that work at the same time, besides those that only wait; default 4. The flag `--concurrent` has
+    /// precedence.
     pub concurrency: u16,
     /// Requests from elsewhere, for example for a source with a new artifact.
     pub triggers: Vec<BoxStream<'static, Trigger>>,
@@ -120,7 +122,8 @@ pub async fn run_kind<R: Reconciler>(ctx: &Context, reconciler: R, options: RunO
     let driver = Driver {
         kind: Arc::new(shared),
         name: kind,
-        concurrency,
+        slots: Slots::new(concurrency),
+        starting: HashSet::new(),
         index: Index::default(),
         queue: Queue::default(),
         running: HashMap::new(),
@@ -136,7 +139,6 @@ pub async fn run_kind<R: Reconciler>(ctx: &Context, reconciler: R, options: RunO
 struct RunningPass {
     superseded: CancellationToken,
     generation: Arc<AtomicI64>,
-    started: Instant,
 }
 
 /// State of an object between passes.
@@ -150,12 +152,16 @@ struct FinishedPass {
     key: ObjectKey,
     state: ObjectState,
     report: Report,
+    /// Duration of the pass; `None` if it did not begin.
+    took: Option<Duration>,
 }
 
 struct Driver<R> {
     kind: Arc<ReconciledKind<R>>,
     name: String,
-    concurrency: usize,
+    slots: Slots,
+    /// Namespaces with a pass that has no permit yet.
+    starting: HashSet<String>,
     index: Index,
     queue: Queue,
     running: HashMap<ObjectKey, RunningPass>,
@@ -171,16 +177,17 @@ impl<R: Reconciler> Driver<R> {
         let mut watch = self.watch();
         let mut relist = tokio::time::interval(options.relist.max(Duration::from_secs(1)));
         relist.tick().await;
+        let (began, mut begun) = mpsc::unbounded_channel();
         loop {
-            self.start_due();
+            self.start_due(&began);
             let due = self
                 .queue
-                .next_due()
-                .filter(|_| self.passes.len() < self.concurrency);
+                .next_due(|namespace| !self.starting.contains(namespace));
             tokio::select! {
                 () = shutdown.cancelled() => break,
                 Some(event) = watch.next() => self.watched(event),
                 Some(trigger) = triggers.next(), if !triggers.is_empty() => self.handle_trigger(&trigger),
+                Some(namespace) = begun.recv() => { self.starting.remove(&namespace); }
                 Some(finished) = self.passes.join_next() => self.joined(finished),
                 () = sleep_until(due), if due.is_some() => {}
                 _ = relist.tick() => watch = self.watch(),
@@ -268,32 +275,33 @@ impl<R: Reconciler> Driver<R> {
         self.kind.reconciler.forget(key);
     }
 
-    fn start_due(&mut self) {
+    /// Starts a pass for each namespace with a due object. It begins when it gets a permit; then the next one of its namespace is
+    /// started.
+    fn start_due(&mut self, began: &mpsc::UnboundedSender<String>) {
         let now = Instant::now();
-        while self.passes.len() < self.concurrency
-            && let Some((key, due)) = self.queue.pop(now)
-        {
-            self.start(key, now.saturating_duration_since(due));
+        while let Some((key, due)) = {
+            let starting = &self.starting;
+            self.queue.pop(now, |namespace| !starting.contains(namespace))
+        } {
+            self.starting.insert(key.namespace.clone());
+            self.start(key, due, began.clone());
         }
-        self.kind.metrics.depth(self.queue.depth(now));
+        self.kind
+            .metrics
+            .depth(self.queue.depth(now) + self.starting.len());
     }
 
-    fn start(&mut self, key: ObjectKey, waited: Duration) {
+    fn start(&mut self, key: ObjectKey, due: Instant, began: mpsc::UnboundedSender<String>) {
         let superseded = CancellationToken::new();
         let generation = Arc::new(AtomicI64::new(0));
         let running = RunningPass {
             superseded: superseded.clone(),
             generation: Arc::clone(&generation),
-            started: Instant::now(),
         };
-        self.kind.metrics.started(&key, running.started, waited);
         self.running.insert(key.clone(), running);
         let mut state = self.states.remove(&key).unwrap_or_default();
         let kind = Arc::clone(&self.kind);
-        let stop = StopSignals {
-            superseded,
-            abort: self.abort.clone(),
-        };
+        let (slots, abort) = (self.slots.clone(), self.abort.clone());
         let span = tracing::error_span!(
             "pass",
             controller = self.name.to_lowercase(),
@@ -303,8 +311,37 @@ impl<R: Reconciler> Driver<R> {
             reconcileID = %uuid::Uuid::new_v4(),
         );
         let pass = async move {
-            let report = kind.pass(&key, &mut state.memory, &stop, &generation).await;
-            FinishedPass { key, state, report }
+            let shutdown = kind.ctx.shutdown().clone();
+            let permit = shutdown.run_until_cancelled(slots.acquire(&key.namespace)).await;
+            // The driver may have ended.
+            let _ = began.send(key.namespace.clone());
+            let Some(permit) = permit else {
+                return FinishedPass {
+                    key,
+                    state,
+                    report: report::CANCELLED,
+                    took: None,
+                };
+            };
+            let slot = WorkSlot::new(permit);
+            let stop = StopSignals {
+                superseded,
+                abort,
+                evicted: slot.evicted().clone(),
+            };
+            let started = Instant::now();
+            kind.metrics
+                .started(&key, started, started.saturating_duration_since(due));
+            let report = kind
+                .pass(&key, &mut state.memory, &stop, &slot, &generation)
+                .await;
+            slot.close();
+            FinishedPass {
+                key,
+                state,
+                report,
+                took: Some(started.elapsed()),
+            }
         };
         self.passes.spawn(pass.instrument(span));
     }
@@ -322,13 +359,12 @@ impl<R: Reconciler> Driver<R> {
             key,
             mut state,
             report,
+            took,
         } = finished;
-        let took = self
-            .running
-            .remove(&key)
-            .map(|running| running.started.elapsed())
-            .unwrap_or_default();
-        self.kind.metrics.ended(&key, report.ending, took);
+        self.running.remove(&key);
+        if let Some(took) = took {
+            self.kind.metrics.ended(&key, report.ending, took);
+        }
         self.queue.finish(&key);
         if report.next == Next::Gone || !self.index.contains(&key) {
             self.drop_state(&key);

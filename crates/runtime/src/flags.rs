@@ -120,6 +120,10 @@ pub struct CommonFlags {
     #[arg(long, default_value = "15m", value_parser = duration::parse)]
     pub max_retry_delay: Duration,
 
+    /// Longest time that a pass over an object may take, whatever timeout the object asks for.
+    #[arg(long, default_value = "1h", value_parser = duration::parse)]
+    pub max_timeout: Duration,
+
     /// Percentage by which intervals are spread.
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u8).range(0..=100))]
     pub interval_jitter_percentage: u8,
@@ -253,6 +257,7 @@ pub const OBEYED_BY_ALL: &[&str] = &[
     "log-encoding",
     "min-retry-delay",
     "max-retry-delay",
+    "max-timeout",
     "interval-jitter-percentage",
     "allow-addresses",
     "private-addresses",

@@ -27,6 +27,7 @@ use crate::{
     queue::ObjectKey,
     reconciler::{Outcome, Pass, Reconciler},
     report::{self, Next, Report},
+    slots::WorkSlot,
     status::{self, StatusError, StatusWriter, Written},
     work::{RequestError, StopSignals, WorkEnd, run_work, with_timeout},
 };
@@ -55,6 +56,7 @@ impl<R: Reconciler> ReconciledKind<R> {
         key: &ObjectKey,
         memory: &mut ObjectMemory,
         stop: &StopSignals,
+        slot: &WorkSlot,
         generation: &AtomicI64,
     ) -> Report {
         let client = self.ctx.client().clone();
@@ -82,6 +84,7 @@ impl<R: Reconciler> ReconciledKind<R> {
             api,
             status,
             announced: &mut memory.announced,
+            slot: slot.clone(),
             started: Instant::now(),
         };
         let report = match panics::caught(run.steps(stop)).await {
@@ -100,6 +103,7 @@ struct PassRun<'a, R> {
     api: Api<DynamicObject>,
     status: StatusWriter<'a>,
     announced: &'a mut Option<(Option<i64>, Option<String>)>,
+    slot: WorkSlot,
     started: Instant,
 }
 
@@ -146,16 +150,14 @@ impl<R: Reconciler> PassRun<'_, R> {
         let timeout = self.timeout(&object);
         self.status.set_deadline(self.started, timeout);
         let end = {
-            let pass = self.pass(&object, &cancel);
-            run_work(reconciler.reconcile(&pass), timeout, &cancel, stop).await
+            let pass = self.pass(&object, &cancel, stop);
+            run_work(reconciler.reconcile(&pass), timeout, &cancel, stop, R::FINISHES).await
         };
         let fault = match end {
             WorkEnd::Done(outcome) => return self.conclude(outcome).await,
             WorkEnd::Superseded | WorkEnd::Aborted => return report::CANCELLED,
-            WorkEnd::TimedOut => {
-                let message = format!("the pass took longer than its timeout of {} s", timeout.as_secs());
-                Fault::retry(Reason::Timeout, message)
-            }
+            WorkEnd::Evicted => self.evicted(),
+            WorkEnd::TimedOut => self.timed_out(&object, timeout),
             WorkEnd::Panicked(location) => {
                 self.kind.metrics.panicked();
                 internal_error(&location)
@@ -175,8 +177,8 @@ impl<R: Reconciler> PassRun<'_, R> {
         let cancel = stop.abort.child_token();
         let timeout = self.timeout(&object);
         let end = {
-            let pass = self.pass(&object, &cancel);
-            run_work(reconciler.finalize(&pass), timeout, &cancel, stop).await
+            let pass = self.pass(&object, &cancel, stop);
+            run_work(reconciler.finalize(&pass), timeout, &cancel, stop, false).await
         };
         let fault = match self.cleaned_up(end) {
             Ok(Some(())) => return self.remove_finalizer().await,
@@ -200,9 +202,9 @@ impl<R: Reconciler> PassRun<'_, R> {
         let object = self.status.live().clone();
         let cancel = stop.abort.child_token();
         let end = {
-            let pass = self.pass(&object, &cancel);
+            let pass = self.pass(&object, &cancel, stop);
             let work = self.kind.reconciler.finalize_undecodable(&pass, why);
-            run_work(work, UNDECODABLE_TIMEOUT, &cancel, stop).await
+            run_work(work, UNDECODABLE_TIMEOUT, &cancel, stop, false).await
         };
         let report = match self.cleaned_up(end) {
             Ok(Some(events)) => {
@@ -224,6 +226,7 @@ impl<R: Reconciler> PassRun<'_, R> {
         match end {
             WorkEnd::Done(result) => result.map(Some),
             WorkEnd::Superseded | WorkEnd::Aborted => Ok(None),
+            WorkEnd::Evicted => Err(self.evicted()),
             WorkEnd::TimedOut => Err(Fault::retry(
                 Reason::Timeout,
                 "cleaning up took longer than the timeout",
@@ -235,21 +238,46 @@ impl<R: Reconciler> PassRun<'_, R> {
         }
     }
 
-    fn pass<'b, O>(&'b self, object: &'b O, cancel: &CancellationToken) -> Pass<'b, O> {
+    fn pass<'b, O>(&'b self, object: &'b O, cancel: &CancellationToken, stop: &StopSignals) -> Pass<'b, O> {
         Pass {
             object,
             namespace: &self.key.namespace,
             name: &self.key.name,
             cancel: cancel.clone(),
+            superseded: stop.superseded.clone(),
+            slot: self.slot.clone(),
             status: &self.status,
         }
     }
 
     fn timeout(&self, object: &R::Object) -> Duration {
-        self.kind
-            .reconciler
-            .timeout(object)
-            .clamp(Duration::from_secs(1), LONGEST)
+        let most = self.kind.ctx.flags().max_timeout.min(LONGEST);
+        let wanted = self.kind.reconciler.timeout(object);
+        wanted.min(most).max(Duration::from_secs(1))
+    }
+
+    /// Returns the fault of a pass that ran out of time; it says so if a flag made it shorter.
+    fn timed_out(&self, object: &R::Object, timeout: Duration) -> Fault {
+        let mut message = format!("the pass took longer than its timeout of {} s", timeout.as_secs());
+        let wanted = self.kind.reconciler.timeout(object);
+        if wanted > timeout {
+            message.push_str(&format!(
+                ": --max-timeout of the controller bounds the {} s of the object",
+                wanted.as_secs()
+            ));
+        }
+        Fault::retry(Reason::Timeout, message)
+    }
+
+    /// Returns the fault of a pass that had to make room for others.
+    fn evicted(&self) -> Fault {
+        let message = format!(
+            "too many objects of namespace {} wait for readiness, hooks or servers at the same time: this one is tried \
+             again in {} s",
+            self.key.namespace,
+            EVICTED_RETRY.as_secs()
+        );
+        Fault::wait(EVICTED_RETRY, Reason::Progressing, message)
     }
 
     /// Sets the object's status to the last checkpoint of this pass, so that a fault keeps what it says.
@@ -431,6 +459,9 @@ impl<R: Reconciler> PassRun<'_, R> {
         }
     }
 }
+
+/// Delay before the next pass of an object that had to make room for others.
+const EVICTED_RETRY: Duration = Duration::from_secs(30);
 
 /// Timeout for cleaning up after an object whose own timeout can't be read.
 const UNDECODABLE_TIMEOUT: Duration = Duration::from_secs(5 * 60);

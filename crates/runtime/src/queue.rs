@@ -42,8 +42,10 @@ struct Slot {
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
     slots: HashMap<ObjectKey, Slot>,
-    /// Waiting objects without a running pass.
-    order: BTreeSet<(Instant, u64, ObjectKey)>,
+    /// Waiting objects without a running pass, by namespace.
+    order: HashMap<String, BTreeSet<(Instant, u64, ObjectKey)>>,
+    /// The first of each namespace.
+    heads: BTreeSet<(Instant, u64, String)>,
     sequence: u64,
 }
 
@@ -56,25 +58,67 @@ impl Queue {
         }
         let old = slot.due.replace((at, self.sequence));
         if !slot.running {
-            if let Some((due, sequence)) = old {
-                self.order.remove(&(due, sequence, key.clone()));
+            let added = (at, self.sequence);
+            if let Some(old) = old {
+                self.remove(key, old);
             }
-            self.order.insert((at, self.sequence, key.clone()));
+            self.insert(key, added);
         }
         self.sequence += 1;
         true
     }
 
-    /// Takes the next due object with the time since which it is due; its pass runs until [`Queue::finish`].
-    pub(crate) fn pop(&mut self, now: Instant) -> Option<(ObjectKey, Instant)> {
-        if self.order.first()?.0 > now {
-            return None;
-        }
-        let (due, _, key) = self.order.pop_first()?;
+    /// Takes the next due object of a namespace that `accepts` with the time since which it is due; its pass runs until
+    /// [`Queue::finish`].
+    pub(crate) fn pop(
+        &mut self,
+        now: Instant,
+        accepts: impl Fn(&str) -> bool,
+    ) -> Option<(ObjectKey, Instant)> {
+        let due = self.heads.iter().take_while(|(at, ..)| *at <= now);
+        let namespace = &due
+            .map(|(.., namespace)| namespace)
+            .find(|namespace| accepts(namespace))?;
+        let (at, sequence, key) = self.order.get(*namespace)?.first()?.clone();
+        self.remove(&key, (at, sequence));
         let slot = self.slots.get_mut(&key)?;
         slot.due = None;
         slot.running = true;
-        Some((key, due))
+        Some((key, at))
+    }
+
+    fn insert(&mut self, key: &ObjectKey, (at, sequence): (Instant, u64)) {
+        self.change(&key.namespace, |order| {
+            order.insert((at, sequence, key.clone()));
+        });
+    }
+
+    fn remove(&mut self, key: &ObjectKey, (at, sequence): (Instant, u64)) {
+        self.change(&key.namespace, |order| {
+            order.remove(&(at, sequence, key.clone()));
+        });
+    }
+
+    /// Changes the waiting objects of a namespace, and keeps `heads` up to date.
+    fn change(&mut self, namespace: &str, change: impl FnOnce(&mut BTreeSet<(Instant, u64, ObjectKey)>)) {
+        let order = self.order.entry(namespace.to_owned()).or_default();
+        let head = |order: &BTreeSet<(Instant, u64, ObjectKey)>| {
+            order
+                .first()
+                .map(|(at, sequence, _)| (*at, *sequence, namespace.to_owned()))
+        };
+        let before = head(order);
+        change(order);
+        let after = head(order);
+        if order.is_empty() {
+            self.order.remove(namespace);
+        }
+        if before != after {
+            if let Some(before) = before {
+                self.heads.remove(&before);
+            }
+            self.heads.extend(after);
+        }
     }
 
     /// Ends the pass of `key`.
@@ -84,9 +128,7 @@ impl Queue {
         };
         slot.running = false;
         match slot.due {
-            Some((at, sequence)) => {
-                self.order.insert((at, sequence, key.clone()));
-            }
+            Some(due) => self.insert(key, due),
             None => {
                 self.slots.remove(key);
             }
@@ -98,24 +140,32 @@ impl Queue {
         let Some(slot) = self.slots.get_mut(key) else {
             return;
         };
-        if let Some((at, sequence)) = slot.due.take() {
-            self.order.remove(&(at, sequence, key.clone()));
-        }
+        let due = slot.due.take();
         if !slot.running {
             self.slots.remove(key);
         }
+        if let Some(due) = due {
+            self.remove(key, due);
+        }
     }
 
-    /// Returns when the next object is due.
+    /// Returns when the next object of a namespace that `accepts` is due.
     #[must_use]
-    pub(crate) fn next_due(&self) -> Option<Instant> {
-        self.order.first().map(|(at, ..)| *at)
+    pub(crate) fn next_due(&self, accepts: impl Fn(&str) -> bool) -> Option<Instant> {
+        let heads = self.heads.iter();
+        heads
+            .filter(|(.., namespace)| accepts(namespace))
+            .map(|(at, ..)| *at)
+            .next()
     }
 
     /// Returns the number of objects that are due.
     #[must_use]
     pub(crate) fn depth(&self, now: Instant) -> usize {
-        self.order.iter().take_while(|(at, ..)| *at <= now).count()
+        let due = |order: &BTreeSet<(Instant, u64, ObjectKey)>| {
+            order.iter().take_while(|(at, ..)| *at <= now).count()
+        };
+        self.order.values().map(due).sum()
     }
 }
 
@@ -124,6 +174,10 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+
+    fn all(_: &str) -> bool {
+        true
+    }
 
     fn key(name: &str) -> ObjectKey {
         ObjectKey::new("ns", name)
@@ -137,8 +191,8 @@ mod tests {
         assert!(queue.add(&key("a"), now));
         assert!(!queue.add(&key("a"), now + Duration::from_secs(5)));
         assert_eq!(queue.depth(now), 1);
-        assert_eq!(queue.pop(now), Some((key("a"), now)));
-        assert_eq!(queue.pop(now + Duration::from_secs(90)), None);
+        assert_eq!(queue.pop(now, all), Some((key("a"), now)));
+        assert_eq!(queue.pop(now + Duration::from_secs(90), all), None);
     }
 
     #[test]
@@ -146,14 +200,14 @@ mod tests {
         let now = Instant::now();
         let mut queue = Queue::default();
         queue.add(&key("a"), now);
-        queue.pop(now).unwrap();
+        queue.pop(now, all).unwrap();
         assert!(queue.add(&key("a"), now));
         assert!(!queue.add(&key("a"), now));
-        assert_eq!((queue.pop(now), queue.next_due()), (None, None));
+        assert_eq!((queue.pop(now, all), queue.next_due(all)), (None, None));
         queue.finish(&key("a"));
-        assert_eq!(queue.pop(now).map(|(key, _)| key), Some(key("a")));
+        assert_eq!(queue.pop(now, all).map(|(key, _)| key), Some(key("a")));
         queue.finish(&key("a"));
-        assert_eq!(queue.pop(now), None);
+        assert_eq!(queue.pop(now, all), None);
         assert!(queue.slots.is_empty());
     }
 
@@ -164,7 +218,7 @@ mod tests {
         for name in ["c", "a", "b"] {
             queue.add(&key(name), now);
         }
-        let order: Vec<_> = std::iter::from_fn(|| queue.pop(now))
+        let order: Vec<_> = std::iter::from_fn(|| queue.pop(now, all))
             .map(|(key, _)| key.name)
             .collect();
         assert_eq!(order, ["c", "a", "b"]);
@@ -176,13 +230,35 @@ mod tests {
         let mut queue = Queue::default();
         queue.add(&key("a"), now);
         queue.forget(&key("a"));
-        assert_eq!(queue.pop(now), None);
+        assert_eq!(queue.pop(now, all), None);
         queue.add(&key("b"), now);
-        queue.pop(now).unwrap();
+        queue.pop(now, all).unwrap();
         queue.add(&key("b"), now);
         queue.forget(&key("b"));
         queue.finish(&key("b"));
-        assert_eq!(queue.pop(now), None);
+        assert_eq!(queue.pop(now, all), None);
         assert!(queue.slots.is_empty());
+    }
+
+    #[test]
+    fn pop_skips_namespaces_that_are_not_accepted() {
+        let now = Instant::now();
+        let mut queue = Queue::default();
+        for (namespace, name) in [("a", "1"), ("a", "2"), ("b", "3")] {
+            queue.add(&ObjectKey::new(namespace, name), now);
+        }
+        let not_a = |namespace: &str| namespace != "a";
+        assert_eq!(
+            queue.pop(now, not_a).map(|(key, _)| key),
+            Some(ObjectKey::new("b", "3"))
+        );
+        assert_eq!((queue.pop(now, not_a), queue.next_due(not_a)), (None, None));
+        assert_eq!((queue.depth(now), queue.next_due(all)), (2, Some(now)));
+        assert_eq!(
+            queue.pop(now, all).map(|(key, _)| key),
+            Some(ObjectKey::new("a", "1"))
+        );
+        queue.forget(&ObjectKey::new("a", "2"));
+        assert!(queue.order.is_empty() && queue.heads.is_empty());
     }
 }

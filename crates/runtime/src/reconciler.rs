@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     events::EventDraft,
     queue::ObjectKey,
+    slots::WorkSlot,
     status::{StatusError, StatusWriter},
 };
 
@@ -64,8 +65,13 @@ pub struct Pass<'a, O> {
     pub namespace: &'a str,
     /// Name of the object.
     pub name: &'a str,
-    /// Is cancelled on shutdown, on loss of the lease, on a newer generation, and after the timeout.
+    /// Is cancelled on shutdown, on loss of the lease, after the timeout, and, unless the kind [`Reconciler::FINISHES`], when the
+    /// pass is superseded.
     pub cancel: CancellationToken,
+    /// Is cancelled when there is something newer to work on: a generation, or the artifact of a source.
+    pub superseded: CancellationToken,
+    /// The permit to work, which the pass gives back while it only waits.
+    pub slot: WorkSlot,
     pub(crate) status: &'a StatusWriter<'a>,
 }
 
@@ -133,10 +139,14 @@ pub trait Reconciler: Send + Sync + Sized + 'static {
     /// Finalizers of earlier controllers that no other controller removes: the pass removes them.
     const OBSOLETE_FINALIZERS: &'static [&'static str] = &[];
 
+    /// True if a pass that is superseded ends itself as soon as that leaves nothing half done: it is not cancelled then. Removals
+    /// always are.
+    const FINISHES: bool = false;
+
     /// Returns true if the user suspended the object.
     fn suspended(object: &Self::Object) -> bool;
 
-    /// Returns the timeout of a pass, at least one second.
+    /// Returns the timeout of a pass, at least one second. The flag `--max-timeout` bounds it.
     fn timeout(&self, object: &Self::Object) -> Duration;
 
     /// Refuses invalid and unsupported fields, before anything is done. Pure.

@@ -17,6 +17,8 @@ pub(crate) struct StopSignals {
     pub(crate) superseded: CancellationToken,
     /// The process ends, or lost its lease.
     pub(crate) abort: CancellationToken,
+    /// Too many passes wait.
+    pub(crate) evicted: CancellationToken,
 }
 
 /// Result of the kind's own work.
@@ -24,23 +26,28 @@ pub(crate) enum WorkEnd<T> {
     Done(T),
     Superseded,
     Aborted,
+    /// Too many passes wait; this one is to be repeated later.
+    Evicted,
     TimedOut,
     /// With the location of the panic.
     Panicked(String),
 }
 
-/// Runs the kind's own work until it ends, is cancelled, or exceeds its timeout.
+/// Runs the kind's own work until it ends, is cancelled, or exceeds its timeout. Work that `finishes` is not cancelled when it is
+/// superseded: it ends itself.
 pub(crate) async fn run_work<T>(
     work: impl Future<Output = T>,
     timeout: Duration,
     cancel: &CancellationToken,
     stop: &StopSignals,
+    finishes: bool,
 ) -> WorkEnd<T> {
     let mut work = std::pin::pin!(panics::caught(work));
     let ended = tokio::select! {
         biased;
         () = stop.abort.cancelled() => WorkEnd::Aborted,
-        () = stop.superseded.cancelled() => WorkEnd::Superseded,
+        () = stop.superseded.cancelled(), if !finishes => WorkEnd::Superseded,
+        () = stop.evicted.cancelled() => WorkEnd::Evicted,
         result = work.as_mut() => return match result {
             Ok(value) => WorkEnd::Done(value),
             Err(location) => WorkEnd::Panicked(location),
@@ -80,6 +87,7 @@ mod tests {
         StopSignals {
             superseded: CancellationToken::new(),
             abort: CancellationToken::new(),
+            evicted: CancellationToken::new(),
         }
     }
 
@@ -87,29 +95,31 @@ mod tests {
     async fn run_work_returns_how_the_work_ended() {
         let minute = Duration::from_secs(60);
         assert!(matches!(
-            run_work(async { 1 }, minute, &CancellationToken::new(), &stop()).await,
+            run_work(async { 1 }, minute, &CancellationToken::new(), &stop(), false).await,
             WorkEnd::Done(1)
         ));
         let forever = std::future::pending::<()>;
         assert!(matches!(
-            run_work(forever(), minute, &CancellationToken::new(), &stop()).await,
+            run_work(forever(), minute, &CancellationToken::new(), &stop(), false).await,
             WorkEnd::TimedOut
         ));
         let panicking = async { panic!("on purpose") };
         assert!(matches!(
-            run_work(panicking, minute, &CancellationToken::new(), &stop()).await,
+            run_work(panicking, minute, &CancellationToken::new(), &stop(), false).await,
             WorkEnd::Panicked(_)
         ));
         let newer = stop();
         newer.superseded.cancel();
         assert!(matches!(
-            run_work(forever(), minute, &CancellationToken::new(), &newer).await,
+            run_work(forever(), minute, &CancellationToken::new(), &newer, false).await,
             WorkEnd::Superseded
         ));
+        let finishing = run_work(async { 2 }, minute, &CancellationToken::new(), &newer, true).await;
+        assert!(matches!(finishing, WorkEnd::Done(2)));
         let ending = stop();
         ending.abort.cancel();
         assert!(matches!(
-            run_work(forever(), minute, &CancellationToken::new(), &ending).await,
+            run_work(forever(), minute, &CancellationToken::new(), &ending, false).await,
             WorkEnd::Aborted
         ));
     }
@@ -124,7 +134,7 @@ mod tests {
             send.send(()).unwrap();
         };
         assert!(matches!(
-            run_work(work, Duration::from_secs(5), &cancel, &stop).await,
+            run_work(work, Duration::from_secs(5), &cancel, &stop, false).await,
             WorkEnd::TimedOut
         ));
         receive.await.unwrap();

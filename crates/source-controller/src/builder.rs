@@ -4,6 +4,7 @@ use std::{path::PathBuf, sync::Arc, thread, time::Duration};
 
 use api::{Fault, Reason};
 use artifact::{Algorithm, Key, Storage, storage::Stored};
+use runtime::WorkSlot;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tree::Budget;
@@ -68,6 +69,8 @@ pub(crate) struct BuildScope<'a> {
     /// Timeout of the server.
     pub(crate) timeout: Duration,
     pub(crate) cancel: &'a CancellationToken,
+    /// The permit to work, which is given back while the server works.
+    pub(crate) slot: &'a WorkSlot,
 }
 
 /// The artifact to build.
@@ -115,7 +118,8 @@ impl Builder {
             ignore,
             superseded,
         } = build;
-        let permit = self.permits.acquire(scope.namespace).await.ok_or_else(panicked)?;
+        let permit = scope.slot.waiting(self.permits.acquire(scope.namespace)).await;
+        let permit = permit.ok_or_else(panicked)?;
         let dir = tempfile::Builder::new()
             .prefix("source-")
             .tempdir_in(&self.scratch)
@@ -127,8 +131,8 @@ impl Builder {
         let file = K::file_name(&resolved);
         let fetched = blocking::run(scope.namespace, scope.timeout, scope.cancel, move |work| {
             kind.fetch(&request, &resolved, work, &into)
-        })
-        .await?;
+        });
+        let fetched = scope.slot.waiting(fetched).await?;
         drop(permit);
         let packs = Arc::clone(&self.packs).acquire_owned().await;
         let packing = packs.map_err(|_| panicked())?;

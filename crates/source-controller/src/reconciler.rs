@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use api::{Artifact, Fault, Reason, finalizer, revision::Style};
 use artifact::{Key, Storage, storage::ALIAS};
 use kube::{Client, api::DynamicObject};
-use runtime::{EventDraft, Outcome, Pass, Reconciler};
+use runtime::{EventDraft, Outcome, Pass, Reconciler, WorkSlot};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -42,6 +42,7 @@ struct Input<'a, K: SourceKind> {
     namespace: &'a str,
     name: &'a str,
     cancel: &'a CancellationToken,
+    slot: &'a WorkSlot,
 }
 
 impl<'a, K: SourceKind> From<&'a Pass<'_, K::Object>> for Input<'a, K> {
@@ -51,6 +52,7 @@ impl<'a, K: SourceKind> From<&'a Pass<'_, K::Object>> for Input<'a, K> {
             namespace: pass.namespace,
             name: pass.name,
             cancel: &pass.cancel,
+            slot: &pass.slot,
         }
     }
 }
@@ -61,6 +63,7 @@ impl<'a, K: SourceKind> Input<'a, K> {
             namespace: self.namespace,
             timeout: K::spec(self.object).timeout,
             cancel: self.cancel,
+            slot: self.slot,
         }
     }
 }
@@ -167,7 +170,7 @@ impl<K: SourceKind> SourceReconciler<K> {
         let resolved = blocking::run(scope.namespace, scope.timeout, scope.cancel, move |work| {
             kind.resolve(&asked, work)
         });
-        Ok((request, resolved.await?))
+        Ok((request, scope.slot.waiting(resolved).await?))
     }
 
     /// Does blocking work with the storage.

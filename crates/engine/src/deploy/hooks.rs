@@ -66,14 +66,14 @@ pub(super) async fn run(work: &mut Work<'_, '_>, hooks: &[ItemHook<'_>], phase: 
         .collect();
     chosen.sort_by_key(|hook| hook.hook.weight);
     for hook in chosen.iter().filter(|hook| hook.hook.delete_before) {
-        if work.run.session.is_aborted() {
+        if work.run.session.is_aborted() || work.stopped {
             return;
         }
         work.delete_hook(hook.reference).await;
     }
     let mut ended = Vec::new();
     for hook in chosen {
-        if work.run.session.is_aborted() {
+        if work.run.session.is_aborted() || work.stopped {
             break;
         }
         let applied = work
@@ -91,7 +91,7 @@ pub(super) async fn run(work: &mut Work<'_, '_>, hooks: &[ItemHook<'_>], phase: 
         } else {
             hook.hook.delete_on_failure
         };
-        if goes && !is_cancelled(work.run) {
+        if goes && !is_cancelled(work.run) && !work.stopped {
             work.delete_hook(hook.reference).await;
         }
     }

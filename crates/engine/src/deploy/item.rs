@@ -30,6 +30,8 @@ pub(super) struct Work<'r, 'i> {
     size: usize,
     counts: ItemCounts,
     outcome: ItemOutcome,
+    /// True if a wait was cut off for something newer: the rest of the item is left to that.
+    pub(super) stopped: bool,
 }
 
 /// Does all the work of an item.
@@ -42,6 +44,7 @@ pub(super) async fn run(run: &Run<'_>, index: usize, item: &Item) -> ItemOutcome
         size: item.objects.len(),
         counts: ItemCounts::default(),
         outcome: ItemOutcome::default(),
+        stopped: false,
         name,
     };
     if item.dir.is_some() {
@@ -124,8 +127,11 @@ impl Work<'_, '_> {
             Rollout::Initial
         };
         hooks::run(self, &hooks, Phase::Before, rollout).await;
+        if self.stopped {
+            return;
+        }
         self.apply_all(rest, to_wait_for).await;
-        if !self.run.session.is_aborted() {
+        if !self.run.session.is_aborted() && !self.stopped {
             hooks::run(self, &hooks, Phase::After, rollout).await;
         }
     }
@@ -145,7 +151,7 @@ impl Work<'_, '_> {
             return;
         }
         for reference in to_wait_for {
-            if self.run.session.is_aborted() {
+            if self.run.session.is_aborted() || self.stopped {
                 return;
             }
             self.wait_for(&reference, self.run.options.readiness_timeout)
@@ -188,6 +194,10 @@ impl Work<'_, '_> {
     async fn delete_if_there(&mut self, reference: &ObjectRef) -> bool {
         match self.run.session.delete(reference).await {
             Ok(existed) => existed,
+            Err(cluster::Error::Cancelled) if self.run.stops() => {
+                self.stopped = true;
+                false
+            }
             Err(error) => {
                 let message = format!("failed to delete {reference}: {error}");
                 self.error(ObjectError::of(reference, message).denied(error.is_denied()));
@@ -311,6 +321,10 @@ impl Work<'_, '_> {
                 vec![format!(
                     "timed out while waiting for readiness of {reference}: {last}"
                 )]
+            }
+            Ok(Waited::Cancelled) if self.run.stops() => {
+                self.stopped = true;
+                return false;
             }
             Ok(Waited::Cancelled) => vec![format!(
                 "context cancelled while waiting for readiness of {reference}"

@@ -1,5 +1,6 @@
 //! Runs asynchronous work from the blocking thread of a render.
 
+use cluster::Cluster;
 use kluctl::CallbackError;
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
@@ -9,6 +10,8 @@ use tokio_util::sync::CancellationToken;
 pub(crate) struct BlockingContext {
     runtime: Handle,
     cancelled: CancellationToken,
+    /// The cluster whose operation waits meanwhile, if it has a permit to give back.
+    cluster: Option<Cluster>,
 }
 
 impl BlockingContext {
@@ -17,6 +20,15 @@ impl BlockingContext {
         Self {
             runtime: Handle::current(),
             cancelled,
+            cluster: None,
+        }
+    }
+
+    /// Lets futures count as waits of an operation on this cluster.
+    pub(crate) fn waiting_on(self, cluster: &Cluster) -> Self {
+        Self {
+            cluster: Some(cluster.clone()),
+            ..self
         }
     }
 
@@ -25,7 +37,11 @@ impl BlockingContext {
     /// # Errors
     /// Fails when the render is cancelled before that.
     pub(crate) fn block_on<T>(&self, future: impl Future<Output = T>) -> Result<T, CallbackError> {
-        let output = self.runtime.block_on(self.cancelled.run_until_cancelled(future));
+        let wait = self.cancelled.run_until_cancelled(future);
+        let output = match &self.cluster {
+            Some(cluster) => self.runtime.block_on(cluster.waiting(wait)),
+            None => self.runtime.block_on(wait),
+        };
         output.ok_or_else(|| CallbackError::new("cancelled"))
     }
 

@@ -117,7 +117,12 @@ impl Controller {
         let artifact = self.references.artifact(object).await?;
         self.references.check_dependencies(object, &artifact).await?;
         let failure = |fault| Failure::of(artifact.revision(), fault);
-        let prepared = self.prepare(pass, &artifact).await.map_err(failure)?;
+        // Nothing is applied yet, so it need not be completed.
+        let prepared = tokio::select! {
+            prepared = self.prepare(pass, &artifact) => prepared,
+            () = pass.superseded.cancelled() => Err(self.superseded(object, &artifact).await),
+        };
+        let prepared = prepared.map_err(failure)?;
         if !self.is_dry_run(object) && !has_discriminator(object, prepared.discriminator()) {
             // Should the process end in the middle of the deployment, a removal must know what to delete.
             let discriminator = prepared.discriminator().map(str::to_owned);
@@ -209,6 +214,8 @@ impl Reconciler for Controller {
     type Status = KluctlDeploymentStatus;
 
     const FINALIZER: &'static str = finalizer::FLUX_KLUCTL;
+    // What is being applied is applied up to the next barrier.
+    const FINISHES: bool = true;
 
     fn suspended(object: &KluctlDeployment) -> bool {
         object.spec.suspend

@@ -14,3 +14,4 @@ mod poison;
 mod removing;
 mod sharing;
 mod source;
+mod waiting;

@@ -16,7 +16,7 @@ use artifact::{
     pack::{self, Item, Kind, Packed},
     storage::Retention,
 };
-use runtime::Requeue;
+use runtime::{Requeue, WorkSlot};
 use tree::TreePath;
 
 use super::*;
@@ -171,6 +171,7 @@ impl Fixture {
             namespace: "ns",
             name: "repo",
             cancel: &cancel,
+            slot: &WorkSlot::alone(),
         };
         let outcome = self.reconciler.pass(&input).await;
         self.object.status = Some(outcome.status.clone());

@@ -324,3 +324,47 @@ async fn undecodable_object_fails_alone_and_is_deleted_with_its_artifacts() {
     world.request("good", "after").await;
     world.wait_ready("good").await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn hanging_servers_of_one_namespace_do_not_stop_another() {
+    let (label, value) = ("hanging", std::process::id().to_string());
+    let selector = format!("--watch-label-selector={label}={value}");
+    let world = World::start_of(|launch| launch.flag(&selector)).await;
+    let git = GitServer::start().unwrap();
+    let (tarpit, good) = (git.repo("tarpit").unwrap(), git.repo("good").unwrap());
+    good.commit("first", &[("a", "1")]).unwrap();
+    tarpit.fail(Fault::Hang);
+    let other = world.plane.namespace("tarpit").await.unwrap();
+    let object = |namespace: &str, name: &str, url: &str| {
+        json!({
+            "apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "GitRepository",
+            "metadata": {"name": name, "namespace": namespace, "labels": {label: value}},
+            "spec": {"url": url, "interval": "1h", "timeout": "60s", "ref": {"branch": "main"}},
+        })
+    };
+    let hanging = (0..70).map(|number| {
+        let object = object(&other, &format!("tarpit-{number}"), &tarpit.url());
+        world.plane.apply(object)
+    });
+    futures::future::try_join_all(hanging).await.unwrap();
+    testkit::eventually("all servers to hang", super::PATIENCE, || async {
+        let asked = tarpit.requests().len();
+        anyhow::ensure!(asked >= 64, "{asked} so far");
+        Ok(())
+    })
+    .await
+    .unwrap();
+    // The server is given up after 30 s; nothing may have to wait for that.
+    let given_up = || {
+        world
+            .controller
+            .log()
+            .matches("the server sent nothing for")
+            .count()
+    };
+    let before = given_up();
+    let object = object(&world.namespace, "good", &good.url());
+    world.plane.apply(object).await.unwrap();
+    world.wait_ready("good").await;
+    assert_eq!(given_up(), before, "it was in time only because others had ended");
+}

@@ -53,13 +53,17 @@ impl World {
     }
 
     async fn start_with(change: impl FnOnce(Launch) -> Launch) -> Self {
+        Self::start_of(|launch| change(launch.flag("--watch-all-namespaces=false"))).await
+    }
+
+    /// Starts one that watches all namespaces unless `change` says otherwise.
+    async fn start_of(change: impl FnOnce(Launch) -> Launch) -> Self {
         let plane = plane().await;
         let namespace = plane.namespace("source").await.unwrap();
         let launch = Controller::named("source-controller")
             .program(env!("CARGO_BIN_EXE_source-controller"))
             .run_by(plane.kubeconfig())
             .namespace(&namespace)
-            .flag("--watch-all-namespaces=false")
             .flag("--min-retry-delay=100ms")
             .flag("--max-retry-delay=1s");
         let controller = change(launch).start().await.unwrap();

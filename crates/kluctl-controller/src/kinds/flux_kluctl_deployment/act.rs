@@ -63,6 +63,17 @@ struct Deployed {
 }
 
 impl Controller {
+    /// Returns the fault of a pass that ended for something newer, and names that.
+    pub(super) async fn superseded(&self, object: &KluctlDeployment, artifact: &SourceArtifact) -> Fault {
+        let message = match self.references.artifact(object).await {
+            Ok(newer) if newer.revision() != artifact.revision() => {
+                format!("superseded by revision {}: starting over", newer.revision())
+            }
+            _ => "superseded by a change of the object or its source: starting over".to_owned(),
+        };
+        Fault::wait(START_OVER, Reason::Progressing, message)
+    }
+
     /// Executes the plan. Errors about single objects are part of the results.
     pub(super) async fn act(
         &self,
@@ -207,9 +218,11 @@ impl Acting<'_> {
         let started = Instant::now();
         let metrics = &self.controller.metrics;
         metrics.deploy_starts(self.key, seconds_since_epoch());
-        let result = engine::deploy(&self.prepared.cluster, &self.prepared.rendered, &options)
-            .await
-            .map_err(|error| self.fault(&error))?;
+        let result = match engine::deploy(&self.prepared.cluster, &self.prepared.rendered, &options).await {
+            Ok(result) => result,
+            Err(Error::Interrupted) => return Err(self.superseded().await),
+            Err(error) => return Err(self.fault(&error)),
+        };
         metrics.done(self.key, Command::Deploy, started.elapsed(), counted(&result));
         for warning in &result.warnings {
             tracing::info!(%warning, "deploying");
@@ -287,9 +300,12 @@ impl Acting<'_> {
         if same {
             return Ok(());
         }
-        let message =
-            "the object or its source changed during the deployment: starting over before anything is pruned";
-        Err(Fault::wait(START_OVER, Reason::Progressing, message))
+        Err(self.superseded().await)
+    }
+
+    /// Returns the fault of a deployment that ended for something newer.
+    async fn superseded(&self) -> Fault {
+        self.controller.superseded(self.object, self.artifact).await
     }
 
     /// Checks that all objects exist and are ready.

@@ -3,11 +3,12 @@
 use std::{sync::Arc, time::Duration};
 
 use api::{Fault, Reason, kluctl::KluctlDeployment};
-use cluster::{Cluster, access::Contexts};
+use cluster::{Cluster, WorkPermit, access::Contexts};
 use engine::RenderOptions;
+use futures::{FutureExt as _, future::BoxFuture};
 use kluctl::{Rendered, Request};
 use references::{ClusterIdentity, SourceArtifact};
-use runtime::Pass;
+use runtime::{Pass, WorkSlot};
 use tree::Tree;
 use yaml::{Map, Value};
 
@@ -58,12 +59,12 @@ impl Controller {
         let retry = spec::retry_interval(spec);
         let timeout = spec::timeout(spec);
         let target = self.references.cluster(pass.object).await?;
-        let cluster = target.cluster.until(pass.cancel.clone());
+        let cluster = working(&target.cluster, pass);
         let request = request(pass.object)?;
         let files = self
             .references
-            .files(pass.object, artifact, timeout / 3, &pass.cancel)
-            .await?;
+            .files(pass.object, artifact, timeout / 3, &pass.cancel);
+        let files = pass.slot.waiting(files).await?;
         let files: Arc<dyn Tree> = files;
         if !files.is_dir(&request.project_dir) {
             let path = spec.path.as_deref().unwrap_or_default();
@@ -96,6 +97,28 @@ impl Controller {
             hash,
         })
     }
+}
+
+/// The permit of a pass, which waits for the cluster give back.
+struct PassPermit(WorkSlot);
+
+impl WorkPermit for PassPermit {
+    fn pause(&self) {
+        self.0.pause();
+    }
+
+    fn resume(&self) -> BoxFuture<'_, ()> {
+        self.0.resume().boxed()
+    }
+}
+
+/// Returns the cluster for the requests of a pass: they end with it, and waits give back its permit.
+pub(super) fn working(cluster: &Cluster, pass: &Pass<'_, KluctlDeployment>) -> Cluster {
+    let permit = PassPermit(pass.slot.clone());
+    cluster
+        .until(pass.cancel.clone())
+        .waits_until(pass.superseded.clone())
+        .working_with(Arc::new(permit))
 }
 
 /// Converts a fault with backoff to one that is retried after the retry interval.

@@ -15,6 +15,7 @@ use super::{
     consumer::key,
     message, observe,
     plan::{self, KeepReason, Removal, RemovalFacts},
+    prepare::working,
     results, spec,
 };
 use crate::metrics::{Command, CommandCounts};
@@ -129,7 +130,7 @@ impl Controller {
                 Ok(())
             }
             Removal::Delete => {
-                let cluster = target.cluster.until(pass.cancel.clone());
+                let cluster = working(&target.cluster, pass);
                 self.delete(object, &cluster, discriminator).await
             }
         }

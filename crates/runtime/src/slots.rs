@@ -1,0 +1,467 @@
+//! Permits to work, shared fairly between namespaces.
+//!
+//! A pass holds a permit only while it works. While it waits for readiness, for hooks or for a slow server, it gives its permit
+//! back, so that objects that wait for long never stop others. A free permit goes to the namespace that holds the fewest, and
+//! among equals to the one that was served longest ago.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    fmt,
+    future::Future,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+
+/// Waiting passes of a process for each permit.
+const WAITING_PER_PERMIT: usize = 16;
+/// Minimum and maximum number of waiting passes of a kind: each keeps what it rendered or fetched in memory.
+const MIN_WAITING: usize = 32;
+const MAX_WAITING: usize = 256;
+/// Longest time of a wait that is no reason to end others.
+const SHORT_WAIT: Duration = Duration::from_secs(10);
+
+/// The permits of a kind, and its waiting passes.
+#[derive(Clone)]
+pub(crate) struct Slots(Arc<Mutex<State>>);
+
+struct State {
+    free: usize,
+    /// Permits of each namespace that has some.
+    held: HashMap<String, usize>,
+    /// Requests for a permit, by namespace.
+    requests: HashMap<String, VecDeque<oneshot::Sender<Permit>>>,
+    /// Namespaces with requests, the one that was served longest ago first.
+    turns: VecDeque<String>,
+    /// Waiting passes by namespace, the newest last.
+    waiting: HashMap<String, Vec<Waiting>>,
+    /// Maximum number of passes that wait for long; a quarter of it in one namespace.
+    most_waits: usize,
+    /// Longest time of a wait that doesn't count.
+    short_wait: Duration,
+    sequence: u64,
+}
+
+struct Waiting {
+    number: u64,
+    since: Instant,
+    /// Ends the pass.
+    evict: CancellationToken,
+}
+
+/// The permission to work, until it is dropped.
+pub(crate) struct Permit {
+    slots: Slots,
+    namespace: String,
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        let mut state = self.slots.lock();
+        state.free += 1;
+        if let Some(held) = state.held.get_mut(&self.namespace) {
+            *held -= 1;
+            if *held == 0 {
+                state.held.remove(&self.namespace);
+            }
+        }
+        let granted = state.grant(&self.slots);
+        drop(state);
+        send(granted);
+    }
+}
+
+type Granted = Vec<(oneshot::Sender<Permit>, Permit)>;
+
+/// Sends permits. One whose request is gone is dropped, and so goes to the next.
+fn send(granted: Granted) {
+    for (request, permit) in granted {
+        drop(request.send(permit));
+    }
+}
+
+impl State {
+    /// Takes free permits for the requests whose turn it is.
+    fn grant(&mut self, slots: &Slots) -> Granted {
+        let mut granted = Vec::new();
+        while self.free > 0
+            && let Some((request, namespace)) = self.next()
+        {
+            if request.is_closed() {
+                continue;
+            }
+            self.free -= 1;
+            *self.held.entry(namespace.clone()).or_default() += 1;
+            let slots = slots.clone();
+            granted.push((request, Permit { slots, namespace }));
+        }
+        granted
+    }
+
+    /// Takes the request whose turn it is.
+    fn next(&mut self) -> Option<(oneshot::Sender<Permit>, String)> {
+        let held = |namespace: &String| self.held.get(namespace).copied().unwrap_or_default();
+        let position = (0..self.turns.len()).min_by_key(|at| self.turns.get(*at).map(held))?;
+        let namespace = self.turns.remove(position)?;
+        let requests = self.requests.get_mut(&namespace)?;
+        let request = requests.pop_front()?;
+        if requests.is_empty() {
+            self.requests.remove(&namespace);
+        } else {
+            self.turns.push_back(namespace.clone());
+        }
+        Some((request, namespace))
+    }
+
+    /// Adds a waiting pass, and ends one if there are too many.
+    fn add_waiting(&mut self, namespace: &str, evict: &CancellationToken, now: Instant) -> u64 {
+        self.sequence += 1;
+        let number = self.sequence;
+        let own = self.waiting.entry(namespace.to_owned()).or_default();
+        own.push(Waiting {
+            number,
+            since: now,
+            evict: evict.clone(),
+        });
+        // The evicted pass removes its own entry when it ends.
+        if let Some(newest) = self.crowded(namespace, now) {
+            newest.evict.cancel();
+        }
+        number
+    }
+
+    /// Returns the pass that must end because too many wait: the newest of the namespace, or of the one with the most. Short waits
+    /// are no reason to end others: only passes that wait for long count, or all if there are twice as many.
+    fn crowded(&self, namespace: &str, now: Instant) -> Option<&Waiting> {
+        let lives = |one: &&Waiting| !one.evict.is_cancelled();
+        let is_long = |one: &&Waiting| now.saturating_duration_since(one.since) >= self.short_wait;
+        let is_too_many = |lists: &mut dyn Iterator<Item = &Vec<Waiting>>, most: usize| {
+            let (mut all, mut long) = (0, 0);
+            for one in lists.flatten().filter(lives) {
+                all += 1;
+                long += usize::from(is_long(&one));
+            }
+            long > most || all > 2 * most
+        };
+        let most_of_one = (self.most_waits / 4).max(1);
+        let own = self.waiting.get(namespace)?;
+        let list = if is_too_many(&mut std::iter::once(own), most_of_one) {
+            own
+        } else if is_too_many(&mut self.waiting.values(), self.most_waits) {
+            self.waiting.values().max_by_key(|list| list.len())?
+        } else {
+            return None;
+        };
+        let newest = || list.iter().rev().filter(lives);
+        newest().find(is_long).or_else(|| newest().next())
+    }
+
+    fn remove_waiting(&mut self, namespace: &str, number: u64) {
+        let Some(list) = self.waiting.get_mut(namespace) else {
+            return;
+        };
+        list.retain(|one| one.number != number);
+        if list.is_empty() {
+            self.waiting.remove(namespace);
+        }
+    }
+}
+
+impl Slots {
+    /// Creates `permits` permits.
+    pub(crate) fn new(permits: usize) -> Self {
+        Self(Arc::new(Mutex::new(State {
+            free: permits,
+            held: HashMap::new(),
+            requests: HashMap::new(),
+            turns: VecDeque::new(),
+            waiting: HashMap::new(),
+            most_waits: (permits * WAITING_PER_PERMIT).clamp(MIN_WAITING, MAX_WAITING),
+            short_wait: SHORT_WAIT,
+            sequence: 0,
+        })))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for a permit of a namespace.
+    pub(crate) async fn acquire(&self, namespace: &str) -> Permit {
+        loop {
+            let (request, permit) = oneshot::channel();
+            let granted = {
+                let mut state = self.lock();
+                let requests = state.requests.entry(namespace.to_owned()).or_default();
+                requests.push_back(request);
+                if requests.len() == 1 {
+                    state.turns.push_back(namespace.to_owned());
+                }
+                state.grant(self)
+            };
+            send(granted);
+            // A request is only dropped with its receiver.
+            if let Ok(permit) = permit.await {
+                return permit;
+            }
+        }
+    }
+}
+
+/// The permit of one pass, which the pass gives back while it only waits.
+#[derive(Clone)]
+pub struct WorkSlot(Arc<Inner>);
+
+struct Inner {
+    slots: Slots,
+    namespace: String,
+    state: Mutex<SlotState>,
+    acquiring: tokio::sync::Mutex<()>,
+    evicted: CancellationToken,
+}
+
+#[derive(Default)]
+struct SlotState {
+    permit: Option<Permit>,
+    /// Number of the entry among the waiting passes.
+    waiting: Option<u64>,
+    /// True if the pass has ended.
+    closed: bool,
+}
+
+impl fmt::Debug for WorkSlot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WorkSlot")
+            .field("namespace", &self.0.namespace)
+            .finish_non_exhaustive()
+    }
+}
+
+impl WorkSlot {
+    /// Creates the slot of a pass that has a permit.
+    pub(crate) fn new(permit: Permit) -> Self {
+        Self(Arc::new(Inner {
+            slots: permit.slots.clone(),
+            namespace: permit.namespace.clone(),
+            state: Mutex::new(SlotState {
+                permit: Some(permit),
+                waiting: None,
+                closed: false,
+            }),
+            acquiring: tokio::sync::Mutex::default(),
+            evicted: CancellationToken::new(),
+        }))
+    }
+
+    /// Creates a slot that shares its permit with nothing, for work that is not part of a pass.
+    #[must_use]
+    pub fn alone() -> Self {
+        let inner = Inner {
+            slots: Slots::new(1),
+            namespace: String::new(),
+            state: Mutex::default(),
+            acquiring: tokio::sync::Mutex::default(),
+            evicted: CancellationToken::new(),
+        };
+        Self(Arc::new(inner))
+    }
+
+    fn state(&self) -> MutexGuard<'_, SlotState> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the token that is cancelled when the pass must end because too many wait.
+    pub(crate) fn evicted(&self) -> &CancellationToken {
+        &self.0.evicted
+    }
+
+    /// Gives the permit back for good, at the end of the pass: work that was cut off may keep clones.
+    pub(crate) fn close(&self) {
+        let mut state = self.state();
+        state.closed = true;
+        let (permit, waiting) = (state.permit.take(), state.waiting.take());
+        drop(state);
+        if let Some(number) = waiting {
+            self.0.slots.lock().remove_waiting(&self.0.namespace, number);
+        }
+        drop(permit);
+    }
+
+    /// Gives the permit back. The pass only waits from here on, until [`WorkSlot::resume`].
+    pub fn pause(&self) {
+        let permit = {
+            let mut state = self.state();
+            let Some(permit) = state.permit.take() else {
+                return;
+            };
+            let number = self
+                .0
+                .slots
+                .lock()
+                .add_waiting(&self.0.namespace, &self.0.evicted, Instant::now());
+            state.waiting = Some(number);
+            permit
+        };
+        drop(permit);
+    }
+
+    /// Waits for a permit, unless the pass has one or has ended.
+    pub async fn resume(&self) {
+        let _one_at_a_time = self.0.acquiring.lock().await;
+        let has_permit = |state: &SlotState| state.permit.is_some() || state.closed;
+        if has_permit(&self.state()) {
+            return;
+        }
+        let permit = self.0.slots.acquire(&self.0.namespace).await;
+        let mut state = self.state();
+        if state.closed {
+            drop(state);
+            drop(permit);
+            return;
+        }
+        state.permit = Some(permit);
+        if let Some(number) = state.waiting.take() {
+            self.0.slots.lock().remove_waiting(&self.0.namespace, number);
+        }
+    }
+
+    /// Waits for something without a permit. Does not nest, and is not for several waits at the same time.
+    pub async fn waiting<T>(&self, wait: impl Future<Output = T>) -> T {
+        self.pause();
+        let waited = wait.await;
+        self.resume().await;
+        waited
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt as _;
+
+    use super::*;
+
+    fn take(slots: &Slots, namespace: &str) -> Option<Permit> {
+        slots.acquire(namespace).now_or_never()
+    }
+
+    fn counting_short_waits() -> Slots {
+        let slots = Slots::new(1);
+        slots.lock().short_wait = Duration::ZERO;
+        slots
+    }
+
+    #[test]
+    fn permit_goes_to_the_namespace_that_holds_the_fewest() {
+        let slots = Slots::new(2);
+        let (first, second) = (take(&slots, "a").unwrap(), take(&slots, "a").unwrap());
+        let mut greedy: Vec<_> = (0..3).map(|_| Box::pin(slots.acquire("a"))).collect();
+        for request in &mut greedy {
+            assert!(request.now_or_never().is_none());
+        }
+        let mut other = Box::pin(slots.acquire("b"));
+        assert!((&mut other).now_or_never().is_none());
+        drop(first);
+        let other = (&mut other)
+            .now_or_never()
+            .expect("the other namespace holds none");
+        drop(second);
+        assert!(greedy.iter_mut().any(|request| request.now_or_never().is_some()));
+        drop((other, greedy));
+        let state = slots.lock();
+        assert_eq!(
+            (
+                state.free,
+                state.held.len(),
+                state.requests.len(),
+                state.turns.len()
+            ),
+            (2, 0, 0, 0)
+        );
+    }
+
+    #[test]
+    fn namespaces_with_equally_many_permits_take_turns() {
+        let slots = Slots::new(1);
+        let mut held = take(&slots, "x");
+        let mut requests = Vec::new();
+        for namespace in ["a", "a", "a", "b", "b", "c"] {
+            let mut request = Box::pin(slots.acquire(namespace));
+            assert!((&mut request).now_or_never().is_none());
+            requests.push(Some(request));
+        }
+        let mut order = Vec::new();
+        while requests.iter().any(Option::is_some) {
+            drop(held.take());
+            for request in &mut requests {
+                if let Some(permit) = request.as_mut().and_then(|request| request.now_or_never()) {
+                    order.push(permit.namespace.clone());
+                    held = Some(permit);
+                    *request = None;
+                }
+            }
+        }
+        assert_eq!(order, ["a", "b", "c", "a", "b", "a"]);
+    }
+
+    #[test]
+    fn waiting_pass_has_no_permit_and_is_bounded_by_namespace() {
+        let slots = counting_short_waits();
+        let most = MIN_WAITING / 4;
+        let pass = |namespace| {
+            let slot = WorkSlot::new(take(&slots, namespace).expect("nobody works"));
+            slot.pause();
+            slot
+        };
+        let waiting: Vec<_> = (0..most).map(|_| pass("a")).collect();
+        assert!(waiting.iter().all(|slot| !slot.evicted().is_cancelled()));
+        let late = pass("a");
+        assert!(late.evicted().is_cancelled(), "it is one too many");
+        let other = pass("b");
+        assert!(!other.evicted().is_cancelled(), "of another namespace");
+        other.resume().now_or_never().expect("nobody works");
+        for slot in waiting.iter().chain([&late, &other]) {
+            slot.close();
+        }
+        late.resume().now_or_never().expect("its pass has ended");
+        let state = slots.lock();
+        assert_eq!((state.free, state.waiting.len()), (1, 0));
+    }
+
+    #[test]
+    fn newest_waiting_pass_of_the_largest_namespace_ends_when_there_are_too_many() {
+        let slots = counting_short_waits();
+        let mut waiting = Vec::new();
+        for namespace in ["a", "b", "c", "d", "e"] {
+            for _ in 0..MIN_WAITING / 4 - usize::from(namespace != "a") {
+                let slot = WorkSlot::new(take(&slots, namespace).expect("nobody works"));
+                slot.pause();
+                waiting.push((namespace, slot));
+                if waiting.len() == MIN_WAITING + 1 {
+                    let ended = waiting.iter().filter(|(_, slot)| slot.evicted().is_cancelled());
+                    let ended: Vec<&str> = ended.map(|(namespace, _)| *namespace).collect();
+                    assert_eq!(ended, ["a"]);
+                }
+            }
+        }
+        assert!(waiting.len() > MIN_WAITING);
+    }
+
+    #[test]
+    fn short_waits_end_nobody_until_there_are_twice_as_many() {
+        let slots = Slots::new(1);
+        let most = MIN_WAITING / 4;
+        let waiting: Vec<_> = (0..=2 * most)
+            .map(|_| {
+                let slot = WorkSlot::new(take(&slots, "a").expect("nobody works"));
+                slot.pause();
+                slot
+            })
+            .collect();
+        let ended: Vec<usize> = (0..waiting.len())
+            .filter(|at| waiting[*at].evicted().is_cancelled())
+            .collect();
+        assert_eq!(ended, [2 * most]);
+    }
+}
