@@ -129,6 +129,10 @@ impl engine::FetchStatus for Terminal {
     fn show(&self, message: &str) {
         self.info(message);
     }
+
+    fn warn(&self, warning: &str) {
+        self.warning(warning);
+    }
 }
 
 /// Parses the answer to a yes/no question; `None` if it is neither.

@@ -54,6 +54,7 @@ pub(crate) fn run(args: &DeployArgs) -> Result<()> {
     output::write_files(&rendered, args.files.render_output_dir.as_deref(), false)?;
     let yes = args.confirm.yes || args.confirm.dry_run;
     let operation = Operation::new(&session, &cluster, &rendered, &args.output, yes);
+    operation.warn_without_discriminator();
     let mut options = args.apply.options(session.request.inclusion.clone());
     options.dry_run = args.confirm.dry_run;
     options.no_wait = args.wait.no_wait;

@@ -44,6 +44,7 @@ pub(crate) fn run(args: &DiffArgs) -> Result<()> {
     let rendered = session.render(Some(&cluster))?;
     output::write_files(&rendered, args.files.render_output_dir.as_deref(), false)?;
     let operation = Operation::new(&session, &cluster, &rendered, &args.output, true);
+    operation.warn_without_discriminator();
     let mut options = args.apply.options(session.request.inclusion.clone());
     options.hidden = args.ignore.rules();
     operation.run(options, None, engine::commands::diff)

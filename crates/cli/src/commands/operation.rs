@@ -97,6 +97,14 @@ impl<'a> Operation<'a> {
         }
     }
 
+    /// Warns if the objects of the target can't be told from others.
+    pub(super) fn warn_without_discriminator(&self) {
+        if self.rendered.target.discriminator.is_none() {
+            let warning = "No discriminator configured. Orphan object detection will not work";
+            self.session.terminal.warning(warning);
+        }
+    }
+
     /// Returns the input of the engine's commands.
     pub(super) fn project(&self) -> Result<Project<'_>> {
         let mut project = Project::new(self.cluster, self.rendered);
@@ -120,7 +128,11 @@ impl<'a> Operation<'a> {
         let cluster_id = self.session.runtime.block_on(self.cluster.id());
         let cluster_id = cluster_id.unwrap_or_else(|error| {
             let terminal = &self.session.terminal;
-            terminal.warning(&format!("Failed to determine the cluster ID: {error}"));
+            let why = match error.is_forbidden() {
+                true => " due to missing get/list permissions for the kube-system namespace",
+                false => "",
+            };
+            terminal.warning(&format!("failed to determine cluster ID{why}: {error}"));
             String::new()
         });
         let git = self.session.git_info();

@@ -514,6 +514,73 @@ fn references_of_includes_can_be_names() -> Result<()> {
 }
 
 #[test]
+fn overridden_sources_are_named_once() -> Result<()> {
+    let map = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: local}\n";
+    let group = files(&[
+        ("base/deployment.yaml", "deployments: [{path: app}]"),
+        ("base/app/map.yaml", map),
+    ]);
+    let base = group.path().join("base");
+    let git = "http://git.example.com/team/base";
+    let deployment = format!(
+        "deployments:\n- git: {git}.git\n- git: {{url: {git}.git, ref: {{tag: v1}}}}\n- oci: {{url: 'oci://oci.example.com/team/base'}}\n"
+    );
+    let dir = files(&[("deployment.yaml", deployment.as_str())]);
+    let (base, group) = (base.display(), group.path().display());
+    for flags in [
+        format!(
+            "--local-git-override git.example.com/team/base={base} --local-oci-override oci.example.com/team/base={base}"
+        ),
+        format!(
+            "--local-git-group-override git.example.com/team={group} --local-oci-group-override oci.example.com/team={group}"
+        ),
+    ] {
+        let output = weir(
+            dir.path(),
+            &format!("render --print-all --offline-kubernetes {flags}"),
+        )
+        .output()?;
+        let told = stderr(&output);
+        let stdout = String::from_utf8(output.stdout)?;
+        assert_eq!(stdout.matches("name: local").count(), 3, "{told}");
+        for source in [
+            format!("git repo {git}.git"),
+            "oci repo oci://oci.example.com/team/base".to_owned(),
+        ] {
+            let warning = format!("Overriding {source} with local directory {base}\n");
+            assert_eq!(told.matches(&warning).count(), 1, "{warning}{told}");
+        }
+    }
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn missing_discriminator_is_a_warning() -> Result<()> {
+    let plane = ControlPlane::shared().await?;
+    let namespace = plane.namespace("unmarked").await?;
+    let map = format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: m, namespace: {namespace}}}\n");
+    let with = |project: &str| {
+        files(&[
+            (".kluctl.yaml", project),
+            ("deployment.yaml", "deployments: [{path: app}]"),
+            ("app/map.yaml", &map),
+        ])
+    };
+    let warning = "No discriminator configured. Orphan object detection will not work";
+    for (dir, warns) in [(with(""), true), (with("discriminator: unmarked"), false)] {
+        for words in ["diff", "deploy --yes --write-command-result=false"] {
+            let output = weir(dir.path(), words)
+                .env("KUBECONFIG", plane.kubeconfig())
+                .output()?;
+            let told = stderr(&output);
+            assert!(output.status.success(), "{told}");
+            assert_eq!(told.contains(warning), warns, "{words}: {told}");
+        }
+    }
+    Ok(())
+}
+
+#[test]
 fn login_errors_of_includes_have_hints_for_the_command_line() -> Result<()> {
     let server = testkit::GitServer::start()?;
     let repo = server.repo("private")?;

@@ -108,6 +108,11 @@ pub struct SourceOverride {
 pub trait FetchStatus: Send + Sync {
     /// Shows a message.
     fn show(&self, message: &str);
+
+    /// Shows a warning; by default, as a message.
+    fn warn(&self, warning: &str) {
+        self.show(warning);
+    }
 }
 
 impl fmt::Debug for dyn FetchStatus {

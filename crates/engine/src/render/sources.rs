@@ -1,7 +1,7 @@
 //! Fetches included projects from Git repositories, OCI registries, or the local directories that override them.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -32,6 +32,8 @@ pub(crate) struct SourceFetcher {
     fetched: Mutex<HashMap<SourceAddress, FetchedSource>>,
     listed: Mutex<HashMap<String, Vec<RemoteRef>>>,
     taken: Mutex<FetchedTotals>,
+    /// Overridden sources that the user was told about.
+    told: Mutex<HashSet<String>>,
 }
 
 /// Total size of the fetched sources.
@@ -62,6 +64,7 @@ impl SourceFetcher {
             fetched: Mutex::default(),
             listed: Mutex::default(),
             taken: Mutex::default(),
+            told: Mutex::default(),
         }
     }
 
@@ -70,6 +73,19 @@ impl SourceFetcher {
             return Ok(None);
         };
         let tree = Disk::open(&dir, &self.limits).map_err(CallbackError::from_display)?;
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(status) = self
+            .external
+            .status
+            .as_ref()
+            .filter(|_| told.insert(url.to_owned()))
+        {
+            let kind = if oci { "oci" } else { "git" };
+            let (shown, dir) = (api::redact(url), dir.display());
+            status.warn(&format!(
+                "Overriding {kind} repo {shown} with local directory {dir}"
+            ));
+        }
         Ok(Some(FetchedSource {
             tree: Arc::new(tree),
             commit: None,
