@@ -106,6 +106,7 @@ mod tests {
         "requeue-dependency",
         "default-service-account",
         "events-addr",
+        "events-token-file",
         "dry-run",
         "insecure-kubeconfig-tls",
         "source-controller-localhost",

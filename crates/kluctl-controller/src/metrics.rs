@@ -8,8 +8,11 @@ use std::{
     time::Duration,
 };
 
-use prometheus::{GaugeVec, HistogramVec, IntGaugeVec, Opts, Registry, histogram_opts};
-use runtime::{ObjectKey, metrics::registered};
+use prometheus::{GaugeVec, HistogramVec, IntGaugeVec, Opts, histogram_opts};
+use runtime::{
+    ObjectKey,
+    metrics::{Registry, registered},
+};
 
 /// Prefix of all names.
 const PREFIX: &str = "kluctldeployments_";
@@ -269,7 +272,11 @@ fn set(gauge: &IntGaugeVec, labels: &[&str], n: usize) {
 fn seconds(registry: &Registry, what: &str, labels: &[&str]) -> Result<HistogramVec, prometheus::Error> {
     let name = format!("{PREFIX}{what}_duration_seconds");
     let help = format!("How long a {what} took, in seconds.");
-    registered(registry, HistogramVec::new(histogram_opts!(name, help), labels)?)
+    let buckets = registry.object_buckets(prometheus::DEFAULT_BUCKETS.to_vec());
+    registered(
+        registry,
+        HistogramVec::new(histogram_opts!(name, help, buckets), labels)?,
+    )
 }
 
 fn gauge(
@@ -298,19 +305,15 @@ fn floats(
 
 #[cfg(test)]
 mod tests {
-    use prometheus::TextEncoder;
-
     use super::*;
 
     fn text(registry: &Registry) -> String {
-        TextEncoder::new()
-            .encode_to_string(&registry.gather())
-            .expect("text")
+        registry.text().expect("text")
     }
 
     #[test]
     fn series_of_an_object_are_removed_with_it() {
-        let registry = Registry::new();
+        let registry = Registry::default();
         let metrics = Metrics::new(&registry).expect("families");
         let (key, other) = (ObjectKey::new("apps", "shop"), ObjectKey::new("apps", "other"));
         let wanted = SpecValues {

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use http::Method;
-use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry};
+use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, IntGauge, IntGaugeVec, Opts};
+use runtime::metrics::Registry;
 
 use crate::senders::Refused;
 

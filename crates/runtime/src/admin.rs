@@ -1,16 +1,15 @@
 //! The ports for operators: `/metrics` for Prometheus, `/healthz` and `/readyz` for the kubelet.
 
+mod scrape;
+
 use std::{
     collections::BTreeSet,
     sync::{Arc, Mutex, PoisonError},
 };
 
-use axum::{
-    Router,
-    http::{StatusCode, header},
-    response::IntoResponse,
-    routing::get,
-};
+use axum::{Router, http::StatusCode, routing::get};
+
+use tokio::sync::Semaphore;
 
 use crate::metrics::Metrics;
 
@@ -61,15 +60,10 @@ impl Readiness {
 
 /// The port for Prometheus.
 pub(crate) fn metrics_router(metrics: Metrics) -> Router {
+    let turns = Arc::new(Semaphore::new(scrape::SCRAPES));
     Router::new().route(
         "/metrics",
-        get(move || async move {
-            (
-                [(header::CONTENT_TYPE, "text/plain; version=0.0.4")],
-                metrics.text(),
-            )
-                .into_response()
-        }),
+        get(move || scrape::scrape(metrics.clone(), Arc::clone(&turns), scrape::WHOLE)),
     )
 }
 

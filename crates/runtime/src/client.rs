@@ -352,7 +352,7 @@ mod tests {
             .await
             .unwrap_err();
         assert!(is_not_leader(&error), "{error}");
-        let text = String::from_utf8(metrics.text()).unwrap();
+        let text = metrics.text();
         assert!(
             text.contains(r#"rest_client_requests_total{code="200",host="h",method="GET"} 1"#),
             "{text}"

@@ -56,6 +56,10 @@ pub struct CommonFlags {
     #[arg(long, env = "METRICS_ADDR", default_value = ":8080")]
     pub metrics_addr: String,
 
+    /// Export all buckets of the durations of each object, not only their sum and count.
+    #[arg(long, default_value_t = false, default_missing_value = "true", num_args = 0..=1, require_equals = true, action = clap::ArgAction::Set)]
+    pub metrics_per_object: bool,
+
     /// Address of the health endpoint; 0 turns it off.
     #[arg(long, default_value = ":9440")]
     pub health_addr: String,
@@ -243,6 +247,7 @@ pub fn report_idle(flags: &[Idle]) {
 /// The flags of [`CommonFlags`] with an effect in every controller, for [`differences`].
 pub const OBEYED_BY_ALL: &[&str] = &[
     "metrics-addr",
+    "metrics-per-object",
     "health-addr",
     "concurrent",
     "watch-all-namespaces",

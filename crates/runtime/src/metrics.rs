@@ -3,19 +3,20 @@
 //! Label values are kinds, names of objects and enums, never messages; the series of an object go with it.
 
 mod families;
+mod registry;
 mod unfinished;
 
 use std::{
+    io::Write,
     sync::Arc,
     time::{Duration, Instant},
 };
-
-use prometheus::{Encoder, Registry, TextEncoder};
 
 use crate::{error::Error, queue::ObjectKey};
 use families::Families;
 
 pub use families::registered;
+pub use registry::Registry;
 
 /// The statuses of a condition as the gauge counts them.
 const STATUSES: [&str; 4] = ["True", "False", "Unknown", "Deleted"];
@@ -56,7 +57,15 @@ impl Metrics {
     /// # Errors
     /// Fails when two families carry one name.
     pub fn new(controller: &str) -> Result<Self, Error> {
-        let families = Families::register(controller).map_err(Error::Metrics)?;
+        Self::with(controller, false)
+    }
+
+    /// Makes and registers all families. With `per_object`, histograms of single objects have all their buckets.
+    ///
+    /// # Errors
+    /// Fails when two families carry one name.
+    pub(crate) fn with(controller: &str, per_object: bool) -> Result<Self, Error> {
+        let families = Families::register(controller, per_object).map_err(Error::Metrics)?;
         Ok(Self(Arc::new(families)))
     }
 
@@ -66,10 +75,22 @@ impl Metrics {
         &self.0.registry
     }
 
-    /// Everything in the exposition format of Prometheus.
-    #[must_use]
-    pub fn text(&self) -> Vec<u8> {
-        let (mut text, queue) = (Vec::new(), &self.0.queue);
+    /// Writes everything in the text format of Prometheus, family by family.
+    pub(crate) fn write(&self, out: &mut impl Write) -> Result<(), prometheus::Error> {
+        self.refresh();
+        self.0.registry.write(out)
+    }
+
+    /// Returns everything in the text format of Prometheus.
+    #[cfg(test)]
+    pub(crate) fn text(&self) -> String {
+        self.refresh();
+        self.0.registry.text().unwrap()
+    }
+
+    /// Sets the gauges that depend on the time.
+    fn refresh(&self) {
+        let queue = &self.0.queue;
         for (controller, times) in queue.running.times(Instant::now()) {
             let labels = [controller.as_str(), &controller];
             let longest = times.iter().max().copied().unwrap_or_default();
@@ -80,10 +101,6 @@ impl Metrics {
                 .set(longest.as_secs_f64());
             queue.unfinished.with_label_values(&labels).set(sum.as_secs_f64());
         }
-        if let Err(error) = TextEncoder::new().encode(&self.0.registry.gather(), &mut text) {
-            tracing::error!(%error, "cannot encode the metrics");
-        }
-        text
     }
 
     /// Counts a request to the API server.
@@ -276,16 +293,12 @@ impl KindMetrics {
 mod tests {
     use super::*;
 
-    fn text(metrics: &Metrics) -> String {
-        String::from_utf8(metrics.text()).unwrap()
-    }
-
     #[test]
     fn the_documented_names_answer_from_the_start() {
         let metrics = Metrics::new("source-controller").unwrap();
         metrics.kind("GitRepository").start(4);
         metrics.leader("source-controller-leader-election", true);
-        let text = text(&metrics);
+        let text = metrics.text();
         for name in [
             "controller_runtime_reconcile_total{controller=\"gitrepository\",result=\"success\"} 0",
             "controller_runtime_reconcile_errors_total{controller=\"gitrepository\"} 0",
@@ -308,7 +321,7 @@ mod tests {
         let metrics = Metrics::new("c").unwrap();
         let kind = metrics.kind("GitRepository");
         let longest = || {
-            let (text, name) = (text(&metrics), "workqueue_longest_running_processor_seconds{");
+            let (text, name) = (metrics.text(), "workqueue_longest_running_processor_seconds{");
             let line = text.lines().find(|line| line.starts_with(name)).unwrap();
             line.rsplit_once(' ').unwrap().1.parse::<f64>().unwrap()
         };
@@ -328,7 +341,7 @@ mod tests {
         kind.ended(&key, Some(Ending::Error), Duration::from_secs(2));
         kind.suspended(&key, false);
         kind.ready(&key, "False");
-        let before = text(&metrics);
+        let before = metrics.text();
         assert!(before.contains(
             r#"gotk_reconcile_condition{kind="GitRepository",name="app",namespace="team",status="False",type="Ready"} 1"#
         ));
@@ -339,6 +352,6 @@ mod tests {
             r#"gotk_reconcile_duration_seconds_count{kind="GitRepository",name="app",namespace="team"} 1"#
         ));
         kind.forget(&key);
-        assert!(!text(&metrics).contains(r#"name="app""#));
+        assert!(!metrics.text().contains(r#"name="app""#));
     }
 }

@@ -124,7 +124,7 @@ impl Process {
     async fn new(spec: &Spec, flags: CommonFlags) -> Result<Self, Error> {
         let config = client::infer_config().await?;
         let addresses = addresses(&flags, &config).await;
-        let metrics = Metrics::new(spec.name)?;
+        let metrics = Metrics::with(spec.name, flags.metrics_per_object)?;
         let gate = if flags.enable_leader_election {
             WriteGate::shut()
         } else {

@@ -233,6 +233,7 @@ mod tests {
     /// Flags with an effect, besides those that have one in every controller.
     const OBEYED: &[&str] = &[
         "events-addr",
+        "events-token-file",
         "storage-path",
         "storage-addr",
         "storage-adv-addr",

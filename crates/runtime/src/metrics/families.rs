@@ -1,11 +1,11 @@
 //! The families of metrics, by what their series are about.
 
 use prometheus::{
-    GaugeVec, HistogramOpts, HistogramVec, IntCounterVec, IntGaugeVec, Opts, Registry, core::Collector,
+    GaugeVec, HistogramOpts, HistogramVec, IntCounterVec, IntGaugeVec, Opts, core::Collector,
     process_collector::ProcessCollector,
 };
 
-use super::unfinished::Unfinished;
+use super::{registry::Registry, unfinished::Unfinished};
 
 /// Upper bounds of the buckets of times, in seconds.
 const SECONDS: [f64; 14] = [
@@ -60,8 +60,8 @@ pub(super) struct Queue {
 
 impl Families {
     /// Makes and registers all of them.
-    pub(super) fn register(controller: &str) -> Result<Self, prometheus::Error> {
-        let registry = Registry::new();
+    pub(super) fn register(controller: &str, per_object: bool) -> Result<Self, prometheus::Error> {
+        let registry = Registry::new(per_object);
         let families = Self {
             objects: Objects::register(&registry)?,
             passes: Passes::register(&registry)?,
@@ -123,7 +123,7 @@ impl Objects {
                 "gotk_reconcile_duration_seconds",
                 "How long the reconciliations of an object took.",
                 labels,
-                object_buckets(),
+                registry.object_buckets(object_buckets()),
             )?,
         })
     }
