@@ -43,6 +43,7 @@ pub(crate) fn remove(path: &Path) -> Result<(), Error> {
     std::fs::remove_file(path).map_err(disk)
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "the function of a map_err")]
 fn disk(error: io::Error) -> Error {
     Error::Disk(error.to_string())
 }

@@ -66,15 +66,11 @@ pub async fn refused(tenants: &Tenants) -> Result<String> {
     )?;
     let (reason, _) = tenants.failed("KluctlDeployment", "poison").await?;
     ensure!(reason == "InvalidSpec", "{reason}");
-    for number in 0..ADDRESSES.len() {
-        let (_, message) = tenants
-            .failed("KluctlDeployment", &format!("variables-{number}"))
-            .await?;
-        ensure!(
-            message.contains("refused") || message.contains("not allowed"),
-            "{}: {message}",
-            ADDRESSES[number]
-        );
+    for (number, address) in ADDRESSES.iter().enumerate() {
+        let name = format!("variables-{number}");
+        let (_, message) = tenants.failed("KluctlDeployment", &name).await?;
+        let refused = message.contains("refused") || message.contains("not allowed");
+        ensure!(refused, "{address}: {message}");
     }
     let (_, message) = tenants.failed("KluctlDeployment", "theft").await?;
     let victim = source_of_victim(tenants).await?;
