@@ -128,7 +128,7 @@ impl Cluster {
         })
     }
 
-    /// Returns the identity of the cluster: the UID of its namespace `kube-system`.
+    /// Returns the identity of the cluster: the UID of its namespace `kube-system`. The right to list namespaces suffices.
     ///
     /// # Errors
     /// Fails when the namespace is missing or can't be read.
@@ -140,7 +140,10 @@ impl Cluster {
             namespace: None,
             name: "kube-system".to_owned(),
         };
-        let object = self.get(&namespace).await?;
+        let object = match self.get(&namespace).await {
+            Err(error) if error.is_forbidden() => self.listed_namespace(&namespace.name, error).await?,
+            other => other?,
+        };
         object
             .as_ref()
             .and_then(objects::meta::uid)
@@ -149,6 +152,23 @@ impl Cluster {
                 what: "cluster id".to_owned(),
                 reason: "kube-system namespace has no uid".to_owned(),
             })
+    }
+
+    /// Finds a namespace that may not be read by listing it; `refused` is the error if that isn't allowed either.
+    async fn listed_namespace(&self, name: &str, refused: Error) -> Result<Option<Value>, Error> {
+        let kind = self.kind("", "v1", "Namespace").await?;
+        let url = format!(
+            "{}?fieldSelector=metadata.name%3D{name}",
+            path::collection(&kind, None)?
+        );
+        let what = format!("list namespace {name}");
+        let answer = self.send(&what, &Call::get(url)).await?;
+        if answer.status == 403 {
+            return Err(refused);
+        }
+        let list = answer.success(None)?.value(&what)?;
+        let items = list.get("items").and_then(Value::as_seq).unwrap_or_default();
+        Ok(items.first().cloned())
     }
 
     /// Returns the need of an object for a status, as kluctl finds it out: it is known for built-in kinds; for others, the schema

@@ -110,6 +110,48 @@ async fn orphans_are_searched_by_namespace_without_rights_on_the_cluster() -> Re
     Ok(())
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn right_to_list_namespaces_suffices_for_the_cluster_id() -> Result<()> {
+    let project = [
+        (".kluctl.yaml", "discriminator: NAMESPACE\n"),
+        ("deployment.yaml", "deployments: [{path: app}]"),
+        ("app/m.yaml", MAP),
+    ];
+    let tenant = Tenant::new("tenant-id", &project).await?;
+    let (plane, namespace) = (tenant.plane, &tenant.namespace);
+    let refused = tenant.run("deploy -o json")?;
+    let told = stderr(&refused);
+    assert!(told.contains("Failed to determine the cluster ID"), "{told}");
+
+    let role = [
+        "create",
+        "clusterrole",
+        namespace,
+        "--verb=list",
+        "--resource=namespaces",
+    ];
+    plane.kubectl(&role).await?;
+    let (role, account) = (
+        format!("--clusterrole={namespace}"),
+        format!("--serviceaccount={namespace}:tenant"),
+    );
+    let binding = ["create", "clusterrolebinding", namespace, &role, &account];
+    plane.kubectl(&binding).await?;
+    let deployed = tenant.run("deploy -o json")?;
+    let told = stderr(&deployed);
+    assert!(!told.contains("Failed to determine"), "{told}");
+    let result: serde_json::Value = serde_json::from_slice(&deployed.stdout)?;
+    let uid = [
+        "get",
+        "namespace",
+        "kube-system",
+        "-o",
+        "jsonpath={.metadata.uid}",
+    ];
+    assert_eq!(result["clusterInfo"]["clusterId"], plane.kubectl(&uid).await?);
+    Ok(())
+}
+
 /// A kind with a status, whose definition takes the place of the namespace in its group.
 const DEFINITION: &str = "apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
