@@ -212,12 +212,13 @@ impl Registry {
                 let scope = format!("repository:{}:{actions}", self.reference.repository());
                 if let Some(Credentials::Identity(identity)) = &self.credentials {
                     let exchange = bearer.exchange(url, &scope, identity);
-                    let (realm, form) = exchange.map_err(|why| Error::malformed(shown(url), why))?;
+                    let (realm, form) =
+                        exchange.map_err(|error| Error::malformed(shown(url), error.to_string()))?;
                     return self.token(self.client.post(&realm, form).await?, true).await;
                 }
                 let realm = bearer
                     .address(url, &scope)
-                    .map_err(|why| Error::malformed(shown(url), why))?;
+                    .map_err(|error| Error::malformed(shown(url), error.to_string()))?;
                 let ask = Ask {
                     url: &realm,
                     home: &realm,

@@ -2,18 +2,27 @@
 
 use std::time::Duration;
 
-use api::GoDuration;
+use api::{GoDuration, InvalidDuration};
+
+/// An error about the value of a flag that is a duration.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum FlagDurationError {
+    /// The string is not a duration.
+    #[error(transparent)]
+    Invalid(#[from] InvalidDuration),
+    /// The duration is negative.
+    #[error("invalid duration '{0}': it is negative")]
+    Negative(String),
+}
 
 /// Parses a duration in Go's notation.
 ///
 /// # Errors
-/// Fails when the string is invalid, with a sentence that says why.
-pub fn parse(text: &str) -> Result<Duration, String> {
-    let duration: GoDuration = text
-        .parse()
-        .map_err(|error: api::InvalidDuration| error.to_string())?;
+/// Fails when the string is not a duration, or negative.
+pub fn parse(text: &str) -> Result<Duration, FlagDurationError> {
+    let duration: GoDuration = text.parse()?;
     if duration < GoDuration::ZERO {
-        return Err(format!("invalid duration '{text}': it is negative"));
+        return Err(FlagDurationError::Negative(text.to_owned()));
     }
     Ok(duration.as_duration())
 }

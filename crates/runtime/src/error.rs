@@ -1,11 +1,13 @@
 //! Errors of the frame around the passes.
 
+use crate::flags::FlagsError;
+
 /// A failure of the process frame; a failure of a pass is an [`api::Fault`].
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// Flags that contradict each other.
-    #[error("{0}")]
-    Flags(String),
+    #[error(transparent)]
+    Flags(#[from] FlagsError),
     /// An address that cannot be listened on.
     #[error("cannot listen on {address}: {source}")]
     Listen {

@@ -167,32 +167,44 @@ pub struct EventsFlags {
     pub events_token_file: Option<PathBuf>,
 }
 
+/// Flags that are invalid or contradict each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum FlagsError {
+    /// A leader would lose its lease before it gives up renewing it.
+    #[error("--leader-election-renew-deadline must be shorter than --leader-election-lease-duration")]
+    RenewDeadline,
+    /// A leader would not try to renew its lease in time, or all the time.
+    #[error(
+        "--leader-election-retry-period must be positive and shorter than --leader-election-renew-deadline"
+    )]
+    RetryPeriod,
+    /// The first delay after a failure is longer than the longest.
+    #[error("--min-retry-delay must be positive and at most --max-retry-delay")]
+    RetryDelay,
+    /// The only namespace to watch is unknown.
+    #[error("--watch-all-namespaces=false needs the namespace in the variable RUNTIME_NAMESPACE")]
+    Namespace,
+}
+
 impl CommonFlags {
     /// Checks what a parser of single flags cannot see.
     ///
     /// # Errors
-    /// Fails when flags are invalid or contradict each other, with a sentence that names them.
-    pub fn check(&self) -> Result<(), String> {
+    /// Fails when flags are invalid or contradict each other.
+    pub fn check(&self) -> Result<(), FlagsError> {
         if self.leader_election_renew_deadline >= self.leader_election_lease_duration {
-            return Err(
-                "--leader-election-renew-deadline must be shorter than --leader-election-lease-duration"
-                    .into(),
-            );
+            return Err(FlagsError::RenewDeadline);
         }
         if self.leader_election_retry_period >= self.leader_election_renew_deadline
             || self.leader_election_retry_period.is_zero()
         {
-            return Err(
-                "--leader-election-retry-period must be positive and shorter than --leader-election-renew-deadline".into()
-            );
+            return Err(FlagsError::RetryPeriod);
         }
         if self.min_retry_delay.is_zero() || self.min_retry_delay > self.max_retry_delay {
-            return Err("--min-retry-delay must be positive and at most --max-retry-delay".into());
+            return Err(FlagsError::RetryDelay);
         }
         if !self.watch_all_namespaces && self.runtime_namespace.is_empty() {
-            return Err(
-                "--watch-all-namespaces=false needs the namespace in the variable RUNTIME_NAMESPACE".into(),
-            );
+            return Err(FlagsError::Namespace);
         }
         Ok(())
     }

@@ -99,7 +99,7 @@ where
     F: FnOnce(Context) -> Fut + Send + 'static,
     Fut: Future<Output = anyhow::Result<()>> + Send + 'static,
 {
-    flags.check().map_err(Error::Flags)?;
+    flags.check()?;
     report_idle(&flags.idle());
     let mut process = Process::new(&spec, flags).await?;
     tracing::info!(

@@ -29,6 +29,33 @@ pub(crate) enum Command {
     Template(Deferred<TemplateArgs>),
 }
 
+/// Flags for the values of a release.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Values")]
+struct ValueFlags {
+    /// Read values from a YAML file, an http or https URL, or stdin (-). Can be repeated
+    #[arg(short = 'f', long, value_name = "FILE")]
+    values: Vec<String>,
+    /// Set values on the command line: key1=val1,key2.inner=val2. Can be repeated
+    #[arg(long, value_name = "KEY=VALUE", allow_hyphen_values = true)]
+    set: Vec<String>,
+    /// Set string values: key1=val1,key2=val2. Can be repeated
+    #[arg(long, value_name = "KEY=VALUE", allow_hyphen_values = true)]
+    set_string: Vec<String>,
+    /// Set JSON values: key1={"a":1}. Can be repeated
+    #[arg(long, value_name = "KEY=JSON", allow_hyphen_values = true)]
+    set_json: Vec<String>,
+    /// Set values from files: key1=path1,key2=path2. Can be repeated
+    #[arg(long, value_name = "KEY=PATH", allow_hyphen_values = true)]
+    set_file: Vec<String>,
+    /// Set a literal string value, without interpreting commas and escapes. Can be repeated
+    #[arg(long, value_name = "KEY=STRING", allow_hyphen_values = true)]
+    set_literal: Vec<String>,
+    /// Disable JSON Schema validation of the values
+    #[arg(long)]
+    skip_schema_validation: bool,
+}
+
 /// Render the templates of a chart, and print the manifests
 ///
 /// The output is that of `helm template` 3.19.4. CHART is a local chart directory or archive (.tgz), the URL of an archive, a chart
@@ -46,52 +73,8 @@ pub(crate) struct TemplateArgs {
     /// Chart directory, archive, URL or name
     chart: Option<String>,
 
-    /// Read values from a YAML file, an http or https URL, or stdin (-). Can be repeated
-    #[arg(short = 'f', long, value_name = "FILE", help_heading = "Values")]
-    values: Vec<String>,
-    /// Set values on the command line: key1=val1,key2.inner=val2. Can be repeated
-    #[arg(
-        long,
-        value_name = "KEY=VALUE",
-        allow_hyphen_values = true,
-        help_heading = "Values"
-    )]
-    set: Vec<String>,
-    /// Set string values: key1=val1,key2=val2. Can be repeated
-    #[arg(
-        long,
-        value_name = "KEY=VALUE",
-        allow_hyphen_values = true,
-        help_heading = "Values"
-    )]
-    set_string: Vec<String>,
-    /// Set JSON values: key1={"a":1}. Can be repeated
-    #[arg(
-        long,
-        value_name = "KEY=JSON",
-        allow_hyphen_values = true,
-        help_heading = "Values"
-    )]
-    set_json: Vec<String>,
-    /// Set values from files: key1=path1,key2=path2. Can be repeated
-    #[arg(
-        long,
-        value_name = "KEY=PATH",
-        allow_hyphen_values = true,
-        help_heading = "Values"
-    )]
-    set_file: Vec<String>,
-    /// Set a literal string value, without interpreting commas and escapes. Can be repeated
-    #[arg(
-        long,
-        value_name = "KEY=STRING",
-        allow_hyphen_values = true,
-        help_heading = "Values"
-    )]
-    set_literal: Vec<String>,
-    /// Disable JSON Schema validation of the values
-    #[arg(long, help_heading = "Values")]
-    skip_schema_validation: bool,
+    #[command(flatten)]
+    values: ValueFlags,
 
     /// Namespace of the release
     #[arg(
@@ -172,7 +155,7 @@ fn template(args: &TemplateArgs) -> Result<()> {
         include_crds: args.include_crds,
         no_hooks: args.no_hooks,
         skip_tests: args.skip_tests,
-        skip_schema_validation: args.skip_schema_validation,
+        skip_schema_validation: args.values.skip_schema_validation,
         show_only: args.show_only.clone(),
         kube_version: non_empty(args.kube_version.as_ref()).map(str::to_owned),
         api_versions: split_list(&args.api_versions)?,
@@ -231,14 +214,14 @@ fn sources(args: &TemplateArgs, fetcher: &RemoteFetcher, limits: &Limits) -> Res
         Ok((api::redact(&name), text))
     };
     Ok(Sources {
-        files: split_list(&args.values)?
+        files: split_list(&args.values.values)?
             .into_iter()
             .map(file)
             .collect::<Result<_>>()?,
-        json: args.set_json.clone(),
-        set: args.set.clone(),
-        string: args.set_string.clone(),
-        file: args.set_file.clone(),
-        literal: args.set_literal.clone(),
+        json: args.values.set_json.clone(),
+        set: args.values.set.clone(),
+        string: args.values.set_string.clone(),
+        file: args.values.set_file.clone(),
+        literal: args.values.set_literal.clone(),
     })
 }

@@ -2,30 +2,41 @@
 
 use std::path::{Path, PathBuf};
 
+/// An error about the value of a flag that is a path.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum PathFlagError {
+    #[error("{0} does not exist")]
+    Missing(String),
+    #[error("{0} exists but is a directory")]
+    Directory(String),
+    #[error("{0} exists but is not a directory")]
+    NotDirectory(String),
+}
+
 /// Parses the path of a file that exists.
-pub(crate) fn existing_file(text: &str) -> Result<PathBuf, String> {
+pub(crate) fn existing_file(text: &str) -> Result<PathBuf, PathFlagError> {
     let path = existing(text)?;
     match path.is_dir() {
-        true => Err(format!("{text} exists but is a directory")),
+        true => Err(PathFlagError::Directory(text.to_owned())),
         false => Ok(path),
     }
 }
 
 /// Parses the path of a directory that exists.
-pub(crate) fn existing_dir(text: &str) -> Result<PathBuf, String> {
+pub(crate) fn existing_dir(text: &str) -> Result<PathBuf, PathFlagError> {
     let path = existing(text)?;
     match path.is_dir() {
         true => Ok(path),
-        false => Err(format!("{text} exists but is not a directory")),
+        false => Err(PathFlagError::NotDirectory(text.to_owned())),
     }
 }
 
-fn existing(text: &str) -> Result<PathBuf, String> {
+fn existing(text: &str) -> Result<PathBuf, PathFlagError> {
     let home = std::env::var_os("HOME").map(PathBuf::from);
     let path = expanded(text, home.as_deref());
     match path.exists() {
         true => Ok(path),
-        false => Err(format!("{text} does not exist")),
+        false => Err(PathFlagError::Missing(text.to_owned())),
     }
 }
 
@@ -63,15 +74,15 @@ mod tests {
         assert_eq!(existing_dir(shown).as_deref(), Ok(dir.path()));
         assert_eq!(
             existing_file(shown),
-            Err(format!("{shown} exists but is a directory"))
+            Err(PathFlagError::Directory(shown.to_owned()))
         );
         assert_eq!(
             existing_file("/no/such"),
-            Err("/no/such does not exist".to_owned())
+            Err(PathFlagError::Missing("/no/such".to_owned()))
         );
         assert_eq!(
             existing_dir("/dev/null"),
-            Err("/dev/null exists but is not a directory".to_owned())
+            Err(PathFlagError::NotDirectory("/dev/null".to_owned()))
         );
     }
 }

@@ -3,7 +3,7 @@
 use crate::{
     eval::{context::Cx, ops},
     exc::{R, raise, type_error},
-    text::{justified, lines},
+    text::{is_line_end, justified, lines},
     value::{
         Value,
         args::{Args, to_int},
@@ -56,6 +56,8 @@ pub(super) fn indent(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
     let (first, blank) = (args.flag(1, false)?, args.flag(2, false)?);
     let text = format!("{text}\n");
     let mut out = String::new();
+    let count = text.chars().filter(|c| is_line_end(*c)).count();
+    cx.rt.fits(count.saturating_mul(size_of::<&str>()))?;
     let all = lines(&text, false);
     for (index, line) in all.iter().enumerate() {
         cx.rt

@@ -11,4 +11,6 @@ mod language;
 #[cfg(test)]
 mod limits;
 #[cfg(test)]
+mod memory;
+#[cfg(test)]
 mod shared;

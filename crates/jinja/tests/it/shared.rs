@@ -18,7 +18,7 @@ fn render(template: &str) -> Result<String, Error> {
     render_with(template, &tight())
 }
 
-fn render_with(template: &str, budget: &Budget) -> Result<String, Error> {
+pub(super) fn render_with(template: &str, budget: &Budget) -> Result<String, Error> {
     let tree = Arc::new(Mem::from_files([("f", "{% set ns.x = [ns.x] %}")]).unwrap());
     on_deep_stack(|| Renderer::new(tree, &[TreePath::root()], &Vars::default()).render_str(template, budget))
         .unwrap()

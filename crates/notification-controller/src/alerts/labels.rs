@@ -19,6 +19,34 @@ const ANSWER: Duration = Duration::from_secs(10);
 /// Kinds whose place in the API is remembered.
 const REMEMBERED: usize = 64;
 
+/// The reason why the labels of an object could not be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum LabelsError {
+    /// No answer within ten seconds.
+    #[error("the API server did not answer in time")]
+    Timeout,
+    /// The reference has parts that can't be in a URL.
+    #[error("its reference is malformed")]
+    Malformed,
+    /// There is no such object.
+    #[error("the object is not there")]
+    Missing,
+    /// The API server refused the request.
+    #[error("{0}")]
+    Refused(String),
+    /// The API server gave no answer.
+    #[error("the API server cannot be reached")]
+    Unreachable,
+    /// The kind is not served.
+    #[error("the cluster does not serve {api_version} {kind}")]
+    Unserved {
+        /// The API version of the reference.
+        api_version: String,
+        /// The kind of the reference.
+        kind: String,
+    },
+}
+
 /// Reads the labels of objects from the API server, without a cache of labels.
 pub struct LabelReader {
     client: Client,
@@ -38,21 +66,20 @@ impl LabelReader {
     /// The labels of an object.
     ///
     /// # Errors
-    /// Fails when the object is missing or cannot be read, or the API server takes longer than ten seconds; the error
-    /// is a sentence.
-    pub async fn labels(&self, object: &ObjectReference) -> Result<BTreeMap<String, String>, String> {
+    /// Fails when the object is missing or cannot be read, or the API server takes longer than ten seconds.
+    pub async fn labels(&self, object: &ObjectReference) -> Result<BTreeMap<String, String>, LabelsError> {
         match tokio::time::timeout(ANSWER, self.read(object)).await {
             Ok(labels) => labels,
-            Err(_) => Err("the API server did not answer in time".to_owned()),
+            Err(_) => Err(LabelsError::Timeout),
         }
     }
 
-    async fn read(&self, object: &ObjectReference) -> Result<BTreeMap<String, String>, String> {
+    async fn read(&self, object: &ObjectReference) -> Result<BTreeMap<String, String>, LabelsError> {
         let version = object.api_version.as_deref().unwrap_or_default();
         let place =
             [&object.namespace, &object.name, &object.kind].map(|text| text.as_deref().unwrap_or_default());
         if version.split('/').count() > 2 || !version.split('/').chain(place).all(is_segment) {
-            return Err("its reference is malformed".to_owned());
+            return Err(LabelsError::Malformed);
         }
         let (group, version) = version.split_once('/').unwrap_or(("", version));
         let gvk = GroupVersionKind::gvk(group, version, object.kind.as_deref().unwrap_or_default());
@@ -62,13 +89,13 @@ impl LabelReader {
         let name = object.name.as_deref().unwrap_or_default();
         match api.get_metadata_opt(name).await {
             Ok(Some(found)) => Ok(found.metadata.labels.unwrap_or_default()),
-            Ok(None) => Err("the object is not there".to_owned()),
-            Err(kube::Error::Api(status)) => Err(status.message.clone()),
-            Err(_) => Err("the API server cannot be reached".to_owned()),
+            Ok(None) => Err(LabelsError::Missing),
+            Err(kube::Error::Api(status)) => Err(LabelsError::Refused(status.message.clone())),
+            Err(_) => Err(LabelsError::Unreachable),
         }
     }
 
-    async fn resource(&self, gvk: &GroupVersionKind) -> Result<ApiResource, String> {
+    async fn resource(&self, gvk: &GroupVersionKind) -> Result<ApiResource, LabelsError> {
         let known = self
             .kinds
             .lock()
@@ -79,8 +106,10 @@ impl LabelReader {
             return Ok(known);
         }
         let found = discovery::pinned_kind(&self.client, gvk).await;
-        let (resource, _) =
-            found.map_err(|_| format!("the cluster does not serve {} {}", gvk.api_version(), gvk.kind))?;
+        let (resource, _) = found.map_err(|_| LabelsError::Unserved {
+            api_version: gvk.api_version(),
+            kind: gvk.kind.clone(),
+        })?;
         let mut kinds = self.kinds.lock().unwrap_or_else(PoisonError::into_inner);
         if kinds.len() >= REMEMBERED {
             kinds.clear();

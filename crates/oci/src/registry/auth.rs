@@ -63,12 +63,29 @@ impl Challenge {
     }
 }
 
+/// An invalid token service in the challenge of a registry.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(super) enum TokenServiceError {
+    #[error(
+        "the registry names an invalid URL for its token service ({0}): check the authentication settings of the registry"
+    )]
+    InvalidUrl(String),
+    #[error(
+        "the registry uses https, but its token service {0} does not, so no credentials are sent: configure the registry \
+         with an https URL for the token service"
+    )]
+    Unencrypted(String),
+}
+
 impl Bearer {
     /// Returns the address of the token service. It must use https if the registry does.
-    fn place(&self, registry: &Url) -> Result<Url, &'static str> {
-        let url = Url::parse(&self.realm).map_err(|_| "the place where it wants tokens had is no address")?;
+    fn service_address(&self, registry: &Url) -> Result<Url, TokenServiceError> {
+        let invalid = |_| TokenServiceError::InvalidUrl(api::redact(&self.realm));
+        let url = Url::parse(&self.realm).map_err(invalid)?;
         match registry.scheme() == "https" && url.scheme() != "https" {
-            true => Err("it wants tokens had over http"),
+            true => Err(TokenServiceError::Unencrypted(
+                url.host_str().unwrap_or_default().to_owned(),
+            )),
             false => Ok(url),
         }
     }
@@ -79,7 +96,7 @@ impl Bearer {
         registry: &Url,
         scope: &str,
         identity: &Secret<String>,
-    ) -> Result<(Url, String), &'static str> {
+    ) -> Result<(Url, String), TokenServiceError> {
         let scope = if self.scope.is_empty() { scope } else { &self.scope };
         let form = url::form_urlencoded::Serializer::new(String::new())
             .append_pair("grant_type", "refresh_token")
@@ -88,12 +105,12 @@ impl Bearer {
             .append_pair("client_id", "weir")
             .append_pair("refresh_token", identity.expose())
             .finish();
-        Ok((self.place(registry)?, form))
+        Ok((self.service_address(registry)?, form))
     }
 
     /// Returns the address to request a token from. `scope` is used when the registry names no scope.
-    pub(super) fn address(&self, registry: &Url, scope: &str) -> Result<Url, &'static str> {
-        let mut url = self.place(registry)?;
+    pub(super) fn address(&self, registry: &Url, scope: &str) -> Result<Url, TokenServiceError> {
+        let mut url = self.service_address(registry)?;
         let scope = if self.scope.is_empty() { scope } else { &self.scope };
         let mut query = url.query_pairs_mut();
         if !self.service.is_empty() {
@@ -177,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_are_not_had_in_the_clear() {
+    fn token_service_without_tls_is_refused() {
         let bearer = Bearer {
             realm: "http://a/t?x=1".to_owned(),
             service: "r s".to_owned(),
@@ -185,7 +202,20 @@ mod tests {
         };
         let https = Url::parse("https://h/").unwrap();
         let http = Url::parse("http://h/").unwrap();
-        assert!(bearer.address(&https, "s").is_err());
+        let error = bearer.address(&https, "s").unwrap_err().to_string();
+        assert!(
+            error.contains("its token service a does not") && !error.contains("x=1"),
+            "{error}"
+        );
+        let invalid = Bearer {
+            realm: "a/t".to_owned(),
+            ..bearer.clone()
+        };
+        let error = invalid.address(&https, "s").unwrap_err().to_string();
+        assert!(
+            error.contains("invalid URL for its token service (a/t)"),
+            "{error}"
+        );
         let found = bearer.address(&http, "repository:a:pull").unwrap();
         assert_eq!(
             found.as_str(),
