@@ -97,10 +97,11 @@ fn push(args: &PushArgs) -> Result<()> {
         None => Some(terminal.start(format!("Pushing artifact to {name}:{tag}"))),
         Some(_) => None,
     };
+    // Blocks while it asks a registry on a loopback address for plain HTTP.
+    let access = logins.access(&args.url)?;
     let work = async {
         let files = dir.clone();
         let packed = tokio::task::spawn_blocking(move || archive::pack(&files)).await??;
-        let access = logins.access(&args.url)?;
         let client = Client::new(access, Limits::default(), AddressPolicy::command_line())?;
         let artifact = Artifact::new(packed.into(), annotations)?;
         let pushed = Registry::new(&client, reference.clone()).push(&artifact).await;

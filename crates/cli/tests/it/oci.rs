@@ -332,6 +332,24 @@ async fn push_and_include_need_the_login_of_the_registry() {
 }
 
 #[test]
+fn push_ends_at_its_timeout() {
+    // Connections are accepted by the system, and nobody answers.
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let host = silent.local_addr().unwrap().to_string();
+    let url = format!("oci://{host}/org/app");
+    let dir = files(&[("deployment.yaml", "")]);
+    let plain = format!("--registry-plain-http={host}");
+    let stderr = failed(&weir(
+        dir.path(),
+        &["oci", "push", "--url", &url, &plain, "--timeout=200ms"],
+    ));
+    assert!(
+        stderr.contains("pushing artifact failed: context deadline exceeded"),
+        "{stderr}"
+    );
+}
+
+#[test]
 fn push_refuses_invalid_flags() {
     let dir = files(&[("deployment.yaml", "")]);
     let push = |url: &str, more: &str| refused(&weir(dir.path(), &["oci", "push", "--url", url, more]));
