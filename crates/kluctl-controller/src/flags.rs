@@ -109,6 +109,7 @@ mod tests {
         "events-token-file",
         "dry-run",
         "insecure-kubeconfig-tls",
+        "artifact-hosts",
         "source-controller-localhost",
         "limit-artifact-bytes",
         "limit-artifact-entries",

@@ -3,12 +3,19 @@
 use artifact::FetchLimits;
 use clap::Args;
 
+use crate::hosts::ArtifactHosts;
+
 /// The flags of every controller that deploys from sources.
 #[derive(Debug, Clone, Args)]
 pub struct ReferenceFlags {
     /// Accept insecure-skip-tls-verify in the kubeconfigs of spec.kubeConfig; otherwise such a kubeconfig is refused.
     #[arg(long, default_value_t = false, default_missing_value = "true", num_args = 0..=1, require_equals = true, action = clap::ArgAction::Set)]
     pub insecure_kubeconfig_tls: bool,
+
+    /// Hosts that artifacts may be downloaded from, each with or without a port; by default the Service source-controller in the namespace
+    /// of this controller, and in flux-system.
+    #[arg(long, value_delimiter = ',', value_name = "HOST")]
+    pub artifact_hosts: Vec<String>,
 
     /// Host (and port) that replaces the host of artifact URLs, for processes outside of the cluster.
     #[arg(long, env = "SOURCE_CONTROLLER_LOCALHOST", default_value = "", hide = true)]
@@ -24,6 +31,15 @@ pub struct ReferenceFlags {
 }
 
 impl ReferenceFlags {
+    /// Returns the hosts that artifacts may be downloaded from, for a controller in the namespace `own`.
+    pub(crate) fn hosts(&self, own: &str) -> ArtifactHosts {
+        if self.source_controller_localhost.is_empty() {
+            ArtifactHosts::new(&self.artifact_hosts, own)
+        } else {
+            ArtifactHosts::any()
+        }
+    }
+
     /// Returns the limits of fetching artifacts. `tree` are the limits of reading the unpacked files.
     #[must_use]
     pub fn fetching(&self, tree: tree::Limits) -> FetchLimits {

@@ -16,6 +16,7 @@ mod clusters;
 mod consumer;
 mod dependencies;
 mod flags;
+mod hosts;
 mod links;
 pub mod objects;
 mod resolver;

@@ -13,8 +13,8 @@ use runtime::{Context, client::describe};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Clusters, Consumer, ReferenceFlags, ReferenceRules, SourceArtifact, TargetCluster, dependencies, objects,
-    sources,
+    Clusters, Consumer, ReferenceFlags, ReferenceRules, SourceArtifact, TargetCluster, dependencies,
+    hosts::ArtifactHosts, objects, sources,
 };
 
 /// Maximum delay before a failed download is tried again, where waiting may help.
@@ -31,6 +31,7 @@ pub struct References<C> {
     ctx: Context,
     rules: ReferenceRules,
     artifacts: ArtifactCache,
+    hosts: ArtifactHosts,
     clusters: Clusters,
     kind: std::marker::PhantomData<fn() -> C>,
 }
@@ -56,6 +57,7 @@ impl<C: Consumer> References<C> {
             ctx: ctx.clone(),
             rules: ReferenceRules::new(ctx.flags()),
             artifacts: ArtifactCache::new(dir, host, limits, addresses)?,
+            hosts: flags.hosts(&ctx.flags().runtime_namespace),
             clusters: Clusters::new(ctx, kubeconfigs),
             kind: std::marker::PhantomData,
         })
@@ -98,7 +100,7 @@ impl<C: Consumer> References<C> {
         cancel: &CancellationToken,
     ) -> Result<Arc<Unpacked>, Fault> {
         let retry = C::retry_interval(object);
-        artifact.check_url(retry)?;
+        artifact.check_url(&self.hosts, retry)?;
         self.artifacts
             .fetch(&artifact.artifact, timeout, cancel)
             .await

@@ -10,7 +10,7 @@ use kube::{
 };
 use runtime::client::describe;
 
-use crate::{Consumer, ReferenceRules, SourceId, SourceKind, objects};
+use crate::{Consumer, ReferenceRules, SourceId, SourceKind, hosts::ArtifactHosts, objects};
 
 /// The artifact that a source offers.
 #[derive(Debug, Clone, PartialEq)]
@@ -32,12 +32,12 @@ impl SourceArtifact {
     }
 
     /// Checks that the URL leads to a file of this source: its path must be `/<kind>/<namespace>/<name>/<file>`, the
-    /// layout of source-controller's storage. Who may write the status of a source could otherwise make its consumers
+    /// layout of source-controller's storage, on one of its hosts. Who may write the status of a source could otherwise make its consumers
     /// fetch the artifact of another tenant.
     ///
     /// # Errors
     /// A fault with the expected path. It is retried after `retry`: the source may correct its status.
-    pub(crate) fn check_url(&self, retry: Duration) -> Result<(), Fault> {
+    pub(crate) fn check_url(&self, hosts: &ArtifactHosts, retry: Duration) -> Result<(), Fault> {
         let parsed = SafeUrl::parse(&self.artifact.url).ok();
         let is_own = parsed.as_ref().is_some_and(|url| {
             let url = url.expose();
@@ -51,7 +51,15 @@ impl SourceArtifact {
                 && url.query().is_none()
         });
         if is_own {
-            return Ok(());
+            if parsed.is_some_and(|url| hosts.accept(url.expose())) {
+                return Ok(());
+            }
+            let message = format!(
+                "{}: the artifact URL '{}' is refused: its host is not one that --artifact-hosts names",
+                self.source,
+                api::redact(&self.artifact.url),
+            );
+            return Err(Fault::wait(retry, Reason::ArtifactFailed, message));
         }
         let message = format!(
             "{}: the artifact URL '{}' is refused: its path must be /{}/{}/{}/<file>, where the source is stored",

@@ -9,7 +9,9 @@ use runtime::ObjectKey;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::{clusters::kubeconfig_in, dependencies::waits_for, resolver::download_fault};
+use crate::{
+    clusters::kubeconfig_in, dependencies::waits_for, hosts::ArtifactHosts, resolver::download_fault,
+};
 
 /// A consumer of two kinds of sources.
 #[derive(Debug)]
@@ -266,12 +268,19 @@ fn references_to_other_namespaces_can_be_blocked() {
 
 #[test]
 fn artifact_url_must_lead_to_a_file_of_the_source() {
+    let hosts = ArtifactHosts::new(
+        &[
+            "storage".to_owned(),
+            "source-controller.flux-system.svc.cluster.local".to_owned(),
+        ],
+        "",
+    );
     let minute = Duration::from_secs(60);
     for url in [
         "http://source-controller.flux-system.svc.cluster.local./gitrepository/apps/shop/1a2b.tar.gz",
         "https://storage:9090/gitrepository/apps/shop/shop-1.0.0+build~1.tgz",
     ] {
-        assert_eq!(found(url).check_url(minute), Ok(()), "{url}");
+        assert_eq!(found(url).check_url(&hosts, minute), Ok(()), "{url}");
     }
     for url in [
         "",
@@ -291,15 +300,22 @@ fn artifact_url_must_lead_to_a_file_of_the_source() {
         "http://storage/gitrepository/apps/shop/1.tar.gz?file=/gitrepository/victim/shop/1.tar.gz",
         "http://169.254.169.254/latest/meta-data",
     ] {
-        let fault = found(url).check_url(minute).expect_err(url);
+        let fault = found(url).check_url(&hosts, minute).expect_err(url);
         assert_eq!(fault.reason, Reason::ArtifactFailed, "{url}");
         assert!(
             fault.message.contains("/gitrepository/apps/shop/<file>"),
             "{fault}"
         );
     }
+    for url in [
+        "http://169.254.169.254/gitrepository/apps/shop/1.tar.gz",
+        "http://source-controller.tenant.svc/gitrepository/apps/shop/1.tar.gz",
+    ] {
+        let fault = found(url).check_url(&hosts, minute).expect_err(url);
+        assert!(fault.message.contains("--artifact-hosts"), "{fault}");
+    }
     let secret = found("http://user:s3cret@storage/x")
-        .check_url(minute)
+        .check_url(&hosts, minute)
         .expect_err("refused");
     assert!(!secret.message.contains("s3cret"), "{secret}");
 }

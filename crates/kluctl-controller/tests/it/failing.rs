@@ -1,9 +1,11 @@
 //! Failures: a condition says what to do, and everything deployed stays.
 
 use anyhow::{Result, ensure};
+use api::kluctl::KluctlDeployment;
 use serde_json::json;
+use testkit::wait_for;
 
-use crate::fixture::{Fixture, has_condition, message_of, project};
+use crate::fixture::{Fixture, TIMEOUT, has_condition, message_of, project};
 
 #[tokio::test]
 async fn missing_source_is_named() -> Result<()> {
@@ -81,6 +83,33 @@ async fn artifact_url_of_another_source_is_refused() -> Result<()> {
     let message = message_of(&object);
     let expected = format!("/gitrepository/{}/shop/<file>", fixture.namespace);
     ensure!(message.contains(&url) && message.contains(&expected), "{message}");
+    fixture.holds("a", "1").await?;
+    source.offer(&fixture.maps(&[("a", "2")])).await?;
+    fixture.holds("a", "2").await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn artifact_url_of_another_host_is_refused() -> Result<()> {
+    let fixture = Fixture::new("host", &[]).await?;
+    let source = fixture.running("shop", &[("a", "1")], json!({})).await?;
+    for host in [
+        "storage.attacker.example",
+        "source-controller.tenant.svc.cluster.local.",
+    ] {
+        let url = source.offer_on(host, &fixture.maps(&[("a", "forged")])).await?;
+        let told = |object: &KluctlDeployment| message_of(object).contains(&url);
+        let object = wait_for(
+            &fixture.deployments(),
+            "shop",
+            "the URL to be refused",
+            TIMEOUT,
+            told,
+        )
+        .await?;
+        let message = message_of(&object);
+        ensure!(message.contains("--artifact-hosts"), "{message}");
+    }
     fixture.holds("a", "1").await?;
     source.offer(&fixture.maps(&[("a", "2")])).await?;
     fixture.holds("a", "2").await?;

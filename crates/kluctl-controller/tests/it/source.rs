@@ -43,6 +43,18 @@ impl Source {
         Ok(url)
     }
 
+    /// Offers files on another host, at the path where the storage of this source would have them, and returns the URL.
+    pub(crate) async fn offer_on(&self, host: &str, files: &[(String, String)]) -> Result<String> {
+        let (bytes, digest) = tarball(files)?;
+        let served = self.serve(bytes);
+        let path = served.splitn(4, '/').nth(3).unwrap_or_default();
+        let url = format!("http://{host}/{path}");
+        let revision = format!("main@sha1:{:040x}", fastrand::u128(..));
+        self.set(json!({ "url": url, "revision": revision, "digest": digest }))
+            .await?;
+        Ok(url)
+    }
+
     /// Serves a file at the path where the storage of this source would.
     fn serve(&self, bytes: Vec<u8>) -> String {
         let namespace = self.api.namespace().unwrap_or_default();
