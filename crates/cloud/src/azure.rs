@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_address_is_refused() {
+    fn invalid_tenants_and_certificates_are_refused() {
         for tenant in ["", "..", "a/b", "a?b"] {
             let client = Client {
                 tenant: tenant.to_owned(),

@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_may_name_who_gives_tokens() {
+    fn service_account_key_may_name_its_token_service() {
         let request = account(Some("http://127.0.0.1:1/t"))
             .request(SCOPE, Timestamp::UNIX_EPOCH)
             .unwrap();

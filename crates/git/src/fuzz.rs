@@ -117,7 +117,7 @@ fn range(random: &mut Random) -> String {
 }
 
 #[test]
-fn fuzz_references_select_what_they_name() {
+fn fuzz_references_select_the_named_commits() {
     fuzz::run("git references", |random| {
         let name = |random: &mut Random| random.one_in(3).then(|| random.text(NAMES, 0..5));
         let selector = Selector {

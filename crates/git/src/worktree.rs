@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn commits_hold_what_was_named_and_nothing_else() {
+    fn commits_contain_the_named_files_only() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().canonicalize().unwrap();
         assert!(Worktree::around(&root, &me()).unwrap().is_none());

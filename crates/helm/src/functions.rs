@@ -225,7 +225,7 @@ const fn variadic(name: &'static str, parameters: &'static [Type], run: Run) -> 
     }
 }
 
-/// Hashes names by FNV-1a, which is fast for short ones. Only what stands here is looked up by it: nobody can choose names
+/// Hashes names by FNV-1a, which is fast for short ones. Only the names of this table are hashed: users can't choose names
 /// that collide.
 struct Names(u64);
 

@@ -1,4 +1,4 @@
-//! Manifests: what templates gave, split into documents, told apart from hooks, sorted and printed.
+//! Manifests: splits the output of templates into documents, separates hooks, sorts and prints.
 
 #[cfg(test)]
 mod tests;

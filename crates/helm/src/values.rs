@@ -171,7 +171,7 @@ pub(crate) fn own(map: &Dict) -> Dict {
     }
 }
 
-/// The map at a path of keys; the error names the key that is none.
+/// Returns the map at a path of keys; the error names the key that is not a map.
 pub(crate) fn lookup_table(map: &Dict, path: &str) -> Result<Dict, String> {
     path.split('.')
         .try_fold(map.clone(), |map, key| match map.borrow().get(key) {

@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_innermost_cause_is_told() {
+    fn tls_cause_returns_the_innermost_error() {
         let inner = io::Error::other("refused\nby https://u:p@example.com");
         let error = io::Error::other(Box::<dyn Error + Send + Sync>::from(inner));
         assert_eq!(innermost(&error), "refused");

@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn later_layers_have_precedence_and_conflicts_are_told() {
+    fn later_metadata_wins_and_conflicts_are_reported() {
         let given = event(&json!({
             "event.toolkit.fluxcd.io/summary": "user", "event.toolkit.fluxcd.io/env": "user",
             "flux.kluctl.io/revision": "main@sha1:1", "flux.kluctl.io/token": "t",

@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn a_type_says_what_it_lacks_before_there_is_an_event() {
+    fn provider_check_reports_missing_fields_before_the_first_event() {
         let token = |token: &str| Some(Secret::new(token.to_owned()));
         for (name, token, expected) in [
             ("generic", None, Ok(())),

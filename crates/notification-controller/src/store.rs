@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn the_map_follows_the_watch_and_leaves_out_what_is_none() {
+    fn store_follows_the_watch_and_skips_undecodable_objects() {
         let (map, mut fresh) = (Map::<Provider>::default(), BTreeMap::new());
         let mut event = |event| take(event, &map, &mut fresh, |provider: Provider| provider);
         let names = || {

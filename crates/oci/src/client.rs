@@ -288,7 +288,7 @@ mod tests {
     use crate::Identity;
 
     #[test]
-    fn certificates_that_are_none_are_named_without_them() {
+    fn invalid_certificates_are_named_without_their_content() {
         for access in [
             Access {
                 ca: Some(b"s3cret".to_vec()),

@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_reference_is_refused() {
+    fn invalid_references_are_refused() {
         for text in [
             "oci://h",
             "oci://",

@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_repository_is_refused_without_its_secrets() {
+    fn invalid_repositories_are_refused_without_their_secrets() {
         for text in ["file:///etc", "ftp://u:s3cret@h/x", "https://u:s3cret@", "x"] {
             let error = parse(text).unwrap_err().to_string();
             assert!(!error.contains("s3cret"), "{error}");

@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn readiness_follows_what_is_pending() {
+    async fn readiness_follows_pending_work() {
         let readiness = Readiness::default();
         readiness.expect("GitRepository");
         assert_eq!(
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_ready_before_it_has_started() {
+    fn probes_fail_before_the_start() {
         let readiness = Readiness::starting();
         assert_eq!(readiness.pending(), [START]);
         readiness.expect("GitRepository");

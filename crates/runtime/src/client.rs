@@ -256,7 +256,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn watches_and_reads_are_told_apart() {
+    fn watches_and_reads_are_distinguished() {
         let request = |uri: &str| Request::builder().uri(uri).body(()).unwrap();
         assert!(is_watch(&request("/api/v1/pods?limit=5&watch=true")));
         assert!(!is_watch(&request("/api/v1/pods?watchful=true")));

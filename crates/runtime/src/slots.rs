@@ -449,7 +449,7 @@ mod tests {
     }
 
     #[test]
-    fn short_waits_end_nobody_until_there_are_twice_as_many() {
+    fn short_waits_end_no_holder_until_twice_as_many_wait() {
         let slots = Slots::new(1);
         let most = MIN_WAITING / 4;
         let waiting: Vec<_> = (0..=2 * most)

@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn types_are_those_of_go() {
+    fn value_types_match_go() {
         for (clear, kind, value) in [
             ("1", "int", Ok(Value::Int(1))),
             ("1.50", "float", Ok(Value::Float(1.5))),
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_sealed_value_is_refused() {
+    fn invalid_encrypted_values_are_refused() {
         let key = DataKey::new(&[7; 32]).unwrap();
         assert_eq!(key.open("", ""), Ok(Value::Text(String::new())));
         for (text, why) in [

@@ -31,7 +31,7 @@ pub(crate) enum Item {
 }
 
 impl Value {
-    /// Text, or bytes when it is none.
+    /// A string, or bytes that are not UTF-8.
     pub(crate) fn text(bytes: Vec<u8>) -> Self {
         match String::from_utf8(bytes) {
             Ok(text) => Self::Text(text),

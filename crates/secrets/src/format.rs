@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_stand_for_formats() {
+    fn file_names_select_formats() {
         for (name, format) in [
             ("a/b.yaml", Format::Yaml),
             ("b.yml", Format::Yaml),

@@ -25,7 +25,7 @@ impl Default for Selection {
     }
 }
 
-/// The comments that stand before a value and before what it is in, outermost first.
+/// The comments before a value and before its parents, outermost first.
 pub(crate) type Comments = Vec<Vec<String>>;
 
 impl Selection {

@@ -58,7 +58,7 @@ pub(crate) fn print(format: Format, documents: &[Branch]) -> Result<Vec<u8>, Err
     }
 }
 
-/// Text, or why it is none.
+/// Decodes UTF-8; the error has the position.
 fn utf8<'b>(format: &'static str, bytes: &'b [u8]) -> Result<&'b str, Error> {
     str::from_utf8(bytes).map_err(|error| {
         let line = bytes

@@ -79,7 +79,7 @@ fn pgp_and_ssh_keys_open_files() {
     }
 }
 
-/// Two of three groups are enough: one that nobody here has, one of RSA, and one of age or ECC.
+/// Two of three groups are enough: one without keys here, one of RSA, and one of age or ECC.
 #[test]
 fn groups_of_keys_open_a_file_together() {
     let with = |files: &[&str], age: bool| {
@@ -126,7 +126,7 @@ fn without_a_key_each_one_says_why() {
 }
 
 #[test]
-fn what_was_changed_since_does_not_match_the_mac() {
+fn changed_files_do_not_match_the_mac() {
     let changed = text("secret.yaml").replace("kind: Secret", "kind: ConfigMap");
     let found = opened("secret.yaml", changed.as_bytes(), &age_keys())
         .unwrap()
@@ -166,7 +166,7 @@ fn a_value_under_another_key_is_refused() {
 }
 
 #[test]
-fn what_has_no_metadata_is_not_encrypted() {
+fn files_without_metadata_are_not_encrypted() {
     let budget = Budget::default();
     for (name, text) in [
         ("x.yaml", "a: sops\n"),

@@ -15,7 +15,7 @@ fn owner(inventory: &[Value]) -> Owner {
 }
 
 #[tokio::test]
-async fn prune_deletes_what_left_the_inventory_with_the_same_guards() -> Result<()> {
+async fn prune_deletes_objects_that_left_the_inventory_with_the_same_guards() -> Result<()> {
     let fixture = Fixture::new("inventory").await?;
     let cluster = &fixture.cluster;
     let maps = ["kept", "gone", "owned", "skipped"].map(|name| fixture.config_map(name, json!({})));

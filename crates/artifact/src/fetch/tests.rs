@@ -140,7 +140,7 @@ async fn an_artifact_is_fetched_once_for_all_and_read_as_a_tree() {
 }
 
 #[tokio::test]
-async fn what_is_not_used_goes_when_it_is_too_much() {
+async fn unused_artifacts_are_removed_over_the_limit() {
     let bytes = simple();
     let (url, count) = server(vec![answer("200 OK", &bytes)]).await;
     let setup = setup(Limits {

@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_left_out_directory_keeps_what_is_taken_back_in_it() {
+    fn ignored_directory_keeps_files_that_a_rule_includes_again() {
         let mut rules = Rules::new();
         rules.add(&TreePath::root(), "/a");
         rules.add(&TreePath::root(), "!/a/keep");

@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_too_old_or_too_much_goes_and_the_current_stays() {
+    fn retention_removes_old_and_excess_artifacts_but_not_the_current() {
         let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1000);
         type Case<'a> = (&'a [(&'a str, u64)], &'a [&'a str]);
         let cases: &[Case<'_>] = &[

@@ -186,7 +186,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn roles_are_told_by_the_own_machine() {
+    fn container_roles_are_read_from_the_own_machine_only() {
         for (url, expected) in [
             ("http://169.254.170.23/v1/credentials", true),
             ("http://169.254.170.2/x", true),

@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn inventory_keeps_what_was_deployed_before_until_it_is_replaced() {
+    fn inventory_keeps_objects_of_earlier_deployments_until_it_is_replaced() {
         let (now, before) = ([object("ConfigMap", "n", "a")], [object("Secret", "other", "b")]);
         let small = raw(&now, 20_000);
         let current = Inventory::of(Some(&now));

@@ -136,7 +136,7 @@ fn an_annotated_tag_is_asked_for_by_its_own_hash() {
 }
 
 #[test]
-fn what_is_missing_is_named() {
+fn missing_references_are_named() {
     let cases: &[(&[(&str, &str)], &str)] = &[
         (&[("branch", "nope")], "branch 'nope' not found"),
         (&[("tag", "v9")], "tag 'v9' not found"),

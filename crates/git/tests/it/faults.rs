@@ -24,7 +24,7 @@ fn repo(server: &GitServer) -> Repo {
 }
 
 #[test]
-fn failures_of_the_server_are_told_apart() {
+fn failures_of_the_server_have_distinct_errors() {
     let server = GitServer::start().unwrap();
     let repo = repo(&server);
     let remote = Remote::new(&repo.url()).unwrap();
@@ -53,7 +53,7 @@ fn failures_of_the_server_are_told_apart() {
 }
 
 #[test]
-fn what_breaks_off_is_an_error() {
+fn interrupted_responses_are_errors() {
     let server = GitServer::start().unwrap();
     let repo = repo(&server);
     let remote = Remote::new(&repo.url()).unwrap();

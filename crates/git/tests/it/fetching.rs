@@ -145,7 +145,7 @@ fn the_commit_that_was_listed_is_fetched_though_the_branch_moves() {
 }
 
 #[test]
-fn what_is_not_there_is_named_with_what_is() {
+fn missing_references_are_named_with_the_existing_ones() {
     let server = GitServer::start().unwrap();
     let empty = server.repo("empty").unwrap();
     for reference in [

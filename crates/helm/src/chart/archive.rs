@@ -16,7 +16,7 @@ pub(super) const MAX_FILE: u64 = 5 << 20;
 /// The maximum number of files of a chart.
 pub(super) const MAX_FILES: usize = 50_000;
 
-/// The files of an archive whose name errors tell.
+/// Reads the files of an archive; errors name it.
 pub(super) fn named_files(data: &[u8], name: &str, budget: &Budget) -> Result<Vec<File>, Error> {
     if !data.starts_with(b"\x1F\x8B\x08") {
         let what = if name.ends_with(".yaml") || name.ends_with(".yml") {
@@ -29,7 +29,7 @@ pub(super) fn named_files(data: &[u8], name: &str, budget: &Budget) -> Result<Ve
     files(data, MAX_CHART, budget)
 }
 
-/// The files of an archive that are together no larger than `max`.
+/// Reads the files of an archive of at most `max` bytes together.
 pub(super) fn files(data: &[u8], max: u64, budget: &Budget) -> Result<Vec<File>, Error> {
     let failed = |error: std::io::Error| Error::Chart(format!("the archive can't be read: {error}"));
     // Headers take room besides the files, padding too.
@@ -79,7 +79,7 @@ pub(super) fn files(data: &[u8], max: u64, budget: &Budget) -> Result<Vec<File>,
     Ok(files)
 }
 
-/// The path inside of the chart's directory.
+/// Returns the path inside of the chart's directory.
 fn inner_name(path: &str) -> Result<String, String> {
     let wrong = |words: &str| format!("{words}: {path:?}");
     let path = if path.contains('\\') {
@@ -117,7 +117,7 @@ fn inner_name(path: &str) -> Result<String, String> {
     Ok(parts.join("/"))
 }
 
-/// A file's content without the byte order mark.
+/// Removes the byte order mark of a file.
 pub(super) fn without_mark(data: Bytes) -> Bytes {
     if data.starts_with(b"\xEF\xBB\xBF") {
         data.slice(3..)

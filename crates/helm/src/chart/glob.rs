@@ -30,7 +30,7 @@ fn literal_in_class(c: char, text: &mut String) {
 }
 
 /// The pattern of `.Files.Glob` as a regular expression: `*` stops at slashes, `**` doesn't, `{a,b}` are alternatives.
-/// There is none when it is no pattern.
+/// `None` if the pattern is invalid.
 pub(super) fn files_pattern(pattern: &str) -> Option<Regex> {
     let mut text = String::from("(?s)^");
     let mut rest = pattern.chars().peekable();

@@ -5,7 +5,7 @@ use std::{cell::RefCell, rc::Rc};
 /// The name of a chart, and the chart that it lies in.
 ///
 /// Copies of a chart share the charts in it with the original, and these lie where they were put last: quirk: charts that
-/// nobody asks for by name lie in the original rather than in its alias, all copies have the one, and it is rendered once.
+/// are no dependency belong to the original, not to its alias; all copies share them, and they are rendered once.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ChartPath(Rc<ChartNode>);
 

@@ -11,7 +11,7 @@ pub(super) struct Rules {
 
 #[derive(Debug)]
 struct Rule {
-    /// Nothing matches when it is none without its marks.
+    /// `None` if the pattern is invalid without its marks: it matches nothing.
     pattern: Option<Pattern>,
     negated: bool,
     directories: bool,

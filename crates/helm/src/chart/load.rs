@@ -10,7 +10,7 @@ use crate::Error;
 /// The maximum depth of charts inside charts.
 const MAX_DEPTH: u32 = 20;
 
-/// Puts the files of a chart where they belong, and loads the charts among them.
+/// Assigns the files of a chart to its parts, and loads its subcharts.
 pub(super) fn from_files(files: Vec<File>, depth: u32, budget: &Budget) -> Result<Chart, Error> {
     budget.include_depth(depth)?;
     if depth > MAX_DEPTH {
@@ -56,7 +56,7 @@ pub(super) fn from_files(files: Vec<File>, depth: u32, budget: &Budget) -> Resul
     Ok(chart)
 }
 
-/// Puts one file where it belongs; tells whether it was one that has metadata.
+/// Assigns one file to its part of the chart; returns true if it has metadata.
 fn place(
     chart: &mut Chart,
     file: File,
@@ -66,7 +66,7 @@ fn place(
     let is_v1 = chart.metadata.api_version == "v1";
     match file.name.as_str() {
         "Chart.yaml" => {}
-        // What is locked only matters to who fetches charts.
+        // Locked versions matter only when charts are fetched.
         "Chart.lock" => super::metadata::check(&file.data, "Chart.lock", budget)?,
         "values.yaml" => {
             let words = |words: String| Error::Chart(format!("cannot load values.yaml: {words}"));
@@ -119,7 +119,7 @@ fn subchart(name: &str, files: Vec<File>, depth: u32, budget: &Budget) -> Result
             ))),
         };
     }
-    // Files that lie beside charts have no place in one.
+    // Files beside subcharts belong to no chart.
     let inside = files.into_iter().filter_map(|file| {
         let (_, inner) = file.name.split_once('/')?;
         Some(File {

@@ -108,7 +108,7 @@ pub(super) fn check(data: &[u8], file: &str, budget: &Budget) -> Result<(), Erro
 }
 
 impl Metadata {
-    /// Reads what a file says over what is there.
+    /// Reads a file and replaces the fields that it sets.
     pub(super) fn read(&mut self, data: &[u8], file: &str, budget: &Budget) -> Result<(), Error> {
         let map = read_map(data, file, "chart.Metadata", budget)?;
         let fields = Fields {

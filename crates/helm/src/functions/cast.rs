@@ -1,4 +1,4 @@
-//! Conversions as sprig does them: what cannot be converted is zero.
+//! Conversions as in sprig: values that can't be converted are zero.
 
 use go::strconv::{parse_digits, parse_float, parse_int};
 
@@ -32,7 +32,7 @@ pub(super) fn to_f64(value: &Value) -> f64 {
     }
 }
 
-/// A text of anything.
+/// Prints any value as a string.
 pub(super) fn to_text(context: &Context<'_>, value: &Value) -> Result<String, FunctionError> {
     match value {
         Value::String(text) => {
@@ -45,7 +45,7 @@ pub(super) fn to_text(context: &Context<'_>, value: &Value) -> Result<String, Fu
     }
 }
 
-/// As amd64 does it: what is out of range is the smallest number.
+/// Converts as on amd64: the smallest integer if out of range.
 fn float_to_i64(value: f64) -> i64 {
     let limit = 9_223_372_036_854_775_808.0;
     if (-limit..limit).contains(&value) {

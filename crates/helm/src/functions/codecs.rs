@@ -51,7 +51,7 @@ fn quiet(error: FunctionError) -> Answer {
     }
 }
 
-/// The data of an argument, if JSON has words for all of it.
+/// Converts an argument to plain data; fails for floats that JSON can't represent.
 fn data(context: &Context<'_>, arguments: &[Value]) -> Result<yaml::Value, FunctionError> {
     let data = any(arguments, 0).to_yaml(context.budget)?;
     match not_finite(&data) {
@@ -78,7 +78,7 @@ fn not_finite(value: &yaml::Value) -> Option<f64> {
     }
 }
 
-/// Counts a text that was made, and makes it a value.
+/// Converts a string to a value and counts it.
 fn made(context: &Context<'_>, text: &str) -> Answer {
     context.text(text.len())?;
     Ok(Value::string(text))

@@ -37,7 +37,7 @@ pub(super) const TABLE: &[Entry] = &[
     fixed("deepEqual", &[Type::Any, Type::Any], deep_equal),
 ];
 
-/// `map[string]string`, as `split` makes it: a key that is not there is an empty text.
+/// A `map[string]string`, the result of `split`: a missing key has an empty string.
 #[derive(Debug)]
 pub(super) struct Texts(pub(super) Dict);
 

@@ -82,7 +82,7 @@ fn same(context: &Context<'_>, left: &Value, right: &Value, depth: u32) -> Resul
     })
 }
 
-/// A copy that shares no map with the original.
+/// Copies a value deeply: no map is shared with the original.
 pub(super) fn copy(context: &Context<'_>, value: &Value, depth: u32) -> Result<Value, FunctionError> {
     if depth > DEPTH {
         return Err(too_deep().into());

@@ -50,7 +50,7 @@ pub(super) const TABLE: &[Entry] = &[
     fixed("mustChunk", &[Type::Int, Type::Any], chunk),
 ];
 
-/// The items of an argument, or what the function says of anything else.
+/// Returns the items of an argument; the error begins with `what` and the kind of the value.
 fn items(context: &Context<'_>, value: &Value, what: &str) -> Result<List, FunctionError> {
     match value {
         Value::Nil | Value::Missing => Err(NIL_POINTER.into()),

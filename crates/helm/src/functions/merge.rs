@@ -13,7 +13,7 @@ use crate::{
 
 const DEPTH: u32 = 1000;
 
-/// Adds what the first map does not have, or has empty.
+/// Adds the entries that are missing or empty in the first map.
 pub(super) fn merge(context: &Context<'_>, arguments: &[Value]) -> Answer {
     all(context, arguments, false)
 }

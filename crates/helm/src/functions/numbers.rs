@@ -154,7 +154,7 @@ fn divided(arguments: &[Value], operate: fn(i64, i64) -> i64) -> Answer {
     Ok(pair(arguments, operate))
 }
 
-/// The largest or smallest; NaN wins.
+/// Returns the largest or smallest number; NaN wins.
 fn extreme(arguments: &[Value], choose: fn(f64, f64) -> f64) -> Value {
     let mut floats = arguments.iter().map(cast::to_f64);
     let first = floats.next().unwrap_or(0.0);
@@ -192,7 +192,7 @@ fn exact(
     Ok(Value::Float(result.to_f64()))
 }
 
-/// Numbers from `start` to before `stop`; none when the step leads away.
+/// Returns the numbers from `start` to before `stop`; none if the step has the wrong direction.
 fn numbers(context: &Context<'_>, start: i64, stop: i64, step: i64) -> Result<Vec<i64>, FunctionError> {
     let (start, stop, step) = (i128::from(start), i128::from(stop), i128::from(step));
     let distance = stop - start;

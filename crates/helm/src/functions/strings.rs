@@ -73,7 +73,7 @@ fn trim_suffix(_: &Context<'_>, arguments: &[Value]) -> Answer {
     ))
 }
 
-/// A part of a text by bytes, or Go's error for a part that there isn't.
+/// Returns a part of a string by bytes, or Go's error if it is out of range.
 fn part(full: &str, start: i64, end: Option<i64>) -> Result<String, FunctionError> {
     let bytes = bytes::of_str(full);
     let length = bytes.len();
@@ -117,7 +117,7 @@ fn substr(_: &Context<'_>, arguments: &[Value]) -> Answer {
     made.map(Value::string)
 }
 
-/// A text many times, when it does not become too long.
+/// Repeats a string, up to the limit of one string.
 fn repeated(context: &Context<'_>, count: i64, piece: &str) -> Result<String, FunctionError> {
     if count < 0 {
         return Err("strings: negative Repeat count".into());
@@ -142,7 +142,7 @@ fn replace(context: &Context<'_>, arguments: &[Value]) -> Answer {
     Ok(Value::string(full.replace(old, new)))
 }
 
-/// Puts spaces before every line, and something before all.
+/// Indents every line, and puts a prefix before all.
 fn indented(context: &Context<'_>, before: &str, arguments: &[Value]) -> Answer {
     let full = text(arguments, 1);
     let pad = repeated(context, int(arguments, 0), " ")?;
@@ -210,7 +210,7 @@ fn cat(context: &Context<'_>, arguments: &[Value]) -> Answer {
     })
 }
 
-/// A value as a list of texts, without what is nothing.
+/// Converts a value to a list of strings, without nil.
 fn texts(context: &Context<'_>, value: &Value) -> Result<Vec<String>, FunctionError> {
     let items = match value {
         Value::Nil | Value::Missing => return Ok(Vec::new()),
@@ -250,7 +250,7 @@ fn join(context: &Context<'_>, arguments: &[Value]) -> Answer {
     Ok(Value::string(parts.join(separator)))
 }
 
-/// Go's `strings.SplitN`: without a limit when `count` is negative; an empty separator stands between all characters.
+/// Splits as Go's `strings.SplitN`: without a limit if `count` is negative; an empty separator is between all characters.
 fn parts<'t>(
     context: &Context<'_>,
     full: &'t str,

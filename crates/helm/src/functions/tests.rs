@@ -27,7 +27,7 @@ big: 123456789
 
 const NAME: &str = "c/templates/_t.tpl";
 
-/// A world that stands still.
+/// An environment with a constant clock and constant randomness.
 struct Still;
 
 impl Environment for Still {

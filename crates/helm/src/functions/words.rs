@@ -36,7 +36,7 @@ pub(super) const TABLE: &[Entry] = &[
     }),
 ];
 
-/// The characters of a text; for a byte that is none there is the one for such.
+/// Returns the characters of a string, with U+FFFD for invalid bytes.
 fn letters(arguments: &[Value]) -> impl Iterator<Item = char> {
     let known = |c: char| bytes::invalid_byte(c).map_or(c, |_| char::REPLACEMENT_CHARACTER);
     text(arguments, 0).chars().map(known)
@@ -46,7 +46,7 @@ fn mapped(arguments: &[Value], map: fn(char) -> char) -> Value {
     Value::string(letters(arguments).map(map).collect::<String>())
 }
 
-/// The one capital letter of a letter, if it has one.
+/// Converts a character to upper case, if that is one character.
 fn upper(c: char) -> char {
     let mut letters = c.to_uppercase();
     match (letters.next(), letters.next()) {
@@ -67,7 +67,7 @@ fn title_case(c: char) -> char {
     }
 }
 
-/// The one small letter of a letter.
+/// Converts a character to lower case.
 fn lower(c: char) -> char {
     c.to_lowercase().next().unwrap_or(c)
 }
@@ -126,7 +126,7 @@ fn is_space(byte: u8) -> bool {
     char::from(byte).is_whitespace()
 }
 
-/// Without spaces. Bytes are taken for characters of Latin-1, unless there is nothing to do.
+/// Removes white space. Bytes are taken for characters of Latin-1, unless there is none.
 fn nospace(_: &Context<'_>, arguments: &[Value]) -> Answer {
     let full = text(arguments, 0);
     let bytes = bytes::of_str(full);
@@ -139,7 +139,7 @@ fn nospace(_: &Context<'_>, arguments: &[Value]) -> Answer {
     ))
 }
 
-/// The first byte of each word, taken for a character of Latin-1.
+/// Returns the first byte of each word as a character of Latin-1.
 fn initials(_: &Context<'_>, arguments: &[Value]) -> Answer {
     let bytes = bytes::of_str(text(arguments, 0));
     let firsts = bytes.split(|byte| is_space(*byte)).filter_map(<[u8]>::first);
@@ -173,7 +173,7 @@ fn abbrevboth(_: &Context<'_>, arguments: &[Value]) -> Answer {
     ))))
 }
 
-/// Cut to a width with `...` at its ends, so that what stands at `offset` is still seen.
+/// Shortens a string to a width with `...` at its ends, so that the text at `offset` stays visible.
 fn shortened(full: &[u8], offset: i64, width: usize) -> Vec<u8> {
     let room = width.saturating_sub(3);
     if full.len() <= width {
@@ -210,7 +210,7 @@ fn wrap_with(context: &Context<'_>, arguments: &[Value]) -> Answer {
     wrapped(context, text(arguments, 2), int(arguments, 0), end, true)
 }
 
-/// Breaks a text at spaces so that lines have at most `width` bytes; words that are longer are cut, or left alone.
+/// Breaks a string at spaces so that lines have at most `width` bytes; longer words are cut or kept, as `cut` says.
 fn wrapped(context: &Context<'_>, full: &str, width: i64, end: &str, cut: bool) -> Answer {
     let width = usize::try_from(width).unwrap_or(0).max(1);
     let bytes = bytes::of_str(full);

@@ -13,7 +13,7 @@ use crate::{
     values::{lookup_table, table},
 };
 
-/// A template with what it sees.
+/// A template and its data.
 struct Renderable<'a> {
     text: &'a [u8],
     data: Dict,
@@ -26,7 +26,7 @@ struct Shared<'a> {
     capabilities: Value,
 }
 
-/// Runs all templates; gives what they gave, by their paths.
+/// Executes all templates; returns their output by path.
 pub(super) fn run(
     chart: &Chart,
     values: &Dict,
@@ -43,7 +43,7 @@ pub(super) fn run(
     collect(chart, true, values, &shared, &mut templates);
     let functions = Standard::new(environment);
     let mut paths: Vec<&String> = templates.keys().collect();
-    // Those that lie deep come first, so that others can define anew what they define.
+    // Templates of subcharts come first, so that parents can define theirs again.
     paths.sort_by_cached_key(|path| {
         let path: &str = path;
         let depth = path.bytes().filter(|byte| *byte == b'/').count();
@@ -83,7 +83,7 @@ pub(super) fn run(
     Ok(rendered)
 }
 
-/// Collects the templates of a chart and of those that it brings; gives what its own see.
+/// Collects the templates of a chart and its subcharts; returns the data of its own.
 fn collect<'a>(
     chart: &'a Chart,
     is_root: bool,

@@ -145,7 +145,7 @@ fn values(slots: &[Slot]) -> Vec<Value> {
     slots.iter().map(|slot| slot.value.clone()).collect()
 }
 
-/// The arguments of `html`, `js` and `urlquery` as one text.
+/// Prints the arguments of `html`, `js` and `urlquery` as one string.
 fn escaped(arguments: &[Slot], budget: &Budget) -> Result<String, FunctionError> {
     let shown = |slot: &Slot| match &slot.value {
         Value::Nil | Value::Missing => Value::string("<no value>"),
@@ -168,7 +168,7 @@ fn call(function: &Slot, operand: Option<Shown<'_>>) -> Result<Slot, FunctionErr
     Err(format!("non-function {name} of type {kind}").into())
 }
 
-/// Maps and lists as such, also those that objects are.
+/// Returns the map or list of an object that is one; all other values as they are.
 fn plain(value: &Value) -> Value {
     match value {
         Value::Object(object) => match (object.as_dict(), object.as_list()) {
@@ -180,7 +180,7 @@ fn plain(value: &Value) -> Value {
     }
 }
 
-/// The type of a value, or what it points to.
+/// Returns the name of the type of a value, without a pointer.
 fn pointed(value: &Value) -> &str {
     let name = type_name(value);
     name.strip_prefix('*').unwrap_or(name)
@@ -198,7 +198,7 @@ fn length(slot: &Slot) -> Result<usize, FunctionError> {
     }
 }
 
-/// A number that indexes something of that capacity.
+/// Checks an index against a capacity.
 fn position(index: &Value, capacity: usize) -> Result<usize, FunctionError> {
     match index {
         Value::Int(number, _) => usize::try_from(*number)

@@ -19,10 +19,10 @@ const BLOCK: &str = "block clause";
 /// The maximum depth of nested parentheses and blocks.
 const MAX_NESTING: usize = 10_000;
 
-/// Parses a text: the templates that it defines and itself, in the order of their names.
+/// Parses a string: returns the templates that it defines and itself, ordered by name.
 ///
 /// # Errors
-/// When it is no template, in the words of Go.
+/// If the syntax is invalid, with the message of Go.
 pub(super) fn parse<'t>(
     name: &str,
     text: Cow<'t, str>,
@@ -98,7 +98,7 @@ impl Default for Scope<'_> {
     }
 }
 
-/// A part of a body, or what ends it.
+/// A node of a body, or its end.
 enum Item {
     Node(Node),
     End,
@@ -286,7 +286,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// A body up to what ends it.
+    /// Parses a body up to its end.
     fn items(&mut self) -> Result<(List<Node>, Item), Error> {
         self.nesting += 1;
         if self.nesting > MAX_NESTING {

@@ -12,12 +12,12 @@ use super::{
     number::Number,
 };
 
-/// A place in a text: no budget allows one of more than 4 GiB.
+/// Converts a position in a string: no budget allows strings of more than 4 GiB.
 pub(super) fn short(at: usize) -> u32 {
     u32::try_from(at).unwrap_or(u32::MAX)
 }
 
-/// A text with templates, and what it was parsed to.
+/// A string with templates, and its parsed nodes.
 #[derive(Debug)]
 pub(super) struct TemplateText<'t> {
     pub(super) name: Rc<str>,
@@ -25,7 +25,7 @@ pub(super) struct TemplateText<'t> {
     pub(super) parts: Nodes,
 }
 
-/// All parts of the templates of a text. What belongs together stands one behind the other.
+/// All nodes of the templates of a string. Nodes of a list are consecutive.
 #[derive(Debug, Default)]
 pub(super) struct Nodes {
     pub(super) nodes: Vec<Node>,
@@ -168,7 +168,7 @@ impl TemplateText<'_> {
         self.parts.all(list)
     }
 
-    /// The part at a place.
+    /// Returns the node at an index.
     pub(super) fn at<T: Placed>(&self, place: NodeIndex<T>) -> &T {
         T::list(&self.parts)
             .get(place.index as usize)

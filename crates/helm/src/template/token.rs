@@ -28,7 +28,7 @@ pub(super) enum TokenKind {
     Keyword(Keyword),
 }
 
-/// The words that are no names.
+/// The keywords.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Keyword {
     Block,

@@ -58,7 +58,7 @@ fn enable(chart: &mut Chart, values: &Dict, path: &str, warnings: &mut Vec<Strin
     Ok(())
 }
 
-/// The charts that nobody asks for, then those that are asked for under their aliases.
+/// Returns the charts that are no dependency, then the dependencies under their aliases.
 fn named(charts: &[Chart], wanted: &[SharedDependency]) -> Vec<Chart> {
     let fits = |chart: &Chart, one: &Dependency| {
         chart.name() == one.name && version::is_compatible(&one.version, &chart.metadata.version)

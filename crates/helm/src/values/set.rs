@@ -43,7 +43,7 @@ impl From<String> for Stop {
 /// Parses a text and sets what it says.
 ///
 /// # Errors
-/// When it makes no sense, or doesn't fit what is there.
+/// If the syntax is invalid, or the existing value has another type.
 pub(super) fn parse(text: &str, into: &Dict, mode: &Mode<'_>) -> Result<(), String> {
     let mut parser = Parser { rest: text, mode };
     loop {

@@ -92,7 +92,7 @@ fn volatile(case: &Path, variant: &str) -> Vec<(usize, Vec<String>)> {
     places.iter().map(place).collect()
 }
 
-/// Makes a place that may differ the same; it has to be there.
+/// Replaces a part that may differ by a constant; it must exist.
 fn mask(value: &mut Value, path: &[String]) -> bool {
     let path: Vec<&str> = path.iter().map(String::as_str).collect();
     match value.pointer_mut(&path) {

@@ -95,7 +95,7 @@ fn sorted(outcome: Result<String, String>) -> Result<String, String> {
 }
 
 #[test]
-fn random_values_give_what_the_original_gives() {
+fn random_values_render_as_in_the_original() {
     let comparison = Comparison::from_environment("WEIR_FUZZ_VALUES", 0);
     if !comparison.asked {
         testkit::skipped::note("charts with random values", "WEIR_FUZZ_VALUES is not set");

@@ -134,7 +134,7 @@ fn same(ours: &Outcome, theirs: &Outcome) -> bool {
 }
 
 /// Returns true if both fail, and our error is one whose words may differ.
-fn is_told(ours: &Outcome, theirs: &Outcome) -> bool {
+fn is_documented(ours: &Outcome, theirs: &Outcome) -> bool {
     match (ours, theirs) {
         (Err(ours), Err(_)) => TOLD.iter().any(|words| ours.contains(words)),
         _ => false,
@@ -146,14 +146,14 @@ fn is_told(ours: &Outcome, theirs: &Outcome) -> bool {
 fn original(case: &Case, ours: &Outcome, helm: &Path, dir: &Path) -> Outcome {
     let mut turns = (0..TURNS).map(|_| case.theirs(helm, dir));
     let first = turns.next().unwrap();
-    if same(ours, &first) || is_told(ours, &first) {
+    if same(ours, &first) || is_documented(ours, &first) {
         return first;
     }
     turns.find(|one| same(ours, one)).unwrap_or(first)
 }
 
 #[test]
-fn random_chart_trees_give_what_the_original_gives() {
+fn random_chart_trees_render_as_in_the_original() {
     let comparison = Comparison::from_environment("WEIR_FUZZ_CHARTS", FEW);
     let helm: PathBuf = testkit::oracle::helm().unwrap();
     let dir = tempfile::tempdir().unwrap();
@@ -168,7 +168,7 @@ fn random_chart_trees_give_what_the_original_gives() {
         case.write(&dir);
         let ours = case.ours(&dir);
         let theirs = original(&case, &ours, &helm, &dir);
-        tally.compare(Some(&ours), Some(&theirs), is_told, same);
+        tally.compare(Some(&ours), Some(&theirs), is_documented, same);
     });
     comparison.conclude("helm-charts", &tally, &differences);
     // Many are no mistakes.

@@ -122,7 +122,7 @@ fn builds_are_as_recorded() {
 }
 
 #[test]
-fn the_original_agrees_with_what_is_recorded() {
+fn original_agrees_with_the_recorded_cases() {
     let original = testkit::oracle::kustomize().unwrap();
     let record = env::var_os("WEIR_RECORD").is_some();
     assert_all(|case| {

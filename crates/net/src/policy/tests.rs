@@ -37,7 +37,7 @@ fn services_come_from_the_variables_of_a_pod() {
 }
 
 #[test]
-fn controllers_refuse_what_only_they_reach() {
+fn controllers_refuse_addresses_that_only_they_reach() {
     use Refusal::{
         ApiServer, Broadcast, LinkLocal, Loopback, Metadata, Multicast, NoHost, OwnService, Scheme,
         Unspecified,
@@ -128,7 +128,7 @@ fn private_networks_are_refused_on_demand() {
 }
 
 #[test]
-fn exceptions_open_what_they_name() {
+fn exceptions_allow_the_named_addresses_only() {
     let allow = |list: &[&str]| {
         let exceptions = list.iter().map(|text| text.parse().unwrap());
         AddressPolicy::controller(services()).allowing(exceptions)

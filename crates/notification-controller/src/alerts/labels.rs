@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_would_lead_elsewhere_is_no_segment() {
+    fn segments_that_change_the_url_path_are_refused() {
         for name in ["shop", "v1", "source.toolkit.fluxcd.io", "system:node"] {
             assert!(is_segment(name), "{name}");
         }

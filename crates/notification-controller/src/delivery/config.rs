@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn unusable_addresses_are_told_apart_and_not_repeated() {
+    fn invalid_addresses_have_distinct_errors_without_the_address() {
         let long = format!("https://a.example/{}", "s3cret".repeat(400));
         for (address, error) in [
             ("", Error::NoAddress),

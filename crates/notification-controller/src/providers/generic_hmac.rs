@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_sent_unsigned() {
+    fn requests_without_a_signature_are_not_sent() {
         let mut config = fixture::config();
         assert_eq!(payload(&fixture::event(), &config).unwrap_err(), Error::NoToken);
         config.token = Some(Secret::new(String::new()));

@@ -162,7 +162,7 @@ async fn the_authority_of_a_secret_is_trusted_and_no_other() {
 }
 
 #[tokio::test]
-async fn a_slow_webhook_delays_nobody_else() {
+async fn slow_webhook_does_not_delay_other_providers() {
     let stage = Stage::new("slow").await;
     let slow = WebhookSink::start().unwrap();
     slow.answer(Answer::Hang);
@@ -212,7 +212,7 @@ async fn a_failing_webhook_is_tried_again() {
 }
 
 #[tokio::test]
-async fn what_was_accepted_is_sent_before_the_end() {
+async fn accepted_events_are_delivered_before_the_process_ends() {
     let stage = Stage::new("drain").await;
     stage.generic("hook", &json!({})).await;
     stage.sink.answer(Answer::Slow(Duration::from_secs(1), 200));

@@ -88,7 +88,7 @@ async fn a_flood_is_bounded_in_memory() {
 }
 
 #[tokio::test]
-async fn nothing_is_taken_before_the_alerts_are_known() {
+async fn events_are_refused_before_the_alerts_are_known() {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let plane = ControlPlane::shared().await.unwrap();
     let namespace = plane.namespace("early").await.unwrap();

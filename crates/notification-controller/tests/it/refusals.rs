@@ -66,7 +66,7 @@ async fn mistakes_are_named_and_mend_when_corrected() {
 }
 
 #[tokio::test]
-async fn what_no_delivery_can_work_with_shows_on_the_provider() {
+async fn unusable_configuration_is_reported_on_the_provider() {
     let stage = Stage::new("unusable").await;
     stage.secret("empty", &json!({"other": "x"})).await;
     stage.secret("certs", &json!({"ca.crt": "no PEM"})).await;

@@ -38,7 +38,7 @@ async fn reviews(stage: &Stage) -> f64 {
 }
 
 #[tokio::test]
-async fn only_senders_raise_an_alert_and_nobody_else_suppresses_it() {
+async fn only_senders_raise_and_suppress_alerts() {
     let stage = stage("senders").await;
     stage.generic("hook", &json!({})).await;
     let event = stage.event("forged");

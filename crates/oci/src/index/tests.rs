@@ -123,7 +123,7 @@ fn an_index_without_the_chart_is_still_one() {
 }
 
 #[test]
-fn what_is_no_index_is_named() {
+fn invalid_indexes_are_named() {
     for (text, why) in [
         ("", "no entries"),
         ("<html>\n<body>entries: x</body></html>\n", "no entries"),

@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_manifest_is_named() {
+    fn invalid_manifests_are_named() {
         for (text, why) in [
             ("", "can't be read"),
             ("{}", "no config"),

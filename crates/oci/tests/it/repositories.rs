@@ -177,7 +177,7 @@ async fn redirects_are_followed_but_not_for_ever() {
 }
 
 #[tokio::test]
-async fn what_breaks_or_never_ends_is_an_error() {
+async fn interrupted_and_endless_responses_are_errors() {
     let server = WebServer::start().unwrap();
     let limits = Limits {
         index_bytes: 1 << 20,
@@ -303,7 +303,7 @@ async fn an_index_may_name_a_registry() {
 }
 
 #[tokio::test]
-async fn what_is_no_archive_is_told_when_it_is_unpacked() {
+async fn invalid_archives_fail_to_unpack() {
     let server = WebServer::start().unwrap();
     server.page(
         "/index.yaml",

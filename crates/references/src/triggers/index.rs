@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn source_of_another_kind_with_the_same_name_wakes_nobody() {
+    fn source_of_another_kind_with_the_same_name_wakes_no_consumer() {
         let mut index = Index::default();
         index.apply(consumer("shop", |_| {}));
         assert_eq!(

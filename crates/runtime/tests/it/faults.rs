@@ -70,7 +70,7 @@ async fn a_status_that_meets_faults_is_written_late_and_the_act_not_repeated() {
 }
 
 #[tokio::test]
-async fn what_a_watch_missed_is_found_without_a_restart() {
+async fn changes_missed_by_a_watch_are_found_without_a_restart() {
     let stage = Stage::new("deaf").await;
     let proxy = FaultProxy::start(stage.plane).unwrap();
     let kubeconfig = proxy.kubeconfig(&stage.kubeconfig("weir").await).unwrap();

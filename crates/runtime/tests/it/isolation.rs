@@ -7,7 +7,7 @@ use testkit::ready;
 use crate::stage::{PATIENCE, Stage};
 
 #[tokio::test]
-async fn an_undecodable_object_stops_nobody_else() {
+async fn undecodable_object_does_not_stop_others() {
     let stage = Stage::new("decode").await;
     stage
         .probe("bad", &json!({"interval": {"not": "a duration"}}))

@@ -193,7 +193,7 @@ async fn the_status_of_an_earlier_controller_is_taken_over() {
 }
 
 #[tokio::test]
-async fn a_running_pass_may_finish_when_the_process_is_told_to_end() {
+async fn running_pass_may_finish_after_a_signal() {
     let stage = Stage::new("ending").await;
     let controller = stage
         .controller("weir")

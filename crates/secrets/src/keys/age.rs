@@ -34,7 +34,7 @@ impl Identities {
             if line.is_empty() || line.starts_with('#') {
                 continue;
             }
-            // Nothing of the line may be told: it may be a key with a typo.
+            // The line must not be repeated: it may be a key with a typo.
             let wrong = |why: &str| Error::key(WHAT, format!("line {number}: {why}"));
             let identity = match line {
                 _ if line.starts_with("AGE-PLUGIN-") => {
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn identities_are_read_and_never_told() {
+    fn identities_are_parsed_and_never_printed() {
         let mut identities = Identities::default();
         let text = "# key\n\n AGE-SECRET-KEY-1Q5M93U82SGJ9MGPA2Q3HVA4NMC4V2EWZTDY3XA7ZSP4R9VJ63UESL03U4P \n";
         identities.add(text).unwrap();

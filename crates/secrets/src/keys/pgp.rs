@@ -15,7 +15,7 @@ const WHAT: &str = "OpenPGP keys";
 const MOST_BYTES: u64 = 4096;
 /// More keys than this are not tried.
 const MOST_KEYS: usize = 100;
-/// A larger message is none of a data key.
+/// A larger message is not a data key.
 const LARGEST: usize = 64 << 10;
 
 /// Private keys, which print as their number.
@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_private_key_is_refused() {
+    fn invalid_private_keys_are_refused() {
         let mut keys = SecretKeys::default();
         for bytes in [&b""[..], b"hunter2", b"\xff\xff\xff", b"\x99\x00"] {
             let error = keys.add(bytes).unwrap_err().to_string();

@@ -66,7 +66,7 @@ fn keys_are_found_where_sops_looks() {
 }
 
 #[test]
-fn what_cannot_be_used_is_told_when_nothing_opens_the_file() {
+fn unusable_keys_are_reported_if_no_key_opens_the_file() {
     let keys = from(&[
         ("SOPS_AGE_KEY", "AGE-SECRET-KEY-1HUNTER2"),
         ("SOPS_AGE_KEY_CMD", "rm"),

@@ -65,7 +65,7 @@ fn groups_share_a_key() {
 }
 
 #[test]
-fn what_contradicts_itself_is_refused() {
+fn contradictory_metadata_is_refused() {
     let age = "age: [{recipient: a, enc: e}]\n";
     for (text, message) in [
         (String::new(), "sops metadata: no keys found in file"),

@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused() {
+    fn invalid_flat_metadata_is_refused() {
         for names in [
             &["a__list_1000"][..],
             &["a__list_x"],

@@ -1,4 +1,4 @@
-//! Files that nobody meant to be read.
+//! Damaged and hostile files.
 
 use super::*;
 

@@ -83,7 +83,7 @@ async fn a_commit_becomes_an_artifact_and_the_next_one_follows() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn rules_of_the_repository_and_of_the_spec_decide_what_is_in_it() {
+async fn ignore_rules_of_repository_and_spec_select_the_files() {
     let (world, git) = (World::start().await, GitServer::start().unwrap());
     let repo = git.repo("rules").unwrap();
     let files = [

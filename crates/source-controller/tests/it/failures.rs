@@ -253,7 +253,7 @@ async fn no_canary(world: &World) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_fetched_stays_while_the_server_fails() {
+async fn artifact_stays_while_the_server_fails() {
     let (world, git) = (World::start().await, GitServer::start().unwrap());
     let repo = git.repo("flaky").unwrap();
     let first = repo.commit("first", &[("a", "1")]).unwrap();

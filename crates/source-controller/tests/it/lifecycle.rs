@@ -56,7 +56,7 @@ async fn deletion_removes_the_artifacts_also_of_suspended_objects() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_is_written_and_nothing_fetched_while_nothing_changes() {
+async fn unchanged_source_causes_no_writes_and_fetches() {
     let (world, git) = (World::start().await, GitServer::start().unwrap());
     let repo = git.repo("quiet").unwrap();
     let commit = repo.commit("first", &[("a", "1")]).unwrap();

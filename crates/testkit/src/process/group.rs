@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn the_watchdog_ends_what_a_killed_owner_left() {
+    fn watchdog_ends_the_processes_of_a_killed_owner() {
         let mut owner = sleeper().spawn().expect("starts");
         let identity = Identity::of(owner.id()).expect("runs");
         let group = Group::create("watched", identity).expect("is created");
@@ -378,7 +378,7 @@ mod tests {
 
     #[test]
     #[cfg(target_os = "linux")]
-    fn a_sweep_ends_what_owner_and_watchdog_left() {
+    fn sweep_ends_processes_without_owner_and_watchdog() {
         let mut owner = sleeper().spawn().expect("starts");
         let group = Group::create("swept", Identity::of(owner.id()).expect("runs")).expect("is created");
         let orphan = group.spawn("orphan", &mut sleeper()).expect("starts");

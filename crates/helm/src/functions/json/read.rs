@@ -7,10 +7,10 @@ use crate::template::FunctionError;
 
 use super::super::{ENTRY, ITEM, Meter, STRING};
 
-/// As deep as the stack surely allows.
+/// The maximum nesting.
 const NESTED: u32 = 1000;
 
-/// Reads a text that is one JSON value.
+/// Parses a string that is one JSON value.
 pub(in super::super) fn read(meter: &Meter<'_>, text: &str) -> Result<Value, FunctionError> {
     let mut reader = Reader { text, at: 0, meter };
     meter.budget.step(text.len() as u64)?;
@@ -56,7 +56,7 @@ impl Reader<'_> {
         Ok(c)
     }
 
-    /// The next character where a space is none of those that may come: so the end is taken for a space.
+    /// Returns the next character, or a space at the end, for positions where a space is invalid.
     fn within(&mut self) -> char {
         self.next().unwrap_or(' ')
     }

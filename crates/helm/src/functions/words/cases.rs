@@ -48,7 +48,7 @@ fn is_punctuation(c: char) -> bool {
     }
 }
 
-/// A letter of a script that has words of letters: common Chinese characters are none.
+/// Returns true for letters of scripts that write words with letters; common Chinese characters are not.
 fn is_letter(c: char) -> bool {
     if c.is_ascii() {
         return c.is_ascii_alphabetic();
@@ -68,7 +68,7 @@ fn characters(text: &str) -> impl Iterator<Item = (char, usize)> {
     valid.map(|(at, c)| (c, at + c.len_utf8()))
 }
 
-/// The length of the run at the beginning of a text.
+/// Returns the length of the leading run of matching characters.
 fn run(text: &str, belongs: impl Fn(char) -> bool) -> usize {
     let mut length = 0;
     for (c, end) in characters(text) {
@@ -80,7 +80,7 @@ fn run(text: &str, belongs: impl Fn(char) -> bool) -> usize {
     text.len()
 }
 
-/// The words of a text, one after the other.
+/// An iterator over the words of a string.
 struct Words<'t> {
     tail: &'t str,
 }
@@ -149,7 +149,7 @@ fn separate(word: Word) -> bool {
     !matches!(word, Word::Connector | Word::Punctuation)
 }
 
-/// Words in small letters with a connector between.
+/// Joins the words of a string in lower case with a connector.
 pub(super) fn joined(full: &str, connector: char) -> String {
     let mut out = String::with_capacity(full.len() + 8);
     let mut words = Words { tail: full };

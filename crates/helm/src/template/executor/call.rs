@@ -22,7 +22,7 @@ pub(super) enum Callee<'c> {
     Method(&'c Rc<dyn Object>, &'c str, Option<Signature>),
 }
 
-/// The parameters of what doesn't tell them.
+/// The parameters of functions without a signature.
 const ANYTHING: Signature = Signature::variadic(&[Type::Any]);
 
 impl Callee<'_> {
@@ -56,7 +56,7 @@ impl Signature {
 }
 
 impl<'s> State<'s, '_> {
-    /// Calls the function that an operand names; `node` is what an error of it is at.
+    /// Calls the function that an operand names; `node` is the position for errors.
     pub(super) fn function(
         &mut self,
         dot: &Slot,

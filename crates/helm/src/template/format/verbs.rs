@@ -5,7 +5,7 @@ use go::fmt::Flags;
 use super::printer::Printer;
 use crate::{Value, template::types::type_name};
 
-/// Widths and precisions beyond this are none.
+/// Larger widths and precisions are ignored.
 const TOO_LARGE: i128 = 1_000_000;
 
 /// A format while it is read.
@@ -160,7 +160,7 @@ impl Reader<'_> {
         printer.out.flags.precision = Some(self.number().unwrap_or_default());
     }
 
-    /// Digits; too many are none, and use up the format.
+    /// Reads digits; too large a number is ignored and ends the format.
     fn number(&mut self) -> Option<usize> {
         let end = self
             .rest

@@ -63,7 +63,7 @@ fn raised(sign: char) -> Option<char> {
     }
 }
 
-/// A whole number for people, as lengths are told, however large.
+/// Prints an integer of any size, as in messages about lengths.
 pub(super) fn count(number: f64) -> String {
     grouped(&format_float(number, 'f', None))
 }

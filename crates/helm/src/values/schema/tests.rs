@@ -1,4 +1,4 @@
-//! Values against schemas, and what is told of those that don't fit.
+//! Values against schemas, and the messages about values that don't match.
 
 use bytes::Bytes;
 use tree::Budget;

@@ -314,7 +314,7 @@ impl Schema<'_> {
     }
 }
 
-/// Several problems with one value are told below a line of their own.
+/// Prints several problems with one value below a line of their own.
 fn grouped(at: &str, problems: Vec<Problem>) -> Vec<Problem> {
     if problems.len() < 2 {
         return problems;

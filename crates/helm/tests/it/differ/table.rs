@@ -19,7 +19,7 @@ pub(super) enum Sort {
     List,
     Dict,
     Scalar,
-    /// A map that nobody else has.
+    /// A map without other references.
     Fresh,
     Key,
     Regex,

@@ -6,7 +6,7 @@ const KEYS: &str = "a¦b¦c¦enabled¦name¦list¦x¦global¦tags¦one¦two¦thr
 const CHARTS: &[&str] = &["one", "two", "three", "al", "deep"];
 const SCALARS: &str = "1¦0¦true¦false¦\"text\"¦null¦1.5¦[]¦{}¦[1, two]¦{a: 1}¦{b: null}¦{a: {b: 1}}¦\"\"¦1e6¦0x10¦012¦yes¦~¦-1¦\
     9007199254740993¦\"{{ .Release.Name }}\"¦[{a: 1}]¦[null]¦1_000¦2001-01-01¦!!str 1";
-/// Files that are none, or nearly.
+/// Invalid and nearly valid files.
 const ODD: &str = "¦# none\n¦null\n¦{}\n¦[]\n¦text\n¦a: [\n¦a: 1\na: 2\n¦---\na: 1\n---\nb: 2\n¦\u{feff}a: 1\n¦a: 1\r\nb: {c: 2}\r\n¦\
     a: &x {b: 1}\nc: *x\n¦a: &x {b: 1}\nc:\n  <<: *x\n  d: 2\n¦1: a\ntrue: b\n¦\"a.b\": 1\n¦a: .nan\n¦a: !!binary aGk=\n¦a: 2001-01-01\n";
 
@@ -53,7 +53,7 @@ pub(super) fn file(maker: &mut Maker<'_>) -> String {
     format!("{inner}, exports: {{data: {data}, default: {default}, a: {{b: {{c: 1}}}}}}}}\n")
 }
 
-/// Settings of `--set` that are none.
+/// Invalid settings of `--set`.
 const WRONG: &str = "a.b=2¦=1¦a¦a.=1¦list[-1]=1¦list[99999]=1¦a={1,null,true}¦global=null¦global=1¦one=1¦one=null¦al=null¦a={¦\
     a[x]=1¦.a=1¦a..b=1¦a b=c¦list[0].a=1¦a[0][1]=x¦a.b[0]=1¦tags.t1=null¦list=";
 

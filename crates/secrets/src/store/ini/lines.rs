@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_ini_file_is_refused_with_its_line() {
+    fn invalid_ini_files_are_refused_with_the_line() {
         for (text, why) in [
             ("\nx\n", "line 2: a key has no `=`"),
             ("[x\n", "line 1: a section has no `]`"),

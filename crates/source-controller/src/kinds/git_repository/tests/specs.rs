@@ -230,7 +230,7 @@ fn empty_values_are_as_good_as_absent() {
 }
 
 #[test]
-fn no_timeout_is_a_minute_and_none_is_endless() {
+fn timeout_defaults_to_a_minute_and_is_never_unlimited() {
     assert_eq!(timeout(&object(|_| {})).as_secs(), 60);
     let odd = object(|spec| spec.timeout = Some(api::GoDuration::from_secs(-1)));
     assert_eq!(timeout(&odd).as_millis(), 1);
