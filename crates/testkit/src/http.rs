@@ -10,6 +10,7 @@ use std::{
 use anyhow::{Context as _, Result};
 use axum::serve::Listener;
 use rustls::pki_types::{CertificateDer, pem::PemObject as _};
+use tokio::io::AsyncWriteExt as _;
 use tokio::{
     net::{TcpListener, TcpStream},
     runtime::Runtime,
@@ -90,8 +91,13 @@ impl Tls {
                 let (acceptor, sender) = (acceptor.clone(), sender.clone());
                 tokio::spawn(async move {
                     // A client that doesn't trust us ends the handshake; that is its right.
-                    if let Ok(stream) = acceptor.accept(stream).await {
-                        let _ = sender.send(stream).await;
+                    match acceptor.accept(stream).into_fallible().await {
+                        Ok(stream) => drop(sender.send(stream).await),
+                        Err((_, mut stream)) => {
+                            // Closing a connection with unread bytes resets it, and the client might not get our alert.
+                            let _ = stream.shutdown().await;
+                            let _ = tokio::io::copy(&mut stream, &mut tokio::io::sink()).await;
+                        }
                     }
                 });
             }
