@@ -43,3 +43,4 @@ pub use process::{Spec, start};
 pub use queue::ObjectKey;
 pub use reconciler::{Outcome, Pass, Reconciler, Requeue};
 pub use slots::WorkSlot;
+pub use status::bounded_text;

@@ -372,7 +372,7 @@ impl<R: Reconciler> PassRun<'_, R> {
         self.status.write(status).await.map_err(|error| match error {
             StatusError::Gone => report::GONE,
             StatusError::NotLeader => report::NOT_LEADER,
-            StatusError::Failed(_) => report::RETRY,
+            StatusError::Refused(_) | StatusError::Failed(_) => report::RETRY,
         })
     }
 

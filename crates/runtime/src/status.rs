@@ -3,6 +3,7 @@
 //! No other process writes the status. The fields that an earlier controller owns are taken over first, so that those
 //! that are no longer part of the status are removed.
 
+mod bounds;
 mod ownership;
 mod writer;
 
@@ -18,6 +19,8 @@ use serde_json::{Value, json};
 use crate::client::{describe, is_not_leader};
 use ownership::take_over;
 
+use bounds::bounded;
+pub use bounds::bounded_text;
 pub(crate) use writer::{StatusError, StatusWriter};
 
 /// Timeout of one attempt.
@@ -162,12 +165,27 @@ fn verdict(error: &kube::Error) -> Verdict {
             404 => Verdict::Gone,
             409 => Verdict::Conflict,
             429 => Verdict::Retry,
+            _ if is_refused(error) => Verdict::Final,
             code if code >= 500 => Verdict::Retry,
             _ => Verdict::Final,
         },
         error if is_not_leader(error) => Verdict::Final,
         kube::Error::Service(_) | kube::Error::HyperError(_) | kube::Error::HttpError(_) => Verdict::Retry,
         _ => Verdict::Final,
+    }
+}
+
+/// Returns true if the API server refuses a status for what is in it, so that it would be refused again: its schema does not allow
+/// it, or it is too large.
+fn is_refused(error: &kube::Error) -> bool {
+    let kube::Error::Api(status) = error else {
+        return false;
+    };
+    match status.code {
+        400 | 413 | 422 => true,
+        // A field that the schema does not have is answered with 500, and so is an object that is too large for the store.
+        500 => status.message.contains("typed") || status.message.contains("too large"),
+        _ => false,
     }
 }
 
@@ -299,6 +317,35 @@ mod tests {
             verdict(&kube::Error::Service(crate::client::NotLeader.into())),
             Verdict::Final
         );
+    }
+
+    #[test]
+    fn refused_status_is_told_apart_from_a_failed_write() {
+        let api = |code, message: &str| {
+            kube::Error::Api(Box::new(kube::core::Status {
+                code,
+                message: message.into(),
+                ..Default::default()
+            }))
+        };
+        let typed = "failed to create typed patch object: .status.x: field not declared in schema";
+        for (code, message, refused) in [
+            (422, "status.rawTarget: Too long", true),
+            (413, "Request entity too large", true),
+            (500, typed, true),
+            (500, "etcdserver: request is too large", true),
+            (500, "etcdserver: leader changed", false),
+            (403, "forbidden", false),
+            (409, "conflict", false),
+        ] {
+            let error = api(code, message);
+            assert_eq!(is_refused(&error), refused, "{code} {message}");
+            assert_eq!(
+                verdict(&error) == Verdict::Final,
+                refused || code == 403,
+                "{code} {message}"
+            );
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The decision if an artifact is to be built. Pure.
 
 use api::{Artifact, revision};
+use runtime::bounded_text;
 
 /// The artifact that the status names, as found in the storage.
 #[derive(Debug, Clone, PartialEq)]
@@ -107,7 +108,9 @@ pub(crate) fn plan(stored: &StoredArtifact, wanted: &Wanted<'_>) -> Plan {
         StoredArtifact::Good { artifact, .. } if !revision::same(&artifact.revision, wanted.revision) => {
             Plan::Build(Cause::NewRevision)
         }
-        StoredArtifact::Good { .. } if wanted.ignore != wanted.observed_ignore => {
+        StoredArtifact::Good { .. }
+            if wanted.ignore.map(bounded_text).as_deref() != wanted.observed_ignore =>
+        {
             Plan::Build(Cause::NewIgnoreRules)
         }
         StoredArtifact::Good { .. } => Plan::Keep,

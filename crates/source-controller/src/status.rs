@@ -8,7 +8,7 @@ use api::{
 };
 use artifact::storage::Stored;
 use kube::{Resource as _, ResourceExt, core::object::HasStatus as _};
-use runtime::{EventDraft, Outcome, Requeue, Severity};
+use runtime::{EventDraft, Outcome, Requeue, Severity, bounded_text};
 
 use crate::{
     plan::StoredArtifact,
@@ -97,7 +97,7 @@ impl<K: SourceKind> Report<'_, K> {
             observed_generation: self.generation(),
             artifact: Some(artifact),
             url: Some(url),
-            observed_ignore: spec.ignore.map(str::to_owned),
+            observed_ignore: spec.ignore.map(|rules| bounded_text(rules).into_owned()),
             ..self.status(new)
         };
         Outcome {

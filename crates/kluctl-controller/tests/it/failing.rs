@@ -235,3 +235,20 @@ async fn prune_needs_a_discriminator() -> Result<()> {
     fixture.deployed("shop", &revision).await?;
     Ok(())
 }
+
+#[tokio::test]
+async fn status_that_the_schema_refuses_is_told_in_a_condition() -> Result<()> {
+    let fixture = Fixture::on(crate::fixture::strict_plane().await?, "strict", &[]).await?;
+    fixture.source("shop", &fixture.maps(&[("a", "1")])).await?;
+    fixture.deploy("shop", json!({})).await?;
+    let object = testkit::wait_for(&fixture.deployments(), "shop", "a reason", TIMEOUT, |object| {
+        message_of(object).starts_with("the API server refuses the status of this object")
+    })
+    .await?;
+    ensure!(
+        message_of(&object).contains("rawResult"),
+        "{}",
+        message_of(&object)
+    );
+    Ok(())
+}

@@ -73,6 +73,26 @@ pub(crate) async fn loose_plane() -> Result<&'static ControlPlane> {
         .await
 }
 
+/// The control plane whose schema allows only short results in a status.
+pub(crate) async fn strict_plane() -> Result<&'static ControlPlane> {
+    static STRICT: OnceCell<ControlPlane> = OnceCell::const_new();
+    STRICT
+        .get_or_try_init(|| async {
+            let plane = ControlPlane::start(Options::default()).await?;
+            let mut deployments = serde_json::to_value(api::crd::kluctl_deployment())?;
+            let status = "/spec/versions/0/schema/openAPIV3Schema/properties/status/properties";
+            let result = deployments
+                .pointer_mut(&format!("{status}/lastDeployResult/properties/rawResult"))
+                .context("a field of the schema")?;
+            *result = json!({ "type": "string", "maxLength": 5 });
+            for crd in [serde_json::to_value(api::crd::git_repository())?, deployments] {
+                plane.apply(crd).await?;
+            }
+            Ok(plane)
+        })
+        .await
+}
+
 /// A namespace with a controller that watches nothing else.
 pub(crate) struct Fixture {
     pub(crate) plane: &'static ControlPlane,

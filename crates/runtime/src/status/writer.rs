@@ -2,13 +2,15 @@
 
 use std::time::{Duration, Instant};
 
+use api::{Fault, Reason};
 use kube::{Api, api::DynamicObject};
 use serde_json::Value;
 use tokio::sync::Mutex;
 
-use super::{WriteResult, Written, version, without_nulls, write};
+use super::{WriteResult, Written, bounded, is_refused, version, without_nulls, write};
 use crate::{
     client::{describe, is_not_leader},
+    clock::now,
     decode,
     metrics::KindMetrics,
     queue::ObjectKey,
@@ -28,7 +30,10 @@ pub(crate) enum StatusError {
     /// The lease is over.
     #[error("this process does not hold the lease any more")]
     NotLeader,
-    /// The API server refused the write, or did not answer in time.
+    /// The API server refuses what is in the status.
+    #[error("{0}")]
+    Refused(String),
+    /// The write failed, or the API server did not answer in time.
     #[error("{0}")]
     Failed(String),
 }
@@ -113,11 +118,42 @@ impl<'a> StatusWriter<'a> {
     /// Writes a status.
     pub(crate) async fn write(&self, status: &Value) -> Result<(), StatusError> {
         let mut state = self.state.lock().await;
-        self.write_locked(&mut state, status).await
+        let written = self.write_locked(&mut state, status).await;
+        if let Err(StatusError::Refused(why)) = &written {
+            self.tell_refused(&mut state, why).await;
+        }
+        written
+    }
+
+    /// Says in the Ready condition of the last status that a new one was refused. This is tried once: it is in the log, too.
+    async fn tell_refused(&self, state: &mut State, why: &str) {
+        let deadline = (Instant::now() + MIN_WRITE_TIME).max(state.deadline);
+        let message = format!(
+            "the API server refuses the status of this object, so it shows an older state: {why}: update the definition of the \
+             kind, or make the object smaller"
+        );
+        let fault = Fault::retry(Reason::Failed, message);
+        let status = bounded(without_nulls(decode::failed_status(
+            &state.live,
+            &fault,
+            false,
+            &now(),
+        )));
+        let last = state.written.as_ref();
+        match write(&self.api, &state.live, self.manager, &status, last, deadline).await {
+            WriteResult::Written(object) => {
+                state.remember(status, *object);
+                self.metrics.ready(self.key, "False");
+            }
+            WriteResult::Unchanged | WriteResult::Gone => {}
+            WriteResult::Failed(error) => {
+                tracing::error!(error = %describe(&error), "cannot write a condition either");
+            }
+        }
     }
 
     async fn write_locked(&self, state: &mut State, status: &Value) -> Result<(), StatusError> {
-        let status = without_nulls(status.clone());
+        let status = bounded(without_nulls(status.clone()));
         let ready = decode::ready(&status).to_owned();
         let deadline = (Instant::now() + MIN_WRITE_TIME).max(state.deadline);
         let last = state.written.as_ref();
@@ -129,7 +165,11 @@ impl<'a> StatusWriter<'a> {
             WriteResult::Failed(error) => {
                 let message = describe(&error);
                 tracing::error!(error = message, "cannot write the status");
-                return Err(StatusError::Failed(message));
+                return Err(if is_refused(&error) {
+                    StatusError::Refused(message)
+                } else {
+                    StatusError::Failed(message)
+                });
             }
         }
         self.metrics.ready(self.key, &ready);
