@@ -4,8 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use api::{Artifact, Fault, Reason, finalizer, revision::Style};
 use artifact::{Key, Storage, storage::ALIAS};
-use kube::{Client, api::DynamicObject};
-use runtime::{EventDraft, Outcome, Pass, Reconciler, WorkSlot};
+use kube::{Api, Client, api::DynamicObject};
+use runtime::{EventDraft, ObjectKey, Outcome, Pass, Reconciler, WorkSlot};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -254,6 +254,25 @@ impl<K: SourceKind> Reconciler for SourceReconciler<K> {
     ) -> Result<Vec<EventDraft>, Fault> {
         self.remove(pass.namespace, pass.name).await?;
         Ok(Vec::new())
+    }
+
+    /// Removes the artifacts of an object that is gone without having been cleaned up, because someone removed its finalizer. One that
+    /// is only not watched any more keeps them.
+    fn forget(&self, key: &ObjectKey) {
+        let (shared, key) = (Arc::clone(&self.shared), key.clone());
+        tokio::spawn(async move {
+            let api = Api::<K::Object>::namespaced(shared.client.clone(), &key.namespace);
+            if !matches!(api.get_metadata_opt(&key.name).await, Ok(None)) {
+                return;
+            }
+            let Ok(stored) = Key::new(K::DIRECTORY, &key.namespace, &key.name) else {
+                return;
+            };
+            let removed = tokio::task::spawn_blocking(move || shared.storage.remove(&stored)).await;
+            if let Ok(Err(error)) = removed {
+                tracing::warn!(%error, object = %key, "artifacts of a deleted object are kept until the next start");
+            }
+        });
     }
 }
 

@@ -171,3 +171,39 @@ async fn a_clean_end_leaves_nothing_behind_and_a_restart_changes_nothing() {
         .collect();
     assert_eq!(names.len(), 2, "{names:?}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn object_that_vanishes_without_its_finalizer_leaves_nothing() {
+    let (world, git) = (World::start().await, GitServer::start().unwrap());
+    let repo = git.repo("vanishing").unwrap();
+    repo.commit("first", &[("a", "1")]).unwrap();
+    for name in ["vanishing", "staying"] {
+        world.apply(name, &repo.url(), json!({})).await;
+        world.wait_ready(name).await;
+    }
+    assert!(world.dir("vanishing").is_dir());
+    let series = world.controller.metrics().await.unwrap();
+    assert!(series.contains("name=\"vanishing\""), "{series}");
+
+    // Nobody cleans up while the controller stands still.
+    world.controller.pause().unwrap();
+    world
+        .kubectl(&["delete", "gitrepository", "vanishing", "--wait=false"])
+        .await;
+    world
+        .patch("vanishing", json!({"metadata": {"finalizers": null}}))
+        .await;
+    wait_gone(&world.api, "vanishing", PATIENCE).await.unwrap();
+    world.controller.resume().unwrap();
+    testkit::eventually("everything of the object to go", PATIENCE, || async {
+        let series = world.controller.metrics().await?;
+        anyhow::ensure!(!series.contains("vanishing"), "{series}");
+        anyhow::ensure!(!world.dir("vanishing").exists(), "its artifacts are there");
+        Ok(())
+    })
+    .await
+    .unwrap();
+    assert!(world.dir("staying").is_dir());
+    let series = world.controller.metrics().await.unwrap();
+    assert!(series.contains("name=\"staying\""), "{series}");
+}
