@@ -33,7 +33,7 @@ pub use confirm::Confirm;
 pub use hidden::HiddenDifferences;
 pub use owner::MANAGER;
 pub use poke::{PokedImage, poke_images};
-pub use prune::{RemoveOptions, delete, prune};
+pub use prune::{RemoveOptions, delete, prune, prune_discriminator};
 pub use validate::{Patience, ValidateResult, validate, validate_until};
 
 use crate::{Command, CommandResult, Error, Event, Listener, ObjectError, PARALLEL, progress::tell};

@@ -54,8 +54,22 @@ pub async fn prune(
     rendered: &Rendered,
     options: &RemoveOptions<'_>,
 ) -> Result<CommandResult, Error> {
-    let refs = live::references(rendered)?;
     let discriminator = rendered.target.discriminator.as_deref().unwrap_or_default();
+    prune_discriminator(cluster, rendered, discriminator, options).await
+}
+
+/// Removes objects that carry another discriminator than the rendered ones, as [`prune`] does: those of a deployment whose
+/// discriminator changed.
+///
+/// # Errors
+/// Fails as [`prune`] does.
+pub async fn prune_discriminator(
+    cluster: &Cluster,
+    rendered: &Rendered,
+    discriminator: &str,
+    options: &RemoveOptions<'_>,
+) -> Result<CommandResult, Error> {
+    let refs = live::references(rendered)?;
     if discriminator.is_empty() {
         return Err(Error::PruneWithoutDiscriminator);
     }

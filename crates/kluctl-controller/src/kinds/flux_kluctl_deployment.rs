@@ -14,6 +14,7 @@
 
 mod act;
 mod consumer;
+mod discriminators;
 mod events;
 mod memory;
 mod message;
@@ -123,10 +124,12 @@ impl Controller {
             () = pass.superseded.cancelled() => Err(self.superseded(object, &artifact).await),
         };
         let prepared = prepared.map_err(failure)?;
+        let previous = discriminators::previous(object.status.as_ref(), prepared.discriminator());
         if !self.is_dry_run(object) && !has_discriminator(object, prepared.discriminator()) {
             // Should the process end in the middle of the deployment, a removal must know what to delete.
             let discriminator = prepared.discriminator().map(str::to_owned);
-            let status = status::with_discriminator(object, discriminator, prepared.raw_target(), &now());
+            let target = prepared.raw_target(&previous);
+            let status = status::with_discriminator(object, discriminator, target, &now());
             pass.checkpoint(&status).await.map_err(failure)?;
             object.to_mut().status = Some(status);
         }
@@ -142,7 +145,7 @@ impl Controller {
         let work = plan::work(&facts);
         tracing::debug!(?work, revision = artifact.revision(), "planned");
         let done = self
-            .act(pass, &artifact, &prepared, work)
+            .act(pass, &artifact, &prepared, work, previous)
             .await
             .map_err(failure)?;
         let ages = self.memory.ages(&key);
@@ -150,7 +153,9 @@ impl Controller {
             revision: artifact.revision().to_owned(),
             hash: prepared.hash.clone(),
             discriminator: prepared.discriminator().map(str::to_owned),
-            raw_target: prepared.raw_target(),
+            raw_target: prepared.raw_target(&done.previous),
+            previous: done.previous,
+            left: done.left,
             deploy: done.deploy,
             prune: done.prune,
             validate: done.validate,

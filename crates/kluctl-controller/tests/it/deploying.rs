@@ -283,3 +283,66 @@ async fn sources_of_an_old_version_are_watched() -> Result<()> {
     fixture.holds("a", "2").await?;
     Ok(())
 }
+
+/// The files of a project with this discriminator, and these ConfigMaps (name and value).
+fn with_discriminator(fixture: &Fixture, prefix: &str, maps: &[(&str, &str)]) -> Vec<(String, String)> {
+    let mut files = fixture.maps(maps);
+    for (path, text) in &mut files {
+        if path == ".kluctl.yaml" {
+            *text = text.replace("discriminator: ", &format!("discriminator: {prefix}-"));
+        }
+    }
+    files
+}
+
+#[tokio::test]
+async fn objects_of_a_previous_discriminator_are_pruned() -> Result<()> {
+    let fixture = Fixture::new("renamed", &[]).await?;
+    let before = with_discriminator(&fixture, "old", &[("kept", "1"), ("gone", "1")]);
+    let source = fixture.source("shop", &before).await?;
+    fixture.deploy("shop", json!({})).await?;
+    fixture.ready("shop", "True", "ReconciliationSucceeded").await?;
+    let uid = fixture.config_maps().get("kept").await?.metadata.uid;
+    let after = with_discriminator(&fixture, "new", &[("kept", "2"), ("added", "1")]);
+    let revision = source.offer(&after).await?;
+    let object = fixture.deployed("shop", &revision).await?;
+    ensure!(!fixture.has("gone").await?, "it was forgotten");
+    assert_eq!(fixture.holds("kept", "2").await?.metadata.uid, uid);
+    ensure!(fixture.has("added").await?);
+    let target = object
+        .status
+        .and_then(|status| status.raw_target)
+        .unwrap_or_default();
+    ensure!(!target.contains("previousDiscriminators"), "{target}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn objects_of_a_previous_discriminator_are_named_without_prune() -> Result<()> {
+    let fixture = Fixture::new("renamed-off", &[]).await?;
+    let before = with_discriminator(&fixture, "old", &[("kept", "1"), ("gone", "1")]);
+    let source = fixture.source("shop", &before).await?;
+    fixture.deploy("shop", json!({ "prune": false })).await?;
+    fixture.ready("shop", "True", "ReconciliationSucceeded").await?;
+    let after = with_discriminator(&fixture, "new", &[("kept", "2")]);
+    let revision = source.offer(&after).await?;
+    let object = fixture.deployed("shop", &revision).await?;
+    let expected = format!(
+        "deploy: ok, validate: ok; objects with the previous discriminators old-{}-test may be left: turn on spec.prune, \
+         or delete them",
+        fixture.namespace
+    );
+    assert_eq!(message_of(&object), expected);
+    ensure!(fixture.has("gone").await?);
+    let (kind, _) = fixture.told("shop", "/ConfigMap/gone").await?;
+    assert_eq!(kind, "Warning");
+    // Later they can be pruned, or go with the deployment.
+    fixture.edit("shop", json!({ "prune": true })).await?;
+    testkit::eventually("the old object to go", crate::fixture::TIMEOUT, || async {
+        ensure!(!fixture.has("gone").await?);
+        Ok(())
+    })
+    .await?;
+    ensure!(fixture.has("kept").await?);
+    Ok(())
+}

@@ -237,6 +237,32 @@ async fn prune_needs_a_discriminator() -> Result<()> {
 }
 
 #[tokio::test]
+async fn target_with_large_arguments_fits_into_the_status() -> Result<()> {
+    let fixture = Fixture::new("large", &[]).await?;
+    let mut files = fixture.maps(&[("a", "{{ args.color }}")]);
+    for (path, text) in &mut files {
+        if path == ".kluctl.yaml" {
+            let large = "x".repeat(900_000);
+            let args = format!("  context: kind-kind\n  args: {{color: green, large: {large}}}\n");
+            *text = text.replace("  context: kind-kind\n", &args);
+        }
+    }
+    fixture.source("shop", &files).await?;
+    fixture.deploy("shop", json!({})).await?;
+    let object = fixture.ready("shop", "True", "ReconciliationSucceeded").await?;
+    let target = object
+        .status
+        .and_then(|status| status.raw_target)
+        .unwrap_or_default();
+    ensure!(
+        target.contains("left out: ") && target.contains("discriminator: "),
+        "{target}"
+    );
+    fixture.holds("a", "green").await?;
+    Ok(())
+}
+
+#[tokio::test]
 async fn status_that_the_schema_refuses_is_told_in_a_condition() -> Result<()> {
     let fixture = Fixture::on(crate::fixture::strict_plane().await?, "strict", &[]).await?;
     fixture.source("shop", &fixture.maps(&[("a", "1")])).await?;

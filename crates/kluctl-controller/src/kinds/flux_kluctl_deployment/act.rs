@@ -1,5 +1,7 @@
 //! Executes the plan: deploys or compares, prunes, validates.
 
+mod previous;
+
 use std::time::{Duration, Instant};
 
 use api::{Fault, Reason, kluctl::KluctlDeployment};
@@ -38,6 +40,10 @@ pub(super) struct CommandResults {
     pub(super) validate: Option<CommandDone>,
     /// The kinds and namespaces of what may be deployed now, if that may have changed.
     pub(super) inventory: Option<Inventory>,
+    /// Previous discriminators whose objects may be left.
+    pub(super) previous: Vec<String>,
+    /// Objects with previous discriminators that were found and left.
+    pub(super) left: Vec<String>,
 }
 
 /// A pass that executes its plan.
@@ -81,6 +87,7 @@ impl Controller {
         artifact: &SourceArtifact,
         prepared: &Prepared,
         work: Work,
+        previous: Vec<String>,
     ) -> Result<CommandResults, Fault> {
         let (object, key) = (pass.object, &key(pass.object));
         let dry_run = self.is_dry_run(object);
@@ -102,6 +109,7 @@ impl Controller {
         };
         let mut done = CommandResults {
             inventory: acting.inventory(&deployed),
+            previous,
             deploy: deployed.done,
             ..CommandResults::default()
         };
@@ -114,6 +122,13 @@ impl Controller {
         }
         if failed(&done.prune) {
             return Ok(done);
+        }
+        // Objects that are still rendered have the new discriminator by now.
+        if object.spec.prune || deployed.objects.is_some() {
+            acting.prune_previous(&mut done).await?;
+            if failed(&done.prune) {
+                return Ok(done);
+            }
         }
         let changed = done.deploy.is_some() || done.prune.is_some();
         if work.validate == Validate::Run || (work.validate == Validate::IfDeployed && changed) {

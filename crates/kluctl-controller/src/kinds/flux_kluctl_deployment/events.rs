@@ -76,6 +76,13 @@ pub(crate) fn of_done(
             events.push(event(Severity::Error, reason, message, revision, false));
         }
     }
+    if !report.left.is_empty() {
+        let left = format!(
+            "objects with a previous discriminator are left, because spec.prune is off: {}",
+            message::quote(&report.left)
+        );
+        events.push(event(Severity::Error, Reason::Progressing, left, revision, false));
+    }
     let waited = conditions::is_true(&past.conditions, condition_type::RECONCILING);
     let waiting = conditions::is_true(&status.conditions, condition_type::RECONCILING);
     let asked = past.last_handled_reconcile_at != status.last_handled_reconcile_at;

@@ -6,13 +6,16 @@ use api::{Fault, Reason, kluctl::KluctlDeployment};
 use cluster::{Cluster, WorkPermit, access::Contexts};
 use engine::RenderOptions;
 use futures::{FutureExt as _, future::BoxFuture};
-use kluctl::{Rendered, Request};
+use kluctl::{Rendered, Request, Target};
 use references::{ClusterIdentity, SourceArtifact};
 use runtime::{Pass, WorkSlot};
 use tree::Tree;
 use yaml::{Map, Value};
 
-use super::{Controller, consumer::key, spec};
+use super::{Controller, consumer::key, discriminators, spec};
+
+/// Maximum size of the target in the status in bytes.
+const TARGET_BYTES: usize = 48 << 10;
 
 /// A rendered project, and the cluster to deploy it to.
 #[derive(Debug)]
@@ -30,22 +33,38 @@ impl Prepared {
         self.rendered.target.discriminator.as_deref()
     }
 
-    /// Returns the resolved target as YAML.
-    pub(crate) fn raw_target(&self) -> String {
-        let target = &self.rendered.target;
-        let mut map = Map::new();
-        map.insert("name", target.name.as_str());
-        if let Some(context) = &target.context {
-            map.insert("context", context.as_str());
-        }
-        if let Some(discriminator) = &target.discriminator {
-            map.insert("discriminator", discriminator.as_str());
-        }
-        if !target.args.is_empty() {
-            map.insert("args", Value::Map(target.args.clone()));
-        }
-        yaml::print::goyaml(&Value::Map(map))
+    /// Returns the resolved target as YAML, with the previous discriminators.
+    pub(crate) fn raw_target(&self, previous: &[String]) -> String {
+        raw_target(&self.rendered.target, previous)
     }
+}
+
+/// Returns a target as YAML. Arguments that are too large for a status are left out. Pure.
+fn raw_target(target: &Target, previous: &[String]) -> String {
+    let mut map = Map::new();
+    map.insert("name", target.name.as_str());
+    if let Some(context) = &target.context {
+        map.insert("context", context.as_str());
+    }
+    if let Some(discriminator) = &target.discriminator {
+        map.insert("discriminator", discriminator.as_str());
+    }
+    discriminators::remember(&mut map, previous);
+    if target.args.is_empty() {
+        return yaml::print::goyaml(&Value::Map(map));
+    }
+    let without = map.clone();
+    map.insert("args", Value::Map(target.args.clone()));
+    let text = yaml::print::goyaml(&Value::Map(map));
+    if text.len() <= TARGET_BYTES {
+        return text;
+    }
+    let mut map = without;
+    map.insert(
+        "args",
+        format!("left out: {} bytes are too many for a status", text.len()),
+    );
+    yaml::print::goyaml(&Value::Map(map))
 }
 
 impl Controller {

@@ -13,7 +13,7 @@ use runtime::{EventDraft, Pass, Severity};
 use super::{
     Controller,
     consumer::key,
-    message, observe,
+    discriminators, message, observe,
     plan::{self, KeepReason, Removal, RemovalFacts},
     prepare::working,
     results, spec,
@@ -98,10 +98,30 @@ impl Controller {
 
     async fn try_remove(&self, pass: &Pass<'_, KluctlDeployment>) -> Result<(), RemovalFailure> {
         let object = pass.object;
-        let discriminator = object
+        // What was deployed with an earlier discriminator goes, too.
+        let mut discriminators = discriminators::previous(object.status.as_ref(), None);
+        let current = object
             .status
             .as_ref()
-            .and_then(|status| status.discriminator.as_deref());
+            .and_then(|status| status.discriminator.clone());
+        if let Some(current) = current.filter(|current| !discriminators.contains(current)) {
+            discriminators.push(current);
+        }
+        if discriminators.is_empty() {
+            return self.remove_one(pass, None).await;
+        }
+        for discriminator in &discriminators {
+            self.remove_one(pass, Some(discriminator)).await?;
+        }
+        Ok(())
+    }
+
+    async fn remove_one(
+        &self,
+        pass: &Pass<'_, KluctlDeployment>,
+        discriminator: Option<&str>,
+    ) -> Result<(), RemovalFailure> {
+        let object = pass.object;
         let mut facts = RemovalFacts {
             suspended: object.spec.suspend,
             delete: object.spec.delete,

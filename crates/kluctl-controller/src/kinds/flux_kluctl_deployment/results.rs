@@ -36,6 +36,10 @@ pub(crate) struct Report {
     pub discriminator: Option<String>,
     /// The resolved target as YAML.
     pub raw_target: String,
+    /// Previous discriminators whose objects may be left.
+    pub previous: Vec<String>,
+    /// Objects with previous discriminators that this pass found and left, because pruning is off.
+    pub left: Vec<String>,
     /// Result of the deployment, if there was one.
     pub deploy: Option<CommandDone>,
     /// Result of the prune, if there was one.

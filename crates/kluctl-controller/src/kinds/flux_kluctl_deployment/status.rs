@@ -10,7 +10,7 @@ use kube::ResourceExt;
 use runtime::{Outcome, Requeue};
 
 use super::{
-    events, message, plan,
+    discriminators, events, message, plan,
     results::{self, Errors, Report},
     spec,
 };
@@ -156,7 +156,7 @@ pub(crate) fn done(
         &Ready {
             status: reason == Reason::ReconciliationSucceeded,
             reason,
-            message: message::summary(&errors.parts()),
+            message: summary(object, report, &errors),
         },
         now,
     );
@@ -187,6 +187,15 @@ pub(crate) fn done(
         fault: faulty.then(|| Fault::wait(delay, reason, message)),
         status,
     }
+}
+
+/// Returns the message of Ready.
+fn summary(object: &KluctlDeployment, report: &Report, errors: &Errors) -> String {
+    let summary = message::summary(&errors.parts());
+    if object.spec.prune || report.previous.is_empty() {
+        return summary;
+    }
+    format!("{summary}; {}", discriminators::left(&report.previous))
 }
 
 /// Returns the last status with the results of a pass.

@@ -1,0 +1,76 @@
+//! The objects with discriminators that the deployment had before.
+
+use api::Fault;
+use engine::{CommandResult, Error, RemoveOptions};
+
+use super::{Acting, CommandResults, nothing_pruned, plan, refusal_text};
+
+impl Acting<'_> {
+    /// Deletes the objects with previous discriminators, or only finds them if pruning is off. A discriminator is forgotten when a
+    /// complete search left no objects.
+    pub(super) async fn prune_previous(&self, done: &mut CommandResults) -> Result<(), Fault> {
+        let (prunes, mut kept) = (self.object.spec.prune && !self.dry_run, Vec::new());
+        for discriminator in std::mem::take(&mut done.previous) {
+            let searched = self.search_previous(&discriminator, prunes).await;
+            let (found, mut errors) = match searched? {
+                Ok(result) => {
+                    let mut errors: Vec<String> = result.errors.iter().map(ToString::to_string).collect();
+                    errors.extend(result.completeness.message());
+                    let found = result.objects.into_iter().map(|one| one.reference.to_string());
+                    (found.collect::<Vec<_>>(), errors)
+                }
+                Err(why) => (Vec::new(), vec![why]),
+            };
+            let is_gone = errors.is_empty() && (prunes || found.is_empty());
+            if prunes {
+                tracing::info!(
+                    discriminator,
+                    deleted = found.len(),
+                    "pruned objects with a previous discriminator"
+                );
+            } else {
+                done.left.extend(found);
+            }
+            if is_gone {
+                continue;
+            }
+            if self.object.spec.prune && !errors.is_empty() {
+                let result = done.prune.get_or_insert_with(nothing_pruned);
+                result.errors.append(&mut errors);
+            }
+            kept.push(discriminator);
+        }
+        done.previous = kept;
+        Ok(())
+    }
+
+    async fn search_previous(
+        &self,
+        discriminator: &str,
+        prunes: bool,
+    ) -> Result<Result<CommandResult, String>, Fault> {
+        let identity = &self.prepared.identity;
+        let sharers = self
+            .controller
+            .sharers(self.object, discriminator, identity)
+            .await?;
+        if let Err(refusal) = plan::may_prune(Some(discriminator), &sharers) {
+            return Ok(Err(refusal_text(&refusal)));
+        }
+        if prunes {
+            self.still_current().await?;
+        }
+        let previous = self.previous();
+        let options = RemoveOptions {
+            dry_run: !prunes,
+            previous: previous.as_deref(),
+            ..RemoveOptions::default()
+        };
+        let (cluster, rendered) = (&self.prepared.cluster, &self.prepared.rendered);
+        match engine::prune_discriminator(cluster, rendered, discriminator, &options).await {
+            Ok(result) => Ok(Ok(result)),
+            Err(error @ Error::Cancelled) => Err(self.fault(&error)),
+            Err(error) => Ok(Err(error.to_string())),
+        }
+    }
+}
