@@ -171,7 +171,7 @@ impl Cluster {
         Ok(items.first().cloned())
     }
 
-    /// Returns the need of an object for a status, as kluctl finds it out: it is known for built-in kinds; for others, the schema
+    /// Returns the need of an object for a status: it is known for built-in kinds; for others, the schema
     /// of the definition says it, and if there is none or it may not be read, the status subresource of the object does.
     /// Unknown if neither may be read.
     ///
