@@ -211,7 +211,7 @@ fn compiled(kept: &Mutex<Kept>, spec: &AlertSpec) -> Arc<Compiled> {
         return found;
     }
     let made = Arc::new(Compiled::new(spec));
-    lock().insert(key, &made);
+    lock().insert(&key, &made);
     made
 }
 
@@ -223,10 +223,10 @@ impl Kept {
         Some(Arc::clone(found))
     }
 
-    fn insert(&mut self, key: Vec<String>, made: &Arc<Compiled>) {
-        self.bytes += cost(&key, made);
-        if let Some((old, _)) = self.lists.insert(key.clone(), (Arc::clone(made), self.uses)) {
-            self.bytes -= cost(&key, &old);
+    fn insert(&mut self, key: &[String], made: &Arc<Compiled>) {
+        self.bytes += cost(key, made);
+        if let Some((old, _)) = self.lists.insert(key.to_vec(), (Arc::clone(made), self.uses)) {
+            self.bytes -= cost(key, &old);
         }
         while self.bytes > KEPT_BYTES {
             let oldest = self.lists.iter().min_by_key(|(_, (_, used))| *used);
